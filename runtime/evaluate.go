@@ -196,8 +196,10 @@ func newGuestError(f *wire.Failure, sources *stacktrace.Sources) *GuestError {
 // Normalize turns code that a model wrote into an ES module, as Evaluate does: it removes
 // Markdown fences, translates TypeScript and JSX to JavaScript, and passes the value of the
 // last expression to globalThis.__evaluated. If that value is a function, or the code only
-// declares one function, the function is called and its result is the value. A syntax error
-// is a *GuestError with the position.
+// declares one function, the function is called and its result is the value. Without a last
+// expression, an object with the exported variables is the value. Code that only
+// scripts allow, such as an assignment to an undeclared variable, becomes a script in the module, and
+// the value may then be a promise. A syntax error is a *GuestError with the position.
 //
 // Normalize does not replace the names of CommonJS: where the module runs, globalThis must
 // define require, module, exports, __filename and __dirname, as Evaluate does. If the last
@@ -232,8 +234,10 @@ func syntaxError(err error, name string) *GuestError {
 //
 // The code may mix both module formats: it can use import and await, and also require, module,
 // exports, __filename and __dirname, and require.main is module. If the code ends without a
-// value but has set module.exports or a property of it, module.exports is the value. If the
-// last statement sets module.exports to a function, the function is called.
+// value but exports variables, has set module.exports or a property of it, an object with the variables
+// or module.exports is the value. If the last statement sets module.exports to a function, the function is
+// called. Code that uses nothing of ES modules need not obey strict mode: as with node -p, it may assign
+// to variables that it does not declare.
 //
 // Like Run, Evaluate returns when the event loop is empty: with an active timer or server it
 // runs until its timeout, and the Evaluation then has both the value and the error.

@@ -189,7 +189,7 @@ func isFolderPath(dir string) bool {
 // program that throws the error. Code that is too large for esbuild is left to Node, which
 // can strip types: Format then has the end of Node's name for it.
 func (s settings) translate(ctx context.Context, name, code string, commonJS bool) (*guest.Program, error) {
-	p := &guest.Program{Path: name, Code: code}
+	p := &guest.Program{Path: name, Code: strings.TrimPrefix(code, "\ufeff")} // Node, too, ignores a byte order mark
 	if !snippet.Translates(name) {
 		return p, nil
 	}

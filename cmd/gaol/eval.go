@@ -26,8 +26,9 @@ without Markdown's fences; an expression, statements, or a function, which is ca
 runs in a jail of its own. The value of its last expression is printed as JSON on standard
 output, after promises are awaited. A snippet without a value prints nothing; a value that
 has no JSON, such as a server, causes a line on standard error. import, require and await
-may be mixed, and module.exports is the value if the last expression has none. Code is read
-from standard input if that is piped and nothing else is named.
+may be mixed, and module.exports, or an object with the exported variables, is the value if
+the last expression has none. Code that uses nothing of ES modules may be sloppy, as with
+node -p. Code is read from standard input if that is piped and nothing else is named.
 
 Lines of console are printed as they come: those of log, info and debug on standard output,
 before the value, and those of warn and error on standard error. An error is printed on

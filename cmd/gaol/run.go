@@ -27,10 +27,11 @@ const runLong = `Run one program in a jail that is created for it and removed af
 
 FILE is JavaScript, TypeScript or JSX, according to its ending. Its module format is
 found as Node does: from the ending (.mjs, .cjs, .mts, .cts), from the type in the
-nearest package.json on the host, or else from its syntax. Code from -e and from
-standard input is an ES module, unless it uses what only CommonJS has, such as require,
-and nothing that only ES modules have. Standard input is read if it is piped and nothing
-else is named. --format overrides all that. No tsconfig.json is read: see go doc
+nearest package.json on the host, or else from its syntax. Code from -e is CommonJS, as
+with node -e, unless it uses what only ES modules have. Code from standard input is an ES
+module, unless it uses what only CommonJS has, such as require, and nothing that only ES
+modules have. Standard input is read if it is piped and nothing else is named. --format
+overrides all that. No tsconfig.json is read: see go doc
 gaol/runtime.RunOptions.
 
 FILE is read on the host. The program sees nothing else of the host: no files, no

@@ -48,6 +48,9 @@ func (f *runFlags) program(cmd *cobra.Command, args []string, stdin io.Reader) (
 		p.command, p.args = rest[0], rest[1:]
 	case f.Set.Changed("eval"):
 		p.Code = f.code
+		if f.format == runtime.FormatAuto {
+			p.Format = runtime.FormatDetect // as node -e
+		}
 	case words[0] == "-":
 		p.Code, err = source.Code(cmd.Context(), "run", "-", stdin)
 		if implicit && err == nil && p.Code == "" {

@@ -4,12 +4,13 @@ import "strings"
 
 // cell returns the program as a script for V8's REPL mode. Static module syntax is
 // replaced, and the value of a branch is the script's completion value without changes.
-func (p parsed) cell(n Names) (draft, map[string]Declared) {
+func (p parsed) cell(n Names) *Program {
 	f := &emitter{
 		parsed:    p,
 		prefix:    "await (",
 		suffix:    ")",
 		noValue:   "void 0",
+		await:     "await ",
 		cell:      true,
 		checkName: n.Named,
 		declared:  n.Declared,
@@ -42,7 +43,9 @@ func (p parsed) cell(n Names) (draft, map[string]Declared) {
 	f.redeclare()
 	f.guardConstants(n.Constants)
 	f.emit()
-	return p.edit(append(f.prologue(), f.edits...)), f.declares
+	program := f.program(p.edit(append(f.prologue(), f.edits...)))
+	program.Declares = f.declares
+	return program
 }
 
 func (f *emitter) unexport(s *statement) {
@@ -96,7 +99,7 @@ func (f *emitter) dynamicImport(s *statement, assign bool) string {
 		return module
 	}
 	if f.checkName != "" {
-		module = f.checkName + "(" + module + ", " + f.text[s.from.start:s.from.end] + importedNames(s) + ")"
+		module = f.checkName + "(" + module + ", " + f.text[s.from.start:s.from.end] + f.importedNames(s) + ")"
 	}
 	var names []string
 	whole := ""
@@ -124,12 +127,12 @@ func (f *emitter) dynamicImport(s *statement, assign bool) string {
 	return keyword + whole + " = " + module + ", " + list + " = " + whole + end
 }
 
-// importedNames returns the names that a statement imports as further arguments of a call.
-func importedNames(s *statement) string {
+// importedNames returns the names that must exist in a module as further arguments of a call.
+func (f *emitter) importedNames(s *statement) string {
 	var list strings.Builder
 	for _, b := range s.bindings {
 		switch {
-		case b.imported == "*":
+		case b.imported == "*", f.unused[b.local]:
 		case strings.ContainsAny(b.imported[:1], `'"`): // a quoted name may be any text
 			list.WriteString(", " + b.imported)
 		default:

@@ -29,11 +29,11 @@ var notebooks = []struct {
 		{code: "b\nimport 'node:fs'\n(b)", value: `"/"`},
 	}},
 	{"exports are declarations", Names{}, []shape{
-		{code: "export const a = 1, b = 2\nexport { a as c }\nexport function f() { return a + b }", value: undefined},
+		{code: "export const a = 1, b = 2\nexport { a as c }\nexport function f() { return a + b }", value: `{"c":1,"a":1,"b":2}`},
 		{code: "f()", value: `3`},
 		{code: "export default class A { x = 1 }", value: `{}`},
 		{code: "new A().x", value: `1`},
-		{code: "export default function main() { return 5 }\nexport const d = 4", value: undefined},
+		{code: "export default function main() { return 5 }\nexport const d = 4", value: `{"d":4}`},
 		{code: "main() + d", value: `9`},
 		{code: "export default main() + 1", value: `6`},
 		{code: "export default { a: 1 }\nexport /* two */ const e = 2\ne", value: `2`},
@@ -59,6 +59,7 @@ var notebooks = []struct {
 		{code: "import p2, * as all from 'node:fs'\n[typeof all.readFileSync, p2 === all.default, __asked]", value: `["function",true,["node:fs","default"]]`},
 		{code: "import * as all2 from 'node:os'\n__asked", value: `["node:os"]`},
 		{code: "import 'node:url'\n__asked", value: `["node:os"]`},
+		{code: "import { type T, sep as u, Unused } from 'node:path'\nconst unused: Unused = u\n__asked", value: `["node:path","sep"]`},
 		{code: "import { s\\u0065p as t } from 'node:path'\n[t, __asked]", value: `["/",["node:path","sep"]]`},
 	}},
 	{"the guest's names", Names{Meta: "__meta"}, []shape{

@@ -25,7 +25,14 @@ type parsed struct {
 	metas []span // each import.meta
 	decls []declaration
 	// bound are names of CommonJS that the code declares somewhere.
-	bound nameSet
+	bound  nameSet
+	listed []binding // by lists of exports: the exported name, and the code's
+	// unused are imports that TypeScript does not use as values.
+	unused map[string]bool
+	// script: the code is not in strict mode.
+	script   bool
+	isModule bool     // only modules allow the code
+	free     []string // names that are assigned to, and may not be declared
 	// wrapped: the code is the body of an async function, the expression of the only
 	// statement.
 	wrapped bool
@@ -107,10 +114,14 @@ func (c *compiler) javascript(d draft) (parsed, bool) {
 		p.wrapped = true
 		return p, ok
 	}
+	p := newParsed(d, js, list)
 	if err := c.check(d); err != nil {
-		return c.recordError(err)
+		script := compiler{}
+		if p.script = c.module && !p.isModule && script.check(d) == nil; !p.script {
+			return c.recordError(err)
+		}
 	}
-	return newParsed(d, js, list), true
+	return c.orScript(p), true
 }
 
 // reinterpretLast reads the last statement as an expression: a block as an object, and an
@@ -188,7 +199,7 @@ func (d draft) scan(jsx bool) (*scanner, *SyntaxError) {
 }
 
 func (c *compiler) translated(d draft, loader api.Loader) (parsed, bool) {
-	out, err := c.translate(d, loader)
+	out, err := c.translate(d, loader, keepsImports)
 	if err != nil {
 		return c.recordError(err)
 	}
@@ -201,11 +212,37 @@ func (c *compiler) translated(d draft, loader api.Loader) (parsed, bool) {
 			return c.recordError(err)
 		}
 	}
-	return newParsed(out, js, list), !js.topReturn
+	p := newParsed(out, js, list)
+	if bound := boundBy(list); len(bound) > 0 { // some may be types
+		used, _ := c.translate(d, loader, dropsImports) // differs in nothing else
+		js, list := parse(used.text)
+		if c.module {
+			p = newParsed(used, js, list)
+		}
+		for name := range boundBy(list) {
+			delete(bound, name)
+		}
+		p.unused = bound
+	}
+	return c.orScript(p), !js.topReturn
+}
+
+// boundBy returns the names that imports bind.
+func boundBy(list []statement) map[string]bool {
+	bound := map[string]bool{}
+	for _, s := range list {
+		for _, b := range s.bindings {
+			bound[b.local] = true
+		}
+	}
+	return bound
 }
 
 func newParsed(d draft, js *parser, list []statement) parsed {
-	return parsed{draft: d, list: list, metas: js.metas, decls: js.decls, bound: js.bound}
+	return parsed{
+		draft: d, list: list, metas: js.metas, decls: js.decls, bound: js.bound, listed: js.listed, free: js.unbound(),
+		isModule: js.isModule(list),
+	}
 }
 
 // rebinds reports whether an imported name may be declared again outside functions.

@@ -48,9 +48,8 @@ type place struct {
 const object = 'o'
 
 var (
-	beforeObject   = setOf("(", ",", "[", "=", "?", "return", "&&", "||", "??")
-	beforeAssigned = setOf("++", "--")
-	afterAssigned  = setOf("++", "--", "]", "}", ",", "of", "in")
+	beforeObject  = setOf("(", ",", "[", "=", "?", "return", "&&", "||", "??")
+	afterAssigned = setOf("++", "--", "]", "}", ",", "of", "in")
 )
 
 // assignable finds places where one of the names may be assigned to, other than its declaration.
@@ -70,7 +69,7 @@ func (f *emitter) assignable(names map[string]bool) map[int]place {
 		text := f.text[t.start:t.end]
 		if name.kind == word {
 			isOperator := strings.HasSuffix(text, "=") && !comparisons[text]
-			if isOperator || afterAssigned[text] || beforeAssigned[before] {
+			if isOperator || afterAssigned[text] || increments[before] {
 				short := len(brackets) > 0 && brackets[len(brackets)-1] == object && (before == "{" || before == ",") && (text == "}" || text == "," || text == "=")
 				places[name.start] = place{f.text[name.start:name.end], short}
 			}

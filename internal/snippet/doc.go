@@ -20,6 +20,7 @@
 //	code with a return outside functions             the returned value, or the value by the other rules
 //	{ a: 1 } or { a, b } alone or last, {} alone     an object, though the grammar reads a block
 //	exports.a = 1, module.exports.a = 1 last         undefined: the guest reads the exports
+//	export const a = 1, export { a } and no value    { a }: an object with the exported variables
 //	a function as module.exports = … last            its result when called
 //	anything else: a declaration, a loop, nothing    undefined
 //
@@ -29,6 +30,10 @@
 // = () => 1 and then f. In a [Cell], function declarations are for later cells and are not
 // called; function expressions and functions of export default are, as in a module.
 //
+// JavaScript that modules do not allow, such as an assignment to an undeclared variable, a with
+// statement or 010, is a script in the module, which Deliver may then give a promise. It has no
+// import or export declaration, import.meta or top-level await.
+//
 // # Corrections
 //
 // Code is extracted from Markdown, between ``` or ~~~: all blocks marked js, ts or similar,
@@ -37,14 +42,15 @@
 // whole text. A text that is a valid program is not changed, except that three backticks at
 // the start of a line, outside templates and comments, always mean Markdown, also between
 // tags, such as <answer> and </answer>. An object or an anonymous function is enclosed in
-// parentheses. Nothing else is guessed: it is a [SyntaxError].
+// parentheses. A byte order mark and a line with #! at the start of the text, or of a block, are
+// ignored. Nothing else is guessed: it is a [SyntaxError].
 //
 // # Languages
 //
 // Plain JavaScript keeps its lines: insertions are made on existing lines or after the
-// end. esbuild translates TypeScript, JSX and decorators to JavaScript for the newest V8,
-// in other lines, without a tsconfig.json. Unused imports are kept, imports of types are
-// removed. JSX becomes React.createElement, unless a comment contains @jsx or @jsxRuntime.
+// end. esbuild translates TypeScript, JSX, decorators and accessors to JavaScript for the newest
+// V8, in other lines, without a tsconfig.json. Names that TypeScript imports and does not use as
+// values are removed, as they may be types. A cell keeps them for later ones; they may be missing. JSX becomes React.createElement, unless a comment contains @jsx or @jsxRuntime.
 //
 // A parser that keeps positions finds where statements start and end. esbuild does not
 // export its syntax tree, and the known parsers in Go lack either recent syntax or

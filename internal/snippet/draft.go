@@ -14,7 +14,13 @@ type draft struct {
 	stages  []stage // in the order of the changes
 }
 
-func newDraft(code string) draft { return draft{snippet: code, text: code} }
+// newDraft returns the draft of code without a byte order mark, which counts in no column.
+func newDraft(code string) draft {
+	code = strings.TrimPrefix(code, bom)
+	return draft{snippet: code, text: code}
+}
+
+const bom = "\ufeff"
 
 // A stage is one change. original maps an offset after it to the one before it. For text
 // that the change inserted, it returns the nearest offset, and known is false.

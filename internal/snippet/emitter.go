@@ -6,8 +6,10 @@ import "strings"
 type emitter struct {
 	parsed
 	// prefix and suffix enclose the expression that is the value. noValue is appended if
-	// there is none.
-	prefix, suffix, noValue string
+	// there is none. await precedes expressions in parentheses.
+	prefix, suffix, noValue, await string
+	// exported: the value is an object with the exports.
+	exported bool
 	// cell: the value of a branch is the script's without changes, and a function's
 	// declaration is not called.
 	cell bool
@@ -36,21 +38,25 @@ func (f *emitter) appendCode(text string) { f.insert(len(f.text), "\n;"+text) }
 // appendValue appends an expression that is the value.
 func (f *emitter) appendValue(value string) { f.appendCode(f.prefix + value + f.suffix) }
 
-// module returns the program as an ES module. If the program contains the name Deliver,
-// which it may declare, the guest's function is called through globalThis.
-func (p parsed) module() draft {
+// module returns the program as an ES module or a script. If the program contains the name
+// Deliver, which it may declare, the guest's function is called through globalThis.
+func (p parsed) module() *Program {
 	deliver := Deliver
 	if strings.Contains(p.text, Deliver) {
 		deliver = "globalThis." + Deliver
 	}
-	f := &emitter{
-		parsed:  p,
-		prefix:  deliver + "(await (",
-		suffix:  "))",
-		noValue: deliver + "()",
+	f := &emitter{parsed: p, suffix: "))", noValue: deliver + "()", await: "await "}
+	if p.script {
+		f.await = "" // the guest's function awaits a promise
 	}
+	f.prefix = deliver + "(" + f.await + "("
 	f.emit()
-	return p.edit(f.edits)
+	return f.program(p.edit(f.edits))
+}
+
+// program returns the program with the code of a draft.
+func (f *emitter) program(d draft) *Program {
+	return newProgram(d, f.explicit() && !f.exported, f.script)
 }
 
 func (f *emitter) emit() {
@@ -61,7 +67,7 @@ func (f *emitter) emit() {
 	}
 	switch {
 	case s == nil:
-		f.appendCode(f.noValue)
+		f.appendExports()
 	case s.kind == expression && s.callable:
 		if f.wrapped {
 			f.emitBody(s)
@@ -76,8 +82,32 @@ func (f *emitter) emit() {
 	case s.kind == block || s.kind == branching:
 		f.emitBranches(s)
 	default:
-		f.appendCode(f.noValue)
+		f.appendExports()
 	}
+}
+
+// appendExports appends the value of code that ends without one: an object with its exported
+// variables and lists. Functions, classes and exports of other modules are not data.
+func (f *emitter) appendExports() {
+	members := make([]string, 0, len(f.listed))
+	for _, b := range f.listed {
+		members = append(members, b.imported+": "+b.local)
+	}
+	for _, s := range f.list {
+		for _, d := range f.decls {
+			for _, t := range d.targets {
+				if s.kind == exporting && s.value.start <= d.start && d.end <= s.value.end {
+					members = append(members, bindingNames(f.text, t.span)...)
+				}
+			}
+		}
+	}
+	if len(members) == 0 {
+		f.appendCode(f.noValue)
+		return
+	}
+	f.exported = true
+	f.appendValue("{ " + strings.Join(members, ", ") + " }")
 }
 
 // deliver makes an expression the value.
@@ -132,7 +162,7 @@ func (f *emitter) emitBranches(s *statement) {
 	ends := s.results()
 	switch {
 	case len(ends) == 0:
-		f.appendCode(f.noValue)
+		f.appendExports()
 	case f.cell:
 		for _, value := range ends {
 			f.insertBefore(value, "await (")
@@ -152,7 +182,7 @@ func (f *emitter) assign(ends []span) (name string) {
 		name += "_"
 	}
 	for _, value := range ends {
-		f.insertBefore(value, name+" = await (")
+		f.insertBefore(value, name+" = "+f.await+"(")
 		f.insert(value.end, ")")
 	}
 	return name

@@ -35,16 +35,17 @@ func (c *compiler) isValid(d draft) bool {
 	return len(result.Errors) == 1 && d.offset(result.Errors[0]) == len(d.text)-len(last)
 }
 
-// translate translates TypeScript or JSX to JavaScript. The source map is only made when a
-// position is needed, for code that fails.
-func (c *compiler) translate(d draft, loader api.Loader) (draft, *SyntaxError) {
-	result := c.transform(d, api.TransformOptions{Loader: loader})
+// translate translates TypeScript or JSX to JavaScript, by a configuration. The source map is only
+// made when a position is needed, for code that fails.
+func (c *compiler) translate(d draft, loader api.Loader, config string) (draft, *SyntaxError) {
+	result := c.transform(d, api.TransformOptions{Loader: loader, TsconfigRaw: config})
 	if len(result.Errors) > 0 {
 		return draft{}, c.syntaxError(d, result)
 	}
 	sources := sync.OnceValue(func() []byte {
 		return c.transform(d, api.TransformOptions{
 			Loader:         loader,
+			TsconfigRaw:    config,
 			Sourcemap:      api.SourceMapExternal,
 			SourcesContent: api.SourcesContentExclude,
 		}).Map
@@ -52,9 +53,12 @@ func (c *compiler) translate(d draft, loader api.Loader) (draft, *SyntaxError) {
 	return d.with(string(result.Code), mapped{d.text, string(result.Code), sources}), nil
 }
 
-// config replaces tsconfig.json, so that esbuild looks for none. With it, esbuild drops
-// only imports that are marked as types.
-const config = `{"compilerOptions": {"verbatimModuleSyntax": true}}`
+// Configurations replace tsconfig.json, so that esbuild looks for none. Without keepsImports, esbuild
+// drops imports that TypeScript does not use as values: they may be types.
+const (
+	dropsImports = "{}"
+	keepsImports = `{"compilerOptions": {"verbatimModuleSyntax": true}}`
+)
 
 func (c *compiler) transform(d draft, options api.TransformOptions) api.TransformResult {
 	options.Sourcefile = cmp.Or(c.file, scriptName)
@@ -65,7 +69,7 @@ func (c *compiler) transform(d draft, options api.TransformOptions) api.Transfor
 	options.Supported = map[string]bool{"decorators": false} // V8 does not support them yet
 	options.Charset = api.CharsetUTF8
 	options.JSX = api.JSXTransform
-	options.TsconfigRaw = config
+	options.TsconfigRaw = cmp.Or(options.TsconfigRaw, keepsImports)
 	options.TreeShaking = api.TreeShakingFalse
 	options.LogLevel = api.LogLevelSilent
 	return api.Transform(d.text, options)

@@ -124,18 +124,18 @@ func extract(d draft, blocks []codeBlock) draft {
 			between = ";" + between
 		}
 		edits = append(edits, replace(span{last, b.content.start}, between))
-		edits = append(edits, b.unindent(d.text)...)
+		edits = append(edits, d.unindent(b)...)
 		last = b.content.end
 	}
 	edits = append(edits, replace(span{last, len(d.text)}, lineEnds(d.text[last:])))
 	return d.edit(edits)
 }
 
-// unindent removes the fence's prefix from the lines of the block.
-func (b codeBlock) unindent(text string) []edit {
+// unindent removes the fence's prefix from the lines of the block, and hides a shebang in the first.
+func (d draft) unindent(b codeBlock) []edit {
 	var edits []edit
-	for at := b.content.start; b.prefix != "" && at < b.content.end; {
-		line := text[at:b.content.end]
+	for at := b.content.start; at < b.content.end && (b.prefix != "" || at == b.content.start); {
+		line := d.text[at:b.content.end]
 		if n := strings.IndexByte(line, '\n'); n >= 0 {
 			line = line[:n+1]
 		}
@@ -144,6 +144,9 @@ func (b codeBlock) unindent(text string) []edit {
 			n++
 		}
 		edits = append(edits, replace(span{at, at + n}, ""))
+		if at == b.content.start {
+			edits = append(edits, d.hideShebang(span{at + n, b.content.end})...)
+		}
 		at += len(line)
 	}
 	return edits

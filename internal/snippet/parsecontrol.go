@@ -51,7 +51,11 @@ func (p *parser) forHead() {
 	case p.isAny("var", "const"), p.tok.kind == word && p.declares(p.text(), after):
 		p.declarations(true)
 	default:
+		start := p.tok.start
 		p.sequence(true)
+		if p.isAny("of", "in") {
+			p.noteAssigned(start)
+		}
 	}
 	if p.accept("of") || p.accept("in") {
 		p.sequence(false)

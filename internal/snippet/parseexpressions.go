@@ -71,6 +71,9 @@ func (p *parser) prefixOperators() (some bool) {
 		}
 		p.enter()
 		p.next()
+		if increments[text] && p.tok.kind == word {
+			p.assigned = append(p.assigned, p.text())
+		}
 		some = true
 	}
 	return some
@@ -104,14 +107,15 @@ func (p *parser) operator(noIn bool) (some, right bool) {
 	case p.is("<") && strings.HasPrefix(p.code[p.tok.start:], "<!--"):
 		p.fail() // a browser's HTML comment in scripts, an error in modules
 	}
-	text := p.text()
+	right = p.is("**") || p.isAssignment()
 	p.next()
-	return true, text == "**" || strings.HasSuffix(text, "=") && !comparisons[text]
+	return true, right
 }
 
 var (
 	// notBinary are the punctuators that are not binary operators.
 	notBinary   = setOf("(", ")", "[", "]", "{", "}", ";", ",", ":", ".", "...", "?.", "=>", "!", "~", "++", "--")
+	increments  = setOf("++", "--")
 	comparisons = setOf("==", "===", "!=", "!==", "<=", ">=")
 )
 

@@ -90,7 +90,7 @@ func (p *parser) modifiers(words ...string) context {
 		after, next := p.peek()
 		named := after.kind == word || after.kind == quoted || after.kind == number ||
 			next == "[" || next == "*" || next == "{" && p.is("static")
-		if !named || after.newline && p.isAny("async", "accessor") {
+		if !named || after.newline && p.is("async") {
 			break
 		}
 		c.async = c.async || p.is("async")
@@ -138,7 +138,7 @@ func (p *parser) class() (name string) {
 }
 
 func (p *parser) classMember() {
-	c := p.modifiers("static", "async", "get", "set", "accessor")
+	c := p.modifiers("static", "async", "get", "set") // V8 lacks accessor: esbuild translates it
 	if p.is("{") {
 		p.inside(context{function: true}, func() { p.block() })
 		return

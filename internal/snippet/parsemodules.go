@@ -95,13 +95,18 @@ func (p *parser) exportStatement(s *statement) {
 }
 
 func (p *parser) exportList(s *statement) {
+	before := len(p.listed)
 	p.list("}", func() {
+		b := binding{p.text(), p.text()}
 		p.next()
 		if p.accept("as") {
+			b.imported = p.text()
 			p.next()
 		}
+		p.listed = append(p.listed, b)
 	})
 	if p.accept("from") {
+		p.listed = p.listed[:before]
 		p.moduleName(s)
 	}
 	p.semicolon()

@@ -1,5 +1,7 @@
 package snippet
 
+import "strings"
+
 // operandKind says what may follow an operand.
 type operandKind uint8
 
@@ -35,10 +37,8 @@ func (p *parser) bracketOperand(noIn bool) operandKind {
 			kind = aFunction
 		}
 		return p.arrowOr(kind, names, false, noIn)
-	case "[":
-		p.array()
-	case "{":
-		p.object()
+	case "[", "{":
+		p.arrayOrObject()
 	case "/", "/=":
 		p.rescan(p.regex)
 		p.next()
@@ -46,6 +46,29 @@ func (p *parser) bracketOperand(noIn bool) operandKind {
 		p.fail()
 	}
 	return aValue
+}
+
+// arrayOrObject reads a value or a pattern that is assigned to.
+func (p *parser) arrayOrObject() {
+	start := p.tok.start
+	if p.is("[") {
+		p.array()
+	} else {
+		p.object()
+	}
+	if p.is("=") {
+		p.noteAssigned(start)
+	}
+}
+
+// noteAssigned records the words of an expression that is assigned to, from start to the current token.
+func (p *parser) noteAssigned(start int) {
+	l := lexer{code: p.code[:p.last], pos: start}
+	for t := l.next(); t.kind != atEnd && t.kind != notAToken; t = l.next() {
+		if t.kind == word {
+			p.assigned = append(p.assigned, l.code[t.start:t.end])
+		}
+	}
 }
 
 func (p *parser) wordOperand(noIn bool) operandKind {
@@ -65,10 +88,18 @@ func (p *parser) wordOperand(noIn bool) operandKind {
 		p.next()
 		p.expect(".")
 	}
-	names := p.beginNames()
-	p.useName(p.text())
+	names, name := p.beginNames(), p.text()
+	p.useName(name)
 	p.next()
+	if p.isAssignment() || p.tok.kind == punctuator && increments[p.text()] {
+		p.assigned = append(p.assigned, name)
+	}
 	return p.arrowOr(aValue, names, false, noIn)
+}
+
+// isAssignment reports whether the current token is an operator that assigns.
+func (p *parser) isAssignment() bool {
+	return p.tok.kind == punctuator && strings.HasSuffix(p.text(), "=") && !comparisons[p.text()]
 }
 
 // asyncOperand reads an async function, or async as a name.

@@ -32,8 +32,12 @@ type parser struct {
 	declared []string // names outside functions, and all words of patterns
 	pattern  bool     // inside a pattern
 
+	assigned []string // names that are assigned to, and all words of patterns
+	locals   []string // names that are declared anywhere, except some parameters
+
 	decls     []declaration
-	exporting bool // reading an exported declaration
+	exporting bool      // reading an exported declaration
+	listed    []binding // of lists: the exported name, and the code's
 
 	metas    []span // each import.meta
 	topAwait bool   // await is an operator outside functions

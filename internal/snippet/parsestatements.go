@@ -39,7 +39,7 @@ type statement struct {
 	with     span      // an import's attributes
 }
 
-// A binding is one name that an import binds, as written.
+// A binding is one name that an import binds or a list exports, as written.
 type binding struct{ imported, local string }
 
 func (p *parser) statements() []statement {
@@ -196,7 +196,7 @@ func (p *parser) declarations(noIn bool) {
 func (p *parser) bindingTarget() {
 	defer p.bindNames(p.beginNames())
 	if p.tok.kind == word {
-		p.useName(p.text())
+		p.bindName(p.text())
 		p.declare(p.text())
 		p.next()
 		return

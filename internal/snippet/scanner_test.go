@@ -80,7 +80,7 @@ func TestScannerNests(t *testing.T) {
 		if len(s.open) != 1 {
 			t.Errorf("%s\n%d open", code, len(s.open))
 		}
-		if _, err := (&compiler{}).translate(newDraft("let x: any = "+code), api.LoaderTSX); err != nil {
+		if _, err := (&compiler{}).translate(newDraft("let x: any = "+code), api.LoaderTSX, keepsImports); err != nil {
 			t.Fatalf("%s\n%v", code, err)
 		}
 	}

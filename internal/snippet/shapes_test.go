@@ -47,7 +47,38 @@ var shapes = []shape{
 	{code: `1_000 + 0b11 + .5e1`, value: `1008`},
 	{code: `((a, b = 2) => a + b)(1)`, value: `3`},
 	{code: `globalThis.zz ??= 4`, value: `4`},
-	{code: "x = 1; x", value: undefined + "!", cell: `1`},
+	{code: "x = 1; x", value: `1`},
+
+	// Not in strict mode.
+	{code: "total = 0; for (i = 0; i < 3; i++) total += i; total", value: `3`},
+	{code: "for (key in { a: 1 }) ;\nfor ([first, ...more] of [[1, 2]]) ;\n[key, first, more]", value: `["a",1,[2]]`},
+	{code: "({ p, q: { r = 3 } } = { p: 1, q: {} }); ++p; [p, r]", value: `[2,3]`},
+	{code: "function f() { made = 5 } f(); made", value: `5`},
+	{code: "if (1) { branch = 6 }", value: `6`},
+	{code: "typed = 1 as number; typed", value: `1`},
+	{code: "later = Promise.resolve(8); later", value: `8`},
+	{code: "returned = await 9; return returned", value: `9`},
+	{code: "with ({ a: 7 }) a", value: undefined},
+	{code: "with ({ a: 7 }) b = a\nb", value: `7`},
+	{code: "010 + '\\07'.length", value: `9`},
+	{code: "var v = 1; delete v", value: `false`},
+	{code: "function outer() { return this === globalThis }\nouter(zz = 1)", value: `true`},
+	{code: "let local = 1; local++; (parameter) => { parameter = 2; return parameter + local }", value: `4`},
+	{code: "unknown = await 1; unknown", value: undefined + "!", cell: `1`},
+
+	// What V8 lacks.
+	{code: "class A { accessor x = 1 }\nnew A().x", value: `1`},
+	{code: "class A { static accessor #x = 2; static accessor = 3; static y() { return A.#x + A.accessor } }\nA.y()", value: `5`},
+	{code: "new (class { accessor\nx = 1 })().x", value: `1`},
+	{code: "import { type T, sep, Unused } from 'node:path'\nconst a: Unused = 1\nsep", value: `"/"`},
+	{code: "import { type T, sep as s, Unused as U } from 'node:path'\nimport { Other } from 'node:path'\ntype A = U\ns", value: `"/"`},
+
+	// A byte order mark and a shebang.
+	{code: "\ufeff#!/usr/bin/env node\n1 + 1", value: `2`},
+	{code: "\ufeff#!/usr/bin/env node\nlet a: number = 3; a", value: `3`},
+	{code: "Run:\n" + fenced("js", "#!/usr/bin/env node\n1 + 1"), value: `2`},
+	{code: "\ufeff" + fenced("ts", "\ufeff#!/usr/bin/env -S node\nlet a: number = 4; a"), value: `4`},
+	{code: "1. Run:\n\n   ```js\n   #!/usr/bin/env node\n   5\n   ```\n", value: `5`},
 
 	// Objects and blocks.
 	{code: `{ a: 1 }`, value: `{"a":1}`},
@@ -101,7 +132,11 @@ var shapes = []shape{
 	{code: "function a() { return 1 }\nfunction b() { return 2 }", value: undefined},
 	{code: "export async function main() { return 9 }", value: `9`, cell: undefined},
 	{code: "import { sep } from 'node:path'\nexport function main(): string { return sep }\nexport {}", value: `"/"`, cell: undefined},
-	{code: "export const a = 1\nexport function main() { return 9 }", value: undefined},
+	{code: "export const a = 1\nexport function main() { return 9 }", value: `{"a":1}`},
+	{code: "export const answer = 42", value: `{"answer":42}`},
+	{code: "export const { a, b: [c] } = { a: 1, b: [2] }, d = 3\nexport class E {}\nfor (const x of []) ;", value: `{"a":1,"c":2,"d":3}`},
+	{code: "const a = 1\nexport { a as b, a as 'c d' }\nexport { sep } from 'node:path'", value: `{"b":1,"c d":1}`},
+	{code: "export enum A { B }\nexport type C = A", value: `{"A":{"0":"B","B":0}}`},
 	{code: "const f = () => 1\nf", value: undefined, cell: `{}`},
 	{code: "const f = () => 1\nf()", value: `1`},
 	{code: "async function main() { return 6 }\nmain()", value: `6`},
@@ -179,7 +214,7 @@ var shapes = []shape{
 	{code: "const a = 1; a\nexport { a as b }", value: `1`},
 	{code: "export * from 'node:path'\nexport { sep } from 'node:path'\n3", value: `3`},
 	{code: "export function f() { return 1 }\nexport class A {}\nexport async function g() {}\nf()", value: `1`},
-	{code: "export let a = 1", value: undefined},
+	{code: "export let a = 1", value: `{"a":1}`},
 
 	// TypeScript.
 	{code: "const x: number = 1\nx", value: `1`},

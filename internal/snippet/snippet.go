@@ -24,8 +24,10 @@ type Program struct {
 	// Declares is how a cell declares names for later ones.
 	Declares map[string]Declared
 
-	draft draft
-	load  func() []Stage // the draft's stages, for a program of another process; else nil
+	text   string // whose positions V8 reports: Code, or the script in it
+	script bool
+	draft  draft
+	load   func() []Stage // the draft's stages, for a program of another process; else nil
 }
 
 // Module compiles code to an ES module that calls [Deliver] once, at its end: with the
@@ -38,7 +40,7 @@ func Module(code string) (*Program, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newProgram(p.module(), p), nil
+	return p.module(), nil
 }
 
 // Names are the guest's replacements for syntax that V8 allows only in modules. A script
@@ -75,14 +77,16 @@ func (n Names) Cell(code string) (*Program, error) {
 	if err != nil {
 		return nil, err
 	}
-	d, declares := p.cell(n)
-	program := newProgram(d, p)
-	program.Declares = declares
-	return program, nil
+	return p.cell(n), nil
 }
 
-func newProgram(d draft, p parsed) *Program {
-	return &Program{Code: d.text, Explicit: p.explicit(), draft: d}
+// newProgram returns the program that a draft has become.
+func newProgram(d draft, explicit, script bool) *Program {
+	p := &Program{Code: d.text, Explicit: explicit, text: d.text, script: script, draft: d}
+	if script {
+		p.Code = inModule(d.text)
+	}
+	return p
 }
 
 // explicit reports whether the code names its value.
@@ -101,7 +105,7 @@ func (p parsed) explicit() bool {
 // In TypeScript and JSX, a column maps to the last position before it that esbuild's
 // source map contains: the start of the name or the expression.
 func (p *Program) Position(line, column int) (l, c int, ok bool) {
-	offset := offsetOf(p.Code, line, column)
+	offset := offsetOf(p.text, line, column)
 	if offset < 0 {
 		return 0, 0, false
 	}
@@ -133,14 +137,26 @@ func compile(code string, module bool) (p parsed, err error) {
 	if n := validLength(code); n < len(code) {
 		return parsed{}, d.errorAt(n, "the code is not UTF-8")
 	}
-	if strings.HasPrefix(code, "#!") { // only the first line of a file may start with it
-		d = d.edit([]edit{replace(span{0, 2}, "//")})
-	}
+	d = d.edit(d.hideShebang(span{0, len(d.text)}))
 	c := compiler{module: module}
 	if p, ok := c.program(d); ok {
 		return p, nil
 	}
 	return parsed{}, cmp.Or(c.err, d.errorAt(0, internalError))
+}
+
+// hideShebang turns #! at the start of a file or a block, after a byte order mark, into a comment.
+func (d draft) hideShebang(at span) (edits []edit) {
+	text := d.text[at.start:at.end]
+	code := strings.TrimPrefix(text, bom)
+	if len(code) < len(text) {
+		edits = append(edits, replace(span{at.start, at.start + len(bom)}, ""))
+	}
+	if strings.HasPrefix(code, "#!") {
+		start := at.end - len(code)
+		edits = append(edits, replace(span{start, start + 2}, "//"))
+	}
+	return edits
 }
 
 // validLength returns the number of bytes before the first one that is not UTF-8.

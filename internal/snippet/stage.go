@@ -33,11 +33,25 @@ func (p *Program) Stages() (list []Stage) {
 	return list
 }
 
-// Decoded returns the program that another process has made of a snippet. load returns its Stages
+// Encoded is a program in a form for another process.
+type Encoded struct {
+	Text             []byte
+	Explicit, Script bool
+	Declares         map[string]Declared
+}
+
+// Encode returns the program without its Stages.
+func (p *Program) Encode() Encoded { return Encoded{[]byte(p.text), p.Explicit, p.script, p.Declares} }
+
+// Decode returns the program that another process has made of a snippet. load returns its Stages
 // when a position is first needed. The other process need not be trusted: its stages determine
 // positions only.
-func Decoded(snippet, code string, explicit bool, load func() []Stage) *Program {
-	return &Program{Code: code, Explicit: explicit, draft: newDraft(snippet), load: sync.OnceValue(load)}
+func (e Encoded) Decode(snippet string, load func() []Stage) *Program {
+	d := newDraft(snippet)
+	d.text = string(e.Text)
+	p := newProgram(d, e.Explicit, e.Script)
+	p.Declares, p.load = e.Declares, sync.OnceValue(load)
+	return p
 }
 
 // restore returns the stages. Numbers that cannot be right become 0.

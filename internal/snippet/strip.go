@@ -37,7 +37,7 @@ func Strip(name, code string) (*Stripped, *SyntaxError) {
 	if len(result.Errors) > 0 {
 		return nil, c.syntaxError(d, result)
 	}
-	s := &Stripped{Code: string(result.Code), from: indexOf(code), to: indexOf(string(result.Code))}
+	s := &Stripped{Code: string(result.Code), from: indexOf(d.text), to: indexOf(string(result.Code))}
 	if m, err := sourcemap.Parse(result.Map); err == nil {
 		s.sources = m
 	}

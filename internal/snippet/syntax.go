@@ -41,6 +41,7 @@ func (p *parser) useName(name string) { p.names |= setOfName(name) }
 func (p *parser) bindName(name string) {
 	p.useName(name)
 	p.bound |= setOfName(name)
+	p.locals = append(p.locals, name)
 }
 
 // beginNames starts a new set of names, and returns the current one.
@@ -74,7 +75,7 @@ func SyntaxOf(code string, given func(name string) bool) (Syntax, *Scopes) {
 		code = "//" + code[2:]
 	}
 	p, list := parse(code)
-	s := Syntax{Module: p.topAwait || len(p.metas) > 0 || slices.ContainsFunc(list, statement.isModuleSyntax)}
+	s := Syntax{Module: p.isModule(list)}
 	names := p.names
 	var open []string
 	for i, name := range commonJS {
@@ -108,6 +109,10 @@ func (s *Scopes) Syntax() Syntax {
 }
 
 func isCommonJS(name string) bool { return slices.Contains(commonJS, name) }
+
+func (p *parser) isModule(list []statement) bool {
+	return p.topAwait || len(p.metas) > 0 || slices.ContainsFunc(list, statement.isModuleSyntax)
+}
 
 // isModuleSyntax reports whether only ES modules allow the statement.
 func (s statement) isModuleSyntax() bool {

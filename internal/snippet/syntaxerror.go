@@ -1,6 +1,9 @@
 package snippet
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // A SyntaxError is the reason why a snippet is not a valid program: esbuild's message, or
 // the limit that it exceeds.
@@ -21,7 +24,7 @@ func (e *SyntaxError) Error() string {
 
 // Of returns the error for the code that it is about, after it was decoded.
 func (e *SyntaxError) Of(code string) *SyntaxError {
-	e.snippet = code
+	e.snippet = strings.TrimPrefix(code, bom)
 	return e
 }
 

@@ -29,7 +29,7 @@ func Translate(name, code string, commonJS bool) (string, *SyntaxError) {
 	if err := d.checkFile(loader != api.LoaderTS); err != nil {
 		return "", err
 	}
-	options := api.TransformOptions{Loader: loader, Sourcemap: api.SourceMapInline}
+	options := api.TransformOptions{Loader: loader, Sourcemap: api.SourceMapInline, TsconfigRaw: dropsImports}
 	if commonJS {
 		options.Format = api.FormatCommonJS
 	}

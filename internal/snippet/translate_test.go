@@ -12,7 +12,9 @@ func TestTranslate(t *testing.T) {
 		want       string
 	}{
 		{"a.ts", "enum A { B }\nlet a: A", false, "let a;\n//# sourceMappingURL=data:application/json;base64,"},
-		{"a.mts", "import a, { type B } from 'b'\na", false, `import a, {} from "b";`},
+		{"a.mts", "import a, { type B } from 'b'\na", false, `import a from "b";`},
+		{"a.ts", "import { type A, b, C } from 'b'\nb as C", false, "import { b } from \"b\";\nb;"},
+		{"a.ts", "\ufeff#!/usr/bin/env node\nlet a: A", false, "#!/usr/bin/env node\nlet a;"},
 		{"a.cts", "import a from 'b'\na", true, `require("b")`},
 		{"a.tsx", "let a: A = <p />", false, `React.createElement("p", null)`},
 		{"a.jsx", "let a = <p />", false, `React.createElement("p", null)`},

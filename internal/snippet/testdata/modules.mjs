@@ -6,12 +6,14 @@ const results = [];
 globalThis.React = { createElement: (type, props, ...children) => ({ type, props, children }), Fragment: '' };
 for (const file of JSON.parse(await text(process.stdin))) {
   const result = { value: 'nothing delivered', calls: 0 };
+  let delivered;
   globalThis.__evaluated = (...values) => {
     result.calls++;
-    result.value = JSON.stringify(values[0]) ?? 'undefined';
+    delivered = values[0];
   };
   try {
     await import(file);
+    if (result.calls) result.value = JSON.stringify(await delivered) ?? 'undefined';
   } catch (e) {
     result.error = String(e);
     result.stack = String(e?.stack);

@@ -25,10 +25,8 @@ func (s *Source) compile() (*snippet.Program, error) {
 
 // compiled is the reply to a Source.
 type compiled struct {
-	Code     []byte
-	Explicit bool
-	Declares map[string]snippet.Declared
-	Err      *snippet.SyntaxError
+	snippet.Encoded
+	Err *snippet.SyntaxError
 }
 
 var (
@@ -46,7 +44,7 @@ func newCompiled(p *snippet.Program, err error) compiled {
 	if err != nil {
 		return compiled{Err: asSyntaxError(err)}
 	}
-	return compiled{Code: []byte(p.Code), Explicit: p.Explicit, Declares: p.Declares}
+	return compiled{Encoded: p.Encode()}
 }
 
 func asSyntaxError(err error) *snippet.SyntaxError {
@@ -91,9 +89,7 @@ func (d *Domain) Compile(ctx context.Context, s Source) (*snippet.Program, error
 	if err := invalid(c.Err, err, string(s.Code)); err != nil {
 		return nil, err
 	}
-	p := snippet.Decoded(string(s.Code), string(c.Code), c.Explicit, func() []snippet.Stage { return d.stages(s) })
-	p.Declares = c.Declares
-	return p, nil
+	return c.Decode(string(s.Code), func() []snippet.Stage { return d.stages(s) }), nil
 }
 
 // stages returns the stages of a program. If that fails, its positions are unknown.
@@ -116,13 +112,13 @@ type file struct {
 
 var translateOperation = define("translate", func(f file) compiled {
 	code, err := snippet.Translate(string(f.Name), string(f.Code), f.CommonJS)
-	return compiled{Code: []byte(code), Err: err}
+	return compiled{snippet.Encoded{Text: []byte(code)}, err}
 })
 
 // Translate is [snippet.Translate]. Errors are as those of Compile.
 func (d *Domain) Translate(ctx context.Context, name, code string, commonJS bool) (string, error) {
 	c, err := translateOperation.do(ctx, d, file{[]byte(name), []byte(code), commonJS})
-	return string(c.Code), invalid(c.Err, err, code)
+	return string(c.Text), invalid(c.Err, err, code)
 }
 
 var scopesOperation = define("find scopes", func(s snippet.Scopes) snippet.Syntax { return s.Syntax() })

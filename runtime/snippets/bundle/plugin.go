@@ -84,7 +84,7 @@ func (b *build) loadFile(a api.OnLoadArgs) (api.OnLoadResult, error) {
 	if !ok {
 		return api.OnLoadResult{}, fmt.Errorf("the extension of %q is not supported", a.Path)
 	}
-	source := f.Source
+	source := strings.TrimPrefix(f.Source, "\ufeff") // before a shebang it is invalid
 	if strings.Contains(source, "sourceMappingURL=") {
 		source = sourceMapComments().ReplaceAllString(source, "${1}Url=")
 	}

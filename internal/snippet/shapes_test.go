@@ -61,7 +61,7 @@ var shapes = []shape{
 	{code: "with ({ a: 7 }) a", value: undefined},
 	{code: "with ({ a: 7 }) b = a\nb", value: `7`},
 	{code: "010 + '\\07'.length", value: `9`},
-	{code: "var v = 1; delete v", value: `false`},
+	{code: "var v = 1; delete v", value: `true`, cell: `false`},
 	{code: "function outer() { return this === globalThis }\nouter(zz = 1)", value: `true`},
 	{code: "let local = 1; local++; (parameter) => { parameter = 2; return parameter + local }", value: `4`},
 	{code: "unknown = await 1; unknown", value: undefined + "!", cell: `1`},

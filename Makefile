@@ -25,7 +25,7 @@ STATIC ?= -tags netgo,osusergo
 
 STATIC_LINK := -linkmode external -extldflags -static
 LINK        := $(if $(STATIC),$(STATIC_LINK))
-LDFLAGS     := -X main.version=$(VERSION) $(LINK)
+LDFLAGS     := -w -X main.version=$(VERSION) $(LINK)
 
 # runc of go.mod's version, which gaol finds beside itself. runc's Makefile also has the tag libpathrs,
 # which needs a library in Rust. gaol rejects a runc that the file's group can write.
@@ -102,7 +102,7 @@ ONE_LAUNCHER := ^(TestMayImport|TestImport|TestForbidden|TestPackage|TestTop|Tes
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL: # several targets use the machine as a whole
-.PHONY: help deps build build-arm64 image run serve install deb test test-runc test-vm race fuzz attack soak packages fidelity mcp openapi check fmt vet lint lines bench clean npm npm-test bench-npm bench-snippets
+.PHONY: help deps build build-arm64 image run serve install deb test test-runc test-vm page race fuzz attack soak packages fidelity mcp openapi check fmt vet lint lines bench clean npm npm-test bench-npm bench-snippets
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -115,17 +115,15 @@ deps: ## install missing packages on Debian or Ubuntu
 # binary: tests that build another one may run at the same time.
 PREBUILT = $(patsubst %/,%,$(dir $(BIN)))/prebuilt
 
-# The playground's page is bundled and embedded in the same way, without Node. Its packages are
-# downloaded once, to bin/downloads. Where no npm registry is reachable: make build PLAYGROUND=
-PLAYGROUND ?= yes
-PAGE       := cmd/gaol/playground/page
-BUNDLE_PAGE = $(GO) run ./cmd/gaol/playground/bundle -overlay
+# With the flags of the build of bin/gaol, so that it compiles no package for a second time. Meanwhile, go list
+# downloads the other modules.
+PREBUILD = $(GO) run -trimpath $(STATIC) ./rootfs/programs/prebuild
 
 build: deps ## build bin/gaol and bin/runc, which need no shared library and no compiler
-	$(GO) run ./rootfs/programs/prebuild $(PREBUILT)/native
-	$(if $(PLAYGROUND),$(BUNDLE_PAGE) $(PREBUILT)/native.json $(PREBUILT)/page)
-	$(GO) build -overlay $(PREBUILT)/native.json -trimpath $(STATIC) -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/gaol
-	umask 022; $(BUILD_RUNC) -ldflags '-s $(LINK)' -o $(dir $(BIN))runc $(RUNC)
+	@$(GO) list -deps ./cmd/gaol $(RUNC) >/dev/null & $(PREBUILD) $(PREBUILT)/native; made=$$?; wait; exit $$made
+	(umask 022; exec $(BUILD_RUNC) -ldflags '-s $(LINK)' -o $(dir $(BIN))runc $(RUNC)) & \
+		$(GO) build -overlay $(PREBUILT)/native.json -trimpath $(STATIC) -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/gaol; built=$$?; \
+		wait $$! && exit $$built
 
 # Debian's packages for arm64 are unpacked into bin/arm64: nothing but the compiler is installed.
 # The result is tested for what can be seen without such a machine. CGO_LDFLAGS has the folder, too:
@@ -137,10 +135,9 @@ ARM64_ENV = PKG_CONFIG_LIBDIR='$(ARM64_LIB)/pkgconfig' PKG_CONFIG_SYSROOT_DIR='$
 build-arm64: deps ## build bin/gaol-arm64 and bin/runc-arm64 with Debian's cross compiler
 	@.ci/deps arm64
 	.ci/arm64 bin/arm64
-	$(GO) run ./rootfs/programs/prebuild -arch arm64 -cc aarch64-linux-gnu-gcc -root bin/arm64/root bin/prebuilt/arm64
-	$(if $(PLAYGROUND),$(BUNDLE_PAGE) bin/prebuilt/arm64.json bin/prebuilt/page)
+	$(PREBUILD) -arch arm64 -cc aarch64-linux-gnu-gcc -root bin/arm64/root bin/prebuilt/arm64
 	$(ARM64_ENV) $(GO) build -overlay bin/prebuilt/arm64.json -trimpath \
-		-tags netgo,osusergo -ldflags '-X main.version=$(VERSION) $(STATIC_LINK)' -o bin/gaol-arm64 ./cmd/gaol
+		-tags netgo,osusergo -ldflags '-w -X main.version=$(VERSION) $(STATIC_LINK)' -o bin/gaol-arm64 ./cmd/gaol
 	umask 022; $(ARM64_ENV) $(BUILD_RUNC) -ldflags '-s $(STATIC_LINK)' -o bin/runc-arm64 $(RUNC)
 	GAOL_TEST_ARM64='$(CURDIR)/bin/gaol-arm64' $(GO) test -count=1 -run '^TestARM64Binary$$' ./test/packaging
 
@@ -162,6 +159,7 @@ deb: build ## build the Debian package bin/gaol_VERSION_ARCH.deb
 	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) .ci/deb/build $(BIN) $(VERSION) bin/gaol_$(VERSION)_$$(dpkg --print-architecture).deb -Zzstd -z9
 
 # The tests of the page need a browser, and axe-core from npm.
+PAGE         := cmd/gaol/playground/page
 PAGE_MODULES := $(PAGE)/node_modules/.package-lock.json
 
 test: image $(PAGE_MODULES) ## run the tests, except slow ones, which make soak runs
@@ -243,9 +241,12 @@ npm: build $(if $(ARM64),build-arm64) $(NPM_MODULES) ## build the npm packages b
 	.ci/npm node cmd/npm/scripts/pack.mjs bin/npm '$(VERSION)' $(NPM_CPU)=$(BIN),$(dir $(BIN))runc $(if $(ARM64),$(NPM_ARM64))
 
 npm-test: image $(NPM_MODULES) $(NPM_NODES) $(PAGE_MODULES) ## test the npm package, as it is and as it is installed, by all versions of Node, and the playground's modules
-	cd $(PAGE) && $(CURDIR)/.ci/npm npm run --silent check && $(CURDIR)/.ci/npm npm test --silent
+	cd $(PAGE) && $(CURDIR)/.ci/npm npm run --silent check && $(CURDIR)/.ci/npm npm test --silent && $(CURDIR)/.ci/npm node build.mjs --check
 	$(NPM_BUILD) && ../../.ci/npm npx tsc -p test
 	cd cmd/npm && $(ROOT) ../../.ci/npm node scripts/judge.mjs '$(abspath $(BIN))'
+
+page: $(PAGE_MODULES) ## bundle the playground's page after a change of its source, by Node, into the folder that bin/gaol embeds
+	cd $(PAGE) && $(CURDIR)/.ci/npm node build.mjs
 
 # How often make bench-npm measures each.
 TIMES ?= 50
@@ -281,7 +282,7 @@ lint: deps ## run golangci-lint on the code and vale on the prose, as .ci pins t
 	@.ci/deps lint
 	$(LINT) run ./...
 	$(PROSE) test --coverage .ci/vale
-	$(PROSE) --no-global --output=line --glob='!{bin,cmd/npm/node_modules,cmd/npm/judge/node_modules,cmd/npm/dist,cmd/npm/build,cmd/gaol/playground/page/node_modules,test/packages/snippets/node_modules}/**' .
+	$(PROSE) --no-global --output=line --glob='!{bin,cmd/npm/node_modules,cmd/npm/judge/node_modules,cmd/npm/dist,cmd/npm/build,cmd/gaol/playground/built,cmd/gaol/playground/page/node_modules,test/packages/snippets/node_modules}/**' .
 
 lines: deps ## count the product's lines, files and packages by folder
 	@$(GO) run ./test/count

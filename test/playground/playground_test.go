@@ -5,6 +5,8 @@ import (
 	"net/http/httptest"
 	"os"
 	"testing"
+
+	"gaol/test/harness"
 )
 
 // world is what the tests of the page share.
@@ -21,7 +23,7 @@ const packages = "../../runtime/snippets/testdata/packages/node_modules"
 
 // TestPlayground tests the page in one browser.
 func TestPlayground(t *testing.T) {
-	w := &world{browser: startBrowser(t), gaol: program(t)}
+	w := &world{browser: startBrowser(t), gaol: harness.Gaol(t)}
 	w.docs, w.evil = startDocs(t, w), startDocs(t, w)
 	w.url = startServer(t, w.gaol, map[string]any{
 		"snippets":   map[string]any{"anonymous": map[string]any{"requestsPerMin": 1e6, "requestsPerSec": 1e6}, "adapter": "directive", "nodeModules": absolute(t, packages)},

@@ -12,21 +12,6 @@ import (
 	"gaol/test/harness"
 )
 
-// program returns a gaol with the page: the one that make build has built, or else another one.
-func program(t *testing.T) string {
-	t.Helper()
-	if os.Getenv(harness.BinaryVar) != "" {
-		return harness.Gaol(t)
-	}
-	bin := filepath.Join(t.TempDir(), "gaol")
-	cmd := exec.CommandContext(t.Context(), "make", "build", "BIN="+bin)
-	cmd.Dir = "../.."
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	return bin
-}
-
 // token is a valid token, and tokens the line of the file with its hash.
 const (
 	token  = "0123456789abcdef0123456789abcdef"

@@ -1,11 +1,11 @@
 // Package playground serves a page on which people write snippets, run them by the server's
 // POST /api/sandbox, and share links to them.
 //
-//	page ── bundle ── bin/prebuilt ── embedded into bin/gaol ── [Handler] ── browser
+//	page ── make page ── built ── embedded into bin/gaol ── [Serve] ── browser
 //
-// The folder page has the source, in TypeScript. The command bundle makes [Files] of it, and `make
-// build` embeds them by go build's flag -overlay. A plain `go build` has none; the handler then serves
-// a page that says so.
+// The folder page has the source, in TypeScript. `make page` bundles it by Node into the folder built, which is
+// part of the repository: gaol is built without Node and without an npm registry. `make npm-test` fails
+// if built is not what the source gives.
 //
 // The files are the same for everyone and have no secret, so that they need no token. What protects
 // the browser's user from what a snippet prints is the page, which shows it as text only, and the

@@ -7,7 +7,6 @@ import (
 	"embed"
 	"encoding/hex"
 	"fmt"
-	"io/fs"
 )
 
 // Names of special files.
@@ -31,15 +30,10 @@ var types = map[string]string{
 	".txt":  "text/plain; charset=utf-8",
 }
 
-// folder has only a README, and what the flag -overlay of go build adds.
+// folder has the index, and what make page has made of page/src.
 //
-//go:embed built
+//go:embed page/index.html built
 var folder embed.FS
-
-// missing is the page of a binary without the files.
-//
-//go:embed missing.html
-var missing []byte
 
 // file is a file of the page.
 type file struct {
@@ -47,14 +41,15 @@ type file struct {
 	tag            string // identifies the content
 }
 
-// embedded reads the files of this binary. Without any it returns an empty map.
+// embedded reads the files of this binary.
 func embedded() (map[string]*file, error) {
 	files := map[string]*file{}
-	if _, err := fs.Stat(folder, "built/"+Index); err != nil {
-		return files, nil
-	}
 	for _, name := range Files {
-		text, err := folder.ReadFile("built/" + name)
+		dir := "built/"
+		if name == Index {
+			dir = "page/"
+		}
+		text, err := folder.ReadFile(dir + name)
 		if err != nil {
 			return nil, err
 		}

@@ -43,17 +43,13 @@ func Serve(w http.ResponseWriter, r *http.Request, o Options) {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
-	name := nameOf(r.URL.Path)
-	f, ok := files[name]
-	switch {
-	case name == Index && !ok:
-		serveMissing(w, o)
-	case !ok:
+	switch name := nameOf(r.URL.Path); name {
+	case "":
 		http.NotFound(w, r)
-	case name == Index:
-		serveIndex(w, r, f.plain, o)
+	case Index:
+		serveIndex(w, r, files[name].plain, o)
 	default:
-		serveFile(w, r, name, f)
+		serveFile(w, r, name, files[name])
 	}
 }
 
@@ -65,12 +61,6 @@ func serveIndex(w http.ResponseWriter, r *http.Request, text []byte, o Options) 
 	w.Header().Set("Cache-Control", "no-store")
 	text = bytes.ReplaceAll(text, []byte(Nonce), []byte(nonce))
 	http.ServeContent(w, r, Index, time.Time{}, bytes.NewReader(text))
-}
-
-func serveMissing(w http.ResponseWriter, o Options) {
-	setPageHeaders(w.Header(), rand.Text(), o)
-	w.WriteHeader(http.StatusNotImplemented)
-	_, _ = w.Write(missing)
 }
 
 // serveFile serves a file that is the same for everyone. Browsers keep it, and ask whether it has changed.

@@ -171,16 +171,18 @@ func TestFileHeaders(t *testing.T) {
 	}
 }
 
-// A binary of a plain go build says how to get the page.
-func TestMissing(t *testing.T) {
-	if files, err := load(); err != nil || len(files) > 0 {
-		t.Fatalf("a test has %d files, which only make build embeds: %v", len(files), err)
+// The embedded page is complete, and make page has bundled it.
+func TestEmbedded(t *testing.T) {
+	for _, name := range Files {
+		path := "/" + name
+		if name == Index {
+			path = "/"
+		}
+		if resp := get(t, path, Options{}); resp.Code != http.StatusOK || resp.Body.Len() == 0 {
+			t.Errorf("%s: status %d, %d bytes", path, resp.Code, resp.Body.Len())
+		}
 	}
-	resp := get(t, "/", Options{})
-	if text := resp.Body.String(); resp.Code != http.StatusNotImplemented || !strings.Contains(text, "make build") {
-		t.Errorf("status %d: %q", resp.Code, text)
-	}
-	if got := get(t, "/main.js", Options{}).Code; got != http.StatusNotFound {
-		t.Errorf("status %d for a script", got)
+	if text := get(t, "/", Options{}).Body.String(); strings.Contains(text, Nonce) || !strings.Contains(text, "csp-nonce") {
+		t.Error("the page has no nonce")
 	}
 }

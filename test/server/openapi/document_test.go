@@ -106,3 +106,26 @@ func TestDocument(t *testing.T) {
 		t.Error(describe(errs))
 	}
 }
+
+// Clients that are generated from the document need not expect null for a list: none is documented so, and responses
+// are as documented. Requests may send null for a list that they can omit.
+func TestArraysAreNotNullable(t *testing.T) {
+	c, text, _ := client(t)
+	if bytes.Contains(text, []byte(`["array","null"]`)) {
+		t.Error("an array is nullable")
+	}
+	servertest.Send(t, c, http.MethodPost, "/v1/run", `{"code": "1", "args": null, "hostPorts": null, "mounts": null}`).Want(t, http.StatusOK)
+	servertest.Send(t, c, http.MethodPost, "/v1/evaluate", `{"code": "1"}`).Want(t, http.StatusOK)
+	servertest.Send(t, c, http.MethodPost, "/api/sandbox", `{"source": ""}`).Want(t, http.StatusOK)
+	servertest.Send(t, c, http.MethodGet, "/v1/snapshots", nil).Want(t, http.StatusOK)
+	servertest.Send(t, c, http.MethodGet, "/v1/sandboxes", nil).Want(t, http.StatusOK)
+	var sandbox, open struct{ ID string }
+	servertest.Send(t, c, http.MethodPost, "/v1/sandboxes", `{}`).Into(t, &sandbox)
+	at := "/v1/sandboxes/" + sandbox.ID
+	for _, list := range []string{"processes", "contexts", "listeners"} {
+		servertest.Send(t, c, http.MethodGet, at+"/"+list, nil).Want(t, http.StatusOK)
+	}
+	servertest.Send(t, c, http.MethodGet, at+"/files/list?path=/workspace", nil).Want(t, http.StatusOK)
+	servertest.Send(t, c, http.MethodPost, at+"/contexts", `{}`).Into(t, &open)
+	servertest.Send(t, c, http.MethodPost, at+"/contexts/"+open.ID+"/complete", `{"line": "("}`).Want(t, http.StatusOK)
+}

@@ -21,7 +21,7 @@ type API struct {
 // MaxBody bounds the body of a request in bytes, unless the operation has its own bound.
 const MaxBody = 32 << 20
 
-func init() { huma.ValidateStrictCasing = true }
+func init() { huma.ValidateStrictCasing, huma.DefaultArrayNullable = true, false }
 
 // Register adds the operations to mux.
 func Register(mux *http.ServeMux, s *service.Service, n *snippetservice.Service, version string) *API {

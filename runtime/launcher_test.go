@@ -108,6 +108,7 @@ func TestNeedNode(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		s.programs = &programs{}
 		if _, err := nodeProgram("1", true)(t.Context(), s, RunOptions{}); (err == nil) != ok || err != nil && !errors.Is(err, ErrUnsupported) {
 			t.Errorf("Node %q: %v", node, err)
 		}
@@ -135,6 +136,7 @@ func TestImagePlaces(t *testing.T) {
 	if !granted["/opt/node/bin/node"] || !granted["/lib"] || granted["/lib64"] || granted[enforce.NodePath] {
 		t.Errorf("grants %+v", s.plan.Grants)
 	}
+	s.programs = &programs{}
 	task, err := nodeProgram("1", true)(t.Context(), s, RunOptions{})
 	if err != nil || task.command.Path != m.NodePath {
 		t.Errorf("%v, task %+v", err, task)
@@ -164,6 +166,7 @@ func TestLauncherOfTask(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		s.programs = &programs{}
 		task, err := tc.lower(t.Context(), s, tc.options)
 		if err != nil {
 			t.Fatal(err)

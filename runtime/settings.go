@@ -59,7 +59,7 @@ type settings struct {
 	packages     string   // name of a snapshot with packages
 	files        []sandbox.File
 
-	programs *programs    // of the sandbox
+	programs *programs    // of the sandbox; set by newRuntime, because sandboxes of a pool share the settings
 	work     *work.Domain // compiles code
 	bindings *hostcall.Bindings
 	heapMiB  int64           // of V8's old space
@@ -72,7 +72,7 @@ func (o Options) resolve() (s settings, err error) {
 	if err := o.checkIsolation(); err != nil {
 		return s, err
 	}
-	s = settings{Options: o, env: baseEnv(), programs: &programs{}, packages: packagesOf(o.NodeModules), work: work.InProcess}
+	s = settings{Options: o, env: baseEnv(), packages: packagesOf(o.NodeModules), work: work.InProcess}
 	s.Files, s.Folders, s.Bindings = nil, nil, nil
 	s.Env = maps.Clone(o.Env)
 	s.Hostname = cmp.Or(o.Hostname, defaultHostname)

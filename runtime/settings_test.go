@@ -26,10 +26,7 @@ func TestDefaults(t *testing.T) {
 	if got.plan == nil || !got.plan.Net.Inet || got.plan.Net.Egress != nil {
 		t.Errorf("the plan is %+v", got.plan)
 	}
-	if got.programs == nil {
-		t.Error("there is no namer of programs")
-	}
-	got.plan, got.proxy, got.programs = nil, nil, nil // plan and proxy are tested in packages policy and egress
+	got.plan, got.proxy = nil, nil // plan and proxy are tested in packages policy and egress
 	want := settings{
 		Options: Options{
 			Permissions:  policy.Default(),
@@ -117,6 +114,7 @@ func TestResolveCopies(t *testing.T) {
 	if s.env["A"] != "1" || s.Permissions.PassesEnv("B") {
 		t.Error("the settings share memory with the caller's options")
 	}
+	s.programs = &programs{}
 	if _, err := nodeProgram("", true)(t.Context(), s, RunOptions{Env: map[string]string{"A": "3"}}); err != nil {
 		t.Fatal(err)
 	}
@@ -130,6 +128,7 @@ func TestTasks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	s.programs = &programs{}
 	task, err := nodeProgram("1", true)(t.Context(), s, RunOptions{Args: []string{"--x"}, Name: "job.ts", Cwd: "/tmp"})
 	if err != nil {
 		t.Fatal(err)
@@ -157,6 +156,7 @@ func TestTasksRefused(t *testing.T) {
 		{Cwd: "rel"}, {OnOutputLimit: 7}, {OnOutputLimit: -1}, {Args: []string{"a\x00"}}, {Args: []string{strings.Repeat("a", maxString)}},
 		{Args: slices.Repeat([]string{strings.Repeat("a", maxString-1)}, 7)}, {Env: map[string]string{"=": ""}},
 	} {
+		s.programs = &programs{}
 		if _, err := nodeProgram("", true)(t.Context(), s, o); err == nil {
 			t.Errorf("%+v is accepted", o)
 		}

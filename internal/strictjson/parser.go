@@ -1,13 +1,10 @@
 package strictjson
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
-	"reflect"
 	"strconv"
-	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -156,41 +153,4 @@ func (p *parser) array() (any, error) {
 	}
 	_, err := p.next()
 	return list, err
-}
-
-// kinds are JSON's names for the values of Go's kinds.
-var kinds = map[reflect.Kind]string{
-	reflect.Bool: "true or false", reflect.String: "a string", reflect.Float32: "a number", reflect.Float64: "a number",
-	reflect.Array: "an array", reflect.Slice: "an array", reflect.Map: "an object", reflect.Struct: "an object",
-}
-
-func wanted(t reflect.Type) string {
-	for t.Kind() == reflect.Pointer {
-		t = t.Elem()
-	}
-	switch k := t.Kind(); {
-	case k >= reflect.Int && k <= reflect.Int64:
-		return "a whole number"
-	case k >= reflect.Uint && k <= reflect.Uint64:
-		return "a whole number, not negative"
-	case t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Uint8:
-		return "a string"
-	}
-	return cmp.Or(kinds[t.Kind()], "another value")
-}
-
-// got names a value as [json.UnmarshalTypeError] describes it, such as "number 1.5".
-func got(value string) string {
-	kind, rest, _ := strings.Cut(value, " ")
-	article := "a "
-	if kind == "array" || kind == "object" {
-		article = "an "
-	}
-	if kind == "bool" {
-		kind = "boolean"
-	}
-	if len(rest) > 40 {
-		rest = rest[:40] + "..."
-	}
-	return strings.TrimSpace(article + kind + " " + rest)
 }

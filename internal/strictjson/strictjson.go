@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"math"
 	goruntime "runtime"
 	"strconv"
@@ -62,20 +61,10 @@ func unmarshalTyped(text []byte, v any) error {
 			err = json.Unmarshal(whole, v)
 		}
 	}
-	return TypeError(err)
-}
-
-// TypeError returns an error of encoding/json about a value of the wrong type in terms of JSON, and others as they are.
-func TypeError(err error) error {
-	e, ok := errors.AsType[*json.UnmarshalTypeError](err)
-	if !ok {
-		return err
+	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		return at(pathAt(text, e.Offset), mismatch(e.Type, e.Value))
 	}
-	why := fmt.Errorf("want %s, got %s", wanted(e.Type), got(e.Value))
-	if e.Field == "" {
-		return why
-	}
-	return fmt.Errorf("%s: %w", e.Field, why)
+	return err
 }
 
 // wholeNumbers returns the text with integers instead of numbers such as 1e3 and 1000.0.
@@ -106,13 +95,18 @@ func wholeNumbers(text []byte) (whole []byte, changed bool) {
 // not apply: fields of the type [json.RawMessage] need another check.
 func Decode(text []byte, v any) error {
 	err := jsonv2.Unmarshal(text, v, jsonv2.RejectUnknownMembers(true))
-	if e, ok := errors.AsType[*jsonv2.SemanticError](err); ok {
-		if e.Err != nil {
-			return fmt.Errorf("%q: %w", e.JSONPointer, e.Err)
-		}
-		return fmt.Errorf("%q: a JSON %s is not allowed here", e.JSONPointer, e.JSONKind)
+	e, ok := errors.AsType[*jsonv2.SemanticError](err)
+	if !ok {
+		return errorOf(err)
 	}
-	return errorOf(err)
+	why := e.Err
+	switch mistyped := e.JSONKind != '"' && wanted(e.GoType) == "a string"; {
+	case errors.Is(why, jsonv2.ErrUnknownName):
+		why = errors.New("unknown field")
+	case why == nil || mistyped || errors.Is(why, strconv.ErrSyntax) || errors.Is(why, strconv.ErrRange):
+		why = mismatch(e.GoType, values[e.JSONKind]+" "+string(e.JSONValue))
+	}
+	return at(pathAt(text, e.ByteOffset+1), why)
 }
 
 // Check returns an error for text that is not one JSON value within the bounds, with at most some values. Options can
@@ -120,13 +114,5 @@ func Decode(text []byte, v any) error {
 func Check(text []byte, values int, options ...jsontext.Options) error {
 	p := parser{d: jsontext.NewDecoder(bytes.NewReader(text), options...), maxValues: values}
 	_, err := p.parse()
-	return err
-}
-
-// errorOf returns a decoder's error without its package's name.
-func errorOf(err error) error {
-	if e, ok := errors.AsType[*jsontext.SyntacticError](err); ok && e.Err != nil {
-		return fmt.Errorf("at byte %d: %w", e.ByteOffset, e.Err)
-	}
 	return err
 }

@@ -54,17 +54,17 @@ func TestIsolations(t *testing.T) {
 func TestInvalidIsolations(t *testing.T) {
 	dir := programs(t)
 	for text, want := range map[string]string{
-		`{"isolation": "docker"}`:                   "not one of native, runc, crun",
-		`{"isolation": "oci=runc"}`:                 "not absolute",
-		`{"isolations": [""]}`:                      "is empty",
-		`{"isolations": "runc"}`:                    "isolations: want an array, got a string",
-		`{"isolations": ["runc", "oci=DIR/runc"]}`:  "another one has the name runc",
-		`{"isolations": ["oci=DIR/native"]}`:        "and not native",
-		`{"isolations": ["oci=DIR/a b"]}`:           "want letters",
-		`{"isolations": ["oci=DIR/missing"]}`:       "no such file",
-		`{"isolations": ["oci=DIR/file"]}`:          "is no program",
-		`{"isolations": ["oci=DIR"]}`:               "is no program",
-		`{"isolations": [{"runc": "/usr/bin/id"}]}`: "isolations: want a string, got an object",
+		`{"isolation": "docker"}`:                       "not one of native, runc, crun",
+		`{"isolation": "oci=runc"}`:                     "not absolute",
+		`{"isolations": [""]}`:                          "is empty",
+		`{"isolations": "runc"}`:                        "isolations: want an array, got a string",
+		`{"isolations": ["runc", "oci=DIR/runc"]}`:      "another one has the name runc",
+		`{"isolations": ["oci=DIR/native"]}`:            "and not native",
+		`{"isolations": ["oci=DIR/a b"]}`:               "want letters",
+		`{"isolations": ["oci=DIR/missing"]}`:           "no such file",
+		`{"isolations": ["oci=DIR/file"]}`:              "is no program",
+		`{"isolations": ["oci=DIR"]}`:                   "is no program",
+		`{"isolations": ["crun", {"runc": "/bin/id"}]}`: "isolations[1]: want a string, got an object",
 	} {
 		if _, err := readText(t, strings.ReplaceAll(text, "DIR", dir), Overrides{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", text, err, want)

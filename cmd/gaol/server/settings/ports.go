@@ -19,7 +19,7 @@ func (r *PortRange) UnmarshalText(text []byte) error {
 	a, err1 := strconv.ParseUint(first, 10, 16)
 	b, err2 := strconv.ParseUint(last, 10, 16)
 	if err1 != nil || err2 != nil || a == 0 || b < a {
-		return fmt.Errorf("hostPorts: %q: want a port, or a range such as 8000-8099", text)
+		return fmt.Errorf("%q: want a port, or a range such as 8000-8099", text)
 	}
 	*r = PortRange{uint16(a), uint16(b)}
 	return nil

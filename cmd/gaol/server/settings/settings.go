@@ -1,9 +1,7 @@
 package settings
 
 import (
-	"bytes"
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -148,15 +146,7 @@ func readFile(path string, s *Settings) error {
 	if len(text) > maxFile {
 		return errors.New("more than 1 MiB")
 	}
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.DisallowUnknownFields()
-	if err := d.Decode(s); err != nil {
-		return strictjson.TypeError(err)
-	}
-	if _, err := d.Token(); err != io.EOF {
-		return errors.New("text after the object")
-	}
-	return nil
+	return strictjson.Decode(text, s)
 }
 
 // complete sets the defaults and checks all values.

@@ -15,6 +15,21 @@ func TestTypeErrors(t *testing.T) {
 		`{"idleTimeoutMs":1.5}`:          "idleTimeoutMs: want a whole number, got a number 1.5",
 		`{"images":"default"}`:           "images: want an array, got a string",
 		`{"mounts":[]}`:                  "mounts: want an object, got an array",
+
+		`{"isolations": [ "runc" , 3 ]}`:                                      "isolations[1]: want a string, got a number",
+		`{"images": ["a", ["b"]]}`:                                            "images[1]: want a string, got an array",
+		`{"snippets": {"anonymous": {"runs": true}}}`:                         "snippets.anonymous.runs: want a whole number, got a boolean",
+		`{"tenants": {"uid:1": {"runs": 1}, "token:a": {"cpus": "2"}}}`:       `tenants["token:a"].cpus: want a number, got a string`,
+		`{"tenants": {"uid:1": {"runs": 99999999999999999999}}}`:              `tenants["uid:1"].runs: want a whole number, got a number 99999999999999999999`,
+		`{"hostPorts": ["1", 3000]}`:                                          "hostPorts[1]: want a string, got a number",
+		`{"hostPorts": ["0"]}`:                                                `hostPorts[0]: "0": want a port, or a range such as 8000-8099`,
+		`{"snippets": {"anonymous": {"proxies": ["10.0.0.0/8", {}]}}}`:        "snippets.anonymous.proxies[1]: want a string, got an object",
+		`{"snippets": {"anonymous": {"proxies": ["10.0.0.0/8", "gateway"]}}}`: `snippets.anonymous.proxies[1]: netip.ParsePrefix("gateway"): no '/'`,
+		`{"playground": {"of": true}}`:                                        "playground.of: unknown field",
+		`{"Images": []}`:                                                      "Images: unknown field",
+		`{"images": [], "images": []}`:                                        "at byte 15: duplicate object member name",
+		`{"permissions": {"network": 3}}`:                                     "permissions: network: not allow, deny or an object with rules",
+		`[]`:                                                                  "want an object, got an array",
 	} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)

@@ -19,8 +19,7 @@ const { AsyncLocalStorage } = require('node:async_hooks');
 const { onInit } = require('node:v8').promiseHooks;
 const { Exports } = require('./commonjs.cjs');
 const { complete, saveNodeGetters } = require('./complete.cjs');
-const { captureConsole, failureFrame, refused, useInternals, valueFrame, writeAll } = require('./evaluate.cjs');
-const { ownVariables } = require('./inside.cjs');
+const { captureConsole, failureFrame, refused, valueFrame, writeAll } = require('./evaluate.cjs');
 const { Interrupts } = require('./interrupt.cjs');
 const { Error, Object, Promise, Proxy, SafeSet, String, SyntaxError, TypeError, apply, method, parse, shift, slice, split, startsWith, stringify, textIncludes } = require('./intrinsics.cjs');
 const { CELL, encodeDone, encodeValue } = require('./wire.cjs');
@@ -99,15 +98,14 @@ class Context {
   #interrupted = 0; // number of the last cell that was interrupted
   #waiting = [];
 
-  constructor({ path, context: bounds }, calls, defineGlobals) {
+  constructor({ path, context: bounds }, internals, calls, defineGlobals) {
     this.#keepsLast = bounds.last;
     if (bounds.last) this.#defineLast();
     saveNodeGetters();
-    const { internalBinding } = ownVariables(['internalBinding']);
+    const { internalBinding } = internals;
     allowImports(internalBinding);
-    useInternals(internalBinding);
     this.#inspector = new Inspector(internalBinding('inspector'));
-    this.#interrupts = new Interrupts(internalBinding, (err) => this.#interruptedAt(err));
+    this.#interrupts = new Interrupts(internals, (err) => this.#interruptedAt(err));
     this.#calls = calls;
     this.#defineGlobals = defineGlobals;
     this.#idleBounds = bounds;

@@ -29,7 +29,7 @@ function interruptible(internals, deliver, fail) {
       apply(reallyExit, process, [0]);
     }
   };
-  const interrupts = new Interrupts(internals.internalBinding, report);
+  const interrupts = new Interrupts(internals, report);
   interrupts.coverTimers(internals);
   const wake = new Signal();
   wake.unref();

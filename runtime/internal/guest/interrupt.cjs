@@ -9,6 +9,7 @@
 
 const { isNativeError } = require('node:util').types;
 const { Script } = require('node:vm');
+const { hideFrames } = require('./frames.cjs');
 const { Object, SafeSet, apply, method } = require('./intrinsics.cjs');
 
 const { defineProperty, getOwnPropertyDescriptor, getPrototypeOf } = Object;
@@ -58,7 +59,9 @@ class Interrupts {
   #onInterrupt;
   #triggerUncaughtException;
 
-  constructor(internalBinding, onInterrupt) {
+  constructor(internals, onInterrupt) {
+    const { internalBinding } = internals;
+    hideFrames(internals);
     const { setTickCallback, tickInfo } = internalBinding('task_queue');
     this.#tickInfo = tickInfo;
     this.#clearAsyncIdStack = internalBinding('async_wrap').clearAsyncIdStack;

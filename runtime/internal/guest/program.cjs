@@ -164,10 +164,10 @@ const loadContext = () => (context ??= require('./context.cjs').context);
 // Node's internals, which the inspector finds in a few milliseconds. A zygote does so in advance.
 let internals;
 function findInternals() {
-  if (internals) return;
+  if (internals) return internals;
   const { internalBinding, require: internalRequire } = require('./inside.cjs').ownVariables(['internalBinding', 'require']);
-  internals = { internalBinding, internalRequire };
   useInternals(internalBinding);
+  return (internals = { internalBinding, internalRequire });
 }
 
 let interruptible;
@@ -194,7 +194,7 @@ function writeSynchronously(name) {
 // Runs the program instead of the main module at main.
 function begin(program, main) {
   // Before serve, whose hooks must not see their imports.
-  if (program.context && isMainThread) loadContext()(program, theCalls(), defineGlobals);
+  if (program.context && isMainThread) loadContext()(program, findInternals(), theCalls(), defineGlobals);
   if (program.evaluate?.interruptible) prepareInterruption();
   if (program.mapped) followSourceMaps();
   if (program.base && IMPORTS.some((word) => program.source.includes(word))) importFrom(program);

@@ -12,7 +12,6 @@ import (
 
 	"gaol/rootfs"
 	"gaol/runtime/internal/guest"
-	"gaol/runtime/internal/node"
 	"gaol/runtime/internal/sandbox"
 	"gaol/runtime/internal/sandbox/native"
 	"gaol/runtime/internal/work"
@@ -152,7 +151,7 @@ func (s settings) warm() *sandbox.Warm {
 		Args: func(heapMiB int64) []string {
 			return slices.Concat([]string{
 				"--disable-sigusr1", // its thread would wait for the zygote's signals
-			}, node.HeapFlags(heapMiB), []string{
+			}, heapFlags(heapMiB), []string{
 				"--require=" + guest.Zygote,
 				zygoteEntry,
 			})

@@ -11,7 +11,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"gaol/runtime/internal/node"
 )
 
 // Limits bound what a guest may use. Memory, CPUs, CPUTime, Pids, Files, Output and Value
@@ -96,7 +95,7 @@ func checkHeap(size int64, l Limits) error {
 	if size == 0 {
 		return nil
 	}
-	return checkLimit("Heap", size, minHeap, node.OldSpaceMiB(l.Memory)<<20)
+	return checkLimit("Heap", size, minHeap, oldSpaceMiB(l.Memory)<<20)
 }
 
 // bytesOf returns a number of bytes as an integer. Floating-point numbers round the greatest ones up, beyond int64.

@@ -12,7 +12,6 @@ import (
 
 	"gaol/internal/snippet"
 	"gaol/runtime/internal/guest"
-	"gaol/runtime/internal/node"
 	"gaol/runtime/internal/sandbox"
 	"gaol/vfs"
 )
@@ -82,7 +81,7 @@ func nodeProgram(code string, hasValue bool) lowering {
 
 // chooseLauncher makes the task a new Node process if a forked one would ignore a variable.
 func (s settings) chooseLauncher(t *task) error {
-	name := node.StartVariable(t.command.Env)
+	name := startVariable(t.command.Env)
 	if name == "" {
 		return nil
 	}
@@ -134,7 +133,7 @@ func (s settings) addProgram(ctx context.Context, t *task, code string, o RunOpt
 	t.program, t.functions, t.calls = p, s.checkedFunctions(), s.Calls
 	c := &t.command
 	c.Path, c.HeapMiB = s.nodePath(), s.heapMiB
-	c.Args = slices.Concat(node.HeapFlags(s.heapMiB), []string{"--require=" + guest.Prelude, base}, o.Args) // other runs may see the command line: it must not show Path
+	c.Args = slices.Concat(heapFlags(s.heapMiB), []string{"--require=" + guest.Prelude, base}, o.Args) // other runs may see the command line: it must not show Path
 	c.Script = len(c.Args) - len(o.Args)                                                                    // counted from 1: the program's path
 	return nil
 }

@@ -17,7 +17,6 @@ import (
 	"gaol/policy"
 	"gaol/runtime/internal/guest"
 	"gaol/runtime/internal/hostcall"
-	"gaol/runtime/internal/node"
 	"gaol/runtime/internal/sandbox"
 	"gaol/runtime/internal/work"
 	"gaol/vfs"
@@ -81,7 +80,7 @@ func (o Options) resolve() (s settings, err error) {
 	s.MaxConcurrentRuns = cmp.Or(o.MaxConcurrentRuns, defaultConcurrentRuns())
 	s.MaxContexts = cmp.Or(o.MaxContexts, defaultContexts)
 	s.Launcher = o.launcher()
-	s.heapMiB = cmp.Or(o.Heap>>20, node.OldSpaceMiB(s.Limits.Memory))
+	s.heapMiB = cmp.Or(o.Heap>>20, oldSpaceMiB(s.Limits.Memory))
 	if s.cwd, err = vfs.ParsePath(cmp.Or(o.Cwd, string(vfs.Workspace))); err != nil {
 		return s, optionError("Cwd", "%w", err)
 	}

@@ -12,7 +12,6 @@ import (
 
 	"gaol/runtime/internal/guest"
 	"gaol/runtime/internal/hostcall"
-	"gaol/runtime/internal/node"
 	"gaol/runtime/internal/sandbox"
 	"gaol/vfs"
 )
@@ -160,7 +159,7 @@ func baseEnv() map[string]string {
 		"PATH":   "/usr/local/bin:/usr/bin:/bin:" + string(vfs.Home) + "/.local/bin", // of npm install -g, pip and others
 		"HOME":   string(vfs.Home),
 		"USER":   "node",
-		"LANG":   node.Lang,
+		"LANG":   nodeLang,
 		"TMPDIR": "/tmp",
 	}
 }

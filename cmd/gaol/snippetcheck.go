@@ -14,7 +14,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"gaol/cmd/gaol/examplecheck"
-	"gaol/cmd/gaol/examples"
 	"gaol/cmd/gaol/report"
 )
 
@@ -58,7 +57,7 @@ const snippetCheckExample = `  gaol snippet check docs
 // checkFlags are the flags of gaol snippet check.
 type checkFlags struct {
 	snippetFlags
-	find                             examples.Options
+	find                             examplecheck.FindOptions
 	github, noCache, update, verbose bool
 }
 
@@ -97,7 +96,7 @@ func (a *app) snippetCheckCommand() *cobra.Command {
 
 // checkExamples checks the examples of paths, prints a report and sets a.exit.
 func (a *app) checkExamples(ctx context.Context, paths []string, f *checkFlags) error {
-	set, err := examples.Find(ctx, paths, f.find)
+	set, err := examplecheck.Find(ctx, paths, f.find)
 	if err != nil {
 		return err
 	}

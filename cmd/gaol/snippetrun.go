@@ -14,7 +14,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"gaol/cmd/gaol/examplecheck"
-	"gaol/cmd/gaol/examples"
 	"gaol/cmd/gaol/flags"
 	"gaol/cmd/gaol/report"
 	"gaol/cmd/gaol/server/snippetservice"
@@ -98,8 +97,8 @@ func (a *app) snippetRunCommand() *cobra.Command {
 // namedSnippet is what gaol snippet run runs, and where it is.
 type namedSnippet struct {
 	input   snippets.Input
-	example *examples.Example // nil for standard input
-	invalid error             // the mistake of an input object
+	example *examplecheck.Example // nil for standard input
+	invalid error                 // the mistake of an input object
 }
 
 var errNoSnippet = errors.New("want one snippet: a FILE, a DIR or -")
@@ -154,7 +153,7 @@ func (a *app) snippetOutput(ctx context.Context, s *namedSnippet, f *snippetFlag
 // readSnippet reads what the argument names.
 func (a *app) readSnippet(ctx context.Context, arg string, f *snippetFlags) (*namedSnippet, error) {
 	if arg != "-" {
-		e, set, err := examples.Open(arg)
+		e, set, err := examplecheck.Open(arg)
 		if err != nil {
 			return nil, err
 		}

@@ -1,10 +1,15 @@
 package enter
 
-import (
-	_ "embed"
+import _ "embed"
 
-	"gaol/jail/confine"
-)
+// ConfineSource is C source with which a process gives up its rights before its program runs: it sets
+// limits, user, no_new_privs, a Landlock ruleset and a system call filter, and drops capabilities. The
+// entry program and the children of zygotes share it. A unit includes it after it has defined _GNU_SOURCE.
+// All its functions are static, and the unit must use each of them, in an order of its choice: the source does
+// not detect a caller that omits a step.
+//
+//go:embed src/confine.c
+var ConfineSource string
 
 //go:embed src/protocol.c
 var protocolSource string
@@ -13,9 +18,9 @@ var protocolSource string
 var stepsSource string
 
 // Source is the C source of the program, as one translation unit: src/protocol.c reads the
-// list, and src/steps.c executes it, with the functions of confine.Source. It needs only a C
+// list, and src/steps.c executes it, with the functions of ConfineSource. It needs only a C
 // library and should be linked statically.
-var Source = protocolSource + confine.Source + stepsSource
+var Source = protocolSource + ConfineSource + stepsSource
 
 // Version is the second argument of the program, and VERSION in src/protocol.c. A program
 // of another version, from an image that another gaol built, exits with status 125. It must

@@ -17,7 +17,7 @@ import (
 // anything else in the key, runs it again.
 func TestCache(t *testing.T) {
 	dir, cacheDir := t.TempDir(), t.TempDir()
-	page := fence("ts run", "log a\nfacts {\"n\":1}") + fence("ts run", "error e") + fence("ts run error", "error e2")
+	page := fenced("ts run", "log a\nfacts {\"n\":1}") + fenced("ts run", "error e") + fenced("ts run error", "error e2")
 	base := Key{Version: "1", Image: "i", Adapter: snippets.Adapter{Name: "none", Code: "x"}, Timeout: time.Second}
 	try := func(k Key, page string) (ran int32, r *Report) {
 		f := &fake{}
@@ -37,7 +37,7 @@ func TestCache(t *testing.T) {
 	if ran, _ := try(base, strings.Replace(page, "log a", "log b", 1)); ran != 2 {
 		t.Errorf("with a changed example %d ran, want 2", ran)
 	}
-	if ran, _ := try(base, fence("ts run", "log a\nfacts {\"n\":1}")); ran != 0 {
+	if ran, _ := try(base, fenced("ts run", "log a\nfacts {\"n\":1}")); ran != 0 {
 		t.Errorf("without the failing example %d ran", ran)
 	}
 	for name, change := range map[string]func(*Key){
@@ -61,7 +61,7 @@ func TestCacheDamaged(t *testing.T) {
 	dir, cacheDir := t.TempDir(), t.TempDir()
 	run := func() int32 {
 		f := &fake{}
-		check(t, dir, fence("ts run", "log a"), Options{Open: f.open, Cache: NewCache(cacheDir, Key{})})
+		check(t, dir, fenced("ts run", "log a"), Options{Open: f.open, Cache: NewCache(cacheDir, Key{})})
 		return f.ran.Load()
 	}
 	if run() != 1 || run() != 0 {

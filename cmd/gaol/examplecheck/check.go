@@ -10,7 +10,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"gaol/cmd/gaol/examples"
 	"gaol/runtime/snippets"
 )
 
@@ -42,7 +41,7 @@ type Options struct {
 }
 
 // Check runs examples. A failing example is a [Result], a failing host an error.
-func Check(ctx context.Context, list []*examples.Example, o Options) (*Report, error) {
+func Check(ctx context.Context, list []*Example, o Options) (*Report, error) {
 	start := time.Now()
 	r := &Report{Results: make([]*Result, len(list))}
 	var missing []*Result
@@ -164,7 +163,7 @@ func (r *Result) fail(m Message) {
 }
 
 // expectedError says which error an example should have had.
-func expectedError(e *examples.Example) string {
+func expectedError(e *Example) string {
 	if e.ErrorText == "" {
 		return "an error is expected, and there was none"
 	}

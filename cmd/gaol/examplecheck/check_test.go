@@ -12,7 +12,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"gaol/cmd/gaol/examples"
 	"gaol/runtime/snippets"
 )
 
@@ -54,13 +53,13 @@ func (f *fake) Run(_ context.Context, in snippets.Input) (*snippets.Output, erro
 }
 
 // find writes a page of the examples and finds them.
-func find(t *testing.T, dir, page string) []*examples.Example {
+func find(t *testing.T, dir, page string) []*Example {
 	t.Helper()
 	err := os.WriteFile(filepath.Join(dir, "x.md"), []byte(page), 0o600)
 	if err != nil {
 		t.Fatal(err)
 	}
-	set, err := examples.Find(t.Context(), []string{dir}, examples.Options{})
+	set, err := Find(t.Context(), []string{dir}, FindOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,12 +76,12 @@ func find(t *testing.T, dir, page string) []*examples.Example {
 func check(t *testing.T, dir, page string, o Options) *Report {
 	t.Helper()
 	o.Workers = 3
-	set, err := examples.Find(t.Context(), []string{dir}, examples.Options{})
+	set, err := Find(t.Context(), []string{dir}, FindOptions{})
 	if page != "" {
 		if err := os.WriteFile(filepath.Join(dir, "x.md"), []byte(page), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		set, err = examples.Find(t.Context(), []string{dir}, examples.Options{})
+		set, err = Find(t.Context(), []string{dir}, FindOptions{})
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -107,23 +106,23 @@ func describe(r *Report, dir string) (lines []string) {
 	return lines
 }
 
-func fence(info, code string) string { return "```" + info + "\n" + code + "\n```\n" }
+func fenced(info, code string) string { return "```" + info + "\n" + code + "\n```\n" }
 
 func TestCheck(t *testing.T) {
 	dir := t.TempDir()
 	f := &fake{}
-	r := check(t, dir, fence("ts run", "log a")+ // line 1
-		fence("ts run", "error src/main.ts:1:3 — no\nerror TypeError: x\\n    at src/main.ts:2:1")+ // line 4
-		fence("ts run error", "error e")+ // 8
-		fence("ts run error", "log a")+ // 11
-		fence(`ts run error="two"`, "error e two")+ // 14
-		fence(`ts run error="two"`, "error e")+ // 17
-		fence(`ts run skip="no reason"`, "error e")+ // 20
-		fence("ts run", "timeout")+ // 23
-		fence("ts run error", "timeout\nerror wall")+ // 26
-		fence(`ts run error="wall"`, "timeout\nerror wall")+ // 30
-		fence("ts run", "invalid too many files")+ // 34
-		fence("ts run skip", "log a"), // 37
+	r := check(t, dir, fenced("ts run", "log a")+ // line 1
+		fenced("ts run", "error src/main.ts:1:3 — no\nerror TypeError: x\\n    at src/main.ts:2:1")+ // line 4
+		fenced("ts run error", "error e")+ // 8
+		fenced("ts run error", "log a")+ // 11
+		fenced(`ts run error="two"`, "error e two")+ // 14
+		fenced(`ts run error="two"`, "error e")+ // 17
+		fenced(`ts run skip="no reason"`, "error e")+ // 20
+		fenced("ts run", "timeout")+ // 23
+		fenced("ts run error", "timeout\nerror wall")+ // 26
+		fenced(`ts run error="wall"`, "timeout\nerror wall")+ // 30
+		fenced("ts run", "invalid too many files")+ // 34
+		fenced("ts run skip", "log a"), // 37
 		Options{Open: f.open})
 	want := []string{
 		"x.md:1 #1 passed",
@@ -152,7 +151,7 @@ func TestCheck(t *testing.T) {
 
 func TestCheckFails(t *testing.T) {
 	f := &fake{fail: errors.New("no jails")}
-	list := find(t, t.TempDir(), fence("ts run", "log a")+fence("ts run", "log b"))
+	list := find(t, t.TempDir(), fenced("ts run", "log a")+fenced("ts run", "log b"))
 	if _, err := Check(t.Context(), list, Options{Open: f.open, Workers: 1}); !errors.Is(err, f.fail) || f.closed.Load() != 1 {
 		t.Errorf("%v; closed %d times", err, f.closed.Load())
 	}
@@ -171,7 +170,7 @@ func TestCheckFails(t *testing.T) {
 func TestProgress(t *testing.T) {
 	f := &fake{}
 	var seen []int
-	check(t, t.TempDir(), fence("ts run", "log a")+fence("ts run skip=x", "log a")+fence("ts run", "log b"),
+	check(t, t.TempDir(), fenced("ts run", "log a")+fenced("ts run skip=x", "log a")+fenced("ts run", "log b"),
 		Options{Open: f.open, Progress: func(n int) { seen = append(seen, n) }})
 	if diff := cmp.Diff([]int{1, 2, 3}, seen); diff != "" {
 		t.Error(diff)

@@ -1,13 +1,20 @@
-// Package examplecheck runs the examples of a documentation and reports those that fail.
+// Package examplecheck finds the examples of a documentation, runs them, and reports those that
+// fail.
+//
+//	PATH... ── Find ──> files ──┬── x.ts                  one example
+//	                            ├── DIR/src/main.ts       one example of several files
+//	                            └── x.md: parse ─> fences ─> join by example=NAME
 //
 //	examples ──┬── fault, skip ───────────────────────────────┐
 //	           ├── cached ────────────────────────────────────┤
 //	           └── run: at most Workers at once, in one Runner ┴─> judge ─> compare or update ─> Report
 //
-// Outputs of examples that pass are cached by everything they depend on, so that an unchanged
-// example starts nothing, not even a sandbox. A report has positions in the files that a person
-// edits.
+// An [Example] maps positions in its code back to the file that a person edits.
 //
-// What examples print is hostile: no text of theirs is a command of the terminal, or of GitHub's
-// runner.
+// Outputs of examples that pass are cached by everything they depend on, so that an unchanged
+// example starts nothing, not even a sandbox.
+//
+// Files are hostile: their number and sizes are bounded, and no symbolic link below a PATH is
+// followed. What examples print is hostile, too: no text of theirs is a command of the terminal, or of
+// GitHub's runner.
 package examplecheck

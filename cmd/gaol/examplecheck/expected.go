@@ -10,7 +10,6 @@ import (
 
 	"github.com/rogpeppe/go-internal/diff"
 
-	"gaol/cmd/gaol/examples"
 	"gaol/runtime/snippets"
 )
 
@@ -58,12 +57,12 @@ type expectedFile struct {
 	results []*Result
 }
 
-// page is the JSON of the file of a page.
-type page struct {
+// expectedPage is the JSON of the file of a page.
+type expectedPage struct {
 	Examples map[string]json.RawMessage `json:"examples"`
 }
 
-func readExpected(e *examples.Example) *expectedFile {
+func readExpected(e *Example) *expectedFile {
 	f := &expectedFile{outputs: map[string]json.RawMessage{}}
 	f.text, f.err = e.ReadExpected()
 	switch {
@@ -75,7 +74,7 @@ func readExpected(e *examples.Example) *expectedFile {
 			f.outputs[""] = f.text
 		}
 	default:
-		var p page
+		var p expectedPage
 		if f.err = json.Unmarshal(f.text, &p); f.err == nil && p.Examples != nil {
 			f.outputs = p.Examples
 		}
@@ -121,7 +120,7 @@ func (f *expectedFile) update() error {
 		}
 	}
 	e := f.results[0].Example
-	text := canonical(page{outputs})
+	text := canonical(expectedPage{outputs})
 	if e.Name == "" {
 		text = outputs[""]
 	}

@@ -10,14 +10,12 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-
-	"gaol/cmd/gaol/examples"
 )
 
 func TestText(t *testing.T) {
 	dir := t.TempDir()
 	f := &fake{}
-	r := check(t, dir, fence("ts run example=a", "log a")+fence("ts run example=b", "log \x1b[2J\nerror src/main.ts:1:2 — \x1b]0;x\x07")+fence("ts run skip=why", "a"), Options{Open: f.open})
+	r := check(t, dir, fenced("ts run example=a", "log a")+fenced("ts run example=b", "log \x1b[2J\nerror src/main.ts:1:2 — \x1b]0;x\x07")+fenced("ts run skip=why", "a"), Options{Open: f.open})
 	r.Duration = 123 * time.Millisecond
 	got := strings.ReplaceAll(r.Text(TextOptions{Verbose: true}), dir+"/", "")
 	want := `ok   x.md:1 a
@@ -41,11 +39,11 @@ skip x.md:8 #1: why
 
 // Nothing that an example prints, or is called, becomes a command of GitHub's runner.
 func TestGitHub(t *testing.T) {
-	e := &examples.Example{File: "docs/a,b:c%.md", Line: 3, Name: "n"}
+	e := &Example{File: "docs/a,b:c%.md", Line: 3, Name: "n"}
 	hostile := "x%\r\n::error::y"
 	r := &Report{Results: []*Result{
 		{Example: e, Status: Failed, Errors: []Message{{File: e.File, Line: 7, Column: 5, Text: hostile}, {File: e.File, Line: 3, Text: "z: a,b"}}},
-		{Example: &examples.Example{File: "y.ts", Line: 1}, Status: Failed, Errors: []Message{{File: "/w/s/y.ts", Line: 1, Text: "t"}}, Diff: "-a\n+b\n"},
+		{Example: &Example{File: "y.ts", Line: 1}, Status: Failed, Errors: []Message{{File: "/w/s/y.ts", Line: 1, Text: "t"}}, Diff: "-a\n+b\n"},
 	}}
 	want := `::error file=docs/a%2Cb%3Ac%25.md,line=7,col=5,title=Example n failed::x%25%0D%0A::error::y
 ::error file=docs/a%2Cb%3Ac%25.md,line=3,title=Example n failed::z: a,b
@@ -67,7 +65,7 @@ func TestGitHub(t *testing.T) {
 func TestJSONReport(t *testing.T) {
 	dir := t.TempDir()
 	f := &fake{}
-	r := check(t, dir, fence("ts run", "error src/main.ts:1:2 — <b>")+fence("ts run skip=why", "a"), Options{Open: f.open})
+	r := check(t, dir, fenced("ts run", "error src/main.ts:1:2 — <b>")+fenced("ts run skip=why", "a"), Options{Open: f.open})
 	text, err := json.Marshal(r.JSON())
 	if err != nil {
 		t.Fatal(err)
@@ -96,7 +94,7 @@ func TestExpected(t *testing.T) {
 		return check(t, dir, page, Options{Open: f.open, Update: update})
 	}
 	write("log a\nfacts {\"z\":1.50,\"b\":\"<\"}")
-	page := fence("ts run example=p", "log p") + fence("ts run", "log q") + fence("ts run", "error e")
+	page := fenced("ts run example=p", "log p") + fenced("ts run", "log q") + fenced("ts run", "error e")
 	if r := run(page, true); r.Passed != 3 || r.Failed != 1 {
 		t.Fatalf("%q", describe(r, dir))
 	}
@@ -154,11 +152,11 @@ func TestExpectedIsKept(t *testing.T) {
 		}
 		return string(text)
 	}
-	first := run(fence("ts run example=a", "log a") + fence("ts run example=b", "log b"))
-	if got := run(fence("ts run example=a", "error e") + fence("ts run example=b skip=why", "log c")); got != first {
+	first := run(fenced("ts run example=a", "log a") + fenced("ts run example=b", "log b"))
+	if got := run(fenced("ts run example=a", "error e") + fenced("ts run example=b skip=why", "log c")); got != first {
 		t.Errorf("(-want +got)\n%s", cmp.Diff(first, got))
 	}
-	if got := run(fence("ts run example=b", "log b")); strings.Contains(got, `"a"`) || !strings.Contains(got, `"b"`) {
+	if got := run(fenced("ts run example=b", "log b")); strings.Contains(got, `"a"`) || !strings.Contains(got, `"b"`) {
 		t.Errorf("%s", got)
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"time"
 
-	"gaol/cmd/gaol/examples"
 	"gaol/internal/lazyregexp"
 	"gaol/runtime/snippets"
 )
@@ -22,7 +21,7 @@ const (
 
 // Result is what became of an example.
 type Result struct {
-	Example *examples.Example
+	Example *Example
 	Status  Status
 	Cached  bool             // Output is of an earlier check
 	Output  *snippets.Output // nil if it did not run
@@ -76,11 +75,11 @@ func (r *Report) count() {
 var position = lazyregexp.New(`([\w./-]{1,128}):(\d{1,9}):(\d{1,9})`)
 
 // Locate returns an error of an example with positions in the files that contain the example.
-func Locate(e *examples.Example, text string) string { return locate(e, text).Text }
+func Locate(e *Example, text string) string { return locate(e, text).Text }
 
 // locate returns an error of an example with positions in the files that contain the example,
 // and at the first of them.
-func locate(e *examples.Example, text string) Message {
+func locate(e *Example, text string) Message {
 	m := Message{File: e.File, Line: e.Line}
 	found := false
 	m.Text = position().ReplaceAllStringFunc(text, func(place string) string {
@@ -101,7 +100,7 @@ func locate(e *examples.Example, text string) Message {
 }
 
 // errorOf returns the message of an error without its position, which a report prints before it.
-func errorOf(e *examples.Example, text string) Message {
+func errorOf(e *Example, text string) Message {
 	m := locate(e, text)
 	m.Text = strings.TrimPrefix(m.Text, m.place()+" — ")
 	return m

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	"gaol/cmd/gaol/npmrc"
 	"gaol/policy"
 )
 
@@ -37,7 +36,7 @@ func Preset(name, project string) (policy.Preset, error) {
 
 // registries completes the preset npm.
 func registries(p policy.Preset, project string) (policy.Preset, error) {
-	addresses, err := npmrc.Addresses(project)
+	addresses, err := registryAddresses(project)
 	if err != nil {
 		return p, fmt.Errorf("npm's configuration: %w", err)
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"gaol/cmd/gaol/size"
+	"gaol/cmd/gaol/report"
 	"gaol/runtime"
 )
 
@@ -48,7 +48,7 @@ func List[T any](target *[]T, kind string, parse func(string) ([]T, error)) pfla
 
 // Size returns a flag for a number of bytes above zero, such as 256m.
 func Size(target *int64) pflag.Value {
-	return value[int64]{target, "SIZE", size.Parse, size.Format}
+	return value[int64]{target, "SIZE", report.ParseSize, report.FormatSize}
 }
 
 // Count returns a flag for a whole number above zero.

@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	"gaol/cmd/gaol/size"
 	"gaol/runtime"
 )
 
@@ -66,7 +65,7 @@ func hostLimitAdvice(l *runtime.HostLimitError) string {
 // limitText prints a limit as its flag accepts it.
 func limitText(l *runtime.LimitError, value float64) string {
 	if slices.Contains(byteLimits, l.Limit) {
-		return size.Format(int64(value))
+		return FormatSize(int64(value))
 	}
 	return strconv.FormatFloat(value, 'f', -1, 64)
 }

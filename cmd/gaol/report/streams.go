@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 
-	"gaol/cmd/gaol/size"
 	"gaol/runtime"
 )
 
@@ -74,7 +73,7 @@ func (s *Streams) Err() error {
 func (s *Streams) Notes() (lines []string) {
 	for _, s := range s {
 		if s.truncated {
-			lines = append(lines, fmt.Sprintf("%s was cut after %s; allow more with --max-output", s.name, size.Phrase(s.limit)))
+			lines = append(lines, fmt.Sprintf("%s was cut after %s; allow more with --max-output", s.name, SizePhrase(s.limit)))
 		}
 	}
 	return lines

@@ -10,7 +10,6 @@ import (
 	"os"
 
 	"gaol/cmd/gaol/report"
-	"gaol/cmd/gaol/size"
 	"gaol/policy"
 )
 
@@ -84,7 +83,7 @@ func Read(ctx context.Context, r io.Reader, name string, limit int64) ([]byte, e
 		return nil, context.Cause(ctx)
 	case got := <-done:
 		if got.err == nil && int64(len(got.text)) > limit {
-			got.err = fmt.Errorf("more than %s", size.Phrase(limit))
+			got.err = fmt.Errorf("more than %s", report.SizePhrase(limit))
 		}
 		if p, ok := errors.AsType[*fs.PathError](got.err); ok {
 			got.err = p.Err // which has no path: the file has a name already

@@ -17,14 +17,13 @@ import (
 	"gaol/jail/zygote"
 	"gaol/policy"
 	"gaol/runtime/internal/sandbox"
-	"gaol/runtime/internal/sandbox/native/zygotes"
 	"gaol/vfs/hostfs"
 )
 
 // Sandbox is a jail.
 type Sandbox struct {
 	jail    *jail.Jail
-	zygotes *zygotes.Set // nil without Spec.Warm
+	zygotes *zygoteSet // nil without Spec.Warm
 	audit   *auditLog    // nil without Spec.AuditDenials
 
 	net                             policy.Net
@@ -94,12 +93,12 @@ func jailSpec(spec *sandbox.Spec) (jail.Spec, error) {
 }
 
 // acquireZygotes returns the zygotes that w describes, for an image.
-func acquireZygotes(image string, w *sandbox.Warm) *zygotes.Set {
-	kind := zygotes.Kind{
+func acquireZygotes(image string, w *sandbox.Warm) *zygoteSet {
+	kind := zygoteKind{
 		Image: image, Node: w.Node, HeapMiB: w.HeapMiB, CgroupParent: w.CgroupParent,
 		Options: zygote.Options{Forks: w.Forks, Age: w.Age, Patience: w.Patience},
 	}
-	return zygotes.Acquire(kind, func(k zygotes.Kind) zygote.Spec {
+	return acquireSet(kind, func(k zygoteKind) zygote.Spec {
 		return zygote.Spec{
 			Image: k.Image, Layer: w.Layer, Args: append([]string{k.Node}, w.Args(k.HeapMiB)...), Env: w.Env,
 			Dir: sandbox.StateDir, Cgroup: k.CgroupParent,
@@ -107,16 +106,13 @@ func acquireZygotes(image string, w *sandbox.Warm) *zygotes.Set {
 	})
 }
 
-// CloseIdle stops the zygotes that no open sandbox uses.
-func CloseIdle() error { return zygotes.CloseIdle() }
-
 // Close implements sandbox.Sandbox.
 func (s *Sandbox) Close() (err error) {
 	s.parking.close()
 	if s.jail != nil {
 		err = s.jail.Close()
 	}
-	s.zygotes.Release() // nothing that needs a zygote can start any more
+	s.zygotes.release() // nothing that needs a zygote can start any more
 	return errors.Join(err, s.audit.close())
 }
 
@@ -128,7 +124,7 @@ func (s *Sandbox) Warm(ctx context.Context) error {
 	if s.zygotes == nil {
 		return nil
 	}
-	return s.zygotes.Pool(0).Wait(ctx)
+	return s.zygotes.pool(0).Wait(ctx)
 }
 
 // AddCommand implements sandbox.Sandbox.

@@ -51,7 +51,7 @@ func (s *Sandbox) command(c *sandbox.Command) jail.Command {
 	}
 	s.apply(c.Rules, &j)
 	if s.zygotes != nil {
-		j.Zygote = s.zygotes.Pool(c.HeapMiB)
+		j.Zygote = s.zygotes.pool(c.HeapMiB)
 	}
 	return j
 }

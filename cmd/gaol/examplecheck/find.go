@@ -1,4 +1,4 @@
-package examples
+package examplecheck
 
 import (
 	"cmp"
@@ -24,8 +24,8 @@ const (
 	maxTotal    = 256 << 20 // bytes of all files
 )
 
-// Options are the options of [Find].
-type Options struct {
+// FindOptions are the options of [Find].
+type FindOptions struct {
 	// AllFences takes all fences of TypeScript and JavaScript, and not only those that are
 	// marked with run.
 	AllFences bool
@@ -35,7 +35,7 @@ type Options struct {
 type Set struct {
 	Examples []*Example
 
-	options Options
+	options FindOptions
 	folders []*folder
 	entries int
 	bytes   int64
@@ -44,7 +44,7 @@ type Set struct {
 // Find returns the examples of files and folders, in the order of the paths and then of names.
 // In folders, it skips node_modules and names that begin with a dot, and follows no symbolic
 // links.
-func Find(ctx context.Context, paths []string, o Options) (*Set, error) {
+func Find(ctx context.Context, paths []string, o FindOptions) (*Set, error) {
 	s := &Set{options: o}
 	for _, p := range paths {
 		if err := s.add(ctx, p); err != nil {

@@ -1,4 +1,4 @@
-package examples
+package examplecheck
 
 import (
 	"fmt"
@@ -11,7 +11,7 @@ import (
 )
 
 // fencesOf describes the examples of a page, one a line: line, name, code of src/main.ts.
-func fencesOf(text string, mdx bool, o Options) (lines []string) {
+func fencesOf(text string, mdx bool, o FindOptions) (lines []string) {
 	for _, e := range pageExamples(page{nil, "x.md", []byte(text), mdx}, o) {
 		line := fmt.Sprintf("%d %s", e.Line, e.Name)
 		for _, f := range e.Files {
@@ -69,14 +69,14 @@ func TestFences(t *testing.T) {
 			for i := range tc.markdown {
 				tc.markdown[i] = strings.ReplaceAll(tc.markdown[i], "'''", "```")
 			}
-			if diff := cmp.Diff(tc.markdown, fencesOf(text, false, Options{})); diff != "" {
+			if diff := cmp.Diff(tc.markdown, fencesOf(text, false, FindOptions{})); diff != "" {
 				t.Errorf("Markdown (-want +got):\n%s", diff)
 			}
 			want := tc.mdx
 			if want == nil {
 				want = tc.markdown
 			}
-			if diff := cmp.Diff(want, fencesOf(text, true, Options{})); diff != "" {
+			if diff := cmp.Diff(want, fencesOf(text, true, FindOptions{})); diff != "" {
 				t.Errorf("MDX (-want +got):\n%s", diff)
 			}
 		})
@@ -85,7 +85,7 @@ func TestFences(t *testing.T) {
 
 func TestAllFences(t *testing.T) {
 	text := "```ts\na\n```\n```sh\nb\n```\n```js skip=\"why not\"\nc\n```\n"
-	got := fencesOf(text, false, Options{AllFences: true})
+	got := fencesOf(text, false, FindOptions{AllFences: true})
 	if diff := cmp.Diff([]string{`1 #1 "a\n"`, `7 #2 "c\n"`}, got); diff != "" {
 		t.Error(diff)
 	}
@@ -93,7 +93,7 @@ func TestAllFences(t *testing.T) {
 
 func TestPosition(t *testing.T) {
 	text := "# T\n\n> - 😀x\n>\n>   ```ts run example=e\n>   ab\n>   cd\n>   ```\n\n```ts run example=e\nef\n```\n"
-	list := pageExamples(page{nil, "d/x.md", []byte(text), false}, Options{})
+	list := pageExamples(page{nil, "d/x.md", []byte(text), false}, FindOptions{})
 	if len(list) != 1 || list[0].Files[0].Source != "ab\ncd\nef\n" {
 		t.Fatalf("%+v", list)
 	}
@@ -117,12 +117,12 @@ func TestParseInfo(t *testing.T) {
 		"TSX run":                    {ending: ".tsx", words: []attribute{{name: "run"}}},
 		"js{1,3} run":                {ending: ".js", words: []attribute{{name: "{1,3}"}, {name: "run"}}},
 		"js {1, 3}  run":             {ending: ".js", words: []attribute{{name: "{1, 3}"}, {name: "run"}}},
-		`ts error="a \"b\" \\" run`:  {ending: ".ts", words: []attribute{{"error", `a "b" \`, true}, {name: "run"}}},
-		`ts skip='a "b"' file=src/x`: {ending: ".ts", words: []attribute{{"skip", `a "b"`, true}, {"file", "src/x", true}}},
-		`ts error="open`:             {ending: ".ts", words: []attribute{{"error", "open", true}}},
-		"ts example= run":            {ending: ".ts", words: []attribute{{"example", "", true}, {name: "run"}}},
+		`ts error="a \"b\" \\" run`:  {ending: ".ts", words: []attribute{{"error", `a "b" \`}, {name: "run"}}},
+		`ts skip='a "b"' file=src/x`: {ending: ".ts", words: []attribute{{"skip", `a "b"`}, {"file", "src/x"}}},
+		`ts error="open`:             {ending: ".ts", words: []attribute{{"error", "open"}}},
+		"ts example= run":            {ending: ".ts", words: []attribute{{"example", ""}, {name: "run"}}},
 		"tsrun x":                    {words: []attribute{{name: "x"}}},
-		"ts =x {":                    {ending: ".ts", words: []attribute{{"", "x", true}, {name: "{}"}}},
+		"ts =x {":                    {ending: ".ts", words: []attribute{{"", "x"}, {name: "{}"}}},
 	} {
 		if diff := cmp.Diff(want, parseInfo(text), cmp.AllowUnexported(fenceInfo{}, attribute{})); diff != "" {
 			t.Errorf("%q (-want +got):\n%s", text, diff)
@@ -136,7 +136,7 @@ func FuzzPage(f *testing.F) {
 	f.Add("<A b={`\n```ts run\n`}>\n\t```js run file=x\n\t\ta\n```\n{/*\n")
 	f.Fuzz(func(t *testing.T, text string) {
 		for _, mdx := range []bool{false, true} {
-			for _, e := range pageExamples(page{nil, "x", []byte(text), mdx}, Options{AllFences: true}) {
+			for _, e := range pageExamples(page{nil, "x", []byte(text), mdx}, FindOptions{AllFences: true}) {
 				for _, file := range e.Files {
 					checkPositions(t, text, e, file)
 				}

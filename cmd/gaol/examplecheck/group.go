@@ -1,4 +1,4 @@
-package examples
+package examplecheck
 
 import (
 	"fmt"
@@ -9,7 +9,7 @@ import (
 
 // pageExamples returns the examples of a page. Fences with the same example=NAME are one
 // example, and those of the same file in it are joined in order.
-func pageExamples(p page, o Options) (list []*Example) {
+func pageExamples(p page, o FindOptions) (list []*Example) {
 	fences, fault := p.fences()
 	named := map[string]*Example{}
 	unnamed := 0

@@ -1,4 +1,4 @@
-package examples
+package examplecheck
 
 import (
 	"slices"
@@ -22,7 +22,6 @@ type fenceInfo struct {
 // attribute is a word of an info string. Those of other tools are ignored.
 type attribute struct {
 	name, value string
-	hasValue    bool
 }
 
 // find returns the attribute of a name.
@@ -65,7 +64,7 @@ func nextAttribute(text string) (a attribute, rest string) {
 		}
 		return attribute{name: text[:end]}, text[end:]
 	}
-	a = attribute{name: text[:end], hasValue: true}
+	a = attribute{name: text[:end]}
 	a.value, rest = attributeValue(text[end+1:])
 	return a, rest
 }

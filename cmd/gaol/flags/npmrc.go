@@ -1,4 +1,4 @@
-package npmrc
+package flags
 
 import (
 	"cmp"
@@ -20,34 +20,36 @@ import (
 	"gaol/internal/lazyregexp"
 )
 
-// maxFile is the most bytes of a file that are read.
-const maxFile = 1 << 20
+// maxNpmrc is the most bytes of a file that are read.
+const maxNpmrc = 1 << 20
 
 // registry is npm's own.
 const registry = "https://registry.npmjs.org/"
 
-// setting is a value, and what set it.
-type setting struct{ value, from string }
+// npmSetting is a value, and what set it.
+type npmSetting struct{ value, from string }
 
-// Addresses returns the registries of npm's configuration and of single scopes, each as
+// registryAddresses returns the registries of npm's configuration and of single scopes, each as
 // HOST:PORT, sorted. The configuration is that of the user who runs gaol, and of the folder
-// project unless that is "".
-func Addresses(project string) ([]string, error) {
-	settings := map[string]setting{"registry": {registry, "npm"}}
-	for _, file := range files(project) {
-		if err := readFile(settings, file); err != nil {
+// project unless that is "". Tokens and passwords are in none of its results and errors. gaol does not
+// need npm on the host. What a registry's responses refer to, such as packages on another host, is not
+// known.
+func registryAddresses(project string) ([]string, error) {
+	settings := map[string]npmSetting{"registry": {registry, "npm"}}
+	for _, file := range npmrcFiles(project) {
+		if err := readNpmrc(settings, file); err != nil {
 			return nil, err
 		}
 	}
 	for _, variable := range os.Environ() {
 		name, text, _ := strings.Cut(variable, "=")
 		if key, ok := cutPrefixFold(name, "npm_config_"); ok && text != "" {
-			set(settings, strings.ToLower(key), text, name)
+			setNpm(settings, strings.ToLower(key), text, name)
 		}
 	}
 	var list []string
 	for _, key := range slices.Sorted(maps.Keys(settings)) {
-		a, err := address(settings[key].value)
+		a, err := registryAddress(settings[key].value)
 		if err != nil { // the value may contain a password
 			return nil, fmt.Errorf("%s of %s: %w", key, settings[key].from, err)
 		}
@@ -57,9 +59,9 @@ func Addresses(project string) ([]string, error) {
 	return slices.Compact(list), nil
 }
 
-// files returns the paths of the files that npm reads, the most important last. They need
+// npmrcFiles returns the paths of the files that npm reads, the most important last. They need
 // not exist.
-func files(project string) (list []string) {
+func npmrcFiles(project string) (list []string) {
 	global := os.Getenv("npm_config_globalconfig")
 	if node, err := exec.LookPath("node"); err == nil && global == "" {
 		global = filepath.Join(filepath.Dir(filepath.Dir(node)), "etc", "npmrc")
@@ -74,7 +76,7 @@ func files(project string) (list []string) {
 	return slices.DeleteFunc([]string{global, user, project}, func(file string) bool { return file == "" })
 }
 
-func readFile(settings map[string]setting, file string) error {
+func readNpmrc(settings map[string]npmSetting, file string) error {
 	f, err := os.Open(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -83,7 +85,7 @@ func readFile(settings map[string]setting, file string) error {
 		return err
 	}
 	defer f.Close()
-	text, err := source.Read(context.Background(), f, file, maxFile)
+	text, err := source.Read(context.Background(), f, file, maxNpmrc)
 	if err != nil {
 		return err
 	}
@@ -93,20 +95,20 @@ func readFile(settings map[string]setting, file string) error {
 			break // keys of a section are not npm's
 		}
 		key, value, _ := strings.Cut(line, "=")
-		set(settings, expand(strings.TrimSpace(key)), expand(unquote(strings.TrimSpace(value))), file)
+		setNpm(settings, expandNpm(strings.TrimSpace(key)), expandNpm(unquoteNpm(strings.TrimSpace(value))), file)
 	}
 	return nil
 }
 
-// set stores a value if key names a registry. Nothing else of a file is kept.
-func set(settings map[string]setting, key, value, from string) {
+// setNpm stores a value if key names a registry. Nothing else of a file is kept.
+func setNpm(settings map[string]npmSetting, key, value, from string) {
 	if key == "registry" || strings.HasPrefix(key, "@") && strings.HasSuffix(key, ":registry") {
-		settings[key] = setting{value, from}
+		settings[key] = npmSetting{value, from}
 	}
 }
 
-// unquote removes the quotes or the comment of a value.
-func unquote(value string) string {
+// unquoteNpm removes the quotes or the comment of a value.
+func unquoteNpm(value string) string {
 	if n := len(value); n >= 2 && (value[0] == '"' || value[0] == '\'') && value[n-1] == value[0] {
 		return value[1 : n-1]
 	}
@@ -118,8 +120,8 @@ func unquote(value string) string {
 
 var reference = lazyregexp.New(`\$\{[^${}]+\}`)
 
-// expand replaces ${NAME} by a variable of the environment, if that is set.
-func expand(text string) string {
+// expandNpm replaces ${NAME} by a variable of the environment, if that is set.
+func expandNpm(text string) string {
 	return reference().ReplaceAllStringFunc(text, func(ref string) string {
 		value, ok := os.LookupEnv(ref[2 : len(ref)-1])
 		if !ok {
@@ -141,8 +143,8 @@ var (
 	errLocal  = errors.New("on the host's localhost, which no guest reaches")
 )
 
-// address returns the host and port of a registry's URL. Its errors don't contain the URL.
-func address(registry string) (string, error) {
+// registryAddress returns the host and port of a registry's URL. Its errors don't contain the URL.
+func registryAddress(registry string) (string, error) {
 	u, err := url.Parse(strings.TrimSpace(registry))
 	if err != nil {
 		return "", errNotURL

@@ -1,4 +1,4 @@
-package examples
+package examplecheck
 
 // mdxScanner finds the end of code in an MDX page. It knows brackets, strings and comments, and
 // no more of JavaScript.

@@ -1,4 +1,4 @@
-package node
+package runtime
 
 import (
 	"slices"
@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Lang is the locale that every run has unless its caller sets another.
-const Lang = "C.UTF-8"
+// nodeLang is the locale that every run has unless its caller sets another.
+const nodeLang = "C.UTF-8"
 
 // startVariables are the variables that Node 22, 24 and 26 read before a zygote forks, so
 // that a forked run would ignore them. A test compares the list with what Node reads. Node
@@ -37,14 +37,14 @@ var startPrefixes = []string{
 	"OPENSSL_", // OpenSSL's configuration, with the modules that it names, and processor features
 }
 
-// StartVariable returns the name of the first variable in env, a list of NAME=value, that
+// startVariable returns the name of the first variable in env, a list of NAME=value, that
 // only a newly started Node reads. It returns "" if a zygote can become a run with this
-// environment. A missing LANG has the same effect as Lang.
-func StartVariable(env []string) string {
+// environment. A missing LANG has the same effect as nodeLang.
+func startVariable(env []string) string {
 	for _, variable := range env {
 		name, value, _ := strings.Cut(variable, "=")
 		hasPrefix := func(prefix string) bool { return strings.HasPrefix(name, prefix) }
-		if name == "LANG" && value != Lang || slices.Contains(startVariables, name) || slices.ContainsFunc(startPrefixes, hasPrefix) {
+		if name == "LANG" && value != nodeLang || slices.Contains(startVariables, name) || slices.ContainsFunc(startPrefixes, hasPrefix) {
 			return name
 		}
 	}
@@ -54,9 +54,9 @@ func StartVariable(env []string) string {
 // Without flags V8 sizes its heap for the machine, and never below 256 MiB. docs/memory.md
 // explains how the flags are chosen and what they do not cover.
 
-// HeapFlags returns V8's flags for an old space of the given size. The guest's preload
+// heapFlags returns V8's flags for an old space of the given size. The guest's preload
 // resets them once the main thread has its heap, so that workers can set their own limits.
-func HeapFlags(oldMiB int64) []string {
+func heapFlags(oldMiB int64) []string {
 	return []string{
 		"--max-old-space-size=" + strconv.FormatInt(oldMiB, 10),
 		"--max-semi-space-size=" + strconv.FormatInt(semiSpaceMiB(oldMiB), 10),
@@ -75,10 +75,10 @@ func semiSpaceMiB(oldMiB int64) int64 {
 	return size
 }
 
-// OldSpaceMiB returns the size of the old space for a memory limit in bytes. Node itself
+// oldSpaceMiB returns the size of the old space for a memory limit in bytes. Node itself
 // takes 40 MiB and the young generation up to three semi-spaces. With the rest V8 collects
 // garbage, or reports a full heap, before the kernel has to kill the process.
-func OldSpaceMiB(memory int64) int64 {
+func oldSpaceMiB(memory int64) int64 {
 	const node, least = 40, 16
 	for semi := int64(maxSemiSpace); semi > 1; semi /= 2 {
 		old := memory>>20 - node - 3*semi

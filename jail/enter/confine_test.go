@@ -1,11 +1,10 @@
-package confine_test
+package enter_test
 
 import (
 	"regexp"
 	"strings"
 	"testing"
 
-	"gaol/jail/confine"
 	"gaol/jail/enter"
 	"gaol/jail/zygote"
 )
@@ -16,11 +15,11 @@ func TestSourceIsShared(t *testing.T) {
 		"setrlimit(", "TIOCSCTTY", "PR_CAPBSET_DROP", "SYS_setgroups", "SYS_setresgid", "PR_CAP_AMBIENT_CLEAR_ALL",
 		"SYS_rt_sigaction", "PR_SET_NO_NEW_PRIVS", "SYS_landlock_restrict_self", "SECCOMP_SET_MODE_FILTER",
 	} {
-		if !strings.Contains(confine.Source, word) {
+		if !strings.Contains(enter.ConfineSource, word) {
 			t.Errorf("the source lacks %s", word)
 		}
 		for name, program := range map[string]string{"enter": enter.Source, "zygote": zygote.Source} {
-			own := strings.Replace(program, confine.Source, "", 1)
+			own := strings.Replace(program, enter.ConfineSource, "", 1)
 			if own == program || strings.Contains(own, word) {
 				t.Errorf("%s has %s outside the shared source", name, word)
 			}

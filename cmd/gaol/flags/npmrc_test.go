@@ -1,4 +1,4 @@
-package npmrc
+package flags
 
 import (
 	"os"
@@ -57,7 +57,7 @@ func TestAddresses(t *testing.T) {
 		{"secrets", "//npm.example.com/:_authToken=sesame\n_password=sesame\nregistry=https://user:sesame@npm.example.com/?sesame", "", nil, []string{"npm.example.com:443"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			got, err := Addresses(configure(t, tc.user, tc.project, tc.variables...))
+			got, err := registryAddresses(configure(t, tc.user, tc.project, tc.variables...))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -71,7 +71,7 @@ func TestAddresses(t *testing.T) {
 // A project that is not named has no say: a guest may have written its files.
 func TestOtherProject(t *testing.T) {
 	t.Chdir(configure(t, "", "registry=https://evil.example/"))
-	got, err := Addresses("")
+	got, err := registryAddresses("")
 	if diff := cmp.Diff([]string{"registry.npmjs.org:443"}, got); diff != "" || err != nil {
 		t.Errorf("error %v (-want +got):\n%s", err, diff)
 	}
@@ -93,12 +93,12 @@ func TestAddressesRefused(t *testing.T) {
 		{"http://0.0.0.0:4873", "which no guest reaches"},
 	} {
 		configure(t, "@a:registry="+tc.registry+"\n", "")
-		got, err := Addresses("")
+		got, err := registryAddresses("")
 		if err == nil || !strings.Contains(err.Error(), tc.want) || !strings.Contains(err.Error(), "@a:registry of /") || strings.Contains(err.Error(), "sesame") {
 			t.Errorf("%s: got %q, error %v", tc.registry, got, err)
 		}
 	}
-	if _, err := Addresses(configure(t, strings.Repeat("; comment\n", maxFile/10+1), "")); err == nil || !strings.Contains(err.Error(), "more than 1m") {
+	if _, err := registryAddresses(configure(t, strings.Repeat("; comment\n", maxNpmrc/10+1), "")); err == nil || !strings.Contains(err.Error(), "more than 1m") {
 		t.Errorf("a long file: error %v", err)
 	}
 }

@@ -1,4 +1,4 @@
-package examples
+package examplecheck
 
 import (
 	"os"
@@ -54,15 +54,6 @@ func (e *Example) Position(path string, line, column int) (file string, l, c int
 	}
 	at := s.lines[max(line, 1)-1]
 	return s.file, at.line, at.column + column, true
-}
-
-// Paths returns the paths of the files that are written by a person, and where each is.
-func (e *Example) Paths() map[string]string {
-	files := map[string]string{}
-	for path, s := range e.sources {
-		files[path] = s.file
-	}
-	return files
 }
 
 // folder is a folder that a PATH names, or that contains the file that it names.

@@ -1,4 +1,4 @@
-package node
+package runtime
 
 import "testing"
 
@@ -20,14 +20,14 @@ func TestStartVariable(t *testing.T) {
 		{"LD_PRELOAD=x.so", "LD_PRELOAD"},
 		{"OPENSSL_CONF=/tmp/x", "OPENSSL_CONF"},
 	} {
-		if name := StartVariable([]string{"PATH=/bin", "LANG=C.UTF-8", tc.variable}); name != tc.name {
+		if name := startVariable([]string{"PATH=/bin", "LANG=C.UTF-8", tc.variable}); name != tc.name {
 			t.Errorf("%s: %q", tc.variable, name)
 		}
 	}
-	if StartVariable(nil) != "" {
+	if startVariable(nil) != "" {
 		t.Error("an unset LANG counts as the zygote's")
 	}
-	if StartVariable([]string{"LANG=de_DE.UTF-8"}) != "LANG" {
+	if startVariable([]string{"LANG=de_DE.UTF-8"}) != "LANG" {
 		t.Error("another LANG counts as the zygote's")
 	}
 }

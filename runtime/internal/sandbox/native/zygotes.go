@@ -1,0 +1,104 @@
+package native
+
+import (
+	"cmp"
+	"errors"
+	"sync"
+
+	"gaol/jail/zygote"
+)
+
+// zygoteKind is what two sandboxes must have in common to share zygotes.
+type zygoteKind struct {
+	Image        string // host path of the root file system
+	Node         string // guest path of Node
+	HeapMiB      int64  // V8's old space
+	CgroupParent string
+	Options      zygote.Options
+}
+
+// zygotePool is a pool of zygotes and the number of sets that use it.
+type zygotePool struct {
+	*zygote.Pool
+	users int
+}
+
+// sharedZygotes has the pools of this process. Sandboxes whose zygotes would be alike use the same
+// pool. An unused one stays until CloseIdle, because the next sandbox mostly wants the same.
+var sharedZygotes = struct {
+	sync.Mutex
+	pools map[zygoteKind]*zygotePool
+}{pools: map[zygoteKind]*zygotePool{}}
+
+// zygoteSet is the zygotes of one sandbox: a pool for each heap size. Its methods may be called
+// from several goroutines at once.
+type zygoteSet struct {
+	kind zygoteKind // with the default heap size
+	spec func(zygoteKind) zygote.Spec
+
+	// Guarded by sharedZygotes' lock: a pool's count of users must agree with them.
+	byHeap   map[int64]*zygotePool // by size in MiB
+	released bool
+}
+
+// acquireSet returns the zygotes of a kind and starts the first one if there is none yet. spec
+// describes how a zygote of a kind is started. The caller must call release.
+func acquireSet(kind zygoteKind, spec func(zygoteKind) zygote.Spec) *zygoteSet {
+	s := &zygoteSet{kind: kind, spec: spec, byHeap: map[int64]*zygotePool{}}
+	s.pool(kind.HeapMiB)
+	return s
+}
+
+// pool returns the pool for a heap size, which is started on first use. 0 is the size of
+// the set's kind.
+func (s *zygoteSet) pool(heapMiB int64) *zygote.Pool {
+	sharedZygotes.Lock()
+	defer sharedZygotes.Unlock()
+	kind := s.kind
+	kind.HeapMiB = cmp.Or(heapMiB, kind.HeapMiB)
+	if p := s.byHeap[kind.HeapMiB]; p != nil {
+		return p.Pool
+	}
+	p := sharedZygotes.pools[kind]
+	if p == nil {
+		p = &zygotePool{Pool: zygote.NewPool(s.spec(kind), kind.Options)}
+		sharedZygotes.pools[kind] = p
+	}
+	p.Warm()
+	if !s.released { // otherwise the sandbox was closed while a run started, and no second release comes
+		s.byHeap[kind.HeapMiB] = p
+		p.users++
+	}
+	return p.Pool
+}
+
+// release says that the set is no longer used. It may be called on nil.
+func (s *zygoteSet) release() {
+	if s == nil {
+		return
+	}
+	sharedZygotes.Lock()
+	defer sharedZygotes.Unlock()
+	s.released = true
+	for _, p := range s.byHeap {
+		p.users--
+	}
+}
+
+// CloseIdle stops the zygotes that no set uses.
+func CloseIdle() error {
+	sharedZygotes.Lock()
+	var idle []*zygotePool
+	for kind, p := range sharedZygotes.pools {
+		if p.users == 0 {
+			idle = append(idle, p)
+			delete(sharedZygotes.pools, kind)
+		}
+	}
+	sharedZygotes.Unlock()
+	var failed error
+	for _, p := range idle {
+		failed = errors.Join(failed, p.Close())
+	}
+	return failed
+}

@@ -19,7 +19,7 @@ func unmark(marked string) (source string, want []string) {
 		}
 		rule, rest, _ := strings.Cut(after, "»")
 		line := strings.Count(source, "\n") + 1
-		before := strings.TrimPrefix(source[strings.LastIndex(source, "\n")+1:], "\ufeff") // a byte order mark is in no column
+		before = strings.TrimPrefix(source[strings.LastIndex(source, "\n")+1:], "\ufeff") // a byte order mark is in no column
 		column := len(utf16.Encode([]rune(before))) + 1
 		want = append(want, fmt.Sprintf("%d:%d %s", line, column, rule))
 		marked = rest

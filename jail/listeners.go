@@ -35,16 +35,14 @@ func (j *Jail) OpenListeners() (*Listeners, error) {
 // with that port, whatever else the guest listens on. Those of the host are left out.
 func (l *Listeners) List(port uint16) ([]netip.AddrPort, error) {
 	found := map[netip.AddrPort]struct{}{} // several sockets can share an address
-	for _, family := range []byte{unix.AF_INET, unix.AF_INET6} {
-		q := sockdiag.Query{Family: family, Protocol: unix.IPPROTO_TCP, States: 1 << unix.BPF_TCP_LISTEN, Port: port}
-		err := q.Each(l.socket, func(s sockdiag.Socket) {
-			if !isHosts(s, l.firstID) && len(found) < maxListeners {
-				found[s.Own()] = struct{}{}
-			}
-		})
-		if err != nil {
-			return nil, step.Wrap("list", "sockets", err)
+	q := sockdiag.Query{Protocol: unix.IPPROTO_TCP, States: 1 << unix.BPF_TCP_LISTEN, Port: port}
+	err := q.Each(l.socket, func(s sockdiag.Socket) {
+		if !isHosts(s, l.firstID) && len(found) < maxListeners {
+			found[s.Own()] = struct{}{}
 		}
+	})
+	if err != nil {
+		return nil, step.Wrap("list", "sockets", err)
 	}
 	return slices.SortedFunc(maps.Keys(found), netip.AddrPort.Compare), nil
 }

@@ -273,12 +273,10 @@ var errNoSocketLists = errors.New("the kernel does not list sockets: it needs CO
 
 // addAll adds the sockets of all lists that the kernel has.
 func (u *socketUse) addAll(f *os.File) error {
-	for _, family := range []byte{unix.AF_INET, unix.AF_INET6} {
-		for _, protocol := range []byte{unix.IPPROTO_TCP, unix.IPPROTO_UDP} {
-			q := sockdiag.Query{Family: family, Protocol: protocol, Memory: true}
-			if err := q.Each(f, func(s sockdiag.Socket) { u.add(s, protocol) }); err != nil {
-				return err
-			}
+	for _, protocol := range []byte{unix.IPPROTO_TCP, unix.IPPROTO_UDP} {
+		q := sockdiag.Query{Protocol: protocol, Memory: true}
+		if err := q.Each(f, func(s sockdiag.Socket) { u.add(s, protocol) }); err != nil {
+			return err
 		}
 	}
 	u.subtractHosts()

@@ -171,20 +171,14 @@ func (c *resourceCount) addTCP(j *Jail) error {
 		return step.Wrap("list", "sockets", err)
 	}
 	defer f.Close()
-	for _, family := range []byte{unix.AF_INET, unix.AF_INET6} {
-		q := sockdiag.Query{Family: family, Protocol: unix.IPPROTO_TCP, States: 1<<unix.BPF_TCP_LISTEN | 1<<unix.BPF_TCP_ESTABLISHED}
-		err := q.Each(f, func(s sockdiag.Socket) {
-			switch {
-			case isHosts(s, j.slot.firstHostID()):
-			case s.State() == unix.BPF_TCP_LISTEN:
-				c.Listeners++
-			default:
-				c.Connections++
-			}
-		})
-		if err != nil {
-			return step.Wrap("list", "sockets", err)
+	q := sockdiag.Query{Protocol: unix.IPPROTO_TCP, States: 1<<unix.BPF_TCP_LISTEN | 1<<unix.BPF_TCP_ESTABLISHED}
+	return step.Wrap("list", "sockets", q.Each(f, func(s sockdiag.Socket) {
+		switch {
+		case isHosts(s, j.slot.firstHostID()):
+		case s.State() == unix.BPF_TCP_LISTEN:
+			c.Listeners++
+		default:
+			c.Connections++
 		}
-	}
-	return nil
+	}))
 }

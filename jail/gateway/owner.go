@@ -53,7 +53,8 @@ func (g *Gateway) Owner(network string, guest, to netip.AddrPort) (cgroup uint64
 		owners[cgroup] = struct{}{}
 	}
 	if network == "udp" {
-		err = g.eachDatagramSocket(guest.Port(), add)
+		// Several sockets can share the port, and which of them has sent a datagram is unknown.
+		err = sockdiag.Query{Protocol: unix.IPPROTO_UDP, Port: guest.Port()}.Each(g.diag.file, add)
 	} else {
 		var s sockdiag.Socket
 		if s, err = sockdiag.Connection(g.diag.file, guest, to); err == nil {
@@ -64,16 +65,4 @@ func (g *Gateway) Owner(network string, guest, to netip.AddrPort) (cgroup uint64
 		err = ErrNoOwner
 	}
 	return cgroup, err
-}
-
-// eachDatagramSocket calls f for all sockets with a port: several can share it, and which of
-// them has sent a datagram is unknown.
-func (g *Gateway) eachDatagramSocket(port uint16, f func(sockdiag.Socket)) error {
-	for _, family := range []byte{unix.AF_INET, unix.AF_INET6} {
-		q := sockdiag.Query{Family: family, Protocol: unix.IPPROTO_UDP, Port: port}
-		if err := q.Each(g.diag.file, f); err != nil {
-			return err
-		}
-	}
-	return nil
 }

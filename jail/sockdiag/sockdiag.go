@@ -1,10 +1,12 @@
 package sockdiag
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"net/netip"
 	"os"
+	"sync"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -13,7 +15,12 @@ import (
 // See linux/inet_diag.h.
 const (
 	requestLen = 56 // struct inet_diag_req_v2
+	tcpRequest = 60 // struct inet_diag_req
 	messageLen = 72 // struct inet_diag_msg
+
+	// tcpSockets, TCPDIAG_GETSOCK, lists the TCP sockets of both families. A list of one family takes as
+	// long, because the kernel goes through the connections of the whole machine.
+	tcpSockets = 18
 
 	offState  = 1  // in a message
 	offID     = 4  // of its struct inet_diag_sockid
@@ -33,7 +40,6 @@ const (
 
 // Query selects sockets of the network namespace of a netlink socket.
 type Query struct {
-	Family   byte // unix.AF_INET or unix.AF_INET6
 	Protocol byte // unix.IPPROTO_TCP or unix.IPPROTO_UDP
 
 	States uint32 // a bit for each; 0: all
@@ -43,24 +49,35 @@ type Query struct {
 
 // Each calls f for each socket of the list. A Socket is valid until f returns.
 func (q Query) Each(netlink *os.File, f func(Socket)) error {
-	var id [4]byte
-	binary.BigEndian.PutUint16(id[:], q.Port)
-	return q.ask(netlink, unix.NLM_F_DUMP, id[:], f)
+	id := binary.BigEndian.AppendUint16(nil, q.Port)
+	if q.Protocol == unix.IPPROTO_TCP {
+		request := q.request(tcpSockets, tcpRequest, unix.NLM_F_DUMP)
+		request.body[3] = q.attributes()
+		copy(request.body[4:], id)
+		binary.NativeEndian.PutUint32(request.body[tcpRequest-8:], q.states())
+		return request.send(netlink, f)
+	}
+	for _, family := range []byte{unix.AF_INET, unix.AF_INET6} {
+		if err := q.ofFamily(family, unix.NLM_F_DUMP, id).send(netlink, f); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Connection returns the socket of a TCP connection. The error is fs.ErrNotExist if there is
 // none.
 func Connection(netlink *os.File, own, peer netip.AddrPort) (s Socket, err error) {
-	q := Query{Family: unix.AF_INET, Protocol: unix.IPPROTO_TCP}
+	family := byte(unix.AF_INET)
 	if peer.Addr().Is6() {
-		q.Family = unix.AF_INET6
+		family = unix.AF_INET6
 	}
 	var id [36]byte
 	binary.BigEndian.PutUint16(id[:], own.Port())
 	binary.BigEndian.PutUint16(id[2:], peer.Port())
 	copy(id[4:20], own.Addr().AsSlice())
 	copy(id[20:36], peer.Addr().AsSlice())
-	err = q.ask(netlink, 0, id[:], func(found Socket) { s = found })
+	err = Query{Protocol: unix.IPPROTO_TCP}.ofFamily(family, 0, id[:]).send(netlink, func(found Socket) { s = found.clone() })
 	// Without such a connection the kernel returns a listening socket.
 	if err == unix.ENOENT || err == nil && (s.Own() != own || s.Peer() != peer) {
 		err = os.ErrNotExist
@@ -68,37 +85,64 @@ func Connection(netlink *os.File, own, peer netip.AddrPort) (s Socket, err error
 	return s, err
 }
 
-// ask sends a request, which the kernel answers with a list, or with one message without flags.
-func (q Query) ask(netlink *os.File, flags uint16, id []byte, f func(Socket)) error {
-	request := make([]byte, unix.SizeofNlMsghdr+requestLen)
-	binary.NativeEndian.PutUint32(request, uint32(len(request)))
-	binary.NativeEndian.PutUint16(request[4:], unix.SOCK_DIAG_BY_FAMILY)
-	binary.NativeEndian.PutUint16(request[6:], unix.NLM_F_REQUEST|flags)
-	body := request[unix.SizeofNlMsghdr:]
-	body[0], body[1] = q.Family, q.Protocol
+// request is a message to the kernel.
+type request struct {
+	message []byte
+	body    []byte // of message
+	isList  bool   // the kernel answers with a list, not with one message
+}
+
+func (q Query) request(kind uint16, size int, flags uint16) request {
+	m := make([]byte, unix.SizeofNlMsghdr+size)
+	binary.NativeEndian.PutUint32(m, uint32(len(m)))
+	binary.NativeEndian.PutUint16(m[4:], kind)
+	binary.NativeEndian.PutUint16(m[6:], unix.NLM_F_REQUEST|flags)
+	return request{m, m[unix.SizeofNlMsghdr:], flags != 0}
+}
+
+// ofFamily returns a request for sockets of one address family.
+func (q Query) ofFamily(family byte, flags uint16, id []byte) request {
+	r := q.request(unix.SOCK_DIAG_BY_FAMILY, requestLen, flags)
+	r.body[0], r.body[1], r.body[2] = family, q.Protocol, q.attributes()
+	binary.NativeEndian.PutUint32(r.body[4:], q.states())
+	copy(r.body[offRequestID:], id)
+	binary.NativeEndian.PutUint64(r.body[requestLen-8:], 0xffff_ffff_ffff_ffff) // INET_DIAG_NOCOOKIE
+	return r
+}
+
+func (q Query) attributes() byte {
 	if q.Memory {
-		body[2] = 1<<(Info-1) | 1<<(Memory-1)
+		return 1<<(Info-1) | 1<<(Memory-1)
 	}
+	return 0
+}
+
+func (q Query) states() uint32 {
 	if q.States == 0 {
-		q.States = 0xffff_ffff
+		return 0xffff_ffff
 	}
-	binary.NativeEndian.PutUint32(body[4:], q.States)
-	copy(body[offRequestID:], id)
-	binary.NativeEndian.PutUint64(body[requestLen-8:], 0xffff_ffff_ffff_ffff) // INET_DIAG_NOCOOKIE
+	return q.States
+}
+
+// answers are buffers for parts of an answer. Each guest's connection and question takes one.
+var answers = sync.Pool{New: func() any { return new([32 << 10]byte) }} // as large as a part of a list, see netlink_dump
+
+func (r request) send(netlink *os.File, f func(Socket)) error {
 	fd := int(netlink.Fd())
-	if err := unix.Sendto(fd, request, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
+	if err := unix.Sendto(fd, r.message, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
 		return os.NewSyscallError("sendto", err)
 	}
-	answer := make([]byte, 64<<10)
+	answer := answers.Get().(*[32 << 10]byte)
+	defer answers.Put(answer)
 	for {
-		n, _, err := unix.Recvfrom(fd, answer, 0)
+		n, _, err := unix.Recvfrom(fd, answer[:], 0)
 		if err == unix.EINTR {
 			continue
 		}
 		if err != nil {
 			return os.NewSyscallError("recvfrom", err)
 		}
-		if done, err := Parse(answer[:n], f); done || err != nil || flags == 0 {
+		if done, err := Parse(answer[:n], f); done || err != nil || !r.isList {
 			return err
 		}
 	}
@@ -119,7 +163,7 @@ func Parse(part []byte, f func(Socket)) (done bool, err error) {
 			return true, nil
 		case m.Header.Type == unix.NLMSG_ERROR && len(m.Data) >= 4:
 			return true, unix.Errno(-int32(binary.NativeEndian.Uint32(m.Data)))
-		case m.Header.Type == unix.SOCK_DIAG_BY_FAMILY && len(m.Data) >= messageLen:
+		case (m.Header.Type == unix.SOCK_DIAG_BY_FAMILY || m.Header.Type == tcpSockets) && len(m.Data) >= messageLen:
 			f(Socket{m.Data[:messageLen], m.Data[messageLen:]})
 		}
 	}
@@ -129,6 +173,8 @@ func Parse(part []byte, f func(Socket)) (done bool, err error) {
 // Socket is what the kernel says of a socket. The zero Socket has zero addresses, and no
 // attributes.
 type Socket struct{ message, attributes []byte }
+
+func (s Socket) clone() Socket { return Socket{bytes.Clone(s.message), bytes.Clone(s.attributes)} }
 
 // State is the state of TCP, such as unix.BPF_TCP_LISTEN.
 func (s Socket) State() byte { return s.message[offState] }

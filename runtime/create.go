@@ -31,7 +31,9 @@ type NodeRuntime struct {
 	active   activeRuns
 	commands commands
 
-	closing chan struct{} // closed when Close begins
+	alive   context.Context // ends when Close begins
+	end     context.CancelFunc
+	closing <-chan struct{} // that of alive
 	close   sync.Once
 	err     error // Close's
 }
@@ -91,7 +93,9 @@ func newRuntime(s settings) *NodeRuntime {
 	if !s.WorkInProcess {
 		s.work = work.Open(s.CgroupParent) // release closes it
 	}
-	rt := &NodeRuntime{opts: s, queue: make(queue, s.MaxConcurrentRuns), contexts: make(queue, s.MaxContexts), closing: make(chan struct{})}
+	rt := &NodeRuntime{opts: s, queue: make(queue, s.MaxConcurrentRuns), contexts: make(queue, s.MaxContexts)}
+	rt.alive, rt.end = context.WithCancel(context.Background())
+	rt.closing = rt.alive.Done()
 	rt.active.runs = map[*activeRun]struct{}{}
 	rt.commands.byName = maps.Clone(s.Commands)
 	return rt
@@ -183,7 +187,7 @@ func (rt *NodeRuntime) attach(box sandbox.Sandbox) (err error) {
 func (rt *NodeRuntime) Close() error {
 	rt.close.Do(func() {
 		rt.active.close()
-		close(rt.closing)
+		rt.end()
 		if err := rt.release(); err != nil {
 			rt.err = fmt.Errorf("gaol: close: %w", err)
 		}

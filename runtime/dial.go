@@ -82,7 +82,7 @@ func (rt *NodeRuntime) Listeners(ctx context.Context) (_ []netip.AddrPort, err e
 	if !rt.opts.plan.Net.Inet {
 		return nil, nil
 	}
-	_, done, err := rt.dialed.begin(ctx, rt.closing)
+	_, done, err := rt.dialed.begin(ctx, rt.alive)
 	if err != nil {
 		return nil, err
 	}
@@ -155,7 +155,7 @@ func (rt *NodeRuntime) reachServer(ctx context.Context, port uint16) (_ context.
 	if err := rt.opts.checkNotHostPort(port); err != nil {
 		return nil, nil, err
 	}
-	return rt.dialed.begin(ctx, rt.closing)
+	return rt.dialed.begin(ctx, rt.alive)
 }
 
 // dialed tracks the host's connections to a runtime's guests, and the calls that use the
@@ -168,8 +168,8 @@ type dialed struct {
 	connections map[*guestConn]struct{} // nil before the first
 }
 
-// begin begins a call. The caller must call done. The context ends when closing is closed.
-func (d *dialed) begin(ctx context.Context, closing <-chan struct{}) (_ context.Context, done func(), err error) {
+// begin begins a call. The caller must call done. The context ends with alive.
+func (d *dialed) begin(ctx, alive context.Context) (_ context.Context, done func(), err error) {
 	if ctx.Err() != nil {
 		return nil, nil, context.Cause(ctx)
 	}
@@ -180,14 +180,8 @@ func (d *dialed) begin(ctx context.Context, closing <-chan struct{}) (_ context.
 	}
 	d.calls.Add(1)
 	ctx, cancel := context.WithCancelCause(ctx)
-	go func() {
-		select {
-		case <-closing:
-			cancel(ErrClosed)
-		case <-ctx.Done():
-		}
-	}()
-	return ctx, func() { cancel(nil); d.calls.Done() }, nil
+	stop := context.AfterFunc(alive, func() { cancel(ErrClosed) })
+	return ctx, func() { stop(); cancel(nil); d.calls.Done() }, nil
 }
 
 // add adds a connection, or closes it if the runtime is closed.
@@ -206,7 +200,7 @@ func (d *dialed) add(c *net.TCPConn) (net.Conn, error) {
 	return guest, nil
 }
 
-// close resets all connections and waits for the calls, which closing has canceled.
+// close resets all connections and waits for the calls, which the end of alive has canceled.
 func (d *dialed) close() {
 	d.mu.Lock()
 	d.closed = true

@@ -14,7 +14,7 @@ type Resources = sandbox.Resources
 // descriptors are looked at.
 func (rt *NodeRuntime) Resources(ctx context.Context) (_ Resources, err error) {
 	defer wrap(&err, "resources")
-	ctx, done, err := rt.dialed.begin(ctx, rt.closing)
+	ctx, done, err := rt.dialed.begin(ctx, rt.alive)
 	if err != nil {
 		return Resources{}, err
 	}

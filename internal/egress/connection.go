@@ -26,6 +26,7 @@ type connection struct {
 
 	address  atomic.Pointer[netip.AddrPort] // the guest's destination, then the server's
 	messages chan relay.Message             // of the relay
+	early    []int                          // a socket that the relay has sent with its request, or none
 
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -64,8 +65,11 @@ func (c *connection) serve() Event {
 			case m.Kind != relay.Redial:
 				relay.CloseAll(m.FDs)
 				c.session.process.Kill()
-			case c.dial() != nil:
-				c.send(relay.Message{Kind: relay.NoServer})
+			default:
+				c.keep(m.FDs)
+				if c.dial() != nil {
+					c.send(relay.Message{Kind: relay.NoServer})
+				}
 			}
 		case <-c.session.gone:
 			return c.lost()
@@ -139,8 +143,30 @@ func (c *connection) dial() error {
 
 var errNoSocket = errors.New("egress: no socket of the relay")
 
-// socket asks the relay for a socket. The caller closes its copy.
+// keep keeps the socket that the relay has sent with a request, or closes it if this process has many: then
+// the relay is asked for one when there is a turn to dial.
+func (c *connection) keep(fds []int) {
+	if len(fds) > 0 && ownEarly.try() {
+		c.early = fds
+		return
+	}
+	relay.CloseAll(fds)
+}
+
+// takeEarly returns the socket that has been kept, which is then the caller's.
+func (c *connection) takeEarly() (fds []int) {
+	if fds, c.early = c.early, nil; fds != nil {
+		<-ownEarly.slots
+	}
+	return fds
+}
+
+// socket returns a socket of the relay: the one that it has sent already, or another one. The caller closes
+// its copy.
 func (c *connection) socket(ctx context.Context) (*os.File, error) {
+	if early := c.takeEarly(); early != nil {
+		return os.NewFile(uintptr(early[0]), "connection to a server"), nil
+	}
 	c.send(relay.Message{Kind: relay.Need})
 	select {
 	case m := <-c.messages:
@@ -152,11 +178,7 @@ func (c *connection) socket(ctx context.Context) (*os.File, error) {
 			relay.CloseAll(m.FDs)
 			return nil, errNoSocket
 		}
-		f := os.NewFile(uintptr(m.FDs[0]), "connection to a server")
-		if err := prepareSocket(f, c.client.buffer()); err != nil {
-			return nil, errors.Join(err, f.Close())
-		}
-		return f, nil
+		return os.NewFile(uintptr(m.FDs[0]), "connection to a server"), nil
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
@@ -165,19 +187,16 @@ func (c *connection) socket(ctx context.Context) (*os.File, error) {
 // prepareSocket refuses anything but a new TCP socket, and sets the size of its buffers, in bytes;
 // the kernel doubles it.
 func prepareSocket(f *os.File, size int) error {
-	raw, err := f.SyscallConn()
-	if err != nil {
-		return err
-	}
-	var failed error
-	err = raw.Control(func(fd uintptr) {
-		protocol, err := unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_PROTOCOL)
-		info, noInfo := unix.GetsockoptTCPInfo(int(fd), unix.SOL_TCP, unix.TCP_INFO)
-		if failed = errors.Join(err, noInfo); failed == nil && (protocol != unix.IPPROTO_TCP || info.State != unix.BPF_TCP_CLOSE) {
-			failed = errNoSocket
+	return control(f, func(fd int) error {
+		protocol, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_PROTOCOL)
+		info, noInfo := unix.GetsockoptTCPInfo(fd, unix.SOL_TCP, unix.TCP_INFO)
+		if err := errors.Join(err, noInfo); err != nil {
+			return err
 		}
-		failed = errors.Join(failed, unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUF, size),
-			unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_SNDBUF, size))
+		if protocol != unix.IPPROTO_TCP || info.State != unix.BPF_TCP_CLOSE {
+			return errNoSocket
+		}
+		return errors.Join(unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, size),
+			unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUF, size))
 	})
-	return errors.Join(err, failed)
 }

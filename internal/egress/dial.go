@@ -56,7 +56,7 @@ func (s *Server) dial(ctx context.Context, c *connection) (netip.AddrPort, error
 	if err != nil {
 		return netip.AddrPort{}, err
 	}
-	f, to, err := r.connect(ctx, c.socket)
+	f, to, err := r.connect(ctx, c)
 	if err != nil {
 		return to, err
 	}
@@ -107,7 +107,7 @@ func (s *Server) lookUp(ctx context.Context, client *Client, t target) (to []net
 const firstPatience = 300 * time.Millisecond
 
 // connect connects a socket to the first address that the check allows and that accepts.
-func (r *route) connect(ctx context.Context, socket newSocket) (*os.File, netip.AddrPort, error) {
+func (r *route) connect(ctx context.Context, c *connection) (*os.File, netip.AddrPort, error) {
 	var failed error
 	list := r.to
 	for patience := firstPatience; len(list) > 0; patience *= 4 {
@@ -116,7 +116,7 @@ func (r *route) connect(ctx context.Context, socket newSocket) (*os.File, netip.
 			if len(list) == 1 {
 				patience = dialTimeout
 			}
-			f, err := r.try(ctx, socket, to, patience)
+			f, err := r.try(ctx, c, to, patience)
 			if err == nil {
 				return f, to, nil
 			}
@@ -138,29 +138,42 @@ func (r *route) connect(ctx context.Context, socket newSocket) (*os.File, netip.
 	return nil, netip.AddrPort{}, failed
 }
 
-// newSocket returns a new socket of the relay, instead of the one before: after an attempt to connect to
-// an IPv4 address, Linux does not connect the same socket to one of IPv6.
-type newSocket func(context.Context) (*os.File, error)
-
-// try connects a socket to an address.
-func (r *route) try(ctx context.Context, socket newSocket, to netip.AddrPort, most time.Duration) (*os.File, error) {
-	f, err := socket(ctx)
+// try connects a new socket of the relay to an address: after an attempt to connect to an IPv4 address,
+// Linux does not connect the same socket to one of IPv6.
+func (r *route) try(ctx context.Context, c *connection, to netip.AddrPort, most time.Duration) (*os.File, error) {
+	f, err := c.socket(ctx)
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
-	address, err := sockaddr(f, to)
+	release, err := c.session.server.work.acquire(ctx)
 	if err == nil {
-		err = r.check(to)
+		err = r.start(f, c.client.buffer(), to)
+		release()
 	}
-	if err == nil {
-		err = gateway.Connect(ctx, f, address)
+	if errors.Is(err, unix.EINPROGRESS) {
+		err = gateway.Wait(ctx, f)
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	return f, nil
+}
+
+// start begins to connect a socket to an address if the check allows it.
+func (r *route) start(f *os.File, buffer int, to netip.AddrPort) error {
+	if err := prepareSocket(f, buffer); err != nil {
+		return err
+	}
+	address, err := sockaddr(f, to)
+	if err == nil {
+		err = r.check(to)
+	}
+	if err != nil {
+		return err
+	}
+	return gateway.Start(f, address)
 }
 
 // sockaddr returns the form of an address for the family of a socket.

@@ -106,7 +106,12 @@ func (s *Server) answer(w dns.ResponseWriter, q *dns.Msg) {
 	if _, ok := w.RemoteAddr().(*net.TCPAddr); ok {
 		network, size = "tcp", dns.MaxMsgSize
 	}
+	stop, err := s.work.acquire(s.ctx)
+	if err != nil {
+		return
+	}
 	client := s.config.Identify(network, addrPort(w.RemoteAddr()), addrPort(w.LocalAddr()))
+	stop()
 	switch {
 	case q.Opcode != dns.OpcodeQuery:
 		reply.Rcode = dns.RcodeNotImplemented

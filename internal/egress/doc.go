@@ -7,15 +7,15 @@
 //	  ▲                │
 //	  └── address ─────┘  one synthetic address for each name
 //
-//	guest ── TCP ──> relay ── Opened ──> Server ── Connect? ──> look up by name ── Resolved? ─┐
+//	guest ── TCP ──> relay ── Opened, socket ─> Server ── Connect? ──> look up by name ── Resolved? ─┐
 //	                   │  ▲                                                                   │
-//	                   │  └── the relay's socket, connected ─────────────────────────────────┘
+//	                   │  └── the relay's socket, connected ────────────────────────────────────────┘
 //	                   └── the guest's first bytes: TLS, HTTP/1, or something else ──> upstream
 //
 // The connections themselves are in package relay, a confined process for each server that is
 // started with the first connection and ends when there has been none for some time. So the kernel
-// charges the sandbox's cgroup for their buffers, and no descriptor of this process is open for
-// longer than a dial. Everything that a relay reports is checked and bounded: see its documentation
+// charges the sandbox's cgroup for their buffers. This process has a descriptor of a connection while
+// it dials, and of some that wait for that. Everything that a relay reports is checked and bounded: see its documentation
 // for what it could lie about.
 //
 // # Names

@@ -54,6 +54,7 @@ type Server struct {
 	config Config
 	names  *names
 	recent cache
+	work   *turns // see ownWork
 
 	ctx    context.Context // of all connections
 	cancel context.CancelFunc
@@ -65,7 +66,7 @@ func NewServer(c Config) *Server {
 	if c.Resolver == nil {
 		c.Resolver = net.DefaultResolver
 	}
-	s := &Server{config: c, names: newNames(time.Now), recent: cache{now: time.Now}}
+	s := &Server{config: c, names: newNames(time.Now), recent: cache{now: time.Now}, work: newTurns(1, ownWork)}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s
 }

@@ -155,7 +155,7 @@ func (s *session) handle(m relay.Message) error {
 	c := s.open[m.ID]
 	switch {
 	case m.Kind == relay.Opened && c == nil && int(m.ID) < s.server.maxConnections():
-		s.start(m.ID, m.From, m.To)
+		s.start(m)
 		return nil
 	case m.Kind == relay.Ended && c != nil:
 		c.cancel() // a dial
@@ -176,18 +176,20 @@ func (s *session) handle(m relay.Message) error {
 // start serves one connection.
 //
 // Preconditions: s.mu is held.
-func (s *session) start(id uint32, from, to netip.AddrPort) {
-	s.process.Counters.Reset(id)
-	c := &connection{session: s, id: id, began: time.Now(), messages: make(chan relay.Message, maxMessages)}
+func (s *session) start(m relay.Message) {
+	s.process.Counters.Reset(m.ID)
+	c := &connection{session: s, id: m.ID, began: time.Now(), messages: make(chan relay.Message, maxMessages)}
 	c.ctx, c.cancel = context.WithCancel(s.ctx)
-	c.address.Store(&to)
-	s.open[id] = c
+	c.address.Store(&m.To)
+	c.keep(m.FDs)
+	s.open[m.ID] = c
 	s.tasks.Go(func() {
 		defer c.cancel()
-		s.serve(c, from, to)
+		s.serve(c, m.From, m.To)
 		s.mu.Lock()
-		delete(s.open, id)
+		delete(s.open, m.ID)
 		s.mu.Unlock()
+		relay.CloseAll(c.takeEarly())
 		for len(c.messages) > 0 {
 			relay.CloseAll((<-c.messages).FDs)
 		}
@@ -196,8 +198,13 @@ func (s *session) start(id uint32, from, to netip.AddrPort) {
 }
 
 func (s *session) serve(c *connection, from, to netip.AddrPort) {
+	stop, err := s.server.work.acquire(c.ctx)
+	if err != nil {
+		return // the guest or the relay has ended it
+	}
 	c.client = s.server.config.Identify("tcp", from, to)
 	t, release, d := s.server.decide(c.client.rules, to)
+	stop()
 	defer release()
 	c.target, c.allowed, c.rule = t, d.Allowed, d.Rule
 	if limit := c.client.connect(c); limit != "" {

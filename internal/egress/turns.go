@@ -2,6 +2,7 @@ package egress
 
 import (
 	"context"
+	goruntime "runtime"
 
 	"golang.org/x/sys/unix"
 )
@@ -18,7 +19,13 @@ type turns struct {
 var (
 	ownDials   = newTurns(max(16, min(1024, openFiles()/8)), nil)
 	ownPending = newTurns(max(16, min(256, openFiles()/32)), nil)
+	ownEarly   = newTurns(max(16, min(256, openFiles()/64)), nil) // sockets that relays have sent before they are needed
 )
+
+// ownWork bounds how many connections and questions of sandboxes use processors of this process. Without
+// it a thousand that are ready to run delay all else that this process does by their sum. One of each
+// server takes part, so that servers take turns.
+var ownWork = newTurns(max(1, goruntime.GOMAXPROCS(0)/2), nil)
 
 func openFiles() int {
 	var files unix.Rlimit
@@ -63,4 +70,14 @@ func (t *turns) acquire(ctx context.Context) (release func(), err error) {
 			<-t.slots
 		}
 	}, nil
+}
+
+// try takes a turn of t alone if there is one now.
+func (t *turns) try() (ok bool) {
+	select {
+	case t.slots <- struct{}{}:
+		return true
+	default:
+		return false
+	}
 }

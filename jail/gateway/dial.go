@@ -124,6 +124,19 @@ func connect(ctx context.Context, s *os.File, to netip.AddrPort) (*net.TCPConn, 
 // Connect connects a non-blocking socket. If ctx ends first, the error is its cause, and the socket
 // still connects.
 func Connect(ctx context.Context, s *os.File, to unix.Sockaddr) error {
+	if err := Start(s, to); !errors.Is(err, unix.EINPROGRESS) {
+		return err
+	}
+	return Wait(ctx, s)
+}
+
+// Start begins to connect a non-blocking socket. The error is EINPROGRESS if the result is left to [Wait].
+func Start(s *os.File, to unix.Sockaddr) error {
+	return os.NewSyscallError("connect", control(s, func(fd int) error { return unix.Connect(fd, to) }))
+}
+
+// Wait waits until a socket is connected, as Connect does.
+func Wait(ctx context.Context, s *os.File) error {
 	raw, err := s.SyscallConn()
 	if err != nil {
 		return err
@@ -133,10 +146,8 @@ func Connect(ctx context.Context, s *os.File, to unix.Sockaddr) error {
 	}
 	defer context.AfterFunc(ctx, func() { _ = s.SetWriteDeadline(time.Unix(1, 0)) })() // fails if s is closed
 	var failed error
-	step := func(fd int) error { return unix.Connect(fd, to) }
 	waited := raw.Write(func(fd uintptr) bool {
-		failed = step(int(fd))
-		step = connected
+		failed = connected(int(fd))
 		return failed != unix.EINPROGRESS
 	})
 	switch {

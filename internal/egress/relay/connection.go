@@ -72,17 +72,19 @@ func (c *connection) serve() {
 
 // dial sends a request for a connection to the server, and creates its socket.
 func (c *connection) dial(request Message) (*net.TCPConn, error) {
+	s, err := socket()
+	if err == nil {
+		request.FDs = []int{s}
+	}
 	c.send(request)
-	s := -1
 	for {
 		select {
 		case m := <-c.replies:
 			switch m.Kind {
 			case Need:
-				if s >= 0 { // an attempt to connect it has failed
+				if s >= 0 { // the host has closed its copy, or failed to connect it
 					_ = unix.Close(s)
 				}
-				var err error
 				if s, err = socket(); err != nil {
 					return nil, err
 				}

@@ -142,7 +142,8 @@ func (p *Process) Send(m Message) error {
 	return err
 }
 
-// Receive returns the next message. Only a Socket has a descriptor, which is the caller's.
+// Receive returns the next message. Its descriptors are the caller's: one of a Socket, and at most one of
+// Opened and Redial.
 func (p *Process) Receive() (Message, error) {
 	b, oob := make([]byte, fixed+maxText+1), make([]byte, unix.CmsgSpace(4))
 	n, oobn, flags, _, err := p.conn.ReadMsgUnix(b, oob)
@@ -151,14 +152,15 @@ func (p *Process) Receive() (Message, error) {
 	}
 	fds, lost := received(oob[:oobn], flags)
 	m, err := decode(b[:n])
-	if err == nil && (len(fds) > 0) != (m.Kind == Socket) && lost == nil {
+	mayHave, must := m.Kind == Socket || m.Kind == Opened || m.Kind == Redial, m.Kind == Socket
+	if err == nil && lost == nil && (len(fds) > 0 && !mayHave || len(fds) == 0 && must) {
 		err = errFiles
 	}
 	if err != nil {
 		CloseAll(fds)
 		return m, err
 	}
-	m.FDs = fds // none of a Socket if this process has too many descriptors
+	m.FDs = fds // none if this process has too many descriptors
 	return m, nil
 }
 

@@ -54,6 +54,24 @@ func (l NetworkLimits) validate() error {
 	)
 }
 
+// NetworkQuota bounds what several runtimes together use of hosts outside, such as those of one tenant. It is called
+// for each use; release ends it. It returns a [*NetworkQuotaError] if a quota is used up, for a connection without
+// waiting; the run then has a denial with the quota's name, such as "quota.egressConnections".
+type NetworkQuota = egress.Quota
+
+// NetworkQuotaError says which quota is used up.
+type NetworkQuotaError = egress.QuotaError
+
+// NetworkUse is a use of the network that a [NetworkQuota] can refuse.
+type NetworkUse = egress.Use
+
+// The uses.
+const (
+	NetworkConnection = egress.UseConnection // an open connection
+	NetworkConnect    = egress.UseConnect    // a connect without an answer yet, which takes a descriptor
+	NetworkLookup     = egress.UseLookup     // a question to the host's resolver without an answer yet, which takes two
+)
+
 // network is a runtime's way out.
 type network struct {
 	gateway *sandbox.Gateway
@@ -92,7 +110,7 @@ func (rt *NodeRuntime) openNetwork() (*network, error) {
 		return nil, err
 	}
 	limits := rt.opts.Network.egress()
-	limits.Dials, limits.Pending = maxDials, maxPending
+	limits.Dials, limits.Pending, limits.Quota = maxDials, maxPending, rt.opts.NetworkQuota
 	all := egress.NewClient(rt.opts.plan.Net.Egress, limits, egress.Observer{})
 	n := &network{gateway: g, all: all, unknown: all, runs: map[uint64]*egress.Client{}}
 	n.server = egress.NewServer(egress.Config{

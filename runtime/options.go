@@ -98,6 +98,10 @@ type Options struct {
 	// Network bounds what all runs together use of hosts outside.
 	Network NetworkLimits
 
+	// NetworkQuota, if not nil, bounds that together with other runtimes. Without it, those of a process together
+	// have an eighth of its descriptors for connects, and a sixteenth for look-ups, that have no answer yet.
+	NetworkQuota NetworkQuota
+
 	// HostPorts are TCP ports of localhost that lead to the same ports of the host's localhost:
 	// what guests connect to on 127.0.0.1 and [::1] reaches a server on 127.0.0.1 or [::1] of the
 	// host, and guests cannot listen there. Permissions must allow to connect to each, for example

@@ -166,7 +166,7 @@ type Denial struct {
 
 	// Rule is the rule that denied it, such as "fs.rules[2]" or "fs.default". "mounts" stands
 	// for a missing Options.UnixSockets in a runtime with mounts, "limits.connections" and
-	// similar for limits of the network. "hostPorts" stands for a missing Options.HostPorts: the
+	// similar for limits of the network, "quota." and a name for those of [NetworkQuota]. "hostPorts" stands for a missing Options.HostPorts: the
 	// program failed because nothing in the sandbox listens on the port of localhost.
 	Rule string `json:"rule"`
 

@@ -1,6 +1,7 @@
 package egress
 
 import (
+	"cmp"
 	"net/netip"
 	"sync"
 	"time"
@@ -20,6 +21,10 @@ type Limits struct {
 	// Dials and Pending bound the connects to servers, and the questions to the host's resolver, that
 	// have no answer yet. More wait.
 	Dials, Pending int
+
+	// Quota bounds the clients of several servers, instead of the bounds of this process. It may be nil, and counts for
+	// clients that are not a part of another one.
+	Quota Quota
 }
 
 // Usage is what a client has used so far.
@@ -64,7 +69,7 @@ func NewClient(rules *policy.Egress, l Limits, o Observer) *Client {
 	return &Client{
 		rules: rules, limits: l, observe: o,
 		connects: limiter(l.ConnectionsPerSec), lookups: limiter(l.LookupsPerSec),
-		dials: newTurns(l.Dials, ownDials), pending: newTurns(l.Pending, ownPending),
+		dials: newTurns(l.Dials, l.Quota.turns(UseConnect, ownDials)), pending: newTurns(l.Pending, l.Quota.turns(UseLookup, ownPending)),
 		open: map[*connection]struct{}{},
 	}
 }
@@ -147,6 +152,12 @@ func (c *Client) connect(conn *connection) (limit string) {
 		if limit := c.parent.connect(conn); limit != "" {
 			return limit
 		}
+	} else if c.limits.Quota != nil {
+		release, err := c.limits.Quota(conn.ctx, UseConnection)
+		if err != nil {
+			return cmp.Or(quotaOf(err), "connections")
+		}
+		conn.release = release
 	}
 	c.open[conn] = struct{}{}
 	if c.ended {
@@ -190,6 +201,8 @@ func (c *Client) disconnect(conn *connection, e Event) {
 	delete(c.open, conn)
 	if c.parent != nil {
 		c.parent.disconnect(conn, e)
+	} else if conn.release != nil {
+		conn.release()
 	}
 	if e.Outcome == Denied {
 		c.usage.Denied++

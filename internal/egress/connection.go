@@ -27,6 +27,7 @@ type connection struct {
 	address  atomic.Pointer[netip.AddrPort] // the guest's destination, then the server's
 	messages chan relay.Message             // of the relay
 	early    []int                          // a socket that the relay has sent with its request, or none
+	release  func()                         // its quota; may be nil
 
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -105,6 +106,11 @@ func (c *connection) notDialed(err error) Event {
 	if denied, ok := errors.AsType[*deniedError](err); ok {
 		e := c.event(Denied)
 		e.Address, e.Rule, e.Resolved = denied.addr, denied.rule, c.target.name != ""
+		return e
+	}
+	if limit := quotaOf(err); limit != "" {
+		e := c.event(Denied)
+		e.Limit, e.Rule = limit, -1
 		return e
 	}
 	return c.event(outcomeOf(err))

@@ -157,6 +157,10 @@ func (s *Server) answerQuestion(c *Client, q dns.Question, reply *dns.Msg) (rcod
 	ctx, cancel := context.WithTimeout(s.ctx, lookupTimeout)
 	defer cancel()
 	release, err := c.pending.acquire(ctx)
+	if event.Limit = quotaOf(err); event.Limit != "" {
+		c.deny(event)
+		return dns.RcodeRefused
+	}
 	if err != nil {
 		return dns.RcodeServerFailure
 	}

@@ -62,6 +62,11 @@ func (s *Server) proxyRoute(ctx context.Context, proxy *url.URL, client *Client,
 	if err != nil {
 		return route{}, fmt.Errorf("egress: proxy %s: %w", proxy.Redacted(), err)
 	}
+	release, err := client.pending.acquire(ctx)
+	if err != nil {
+		return route{}, err
+	}
+	defer release()
 	list, err := s.config.Resolver.LookupNetIP(ctx, "ip", proxy.Hostname())
 	r := route{
 		check: func(netip.AddrPort) error { return nil },

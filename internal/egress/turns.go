@@ -2,6 +2,7 @@ package egress
 
 import (
 	"context"
+	"errors"
 	goruntime "runtime"
 
 	"golang.org/x/sys/unix"
@@ -10,7 +11,8 @@ import (
 // turns bounds how many of something happen at the same time: of one client, of those that it is a part
 // of, and of this process. A nil turns bounds nothing.
 type turns struct {
-	slots  chan struct{} // nil: no limit
+	slots  chan struct{}                                     // of newTurns; nil: no limit
+	take   func(context.Context) (release func(), err error) // waits for a turn
 	parent *turns
 }
 
@@ -35,11 +37,19 @@ func openFiles() int {
 	return int(min(files.Cur, 1<<20))
 }
 
-// newTurns returns turns for n at the same time, which take one of parent, too.
+// newTurns returns turns for n at the same time, which take one of parent, too. Zero: there is no limit.
 func newTurns(n int, parent *turns) *turns {
-	t := &turns{parent: parent}
-	if n > 0 {
-		t.slots = make(chan struct{}, n)
+	if n <= 0 {
+		return &turns{take: func(context.Context) (func(), error) { return func() {}, nil }, parent: parent}
+	}
+	t := &turns{slots: make(chan struct{}, n), parent: parent}
+	t.take = func(ctx context.Context) (func(), error) {
+		select {
+		case t.slots <- struct{}{}:
+			return func() { <-t.slots }, nil
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
 	}
 	return t
 }
@@ -50,26 +60,52 @@ func (t *turns) acquire(ctx context.Context) (release func(), err error) {
 	if t == nil {
 		return func() {}, nil
 	}
-	if t.slots != nil {
-		select {
-		case t.slots <- struct{}{}:
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		}
-	}
-	releaseParent, err := t.parent.acquire(ctx)
+	own, err := t.take(ctx)
 	if err != nil {
-		if t.slots != nil {
-			<-t.slots
-		}
 		return nil, err
 	}
-	return func() {
-		releaseParent()
-		if t.slots != nil {
-			<-t.slots
-		}
-	}, nil
+	parents, err := t.parent.acquire(ctx)
+	if err != nil {
+		own()
+		return nil, err
+	}
+	return func() { parents(); own() }, nil
+}
+
+// Use is what a [Quota] bounds.
+type Use string
+
+// The uses.
+const (
+	UseConnection Use = "connection" // open
+	UseConnect    Use = "connect"    // to a server, without an answer yet
+	UseLookup     Use = "lookup"     // a question to the host's resolver, without an answer yet
+)
+
+// A Quota bounds what the clients of several servers use together. It returns a [*QuotaError] if a quota is used up,
+// for a connection without waiting.
+type Quota func(context.Context, Use) (release func(), err error)
+
+// QuotaError says that a quota is used up.
+type QuotaError struct{ Quota string }
+
+// Error returns the name of the limit in an [Event].
+func (e *QuotaError) Error() string { return "quota." + e.Quota }
+
+// quotaOf returns the name of the quota that has caused an error, or "".
+func quotaOf(err error) string {
+	if e, ok := errors.AsType[*QuotaError](err); ok {
+		return e.Error()
+	}
+	return ""
+}
+
+// turns returns the quota's turns, or else those of this process.
+func (q Quota) turns(u Use, own *turns) *turns {
+	if q == nil {
+		return own
+	}
+	return &turns{take: func(ctx context.Context) (func(), error) { return q(ctx, u) }}
 }
 
 // try takes a turn of t alone if there is one now.

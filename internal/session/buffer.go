@@ -12,6 +12,9 @@ type Buffer struct {
 	// Return returns credit to the sender. It is called by Read.
 	Return func(bytes uint32)
 
+	// Hold reserves memory for bytes that arrive, and releases it if their number is negative. Nil: no reservation.
+	Hold func(bytes int) error
+
 	mu     sync.Mutex
 	filled sync.Cond
 	data   []byte
@@ -27,8 +30,8 @@ func NewBuffer(giveBack func(bytes uint32)) *Buffer {
 	return b
 }
 
-// Add stores a piece, which it copies. The error wraps [ErrFrame] if the sender had no credit. Pieces
-// that arrive after Close are dropped.
+// Add stores a piece, which it copies. The error wraps [ErrFrame] if the sender had no credit, or is that of Hold.
+// Pieces that arrive after Close are dropped.
 func (b *Buffer) Add(piece []byte) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -37,6 +40,9 @@ func (b *Buffer) Add(piece []byte) error {
 	}
 	if b.used >= Window {
 		return fmt.Errorf("%w: bytes without credit", ErrFrame)
+	}
+	if err := b.hold(len(piece)); err != nil {
+		return err
 	}
 	b.used += int64(len(piece))
 	b.data = append(b.data, piece...)
@@ -55,6 +61,22 @@ func (b *Buffer) Close(err error) {
 		b.err = err
 		b.filled.Broadcast()
 	}
+}
+
+// Discard closes the buffer, and drops its data.
+func (b *Buffer) Discard() {
+	b.Close(nil)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	_ = b.hold(-len(b.data)) // cannot fail
+	b.data = nil
+}
+
+func (b *Buffer) hold(bytes int) error {
+	if b.Hold == nil {
+		return nil
+	}
+	return b.Hold(bytes)
 }
 
 // Read waits for data, or for Close.
@@ -80,6 +102,7 @@ func (b *Buffer) read(p []byte) (n int, due uint32, err error) {
 	}
 	n = copy(p, b.data)
 	b.data = b.data[n:]
+	_ = b.hold(-n) // cannot fail
 	if len(b.data) == 0 {
 		b.data = nil // the array is not reused: an idle stream costs nothing
 	}

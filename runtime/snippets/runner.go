@@ -57,6 +57,9 @@ type Options struct {
 	OCI       runtime.OCIOptions
 	Zygote    runtime.ZygoteOptions
 
+	// NetworkQuota is as in runtime.Options.
+	NetworkQuota runtime.NetworkQuota
+
 	// Cache is the folder for bundles of packages. Empty: gaol in the user's cache folder.
 	Cache string
 }

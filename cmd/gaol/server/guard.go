@@ -1,6 +1,7 @@
 package server
 
 import (
+	"io"
 	"mime"
 	"net"
 	"net/http"
@@ -11,8 +12,10 @@ import (
 	"strings"
 
 	"gaol/cmd/gaol/server/api"
+	"gaol/cmd/gaol/server/quota"
 	"gaol/cmd/gaol/server/settings"
 	"gaol/cmd/gaol/server/tenant"
+	"gaol/internal/strictjson"
 )
 
 // public are the paths that need no tenant.
@@ -61,12 +64,15 @@ func (s *Server) serveTenant(w http.ResponseWriter, r *http.Request, next http.H
 		api.ProblemOf(err).Write(w)
 		return
 	}
-	leave, err := s.service.Enter(t, bodyBytes(r))
+	held, err := s.service.Enter(t, bodyBytes(r))
 	if err != nil {
 		api.ProblemOf(err).Write(w)
 		return
 	}
-	defer leave()
+	defer held.Release()
+	if isText(r) {
+		r.Body = &heldBody{ReadCloser: r.Body, hold: held.Hold}
+	}
 	next.ServeHTTP(w, r.WithContext(tenant.NewContext(r.Context(), t)))
 }
 
@@ -80,16 +86,44 @@ func (s *Server) count(t *tenant.Tenant, r *http.Request) error {
 	return s.service.Count(t)
 }
 
-// bodyBytes returns how much memory a request's body may need. Only JSON is kept in memory.
+// isText reports whether a request's body is JSON, which is kept in memory.
+func isText(r *http.Request) bool {
+	kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	return kind == "application/json" && !api.IsPort(r)
+}
+
+// bodyBytes returns how much memory the text of a request's body may need.
 func bodyBytes(r *http.Request) int64 {
-	switch kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); {
-	case kind != "application/json":
+	switch {
+	case !isText(r):
 		return 0
 	case r.ContentLength < 0 || r.ContentLength > api.MaxBody:
 		return api.MaxBody
 	default:
 		return r.ContentLength
 	}
+}
+
+// heldBody reserves memory for the values of a body of JSON while it arrives.
+type heldBody struct {
+	io.ReadCloser
+	values strictjson.Counter
+	hold   func(bytes int64) error
+	err    error // it has failed
+}
+
+func (b *heldBody) Read(p []byte) (n int, err error) {
+	if b.err == nil {
+		n, err = b.ReadCloser.Read(p)
+		before := b.values.Kept
+		if b.err = b.values.Add(p[:n]); b.err == nil && b.values.Kept > before {
+			b.err = b.hold(int64(b.values.Kept-before) * quota.ValueBytes)
+		}
+	}
+	if b.err != nil {
+		return 0, b.err
+	}
+	return n, err
 }
 
 // refuse returns the status for a request that no tenant may make, and why; 0 if it may pass.

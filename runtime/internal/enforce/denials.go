@@ -70,7 +70,9 @@ func (d *Denials) Observe(f func(Denial)) {
 // a limit if its name is not empty. Of n it reads Operation, Target and Address.
 func (d *Denials) AddEgress(n Denial, rule int, limit string) {
 	n.Scope, n.Rule, n.Source = policy.Network, RuleName(policy.Network, rule), Egress
-	if limit != "" {
+	if strings.HasPrefix(limit, "quota.") {
+		n.Rule = limit
+	} else if limit != "" {
 		n.Rule = "limits." + limit
 	}
 	d.add(n)

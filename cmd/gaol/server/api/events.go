@@ -118,7 +118,7 @@ func (s *eventStream) write(text []byte) error {
 func frame(e service.Event) []byte {
 	data, err := encode(e.Data)
 	if err != nil {
-		return frame(service.Event{ID: e.ID, Name: service.EventError, Data: problem(http.StatusInternalServerError, "the event has no JSON")})
+		return frame(service.Event{ID: e.ID, Name: service.EventError, Data: NewProblem(http.StatusInternalServerError, "the event has no JSON")})
 	}
 	var b bytes.Buffer
 	if e.ID > 0 {

@@ -50,7 +50,8 @@ var codes = map[int]service.Code{
 	http.StatusTooManyRequests: service.Exceeded, http.StatusServiceUnavailable: service.Draining,
 }
 
-func problem(status int, detail string) *Problem {
+// NewProblem returns a problem of HTTP itself.
+func NewProblem(status int, detail string) *Problem {
 	code, ok := codes[status]
 	if !ok {
 		code = service.Internal
@@ -61,9 +62,12 @@ func problem(status int, detail string) *Problem {
 // newProblem is [huma.NewError] for this API.
 func newProblem(status int, detail string, errs ...error) huma.StatusError {
 	if status == http.StatusInternalServerError && detail == unreadable {
+		if err, ok := errors.AsType[*service.Error](errors.Join(errs...)); ok { // its values exceed a quota
+			return ProblemOf(err)
+		}
 		status = http.StatusBadRequest
 	}
-	p := problem(status, detail)
+	p := NewProblem(status, detail)
 	p.Errors = Details(errs)
 	return p
 }
@@ -114,9 +118,9 @@ func cut(text string) string {
 func ProblemOf(err error) *Problem {
 	e, ok := errors.AsType[*service.Error](err)
 	if !ok {
-		return problem(http.StatusInternalServerError, "")
+		return NewProblem(http.StatusInternalServerError, "")
 	}
-	p := problem(e.Status(), e.Error())
+	p := NewProblem(e.Status(), e.Error())
 	p.Code, p.retryAfter = e.Code, e.RetryAfter
 	return p
 }
@@ -145,4 +149,4 @@ func (p *Problem) Write(w http.ResponseWriter) {
 }
 
 // WriteProblem writes a problem of HTTP itself.
-func WriteProblem(w http.ResponseWriter, status int, detail string) { problem(status, detail).Write(w) }
+func WriteProblem(w http.ResponseWriter, status int, detail string) { NewProblem(status, detail).Write(w) }

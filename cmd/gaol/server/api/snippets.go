@@ -50,7 +50,7 @@ type snippetRequest struct {
 func (a *API) runSnippet(ctx context.Context, r *snippetRequest) (*huma.StreamResponse, error) {
 	t := tenantOf(ctx)
 	if err := a.snippets.Check(r.Body); err != nil {
-		return nil, problem(http.StatusBadRequest, err.Error())
+		return nil, NewProblem(http.StatusBadRequest, err.Error())
 	}
 	if !r.events {
 		return respond(ctx, r.Negotiated, func(ctx context.Context, _ service.Sink) (*snippets.Output, error) {
@@ -88,7 +88,11 @@ func snippetErrors(ctx huma.Context, status int, detail string, errs ...error) h
 	if status == http.StatusUnprocessableEntity && ctx.Operation().Path == SnippetPath {
 		status = http.StatusBadRequest
 	}
-	return newProblem(status, detail, errs...)
+	p := newProblem(status, detail, errs...)
+	if p, ok := p.(*Problem); ok && p.retryAfter > 0 {
+		ctx.SetHeader("Retry-After", p.seconds())
+	}
+	return p
 }
 
 // schemaName names a type in the document. Snippets have types with the names of others.

@@ -39,7 +39,7 @@ type upload struct {
 // newUpload returns the body of the request.
 func (s *Stream) newUpload(ctx context.Context, maxBytes int64) (u *upload, err error) {
 	if encoding := s.r.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
-		return nil, problem(http.StatusUnsupportedMediaType, "Content-Encoding is not supported: send the bytes as they are")
+		return nil, NewProblem(http.StatusUnsupportedMediaType, "Content-Encoding is not supported: send the bytes as they are")
 	}
 	if s.r.ContentLength > maxBytes {
 		return nil, service.UploadTooLarge(maxBytes)
@@ -86,9 +86,9 @@ func (u *upload) fail(err error) error {
 	case u.ctx.Err() != nil:
 		return fail(context.Cause(u.ctx))
 	case errors.Is(u.err, os.ErrDeadlineExceeded):
-		return problem(http.StatusRequestTimeout, "the body did not arrive in time")
+		return NewProblem(http.StatusRequestTimeout, "the body did not arrive in time")
 	}
-	return problem(http.StatusBadRequest, "the body ended early")
+	return NewProblem(http.StatusBadRequest, "the body ended early")
 }
 
 // download writes the body of a response. The server's deadlines make it fail if the client is too

@@ -12,6 +12,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"gaol/cmd/gaol/server/api"
+	"gaol/cmd/gaol/server/service"
 	"gaol/cmd/gaol/server/tenant"
 	"gaol/internal/strictjson"
 )
@@ -54,8 +55,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		api.WriteProblem(w, http.StatusInternalServerError, "the server failed to start MCP; its log says why")
 		return
 	}
-	if status, why := readBody(w, r); status != 0 {
-		api.WriteProblem(w, status, why)
+	if p := readBody(w, r); p != nil {
+		p.Write(w)
 		return
 	}
 	problems := &problemWriter{ResponseWriter: w}
@@ -68,28 +69,33 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // readBody reads the body in advance, in bounded time.
-func readBody(w http.ResponseWriter, r *http.Request) (status int, why string) {
+func readBody(w http.ResponseWriter, r *http.Request) *api.Problem {
 	if r.Method != http.MethodPost {
-		return 0, ""
+		return nil
 	}
 	c := http.NewResponseController(w)
 	if err := c.SetReadDeadline(time.Now().Add(bodyTimeout)); err != nil {
-		return http.StatusInternalServerError, "the connection has no deadlines"
+		return api.NewProblem(http.StatusInternalServerError, "the connection has no deadlines")
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	_, tooLarge := errors.AsType[*http.MaxBytesError](err)
+	refused, overQuota := errors.AsType[*service.Error](err)
 	switch {
 	case tooLarge:
-		return http.StatusRequestEntityTooLarge, "a request has at most 16 MiB; upload larger files by PUT on /v1"
-	case err != nil:
-		return http.StatusRequestTimeout, "the body did not arrive"
+		return api.NewProblem(http.StatusRequestEntityTooLarge, "a request has at most 16 MiB; upload larger files by PUT on /v1")
+	case overQuota:
+		return api.ProblemOf(refused)
+	case err == nil:
+		err = strictjson.Check(body, maxValues)
+	case !errors.Is(err, strictjson.ErrValues):
+		return api.NewProblem(http.StatusRequestTimeout, "the body did not arrive")
 	}
-	if err := strictjson.Check(body, maxValues); err != nil {
-		return http.StatusBadRequest, "the body: " + err.Error()
+	if err != nil {
+		return api.NewProblem(http.StatusBadRequest, "the body: "+err.Error())
 	}
 	_ = c.SetReadDeadline(time.Time{}) // it has worked above
 	r.Body = io.NopCloser(bytes.NewReader(body))
-	return 0, ""
+	return nil
 }
 
 // problemWriter turns the errors that the SDK writes as plain text into problem objects. Its other

@@ -27,6 +27,7 @@ var gauges = []struct {
 	{gauge("gaol_runs", "Active runs, processes and contexts, and those that wait for their turn."), func(u quota.Usage) float64 { return float64(u.Runs) }},
 	{gauge("gaol_reserved_memory_bytes", "Memory limits of active runs together."), func(u quota.Usage) float64 { return float64(u.Memory) }},
 	{gauge("gaol_reserved_disk_bytes", "Disk limits of sandboxes together."), func(u quota.Usage) float64 { return float64(u.Disk) }},
+	{gauge("gaol_egress_connections", "Connections of guests to hosts outside."), func(u quota.Usage) float64 { return float64(u.EgressConnections) }},
 	{gauge("gaol_reserved_cpus", "Processor limits of active runs together."), func(u quota.Usage) float64 { return u.CPUs }},
 }
 
@@ -54,8 +55,7 @@ func (u *Usage) Collect(to chan<- prometheus.Metric) {
 			name = other
 		}
 		sum := sums[name]
-		sum.Sandboxes, sum.Runs, sum.CPUs = sum.Sandboxes+one.Sandboxes, sum.Runs+one.Runs, sum.CPUs+one.CPUs
-		sum.Memory, sum.Disk = sum.Memory+one.Memory, sum.Disk+one.Disk
+		sum.Add(one)
 		sums[name] = sum
 	}
 	for _, name := range slices.Sorted(maps.Keys(sums)) {

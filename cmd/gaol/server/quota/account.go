@@ -18,13 +18,6 @@ const (
 	startSlots  = 3
 	tenantSlots = 2
 
-	// startTime is how long a run occupies its slot at most. A run that takes longer competes
-	// for processors by its tenant's cgroup.
-	startTime = 250 * time.Millisecond
-
-	// maxWait is how long a run waits for its slot.
-	maxWait = 10 * time.Second
-
 	retryAfter = time.Second
 )
 
@@ -34,7 +27,7 @@ type Server struct {
 	limits   Limits // of all together
 	tenant   Limits // of one, unless special has others
 	special  map[string]Limits
-	total    use
+	total    Limits // what all use
 	requests *rate.Limiter
 	accounts map[string]*Account
 	sweepAt  int // accounts at which unused ones are forgotten
@@ -48,20 +41,9 @@ type Account struct {
 	server   *Server
 	name     string
 	limits   Limits
-	use      use
+	use      Limits // what the tenant uses
 	requests *rate.Limiter
 	slots    [kinds]tenantQueue
-}
-
-// use is the sum of all reservations.
-type use struct {
-	sandboxes, runs int
-	memory, disk    int64
-	cpus            float64
-
-	requests    int
-	bodies      int64
-	connections int
 }
 
 // NewServer returns a server without tenants. Special has the limits of tenants that have their
@@ -83,11 +65,19 @@ func (s *Server) DisableTurns() { s.noTurns = true }
 func (s *Server) Set(server, tenant Limits, special map[string]Limits) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.slots[connects].free += server.PendingConnects - s.limits.PendingConnects
+	s.slots[lookups].free += server.PendingLookups - s.limits.PendingLookups
 	s.limits, s.tenant, s.special = server, tenant.Or(server), maps.Clone(special)
 	s.requests = limiter(server.Requests)
 	for _, a := range s.accounts {
 		a.limits = s.limitsOf(a.name)
 		a.requests = limiter(a.limits.Requests)
+		for k := range kinds {
+			s.enqueue(a, k)
+		}
+	}
+	for k := range kinds {
+		s.dispatch(k)
 	}
 }
 
@@ -129,7 +119,7 @@ const minSweep = 128
 //
 // Preconditions: the server's lock is held.
 func (a *Account) isUnused() bool {
-	return a.use == use{} && !a.isWaiting() && a.requests.Tokens() >= float64(a.requests.Burst())
+	return a.use == Limits{} && !a.isWaiting() && a.requests.Tokens() >= float64(a.requests.Burst())
 }
 
 // isWaiting reports whether the tenant has slots, or waits for some.
@@ -146,19 +136,19 @@ func (a *Account) current() *Account { return a.server.account(a.name) }
 
 // Usage is what one tenant uses now.
 type Usage struct {
-	Tenant          string
-	Sandboxes, Runs int
-	Memory, Disk    int64
-	CPUs            float64
+	Tenant string
+	Limits // only what is reserved
 }
+
+// Add adds what another tenant uses.
+func (u *Usage) Add(other Usage) { u.change(other.Limits, 1) }
 
 // Usage returns what each tenant uses now, sorted by name.
 func (s *Server) Usage() (list []Usage) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, name := range slices.Sorted(maps.Keys(s.accounts)) {
-		u := s.accounts[name].use
-		list = append(list, Usage{name, u.sandboxes, u.runs, u.memory, u.disk, u.cpus})
+		list = append(list, Usage{name, s.accounts[name].use})
 	}
 	return list
 }
@@ -192,23 +182,23 @@ func (a *Account) Request() (err error) {
 	return nil
 }
 
-// Enter counts a request with a body of JSON until leave is called, or returns an [*Exceeded].
-func (a *Account) Enter(body int64) (leave func(), err error) {
-	return a.add(use{requests: 1, bodies: body})
+// Enter counts a request with a body of some bytes until the reservation is released, or returns an [*Exceeded].
+func (a *Account) Enter(body int64) (*Reservation, error) {
+	return a.reserve(Limits{Concurrent: 1, Bodies: body})
 }
-
-// Hold reserves memory for a body until release is called, or returns an [*Exceeded].
-func (a *Account) Hold(body int64) (release func(), err error) { return a.add(use{bodies: body}) }
 
 // Reserve reserves a sandbox with a disk limit until release is called, or returns an
 // [*Exceeded].
 func (a *Account) Reserve(disk int64) (release func(), err error) {
-	return a.add(use{sandboxes: 1, disk: disk})
+	return a.add(Limits{Sandboxes: 1, Disk: disk})
 }
+
+// Session counts a session until the reservation is released, or returns an [*Exceeded].
+func (a *Account) Session() (*Reservation, error) { return a.reserve(Limits{Sessions: 1}) }
 
 // Connect reserves a connection to a guest's port until release is called, or returns an
 // [*Exceeded].
-func (a *Account) Connect() (release func(), err error) { return a.add(use{connections: 1}) }
+func (a *Account) Connect() (release func(), err error) { return a.add(Limits{Connections: 1}) }
 
 // Admit waits for the turn of a run with limits of memory and processors, until release is called
 // or ctx ends. If the run needs more than the tenant or the server has left, or if its turn does
@@ -217,12 +207,12 @@ func (a *Account) Connect() (release func(), err error) { return a.add(use{conne
 // Starts take turns: as many as the processors can take, a few of each tenant, one tenant after
 // another. Keeping a process or context running does not prevent others from starting.
 func (a *Account) Admit(ctx context.Context, memory int64, cpus float64) (release func(), err error) {
-	unreserve, err := a.add(use{runs: 1, memory: memory, cpus: cpus})
+	unreserve, err := a.add(Limits{Runs: 1, Memory: memory, CPUs: cpus})
 	if err != nil {
 		return nil, err
 	}
 	start := time.Now()
-	free, err := a.server.wait(ctx, a, starts, startTime)
+	free, err := a.server.wait(ctx, a, starts)
 	a.server.observer.queued(time.Since(start))
 	if err != nil {
 		unreserve()
@@ -235,68 +225,5 @@ func (a *Account) Admit(ctx context.Context, memory int64, cpus float64) (releas
 // Create waits for the turn of a sandbox that is about to be created, until done is called or ctx ends.
 // If its turn does not come within 10 seconds, it returns an [*Exceeded].
 func (a *Account) Create(ctx context.Context) (done func(), err error) {
-	return a.server.wait(ctx, a, creates, 0)
-}
-
-// add makes a reservation if the limits allow it. The returned function releases it.
-func (a *Account) add(u use) (release func(), err error) {
-	s := a.server
-	defer func() { s.observe(err) }()
-	if u.sandboxes+u.runs+u.connections > 0 && !spareDescriptors() {
-		return nil, &Exceeded{Limit: "of open files", Server: true, RetryAfter: retryAfter}
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	a = a.current()
-	if err := u.check(a.use, a.limits, false); err != nil {
-		return nil, err
-	}
-	if err := u.check(s.total, s.limits, true); err != nil {
-		return nil, err
-	}
-	a.use.change(u, 1)
-	s.total.change(u, 1)
-	return sync.OnceFunc(func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		a.use.change(u, -1)
-		s.total.change(u, -1)
-	}), nil
-}
-
-func (u *use) change(by use, sign int) {
-	u.sandboxes += sign * by.sandboxes
-	u.runs += sign * by.runs
-	u.memory += int64(sign) * by.memory
-	u.disk += int64(sign) * by.disk
-	u.cpus += float64(sign) * by.cpus
-	u.requests += sign * by.requests
-	u.bodies += int64(sign) * by.bodies
-	u.connections += sign * by.connections
-}
-
-// check returns an error if used and u together exceed limits.
-func (u use) check(used use, l Limits, server bool) error {
-	for _, c := range []struct {
-		name             string
-		more, used, most float64
-	}{
-		{"sandboxes", float64(u.sandboxes), float64(used.sandboxes), float64(l.Sandboxes)},
-		{"runs", float64(u.runs), float64(used.runs), float64(l.Runs)},
-		{"memoryBytes", float64(u.memory), float64(used.memory), float64(l.Memory)},
-		{"diskBytes", float64(u.disk), float64(used.disk), float64(l.Disk)},
-		{"cpus", u.cpus, used.cpus, l.CPUs},
-		{"concurrentRequests", float64(u.requests), float64(used.requests), float64(l.Concurrent)},
-		{"bodyBytes", float64(u.bodies), float64(used.bodies), float64(l.Bodies)},
-		{"connections", float64(u.connections), float64(used.connections), float64(l.Connections)},
-	} {
-		switch {
-		case c.more == 0:
-		case c.more > c.most:
-			return &Exceeded{Limit: c.name, Server: server}
-		case c.used+c.more > c.most+1e-9: // sums of fractions
-			return &Exceeded{Limit: c.name, Server: server, RetryAfter: retryAfter}
-		}
-	}
-	return nil
+	return a.server.wait(ctx, a, creates)
 }

@@ -6,7 +6,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// reservedShare is the part of the process's descriptors that sandboxes, runs and connections to ports leave for
+var errDescriptors = &Exceeded{Limit: "openFiles", Server: true, RetryAfter: retryAfter}
+
+// reservedShare is the part of the process's descriptors that sandboxes, runs, sessions and connections leave for
 // accepting clients, replying to them, and ending what exists.
 const reservedShare = 8
 

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"gaol/runtime"
 )
 
 // TestDescriptorReserve: before the process has no descriptors left, nothing starts that needs some, for any tenant, and
@@ -18,7 +20,7 @@ func TestDescriptorReserve(t *testing.T) {
 	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 256, Max: before.Max}); err != nil {
 		t.Fatal(err)
 	}
-	server, tenant := DefaultLimits(16 << 30)
+	server, tenant := DefaultLimits(16<<30, 1<<20)
 	a := NewServer(server, tenant, nil).Account("token:a")
 	var files []*os.File
 	t.Cleanup(func() {
@@ -33,6 +35,9 @@ func TestDescriptorReserve(t *testing.T) {
 		"sandbox":    func() (func(), error) { return a.Reserve(1) },
 		"run":        func() (func(), error) { return a.Admit(t.Context(), 1, 1) },
 		"connection": a.Connect,
+		"session":    func() (func(), error) { return released(a.Session()) },
+		"connect":    func() (func(), error) { return a.Egress(t.Context(), runtime.NetworkConnect) },
+		"look-up":    func() (func(), error) { return a.Egress(t.Context(), runtime.NetworkLookup) },
 	}
 	for name, take := range needs {
 		release, err := take()
@@ -52,13 +57,15 @@ func TestDescriptorReserve(t *testing.T) {
 	}
 	for name, take := range needs {
 		_, err := take()
-		if e, ok := errors.AsType[*Exceeded](err); !ok || !e.Server || e.RetryAfter == 0 {
+		e, ok := errors.AsType[*Exceeded](err)
+		n, network := errors.AsType[*runtime.NetworkQuotaError](err)
+		if ok && (!e.Server || e.RetryAfter == 0) || network && n.Quota != "openFiles" || ok == network {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	leave, err := a.Enter(100)
+	held, err := a.Enter(100)
 	if err != nil {
 		t.Fatal(err)
 	}
-	leave()
+	held.Release()
 }

@@ -1,10 +1,12 @@
 package quota
 
 import (
-	"cmp"
 	"fmt"
+	"iter"
 	"math"
+	"reflect"
 	goruntime "runtime"
+	"strings"
 	"time"
 )
 
@@ -19,51 +21,87 @@ type Limits struct {
 	Upload    int64   `json:"uploadBytes,omitzero"`    // of one request
 
 	Concurrent    int   `json:"concurrentRequests,omitzero"` // requests without a complete response, at once
-	Bodies        int64 `json:"bodyBytes,omitzero"`          // the JSON bodies of these requests together
+	Bodies        int64 `json:"bodyBytes,omitzero"`          // memory for what these requests hold: see [ValueBytes]
 	Snapshots     int   `json:"snapshots,omitzero"`          // kept
 	SnapshotBytes int64 `json:"snapshotBytes,omitzero"`      // of the files of all snapshots
+	Sessions      int   `json:"sessions,omitzero"`           // WebSockets of /v1/session at once
 	Connections   int   `json:"connections,omitzero"`        // at once to ports of guests, with requests that wait for one
+
+	EgressConnections int `json:"egressConnections,omitzero"` // of guests to hosts outside, at once
+	PendingConnects   int `json:"pendingConnects,omitzero"`   // to hosts outside, without an answer yet; more wait
+	PendingLookups    int `json:"pendingLookups,omitzero"`    // of names for guests, without an answer yet; more wait
 }
 
+// ValueBytes is what a value of JSON counts towards [Limits] Bodies, beside its text: about what a tree of any
+// values takes for each. The bodies of requests count, messages of sessions while they arrive, and the input of
+// sessions that no guest has read.
+const ValueBytes = 256
+
 // DefaultLimits returns the limits of all tenants together on a machine with some bytes of
-// memory, and those of one tenant: half as much, and as many processors as there are.
-func DefaultLimits(memory int64) (server, tenant Limits) {
+// memory for a process with some descriptors, and those of one tenant: half as much, and as many processors
+// as there are. A connect takes a descriptor, and a look-up two.
+func DefaultLimits(memory int64, files int) (server, tenant Limits) {
 	processors := goruntime.NumCPU()
 	server = Limits{
 		Sandboxes: 1000, Runs: 500,
 		Memory: memory / 4 * 3, CPUs: float64(64 * processors), Disk: 64 << 30,
 		Requests: 5000, Upload: 1 << 30, Concurrent: 4096, Bodies: 256 << 20,
-		Snapshots: 1000, SnapshotBytes: 64 << 30, Connections: 2048,
+		Snapshots: 1000, SnapshotBytes: 64 << 30, Sessions: 1024, Connections: 2048,
+		EgressConnections: 16384, PendingConnects: min(max(files/8, 16), 1024), PendingLookups: min(max(files/32, 16), 256),
 	}
 	tenant = Limits{
 		Sandboxes: 100, Runs: 100,
 		Memory: server.Memory / 2, CPUs: server.CPUs / 2, Disk: server.Disk / 2,
 		Requests: 500, Upload: 256 << 20, Concurrent: 1024, Bodies: 128 << 20,
-		Snapshots: 100, SnapshotBytes: server.SnapshotBytes / 2, Connections: 512,
+		Snapshots: 100, SnapshotBytes: server.SnapshotBytes / 2, Sessions: 64, Connections: 512,
+		EgressConnections: 4096, PendingConnects: server.PendingConnects / 2, PendingLookups: server.PendingLookups / 2,
 	}
 	return server, tenant
 }
 
+// all returns the fields by their names in JSON.
+func (l *Limits) all() iter.Seq2[string, reflect.Value] {
+	return func(yield func(string, reflect.Value) bool) {
+		v := reflect.ValueOf(l).Elem()
+		for i, name := range names {
+			if !yield(name, v.Field(i)) {
+				return
+			}
+		}
+	}
+}
+
+// names are the names of the fields in JSON.
+var names = func() (list []string) {
+	for f := range reflect.TypeFor[Limits]().Fields() {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		list = append(list, name)
+	}
+	return list
+}()
+
+func number(v reflect.Value) float64 {
+	if v.CanInt() {
+		return float64(v.Int())
+	}
+	return v.Float()
+}
+
 // Or returns the limits with the fields of other where l has zero.
 func (l Limits) Or(other Limits) Limits {
-	return Limits{
-		cmp.Or(l.Sandboxes, other.Sandboxes), cmp.Or(l.Runs, other.Runs), cmp.Or(l.Memory, other.Memory), cmp.Or(l.CPUs, other.CPUs),
-		cmp.Or(l.Disk, other.Disk), cmp.Or(l.Requests, other.Requests), cmp.Or(l.Upload, other.Upload),
-		cmp.Or(l.Concurrent, other.Concurrent), cmp.Or(l.Bodies, other.Bodies),
-		cmp.Or(l.Snapshots, other.Snapshots), cmp.Or(l.SnapshotBytes, other.SnapshotBytes), cmp.Or(l.Connections, other.Connections),
+	for i := range names {
+		if f := reflect.ValueOf(&l).Elem().Field(i); f.IsZero() {
+			f.Set(reflect.ValueOf(other).Field(i))
+		}
 	}
+	return l
 }
 
 // Check returns an error if a field is negative or no number.
 func (l Limits) Check() error {
-	for name, v := range map[string]float64{
-		"sandboxes": float64(l.Sandboxes), "runs": float64(l.Runs), "memoryBytes": float64(l.Memory), "cpus": l.CPUs,
-		"diskBytes": float64(l.Disk), "requestsPerSec": l.Requests, "uploadBytes": float64(l.Upload),
-		"concurrentRequests": float64(l.Concurrent), "bodyBytes": float64(l.Bodies),
-		"snapshots": float64(l.Snapshots), "snapshotBytes": float64(l.SnapshotBytes), "connections": float64(l.Connections),
-	} {
-		if !(v >= 0) || math.IsInf(v, 1) {
-			return fmt.Errorf("%s: %v is not a limit", name, v)
+	for name, v := range l.all() {
+		if n := number(v); !(n >= 0) || math.IsInf(n, 1) {
+			return fmt.Errorf("%s: %v is not a limit", name, n)
 		}
 	}
 	return nil
@@ -71,7 +109,7 @@ func (l Limits) Check() error {
 
 // Exceeded says that a quota is used up.
 type Exceeded struct {
-	Limit string // the JSON name of the field, or "queue" for a run whose turn did not come
+	Limit string // the JSON name of the field, "openFiles", or "queue" for a run whose turn did not come
 
 	// Server is true if all tenants together have used it up.
 	Server bool

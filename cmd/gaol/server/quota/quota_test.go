@@ -4,12 +4,26 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"testing"
 	"time"
 )
 
 // large are limits that no test reaches.
-var large = Limits{Sandboxes: 1 << 20, Runs: 1 << 20, Memory: 1 << 50, CPUs: 1 << 20, Disk: 1 << 50, Requests: 1e9, Upload: 1 << 50, Concurrent: 1 << 20, Bodies: 1 << 50}
+var large = func() (l Limits) {
+	for _, v := range l.all() {
+		v.Set(reflect.ValueOf(1 << 30).Convert(v.Type()))
+	}
+	return l
+}()
+
+// released returns how to end a reservation.
+func released(r *Reservation, err error) (func(), error) {
+	if err != nil {
+		return nil, err
+	}
+	return r.Release, nil
+}
 
 // newSlots returns a server with start slots.
 func newSlots(free, perTenant int) *Server {
@@ -33,8 +47,11 @@ func TestEachLimit(t *testing.T) {
 		{"runs", func(l *Limits) { l.Runs = 2 }, admit(0, 0), nil},
 		{"memoryBytes", func(l *Limits) { l.Memory = 20 }, admit(10, 0), admit(21, 0)},
 		{"cpus", func(l *Limits) { l.CPUs = 0.2 }, admit(0, 0.1), admit(0, 0.3)},
-		{"concurrentRequests", func(l *Limits) { l.Concurrent = 2 }, func(a *Account) (func(), error) { return a.Enter(0) }, nil},
-		{"bodyBytes", func(l *Limits) { l.Bodies = 20 }, func(a *Account) (func(), error) { return a.Enter(10) }, func(a *Account) (func(), error) { return a.Enter(21) }},
+		{"concurrentRequests", func(l *Limits) { l.Concurrent = 2 }, func(a *Account) (func(), error) { return released(a.Enter(0)) }, nil},
+		{"bodyBytes", func(l *Limits) { l.Bodies = 20 }, func(a *Account) (func(), error) { return released(a.Enter(10)) }, func(a *Account) (func(), error) { return released(a.Enter(21)) }},
+		{"bodyBytes", func(l *Limits) { l.Bodies = 20 }, held(10), held(21)},
+		{"sessions", func(l *Limits) { l.Sessions = 2 }, func(a *Account) (func(), error) { return released(a.Session()) }, nil},
+		{"connections", func(l *Limits) { l.Connections = 2 }, (*Account).Connect, nil},
 	} {
 		for _, ofServer := range []bool{false, true} {
 			server, tenant := large, large
@@ -76,6 +93,21 @@ func TestEachLimit(t *testing.T) {
 	}
 }
 
+// held enters, and reserves memory later.
+func held(bytes int64) func(*Account) (func(), error) {
+	return func(a *Account) (func(), error) {
+		r, err := a.Enter(0)
+		if err == nil {
+			err = r.Hold(bytes)
+		}
+		if err != nil {
+			r.Release()
+			return nil, err
+		}
+		return r.Release, nil
+	}
+}
+
 // wantExceeded reports whether err is not nil; then it must be an Exceeded like this.
 func wantExceeded(t *testing.T, err error, limit string, ofServer bool, retry time.Duration) bool {
 	t.Helper()
@@ -96,14 +128,14 @@ func wantUnused(t *testing.T, s *Server) {
 	defer s.mu.Unlock()
 	// Sums of fractions may leave a remainder.
 	rest := s.total
-	if rest.cpus > -1e-6 && rest.cpus < 1e-6 {
-		rest.cpus = 0
+	if rest.CPUs > -1e-6 && rest.CPUs < 1e-6 {
+		rest.CPUs = 0
 	}
-	if rest != (use{}) {
+	if rest != (Limits{}) {
 		t.Errorf("left: %+v", s.total)
 	}
 	for _, a := range s.accounts {
-		if a.isWaiting() || a.use.runs != 0 || a.use.sandboxes != 0 {
+		if a.isWaiting() || a.use.Runs != 0 || a.use.Sandboxes != 0 {
 			t.Errorf("left of %s: %+v %+v", a.name, a.use, a.slots)
 		}
 	}

@@ -49,7 +49,7 @@ func check(t *testing.T, s *Server) {
 	used := 0
 	for _, a := range s.accounts {
 		used += a.slots[starts].used
-		if a.slots[starts].used > s.slots[starts].perTenant || a.use.runs > 20 || a.use.memory > 1000 {
+		if a.slots[starts].used > s.slots[starts].perTenant || a.use.Runs > 20 || a.use.Memory > 1000 {
 			t.Errorf("%s has %+v %+v", a.name, a.slots, a.use)
 		}
 	}
@@ -69,7 +69,7 @@ func FuzzQuota(f *testing.F) {
 			a := s.Account(string('a' + rune(step&1)))
 			do := a.Reserve
 			if step&2 != 0 {
-				do = a.Enter
+				do = func(n int64) (func(), error) { return released(a.Enter(n)) }
 			}
 			if step&4 != 0 && len(undo) > 0 {
 				undo[0]()
@@ -77,7 +77,7 @@ func FuzzQuota(f *testing.F) {
 			} else if release, err := do(int64(step >> 3)); err == nil {
 				undo = append(undo, release)
 			}
-			if u := s.total; u.sandboxes > 3 || u.disk > 50 || u.requests > 3 || u.bodies > 50 || u.sandboxes+u.requests != len(undo) {
+			if u := s.total; u.Sandboxes > 3 || u.Disk > 50 || u.Concurrent > 3 || u.Bodies > 50 || u.Sandboxes+u.Concurrent != len(undo) {
 				t.Fatalf("%+v, %d reservations", u, len(undo))
 			}
 		}

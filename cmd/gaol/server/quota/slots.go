@@ -11,14 +11,29 @@ import (
 type kind int
 
 const (
-	starts  kind = iota // of runs
-	creates             // of sandboxes: mostly work of the server itself, which no tenant's cgroup bounds
+	starts   kind = iota // of runs
+	creates              // of sandboxes: mostly work of the server itself, which no tenant's cgroup bounds
+	connects             // to hosts outside
+	lookups              // of names for guests
 	kinds
 )
 
+// waits are how long a slot of each kind is waited for, the name of the limit then, and how long it is occupied at
+// most; zero: until it is freed. A run that takes longer competes for processors by its tenant's cgroup. Resolvers in
+// guests give up after five seconds.
+var waits = [kinds]struct {
+	limit      string
+	wait, most time.Duration
+}{
+	starts:   {"queue", 10 * time.Second, 250 * time.Millisecond},
+	creates:  {"queue", 10 * time.Second, 0},
+	connects: {"pendingConnects", 10 * time.Second, 0},
+	lookups:  {"pendingLookups", 3 * time.Second, 0},
+}
+
 // slots are what may be in progress of one kind. Waiting tenants take turns.
 type slots struct {
-	free, perTenant int
+	free, perTenant int        // perTenant is unused for kinds with a limit
 	waiting         []*Account // with something that may start, the next one first
 }
 
@@ -28,9 +43,8 @@ type tenantQueue struct {
 	queue []chan struct{} // closed when the run has its slot
 }
 
-// wait waits for a slot. The returned function frees it; it is freed earlier after the time most, unless
-// that is zero.
-func (s *Server) wait(ctx context.Context, a *Account, k kind, most time.Duration) (free func(), err error) {
+// wait waits for a slot. The returned function frees it, unless that has happened before.
+func (s *Server) wait(ctx context.Context, a *Account, k kind) (free func(), err error) {
 	if s.noTurns {
 		return func() {}, nil
 	}
@@ -41,33 +55,35 @@ func (s *Server) wait(ctx context.Context, a *Account, k kind, most time.Duratio
 	s.enqueue(a, k)
 	s.dispatch(k)
 	s.mu.Unlock()
-	late := time.NewTimer(maxWait)
+	late := time.NewTimer(waits[k].wait)
 	defer late.Stop()
 	select {
 	case <-turn:
 		free = sync.OnceFunc(func() { s.free(a, k) })
-		if most > 0 {
+		if most := waits[k].most; most > 0 {
 			time.AfterFunc(most, free)
 		}
 		return free, nil
 	case <-ctx.Done():
-		err = context.Cause(ctx)
+		s.leave(a, k, turn)
+		return nil, context.Cause(ctx)
 	case <-late.C:
-		err = &Exceeded{Limit: "queue", Server: true, RetryAfter: retryAfter}
+		return nil, &Exceeded{Limit: waits[k].limit, Server: !s.leave(a, k, turn), RetryAfter: retryAfter}
 	}
-	s.leave(a, k, turn)
-	return nil, err
 }
 
-// leave gives up a place in the queue, or the slot that it has led to meanwhile.
-func (s *Server) leave(a *Account, k kind, turn chan struct{}) {
+// leave gives up a place in the queue, or the slot that it has led to meanwhile. It reports whether the tenant has
+// all of its slots.
+func (s *Server) leave(a *Account, k kind, turn chan struct{}) (all bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	all = a.slots[k].used >= a.mostSlots(k)
 	if i := slices.Index(a.slots[k].queue, turn); i >= 0 {
 		a.slots[k].queue = slices.Delete(a.slots[k].queue, i, i+1)
-		return
+		return all
 	}
 	s.release(a, k)
+	return all
 }
 
 func (s *Server) free(a *Account, k kind) {
@@ -90,9 +106,22 @@ func (s *Server) release(a *Account, k kind) {
 //
 // Preconditions: s.mu is held.
 func (s *Server) enqueue(a *Account, k kind) {
-	if len(a.slots[k].queue) > 0 && a.slots[k].used < s.slots[k].perTenant && !slices.Contains(s.slots[k].waiting, a) {
+	if len(a.slots[k].queue) > 0 && a.slots[k].used < a.mostSlots(k) && !slices.Contains(s.slots[k].waiting, a) {
 		s.slots[k].waiting = append(s.slots[k].waiting, a)
 	}
+}
+
+// mostSlots is how many slots of a kind the tenant may have.
+//
+// Preconditions: the server's lock is held.
+func (a *Account) mostSlots(k kind) int {
+	switch k {
+	case connects:
+		return a.limits.PendingConnects
+	case lookups:
+		return a.limits.PendingLookups
+	}
+	return a.server.slots[k].perTenant
 }
 
 // dispatch gives free slots to those that wait.

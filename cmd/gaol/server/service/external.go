@@ -17,6 +17,7 @@ type External struct {
 	Isolation    runtime.Isolation
 	OCI          runtime.OCIOptions
 	Zygote       runtime.ZygoteOptions
+	NetworkQuota runtime.NetworkQuota
 
 	// Permissions are the most that they may have, without network.
 	Permissions policy.Permissions
@@ -26,7 +27,7 @@ type External struct {
 func (s *Service) External(t *tenant.Tenant) (e External, done func()) {
 	o := runtime.Options{Zygote: runtime.ZygoteOptions{CgroupParent: s.tenants.parent}}
 	s.isolateByDefault(&o)
-	e = External{Store: s.store, Cache: s.cache, CgroupParent: s.cgroup(t), Isolation: o.Isolation, OCI: o.OCI, Zygote: o.Zygote}
+	e = External{Store: s.store, Cache: s.cache, CgroupParent: s.cgroup(t), Isolation: o.Isolation, OCI: o.OCI, Zygote: o.Zygote, NetworkQuota: s.networkQuota(t)}
 	e.Permissions = s.settings.Load().Permissions.Over(policy.Default())
 	e.Permissions.Network = policy.Scope{}
 	return e, s.tenants.use(t.Name)

@@ -102,17 +102,32 @@ func (s *Service) Account(t *tenant.Tenant) *quota.Account { return s.quotas.Acc
 // Count counts a request of a tenant, or returns an error if there are too many.
 func (s *Service) Count(t *tenant.Tenant) error { return convert(s.Account(t).Request()) }
 
-// Enter counts a request of a tenant with a body of JSON of some bytes until leave is called, or returns
-// an error if there are too many at once.
-func (s *Service) Enter(t *tenant.Tenant, body int64) (leave func(), err error) {
-	leave, err = s.Account(t).Enter(body)
-	return leave, convert(err)
+// Enter counts a request of a tenant with a body of JSON of some bytes until the reservation is released, or
+// returns an error if there are too many at once.
+func (s *Service) Enter(t *tenant.Tenant, body int64) (*Reservation, error) {
+	r, err := s.Account(t).Enter(body)
+	return &Reservation{r}, convert(err)
 }
 
-// Hold reserves memory for a part of a request that is being received, until release is called.
-func (s *Service) Hold(t *tenant.Tenant, bytes int64) (release func(), err error) {
-	release, err = s.Account(t).Hold(bytes)
-	return release, convert(err)
+// Reservation is what a request has reserved of its tenant's quotas.
+type Reservation struct{ *quota.Reservation }
+
+// Hold reserves more memory, see [quota.Reservation].
+func (r *Reservation) Hold(bytes int64) error { return convert(r.Reservation.Hold(bytes)) }
+
+// Session counts a session of a tenant until the reservation is released, or returns an error if there are too
+// many.
+func (s *Service) Session(t *tenant.Tenant) (*Reservation, error) {
+	r, err := s.Account(t).Session()
+	return &Reservation{r}, convert(err)
+}
+
+// networkQuota bounds what all sandboxes of a tenant use of hosts outside.
+func (s *Service) networkQuota(t *tenant.Tenant) runtime.NetworkQuota {
+	if s.trusted { // its sandboxes have the bounds of the process
+		return nil
+	}
+	return s.Account(t).Egress
 }
 
 // Usage returns what each tenant uses now.

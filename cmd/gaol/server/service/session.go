@@ -83,13 +83,6 @@ func Invalidf(format string, args ...any) error { return refuse(Invalid, format,
 // NotFoundf returns an error about something that does not exist.
 func NotFoundf(format string, args ...any) error { return refuse(NotFound, format, args...) }
 
-// Exceededf returns an error about a limit that may be free again soon.
-func Exceededf(format string, args ...any) error {
-	e := refuse(Exceeded, format, args...)
-	e.RetryAfter = retrySoon
-	return e
-}
-
 // Failed returns an error of the SDK as an *Error, and logs it if it is not the tenant's fault.
 func (sb *Sandbox) Failed(doing string, err error) error {
 	return sb.service.internal(doing, &tenant.Tenant{Name: sb.owner}, err)

@@ -13,7 +13,6 @@ import (
 
 	"github.com/coder/websocket"
 
-	"gaol/cmd/gaol/server/audit"
 	"gaol/cmd/gaol/server/service"
 	"gaol/cmd/gaol/server/snippetservice"
 	"gaol/cmd/gaol/server/tenant"
@@ -43,6 +42,7 @@ type connection struct {
 	snippets *snippetservice.Service
 	tenant   *tenant.Tenant
 	log      *slog.Logger
+	held     *service.Reservation
 	socket   *protocol.Socket
 	calls    *calls
 	tools    tools
@@ -57,22 +57,19 @@ type connection struct {
 	sandboxes map[string]bool // that end with the session
 }
 
-// serve serves a connection until it ends. It logs each request to the audit log.
-func (h *Handler) serve(socket *websocket.Conn, t *tenant.Tenant, record *audit.Record) {
+// serve serves a socket until it ends, or ctx.
+func (c *connection) serve(ctx context.Context, socket *websocket.Conn) {
 	socket.SetReadLimit(protocol.MaxFrame)
-	c := &connection{
-		service: h.service, snippets: h.snippets, tenant: t, log: h.log, socket: protocol.NewSocket(socket, protocol.Client),
-		tasks: map[uint32]*task{}, sandboxes: map[string]bool{},
-	}
-	c.ctx, c.cancel = context.WithCancelCause(record.Attach(h.ctx))
+	c.socket, c.tasks, c.sandboxes = protocol.NewSocket(socket, protocol.Client), map[uint32]*task{}, map[string]bool{}
+	c.ctx, c.cancel = context.WithCancelCause(ctx)
 	c.socket.Ended, c.socket.WriteTimeout = c.ctx, writeTimeout
 	c.socket.Failed = func(err error) { c.cancel(fmt.Errorf("%w: write: %w", errEnded, err)) }
 	c.calls = newCalls(c)
-	if h.service.Settings().Trusted { // such a client may be stopped by a debugger
+	if c.service.Settings().Trusted { // such a client may be stopped by a debugger
 		c.socket.WriteTimeout = math.MaxInt64
 	} else {
 		c.socket.MessageTimeout = messageTimeout
-		c.socket.Reserve = func(bytes int) (func(), error) { return c.service.Hold(t, int64(bytes)) }
+		c.socket.Reserve = c.reserve
 		c.work.Go(c.ping)
 	}
 	closed := make(chan struct{})
@@ -87,6 +84,17 @@ func (h *Handler) serve(socket *websocket.Conn, t *tenant.Tenant, record *audit.
 	c.deleteSandboxes()
 	c.closeTools()
 }
+
+// reserve reserves memory until release is called.
+func (c *connection) reserve(bytes int) (release func(), err error) {
+	if err := c.hold(bytes); err != nil {
+		return nil, err
+	}
+	return sync.OnceFunc(func() { _ = c.hold(-bytes) }), nil
+}
+
+// hold reserves memory, and releases it if bytes is negative; only a reservation can fail.
+func (c *connection) hold(bytes int) error { return c.held.Hold(int64(bytes)) }
 
 // errEnded is wrapped by the cause of what ends because its session has.
 var errEnded = fmt.Errorf("the session has ended: %w", context.Canceled)
@@ -142,7 +150,12 @@ func (c *connection) handle(f protocol.Frame) error {
 		t.stdin.Close(nil)
 	case f.Kind == protocol.KindStdin:
 		t.received.Add(int64(len(f.Body)))
-		return t.stdin.Add(f.Body)
+		err := t.stdin.Add(f.Body)
+		if errors.Is(err, protocol.ErrFrame) {
+			return err
+		} else if err != nil {
+			t.cancel(err)
+		}
 	case f.Kind == protocol.KindCredit:
 		s, n := f.Credit()
 		return t.credit[s].Add(n)

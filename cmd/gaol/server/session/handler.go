@@ -18,9 +18,6 @@ import (
 	"gaol/internal/session"
 )
 
-// maxSessions bounds the sessions of one tenant.
-const maxSessions = 64
-
 // Handler serves sessions. Its requests must have a tenant.
 type Handler struct {
 	service  *service.Service
@@ -33,7 +30,6 @@ type Handler struct {
 
 	mu     sync.Mutex
 	closed bool
-	count  map[string]int // of sessions, by the tenant's name
 }
 
 // New returns a handler. The caller closes it. The log may be nil.
@@ -41,7 +37,7 @@ func New(s *service.Service, n *snippetservice.Service, log *slog.Logger) *Handl
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	h := &Handler{service: s, snippets: n, log: log, count: map[string]int{}}
+	h := &Handler{service: s, snippets: n, log: log}
 	h.ctx, h.cancel = context.WithCancelCause(context.Background())
 	return h
 }
@@ -61,25 +57,17 @@ func (h *Handler) Close() {
 }
 
 // begin counts a session, or returns why there can be no more.
-func (h *Handler) begin(t *tenant.Tenant) (end func(), err error) {
+func (h *Handler) begin(t *tenant.Tenant) (*service.Reservation, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed || h.service.Draining() {
 		return nil, &service.Error{Code: service.Draining, Err: errStopped}
 	}
-	if h.count[t.Name] >= maxSessions {
-		return nil, service.Exceededf("you have %d sessions, which is the limit", maxSessions)
+	held, err := h.service.Session(t)
+	if err == nil {
+		h.open.Add(1)
 	}
-	h.count[t.Name]++
-	h.open.Add(1)
-	return func() {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		if h.count[t.Name]--; h.count[t.Name] == 0 {
-			delete(h.count, t.Name)
-		}
-		h.open.Done()
-	}, nil
+	return held, err
 }
 
 // ServeHTTP serves a session until it ends.
@@ -91,12 +79,13 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		api.WriteProblem(w, http.StatusUpgradeRequired, "want a WebSocket with the subprotocol "+session.Protocol)
 		return
 	}
-	end, err := h.begin(t)
+	held, err := h.begin(t)
 	if err != nil {
 		api.ProblemOf(err).Write(w)
 		return
 	}
-	defer end()
+	defer h.open.Done()
+	defer held.Release()
 	conn, err := websocket.Accept(w, r, &websocket.AcceptOptions{
 		Subprotocols:       []string{session.Protocol},
 		InsecureSkipVerify: true, // the server has checked Origin, with the operator's list
@@ -105,7 +94,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.log.Debug("a handshake failed", "tenant", t.Name, "err", err) // the client has the reason
 		return
 	}
-	h.serve(conn, t, audit.Of(r.Context()))
+	c := &connection{service: h.service, snippets: h.snippets, tenant: t, log: h.log, held: held}
+	c.serve(audit.Of(r.Context()).Attach(h.ctx), conn)
 }
 
 // isUpgrade reports whether a request asks for this protocol.

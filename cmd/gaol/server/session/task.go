@@ -14,6 +14,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"gaol/cmd/gaol/server/audit"
+	"gaol/cmd/gaol/server/quota"
 	"gaol/cmd/gaol/server/service"
 	protocol "gaol/internal/session"
 	"gaol/internal/strictjson"
@@ -46,6 +47,7 @@ func newTask(c *connection, id uint32) *task {
 	t.stdin = protocol.NewBuffer(func(n uint32) {
 		_ = c.send(t.ctx, protocol.AppendCredit(nil, id, protocol.Stdin, n)) // fails if the session has ended
 	})
+	t.stdin.Hold = c.hold
 	for s := range t.credit {
 		t.credit[s] = protocol.NewCredit()
 	}
@@ -55,8 +57,11 @@ func newTask(c *connection, id uint32) *task {
 // run executes the request and sends its result.
 func (t *task) run(f protocol.Frame) {
 	result, err := t.executeSafely(f)
+	if refused, ok := errors.AsType[*service.Error](context.Cause(t.ctx)); ok { // its input exceeds a quota
+		err = refused
+	}
 	t.cancel(nil)
-	t.stdin.Close(nil)
+	t.stdin.Discard()
 	var frame []byte
 	if err == nil {
 		frame, err = resultFrame(t.id, result)
@@ -87,11 +92,15 @@ func (t *task) execute(f protocol.Frame) (any, error) {
 	if err := t.service.Count(t.tenant); err != nil {
 		return nil, err
 	}
-	leave, err := t.service.Enter(t.tenant, 0) // the frame has reserved memory for its body
+	var values strictjson.Counter
+	if err := values.Add(f.Body); err != nil {
+		return nil, service.Invalidf("the request: %w", err)
+	}
+	held, err := t.service.Enter(t.tenant, int64(values.Kept)*quota.ValueBytes) // the frame has reserved its text
 	if err != nil {
 		return nil, err
 	}
-	defer leave()
+	defer held.Release()
 	var r protocol.Request
 	if err := strictjson.Decode(f.Body, &r); err != nil {
 		return nil, service.Invalidf("the request: %w", err)

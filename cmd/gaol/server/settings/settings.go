@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -184,7 +185,11 @@ func (s *Settings) completeQuotas() error {
 	if err := unix.Sysinfo(&info); err != nil {
 		return fmt.Errorf("sysinfo: %w", err)
 	}
-	server, tenant := quota.DefaultLimits(int64(info.Totalram) * int64(info.Unit))
+	var files unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
+		return fmt.Errorf("getrlimit: %w", err)
+	}
+	server, tenant := quota.DefaultLimits(int64(info.Totalram)*int64(info.Unit), int(min(files.Cur, math.MaxInt32)))
 	for name, l := range s.Tenants {
 		if err := l.Check(); err != nil {
 			return fmt.Errorf("tenants: %s: %w", name, err)

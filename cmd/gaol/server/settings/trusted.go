@@ -13,7 +13,7 @@ func Trusted() *Settings {
 	all := quota.Limits{
 		Sandboxes: 1 << 20, Runs: 1 << 20, Memory: 1 << 60, CPUs: 1 << 30, Disk: 1 << 60,
 		Requests: 1 << 30, Upload: 1 << 40, Concurrent: 1 << 20, Bodies: 1 << 40,
-		Snapshots: 1 << 20, SnapshotBytes: 1 << 60, Connections: 1 << 20,
+		Snapshots: 1 << 20, SnapshotBytes: 1 << 60, Sessions: 1 << 20, Connections: 1 << 20,
 	}
 	return &Settings{Trusted: true, IdleTimeoutMs: year, LifetimeMs: year, RunTimeoutMs: year, Server: all, Tenant: all}
 }

@@ -133,7 +133,7 @@ func (s *Service) create(t *tenant.Tenant, k key) (_ *snippets.Runner, closeAll 
 	r, err := snippets.New(snippets.Options{
 		Adapter: snippets.Adapter{Name: k.adapter, Code: k.code}, NodeModules: k.nodeModules, NoLint: k.noLint, Rules: k.rules,
 		Network: network, Permissions: permissions,
-		Store: place.Store, CgroupParent: place.CgroupParent, Isolation: place.Isolation, OCI: place.OCI, Zygote: place.Zygote, Cache: filepath.Join(place.Cache, "packages"),
+		Store: place.Store, CgroupParent: place.CgroupParent, Isolation: place.Isolation, OCI: place.OCI, Zygote: place.Zygote, NetworkQuota: place.NetworkQuota, Cache: filepath.Join(place.Cache, "packages"),
 	})
 	if err != nil {
 		done()

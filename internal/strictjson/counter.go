@@ -1,0 +1,81 @@
+package strictjson
+
+import (
+	"errors"
+	"fmt"
+)
+
+// ErrValues is wrapped by the errors of a [Counter].
+var ErrValues = errors.New("more")
+
+// Counter counts the values of a text as it arrives, as the parser does: it does not check the text.
+type Counter struct {
+	// Kept are the values outside of opaque members, which become a tree. Values are all.
+	Kept, Values int
+
+	inString, escaped, inScalar bool
+
+	last   []byte // the beginning of the last string, for names
+	opaque bool   // the next value is that of an opaque member
+	depth  int    // of open objects and arrays in it
+}
+
+// longestOpaque bounds the names that are looked at.
+const longestOpaque = 16
+
+// Add counts the values that begin in a piece of the text. It returns an error if the parser would refuse their number.
+func (c *Counter) Add(piece []byte) error {
+	for _, b := range piece {
+		switch {
+		case c.inString:
+			c.inside(b)
+		case b == '"':
+			c.inString, c.opaque, c.last = true, false, c.last[:0]
+			c.begin()
+		case b == '{' || b == '[':
+			c.begin()
+			if c.opaque || c.depth > 0 {
+				c.depth, c.opaque = c.depth+1, false
+			}
+		case b == '}' || b == ']':
+			c.depth, c.inScalar = max(0, c.depth-1), false
+		case b == ':':
+			c.opaque = c.depth == 0 && opaque[string(c.last)]
+		case b == ',' || b == ' ' || b == '\n' || b == '\r' || b == '\t':
+			c.inScalar = false
+		case !c.inScalar:
+			c.inScalar, c.opaque = true, false
+			c.begin()
+		}
+	}
+	switch {
+	case c.Values > maxValues:
+		return fmt.Errorf("%w than %d values", ErrValues, maxValues)
+	case c.Kept > maxTree:
+		return fmt.Errorf("%w than %d values outside of globals", ErrValues, maxTree)
+	}
+	return nil
+}
+
+// inside reads a byte of a string.
+func (c *Counter) inside(b byte) {
+	switch {
+	case c.escaped:
+		c.escaped = false
+	case b == '\\':
+		c.escaped = true
+	case b == '"':
+		c.inString = false
+	}
+	if c.inString && len(c.last) < longestOpaque {
+		c.last = append(c.last, b)
+	}
+}
+
+// begin counts a value.
+func (c *Counter) begin() {
+	c.Values++
+	if !c.opaque && c.depth == 0 {
+		c.Kept++
+	}
+}

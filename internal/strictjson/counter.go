@@ -1,12 +1,20 @@
 package strictjson
 
-import (
-	"errors"
-	"fmt"
-)
+import "fmt"
 
-// ErrValues is wrapped by the errors of a [Counter].
-var ErrValues = errors.New("more")
+// ValuesError is the error of a text with more values than a request may have.
+type ValuesError struct {
+	Most int
+	Kept bool // only values outside of opaque members count
+}
+
+// Error names the bound.
+func (e *ValuesError) Error() string {
+	if e.Kept {
+		return fmt.Sprintf("more than %d values outside of globals", e.Most)
+	}
+	return fmt.Sprintf("more than %d values", e.Most)
+}
 
 // Counter counts the values of a text as it arrives, as the parser does: it does not check the text.
 type Counter struct {
@@ -23,7 +31,8 @@ type Counter struct {
 // longestOpaque bounds the names that are looked at.
 const longestOpaque = 16
 
-// Add counts the values that begin in a piece of the text. It returns an error if the parser would refuse their number.
+// Add counts the values that begin in a piece of the text. It returns a [*ValuesError] if the parser
+// would refuse their number.
 func (c *Counter) Add(piece []byte) error {
 	for _, b := range piece {
 		switch {
@@ -50,9 +59,9 @@ func (c *Counter) Add(piece []byte) error {
 	}
 	switch {
 	case c.Values > maxValues:
-		return fmt.Errorf("%w than %d values", ErrValues, maxValues)
+		return &ValuesError{Most: maxValues}
 	case c.Kept > maxTree:
-		return fmt.Errorf("%w than %d values outside of globals", ErrValues, maxTree)
+		return &ValuesError{maxTree, true}
 	}
 	return nil
 }

@@ -50,9 +50,9 @@ func (p *parser) next() (jsontext.Token, error) {
 	}
 	switch p.values++; {
 	case p.values > p.maxValues:
-		return token, fmt.Errorf("more than %d values", p.maxValues)
+		return token, &ValuesError{Most: p.maxValues}
 	case p.kept > maxTree:
-		return token, fmt.Errorf("more than %d values outside of globals", maxTree)
+		return token, &ValuesError{maxTree, true}
 	case depth > maxDepth:
 		return token, fmt.Errorf("nested more than %d levels deep", maxDepth)
 	case depth > 0 && depth <= 2 && kind != '{' && kind != '[':

@@ -1,7 +1,9 @@
 package strictjson
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	goruntime "runtime"
 	"strings"
 	"testing"
@@ -155,6 +157,38 @@ func TestTyped(t *testing.T) {
 	}
 }
 
+// wantCounted fails the test if a [Counter] counts other values of a valid text than the parser.
+func wantCounted(t *testing.T, text []byte) {
+	t.Helper()
+	p := parser{d: jsontext.NewDecoder(bytes.NewReader(text)), maxValues: maxValues, keep: true}
+	if _, err := p.parse(); err != nil {
+		return
+	}
+	var c Counter
+	for i := range text { // in the smallest pieces
+		if err := c.Add(text[i : i+1]); err != nil && !bytes.Contains(text, []byte(`\`)) {
+			t.Fatalf("%.100q: %v", text, err)
+		}
+	}
+	if c.Values != p.values || c.Kept < p.kept || c.Kept > p.kept && !bytes.Contains(text, []byte(`\`)) { // it does not know escaped names
+		t.Errorf("%.100q: counted %d and %d, parsed %d and %d", text, c.Values, c.Kept, p.values, p.kept)
+	}
+}
+
+func TestCounter(t *testing.T) {
+	for _, text := range []string{
+		`{}`, `[]`, `1`, `"x"`, `{"a":[1, 2.5e3 ,-1,true,null,"a,b:[{"],"b":{"c":[]}}`, `{"globals":{"a":[1,{"b":2}],"globals":1},"c":1}`,
+		`{"globals":1,"permissions":"x","arguments":[[]],"schema":{},"x":[1]}`, `{"a":{"globals":[1,2,[3]]},"b":"globals","c":[1]}`,
+		`{"x\"globals":[1,2]}`, `{"\u0067lobals":[1,2]}`, `["globals",[1,2]]`, "\n{ \"globals\" : [ 1 ] , \"d\" : \"\\\\\" }\n",
+	} {
+		wantCounted(t, []byte(text))
+	}
+	var c Counter
+	if err := c.Add([]byte(strings.Repeat("{},", maxTree/2) + strings.Repeat("[1],", maxTree))); !errors.As(err, new(*ValuesError)) {
+		t.Errorf("too many values: %v", err)
+	}
+}
+
 // What passes, encoding/json parses, too.
 func FuzzUnmarshal(f *testing.F) {
 	for _, seed := range []string{`{"a":[1,2]}`, `{"a":1,"A":2}`, `[]`, `"\u0000"`, `{"globals":1e999}`, `{"schema":{}}`} {
@@ -165,6 +199,7 @@ func FuzzUnmarshal(f *testing.F) {
 		if Unmarshal(text, &v) == nil && !json.Valid(text) {
 			t.Errorf("%q", text)
 		}
+		wantCounted(t, text)
 		if whole, _ := wholeNumbers(text); json.Valid(text) && !json.Valid(whole) {
 			t.Errorf("%q became %q", text, whole)
 		}

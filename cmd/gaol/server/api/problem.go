@@ -14,6 +14,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"gaol/cmd/gaol/server/service"
+	"gaol/internal/strictjson"
 )
 
 // Problem is the body of each error (RFC 9457).
@@ -62,10 +63,14 @@ func NewProblem(status int, detail string) *Problem {
 // newProblem is [huma.NewError] for this API.
 func newProblem(status int, detail string, errs ...error) huma.StatusError {
 	if status == http.StatusInternalServerError && detail == unreadable {
-		if err, ok := errors.AsType[*service.Error](errors.Join(errs...)); ok { // its values exceed a quota
-			return ProblemOf(err)
+		err := errors.Join(errs...)
+		if e, ok := errors.AsType[*service.Error](err); ok { // its values exceed a quota
+			return ProblemOf(e)
 		}
 		status = http.StatusBadRequest
+		if errors.As(err, new(*strictjson.ValuesError)) {
+			detail = "the body: " + err.Error()
+		}
 	}
 	p := NewProblem(status, detail)
 	p.Errors = Details(errs)
@@ -149,4 +154,6 @@ func (p *Problem) Write(w http.ResponseWriter) {
 }
 
 // WriteProblem writes a problem of HTTP itself.
-func WriteProblem(w http.ResponseWriter, status int, detail string) { NewProblem(status, detail).Write(w) }
+func WriteProblem(w http.ResponseWriter, status int, detail string) {
+	NewProblem(status, detail).Write(w)
+}

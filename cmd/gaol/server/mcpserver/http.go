@@ -87,7 +87,7 @@ func readBody(w http.ResponseWriter, r *http.Request) *api.Problem {
 		return api.ProblemOf(refused)
 	case err == nil:
 		err = strictjson.Check(body, maxValues)
-	case !errors.Is(err, strictjson.ErrValues):
+	case !errors.As(err, new(*strictjson.ValuesError)):
 		return api.NewProblem(http.StatusRequestTimeout, "the body did not arrive")
 	}
 	if err != nil {

@@ -102,7 +102,7 @@ ONE_LAUNCHER := ^(TestMayImport|TestImport|TestForbidden|TestPackage|TestTop|Tes
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL: # several targets use the machine as a whole
-.PHONY: help deps build build-arm64 image run serve install deb test test-runc test-vm page race fuzz attack soak packages fidelity mcp openapi check fmt vet lint lines bench clean npm npm-test bench-npm bench-snippets
+.PHONY: help deps prebuilt build build-arm64 image run serve install deb test test-runc test-vm page race fuzz attack soak packages fidelity mcp openapi check fmt vet lint lines bench clean npm npm-test bench-npm bench-snippets
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -119,11 +119,14 @@ PREBUILT = $(patsubst %/,%,$(dir $(BIN)))/prebuilt
 # downloads the other modules.
 PREBUILD = $(GO) run -trimpath $(STATIC) ./rootfs/programs/prebuild
 
-build: deps ## build bin/gaol and bin/runc, which need no shared library and no compiler
-	@$(GO) list -deps ./cmd/gaol $(RUNC) >/dev/null & $(PREBUILD) $(PREBUILT)/native; made=$$?; wait; exit $$made
+BUILD_GAOL = $(GO) build -overlay $(PREBUILT)/native.json -trimpath $(STATIC) -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/gaol
+
+prebuilt: deps
+	@$(GO) list -deps ./cmd/gaol >/dev/null & $(PREBUILD) $(PREBUILT)/native; made=$$?; wait; exit $$made
+
+build: prebuilt ## build bin/gaol and bin/runc, which need no shared library and no compiler
 	(umask 022; exec $(BUILD_RUNC) -ldflags '-s $(LINK)' -o $(dir $(BIN))runc $(RUNC)) & \
-		$(GO) build -overlay $(PREBUILT)/native.json -trimpath $(STATIC) -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/gaol; built=$$?; \
-		wait $$! && exit $$built
+		$(BUILD_GAOL); built=$$?; wait $$! && exit $$built
 
 # Debian's packages for arm64 are unpacked into bin/arm64: nothing but the compiler is installed.
 # The result is tested for what can be seen without such a machine. CGO_LDFLAGS has the folder, too:
@@ -141,10 +144,15 @@ build-arm64: deps ## build bin/gaol-arm64 and bin/runc-arm64 with Debian's cross
 	umask 022; $(ARM64_ENV) $(BUILD_RUNC) -ldflags '-s $(STATIC_LINK)' -o bin/runc-arm64 $(RUNC)
 	GAOL_TEST_ARM64='$(CURDIR)/bin/gaol-arm64' $(GO) test -count=1 -run '^TestARM64Binary$$' ./test/packaging
 
-image: build ## build the default image if this version's is missing
-	@$(ROOT) bin/gaol image build --if-missing
+BUILD_IMAGE = $(ROOT) bin/gaol image build --if-missing
 
-run: image ## set everything up and run two programs in a jail
+image: build ## build the default image if this version's is missing
+	@$(BUILD_IMAGE)
+
+# Without runc, which only the isolation of that name needs.
+run: prebuilt ## set everything up and run two programs in a jail
+	$(BUILD_GAOL)
+	@$(BUILD_IMAGE)
 	$(ROOT) bin/gaol run --json cmd/gaol/testdata/fibonacci.mjs
 	$(ROOT) bin/gaol run cmd/gaol/testdata/hostname.mjs
 

@@ -9,7 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
+	"path"
 	"strings"
 	"time"
 
@@ -20,8 +20,8 @@ import (
 // Cache has outputs of examples that passed, in files of a folder. A nil Cache is empty and
 // stores nothing.
 type Cache struct {
-	dir string
-	key Key
+	root *os.Root // of its folder
+	key  Key
 }
 
 // Key is everything that the output of an example depends on, apart from the example.
@@ -48,13 +48,26 @@ const (
 	trimEvery = 24 * time.Hour
 )
 
-// NewCache returns the cache in a folder, which is created lazily.
+// NewCache returns the cache in a folder, which is created. It is best effort: without a folder, it
+// returns nil.
 func NewCache(dir string, k Key) *Cache {
+	root, err := openCache(dir)
+	if err != nil {
+		return nil
+	}
 	k.Format = cacheFormat
-	return &Cache{dir, k}
+	return &Cache{root, k}
 }
 
-// path returns the file for an example.
+// openCache opens the folder of a cache. A missing one is created.
+func openCache(dir string) (*os.Root, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	return os.OpenRoot(dir)
+}
+
+// path returns the file for an example, in the folder.
 func (c *Cache) path(files []snippets.File) string {
 	text, err := json.Marshal(struct {
 		Key   Key
@@ -65,7 +78,7 @@ func (c *Cache) path(files []snippets.File) string {
 	}
 	sum := sha256.Sum256(text)
 	name := hex.EncodeToString(sum[:])
-	return filepath.Join(c.dir, name[:2], name[2:]+".json")
+	return path.Join(name[:2], name[2:]+".json")
 }
 
 // load sets the output of a result from the cache.
@@ -75,12 +88,12 @@ func (c *Cache) load(r *Result) bool {
 	}
 	p := c.path(r.Example.Files)
 	var out snippets.Output
-	if text, err := readBounded(p, maxEntry); err != nil || decode(text, &out) != nil {
+	if text, err := readRegular(c.root, p, maxEntry); err != nil || decode(text, &out) != nil {
 		return false
 	}
-	if info, err := os.Stat(p); err == nil && time.Since(info.ModTime()) > trimEvery {
+	if info, err := c.root.Stat(p); err == nil && time.Since(info.ModTime()) > trimEvery {
 		now := time.Now()
-		_ = os.Chtimes(p, now, now) // keeps it
+		_ = c.root.Chtimes(p, now, now) // keeps it
 	}
 	r.Output, r.Cached = &out, true
 	return true
@@ -104,7 +117,7 @@ func (c *Cache) store(r *Result) {
 		return
 	}
 	if text, err := json.Marshal(r.Output); err == nil && len(text) <= maxEntry {
-		_ = writeFile(c.path(r.Example.Files), text)
+		_ = writeWhole(c.root, c.path(r.Example.Files), text, 0o600)
 	}
 }
 
@@ -113,55 +126,36 @@ func (c *Cache) Trim() {
 	if c == nil {
 		return
 	}
-	mark := filepath.Join(c.dir, "trimmed")
-	if info, err := os.Stat(mark); err == nil && time.Since(info.ModTime()) < trimEvery {
+	const mark = "trimmed"
+	if info, err := c.root.Stat(mark); err == nil && time.Since(info.ModTime()) < trimEvery {
 		return
 	}
-	if writeFile(mark, nil) != nil {
+	if writeWhole(c.root, mark, nil, 0o600) != nil {
 		return
 	}
-	root, err := os.OpenRoot(c.dir)
-	if err != nil {
-		return
-	}
-	defer func() { _ = root.Close() }()
-	_ = fs.WalkDir(root.FS(), ".", func(p string, d fs.DirEntry, err error) error { // best effort
+	_ = fs.WalkDir(c.root.FS(), ".", func(p string, d fs.DirEntry, err error) error { // best effort
 		if err != nil || !d.Type().IsRegular() || !strings.Contains(p, "/") {
 			return nil
 		}
 		if info, err := d.Info(); err == nil && time.Since(info.ModTime()) > unusedFor {
-			_ = root.Remove(p)
+			_ = c.root.Remove(p)
 		}
 		return nil
 	})
 }
 
-// readBounded reads a regular file that has at most limit bytes.
-func readBounded(path string, limit int64) ([]byte, error) {
-	info, err := os.Stat(path)
-	if err != nil || !info.Mode().IsRegular() || info.Size() > limit {
-		return nil, fs.ErrInvalid
-	}
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	return io.ReadAll(io.LimitReader(file, limit))
-}
-
-// writeFile writes a file as a whole, for its owner only.
-func writeFile(path string, text []byte) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+// writeWhole replaces a file as a whole, and makes its folder. It follows no symbolic link out of root.
+func writeWhole(root *os.Root, p string, text []byte, mode os.FileMode) error {
+	if err := root.MkdirAll(path.Dir(p), 0o700); err != nil {
 		return err
 	}
-	temporary := filepath.Join(filepath.Dir(path), "."+rand.Text())
-	err := os.WriteFile(temporary, text, 0o600)
+	temporary := path.Join(path.Dir(p), "."+rand.Text()+".tmp")
+	err := root.WriteFile(temporary, text, mode)
 	if err == nil {
-		err = os.Rename(temporary, path)
+		err = root.Rename(temporary, p)
 	}
 	if err != nil {
-		_ = os.Remove(temporary)
+		_ = root.Remove(temporary)
 	}
 	return err
 }

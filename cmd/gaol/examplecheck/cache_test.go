@@ -89,7 +89,7 @@ func TestTrim(t *testing.T) {
 	c := NewCache(dir, Key{})
 	long := time.Now().Add(-unusedFor - time.Hour)
 	for name, changed := range map[string]time.Time{"aa/old.json": long, "aa/new.json": time.Now(), "modules/old": long} {
-		if err := writeFile(filepath.Join(dir, name), nil); err != nil {
+		if err := writeWhole(c.root, name, nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
 		if err := os.Chtimes(filepath.Join(dir, name), changed, changed); err != nil {
@@ -103,7 +103,7 @@ func TestTrim(t *testing.T) {
 		}
 		return files
 	}
-	if err := writeFile(filepath.Join(dir, "trimmed"), nil); err != nil {
+	if err := writeWhole(c.root, "trimmed", nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if c.Trim(); len(left()) != 3 {

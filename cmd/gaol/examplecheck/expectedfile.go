@@ -1,11 +1,5 @@
 package examplecheck
 
-import (
-	"crypto/rand"
-	"os"
-	"path"
-)
-
 // expectedEnding is that of the file with the expected output of an example.
 const expectedEnding = ".expected.json"
 
@@ -31,20 +25,5 @@ func (e *Example) WriteExpected(b []byte) error {
 	if err != nil {
 		return err
 	}
-	temporary := path.Join(path.Dir(p), "."+rand.Text()+".tmp")
-	file, err := e.folder.root.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
-	if err != nil {
-		return err
-	}
-	_, err = file.Write(b)
-	if closed := file.Close(); err == nil {
-		err = closed
-	}
-	if err == nil {
-		err = e.folder.root.Rename(temporary, p)
-	}
-	if err != nil {
-		_ = e.folder.root.Remove(temporary)
-	}
-	return err
+	return writeWhole(e.folder.root, p, b, 0o644)
 }

@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"time"
 
@@ -44,13 +45,18 @@ func modulesDigest(dir, cache string, settled time.Duration) (string, error) {
 		}
 		return "", err
 	}
-	known := filepath.Join(cache, "modules", hex.EncodeToString(m.states.Sum(nil)))
-	if text, err := readBounded(known, 2*sha256.Size); err == nil && len(text) == 2*sha256.Size {
+	root, err := openCache(cache)
+	if err != nil {
+		return m.digest() // the cache only saves time
+	}
+	defer root.Close()
+	known := path.Join("modules", hex.EncodeToString(m.states.Sum(nil)))
+	if text, err := readRegular(root, known, 2*sha256.Size); err == nil && len(text) == 2*sha256.Size {
 		return string(text), nil
 	}
 	digest, err := m.digest()
 	if err == nil && time.Since(m.newest) > settled {
-		_ = writeFile(known, []byte(digest)) // best effort: it saves time
+		_ = writeWhole(root, known, []byte(digest), 0o600) // best effort
 	}
 	return digest, err
 }

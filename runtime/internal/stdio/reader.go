@@ -236,7 +236,8 @@ func appendTail(tail, b []byte) []byte {
 // On a virtual machine an idle processor takes 20 to 25 µs to wake up, and a call of a host
 // function wakes two of them. A guest that has received an answer mostly calls again at
 // once, so the reader spins for a moment before it sleeps. A round trip then takes 25 µs
-// instead of 45.
+// instead of 30. A run with 200 calls takes 14.0 ms instead of 14.4, one with 20 calls 6.9 instead of 7.1
+// (minimum of 114 runs in turns).
 const (
 	spinPeriod = 50 * time.Microsecond // twice the time until the next call arrives
 	spinPause  = 32                    // after a spin that found nothing, so many answers pass without one

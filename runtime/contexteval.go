@@ -135,7 +135,7 @@ func (c *Context) resolve(o EvaluateOptions) (_ EvaluateOptions, globals string,
 		return o, "", err
 	}
 	o.Heap = c.options.Heap
-	given, err := newBindings(o.Globals)
+	given, err := c.rt.opts.newBindings(o.Globals)
 	if err != nil {
 		return o, "", optionError("Globals", "%w", err)
 	}

@@ -33,7 +33,7 @@ const (
 )
 
 func (f *callee) functions() []hostcall.Function {
-	b, err := newBindings(map[string]any{
+	b, err := Options{}.newBindings(map[string]any{
 		"echo":   Function{Call: func(_ context.Context, args json.RawMessage) (any, error) { return args, nil }},
 		"gate":   Function{Call: func(_ context.Context, args json.RawMessage) (any, error) { <-f.gate; return args, nil }},
 		"goexit": Function{Call: func(context.Context, json.RawMessage) (any, error) { goruntime.Goexit(); return nil, nil }},

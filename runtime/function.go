@@ -35,7 +35,8 @@ type Function struct {
 	// calls that have just begun. No call begins after that.
 	//
 	// The result may be anything that encoding/json can encode, in at most CallLimits.Result
-	// bytes. []byte and time.Time in it become a Uint8Array and a Date in the guest. Of an
+	// bytes. []byte and time.Time in it become a Uint8Array and a Date in the guest; for large integers
+	// see Options.BigInts. Of an
 	// error the guest sees the text and, of a *CallError, the code. A panic becomes an error
 	// without further information.
 	Call func(ctx context.Context, args json.RawMessage) (any, error)
@@ -120,8 +121,8 @@ func codeOf(err error) string {
 }
 
 // newBindings separates functions and data of Options.Bindings and the like.
-func newBindings(given map[string]any) (*hostcall.Bindings, error) {
-	return hostcall.NewBindings(given, classify)
+func (o Options) newBindings(given map[string]any) (*hostcall.Bindings, error) {
+	return hostcall.NewBindings(given, classify, hostcall.NewIntegers(o.BigInts))
 }
 
 // classify separates functions from other values.

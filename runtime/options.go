@@ -166,6 +166,11 @@ type Options struct {
 	// and Object.
 	Bindings map[string]any
 
+	// BigInts are for integers that a JavaScript number cannot hold, beyond ±(2^53-1): those in Bindings,
+	// Globals and results of functions become BigInts in the guest, and BigInts of the guest become integers of JSON.
+	// Without BigInts both are an error that names the path of the value.
+	BigInts bool
+
 	// Commands are programs that this process implements, by their names in the guest. Names
 	// have a-z, 0-9 and, after the first, dots, underscores and hyphens. NodeRuntime.AddCommands
 	// adds more, unless Commands is nil.

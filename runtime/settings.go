@@ -118,7 +118,7 @@ func (s *settings) setMounts(o Options) (err error) {
 
 // setCalls validates what guests can call.
 func (s *settings) setCalls(o Options) (err error) {
-	if s.bindings, err = newBindings(o.Bindings); err != nil {
+	if s.bindings, err = o.newBindings(o.Bindings); err != nil {
 		return optionError("Bindings", "%w", err)
 	}
 	if err := checkCommands(o.Commands); err != nil {
@@ -133,7 +133,7 @@ func (s *settings) setCalls(o Options) (err error) {
 
 // overlay adds the variables of one program, and sets the heap of its Node in bytes.
 func (s *settings) overlay(globals map[string]any, heap int64) error {
-	given, err := newBindings(globals)
+	given, err := s.newBindings(globals)
 	if err != nil {
 		return optionError("Globals", "%w", err)
 	}

@@ -7,10 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"regexp"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"gaol/internal/lazyregexp"
 )
 
 // errorOf returns a decoder's error without its package's name.
@@ -42,7 +43,15 @@ func pathAt(text []byte, offset int64) string {
 
 const maxName = 64 // characters of a name in a path
 
-var name = regexp.MustCompile(`^[A-Za-z_$][A-Za-z0-9_$]*$`)
+var name = lazyregexp.New(`^[A-Za-z_$][A-Za-z0-9_$]*$`)
+
+// Join returns the path of a member of the value with a name.
+func Join(name, path string) string {
+	if path == "" || path[0] == '[' {
+		return name + path
+	}
+	return name + "." + path
+}
 
 // Path returns the path of the value that a decoder has read, or whose beginning.
 func Path(d *jsontext.Decoder) string {
@@ -53,7 +62,7 @@ func Path(d *jsontext.Decoder) string {
 		switch kind, _ := d.StackIndex(depth); {
 		case kind == '[':
 			fmt.Fprintf(&path, "[%s]", member)
-		case !name.MatchString(member) || len(member) > maxName:
+		case !name().MatchString(member) || len(member) > maxName:
 			fmt.Fprintf(&path, "[%.*q]", maxName, member)
 		case depth > 1:
 			path.WriteByte('.')

@@ -29,7 +29,7 @@ func (b bindings) ids() (list []uint32) {
 
 // bind makes functions callable by the server. The caller releases them.
 func (c *Client) bind(given map[string]any) (b bindings, release func(), err error) {
-	all, err := hostcall.NewBindings(given, classify)
+	all, err := hostcall.NewBindings(given, classify, hostcall.AnyIntegers) // the server decides
 	if err != nil {
 		return b, nil, &runtime.OptionError{Option: "Bindings", Err: err}
 	}
@@ -96,7 +96,7 @@ func (c *Client) call(f session.Frame) error {
 func answer(ctx context.Context, id uint32, do function, args json.RawMessage) []byte {
 	v, err := invoke(ctx, do, args)
 	if err == nil {
-		text, failed := hostcall.Encode(v)
+		text, failed := hostcall.Encode("the result", v, hostcall.AnyIntegers)
 		if failed == nil && len(text) <= session.MaxFrame {
 			return session.Append(make([]byte, 0, 8+len(text)), session.KindAnswer, id, text)
 		}

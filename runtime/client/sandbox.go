@@ -41,6 +41,7 @@ type CreateOptions struct {
 
 	// Bindings are variables of all programs, and functions of this process that they can call.
 	Bindings map[string]any
+	BigInts  bool                       // of integers that JavaScript's numbers cannot hold, also in Globals
 	Commands map[string]runtime.Command // programs that this process implements
 	Calls    runtime.CallLimits
 
@@ -91,6 +92,7 @@ type createParams struct {
 	Mounts        []mount             `json:"mounts,omitempty"`
 	NodeModules   *nodeModules        `json:"nodeModules,omitempty"`
 	HostPorts     []int               `json:"hostPorts,omitempty"`
+	BigInts       bool                `json:"bigInts,omitempty"`
 	IdleTimeoutMs int64               `json:"idleTimeoutMs,omitempty"`
 	LifetimeMs    int64               `json:"lifetimeMs,omitempty"`
 	Detached      bool                `json:"detached,omitempty"`
@@ -139,7 +141,7 @@ func (c *Client) Create(ctx context.Context, o CreateOptions) (*Sandbox, error) 
 	}
 	p := createParams{
 		Image: o.Image, Snapshot: o.Snapshot, FileBytes: o.Files, Env: o.Env, Cwd: o.Cwd, ReadOnly: o.ReadOnlyRoot, Hostname: o.Hostname,
-		Limits: limitsOf(o.Limits), Permissions: o.Permissions, Isolation: o.Isolation, NodeModules: nodeModulesOf(o), HostPorts: o.HostPorts, Calls: callLimitsOf(o.Calls), bindings: b,
+		Limits: limitsOf(o.Limits), Permissions: o.Permissions, Isolation: o.Isolation, NodeModules: nodeModulesOf(o), HostPorts: o.HostPorts, BigInts: o.BigInts, Calls: callLimitsOf(o.Calls), bindings: b,
 		IdleTimeoutMs: milliseconds(o.IdleTimeout), LifetimeMs: milliseconds(o.Lifetime), Detached: o.Detached,
 	}
 	for _, m := range o.Mounts {

@@ -10,7 +10,7 @@ const limitNames = {
 } satisfies Names<Limits>;
 const callNames = { calls: true, concurrent: true, argumentsBytes: true, resultBytes: true, timeoutMs: true } satisfies Names<CallLimits>;
 export const treeNames = {
-  image: true, snapshot: true, files: true, limits: limitNames, isolation: true, readOnly: true, hostname: true,
+  image: true, snapshot: true, files: true, limits: limitNames, isolation: true, readOnly: true, hostname: true, bigInts: true,
   mounts: { source: true, target: true, access: true } satisfies Names<Mount>, nodeModules: { hostPath: true, guestPath: true },
 } satisfies Names<TreeOptions>;
 

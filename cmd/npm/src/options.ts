@@ -85,6 +85,12 @@ export interface TreeOptions {
   hostname?: string | undefined;
   mounts?: readonly Mount[] | undefined;
 
+  /**
+   * BigInts in values of programs and in arguments of functions arrive as integers: as BigInts if a number cannot hold
+   * them. By default they are an error. BigInts in `globals` and results of functions always arrive as BigInts. Needs Node 22.
+   */
+  bigInts?: boolean | undefined;
+
   /** A folder of packages of the server's machine, and where programs find it. By default that is their working directory's node_modules. */
   nodeModules?: string | { hostPath: string; guestPath?: string } | undefined;
 }

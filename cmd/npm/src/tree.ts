@@ -4,6 +4,7 @@ import type { TreeOptions } from "./options.js";
 
 /** Returns what a sandbox consists of as requests have it. */
 export function treeParams(o: TreeOptions): object {
+  if (o.bigInts && !("rawJSON" in JSON)) throw new TypeError("gaol: bigInts: JSON.parse of this version of Node loses digits; want Node 22");
   const files: [string, string][] = [];
   const fileBytes: [string, string][] = [];
   for (const [path, content] of Object.entries(o.files ?? {})) {

@@ -141,3 +141,16 @@ test("commands are programs on PATH", async (t) => {
   await sb.addCommands({ later: () => "1", "get-weather": () => "replaced" });
   assert.equal((await sb.command("sh", ["-c", "later; get-weather"])).stdout, "1replaced");
 });
+
+test("BigInts arrive exactly, both as arguments and as results", { skip: !("rawJSON" in JSON) && "Node 20 reads no BigInts" }, async (t) => {
+  const given: unknown[] = [];
+  const globals = { data: { big: 2n ** 64n, list: [-1n, 5] }, echo: (...args: unknown[]) => (given.push(...args), { value: args[0] }) };
+  const exact = await sandbox(t, { bigInts: true, globals });
+  const e = await exact.evaluate<unknown[]>("[data.big, typeof data.list[0], echo(2n ** 63n + 1n, '12345678901234567890', 2 ** 60).value, [7n, 1e20]]");
+  assert.equal(e.error, null);
+  assert.deepEqual(e.result, [2n ** 64n, "bigint", 2n ** 63n + 1n, [7, 1e20]]);
+  assert.deepEqual(given, [2n ** 63n + 1n, "12345678901234567890", 2 ** 60]);
+  assert.deepEqual((await exact.run("__return([data.big])")).value, [2n ** 64n]);
+  const refusing = await sandbox(t, { globals });
+  assert.match((await refusing.evaluate("echo({ a: 2n })")).error?.message ?? "", /argument 1\.a: a BigInt has no JSON/);
+});

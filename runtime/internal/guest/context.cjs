@@ -19,7 +19,7 @@ const { AsyncLocalStorage } = require('node:async_hooks');
 const { onInit } = require('node:v8').promiseHooks;
 const { Exports } = require('./commonjs.cjs');
 const { complete, saveNodeGetters } = require('./complete.cjs');
-const { captureConsole, failureFrame, refused, valueFrame, writeAll } = require('./evaluate.cjs');
+const { allowBigInts, captureConsole, failureFrame, refused, valueFrame, writeAll } = require('./evaluate.cjs');
 const { Interrupts } = require('./interrupt.cjs');
 const { Error, Object, Promise, Proxy, SafeSet, String, SyntaxError, TypeError, apply, method, parse, shift, slice, split, startsWith, stringify, textIncludes } = require('./intrinsics.cjs');
 const { CELL, encodeDone, encodeValue } = require('./wire.cjs');
@@ -98,7 +98,8 @@ class Context {
   #interrupted = 0; // number of the last cell that was interrupted
   #waiting = [];
 
-  constructor({ path, context: bounds }, internals, calls, defineGlobals) {
+  constructor({ path, bigInts, context: bounds }, internals, calls, defineGlobals) {
+    if (bigInts) allowBigInts();
     this.#keepsLast = bounds.last;
     if (bounds.last) this.#defineLast();
     saveNodeGetters();

@@ -5,7 +5,7 @@
 
 const { readSync, writeSync } = require('node:fs');
 const { Error, Object, Promise, RangeError, SafeMap, String, TypeError, concat, includes, join, method, shift, stringify } = require('./intrinsics.cjs');
-const { isRefusal, nameOfArguments, toJSON } = require('./values.cjs');
+const { allowBigInts, isRefusal, nameOfArguments, toJSON } = require('./values.cjs');
 const { ANSWER, ASK, CALL, CELL, Decoder, Frames, INTERRUPT, encodeValue, fromHost } = require('./wire.cjs');
 
 const OUT = 3;
@@ -355,9 +355,10 @@ function defineReturn(limit) {
 
 // Defines what the host has for the program.
 function control(head) {
+  if (head.bigInts) allowBigInts();
   defineGlobals(head);
   if (head.value > 0 && !head.evaluate && !head.context) defineReturn(head.value);
 }
 
-module.exports = { control, defineGlobals, isRefusal, refused, theCalls, toJSON, valueJSON, writeAll };
+module.exports = { allowBigInts, control, defineGlobals, isRefusal, refused, theCalls, toJSON, valueJSON, writeAll };
 delete require.cache[__filename];

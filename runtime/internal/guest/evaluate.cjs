@@ -12,7 +12,7 @@ const { failureFrame, reportFatal, useInternals } = require('./failure.cjs')(con
 
 const LEVEL = { debug: 1, log: 2, info: 3, warn: 4, error: 5 };
 
-const { isRefusal, refused, valueJSON, writeAll } = control;
+const { allowBigInts, isRefusal, refused, valueJSON, writeAll } = control;
 const { defineProperty, getOwnPropertyDescriptor } = Object;
 const { byteLength, from } = Buffer;
 const { isPromise } = types;
@@ -123,7 +123,8 @@ function valueFrame(value, { value: limit, form, explicit }) {
 }
 
 // makeInterruptible is for options.interruptible.
-function evaluate({ path, value: limit, evaluate: options }, makeInterruptible) {
+function evaluate({ path, value: limit, bigInts, evaluate: options }, makeInterruptible) {
+  if (bigInts) allowBigInts();
   captureConsole(options);
   reportUncaught();
   const exported = new Exports(path);
@@ -148,5 +149,5 @@ function evaluate({ path, value: limit, evaluate: options }, makeInterruptible) 
   if (options.interruptible) makeInterruptible((value) => deliver(value, true), (err) => writeAll(failureFrame(err)));
 }
 
-module.exports = { captureConsole, evaluate, failureFrame, refused, reportFatal, useInternals, valueFrame, writeAll };
+module.exports = { allowBigInts, captureConsole, evaluate, failureFrame, refused, reportFatal, useInternals, valueFrame, writeAll };
 delete require.cache[__filename];

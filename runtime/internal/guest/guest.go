@@ -53,6 +53,7 @@ type Program struct {
 	Functions [][]string `json:"functions,omitempty"` // paths of the host's functions
 	Async     []int      `json:"async,omitempty"`     // indices of the functions that return promises
 	Args      int64      `json:"args,omitempty"`      // maximum bytes of a call's arguments
+	BigInts   bool       `json:"bigInts,omitempty"`   // BigInts become integers of JSON
 	Evaluate  *Evaluate  `json:"evaluate,omitempty"`
 	Context   *Context   `json:"context,omitempty"`
 

@@ -19,16 +19,16 @@ function safe(Base) {
   return Object.setPrototypeOf(Safe.prototype, null).constructor;
 }
 
-const { Array, Date, Error, Map, Number, Object, Promise, Proxy, RangeError, RegExp, Set, String, SyntaxError, TypeError, Uint8Array, WeakSet } = globalThis;
+const { Array, BigInt, Date, Error, Map, Number, Object, Promise, Proxy, RangeError, RegExp, Set, String, SyntaxError, TypeError, Uint8Array, WeakSet } = globalThis;
 const { prototype: array } = Array;
 const { prototype: string } = String;
 
 module.exports = {
-  Date, Error, Number, Object, Promise, Proxy, RangeError, String, SyntaxError, TypeError, Uint8Array,
+  BigInt, Date, Error, Number, Object, Promise, Proxy, RangeError, String, SyntaxError, TypeError, Uint8Array,
   SafeMap: safe(Map), SafeSet: safe(Set), SafeWeakSet: safe(WeakSet),
   getter, method,
   apply: Reflect.apply, ownKeys: Reflect.ownKeys, set: Reflect.set,
-  parse: JSON.parse, stringify: JSON.stringify,
+  parse: JSON.parse, rawJSON: JSON.rawJSON, stringify: JSON.stringify,
   concat: method(array.concat), filter: method(array.filter), includes: method(array.includes), join: method(array.join), map: method(array.map),
   shift: method(array.shift), sort: method(array.sort),
   endsWith: method(string.endsWith), slice: method(string.slice), split: method(string.split), startsWith: method(string.startsWith),

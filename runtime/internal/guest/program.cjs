@@ -8,6 +8,7 @@
 //      "mapped",                          the program has a source map for stack traces
 //      "value",                           maximum bytes of a value; 0: no __return
 //      "globals", "functions", "args",    JSON of the host's values by name; paths of its functions; maximum bytes of a call's arguments
+//      "bigInts",                         BigInts become integers of JSON
 //      "async",                           indices of the functions that return promises
 //      "evaluate": {"logs", "logLength",  maximum number of console lines, and characters of a line
 //        "form",                          of the value: "" for JSON; "text", "colors": as Node's REPL prints it

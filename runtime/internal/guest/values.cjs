@@ -5,7 +5,7 @@
 
 const { types } = require('node:util');
 
-const { Error, Number, Object, SafeWeakSet, TypeError, apply, exec, getter, method, slice, stringify } = require('./intrinsics.cjs');
+const { BigInt, Error, Number, Object, SafeWeakSet, TypeError, apply, exec, getter, method, rawJSON, slice, stringify } = require('./intrinsics.cjs');
 const { from, isBuffer } = Buffer;
 const { isArray } = Array;
 const { getOwnPropertyDescriptor, getPrototypeOf, hasOwn, keys, prototype } = Object;
@@ -18,6 +18,8 @@ const [[bufferOf, offsetOf, sizeOf], [bufferOfData, offsetOfData, sizeOfData]] =
 const lengthOf = getter(TypedArray, 'length');
 const toText = method(Buffer.prototype.toString);
 const textOfRegExp = method(RegExp.prototype.toString);
+const textOfBigInt = method(BigInt.prototype.toString);
+const valueOfBigInt = method(BigInt.prototype.valueOf);
 const tagOf = method(prototype.toString);
 const lookupGetter = method(prototype.__lookupGetter__);
 const eachOfMap = method(Map.prototype.forEach);
@@ -25,6 +27,9 @@ const eachOfSet = method(Set.prototype.forEach);
 const matches = (pattern, text) => exec(pattern, text) !== null;
 const refusals = new SafeWeakSet();
 const isRefusal = (err) => refusals.has(err);
+
+let bigInts = false; // become integers of JSON
+const allowBigInts = () => (bigInts = true);
 
 const MAX_KEY = 100; // characters of a name in a path
 const MAX_STEPS = 20; // names in a path
@@ -211,7 +216,9 @@ function convert(value, names, left) {
     if ((left -= typeof given === 'string' ? given.length : 1) < 0) refuse(new Entry(top, key, given, given), 'too much');
     switch (typeof given) {
       case 'bigint':
-        return refuse(new Entry(top, key, given, given), 'a BigInt has no JSON; make it a string or a number');
+        if (!bigInts) return refuse(new Entry(top, key, given, given), 'a BigInt has no JSON; make it a string or a number');
+        if (top !== null) top.kept = true;
+        return rawJSON(textOfBigInt(given));
       case 'function':
       case 'symbol':
         return drop(key, given);
@@ -221,7 +228,8 @@ function convert(value, names, left) {
     if (isJSONOfBuffer(given) && isBuffer(this[key])) given = this[key];
     if (isBytes(given)) return base64(given);
     if (isRegExp(given)) return textOfRegExp(given);
-    if (isBigInt64Array(given) || isBigUint64Array(given) || isBigIntObject(given)) return apply(visit, this, [key, 1n]);
+    if (isBigIntObject(given)) return apply(visit, this, [key, valueOfBigInt(given)]);
+    if (!bigInts && (isBigInt64Array(given) || isBigUint64Array(given))) return apply(visit, this, [key, 1n]);
     if (isBoxedPrimitive(given) && !isSymbolObject(given)) return given;
     return enter(key, given);
   }
@@ -238,5 +246,5 @@ function convert(value, names, left) {
   return text;
 }
 
-module.exports = { convert, isRefusal, nameOfArguments, nameOfValue, toJSON };
+module.exports = { allowBigInts, convert, isRefusal, nameOfArguments, nameOfValue, toJSON };
 delete require.cache[__filename];

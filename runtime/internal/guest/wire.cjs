@@ -16,7 +16,7 @@ const CELL = 17;
 const INTERRUPT = 18;
 const HEAD = 5; // u32 n | u8 kind
 
-const { Date, Error, Uint8Array, method, parse, textIncludes } = require('./intrinsics.cjs');
+const { BigInt, Date, Error, Uint8Array, exec, method, parse, textIncludes } = require('./intrinsics.cjs');
 const { allocUnsafe, allocUnsafeSlow, byteLength, from } = Buffer;
 const copy = method(Buffer.prototype.copy);
 const read = method(Buffer.prototype.toString);
@@ -173,11 +173,14 @@ class Decoder {
 // Values that JSON lacks are objects with one of these keys, which real data does not have.
 const BYTES = '\0bytes';
 const DATE = '\0date';
+const BIGINT = '\0bigint';
+const DIGITS = /^-?\d+$/;
 
 function revive(_, value) {
   if (value !== null && typeof value === 'object') {
     if (typeof value[BYTES] === 'string') return new Uint8Array(from(value[BYTES], 'base64'));
     if (typeof value[DATE] === 'string') return new Date(value[DATE]);
+    if (typeof value[BIGINT] === 'string' && exec(DIGITS, value[BIGINT]) !== null) return BigInt(value[BIGINT]);
   }
   return value;
 }

@@ -24,7 +24,8 @@ type Function struct {
 	Schema   json.RawMessage // that the arguments must match; nil: any
 	Verified *atomic.Bool    // whether Schema is known to be one; nil without Schema
 
-	name string
+	name     string
+	integers Integers // of results
 }
 
 // Name returns the path as guest code writes it, such as "api.get".
@@ -42,9 +43,9 @@ const (
 	maxValues    = 16 << 20 // bytes of their JSON
 )
 
-// NewBindings separates functions from data, and encodes the data. Later changes of given
+// NewBindings separates functions from data, and encodes the data. As is for both. Later changes of given
 // have no effect.
-func NewBindings(given map[string]any, classify Classifier) (*Bindings, error) {
+func NewBindings(given map[string]any, classify Classifier, as Integers) (*Bindings, error) {
 	b := &Bindings{}
 	if len(given) == 0 {
 		return b, nil
@@ -55,9 +56,12 @@ func NewBindings(given map[string]any, classify Classifier) (*Bindings, error) {
 		return nil, err
 	}
 	for name, v := range values {
-		if b.values[name], err = Encode(v); err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
+		if b.values[name], err = Encode(name, v, as); err != nil {
+			return nil, err
 		}
+	}
+	for i := range b.Functions {
+		b.Functions[i].integers = as
 	}
 	// The number of functions and the size of the data bound what each program reads at its start.
 	if len(b.Functions) > maxFunctions {

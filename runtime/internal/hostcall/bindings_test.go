@@ -65,7 +65,7 @@ func TestNewBindings(t *testing.T) {
 		{"too large", map[string]any{"x": strings.Repeat("x", maxValues)}, "", "", "the limit is"},
 		{"not a number", map[string]any{"x": math.NaN()}, "", "", "NaN"},
 	} {
-		g, err := NewBindings(tc.given, classify)
+		g, err := NewBindings(tc.given, classify, RefuseIntegers)
 		if tc.err != "" || err != nil {
 			if err == nil || tc.err == "" || !strings.Contains(err.Error(), tc.err) {
 				t.Errorf("%s: %v, want %q", tc.name, err, tc.err)
@@ -101,14 +101,14 @@ func TestEncode(t *testing.T) {
 	for _, v := range []any{
 		nil, true, 1, -1.5, 1e21, "x", "ü\xff\u2028\x00", []int(nil), []int{}, map[string]int(nil), map[int]string{2: "b", 1: "a"},
 		inner{}, &inner{A: 1, B: "b", C: time.Second, D: []any{nil}, E: 5, f: 1}, []any{1, "a", nil, map[string]any{"z": 1, "a": 2}},
-		json.RawMessage(`{"a":1,"a":2}`), json.Number("12345678901234567890"), [2]byte{1, 2}, struct{ inner }{inner{A: 2}},
+		json.RawMessage(`{"a":1,"a":2}`), json.Number("1234567890123456.5"), [2]byte{1, 2}, struct{ inner }{inner{A: 2}},
 		map[time.Time]int{time.Unix(5, 0).UTC(): 1}, map[json.Number]int{"5": 1},
 	} {
 		want, err := json.Marshal(v)
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := Encode(v)
+		got, err := Encode("x", v, RefuseIntegers)
 		if err != nil || !sameJSON(got, want) {
 			t.Errorf("%#v: %s, %v, want %s", v, got, err, want)
 		}
@@ -126,12 +126,12 @@ func TestEncode(t *testing.T) {
 		{time.Date(12345, 2, 3, 4, 5, 6, 0, time.UTC), `{"\u0000date":"+012345-02-03T04:05:06.000Z"}`},
 		{"</script>", `"</script>"`},
 	} {
-		if got, err := Encode(tc.v); err != nil || string(got) != tc.want {
+		if got, err := Encode("x", tc.v, RefuseIntegers); err != nil || string(got) != tc.want {
 			t.Errorf("%#v: %s, %v, want %s", tc.v, got, err, tc.want)
 		}
 	}
 	for _, v := range []any{make(chan int), func() {}, math.Inf(1), map[bool]int{true: 1}, json.RawMessage(`{`), time.Date(300_000, 1, 1, 0, 0, 0, 0, time.UTC)} {
-		if got, err := Encode(v); err == nil {
+		if got, err := Encode("x", v, RefuseIntegers); err == nil {
 			t.Errorf("%#v is %s", v, got)
 		}
 	}

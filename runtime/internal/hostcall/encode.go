@@ -13,7 +13,7 @@ import (
 	jsonv1 "github.com/go-json-experiment/json/v1"
 )
 
-// Names of the wrappers for values that JSON lacks. The guest's wire.cjs has them, too.
+// Names of the wrappers for values that JSON lacks, with that of [Integers]. The guest's wire.cjs has them, too.
 const (
 	bytesName = "\x00bytes"
 	dateName  = "\x00date"
@@ -79,5 +79,11 @@ func writeForm(e *jsontext.Encoder, name, text string) error {
 }
 
 // Encode returns a value as the guest reads it: JSON in which bytes and times have forms of
-// their own.
-func Encode(v any) (json.RawMessage, error) { return jsonx.Marshal(v, jsonOptions) }
+// their own, and integers are treated as requested. Errors begin with name.
+func Encode(name string, v any, as Integers) (json.RawMessage, error) {
+	text, err := jsonx.Marshal(v, jsonOptions)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return as.convert(name, text)
+}

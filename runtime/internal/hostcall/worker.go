@@ -94,12 +94,17 @@ func (d *Dispatcher) invoke(p *pendingCall) (text json.RawMessage, size int, err
 		}
 		return nil, size, nil
 	}
-	v, err := d.functions[p.Function].Call(context.Context(&p.ctx), p.Args)
+	f := &d.functions[p.Function]
+	v, err := f.Call(context.Context(&p.ctx), p.Args)
 	if err != nil {
 		return nil, 0, d.guestError(err)
 	}
-	if text, err = Encode(v); err != nil {
-		return nil, 0, &Error{Message: "the host function's result is nothing that JSON can say", Code: CodeResult, reason: "the result: " + err.Error()}
+	text, err = Encode("the result", v, f.integers)
+	if _, inexact := errors.AsType[*Error](err); inexact {
+		return nil, 0, err
+	}
+	if err != nil {
+		return nil, 0, &Error{Message: "the host function's result is nothing that JSON can say", Code: CodeResult, reason: err.Error()}
 	}
 	if int64(len(text)) > d.limits.Result {
 		return nil, 0, &Error{Message: fmt.Sprintf("the result has %d bytes of JSON, the limit is %d", len(text), d.limits.Result), Code: CodeResult}

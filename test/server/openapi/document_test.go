@@ -129,3 +129,16 @@ func TestArraysAreNotNullable(t *testing.T) {
 	servertest.Send(t, c, http.MethodPost, at+"/contexts", `{}`).Into(t, &open)
 	servertest.Send(t, c, http.MethodPost, at+"/contexts/"+open.ID+"/complete", `{"line": "("}`).Want(t, http.StatusOK)
 }
+
+// Large integers in globals are an error of the request, or exact.
+func TestLargeIntegers(t *testing.T) {
+	c, _, _ := client(t)
+	res := servertest.Send(t, c, http.MethodPost, "/v1/evaluate", `{"code": "user.ids", "globals": {"user": {"ids": [1, 9007199254740993]}}}`)
+	if res.Want(t, http.StatusUnprocessableEntity); !bytes.Contains(res.Body, []byte("user.ids[1]: a JavaScript number cannot hold the integer 9007199254740993")) {
+		t.Errorf("%s", res.Body)
+	}
+	res = servertest.Send(t, c, http.MethodPost, "/v1/evaluate", `{"code": "user.ids.concat(2n ** 60n, typeof user.ids[1])", "globals": {"user": {"ids": [1, 9007199254740993]}}, "bigInts": true}`)
+	if res.Want(t, http.StatusOK); !bytes.Contains(res.Body, []byte(`"result":[1,9007199254740993,1152921504606846976,"bigint"]`)) {
+		t.Errorf("%s", res.Body)
+	}
+}

@@ -40,7 +40,7 @@ func (s *Service) options(t *tenant.Tenant, tree Tree, permissions json.RawMessa
 
 func (s *Service) optionsWithoutMounts(t *tenant.Tenant, tree Tree, permissions json.RawMessage, cwd string) (o runtime.Options, err error) {
 	o = runtime.Options{
-		Image: tree.Image, Store: s.store, Cwd: cwd, ReadOnlyRoot: tree.ReadOnly, Hostname: tree.Hostname, HostPorts: tree.HostPorts,
+		Image: tree.Image, Store: s.store, Cwd: cwd, ReadOnlyRoot: tree.ReadOnly, Hostname: tree.Hostname, HostPorts: tree.HostPorts, BigInts: tree.BigInts,
 		Launcher: runtime.LauncherZygote, CgroupParent: s.cgroup(t), NetworkQuota: s.networkQuota(t),
 		Zygote: runtime.ZygoteOptions{CgroupParent: s.tenants.parent},
 	}

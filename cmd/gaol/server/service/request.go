@@ -56,6 +56,7 @@ type Tree struct {
 	Hostname    string            `json:"hostname,omitempty" maxLength:"63"`
 	Mounts      []Mount           `json:"mounts,omitempty" maxItems:"64" doc:"Folders of the server's machine, if its operator allows that."`
 	NodeModules NodeModules       `json:"nodeModules,omitzero"`
+	BigInts     bool              `json:"bigInts,omitempty" doc:"Integers of globals and results of functions that a JavaScript number cannot hold become BigInts, and BigInts become integers of JSON. By default both are an error."`
 	HostPorts   []int             `json:"hostPorts,omitempty" maxItems:"64" doc:"Ports of the localhost of the server's machine, if its operator allows them, that the sandbox's own localhost leads to. The permissions must allow to connect to them."`
 }
 

@@ -100,7 +100,7 @@ func (s *Service) closeOnce(t *tenant.Tenant, sb *Sandbox) {
 // isDefault reports whether a sandbox from a pool will do.
 func (t Tree) isDefault() bool {
 	return t.Image == "" && t.Snapshot == "" && len(t.Files) == 0 && len(t.FileBytes) == 0 && t.Isolation == "" && t.Limits == nil && !t.ReadOnly &&
-		t.Hostname == "" && len(t.Mounts) == 0 && t.NodeModules == NodeModules{} && len(t.HostPorts) == 0
+		t.Hostname == "" && len(t.Mounts) == 0 && t.NodeModules == NodeModules{} && len(t.HostPorts) == 0 && !t.BigInts
 }
 
 // formats are the module formats of requests.

@@ -1,3 +1,5 @@
+import { decode } from "./values.js";
+
 /** The WebSocket subprotocol: the name and version of the frames. */
 export const protocol = "gaol.v1";
 
@@ -86,7 +88,7 @@ const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 /** Parses JSON of the server. */
 export function parseJSON(body: Uint8Array): unknown {
   try {
-    return JSON.parse(utf8.decode(body));
+    return decode(utf8.decode(body));
   } catch (cause) {
     throw new FrameError("a body that is not JSON", { cause });
   }

@@ -104,6 +104,7 @@ func (p *tab) choose(adapter string) {
 	p.Helper()
 	p.click("#settings")
 	p.click("#adapter-" + adapter)
+	p.waitFor(fmt.Sprintf(`document.querySelector('#adapter-%s').checked`, adapter)) // Escape would come first on a busy machine
 	p.press(kb.Escape)
 	p.waitFor(`!document.querySelector('#settings-menu').matches(':popover-open')`)
 }

@@ -74,7 +74,8 @@ func testDialogs(t *testing.T, w *world) {
 	p.press(kb.Enter)
 	p.waitFor(`document.querySelector('#name-error').textContent !== '' && document.querySelector('#name-dialog').open`)
 	p.press(kb.Escape)
-	p.waitFor(`!document.querySelector('#name-dialog').open && document.activeElement.id === 'file-add'`)
+	// The dialog is open no longer before its event close has cleared the input.
+	p.waitFor(`!document.querySelector('#name-dialog').open && document.activeElement.id === 'file-add' && document.querySelector('#name-input').value === ''`)
 	for typed, path := range map[string]string{"util.ts": "src/util.ts", "data": "src/data.ts"} {
 		p.do(chromedp.Focus(chromedp.CSS("#file-add")))
 		p.press(kb.Enter)

@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// New returns a function that compiles expr when it is called first. An invalid expr panics then, and
-// in tests at once.
+// New returns a function that compiles expr at its first call. An invalid expr panics there, and in tests
+// already in New.
 func New(expr string) func() *regexp.Regexp {
 	get := sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
 	if len(os.Args) > 0 && strings.HasSuffix(os.Args[0], ".test") {

@@ -1,5 +1,5 @@
 // Package registry opens images in registries, for imports: [rootfs.ImportOptions].Registry. Credentials
-// are those that docker login saved, unless [Client].Keychain has others.
+// come from docker login, or from [Client].Keychain.
 //
 // It is apart from package oci because it links Docker's configuration and a client of registries,
 // which programs that only run sandboxes do not need.

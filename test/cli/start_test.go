@@ -40,7 +40,7 @@ func TestInitializers(t *testing.T) {
 	}
 }
 
-// initializers returns how long those of each package take in a start of gaol.
+// initializers starts gaol, and returns how long the initializers of each package ran.
 func initializers(t *testing.T, bin string) map[string]time.Duration {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), bin, "version")

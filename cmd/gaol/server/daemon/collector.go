@@ -30,12 +30,12 @@ type collector struct {
 	client   http.Client
 }
 
-// otlpVariable returns a variable of traces, or else that of all signals.
+// otlpVariable returns a variable for traces, or else the one for all signals.
 func otlpVariable(name string) string {
 	return cmp.Or(os.Getenv("OTEL_EXPORTER_OTLP_TRACES_"+name), os.Getenv("OTEL_EXPORTER_OTLP_"+name))
 }
 
-// otlpForms lists the variables that configure nothing here, with the values that are accepted besides "".
+// otlpForms lists the accepted values of variables, in addition to "".
 var otlpForms = map[string][]string{
 	"PROTOCOL": {"http/protobuf"}, "COMPRESSION": {"gzip", "none"}, "CERTIFICATE": nil, "CLIENT_CERTIFICATE": nil, "CLIENT_KEY": nil,
 }

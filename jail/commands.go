@@ -18,9 +18,6 @@ import (
 // ErrNoCommands is wrapped by Create's error for an image without the program of commands.
 var ErrNoCommands = mounts.ErrNoCommands
 
-// MaxCommands bounds the commands of a jail.
-const MaxCommands = mounts.MaxCommands
-
 // commands are the files of the jail that call the host. The zero value has none.
 type commands struct {
 	mu      sync.Mutex

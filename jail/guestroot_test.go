@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"gaol/jail/mounts"
 )
 
 // Programs write to the temporary folder and then rename or link the file to another folder.
@@ -63,15 +65,15 @@ func TestFolderInSharedFolder(t *testing.T) {
 // The guest's list of mounts has no path of the host, and its folders share one limit.
 func TestRootMounts(t *testing.T) {
 	j := newJail(t)
-	mounts := output(t, j, "cat /proc/self/mountinfo")
-	t.Log(mounts)
-	for line := range strings.Lines(mounts) {
+	info := output(t, j, "cat /proc/self/mountinfo")
+	t.Log(info)
+	for line := range strings.Lines(info) {
 		fields := strings.Fields(line)
 		root, at := fields[3], fields[4]
 		if want := strings.TrimSuffix("/root"+at, "/"); root != "/" && root != at && root != want && !strings.HasPrefix(at, "/proc/") {
 			t.Errorf("%s shows %s", at, root)
 		}
-		if at == ProgramDir { // the host writes to it, see AddProgram
+		if at == mounts.ProgramDir { // the host writes to it, see AddProgram
 			if !strings.HasPrefix(fields[5], "ro,nosuid,nodev,noexec,") || !strings.Contains(line, "size=") || !strings.Contains(line, "nr_inodes=") {
 				t.Errorf("the folder of programs: %s", line)
 			}

@@ -8,9 +8,6 @@ import (
 	"gaol/jail/step"
 )
 
-// ProgramDir is the guest's folder of programs, see [Jail.AddProgram].
-const ProgramDir = mounts.ProgramDir
-
 // programs is the folder of AddProgram.
 type programs struct {
 	mu  sync.Mutex

@@ -46,9 +46,6 @@ func Parse(data []byte) (*Map, error) {
 	return &Map{file.Sources, mappings}, nil
 }
 
-// Sources are the names of all sources.
-func (m *Map) Sources() []string { return m.sources }
-
 // Original returns where the last mapping up to a place leads. It is known if the mapping
 // is on the same line.
 func (m *Map) Original(line, column int) (p Position, known bool) {

@@ -41,7 +41,7 @@ func TestOriginal(t *testing.T) {
 	if _, known := m.Original(-1, 0); known {
 		t.Error("a place before the code is known")
 	}
-	if diff := cmp.Diff([]string{"a.ts", "b.ts"}, m.Sources()); diff != "" {
+	if diff := cmp.Diff([]string{"a.ts", "b.ts"}, m.sources); diff != "" {
 		t.Error(diff)
 	}
 }

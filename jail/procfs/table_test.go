@@ -7,7 +7,7 @@ import (
 )
 
 func TestTables(t *testing.T) {
-	for table, rows := range map[string][]Entry{"RootEntries": RootEntries, "Sysctls": Sysctls, "ProcessEntries": ProcessEntries, "NetEntries": NetEntries} {
+	for table, rows := range map[string][]Entry{"RootEntries": RootEntries, "Sysctls": Sysctls, "NetEntries": NetEntries} {
 		for _, r := range rows {
 			if r.Name == "" || len(r.Reason) < 4 {
 				t.Errorf("%s: %+v lacks a name or a reason", table, r)
@@ -15,7 +15,7 @@ func TestTables(t *testing.T) {
 			if strings.HasPrefix(r.Name, "/") || strings.Contains(r.Name, "/") && table != "Sysctls" {
 				t.Errorf("%s: %s is not a name in the folder", table, r.Name)
 			}
-			if r.Source != Kernel && (table == "ProcessEntries" || table == "NetEntries") || r.Traced && table != "ProcessEntries" {
+			if r.Source != Kernel && table == "NetEntries" {
 				t.Errorf("%s: %+v", table, r)
 			}
 		}

@@ -151,7 +151,7 @@ func checkProcProcesses(t *testing.T, w procWalk) {
 	}
 	for dir, names := range w.Names {
 		for _, name := range names {
-			if !slices.ContainsFunc(procfs.ProcessEntries, func(r procfs.Entry) bool { return r.Name == name }) {
+			if !slices.ContainsFunc(processEntries, func(r processEntry) bool { return r.Name == name }) {
 				t.Errorf("%s/%s is in no table", dir, name)
 			}
 		}
@@ -166,7 +166,7 @@ func TestEscapeProcOthers(t *testing.T) {
 	w := walkProc(t, rt, []string{"/proc/1"}, "1", other.First)
 	checkProcProcesses(t, w)
 	traced := map[string]bool{}
-	for _, r := range procfs.ProcessEntries {
+	for _, r := range processEntries {
 		traced[r.Name] = r.Traced
 	}
 	checked := 0

@@ -12,15 +12,22 @@ import (
 	"gaol/test/harness"
 )
 
-// maxInit bounds an initializer of a package, which every process of gaol executes before main.
-const maxInit = 200 * time.Microsecond
+// maxInit bounds an initializer of a package, which every process of gaol executes before main. Packages of
+// other modules may take twice as long, because gaol can only drop them: the slowest take 160 µs.
+func maxInit(importPath string) time.Duration {
+	const most = 200 * time.Microsecond
+	if strings.HasPrefix(importPath, "gaol/") {
+		return most
+	}
+	return 2 * most
+}
 
 // No initializer of a package takes long. A busy machine slows a start down, so the fastest of many counts.
 func TestInitializers(t *testing.T) {
 	bin := harness.Gaol(t)
 	fastest := map[string]time.Duration{}
 	slow := func() []string {
-		return slices.DeleteFunc(slices.Sorted(maps.Keys(fastest)), func(name string) bool { return fastest[name] <= maxInit })
+		return slices.DeleteFunc(slices.Sorted(maps.Keys(fastest)), func(name string) bool { return fastest[name] <= maxInit(name) })
 	}
 	for range 100 {
 		for name, took := range initializers(t, bin) {
@@ -36,7 +43,7 @@ func TestInitializers(t *testing.T) {
 		t.Fatalf("%d initializers", len(fastest))
 	}
 	for _, name := range slow() {
-		t.Errorf("%s: its variables and init functions take %s, want %s: compute them on first use", name, fastest[name], maxInit)
+		t.Errorf("%s: its variables and init functions take %s, want %s: compute them on first use", name, fastest[name], maxInit(name))
 	}
 }
 

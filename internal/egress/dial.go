@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -195,8 +196,8 @@ func sockaddr(f *os.File, to netip.AddrPort) (a unix.Sockaddr, err error) {
 	return a, err
 }
 
-func control(f *os.File, call func(fd int) error) error {
-	raw, err := f.SyscallConn()
+func control(c syscall.Conn, call func(fd int) error) error {
+	raw, err := c.SyscallConn()
 	if err != nil {
 		return err
 	}

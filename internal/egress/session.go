@@ -62,7 +62,11 @@ func (s *Server) ServeTCP(listeners ...*net.TCPListener) error {
 			}
 			return err
 		}
-		if err := s.carry(listeners); err != nil {
+		err := s.carry(listeners)
+		switch {
+		case errors.Is(err, errNotStarted):
+			s.refuse(ready, listeners)
+		case err != nil:
 			select {
 			case <-time.After(restartPause):
 			case <-s.ctx.Done():
@@ -71,16 +75,57 @@ func (s *Server) ServeTCP(listeners ...*net.TCPListener) error {
 	}
 }
 
+var errNotStarted = errors.New("egress: start a relay")
+
 // carry serves connections by one relay. Until the next one, connections wait.
 func (s *Server) carry(listeners []*net.TCPListener) error {
 	process, err := relay.Start(s.ctx, s.config.Relay, s.maxConnections(), listeners)
 	if err != nil {
+		err = fmt.Errorf("%w: %w", errNotStarted, err)
 		if s.config.Failed != nil && s.ctx.Err() == nil {
 			s.config.Failed(err)
 		}
 		return err
 	}
 	return s.newSession(process).run()
+}
+
+// refuse resets the connections that come until the next attempt to start a relay.
+func (s *Server) refuse(ready *relay.Readiness, listeners []*net.TCPListener) {
+	for until := time.Now().Add(restartPause); ; {
+		left := time.Until(until)
+		if left <= 0 || ready.Wait(left) != nil {
+			return
+		}
+		for _, l := range listeners {
+			_ = control(l, func(fd int) error { return s.refuseFrom(fd) }) // it fails if l is closed
+		}
+	}
+}
+
+// refuseFrom resets and reports the connections that wait for a listener.
+func (s *Server) refuseFrom(listener int) error {
+	for {
+		fd, from, err := unix.Accept4(listener, unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK)
+		if err != nil {
+			return err
+		}
+		to, err := unix.Getsockname(fd)
+		if err == nil {
+			s.reportRefused(sockaddrPort(from), sockaddrPort(to)) // before the guest sees it, because its run may end then
+			err = unix.SetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1})
+		}
+		if err := errors.Join(err, unix.Close(fd)); err != nil {
+			return err
+		}
+	}
+}
+
+func (s *Server) reportRefused(from, to netip.AddrPort) {
+	client := s.config.Identify("tcp", from, to)
+	t, release, _ := s.decide(client.rules, to)
+	defer release()
+	client.deny(Event{Operation: "connect", Host: t.name, Address: to, Port: t.port, Rule: -1, Limit: "egressProcess", Outcome: Denied})
 }
 
 func (s *Server) maxConnections() int {
@@ -92,17 +137,16 @@ func (s *Server) maxConnections() int {
 }
 
 func readinessOf(listeners []*net.TCPListener) (*relay.Readiness, error) {
-	var fds []int
+	ready, err := relay.NewReadiness()
+	if err != nil {
+		return nil, err
+	}
 	for _, l := range listeners {
-		raw, err := l.SyscallConn()
-		if err != nil {
-			return nil, err
-		}
-		if err := raw.Control(func(fd uintptr) { fds = append(fds, int(fd)) }); err != nil {
-			return nil, err
+		if err := control(l, ready.Add); err != nil {
+			return nil, errors.Join(err, ready.Close())
 		}
 	}
-	return relay.NewReadiness(fds)
+	return ready, nil
 }
 
 func (s *Server) newSession(p *relay.Process) *session {

@@ -11,22 +11,29 @@ import (
 // Readiness waits for listeners that have a connection to accept.
 type Readiness struct{ file *os.File }
 
-// NewReadiness returns one for non-blocking descriptors, which it does not keep. The caller closes
-// it.
-func NewReadiness(fds []int) (*Readiness, error) {
+// NewReadiness returns one without listeners. The caller closes it.
+func NewReadiness() (*Readiness, error) {
 	epoll, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	if err == nil {
+		err = unix.SetNonblock(epoll, true) // so that os.NewFile uses the poller
+	}
 	if err != nil {
 		return nil, os.NewSyscallError("epoll_create1", err)
 	}
-	for _, fd := range fds {
-		if err := unix.EpollCtl(epoll, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(fd)}); err != nil {
-			return nil, errors.Join(os.NewSyscallError("epoll_ctl", err), unix.Close(epoll))
-		}
-	}
-	if err := unix.SetNonblock(epoll, true); err != nil { // so that os.NewFile uses the poller
-		return nil, errors.Join(err, unix.Close(epoll))
-	}
 	return &Readiness{os.NewFile(uintptr(epoll), "listeners")}, nil
+}
+
+// Add adds a listener, which stays the caller's.
+func (r *Readiness) Add(listener int) error {
+	raw, err := r.file.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var failed error
+	err = raw.Control(func(epoll uintptr) {
+		failed = unix.EpollCtl(int(epoll), unix.EPOLL_CTL_ADD, listener, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(listener)})
+	})
+	return errors.Join(err, os.NewSyscallError("epoll_ctl", failed))
 }
 
 // Wait waits until a listener is ready. After the time, unless that is 0, the error is

@@ -50,8 +50,13 @@ func serve(host int, idle time.Duration) error {
 	for id := range m.ID {
 		r.free <- id
 	}
-	if r.ready, err = NewReadiness(m.FDs[1:]); err != nil {
+	if r.ready, err = NewReadiness(); err != nil {
 		return err
+	}
+	for _, l := range m.FDs[1:] {
+		if err := r.ready.Add(l); err != nil {
+			return errors.Join(err, r.ready.Close())
+		}
 	}
 	ended := make(chan error, 2)
 	accepting := make(chan struct{})
@@ -63,7 +68,7 @@ func serve(host int, idle time.Duration) error {
 	<-accepting
 	r.tasks.Wait()
 	CloseAll(m.FDs[1:])
-	return errors.Join(err, r.counters.close())
+	return err // the counters stay mapped: a timer of linger may still read them
 }
 
 // accept accepts connections until there has been none for the time idle. Nothing accepts meanwhile,

@@ -198,7 +198,7 @@ fuzz: image ## compare 300 random sets of permissions with what the kernel enfor
 attack: image ## run all attacks of snippets, try the entry points of public exploits, attack a server beside a measured neighbour, exhaust each kind of kernel object from inside a jail, and print what was charged
 	$(ROOT) $(GO) test -count=1 -timeout 15m -run '^Test((Shared)?SnippetsWithoutLint|PublicCVEs|EscapeImageCache)$$' ./test/escape
 	$(ROOT) env GAOL_TEST_ATTACK=2s GAOL_TEST_BINARY=$(abspath $(BIN)) $(GO) test -count=1 -timeout 15m -v -run '^TestNeighbour$$' ./test/server/attack
-	$(ROOT) env GAOL_TEST_ATTACK=2s $(GO) test -count=1 -timeout 15m -v -run '^Test(Exhaust|EgressMemory)$$' ./test/exhaust
+	$(ROOT) env GAOL_TEST_ATTACK=2s $(GO) test -count=1 -timeout 15m -v -run '^Test(Exhaust|(E|In)gressMemory)$$' ./test/exhaust
 
 soak: image ## run what make test leaves out, repeat tests with the other launcher, kill hosts, and look for leaks after many runs
 	$(ROOT) env GAOL_TEST_LAUNCHER=exec $(GO_TEST) -short -skip '$(ONE_LAUNCHER)|$(call PATTERN,$(SOAK) $(LEAKS))' $$($(GO) list ./test/... | grep -vE '^gaol/test/(server/|isolation)')

@@ -44,11 +44,11 @@ func (j *Jail) OpenGateway(c gateway.Config) (*gateway.Gateway, error) {
 }
 
 // Dial connects to a TCP server of the jail's processes, on an address of localhost. The jail
-// must have been created with Spec.Loopback. The caller closes the connection before the
+// must have been created with Spec.Loopback. Buffer is as that of [gateway.Dial]. The caller closes the connection before the
 // jail, and the jail after Dial has returned.
-func (j *Jail) Dial(ctx context.Context, to netip.AddrPort) (*net.TCPConn, error) {
+func (j *Jail) Dial(ctx context.Context, to netip.AddrPort, buffer int) (*net.TCPConn, error) {
 	if j.gateway != nil {
-		return j.gateway.Dial(ctx, to)
+		return j.gateway.Dial(ctx, to, buffer)
 	}
-	return gateway.Dial(ctx, j.pidfd, to)
+	return gateway.Dial(ctx, j.pidfd, to, buffer)
 }

@@ -37,7 +37,7 @@ var errDied = errors.New("the sandbox has died: its first process was killed")
 // listens and accepts nothing, or if its run has no localhost by its own permissions.
 //
 // The connection also implements CloseWrite, as *net.TCPConn does. The kernel holds at most 256 KiB
-// that the guest sends and the caller does not read. The caller closes the connection; Close of
+// that the guest sends and the caller does not read, less if many connections are open. The caller closes the connection; Close of
 // the runtime resets those that are open.
 func (rt *NodeRuntime) Dial(ctx context.Context, network string, port uint16) (_ net.Conn, err error) {
 	defer wrap(&err, "dial")
@@ -50,9 +50,11 @@ func (rt *NodeRuntime) Dial(ctx context.Context, network string, port uint16) (_
 		return nil, err
 	}
 	defer done()
+	buffer, release := rt.dialed.reserve()
+	defer release()
 	for _, a := range addresses {
 		var c *net.TCPConn
-		if c, err = rt.sandbox.Dial(ctx, netip.AddrPortFrom(a, port)); err == nil {
+		if c, err = rt.sandbox.Dial(ctx, netip.AddrPortFrom(a, port), buffer); err == nil {
 			return rt.dialed.add(c)
 		}
 		if ctx.Err() != nil || !isAbsent(err) {
@@ -165,6 +167,7 @@ type dialed struct {
 
 	mu          sync.Mutex
 	closed      bool
+	dialing     int
 	connections map[*guestConn]struct{} // nil before the first
 }
 
@@ -182,6 +185,27 @@ func (d *dialed) begin(ctx, alive context.Context) (_ context.Context, done func
 	ctx, cancel := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(alive, func() { cancel(ErrClosed) })
 	return ctx, func() { stop(); cancel(nil); d.calls.Done() }, nil
+}
+
+// Buffers of the host's connections to guests are charged to no sandbox. A few connections have large ones;
+// a thousand that are full in one direction hold some 20 MiB, because the kernel doubles the size.
+const (
+	minBuffer    = 4 << 10
+	maxBuffer    = 128 << 10
+	totalBuffers = 2 << 20
+)
+
+// reserve returns the size of the buffers of the next connection. The caller calls release when it has
+// been added, or has failed.
+func (d *dialed) reserve() (buffer int, release func()) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.dialing++
+	return min(max(totalBuffers/(len(d.connections)+d.dialing), minBuffer), maxBuffer), func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.dialing--
+	}
 }
 
 // add adds a connection, or closes it if the runtime is closed.

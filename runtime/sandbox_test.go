@@ -92,7 +92,7 @@ func (s *fakeSandbox) Start(_ context.Context, c *sandbox.Command) (sandbox.Proc
 	return p, nil
 }
 
-func (s *fakeSandbox) Dial(ctx context.Context, to netip.AddrPort) (*net.TCPConn, error) {
+func (s *fakeSandbox) Dial(ctx context.Context, to netip.AddrPort, buffer int) (*net.TCPConn, error) {
 	c, err := new(net.Dialer).DialContext(ctx, "tcp", to.String())
 	if err != nil {
 		return nil, err

@@ -20,9 +20,11 @@ const maxDials = 1024
 const dialed6 = 1 << 16
 
 // Dial connects to 127.0.0.1 or ::1 in the network namespace that a pidfd's process is in, or
-// that a file of /proc/PID/ns names. If that has a gateway, use [Gateway.Dial].
-func Dial(ctx context.Context, of *os.File, to netip.AddrPort) (*net.TCPConn, error) {
-	s, err := openSocket(of, to)
+// that a file of /proc/PID/ns names. Buffer is the size of each of the
+// socket's buffers, in bytes; the kernel doubles it, and charges no cgroup of the guest for them. If the
+// namespace has a gateway, use [Gateway.Dial].
+func Dial(ctx context.Context, of *os.File, to netip.AddrPort, buffer int) (*net.TCPConn, error) {
+	s, err := openSocket(of, to, buffer)
 	if err != nil {
 		return nil, err
 	}
@@ -32,8 +34,8 @@ func Dial(ctx context.Context, of *os.File, to netip.AddrPort) (*net.TCPConn, er
 
 // Dial connects to 127.0.0.1 or ::1, whichever ports the guest itself may connect to. At most
 // 1,024 dials can wait at once.
-func (g *Gateway) Dial(ctx context.Context, to netip.AddrPort) (*net.TCPConn, error) {
-	s, err := openSocket(g.space, to)
+func (g *Gateway) Dial(ctx context.Context, to netip.AddrPort, buffer int) (*net.TCPConn, error) {
+	s, err := openSocket(g.space, to, buffer)
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +58,7 @@ func (g *Gateway) Dial(ctx context.Context, to netip.AddrPort) (*net.TCPConn, er
 
 // openSocket opens a TCP socket in a network namespace. It belongs to it for good, so that
 // connecting needs no thread there.
-func openSocket(of *os.File, to netip.AddrPort) (*os.File, error) {
+func openSocket(of *os.File, to netip.AddrPort, buffer int) (*os.File, error) {
 	family := unix.AF_INET6
 	if to.Addr().Is4() {
 		family = unix.AF_INET
@@ -73,7 +75,7 @@ func openSocket(of *os.File, to netip.AddrPort) (*os.File, error) {
 		return nil, err
 	}
 	s := os.NewFile(uintptr(fd), "connection to a server of the guest")
-	if err := setBuffers(fd); err != nil {
+	if err := setBuffers(fd, buffer); err != nil {
 		s.Close()
 		return nil, err
 	}

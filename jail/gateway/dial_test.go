@@ -25,7 +25,7 @@ func TestWaitingDial(t *testing.T) {
 		defer cancel(nil)
 		result := make(chan error)
 		go func() {
-			c, err := g.Dial(ctx, to)
+			c, err := g.Dial(ctx, to, socketBuffer)
 			if err == nil {
 				c.Close()
 			}
@@ -85,7 +85,7 @@ func fillQueue(t *testing.T, g *Gateway, inside func(func() error) error, at net
 	if err := control(fileOf(t, l), func(fd int) error { return unix.Listen(fd, 0) }); err != nil { // room for one
 		t.Fatal(err)
 	}
-	c, err := g.Dial(t.Context(), at)
+	c, err := g.Dial(t.Context(), at, socketBuffer)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +124,7 @@ func TestDialWithoutGateway(t *testing.T) {
 		t.Fatal(err)
 	}
 	listenInside(t, inside, "127.0.0.1:80")
-	c, err := Dial(t.Context(), pidfd, netip.MustParseAddrPort("127.0.0.1:80"))
+	c, err := Dial(t.Context(), pidfd, netip.MustParseAddrPort("127.0.0.1:80"), socketBuffer)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +132,7 @@ func TestDialWithoutGateway(t *testing.T) {
 	if b, err := io.ReadAll(c); err != nil || string(b) != "127.0.0.1:80" {
 		t.Errorf("%q, %v", b, err)
 	}
-	if _, err := Dial(t.Context(), pidfd, netip.MustParseAddrPort("127.0.0.1:81")); !errors.Is(err, unix.ECONNREFUSED) {
+	if _, err := Dial(t.Context(), pidfd, netip.MustParseAddrPort("127.0.0.1:81"), socketBuffer); !errors.Is(err, unix.ECONNREFUSED) {
 		t.Errorf("nothing listens: %v", err)
 	}
 }

@@ -136,16 +136,16 @@ func (g *Gateway) listenHost(ports []uint16) error {
 // ones are not faster.
 const socketBuffer = 128 << 10
 
-func setBuffers(fd int) error {
-	return errors.Join(unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, socketBuffer),
-		unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUF, socketBuffer))
+func setBuffers(fd, size int) error {
+	return errors.Join(unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, size),
+		unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUF, size))
 }
 
 // listenTCP listens without MPTCP, whose sockets neither BPF nor splice(2) accepts.
 func listenTCP(address string) (*net.TCPListener, error) {
 	lc := net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) error {
 		var set error
-		err := raw.Control(func(fd uintptr) { set = setBuffers(int(fd)) })
+		err := raw.Control(func(fd uintptr) { set = setBuffers(int(fd), socketBuffer) })
 		return errors.Join(err, set)
 	}}
 	lc.SetMultipathTCP(false)

@@ -139,7 +139,7 @@ func TestPortsOfLocalhost(t *testing.T) {
 		}
 	}
 	for _, address := range []string{"127.0.0.1:80", "127.0.0.1:81", "[::1]:4000"} { // the host reaches all
-		c, err := g.Dial(t.Context(), netip.MustParseAddrPort(address))
+		c, err := g.Dial(t.Context(), netip.MustParseAddrPort(address), socketBuffer)
 		if err != nil {
 			t.Errorf("dial %s: %v", address, err)
 			continue
@@ -150,7 +150,7 @@ func TestPortsOfLocalhost(t *testing.T) {
 		c.Close()
 	}
 	for _, address := range []string{"127.0.0.1:5", "[::1]:80"} {
-		if _, err := g.Dial(t.Context(), netip.MustParseAddrPort(address)); !errors.Is(err, unix.ECONNREFUSED) {
+		if _, err := g.Dial(t.Context(), netip.MustParseAddrPort(address), socketBuffer); !errors.Is(err, unix.ECONNREFUSED) {
 			t.Errorf("nothing listens on %s: %v", address, err)
 		}
 	}

@@ -113,43 +113,99 @@ for (let i = 0; i < 1000; i++) {
 	if (i %% 50 === 0) await new Promise(done => setTimeout(done, 20));
 }
 setTimeout(() => process.exit(), 5000);`, port, tc.guest)
-			before := settled()
-			ended := make(chan *runtime.Result, 1)
-			go func() {
-				res, err := rt.Run(t.Context(), code, runtime.RunOptions{Timeout: time.Minute})
-				if err != nil {
-					t.Error(err)
+			watchRun(t, name, rt, code, func() int64 { return heldByServer(t, port) })
+		})
+	}
+}
+
+// watchRun runs code, and fails if meanwhile the kernel holds too much that no cgroup is charged for, without
+// what held returns.
+func watchRun(t *testing.T, name string, rt *runtime.NodeRuntime, code string, held func() int64) {
+	t.Helper()
+	before := settled()
+	ended := make(chan *runtime.Result, 1)
+	go func() {
+		res, err := rt.Run(t.Context(), code, runtime.RunOptions{Timeout: time.Minute})
+		if err != nil {
+			t.Error(err)
+		}
+		ended <- res
+	}()
+	peak, least := kernelUse{}, []int64{0, 0, 0, 0} // a single reading may be wrong
+	var lost, own int64
+	for done := false; !done; {
+		select {
+		case res := <-ended:
+			done = true
+			if res != nil {
+				t.Logf("cause %q, usage %+v, denials %v", res.Cause, res.Usage, res.Denials)
+			}
+		case <-time.After(15 * time.Millisecond):
+		}
+		now, others := takeKernelUse().since(before), held()
+		own = max(own, others)
+		least = append(least[1:], now.uncharged()-others)
+		lost = max(lost, min(least[0], least[1], least[2], least[3]))
+		if now.all > peak.all {
+			peak = now
+		}
+	}
+	mib := func(n int64) string { return fmt.Sprintf("%.1f", float64(n)/(1<<20)) }
+	row := fmt.Sprintf("| %s | 1000 | %s | %s | %s | %s | | |", name, mib(peak.slab), mib(peak.all-peak.others), mib(peak.ours+peak.programs), mib(lost))
+	if t.Log(row, "the test's server: ", mib(own)); os.Getenv(attackVar) != "" {
+		fmt.Println(row)
+	}
+	if lost > mostUnbounded {
+		t.Errorf("connections hold %s MiB that no limit bounds", mib(lost))
+	}
+}
+
+// A thousand connections of the host to a guest's server hold little memory of the kernel, in either direction:
+// those of Dial, through which the server's ports go as well.
+func TestIngressMemory(t *testing.T) {
+	part := make([]byte, 64<<10)
+	for name, tc := range map[string]struct {
+		guest string
+		host  func(net.Conn)
+	}{
+		"ingress to a guest that does not read": {`s.pause();`, func(c net.Conn) {
+			for {
+				if _, err := c.Write(part); err != nil {
+					return
 				}
-				ended <- res
-			}()
-			peak, least := kernelUse{}, []int64{0, 0, 0, 0} // a single reading may be wrong
-			var lost, own int64
-			for done := false; !done; {
-				select {
-				case res := <-ended:
-					done = true
-					if res != nil {
-						t.Logf("cause %q, usage %+v, denials %v", res.Cause, res.Usage, res.Denials)
+			}
+		}},
+		"ingress from a guest that is not read": {`s.write(part); s.write(part); s.write(part);`, func(net.Conn) {}}, // no more, of which the guest would be charged
+
+	} {
+		t.Run(name, func(t *testing.T) {
+			rt := harness.CreateExact(t, harness.Options(runtime.Options{Limits: runtime.Limits{Memory: exhaustMemory, Files: 4096}}))
+			ctx, cancel := context.WithCancel(t.Context())
+			var dialing sync.WaitGroup
+			dialing.Go(func() {
+				if err := rt.WaitForListener(ctx, 3000); err != nil {
+					return // the run's error is reported
+				}
+				for range 1000 {
+					c, err := rt.Dial(ctx, "tcp4", 3000)
+					if err != nil {
+						return // the guest has been killed at a limit
 					}
-				case <-time.After(15 * time.Millisecond):
+					dialing.Go(func() {
+						defer c.Close()
+						defer context.AfterFunc(ctx, func() { c.Close() })()
+						tc.host(c)
+						<-ctx.Done()
+					})
 				}
-				now := takeKernelUse().since(before)
-				held := heldByServer(t, port)
-				own = max(own, held)
-				least = append(least[1:], now.uncharged()-held)
-				lost = max(lost, min(least[0], least[1], least[2], least[3]))
-				if now.all > peak.all {
-					peak = now
-				}
-			}
-			mib := func(n int64) string { return fmt.Sprintf("%.1f", float64(n)/(1<<20)) }
-			row := fmt.Sprintf("| %s | 1000 | %s | %s | %s | %s | | |", name, mib(peak.slab), mib(peak.all-peak.others), mib(peak.ours+peak.programs), mib(lost))
-			if t.Log(row, "the test's server: ", mib(own)); os.Getenv(attackVar) != "" {
-				fmt.Println(row)
-			}
-			if lost > mostUnbounded {
-				t.Errorf("connections hold %s MiB that no limit bounds", mib(lost))
-			}
+			})
+			defer dialing.Wait()
+			defer cancel()
+			watchRun(t, name, rt, fmt.Sprintf(`
+import net from 'node:net';
+const part = Buffer.alloc(64 << 10);
+net.createServer(s => { s.on('error', () => {}); %s }).listen(3000, '127.0.0.1');
+setTimeout(() => process.exit(), 5000);`, tc.guest), func() int64 { return 0 })
 		})
 	}
 }

@@ -83,7 +83,7 @@ type Sandbox interface {
 	// a list of such servers. Spec.Net must have Inet. The caller closes both before the sandbox,
 	// and the sandbox after the calls have returned. An error that wraps ESRCH says that the
 	// sandbox has died.
-	Dial(ctx context.Context, to netip.AddrPort) (*net.TCPConn, error)
+	Dial(ctx context.Context, to netip.AddrPort, buffer int) (*net.TCPConn, error)
 	OpenListeners() (Listeners, error)
 
 	// Resources counts what all processes use now. The caller closes the sandbox after it has

@@ -3,10 +3,13 @@ package daemon
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"net"
+	"os"
 
 	"github.com/coreos/go-systemd/v22/activation"
+	"golang.org/x/sys/unix"
 )
 
 // listener is what a server serves, with TLS if tls is not nil.
@@ -36,6 +39,7 @@ func (p *process) open(c *current) (list []listener, err error) {
 	}
 	if p.Listen != "" {
 		var config net.ListenConfig
+		config.SetMultipathTCP(false) // has not all options of TCP
 		l, err := config.Listen(context.Background(), "tcp", p.Listen)
 		if err != nil {
 			return list, err
@@ -43,11 +47,37 @@ func (p *process) open(c *current) (list []listener, err error) {
 		list = append(list, listener{l, nil})
 	}
 	for i := range list {
+		if err := boundBuffers(list[i].Listener); err != nil {
+			return list, err
+		}
 		if list[i].tls, err = p.secure(list[i].Listener, c); err != nil {
 			return list, err
 		}
 	}
 	return list, nil
+}
+
+// socketBuffer bounds, in bytes, what the kernel holds for a client that has stopped reading or whose data this process
+// does not read yet, such as what it sends to a guest's port. Otherwise that can become some MiB for each connection.
+const socketBuffer = 256 << 10
+
+// boundBuffers bounds the buffers of the connections that a TCP listener accepts. What has been sent and not acknowledged
+// does not count, so that responses over long distances are not slowed down.
+func boundBuffers(l net.Listener) error {
+	tcp, ok := l.(*net.TCPListener)
+	if !ok {
+		return nil
+	}
+	raw, err := tcp.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var failed error
+	err = raw.Control(func(fd uintptr) {
+		failed = errors.Join(unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUF, socketBuffer),
+			unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT, socketBuffer))
+	})
+	return errors.Join(err, os.NewSyscallError("setsockopt", failed))
 }
 
 // activated returns the sockets that systemd has passed.

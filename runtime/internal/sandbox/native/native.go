@@ -193,8 +193,8 @@ func (s *Sandbox) OpenGateway() (*sandbox.Gateway, error) {
 }
 
 // Dial implements sandbox.Sandbox.
-func (s *Sandbox) Dial(ctx context.Context, to netip.AddrPort) (*net.TCPConn, error) {
-	return s.jail.Dial(ctx, to)
+func (s *Sandbox) Dial(ctx context.Context, to netip.AddrPort, buffer int) (*net.TCPConn, error) {
+	return s.jail.Dial(ctx, to, buffer)
 }
 
 // OpenListeners implements sandbox.Sandbox.

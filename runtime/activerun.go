@@ -107,7 +107,7 @@ func (r *activeRun) openControl() error {
 		return err
 	}
 	r.pipes.Guest = append(r.pipes.Guest, text)
-	if len(t.functions) == 0 && t.cells == nil {
+	if len(t.functions) == 0 && t.cells == nil && !t.program.TypeScript {
 		return nil
 	}
 	out, err := r.pipes.ToGuest()
@@ -115,6 +115,9 @@ func (r *activeRun) openControl() error {
 		return err
 	}
 	r.control.out = hostcall.NewWriter(out)
+	if t.program.TypeScript {
+		r.control.translator = newTranslator(r.rt.opts.work, r.control.out)
+	}
 	return nil
 }
 
@@ -155,6 +158,9 @@ func (r *activeRun) drain() {
 
 func (r *activeRun) stopCalls() {
 	r.calls.Stop()
+	if r.control != nil {
+		r.control.translator.stop()
+	}
 	r.commands.close()
 }
 

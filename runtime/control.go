@@ -14,11 +14,12 @@ import (
 // that violates the protocol of package wire ends the channel, and what arrived before it
 // stays valid.
 type control struct {
-	in    *stdio.Reader
-	out   *hostcall.Writer     // nil if the host sends nothing
-	calls *hostcall.Dispatcher // nil if the program has no functions
-	main  *cell                // what the program reports; nil in a context
-	cells *cells               // nil except in a context
+	in         *stdio.Reader
+	out        *hostcall.Writer     // nil if the host sends nothing
+	calls      *hostcall.Dispatcher // nil if the program has no functions
+	translator *translator          // nil if the program imports no TypeScript
+	main       *cell                // what the program reports; nil in a context
+	cells      *cells               // nil except in a context
 
 	frames *wire.Reader
 	done   chan struct{} // closed at the channel's end
@@ -29,6 +30,8 @@ func (c *control) maxFrame(kind wire.Kind) int64 {
 	switch {
 	case kind.IsCall():
 		return c.calls.MaxFrame()
+	case kind == wire.KindTranslate && c.translator != nil:
+		return maxTranslation
 	case c.cells != nil:
 		return c.cells.maxFrame(kind)
 	case c.main.logs == nil && (kind == wire.KindLog || kind == wire.KindNoValue || kind == wire.KindOutput):
@@ -90,6 +93,8 @@ func (c *control) receive(kind wire.Kind, body []byte) (err error) {
 	switch {
 	case kind.IsCall():
 		return c.receiveCall(kind, body)
+	case kind == wire.KindTranslate:
+		return c.translator.accept(body)
 	case c.cells != nil:
 		return c.cells.receive(kind, body)
 	case kind == wire.KindLog, kind == wire.KindOutput:

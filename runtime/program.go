@@ -129,6 +129,7 @@ func (s settings) addProgram(ctx context.Context, t *task, code string, o RunOpt
 			p.Async = append(p.Async, i)
 		}
 	}
+	p.TypeScript = s.context != nil || mayImportTypeScript(o.Name, code, s.evaluate != nil)
 	p.Args, p.BigInts, p.Evaluate, p.Context = s.Calls.Arguments, s.BigInts, s.evaluate, s.context
 	t.program, t.functions, t.calls = p, s.checkedFunctions(), s.Calls
 	c := &t.command

@@ -2,6 +2,8 @@ package snippet
 
 import (
 	"cmp"
+	"fmt"
+	"strings"
 	"sync"
 
 	"github.com/evanw/esbuild/pkg/api"
@@ -35,17 +37,17 @@ func (c *compiler) isValid(d draft) bool {
 	return len(result.Errors) == 1 && d.offset(result.Errors[0]) == len(d.text)-len(last)
 }
 
-// translate translates TypeScript or JSX to JavaScript, by a configuration. The source map is only
-// made when a position is needed, for code that fails.
-func (c *compiler) translate(d draft, loader api.Loader, config string) (draft, *SyntaxError) {
-	result := c.transform(d, api.TransformOptions{Loader: loader, TsconfigRaw: config})
+// translate translates TypeScript or JSX to JavaScript. The source map is only made when a position
+// is needed, for code that fails.
+func (c *compiler) translate(d draft, loader api.Loader, keep imports) (draft, *SyntaxError) {
+	result := c.transform(d, api.TransformOptions{Loader: loader, TsconfigRaw: keep.config(d.text)})
 	if len(result.Errors) > 0 {
 		return draft{}, c.syntaxError(d, result)
 	}
 	sources := sync.OnceValue(func() []byte {
 		return c.transform(d, api.TransformOptions{
 			Loader:         loader,
-			TsconfigRaw:    config,
+			TsconfigRaw:    keep.config(d.text),
 			Sourcemap:      api.SourceMapExternal,
 			SourcesContent: api.SourcesContentExclude,
 		}).Map
@@ -53,12 +55,18 @@ func (c *compiler) translate(d draft, loader api.Loader, config string) (draft, 
 	return d.with(string(result.Code), mapped{d.text, string(result.Code), sources}), nil
 }
 
-// Configurations replace tsconfig.json, so that esbuild looks for none. Without keepsImports, esbuild
-// drops imports that TypeScript does not use as values: they may be types.
+// imports is which imports of TypeScript esbuild keeps.
+type imports bool
+
 const (
-	dropsImports = "{}"
-	keepsImports = `{"compilerOptions": {"verbatimModuleSyntax": true}}`
+	keepsImports imports = true  // all but those that are marked as types
+	dropsImports imports = false // those that the code uses as values: others may be types
 )
+
+// config returns what replaces tsconfig.json, so that esbuild looks for none.
+func (i imports) config(code string) string {
+	return fmt.Sprintf(`{"compilerOptions": {"verbatimModuleSyntax": %t, "experimentalDecorators": %t}}`, i, LegacyDecorators(code))
+}
 
 func (c *compiler) transform(d draft, options api.TransformOptions) api.TransformResult {
 	options.Sourcefile = cmp.Or(c.file, scriptName)
@@ -69,16 +77,24 @@ func (c *compiler) transform(d draft, options api.TransformOptions) api.Transfor
 	options.Supported = map[string]bool{"decorators": false} // V8 does not support them yet
 	options.Charset = api.CharsetUTF8
 	options.JSX = api.JSXTransform
-	options.TsconfigRaw = cmp.Or(options.TsconfigRaw, keepsImports)
+	options.TsconfigRaw = cmp.Or(options.TsconfigRaw, keepsImports.config(d.text))
 	options.TreeShaking = api.TreeShakingFalse
 	options.LogLevel = api.LogLevelSilent
-	return api.Transform(d.text, options)
+	result := api.Transform(d.text, options)
+	if usesMetadata(d.text, string(result.Code)) {
+		result.Errors = append(result.Errors, api.Message{Text: "emitDecoratorMetadata is not supported: it needs a compiler that knows all types"})
+	}
+	return result
 }
 
 // syntaxError returns esbuild's first message.
 func (c *compiler) syntaxError(d draft, result api.TransformResult) *SyntaxError {
 	c.conclusive = c.conclusive || len(result.Errors) > conclusiveErrors
-	return d.errorAt(d.offset(result.Errors[0]), result.Errors[0].Text)
+	text := result.Errors[0].Text
+	if strings.HasPrefix(text, "Parameter decorators only work") { // the only error whose reason esbuild gives in notes
+		text = "decorators of parameters need experimentalDecorators in tsconfig.json, or a comment with " + legacyPragma
+	}
+	return d.errorAt(d.offset(result.Errors[0]), text)
 }
 
 // offset returns the place of a message. Its columns count bytes, from 0.

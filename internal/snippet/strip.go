@@ -31,9 +31,14 @@ func Strip(name, code string) (*Stripped, *SyntaxError) {
 	if err := d.checkFile(hasJSX(ext)); err != nil {
 		return nil, err
 	}
-	result := c.transform(d, api.TransformOptions{
-		Loader: loader, Sourcemap: api.SourceMapExternal, SourcesContent: api.SourcesContentExclude,
-	})
+	options := api.TransformOptions{Loader: loader, Sourcemap: api.SourceMapExternal, SourcesContent: api.SourcesContentExclude}
+	result := c.transform(d, options)
+	if len(result.Errors) > 0 && strings.Contains(code, "@") { // the other files may select them
+		options.TsconfigRaw = legacyConfig
+		if legacy := c.transform(d, options); len(legacy.Errors) == 0 {
+			result = legacy
+		}
+	}
 	if len(result.Errors) > 0 {
 		return nil, c.syntaxError(d, result)
 	}

@@ -29,9 +29,9 @@ func Translate(name, code string, commonJS bool) (string, *SyntaxError) {
 	if err := d.checkFile(loader != api.LoaderTS); err != nil {
 		return "", err
 	}
-	options := api.TransformOptions{Loader: loader, Sourcemap: api.SourceMapInline, TsconfigRaw: dropsImports}
+	options := api.TransformOptions{Loader: loader, Sourcemap: api.SourceMapInline, TsconfigRaw: dropsImports.config(d.text)}
 	if commonJS {
-		options.Format = api.FormatCommonJS
+		options.Format, options.Platform = api.FormatCommonJS, api.PlatformNode // which makes ES modules see the exports
 	}
 	result := c.transform(d, options)
 	if len(result.Errors) > 0 {

@@ -22,14 +22,15 @@ type Kind byte
 
 // The kinds that the guest sends, and those that the host sends.
 const (
-	KindValue   Kind = 1
-	KindLog     Kind = 2
-	KindCall    Kind = 3
-	KindFailure Kind = 4
-	KindDone    Kind = 5
-	KindAsk     Kind = 6
-	KindNoValue Kind = 7
-	KindOutput  Kind = 8
+	KindValue     Kind = 1
+	KindLog       Kind = 2
+	KindCall      Kind = 3
+	KindFailure   Kind = 4
+	KindDone      Kind = 5
+	KindAsk       Kind = 6
+	KindNoValue   Kind = 7
+	KindOutput    Kind = 8
+	KindTranslate Kind = 9
 
 	KindAnswer    Kind = 16
 	KindCell      Kind = 17
@@ -264,4 +265,36 @@ func ParseDone(body []byte) (cell uint32, err error) {
 		return 0, fmt.Errorf("%w: a done of %d bytes", ErrFrame, len(body))
 	}
 	return binary.BigEndian.Uint32(body), nil
+}
+
+// Translation is a request to translate a file that the guest imports. Its answer is that of a call.
+type Translation struct {
+	ID     uint32
+	Format TranslationFormat
+	Path   string // of the file
+	Config string // text of its tsconfig.json, if that matters; may be empty
+	Source string
+}
+
+// TranslationFormat is the module format of a file.
+type TranslationFormat byte
+
+// The formats.
+const (
+	DetectFormat TranslationFormat = iota
+	ModuleFormat
+	CommonJSFormat
+)
+
+// ParseTranslation parses the body of a translate frame.
+func ParseTranslation(body []byte) (Translation, error) {
+	const size = 5
+	if len(body) < size || TranslationFormat(body[4]) > CommonJSFormat {
+		return Translation{}, fmt.Errorf("%w: a file without a format", ErrFrame)
+	}
+	parts := bytes.SplitN(body[size:], []byte{0}, 3)
+	if len(parts) < 3 || !utf8.Valid(body[size:]) {
+		return Translation{}, fmt.Errorf("%w: a file without its source", ErrFrame)
+	}
+	return Translation{binary.BigEndian.Uint32(body), TranslationFormat(body[4]), string(parts[0]), string(parts[1]), string(parts[2])}, nil
 }

@@ -95,10 +95,11 @@ class Context {
   #interrupts;
   #unsettled = new SafeSet(); // promises of cells
   #cell = null; // in progress
+  #installTypeScript; // null once it is installed
   #interrupted = 0; // number of the last cell that was interrupted
   #waiting = [];
 
-  constructor({ path, bigInts, context: bounds }, internals, calls, defineGlobals) {
+  constructor({ path, bigInts, context: bounds }, internals, calls, { defineGlobals, installTypeScript }) {
     if (bigInts) allowBigInts();
     this.#keepsLast = bounds.last;
     if (bounds.last) this.#defineLast();
@@ -109,6 +110,7 @@ class Context {
     this.#interrupts = new Interrupts(internals, (err) => this.#interruptedAt(err));
     this.#calls = calls;
     this.#defineGlobals = defineGlobals;
+    this.#installTypeScript = installTypeScript;
     this.#idleBounds = bounds;
     this.#setBounds = captureConsole(bounds);
     this.#print = console.error;
@@ -145,6 +147,10 @@ class Context {
     this.#cell = cell;
     if (this.#interrupted === number) return this.#finish(cell);
     if (cell.complete !== undefined) return this.#complete(cell);
+    if (this.#installTypeScript && (textIncludes(cell.code, './') || textIncludes(cell.code, 'ts'))) {
+      this.#installTypeScript();
+      this.#installTypeScript = null;
+    }
     this.#setBounds(cell);
     this.#calls.waitForCells(false); // so that beforeExit detects a cell that waits for nothing
     try {

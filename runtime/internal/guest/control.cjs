@@ -6,7 +6,7 @@
 const { readSync, writeSync } = require('node:fs');
 const { Error, Object, Promise, RangeError, SafeMap, String, TypeError, concat, includes, join, method, shift, stringify } = require('./intrinsics.cjs');
 const { allowBigInts, isRefusal, nameOfArguments, toJSON } = require('./values.cjs');
-const { ANSWER, ASK, CALL, CELL, Decoder, Frames, INTERRUPT, encodeValue, fromHost } = require('./wire.cjs');
+const { ANSWER, ASK, CALL, CELL, Decoder, Frames, INTERRUPT, encodeTranslation, encodeValue, fromHost } = require('./wire.cjs');
 
 const OUT = 3;
 const IN = 5;
@@ -78,11 +78,25 @@ class Calls {
   }
 
   callNow(func, json) {
+    return this.#ask((number) => {
+      this.#frames.addCall(ASK, number, func, json);
+      this.#flush();
+    });
+  }
+
+  // Returns the JavaScript of a file, and whether it is an ES module.
+  translate(format, path, config, source) {
+    const { value, error } = decodeResult(this.#ask((number) => writeAll(encodeTranslation(number, format, path, config, source))));
+    if (error) throw error;
+    return value;
+  }
+
+  // Sends a request, and waits for the answer.
+  #ask(send) {
     const number = this.#next();
     this.#results.set(number, null);
-    this.#frames.addCall(ASK, number, func, json);
-    this.#flush();
     try {
+      send(number);
       return this.#await(number);
     } finally {
       this.#results.delete(number);

@@ -44,18 +44,19 @@ var Files = sync.OnceValue(func() (list []sandbox.File) {
 // Program is what a Node process of a run reads before it starts the program: a JSON
 // object, and the program's code. program.cjs describes the format.
 type Program struct {
-	Path      string     `json:"path"`           // of the module, in the guest's tree
-	Base      string     `json:"base,omitempty"` // path from which it imports; "": Path, where no file need exist
-	Format    string     `json:"format"`         // Node's name of the module format
-	Mapped    bool       `json:"mapped,omitempty"`
-	Value     int64      `json:"value"`               // maximum bytes of a value; 0: no __return
-	Globals   string     `json:"globals,omitempty"`   // JSON of the host's values by name
-	Functions [][]string `json:"functions,omitempty"` // paths of the host's functions
-	Async     []int      `json:"async,omitempty"`     // indices of the functions that return promises
-	Args      int64      `json:"args,omitempty"`      // maximum bytes of a call's arguments
-	BigInts   bool       `json:"bigInts,omitempty"`   // BigInts become integers of JSON
-	Evaluate  *Evaluate  `json:"evaluate,omitempty"`
-	Context   *Context   `json:"context,omitempty"`
+	Path       string     `json:"path"`           // of the module, in the guest's tree
+	Base       string     `json:"base,omitempty"` // path from which it imports; "": Path, where no file need exist
+	Format     string     `json:"format"`         // Node's name of the module format
+	Mapped     bool       `json:"mapped,omitempty"`
+	TypeScript bool       `json:"typescript,omitempty"` // it may import TypeScript, which translate frames ask for
+	Value      int64      `json:"value"`                // maximum bytes of a value; 0: no __return
+	Globals    string     `json:"globals,omitempty"`    // JSON of the host's values by name
+	Functions  [][]string `json:"functions,omitempty"`  // paths of the host's functions
+	Async      []int      `json:"async,omitempty"`      // indices of the functions that return promises
+	Args       int64      `json:"args,omitempty"`       // maximum bytes of a call's arguments
+	BigInts    bool       `json:"bigInts,omitempty"`    // BigInts become integers of JSON
+	Evaluate   *Evaluate  `json:"evaluate,omitempty"`
+	Context    *Context   `json:"context,omitempty"`
 
 	Code   string `json:"-"`
 	Source string `json:"-"` // content of the file at Path, if there is a Base

@@ -6,6 +6,7 @@
 //     {"wire", "path", "format",          version of internal/wire; path of the program; Node's name of its format
 //      "base",                            path from which the program imports; without it there may be no file at path
 //      "mapped",                          the program has a source map for stack traces
+//      "typescript",                      it may import TypeScript: see typescript.cjs
 //      "value",                           maximum bytes of a value; 0: no __return
 //      "globals", "functions", "args",    JSON of the host's values by name; paths of its functions; maximum bytes of a call's arguments
 //      "bigInts",                         BigInts become integers of JSON
@@ -121,7 +122,7 @@ function importFrom({ path, base }) {
 
 // Removes the frames of this file from the stack of an error of Node.
 function hideFrames(err) {
-  err.stack = err.stack.replaceAll(/\n    at [^\n]*\/program\.cjs:\d+:\d+\)?(?=\n|$)/g, '');
+  err.stack = err.stack.replaceAll(/\n    at [^\n]*\/(?:program|typescript)\.cjs:\d+:\d+\)?(?=\n|$)/g, '');
 }
 
 // Makes Node run the program instead of the file at main: Node resolves its main module with
@@ -162,6 +163,16 @@ function followSourceMaps() {
 let context;
 const loadContext = () => (context ??= require('./context.cjs').context);
 
+// Few programs import TypeScript.
+let installTypeScript;
+function loadTypeScript() {
+  installTypeScript ??= require('./typescript.cjs').install;
+  return (program) => {
+    const calls = isMainThread ? theCalls() : null;
+    installTypeScript(program, calls && ((...args) => calls.translate(...args)), followSourceMaps);
+  };
+}
+
 // Node's internals, which the inspector finds in a few milliseconds. A zygote does so in advance.
 let internals;
 function findInternals() {
@@ -195,9 +206,13 @@ function writeSynchronously(name) {
 // Runs the program instead of the main module at main.
 function begin(program, main) {
   // Before serve, whose hooks must not see their imports.
-  if (program.context && isMainThread) loadContext()(program, findInternals(), theCalls(), defineGlobals);
+  if (program.context && isMainThread) {
+    const install = loadTypeScript();
+    loadContext()(program, findInternals(), theCalls(), { defineGlobals, installTypeScript: () => install(program) });
+  }
   if (program.evaluate?.interruptible) prepareInterruption();
   if (program.mapped) followSourceMaps();
+  if (program.typescript && !program.context) loadTypeScript()(program);
   if (program.base && IMPORTS.some((word) => program.source.includes(word))) importFrom(program);
   serve(program, redirect(program, main));
   if (isMainThread) process.argv[1] = program.path;
@@ -219,4 +234,4 @@ function start() {
   begin(program, isMainThread ? process.argv[1] : program.path);
 }
 
-module.exports = { begin, decodeProgram, encodeProgram, loadContext, prepareInterruption, readFile, readProgram, resetHeapFlags, start };
+module.exports = { begin, decodeProgram, encodeProgram, loadContext, loadTypeScript, prepareInterruption, readFile, readProgram, resetHeapFlags, start };

@@ -5,7 +5,7 @@
 const Module = require('node:module');
 const v8 = require('node:v8');
 const { hideFlags, ownVariables } = require('./inside.cjs');
-const { decodeProgram, encodeProgram, loadContext, prepareInterruption, readFile } = require('./program.cjs');
+const { decodeProgram, encodeProgram, loadContext, loadTypeScript, prepareInterruption, readFile } = require('./program.cjs');
 
 const warm = [
   'assert', 'buffer', 'child_process', 'crypto', 'events', 'fs/promises', 'net', 'os', 'path', 'perf_hooks', 'stream',
@@ -23,6 +23,7 @@ function warmUp(child) {
   // Modules that nearly every program uses: children share their compiled code.
   for (const name of warm) require(name);
   loadContext();
+  loadTypeScript();
   prepareInterruption();
   console.log(); // creates process.stdout, a pipe as in every child
   console.error();

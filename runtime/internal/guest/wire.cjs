@@ -11,6 +11,7 @@ const DONE = 5;
 const ASK = 6;
 const NO_VALUE = 7;
 const OUTPUT = 8;
+const TRANSLATE = 9;
 const ANSWER = 16;
 const CELL = 17;
 const INTERRUPT = 18;
@@ -47,6 +48,10 @@ const encodeLog = (level, text) => encode(LOG, [level], text);
 const encodeFailure = (json) => encode(FAILURE, [], json);
 const encodeNoValue = (text) => encode(NO_VALUE, [], text);
 const encodeDone = (cell) => encode(DONE, [cell >>> 24, cell >>> 16, cell >>> 8, cell], '');
+
+// Returns a request to translate a file.
+const encodeTranslation = (call, format, path, config, source) =>
+  encode(TRANSLATE, [call >>> 24, call >>> 16, call >>> 8, call, format], `${path}\0${config}\0${source}`);
 
 // Returns a frame with bytes that the program has written to a standard stream.
 function encodeOutput(stream, bytes) {
@@ -190,5 +195,5 @@ function fromHost(json) {
   return textIncludes(json, '"\\u0000') ? parse(json, revive) : parse(json);
 }
 
-module.exports = { ANSWER, ASK, CALL, CELL, Decoder, Frames, INTERRUPT, VERSION, encodeDone, encodeFailure, encodeLog, encodeNoValue, encodeOutput, encodeValue, fromHost };
+module.exports = { ANSWER, ASK, CALL, CELL, Decoder, Frames, INTERRUPT, VERSION, encodeDone, encodeFailure, encodeLog, encodeNoValue, encodeOutput, encodeTranslation, encodeValue, fromHost };
 delete require.cache[__filename];

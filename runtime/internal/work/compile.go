@@ -3,10 +3,12 @@ package work
 import (
 	"context"
 	"errors"
+	"path"
 	"reflect"
 	"strings"
 
 	"gaol/internal/snippet"
+	"gaol/internal/wire"
 )
 
 // Source is code of a snippet.
@@ -105,20 +107,47 @@ func (d *Domain) stages(s Source) []snippet.Stage {
 
 // file is a file to translate.
 type file struct {
-	Name     []byte
-	Code     []byte
-	CommonJS bool
+	Name, Code, Config []byte
+	Format             wire.TranslationFormat
 }
 
-var translateOperation = define("translate", func(f file) compiled {
-	code, err := snippet.Translate(string(f.Name), string(f.Code), f.CommonJS)
-	return compiled{snippet.Encoded{Text: []byte(code)}, err}
+// translated is the reply to a file.
+type translated struct {
+	Code   []byte
+	Module bool // an ES module
+	Err    *snippet.SyntaxError
+}
+
+var translateOperation = define("translate", func(f file) translated {
+	code, err := snippet.Translate(string(f.Name), string(f.Code)+snippet.Pragmas(string(f.Config)), f.Format == wire.CommonJSFormat)
+	t := translated{[]byte(code), f.Format == wire.ModuleFormat, err}
+	if f.Format == wire.DetectFormat {
+		found, _ := snippet.SyntaxOf(code, func(string) bool { return false })
+		t.Module = found.Module
+	}
+	return t
 })
 
 // Translate is [snippet.Translate]. Errors are as those of Compile.
 func (d *Domain) Translate(ctx context.Context, name, code string, commonJS bool) (string, error) {
-	c, err := translateOperation.do(ctx, d, file{[]byte(name), []byte(code), commonJS})
-	return string(c.Text), invalid(c.Err, err, code)
+	f := file{Name: []byte(name), Code: []byte(code), Format: wire.ModuleFormat}
+	if commonJS {
+		f.Format = wire.CommonJSFormat
+	}
+	t, err := translateOperation.do(ctx, d, f)
+	return string(t.Code), invalid(t.Err, err, code)
+}
+
+// TranslateImport is Translate for a file that a program imports. It also reports whether the code is
+// an ES module. The code of a file with an error throws that.
+func (d *Domain) TranslateImport(ctx context.Context, f wire.Translation) (code string, module bool, err error) {
+	name := path.Base(f.Path)
+	t, err := translateOperation.do(ctx, d, file{[]byte(name), []byte(f.Source), []byte(f.Config), f.Format})
+	err = invalid(t.Err, err, f.Source)
+	if syntax, ok := errors.AsType[*snippet.SyntaxError](err); ok {
+		return syntax.Program(name), f.Format == wire.ModuleFormat, nil
+	}
+	return string(t.Code), t.Module, err
 }
 
 var scopesOperation = define("find scopes", func(s snippet.Scopes) snippet.Syntax { return s.Syntax() })

@@ -31,8 +31,8 @@ nearest package.json on the host, or else from its syntax. Code from -e is Commo
 with node -e, unless it uses what only ES modules have. Code from standard input is an ES
 module, unless it uses what only CommonJS has, such as require, and nothing that only ES
 modules have. Standard input is read if it is piped and nothing else is named. --format
-overrides all that. No tsconfig.json is read: see go doc
-gaol/runtime.RunOptions.
+overrides all that. Of the nearest tsconfig.json, only experimentalDecorators is used, and
+emitDecoratorMetadata refused: see go doc gaol/runtime.RunOptions.
 
 FILE is read on the host. The program sees nothing else of the host: no files, no
 environment, and of the network its own localhost. --with-folder shows it the folder of

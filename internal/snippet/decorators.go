@@ -2,6 +2,7 @@ package snippet
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 )
 
@@ -60,15 +61,30 @@ func hasPragma(code, pragma string) bool {
 	return strings.Contains(line, "//") || strings.Contains(line, "/*") || strings.HasPrefix(line, "*")
 }
 
-// legacyConfig is a tsconfig.json that selects them.
-const legacyConfig = `{"compilerOptions": {"verbatimModuleSyntax": true, "experimentalDecorators": true}}`
-
 // LegacyDecorators reports whether a comment of the code selects TypeScript's older decorators, and
 // those of parameters.
 func LegacyDecorators(code string) bool { return hasPragma(code, legacyPragma) }
 
-// usesMetadata reports whether translated code has decorators whose metadata the code asks for, which
+// NoMetadata is the error of code for which UsesMetadata is true.
+const NoMetadata = "emitDecoratorMetadata is not supported: it needs a compiler that knows all types"
+
+// UsesMetadata reports whether translated code has decorators whose metadata the code asks for, which
 // esbuild does not know.
-func usesMetadata(code, translated string) bool {
+func UsesMetadata(code, translated string) bool {
 	return hasPragma(code, metadataPragma) && strings.Contains(translated, "__decorateClass(")
+}
+
+// Config returns what replaces the tsconfig.json of code, so that esbuild looks for none.
+func Config(code string) string { return dropsImports.config(LegacyDecorators(code)) }
+
+// imports is which imports of TypeScript esbuild keeps.
+type imports bool
+
+const (
+	keepsImports imports = true  // all but those that are marked as types
+	dropsImports imports = false // those that the code uses as values: others may be types
+)
+
+func (i imports) config(legacy bool) string {
+	return fmt.Sprintf(`{"compilerOptions": {"verbatimModuleSyntax": %t, "experimentalDecorators": %t}}`, i, legacy)
 }

@@ -50,7 +50,9 @@
 // Plain JavaScript keeps its lines: insertions are made on existing lines or after the
 // end. esbuild translates TypeScript, JSX, decorators and accessors to JavaScript for the newest
 // V8, in other lines, without a tsconfig.json. Names that TypeScript imports and does not use as
-// values are removed, as they may be types. A cell keeps them for later ones; they may be missing. JSX becomes React.createElement, unless a comment contains @jsx or @jsxRuntime.
+// values are removed, as they may be types. A cell keeps them for later ones; they may be missing. Decorators are
+// those of JavaScript, unless a comment contains @experimentalDecorators. JSX becomes
+// React.createElement, unless a comment contains @jsx or @jsxRuntime.
 //
 // A parser that keeps positions finds where statements start and end. esbuild does not
 // export its syntax tree, and the known parsers in Go lack either recent syntax or

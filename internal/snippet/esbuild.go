@@ -2,7 +2,6 @@ package snippet
 
 import (
 	"cmp"
-	"fmt"
 	"strings"
 	"sync"
 
@@ -40,32 +39,19 @@ func (c *compiler) isValid(d draft) bool {
 // translate translates TypeScript or JSX to JavaScript. The source map is only made when a position
 // is needed, for code that fails.
 func (c *compiler) translate(d draft, loader api.Loader, keep imports) (draft, *SyntaxError) {
-	result := c.transform(d, api.TransformOptions{Loader: loader, TsconfigRaw: keep.config(d.text)})
+	result := c.transform(d, api.TransformOptions{Loader: loader, TsconfigRaw: keep.config(LegacyDecorators(d.text))})
 	if len(result.Errors) > 0 {
 		return draft{}, c.syntaxError(d, result)
 	}
 	sources := sync.OnceValue(func() []byte {
 		return c.transform(d, api.TransformOptions{
 			Loader:         loader,
-			TsconfigRaw:    keep.config(d.text),
+			TsconfigRaw:    keep.config(LegacyDecorators(d.text)),
 			Sourcemap:      api.SourceMapExternal,
 			SourcesContent: api.SourcesContentExclude,
 		}).Map
 	})
 	return d.with(string(result.Code), mapped{d.text, string(result.Code), sources}), nil
-}
-
-// imports is which imports of TypeScript esbuild keeps.
-type imports bool
-
-const (
-	keepsImports imports = true  // all but those that are marked as types
-	dropsImports imports = false // those that the code uses as values: others may be types
-)
-
-// config returns what replaces tsconfig.json, so that esbuild looks for none.
-func (i imports) config(code string) string {
-	return fmt.Sprintf(`{"compilerOptions": {"verbatimModuleSyntax": %t, "experimentalDecorators": %t}}`, i, LegacyDecorators(code))
 }
 
 func (c *compiler) transform(d draft, options api.TransformOptions) api.TransformResult {
@@ -77,12 +63,12 @@ func (c *compiler) transform(d draft, options api.TransformOptions) api.Transfor
 	options.Supported = map[string]bool{"decorators": false} // V8 does not support them yet
 	options.Charset = api.CharsetUTF8
 	options.JSX = api.JSXTransform
-	options.TsconfigRaw = cmp.Or(options.TsconfigRaw, keepsImports.config(d.text))
+	options.TsconfigRaw = cmp.Or(options.TsconfigRaw, keepsImports.config(LegacyDecorators(d.text)))
 	options.TreeShaking = api.TreeShakingFalse
 	options.LogLevel = api.LogLevelSilent
 	result := api.Transform(d.text, options)
-	if usesMetadata(d.text, string(result.Code)) {
-		result.Errors = append(result.Errors, api.Message{Text: "emitDecoratorMetadata is not supported: it needs a compiler that knows all types"})
+	if UsesMetadata(d.text, string(result.Code)) {
+		result.Errors = append(result.Errors, api.Message{Text: NoMetadata})
 	}
 	return result
 }

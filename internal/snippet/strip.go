@@ -34,7 +34,7 @@ func Strip(name, code string) (*Stripped, *SyntaxError) {
 	options := api.TransformOptions{Loader: loader, Sourcemap: api.SourceMapExternal, SourcesContent: api.SourcesContentExclude}
 	result := c.transform(d, options)
 	if len(result.Errors) > 0 && strings.Contains(code, "@") { // the other files may select them
-		options.TsconfigRaw = legacyConfig
+		options.TsconfigRaw = keepsImports.config(true)
 		if legacy := c.transform(d, options); len(legacy.Errors) == 0 {
 			result = legacy
 		}

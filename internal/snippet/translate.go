@@ -29,7 +29,7 @@ func Translate(name, code string, commonJS bool) (string, *SyntaxError) {
 	if err := d.checkFile(loader != api.LoaderTS); err != nil {
 		return "", err
 	}
-	options := api.TransformOptions{Loader: loader, Sourcemap: api.SourceMapInline, TsconfigRaw: dropsImports.config(d.text)}
+	options := api.TransformOptions{Loader: loader, Sourcemap: api.SourceMapInline, TsconfigRaw: Config(d.text)}
 	if commonJS {
 		options.Format, options.Platform = api.FormatCommonJS, api.PlatformNode // which makes ES modules see the exports
 	}

@@ -13,6 +13,7 @@
 //	 6 ask      as call, but synchronous: the guest blocks until the answer arrives
 //	 7 no value text: why the value of the last expression has no JSON
 //	 8 output   u8 stream | bytes that the program has written to it, in one order with log
+//	 9 translate u32 call | u8 format | path NUL tsconfig.json NUL source: the answer has {code, module}
 //
 // Each is a frame: u32 n | u8 kind | n - 1 bytes. Integers are big-endian, text and JSON
 // are UTF-8. Both descriptors are pipes: a guest never gets a socket that is connected to

@@ -102,9 +102,9 @@ func (p Program) InFolder(file, dir, target string) (Program, error) {
 func MissingSibling(file, cwd, message string) string {
 	_, rest, found := strings.Cut(message, "Cannot find module '")
 	name, _, ended := strings.Cut(rest, "'")
-	endings := []string{"", ".js", ".json"}                                             // that require adds
+	endings := []string{"", ".ts", ".tsx", ".js", ".json"}                              // that require and TypeScript add
 	if rel, below := strings.CutPrefix(name, strings.TrimSuffix(cwd, "/")+"/"); below { // an import's error
-		name, endings = "./"+rel, endings[:1]
+		name, endings = "./"+rel, endings[:3]
 	}
 	if !found || !ended || !strings.HasPrefix(name, "./") && !strings.HasPrefix(name, "../") {
 		return ""
@@ -114,6 +114,9 @@ func MissingSibling(file, cwd, message string) string {
 		if _, err := os.Stat(at + ending); err == nil {
 			return name
 		}
+	}
+	if _, err := os.Stat(strings.TrimSuffix(at, ".js") + ".ts"); err == nil {
+		return name
 	}
 	return ""
 }

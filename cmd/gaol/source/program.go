@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"gaol/cmd/gaol/report"
+	"gaol/internal/snippet"
 	"gaol/runtime"
 )
 
@@ -31,7 +33,44 @@ func ProgramFile(ctx context.Context, path string, format runtime.ModuleFormat) 
 	if p.Code, err = readCode(ctx, "run", file, path); err == nil && format == runtime.FormatAuto {
 		p.Format, err = moduleFormat(file)
 	}
+	if err == nil && snippet.Translates(path) && strings.Contains(p.Code, "@") {
+		err = p.addDecorators(file)
+	}
 	return p, err
+}
+
+// addDecorators adds comments to the code that select the decorators of the nearest tsconfig.json.
+func (p *Program) addDecorators(file *os.File) error {
+	path, err := realPath(file)
+	if err != nil || !filepath.IsAbs(path) { // such as a pipe
+		return err
+	}
+	return above(path, func(dir string) (found bool, err error) {
+		name := filepath.Join(dir, "tsconfig.json")
+		if info, err := os.Stat(name); err != nil || !info.Mode().IsRegular() {
+			return false, nil
+		}
+		text, err := readAtMost(name, maxPackage)
+		if err != nil {
+			return true, fmt.Errorf("run: %s: %w", name, err)
+		}
+		p.Code += snippet.Pragmas(string(text))
+		return true, nil
+	})
+}
+
+// realPath returns the path of a file without symbolic links.
+func realPath(file *os.File) (string, error) {
+	return os.Readlink(fmt.Sprintf("/proc/self/fd/%d", file.Fd()))
+}
+
+// above calls f with the folders above a path, until f finds something.
+func above(path string, f func(dir string) (found bool, err error)) error {
+	for dir := filepath.Dir(path); ; dir = filepath.Dir(dir) {
+		if found, err := f(dir); found || err != nil || dir == filepath.Dir(dir) {
+			return err
+		}
+	}
 }
 
 // guestName returns the name in the guest of the file at path. Its ending selects
@@ -49,12 +88,12 @@ func guestName(path string) string {
 // without one leaves it to the file's syntax. It follows symbolic links, as Node
 // does. If the ending selects the format, it returns FormatAuto, for which the
 // runtime looks at the ending.
-func moduleFormat(file *os.File) (runtime.ModuleFormat, error) {
+func moduleFormat(file *os.File) (format runtime.ModuleFormat, err error) {
 	info, err := file.Stat()
 	if err != nil || !info.Mode().IsRegular() { // such as the pipe of /dev/fd/63
 		return runtime.FormatAuto, err
 	}
-	path, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", file.Fd()))
+	path, err := realPath(file)
 	if err != nil {
 		return 0, err
 	}
@@ -62,17 +101,18 @@ func moduleFormat(file *os.File) (runtime.ModuleFormat, error) {
 	case ".mjs", ".cjs", ".mts", ".cts":
 		return runtime.FormatAuto, nil
 	}
-	// Node does not look above a node_modules folder either.
-	for dir := filepath.Dir(path); filepath.Base(dir) != "node_modules"; dir = filepath.Dir(dir) {
-		format, found, err := packageFormat(filepath.Join(dir, "package.json"))
-		if found || err != nil {
-			return format, err
+	format = runtime.FormatDetect
+	err = above(path, func(dir string) (found bool, err error) {
+		if filepath.Base(dir) == "node_modules" { // Node does not look above it either
+			return true, nil
 		}
-		if dir == filepath.Dir(dir) {
-			break
+		one, found, err := packageFormat(filepath.Join(dir, "package.json"))
+		if found {
+			format = one
 		}
-	}
-	return runtime.FormatDetect, nil
+		return found, err
+	})
+	return format, err
 }
 
 // maxPackage is the longest package.json that is read.

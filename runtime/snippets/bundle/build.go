@@ -43,6 +43,7 @@ type build struct {
 	files        map[string]File   // by clean path
 	languages    map[string]string // the extension of the language of each
 	jsx, require bool              // the files may use them
+	pragmas      string            // comments that select decorators, of all files
 
 	mu       sync.Mutex
 	imported map[string]bool
@@ -52,6 +53,10 @@ type build struct {
 func (j *Job) Run() Built {
 	b := &build{Job: j, files: map[string]File{}, languages: map[string]string{}, imported: map[string]bool{}}
 	for _, f := range j.Files {
+		if path.Clean(f.Path) == "tsconfig.json" { // has comments, and cannot be imported
+			b.pragmas += snippet.Pragmas(f.Source)
+			continue
+		}
 		ext := snippet.Language(f.Path, f.Source)
 		if p, bad := check(f, ext); bad {
 			return Built{Problems: []Problem{p}}
@@ -59,6 +64,9 @@ func (j *Job) Run() Built {
 		b.files[path.Clean(f.Path)], b.languages[path.Clean(f.Path)] = f, ext
 		b.require = b.require || strings.Contains(f.Source, "require") || strings.Contains(f.Source, `\u`)
 		b.jsx = b.jsx || ext == ".tsx" || ext == ".jsx"
+		if snippet.LegacyDecorators(f.Source) {
+			b.pragmas += f.Source
+		}
 	}
 	r := api.Build(b.options())
 	out := Built{Problems: b.problems(r.Errors), Imported: slices.Sorted(maps.Keys(b.imported))}
@@ -68,6 +76,9 @@ func (j *Job) Run() Built {
 		} else {
 			out.Code = f.Contents
 		}
+	}
+	if snippet.UsesMetadata(b.pragmas, string(out.Code)) {
+		return Built{Problems: []Problem{{j.Entry, 1, 1, snippet.NoMetadata}}}
 	}
 	return out
 }
@@ -126,7 +137,7 @@ func (b *build) options() api.BuildOptions {
 		Platform:       api.PlatformNode,
 		Target:         api.ESNext,
 		Supported:      map[string]bool{"decorators": false}, // V8 does not support them yet
-		TsconfigRaw:    "{}",                                 // so that esbuild looks for none
+		TsconfigRaw:    snippet.Config(b.pragmas),            // so that esbuild looks for none
 		Charset:        api.CharsetUTF8,
 		LegalComments:  api.LegalCommentsNone,
 		Sourcemap:      api.SourceMapExternal,

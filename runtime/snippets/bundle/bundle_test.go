@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"gaol/internal/snippet"
 )
 
 func TestFiles(t *testing.T) {
@@ -248,6 +250,28 @@ func TestMount(t *testing.T) {
 	for _, mount := range []string{"", "a", "/", "/a/", "/a/../b", `/a"b`, "/a b"} {
 		if _, _, err := Bundle(t.Context(), nil, Options{Packages: p, Mount: mount}); err == nil {
 			t.Errorf("%q is accepted", mount)
+		}
+	}
+}
+
+// Decorators are those of the snippet's tsconfig.json, or of a comment.
+func TestDecorators(t *testing.T) {
+	const legacy = "function P(t: any, k: any, i: number) {}\nclass A { f(@P x: number) {} }\nexport {}"
+	for _, tc := range []struct{ config, entry, problem string }{
+		{"", "function D(v: any, c: any) {}\n@D class A {}", ""},
+		{"", legacy, "experimental"},
+		{"", "/** @experimentalDecorators */\n" + legacy, ""},
+		{"{\n// as usual\n\"compilerOptions\": {\"experimentalDecorators\": true,},\n}", legacy, ""},
+		{`{"compilerOptions": {"experimentalDecorators": true, "emitDecoratorMetadata": true}}`, legacy, snippet.NoMetadata},
+		{`{"compilerOptions": {"experimentalDecorators": true, "emitDecoratorMetadata": true}}`, "export const a = '@'", ""},
+	} {
+		j := Job{Entry: "src/main.ts", Files: []File{{Path: "src/main.ts", Source: tc.entry}, {Path: "tsconfig.json", Source: tc.config}}}
+		text := ""
+		for _, p := range j.Run().Problems {
+			text += p.Message
+		}
+		if tc.problem == "" && text != "" || !strings.Contains(text, tc.problem) {
+			t.Errorf("%s with %s: %q, want %q", tc.entry, tc.config, text, tc.problem)
 		}
 	}
 }

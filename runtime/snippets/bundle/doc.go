@@ -9,8 +9,8 @@
 //
 // The files are a tree of their own: TypeScript, TSX, JSX, JavaScript and JSON import each
 // other by relative paths. ./x.js finds x.ts, x.tsx, x.js and x.jsx, in this order; ./x also
-// finds x.json and the index of a folder. Node's own modules stay imports. There is no
-// tsconfig.json and no require, as in Node's ES modules. A .ts file that is valid only as TSX
+// finds x.json and the index of a folder. Node's own modules stay imports. A
+// tsconfig.json only selects decorators. There is no require, as in Node's ES modules. A .ts file that is valid only as TSX
 // is read as TSX. JSX uses the automatic runtime if the packages have React's, and
 // React.createElement otherwise.
 //

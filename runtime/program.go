@@ -135,7 +135,7 @@ func (s settings) addProgram(ctx context.Context, t *task, code string, o RunOpt
 	c := &t.command
 	c.Path, c.HeapMiB = s.nodePath(), s.heapMiB
 	c.Args = slices.Concat(heapFlags(s.heapMiB), []string{"--require=" + guest.Prelude, base}, o.Args) // other runs may see the command line: it must not show Path
-	c.Script = len(c.Args) - len(o.Args)                                                                    // counted from 1: the program's path
+	c.Script = len(c.Args) - len(o.Args)                                                               // counted from 1: the program's path
 	return nil
 }
 

@@ -26,7 +26,7 @@ func (c *compiler) orScript(p parsed) parsed {
 }
 
 // inModule returns a module that runs a script, whose positions in stack traces are those of the
-// module. Its own frame is named as Node's are, which nobody needs to see.
+// module. Its own frame has a name as Node's frames have, which stack traces leave out.
 func inModule(script string) string {
 	text, _ := json.Marshal(script + "\n//# sourceURL=") // is valid UTF-8
 	return "(0, eval)(" + string(text) + " + import.meta.url)\n//# sourceURL=node:snippet"

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
 )
 
 // Limits bound what a guest may use. Memory, CPUs, CPUTime, Pids, Files, Output and Value

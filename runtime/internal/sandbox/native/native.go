@@ -24,7 +24,7 @@ import (
 type Sandbox struct {
 	jail    *jail.Jail
 	zygotes *zygoteSet // nil without Spec.Warm
-	audit   *auditLog    // nil without Spec.AuditDenials
+	audit   *auditLog  // nil without Spec.AuditDenials
 
 	net                             policy.Net
 	unixSockets, commands, degraded bool

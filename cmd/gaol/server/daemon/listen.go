@@ -57,7 +57,7 @@ func (p *process) open(c *current) (list []listener, err error) {
 	return list, nil
 }
 
-// socketBuffer bounds, in bytes, what the kernel holds for a client that has stopped reading or whose data this process
+// socketBuffer bounds the bytes that the kernel holds for a client that has stopped reading or whose data this process
 // does not read yet, such as what it sends to a guest's port. Otherwise that can become some MiB for each connection.
 const socketBuffer = 256 << 10
 

@@ -34,7 +34,7 @@ func Permission(scope string, op policy.Operation) Feature {
 	return Feature(scope + "." + string(op))
 }
 
-// missing are the features that an isolation lacks, with the reason. What is not listed is supported.
+// missing are the features that an isolation lacks, with the reason. Features that are not listed are supported.
 var missing = map[Name]map[Feature]string{
 	Native: {OCIRuntime: "it has no OCI runtime"},
 	OCI: {

@@ -43,7 +43,7 @@ func (r *Report) Table(note func(Figure, Side) string) string {
 		}
 	}
 	_ = table.Flush() // a Builder takes everything
-	return text.String() + "\nA ratio is to bare node, or to what the figure's name says.\n" + r.Environment.line()
+	return text.String() + "\nRatios compare with bare node, or with the other side that the figure's name has.\n" + r.Environment.line()
 }
 
 // Short formats a number with three significant digits.

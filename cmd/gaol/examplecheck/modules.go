@@ -49,7 +49,7 @@ func modulesDigest(dir, cache string, settled time.Duration) (string, error) {
 	if err != nil {
 		return m.digest() // the cache only saves time
 	}
-	defer root.Close()
+	defer func() { _ = root.Close() }()
 	known := path.Join("modules", hex.EncodeToString(m.states.Sum(nil)))
 	if text, err := readRegular(root, known, 2*sha256.Size); err == nil && len(text) == 2*sha256.Size {
 		return string(text), nil

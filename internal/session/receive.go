@@ -112,10 +112,21 @@ func (m *message) body(s *Socket, f *Frame, most int) error {
 	if reserves {
 		f.reserve(s, first)
 	}
+	var inspect func(piece []byte) error
+	if s.Inspect != nil {
+		inspect = s.Inspect(f.Kind)
+	}
 	buf := make([]byte, 0, first)
 	for f.Refused == nil {
 		n, err := m.Read(buf[len(buf):cap(buf)])
 		buf = buf[:len(buf)+n]
+		if inspect != nil {
+			f.Refused = inspect(buf[len(buf)-n:])
+		}
+		if f.Refused != nil {
+			f.Release()
+			break
+		}
 		switch {
 		case err == io.EOF:
 			f.Body = buf

@@ -108,3 +108,44 @@ func TestReservation(t *testing.T) {
 		t.Errorf("a long frame of a kind with a small bound: %v", r.err)
 	}
 }
+
+// TestInspect: a message that is refused while it arrives is dropped with its reservation, and the next one is received.
+func TestInspect(t *testing.T) {
+	errBody := errors.New("of the test")
+	var held, seen atomic.Int64
+	c, got := receiving(t, func(s *Socket) {
+		s.Reserve = func(n int) (func(), error) {
+			held.Add(int64(n))
+			return func() { held.Add(-int64(n)) }, nil
+		}
+		s.Inspect = func(k Kind) func([]byte) error {
+			if k != KindRequest {
+				return nil
+			}
+			seen.Store(0)
+			return func(piece []byte) error {
+				if seen.Add(int64(len(piece))) > 8<<10 {
+					return errBody
+				}
+				return nil
+			}
+		}
+	})
+	for _, message := range []struct {
+		kind Kind
+		size int
+		want error
+	}{{KindRequest, 1 << 20, errBody}, {KindRequest, 100, nil}, {KindAnswer, 1 << 20, nil}} {
+		if err := c.Write(t.Context(), websocket.MessageBinary, Append(nil, message.kind, 1, make([]byte, message.size))); err != nil {
+			t.Fatal(err)
+		}
+		r := <-got
+		if r.err != nil || !errors.Is(r.Refused, message.want) || message.want == nil && len(r.Body) != message.size {
+			t.Errorf("%+v: %v, refused %v, %d bytes", message, r.err, r.Refused, len(r.Body))
+		}
+		r.Release()
+		if held.Load() != 0 || seen.Load() > 64<<10 {
+			t.Errorf("%+v: %d bytes are held, %d were inspected", message, held.Load(), seen.Load())
+		}
+	}
+}

@@ -56,12 +56,12 @@ func (c *Counter) Add(piece []byte) error {
 			c.inScalar, c.opaque = true, false
 			c.begin()
 		}
-	}
-	switch {
-	case c.Values > maxValues:
-		return &ValuesError{Most: maxValues}
-	case c.Kept > maxTree:
-		return &ValuesError{maxTree, true}
+		if c.Values > maxValues {
+			return &ValuesError{Most: maxValues}
+		}
+		if c.Kept > maxTree {
+			return &ValuesError{maxTree, true}
+		}
 	}
 	return nil
 }

@@ -71,7 +71,9 @@ func (s *Server) serveTenant(w http.ResponseWriter, r *http.Request, next http.H
 	}
 	defer held.Release()
 	if isText(r) {
-		r.Body = &heldBody{ReadCloser: r.Body, hold: held.Hold}
+		body := &heldBody{ReadCloser: r.Body, hold: held.Hold, turn: func() (func(), error) { return s.service.Text(r.Context(), t) }}
+		defer body.end()
+		r.Body = body
 	}
 	next.ServeHTTP(w, r.WithContext(tenant.NewContext(r.Context(), t)))
 }
@@ -104,17 +106,31 @@ func bodyBytes(r *http.Request) int64 {
 	}
 }
 
-// heldBody reserves memory for the values of a body of JSON while it arrives.
+// heldBody reserves memory for the values of a body of JSON while it arrives, and waits for a turn if it is large.
 type heldBody struct {
 	io.ReadCloser
-	values strictjson.Counter
-	hold   func(bytes int64) error
-	err    error // it has failed
+	values   strictjson.Counter
+	received int
+	hold     func(bytes int64) error
+	turn     func() (done func(), err error)
+	done     func() // ends the turn; nil: none
+	err      error  // it has failed
+}
+
+// end ends the turn.
+func (b *heldBody) end() {
+	if b.done != nil {
+		b.done()
+	}
 }
 
 func (b *heldBody) Read(p []byte) (n int, err error) {
+	if b.err == nil && b.received > quota.LargeText && b.done == nil {
+		b.done, b.err = b.turn()
+	}
 	if b.err == nil {
 		n, err = b.ReadCloser.Read(p)
+		b.received += n
 		before := b.values.Kept
 		if b.err = b.values.Add(p[:n]); b.err == nil && b.values.Kept > before {
 			b.err = b.hold(int64(b.values.Kept-before) * quota.ValueBytes)
@@ -122,6 +138,9 @@ func (b *heldBody) Read(p []byte) (n int, err error) {
 	}
 	if b.err != nil {
 		return 0, b.err
+	}
+	if err != nil {
+		b.end()
 	}
 	return n, err
 }

@@ -106,7 +106,8 @@ func sendComplexCode(ctx context.Context, t *testing.T, w *world, begun func()) 
 	workers.Wait()
 }
 
-// sendManyValues sends bodies of 15 MiB that are 5 million values, and keeps evaluations with large globals.
+// sendManyValues sends bodies of 15 MiB that are 5 million values, and keeps evaluations with large globals, on eight
+// connections at the same time.
 func sendManyValues(ctx context.Context, t *testing.T, w *world, begun func()) {
 	values := `[` + strings.Repeat(`{},`, 5<<20) + `0]`
 	globals := `{"code":"await new Promise(r => setTimeout(r, 1e6))","timeoutMs":300000,"globals":{"a":[` + strings.Repeat(`{},`, 580_000) + `0]}}`
@@ -117,15 +118,17 @@ func sendManyValues(ctx context.Context, t *testing.T, w *world, begun func()) {
 		}
 	}
 	var workers sync.WaitGroup
-	workers.Go(func() {
-		repeat(ctx, 1, func() {
-			refused("/v1/run", `{"code":"1","args":`+values+`}`)
+	for _, send := range []func(){
+		func() { refused("/v1/run", `{"code":"1","args":`+values+`}`) },
+		func() {
 			refused("/mcp", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"run_code","arguments":{"code":`+values+`}}}`,
 				"Accept", "application/json, text/event-stream")
-			w.sendSession(ctx, t, `{"method":"runOnce","params":{"code":"1","args":`+values+`}}`)
-		})
-	})
-	workers.Go(func() { repeat(ctx, 2, func() { _, _, _ = post(ctx, w.attacker, "/v1/evaluate", globals) }) })
+		},
+		func() { w.sendSession(ctx, t, `{"method":"runOnce","params":{"code":"1","args":`+values+`}}`) },
+		func() { _, _, _ = post(ctx, w.attacker, "/v1/evaluate", globals) },
+	} {
+		workers.Go(func() { repeat(ctx, 2, send) })
+	}
 	workers.Wait()
 }
 

@@ -53,6 +53,7 @@ func NewServer(server, tenant Limits, special map[string]Limits) *Server {
 	processors := goruntime.NumCPU()
 	s.slots[starts] = slots{free: startSlots * processors, perTenant: tenantSlots * processors}
 	s.slots[creates] = slots{free: processors, perTenant: max(1, processors/2)}
+	s.slots[texts] = slots{free: max(2, processors/2), perTenant: max(1, processors/4)}
 	s.Set(server, tenant, special)
 	return s
 }
@@ -220,6 +221,15 @@ func (a *Account) Admit(ctx context.Context, memory int64, cpus float64) (releas
 		return nil, err
 	}
 	return func() { free(); unreserve() }, nil
+}
+
+// LargeText is from how many bytes on a text of JSON needs a turn.
+const LargeText = 64 << 10
+
+// Text waits for the turn of a text of JSON that is large, until done is called, for 250 ms, or until ctx ends. If its turn
+// does not come within 10 seconds, it returns an [*Exceeded].
+func (a *Account) Text(ctx context.Context) (done func(), err error) {
+	return a.server.wait(ctx, a, texts)
 }
 
 // Create waits for the turn of a sandbox that is about to be created, until done is called or ctx ends.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"reflect"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -327,4 +328,27 @@ func TestCheckLimits(t *testing.T) {
 			t.Errorf("%+v", l)
 		}
 	}
+}
+
+// TestTexts: a large text of one tenant does not hold up that of another one, and its turn ends after some time.
+func TestTexts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := NewServer(large, large, nil)
+		s.slots[texts] = slots{free: 2, perTenant: 1}
+		a, b := s.Account("a"), s.Account("b")
+		began := time.Now()
+		for _, account := range []*Account{a, b} {
+			if _, err := account.Text(t.Context()); err != nil || time.Since(began) > 0 {
+				t.Errorf("%v after %v", err, time.Since(began))
+			}
+		}
+		done, err := a.Text(t.Context())
+		if err != nil || time.Since(began) != waits[texts].most {
+			t.Errorf("the second text: %v after %v", err, time.Since(began))
+		}
+		done()
+		time.Sleep(waits[texts].most)
+		synctest.Wait()
+		wantUnused(t, s)
+	})
 }

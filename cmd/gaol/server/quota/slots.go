@@ -15,6 +15,7 @@ const (
 	creates              // of sandboxes: mostly work of the server itself, which no tenant's cgroup bounds
 	connects             // to hosts outside
 	lookups              // of names for guests
+	texts                // of JSON that are large, while they arrive: they are work of the server itself, too
 	kinds
 )
 
@@ -29,6 +30,7 @@ var waits = [kinds]struct {
 	creates:  {"queue", 10 * time.Second, 0},
 	connects: {"pendingConnects", 10 * time.Second, 0},
 	lookups:  {"pendingLookups", 3 * time.Second, 0},
+	texts:    {"queue", 10 * time.Second, 250 * time.Millisecond},
 }
 
 // slots are what may be in progress of one kind. Waiting tenants take turns.

@@ -115,6 +115,12 @@ type Reservation struct{ *quota.Reservation }
 // Hold reserves more memory, see [quota.Reservation].
 func (r *Reservation) Hold(bytes int64) error { return convert(r.Reservation.Hold(bytes)) }
 
+// Text waits for the turn of a large text of a tenant, see [quota.Account].
+func (s *Service) Text(ctx context.Context, t *tenant.Tenant) (done func(), err error) {
+	done, err = s.Account(t).Text(ctx)
+	return done, convert(err)
+}
+
 // Session counts a session of a tenant until the reservation is released, or returns an error if there are too
 // many.
 func (s *Service) Session(t *tenant.Tenant) (*Reservation, error) {

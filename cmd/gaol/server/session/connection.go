@@ -13,10 +13,12 @@ import (
 
 	"github.com/coder/websocket"
 
+	"gaol/cmd/gaol/server/quota"
 	"gaol/cmd/gaol/server/service"
 	"gaol/cmd/gaol/server/snippetservice"
 	"gaol/cmd/gaol/server/tenant"
 	protocol "gaol/internal/session"
+	"gaol/internal/strictjson"
 )
 
 const (
@@ -69,7 +71,7 @@ func (c *connection) serve(ctx context.Context, socket *websocket.Conn) {
 		c.socket.WriteTimeout = math.MaxInt64
 	} else {
 		c.socket.MessageTimeout = messageTimeout
-		c.socket.Reserve = c.reserve
+		c.socket.Reserve, c.socket.Inspect = c.reserve, inspect
 		c.work.Go(c.ping)
 	}
 	closed := make(chan struct{})
@@ -85,12 +87,33 @@ func (c *connection) serve(ctx context.Context, socket *websocket.Conn) {
 	c.closeTools()
 }
 
-// reserve reserves memory until release is called.
+// reserve reserves memory until release is called. Large messages take turns.
 func (c *connection) reserve(bytes int) (release func(), err error) {
 	if err := c.hold(bytes); err != nil {
 		return nil, err
 	}
-	return sync.OnceFunc(func() { _ = c.hold(-bytes) }), nil
+	done := func() {}
+	if bytes > quota.LargeText {
+		if done, err = c.service.Text(c.ctx, c.tenant); err != nil {
+			_ = c.hold(-bytes)
+			return nil, err
+		}
+	}
+	return sync.OnceFunc(func() { done(); _ = c.hold(-bytes) }), nil
+}
+
+// inspect returns how to look at the body of a message while it arrives; nil: not at all.
+func inspect(k protocol.Kind) func(piece []byte) error {
+	if k != protocol.KindRequest {
+		return nil
+	}
+	var values strictjson.Counter
+	return func(piece []byte) error {
+		if err := values.Add(piece); err != nil {
+			return service.Invalidf("the request: %w", err)
+		}
+		return nil
+	}
 }
 
 // hold reserves memory, and releases it if bytes is negative; only a reservation can fail.

@@ -57,6 +57,8 @@ func serveProbe(conn *os.File) error {
 					all[len(all)-1][i] = 1
 				}
 			}
+		case "print":
+			fmt.Fprint(os.Stderr, strings.Repeat("a line\n", 100_000)) // more than a pipe holds
 		case "exit":
 			os.Exit(7)
 		}

@@ -115,9 +115,14 @@ func (p *Process) launch(setup string) error {
 			output.Close()
 			return
 		}
+		drained := make(chan struct{})
+		go func() { // or a full pipe would block the process
+			defer close(drained)
+			_ = p.output.ReadFrom(output)
+		}()
 		state, err := p.process.Wait()
 		_ = output.SetReadDeadline(time.Now().Add(time.Second)) // its end of the pipe is closed
-		_ = p.output.ReadFrom(output)
+		<-drained
 		p.exit = p.newExitError(state, err)
 		close(p.done)
 	}()

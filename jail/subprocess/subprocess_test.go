@@ -164,6 +164,17 @@ func TestEnds(t *testing.T) {
 			}
 		})
 	}
+	t.Run("much output", func(t *testing.T) {
+		p := start(t, probe)
+		var reply string
+		order(t, p, "print", &reply)
+		if err := p.Conn().CloseWrite(); err != nil {
+			t.Fatal(err)
+		}
+		if got := p.Err(); reply != "done" || got.Code != 1 || got.Output != "a line" {
+			t.Errorf("%q, %+v", reply, *got)
+		}
+	})
 	t.Run("closed socket", func(t *testing.T) {
 		p := start(t, probe)
 		if err := p.Conn().CloseWrite(); err != nil {

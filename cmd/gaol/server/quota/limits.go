@@ -27,8 +27,8 @@ type Limits struct {
 	Sessions      int   `json:"sessions,omitzero"`           // WebSockets of /v1/session at once
 	Connections   int   `json:"connections,omitzero"`        // at once to ports of guests, with requests that wait for one
 
-	EgressConnections int `json:"egressConnections,omitzero"` // of guests to hosts outside, at once
-	PendingConnects   int `json:"pendingConnects,omitzero"`   // to hosts outside, without an answer yet; more wait
+	EgressConnections int `json:"egressConnections,omitzero"` // of guests to external hosts, at once
+	PendingConnects   int `json:"pendingConnects,omitzero"`   // to external hosts, without an answer yet; more wait
 	PendingLookups    int `json:"pendingLookups,omitzero"`    // of names for guests, without an answer yet; more wait
 }
 

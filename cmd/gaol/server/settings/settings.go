@@ -23,19 +23,21 @@ import (
 
 // Settings are the settings of a server. The zero value is not useful: see [Default] and [Read].
 type Settings struct {
-	// Images are the names of the images that tenants may use; empty: all in the store.
+	// Images are the names of the images that tenants may use. Default: all in the store.
 	Images []string `json:"images,omitzero"`
 
 	// Isolation is what confines sandboxes whose request names none, as --isolation of gaol run:
-	// native (the default), runc, crun, or oci=/path. Isolations are others that requests may name.
-	Isolation  string   `json:"isolation,omitzero"`
+	// native, runc, crun, or oci=/path. Default: native.
+	Isolation string `json:"isolation,omitzero"`
+
+	// Isolations are others that requests may name.
 	Isolations []string `json:"isolations,omitzero"`
 
 	// Permissions are the most that a sandbox may be allowed. Default: everything inside the
 	// sandbox, and the public internet; private addresses of the network stay denied.
 	Permissions policy.Permissions `json:"permissions,omitzero"`
 
-	// Mounts, if not nil, lets tenants with a user of this machine mount folders.
+	// Mounts lets tenants with a user of this machine mount folders, if present.
 	Mounts *Mounts `json:"mounts,omitzero"`
 
 	// HostPorts are the ports of the machine's localhost that tenants may name, with all users and
@@ -55,20 +57,23 @@ type Settings struct {
 	// DrainMs is how long runs may continue after SIGTERM. Default: 10 seconds.
 	DrainMs int64 `json:"drainMs,omitzero"`
 
-	// Server bounds all tenants together, Tenant each of them, and Tenants single ones by name,
-	// such as "uid:1000" or "token:ci".
-	Server  quota.Limits            `json:"server,omitzero"`
-	Tenant  quota.Limits            `json:"tenant,omitzero"`
+	// Server bounds all tenants together.
+	Server quota.Limits `json:"server,omitzero"`
+
+	// Tenant bounds each of them.
+	Tenant quota.Limits `json:"tenant,omitzero"`
+
+	// Tenants bounds single ones by name, such as "uid:1000" or "token:ci".
 	Tenants map[string]quota.Limits `json:"tenants,omitzero"`
 
 	// Hosts are names by which browsers and programs reach the TCP listener, beside localhost and
 	// the address that it listens on.
 	Hosts []string `json:"hosts,omitzero"`
 
-	// Origins are those of web pages that may use the server, such as https://tools.example.com.
+	// Origins are the origins of web pages that may use the server, such as https://tools.example.com.
 	Origins []string `json:"origins,omitzero"`
 
-	// PreviewHost, if not empty, is a domain whose names PORT-SANDBOX.DOMAIN lead to ports of
+	// PreviewHost is a domain whose names PORT-SANDBOX.DOMAIN lead to ports of
 	// sandboxes, for browsers. It needs a wildcard entry in DNS, and should be used for nothing
 	// else.
 	PreviewHost string `json:"previewHost,omitzero"`
@@ -91,10 +96,10 @@ type Settings struct {
 
 // Mounts say what tenants may mount.
 type Mounts struct {
-	// Base is the folder below which they are.
+	// Base is the folder below which the folders are, an absolute path.
 	Base string `json:"base"`
 
-	// NodeModules allows nodeModules below Base, too.
+	// NodeModules allows nodeModules below that folder, too.
 	NodeModules bool `json:"nodeModules,omitzero"`
 }
 

@@ -27,24 +27,24 @@ type Snippets struct {
 	// NodeModules is a folder of the machine with the packages that snippets may import.
 	NodeModules string `json:"nodeModules,omitzero"`
 
-	// Adapter reads the state of a framework, unless a request names another one: "none" (the
-	// default), "directive", or the path of a .mjs file, which is then called by the file's name.
+	// Adapter reads the state of a framework, unless a request names another one: "none",
+	// "directive", or the path of a .mjs file, which is then called by the file's name. Default: none.
 	Adapter string `json:"adapter,omitzero"`
 
 	// NoLint turns off the adapter's lint rules.
 	NoLint bool `json:"noLint,omitzero"`
 
-	// LintRules is the path of a JSON file with lint rules that replace those of Adapter: see
-	// [lint.Parse]. Snippets of requests that name another adapter are not checked.
+	// LintRules is the path of a JSON file with lint rules that replace the adapter's: see
+	// docs/snippets-lint.md. Snippets of requests that name another adapter are not checked.
 	LintRules string `json:"lintRules,omitzero"`
 
-	// Network is "" for none, or "public": requests may ask for the public internet.
+	// Network is "public" if requests may ask for the public internet. Default: none.
 	Network string `json:"network,omitzero"`
 
-	// Origins are those of web pages that may run snippets, such as https://docs.example.com.
+	// Origins are the origins of web pages that may run snippets, such as https://docs.example.com.
 	Origins []string `json:"origins,omitzero"`
 
-	// Anonymous, if not nil, lets callers without a token run snippets, and nothing else.
+	// Anonymous lets callers without a token run snippets, and nothing else, if present.
 	Anonymous *Anonymous `json:"anonymous,omitzero"`
 
 	// adapter is the operator's own, read from the file.
@@ -56,7 +56,7 @@ type Snippets struct {
 
 // Anonymous bounds the callers of TCP that have no token. They are one tenant together.
 type Anonymous struct {
-	// RequestsPerMin are those of one address on average, and at once. Of IPv6, a network of 64
+	// RequestsPerMin are the requests of one address on average, and in a burst. Of IPv6, a network of 64
 	// bits is one address. Default: 30.
 	RequestsPerMin float64 `json:"requestsPerMin,omitzero"`
 

@@ -293,7 +293,7 @@ lint: deps ## run golangci-lint on the code and vale on the prose, as .ci pins t
 	$(PROSE) --no-global --output=line --glob='!{bin,cmd/npm/node_modules,cmd/npm/judge/node_modules,cmd/npm/dist,cmd/npm/build,cmd/gaol/playground/built,cmd/gaol/playground/page/node_modules,test/packages/snippets/node_modules}/**' .
 
 # What make lines allows, by the count of test/count.
-BUDGET ?= -lines 70000 -files 785 -packages 86 -typescript 5200
+BUDGET ?= -lines 70500 -files 790 -packages 87 -typescript 5250
 
 lines: deps ## count the product's lines, files and packages by folder, and fail above the budget
 	@$(GO) run ./test/count $(BUDGET)

@@ -8,8 +8,8 @@
 //	 2 cancel                                   17 error    JSON: Problem
 //	 3 stdin    bytes; none: end of input       18 stdout   bytes
 //	 5 answer   JSON: the value of a call       19 stderr   bytes
-//	 6 failure  JSON: Failure of a call         20 event    JSON: an object with a type
-//	                                            21 call     u32 function | JSON array
+//	 6 failure  JSON: Failure of a call         20 event    JSON: Event
+//	 7 signal   its name, for a run             21 call     u32 function | JSON array
 //	                                            22 abandon  of a call
 //
 //	in both directions:  4 credit   u8 stream | u32 bytes
@@ -19,9 +19,9 @@
 // 0.
 //
 //	client                                   server
-//	request 1 create  ------------------->
+//	request 1 createSandbox ------------->
 //	         <------------------- result 1   {"id": "sb-..."}
-//	request 2 run     ------------------->
+//	request 2 runIn   ------------------->
 //	         <------------------- call 1     the program calls a function of the client
 //	answer 1          ------------------->
 //	         <------------------- stdout 2

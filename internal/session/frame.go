@@ -7,7 +7,7 @@ import (
 )
 
 // Protocol is the WebSocket subprotocol: the name and version of the frames.
-const Protocol = "gaol.v1"
+const Protocol = "gaol.v2"
 
 // Bounds of a session.
 const (
@@ -29,6 +29,9 @@ const (
 	// MaxChunk bounds a frame of standard input, and is how long frames of output are.
 	MaxChunk = 64 << 10
 
+	// maxSignal bounds the name of a signal, in bytes.
+	maxSignal = 16
+
 	headSize   = 5
 	creditSize = 5
 )
@@ -44,6 +47,7 @@ const (
 	KindCredit  Kind = 4
 	KindAnswer  Kind = 5
 	KindFailure Kind = 6
+	KindSignal  Kind = 7
 
 	KindResult  Kind = 16
 	KindError   Kind = 17
@@ -125,6 +129,7 @@ var bodies = [2]map[Kind]bounds{
 		KindCredit:  {creditSize, creditSize},
 		KindAnswer:  {1, MaxFrame},
 		KindFailure: {2, MaxFailure},
+		KindSignal:  {1, maxSignal},
 	},
 	Server: {
 		KindResult:  {1, MaxFrame},

@@ -45,7 +45,7 @@ func TestParse(t *testing.T) {
 
 // FuzzParse: what Parse accepts is what Append writes.
 func FuzzParse(f *testing.F) {
-	f.Add(false, Append(nil, KindRequest, 1, []byte(`{"method":"list"}`)))
+	f.Add(false, Append(nil, KindRequest, 1, []byte(`{"method":"listSandboxes"}`)))
 	f.Add(false, AppendCredit(nil, 5, Events, 1))
 	f.Add(true, Append(nil, KindCall, 1, []byte{0, 0, 0, 3}, []byte(`[1]`)))
 	f.Fuzz(func(t *testing.T, server bool, message []byte) {

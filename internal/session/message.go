@@ -4,8 +4,34 @@ import "encoding/json"
 
 // Request is the body of a request.
 type Request struct {
-	Method string          `json:"method"`
-	Params json.RawMessage `json:"params,omitempty"` // an object
+	Method string          `json:"method"`           // the name of an operation
+	Params json.RawMessage `json:"params,omitempty"` // its input, an object
+
+	// Stdin says that standard input follows in frames. Operations that carry data always have it.
+	Stdin bool `json:"stdin,omitempty"`
+
+	// Events asks for events, which have the output of a run, and makes a request that starts a
+	// process or a context last until its end.
+	Events bool `json:"events,omitempty"`
+
+	// Host is a [Host], if the client has functions for programs.
+	Host json.RawMessage `json:"host,omitempty"`
+
+	// Detached makes a sandbox outlive the session.
+	Detached bool `json:"detached,omitempty"`
+}
+
+// Host declares the functions of a client that programs can call.
+type Host struct {
+	Functions []Function `json:"functions,omitempty" maxItems:"1024" doc:"Functions in the global scope, or in objects of it."`
+	Commands  []Command  `json:"commands,omitzero" maxItems:"1024" doc:"Programs of the sandbox. With an empty list, addCommands can add some."`
+	Calls     CallLimits `json:"calls,omitzero"`
+}
+
+// Event is the body of an event. Output is not one: it has frames of its own.
+type Event struct {
+	Event string          `json:"event"` // its name
+	Data  json.RawMessage `json:"data"`
 }
 
 // Problem is the body of an error. It has the fields of the HTTP API's problems (RFC 9457).
@@ -58,11 +84,4 @@ type CallLimits struct {
 	Arguments  int64 `json:"argumentsBytes,omitempty" minimum:"0" maximum:"16777216" doc:"Bytes of the JSON of a call's arguments. By default 1 MiB."`
 	Result     int64 `json:"resultBytes,omitempty" minimum:"0" maximum:"16777216" doc:"Bytes of the JSON of a result. By default 4 MiB."`
 	TimeoutMs  int64 `json:"timeoutMs,omitempty" minimum:"0" maximum:"3600000" doc:"Wall-clock time of a call. By default 30,000."`
-}
-
-// Terminal is the terminal of a process.
-type Terminal struct {
-	Rows uint16 `json:"rows,omitempty"`
-	Cols uint16 `json:"cols,omitempty"`
-	Term string `json:"term,omitempty" maxLength:"64"`
 }

@@ -15,12 +15,9 @@ import (
 // AddCommands adds commands to a sandbox that this client has created with CreateOptions.Commands,
 // which may be empty. One that exists is replaced.
 func (sb *Sandbox) AddCommands(ctx context.Context, given map[string]runtime.Command) error {
-	p := struct {
-		sandboxParams
-		Commands []session.Command `json:"commands"`
-	}{sandboxParams{sb.id}, []session.Command{}}
-	p.Commands = append(p.Commands, sb.commands.bind(sb.c, given)...)
-	return wrap("add commands", sb.c.do(ctx, "addCommands", p, nil))
+	m := message{session.Request{Method: "addCommands"}, sb.in()}
+	m.Host = encodeHost(session.Host{Commands: append([]session.Command{}, sb.commands.bind(sb.c, given)...)})
+	return wrap("add commands", sb.c.ask(ctx, m, nil))
 }
 
 // addedCommands are the commands of a sandbox.

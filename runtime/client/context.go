@@ -7,6 +7,8 @@ import (
 	"fmt"
 
 	"gaol/runtime"
+	"gaol/runtime/requestjson"
+	"gaol/runtime/resultjson"
 )
 
 // Context keeps the declarations of its cells, as [runtime.Context] does. It ends with its sandbox
@@ -14,6 +16,7 @@ import (
 type Context struct {
 	sandbox *Sandbox
 	request *request
+	id      string
 	done    chan struct{}
 	err     error
 }
@@ -24,23 +27,26 @@ func (sb *Sandbox) NewContext(ctx context.Context, o runtime.ContextOptions) (*C
 	if o.OnLog != nil {
 		return nil, wrap("context", unsupported("OnLog"))
 	}
-	p, release, err := sb.c.snippet(sb.id, "", runtime.EvaluateOptions{Globals: o.Globals, Permissions: o.Permissions, Env: o.Env, Cwd: o.Cwd, Heap: o.Heap})
+	n, m, release, err := sb.c.snippet("createContext", "", runtime.EvaluateOptions{Globals: o.Globals, Permissions: o.Permissions, Env: o.Env, Cwd: o.Cwd, Heap: o.Heap})
 	if err != nil {
 		return nil, wrap("context", err)
 	}
-	p.LastValue = o.LastValue
-	p.IdleTimeoutMs, p.MaxIdle = timeout(o.IdleTimeout)
-	r, end, err := sb.c.start(ctx, "context", p)
+	idle := timeout(o.IdleTimeout)
+	m.Events, m.in = true, requestjson.ContextIn{InSandbox: sb.in(), ContextRequest: requestjson.ContextRequest{
+		Globals: n.Globals, Permissions: n.Permissions, Env: n.Env, Cwd: n.Cwd, LastValue: o.LastValue, IdleTimeoutMs: idle.Ms, MaxIdle: idle.Max,
+	}}
+	r, end, err := sb.c.start(ctx, m)
 	if err != nil {
 		release()
 		return nil, wrap("context", err)
 	}
-	if _, err := r.started(ctx); err != nil {
+	var info resultjson.ContextInfo
+	if err := r.started(ctx, &info); err != nil {
 		release()
 		end()
 		return nil, wrap("context", err)
 	}
-	c := &Context{sandbox: sb, request: r, done: make(chan struct{})}
+	c := &Context{sandbox: sb, request: r, id: info.ID, done: make(chan struct{})}
 	sb.c.work.Go(func() {
 		defer release()
 		defer end()
@@ -49,39 +55,33 @@ func (sb *Sandbox) NewContext(ctx context.Context, o runtime.ContextOptions) (*C
 	return c, nil
 }
 
-// contextEnd is why a context has ended.
-type contextEnd struct {
-	Reason   string `json:"reason"`
-	ExitCode *int   `json:"exitCode"`
-}
-
 // attend waits for the end of the context.
 func (c *Context) attend() {
 	defer close(c.done)
 	text, err := c.request.collect(nil, nil)
-	var reason contextEnd
+	var info resultjson.ContextInfo
 	if err == nil {
-		err = json.Unmarshal(text, &reason)
+		err = json.Unmarshal(text, &info)
 	}
 	switch {
 	case err != nil:
 		c.err = fmt.Errorf("%w: %w", runtime.ErrContextEnded, err)
-	case reason.ExitCode != nil:
-		c.err = fmt.Errorf("%w: %w", runtime.ErrContextEnded, &runtime.ExitError{Code: *reason.ExitCode})
+	case info.Exit != nil:
+		c.err = fmt.Errorf("%w: %w", runtime.ErrContextEnded, &runtime.ExitError{Code: *info.Exit})
 	default:
-		c.err = fmt.Errorf("%w: %s", runtime.ErrContextEnded, reason.Reason)
+		c.err = fmt.Errorf("%w: %s", runtime.ErrContextEnded, info.Reason)
 	}
 }
 
 // Evaluate evaluates a cell, as [runtime.Context.Evaluate] does.
 func (c *Context) Evaluate(ctx context.Context, code string, o runtime.EvaluateOptions) (*runtime.Evaluation, error) {
-	p, release, err := c.sandbox.c.snippet(c.sandbox.id, code, o)
+	n, m, release, err := c.sandbox.c.snippet("evaluateCell", code, o)
 	if err != nil {
 		return nil, wrap("evaluate", err)
 	}
 	defer release()
-	p.Context = c.request.id
-	e, err := c.sandbox.c.evaluate(ctx, "cell", p, o.OnLog)
+	m.in = requestjson.CellIn{InContext: c.in(), Cell: n.Cell}
+	e, err := c.sandbox.c.evaluate(ctx, m, o.OnLog)
 	return e, c.ended(err)
 }
 
@@ -94,21 +94,16 @@ func (c *Context) ended(err error) error {
 	return fmt.Errorf("%w: %w", runtime.ErrContextEnded, err)
 }
 
-// completeParams are the parameters of complete.
-type completeParams struct {
-	Sandbox string `json:"sandbox"`
-	Context uint32 `json:"context"`
-	Line    string `json:"line"`
+// in names the context in requests.
+func (c *Context) in() requestjson.InContext {
+	return requestjson.InContext{InSandbox: c.sandbox.in(), Context: c.id}
 }
 
 // Complete returns the names that can complete the last name of a line of code, as
 // [runtime.Context.Complete] does.
 func (c *Context) Complete(ctx context.Context, line string) (prefix string, names []string, err error) {
-	var found struct {
-		Prefix string
-		Names  []string
-	}
-	err = c.sandbox.c.do(ctx, "complete", completeParams{c.sandbox.id, c.request.id, line}, &found)
+	var found resultjson.Completion
+	err = c.sandbox.c.do(ctx, "completeInContext", requestjson.CompleteIn{InContext: c.in(), Line: line}, &found)
 	return found.Prefix, found.Names, c.ended(wrap("complete", err))
 }
 

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gaol/internal/session"
+	"gaol/runtime/requestjson"
 )
 
 // Dial connects to a TCP server of the guest that listens on a port of localhost or of all addresses,
@@ -26,9 +27,10 @@ func (sb *Sandbox) Dial(ctx context.Context, port uint16) (net.Conn, error) {
 	if err != nil {
 		return nil, wrap("dial", err)
 	}
-	r, end, err := sb.c.start(ctx, "dial", portParams{sb.id, port})
+	in := requestjson.InPort{InSandbox: sb.in(), Port: port}
+	r, end, err := sb.c.start(ctx, message{session.Request{Method: "dial", Stdin: true, Events: true}, in})
 	if err == nil {
-		if _, err = r.started(ctx); err != nil {
+		if err = r.started(ctx, &struct{}{}); err != nil {
 			end()
 		}
 	}
@@ -125,8 +127,8 @@ func (c *conn) attend(other *net.UnixConn) {
 	})
 	pumps.Go(func() { c.send(ctx, other) })
 	_, err := c.r.collect(map[session.Kind]*session.Buffer{session.KindStdout: stdout}, func(f session.Frame) {
-		var e struct{ Type string }
-		if json.Unmarshal(f.Body, &e) == nil && e.Type == "end" {
+		var e session.Event
+		if json.Unmarshal(f.Body, &e) == nil && e.Event == "end" {
 			stdout.Close(nil)
 		}
 	})

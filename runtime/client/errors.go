@@ -42,9 +42,9 @@ func (e *Error) Error() string {
 // Is matches the errors that package runtime returns in the same situation.
 func (e *Error) Is(target error) bool {
 	switch e.Code {
-	case "not_found":
+	case "not_found", "no_program":
 		return target == fs.ErrNotExist
-	case "forbidden":
+	case "forbidden", "not_executable":
 		return target == fs.ErrPermission
 	case "closed", "draining", "interrupted":
 		return target == runtime.ErrClosed

@@ -7,82 +7,65 @@ import (
 	"fmt"
 
 	"gaol/internal/session"
-	"gaol/policy"
 	"gaol/runtime"
+	"gaol/runtime/requestjson"
 	"gaol/runtime/resultjson"
 )
 
-// snippetParams are the parameters of evaluate, context and cell.
-type snippetParams struct {
-	Sandbox    string `json:"sandbox,omitempty"`
-	Context    uint32 `json:"context,omitempty"`
-	Events     bool   `json:"events,omitempty"`
-	Logs       bool   `json:"logs,omitempty"`
-	MaxTimeout bool   `json:"maxTimeout,omitempty"`
-
-	Code          string             `json:"code"`
-	Permissions   policy.Permissions `json:"permissions,omitzero"`
-	Env           map[string]string  `json:"env,omitempty"`
-	Cwd           string             `json:"cwd,omitempty"`
-	TimeoutMs     int64              `json:"timeoutMs,omitempty"`
-	MaxOutput     int64              `json:"maxOutput,omitempty"`
-	MaxCalls      int                `json:"maxCalls,omitempty"`
-	MaxLogs       int                `json:"maxLogs,omitempty"`
-	MaxLogLength  int                `json:"maxLogLength,omitempty"`
-	Form          runtime.ResultForm `json:"form,omitempty"`
-	LastValue     bool               `json:"lastValue,omitempty"`
-	IdleTimeoutMs int64              `json:"idleTimeoutMs,omitempty"`
-	MaxIdle       bool               `json:"maxIdleTimeout,omitempty"`
-	bindings
-}
-
-// snippet returns the parameters of a snippet, and a function that releases its host functions.
-func (c *Client) snippet(sandbox, code string, o runtime.EvaluateOptions) (p snippetParams, release func(), err error) {
+// snippet returns a snippet as requests have it, a request without input, and a function that releases its
+// host functions.
+func (c *Client) snippet(method, code string, o runtime.EvaluateOptions) (n requestjson.Snippet, m message, release func(), err error) {
 	switch {
 	case o.Heap != 0:
-		return p, nil, unsupported("Heap")
+		return n, m, nil, unsupported("Heap")
 	case o.Module:
-		return p, nil, unsupported("Module")
+		return n, m, nil, unsupported("Module")
 	case o.Grace != 0:
-		return p, nil, unsupported("Grace")
+		return n, m, nil, unsupported("Grace")
 	}
-	p = snippetParams{
-		Sandbox: sandbox, Code: code, Permissions: o.Permissions, Env: o.Env, Cwd: o.Cwd, Logs: o.OnLog != nil,
-		MaxOutput: o.MaxOutput, MaxCalls: o.MaxCalls, MaxLogs: o.MaxLogs, MaxLogLength: o.MaxLogLength, Form: o.Form,
+	values, host, release, err := c.bind(o.Globals)
+	if err != nil {
+		return n, m, nil, err
 	}
-	p.TimeoutMs, p.MaxTimeout = timeout(o.Timeout)
-	p.bindings, release, err = c.bind(o.Globals)
-	return p, release, err
+	host.Calls.Calls = o.MaxCalls
+	n = requestjson.Snippet{
+		Permissions: permissionsOf(o.Permissions), Env: o.Env, Cwd: o.Cwd,
+		Cell: requestjson.Cell{
+			Code: code, Globals: values, MaxOutput: o.MaxOutput, MaxLogs: o.MaxLogs, MaxLogLength: o.MaxLogLength, Form: o.Form,
+			Timeout: timeout(o.Timeout),
+		},
+	}
+	m.Method, m.Events = method, o.OnLog != nil
+	m.Host = encodeHost(host)
+	return n, m, release, nil
 }
 
 // Evaluate evaluates a snippet, as [runtime.NodeRuntime.Evaluate] does. Heap, Module and Grace
 // are not supported. A negative Timeout means the longest that the server allows.
 func (sb *Sandbox) Evaluate(ctx context.Context, code string, o runtime.EvaluateOptions) (*runtime.Evaluation, error) {
-	p, release, err := sb.c.snippet(sb.id, code, o)
+	n, m, release, err := sb.c.snippet("evaluateIn", code, o)
 	if err != nil {
 		return nil, wrap("evaluate", err)
 	}
 	defer release()
-	return sb.c.evaluate(ctx, "evaluate", p, o.OnLog)
+	m.in = requestjson.SnippetIn{InSandbox: sb.in(), Snippet: n}
+	return sb.c.evaluate(ctx, m, o.OnLog)
 }
 
-// Evaluate evaluates a snippet in a sandbox of its own. The options are those of
-// [Sandbox.Evaluate], without OnLog, MaxCalls, and functions in Globals.
+// Evaluate evaluates a snippet in a sandbox of its own, as [Sandbox.Evaluate] does.
 func (c *Client) Evaluate(ctx context.Context, code string, o runtime.EvaluateOptions) (*runtime.Evaluation, error) {
-	p, release, err := c.snippet("", code, o)
+	n, m, release, err := c.snippet("evaluate", code, o)
 	if err != nil {
 		return nil, wrap("evaluate", err)
 	}
 	defer release()
-	if p.Logs || p.MaxTimeout || p.MaxCalls != 0 || len(p.Functions) > 0 {
-		return nil, wrap("evaluate", unsupported("OnLog, MaxCalls, a negative Timeout, or a function"))
-	}
-	return c.evaluate(ctx, "evaluateOnce", p, nil)
+	m.in = requestjson.EvaluateRequest{Snippet: n}
+	return c.evaluate(ctx, m, o.OnLog)
 }
 
 // evaluate evaluates a snippet or a cell.
-func (c *Client) evaluate(ctx context.Context, method string, p snippetParams, onLog func(runtime.Log)) (*runtime.Evaluation, error) {
-	return c.followEvaluate(ctx, method, p, func(f session.Frame) {
+func (c *Client) evaluate(ctx context.Context, m message, onLog func(runtime.Log)) (*runtime.Evaluation, error) {
+	return c.followEvaluate(ctx, m, func(f session.Frame) {
 		if e, err := decodeEvent(f); err == nil && onLog != nil {
 			if l, ok := e.(runtime.LogEvent); ok {
 				onLog(l.Log)
@@ -92,9 +75,9 @@ func (c *Client) evaluate(ctx context.Context, method string, p snippetParams, o
 }
 
 // followEvaluate evaluates a snippet, and passes its events to handle.
-func (c *Client) followEvaluate(ctx context.Context, method string, p snippetParams, handle func(session.Frame)) (*runtime.Evaluation, error) {
+func (c *Client) followEvaluate(ctx context.Context, m message, handle func(session.Frame)) (*runtime.Evaluation, error) {
 	var e *runtime.Evaluation
-	err := c.exchange(ctx, method, p, runtime.RunOptions{}, handle, func(text json.RawMessage) error {
+	err := c.exchange(ctx, "evaluate", m, runtime.RunOptions{}, handle, func(text json.RawMessage) error {
 		var evaluation *resultjson.Evaluation
 		if err := json.Unmarshal(text, &evaluation); err != nil || evaluation == nil {
 			return fmt.Errorf("an invalid result of the server: %w", errors.Join(err))
@@ -110,9 +93,9 @@ func decodeEvent(f session.Frame) (runtime.Event, error) {
 	if f.Kind != session.KindEvent {
 		return nil, fmt.Errorf("kind %d is no event", f.Kind)
 	}
-	var e resultjson.SessionEvent
+	var e session.Event
 	if err := json.Unmarshal(f.Body, &e); err != nil {
 		return nil, err
 	}
-	return e.Event()
+	return resultjson.Event(e.Event, e.Data)
 }

@@ -7,10 +7,10 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"unicode/utf8"
 
 	"gaol/internal/session"
 	"gaol/runtime"
+	"gaol/runtime/requestjson"
 	"gaol/vfs/hostfs"
 )
 
@@ -21,38 +21,19 @@ type FS struct{ sb *Sandbox }
 // FS returns the file tree of the sandbox.
 func (sb *Sandbox) FS() *FS { return &FS{sb} }
 
-// fileParams are the parameters of the methods on files.
-type fileParams struct {
-	Sandbox   string `json:"sandbox"`
-	Path      string `json:"path,omitempty"`
-	PathBytes []byte `json:"pathBytes,omitempty"`
-	Mode      string `json:"mode,omitempty"`
-	Parents   bool   `json:"createParents,omitempty"`
-	Links     bool   `json:"links,omitempty"`
-	Recursive bool   `json:"recursive,omitempty"`
-	Limit     int    `json:"limit,omitempty"`
-}
-
-func (f *FS) params(path string) (p fileParams) {
-	p.Sandbox = f.sb.id
-	p.Path, p.PathBytes = splitPath(path)
-	return p
-}
-
-// splitPath returns a path as text, or its bytes if it is not UTF-8.
-func splitPath(path string) (text string, bytes []byte) {
-	if utf8.ValidString(path) {
-		return path, nil
-	}
-	return "", []byte(path)
+// in names a file in requests.
+func (f *FS) in(path string) (in requestjson.InFile) {
+	in.InSandbox = f.sb.in()
+	in.Path, in.PathBytes = requestjson.SplitPath(path)
+	return in
 }
 
 // octal returns permissions as requests have them; empty for the default.
-func octal(m fs.FileMode) string {
+func octal(m fs.FileMode) requestjson.FileMode {
 	if m == 0 {
-		return ""
+		return requestjson.FileMode{}
 	}
-	return fmt.Sprintf("%o", uint32(m))
+	return requestjson.FileMode{Mode: fmt.Sprintf("%o", uint32(m))}
 }
 
 // maxFile bounds what ReadFile returns, as package hostfs does by default.
@@ -83,7 +64,7 @@ func (l *limited) Write(p []byte) (int, error) {
 // w blocks, nothing else on the connection does.
 func (f *FS) ReadTo(ctx context.Context, path string, w io.Writer) (*FileInfo, error) {
 	var info FileInfo
-	err := f.sb.c.transfer(ctx, "readFile", f.params(path), nil, w, &info)
+	err := f.sb.c.transfer(ctx, "readFile", f.in(path), nil, w, &info)
 	return &info, err
 }
 
@@ -96,28 +77,25 @@ func (f *FS) WriteFile(ctx context.Context, path string, data []byte, o hostfs.W
 // WriteFrom is WriteFile for the content of r. The new content appears when all of it has been written.
 // If it fails before, it may still be reading from r when it returns.
 func (f *FS) WriteFrom(ctx context.Context, path string, r io.Reader, o hostfs.WriteOptions) (*FileInfo, error) {
-	p := f.params(path)
-	p.Mode, p.Parents = octal(o.Mode), o.Parents
+	in := requestjson.WriteIn{InFile: f.in(path), FileWrite: requestjson.FileWrite{FileMode: octal(o.Mode), Parents: o.Parents}}
 	var info FileInfo
-	err := f.sb.c.transfer(ctx, "writeFile", p, r, nil, &info)
+	err := f.sb.c.transfer(ctx, "writeFile", in, r, nil, &info)
 	return &info, err
 }
 
 // Stat describes the file that a path leads to.
 func (f *FS) Stat(ctx context.Context, path string) (*FileInfo, error) {
-	return f.stat(ctx, f.params(path))
+	return f.stat(ctx, requestjson.StatIn{InFile: f.in(path)})
 }
 
 // Lstat is Stat for a link itself.
 func (f *FS) Lstat(ctx context.Context, path string) (*FileInfo, error) {
-	p := f.params(path)
-	p.Links = true
-	return f.stat(ctx, p)
+	return f.stat(ctx, requestjson.StatIn{InFile: f.in(path), FileStat: requestjson.FileStat{Links: true}})
 }
 
-func (f *FS) stat(ctx context.Context, p fileParams) (*FileInfo, error) {
+func (f *FS) stat(ctx context.Context, in requestjson.StatIn) (*FileInfo, error) {
 	var info FileInfo
-	err := f.do(ctx, "stat", p, &info)
+	err := f.do(ctx, "stat", "statFile", in, &info)
 	return &info, err
 }
 
@@ -129,58 +107,50 @@ type ListOptions struct {
 
 // List lists a folder, sorted by name. It reports whether there are more files than it has listed.
 func (f *FS) List(ctx context.Context, path string, o ListOptions) (files []*FileInfo, truncated bool, err error) {
-	p := f.params(path)
-	p.Recursive, p.Limit = o.Recursive, o.Limit
+	in := requestjson.ListIn{InFile: f.in(path), FolderList: requestjson.FolderList{Recursive: o.Recursive, Limit: o.Limit}}
 	var list struct {
 		Files     []*FileInfo `json:"files"`
 		Truncated bool        `json:"truncated"`
 	}
-	err = f.do(ctx, "listFiles", p, &list)
+	err = f.do(ctx, "list", "listFiles", in, &list)
 	return list.Files, list.Truncated, err
 }
 
 // Mkdir makes a folder in an existing one. Zero means the permissions 0o755.
 func (f *FS) Mkdir(ctx context.Context, path string, mode fs.FileMode) error {
-	p := f.params(path)
-	p.Mode = octal(mode)
-	return f.do(ctx, "makeDir", p, nil)
+	return f.mkdir(ctx, path, requestjson.FolderMake{FileMode: octal(mode)})
 }
 
 // MkdirAll makes a folder and its missing parents. An existing folder is no error.
 func (f *FS) MkdirAll(ctx context.Context, path string, mode fs.FileMode) error {
-	p := f.params(path)
-	p.Mode, p.Parents = octal(mode), true
-	return f.do(ctx, "makeDir", p, nil)
+	return f.mkdir(ctx, path, requestjson.FolderMake{FileMode: octal(mode), Parents: true})
+}
+
+func (f *FS) mkdir(ctx context.Context, path string, m requestjson.FolderMake) error {
+	return f.do(ctx, "mkdir", "makeFolder", requestjson.FolderIn{InFile: f.in(path), FolderMake: m}, nil)
 }
 
 // Remove removes a file, a link or an empty folder.
 func (f *FS) Remove(ctx context.Context, path string) error {
-	return f.do(ctx, "remove", f.params(path), nil)
+	return f.remove(ctx, path, false)
 }
 
 // RemoveAll removes a file, or a folder with its content. It must exist.
 func (f *FS) RemoveAll(ctx context.Context, path string) error {
-	p := f.params(path)
-	p.Recursive = true
-	return f.do(ctx, "remove", p, nil)
+	return f.remove(ctx, path, true)
 }
 
-// moveParams are the parameters of move.
-type moveParams struct {
-	Sandbox   string `json:"sandbox"`
-	From      string `json:"from,omitempty"`
-	FromBytes []byte `json:"fromBytes,omitempty"`
-	To        string `json:"to,omitempty"`
-	ToBytes   []byte `json:"toBytes,omitempty"`
+func (f *FS) remove(ctx context.Context, path string, recursive bool) error {
+	return f.do(ctx, "remove", "removeFile", requestjson.RemoveIn{InFile: f.in(path), FileRemove: requestjson.FileRemove{Recursive: recursive}}, nil)
 }
 
 // Rename moves a file, a folder or a link. It replaces a file by a file, and an empty folder by a
 // folder.
 func (f *FS) Rename(ctx context.Context, from, to string) error {
-	p := moveParams{Sandbox: f.sb.id}
-	p.From, p.FromBytes = splitPath(from)
-	p.To, p.ToBytes = splitPath(to)
-	return f.do(ctx, "move", p, nil)
+	in := requestjson.MoveIn{InSandbox: f.sb.in()}
+	in.From, in.FromBytes = requestjson.SplitPath(from)
+	in.To, in.ToBytes = requestjson.SplitPath(to)
+	return f.do(ctx, "rename", "moveFile", in, nil)
 }
 
 // Tar writes the content of a folder to w as an archive. It returns how many files the archive lacks,
@@ -189,7 +159,7 @@ func (f *FS) Tar(ctx context.Context, w io.Writer, dir string) (skipped int, err
 	var packed struct {
 		Skipped int `json:"skipped"`
 	}
-	err = f.sb.c.transfer(ctx, "readTar", f.params(dir), nil, w, &packed)
+	err = f.sb.c.transfer(ctx, "packFolder", f.in(dir), nil, w, &packed)
 	return packed.Skipped, err
 }
 
@@ -200,23 +170,22 @@ type UntarOptions struct {
 
 // Untar unpacks an archive into a folder. It may still be reading from r when it returns an error.
 func (f *FS) Untar(ctx context.Context, r io.Reader, dir string, o UntarOptions) (report hostfs.UntarReport, err error) {
-	p := f.params(dir)
-	p.Parents = o.Parents
-	err = f.sb.c.transfer(ctx, "writeTar", p, r, nil, &report)
+	in := requestjson.UnpackIn{InFile: f.in(dir), FolderUnpack: requestjson.FolderUnpack{Parents: o.Parents}}
+	err = f.sb.c.transfer(ctx, "unpackFolder", in, r, nil, &report)
 	return report, err
 }
 
-func (f *FS) do(ctx context.Context, method string, params, result any) error {
-	return wrap(method, f.sb.c.do(ctx, method, params, result))
+func (f *FS) do(ctx context.Context, doing, method string, in, result any) error {
+	return wrap(doing, f.sb.c.do(ctx, method, in, result))
 }
 
 // transfer makes a request whose input is read from in, and whose output is written to out. Both may
 // be nil.
-func (c *Client) transfer(ctx context.Context, method string, params any, in io.Reader, out io.Writer, result any) error {
+func (c *Client) transfer(ctx context.Context, method string, input any, in io.Reader, out io.Writer, result any) error {
 	running, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	var failed error
-	err := c.exchange(running, method, params, runtime.RunOptions{Stdin: in}, func(f session.Frame) {
+	err := c.exchange(running, method, message{session.Request{Method: method}, input}, runtime.RunOptions{Stdin: in}, func(f session.Frame) {
 		if f.Kind != session.KindStdout || failed != nil || out == nil {
 			return
 		}

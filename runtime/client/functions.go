@@ -14,42 +14,43 @@ import (
 // function is a host function.
 type function = hostcall.Func
 
-// bindings are variables of programs, as requests have them.
-type bindings struct {
-	Globals   map[string]json.RawMessage `json:"globals,omitempty"`
-	Functions []session.Function         `json:"functions,omitempty"`
-}
-
-func (b bindings) ids() (list []uint32) {
-	for _, f := range b.Functions {
-		list = append(list, f.ID)
-	}
-	return list
-}
-
 // bind makes functions callable by the server. The caller releases them.
-func (c *Client) bind(given map[string]any) (b bindings, release func(), err error) {
+func (c *Client) bind(given map[string]any) (values map[string]json.RawMessage, host session.Host, release func(), err error) {
 	all, err := hostcall.NewBindings(given, classify, hostcall.AnyIntegers) // the server decides
 	if err != nil {
-		return b, nil, &runtime.OptionError{Option: "Bindings", Err: err}
+		return nil, host, nil, &runtime.OptionError{Option: "Bindings", Err: err}
 	}
 	text, err := all.Values()
 	if err != nil {
-		return b, nil, &runtime.OptionError{Option: "Bindings", Err: err}
+		return nil, host, nil, &runtime.OptionError{Option: "Bindings", Err: err}
 	}
 	if text != "" {
-		if err := json.Unmarshal([]byte(text), &b.Globals); err != nil {
-			return b, nil, err
+		if err := json.Unmarshal([]byte(text), &values); err != nil {
+			return nil, host, nil, err
 		}
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	var ids []uint32
 	for _, f := range all.Functions {
 		c.nextFunc++
 		c.functions[c.nextFunc] = f.Call
-		b.Functions = append(b.Functions, session.Function{ID: c.nextFunc, Path: f.Path, Async: f.Async, Schema: f.Schema})
+		ids = append(ids, c.nextFunc)
+		host.Functions = append(host.Functions, session.Function{ID: c.nextFunc, Path: f.Path, Async: f.Async, Schema: f.Schema})
 	}
-	return b, func() { c.release(b.ids()) }, nil
+	return values, host, func() { c.release(ids) }, nil
+}
+
+// encodeHost returns functions as requests have them; nil if there are none.
+func encodeHost(h session.Host) json.RawMessage {
+	if len(h.Functions) == 0 && h.Commands == nil && h.Calls == (session.CallLimits{}) {
+		return nil
+	}
+	text, err := json.Marshal(h)
+	if err != nil {
+		panic(err) // it has strings, numbers, and schemas that were JSON
+	}
+	return text
 }
 
 func (c *Client) release(ids []uint32) {

@@ -3,13 +3,9 @@ package client
 import (
 	"context"
 	"net/netip"
-)
 
-// portParams are the parameters of the methods on ports.
-type portParams struct {
-	Sandbox string `json:"sandbox"`
-	Port    uint16 `json:"port,omitempty"`
-}
+	"gaol/runtime/requestjson"
+)
 
 // Listeners returns the TCP addresses in the sandbox on which guests listen, in order, as
 // [runtime.NodeRuntime.Listeners] does.
@@ -20,7 +16,7 @@ func (sb *Sandbox) Listeners(ctx context.Context) ([]netip.AddrPort, error) {
 			Port    uint16
 		}
 	}
-	if err := sb.c.do(ctx, "listeners", portParams{Sandbox: sb.id}, &list); err != nil {
+	if err := sb.c.do(ctx, "listListeners", sb.in(), &list); err != nil {
 		return nil, wrap("listeners", err)
 	}
 	var addresses []netip.AddrPort
@@ -35,7 +31,7 @@ func (sb *Sandbox) Listeners(ctx context.Context) ([]netip.AddrPort, error) {
 func (sb *Sandbox) WaitForListener(ctx context.Context, port uint16) error {
 	for {
 		var state struct{ Listening bool }
-		if err := sb.c.do(ctx, "waitForListener", portParams{sb.id, port}, &state); err != nil {
+		if err := sb.c.do(ctx, "waitForPort", requestjson.InPort{InSandbox: sb.in(), Port: port}, &state); err != nil {
 			return wrap("wait for listener", err)
 		}
 		if state.Listening {

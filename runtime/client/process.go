@@ -13,6 +13,7 @@ import (
 
 	"gaol/internal/session"
 	"gaol/runtime"
+	"gaol/runtime/requestjson"
 	"gaol/runtime/resultjson"
 )
 
@@ -28,6 +29,7 @@ type Process struct {
 
 	sandbox *Sandbox
 	request *request
+	id      string
 	pid     int
 	done    chan struct{}
 	result  *runtime.Result
@@ -41,33 +43,34 @@ func (sb *Sandbox) Spawn(ctx context.Context, name string, args []string, o runt
 		return nil, wrap("spawn", &runtime.OptionError{Option: "Args", Err: errors.New("Spawn has them as a parameter")})
 	}
 	o.Name, o.Format, o.Args = "", runtime.FormatAuto, args
-	return sb.spawn(ctx, runParams{Command: name}, o)
+	return sb.spawn(ctx, requestjson.ProcessRequest{Command: name}, o)
 }
 
 // SpawnCode starts a Node program, as [runtime.NodeRuntime.SpawnCode] does.
 func (sb *Sandbox) SpawnCode(ctx context.Context, code string, o runtime.SpawnOptions) (*Process, error) {
-	return sb.spawn(ctx, runParams{Code: &code}, o)
+	return sb.spawn(ctx, requestjson.ProcessRequest{Code: code}, o)
 }
 
-func (sb *Sandbox) spawn(ctx context.Context, p runParams, o runtime.SpawnOptions) (*Process, error) {
-	p.Sandbox, p.Permissions, p.Env, p.Cwd = sb.id, o.Permissions, o.Env, o.Cwd
+func (sb *Sandbox) spawn(ctx context.Context, p requestjson.ProcessRequest, o runtime.SpawnOptions) (*Process, error) {
+	p.Permissions, p.Env, p.Cwd = permissionsOf(o.Permissions), o.Env, o.Cwd
 	p.Name, p.Format, p.Args, p.TimeoutMs = o.Name, formats[o.Format], o.Args, milliseconds(o.Timeout)
 	if t := o.Terminal; t != nil {
-		p.Terminal = &session.Terminal{Rows: t.Rows, Cols: t.Cols, Term: t.Term}
+		p.Terminal = &requestjson.Terminal{Rows: t.Rows, Cols: t.Cols, Term: t.Term}
 	}
-	r, end, err := sb.c.start(ctx, "spawn", p)
+	in := requestjson.SpawnIn{InSandbox: sb.in(), ProcessRequest: p}
+	r, end, err := sb.c.start(ctx, message{session.Request{Method: "spawn", Stdin: true, Events: true}, in})
 	if err != nil {
 		return nil, wrap("spawn", err)
 	}
 	proc := &Process{sandbox: sb, request: r, done: make(chan struct{})}
 	stdout, stderr := r.buffer(session.Stdout), r.buffer(session.Stderr)
 	proc.Stdin, proc.Stdout, proc.Stderr = &input{r, proc.done}, stdout, stderr
-	started, err := r.started(ctx)
-	if err != nil {
+	var info resultjson.ProcessInfo
+	if err := r.started(ctx, &info); err != nil {
 		end()
 		return nil, wrap("spawn", err)
 	}
-	proc.pid = started.PID
+	proc.id, proc.pid = info.ID, info.PID
 	sb.c.work.Go(func() {
 		defer end()
 		proc.attend(stdout, stderr)
@@ -82,29 +85,28 @@ func (r *request) buffer(s session.Stream) *session.Buffer {
 	})
 }
 
-// startedEvent says that a process or a context has started.
-type startedEvent struct {
-	Type string `json:"type"`
-	PID  int    `json:"pid"`
-}
-
-// started waits for the start. If ctx ends first, it cancels the request and waits for its end.
-func (r *request) started(ctx context.Context) (e startedEvent, err error) {
+// started waits for the event of the start, and decodes its data. If ctx ends first, it cancels the request
+// and waits for its end.
+func (r *request) started(ctx context.Context, data any) error {
 	waiting := ctx
 	for {
 		f, err := r.next(waiting)
 		switch {
 		case err != nil && (r.c.ctx.Err() != nil || waiting != ctx):
-			return e, r.c.Err()
+			return r.c.Err()
 		case err != nil:
 			r.cancel()
 			waiting = r.c.ctx
 		case f.Kind == session.KindError && waiting != ctx, f.Kind == session.KindResult:
-			return e, context.Cause(ctx)
+			return context.Cause(ctx)
 		case f.Kind == session.KindError:
-			return e, errors.Join(asError(parseError(f.Body)))
+			return asError(parseError(f.Body))
 		case f.Kind == session.KindEvent && waiting == ctx:
-			return e, json.Unmarshal(f.Body, &e)
+			var e session.Event
+			if err := json.Unmarshal(f.Body, &e); err != nil || e.Event != "started" {
+				return fmt.Errorf("%w: event %q before the start", session.ErrFrame, e.Event)
+			}
+			return json.Unmarshal(e.Data, data)
 		}
 	}
 }
@@ -121,12 +123,16 @@ func (p *Process) attend(stdout, stderr *session.Buffer) {
 	text, err := p.request.collect(map[session.Kind]*session.Buffer{session.KindStdout: stdout, session.KindStderr: stderr}, nil)
 	stdout.Close(nil)
 	stderr.Close(nil)
-	var run resultjson.SessionRun
+	var info resultjson.ProcessInfo
 	if err == nil {
-		err = json.Unmarshal(text, &run)
+		err = json.Unmarshal(text, &info)
 	}
-	if err == nil && run.Run != nil {
-		p.result = run.Result()
+	switch {
+	case err != nil:
+	case info.Result != nil:
+		p.result = info.Result.Result()
+	default:
+		err = errors.New(info.Failure)
 	}
 	p.err = wrap("wait", err)
 	close(p.done)
@@ -199,13 +205,6 @@ func (p *Process) Signal(s syscall.Signal) error { return p.signal(s, false) }
 // SignalGroup sends a signal to the process group that the process leads.
 func (p *Process) SignalGroup(s syscall.Signal) error { return p.signal(s, true) }
 
-// signalParams are the parameters of signal.
-type signalParams struct {
-	Process uint32 `json:"process"`
-	Signal  string `json:"signal"`
-	Group   bool   `json:"group,omitempty"`
-}
-
 // passSignals sends signals to the run of the request until ctx ends.
 func (r *request) passSignals(ctx context.Context, signals <-chan syscall.Signal) {
 	for {
@@ -214,7 +213,7 @@ func (r *request) passSignals(ctx context.Context, signals <-chan syscall.Signal
 			if !ok {
 				return
 			}
-			_ = r.c.do(ctx, "signal", signalParams{r.id, unix.SignalName(s), false}, nil) // fails if the run has ended
+			_ = r.c.send(ctx, session.Append(nil, session.KindSignal, r.id, []byte(unix.SignalName(s)))) // fails if the connection has ended
 		case <-ctx.Done():
 			return
 		}
@@ -222,28 +221,26 @@ func (r *request) passSignals(ctx context.Context, signals <-chan syscall.Signal
 }
 
 func (p *Process) signal(s syscall.Signal, group bool) error {
-	return p.control("signal", signalParams{p.request.id, unix.SignalName(s), group})
+	return p.control("signal", "signalProcess", requestjson.SignalIn{InProcess: p.in(), Signal: unix.SignalName(s), Group: group})
 }
 
-// resizeParams are the parameters of resize.
-type resizeParams struct {
-	Process uint32 `json:"process"`
-	Rows    uint16 `json:"rows"`
-	Cols    uint16 `json:"cols"`
+// in names the process in requests.
+func (p *Process) in() requestjson.InProcess {
+	return requestjson.InProcess{InSandbox: p.sandbox.in(), Process: p.id}
 }
 
 // Resize changes the size of the process's terminal, in characters.
 func (p *Process) Resize(rows, cols uint16) error {
-	return p.control("resize", resizeParams{p.request.id, rows, cols})
+	return p.control("resize", "resizeProcess", requestjson.ResizeIn{InProcess: p.in(), Rows: rows, Cols: cols})
 }
 
 // control sends a request about the process. The error wraps [os.ErrProcessDone] once it has ended.
-func (p *Process) control(method string, params any) error {
-	err := p.sandbox.c.do(context.Background(), method, params, nil)
+func (p *Process) control(doing, method string, in any) error {
+	err := p.sandbox.c.do(context.Background(), method, in, nil)
 	if e, ok := errors.AsType[*Error](err); ok && (e.Code == "closed" || e.Code == "not_found") {
 		err = os.ErrProcessDone
 	}
-	return wrap(method, err)
+	return wrap(doing, err)
 }
 
 // input is the standard input of a process.

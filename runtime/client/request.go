@@ -23,13 +23,20 @@ type request struct {
 	ready chan struct{} // has a value if the queue may have frames
 }
 
+// message is a request to send: an operation with its input, and the streams that it needs.
+type message struct {
+	session.Request
+	in any // the input
+}
+
 // start sends a request.
-func (c *Client) start(ctx context.Context, method string, params any) (*request, func(), error) {
-	text, err := json.Marshal(params)
+func (c *Client) start(ctx context.Context, m message) (*request, func(), error) {
+	text, err := json.Marshal(m.in)
 	if err != nil {
 		return nil, nil, err
 	}
-	body, err := json.Marshal(session.Request{Method: method, Params: text})
+	m.Params = text
+	body, err := json.Marshal(m.Request)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -180,8 +187,13 @@ func (r *request) wait(ctx context.Context, handle func(session.Frame)) (json.Ra
 }
 
 // do sends a request without streams, and decodes its result.
-func (c *Client) do(ctx context.Context, method string, params, result any) error {
-	r, end, err := c.start(ctx, method, params)
+func (c *Client) do(ctx context.Context, method string, in, result any) error {
+	return c.ask(ctx, message{session.Request{Method: method}, in}, result)
+}
+
+// ask is do for any request.
+func (c *Client) ask(ctx context.Context, m message, result any) error {
+	r, end, err := c.start(ctx, m)
 	if err != nil {
 		return err
 	}

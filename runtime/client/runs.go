@@ -5,81 +5,87 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"time"
 
 	"gaol/internal/session"
 	"gaol/policy"
 	"gaol/runtime"
+	"gaol/runtime/requestjson"
 	"gaol/runtime/resultjson"
 )
-
-// runParams are the parameters of run, exec, command and spawn.
-type runParams struct {
-	Sandbox     string `json:"sandbox,omitempty"`
-	StdinStream bool   `json:"stdinStream,omitempty"`
-	Events      bool   `json:"events,omitempty"`
-	MaxTimeout  bool   `json:"maxTimeout,omitempty"`
-
-	Code        *string            `json:"code,omitempty"`
-	Command     string             `json:"command,omitempty"`
-	Name        string             `json:"name,omitempty"`
-	Format      string             `json:"format,omitempty"`
-	Permissions policy.Permissions `json:"permissions,omitzero"`
-	Args        []string           `json:"args,omitempty"`
-	Env         map[string]string  `json:"env,omitempty"`
-	Cwd         string             `json:"cwd,omitempty"`
-	TimeoutMs   int64              `json:"timeoutMs,omitempty"`
-	Terminal    *session.Terminal  `json:"terminal,omitempty"`
-}
 
 // formats are the names of module formats.
 var formats = map[runtime.ModuleFormat]string{runtime.FormatAuto: "", runtime.FormatESM: "esm", runtime.FormatCommonJS: "cjs", runtime.FormatDetect: "detect"}
 
-// program returns the parameters of a program in the sandbox.
-func (sb *Sandbox) program(code string, o runtime.RunOptions) runParams {
-	p := runParams{
-		Sandbox: sb.id, Code: &code, Name: o.Name, Format: formats[o.Format], Permissions: o.Permissions, Args: o.Args,
-		Env: o.Env, Cwd: o.Cwd, StdinStream: o.Stdin != nil, Events: o.OnStdout != nil || o.OnStderr != nil,
-	}
-	p.TimeoutMs, p.MaxTimeout = timeout(o.Timeout)
-	return p
+// pending is a run to make.
+type pending struct {
+	message
+	options runtime.RunOptions
+	limit   int64 // of each output
 }
 
-// command returns the parameters of a command in the sandbox.
-func (sb *Sandbox) command(name string, args []string, o runtime.RunOptions) runParams {
-	o.Name, o.Format, o.Args = "", runtime.FormatAuto, args
-	p := sb.program("", o)
-	p.Code, p.Command = nil, name
-	return p
+// newRun returns a run of an operation with options.
+func (sb *Sandbox) newRun(method string, in any, o runtime.RunOptions) pending {
+	m := message{session.Request{Method: method, Stdin: o.Stdin != nil, Events: o.OnStdout != nil || o.OnStderr != nil}, in}
+	return pending{m, o, sb.output}
 }
+
+// program returns a program as requests have it.
+func program(code string, o runtime.RunOptions) requestjson.Program {
+	return requestjson.Program{Code: code, Name: o.Name, Format: formats[o.Format], Start: start(o)}
+}
+
+func start(o runtime.RunOptions) requestjson.Start {
+	return requestjson.Start{Permissions: permissionsOf(o.Permissions), Args: o.Args, Env: o.Env, Cwd: o.Cwd, Timeout: timeout(o.Timeout)}
+}
+
+// permissionsOf returns permissions as requests have them.
+func permissionsOf(p policy.Permissions) json.RawMessage {
+	if reflect.ValueOf(p).IsZero() {
+		return nil
+	}
+	text, err := json.Marshal(p)
+	if err != nil {
+		panic(err) // it has strings and booleans
+	}
+	return text
+}
+
+// programIn returns a run of code in the sandbox.
+func (sb *Sandbox) programIn(method, code string, o runtime.RunOptions) pending {
+	return sb.newRun(method, requestjson.ProgramIn{InSandbox: sb.in(), Program: program(code, o)}, o)
+}
+
+// commandIn returns a run of a program of the image.
+func (sb *Sandbox) commandIn(name string, args []string, o runtime.RunOptions) pending {
+	o.Args = args
+	return sb.newRun("commandIn", requestjson.CommandIn{InSandbox: sb.in(), Command: requestjson.Command{Command: name, Start: start(o)}}, o)
+}
+
+// in names the sandbox in requests.
+func (sb *Sandbox) in() requestjson.InSandbox { return requestjson.InSandbox{Sandbox: sb.id} }
 
 // Run runs code, as [runtime.NodeRuntime.Run] does. RunOptions.Network and OnOutputLimit are not
 // supported. A negative Timeout means the longest that the server allows.
 func (sb *Sandbox) Run(ctx context.Context, code string, o runtime.RunOptions) (*runtime.Result, error) {
-	return sb.c.run(ctx, "run", sb.program(code, o), o, sb.output)
+	return sb.c.run(ctx, "run", sb.programIn("runIn", code, o))
 }
 
 // Exec runs code without a value, as [runtime.NodeRuntime.Exec] does.
 func (sb *Sandbox) Exec(ctx context.Context, code string, o runtime.RunOptions) (*runtime.Result, error) {
-	return sb.c.run(ctx, "exec", sb.program(code, o), o, sb.output)
+	return sb.c.run(ctx, "exec", sb.programIn("execIn", code, o))
 }
 
 // Command runs a program of the image, as [runtime.NodeRuntime.Command] does.
 func (sb *Sandbox) Command(ctx context.Context, name string, args []string, o runtime.RunOptions) (*runtime.Result, error) {
-	return sb.c.run(ctx, "command", sb.command(name, args, o), o, sb.output)
+	return sb.c.run(ctx, "command", sb.commandIn(name, args, o))
 }
 
-// Run runs code in a sandbox of its own. The options are those of [Sandbox.Run], without Stdin,
-// Signals, OnStdout and OnStderr.
+// Run runs code in a sandbox of its own. The options are those of [Sandbox.Run].
 func (c *Client) Run(ctx context.Context, code string, o runtime.RunOptions) (*runtime.Result, error) {
-	if o.Stdin != nil || o.Signals != nil || o.OnStdout != nil || o.OnStderr != nil {
-		return nil, wrap("run", unsupported("Stdin, Signals, OnStdout or OnStderr"))
-	}
-	if o.Timeout < 0 {
-		return nil, wrap("run", unsupported("Timeout"))
-	}
-	none := &Sandbox{}
-	return c.run(ctx, "runOnce", none.program(code, o), o, runtime.DefaultLimits().Output)
+	none := &Sandbox{output: runtime.DefaultLimits().Output}
+	return c.run(ctx, "run", none.newRun("run", requestjson.RunRequest{Program: program(code, o)}, o))
 }
 
 // checkRun rejects options that servers do not have.
@@ -93,13 +99,13 @@ func checkRun(o runtime.RunOptions) error {
 	return nil
 }
 
-// run makes a run and returns its result.
-func (c *Client) run(ctx context.Context, method string, p runParams, o runtime.RunOptions, limit int64) (*runtime.Result, error) {
-	if err := checkRun(o); err != nil {
-		return nil, wrap(method, err)
+// run makes a run and returns its result. Doing is for errors.
+func (c *Client) run(ctx context.Context, doing string, p pending) (*runtime.Result, error) {
+	if err := checkRun(p.options); err != nil {
+		return nil, wrap(doing, err)
 	}
-	stdout, stderr := capture{limit: limit, call: o.OnStdout}, capture{limit: limit, call: o.OnStderr}
-	res, err := c.follow(ctx, method, p, o, func(f session.Frame) {
+	stdout, stderr := capture{limit: p.limit, call: p.options.OnStdout}, capture{limit: p.limit, call: p.options.OnStderr}
+	res, err := c.follow(ctx, doing, p, func(f session.Frame) {
 		switch f.Kind {
 		case session.KindStdout:
 			stdout.add(f.Body)
@@ -116,11 +122,11 @@ func (c *Client) run(ctx context.Context, method string, p runParams, o runtime.
 }
 
 // follow makes a run, and passes its output and events to handle.
-func (c *Client) follow(ctx context.Context, method string, p runParams, o runtime.RunOptions, handle func(session.Frame)) (*runtime.Result, error) {
+func (c *Client) follow(ctx context.Context, doing string, p pending, handle func(session.Frame)) (*runtime.Result, error) {
 	var res *runtime.Result
-	err := c.exchange(ctx, method, p, o, handle, func(text json.RawMessage) error {
-		var run resultjson.SessionRun
-		if err := json.Unmarshal(text, &run); err != nil || run.Run == nil {
+	err := c.exchange(ctx, doing, p.message, p.options, handle, func(text json.RawMessage) error {
+		var run *resultjson.Run
+		if err := json.Unmarshal(text, &run); err != nil || run == nil {
 			return fmt.Errorf("an invalid result of the server: %w", errors.Join(err))
 		}
 		res = run.Result()
@@ -131,12 +137,12 @@ func (c *Client) follow(ctx context.Context, method string, p runParams, o runti
 
 // exchange makes a run with the standard input and signals of o, and decodes its result. If ctx or standard input ends the
 // run, there are a result and an error.
-func (c *Client) exchange(ctx context.Context, method string, params any, o runtime.RunOptions, handle func(session.Frame), decode func(json.RawMessage) error) error {
+func (c *Client) exchange(ctx context.Context, doing string, m message, o runtime.RunOptions, handle func(session.Frame), decode func(json.RawMessage) error) error {
 	running, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	r, end, err := c.start(running, method, params)
+	r, end, err := c.start(running, m)
 	if err != nil {
-		return wrap(method, err)
+		return wrap(doing, err)
 	}
 	defer end()
 	if o.Signals != nil {
@@ -155,24 +161,24 @@ func (c *Client) exchange(ctx context.Context, method string, params any, o runt
 	}
 	switch {
 	case ctx.Err() != nil && isCanceled(err):
-		return canceled(ctx, method)
+		return canceled(ctx, doing)
 	case err == nil && running.Err() != nil && ctx.Err() == nil:
 		err = context.Cause(running) // of standard input
 	case isCanceled(err) && running.Err() != nil:
 		err = context.Cause(running)
 	}
-	return wrap(method, err)
+	return wrap(doing, err)
 }
 
 // isCanceled reports whether a request whose context has ended was ended by that.
 func isCanceled(err error) bool { return err == nil || errors.Is(err, context.Canceled) }
 
 // timeout returns the time limit of a run as requests have it.
-func timeout(d time.Duration) (ms int64, most bool) {
+func timeout(d time.Duration) requestjson.Timeout {
 	if d < 0 {
-		return 0, true
+		return requestjson.Timeout{Max: true}
 	}
-	return milliseconds(d), false
+	return requestjson.Timeout{Ms: milliseconds(d)}
 }
 
 // capture keeps output up to a limit.

@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -12,6 +13,7 @@ import (
 	"gaol/internal/session"
 	"gaol/policy"
 	"gaol/runtime"
+	"gaol/runtime/requestjson"
 )
 
 // CreateOptions are the options of a sandbox. They mean the same as in [runtime.Options]; the zero
@@ -77,80 +79,19 @@ type Sandbox struct {
 	close    func() error
 }
 
-// createParams are the parameters of create.
-type createParams struct {
-	Image         string              `json:"image,omitempty"`
-	Snapshot      string              `json:"snapshot,omitempty"`
-	FileBytes     map[string][]byte   `json:"fileBytes,omitempty"`
-	Env           map[string]string   `json:"env,omitempty"`
-	Cwd           string              `json:"cwd,omitempty"`
-	ReadOnly      bool                `json:"readOnly,omitempty"`
-	Hostname      string              `json:"hostname,omitempty"`
-	Limits        *limits             `json:"limits,omitempty"`
-	Permissions   policy.Permissions  `json:"permissions,omitzero"`
-	Isolation     string              `json:"isolation,omitempty"`
-	Mounts        []mount             `json:"mounts,omitempty"`
-	NodeModules   *nodeModules        `json:"nodeModules,omitempty"`
-	HostPorts     []int               `json:"hostPorts,omitempty"`
-	BigInts       bool                `json:"bigInts,omitempty"`
-	IdleTimeoutMs int64               `json:"idleTimeoutMs,omitempty"`
-	LifetimeMs    int64               `json:"lifetimeMs,omitempty"`
-	Detached      bool                `json:"detached,omitempty"`
-	Calls         *session.CallLimits `json:"calls,omitempty"`
-	Commands      []session.Command   `json:"commands,omitzero"`
-	bindings
-}
-
-type limits struct {
-	Memory    int64   `json:"memoryBytes,omitempty"`
-	CPUs      float64 `json:"cpus,omitempty"`
-	CPUTimeMs int64   `json:"cpuTimeMs,omitempty"`
-	Pids      int64   `json:"pids,omitempty"`
-	Files     int64   `json:"files,omitempty"`
-	Disk      int64   `json:"diskBytes,omitempty"`
-	Inodes    int64   `json:"inodes,omitempty"`
-	Output    int64   `json:"outputBytes,omitempty"`
-	Value     int64   `json:"valueBytes,omitempty"`
-}
-
-type nodeModules struct {
-	HostPath  string `json:"hostPath"`
-	GuestPath string `json:"guestPath,omitempty"`
-}
-
-func nodeModulesOf(o CreateOptions) *nodeModules {
-	if o.NodeModules == "" && o.NodeModulesPath == "" {
-		return nil
-	}
-	return &nodeModules{o.NodeModules, o.NodeModulesPath}
-}
-
-type mount struct {
-	Source string `json:"source"`
-	Target string `json:"target"`
-	Access string `json:"access"`
-}
-
 var accesses = map[runtime.Access]string{runtime.ReadOnly: "ro", runtime.ReadWrite: "rw", runtime.CopyOnWrite: "cow"}
 
 // Create creates a sandbox. The caller closes it.
 func (c *Client) Create(ctx context.Context, o CreateOptions) (*Sandbox, error) {
-	b, release, err := c.bind(o.Bindings)
+	values, host, release, err := c.bind(o.Bindings)
 	if err != nil {
 		return nil, wrap("create", err)
 	}
-	p := createParams{
-		Image: o.Image, Snapshot: o.Snapshot, FileBytes: o.Files, Env: o.Env, Cwd: o.Cwd, ReadOnly: o.ReadOnlyRoot, Hostname: o.Hostname,
-		Limits: limitsOf(o.Limits), Permissions: o.Permissions, Isolation: o.Isolation, NodeModules: nodeModulesOf(o), HostPorts: o.HostPorts, BigInts: o.BigInts, Calls: callLimitsOf(o.Calls), bindings: b,
-		IdleTimeoutMs: milliseconds(o.IdleTimeout), LifetimeMs: milliseconds(o.Lifetime), Detached: o.Detached,
-	}
-	for _, m := range o.Mounts {
-		p.Mounts = append(p.Mounts, mount{m.Source, m.Target, accesses[m.Access]})
-	}
 	var added addedCommands
-	p.Commands = added.bind(c, o.Commands)
+	host.Calls, host.Commands = callLimitsOf(o.Calls), added.bind(c, o.Commands)
+	m := message{session.Request{Method: "createSandbox", Detached: o.Detached, Host: encodeHost(host)}, createRequest(o, values)}
 	var info Info
-	if err := c.do(ctx, "create", p, &info); err != nil {
+	if err := c.ask(ctx, m, &info); err != nil {
 		release()
 		added.release(c)
 		return nil, wrap("create", err)
@@ -167,18 +108,33 @@ func (c *Client) Create(ctx context.Context, o CreateOptions) (*Sandbox, error) 
 	return sb, nil
 }
 
-func limitsOf(l runtime.Limits) *limits {
+func createRequest(o CreateOptions, globals map[string]json.RawMessage) requestjson.SandboxRequest {
+	r := requestjson.SandboxRequest{
+		Permissions: permissionsOf(o.Permissions), Globals: globals, Env: o.Env, Cwd: o.Cwd,
+		IdleTimeoutMs: milliseconds(o.IdleTimeout), LifetimeMs: milliseconds(o.Lifetime),
+		Tree: requestjson.Tree{
+			Image: o.Image, Snapshot: o.Snapshot, FileBytes: o.Files, ReadOnly: o.ReadOnlyRoot, Hostname: o.Hostname, Limits: limitsOf(o.Limits),
+			Isolation: o.Isolation, HostPorts: o.HostPorts, BigInts: o.BigInts, NodeModules: requestjson.NodeModules{HostPath: o.NodeModules, GuestPath: o.NodeModulesPath},
+		},
+	}
+	for _, m := range o.Mounts {
+		r.Mounts = append(r.Mounts, requestjson.Mount{Source: m.Source, Target: m.Target, Access: accesses[m.Access]})
+	}
+	return r
+}
+
+func limitsOf(l runtime.Limits) *requestjson.Limits {
 	if l == (runtime.Limits{}) {
 		return nil
 	}
-	return &limits{l.Memory, l.CPUs, milliseconds(l.CPUTime), l.Pids, l.Files, l.Disk, l.Inodes, l.Output, l.Value}
+	return &requestjson.Limits{
+		Memory: l.Memory, CPUs: l.CPUs, CPUTimeMs: milliseconds(l.CPUTime), Pids: l.Pids, Files: l.Files, Disk: l.Disk, Inodes: l.Inodes,
+		Output: l.Output, Value: l.Value,
+	}
 }
 
-func callLimitsOf(l runtime.CallLimits) *session.CallLimits {
-	if l == (runtime.CallLimits{}) {
-		return nil
-	}
-	return &session.CallLimits{Calls: l.Calls, Concurrent: l.Concurrent, Arguments: l.Arguments, Result: l.Result, TimeoutMs: milliseconds(l.Timeout)}
+func callLimitsOf(l runtime.CallLimits) session.CallLimits {
+	return session.CallLimits{Calls: l.Calls, Concurrent: l.Concurrent, Arguments: l.Arguments, Result: l.Result, TimeoutMs: milliseconds(l.Timeout)}
 }
 
 // milliseconds rounds up, so that a short time is not none.
@@ -195,7 +151,7 @@ func (c *Client) Sandbox(id string) *Sandbox {
 	sb := &Sandbox{c: c, id: id, commands: &addedCommands{}, output: runtime.DefaultLimits().Output, release: func() {}}
 	sb.close = sync.OnceValue(func() error {
 		defer sb.release()
-		err := c.do(context.Background(), "close", sandboxParams{id}, nil)
+		err := c.do(context.Background(), "deleteSandbox", sb.in(), nil)
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, ErrDisconnected) {
 			return nil // it has ended before, or ends with the connection
 		}
@@ -204,15 +160,10 @@ func (c *Client) Sandbox(id string) *Sandbox {
 	return sb
 }
 
-// sandboxParams name a sandbox.
-type sandboxParams struct {
-	Sandbox string `json:"sandbox"`
-}
-
 // Sandboxes describes the caller's sandboxes, the oldest first.
 func (c *Client) Sandboxes(ctx context.Context) ([]Info, error) {
 	var list struct{ Sandboxes []Info }
-	if err := c.do(ctx, "list", struct{}{}, &list); err != nil {
+	if err := c.do(ctx, "listSandboxes", struct{}{}, &list); err != nil {
 		return nil, wrap("list", err)
 	}
 	return list.Sandboxes, nil
@@ -228,14 +179,14 @@ func (sb *Sandbox) Missing() []string { return sb.missing }
 // Info describes the sandbox, without renewing it.
 func (sb *Sandbox) Info(ctx context.Context) (Info, error) {
 	var info Info
-	err := sb.c.do(ctx, "get", sandboxParams{sb.id}, &info)
+	err := sb.c.do(ctx, "getSandbox", sb.in(), &info)
 	return info, wrap("sandbox", err)
 }
 
 // Renew restarts the idle timeout of the sandbox.
 func (sb *Sandbox) Renew(ctx context.Context) (Info, error) {
 	var info Info
-	err := sb.c.do(ctx, "renew", sandboxParams{sb.id}, &info)
+	err := sb.c.do(ctx, "renewSandbox", sb.in(), &info)
 	return info, wrap("renew", err)
 }
 

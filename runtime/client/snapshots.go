@@ -1,6 +1,10 @@
 package client
 
-import "context"
+import (
+	"context"
+
+	"gaol/runtime/requestjson"
+)
 
 // SnapshotInfo describes a snapshot of the caller.
 type SnapshotInfo struct {
@@ -8,17 +12,11 @@ type SnapshotInfo struct {
 	Size int64  `json:"size"` // bytes of its files
 }
 
-// snapshotParams are the parameters of the methods on snapshots.
-type snapshotParams struct {
-	Sandbox string `json:"sandbox,omitempty"`
-	Name    string `json:"name"`
-}
-
 // Snapshot copies the folders of the sandbox to a snapshot with a new name, which
 // [CreateOptions.Snapshot] can have. It outlives the sandbox and the connection.
 func (sb *Sandbox) Snapshot(ctx context.Context, name string) (SnapshotInfo, error) {
 	var info SnapshotInfo
-	err := sb.c.do(ctx, "snapshot", snapshotParams{sb.id, name}, &info)
+	err := sb.c.do(ctx, "takeSnapshot", requestjson.SnapshotIn{InSandbox: sb.in(), SnapshotRequest: requestjson.SnapshotRequest{Name: name}}, &info)
 	return info, wrap("snapshot", err)
 }
 
@@ -31,5 +29,5 @@ func (c *Client) Snapshots(ctx context.Context) ([]SnapshotInfo, error) {
 
 // RemoveSnapshot deletes a snapshot that no sandbox uses.
 func (c *Client) RemoveSnapshot(ctx context.Context, name string) error {
-	return wrap("remove snapshot", c.do(ctx, "removeSnapshot", snapshotParams{Name: name}, nil))
+	return wrap("remove snapshot", c.do(ctx, "deleteSnapshot", requestjson.SnapshotName{Name: name}, nil))
 }

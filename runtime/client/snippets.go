@@ -40,13 +40,12 @@ type snippetRequest struct {
 	Permissions string          `json:"permissions,omitempty"`
 	NodeModules string          `json:"nodeModules,omitempty"`
 	NoLint      bool            `json:"noLint,omitempty"`
-	Logs        bool            `json:"logs,omitempty"`
 }
 
 func newSnippetRequest(in snippets.Input, o SnippetOptions) snippetRequest {
 	p := snippetRequest{
 		Files: in.Files, TimeoutMs: milliseconds(in.Timeout), Adapter: o.Adapter.Name, AdapterCode: o.Adapter.Code,
-		Permissions: o.Permissions, NodeModules: o.NodeModules, NoLint: o.NoLint, Logs: in.OnLog != nil,
+		Permissions: o.Permissions, NodeModules: o.NodeModules, NoLint: o.NoLint,
 	}
 	if in.Source != "" {
 		p.Source = &in.Source
@@ -72,7 +71,7 @@ func (c *Client) RunSnippet(ctx context.Context, in snippets.Input, o SnippetOpt
 			in.OnLog(line)
 		}
 	}
-	err := c.exchange(ctx, "runSnippet", newSnippetRequest(in, o), runtime.RunOptions{}, handle, func(text json.RawMessage) error {
+	err := c.exchange(ctx, "run snippet", message{session.Request{Method: "runSnippet", Events: in.OnLog != nil}, newSnippetRequest(in, o)}, runtime.RunOptions{}, handle, func(text json.RawMessage) error {
 		var r snippetResult
 		if err := json.Unmarshal(text, &r); err != nil || r.Output == nil {
 			return fmt.Errorf("an invalid result of the server: %w", errors.Join(err))
@@ -86,9 +85,12 @@ func (c *Client) RunSnippet(ctx context.Context, in snippets.Input, o SnippetOpt
 
 // snippetLine returns the line of an event.
 func snippetLine(f session.Frame) (line string, ok bool) {
-	var e struct{ Type, Line string }
+	var e struct {
+		Event string
+		Data  struct{ Line string }
+	}
 	if f.Kind != session.KindEvent || json.Unmarshal(f.Body, &e) != nil {
 		return "", false
 	}
-	return e.Line, e.Type == "log"
+	return e.Data.Line, e.Event == "log"
 }

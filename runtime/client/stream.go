@@ -8,6 +8,7 @@ import (
 
 	"gaol/internal/session"
 	"gaol/runtime"
+	"gaol/runtime/requestjson"
 )
 
 // Stream is a run with events, as [runtime.Stream] is. If the caller takes no events, the server
@@ -31,30 +32,31 @@ type event struct {
 
 // FollowRun is Run with events, as [runtime.NodeRuntime.FollowRun] is.
 func (sb *Sandbox) FollowRun(ctx context.Context, code string, o runtime.RunOptions) *Stream {
-	return sb.followRun(ctx, "run", sb.program(code, o), o)
+	return sb.followRun(ctx, "run", sb.programIn("runIn", code, o))
 }
 
 // FollowExec is FollowRun for Exec.
 func (sb *Sandbox) FollowExec(ctx context.Context, code string, o runtime.RunOptions) *Stream {
-	return sb.followRun(ctx, "exec", sb.program(code, o), o)
+	return sb.followRun(ctx, "exec", sb.programIn("execIn", code, o))
 }
 
 // FollowCommand is FollowRun for Command.
 func (sb *Sandbox) FollowCommand(ctx context.Context, name string, args []string, o runtime.RunOptions) *Stream {
-	return sb.followRun(ctx, "command", sb.command(name, args, o), o)
+	return sb.followRun(ctx, "command", sb.commandIn(name, args, o))
 }
 
-func (sb *Sandbox) followRun(ctx context.Context, method string, p runParams, o runtime.RunOptions) *Stream {
+func (sb *Sandbox) followRun(ctx context.Context, doing string, p pending) *Stream {
 	p.Events = true
 	return newStream(ctx, func(ctx context.Context, handle func(session.Frame)) (exit runtime.ExitEvent) {
+		o := p.options
 		err := checkRun(o)
 		if err == nil && (o.OnStdout != nil || o.OnStderr != nil) {
 			err = &runtime.OptionError{Option: "OnStdout", Err: errors.New("a stream has events instead")}
 		}
 		if err != nil {
-			return runtime.ExitEvent{Err: wrap(method, err)}
+			return runtime.ExitEvent{Err: wrap(doing, err)}
 		}
-		exit.Result, exit.Err = sb.c.follow(ctx, method, p, o, handle)
+		exit.Result, exit.Err = sb.c.follow(ctx, doing, p, handle)
 		return exit
 	})
 }
@@ -62,17 +64,16 @@ func (sb *Sandbox) followRun(ctx context.Context, method string, p runParams, o 
 // FollowEvaluate is FollowRun for Evaluate.
 func (sb *Sandbox) FollowEvaluate(ctx context.Context, code string, o runtime.EvaluateOptions) *Stream {
 	return newStream(ctx, func(ctx context.Context, handle func(session.Frame)) (exit runtime.ExitEvent) {
-		p, release, err := sb.c.snippet(sb.id, code, o)
-		if err == nil && p.Logs {
-			release()
-			err = &runtime.OptionError{Option: "OnLog", Err: errors.New("a stream has events instead")}
+		if o.OnLog != nil {
+			return runtime.ExitEvent{Err: wrap("evaluate", &runtime.OptionError{Option: "OnLog", Err: errors.New("a stream has events instead")})}
 		}
+		n, m, release, err := sb.c.snippet("evaluateIn", code, o)
 		if err != nil {
 			return runtime.ExitEvent{Err: wrap("evaluate", err)}
 		}
 		defer release()
-		p.Events = true
-		exit.Evaluation, exit.Err = sb.c.followEvaluate(ctx, "evaluate", p, handle)
+		m.Events, m.in = true, requestjson.SnippetIn{InSandbox: sb.in(), Snippet: n}
+		exit.Evaluation, exit.Err = sb.c.followEvaluate(ctx, m, handle)
 		return exit
 	})
 }

@@ -20,6 +20,6 @@ type Usage struct {
 
 // Usage counts what the sandbox uses now.
 func (sb *Sandbox) Usage(ctx context.Context) (u Usage, err error) {
-	err = sb.c.do(ctx, "usage", sandboxParams{sb.id}, &u)
+	err = sb.c.do(ctx, "getUsage", sb.in(), &u)
 	return u, wrap("usage", err)
 }

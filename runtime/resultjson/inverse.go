@@ -1,13 +1,15 @@
 package resultjson
 
 import (
+	"encoding/json"
 	"fmt"
+	"net/netip"
 	"time"
 
 	"gaol/runtime"
 )
 
-// Result converts a run back. Queued and Calls are not part of it.
+// Result converts a run back.
 func (r *Run) Result() *runtime.Result {
 	res := &runtime.Result{
 		Stdout:   original(r.Stdout, r.StdoutBytes),
@@ -25,7 +27,11 @@ func (r *Run) Result() *runtime.Result {
 	if len(r.Denials) > 0 {
 		res.Denials = r.Denials
 	}
-	res.Truncated.Stdout, res.Truncated.Stderr, res.Truncated.Denials = r.Truncated.Stdout, r.Truncated.Stderr, r.Truncated.Denials
+	res.Queued = fromMilliseconds(r.QueuedMs)
+	for _, c := range r.Calls {
+		res.Calls = append(res.Calls, c.call())
+	}
+	res.Truncated.Stdout, res.Truncated.Stderr, res.Truncated.Denials, res.Truncated.Calls = r.Truncated.Stdout, r.Truncated.Stderr, r.Truncated.Denials, r.Truncated.Calls
 	for _, l := range []runtime.Launcher{runtime.LauncherZygote, runtime.LauncherExec} {
 		if l.String() == r.Launcher {
 			res.Launcher = l
@@ -102,5 +108,51 @@ func (t *Text) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// errUnknown is the error for an event of a kind that this version does not have.
-func errUnknown(kind string) error { return fmt.Errorf("unknown event %q", kind) }
+// NewEvent converts an event of a run other than its output and its end. The name is empty for others.
+func NewEvent(e runtime.Event) (name string, data any) {
+	switch e := e.(type) {
+	case runtime.LogEvent:
+		return "log", NewLog(e.Log)
+	case runtime.CallEvent:
+		return "call", NewCall(e.Call)
+	case runtime.ConnectEvent:
+		return "connect", NewConnection(e.Connection)
+	case runtime.DenialEvent:
+		return "denial", e.Denial
+	}
+	return "", nil
+}
+
+// Event decodes an event of a run other than its output. The error says that this version does not have it.
+func Event(name string, data []byte) (e runtime.Event, err error) {
+	switch name {
+	case "log":
+		var l Log
+		err = json.Unmarshal(data, &l)
+		e = runtime.LogEvent{Log: l.log()}
+	case "call":
+		var c Call
+		err = json.Unmarshal(data, &c)
+		e = runtime.CallEvent{Call: c.call()}
+	case "denial":
+		var d runtime.Denial
+		err = json.Unmarshal(data, &d)
+		e = runtime.DenialEvent{Denial: d}
+	case "connect":
+		var c Connection
+		err = json.Unmarshal(data, &c)
+		e = runtime.ConnectEvent{Connection: c.connection()}
+	default:
+		err = fmt.Errorf("unknown event %q", name)
+	}
+	return e, err
+}
+
+// connection converts a connection back.
+func (c Connection) connection() runtime.Connection {
+	address, _ := netip.ParseAddrPort(c.Address) // empty if it is unknown
+	return runtime.Connection{
+		Host: c.Host, Address: address, Port: uint16(c.Port), Rule: c.Rule, BytesIn: c.BytesIn, BytesOut: c.BytesOut,
+		Duration: fromMilliseconds(c.DurationMs), Outcome: c.Outcome,
+	}
+}

@@ -46,11 +46,11 @@ func TestRunBack(t *testing.T) {
 		Launcher: runtime.LauncherExec, LauncherReason: "why", Denials: denials, Calls: calls,
 	}
 	want.Truncated.Stdout, want.Truncated.Calls, want.Truncated.Denials = true, true, true
-	if diff := cmp.Diff(want, transfer(t, NewSessionRun(want)).Result()); diff != "" {
+	if diff := cmp.Diff(want, transfer(t, NewRun(want)).Result()); diff != "" {
 		t.Error(diff)
 	}
 	empty := &runtime.Result{Stdout: []byte{}, Stderr: []byte{}}
-	if diff := cmp.Diff(empty, transfer(t, NewSessionRun(empty)).Result()); diff != "" {
+	if diff := cmp.Diff(empty, transfer(t, NewRun(empty)).Result()); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -78,7 +78,12 @@ func TestEventsBack(t *testing.T) {
 			Duration: time.Second, Outcome: "closed",
 		}},
 	} {
-		got, err := transfer(t, NewSessionEvent(want)).Event()
+		name, data := NewEvent(want)
+		text, err := json.Marshal(data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := Event(name, text)
 		if err != nil {
 			t.Error(err)
 		}
@@ -86,7 +91,9 @@ func TestEventsBack(t *testing.T) {
 			t.Error(diff)
 		}
 	}
-	if _, err := (&SessionEvent{Type: "log"}).Event(); err == nil {
-		t.Error("a log event without a log is accepted")
+	for name, text := range map[string]string{"log": "[]", "nosuch": "{}"} {
+		if _, err := Event(name, []byte(text)); err == nil {
+			t.Errorf("%s %s is accepted", name, text)
+		}
 	}
 }

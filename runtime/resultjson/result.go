@@ -22,11 +22,13 @@ type Run struct {
 	ExitCode   int              `json:"exitCode"`
 	Signal     string           `json:"signal"`
 	Cause      runtime.Cause    `json:"cause"`
-	Value      json.RawMessage  `json:"value,omitempty"` // absent if the program returned none
-	Error      *GuestError      `json:"error,omitempty"` // absent unless an uncaught error ended the program
+	Value      json.RawMessage  `json:"value,omitempty"`    // absent if the program returned none
+	Error      *GuestError      `json:"error,omitempty"`    // absent unless an uncaught error ended the program
+	QueuedMs   float64          `json:"queuedMs,omitempty"` // the wait for its turn
 	DurationMs float64          `json:"durationMs"`
 	Usage      Usage            `json:"usage"`
 	Truncated  Truncated        `json:"truncated"`
+	Calls      []Call           `json:"calls,omitempty"` // of host functions
 	Denials    []runtime.Denial `json:"denials"`
 
 	// Launcher is the launcher that was used. LauncherReason is absent unless
@@ -106,6 +108,7 @@ type Truncated struct {
 	Stdout  bool `json:"stdout"`
 	Stderr  bool `json:"stderr"`
 	Denials bool `json:"denials"`
+	Calls   bool `json:"calls,omitempty"`
 }
 
 // NewRun converts a result.
@@ -122,9 +125,11 @@ func NewRun(res *runtime.Result) *Run {
 		Cause:      res.Cause,
 		Value:      res.Value,
 		Error:      newGuestError(res.Error, false),
+		QueuedMs:   Milliseconds(res.Queued),
 		DurationMs: Milliseconds(res.Duration),
 		Usage:      newUsage(res.Usage),
-		Truncated:  Truncated{res.Truncated.Stdout, res.Truncated.Stderr, res.Truncated.Denials},
+		Truncated:  Truncated(res.Truncated),
+		Calls:      newCalls(res.Calls),
 		Denials:    append([]runtime.Denial{}, res.Denials...), // a list even if empty
 
 		Launcher:       res.Launcher.String(),
@@ -188,10 +193,15 @@ func NewEvaluation(e *runtime.Evaluation) *Evaluation {
 	for _, l := range e.Logs {
 		o.Logs = append(o.Logs, NewLog(l))
 	}
-	for _, c := range e.Calls {
-		o.Calls = append(o.Calls, NewCall(c))
-	}
+	o.Calls = append(o.Calls, newCalls(e.Calls)...)
 	return o
+}
+
+func newCalls(calls []runtime.Call) (list []Call) {
+	for _, c := range calls {
+		list = append(list, NewCall(c))
+	}
+	return list
 }
 
 // Milliseconds keeps three decimals: the rest is noise.

@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/time/rate"
 
-	"gaol/cmd/gaol/server/api"
+	"gaol/cmd/gaol/server/operation"
 	"gaol/cmd/gaol/server/service"
 	"gaol/cmd/gaol/server/settings"
 	"gaol/cmd/gaol/server/tenant"
@@ -22,7 +22,7 @@ import (
 // anonymous returns the tenant of a request by TCP without a token, nil if the settings have none for
 // it. A wrong token is not the same as none.
 func (s *Server) anonymous(r *http.Request) *tenant.Tenant {
-	if r.URL.Path != api.SnippetPath || s.service.Settings().Snippets.Anonymous == nil || connOf(r).isUnix() || r.Header.Values("Authorization") != nil {
+	if r.URL.Path != operation.SnippetPath || s.service.Settings().Snippets.Anonymous == nil || connOf(r).isUnix() || r.Header.Values("Authorization") != nil {
 		return nil
 	}
 	return &tenant.Tenant{Name: settings.AnonymousTenant}

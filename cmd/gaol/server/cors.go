@@ -4,19 +4,19 @@ import (
 	"net/http"
 	"slices"
 
-	"gaol/cmd/gaol/server/api"
+	"gaol/cmd/gaol/server/operation"
 )
 
 // mayShare reports whether the operator allows pages of the request's origin to run snippets, and the
 // request is about them.
 func (s *Server) mayShare(r *http.Request) bool {
-	return r.URL.Path == api.SnippetPath && slices.Contains(s.service.Settings().Snippets.Origins, r.Header.Get("Origin"))
+	return r.URL.Path == operation.SnippetPath && slices.Contains(s.service.Settings().Snippets.Origins, r.Header.Get("Origin"))
 }
 
 // share lets a page of another origin read the response, also that of an error. There are no cookies,
 // so that the page cannot act as its user.
 func (s *Server) share(w http.ResponseWriter, r *http.Request) {
-	if r.URL.Path != api.SnippetPath {
+	if r.URL.Path != operation.SnippetPath {
 		return
 	}
 	w.Header().Add("Vary", "Origin")

@@ -124,7 +124,7 @@ func sendManyValues(ctx context.Context, t *testing.T, w *world, begun func()) {
 			refused("/mcp", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"run_code","arguments":{"code":`+values+`}}}`,
 				"Accept", "application/json, text/event-stream")
 		},
-		func() { w.sendSession(ctx, t, `{"method":"runOnce","params":{"code":"1","args":`+values+`}}`) },
+		func() { w.sendSession(ctx, t, `{"method":"run","params":{"code":"1","args":`+values+`}}`) },
 		func() { _, _, _ = post(ctx, w.attacker, "/v1/evaluate", globals) },
 	} {
 		workers.Go(func() { repeat(ctx, 2, send) })

@@ -52,8 +52,8 @@ func testFileContent(t *testing.T, s *servertest.Server) {
 	b.put(t, iotest.OneByteReader(bytes.NewReader(data[:3])), "files", "path", "/workspace/small").Want(t, http.StatusOK)
 	res := b.put(t, bytes.NewReader(data), "files", "path", "/workspace/a/b/data", "createParents", "true", "mode", "0640")
 	res.Want(t, http.StatusOK)
-	if got, want := strings.TrimSpace(string(res.Body)), fmt.Sprintf(`{"bytes":%d}`, len(data)); got != want {
-		t.Errorf("writing returned %s, want %s", got, want)
+	if want := fmt.Sprintf(`"size":%d,"mode":"0640"`, len(data)); !strings.Contains(string(res.Body), want) {
+		t.Errorf("writing returned %s, want %s", res.Body, want)
 	}
 	got := b.send(t, "GET", "files", "path", "/workspace/a/b/data")
 	got.Want(t, http.StatusOK)

@@ -47,10 +47,10 @@ func TestManyValues(t *testing.T) {
 		"MCP without sessions": post("/mcp", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"run_code","arguments":{"code":`+values+`}}}`,
 			"Mcp-Protocol-Version", "2026-07-28"),
 		"session": func() string {
-			return socket.request(t, `{"method":"runOnce","params":{"code":"1","args":`+values+`}}`)
+			return socket.request(t, `{"method":"run","params":{"code":"1","args":`+values+`}}`)
 		},
 		"globals of a session": func() string {
-			return socket.request(t, `{"method":"evaluateOnce","params":{"code":"1","globals":{"a":`+values+`}}}`)
+			return socket.request(t, `{"method":"evaluate","params":{"code":"1","globals":{"a":`+values+`}}}`)
 		},
 	} {
 		var before, after goruntime.MemStats

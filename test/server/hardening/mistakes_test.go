@@ -72,7 +72,7 @@ func TestMistakes(t *testing.T) {
 				t.Errorf("%s, %s: %s", name, path, text)
 			}
 		}
-		if detail := socket.request(t, `{"method":"runOnce","params":{"code":"1",`+fields+`}}`); detail == "" {
+		if detail := socket.request(t, `{"method":"run","params":{"code":"1",`+fields+`}}`); detail == "" {
 			t.Errorf("%s: a session has no detail", name)
 		}
 	}

@@ -257,7 +257,7 @@ func TestUploadEnds(t *testing.T) {
 	}
 	r.request(3, "writeFile", `{"sandbox":"SB","path":"/workspace/vanished"}`)
 	r.send(protocol.Append(nil, protocol.KindStdin, 3, piece))
-	r.request(4, "writeTar", `{"sandbox":"SB","path":"/workspace"}`)
+	r.request(4, "unpackFolder", `{"sandbox":"SB","path":"/workspace"}`)
 	r.send(protocol.Append(nil, protocol.KindStdin, 4, piece))
 	if err := r.CloseNow(); err != nil {
 		t.Fatal(err)

@@ -35,7 +35,7 @@ func newRaw(t testing.TB, s *servertest.Server, params string) *raw {
 	t.Cleanup(func() { _ = c.CloseNow() })
 	c.SetReadLimit(protocol.MaxFrame)
 	r := &raw{Conn: c, t: t}
-	r.request(1, "create", params)
+	r.request(1, "createSandbox", params)
 	var info struct{ ID string }
 	if err := json.Unmarshal(r.until(1, protocol.KindResult), &info); err != nil {
 		t.Fatal(err)
@@ -86,8 +86,8 @@ func (r *raw) until(id uint32, kind protocol.Kind) []byte {
 // TestSchemaIsEnforced: the server rejects calls whose arguments do not match.
 func TestSchemaIsEnforced(t *testing.T) {
 	r := newRaw(t, servertest.Start(t, servertest.Options{}),
-		`{"functions":[{"id":9,"path":["f"],"schema":{"type":"array","prefixItems":[{"type":"integer"}],"minItems":1}}]}`)
-	r.request(2, "run", `{"sandbox":"SB","code":"const t = (...a) => { try { return f(...a) } catch (e) { return e.code } }; __return([t('x'), t(), t(5)])"}`)
+		`{},"host":{"functions":[{"id":9,"path":["f"],"schema":{"type":"array","prefixItems":[{"type":"integer"}],"minItems":1}}]}`)
+	r.request(2, "runIn", `{"sandbox":"SB","code":"const t = (...a) => { try { return f(...a) } catch (e) { return e.code } }; __return([t('x'), t(), t(5)])"}`)
 	call := r.until(1, protocol.KindCall)
 	if number, args := (protocol.Frame{Body: call}).Call(); number != 9 || string(args) != "[5]" {
 		t.Errorf("function %d, %s", number, args)
@@ -109,9 +109,9 @@ func TestInvalidSchema(t *testing.T) {
 		`{"$ref":"https://example.com/a"}`: "f: the schema: invalid schema",
 		`{"prefixItems":[{"$ref":"#/$defs/missing"}]}`: "f: the schema: invalid schema",
 	} {
-		for method, params := range map[string]string{"create": ``, "evaluateOnce": `"code":"1",`} {
+		for method, params := range map[string]string{"createSandbox": `{}`, "evaluate": `{"code":"1"}`} {
 			id++
-			r.request(id, method, `{`+params+`"functions":[{"id":1,"path":["f"],"schema":`+schema+`}]}`)
+			r.request(id, method, params+`,"host":{"functions":[{"id":1,"path":["f"],"schema":`+schema+`}]}`)
 			if text := string(r.until(id, protocol.KindError)); !strings.Contains(text, `"invalid"`) || !strings.Contains(text, reason) {
 				t.Errorf("%s: %s: %s", method, schema, text)
 			}
@@ -121,8 +121,8 @@ func TestInvalidSchema(t *testing.T) {
 
 // TestEndlessSchema: a schema that refers to itself fails the calls, and nothing else.
 func TestEndlessSchema(t *testing.T) {
-	r := newRaw(t, servertest.Start(t, servertest.Options{}), `{"functions":[{"id":9,"path":["f"],"schema":{"$ref":"#"}},{"id":8,"path":["g"],"schema":{"type":"array"}}]}`)
-	r.request(2, "run", `{"sandbox":"SB","code":"let code = ''; try { f(1) } catch (e) { code = e.code } __return([code, g(2)])"}`)
+	r := newRaw(t, servertest.Start(t, servertest.Options{}), `{},"host":{"functions":[{"id":9,"path":["f"],"schema":{"$ref":"#"}},{"id":8,"path":["g"],"schema":{"type":"array"}}]}`)
+	r.request(2, "runIn", `{"sandbox":"SB","code":"let code = ''; try { f(1) } catch (e) { code = e.code } __return([code, g(2)])"}`)
 	if number, args := (protocol.Frame{Body: r.until(1, protocol.KindCall)}).Call(); number != 8 || string(args) != "[2]" {
 		t.Errorf("function %d, %s", number, args)
 	}
@@ -136,13 +136,24 @@ func TestEndlessSchema(t *testing.T) {
 // TestEvaluateOnceCalls: a snippet in a sandbox of its own can call functions of the client.
 func TestEvaluateOnceCalls(t *testing.T) {
 	r := newRaw(t, servertest.Start(t, servertest.Options{}), `{}`)
-	r.request(2, "evaluateOnce", `{"functions":[{"id":8,"path":["api","f"]}],"globals":{"x":2},"maxCalls":1,"logs":true,`+
-		`"code":"console.log(x); let refused = ''; const n = api.f(x); try { api.f(x) } catch (e) { refused = e.code } [n, refused]"}`)
-	if log := r.until(2, protocol.KindEvent); !strings.Contains(string(log), `"text":"2"`) {
-		t.Errorf("%s", log)
-	}
-	if number, args := (protocol.Frame{Body: r.until(1, protocol.KindCall)}).Call(); number != 8 || string(args) != "[2]" {
-		t.Errorf("function %d, %s", number, args)
+	r.request(2, "evaluate", `{"globals":{"x":2},`+
+		`"code":"console.log(x); let refused = ''; const n = api.f(x); try { api.f(x) } catch (e) { refused = e.code } [n, refused]"},"events":true,"host":{"functions":[{"id":8,"path":["api","f"]}],"calls":{"calls":1}}`)
+	logged, called := false, false
+	for !logged || !called { // in any order
+		f, err := r.next()
+		switch {
+		case err != nil:
+			t.Fatal(err)
+		case f.Kind == protocol.KindEvent:
+			logged = logged || strings.Contains(string(f.Body), `"text":"2"`)
+		case f.Kind == protocol.KindCall:
+			called = true
+			if number, args := f.Call(); number != 8 || string(args) != "[2]" {
+				t.Errorf("function %d, %s", number, args)
+			}
+		case f.Kind == protocol.KindError:
+			t.Fatalf("%s", f.Body)
+		}
 	}
 	r.send(protocol.Append(nil, protocol.KindAnswer, 1, []byte(`5`)))
 	want := `{"result":[5,"ERR_TOO_MANY_CALLS"],"error":null,`
@@ -154,7 +165,7 @@ func TestEvaluateOnceCalls(t *testing.T) {
 // TestNoCredit: without credit, a run that floods its output sends one window, and can be canceled.
 func TestNoCredit(t *testing.T) {
 	r := newRaw(t, servertest.Start(t, servertest.Options{}), `{}`)
-	r.request(2, "command", `{"sandbox":"SB","command":"sh","args":["-c","while :; do echo xxxxxxxxxxxxxxxxxxxxxxxxxxxx; done"],"events":true}`)
+	r.request(2, "commandIn", `{"sandbox":"SB","command":"sh","args":["-c","while :; do echo xxxxxxxxxxxxxxxxxxxxxxxxxxxx; done"]},"events":true`)
 	bytes := 0
 	for bytes < protocol.Window {
 		bytes += len(r.until(2, protocol.KindStdout))
@@ -162,7 +173,7 @@ func TestNoCredit(t *testing.T) {
 	if bytes > protocol.Window+protocol.MaxChunk {
 		t.Errorf("%d bytes without credit", bytes)
 	}
-	r.request(3, "list", `{}`) // the session continues
+	r.request(3, "listSandboxes", `{}`) // the session continues
 	for {
 		f, err := r.next()
 		if err != nil {
@@ -184,7 +195,7 @@ func TestNoCredit(t *testing.T) {
 // TestProcessEvents: a process with events has its denials as events.
 func TestProcessEvents(t *testing.T) {
 	r := newRaw(t, servertest.Start(t, servertest.Options{}), `{}`)
-	r.request(2, "spawn", `{"sandbox":"SB","code":"console.log('out'); fetch('http://192.0.2.1/').catch(() => {})","events":true,"permissions":{"network":"deny"}}`)
+	r.request(2, "spawn", `{"sandbox":"SB","code":"console.log('out'); fetch('http://192.0.2.1/').catch(() => {})","permissions":{"network":"deny"}},"events":true`)
 	if text := r.until(2, protocol.KindEvent); !strings.Contains(string(text), `"started"`) {
 		t.Errorf("%s", text)
 	}
@@ -200,14 +211,14 @@ func TestProcessEvents(t *testing.T) {
 // TestFileWithoutCredit: without credit, one window of a file is sent, and the rest when there is some.
 func TestFileWithoutCredit(t *testing.T) {
 	r := newRaw(t, servertest.Start(t, servertest.Options{}), `{}`)
-	r.request(2, "command", `{"sandbox":"SB","command":"sh","args":["-c","yes | head -c 1000000 > file"]}`)
+	r.request(2, "commandIn", `{"sandbox":"SB","command":"sh","args":["-c","yes | head -c 1000000 > file"]}`)
 	r.until(2, protocol.KindResult)
 	r.request(3, "readFile", `{"sandbox":"SB","path":"/workspace/file"}`)
 	bytes := 0
 	for bytes < protocol.Window {
 		bytes += len(r.until(3, protocol.KindStdout))
 	}
-	r.request(4, "stat", `{"sandbox":"SB","path":"/workspace/file"}`)
+	r.request(4, "statFile", `{"sandbox":"SB","path":"/workspace/file"}`)
 	for {
 		f, err := r.next()
 		if err != nil {
@@ -235,7 +246,7 @@ func TestFileWithoutCredit(t *testing.T) {
 func TestTooMuchInput(t *testing.T) {
 	s := servertest.Start(t, servertest.Options{})
 	r := newRaw(t, s, `{}`)
-	r.request(2, "spawn", `{"sandbox":"SB","command":"sleep","args":["1000"]}`)
+	r.request(2, "spawn", `{"sandbox":"SB","command":"sleep","args":["1000"]},"events":true,"stdin":true`)
 	r.until(2, protocol.KindEvent)
 	for range 64 {
 		if r.Write(soon(t), websocket.MessageBinary, protocol.Append(nil, protocol.KindStdin, 2, make([]byte, protocol.MaxChunk))) != nil {
@@ -261,8 +272,8 @@ func TestTooMuchInput(t *testing.T) {
 // call.
 func TestClientVanishes(t *testing.T) {
 	s := servertest.Start(t, servertest.Options{})
-	r := newRaw(t, s, `{"functions":[{"id":1,"path":["f"]}]}`)
-	r.request(2, "run", `{"sandbox":"SB","code":"f()"}`)
+	r := newRaw(t, s, `{},"host":{"functions":[{"id":1,"path":["f"]}]}`)
+	r.request(2, "runIn", `{"sandbox":"SB","code":"f()"}`)
 	r.until(1, protocol.KindCall)
 	if err := r.CloseNow(); err != nil {
 		t.Fatal(err)

@@ -15,6 +15,7 @@ import (
 
 	"gaol/cmd/gaol/server/settings"
 	"gaol/cmd/gaol/server/tenant"
+	protocol "gaol/internal/session"
 	"gaol/runtime"
 	"gaol/runtime/client"
 	"gaol/test/harness"
@@ -105,10 +106,10 @@ func TestHandshakes(t *testing.T) {
 	}{
 		"no protocol":   {http.Header{"Authorization": {authorized}}, http.StatusUpgradeRequired},
 		"another one":   {http.Header{"Authorization": {authorized}, "Protocol": {"gaol.v0"}}, http.StatusUpgradeRequired},
-		"foreign page":  {http.Header{"Authorization": {authorized}, "Protocol": {"gaol.v1"}, "Origin": {"http://evil.example"}}, http.StatusForbidden},
-		"own page":      {http.Header{"Authorization": {authorized}, "Protocol": {"gaol.v1"}, "Origin": {"http://" + s.Address}}, http.StatusSwitchingProtocols},
-		"no token":      {http.Header{"Protocol": {"gaol.v1"}}, http.StatusUnauthorized},
-		"foreign names": {http.Header{"Authorization": {authorized}, "Protocol": {"gaol.v1"}, "Host": {"evil.example"}}, http.StatusMisdirectedRequest},
+		"foreign page":  {http.Header{"Authorization": {authorized}, "Protocol": {protocol.Protocol}, "Origin": {"http://evil.example"}}, http.StatusForbidden},
+		"own page":      {http.Header{"Authorization": {authorized}, "Protocol": {protocol.Protocol}, "Origin": {"http://" + s.Address}}, http.StatusSwitchingProtocols},
+		"no token":      {http.Header{"Protocol": {protocol.Protocol}}, http.StatusUnauthorized},
+		"foreign names": {http.Header{"Authorization": {authorized}, "Protocol": {protocol.Protocol}, "Host": {"evil.example"}}, http.StatusMisdirectedRequest},
 	} {
 		host, protocols := tc.header.Get("Host"), tc.header["Protocol"]
 		tc.header.Del("Host")

@@ -72,7 +72,7 @@ func testProcessSignals(t *testing.T, c *client.Client) {
 		t.Error(err)
 	}
 	harness.Expect(t, out, "usr2\n")
-	if err := p.Resize(1, 1); !isCode(err, "invalid") {
+	if err := p.Resize(1, 1); !isCode(err, "conflict") {
 		t.Errorf("resize without a terminal: %v", err)
 	}
 	p.Kill()
@@ -131,7 +131,7 @@ func testUnreadOutput(t *testing.T, c *client.Client) {
 
 func testSpawnFails(t *testing.T, c *client.Client) {
 	sb := createIn(t, c, client.CreateOptions{})
-	if _, err := sb.Spawn(soon(t), "nosuch", nil, runtime.SpawnOptions{}); !isCode(err, "not_found") {
+	if _, err := sb.Spawn(soon(t), "nosuch", nil, runtime.SpawnOptions{}); !isCode(err, "no_program") {
 		t.Errorf("%v", err)
 	}
 	ctx, cancel := context.WithCancel(soon(t))

@@ -204,8 +204,8 @@ func TestDialFrames(t *testing.T) {
 	sb := newServer(t, c, echoServer)
 	r := newRaw(t, s, `{}`)
 	r.sandbox = sb.ID()
-	r.request(2, "dial", `{"sandbox":"SB","port":3000}`)
-	if text := r.until(2, protocol.KindEvent); string(text) != `{"type":"started"}` {
+	r.request(2, "dial", `{"sandbox":"SB","port":3000},"stdin":true,"events":true`)
+	if text := r.until(2, protocol.KindEvent); string(text) != `{"event":"started","data":{}}` {
 		t.Errorf("%s", text)
 	}
 	r.send(protocol.Append(nil, protocol.KindStdin, 2, []byte("hello")))
@@ -216,19 +216,19 @@ func TestDialFrames(t *testing.T) {
 	if text := r.until(2, protocol.KindStdout); string(text) != "end" {
 		t.Errorf("%q", text)
 	}
-	if text := r.until(2, protocol.KindEvent); string(text) != `{"type":"end"}` {
+	if text := r.until(2, protocol.KindEvent); string(text) != `{"event":"end","data":{}}` {
 		t.Errorf("%s", text)
 	}
 	if text := r.until(2, protocol.KindResult); strings.TrimSpace(string(text)) != `null` {
 		t.Errorf("%s", text)
 	}
-	r.request(3, "dial", `{"sandbox":"SB","port":3000}`)
+	r.request(3, "dial", `{"sandbox":"SB","port":3000},"stdin":true,"events":true`)
 	r.until(3, protocol.KindEvent)
 	r.send(protocol.Append(nil, protocol.KindCancel, 3))
 	if text := r.until(3, protocol.KindError); !strings.Contains(string(text), `"canceled"`) {
 		t.Errorf("%s", text)
 	}
-	r.request(4, "dial", `{"sandbox":"SB","port":3000}`)
+	r.request(4, "dial", `{"sandbox":"SB","port":3000},"stdin":true,"events":true`)
 	r.until(4, protocol.KindEvent)
 	r.send(protocol.Append(nil, protocol.KindStdin, 4, []byte("hello")))
 	if err := r.CloseNow(); err != nil { // with a connection

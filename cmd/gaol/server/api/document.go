@@ -1,54 +1,233 @@
 package api
 
 import (
+	"maps"
+	"net/http"
+	"reflect"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
+
+	"gaol/cmd/gaol/server/operation"
+	"gaol/cmd/gaol/server/service"
 )
+
+// tags are the kinds of operations.
+var tags = []*huma.Tag{
+	{Name: "run", Description: "Programs and snippets, each in a process of its own."},
+	{Name: "evaluate", Description: "Snippets as models write them, in a sandbox of their own."},
+	{Name: "sandboxes", Description: "Sandboxes, which keep their files between runs."},
+	{Name: "processes", Description: "Processes that may live as long as their sandbox."},
+	{Name: "contexts", Description: "Contexts, which keep the declarations of their cells, as notebooks do."},
+	{Name: "files", Description: "Files of a sandbox."},
+	{Name: "listeners", Description: "Ports on which a sandbox listens."},
+	{Name: "ports", Description: "Requests to servers of a sandbox."},
+	{Name: "snippets", Description: "Examples of a framework's users."},
+	{Name: "snapshots", Description: "Copies of a sandbox's folders."},
+}
+
+// commonErrors are the statuses of errors that all operations have.
+var commonErrors = []int{http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusServiceUnavailable}
+
+// directResponses are the responses of operations with their own handlers.
+var directResponses = map[string]map[string]*huma.Response{
+	"readFile": {
+		"200": {Description: "The content of the file.", Content: binary(operation.Octets)},
+		"206": {Description: "The range that the header Range asks for.", Content: binary(operation.Octets, "multipart/byteranges")},
+		"304": {Description: "The file has not changed since the time that the request has."},
+	},
+	"packFolder": {
+		"200": {Description: "The archive. The trailer " + skippedTrailer + " says how many files it lacks. It ends early if the server fails.", Content: binary(operation.Tar)},
+	},
+}
+
+// describe adds an operation to the document.
+func (a *API) describe(o *operation.Operation) {
+	d := &huma.Operation{
+		OperationID: o.Name, Method: o.Method, Path: o.Path, Summary: o.Summary, Description: o.Doc, Tags: []string{o.Tag},
+		Parameters: a.parameters(o), RequestBody: a.body(o), Responses: a.responses(o),
+	}
+	for _, status := range append(slices.Clone(commonErrors), o.Errors...) {
+		d.Responses[strconv.Itoa(status)] = a.problem(http.StatusText(status))
+	}
+	a.document.AddOperation(d)
+}
+
+// problem describes a response that is an error.
+func (a *API) problem(description string) *huma.Response {
+	schema := a.document.Components.Schemas.Schema(problemType, true, "")
+	return &huma.Response{Description: description, Content: map[string]*huma.MediaType{typeProblem: {Schema: schema}}}
+}
+
+// parameters describes the fields of an input that are in the path or the query, in this order.
+func (a *API) parameters(o *operation.Operation) (list []*huma.Param) {
+	all := o.Parameters()
+	add := func(name string, in operation.Location) {
+		schema := *all[name]
+		schema.Description = ""
+		p := &huma.Param{Name: name, In: string(in), Required: in == operation.InPath || o.IsRequired(name) || isPath(o, name), Description: all[name].Description, Schema: &schema}
+		if name == "lastEventId" {
+			p.Name, p.In = "Last-Event-ID", "header"
+		}
+		list = append(list, p)
+	}
+	for _, name := range o.PathFields() {
+		add(name, operation.InPath)
+	}
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if o.Query && o.Locate(name) == operation.InQuery && !isPath(o, strings.TrimSuffix(name, "Bytes")) || isPath(o, name) {
+			add(name, operation.InQuery)
+		}
+	}
+	return list
+}
+
+// isPath reports whether a field is a path in a sandbox, which a query has as bytes.
+func isPath(o *operation.Operation, name string) bool {
+	return o.Query && o.Parameters()[name] != nil && o.Parameters()[name+"Bytes"] != nil
+}
+
+// body describes the body of a request, nil if it has none.
+func (a *API) body(o *operation.Operation) *huma.RequestBody {
+	if o.Upload != nil {
+		return &huma.RequestBody{Description: "The data.", Required: true, Content: binary(o.Upload...)}
+	}
+	if !o.HasBody() {
+		return nil
+	}
+	ref := a.document.Components.Schemas.Schema(o.Type(), true, o.Name)
+	schema := a.document.Components.Schemas.SchemaFromRef(ref.Ref)
+	for _, name := range o.PathFields() { // of this and other operations with the type
+		delete(schema.Properties, name)
+		schema.Required = slices.DeleteFunc(schema.Required, func(s string) bool { return s == name })
+	}
+	return &huma.RequestBody{Required: !o.BodyOptional, Content: map[string]*huma.MediaType{typeJSON: {Schema: ref}}}
+}
+
+// responses describes the responses of an operation that are not errors.
+func (a *API) responses(o *operation.Operation) map[string]*huma.Response {
+	if special := directResponses[o.Name]; special != nil {
+		return maps.Clone(special)
+	}
+	if o.IsDirect() {
+		return map[string]*huma.Response{
+			"200": {Description: "OK", Content: map[string]*huma.MediaType{typeEvents: {Schema: a.events(o.Events, true)}}},
+			"204": {Description: "The client has got the last event."},
+		}
+	}
+	if o.Output == nil {
+		return map[string]*huma.Response{"204": {Description: "No Content"}}
+	}
+	status := max(o.Status, http.StatusOK)
+	r := &huma.Response{
+		Description: http.StatusText(status),
+		Content:     map[string]*huma.MediaType{typeJSON: {Schema: a.document.Components.Schemas.Schema(o.Output, true, o.Name)}},
+	}
+	if o.Events != nil {
+		r.Description = "OK. Events are sent if the header Accept prefers text/event-stream."
+		r.Content[typeEvents] = &huma.MediaType{Schema: a.events(o.Events, false)}
+	}
+	return map[string]*huma.Response{strconv.Itoa(status): r}
+}
+
+// events describes a response of server-sent events.
+func (a *API) events(events []operation.EventType, withID bool) *huma.Schema {
+	var kinds []any
+	for _, e := range events {
+		data := problemType
+		if e.Name != service.EventError {
+			data = reflect.TypeOf(e.Data)
+		}
+		kind := &huma.Schema{
+			Type: huma.TypeObject, Description: e.Doc, Required: []string{"event", "data"},
+			Properties: map[string]*huma.Schema{
+				"event": {Type: huma.TypeString, Enum: []any{string(e.Name)}},
+				"data":  a.document.Components.Schemas.Schema(data, true, ""),
+			},
+		}
+		if withID {
+			kind.Properties["id"] = &huma.Schema{Type: huma.TypeInteger, Description: "The event's number, for Last-Event-ID."}
+			kind.Required = append(kind.Required, "id")
+		}
+		kinds = append(kinds, kind)
+	}
+	return &huma.Schema{
+		Type:        huma.TypeArray,
+		Description: "Server-sent events. The data of each is one line of JSON. Comments keep the connection alive.",
+		Items:       &huma.Schema{Extensions: map[string]any{"oneOf": kinds}},
+	}
+}
+
+// binary describes bytes of any kind.
+func binary(kinds ...string) map[string]*huma.MediaType {
+	content := map[string]*huma.MediaType{}
+	for _, kind := range kinds {
+		content[kind] = &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}}
+	}
+	return content
+}
 
 // completeDocument adds to the OpenAPI document what all operations have in common.
 func (a *API) completeDocument() {
-	doc := a.huma.OpenAPI()
+	doc := a.document
 	doc.Info.Contact = &huma.Contact{Name: "The operator of this server"}
 	doc.Tags = tags
 	doc.Servers = []*huma.Server{{URL: "/", Description: "The server's unix socket, or its TCP address."}}
-	problem := doc.Components.Schemas.Schema(problemType, true, "")
-	unexpected := &huma.Response{
-		Description: "An error.",
-		Content:     map[string]*huma.MediaType{"application/problem+json": {Schema: problem}},
+	for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions} {
+		doc.AddOperation(portOperation(method))
 	}
+	operation.CompleteSchemas(doc.Components.Schemas)
+	schemas := doc.Components.Schemas.Map()
 	// It is null without an error, which huma cannot say of an object.
-	evaluation := doc.Components.Schemas.Map()["Evaluation"]
+	evaluation := schemas["Evaluation"]
 	evaluation.Properties["error"] = &huma.Schema{OneOf: []*huma.Schema{evaluation.Properties["error"], {Type: "null"}}}
-	for path, item := range doc.Paths {
+	for _, name := range []string{"SnippetOutput", "SnippetResult"} {
+		schemas[name].Properties["facts"].Type, schemas[name].Properties["derived"].Type = huma.TypeObject, huma.TypeObject
+	}
+	for _, item := range doc.Paths {
 		for _, op := range []*huma.Operation{item.Get, item.Put, item.Post, item.Delete, item.Patch, item.Head, item.Options} {
-			if op == nil {
-				continue
-			}
-			op.Tags = []string{tagOf(path)}
-			op.Responses["default"] = unexpected
-			if text, ok := descriptions[op.OperationID]; ok {
-				op.Description = text
+			if op != nil {
+				op.Responses["default"] = a.problem("An error.")
 			}
 		}
 	}
 }
 
-// tagOf returns the kind of thing that a path is about: "processes" for
-// /v1/sandboxes/{id}/processes/{process}/stdin.
-func tagOf(path string) string {
-	if path == SnippetPath {
-		return "snippets"
+// portOperation describes a method of [WithPorts] in the document.
+func portOperation(method string) *huma.Operation {
+	least, most := 1.0, 65535.0
+	param := func(name, doc string, schema *huma.Schema) *huma.Param {
+		return &huma.Param{Name: name, In: "path", Required: true, Description: doc, Schema: schema}
 	}
-	parts := strings.Split(strings.TrimPrefix(path, "/v1/"), "/")
-	if len(parts) < 3 || parts[0] != "sandboxes" {
-		return parts[0]
+	op := &huma.Operation{
+		OperationID: "port" + method[:1] + strings.ToLower(method[1:]), Method: method, Path: portsPath, Tags: []string{"ports"},
+		Summary:     "Send a " + method + " request to a server of the sandbox",
+		Description: "The path may have any number of segments, and a query. WebSocket and event streams work. The body may have any type.",
+		Parameters: []*huma.Param{
+			param("sandbox", "The sandbox.", &huma.Schema{Type: huma.TypeString}),
+			param("port", "A TCP port on which a guest listens.", &huma.Schema{Type: huma.TypeInteger, Minimum: &least, Maximum: &most}),
+			param("path", "The path on the guest's server.", &huma.Schema{Type: huma.TypeString}),
+		},
+		Responses: map[string]*huma.Response{"200": {Description: "What the guest's server replies.", Content: binary("*/*")}},
 	}
-	switch parts[2] {
-	case "run", "exec", "command", "evaluate":
-		return "run"
-	case "renew":
-		return "sandboxes"
+	if method == http.MethodPost || method == http.MethodPut || method == http.MethodPatch {
+		op.RequestBody = &huma.RequestBody{Description: "A body of any type.", Content: binary("*/*")}
 	}
-	return parts[2]
+	return op
+}
+
+const portsPath = "/v1/sandboxes/{sandbox}/ports/{port}/{path}"
+
+// schemaName names a type in the document. Snippets have types with the names of others.
+func schemaName(t reflect.Type, hint string) string {
+	name, of := huma.DefaultSchemaNamer(t, hint), t
+	for of.Kind() == reflect.Pointer || of.Kind() == reflect.Slice {
+		of = of.Elem()
+	}
+	if path := of.PkgPath(); strings.Contains(path, "/runtime/snippets") || strings.HasSuffix(path, "/snippetservice") {
+		return "Snippet" + name
+	}
+	return name
 }

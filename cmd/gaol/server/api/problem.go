@@ -8,13 +8,12 @@ import (
 	"net/http"
 	"reflect"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"gaol/cmd/gaol/server/operation"
 	"gaol/cmd/gaol/server/service"
-	"gaol/internal/strictjson"
 )
 
 // Problem is the body of each error (RFC 9457).
@@ -34,11 +33,7 @@ var problemType = reflect.TypeFor[Problem]()
 // Error returns the detail.
 func (p *Problem) Error() string { return cmp.Or(p.Detail, p.Title) }
 
-// GetStatus returns the HTTP status.
-func (p *Problem) GetStatus() int { return p.Status }
-
-// ContentType is that of problems.
-func (p *Problem) ContentType(string) string { return "application/problem+json" }
+const typeProblem = "application/problem+json"
 
 // codes are the codes of errors that HTTP itself causes.
 var codes = map[int]service.Code{
@@ -60,67 +55,11 @@ func NewProblem(status int, detail string) *Problem {
 	return &Problem{Type: "about:blank", Title: http.StatusText(status), Status: status, Code: code, Detail: detail}
 }
 
-// newProblem is [huma.NewError] for this API.
-func newProblem(status int, detail string, errs ...error) huma.StatusError {
-	if status == http.StatusInternalServerError && detail == unreadable {
-		err := errors.Join(errs...)
-		if e, ok := errors.AsType[*service.Error](err); ok { // its values exceed a quota
-			return ProblemOf(e)
-		}
-		status = http.StatusBadRequest
-		if errors.As(err, new(*strictjson.ValuesError)) {
-			detail = "the body: " + err.Error()
-		}
-	}
-	p := NewProblem(status, detail)
-	p.Errors = Details(errs)
-	return p
-}
-
-// Details describes the invalid fields of a request, at most 20.
-func Details(errs []error) (list []*huma.ErrorDetail) {
-	for _, err := range errs[:min(len(errs), maxDetails)] {
-		if d, ok := err.(huma.ErrorDetailer); ok {
-			list = append(list, bounded(d.ErrorDetail()))
-		} else if err != nil {
-			list = append(list, bounded(&huma.ErrorDetail{Message: err.Error()}))
-		}
-	}
-	return list
-}
-
-// unreadable is huma's detail for a body that ends early or is not framed correctly.
-const unreadable = "cannot read request body"
-
-const (
-	maxDetails    = 20
-	maxDetailText = 300 // bytes
-)
-
-// bounded returns a detail without the value that was sent, which can be the whole body, unless that
-// is short.
-func bounded(d *huma.ErrorDetail) *huma.ErrorDetail {
-	short := &huma.ErrorDetail{Message: cut(d.Message), Location: cut(d.Location)}
-	switch v := d.Value.(type) {
-	case string:
-		if len(v) <= maxDetailText {
-			short.Value = v
-		}
-	case bool, float64, json.Number:
-		short.Value = v
-	}
-	return short
-}
-
-func cut(text string) string {
-	if len(text) <= maxDetailText {
-		return text
-	}
-	return strings.ToValidUTF8(text[:maxDetailText], "") + "..."
-}
-
-// ProblemOf returns the problem for an error of package service.
+// ProblemOf returns the problem for an error: of package service, or a problem itself.
 func ProblemOf(err error) *Problem {
+	if p, ok := errors.AsType[*Problem](err); ok {
+		return p
+	}
 	e, ok := errors.AsType[*service.Error](err)
 	if !ok {
 		return NewProblem(http.StatusInternalServerError, "")
@@ -130,11 +69,11 @@ func ProblemOf(err error) *Problem {
 	return p
 }
 
-// fail returns an error of package service as a handler returns it.
-func fail(err error) error {
+// problemOf returns the problem for the error of an operation.
+func problemOf(o *operation.Operation, err error) *Problem {
 	p := ProblemOf(err)
-	if p.retryAfter > 0 {
-		return huma.ErrorWithHeaders(p, http.Header{"Retry-After": {p.seconds()}})
+	if p.Code == service.Invalid && o.BadInput != 0 {
+		return NewProblem(o.BadInput, p.Detail)
 	}
 	return p
 }
@@ -145,7 +84,7 @@ func (p *Problem) seconds() string {
 
 // Write writes the problem as a response.
 func (p *Problem) Write(w http.ResponseWriter) {
-	w.Header().Set("Content-Type", p.ContentType(""))
+	w.Header().Set("Content-Type", typeProblem)
 	if p.retryAfter > 0 {
 		w.Header().Set("Retry-After", p.seconds())
 	}

@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"gaol/cmd/gaol/server/service"
+	"gaol/cmd/gaol/server/tenant"
 )
 
 // portTarget is what a request to a guest's port is about.
@@ -64,7 +65,7 @@ func WithPorts(s *service.Service, next http.Handler) http.Handler {
 			WriteProblem(w, http.StatusUnprocessableEntity, "port: want a number of 1 to 65535")
 			return
 		}
-		ctx, sb, release, err := s.Use(r.Context(), tenantOf(r.Context()), t.sandbox)
+		ctx, sb, release, err := s.Use(r.Context(), tenant.FromContext(r.Context()), t.sandbox)
 		if err != nil {
 			ProblemOf(err).Write(w)
 			return

@@ -8,24 +8,8 @@ import (
 	"os"
 	"time"
 
-	"github.com/danielgtaylor/huma/v2"
-	"github.com/danielgtaylor/huma/v2/adapters/humago"
-
 	"gaol/cmd/gaol/server/service"
 )
-
-// Stream gives an operation the request and the response of HTTP, for a body that is not held in
-// memory. It is exported because huma reads exported fields only.
-type Stream struct {
-	r *http.Request
-	w http.ResponseWriter
-}
-
-// Resolve implements [huma.Resolver].
-func (s *Stream) Resolve(ctx huma.Context) []error {
-	s.r, s.w = humago.Unwrap(ctx)
-	return nil
-}
 
 // upload is the body of a request, at most max bytes. The server's deadlines make it fail if it is too
 // slow, and so does the end of its context.
@@ -37,14 +21,14 @@ type upload struct {
 }
 
 // newUpload returns the body of the request.
-func (s *Stream) newUpload(ctx context.Context, maxBytes int64) (u *upload, err error) {
-	if encoding := s.r.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
+func newUpload(ctx context.Context, w http.ResponseWriter, r *http.Request, maxBytes int64) (u *upload, err error) {
+	if encoding := r.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
 		return nil, NewProblem(http.StatusUnsupportedMediaType, "Content-Encoding is not supported: send the bytes as they are")
 	}
-	if s.r.ContentLength > maxBytes {
+	if r.ContentLength > maxBytes {
 		return nil, service.UploadTooLarge(maxBytes)
 	}
-	return &upload{ctx: ctx, body: http.MaxBytesReader(s.w, s.r.Body, maxBytes), control: http.NewResponseController(s.w)}, nil
+	return &upload{ctx: ctx, body: http.MaxBytesReader(w, r.Body, maxBytes), control: http.NewResponseController(w)}, nil
 }
 
 // Read implements [io.Reader].
@@ -75,16 +59,16 @@ func interrupt(ctx context.Context, set func(time.Time) error) (stop func()) {
 
 const interruptAgain = 10 * time.Millisecond
 
-// fail returns the error of an operation that has read the body: the body's, if it has one.
-func (u *upload) fail(err error) error {
+// reason returns the error of an operation that has read the body: the body's, if it has one.
+func (u *upload) reason(err error) error {
 	large, isLarge := errors.AsType[*http.MaxBytesError](u.err)
 	switch {
 	case u.err == nil:
-		return fail(err)
+		return err
 	case isLarge:
-		return fail(service.UploadTooLarge(large.Limit))
+		return service.UploadTooLarge(large.Limit)
 	case u.ctx.Err() != nil:
-		return fail(context.Cause(u.ctx))
+		return context.Cause(u.ctx)
 	case errors.Is(u.err, os.ErrDeadlineExceeded):
 		return NewProblem(http.StatusRequestTimeout, "the body did not arrive in time")
 	}
@@ -127,12 +111,3 @@ func (d *download) Write(p []byte) (int, error) {
 
 // Unwrap is for [http.ResponseController].
 func (d *download) Unwrap() http.ResponseWriter { return d.ResponseWriter }
-
-// use returns a sandbox of the request's tenant. The caller calls release.
-func (a *API) use(ctx context.Context, in InSandbox) (_ context.Context, _ *service.Sandbox, release func(), err error) {
-	ctx, sb, release, err := a.service.Use(ctx, tenantOf(ctx), in.ID)
-	if err != nil {
-		return nil, nil, nil, fail(err)
-	}
-	return ctx, sb, release, nil
-}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync/atomic"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -46,8 +45,8 @@ type runSummary struct {
 	Denials         []Denial `json:"denials" jsonschema:"What permissions denied, and what would allow it."`
 }
 
-func summary(cause runtime.Cause, durationMs float64, u runtime.Usage, denials []Denial) runSummary {
-	return runSummary{string(cause), durationMs, resultjson.Milliseconds(u.CPU), u.PeakMemory, denials}
+func summary(cause runtime.Cause, durationMs float64, u resultjson.Usage, denials []Denial) runSummary {
+	return runSummary{string(cause), durationMs, u.CPUMs, u.PeakMemoryBytes, denials}
 }
 
 // CodeError is an error of the code.
@@ -93,12 +92,8 @@ func (e *endpoint) runCode(ctx context.Context, r *mcp.CallToolRequest, a CodeAr
 	}
 	err = e.useSandbox(ctx, a.SandboxID, func(ctx context.Context, sb *service.Sandbox) (keep bool, err error) {
 		o := &overflow{sb: sb}
-		res, out, err = e.evaluate(ctx, o, p, a, func(ctx context.Context, options runtime.EvaluateOptions) (n *runtime.Evaluation, err error) {
-			err = sb.Admitted(ctx, "run code", func(ctx context.Context) (err error) {
-				n, err = sb.NodeRuntime.Evaluate(ctx, a.Code, options)
-				return err
-			})
-			return n, err
+		res, out, err = e.evaluate(ctx, o, p, a, func(ctx context.Context, c service.Cell, s service.Streams) (*resultjson.Evaluation, error) {
+			return sb.Evaluate(ctx, service.Snippet{Cell: c}, s)
 		})
 		if out != nil && (o.kept() || a.SandboxID != "") {
 			out.SandboxID = sb.ID
@@ -129,28 +124,26 @@ func (e *endpoint) runCell(ctx context.Context, p *progress, a CodeArgs) (*mcp.C
 	if a.ContextID == newContext {
 		live, err = e.open(ctx, a.SandboxID)
 	} else {
-		live, err = e.contexts.find(a.ContextID, a.SandboxID)
+		live, err = e.findContext(a.ContextID, a.SandboxID)
 	}
 	if err != nil {
 		return nil, nil, err
 	}
 	o := &overflow{sb: live.sb}
-	res, out, err := e.evaluate(ctx, o, p, a, func(ctx context.Context, options runtime.EvaluateOptions) (*runtime.Evaluation, error) {
-		return live.Evaluate(ctx, a.Code, options)
-	})
+	defer live.sb.Release()
+	res, out, err := e.evaluate(ctx, o, p, a, live.context.Evaluate)
 	if errors.Is(err, runtime.ErrContextEnded) {
-		return nil, nil, fmt.Errorf("context %q has ended: its variables are lost. Pass contextId %q for a new one", live.id, newContext)
+		return nil, nil, fmt.Errorf("context %q has ended: its variables are lost. Pass contextId %q for a new one", live.context.ID, newContext)
 	}
 	if err != nil {
-		return nil, nil, e.explain(e.service.Convert("run code", e.tenant, err))
+		return nil, nil, e.explain(err)
 	}
 	out.SandboxID = live.sb.ID
-	select {
-	case <-live.Done():
-		o.notes = append(o.notes, fmt.Sprintf("[context %s has ended: its variables are lost]", live.id))
-	default:
-		out.ContextID = live.id
-		o.notes = append(o.notes, fmt.Sprintf("[contextId %s, sandboxId %s]", live.id, live.sb.ID))
+	if live.context.Info().State == service.Ended {
+		o.notes = append(o.notes, fmt.Sprintf("[context %s has ended: its variables are lost]", live.context.ID))
+	} else {
+		out.ContextID = live.context.ID
+		o.notes = append(o.notes, fmt.Sprintf("[contextId %s, sandboxId %s]", live.context.ID, live.sb.ID))
 	}
 	res.Content = o.content(out.text())
 	return res, out, nil
@@ -166,26 +159,22 @@ const (
 )
 
 // evaluate runs code by do, and describes how it ended.
-func (e *endpoint) evaluate(ctx context.Context, o *overflow, p *progress, a CodeArgs, do func(context.Context, runtime.EvaluateOptions) (*runtime.Evaluation, error)) (*mcp.CallToolResult, *CodeResult, error) {
-	audit.Of(ctx).SetCode(a.Code)
+func (e *endpoint) evaluate(ctx context.Context, o *overflow, p *progress, a CodeArgs, do func(context.Context, service.Cell, service.Streams) (*resultjson.Evaluation, error)) (*mcp.CallToolResult, *CodeResult, error) {
 	audit.Of(ctx).SetSandbox(o.sb.ID)
-	timeout, err := o.sb.RunTimeout(a.TimeoutMs)
-	if err != nil {
-		return nil, nil, err
-	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	var printed atomic.Int64
-	n, err := do(ctx, runtime.EvaluateOptions{
-		Timeout: timeout, MaxLogs: maxLines, MaxLogLength: maxLineLength,
-		OnLog: func(l runtime.Log) {
+	printed := 0
+	to := func(event service.Event) error {
+		if l, ok := event.Data.(resultjson.Log); ok {
 			p.note(l.Text)
-			if printed.Add(int64(len(l.Text))) > maxOutput {
+			if printed += len(l.Text); printed > maxOutput {
 				cancel(errOutput)
 			}
-		},
-	})
-	o.sb.RecordEvaluation(ctx, service.KindEvaluate, n, err)
+		}
+		return nil
+	}
+	c := service.Cell{Code: a.Code, Timeout: service.Timeout{Ms: a.TimeoutMs}, MaxLogs: maxLines, MaxLogLength: maxLineLength}
+	n, err := do(ctx, c, service.Streams{To: to, BoundsLogs: true})
 	flooded := n != nil && errors.Is(context.Cause(ctx), errOutput)
 	if err != nil && !flooded {
 		return nil, nil, err
@@ -198,7 +187,7 @@ func (e *endpoint) evaluate(ctx context.Context, o *overflow, p *progress, a Cod
 	return &mcp.CallToolResult{Content: o.content(out.text()), IsError: out.Error != nil || out.Cause != ""}, out, nil
 }
 
-func (e *endpoint) newCodeResult(o *overflow, n *runtime.Evaluation) *CodeResult {
+func (e *endpoint) newCodeResult(o *overflow, n *resultjson.Evaluation) *CodeResult {
 	var lines strings.Builder
 	for _, l := range n.Logs {
 		lines.WriteString(l.Text + "\n")
@@ -206,8 +195,8 @@ func (e *endpoint) newCodeResult(o *overflow, n *runtime.Evaluation) *CodeResult
 	output, value := lines.String(), string(n.Result)
 	forOutput, forValue := shares(output, value)
 	out := &CodeResult{
-		NoValue: n.NoResult, Error: newCodeError(n.Error), Truncated: n.Truncated.Logs,
-		runSummary: summary(n.Cause, resultjson.Milliseconds(n.Duration), n.Usage, e.denials(o.sb.Permissions(), n.Denials)),
+		NoValue: n.NoResult, Error: newCodeError(n.Evaluation().Error), Truncated: n.Truncated.Logs,
+		runSummary: summary(n.Cause, n.DurationMs, n.Usage, e.denials(o.sb.Permissions(), n.Denials)),
 	}
 	if n.Truncated.Logs {
 		o.notes = append(o.notes, fmt.Sprintf("[output: only the first %d lines were kept]", maxLines))

@@ -3,17 +3,13 @@ package mcpserver
 import (
 	"context"
 	"encoding/base64"
-	"errors"
 	"fmt"
-	"strings"
 	"unicode/utf8"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"gaol/cmd/gaol/server/audit"
 	"gaol/cmd/gaol/server/service"
-	"gaol/jail"
-	"gaol/runtime"
 	"gaol/runtime/resultjson"
 )
 
@@ -59,24 +55,12 @@ func (e *endpoint) runCommand(ctx context.Context, r *mcp.CallToolRequest, a Com
 }
 
 // command runs a command in a sandbox.
-func (e *endpoint) command(ctx context.Context, sb *service.Sandbox, p *progress, a CommandArgs) (res *runtime.Result, err error) {
+func (e *endpoint) command(ctx context.Context, sb *service.Sandbox, p *progress, a CommandArgs) (*resultjson.Run, error) {
 	name, args := program(a.Command, a.Args)
-	audit.Of(ctx).SetCommand(name, args)
 	audit.Of(ctx).SetSandbox(sb.ID)
-	timeout, err := sb.RunTimeout(a.TimeoutMs)
-	if err != nil {
-		return nil, err
-	}
 	note := func(b []byte) { p.note(string(b[max(0, len(b)-1000):])) }
-	o := runtime.RunOptions{
-		Env: a.Env, Cwd: a.Cwd, Stdin: strings.NewReader(a.Stdin), Timeout: timeout, OnStdout: note, OnStderr: note,
-	}
-	err = sb.Admitted(ctx, "run a command", func(ctx context.Context) (err error) {
-		res, err = sb.NodeRuntime.Command(ctx, name, args, o)
-		return startError(err)
-	})
-	sb.RecordRun(ctx, service.KindCommand, res, err)
-	return res, err
+	start := service.Start{Args: args, Env: a.Env, Cwd: a.Cwd, Stdin: a.Stdin, Timeout: service.Timeout{Ms: a.TimeoutMs}}
+	return sb.Command(ctx, service.Command{Command: name, Start: start}, service.Streams{OnOutput: note})
 }
 
 // program returns the program of a call: the shell for a line, which has no arguments.
@@ -87,21 +71,13 @@ func program(command string, args []string) (name string, list []string) {
 	return command, args
 }
 
-// startError marks the error of a program or a working directory that does not exist as the caller's.
-func startError(err error) error {
-	if step, ok := errors.AsType[*jail.StepError](err); ok && (step.Step == "exec" || step.Step == "chdir") {
-		return &service.Error{Code: service.Invalid, Err: err}
-	}
-	return err
-}
-
-func (e *endpoint) newCommandResult(o *overflow, res *runtime.Result) *CommandResult {
-	stdout, stderr := asText(res.Stdout), asText(res.Stderr)
+func (e *endpoint) newCommandResult(o *overflow, res *resultjson.Run) *CommandResult {
+	stdout, stderr := res.Stdout, res.Stderr
 	forStdout, forStderr := shares(stdout, stderr)
 	out := &CommandResult{
 		Stdout: o.fit("stdout.txt", "text/plain", stdout, forStdout), Stderr: o.fit("stderr.txt", "text/plain", stderr, forStderr),
 		ExitCode: res.ExitCode, Signal: res.Signal,
-		runSummary: summary(res.Cause, resultjson.Milliseconds(res.Duration), res.Usage, e.denials(o.sb.Permissions(), res.Denials)),
+		runSummary: summary(res.Cause, res.DurationMs, res.Usage, e.denials(o.sb.Permissions(), res.Denials)),
 	}
 	if res.Truncated.Stdout || res.Truncated.Stderr {
 		o.notes = append(o.notes, "[the command printed more than its sandbox keeps]")
@@ -121,8 +97,6 @@ func (r *CommandResult) text() string {
 	}
 	return paragraphs(append([]string{r.Stdout, r.Stderr, ended}, denialLines(r.Denials)...)...)
 }
-
-func asText(b []byte) string { return strings.ToValidUTF8(string(b), "\uFFFD") }
 
 // encode returns bytes as text, or in base64 if they are none.
 func encode(b []byte) (content, encoding string) {

@@ -19,7 +19,6 @@ type endpoint struct {
 	server  *Server
 	mcp     *mcp.Server
 
-	contexts  contexts
 	toolbox   *service.Toolbox // nil without these tools
 	stateless *mcp.StreamableHTTPHandler
 	stateful  *mcp.StreamableHTTPHandler

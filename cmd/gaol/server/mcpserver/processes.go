@@ -100,11 +100,7 @@ func (e *endpoint) startProcess(ctx context.Context, _ *mcp.CallToolRequest, a S
 	defer sb.Release()
 	audit.Of(ctx).SetSandbox(sb.ID)
 	name, args := program(a.Command, a.Args)
-	info, err := sb.Spawn(ctx, service.ProcessRequest{Command: name, Args: args, Cwd: a.Cwd, Env: a.Env, TimeoutMs: a.TimeoutMs})
-	if err != nil {
-		return nil, nil, err
-	}
-	p, err := sb.Process(info.ID)
+	p, err := sb.Spawn(ctx, service.ProcessRequest{Command: name, Args: args, Cwd: a.Cwd, Env: a.Env, TimeoutMs: a.TimeoutMs})
 	if err != nil {
 		return nil, nil, err
 	}

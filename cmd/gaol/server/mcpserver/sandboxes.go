@@ -75,7 +75,7 @@ func (e *endpoint) createSandbox(ctx context.Context, _ *mcp.CallToolRequest, a 
 		}
 		r.Permissions = text
 	}
-	info, err := e.service.CreateSandbox(ctx, e.tenant, r)
+	info, err := e.service.CreateSandbox(ctx, e.tenant, r, service.Streams{})
 	if err != nil {
 		return nil, nil, e.explain(err)
 	}

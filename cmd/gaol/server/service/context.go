@@ -3,50 +3,15 @@ package service
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"sync"
 	"time"
 
+	"gaol/cmd/gaol/server/audit"
+	"gaol/cmd/gaol/server/tenant"
 	"gaol/runtime"
 	"gaol/runtime/resultjson"
 )
-
-// ContextRequest is a context to create.
-type ContextRequest struct {
-	Globals       map[string]json.RawMessage `json:"globals,omitempty" doc:"Variables of all cells."`
-	Permissions   json.RawMessage            `json:"permissions,omitempty" doc:"As for a run."`
-	Env           map[string]string          `json:"env,omitempty" doc:"Environment variables."`
-	Cwd           string                     `json:"cwd,omitempty" maxLength:"4095" doc:"The working directory."`
-	IdleTimeoutMs int64                      `json:"idleTimeoutMs,omitempty" minimum:"0" doc:"How long it lives without a cell. By default 600,000. It ends with its sandbox, too."`
-	LastValue     bool                       `json:"lastValue,omitempty" doc:"Keep the value of the last cell in the variable _, as Node's REPL does."`
-}
-
-// Cell is code to evaluate in a context.
-type Cell struct {
-	Code         string                     `json:"code" maxLength:"4194304" doc:"A snippet, as for evaluate. It sees the declarations of earlier cells."`
-	Globals      map[string]json.RawMessage `json:"globals,omitempty" doc:"Variables to set before."`
-	TimeoutMs    int64                      `json:"timeoutMs,omitempty" minimum:"0" doc:"Wall-clock time limit. By default 30,000."`
-	MaxOutput    int64                      `json:"maxOutput,omitempty" minimum:"0" maximum:"16777216" doc:"Bytes of JSON that its value may have. By default 1 MiB."`
-	MaxLogs      int                        `json:"maxLogs,omitempty" minimum:"0" maximum:"10000" doc:"Lines of console to keep. By default 100."`
-	MaxLogLength int                        `json:"maxLogLength,omitempty" minimum:"0" maximum:"100000" doc:"Characters of one line. By default 1,000."`
-	Form         runtime.ResultForm         `json:"form,omitempty" enum:"text,colors" doc:"As for evaluate."`
-}
-
-// ContextInfo describes a context.
-type ContextInfo struct {
-	ID      string       `json:"id" doc:"Its name in other requests."`
-	State   ProcessState `json:"state" enum:"running,ended"`
-	Created time.Time    `json:"created"`
-	Cells   int          `json:"cells" doc:"Cells that are evaluated or wait for their turn."`
-	Reason  string       `json:"reason,omitempty" doc:"Why it has ended."`
-}
-
-// Completion are the names that can complete the last name of a line.
-type Completion struct {
-	Prefix string   `json:"prefix" doc:"The end of the line that all names begin with."`
-	Names  []string `json:"names" doc:"At most 1,000, in alphabetical order. They come from the guest."`
-}
 
 // maxCells bounds the cells of a context that are evaluated or wait, and its other requests.
 const maxCells = 16
@@ -70,20 +35,15 @@ type cell struct{ cancel context.CancelCauseFunc }
 
 // NewContext starts a context. It lives until it is deleted, exits, exceeds a limit or is not used
 // for its idle timeout, or its sandbox ends.
-func (sb *Sandbox) NewContext(ctx context.Context, r ContextRequest) (*ContextInfo, error) {
-	o := runtime.ContextOptions{Globals: globals(r.Globals), Env: r.Env, Cwd: r.Cwd, LastValue: r.LastValue}
-	var err error
-	if o.Permissions, err = parsePermissions(r.Permissions); err != nil {
+func (sb *Sandbox) NewContext(ctx context.Context, r ContextRequest, s Streams) (*Context, error) {
+	o, err := sb.contextOptions(r, s)
+	if err != nil {
 		return nil, err
 	}
-	if r.IdleTimeoutMs > 0 {
-		if o.IdleTimeout, err = bounded("idleTimeoutMs", r.IdleTimeoutMs, sb.service.settings.Load().LifetimeMs); err != nil {
-			return nil, err
-		}
-	}
+	audit.Of(ctx).SetPermissions(r.Permissions)
 	var started *runtime.Context
 	release, leave, err := sb.start(ctx, "create a context", func() (err error) {
-		started, err = sb.NodeRuntime.NewContext(ctx, o)
+		started, err = sb.runtime.NewContext(ctx, o)
 		return err
 	})
 	if err != nil {
@@ -99,21 +59,54 @@ func (sb *Sandbox) NewContext(ctx context.Context, r ContextRequest) (*ContextIn
 		sb.retain(c.ID, 4*eventSize)
 		close(c.ended)
 	}()
-	return c.Info(), nil
+	return c, nil
 }
 
-// globals converts variables of a request.
-func globals(m map[string]json.RawMessage) map[string]any {
-	all := make(map[string]any, len(m))
-	for name, value := range m {
-		all[name] = value
+func (sb *Sandbox) contextOptions(r ContextRequest, s Streams) (o runtime.ContextOptions, err error) {
+	o = runtime.ContextOptions{Env: r.Env, Cwd: r.Cwd, LastValue: r.LastValue}
+	if o.Globals, err = s.bind(r.Globals); err != nil {
+		return o, err
 	}
-	return all
+	if o.Permissions, err = parsePermissions(r.Permissions); err != nil {
+		return o, err
+	}
+	switch {
+	case r.MaxIdle && r.IdleTimeoutMs != 0:
+		return o, refuse(Invalid, "idleTimeoutMs and maxIdleTimeout exclude each other")
+	case r.MaxIdle || r.IdleTimeoutMs > 0:
+		o.IdleTimeout, err = bounded("idleTimeoutMs", r.IdleTimeoutMs, sb.service.settings.Load().LifetimeMs)
+	}
+	return o, err
+}
+
+// Attend keeps the context for a client until it or ctx ends, and forgets it.
+func (c *Context) Attend(ctx context.Context, s Streams) (*ContextInfo, error) {
+	if err := s.To(Event{Name: EventStarted, Data: c.Info()}); err == nil {
+		select {
+		case <-c.ended:
+		case <-ctx.Done():
+		}
+	}
+	err := c.Delete()
+	return c.Info(), cmp.Or(err, context.Cause(ctx))
 }
 
 // Context returns a context of the sandbox.
 func (sb *Sandbox) Context(id string) (*Context, error) {
 	return find(&sb.longLived, &sb.longLived.contexts, "context", id)
+}
+
+// FindContext returns a context of the tenant and its sandbox, which the caller releases.
+func (s *Service) FindContext(t *tenant.Tenant, id string) (*Context, *Sandbox, error) {
+	for _, info := range s.ofTenant(t) {
+		c, err := info.Context(id)
+		if err != nil || c.Info().State == Ended {
+			continue
+		}
+		sb, err := s.Acquire(t, info.ID)
+		return c, sb, err
+	}
+	return nil, nil, refuse(NotFound, "no context %q", id)
 }
 
 // Contexts describes the contexts of the sandbox, the oldest first.
@@ -132,6 +125,9 @@ func (c *Context) Info() *ContextInfo {
 	info := &ContextInfo{ID: c.ID, State: Running, Created: c.since, Cells: len(c.cells)}
 	if err := c.context.Err(); err != nil {
 		info.State, info.Reason = Ended, err.Error()
+		if exit, ok := errors.AsType[*runtime.ExitError](err); ok {
+			info.Exit = &exit.Code
+		}
 	}
 	return info
 }
@@ -159,9 +155,9 @@ func (c *Context) begin(ctx context.Context) (_ context.Context, end func(), err
 }
 
 // Evaluate evaluates a cell when the earlier ones are done. If ctx ends, the cell is interrupted.
-// The lines that it prints are also sent to a sink unless it is nil.
-func (c *Context) Evaluate(ctx context.Context, r Cell, to Sink) (*resultjson.Evaluation, error) {
-	o, err := c.options(r)
+// Of events, there are the lines that it prints.
+func (c *Context) Evaluate(ctx context.Context, r Cell, s Streams) (*resultjson.Evaluation, error) {
+	o, err := c.sandbox.evaluateOptions(r, s)
 	if err != nil {
 		return nil, err
 	}
@@ -177,47 +173,19 @@ func (c *Context) Evaluate(ctx context.Context, r Cell, to Sink) (*resultjson.Ev
 	defer leave()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	if to != nil {
+	if s.To != nil {
 		o.OnLog = func(l runtime.Log) {
-			if err := to(Event{Name: EventLog, Data: resultjson.NewLog(l)}); err != nil {
+			if err := s.To(Event{Name: EventLog, Data: resultjson.NewLog(l)}); err != nil {
 				cancel(err)
 			}
 		}
 	}
-	return c.evaluate(ctx, r.Code, o)
-}
-
-func (c *Context) evaluate(ctx context.Context, code string, o runtime.EvaluateOptions) (*resultjson.Evaluation, error) {
-	recordCode(ctx, code, nil)
-	e, err := c.context.Evaluate(ctx, code, o)
-	c.sandbox.service.recordEvaluation(ctx, KindCell, e, err)
-	if err != nil && (e == nil || !errors.Is(err, errInterrupted)) {
-		return nil, begun(c.sandbox.fail("evaluate a cell", err))
+	recordCode(ctx, r.Code, nil)
+	e, err := c.context.Evaluate(ctx, r.Code, o)
+	if e != nil && errors.Is(err, errInterrupted) {
+		err = nil
 	}
-	return resultjson.NewEvaluation(e), nil
-}
-
-func (c *Context) options(r Cell) (o runtime.EvaluateOptions, err error) {
-	o = runtime.EvaluateOptions{
-		Globals: globals(r.Globals), MaxOutput: cmp.Or(r.MaxOutput, 1<<20),
-		MaxLogs: cmp.Or(r.MaxLogs, 100), MaxLogLength: cmp.Or(r.MaxLogLength, 1000), Form: r.Form,
-	}
-	if err = checkLogs(o.MaxLogs, o.MaxLogLength); err != nil {
-		return o, err
-	}
-	o.Timeout, err = c.sandbox.timeout(r.TimeoutMs)
-	return o, err
-}
-
-// maxLogs bounds the lines that an evaluation keeps, in characters.
-const maxLogs = 16 << 20
-
-// checkLogs checks how many lines an evaluation keeps, of how many characters each.
-func checkLogs(lines, length int) error {
-	if lines*length > maxLogs {
-		return refuse(Invalid, "maxLogs: %d lines of %d characters are more than %d characters", lines, length, maxLogs)
-	}
-	return nil
+	return c.sandbox.evaluated(ctx, KindCell, e, begun(c.sandbox.fail("evaluate a cell", err)))
 }
 
 // Interrupt cancels the current cell and those that wait, and returns how many there were.
@@ -244,7 +212,7 @@ func (c *Context) Complete(ctx context.Context, line string) (*Completion, error
 	if names == nil {
 		names = []string{}
 	}
-	return &Completion{prefix, names}, nil
+	return &Completion{Prefix: prefix, Names: names}, nil
 }
 
 // Delete ends the context, and its cells, and forgets it.

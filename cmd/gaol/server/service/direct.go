@@ -3,7 +3,7 @@ package service
 import (
 	"context"
 	"crypto/rand"
-	"errors"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -13,6 +13,7 @@ import (
 	"gaol/policy"
 	"gaol/runtime"
 	"gaol/vfs"
+	"gaol/vfs/hostfs"
 )
 
 // UseNew calls do with a new sandbox that has the default options. The sandbox is closed
@@ -50,49 +51,22 @@ func (s *Service) Begin(ctx context.Context) (_ context.Context, end func(), err
 	return s.begin(ctx)
 }
 
-// Admitted calls do when it is the tenant's turn to start a run in the sandbox.
-func (sb *Sandbox) Admitted(ctx context.Context, doing string, do func(context.Context) error) error {
-	return sb.admitted(ctx, doing, do)
-}
+// FS returns the sandbox's files.
+func (sb *Sandbox) FS() *hostfs.FS { return sb.runtime.FS() }
 
-// RecordRun adds the end of a run to the audit log and the metrics. The result is nil if it failed.
-func (sb *Sandbox) RecordRun(ctx context.Context, kind string, res *runtime.Result, err error) {
-	sb.service.recordRun(ctx, kind, res, err)
-}
+// Limits returns the sandbox's limits.
+func (sb *Sandbox) Limits() runtime.Limits { return sb.runtime.Limits() }
 
-// RecordEvaluation is RecordRun for snippets and cells.
-func (sb *Sandbox) RecordEvaluation(ctx context.Context, kind string, e *runtime.Evaluation, err error) {
-	sb.service.recordEvaluation(ctx, kind, e, err)
-}
+// NewTransport returns a transport to servers of the sandbox.
+func (sb *Sandbox) NewTransport() *http.Transport { return sb.runtime.NewTransport() }
 
-// RunTimeout returns the time limit of a run that asks for some milliseconds; zero asks for the
-// default.
-func (sb *Sandbox) RunTimeout(asked int64) (time.Duration, error) { return sb.timeout(asked) }
+// AddCommands adds programs that the client implements.
+func (sb *Sandbox) AddCommands(commands map[string]runtime.Command) error {
+	return sb.fail("add commands", sb.runtime.AddCommands(commands))
+}
 
 // Permissions are those of the sandbox.
 func (sb *Sandbox) Permissions() policy.Permissions { return sb.permissions.Clone() }
-
-// OpenContext creates a context. It counts as a run until it ends.
-func (sb *Sandbox) OpenContext(ctx context.Context, o runtime.ContextOptions) (*runtime.Context, error) {
-	l := sb.Limits()
-	release, err := sb.account.Admit(ctx, l.Memory, l.CPUs)
-	if err != nil {
-		return nil, convert(err)
-	}
-	c, err := sb.NodeRuntime.NewContext(ctx, o)
-	if err != nil {
-		release()
-		if errors.Is(err, runtime.ErrManyContexts) {
-			return nil, &Error{Code: Exceeded, Err: err}
-		}
-		return nil, sb.service.internal("create a context", &tenant.Tenant{Name: sb.owner}, err)
-	}
-	go func() {
-		<-c.Done()
-		release()
-	}()
-	return c, nil
-}
 
 // Convert returns an error of the SDK as an [*Error]. It logs errors that are not the tenant's fault.
 func (s *Service) Convert(doing string, t *tenant.Tenant, err error) error {

@@ -32,6 +32,9 @@ const (
 
 	Interrupted Code = "interrupted" // the server was stopped after it had begun
 
+	NoProgram     Code = "no_program"     // the program or its working directory does not exist
+	NotExecutable Code = "not_executable" // the program may not be executed
+
 	NoSpace      Code = "no_space"      // the sandbox's disk is full
 	NotListening Code = "not_listening" // nothing listens on the guest's port
 	BadGateway   Code = "bad_gateway"   // the guest's server did not reply, or not with HTTP
@@ -42,6 +45,7 @@ var statuses = map[Code]int{
 	Invalid: http.StatusUnprocessableEntity, Forbidden: http.StatusForbidden, NotFound: http.StatusNotFound, Conflict: http.StatusConflict,
 	Exceeded: http.StatusTooManyRequests, TooLarge: http.StatusRequestEntityTooLarge, Closed: http.StatusGone,
 	Draining: http.StatusServiceUnavailable, Interrupted: http.StatusServiceUnavailable, Internal: http.StatusInternalServerError,
+	NoProgram: http.StatusUnprocessableEntity, NotExecutable: http.StatusUnprocessableEntity,
 	NoSpace: http.StatusInsufficientStorage, NotListening: http.StatusBadGateway, BadGateway: http.StatusBadGateway,
 }
 
@@ -79,6 +83,9 @@ func convert(err error) error {
 	if e, ok := errors.AsType[*quota.Exceeded](err); ok {
 		return &Error{Code: Exceeded, Err: e, RetryAfter: e.RetryAfter}
 	}
+	if isStart(err) {
+		return &Error{Code: startCode(err), Err: err}
+	}
 	if isInvalid(err) {
 		return &Error{Code: Invalid, Err: err}
 	}
@@ -95,7 +102,7 @@ func isInvalid(err error) bool {
 	_, rule := errors.AsType[*policy.RuleError](err)
 	_, format := errors.AsType[*policy.FormatError](err)
 	_, path := errors.AsType[*mounts.PathError](err)
-	if option || limit || rule || format || path || isStart(err) {
+	if option || limit || rule || format || path {
 		return true
 	}
 	for _, asked := range []error{rootfs.ErrNotFound, jail.ErrNoIDMap, jail.ErrNotInMount, mounts.ErrProtected} {

@@ -7,55 +7,8 @@ import (
 	"gaol/vfs/hostfs"
 )
 
-// Requests about files. The HTTP API has their fields in queries, and sessions have them in JSON.
-type (
-	// FileWrite says how to write a file.
-	FileWrite struct {
-		FileMode
-		Parents bool `json:"createParents,omitempty" query:"createParents" doc:"Make missing parent folders."`
-	}
-
-	// FileMode holds the permissions of a new file or folder.
-	FileMode struct {
-		Mode string `json:"mode,omitempty" query:"mode" pattern:"^[0-7]{1,4}$" doc:"Permissions of a new file or folder, in octal. By default 644, and 755 for a folder."`
-	}
-
-	// FileStat says what to describe.
-	FileStat struct {
-		Links bool `json:"links,omitempty" query:"links" doc:"Describe a link itself."`
-	}
-
-	// FolderList says what to list.
-	FolderList struct {
-		Recursive bool `json:"recursive,omitempty" query:"recursive" doc:"List everything below the folder, without following links."`
-		Limit     int  `json:"limit,omitempty" query:"limit" minimum:"1" maximum:"10000" default:"1000" doc:"How many files to list at most."`
-	}
-
-	// FolderMake says how to make a folder.
-	FolderMake struct {
-		FileMode
-		Parents bool `json:"createParents,omitempty" query:"createParents" doc:"Make missing parent folders. An existing folder is no error then."`
-	}
-
-	// FileRemove says what to remove.
-	FileRemove struct {
-		Recursive bool `json:"recursive,omitempty" query:"recursive" doc:"Remove a folder with its content."`
-	}
-
-	// FolderUnpack says how to unpack an archive.
-	FolderUnpack struct {
-		Parents bool `json:"createParents,omitempty" query:"createParents" doc:"Make the folder and its parents if they are missing."`
-	}
-)
-
-// Unpacked counts the files of an unpacked archive.
-type Unpacked struct {
-	Entries int   `json:"entries" doc:"Files, folders and links."`
-	Bytes   int64 `json:"bytes" doc:"Of the content of files."`
-}
-
-// bits returns the permissions, zero for the default.
-func (m FileMode) bits() (fs.FileMode, error) {
+// modeBits returns the permissions, zero for the default.
+func modeBits(m FileMode) (fs.FileMode, error) {
 	if m.Mode == "" {
 		return 0, nil
 	}
@@ -66,8 +19,8 @@ func (m FileMode) bits() (fs.FileMode, error) {
 	return fs.FileMode(bits), nil
 }
 
-// options returns the request as package hostfs has it.
-func (w FileWrite) options() (hostfs.WriteOptions, error) {
-	mode, err := w.bits()
+// writeOptions returns the request as package hostfs has it.
+func writeOptions(w FileWrite) (hostfs.WriteOptions, error) {
+	mode, err := modeBits(w.FileMode)
 	return hostfs.WriteOptions{Mode: mode, Parents: w.Parents}, err
 }

@@ -63,7 +63,7 @@ func (sb *Sandbox) ReadFile(path string, w io.Writer) (*FileInfo, error) {
 
 // WriteFile replaces or makes a file, when all of r has been read.
 func (sb *Sandbox) WriteFile(path string, r io.Reader, w FileWrite) (int64, error) {
-	o, err := w.options()
+	o, err := writeOptions(w)
 	if err != nil {
 		return 0, err
 	}
@@ -185,7 +185,7 @@ func (sb *Sandbox) walk(ctx context.Context, folder string, l *FileList) error {
 // MakeFolder makes a folder. With parents it also makes those that are missing, and an existing
 // folder is no error.
 func (sb *Sandbox) MakeFolder(path string, w FolderMake) error {
-	mode, err := w.bits()
+	mode, err := modeBits(w.FileMode)
 	if err != nil {
 		return err
 	}
@@ -237,5 +237,5 @@ func (sb *Sandbox) Untar(r io.Reader, path string, w FolderUnpack) (Unpacked, er
 		}
 	}
 	report, err := sb.FS().Untar(r, path, hostfs.UntarOptions{Bytes: sb.MaxUpload()})
-	return Unpacked{report.Entries, report.Bytes}, sb.fileError("unpack an archive", err)
+	return Unpacked{Entries: report.Entries, Bytes: report.Bytes}, sb.fileError("unpack an archive", err)
 }

@@ -49,17 +49,17 @@ func TestIsolationOfRequests(t *testing.T) {
 	me := &tenant.Tenant{Name: "uid:1"}
 	asks := map[string]func(Tree) error{
 		"sandbox": func(tree Tree) error {
-			_, err := s.CreateSandbox(t.Context(), me, SandboxRequest{Tree: tree})
+			_, err := s.CreateSandbox(t.Context(), me, SandboxRequest{Tree: tree}, Streams{})
 			return err
 		},
 		"run": func(tree Tree) error {
 			tree.Hostname = "h" // or the pool would create it
-			_, err := s.Run(t.Context(), me, RunRequest{Tree: tree})
+			_, err := s.Run(t.Context(), me, RunRequest{Tree: tree}, Streams{})
 			return err
 		},
 		"evaluate": func(tree Tree) error {
 			tree.Hostname = "h"
-			_, err := s.Evaluate(t.Context(), me, EvaluateRequest{Tree: tree})
+			_, err := s.Evaluate(t.Context(), me, EvaluateRequest{Tree: tree}, Streams{})
 			return err
 		},
 	}
@@ -92,12 +92,12 @@ func TestDefaultIsolation(t *testing.T) {
 	s, created := newService(t, nil)
 	for name, allowed := range map[string]bool{"": true, "native": true, "runc": false, "oci=/bin/sh": false} {
 		*created = nil
-		_, _ = s.CreateSandbox(t.Context(), &tenant.Tenant{Name: "uid:1"}, SandboxRequest{Tree: Tree{Isolation: name}})
+		_, _ = s.CreateSandbox(t.Context(), &tenant.Tenant{Name: "uid:1"}, SandboxRequest{Tree: Tree{Isolation: name}}, Streams{})
 		if len(*created) > 0 != allowed {
 			t.Errorf("%q: %v", name, *created)
 		}
 	}
-	if (Tree{Isolation: "native"}).isDefault() {
+	if isDefault(Tree{Isolation: "native"}) {
 		t.Error("a pool's sandbox could have another isolation")
 	}
 }
@@ -107,7 +107,7 @@ func TestIsolationOfTrustedClient(t *testing.T) {
 	s, created := newService(t, func(set *settings.Settings) { *set = *settings.Trusted() })
 	create := func(name string) error {
 		*created = nil
-		_, err := s.CreateSandbox(t.Context(), &tenant.Tenant{Name: "uid:0"}, SandboxRequest{Tree: Tree{Isolation: name}})
+		_, err := s.CreateSandbox(t.Context(), &tenant.Tenant{Name: "uid:0"}, SandboxRequest{Tree: Tree{Isolation: name}}, Streams{})
 		return err
 	}
 	if err := create("oci=/bin/sh"); len(*created) != 1 || (*created)[0].OCI.Runtime != "/bin/sh" {

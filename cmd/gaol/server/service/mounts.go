@@ -30,7 +30,7 @@ func (f folders) close() {
 // descriptors: a path may lead elsewhere by the time that it is mounted. The caller closes the folders
 // after the sandbox is created, even if there is an error.
 func (s *Service) addMounts(t *tenant.Tenant, tree Tree, o *runtime.Options) (opened folders, err error) {
-	ofHost := tree.NodeModules.ofHost()
+	ofHost := isOfHost(tree.NodeModules)
 	if len(tree.Mounts) == 0 && !ofHost {
 		return nil, nil
 	}

@@ -9,12 +9,6 @@ import (
 	"gaol/runtime/resultjson"
 )
 
-// Normalized is the result of Normalize.
-type Normalized struct {
-	Code  string                 `json:"code,omitempty"`
-	Error *resultjson.GuestError `json:"error"`
-}
-
 // Normalize turns code that a model wrote into an ES module, as [runtime.Normalize] does. It counts as a
 // run, because it takes the server's processor time.
 func (s *Service) Normalize(ctx context.Context, t *tenant.Tenant, code string) (*Normalized, error) {

@@ -49,7 +49,7 @@ func (s *Service) optionsWithoutMounts(t *tenant.Tenant, tree Tree, permissions 
 		return o, err
 	}
 	isolate(&o, isolation)
-	if o.Limits, err = tree.Limits.options(); err != nil {
+	if o.Limits, err = limitOptions(tree.Limits); err != nil {
 		return o, err
 	}
 	if err := s.checkHostPorts(tree.HostPorts); err != nil {
@@ -58,7 +58,7 @@ func (s *Service) optionsWithoutMounts(t *tenant.Tenant, tree Tree, permissions 
 	if o.Permissions, err = s.permissions(permissions, cwd, tree.Mounts); err != nil {
 		return o, err
 	}
-	if o.Files, err = tree.files(); err != nil {
+	if o.Files, err = treeFiles(tree); err != nil {
 		return o, err
 	}
 	if images := s.settings.Load().Images; len(images) > 0 && !slices.Contains(images, orDefault(tree.Image)) {
@@ -123,8 +123,8 @@ func orDefault(image string) string {
 	return image
 }
 
-// options returns the limits as the SDK has them.
-func (l *Limits) options() (runtime.Limits, error) {
+// limitOptions returns the limits as the SDK has them.
+func limitOptions(l *Limits) (runtime.Limits, error) {
 	if l == nil {
 		return runtime.Limits{}, nil
 	}
@@ -223,7 +223,7 @@ func parsePermissions(text json.RawMessage) (policy.Permissions, error) {
 	return p, nil
 }
 
-func (t Tree) files() (map[string][]byte, error) {
+func treeFiles(t Tree) (map[string][]byte, error) {
 	all := maps.Clone(t.FileBytes)
 	if all == nil {
 		all = map[string][]byte{}

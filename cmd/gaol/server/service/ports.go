@@ -11,33 +11,17 @@ import (
 	"gaol/runtime"
 )
 
-// Listener is an address in a sandbox on which a guest listens.
-type Listener struct {
-	Address string `json:"address" doc:"Those of other addresses than localhost's and \"all\" cannot be reached."`
-	Port    uint16 `json:"port"`
-}
-
 // ListListeners lists the TCP addresses on which guests listen.
 func (sb *Sandbox) ListListeners(ctx context.Context) ([]Listener, error) {
-	addresses, err := sb.Listeners(ctx)
+	addresses, err := sb.runtime.Listeners(ctx)
 	if err != nil {
 		return nil, sb.portError("list listeners", err)
 	}
 	list := []Listener{}
 	for _, a := range addresses {
-		list = append(list, Listener{a.Addr().String(), a.Port()})
+		list = append(list, Listener{Address: a.Addr().String(), Port: a.Port()})
 	}
 	return list, nil
-}
-
-// PortWait is a request to wait for a port.
-type PortWait struct {
-	TimeoutMs int64 `json:"timeoutMs,omitempty" minimum:"0" doc:"How long to wait. By default 30,000."`
-}
-
-// PortState says whether a guest listens on a port.
-type PortState struct {
-	Listening bool `json:"listening" doc:"False if the time was over first."`
 }
 
 // WaitForPort waits until a guest listens on a port of localhost, or the time is over.
@@ -47,13 +31,13 @@ func (sb *Sandbox) WaitForPort(ctx context.Context, port uint16, w PortWait) (*P
 		return nil, err
 	}
 	defer release()
-	timeout, err := sb.timeout(w.TimeoutMs)
+	timeout, err := sb.timeout(w.Timeout)
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	err = sb.WaitForListener(ctx, port)
+	err = sb.runtime.WaitForListener(ctx, port)
 	if errors.Is(err, context.DeadlineExceeded) {
 		return &PortState{}, nil
 	}
@@ -76,7 +60,7 @@ func (sb *Sandbox) DialPort(ctx context.Context, port uint16) (net.Conn, error) 
 	if err != nil {
 		return nil, err
 	}
-	c, err := sb.Dial(ctx, "tcp", port)
+	c, err := sb.runtime.Dial(ctx, "tcp", port)
 	if err != nil {
 		release()
 		return nil, sb.ConnectionError(ctx, err)

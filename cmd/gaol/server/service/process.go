@@ -3,69 +3,16 @@ package service
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"os"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"gaol/cmd/gaol/server/audit"
 	"gaol/runtime"
 	"gaol/runtime/resultjson"
 )
-
-// ProcessRequest is a process to start: a program, or a command.
-type ProcessRequest struct {
-	Code        string            `json:"code,omitempty" maxLength:"4194304" doc:"JavaScript, TypeScript or JSX. Either this or command."`
-	Name        string            `json:"name,omitempty" maxLength:"4095" doc:"The program's file name, as for a run."`
-	Format      string            `json:"format,omitempty" enum:"auto,esm,cjs" doc:"The module format, as for a run."`
-	Command     string            `json:"command,omitempty" pattern:"^[^\\x00]*$" maxLength:"4095" doc:"A program of the image, or the path of one in the sandbox."`
-	Permissions json.RawMessage   `json:"permissions,omitempty" doc:"As for a run."`
-	Args        []string          `json:"args,omitempty" maxItems:"4096" doc:"Its arguments."`
-	Env         map[string]string `json:"env,omitempty" doc:"Environment variables."`
-	Cwd         string            `json:"cwd,omitempty" maxLength:"4095" doc:"The working directory."`
-	TimeoutMs   int64             `json:"timeoutMs,omitempty" minimum:"0" doc:"Wall-clock time limit. By default the process lives as long as its sandbox."`
-	Terminal    *Terminal         `json:"terminal,omitempty" doc:"Gives the process a terminal instead of pipes. All output is then stdout."`
-	WhenFull    string            `json:"whenFull,omitempty" enum:"drop,wait" doc:"What happens while readers are slow or absent: the oldest events are dropped once there is more than 1 MiB of them (the default), or the process waits while no reader has got the last 512 KiB."`
-}
-
-// Terminal is the terminal of a process.
-type Terminal struct {
-	Rows uint16 `json:"rows,omitempty" minimum:"0" maximum:"65535" doc:"Its height in characters. By default 24."`
-	Cols uint16 `json:"cols,omitempty" minimum:"0" maximum:"65535" doc:"Its width in characters. By default 80."`
-	Term string `json:"term,omitempty" maxLength:"64" doc:"The variable TERM. By default xterm-256color."`
-}
-
-// ProcessState says whether a process is active.
-type ProcessState string
-
-// The states of processes and contexts.
-const (
-	Running ProcessState = "running"
-	Ended   ProcessState = "ended"
-)
-
-// ProcessInfo describes a process.
-type ProcessInfo struct {
-	ID          string          `json:"id" doc:"Its name in other requests. It is not used again."`
-	PID         int             `json:"pid" doc:"Its process ID inside the sandbox, which may be used again."`
-	State       ProcessState    `json:"state" enum:"running,ended"`
-	Program     string          `json:"program" doc:"The command, or the name of the program."`
-	Args        []string        `json:"args" doc:"Its arguments, unless they have more than 4 KiB."`
-	Started     time.Time       `json:"started"`
-	Terminal    bool            `json:"terminal" doc:"Whether it has a terminal."`
-	Usage       ProcessUsage    `json:"usage"`
-	LastEventID uint64          `json:"lastEventId" doc:"The number of its newest event; 0 if there is none."`
-	Ended       *time.Time      `json:"ended,omitempty" doc:"When it ended."`
-	Result      *resultjson.Run `json:"result,omitempty" doc:"How it ended, without its output, which the events have."`
-	Failure     string          `json:"failure,omitempty" doc:"Why there is no result although it has ended."`
-}
-
-// ProcessUsage is what a process has used.
-type ProcessUsage struct {
-	resultjson.Usage
-	Memory int64 `json:"memoryBytes" doc:"Memory in use now; 0 after the end."`
-}
 
 // Process is a process that a sandbox has, with all its descendants.
 type Process struct {
@@ -80,13 +27,14 @@ type Process struct {
 	ended   chan struct{} // closed when the following are set
 	at      time.Time
 	usage   runtime.Usage
+	exit    *runtime.Result
 	result  *resultjson.Run
 	failure string
 }
 
 // Spawn starts a process. It lives until it exits, is killed or exceeds a limit, or its
 // sandbox ends.
-func (sb *Sandbox) Spawn(ctx context.Context, r ProcessRequest) (*ProcessInfo, error) {
+func (sb *Sandbox) Spawn(ctx context.Context, r ProcessRequest) (*Process, error) {
 	o, err := sb.spawnOptions(r)
 	if err != nil {
 		return nil, err
@@ -99,11 +47,11 @@ func (sb *Sandbox) Spawn(ctx context.Context, r ProcessRequest) (*ProcessInfo, e
 	var started *runtime.Process
 	release, leave, err := sb.start(ctx, "start a process", func() (err error) {
 		if r.Command != "" {
-			started, err = sb.NodeRuntime.Spawn(ctx, r.Command, r.Args, o)
+			started, err = sb.runtime.Spawn(ctx, r.Command, r.Args, o)
 			return err
 		}
 		o.Args = r.Args
-		started, err = sb.SpawnCode(ctx, r.Code, o)
+		started, err = sb.runtime.SpawnCode(ctx, r.Code, o)
 		return err
 	})
 	if err != nil {
@@ -112,7 +60,7 @@ func (sb *Sandbox) Spawn(ctx context.Context, r ProcessRequest) (*ProcessInfo, e
 	p := newProcess(sb, started, r)
 	insert(&sb.longLived, &sb.longLived.processes, p.ID, p)
 	go p.follow(release, leave)
-	return p.Info(), nil
+	return p, nil
 }
 
 // spawnOptions checks a request and returns the SDK's options, except for arguments.
@@ -185,7 +133,7 @@ func (p *Process) finish(exit runtime.ExitEvent) {
 	size := p.ring.bytes() + eventSize
 	last := Event{Name: EventError}
 	if exit.Result != nil {
-		p.usage = exit.Result.Usage
+		p.usage, p.exit = exit.Result.Usage, exit.Result
 		p.sandbox.service.metrics.Run(KindProcess, exit.Result.Cause, exit.Result.Duration)
 		p.result = resultjson.NewRun(exit.Result)
 		size += len(p.result.Value)
@@ -230,7 +178,7 @@ func (p *Process) Info() *ProcessInfo {
 }
 
 func processUsage(u runtime.Usage) ProcessUsage {
-	return ProcessUsage{resultjson.NewUsage(u), u.Memory}
+	return ProcessUsage{Usage: resultjson.NewUsage(u), Memory: u.Memory}
 }
 
 func (p *Process) hasEnded() bool {
@@ -332,4 +280,47 @@ func (p *Process) Follow(ctx context.Context, after uint64, to Sink) error {
 			return context.Cause(ctx)
 		}
 	}
+}
+
+// Attend connects the process with a client until it has ended, and forgets it. The end of ctx kills the
+// process.
+func (p *Process) Attend(ctx context.Context, s Streams) (*ProcessInfo, error) {
+	defer context.AfterFunc(ctx, p.process.Kill)()
+	err := s.To(Event{Name: EventStarted, Data: p.Info()})
+	if err == nil {
+		err = p.Attach(context.WithoutCancel(ctx), 0, s)
+	}
+	if err != nil { // the client does not want the rest
+		p.process.Kill()
+	}
+	<-p.ended
+	audit.Of(ctx).SetResult(p.exit)
+	p.sandbox.service.retained.remove(p.sandbox, p.ID)
+	return p.Info(), context.Cause(ctx)
+}
+
+// Attach passes the process's events after a number to a client, without the last one, and what the client
+// sends to the process, until the process or ctx ends. An error is the client's, or the cause of ctx.
+func (p *Process) Attach(ctx context.Context, after uint64, s Streams) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if s.Stdin != nil {
+		go p.stdin.copyFrom(ctx, s.Stdin) // which the caller closes afterwards
+	}
+	go func() {
+		for {
+			select {
+			case signal := <-s.Signals:
+				_ = p.process.Signal(signal) // fails if the process has ended
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return p.Follow(ctx, after, func(e Event) error {
+		if e.Name == EventResult || e.Name == EventError {
+			return nil
+		}
+		return s.To(e)
+	})
 }

@@ -1,103 +1,56 @@
 package service
 
 import (
-	"encoding/json"
-
-	"gaol/runtime"
+	"gaol/runtime/requestjson"
+	"gaol/runtime/resultjson"
 )
 
-// Program is code to run and how to start it.
-type Program struct {
-	Code        string            `json:"code" maxLength:"4194304" doc:"JavaScript, TypeScript or JSX."`
-	Name        string            `json:"name,omitempty" maxLength:"4095" doc:"The program's file name in its working directory, or an absolute path, from whose folder imports begin. Its ending says the language: .mjs, .cjs, .ts, .tsx, ..."`
-	Format      string            `json:"format,omitempty" enum:"auto,esm,cjs,detect" doc:"The module format; by default, auto, the name and the syntax say it. detect is auto for the text of a file: CommonJS unless the syntax says otherwise."`
-	Permissions json.RawMessage   `json:"permissions,omitempty" doc:"What the run may do, by scope: fs, network, childProcess, process, env. In a sandbox they can only restrict it further."`
-	Args        []string          `json:"args,omitempty" maxItems:"4096" doc:"process.argv from its third element on."`
-	Env         map[string]string `json:"env,omitempty" doc:"Environment variables."`
-	Cwd         string            `json:"cwd,omitempty" maxLength:"4095" doc:"The working directory. By default /workspace, or that of the sandbox."`
-	Stdin       string            `json:"stdin,omitempty" maxLength:"16777216" doc:"Standard input; empty by default."`
-	TimeoutMs   int64             `json:"timeoutMs,omitempty" minimum:"0" doc:"Wall-clock time limit. By default 30,000."`
-}
+// Requests and results have the types of their JSON.
+type (
+	Start           = requestjson.Start
+	Timeout         = requestjson.Timeout
+	Program         = requestjson.Program
+	Command         = requestjson.Command
+	Cell            = requestjson.Cell
+	Snippet         = requestjson.Snippet
+	Tree            = requestjson.Tree
+	Limits          = requestjson.Limits
+	Mount           = requestjson.Mount
+	NodeModules     = requestjson.NodeModules
+	RunRequest      = requestjson.RunRequest
+	EvaluateRequest = requestjson.EvaluateRequest
+	SandboxRequest  = requestjson.SandboxRequest
+	ContextRequest  = requestjson.ContextRequest
+	ProcessRequest  = requestjson.ProcessRequest
+	Terminal        = requestjson.Terminal
+	Input           = requestjson.Input
+	SnapshotRequest = requestjson.SnapshotRequest
+	PortWait        = requestjson.PortWait
+	FileMode        = requestjson.FileMode
+	FileWrite       = requestjson.FileWrite
+	FileStat        = requestjson.FileStat
+	FolderList      = requestjson.FolderList
+	FolderMake      = requestjson.FolderMake
+	FileRemove      = requestjson.FileRemove
+	FolderUnpack    = requestjson.FolderUnpack
 
-// Command is a program of the image and how to start it.
-type Command struct {
-	Command     string            `json:"command" pattern:"^[^\\x00]+$" minLength:"1" maxLength:"4095" doc:"A program of the image, or the path of one in the sandbox."`
-	Permissions json.RawMessage   `json:"permissions,omitempty" doc:"As for a run."`
-	Args        []string          `json:"args,omitempty" maxItems:"4096" doc:"Its arguments."`
-	Env         map[string]string `json:"env,omitempty" doc:"Environment variables."`
-	Cwd         string            `json:"cwd,omitempty" maxLength:"4095" doc:"The working directory."`
-	Stdin       string            `json:"stdin,omitempty" maxLength:"16777216" doc:"Standard input; empty by default."`
-	TimeoutMs   int64             `json:"timeoutMs,omitempty" minimum:"0" doc:"Wall-clock time limit. By default 30,000."`
-}
+	SandboxInfo  = resultjson.SandboxInfo
+	ProcessInfo  = resultjson.ProcessInfo
+	ProcessUsage = resultjson.ProcessUsage
+	ContextInfo  = resultjson.ContextInfo
+	Completion   = resultjson.Completion
+	SnapshotInfo = resultjson.SnapshotInfo
+	Listener     = resultjson.Listener
+	PortState    = resultjson.PortState
+	FileInfo     = resultjson.FileInfo
+	Unpacked     = resultjson.Unpacked
+	SandboxUsage = resultjson.SandboxUsage
+	Gap          = resultjson.Gap
+	Normalized   = resultjson.Normalized
+)
 
-// Snippet is code to evaluate.
-type Snippet struct {
-	Code         string                     `json:"code" maxLength:"4194304" doc:"A snippet as models write it: JavaScript, TypeScript or JSX, with or without Markdown's fences."`
-	Globals      map[string]json.RawMessage `json:"globals,omitempty" doc:"Variables of the snippet."`
-	Permissions  json.RawMessage            `json:"permissions,omitempty" doc:"As for a run."`
-	Env          map[string]string          `json:"env,omitempty" doc:"Environment variables."`
-	Cwd          string                     `json:"cwd,omitempty" maxLength:"4095" doc:"The working directory."`
-	TimeoutMs    int64                      `json:"timeoutMs,omitempty" minimum:"0" doc:"Wall-clock time limit. By default 30,000."`
-	MaxOutput    int64                      `json:"maxOutput,omitempty" minimum:"0" maximum:"16777216" doc:"Bytes of JSON that its value may have. By default 1 MiB."`
-	MaxLogs      int                        `json:"maxLogs,omitempty" minimum:"0" maximum:"10000" doc:"Lines of console to keep. By default 100."`
-	MaxLogLength int                        `json:"maxLogLength,omitempty" minimum:"0" maximum:"100000" doc:"Characters of one line. By default 1,000."`
-	Form         runtime.ResultForm         `json:"form,omitempty" enum:"text,colors" doc:"Return the value as a string, as Node's REPL prints it. By default as JSON."`
-}
-
-// Tree is what a sandbox consists of.
-type Tree struct {
-	Image       string            `json:"image,omitempty" maxLength:"255" doc:"The name of an image of the server. By default the one called default."`
-	Snapshot    string            `json:"snapshot,omitempty" maxLength:"255" doc:"A snapshot of yours with the initial content of the sandbox's folders."`
-	Files       map[string]string `json:"files,omitempty" doc:"Text files, by path in the sandbox."`
-	FileBytes   map[string][]byte `json:"fileBytes,omitempty" doc:"Other files, in base64, by path in the sandbox."`
-	Limits      *Limits           `json:"limits,omitempty"`
-	Isolation   string            `json:"isolation,omitempty" maxLength:"255" doc:"What confines the sandbox: one of the names that the server allows, such as native or runc. By default the server's choice."`
-	ReadOnly    bool              `json:"readOnly,omitempty" doc:"Allow writes to writable mounts only."`
-	Hostname    string            `json:"hostname,omitempty" maxLength:"63"`
-	Mounts      []Mount           `json:"mounts,omitempty" maxItems:"64" doc:"Folders of the server's machine, if its operator allows that."`
-	NodeModules NodeModules       `json:"nodeModules,omitzero"`
-	BigInts     bool              `json:"bigInts,omitempty" doc:"Integers of globals and results of functions that a JavaScript number cannot hold become BigInts, and BigInts become integers of JSON. By default both are an error."`
-	HostPorts   []int             `json:"hostPorts,omitempty" maxItems:"64" doc:"Ports of the localhost of the server's machine, if its operator allows them, that the sandbox's own localhost leads to. The permissions must allow to connect to them."`
-}
-
-// Limits are limits of the runs of a sandbox, and of its tree. Zero means the default.
-type Limits struct {
-	Memory    int64   `json:"memoryBytes,omitempty" minimum:"0" doc:"Memory of a run. By default 256 MiB. It is rounded up to a multiple of 64 MiB, above 512 MiB of 256 MiB."`
-	CPUs      float64 `json:"cpus,omitempty" minimum:"0" doc:"Processors that a run keeps busy. By default 1."`
-	CPUTimeMs int64   `json:"cpuTimeMs,omitempty" minimum:"0" doc:"Processor time of a run. By default without limit."`
-	Pids      int64   `json:"pids,omitempty" minimum:"0" doc:"Processes and threads of a run. By default 64."`
-	Files     int64   `json:"files,omitempty" minimum:"0" doc:"Open files of a process. By default 1,024."`
-	Disk      int64   `json:"diskBytes,omitempty" minimum:"0" doc:"Bytes written to the tree. By default 64 MiB."`
-	Inodes    int64   `json:"inodes,omitempty" minimum:"0" doc:"Files and folders in the tree. By default 16,384."`
-	Output    int64   `json:"outputBytes,omitempty" minimum:"0" maximum:"16777216" doc:"Captured bytes of each output. By default 16 MiB."`
-	Value     int64   `json:"valueBytes,omitempty" minimum:"0" maximum:"16777216" doc:"Bytes of the returned value. By default 16 MiB."`
-}
-
-// Mount is a folder of the server's machine.
-type Mount struct {
-	Source string `json:"source" minLength:"1" maxLength:"4095" doc:"The path below the folder that the operator allows."`
-	Target string `json:"target" minLength:"1" maxLength:"4095" doc:"The path in the sandbox."`
-	Access string `json:"access,omitempty" enum:"ro,rw,cow" doc:"Read-only (the default), writable if you may write there, or a private copy on write."`
-}
-
-// RunRequest is a program with a sandbox of its own.
-type RunRequest struct {
-	Program
-	Tree
-}
-
-// EvaluateRequest is a snippet with a sandbox of its own.
-type EvaluateRequest struct {
-	Snippet
-	Tree
-}
-
-// SandboxRequest is a sandbox to create.
-type SandboxRequest struct {
-	Permissions   json.RawMessage   `json:"permissions,omitempty" doc:"What its runs may do, by scope: fs, network, childProcess, process, env. By default everything inside the sandbox, with its own localhost, and no other host."`
-	Env           map[string]string `json:"env,omitempty" doc:"Environment variables of all runs."`
-	Cwd           string            `json:"cwd,omitempty" maxLength:"4095" doc:"The working directory. By default /workspace."`
-	IdleTimeoutMs int64             `json:"idleTimeoutMs,omitempty" minimum:"0" doc:"How long the sandbox lives without use. By default, and at most, what the server allows."`
-	LifetimeMs    int64             `json:"lifetimeMs,omitempty" minimum:"0" doc:"How long it lives at most. By default, and at most, what the server allows."`
-	Tree
-}
+// The states of processes and contexts.
+const (
+	Running = resultjson.Running
+	Ended   = resultjson.Ended
+)

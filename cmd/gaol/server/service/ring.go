@@ -21,13 +21,6 @@ const (
 	batch = 64
 )
 
-// Gap says that events are gone because the process has printed more than is kept for readers that
-// are slow or absent.
-type Gap struct {
-	First uint64 `json:"first" doc:"The number of the first event that is gone."`
-	Last  uint64 `json:"last" doc:"The number of the last event that is gone."`
-}
-
 // ring keeps the last events of a process, in their order, numbered from 1. There may be any number
 // of readers.
 type ring struct {
@@ -117,7 +110,7 @@ func (r *ring) read(after uint64) (events []Event, changed <-chan struct{}) {
 	}
 	oldest := r.events[0].ID
 	if after+1 < oldest {
-		events = append(events, Event{oldest - 1, EventGap, Gap{after + 1, oldest - 1}})
+		events = append(events, Event{oldest - 1, EventGap, Gap{First: after + 1, Last: oldest - 1}})
 		after = oldest - 1
 	}
 	rest := r.events[after+1-oldest:]

@@ -50,14 +50,14 @@ func TestRingDrops(t *testing.T) {
 		}
 	}
 	const kept = ringSize / size
-	if gap, first, last := ids(t, r, 0); gap != (Gap{1, 300 - kept}) || first != 301-kept || last != 300 {
+	if gap, first, last := ids(t, r, 0); gap != (Gap{First: 1, Last: 300 - kept}) || first != 301-kept || last != 300 {
 		t.Errorf("%+v, %d to %d", gap, first, last)
 	}
 	if gap, first, last := ids(t, r, 290); gap != (Gap{}) || first != 291 || last != 300 {
 		t.Errorf("after 290: %+v, %d to %d", gap, first, last)
 	}
 	r.add(output(2*ringSize), true)
-	if gap, first, last := ids(t, r, 299); gap != (Gap{300, 300}) || first != 301 || last != 301 {
+	if gap, first, last := ids(t, r, 299); gap != (Gap{First: 300, Last: 300}) || first != 301 || last != 301 {
 		t.Errorf("a large event: %+v, %d to %d", gap, first, last)
 	}
 	if events, changed := r.read(301); events != nil || changed != nil {

@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"io"
 	"strings"
+	"syscall"
 	"time"
 
 	"gaol/cmd/gaol/server/audit"
@@ -13,30 +15,62 @@ import (
 	"gaol/runtime/resultjson"
 )
 
+// Streams carry data between a run and its client in addition to the request and the result. The zero
+// value has none.
+type Streams struct {
+	// Stdin replaces the standard input of the request, unless it is nil.
+	Stdin io.Reader
+
+	// To receives the events of the run, unless it is nil. They include its output, which the
+	// result then lacks.
+	To Sink
+
+	// OnOutput is called with each piece of the output of a run that To does not receive. It may be nil.
+	OnOutput func([]byte)
+
+	// BoundsLogs says that To bounds the lines of an evaluation, instead of its request.
+	BoundsLogs bool
+
+	// Signals are sent to the run.
+	Signals <-chan syscall.Signal
+
+	// Bind adds functions of the client to the variables of a sandbox, a context or a snippet. It may
+	// be nil. Commands are programs that the client implements. Calls bounds the calls of both.
+	Bind     func(globals map[string]json.RawMessage) (map[string]any, error)
+	Commands map[string]runtime.Command
+	Calls    runtime.CallLimits
+}
+
+// bind returns variables as the SDK has them, with the client's functions.
+func (s Streams) bind(values map[string]json.RawMessage) (map[string]any, error) {
+	if s.Bind != nil {
+		return s.Bind(values)
+	}
+	if len(values) == 0 {
+		return nil, nil
+	}
+	all := make(map[string]any, len(values))
+	for name, value := range values {
+		all[name] = value
+	}
+	return all, nil
+}
+
 // Run runs a program in a sandbox of its own.
-func (s *Service) Run(ctx context.Context, t *tenant.Tenant, r RunRequest) (*resultjson.Run, error) {
+func (s *Service) Run(ctx context.Context, t *tenant.Tenant, r RunRequest, streams Streams) (*resultjson.Run, error) {
 	permissions := r.Permissions
 	r.Permissions = nil // they are the sandbox's
 	return once(ctx, s, t, r.Tree, permissions, r.Cwd, func(ctx context.Context, sb *Sandbox) (*resultjson.Run, error) {
-		return sb.Run(ctx, r.Program)
+		return sb.Run(ctx, r.Program, streams)
 	})
 }
 
 // Evaluate evaluates a snippet in a sandbox of its own.
-func (s *Service) Evaluate(ctx context.Context, t *tenant.Tenant, r EvaluateRequest) (*resultjson.Evaluation, error) {
-	e, err := s.EvaluateWith(ctx, t, r, func(*runtime.EvaluateOptions) {})
-	if err != nil {
-		return nil, err
-	}
-	return resultjson.NewEvaluation(e), nil
-}
-
-// EvaluateWith is Evaluate for clients with host functions: change may change the options.
-func (s *Service) EvaluateWith(ctx context.Context, t *tenant.Tenant, r EvaluateRequest, change func(*runtime.EvaluateOptions)) (*runtime.Evaluation, error) {
+func (s *Service) Evaluate(ctx context.Context, t *tenant.Tenant, r EvaluateRequest, streams Streams) (*resultjson.Evaluation, error) {
 	permissions := r.Permissions
 	r.Permissions = nil
-	return once(ctx, s, t, r.Tree, permissions, r.Cwd, func(ctx context.Context, sb *Sandbox) (*runtime.Evaluation, error) {
-		return sb.evaluate(ctx, r.Snippet, change)
+	return once(ctx, s, t, r.Tree, permissions, r.Cwd, func(ctx context.Context, sb *Sandbox) (*resultjson.Evaluation, error) {
+		return sb.Evaluate(ctx, r.Snippet, streams)
 	})
 }
 
@@ -52,7 +86,7 @@ func once[R any](ctx context.Context, s *Service, t *tenant.Tenant, tree Tree, p
 	if err != nil {
 		return nil, err
 	}
-	sb, err := s.openOnce(ctx, t, o, tree.isDefault() && len(permissions) == 0 && cwd == "")
+	sb, err := s.openOnce(ctx, t, o, isDefault(tree) && len(permissions) == 0 && cwd == "")
 	done()
 	if err != nil {
 		return nil, err
@@ -80,7 +114,7 @@ func (s *Service) openOnce(ctx context.Context, t *tenant.Tenant, o runtime.Opti
 		return s.open(ctx, t, o)
 	}
 	unuse := s.tenants.use(t.Name) // the pool may be closed before it
-	return &Sandbox{NodeRuntime: rt, owner: t.Name, account: account, service: s, close: func() error {
+	return &Sandbox{runtime: rt, owner: t.Name, account: account, service: s, close: func() error {
 		defer release()
 		defer unuse()
 		return s.closing.do(rt.Close)
@@ -98,7 +132,7 @@ func (s *Service) closeOnce(t *tenant.Tenant, sb *Sandbox) {
 }
 
 // isDefault reports whether a sandbox from a pool will do.
-func (t Tree) isDefault() bool {
+func isDefault(t Tree) bool {
 	return t.Image == "" && t.Snapshot == "" && len(t.Files) == 0 && len(t.FileBytes) == 0 && t.Isolation == "" && t.Limits == nil && !t.ReadOnly &&
 		t.Hostname == "" && len(t.Mounts) == 0 && t.NodeModules == NodeModules{} && len(t.HostPorts) == 0 && !t.BigInts
 }
@@ -106,34 +140,49 @@ func (t Tree) isDefault() bool {
 // formats are the module formats of requests.
 var formats = map[string]runtime.ModuleFormat{"": runtime.FormatAuto, "auto": runtime.FormatAuto, "esm": runtime.FormatESM, "cjs": runtime.FormatCommonJS, "detect": runtime.FormatDetect}
 
-// Run runs a program in the sandbox.
-func (sb *Sandbox) Run(ctx context.Context, p Program) (*resultjson.Run, error) {
-	return sb.runProgram(ctx, KindRun, p, sb.NodeRuntime.Run)
+// Run runs a program in the sandbox. If ctx ends the run, the error is beside the result so far, as for
+// all runs.
+func (sb *Sandbox) Run(ctx context.Context, p Program, s Streams) (*resultjson.Run, error) {
+	return sb.runProgram(ctx, KindRun, p, s, sb.runtime.Run, sb.runtime.FollowRun)
 }
 
 // Exec is Run without a value.
-func (sb *Sandbox) Exec(ctx context.Context, p Program) (*resultjson.Run, error) {
-	return sb.runProgram(ctx, KindExec, p, sb.NodeRuntime.Exec)
+func (sb *Sandbox) Exec(ctx context.Context, p Program, s Streams) (*resultjson.Run, error) {
+	return sb.runProgram(ctx, KindExec, p, s, sb.runtime.Exec, sb.runtime.FollowExec)
 }
 
-func (sb *Sandbox) runProgram(ctx context.Context, kind string, p Program, run func(context.Context, string, runtime.RunOptions) (*runtime.Result, error)) (*resultjson.Run, error) {
-	o, err := sb.programOptions(p)
+func (sb *Sandbox) runProgram(ctx context.Context, kind string, p Program, s Streams,
+	run func(context.Context, string, runtime.RunOptions) (*runtime.Result, error), follow func(context.Context, string, runtime.RunOptions) *runtime.Stream,
+) (*resultjson.Run, error) {
+	o, err := sb.runOptions(p.Start, s)
 	if err != nil {
 		return nil, err
 	}
+	o.Name, o.Format = p.Name, formats[p.Format]
+	o.Args = p.Args
 	recordCode(ctx, p.Code, p.Permissions)
-	return sb.run(ctx, kind, func(ctx context.Context) (*runtime.Result, error) { return run(ctx, p.Code, o) })
+	return sb.run(ctx, kind, func(ctx context.Context) (*runtime.Result, error) {
+		if s.To == nil {
+			return run(ctx, p.Code, o)
+		}
+		exit, err := deliver(follow(ctx, p.Code, o), s.To)
+		return exit.Result, err
+	})
 }
 
 // Command runs a program of the image.
-func (sb *Sandbox) Command(ctx context.Context, c Command) (*resultjson.Run, error) {
-	o, err := sb.runOptions(c.Permissions, c.Env, c.Cwd, c.Stdin, c.TimeoutMs)
+func (sb *Sandbox) Command(ctx context.Context, c Command, s Streams) (*resultjson.Run, error) {
+	o, err := sb.runOptions(c.Start, s)
 	if err != nil {
 		return nil, err
 	}
 	recordCommand(ctx, c.Command, c.Args, c.Permissions)
 	return sb.run(ctx, KindCommand, func(ctx context.Context) (*runtime.Result, error) {
-		return sb.NodeRuntime.Command(ctx, c.Command, c.Args, o)
+		if s.To == nil {
+			return sb.runtime.Command(ctx, c.Command, c.Args, o)
+		}
+		exit, err := deliver(sb.runtime.FollowCommand(ctx, c.Command, c.Args, o), s.To)
+		return exit.Result, err
 	})
 }
 
@@ -144,10 +193,10 @@ func (sb *Sandbox) run(ctx context.Context, kind string, run func(context.Contex
 		return err
 	})
 	sb.service.recordRun(ctx, kind, res, err)
-	if err != nil {
+	if res == nil {
 		return nil, err
 	}
-	return resultjson.NewRun(res), nil
+	return resultjson.NewRun(res), err
 }
 
 // admitted calls do when it is the tenant's turn, with a context that ends with the service.
@@ -163,71 +212,86 @@ func (sb *Sandbox) admitted(ctx context.Context, doing string, do func(context.C
 		return convert(err)
 	}
 	defer release()
-	return begun(sb.service.internal(doing, &tenant.Tenant{Name: sb.owner}, do(ctx)))
+	return begun(sb.fail(doing, do(ctx)))
 }
 
-// Evaluate evaluates a snippet.
-func (sb *Sandbox) Evaluate(ctx context.Context, n Snippet) (*resultjson.Evaluation, error) {
-	e, err := sb.evaluate(ctx, n, func(*runtime.EvaluateOptions) {})
+// Evaluate evaluates a snippet. The evaluation has its logs also if the events have them.
+func (sb *Sandbox) Evaluate(ctx context.Context, n Snippet, s Streams) (*resultjson.Evaluation, error) {
+	o, err := sb.evaluateOptions(n.Cell, s)
 	if err != nil {
 		return nil, err
 	}
-	return resultjson.NewEvaluation(e), nil
-}
-
-func (sb *Sandbox) evaluate(ctx context.Context, n Snippet, change func(*runtime.EvaluateOptions)) (*runtime.Evaluation, error) {
-	o, err := sb.evaluateOptions(n)
-	if err != nil {
+	o.Env, o.Cwd = n.Env, n.Cwd
+	if o.Permissions, err = parsePermissions(n.Permissions); err != nil {
 		return nil, err
 	}
-	change(&o)
-	audit.Of(ctx).SetCode(n.Code)
-	audit.Of(ctx).SetPermissions(n.Permissions)
+	recordCode(ctx, n.Code, n.Permissions)
 	var e *runtime.Evaluation
 	err = sb.admitted(ctx, doing[KindEvaluate], func(ctx context.Context) (err error) {
-		e, err = sb.NodeRuntime.Evaluate(ctx, n.Code, o)
+		if s.To == nil {
+			e, err = sb.runtime.Evaluate(ctx, n.Code, o)
+			return err
+		}
+		exit, err := deliver(sb.runtime.FollowEvaluate(ctx, n.Code, o), s.To)
+		e = exit.Evaluation
 		return err
 	})
-	sb.service.recordEvaluation(ctx, KindEvaluate, e, err)
-	return e, err
+	return sb.evaluated(ctx, KindEvaluate, e, err)
 }
 
-func (sb *Sandbox) evaluateOptions(n Snippet) (o runtime.EvaluateOptions, err error) {
+// evaluated records the end of an evaluation, and describes it.
+func (sb *Sandbox) evaluated(ctx context.Context, kind string, e *runtime.Evaluation, err error) (*resultjson.Evaluation, error) {
+	sb.service.recordEvaluation(ctx, kind, e, err)
+	if e == nil {
+		return nil, err
+	}
+	return resultjson.NewEvaluation(e), err
+}
+
+// maxLogs bounds the lines that an evaluation keeps, in characters.
+const maxLogs = 16 << 20
+
+func (sb *Sandbox) evaluateOptions(c Cell, s Streams) (o runtime.EvaluateOptions, err error) {
 	o = runtime.EvaluateOptions{
-		Globals: map[string]any{}, MaxOutput: cmp.Or(n.MaxOutput, 1<<20), MaxLogs: cmp.Or(n.MaxLogs, 100), MaxLogLength: cmp.Or(n.MaxLogLength, 1000),
-		Env: n.Env, Cwd: n.Cwd, Form: n.Form,
+		MaxOutput: cmp.Or(c.MaxOutput, 1<<20), MaxLogs: cmp.Or(c.MaxLogs, 100), MaxLogLength: cmp.Or(c.MaxLogLength, 1000),
+		Form: c.Form, MaxCalls: s.Calls.Calls,
 	}
-	for name, value := range n.Globals {
-		o.Globals[name] = value
+	if !s.BoundsLogs && o.MaxLogs*o.MaxLogLength > maxLogs {
+		return o, refuse(Invalid, "maxLogs: %d lines of %d characters are more than %d characters", o.MaxLogs, o.MaxLogLength, maxLogs)
 	}
-	if o.Permissions, err = parsePermissions(n.Permissions); err != nil {
+	if o.Globals, err = s.bind(c.Globals); err != nil {
 		return o, err
 	}
-	if err = checkLogs(o.MaxLogs, o.MaxLogLength); err != nil {
-		return o, err
-	}
-	o.Timeout, err = sb.timeout(n.TimeoutMs)
+	o.Timeout, err = sb.timeout(c.Timeout)
 	return o, err
 }
 
-func (sb *Sandbox) runOptions(permissions json.RawMessage, env map[string]string, cwd, stdin string, timeoutMs int64) (o runtime.RunOptions, err error) {
-	o = runtime.RunOptions{Env: env, Cwd: cwd}
-	if stdin != "" {
-		o.Stdin = strings.NewReader(stdin)
+func (sb *Sandbox) runOptions(r Start, s Streams) (o runtime.RunOptions, err error) {
+	o = runtime.RunOptions{Env: r.Env, Cwd: r.Cwd, Signals: s.Signals, OnStdout: s.OnOutput, OnStderr: s.OnOutput}
+	switch {
+	case s.Stdin != nil && r.Stdin != "":
+		return o, refuse(Invalid, "stdin: it is also streamed")
+	case s.Stdin != nil:
+		o.Stdin = s.Stdin
+	case r.Stdin != "":
+		o.Stdin = strings.NewReader(r.Stdin)
 	}
-	if o.Permissions, err = parsePermissions(permissions); err != nil {
+	if o.Permissions, err = parsePermissions(r.Permissions); err != nil {
 		return o, err
 	}
-	o.Timeout, err = sb.timeout(timeoutMs)
+	o.Timeout, err = sb.timeout(r.Timeout)
 	return o, err
 }
 
-// timeout returns the time limit of a run; zero asks for the default. A trusted client has the same
-// default, because it trusts its own code and not the guest's.
-func (sb *Sandbox) timeout(asked int64) (time.Duration, error) {
+// timeout returns the time limit of a run. A trusted client has the same default, because it trusts its
+// own code and not the guest's.
+func (sb *Sandbox) timeout(t Timeout) (time.Duration, error) {
 	most := sb.service.settings.Load().RunTimeoutMs
-	if asked == 0 {
+	switch {
+	case t.Max && t.Ms != 0:
+		return 0, refuse(Invalid, "timeoutMs and maxTimeout exclude each other")
+	case t.Ms == 0 && !t.Max:
 		return min(runtime.DefaultTimeout, milliseconds(most)), nil
 	}
-	return bounded("timeoutMs", asked, most)
+	return bounded("timeoutMs", t.Ms, most)
 }

@@ -20,11 +20,10 @@ import (
 // Sandbox is a sandbox of a tenant. It lives until it is deleted, not used for its idle timeout, or
 // older than its lifetime.
 type Sandbox struct {
-	*runtime.NodeRuntime
-
 	ID      string
 	Created time.Time
 
+	runtime     *runtime.NodeRuntime
 	owner       string
 	account     *quota.Account
 	service     *Service
@@ -45,24 +44,8 @@ type Sandbox struct {
 	longLived   longLived          // processes and contexts
 }
 
-// SandboxInfo describes a sandbox.
-type SandboxInfo struct {
-	ID          string    `json:"id" doc:"Its name in other requests."`
-	Created     time.Time `json:"created"`
-	Expires     time.Time `json:"expires" doc:"When it is deleted, unless it is used before."`
-	LifetimeEnd time.Time `json:"lifetimeEnd" doc:"When it is deleted at the latest."`
-	Isolation   string    `json:"isolation" doc:"What confines it, as in the request."`
-	Processes   int       `json:"processes" doc:"Active runs, processes and contexts."`
-	Missing     []string  `json:"missing,omitempty" doc:"Rules that the server's kernel does not enforce."`
-}
-
 // CreateSandbox creates a sandbox.
-func (s *Service) CreateSandbox(ctx context.Context, t *tenant.Tenant, r SandboxRequest) (*SandboxInfo, error) {
-	return s.createSandbox(ctx, t, r, func(*runtime.Options) {})
-}
-
-// createSandbox creates a sandbox whose options add completes.
-func (s *Service) createSandbox(ctx context.Context, t *tenant.Tenant, r SandboxRequest, add func(*runtime.Options)) (*SandboxInfo, error) {
+func (s *Service) CreateSandbox(ctx context.Context, t *tenant.Tenant, r SandboxRequest, streams Streams) (*SandboxInfo, error) {
 	ctx, end, err := s.begin(ctx)
 	if err != nil {
 		return nil, err
@@ -79,8 +62,10 @@ func (s *Service) createSandbox(ctx context.Context, t *tenant.Tenant, r Sandbox
 		return nil, err
 	}
 	defer done()
-	o.Env = r.Env
-	add(&o)
+	o.Env, o.Commands, o.Calls = r.Env, streams.Commands, streams.Calls
+	if o.Bindings, err = streams.bind(r.Globals); err != nil {
+		return nil, err
+	}
 	idle, lifetime, err := s.times(r)
 	if err != nil {
 		return nil, err
@@ -113,7 +98,7 @@ func (s *Service) open(ctx context.Context, t *tenant.Tenant, o runtime.Options)
 		return nil, s.internal("create a sandbox", t, err)
 	}
 	sb := &Sandbox{
-		NodeRuntime: rt, ID: "sb-" + strings.ToLower(rand.Text()), Created: time.Now(),
+		runtime: rt, ID: "sb-" + strings.ToLower(rand.Text()), Created: time.Now(),
 		owner: t.Name, account: account, service: s, release: release,
 	}
 	sb.permissions = o.Permissions
@@ -264,7 +249,10 @@ func (sb *Sandbox) Info() *SandboxInfo {
 	if sb.uses > 0 || expires.After(sb.expires) {
 		expires = sb.expires
 	}
-	return &SandboxInfo{sb.ID, sb.Created, expires, sb.expires, sb.isolation, len(sb.Processes()), sb.Missing()}
+	return &SandboxInfo{
+		ID: sb.ID, Created: sb.Created, Expires: expires, LifetimeEnd: sb.expires, Isolation: sb.isolation,
+		Processes: len(sb.runtime.Processes()), Missing: sb.runtime.Missing(),
+	}
 }
 
 // Renew restarts the idle timeout of a sandbox, and describes it.

@@ -19,18 +19,6 @@ import (
 	"gaol/vfs/hostfs"
 )
 
-// SnapshotInfo describes a snapshot. It does not say when it was made: equal snapshots of several
-// tenants are one in the store.
-type SnapshotInfo struct {
-	Name string `json:"name"`
-	Size int64  `json:"size" doc:"Bytes of its files."`
-}
-
-// SnapshotRequest is a snapshot to take.
-type SnapshotRequest struct {
-	Name string `json:"name" pattern:"^[a-z0-9][a-z0-9._-]{0,63}$" doc:"A name that no other snapshot of yours has."`
-}
-
 var snapshotForm = lazyregexp.New(`^[a-z0-9][a-z0-9._-]{0,63}$`)
 
 const (
@@ -69,11 +57,11 @@ func (s *Service) TakeSnapshot(ctx context.Context, t *tenant.Tenant, id string,
 		return nil, s.internal("take a snapshot", t, err)
 	}
 	defer free()
-	taken, err := sb.Snapshot(ctx, runtime.SnapshotOptions{Name: name, Bytes: bytes, Entries: maxSnapshotEntries})
+	taken, err := sb.runtime.Snapshot(ctx, runtime.SnapshotOptions{Name: name, Bytes: bytes, Entries: maxSnapshotEntries})
 	if err != nil {
 		return nil, s.snapshotError(t, err)
 	}
-	return &SnapshotInfo{r.Name, taken.Size}, nil
+	return &SnapshotInfo{Name: r.Name, Size: taken.Size}, nil
 }
 
 // snapshotError converts an error of [runtime.NodeRuntime.Snapshot]. Most may name files of the host.
@@ -201,7 +189,7 @@ func (s *Service) Snapshots(ctx context.Context, t *tenant.Tenant) ([]SnapshotIn
 	list := []SnapshotInfo{}
 	for _, name := range slices.Sorted(maps.Keys(sizes)) {
 		if own, ok := strings.CutPrefix(name, s.snapshotPrefix(t)); ok {
-			list = append(list, SnapshotInfo{own, sizes[name]})
+			list = append(list, SnapshotInfo{Name: own, Size: sizes[name]})
 		}
 	}
 	return list, nil

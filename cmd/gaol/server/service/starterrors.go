@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 
 	"golang.org/x/sys/unix"
@@ -26,6 +27,17 @@ func isStart(err error) bool {
 		return false
 	}
 	return slices.ContainsFunc(startErrors, func(e error) bool { return errors.Is(step.Err, e) })
+}
+
+// startCode returns the code of an error of isStart.
+func startCode(err error) Code {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return NoProgram
+	case errors.Is(err, fs.ErrPermission):
+		return NotExecutable
+	}
+	return Invalid
 }
 
 // startError converts an error of starting a process or a context where it has a reason that other

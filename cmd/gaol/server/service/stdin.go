@@ -29,15 +29,8 @@ func newStdin(p *runtime.Process) *stdin {
 	return &stdin{pipe: p.Stdin, ended: p.Done(), turn: make(chan struct{}, 1)}
 }
 
-// Input is what to write to a process's standard input: text or bytes.
-type Input struct {
-	Text  string `json:"text,omitempty" maxLength:"1048576" doc:"Text to write, of at most 1 MiB."`
-	Bytes []byte `json:"bytes,omitempty" maxLength:"1398104" doc:"Bytes to write, in base64, instead of text: at most 1 MiB."`
-	Close bool   `json:"close,omitempty" doc:"Close the input afterwards. On a terminal this types Ctrl-D."`
-}
-
-// data returns the bytes to write.
-func (i Input) data() ([]byte, error) {
+// inputData returns the bytes to write.
+func inputData(i Input) ([]byte, error) {
 	data := i.Bytes
 	if i.Text != "" {
 		if len(data) > 0 {
@@ -54,7 +47,7 @@ func (i Input) data() ([]byte, error) {
 // WriteStdin writes to the process's standard input. It waits until the process has read enough that
 // the rest fits in a pipe. If ctx ends before, the rest of the data is still written.
 func (p *Process) WriteStdin(ctx context.Context, in Input) error {
-	data, err := in.data()
+	data, err := inputData(in)
 	if err != nil {
 		return err
 	}
@@ -110,4 +103,23 @@ func (s *stdin) write(data []byte, end bool) error {
 		_ = s.pipe.Close()
 	}
 	return nil
+}
+
+// copyFrom passes what a client sends to the process, until the end of either.
+func (s *stdin) copyFrom(ctx context.Context, r io.Reader) {
+	select {
+	case s.turn <- struct{}{}:
+	case <-s.ended:
+		return
+	case <-ctx.Done():
+		return
+	}
+	defer func() { <-s.turn }()
+	buffer := make([]byte, 32<<10)
+	for {
+		n, err := r.Read(buffer)
+		if s.write(buffer[:n], err == io.EOF) != nil || err != nil {
+			return
+		}
+	}
 }

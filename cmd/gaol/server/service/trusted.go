@@ -29,7 +29,7 @@ func addTrustedMounts(tree Tree, o *runtime.Options) error {
 		}
 		o.Mounts = append(o.Mounts, runtime.Mount{Source: m.Source, Target: m.Target, Access: accesses[m.Access]})
 	}
-	if !tree.NodeModules.ofHost() {
+	if !isOfHost(tree.NodeModules) {
 		return nil
 	}
 	o.NodeModules = tree.NodeModules.HostPath

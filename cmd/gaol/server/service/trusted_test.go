@@ -15,7 +15,7 @@ func TestTrusted(t *testing.T) {
 	s := New(Options{Settings: settings.Trusted(), CgroupParent: "/gaol-test"})
 	sb := &Sandbox{service: s}
 	for asked, want := range map[int64]time.Duration{0: runtime.DefaultTimeout, 1: time.Millisecond, settings.Trusted().RunTimeoutMs: 365 * 24 * time.Hour} {
-		if got, err := sb.timeout(asked); got != want || err != nil {
+		if got, err := sb.timeout(Timeout{Ms: asked}); got != want || err != nil {
 			t.Errorf("timeout %d: %v, %v", asked, got, err)
 		}
 	}

@@ -3,8 +3,8 @@ package session
 import (
 	"context"
 	"encoding/json"
+	"time"
 
-	"gaol/cmd/gaol/server/audit"
 	"gaol/cmd/gaol/server/service"
 	protocol "gaol/internal/session"
 	"gaol/runtime"
@@ -44,29 +44,10 @@ func (c *calls) callCommand(ctx context.Context, id uint32, call runtime.Command
 	return runtime.CommandResult{Stdout: []byte(answer.Stdout), Stderr: []byte(answer.Stderr), ExitCode: answer.ExitCode}, nil
 }
 
-// addCommandsParams are those of addCommands.
-type addCommandsParams struct {
-	SandboxParams
-	Commands []protocol.Command `json:"commands" maxItems:"1024"`
-}
-
-// addCommands adds commands to a sandbox of this session.
-func addCommands(t *task, p addCommandsParams) (any, error) {
-	audit.Of(t.ctx).SetSandbox(p.Sandbox)
-	sb, err := t.service.Acquire(t.tenant, p.Sandbox)
-	if err != nil {
-		return nil, err
+// callLimits returns the bounds of the calls of a run as [runtime.Options] has them.
+func callLimits(l protocol.CallLimits) runtime.CallLimits {
+	return runtime.CallLimits{
+		Calls: l.Calls, Concurrent: l.Concurrent, Arguments: l.Arguments, Result: l.Result,
+		Timeout: time.Duration(l.TimeoutMs) * time.Millisecond,
 	}
-	defer sb.Release()
-	if !t.owns(p.Sandbox) {
-		return nil, service.Invalidf("commands: only the session that created the sandbox can add some, because they end with it")
-	}
-	commands, err := t.calls.commands(p.Commands)
-	if err != nil {
-		return nil, err
-	}
-	if err := sb.AddCommands(commands); err != nil {
-		return nil, sb.Failed("add commands", err)
-	}
-	return nil, nil
 }

@@ -169,6 +169,8 @@ func (c *connection) handle(f protocol.Frame) error {
 	case t == nil:
 	case f.Kind == protocol.KindCancel:
 		t.cancel(errCanceled)
+	case f.Kind == protocol.KindSignal:
+		return t.signal(string(f.Body))
 	case f.Kind == protocol.KindStdin && len(f.Body) == 0:
 		t.stdin.Close(nil)
 	case f.Kind == protocol.KindStdin:
@@ -243,26 +245,6 @@ func (c *connection) ping() {
 			return
 		}
 	}
-}
-
-// own remembers a sandbox that ends with the session.
-func (c *connection) own(id string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.sandboxes[id] = true
-}
-
-// owns reports whether a sandbox ends with the session.
-func (c *connection) owns(id string) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.sandboxes[id]
-}
-
-func (c *connection) disown(id string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.sandboxes, id)
 }
 
 // deleteSandboxes deletes the sandboxes of a session that has ended.

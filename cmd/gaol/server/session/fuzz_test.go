@@ -20,19 +20,20 @@ func FuzzSession(f *testing.F) {
 		return text
 	}
 	one := func(text string) []byte { return protocol.Append(nil, protocol.KindRequest, 1, []byte(text)) }
-	f.Add(frames(one(`{"method":"list"}`), protocol.Append(nil, protocol.KindCancel, 1)))
-	f.Add(frames(one(`{"method":"run","params":{"sandbox":"x","code":"1"}}`), protocol.Append(nil, protocol.KindStdin, 1, []byte("in"))))
-	f.Add(frames(one(`{"method":"create","params":{"functions":[{"id":1,"path":["a","b"],"schema":{"type":"array"}}],"globals":{"a":{"c":1}}}}`)))
-	f.Add(frames(one(`{"method":"runOnce","params":{"code":"1"}}`), protocol.AppendCredit(nil, 1, protocol.Stdout, 1)))
-	f.Add(frames(one(`{"method":"context","params":{"sandbox":"x"}}`), one(`{"method":"cell","params":{"sandbox":"x","context":1,"code":""}}`)))
+	f.Add(frames(one(`{"method":"listSandboxes"}`), protocol.Append(nil, protocol.KindCancel, 1)))
+	f.Add(frames(one(`{"method":"runIn","params":{"sandbox":"x","code":"1"}}`), protocol.Append(nil, protocol.KindStdin, 1, []byte("in"))))
+	f.Add(frames(one(`{"method":"createSandbox","params":{"globals":{"a":{"c":1}}},"host":{"functions":[{"id":1,"path":["a","b"],"schema":{"type":"array"}}]}}`)))
+	f.Add(frames(one(`{"method":"run","params":{"code":"1"}}`), protocol.AppendCredit(nil, 1, protocol.Stdout, 1)))
+	f.Add(frames(one(`{"method":"createContext","params":{"sandbox":"x"}}`), one(`{"method":"evaluateCell","params":{"sandbox":"x","context":"c-1","code":""}}`)))
 	f.Add(frames(protocol.Append(nil, protocol.KindAnswer, 1, []byte("1")), protocol.Append(nil, protocol.KindFailure, 1, []byte(`{"message":"m"}`))))
 	f.Add(frames(one(`{"method":"readFile","params":{"sandbox":"x","path":"/a"}}`), protocol.AppendCredit(nil, 1, protocol.Stdout, 1), protocol.Append(nil, protocol.KindCancel, 1)))
 	f.Add(frames(one(`{"method":"writeFile","params":{"sandbox":"x","pathBytes":"L/8=","mode":"600","createParents":true}}`), protocol.Append(nil, protocol.KindStdin, 1, []byte("in")), protocol.Append(nil, protocol.KindStdin, 1)))
-	f.Add(frames(one(`{"method":"move","params":{"sandbox":"x","from":"/a","toBytes":"L/8="}}`)))
+	f.Add(frames(one(`{"method":"moveFile","params":{"sandbox":"x","from":"/a","toBytes":"L/8="}}`)))
 	f.Add(frames(one(`{"method":"listFiles","params":{"sandbox":"x","path":"/","recursive":true,"limit":10000}}`)))
 	f.Add(frames(one(`{"method":"dial","params":{"sandbox":"x","port":3000}}`), protocol.Append(nil, protocol.KindStdin, 1, []byte("GET")), protocol.Append(nil, protocol.KindStdin, 1)))
-	f.Add(frames(one(`{"method":"snapshot","params":{"sandbox":"x","name":"a"}}`), one(`{"method":"removeSnapshot","params":{"name":"../a"}}`)))
-	f.Add(frames(one(`{"method":"waitForListener","params":{"sandbox":"x","port":0,"timeoutMs":-1}}`), one(`{"method":"usage","params":{"sandbox":"x"}}`)))
+	f.Add(frames(one(`{"method":"takeSnapshot","params":{"sandbox":"x","name":"a"}}`), one(`{"method":"deleteSnapshot","params":{"name":"../a"}}`)))
+	f.Add(frames(one(`{"method":"waitForPort","params":{"sandbox":"x","port":0,"timeoutMs":-1}}`), one(`{"method":"getUsage","params":{"sandbox":"x"}}`)))
+	f.Add(frames(one(`{"method":"run","params":{"code":"1"},"events":true,"stdin":true}`), protocol.Append(nil, protocol.KindSignal, 1, []byte("SIGTERM"))))
 	url := newServer(f)
 	f.Fuzz(func(t *testing.T, text []byte) {
 		c := dial(t, url)
@@ -44,7 +45,7 @@ func FuzzSession(f *testing.F) {
 			text = text[2+n:]
 		}
 		const last = 1<<32 - 1
-		_ = c.Write(soon(t), websocket.MessageBinary, protocol.Append(nil, protocol.KindRequest, last, []byte(`{"method":"list"}`)))
+		_ = c.Write(soon(t), websocket.MessageBinary, protocol.Append(nil, protocol.KindRequest, last, []byte(`{"method":"listSandboxes"}`)))
 		for {
 			_, message, err := c.Read(soon(t))
 			if err != nil {

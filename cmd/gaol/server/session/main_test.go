@@ -23,8 +23,15 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// newServer serves sessions of one tenant. It cannot create sandboxes: the tests need no root.
+// newServer serves sessions of one tenant.
 func newServer(t testing.TB) (url string) {
+	t.Helper()
+	s := newService(t)
+	return serve(t, New(s, snippetservice.New(s, slog.New(slog.DiscardHandler)), nil))
+}
+
+// newService returns a service that cannot create sandboxes: the tests need no root.
+func newService(t testing.TB) *service.Service {
 	t.Helper()
 	o, err := settings.Read("")
 	if err != nil {
@@ -34,12 +41,17 @@ func newServer(t testing.TB) (url string) {
 	s := service.New(service.Options{Settings: o, Create: func(context.Context, runtime.Options) (*runtime.NodeRuntime, error) {
 		return nil, &runtime.OptionError{Option: "Test", Err: errors.ErrUnsupported}
 	}})
-	h := New(s, snippetservice.New(s, slog.New(slog.DiscardHandler)), nil)
+	return s
+}
+
+// serve serves the sessions of a handler until the test ends.
+func serve(t testing.TB, h *Handler) (url string) {
+	t.Helper()
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h.ServeHTTP(w, r.WithContext(tenant.NewContext(r.Context(), &tenant.Tenant{Name: "uid:1"})))
 	}))
 	t.Cleanup(func() {
-		if err := s.Close(context.Background()); err != nil {
+		if err := h.service.Close(context.Background()); err != nil {
 			t.Error(err)
 		}
 		h.Close()

@@ -45,49 +45,48 @@ func TestBadFrames(t *testing.T) {
 func TestRequests(t *testing.T) {
 	c := dial(t, newServer(t))
 	for i, tc := range []struct{ text, code, detail string }{
-		{`{"method":"list"}`, "", `{"sandboxes":[]}`},
-		{`{"method":"list","params":{}}`, "", `{"sandboxes":[]}`},
+		{`{"method":"listSandboxes"}`, "", `{"sandboxes":[]}`},
+		{`{"method":"listSandboxes","params":{}}`, "", `{"sandboxes":[]}`},
 		{`no JSON`, "invalid", "the request"},
-		{`{"method":"list","method":"list"}`, "invalid", "duplicate"},
+		{`{"method":"listSandboxes","method":"listSandboxes"}`, "invalid", "duplicate"},
 		{`{"Method":"list"}`, "invalid", "Method"},
-		{`{"method":"list"} {}`, "invalid", "byte"},
-		{`{"method":"list","params":null}`, "invalid", "expected object"},
-		{`{"method":"get","params":{"sandbox":"x","sandbox":"x"}}`, "invalid", "duplicate"},
-		{`{"method":"get","params":{"Sandbox":"x"}}`, "invalid", "Sandbox"},
-		{`{"method":"get","params":{"sandbox":"\ud800"}}`, "invalid", "surrogate"},
-		{`{"method":"create","params":{"permissions":` + strings.Repeat("[", 70) + strings.Repeat("]", 70) + `}}`, "invalid", "levels"},
-		{`{"method":"run","params":{"sandbox":"x","code":"1","args":[` + strings.Repeat("1,", 1<<15) + `1]}}`, "invalid", "members"},
-		{`{"method":"run","params":{"sandbox":"x","code":"1","args":[` + strings.Repeat("1,", 1<<16) + `1]}}`, "invalid", "values"},
+		{`{"method":"listSandboxes"} {}`, "invalid", "byte"},
+		{`{"method":"listSandboxes","params":null}`, "invalid", "expected object"},
+		{`{"method":"getSandbox","params":{"sandbox":"x","sandbox":"x"}}`, "invalid", "duplicate"},
+		{`{"method":"getSandbox","params":{"Sandbox":"x"}}`, "invalid", "Sandbox"},
+		{`{"method":"getSandbox","params":{"sandbox":"\ud800"}}`, "invalid", "surrogate"},
+		{`{"method":"createSandbox","params":{"permissions":` + strings.Repeat("[", 70) + strings.Repeat("]", 70) + `}}`, "invalid", "levels"},
+		{`{"method":"runIn","params":{"sandbox":"x","code":"1","args":[` + strings.Repeat("1,", 1<<15) + `1]}}`, "invalid", "members"},
+		{`{"method":"runIn","params":{"sandbox":"x","code":"1","args":[` + strings.Repeat("1,", 1<<16) + `1]}}`, "invalid", "values"},
 		{`{"method":"nosuch"}`, "not_found", `no method \"nosuch\"`},
-		{`{"method":"list","extra":1}`, "invalid", "extra"},
-		{`{"method":"list","params":[]}`, "invalid", "expected object"},
-		{`{"method":"list","params":{"x":1}}`, "invalid", "unexpected property"},
-		{`{"method":"run","params":{"sandbox":"x","code":"1"}}`, "not_found", "no sandbox"},
-		{`{"method":"run","params":{"sandbox":"x"}}`, "invalid", "expected required property code"},
-		{`{"method":"run","params":{"sandbox":"x","code":"1","timeoutMs":-1}}`, "invalid", "expected number \\u003e= 0"},
-		{`{"method":"run","params":{"sandbox":"x","code":"1","timeoutMs":1,"maxTimeout":true}}`, "invalid", "exclude"},
-		{`{"method":"spawn","params":{"sandbox":"x"}}`, "invalid", "either code or command"},
-		{`{"method":"signal","params":{"process":1,"signal":"SIGTERM"}}`, "not_found", "no process"},
-		{`{"method":"signal","params":{"process":1,"signal":"TERM"}}`, "invalid", "SIGTERM"},
-		{`{"method":"resize","params":{"process":9,"rows":0,"cols":1}}`, "invalid", "rows"},
+		{`{"method":"listSandboxes","extra":1}`, "invalid", "extra"},
+		{`{"method":"listSandboxes","params":[]}`, "invalid", "expected object"},
+		{`{"method":"listSandboxes","params":{"x":1}}`, "invalid", "unexpected property"},
+		{`{"method":"runIn","params":{"sandbox":"x","code":"1"}}`, "not_found", "no sandbox"},
+		{`{"method":"runIn","params":{"sandbox":"x"}}`, "invalid", "expected required property code"},
+		{`{"method":"runIn","params":{"sandbox":"x","code":"1","timeoutMs":-1}}`, "invalid", "expected number \\u003e= 0"},
+		{`{"method":"run","params":{"code":"1","timeoutMs":1,"maxTimeout":true}}`, "invalid", "exclude"},
+		{`{"method":"spawn","params":{"sandbox":"x"}}`, "not_found", "no sandbox"},
+		{`{"method":"signalProcess","params":{"sandbox":"x","process":"p-1","signal":"SIGTERM"}}`, "not_found", "no sandbox"},
+		{`{"method":"resizeProcess","params":{"sandbox":"x","process":"p-1","rows":0,"cols":1}}`, "invalid", "rows"},
 		{`{"method":"readFile","params":{"sandbox":"x","path":"/a"}}`, "not_found", "no sandbox"},
 		{`{"method":"readFile","params":{"sandbox":"x","path":"` + strings.Repeat("a", 5000) + `"}}`, "invalid", "path"},
 		{`{"method":"writeFile","params":{"sandbox":"x","path":"/a","mode":"9"}}`, "invalid", "mode"},
-		{`{"method":"stat","params":{"sandbox":"x","pathBytes":"?"}}`, "invalid", "pathBytes"},
+		{`{"method":"statFile","params":{"sandbox":"x","pathBytes":"?"}}`, "invalid", "pathBytes"},
 		{`{"method":"listFiles","params":{"sandbox":"x","path":"/","limit":10001}}`, "invalid", "limit"},
 		{`{"method":"listFiles","params":{"sandbox":"x","path":"/","Recursive":true}}`, "invalid", "unexpected property"},
 		{`{"method":"dial","params":{"sandbox":"x","port":65536}}`, "invalid", "port"},
 		{`{"method":"dial","params":{"sandbox":"x","port":0}}`, "invalid", "port"},
 		{`{"method":"dial","params":{"sandbox":"x","port":1}}`, "not_found", "no sandbox"},
-		{`{"method":"waitForListener","params":{"sandbox":"x","port":1,"timeoutMs":-1}}`, "invalid", "timeoutMs"},
-		{`{"method":"snapshot","params":{"sandbox":"x","name":"../a"}}`, "invalid", "name"},
-		{`{"method":"removeSnapshot","params":{"name":"a/b"}}`, "invalid", "want 1 to 64"},
-		{`{"method":"usage","params":{"sandbox":"x"}}`, "not_found", "no sandbox"},
-		{`{"method":"create","params":{"image":"../x"}}`, "invalid", ""},
-		{`{"method":"create","params":{"detached":true,"functions":[{"id":1,"path":["f"]}]}}`, "invalid", "detached"},
-		{`{"method":"create","params":{"functions":[{"id":1,"path":["f"]},{"id":2,"path":["f"]}]}}`, "invalid", "twice"},
-		{`{"method":"create","params":{"globals":{"f":1},"functions":[{"id":1,"path":["f","g"]}]}}`, "invalid", "no object"},
-		{`{"method":"create","params":{"functions":[{"id":1,"path":["f"],"schema":"` + strings.Repeat("x", maxSchema) + `"}]}}`, "invalid", "functions[0]: f: a schema of"},
+		{`{"method":"waitForPort","params":{"sandbox":"x","port":1,"timeoutMs":-1}}`, "invalid", "timeoutMs"},
+		{`{"method":"takeSnapshot","params":{"sandbox":"x","name":"../a"}}`, "invalid", "name"},
+		{`{"method":"deleteSnapshot","params":{"name":"a/b"}}`, "invalid", "want 1 to 64"},
+		{`{"method":"getUsage","params":{"sandbox":"x"}}`, "not_found", "no sandbox"},
+		{`{"method":"createSandbox","params":{"image":"../x"}}`, "invalid", ""},
+		{`{"method":"createSandbox","detached":true,"host":{"functions":[{"id":1,"path":["f"]}]}}`, "invalid", "detached"},
+		{`{"method":"createSandbox","host":{"functions":[{"id":1,"path":["f"]},{"id":2,"path":["f"]}]}}`, "invalid", "twice"},
+		{`{"method":"createSandbox","params":{"globals":{"f":1}},"host":{"functions":[{"id":1,"path":["f","g"]}]}}`, "invalid", "no object"},
+		{`{"method":"createSandbox","host":{"functions":[{"id":1,"path":["f"],"schema":"` + strings.Repeat("x", maxSchema) + `"}]}}`, "invalid", "functions[0]: f: a schema of"},
 		{`{"method":"runSnippet","params":{}}`, "invalid", "exactly one of source and files"},
 		{`{"method":"runSnippet","params":{"source":"1","files":[]}}`, "invalid", "exactly one of source and files"},
 		{`{"method":"runSnippet","params":{"files":[]}}`, "", `"errors":["`},
@@ -99,8 +98,14 @@ func TestRequests(t *testing.T) {
 		{`{"method":"runSnippet","params":{"source":"1","nodeModules":"/etc"}}`, "forbidden", "only a server of one program"},
 		{`{"method":"runSnippet","params":{"source":"1","adapterCode":"1"}}`, "forbidden", "only a server of one program"},
 		{`{"method":"runSnippet","params":{"source":"1","noLint":true}}`, "forbidden", "only a server of one program"},
-		{`{"method":"create","params":{"store":"/"}}`, "invalid", "unexpected property"},
-		{`{"method":"create","params":{"launcher":"exec"}}`, "invalid", "unexpected property"},
+		{`{"method":"createSandbox","host":{"functions":[{"id":0,"path":["f"]}]}}`, "invalid", "functions[0].id"},
+		{`{"method":"createSandbox","host":{"functions":[{"id":1,"path":[]}]}}`, "invalid", "functions[0].path"},
+		{`{"method":"createSandbox","host":{"commands":[{"id":1,"name":"../x"}]}}`, "invalid", "commands[0].name"},
+		{`{"method":"createSandbox","host":{"calls":{"calls":-1}}}`, "invalid", "calls.calls"},
+		{`{"method":"createSandbox","host":{"more":1}}`, "invalid", "unexpected property"},
+		{`{"method":"createSandbox","host":[]}`, "invalid", "expected object"},
+		{`{"method":"createSandbox","params":{"store":"/"}}`, "invalid", "unexpected property"},
+		{`{"method":"createSandbox","params":{"launcher":"exec"}}`, "invalid", "unexpected property"},
 	} {
 		id := uint32(i + 1)
 		request(t, c, id, tc.text)
@@ -139,14 +144,12 @@ func TestManyRequests(t *testing.T) {
 
 // TestPanic: a panic is an error of its request, and the session continues.
 func TestPanic(t *testing.T) {
-	methods().byName["panic"] = func(*task, json.RawMessage) (any, error) { panic("a bug") }
-	defer delete(methods().byName, "panic")
-	c := dial(t, newServer(t))
-	request(t, c, 1, `{"method":"panic"}`)
+	c := dial(t, serve(t, New(newService(t), nil, nil)))
+	request(t, c, 1, `{"method":"describeSnippets"}`) // whose service is missing
 	if f := receive(t, c); f.Kind != protocol.KindError || !strings.Contains(string(f.Body), `"internal"`) {
 		t.Errorf("kind %d: %s", f.Kind, f.Body)
 	}
-	request(t, c, 2, `{"method":"list"}`)
+	request(t, c, 2, `{"method":"listSandboxes"}`)
 	if f := receive(t, c); f.Kind != protocol.KindResult {
 		t.Errorf("kind %d: %s", f.Kind, f.Body)
 	}
@@ -161,7 +164,7 @@ func TestLateFrames(t *testing.T) {
 	send(t, c, protocol.AppendCredit(nil, 5, protocol.Stdout, 10))
 	send(t, c, protocol.Append(nil, protocol.KindAnswer, 5, []byte("1")))
 	send(t, c, protocol.Append(nil, protocol.KindFailure, 5, []byte(`{"message":"x"}`)))
-	request(t, c, 1, `{"method":"list"}`)
+	request(t, c, 1, `{"method":"listSandboxes"}`)
 	if f := receive(t, c); f.Kind != protocol.KindResult {
 		t.Errorf("kind %d: %s", f.Kind, f.Body)
 	}

@@ -1,24 +1,21 @@
 package session
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"runtime/debug"
-	"sync"
 	"sync/atomic"
-
-	"github.com/danielgtaylor/huma/v2"
+	"syscall"
 
 	"gaol/cmd/gaol/server/audit"
+	"gaol/cmd/gaol/server/operation"
 	"gaol/cmd/gaol/server/quota"
 	"gaol/cmd/gaol/server/service"
 	protocol "gaol/internal/session"
 	"gaol/internal/strictjson"
-	"gaol/runtime"
 )
 
 // task is a request that has no result yet.
@@ -31,18 +28,14 @@ type task struct {
 	credit [protocol.Streams]*protocol.Credit // of the streams to the client
 
 	received, sent atomic.Int64 // bytes of the streams, without events
-
-	started sync.Mutex // guards what other requests use
-	process *runtime.Process
-	signals *runSignals
-	context *runtime.Context
+	signals        chan syscall.Signal
 }
 
 // errCanceled is the cause of a task that the client has canceled.
 var errCanceled = fmt.Errorf("the client has canceled the request: %w", context.Canceled)
 
 func newTask(c *connection, id uint32) *task {
-	t := &task{connection: c, id: id}
+	t := &task{connection: c, id: id, signals: newSignals()}
 	t.ctx, t.cancel = context.WithCancelCause(c.ctx)
 	t.stdin = protocol.NewBuffer(func(n uint32) {
 		_ = c.send(t.ctx, protocol.AppendCredit(nil, id, protocol.Stdin, n)) // fails if the session has ended
@@ -105,14 +98,11 @@ func (t *task) execute(f protocol.Frame) (any, error) {
 	if err := strictjson.Decode(f.Body, &r); err != nil {
 		return nil, service.Invalidf("the request: %w", err)
 	}
-	do := methods().byName[r.Method]
-	if do == nil {
+	o := operation.ByName(r.Method)
+	if o == nil {
 		return nil, service.NotFoundf("no method %q", r.Method)
 	}
-	if len(r.Params) == 0 {
-		r.Params = json.RawMessage("{}")
-	}
-	return t.recorded(r.Method, func() (any, error) { return do(t, r.Params) })
+	return t.recorded(r.Method, func() (any, error) { return t.perform(o, r) })
 }
 
 // recorded calls do with a context whose record becomes a line of the audit log.
@@ -133,17 +123,14 @@ func (t *task) recorded(method string, do func() (any, error)) (result any, err 
 }
 
 func resultFrame(id uint32, result any) ([]byte, error) {
-	var text bytes.Buffer
-	text.Write(protocol.Append(nil, protocol.KindResult, id))
-	e := json.NewEncoder(&text)
-	e.SetEscapeHTML(false) // values keep the text that the program gave them
-	if err := e.Encode(result); err != nil {
+	body, err := encode(result)
+	if err != nil {
 		return nil, err
 	}
-	if text.Len() > protocol.MaxFrame {
-		return nil, &service.Error{Code: service.TooLarge, Err: fmt.Errorf("the result has %d bytes, the limit is %d", text.Len(), protocol.MaxFrame)}
+	if len(body) > protocol.MaxFrame {
+		return nil, &service.Error{Code: service.TooLarge, Err: fmt.Errorf("the result has %d bytes, the limit is %d", len(body), protocol.MaxFrame)}
 	}
-	return text.Bytes(), nil
+	return protocol.Append(nil, protocol.KindResult, id, body), nil
 }
 
 func errorFrame(id uint32, err error) []byte {
@@ -160,8 +147,8 @@ const statusCanceled = 499
 func problemOf(err error) protocol.Problem {
 	if e, ok := errors.AsType[*service.Error](err); ok {
 		p := protocol.Problem{Status: e.Status(), Code: string(e.Code), Detail: e.Error(), RetryAfterMs: e.RetryAfter.Milliseconds()}
-		if invalid, ok := errors.AsType[*invalidError](err); ok {
-			p.Errors, _ = json.Marshal(invalid.details) // strings, and values that were JSON
+		if bad, ok := errors.AsType[*operation.InvalidError](err); ok && !bad.Syntax {
+			p.Errors, _ = json.Marshal(bad.Details) // strings, and values that were JSON
 		}
 		return p
 	}
@@ -173,12 +160,6 @@ func problemOf(err error) protocol.Problem {
 	}
 	return protocol.Problem{Status: http.StatusInternalServerError, Code: string(service.Internal)}
 }
-
-// invalidError says which fields of a request are invalid.
-type invalidError struct{ details []*huma.ErrorDetail }
-
-// Error returns the first reason.
-func (e *invalidError) Error() string { return "the request: " + e.details[0].Error() }
 
 // output sends output when the client has room for it.
 func (t *task) output(kind protocol.Kind, data []byte) error {

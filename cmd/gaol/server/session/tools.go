@@ -8,7 +8,6 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"gaol/cmd/gaol/server/audit"
 	"gaol/cmd/gaol/server/service"
 	protocol "gaol/internal/session"
 	"gaol/runtime/sandboxtools"
@@ -41,28 +40,6 @@ func (c *connection) closeTools() {
 	}
 }
 
-// toolParams are those of tool.
-type toolParams struct {
-	Tool      string          `json:"tool" maxLength:"64"`
-	Arguments json.RawMessage `json:"arguments,omitempty" doc:"An object, according to the tool's schema."`
-}
-
-// callTool calls a tool.
-func callTool(t *task, p toolParams) (any, error) {
-	toolbox, err := t.openTools()
-	if err != nil {
-		return nil, err
-	}
-	if len(p.Arguments) == 0 {
-		p.Arguments = json.RawMessage("{}")
-	}
-	result, err := toolbox.Call(t.ctx, p.Tool, p.Arguments)
-	if sandboxtools.CodeOf(err) != sandboxtools.UnknownTool {
-		audit.Of(t.ctx).SetAction("session " + p.Tool)
-	}
-	return result, err
-}
-
 // toolStatuses are the statuses of the codes of tools. All others have 422.
 var toolStatuses = map[sandboxtools.Code]int{
 	sandboxtools.UnknownTool: http.StatusNotFound, sandboxtools.NotFound: http.StatusNotFound,
@@ -85,15 +62,4 @@ func toolProblem(err error) (p protocol.Problem, ok bool) {
 		p.Errors, _ = json.Marshal([]huma.ErrorDetail{{Message: e.Err.Error(), Location: e.Place}}) // strings
 	}
 	return p, true
-}
-
-// normalizeParams are those of normalize.
-type normalizeParams struct {
-	Code string `json:"code" maxLength:"4194304" doc:"A snippet as models write it."`
-}
-
-// normalize turns a snippet into an ES module.
-func normalize(t *task, p normalizeParams) (any, error) {
-	audit.Of(t.ctx).SetCode(p.Code)
-	return t.service.Normalize(t.ctx, t.tenant, p.Code)
 }

@@ -1,0 +1,109 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+
+	"gaol/cmd/gaol/server/operation"
+	"gaol/cmd/gaol/server/service"
+	"gaol/cmd/gaol/server/tenant"
+	"gaol/runtime/requestjson"
+)
+
+// skippedTrailer says how many files could not be packed.
+const skippedTrailer = "Gaol-Skipped"
+
+// file returns the sandbox and the path of a request about a file. The caller calls release.
+func (a *API) file(name string, w http.ResponseWriter, r *http.Request) (ctx context.Context, sb *service.Sandbox, path string, release func(), err error) {
+	in, err := decode(operation.ByName(name), w, r, nil)
+	if err != nil {
+		return nil, nil, "", nil, err
+	}
+	file := in.(*requestjson.InFile)
+	if path, err = file.FilePath(); err != nil {
+		return nil, nil, "", nil, service.Invalidf("%w", err)
+	}
+	ctx, sb, release, err = a.service.Use(r.Context(), tenant.FromContext(r.Context()), file.Sandbox)
+	return ctx, sb, path, release, err
+}
+
+// readFile sends a file, or a range of it.
+func (a *API) readFile(w http.ResponseWriter, r *http.Request) {
+	ctx, sb, path, release, err := a.file("readFile", w, r)
+	if err != nil {
+		ProblemOf(err).Write(w)
+		return
+	}
+	defer release()
+	file, info, err := sb.OpenFile(path)
+	if err != nil {
+		ProblemOf(err).Write(w)
+		return
+	}
+	defer func() { _ = file.Close() }()
+	w.Header().Set("Content-Type", operation.Octets)
+	http.ServeContent(newDownload(ctx, w), r, "", service.ClampTime(info.ModTime()), file)
+}
+
+// packFolder sends an archive of a folder.
+func (a *API) packFolder(w http.ResponseWriter, r *http.Request) {
+	ctx, sb, path, release, err := a.file("packFolder", w, r)
+	if err != nil {
+		ProblemOf(err).Write(w)
+		return
+	}
+	defer release()
+	if err := sb.CheckFolder(path); err != nil {
+		ProblemOf(err).Write(w)
+		return
+	}
+	d := newDownload(ctx, w)
+	d.Header().Set("Content-Type", operation.Tar)
+	d.Header().Set("Trailer", skippedTrailer)
+	report, err := sb.Tar(d, path)
+	if err != nil {
+		panic(http.ErrAbortHandler) // so that the client sees that the archive is incomplete
+	}
+	d.Header().Set(skippedTrailer, strconv.Itoa(report.SkippedAll))
+}
+
+// followProcess sends the events of a process. A client that has the last one gets the status 204, which
+// makes an EventSource stop.
+func (a *API) followProcess(w http.ResponseWriter, r *http.Request) {
+	if err := a.followEvents(w, r); err != nil {
+		ProblemOf(err).Write(w)
+	}
+}
+
+// followEvents returns an error if there is no response yet.
+func (a *API) followEvents(w http.ResponseWriter, r *http.Request) error {
+	header := map[string]string{}
+	if id := r.Header.Get("Last-Event-ID"); id != "" {
+		header["lastEventId"] = id
+	}
+	decoded, err := decode(operation.ByName("followProcess"), w, r, header)
+	if err != nil {
+		return err
+	}
+	in := decoded.(*requestjson.FollowIn)
+	sb, err := a.service.Acquire(tenant.FromContext(r.Context()), in.Sandbox)
+	if err != nil {
+		return err
+	}
+	defer sb.Release()
+	p, err := sb.Process(in.Process)
+	if err != nil {
+		return err
+	}
+	more, err := p.HasMore(in.After)
+	if err != nil {
+		return err
+	}
+	if !more {
+		w.WriteHeader(http.StatusNoContent)
+		return nil
+	}
+	stream(r.Context(), w, 0, func(ctx context.Context, s *eventStream) error { return p.Follow(ctx, in.After, s.send) })
+	return nil
+}

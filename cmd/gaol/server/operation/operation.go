@@ -1,0 +1,175 @@
+package operation
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"reflect"
+	"sync"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"gaol/cmd/gaol/server/audit"
+	"gaol/cmd/gaol/server/service"
+	"gaol/cmd/gaol/server/snippetservice"
+	"gaol/cmd/gaol/server/tenant"
+)
+
+// Operation describes an operation.
+type Operation struct {
+	Name    string // in sessions, and the operationId of OpenAPI
+	Summary string
+	Doc     string
+	Tag     string // the kind of its subject
+
+	// Method and Path are those of HTTP. Names in braces are fields of the input. Without them only
+	// sessions have the operation.
+	Method, Path string
+
+	// Query says that by HTTP the input is in the query. Otherwise it is the body, which may be
+	// missing if BodyOptional is true.
+	Query, BodyOptional bool
+
+	Status   int      // of success by HTTP; zero: 200, and 204 without output
+	Errors   []int    // statuses besides those of all operations
+	BadInput int      // the status of input that the schema does not allow; zero: 422
+	MaxBody  int64    // bytes; zero: the default of the API
+	Upload   []string // media types of data that the request carries
+	Events   []EventType
+
+	// Output is the type of the result, nil if there is none. Brief, if not nil, returns the part of
+	// a result that clients get by HTTP if they want no events, and Output is its type then.
+	Output reflect.Type
+	Brief  func(any) any
+
+	input  *input
+	do     func(context.Context, *Call, any) (any, error)
+	direct bool // the HTTP codec has a handler for it
+}
+
+// EventType is a kind of event with an example of its data.
+type EventType struct {
+	Name service.EventName
+	Data any
+	Doc  string
+}
+
+// Call is a request to perform an operation.
+type Call struct {
+	Service  *service.Service
+	Snippets *snippetservice.Service
+	Tenant   *tenant.Tenant
+
+	// Streams are those that the client has opened.
+	service.Streams
+
+	// Upload returns the data that the request carries, which fails after some bytes. It may be nil
+	// for operations without Upload.
+	Upload func(ctx context.Context, maxBytes int64) (io.Reader, error)
+
+	// Download receives data that is the result, such as the content of a file.
+	Download io.Writer
+
+	// Session is nil by HTTP.
+	Session Session
+}
+
+// Session is a connection that owns sandboxes, which end with it.
+type Session interface {
+	Own(sandbox string)
+	Owns(sandbox string) bool
+	Disown(sandbox string)
+	Toolbox() (*service.Toolbox, error)
+}
+
+// Do performs the operation on an input of [Operation.Decode]. The result may be there in spite of an
+// error: that of a run that was canceled.
+func (o *Operation) Do(ctx context.Context, c *Call, in any) (any, error) {
+	if s, ok := in.(inSandbox); ok {
+		audit.Of(ctx).SetSandbox(s.InSandboxID())
+	}
+	return o.do(ctx, c, in)
+}
+
+// IsDirect reports whether the HTTP codec has a handler for the operation, because HTTP's own features,
+// such as ranges, matter.
+func (o *Operation) IsDirect() bool { return o.direct }
+
+// define completes the description of an operation. A result of the type [none] is no output.
+func define[In, Out any](o Operation, do func(context.Context, *Call, *In) (Out, error)) *Operation {
+	o.input = newInput(reflect.TypeFor[In](), &o)
+	if o.Output == nil && reflect.TypeFor[Out]() != reflect.TypeFor[none]() {
+		o.Output = reflect.TypeFor[Out]()
+	}
+	o.do = func(ctx context.Context, c *Call, in any) (any, error) {
+		out, err := do(ctx, c, in.(*In))
+		if v := reflect.ValueOf(&out).Elem(); o.Output == nil || v.Kind() == reflect.Pointer && v.IsNil() {
+			return nil, err
+		}
+		return out, err
+	}
+	return &o
+}
+
+// none is the output of operations without one.
+type none struct{}
+
+// inSandbox is an input with the name of a sandbox.
+type inSandbox interface{ InSandboxID() string }
+
+// pointerIn is a pointer to an input with the name of a sandbox.
+type pointerIn[T any] interface {
+	*T
+	inSandbox
+}
+
+// defineIn completes the description of an operation in a sandbox, which does not expire meanwhile.
+func defineIn[In any, P pointerIn[In], Out any](o Operation, do func(context.Context, *Call, *service.Sandbox, *In) (Out, error)) *Operation {
+	o.Errors = append([]int{http.StatusNotFound, http.StatusGone, http.StatusUnprocessableEntity}, o.Errors...)
+	return define(o, func(ctx context.Context, c *Call, in *In) (out Out, err error) {
+		sb, err := c.Service.Acquire(c.Tenant, P(in).InSandboxID())
+		if err != nil {
+			return out, err
+		}
+		defer sb.Release()
+		return do(ctx, c, sb, in)
+	})
+}
+
+// defineUse is defineIn for an operation that is not a run, and that the server waits for when it is
+// stopped.
+func defineUse[In any, P pointerIn[In], Out any](o Operation, do func(context.Context, *Call, *service.Sandbox, *In) (Out, error)) *Operation {
+	return defineIn[In, P](o, func(ctx context.Context, c *Call, sb *service.Sandbox, in *In) (out Out, err error) {
+		ctx, end, err := c.Service.Begin(ctx)
+		if err != nil {
+			return out, err
+		}
+		defer end()
+		return do(ctx, c, sb, in)
+	})
+}
+
+// All returns the operations. It describes them on first use: that takes some milliseconds, which other
+// commands save.
+var All = sync.OnceValue(func() []*Operation {
+	var all []*Operation
+	defer CompleteSchemas(registry)
+	for _, part := range [][]*Operation{runs(), sandboxes(), processes(), contexts(), files(), ports(), snapshots(), snippetRuns(), sessions()} {
+		all = append(all, part...)
+	}
+	return all
+})
+
+// ByName returns the operation with a name, nil if there is none.
+func ByName(name string) *Operation { return byName()[name] }
+
+var byName = sync.OnceValue(func() map[string]*Operation {
+	m := map[string]*Operation{}
+	for _, o := range All() {
+		m[o.Name] = o
+	}
+	return m
+})
+
+// registry has the schemas of all inputs.
+var registry = huma.NewMapRegistry("#/", huma.DefaultSchemaNamer)

@@ -1,0 +1,137 @@
+package operation
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"gaol/cmd/gaol/server/service"
+	"gaol/runtime/requestjson"
+	"gaol/runtime/resultjson"
+)
+
+// pointerInProcess is a pointer to an input with the name of a process.
+type pointerInProcess[T any] interface {
+	pointerIn[T]
+	InProcessID() string
+}
+
+// processList is a list of processes.
+type processList struct {
+	Processes []*resultjson.ProcessInfo `json:"processes"`
+}
+
+// maxStdinBody bounds the body of a request that writes to a process, in bytes: JSON may need six
+// for one.
+const maxStdinBody = 8 << 20
+
+// defineProcess completes the description of an operation on a process.
+func defineProcess[In any, P pointerInProcess[In], Out any](o Operation, do func(context.Context, *Call, *service.Process, *In) (Out, error)) *Operation {
+	o.Tag = "processes"
+	return defineIn[In, P](o, func(ctx context.Context, c *Call, sb *service.Sandbox, in *In) (out Out, err error) {
+		p, err := sb.Process(P(in).InProcessID())
+		if err != nil {
+			return out, err
+		}
+		return do(ctx, c, p, in)
+	})
+}
+
+func processes() []*Operation {
+	const all, one = "/v1/sandboxes/{sandbox}/processes", "/v1/sandboxes/{sandbox}/processes/{process}"
+	return []*Operation{
+		defineIn(Operation{
+			Name: "spawn", Tag: "processes", Method: http.MethodPost, Path: all, Status: http.StatusCreated,
+			Summary: "Start a process that lives on",
+			Doc:     "Starts a process with pipes or a terminal. It ends with its sandbox at the latest, and counts as a run for its whole life.",
+		}, spawn),
+		defineIn(Operation{
+			Name: "listProcesses", Tag: "processes", Method: http.MethodGet, Path: all, Query: true,
+			Summary: "List the processes, the oldest first",
+			Doc:     "Lists processes, also those that have ended a short time ago.",
+		}, func(_ context.Context, _ *Call, sb *service.Sandbox, _ *requestjson.InSandbox) (processList, error) {
+			return processList{sb.SpawnedProcesses()}, nil
+		}),
+		defineProcess(Operation{
+			Name: "getProcess", Method: http.MethodGet, Path: one, Query: true,
+			Summary: "Describe a process",
+			Doc:     "Says whether the process is active, what it has used and, after its end, its result.",
+		}, func(_ context.Context, _ *Call, p *service.Process, _ *requestjson.InProcess) (*resultjson.ProcessInfo, error) {
+			return p.Info(), nil
+		}),
+		defineProcess(Operation{
+			Name: "waitProcess", Method: http.MethodGet, Path: one + "/wait", Query: true,
+			Summary: "Wait until a process has ended",
+			Doc:     "Returns when the process has ended, or after the timeout.",
+		}, wait),
+		defineProcess(Operation{
+			Name: "deleteProcess", Method: http.MethodDelete, Path: one, Query: true,
+			Summary: "Kill a process if it is active, and forget it",
+			Doc:     "Kills the process and its descendants, and forgets its result.",
+		}, func(ctx context.Context, _ *Call, p *service.Process, _ *requestjson.InProcess) (none, error) {
+			return none{}, p.Delete(ctx)
+		}),
+		defineProcess(Operation{
+			Name: "signalProcess", Method: http.MethodPost, Path: one + "/signal",
+			Summary: "Send a signal to a process",
+			Doc:     "Sends a signal to the process, or to its process group.",
+		}, func(_ context.Context, _ *Call, p *service.Process, in *requestjson.SignalIn) (none, error) {
+			return none{}, p.Signal(in.Signal, in.Group)
+		}),
+		defineProcess(Operation{
+			Name: "resizeProcess", Method: http.MethodPost, Path: one + "/resize", Errors: []int{http.StatusConflict},
+			Summary: "Change the size of a process's terminal",
+			Doc:     "Changes the size of the terminal. The foreground processes get SIGWINCH.",
+		}, func(_ context.Context, _ *Call, p *service.Process, in *requestjson.ResizeIn) (none, error) {
+			return none{}, p.Resize(in.Rows, in.Cols)
+		}),
+		defineProcess(Operation{
+			Name: "writeProcess", Method: http.MethodPost, Path: one + "/stdin", MaxBody: maxStdinBody,
+			Errors:  []int{http.StatusConflict, http.StatusRequestEntityTooLarge},
+			Summary: "Write to a process's standard input, or close it",
+			Doc:     "Writes to standard input and waits until the process has room for it.",
+		}, func(ctx context.Context, _ *Call, p *service.Process, in *requestjson.StdinIn) (none, error) {
+			return none{}, p.WriteStdin(ctx, in.Input)
+		}),
+		defineProcess(Operation{
+			Name: "followProcess", Method: http.MethodGet, Path: one + "/events", Query: true, Events: processEvents, direct: true,
+			Summary: "Follow a process's output and other events",
+			Doc:     "Streams output and other events. Last-Event-ID continues after an event; a gap event says that some have been dropped.",
+		}, func(ctx context.Context, c *Call, p *service.Process, in *requestjson.FollowIn) (*resultjson.ProcessInfo, error) {
+			if c.To == nil {
+				return nil, service.Invalidf("events: a client that follows a process wants them")
+			}
+			if _, err := p.HasMore(in.After); err != nil {
+				return nil, err
+			}
+			err := p.Attach(ctx, in.After, c.Streams)
+			return p.Info(), err
+		}),
+	}
+}
+
+// spawn starts a process. If the client wants events, the request lasts until the process has ended, and the
+// end of the request ends the process.
+func spawn(ctx context.Context, c *Call, sb *service.Sandbox, in *requestjson.SpawnIn) (*resultjson.ProcessInfo, error) {
+	if c.To != nil && in.WhenFull == "" {
+		in.WhenFull = "wait"
+	}
+	p, err := sb.Spawn(ctx, in.ProcessRequest)
+	switch {
+	case err != nil:
+		return nil, err
+	case c.To != nil:
+		return p.Attend(ctx, c.Streams)
+	}
+	return p.Info(), nil
+}
+
+// wait waits for the end of a process. It describes the process in any case.
+func wait(ctx context.Context, _ *Call, p *service.Process, in *requestjson.WaitIn) (*resultjson.ProcessInfo, error) {
+	if in.TimeoutMs > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, time.Duration(in.TimeoutMs)*time.Millisecond)
+		defer cancel()
+	}
+	return p.Wait(ctx), nil
+}

@@ -1,0 +1,96 @@
+package operation
+
+import (
+	"context"
+	"net/http"
+
+	"gaol/cmd/gaol/server/service"
+	"gaol/runtime"
+	"gaol/runtime/requestjson"
+	"gaol/runtime/resultjson"
+)
+
+const (
+	resultText = " A program that fails or exceeds a limit has a result, too: its exitCode and cause say why it ended. With Accept: text/event-stream the response is a stream of events, and the last one has the result."
+	cancelText = " Closing the connection cancels it."
+)
+
+func runs() []*Operation {
+	const tag, in = "run", "/v1/sandboxes/{sandbox}"
+	unprocessable := []int{http.StatusUnprocessableEntity}
+	return []*Operation{
+		define(Operation{
+			Name: "run", Tag: tag, Method: http.MethodPost, Path: "/v1/run", Errors: unprocessable, Events: runEvents,
+			Summary: "Run a program in a sandbox of its own",
+			Doc:     "Runs a program in a fresh sandbox that is deleted afterwards. The value that it passes to globalThis.__return is in the result." + resultText + cancelText,
+		}, func(ctx context.Context, c *Call, in *requestjson.RunRequest) (*resultjson.Run, error) {
+			return c.Service.Run(ctx, c.Tenant, *in, c.Streams)
+		}),
+		define(Operation{
+			Name: "evaluate", Tag: "evaluate", Method: http.MethodPost, Path: "/v1/evaluate", Errors: unprocessable, Events: evaluateEvents,
+			Summary: "Evaluate a snippet in a sandbox of its own",
+			Doc:     "Evaluates a snippet in a fresh sandbox that is deleted afterwards. The value of its last expression is in the result." + resultText + cancelText,
+		}, func(ctx context.Context, c *Call, in *requestjson.EvaluateRequest) (*resultjson.Evaluation, error) {
+			return c.Service.Evaluate(ctx, c.Tenant, *in, c.Streams)
+		}),
+		defineIn(Operation{
+			Name: "runIn", Tag: tag, Method: http.MethodPost, Path: in + "/run", Events: runEvents,
+			Summary: "Run a program and return its value",
+			Doc:     "Runs a program and returns the value that it passes to globalThis.__return." + resultText + cancelText,
+		}, func(ctx context.Context, c *Call, sb *service.Sandbox, in *requestjson.ProgramIn) (*resultjson.Run, error) {
+			return sb.Run(ctx, in.Program, c.Streams)
+		}),
+		defineIn(Operation{
+			Name: "execIn", Tag: tag, Method: http.MethodPost, Path: in + "/exec", Events: runEvents,
+			Summary: "Run a program without a value",
+			Doc:     "Runs a program and returns its output and exit code." + resultText + cancelText,
+		}, func(ctx context.Context, c *Call, sb *service.Sandbox, in *requestjson.ProgramIn) (*resultjson.Run, error) {
+			return sb.Exec(ctx, in.Program, c.Streams)
+		}),
+		defineIn(Operation{
+			Name: "commandIn", Tag: tag, Method: http.MethodPost, Path: in + "/command", Events: runEvents,
+			Summary: "Run a program of the image",
+			Doc:     "Runs a program of the image, such as sh or npm." + resultText + cancelText,
+		}, func(ctx context.Context, c *Call, sb *service.Sandbox, in *requestjson.CommandIn) (*resultjson.Run, error) {
+			return sb.Command(ctx, in.Command, c.Streams)
+		}),
+		defineIn(Operation{
+			Name: "evaluateIn", Tag: tag, Method: http.MethodPost, Path: in + "/evaluate", Events: evaluateEvents,
+			Summary: "Evaluate a snippet",
+			Doc:     "Evaluates a snippet in a process of its own. The value of its last expression is in the result." + resultText + cancelText,
+		}, func(ctx context.Context, c *Call, sb *service.Sandbox, in *requestjson.SnippetIn) (*resultjson.Evaluation, error) {
+			return sb.Evaluate(ctx, in.Snippet, c.Streams)
+		}),
+	}
+}
+
+// commonEvents are those of all runs.
+var commonEvents = []EventType{
+	{service.EventCall, resultjson.Call{}, "A call of a host function that has returned."},
+	{service.EventConnect, resultjson.Connection{}, "A connection to an external host that has ended or failed."},
+	{service.EventDenial, runtime.Denial{}, "An operation that the permissions denied, when it occurs for the first time."},
+	{service.EventError, nil, "The last event, if the server could not run it, or it was canceled."},
+}
+
+// outputEvents are those of programs.
+var outputEvents = append([]EventType{
+	{service.EventStdout, resultjson.Output{}, "A piece of standard output, or of all output on a terminal. Pieces do not end inside a character."},
+	{service.EventStderr, resultjson.Output{}, "A piece of standard error."},
+}, commonEvents...)
+
+// logEvent is that of evaluations.
+var logEvent = EventType{service.EventLog, resultjson.Log{}, "A line that the snippet printed."}
+
+var (
+	runEvents      = append([]EventType{{service.EventResult, resultjson.Run{}, "The last event: the object of the other response, without output."}}, outputEvents...)
+	evaluateEvents = append([]EventType{logEvent, {service.EventResult, resultjson.Evaluation{}, "The last event: the object of the other response."}}, commonEvents...)
+	processEvents  = append([]EventType{
+		{service.EventGap, resultjson.Gap{}, "Events that are gone, because the process printed more than is kept."},
+		{service.EventResult, resultjson.Run{}, "The last event: how the process ended, without output."},
+	}, outputEvents...)
+	cellEvents = []EventType{
+		logEvent,
+		{service.EventResult, resultjson.Evaluation{}, "The last event: the object of the other response."},
+		{service.EventError, nil, "The last event, if the server could not evaluate the cell, or it was canceled."},
+	}
+)

@@ -1,0 +1,72 @@
+package operation
+
+import (
+	"context"
+	"net/http"
+
+	"gaol/cmd/gaol/server/service"
+	"gaol/runtime/requestjson"
+	"gaol/runtime/resultjson"
+)
+
+// sandboxList is a list of sandboxes.
+type sandboxList struct {
+	Sandboxes []*resultjson.SandboxInfo `json:"sandboxes"`
+}
+
+func sandboxes() []*Operation {
+	const tag, all, one = "sandboxes", "/v1/sandboxes", "/v1/sandboxes/{sandbox}"
+	missing := []int{http.StatusNotFound}
+	return []*Operation{
+		define(Operation{
+			Name: "createSandbox", Tag: tag, Method: http.MethodPost, Path: all, Status: http.StatusCreated, Errors: []int{http.StatusUnprocessableEntity},
+			Summary: "Create a sandbox",
+			Doc:     "Creates a sandbox. It lives until it is deleted, not used for its idle timeout, or older than its lifetime.",
+		}, func(ctx context.Context, c *Call, in *requestjson.SandboxRequest) (*resultjson.SandboxInfo, error) {
+			info, err := c.Service.CreateSandbox(ctx, c.Tenant, *in, c.Streams)
+			if err == nil && c.Session != nil {
+				c.Session.Own(info.ID)
+			}
+			return info, err
+		}),
+		define(Operation{
+			Name: "listSandboxes", Tag: tag, Method: http.MethodGet, Path: all, Query: true,
+			Summary: "List your sandboxes, the oldest first",
+			Doc:     "Lists your sandboxes only. It does not renew them.",
+		}, func(_ context.Context, c *Call, _ *struct{}) (sandboxList, error) {
+			return sandboxList{c.Service.Sandboxes(c.Tenant)}, nil
+		}),
+		define(Operation{
+			Name: "getSandbox", Tag: tag, Method: http.MethodGet, Path: one, Query: true, Errors: missing,
+			Summary: "Describe a sandbox, without renewing it",
+			Doc:     "Describes a sandbox. Other requests about it restart its idle timeout; this one does not.",
+		}, func(_ context.Context, c *Call, in *requestjson.InSandbox) (*resultjson.SandboxInfo, error) {
+			return c.Service.Sandbox(c.Tenant, in.Sandbox)
+		}),
+		define(Operation{
+			Name: "renewSandbox", Tag: tag, Method: http.MethodPost, Path: one + "/renew", Errors: missing,
+			Summary: "Restart the idle timeout of a sandbox",
+			Doc:     "Restarts the idle timeout. Each use of the sandbox does the same.",
+		}, func(_ context.Context, c *Call, in *requestjson.InSandbox) (*resultjson.SandboxInfo, error) {
+			return c.Service.Renew(c.Tenant, in.Sandbox)
+		}),
+		define(Operation{
+			Name: "deleteSandbox", Tag: tag, Method: http.MethodDelete, Path: one, Query: true, Errors: missing,
+			Summary: "Delete a sandbox, with all that runs in it",
+			Doc:     "Kills all that runs in the sandbox and removes its files. Snapshots of it stay.",
+		}, func(_ context.Context, c *Call, in *requestjson.InSandbox) (none, error) {
+			err := c.Service.Delete(c.Tenant, in.Sandbox)
+			if err == nil && c.Session != nil {
+				c.Session.Disown(in.Sandbox)
+			}
+			return none{}, err
+		}),
+		defineUse(Operation{
+			Name: "getUsage", Tag: tag, Method: http.MethodGet, Path: one + "/usage", Query: true,
+			Summary: "Count the resources that a sandbox uses",
+			Doc:     "Counts processes, descriptors, sockets, memory and files.",
+		}, func(ctx context.Context, _ *Call, sb *service.Sandbox, _ *requestjson.InSandbox) (*resultjson.SandboxUsage, error) {
+			return sb.Usage(ctx)
+		}),
+	}
+}

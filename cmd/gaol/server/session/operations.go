@@ -1,0 +1,187 @@
+package session
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"gaol/cmd/gaol/server/operation"
+	"gaol/cmd/gaol/server/service"
+	protocol "gaol/internal/session"
+	"gaol/runtime/resultjson"
+)
+
+// perform performs the operation of a request. A run that the client has canceled has a result, too.
+func (t *task) perform(o *operation.Operation, r protocol.Request) (any, error) {
+	params := r.Params
+	if len(params) == 0 {
+		params = json.RawMessage("{}")
+	}
+	in, err := o.Decode(params, nil)
+	if err != nil {
+		return nil, invalid(err)
+	}
+	c, err := t.newCall(o, r)
+	if err != nil {
+		return nil, err
+	}
+	out, err := o.Do(t.ctx, c, in)
+	if out != nil && errors.Is(err, errCanceled) && errors.Is(context.Cause(t.ctx), errCanceled) {
+		err = nil
+	}
+	if run, ok := out.(*resultjson.Run); ok && err == nil {
+		t.sendOutput(run)
+	}
+	return out, err
+}
+
+// invalid returns the error of an input that cannot be decoded.
+func invalid(err error) error {
+	bad, ok := errors.AsType[*operation.InvalidError](err)
+	if ok && bad.Syntax {
+		return service.Invalidf("params: %w", bad)
+	}
+	return service.Invalidf("the request: %w", err)
+}
+
+// newCall returns the call of a request, with the streams that the client has opened.
+func (t *task) newCall(o *operation.Operation, r protocol.Request) (c *operation.Call, err error) {
+	c = &operation.Call{Service: t.service, Snippets: t.snippets, Tenant: t.tenant, Upload: t.upload, Download: stdout{t}, Session: owner{t.connection, r.Detached}}
+	c.Signals = t.signals
+	if r.Stdin {
+		c.Stdin = t.stdin
+	}
+	if r.Events {
+		c.To = t.sink
+	}
+	if len(r.Host) == 0 {
+		return c, nil
+	}
+	host, err := operation.DecodeHost(r.Host)
+	if err != nil {
+		return nil, invalid(err)
+	}
+	if r.Detached && (len(host.Functions) > 0 || host.Commands != nil) {
+		return nil, service.Invalidf("host: a detached sandbox can have no functions and commands, because they end with the session")
+	}
+	if len(host.Functions) > 0 {
+		c.Bind = func(values map[string]json.RawMessage) (map[string]any, error) {
+			return t.calls.bind(values, host.Functions)
+		}
+	}
+	c.Calls = callLimits(host.Calls)
+	c.Commands, err = t.calls.commands(host.Commands)
+	return c, err
+}
+
+// sink sends an event: output as bytes, and others as JSON.
+func (t *task) sink(e service.Event) error {
+	if o, ok := e.Data.(resultjson.Output); ok {
+		kind := protocol.KindStdout
+		if e.Name == service.EventStderr {
+			kind = protocol.KindStderr
+		}
+		data := o.Bytes
+		if data == nil {
+			data = []byte(o.Text)
+		}
+		return t.output(kind, data)
+	}
+	data, err := encode(e.Data)
+	if err != nil {
+		return err
+	}
+	return t.event(protocol.Event{Event: string(e.Name), Data: data})
+}
+
+// encode encodes a value as the API does: values keep the text that the program gave them.
+func encode(v any) (json.RawMessage, error) {
+	var text bytes.Buffer
+	e := json.NewEncoder(&text)
+	e.SetEscapeHTML(false)
+	err := e.Encode(v)
+	return text.Bytes(), err
+}
+
+// sendOutput sends the output of a run, which its result then lacks.
+func (t *task) sendOutput(r *resultjson.Run) {
+	original := r.Result()
+	r.Truncated.Stdout = t.output(protocol.KindStdout, original.Stdout) != nil || r.Truncated.Stdout
+	r.Truncated.Stderr = t.output(protocol.KindStderr, original.Stderr) != nil || r.Truncated.Stderr
+	r.Stdout, r.Stderr, r.StdoutBytes, r.StderrBytes = "", "", nil, nil
+}
+
+// signal passes a signal of the client to the run of the task. Signals that no run takes are dropped.
+func (t *task) signal(name string) error {
+	number := unix.SignalNum(name)
+	if number == 0 {
+		return nil
+	}
+	select {
+	case t.signals <- number:
+	default:
+	}
+	return nil
+}
+
+// maxSignals bounds the signals that wait for a run to start.
+const maxSignals = 8
+
+func newSignals() chan syscall.Signal { return make(chan syscall.Signal, maxSignals) }
+
+// upload returns what the client sends as standard input. It fails when the task is canceled, so that no
+// incomplete content is used.
+func (t *task) upload(ctx context.Context, maxBytes int64) (io.Reader, error) {
+	context.AfterFunc(ctx, func() { t.stdin.Close(context.Cause(ctx)) })
+	return http.MaxBytesReader(nil, io.NopCloser(t.stdin), maxBytes), nil
+}
+
+// stdout sends written bytes as standard output.
+type stdout struct{ *task }
+
+// Write implements [io.Writer].
+func (o stdout) Write(p []byte) (int, error) {
+	if err := o.output(protocol.KindStdout, p); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// owner is the session as operations see it.
+type owner struct {
+	*connection
+	detached bool
+}
+
+// Own remembers a sandbox that ends with the session, unless the request is detached.
+func (o owner) Own(id string) {
+	if o.detached {
+		return
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.sandboxes[id] = true
+}
+
+// Owns reports whether a sandbox ends with the session.
+func (o owner) Owns(id string) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.sandboxes[id]
+}
+
+// Disown forgets a sandbox that has been deleted.
+func (o owner) Disown(id string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.sandboxes, id)
+}
+
+// Toolbox returns the tools of package sandboxtools, whose sandboxes end with the session.
+func (o owner) Toolbox() (*service.Toolbox, error) { return o.openTools() }

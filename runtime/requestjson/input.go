@@ -1,0 +1,170 @@
+package requestjson
+
+import (
+	"encoding/json"
+	"fmt"
+	"unicode/utf8"
+)
+
+// Inputs of the server's operations. The name of a sandbox, a process or a context is a part of the path by
+// HTTP.
+type (
+	// InSandbox is the input of an operation in a sandbox.
+	InSandbox struct {
+		Sandbox string `json:"sandbox" maxLength:"64" doc:"The sandbox."`
+	}
+	ProgramIn struct {
+		InSandbox
+		Program
+	}
+	CommandIn struct {
+		InSandbox
+		Command
+	}
+	SnippetIn struct {
+		InSandbox
+		Snippet
+	}
+	SpawnIn struct {
+		InSandbox
+		ProcessRequest
+	}
+	SnapshotIn struct {
+		InSandbox
+		SnapshotRequest
+	}
+	SnapshotName struct {
+		Name string `json:"name" maxLength:"64" doc:"The name of the snapshot."`
+	}
+
+	// InProcess is the input of an operation on a process.
+	InProcess struct {
+		InSandbox
+		Process string `json:"process" maxLength:"64" doc:"The process."`
+	}
+	WaitIn struct {
+		InProcess
+		TimeoutMs int64 `json:"timeoutMs,omitempty" minimum:"0" maximum:"86400000" doc:"How long to wait. By default until the end."`
+	}
+	SignalIn struct {
+		InProcess
+		Signal string `json:"signal" maxLength:"16" doc:"Its name, such as SIGTERM. SIGKILL ends the process with all its descendants."`
+		Group  bool   `json:"group,omitempty" doc:"Send it to the process group that the process leads."`
+	}
+	ResizeIn struct {
+		InProcess
+		Rows uint16 `json:"rows" minimum:"1" maximum:"65535" doc:"Height in characters."`
+		Cols uint16 `json:"cols" minimum:"1" maximum:"65535" doc:"Width in characters."`
+	}
+	StdinIn struct {
+		InProcess
+		Input
+	}
+	FollowIn struct {
+		InProcess
+		After uint64 `json:"lastEventId,omitempty" doc:"The number of the last event that the client has got. By default the events begin with the oldest that is kept."`
+	}
+
+	// InContext is the input of an operation on a context.
+	InContext struct {
+		InSandbox
+		Context string `json:"context" maxLength:"64" doc:"The context."`
+	}
+	ContextIn struct {
+		InSandbox
+		ContextRequest
+	}
+	CellIn struct {
+		InContext
+		Cell
+	}
+	CompleteIn struct {
+		InContext
+		Line string `json:"line" maxLength:"65536" doc:"Code up to the cursor."`
+	}
+
+	// InPort is the input of an operation on a port of a sandbox.
+	InPort struct {
+		InSandbox
+		Port uint16 `json:"port" minimum:"1" maximum:"65535" doc:"A TCP port of the sandbox."`
+	}
+	PortWaitIn struct {
+		InPort
+		PortWait
+	}
+
+	// InFile is the input of an operation on a file.
+	InFile struct {
+		InSandbox
+		Path      string `json:"path,omitempty" maxLength:"4095" doc:"An absolute, clean path in the sandbox. In a query, its bytes need not be UTF-8."`
+		PathBytes []byte `json:"pathBytes,omitempty" maxLength:"5460" doc:"Instead of path: its bytes in base64, if they are not UTF-8."`
+	}
+	WriteIn struct {
+		InFile
+		FileWrite
+	}
+	StatIn struct {
+		InFile
+		FileStat
+	}
+	ListIn struct {
+		InFile
+		FolderList
+	}
+	FolderIn struct {
+		InFile
+		FolderMake
+	}
+	RemoveIn struct {
+		InFile
+		FileRemove
+	}
+	UnpackIn struct {
+		InFile
+		FolderUnpack
+	}
+	MoveIn struct {
+		InSandbox
+		From      string `json:"from,omitempty" maxLength:"4095" doc:"The path of a file, a folder or a link."`
+		FromBytes []byte `json:"fromBytes,omitempty" maxLength:"5460" doc:"Instead of from: its bytes in base64."`
+		To        string `json:"to,omitempty" maxLength:"4095" doc:"Its new path. An existing file is replaced by a file, an empty folder by a folder."`
+		ToBytes   []byte `json:"toBytes,omitempty" maxLength:"5460" doc:"Instead of to: its bytes in base64."`
+	}
+
+	// ToolIn is the input of tool, and NormalizeIn that of normalize.
+	ToolIn struct {
+		Tool      string          `json:"tool" maxLength:"64" doc:"The name of a tool of package sandboxtools."`
+		Arguments json.RawMessage `json:"arguments,omitempty" doc:"An object, according to the tool's schema."`
+	}
+	NormalizeIn struct {
+		Code string `json:"code" maxLength:"4194304" doc:"A snippet as models write it."`
+	}
+)
+
+// InSandboxID returns the name of the sandbox.
+func (in *InSandbox) InSandboxID() string { return in.Sandbox }
+
+// InProcessID returns the name of the process.
+func (in *InProcess) InProcessID() string { return in.Process }
+
+// InContextID returns the name of the context.
+func (in *InContext) InContextID() string { return in.Context }
+
+// FilePath returns the path, whose bytes need not be UTF-8.
+func (in *InFile) FilePath() (string, error) { return ExactPath("path", in.Path, in.PathBytes) }
+
+// ExactPath returns a path that a request has as text or as bytes.
+func ExactPath(name, text string, bytes []byte) (string, error) {
+	if (text == "") == (len(bytes) == 0) {
+		return "", fmt.Errorf("want either %s or %sBytes", name, name)
+	}
+	return text + string(bytes), nil
+}
+
+// SplitPath returns a path as text, or its bytes if it is not UTF-8.
+func SplitPath(path string) (text string, bytes []byte) {
+	if utf8.ValidString(path) {
+		return path, nil
+	}
+	return "", []byte(path)
+}

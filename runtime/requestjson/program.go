@@ -1,0 +1,67 @@
+package requestjson
+
+import (
+	"encoding/json"
+
+	"gaol/runtime"
+)
+
+// Start says how a program starts.
+type Start struct {
+	Permissions json.RawMessage   `json:"permissions,omitempty" doc:"What the run may do, by scope: fs, network, childProcess, process, env. In a sandbox they can only restrict it further."`
+	Args        []string          `json:"args,omitempty" maxItems:"4096" doc:"Its arguments: of a Node program, process.argv from its third element on."`
+	Env         map[string]string `json:"env,omitempty" doc:"Environment variables."`
+	Cwd         string            `json:"cwd,omitempty" maxLength:"4095" doc:"The working directory. By default /workspace, or that of the sandbox."`
+	Stdin       string            `json:"stdin,omitempty" maxLength:"16777216" doc:"Standard input; empty by default."`
+	Timeout
+}
+
+// Timeout is the time limit of a run.
+type Timeout struct {
+	Ms  int64 `json:"timeoutMs,omitempty" minimum:"0" doc:"Wall-clock time limit. By default 30,000."`
+	Max bool  `json:"maxTimeout,omitempty" doc:"Instead of timeoutMs: the longest that the server allows."`
+}
+
+// Program is code to run and how to start it.
+type Program struct {
+	Code   string `json:"code" maxLength:"4194304" doc:"JavaScript, TypeScript or JSX."`
+	Name   string `json:"name,omitempty" maxLength:"4095" doc:"The program's file name in its working directory, or an absolute path, from whose folder imports begin. Its ending says the language: .mjs, .cjs, .ts, .tsx, ..."`
+	Format string `json:"format,omitempty" enum:"auto,esm,cjs,detect" doc:"The module format; by default, auto, the name and the syntax say it. detect is auto for the text of a file: CommonJS unless the syntax says otherwise."`
+	Start
+}
+
+// Command is a program of the image and how to start it.
+type Command struct {
+	Command string `json:"command" pattern:"^[^\\x00]+$" minLength:"1" maxLength:"4095" doc:"A program of the image, or the path of one in the sandbox."`
+	Start
+}
+
+// Cell is code to evaluate.
+type Cell struct {
+	Code         string                     `json:"code" maxLength:"4194304" doc:"A snippet as models write it: JavaScript, TypeScript or JSX, with or without Markdown's fences. In a context it sees the declarations of earlier cells."`
+	Globals      map[string]json.RawMessage `json:"globals,omitempty" doc:"Variables of the snippet."`
+	MaxOutput    int64                      `json:"maxOutput,omitempty" minimum:"0" maximum:"16777216" doc:"Bytes of JSON that its value may have. By default 1 MiB."`
+	MaxLogs      int                        `json:"maxLogs,omitempty" minimum:"0" maximum:"10000" doc:"Lines of console to keep. By default 100."`
+	MaxLogLength int                        `json:"maxLogLength,omitempty" minimum:"0" maximum:"100000" doc:"Characters of one line. By default 1,000."`
+	Form         runtime.ResultForm         `json:"form,omitempty" enum:"text,colors" doc:"Return the value as a string, as Node's REPL prints it. By default as JSON."`
+	Timeout
+}
+
+// Snippet is code to evaluate in a process of its own.
+type Snippet struct {
+	Cell
+	Permissions json.RawMessage   `json:"permissions,omitempty" doc:"As for a run."`
+	Env         map[string]string `json:"env,omitempty" doc:"Environment variables."`
+	Cwd         string            `json:"cwd,omitempty" maxLength:"4095" doc:"The working directory."`
+}
+
+// ContextRequest is a context to create.
+type ContextRequest struct {
+	Globals       map[string]json.RawMessage `json:"globals,omitempty" doc:"Variables of all cells."`
+	MaxIdle       bool                       `json:"maxIdleTimeout,omitempty" doc:"Instead of idleTimeoutMs: the longest that the server allows."`
+	Permissions   json.RawMessage            `json:"permissions,omitempty" doc:"As for a run."`
+	Env           map[string]string          `json:"env,omitempty" doc:"Environment variables."`
+	Cwd           string                     `json:"cwd,omitempty" maxLength:"4095" doc:"The working directory."`
+	IdleTimeoutMs int64                      `json:"idleTimeoutMs,omitempty" minimum:"0" doc:"How long it lives without a cell. By default 600,000. It ends with its sandbox, too."`
+	LastValue     bool                       `json:"lastValue,omitempty" doc:"Keep the value of the last cell in the variable _, as Node's REPL does."`
+}

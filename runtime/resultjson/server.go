@@ -1,0 +1,126 @@
+package resultjson
+
+import "time"
+
+// ProcessState says whether a process is active.
+type ProcessState string
+
+// The states of processes and contexts.
+const (
+	Running ProcessState = "running"
+	Ended   ProcessState = "ended"
+)
+
+// SandboxInfo describes a sandbox.
+type SandboxInfo struct {
+	ID          string    `json:"id" doc:"Its name in other requests."`
+	Created     time.Time `json:"created"`
+	Expires     time.Time `json:"expires" doc:"When it is deleted, unless it is used before."`
+	LifetimeEnd time.Time `json:"lifetimeEnd" doc:"When it is deleted at the latest."`
+	Isolation   string    `json:"isolation" doc:"What confines it, as in the request."`
+	Processes   int       `json:"processes" doc:"Active runs, processes and contexts."`
+	Missing     []string  `json:"missing,omitempty" doc:"Rules that the server's kernel does not enforce."`
+}
+
+// ProcessInfo describes a process.
+type ProcessInfo struct {
+	ID          string       `json:"id" doc:"Its name in other requests. It is not used again."`
+	PID         int          `json:"pid" doc:"Its process ID inside the sandbox, which may be used again."`
+	State       ProcessState `json:"state" enum:"running,ended"`
+	Program     string       `json:"program" doc:"The command, or the name of the program."`
+	Args        []string     `json:"args" doc:"Its arguments, unless they have more than 4 KiB."`
+	Started     time.Time    `json:"started"`
+	Terminal    bool         `json:"terminal" doc:"Whether it has a terminal."`
+	Usage       ProcessUsage `json:"usage"`
+	LastEventID uint64       `json:"lastEventId" doc:"The number of its newest event; 0 if there is none."`
+	Ended       *time.Time   `json:"ended,omitempty" doc:"When it ended."`
+	Result      *Run         `json:"result,omitempty" doc:"How it ended, without its output, which the events have."`
+	Failure     string       `json:"failure,omitempty" doc:"Why there is no result although it has ended."`
+}
+
+// ProcessUsage is what a process has used.
+type ProcessUsage struct {
+	Usage
+	Memory int64 `json:"memoryBytes" doc:"Memory in use now; 0 after the end."`
+}
+
+// ContextInfo describes a context.
+type ContextInfo struct {
+	ID      string       `json:"id" doc:"Its name in other requests."`
+	State   ProcessState `json:"state" enum:"running,ended"`
+	Created time.Time    `json:"created"`
+	Cells   int          `json:"cells" doc:"Cells that are evaluated or wait for their turn."`
+	Reason  string       `json:"reason,omitempty" doc:"Why it has ended."`
+	Exit    *int         `json:"exitCode,omitempty" doc:"The exit code, if it has exited."`
+}
+
+// Completion are the names that can complete the last name of a line.
+type Completion struct {
+	Prefix string   `json:"prefix" doc:"The end of the line that all names begin with."`
+	Names  []string `json:"names" doc:"At most 1,000, in alphabetical order. They come from the guest."`
+}
+
+// SnapshotInfo describes a snapshot. It does not say when it was made: equal snapshots of several
+// tenants are one in the store.
+type SnapshotInfo struct {
+	Name string `json:"name"`
+	Size int64  `json:"size" doc:"Bytes of its files."`
+}
+
+// Listener is an address in a sandbox on which a guest listens.
+type Listener struct {
+	Address string `json:"address" doc:"Those of other addresses than localhost's and \"all\" cannot be reached."`
+	Port    uint16 `json:"port"`
+}
+
+// PortState says whether a guest listens on a port.
+type PortState struct {
+	Listening bool `json:"listening" doc:"False if the time was over first."`
+}
+
+// FileInfo describes a file.
+type FileInfo struct {
+	Path        string    `json:"path" doc:"Its path in the sandbox. Bytes that are not UTF-8 are replaced."`
+	PathBytes   []byte    `json:"pathBytes,omitempty" doc:"The path in base64, if it is not UTF-8."`
+	Type        string    `json:"type" enum:"file,folder,link,fifo,socket,device"`
+	Size        int64     `json:"size" doc:"In bytes."`
+	Mode        string    `json:"mode" doc:"Its permissions, in octal."`
+	Modified    time.Time `json:"modified" doc:"When its content was changed, as the guest says."`
+	Target      string    `json:"target,omitempty" doc:"The text of a link. Listings omit it."`
+	TargetBytes []byte    `json:"targetBytes,omitempty" doc:"The text in base64, if it is not UTF-8."`
+}
+
+// Unpacked counts the files of an unpacked archive.
+type Unpacked struct {
+	Entries int   `json:"entries" doc:"Files, folders and links."`
+	Bytes   int64 `json:"bytes" doc:"Of the content of files."`
+}
+
+// SandboxUsage counts the resources that a sandbox uses.
+type SandboxUsage struct {
+	RunningProcesses  int   `json:"runningProcesses" doc:"Of runs, processes and contexts, with their descendants."`
+	ExitedProcesses   int   `json:"exitedProcesses" doc:"Processes and contexts of the HTTP API that have ended and are kept."`
+	OpenFds           int   `json:"openFds" doc:"Descriptors of all processes together."`
+	Sockets           int   `json:"sockets" doc:"Open sockets of all kinds."`
+	SocketListeners   int   `json:"socketListeners" doc:"TCP sockets that listen."`
+	SocketConnections int   `json:"socketConnections" doc:"TCP sockets that are connected."`
+	Pipes             int   `json:"pipes" doc:"Open pipes, with those of standard input and output."`
+	Ptys              int   `json:"ptys" doc:"Open terminals."`
+	MemoryBytes       int64 `json:"memoryBytes" doc:"Memory of all processes together."`
+	DiskBytes         int64 `json:"diskBytes" doc:"Bytes written to the tree."`
+	Inodes            int64 `json:"inodes" doc:"Files and folders written to the tree."`
+	Truncated         bool  `json:"truncated" doc:"There are more than 16,384 descriptors; the rest are not counted."`
+}
+
+// Gap says that events are gone because the process has printed more than is kept for readers that
+// are slow or absent.
+type Gap struct {
+	First uint64 `json:"first" doc:"The number of the first event that is gone."`
+	Last  uint64 `json:"last" doc:"The number of the last event that is gone."`
+}
+
+// Normalized is the result of Normalize.
+type Normalized struct {
+	Code  string      `json:"code,omitempty"`
+	Error *GuestError `json:"error"`
+}

@@ -76,7 +76,7 @@ func (o *observer) attribute(next http.Handler) http.Handler {
 		}
 		defer func() { // the multiplexer has set the fields of r
 			seen.operation = r.Pattern
-			if id := r.PathValue("sandbox"); id != "" {
+			if id := r.PathValue("id"); id != "" {
 				seen.record.SetSandbox(id)
 			}
 		}()

@@ -46,16 +46,16 @@ func TestAuditOfSession(t *testing.T) {
 	}
 	hash := func(text string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(text))) }
 	want := []line{
-		{"session create", "", true, 0, 200, 0, 0},
-		{"session run", hash("process.exit(3)"), true, 3, 200, 0, 0},
-		{"session command", hash("false\x00"), true, 1, 200, 0, 0},
-		{"session evaluate", hash("6 * 7"), true, 0, 200, 0, 0},
+		{"session createSandbox", "", true, 0, 200, 0, 0},
+		{"session runIn", hash("process.exit(3)"), true, 3, 200, 0, 0},
+		{"session commandIn", hash("false\x00"), true, 1, 200, 0, 0},
+		{"session evaluateIn", hash("6 * 7"), true, 0, 200, 0, 0},
 		{"session spawn", hash("process.exit(4)"), true, 4, 200, 0, 0},
-		{"session command", hash("nope\x00"), true, 0, 404, 0, 0},
+		{"session commandIn", hash("nope\x00"), true, 0, 422, 0, 0},
 		{"session writeFile", "", true, 0, 200, 5, 0},
 		{"session readFile", "", true, 0, 200, 0, 5},
 		{"session readFile", "", true, 0, 404, 0, 0},
-		{"session close", "", true, 0, 200, 0, 0},
+		{"session deleteSandbox", "", true, 0, 200, 0, 0},
 		{"GET /v1/session", "", false, 0, 101, 0, 0},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -23,7 +23,7 @@ func testBadRequests(t *testing.T, s *servertest.Server) {
 		{`{"source":"1","timeoutMs":"1"}`, 400}, {`{"source":"1","timeoutMs":1.5}`, 400}, {`{"source":"1","timeoutMs":1e400}`, 400}, {`{"source":"1","timeoutMs":{}}`, 400},
 		{`{"source":"1","adapter":"react"}`, 400}, {`{"source":"1","adapter":"../x"}`, 400}, {`{"source":"1","adapter":1}`, 400}, {`{"source":"1","adapter":"` + strings.Repeat("a", 1000) + `"}`, 400},
 		{`{"source":"1","permissions":"all"}`, 400}, {`{"source":"1","permissions":{"network":"allow"}}`, 400}, {`{"source":"1","permissions":"public"}`, 400},
-		{`{"source":"1","nodeModules":"/etc"}`, 400}, {`{"source":"1","Host":{"NodeModules":"/etc"}}`, 400}, {`{"source":"1","host":{}}`, 400}, {`{"Source":"1"}`, 400}, {`{"source":"1","__proto__":{}}`, 400},
+		{`{"source":"1","nodeModules":"/etc"}`, 403}, {`{"source":"1","Host":{"NodeModules":"/etc"}}`, 400}, {`{"source":"1","host":{}}`, 400}, {`{"Source":"1"}`, 400}, {`{"source":"1","__proto__":{}}`, 400},
 		{`{"source":"1","source":"2"}`, 400}, {`{"source":"\ud800"}`, 400}, {"{\"source\":\"\xff\"}", 400},
 	} {
 		res := servertest.Send(t, c, http.MethodPost, path, r.body)

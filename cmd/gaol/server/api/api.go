@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"slices"
 
 	"errors"
 	"io"
@@ -133,11 +132,11 @@ func wantsEvents(r *http.Request) bool {
 // decode returns the input of a request. Headers are parameters from headers.
 func decode(o *operation.Operation, w http.ResponseWriter, r *http.Request, headers map[string]string) (any, error) {
 	params := map[string]string{}
-	for _, name := range o.PathFields() {
-		params[name] = r.PathValue(name)
+	for _, f := range o.PathFields() {
+		params[f.Field] = r.PathValue(f.Name)
 	}
 	for name, values := range r.URL.Query() {
-		if !o.Query || slices.Contains(o.PathFields(), name) {
+		if !o.Query || o.Locate(name) == operation.InPath {
 			return nil, invalid(o, &huma.ErrorDetail{Message: "unknown query parameter", Location: "query." + name})
 		}
 		params[name] = values[0]

@@ -73,8 +73,9 @@ func (a *API) parameters(o *operation.Operation) (list []*huma.Param) {
 		}
 		list = append(list, p)
 	}
-	for _, name := range o.PathFields() {
-		add(name, operation.InPath)
+	for _, f := range o.PathFields() {
+		add(f.Field, operation.InPath)
+		list[len(list)-1].Name = f.Name
 	}
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		if o.Query && o.Locate(name) == operation.InQuery && !isPath(o, strings.TrimSuffix(name, "Bytes")) || isPath(o, name) {
@@ -99,9 +100,9 @@ func (a *API) body(o *operation.Operation) *huma.RequestBody {
 	}
 	ref := a.document.Components.Schemas.Schema(o.Type(), true, o.Name)
 	schema := a.document.Components.Schemas.SchemaFromRef(ref.Ref)
-	for _, name := range o.PathFields() { // of this and other operations with the type
-		delete(schema.Properties, name)
-		schema.Required = slices.DeleteFunc(schema.Required, func(s string) bool { return s == name })
+	for _, f := range o.PathFields() { // of this and other operations with the type
+		delete(schema.Properties, f.Field)
+		schema.Required = slices.DeleteFunc(schema.Required, func(s string) bool { return s == f.Field })
 	}
 	return &huma.RequestBody{Required: !o.BodyOptional, Content: map[string]*huma.MediaType{typeJSON: {Schema: ref}}}
 }
@@ -206,7 +207,7 @@ func portOperation(method string) *huma.Operation {
 		Summary:     "Send a " + method + " request to a server of the sandbox",
 		Description: "The path may have any number of segments, and a query. WebSocket and event streams work. The body may have any type.",
 		Parameters: []*huma.Param{
-			param("sandbox", "The sandbox.", &huma.Schema{Type: huma.TypeString}),
+			param("id", "The sandbox.", &huma.Schema{Type: huma.TypeString}),
 			param("port", "A TCP port on which a guest listens.", &huma.Schema{Type: huma.TypeInteger, Minimum: &least, Maximum: &most}),
 			param("path", "The path on the guest's server.", &huma.Schema{Type: huma.TypeString}),
 		},
@@ -218,7 +219,7 @@ func portOperation(method string) *huma.Operation {
 	return op
 }
 
-const portsPath = "/v1/sandboxes/{sandbox}/ports/{port}/{path}"
+const portsPath = "/v1/sandboxes/{id}/ports/{port}/{path}"
 
 // schemaName names a type in the document. Snippets have types with the names of others.
 func schemaName(t reflect.Type, hint string) string {

@@ -38,7 +38,7 @@ func defineContext[In any, P pointerInContext[In], Out any](o Operation, do func
 }
 
 func contexts() []*Operation {
-	const all, one = "/v1/sandboxes/{sandbox}/contexts", "/v1/sandboxes/{sandbox}/contexts/{context}"
+	const all, one = "/v1/sandboxes/{id}/contexts", "/v1/sandboxes/{id}/contexts/{context}"
 	return []*Operation{
 		defineIn(Operation{
 			Name: "createContext", Tag: "contexts", Method: http.MethodPost, Path: all, Status: http.StatusCreated,

@@ -21,7 +21,7 @@ type packed struct {
 }
 
 const (
-	filesPath = "/v1/sandboxes/{sandbox}/files"
+	filesPath = "/v1/sandboxes/{id}/files"
 
 	// Octets and Tar are media types.
 	Octets = "application/octet-stream"

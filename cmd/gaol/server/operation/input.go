@@ -1,6 +1,7 @@
 package operation
 
 import (
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"reflect"
@@ -21,17 +22,23 @@ import (
 type input struct {
 	kind   reflect.Type
 	schema *huma.Schema
-	path   []string // fields that are in the path by HTTP
+	path   []PathField
 }
 
 func init() { huma.ValidateStrictCasing, huma.DefaultArrayNullable = true, false }
+
+// PathField is a field of the input that is in the path by HTTP.
+type PathField struct{ Name, Field string } // in the path, and in the input
+
+// fieldOf has the fields with another name in paths.
+var fieldOf = map[string]string{"id": "sandbox"}
 
 var pathName = lazyregexp.New(`\{(\w+)\}`)
 
 func newInput(kind reflect.Type, o *Operation) *input {
 	in := &input{kind: kind, schema: registry.Schema(kind, false, o.Name)}
-	for _, m := range pathName.FindAllStringSubmatch(o.Path, -1) {
-		in.path = append(in.path, m[1])
+	for _, m := range pathName().FindAllStringSubmatch(o.Path, -1) {
+		in.path = append(in.path, PathField{m[1], cmp.Or(fieldOf[m[1]], m[1])})
 	}
 	return in
 }
@@ -56,7 +63,7 @@ var host = sync.OnceValue(func() *Operation {
 func (o *Operation) Type() reflect.Type { return o.input.kind }
 
 // PathFields returns the fields of the input that are in the path by HTTP.
-func (o *Operation) PathFields() []string { return o.input.path }
+func (o *Operation) PathFields() []PathField { return o.input.path }
 
 // Parameters returns the schemas of the fields of the input.
 func (o *Operation) Parameters() map[string]*huma.Schema { return o.input.schema.Properties }
@@ -79,7 +86,7 @@ const (
 // Locate returns where HTTP has a field of the input.
 func (o *Operation) Locate(field string) Location {
 	switch {
-	case slices.Contains(o.input.path, field):
+	case slices.ContainsFunc(o.input.path, func(f PathField) bool { return f.Field == field }):
 		return InPath
 	case o.Query:
 		return InQuery

@@ -20,7 +20,7 @@ type (
 )
 
 func ports() []*Operation {
-	const tag, all = "listeners", "/v1/sandboxes/{sandbox}/listeners"
+	const tag, all = "listeners", "/v1/sandboxes/{id}/listeners"
 	return []*Operation{
 		defineUse(Operation{
 			Name: "listListeners", Tag: tag, Method: http.MethodGet, Path: all, Query: true,
@@ -44,7 +44,7 @@ func snapshots() []*Operation {
 	const tag = "snapshots"
 	return []*Operation{
 		define(Operation{
-			Name: "takeSnapshot", Tag: tag, Method: http.MethodPost, Path: "/v1/sandboxes/{sandbox}/snapshots", Status: http.StatusCreated,
+			Name: "takeSnapshot", Tag: tag, Method: http.MethodPost, Path: "/v1/sandboxes/{id}/snapshots", Status: http.StatusCreated,
 			Errors:  []int{http.StatusNotFound, http.StatusConflict, http.StatusGone, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity},
 			Summary: "Copy the folders of a sandbox to a snapshot",
 			Doc:     "Copies the sandbox's own folders. A new sandbox can begin with them.",

@@ -38,7 +38,7 @@ func defineProcess[In any, P pointerInProcess[In], Out any](o Operation, do func
 }
 
 func processes() []*Operation {
-	const all, one = "/v1/sandboxes/{sandbox}/processes", "/v1/sandboxes/{sandbox}/processes/{process}"
+	const all, one = "/v1/sandboxes/{id}/processes", "/v1/sandboxes/{id}/processes/{process}"
 	return []*Operation{
 		defineIn(Operation{
 			Name: "spawn", Tag: "processes", Method: http.MethodPost, Path: all, Status: http.StatusCreated,

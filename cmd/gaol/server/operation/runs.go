@@ -16,7 +16,7 @@ const (
 )
 
 func runs() []*Operation {
-	const tag, in = "run", "/v1/sandboxes/{sandbox}"
+	const tag, in = "run", "/v1/sandboxes/{id}"
 	unprocessable := []int{http.StatusUnprocessableEntity}
 	return []*Operation{
 		define(Operation{

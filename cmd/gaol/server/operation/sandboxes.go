@@ -15,7 +15,7 @@ type sandboxList struct {
 }
 
 func sandboxes() []*Operation {
-	const tag, all, one = "sandboxes", "/v1/sandboxes", "/v1/sandboxes/{sandbox}"
+	const tag, all, one = "sandboxes", "/v1/sandboxes", "/v1/sandboxes/{id}"
 	missing := []int{http.StatusNotFound}
 	return []*Operation{
 		define(Operation{

@@ -62,6 +62,7 @@ func dial(ctx context.Context, c *Call, sb *service.Sandbox, in *requestjson.InP
 	defer context.AfterFunc(ctx, func() {
 		_ = conn.SetReadDeadline(time.Now())
 		_ = conn.SetWriteDeadline(time.Now().Add(lastWrite)) // of what has arrived before
+		c.Stdin.(closer).Close(context.Cause(ctx))
 	})()
 	if err := c.To(service.Event{Name: service.EventStarted, Data: none{}}); err != nil {
 		return none{}, err

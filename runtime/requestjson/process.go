@@ -6,7 +6,7 @@ import "encoding/json"
 type ProcessRequest struct {
 	Code        string            `json:"code,omitempty" maxLength:"4194304" doc:"JavaScript, TypeScript or JSX. Either this or command."`
 	Name        string            `json:"name,omitempty" maxLength:"4095" doc:"The program's file name, as for a run."`
-	Format      string            `json:"format,omitempty" enum:"auto,esm,cjs" doc:"The module format, as for a run."`
+	Format      string            `json:"format,omitempty" enum:"auto,esm,cjs,detect" doc:"The module format, as for a run."`
 	Command     string            `json:"command,omitempty" pattern:"^[^\\x00]*$" maxLength:"4095" doc:"A program of the image, or the path of one in the sandbox."`
 	Permissions json.RawMessage   `json:"permissions,omitempty" doc:"As for a run."`
 	Args        []string          `json:"args,omitempty" maxItems:"4096" doc:"Its arguments."`

@@ -87,7 +87,7 @@ type Connection struct {
 	BytesIn    int64   `json:"bytesIn"`
 	BytesOut   int64   `json:"bytesOut"`
 	DurationMs float64 `json:"durationMs"`
-	Outcome    string  `json:"outcome"` // closed, refused, unreachable, timeout or failed
+	Outcome    string  `json:"outcome" enum:"closed,refused,unreachable,timeout,failed"`
 }
 
 // NewConnection converts a connection.

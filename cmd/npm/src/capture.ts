@@ -1,4 +1,8 @@
-import type { Captured } from "./parse.js";
+/** Output that was captured. */
+export interface Captured {
+  bytes: Uint8Array;
+  truncated: boolean;
+}
 
 /** Keeps output up to a limit. */
 export interface Capture {

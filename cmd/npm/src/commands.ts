@@ -1,5 +1,6 @@
 import type { Session } from "./connection/session.js";
 import { checkOptions, type Names } from "./names.js";
+import type { CommandDeclaration } from "./operations.js";
 
 /** A call of a command by a sandboxed program. All of it is the program's text. */
 export interface CommandCall {
@@ -31,13 +32,6 @@ export interface Command {
 
 /** Commands by name. */
 export type Commands = Readonly<Record<string, CommandHandler | Command>>;
-
-/** A declaration of a command, as requests have it. */
-export interface CommandDeclaration {
-  id: number;
-  name: string;
-  stdin?: boolean;
-}
 
 const commandNames = { stdin: true, run: true } satisfies Names<Command>;
 

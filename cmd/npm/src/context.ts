@@ -1,20 +1,15 @@
 import type { OpenRequest, Session } from "./connection/session.js";
-import { makeEvaluation } from "./evaluations.js";
 import { declare } from "./functions.js";
-import { checkOptions } from "./names.js";
+import { checkOptions, pick } from "./names.js";
+import { results, type ContextInfo, type Completion } from "./operations.js";
 import { cellNames, contextNames } from "./optionnames.js";
 import type { CellOptions, ContextOptions } from "./options.js";
-import { asList, asObject, asText } from "./parse.js";
+import { decode, perform } from "./perform.js";
 import type { Evaluation } from "./result.js";
-import { milliseconds } from "./runs.js";
+import { makeEvaluation, milliseconds } from "./runs.js";
 
-/** Why a context has ended. */
-export interface ContextEnd {
-  reason: string;
-
-  /** The exit status, if the program has exited. */
-  exitCode?: number;
-}
+/** Why a context has ended, with the exit status if the program has exited. */
+export type ContextEnd = Pick<ContextInfo, "exitCode"> & { reason: string };
 
 /**
  * A process that evaluates cells: each sees the declarations of the ones before. It does not keep the Node
@@ -28,7 +23,7 @@ export interface Context {
   evaluate<T = unknown>(code: string, options?: CellOptions): Promise<Evaluation<T>>;
 
   /** Returns the names that can complete the last name of a line of code. */
-  complete(line: string): Promise<{ prefix: string; names: string[] }>;
+  complete(line: string): Promise<Completion>;
 
   /** Ends the context, and the current cell. It waits until nothing is left of the process. */
   close(): Promise<void>;
@@ -38,18 +33,26 @@ export interface Context {
 
 /** Starts a context. */
 export async function startContext(session: Session, sandbox: string, o: ContextOptions): Promise<Context> {
-  const declared = declare(session, checkOptions("createContext", o, contextNames).globals);
-  const { permissions, env, cwd, lastValue } = o;
-  const params = { sandbox, permissions, env, cwd, lastValue, idleTimeoutMs: milliseconds("idleTimeoutMs", o.idleTimeoutMs), ...declared.params };
-  const r = session.open("context", params);
-  const ended = r.result.then((value) => asObject(value, "end of a context") as unknown as ContextEnd).finally(declared.release);
+  const { globals, functions, release } = declare(session, checkOptions("createContext", o, contextNames).globals);
+  const params = { sandbox, ...pick(o, contextNames), globals, idleTimeoutMs: milliseconds("idleTimeoutMs", o.idleTimeoutMs) };
+  const r = session.open("createContext", params, { events: true, host: { functions } });
+  const ended = r.result.then(endOf).finally(release);
   ended.catch(() => undefined);
-  await r.started;
+  const { id } = contextInfo(await r.started);
   r.keepAlive(false);
-  return newContext(session, r, sandbox, ended);
+  return newContext(session, r, { sandbox, context: id }, ended);
 }
 
-function newContext(session: Session, r: OpenRequest, sandbox: string, ended: Promise<ContextEnd>): Context {
+function contextInfo(value: unknown): ContextInfo {
+  return decode(results.createContext, value, "context") as ContextInfo;
+}
+
+function endOf(value: unknown): ContextEnd {
+  const { reason = "", exitCode } = contextInfo(value);
+  return { reason, ...(exitCode !== undefined && { exitCode }) };
+}
+
+function newContext(session: Session, r: OpenRequest, self: { sandbox: string; context: string }, ended: Promise<ContextEnd>): Context {
   const close = async (): Promise<void> => {
     r.keepAlive(true);
     r.cancel();
@@ -57,13 +60,8 @@ function newContext(session: Session, r: OpenRequest, sandbox: string, ended: Pr
   };
   return {
     ended,
-    async evaluate(code, options = {}) {
-      return makeEvaluation(session, "cell", { sandbox, context: r.id, code }, checkOptions("evaluate", options, cellNames));
-    },
-    async complete(line) {
-      const found = asObject(await session.request("complete", { sandbox, context: r.id, line }), "completion");
-      return { prefix: asText(found["prefix"], "completion"), names: asList(found["names"], "completion") as string[] };
-    },
+    evaluate: async (code, options = {}) => makeEvaluation(session, "evaluateCell", { ...self, code }, checkOptions("evaluate", options, cellNames)),
+    complete: (line) => perform(session, "completeInContext", { ...self, line }),
     close,
     [Symbol.asyncDispose]: close,
   };

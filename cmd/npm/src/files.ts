@@ -3,50 +3,14 @@ import { newCapture } from "./capture.js";
 import type { Input, Session } from "./connection/session.js";
 import { GaolError } from "./errors.js";
 import { checkOptions, type Names } from "./names.js";
+import { fields, type FileInfo, type FileList, type FileStat, type FolderList, type FileRemove, type FolderMake, type FolderUnpack, type Unpacked } from "./operations.js";
 import { signalNames } from "./optionnames.js";
-import { asList, asNumber, asObject, asText } from "./parse.js";
+import type { Cancelable } from "./options.js";
+import { perform, type Params, type Result } from "./perform.js";
 import { newOutput } from "./streams.js";
 
 /** A path in a sandbox. Names need not be UTF-8: use bytes then. */
 export type Path = string | Uint8Array;
-
-/** Describes a file. */
-export interface FileInfo {
-  /** Its path in the sandbox. Bytes that are not UTF-8 are replaced. */
-  path: string;
-
-  /** The path, if it is not UTF-8. */
-  pathBytes?: Uint8Array;
-  type: "file" | "folder" | "link" | "fifo" | "socket" | "device";
-
-  /** In bytes. */
-  size: number;
-
-  /** Its permissions, in octal. */
-  mode: string;
-
-  /** When its content was changed, as the sandbox says. */
-  modified: Date;
-
-  /** The text of a link. Listings omit it. */
-  target?: string;
-
-  /** The text of a link, if it is not UTF-8. */
-  targetBytes?: Uint8Array;
-}
-
-/** The files of a folder. */
-export interface FileList {
-  files: FileInfo[];
-
-  /** There are more files than the limit, or folders that cannot be read. */
-  truncated: boolean;
-}
-
-/** An option of all operations on files. */
-export interface Cancelable {
-  signal?: AbortSignal | undefined;
-}
 
 /** Options of {@link Files.read}. */
 export interface ReadOptions extends Cancelable {
@@ -55,13 +19,7 @@ export interface ReadOptions extends Cancelable {
 }
 
 /** Options of new files and folders. */
-export interface MakeOptions extends Cancelable {
-  /** Permissions in octal. By default 644, and 755 for a folder. */
-  mode?: string | undefined;
-
-  /** Make missing parent folders. */
-  createParents?: boolean | undefined;
-}
+export interface MakeOptions extends Cancelable, FolderMake {}
 
 /** Content of a file. */
 export type Content = Input;
@@ -81,13 +39,13 @@ export interface Files {
   write(path: Path, content: Content, options?: MakeOptions): Promise<FileInfo>;
 
   /** Describes a file, or with `links` a link itself. */
-  stat(path: Path, options?: Cancelable & { links?: boolean }): Promise<FileInfo>;
+  stat(path: Path, options?: Cancelable & FileStat): Promise<FileInfo>;
 
   /** Reports whether there is a file or folder. */
   exists(path: Path, options?: Cancelable): Promise<boolean>;
 
   /** Lists a folder: at most `limit` files, 1,000 by default. */
-  list(path: Path, options?: Cancelable & { recursive?: boolean; limit?: number }): Promise<FileList>;
+  list(path: Path, options?: Cancelable & FolderList): Promise<FileList>;
 
   /** Makes a folder. With `createParents`, an existing folder is no error. */
   makeDir(path: Path, options?: MakeOptions): Promise<void>;
@@ -96,13 +54,13 @@ export interface Files {
   move(from: Path, to: Path, options?: Cancelable): Promise<void>;
 
   /** Removes a file, an empty folder, or with `recursive` a folder with its content. */
-  remove(path: Path, options?: Cancelable & { recursive?: boolean }): Promise<void>;
+  remove(path: Path, options?: Cancelable & FileRemove): Promise<void>;
 
   /** Reads a folder as a tar archive. */
   readTar(path: Path, options?: Cancelable): Readable;
 
   /** Unpacks a tar archive into a folder. */
-  writeTar(path: Path, archive: Content, options?: Cancelable & { createParents?: boolean }): Promise<{ entries: number; bytes: number }>;
+  writeTar(path: Path, archive: Content, options?: Cancelable & FolderUnpack): Promise<Unpacked>;
 }
 
 const defaultMaxBytes = 64 << 20;
@@ -111,46 +69,46 @@ const defaultMaxBytes = 64 << 20;
 type OptionsOf<M extends keyof Files> = Exclude<Parameters<Files[M]>[M extends "write" | "move" | "writeTar" ? 2 : 1], undefined>;
 
 const readNames = { ...signalNames, maxBytes: true } satisfies Names<ReadOptions>;
-const makeNames = { ...signalNames, mode: true, createParents: true } satisfies Names<MakeOptions>;
+const makeNames = { ...signalNames, ...fields.FolderMake } satisfies Names<MakeOptions>;
 const optionNames = {
-  read: readNames, readText: readNames, readStream: signalNames, write: makeNames, stat: { signal: true, links: true }, exists: signalNames,
-  list: { signal: true, recursive: true, limit: true }, makeDir: makeNames, move: signalNames, remove: { signal: true, recursive: true },
-  readTar: signalNames, writeTar: { signal: true, createParents: true },
+  read: readNames, readText: readNames, readStream: signalNames, write: makeNames, stat: { ...signalNames, ...fields.FileStat }, exists: signalNames,
+  list: { ...signalNames, ...fields.FolderList }, makeDir: makeNames, move: signalNames, remove: { ...signalNames, ...fields.FileRemove },
+  readTar: signalNames, writeTar: { ...signalNames, ...fields.FolderUnpack },
 } satisfies { [M in keyof Files]: Names<OptionsOf<M>> };
 
 function checked<O extends Cancelable>(method: keyof Files, o: O): O {
   return checkOptions(`files.${method}`, o, optionNames[method]);
 }
 
+type FileMethod = "writeFile" | "statFile" | "listFiles" | "makeFolder" | "moveFile" | "removeFile" | "unpackFolder";
+
 /** Returns the files of a sandbox. */
 export function newFiles(session: () => Promise<Session>, sandbox: string): Files {
-  const request = async (name: keyof Files, method: string, params: object, o: Cancelable, stdin?: Input): Promise<unknown> => {
+  const request = async <M extends FileMethod>(name: keyof Files, method: M, paths: object, o: Cancelable, stdin?: Input): Promise<Result<M>> => {
     const { signal, ...rest } = checked(name, o);
-    return (await session()).request(method, { sandbox, ...params, ...rest }, { signal, stdin });
+    return perform(await session(), method, { sandbox, ...paths, ...rest } as Params<M>, { signal, stdin });
   };
+  const at = (path: Path): object => ({ sandbox, ...named("path", path) });
   const files: Files = {
-    read: async (path, o = {}) => readAll(await session(), { sandbox, ...named("path", path) }, checked("read", o)),
+    read: async (path, o = {}) => readAll(await session(), at(path), checked("read", o)),
     readText: async (path, o) => new TextDecoder().decode(await files.read(path, o)),
-    readStream: (path, o = {}) => readStream(session, "readFile", { sandbox, ...named("path", path) }, checked("readStream", o)),
-    write: async (path, content, o = {}) => parseInfo(await request("write", "writeFile", named("path", path), o, content)),
-    stat: async (path, o = {}) => parseInfo(await request("stat", "stat", named("path", path), o)),
-    exists: (path, o = {}) => request("exists", "stat", named("path", path), o).then(() => true, absent),
-    list: async (path, o = {}) => parseList(await request("list", "listFiles", named("path", path), o)),
-    makeDir: async (path, o = {}) => void (await request("makeDir", "makeDir", named("path", path), o)),
-    move: async (from, to, o = {}) => void (await request("move", "move", { ...named("from", from), ...named("to", to) }, o)),
-    remove: async (path, o = {}) => void (await request("remove", "remove", named("path", path), o)),
-    readTar: (path, o = {}) => readStream(session, "readTar", { sandbox, ...named("path", path) }, checked("readTar", o)),
-    async writeTar(path, archive, o = {}) {
-      const counts = asObject(await request("writeTar", "writeTar", named("path", path), o, archive), "archive");
-      return { entries: asNumber(counts["entries"], "archive"), bytes: asNumber(counts["bytes"], "archive") };
-    },
+    readStream: (path, o = {}) => readStream(session, "readFile", at(path), checked("readStream", o)),
+    write: (path, content, o = {}) => request("write", "writeFile", at(path), o, content),
+    stat: (path, o = {}) => request("stat", "statFile", at(path), o),
+    exists: (path, o = {}) => request("exists", "statFile", at(path), o).then(() => true, absent),
+    list: (path, o = {}) => request("list", "listFiles", at(path), o),
+    makeDir: async (path, o = {}) => void (await request("makeDir", "makeFolder", at(path), o)),
+    move: async (from, to, o = {}) => void (await request("move", "moveFile", { ...named("from", from), ...named("to", to) }, o)),
+    remove: async (path, o = {}) => void (await request("remove", "removeFile", at(path), o)),
+    readTar: (path, o = {}) => readStream(session, "packFolder", at(path), checked("readTar", o)),
+    writeTar: (path, archive, o = {}) => request("writeTar", "unpackFolder", at(path), o, archive),
   };
   return files;
 }
 
 /** Returns a path as requests have it: as text, or as bytes. */
 function named(name: string, path: Path): object {
-  return typeof path === "string" ? { [name]: path } : { [`${name}Bytes`]: Buffer.from(path).toString("base64") };
+  return { [typeof path === "string" ? name : `${name}Bytes`]: path };
 }
 
 function absent(err: unknown): boolean {
@@ -179,24 +137,4 @@ function readStream(session: () => Promise<Session>, method: string, params: obj
   };
   start().then(output.end, (err: unknown) => output.stream.destroy(err as Error));
   return output.stream;
-}
-
-function parseInfo(value: unknown): FileInfo {
-  const { path, pathBytes, targetBytes, modified, ...rest } = asObject(value, "file");
-  return {
-    ...rest,
-    path: asText(path, "file"),
-    modified: new Date(asText(modified, "file")),
-    ...(pathBytes !== undefined && { pathBytes: fromBase64(pathBytes) }),
-    ...(targetBytes !== undefined && { targetBytes: fromBase64(targetBytes) }),
-  } as FileInfo;
-}
-
-function parseList(value: unknown): FileList {
-  const list = asObject(value, "list of files");
-  return { files: asList(list["files"], "list of files").map(parseInfo), truncated: list["truncated"] === true };
-}
-
-function fromBase64(text: unknown): Uint8Array {
-  return new Uint8Array(Buffer.from(asText(text, "path"), "base64"));
 }

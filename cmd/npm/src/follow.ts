@@ -1,6 +1,6 @@
-import type { Session, SessionEvent } from "./connection/session.js";
-import { feed } from "./connection/feed.js";
-import type { RunOptions } from "./options.js";
+import type { RequestOptions, Session, SessionEvent } from "./connection/session.js";
+import { results, type Operations } from "./operations.js";
+import { decode, type Result } from "./perform.js";
 import { newQueue, type Queue } from "./queue.js";
 import type { Call, Denial, LogLine, OutgoingConnection } from "./result.js";
 
@@ -11,7 +11,7 @@ export type RunEvent =
   | { type: "log"; log: LogLine }
   | { type: "call"; call: Call }
   | { type: "denial"; denial: Denial }
-  | { type: "connection"; connection: OutgoingConnection };
+  | { type: "connect"; connect: OutgoingConnection };
 
 /**
  * A run whose events are read while it is in progress. The run waits while 256 KiB of an output are not read, so
@@ -24,34 +24,34 @@ export interface RunStream<R> extends AsyncIterable<RunEvent> {
   [Symbol.asyncDispose](): Promise<void>;
 }
 
-const known = new Set(["log", "call", "denial", "connection"]);
+/** The shapes of the events' data. */
+const known: Readonly<Record<string, string>> = { log: "LogLine", call: "Call", denial: "Denial", connect: "OutgoingConnection" };
 
 /** A run to follow. */
-export interface Followed<R> {
-  method: string;
-
-  /** Returns the parameters of the request. */
-  params(session: Session): object;
-
-  /** Parses the result. */
-  parse(value: unknown): R;
+export interface Followed {
+  params: object;
+  options: RequestOptions;
 
   /** Called when the run has ended. */
   release?(): void;
 }
 
 /** Starts a run with events. */
-export function follow<R>(session: Promise<Session>, run: Followed<R>, o: Pick<RunOptions, "stdin" | "signal">): RunStream<R> {
+export function follow<M extends keyof Operations, R>(session: Promise<Session>, method: M, prepare: (s: Session) => Followed, convert: (result: Result<M>) => R): RunStream<R> {
   let cancel = (): void => undefined;
   const queue = newQueue<RunEvent>(() => cancel());
   const start = async (): Promise<R> => {
     const connected = await session;
-    const r = connected.open(run.method, { ...run.params(connected), events: true }, { signal: o.signal, ...handlers(queue) });
-    cancel = () => r.cancel();
-    if (o.stdin !== undefined) feed(r, o.stdin).catch(() => r.cancel());
-    return run.parse(await r.result);
+    const { params, options, release } = prepare(connected);
+    try {
+      const r = connected.open(method, params, { ...options, ...handlers(queue) });
+      cancel = () => r.cancel();
+      return convert(decode(results[method], await r.result, method) as Result<M>);
+    } finally {
+      release?.();
+    }
   };
-  const result = start().finally(() => run.release?.());
+  const result = start();
   result.then(queue.end, queue.fail);
   return {
     result,
@@ -68,6 +68,9 @@ export function handlers(queue: Queue<RunEvent>) {
   return {
     onStdout: (data: Uint8Array) => queue.push({ type: "stdout", data }),
     onStderr: (data: Uint8Array) => queue.push({ type: "stderr", data }),
-    onEvent: (e: SessionEvent) => (known.has(e.type) && typeof e[e.type] === "object" ? queue.push(e as unknown as RunEvent) : undefined),
+    onEvent({ event, data }: SessionEvent) {
+      const shape = known[event];
+      return shape === undefined ? undefined : queue.push({ type: event, [event]: decode(shape, data, event) } as unknown as RunEvent);
+    },
   };
 }

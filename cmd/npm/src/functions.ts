@@ -1,6 +1,7 @@
 import type { Handler, Session } from "./connection/session.js";
 import { encodable } from "./connection/values.js";
 import { checkOptions, type Names } from "./names.js";
+import type { FunctionDeclaration } from "./operations.js";
 import { isStandardSchema, serverSchema, validate, type JSONSchema, type Schema } from "./schema.js";
 
 /** What a host function gets in addition to its input. */
@@ -63,18 +64,11 @@ function argumentsSchema(least: 0 | 1, schema: JSONSchema | undefined): JSONSche
   return { type: "array", maxItems: 1, ...(least > 0 && { minItems: least }), ...(schema !== undefined && { prefixItems: [schema] }) };
 }
 
-/** A declaration of a function, as requests have it. */
-interface Declaration {
-  id: number;
-  path: string[];
-  async?: true;
-  schema?: JSONSchema;
-}
-
-/** The parts of a request that declare variables and functions. */
+/** The parts of a request that declare variables and functions. The caller releases the functions. */
 export interface Declarations {
-  globals?: Record<string, unknown>;
-  functions?: Declaration[];
+  globals: Record<string, unknown>;
+  functions: FunctionDeclaration[];
+  release(): void;
 }
 
 /** Variables of sandboxed programs: values, functions, and objects that have both. */
@@ -83,15 +77,15 @@ export type Globals = Readonly<Record<string, unknown>>;
 /** How deep functions may be inside objects. */
 const maxDepth = 16;
 
-/** Makes the functions of variables callable, and returns their declarations. The caller releases them. */
-export function declare(session: Session, globals: Globals = {}): { params: Declarations; release(): void } {
-  const functions: Declaration[] = [];
+/** Makes the functions of variables callable, and returns their declarations. */
+export function declare(session: Session, globals: Globals = {}): Declarations {
+  const functions: FunctionDeclaration[] = [];
   const release = (): void => functions.forEach((f) => session.unregister(f.id));
   try {
     const values = split(globals, [], (path, d) => {
       functions.push({ id: session.register(d.call), path, ...(d.async && { async: true }), ...(d.schema && { schema: d.schema }) });
     });
-    return { params: { ...(Object.keys(values).length > 0 && { globals: values }), ...(functions.length > 0 && { functions }) }, release };
+    return { globals: values, functions, release };
   } catch (err) {
     release();
     throw err;

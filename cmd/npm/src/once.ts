@@ -1,16 +1,13 @@
 import type { Commands } from "./commands.js";
-import { makeEvaluation } from "./evaluations.js";
 import type { Globals } from "./functions.js";
-import { newCapture } from "./capture.js";
 import { checkOptions, pick, type Names } from "./names.js";
-import { connectionNames, evaluateNames, programNames, runNames, treeNames } from "./optionnames.js";
-import type { EvaluateOptions, OnConnection, RunOptions, SandboxOptions, TreeOptions } from "./options.js";
-import { parseRun } from "./parse.js";
+import type { SnapshotInfo } from "./operations.js";
+import { connectionNames, evaluateNames, runNames, treeNames } from "./optionnames.js";
+import type { EvaluateOptions, OnConnection, RunOptions, TreeOptions } from "./options.js";
+import { connectionOf, performOn } from "./perform.js";
 import type { Evaluation, RunResult } from "./result.js";
-import { defaultOutput, isLongest, timeLimit } from "./runs.js";
+import { defaultOutput, makeEvaluation, makeRun, treeParams } from "./runs.js";
 import { Sandbox } from "./sandbox.js";
-import { connectionOf } from "./snapshots.js";
-import { treeParams } from "./tree.js";
 
 /** Options of {@link run}: those of a run, and of its sandbox. */
 export type RunOnceOptions = RunOptions & TreeOptions & OnConnection & { globals?: Globals; commands?: Commands };
@@ -18,40 +15,37 @@ export type RunOnceOptions = RunOptions & TreeOptions & OnConnection & { globals
 /** Options of {@link evaluate}: those of an evaluation, and of its sandbox. */
 export type EvaluateOnceOptions = EvaluateOptions & TreeOptions & OnConnection;
 
-const sandboxNames = { ...treeNames, ...connectionNames, permissions: runNames.permissions, signal: true } satisfies Names<TreeOptions & OnConnection & Pick<RunOptions, "permissions" | "signal">>;
-const runOnceNames = { ...runNames, ...sandboxNames, globals: true, commands: true } satisfies Names<RunOnceOptions>;
-const evaluateOnceNames = { ...evaluateNames, ...sandboxNames } satisfies Names<EvaluateOnceOptions>;
+const hostNames = { globals: true, commands: true } as const;
+const sandboxNames = { ...treeNames, ...connectionNames, ...hostNames, permissions: runNames.permissions, signal: true } as const;
+const runOnceNames = { ...runNames, ...sandboxNames } satisfies Names<RunOnceOptions>;
+const evaluateOnceNames = { ...evaluateNames, ...treeNames, ...connectionNames } satisfies Names<EvaluateOnceOptions>;
 
 /** Runs a program in a sandbox of its own, which is gone afterwards. */
 export async function run<T = unknown>(code: string, options: RunOnceOptions = {}): Promise<RunResult<T>> {
-  const { stdin, onStdout, onStderr, globals, commands, timeoutMs } = checkOptions("run", options, runOnceNames);
-  const streams = onStdout || onStderr || (stdin !== undefined && typeof stdin !== "string");
-  if (streams || globals || commands || isLongest(timeoutMs)) {
-    const inherited = { ...pick(options, runNames), permissions: undefined }; // the sandbox has them
-    return inSandbox({ ...pick(options, sandboxNames), globals, commands }, (sandbox) => sandbox.run<T>(code, inherited));
+  const { globals, commands, limits } = checkOptions("run", options, runOnceNames);
+  if (globals === undefined && commands === undefined) {
+    return makeRun(await connectionOf(options), "run", { code, ...treeParams(options) }, options, limits?.outputBytes || defaultOutput);
   }
-  const limit = options.limits?.outputBytes || defaultOutput;
-  const stdout = newCapture(limit);
-  const stderr = newCapture(limit);
-  const session = await connectionOf(options).session();
-  const params = { code, stdin, ...pick(options, programNames), ...timeLimit(options), ...treeParams(options) };
-  const value = await session.request("runOnce", params, { signal: options.signal, onStdout: stdout.add, onStderr: stderr.add });
-  return parseRun<T>(value, stdout.end(), stderr.end());
+  const sandbox = await Sandbox.create(pick(options, sandboxNames));
+  try {
+    return await sandbox.run<T>(code, { ...pick(options, runNames), permissions: undefined }); // the sandbox has them
+  } finally {
+    await sandbox.close();
+  }
 }
 
 /** Evaluates code, as models write it, in a sandbox of its own, which is gone afterwards. */
 export async function evaluate<T = unknown>(code: string, options: EvaluateOnceOptions = {}): Promise<Evaluation<T>> {
-  const { permissions, env, cwd } = checkOptions("evaluate", options, evaluateOnceNames);
-  const session = await connectionOf(options).session();
-  return makeEvaluation<T>(session, "evaluateOnce", { code, permissions, env, cwd, ...treeParams(options) }, options);
+  checkOptions("evaluate", options, evaluateOnceNames);
+  return makeEvaluation(await connectionOf(options), "evaluate", { code, ...treeParams(options) }, options);
 }
 
-/** Calls a function with a sandbox that exists during the call. */
-async function inSandbox<R>(o: SandboxOptions, use: (sandbox: Sandbox) => Promise<R>): Promise<R> {
-  const sandbox = await Sandbox.create(o);
-  try {
-    return await use(sandbox);
-  } finally {
-    await sandbox.close();
-  }
+/** Lists your snapshots. */
+export async function listSnapshots(options: OnConnection = {}): Promise<SnapshotInfo[]> {
+  return (await performOn(checkOptions("listSnapshots", options, connectionNames), "listSnapshots", {})).snapshots;
+}
+
+/** Removes a snapshot. */
+export async function removeSnapshot(name: string, options: OnConnection = {}): Promise<void> {
+  await performOn(checkOptions("removeSnapshot", options, connectionNames), "deleteSnapshot", { name });
 }

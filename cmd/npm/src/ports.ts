@@ -1,16 +1,8 @@
 import { request as httpRequest, type IncomingMessage } from "node:http";
 import { Readable, type Duplex } from "node:stream";
-import type { OpenRequest, Session } from "./connection/session.js";
+import type { OpenRequest, Session, SessionEvent } from "./connection/session.js";
 import { GaolError } from "./errors.js";
-import { asList, asNumber, asObject, asText } from "./parse.js";
 import { newPipe } from "./streams.js";
-
-/** An address on which a sandboxed program listens. */
-export interface Listener {
-  /** Addresses other than localhost's, and of all, cannot be reached. */
-  address: string;
-  port: number;
-}
 
 /**
  * Connects to a server in a sandbox. The connection keeps the Node process alive until it is closed. Without a listener
@@ -19,21 +11,14 @@ export interface Listener {
 export async function dial(session: Session, sandbox: string, port: number, signal?: AbortSignal): Promise<Duplex> {
   let r!: OpenRequest;
   const { stream, push } = newPipe(() => r);
-  r = session.open("dial", { sandbox, port }, { signal, onStdout: push, onEvent: (e) => (e.type === "end" ? void stream.push(null) : undefined) });
+  const onEvent = ({ event }: SessionEvent): void => void (event === "end" && stream.push(null));
+  r = session.open("dial", { sandbox, port }, { signal, stdin: true, onStdout: push, onEvent });
   await r.started;
   r.result.then(
     () => void (stream.destroyed || stream.push(null)),
     (err: unknown) => stream.destroy(stream.listenerCount("error") > 0 ? (err as Error) : undefined), // or it would end the program
   );
   return stream;
-}
-
-/** Parses a list of listeners. */
-export function parseListeners(value: unknown): Listener[] {
-  return asList(asObject(value, "list of listeners")["listeners"], "list of listeners").map((entry) => {
-    const l = asObject(entry, "listener");
-    return { address: asText(l["address"], "listener"), port: asNumber(l["port"], "listener") };
-  });
 }
 
 /** Connects to the server of a port. */

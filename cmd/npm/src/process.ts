@@ -1,13 +1,14 @@
 import type { Readable, Writable } from "node:stream";
 import type { OpenRequest, Session } from "./connection/session.js";
+import { GaolError } from "./errors.js";
 import { handlers, type RunEvent } from "./follow.js";
 import { checkOptions, pick } from "./names.js";
-import { programNames } from "./optionnames.js";
+import { fields, results, type ProcessInfo, type Run } from "./operations.js";
 import type { SpawnOptions } from "./options.js";
-import { asNumber, parseRun } from "./parse.js";
+import { decode, perform } from "./perform.js";
 import { newQueue } from "./queue.js";
 import type { RunResult } from "./result.js";
-import { isLongest, milliseconds } from "./runs.js";
+import { isLongest, milliseconds, runResult } from "./runs.js";
 import { newInput, newOutput } from "./streams.js";
 
 /** A long-lived process in a sandbox. It keeps the Node process alive until it has ended. */
@@ -43,45 +44,53 @@ export interface Process {
   [Symbol.asyncDispose](): Promise<void>;
 }
 
-const none = { bytes: new Uint8Array(), truncated: false };
+/** Describes the process of a request: a result, or the data of its start. */
+export function processInfo(value: unknown): ProcessInfo {
+  return decode(results.spawn, value, "process") as ProcessInfo;
+}
+
+/** Returns how the process of a request has ended. */
+export function endOf(value: unknown): Run {
+  const { result, failure } = processInfo(value);
+  if (result === undefined) throw new GaolError("internal", `gaol: the process has no result: ${failure}`, { status: 500 });
+  return result;
+}
 
 /** Starts a process. */
-export async function startProcess(session: Session, program: object, o: SpawnOptions): Promise<Process> {
+export async function startProcess(session: Session, sandbox: string, program: object, o: SpawnOptions): Promise<Process> {
   const stdout = newOutput();
   const stderr = newOutput();
   const queue = newQueue<RunEvent>(() => undefined);
   const timeoutMs = isLongest(o.timeoutMs) ? undefined : milliseconds("timeoutMs", o.timeoutMs); // the longest is the default
-  const params = { ...program, ...pick(o, programNames), events: o.events, timeoutMs, terminal: o.terminal };
-  const r = session.open("spawn", params, { signal: o.signal, onStdout: stdout.push, onStderr: stderr.push, onEvent: handlers(queue).onEvent });
-  const ended = r.result.then((value) => parseRun(value, none, none));
+  const params = { sandbox, ...pick(o as Record<string, unknown>, fields.ProcessRequest), ...program, timeoutMs };
+  const onEvent = o.events ? handlers(queue).onEvent : undefined;
+  const r = session.open("spawn", params, { stdin: true, events: true, signal: o.signal, onStdout: stdout.push, onStderr: stderr.push, onEvent });
+  const ended = r.result.then((value) => runResult(endOf(value)));
   ended.then(queue.end, queue.fail);
   ended.then(
     () => [stdout, stderr].forEach((s) => s.end()),
     () => [stdout, stderr].forEach((s) => s.cut()),
   );
-  const { pid } = await r.started;
-  return newProcess(session, r, asNumber(pid, "process"), { stdout: stdout.stream, stderr: stderr.stream, events: queue.values as Process["events"], ended });
+  const { id, pid } = processInfo(await r.started);
+  const streams = { stdout: stdout.stream, stderr: stderr.stream, events: queue.values as Process["events"] };
+  return newProcess(session, r, { sandbox, process: id }, { pid, ...streams, wait: () => ended });
 }
 
-function newProcess(session: Session, r: OpenRequest, pid: number, p: Pick<Process, "stdout" | "stderr" | "events"> & { ended: Promise<RunResult> }): Process {
+function newProcess(session: Session, r: OpenRequest, self: { sandbox: string; process: string }, p: Pick<Process, "pid" | "stdout" | "stderr" | "events" | "wait">): Process {
   return {
-    pid,
+    ...p,
     stdin: newInput(r),
-    stdout: p.stdout,
-    stderr: p.stderr,
-    events: p.events,
-    wait: () => p.ended,
     kill: () => r.cancel(),
     async signal(signal, options = {}) {
-      const { group = false } = checkOptions("signal", options, { group: true });
-      await session.request("signal", { process: r.id, signal, group });
+      const { group } = checkOptions("signal", options, { group: true });
+      await perform(session, "signalProcess", { ...self, signal, group });
     },
     async resize(size) {
-      await session.request("resize", { process: r.id, ...size });
+      await perform(session, "resizeProcess", { ...self, ...size });
     },
     async [Symbol.asyncDispose]() {
       r.cancel();
-      await p.ended.catch(() => undefined);
+      await p.wait().catch(() => undefined);
     },
   };
 }

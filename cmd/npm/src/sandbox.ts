@@ -1,69 +1,27 @@
 import type { Duplex } from "node:stream";
-import { declareCommands, type CommandDeclaration, type Commands } from "./commands.js";
-import type { Session } from "./connection/session.js";
+import { declareCommands, type Commands } from "./commands.js";
+import type { RequestOptions, Session } from "./connection/session.js";
 import { startContext, type Context } from "./context.js";
 import { ConnectionError, GaolError } from "./errors.js";
-import { evaluateLimits, makeEvaluation } from "./evaluations.js";
 import { newFiles, type Files } from "./files.js";
 import { follow, type RunStream } from "./follow.js";
 import { declare } from "./functions.js";
 import { checkOptions, pick } from "./names.js";
+import { fields, results, type CommandDeclaration, type Listener, type Operations, type ResourceUsage, type SandboxInfo as Info, type SandboxRequest, type SnapshotInfo } from "./operations.js";
 import * as names from "./optionnames.js";
-import type { CommandOptions, ContextOptions, EvaluateOptions, OnConnection, RunOptions, SandboxOptions, SpawnOptions } from "./options.js";
-import { asList, asNumber, asObject, asText, parseEvaluation, parseRun } from "./parse.js";
-import { dial, fetchPort, parseListeners, type Listener } from "./ports.js";
+import type { Cancelable, CommandOptions, ContextOptions, EvaluateOptions, OnConnection, RunOptions, SandboxOptions, SpawnOptions } from "./options.js";
+import { connectionOf, decode, perform, performOn, type Params, type Result } from "./perform.js";
+import { dial, fetchPort } from "./ports.js";
 import { startProcess, type Process } from "./process.js";
 import type { Evaluation, RunResult } from "./result.js";
-import { defaultOutput, makeRun, milliseconds, timeLimit } from "./runs.js";
-import { connectionOf, parseSnapshot, type SnapshotInfo } from "./snapshots.js";
-import { treeParams } from "./tree.js";
+import { defaultOutput, evaluationRequest, makeEvaluation, makeRun, milliseconds, runParams, runResult, treeParams, type RunMethod } from "./runs.js";
 
 /** Describes a sandbox. */
-export interface SandboxInfo {
-  id: string;
-  created: Date;
-
-  /** When it is deleted, unless it is used before. */
-  expires: Date;
-
-  /** When it is deleted at the latest. */
-  lifetimeEnd: Date;
-
-  /** What confines it, as {@link SandboxOptions} has it. */
-  isolation: string;
-
-  /** Active runs, processes and contexts. */
-  processes: number;
-
-  /** Rules that the server's kernel does not enforce. */
-  missing: string[];
-}
-
-/** What the active runs, processes and contexts of a sandbox have at one moment. */
-export interface ResourceUsage {
-  /** Processes, with all descendants. */
-  runningProcesses: number;
-
-  /** Processes and contexts of the HTTP API that have ended and are kept. */
-  exitedProcesses: number;
-  openFds: number;
-  sockets: number;
-  socketListeners: number;
-  socketConnections: number;
-  pipes: number;
-  ptys: number;
-  memoryBytes: number;
-  diskBytes: number;
-  inodes: number;
-
-  /** There are more descriptors than were counted. */
-  truncated: boolean;
-}
+export type SandboxInfo = Required<Info>;
 
 /** What a sandbox has in this program. */
 interface Parts {
-  id: string;
-  missing: readonly string[];
+  info: SandboxInfo;
   session: () => Promise<Session>;
   outputBytes: number;
   detached: boolean;
@@ -90,35 +48,28 @@ export class Sandbox {
 
   private constructor(parts: Parts) {
     this.#parts = parts;
-    this.id = parts.id;
-    this.missing = parts.missing;
-    this.files = newFiles(parts.session, parts.id);
+    this.id = parts.info.id;
+    this.missing = parts.info.missing;
+    this.files = newFiles(parts.session, this.id);
   }
 
   /** Creates a sandbox. The caller closes it. */
   static async create(options: SandboxOptions = {}): Promise<Sandbox> {
-    const session = await connectionOf(checkOptions("Sandbox.create", options, names.sandboxNames)).session();
-    const functions = declare(session, options.globals);
+    const session = await connectionOf(checkOptions("Sandbox.create", options, names.sandboxNames));
+    const { globals, functions, release: releaseFunctions } = declare(session, options.globals);
     const commands = options.commands && declareCommands(session, options.commands);
     const release = (): void => {
-      functions.release();
+      releaseFunctions();
       for (const c of commands ?? []) session.unregister(c.id);
     };
     try {
-      const { permissions, env, cwd, detached, calls, hostPorts, idleTimeoutMs, lifetimeMs } = options;
-      const params = {
-        ...{ ...treeParams(options), permissions, env, cwd, detached, calls, hostPorts },
-        ...{ idleTimeoutMs: milliseconds("idleTimeoutMs", idleTimeoutMs), lifetimeMs: milliseconds("lifetimeMs", lifetimeMs) },
-        ...functions.params,
-        commands,
-      };
-      const info = parseInfo(await create(session, params, options.signal));
+      const { detached = false, calls } = options;
+      const params = { ...sandboxParams(options), globals };
       return new Sandbox({
-        id: info.id,
-        missing: info.missing,
-        session: detached === true ? () => connectionOf(options).session() : () => Promise.resolve(session),
+        info: await create(session, params, { detached, host: { functions, commands, calls } }, options.signal),
+        session: detached ? () => connectionOf(options) : () => Promise.resolve(session),
         outputBytes: options.limits?.outputBytes || defaultOutput,
-        detached: detached === true,
+        detached,
         release,
       });
     } catch (err) {
@@ -129,81 +80,80 @@ export class Sandbox {
 
   /** Returns a sandbox that was created elsewhere, such as a detached one. It fails if there is none. */
   static async get(id: string, options: OnConnection = {}): Promise<Sandbox> {
-    const session = () => connectionOf(options).session();
-    checkOptions("Sandbox.get", options, names.connectionNames);
-    const { missing } = parseInfo(await (await session()).request("get", { sandbox: id }));
-    return new Sandbox({ id, missing, session, outputBytes: defaultOutput, detached: true, release: () => undefined });
+    const session = (): Promise<Session> => connectionOf(options);
+    const info = complete(await performOn(checkOptions("Sandbox.get", options, names.connectionNames), "getSandbox", { sandbox: id }));
+    return new Sandbox({ info, session, outputBytes: defaultOutput, detached: true, release: () => undefined });
   }
 
   /** Describes your sandboxes, the oldest first. */
   static async list(options: OnConnection = {}): Promise<SandboxInfo[]> {
-    const list = await (await connectionOf(checkOptions("Sandbox.list", options, names.connectionNames)).session()).request("list");
-    return asList(asObject(list, "list of sandboxes")["sandboxes"], "list of sandboxes").map(parseInfo);
+    return (await performOn(checkOptions("Sandbox.list", options, names.connectionNames), "listSandboxes", {})).sandboxes.map(complete);
   }
 
   /** Runs a program in a new process. Its value is what it passes to `__return`. */
-  async run<T = unknown>(code: string, options: RunOptions = {}): Promise<RunResult<T>> {
-    return makeRun<T>(await this.#session(), "run", { sandbox: this.id, code }, checkOptions("run", options, names.runNames), this.#parts.outputBytes);
+  run<T = unknown>(code: string, options: RunOptions = {}): Promise<RunResult<T>> {
+    return this.#run("run", "runIn", { code }, options);
   }
 
   /** Runs a program that has no value. */
-  async exec(code: string, options: RunOptions = {}): Promise<RunResult<never>> {
-    return makeRun(await this.#session(), "exec", { sandbox: this.id, code }, checkOptions("exec", options, names.runNames), this.#parts.outputBytes);
+  exec(code: string, options: RunOptions = {}): Promise<RunResult<never>> {
+    return this.#run("exec", "execIn", { code }, options);
   }
 
   /** Runs a program of the image, or the path of one in the sandbox. */
-  async command(command: string, args: readonly string[] = [], options: CommandOptions = {}): Promise<RunResult<never>> {
-    return makeRun(await this.#session(), "command", { sandbox: this.id, command }, { ...checkOptions("command", options, names.commandNames), args }, this.#parts.outputBytes);
+  command(command: string, args: readonly string[] = [], options: CommandOptions = {}): Promise<RunResult<never>> {
+    return this.#run("command", "commandIn", { command, args }, options);
+  }
+
+  async #run<T>(name: string, method: RunMethod, program: object, o: RunOptions): Promise<RunResult<T>> {
+    checkOptions(name, o, method === "commandIn" ? names.commandNames : names.runNames);
+    return makeRun(await this.#session(), method, { sandbox: this.id, ...program }, o, this.#parts.outputBytes);
   }
 
   /** Evaluates code as models write it: its value is that of the last expression. */
   async evaluate<T = unknown>(code: string, options: EvaluateOptions = {}): Promise<Evaluation<T>> {
-    const { permissions, env, cwd } = checkOptions("evaluate", options, names.evaluateNames);
-    return makeEvaluation<T>(await this.#session(), "evaluate", { sandbox: this.id, code, permissions, env, cwd }, options);
+    checkOptions("evaluate", options, names.evaluateNames);
+    return makeEvaluation(await this.#session(), "evaluateIn", { sandbox: this.id, code }, options);
   }
 
   /** Starts `run` and returns its events. */
   followRun<T = unknown>(code: string, options: RunOptions = {}): RunStream<RunResult<T>> {
-    return this.#follow("run", { code }, checkOptions("followRun", options, names.runNames));
+    return this.#follow("followRun", "runIn", { code }, options);
   }
 
   /** Starts `exec` and returns its events. */
   followExec(code: string, options: RunOptions = {}): RunStream<RunResult<never>> {
-    return this.#follow("exec", { code }, checkOptions("followExec", options, names.runNames));
+    return this.#follow("followExec", "execIn", { code }, options);
   }
 
   /** Starts `command` and returns its events. */
   followCommand(command: string, args: readonly string[] = [], options: CommandOptions = {}): RunStream<RunResult<never>> {
-    return this.#follow("command", { command }, { ...checkOptions("followCommand", options, names.commandNames), args });
+    return this.#follow("followCommand", "commandIn", { command, args }, options);
+  }
+
+  #follow<T>(name: string, method: RunMethod, program: object, o: RunOptions): RunStream<RunResult<T>> {
+    checkOptions(name, o, method === "commandIn" ? names.commandNames : names.runNames);
+    const { stdin, signal } = o;
+    const params = runParams({ sandbox: this.id, ...program }, o);
+    return follow(this.#session(), method, () => ({ params, options: { stdin, signal } }), (run) => runResult<T>(run));
   }
 
   /** Starts `evaluate` and returns its events. The result has no logs. */
   followEvaluate<T = unknown>(code: string, options: Omit<EvaluateOptions, "onLog"> = {}): RunStream<Evaluation<T>> {
     const { onLog: _, ...known } = names.evaluateNames;
-    const { permissions, env, cwd } = checkOptions("followEvaluate", options, known);
-    let release = (): void => undefined;
-    const params = (session: Session): object => {
-      const functions = declare(session, options.globals);
-      release = functions.release;
-      return { sandbox: this.id, code, permissions, env, cwd, ...functions.params, ...evaluateLimits(options) };
-    };
-    return follow(this.#session(), { method: "evaluate", params, parse: parseEvaluation<T>, release: () => release() }, options);
-  }
-
-  #follow<T>(method: string, program: object, o: RunOptions): RunStream<RunResult<T>> {
-    const params = { sandbox: this.id, ...program, ...pick(o, names.programNames), ...timeLimit(o), stdinStream: o.stdin === undefined ? undefined : true };
-    const none = { bytes: new Uint8Array(), truncated: false };
-    return follow(this.#session(), { method, params: () => params, parse: (value) => parseRun<T>(value, none, none) }, o);
+    checkOptions("followEvaluate", options, known);
+    const prepare = (session: Session) => evaluationRequest(session, { sandbox: this.id, code }, options);
+    return follow(this.#session(), "evaluateIn", prepare, (e) => e as Evaluation<T>);
   }
 
   /** Starts a program of the image as a process that can be talked to. */
   async spawn(command: string, args: readonly string[] = [], options: Omit<SpawnOptions, "name" | "format" | "args"> = {}): Promise<Process> {
-    return startProcess(await this.#session(), { sandbox: this.id, command }, { ...checkOptions("spawn", options, names.spawnCommandNames), args });
+    return startProcess(await this.#session(), this.id, { command, args }, checkOptions("spawn", options, names.spawnCommandNames));
   }
 
   /** Starts a Node program as a process that can be talked to. */
   async spawnCode(code: string, options: SpawnOptions = {}): Promise<Process> {
-    return startProcess(await this.#session(), { sandbox: this.id, code }, checkOptions("spawnCode", options, names.spawnNames));
+    return startProcess(await this.#session(), this.id, { code }, checkOptions("spawnCode", options, names.spawnNames));
   }
 
   /** Starts a process that keeps the declarations of the cells that it evaluates. */
@@ -217,7 +167,7 @@ export class Sandbox {
     const list = declareCommands(session, commands);
     const release = (c: CommandDeclaration): void => session.unregister(c.id);
     try {
-      await session.request("addCommands", { sandbox: this.id, commands: list });
+      await this.#perform("addCommands", {}, { host: { commands: list } });
     } catch (err) {
       list.forEach(release);
       throw err;
@@ -228,21 +178,19 @@ export class Sandbox {
     }
   }
 
-  /** Lists the addresses on which programs listen. */
+  /** Lists the addresses on which programs listen. Addresses other than localhost's, and of all, cannot be reached. */
   async listeners(): Promise<Listener[]> {
-    return parseListeners(await (await this.#session()).request("listeners", { sandbox: this.id }));
+    return (await this.#perform("listListeners", {})).listeners;
   }
 
   /** Waits until a program listens on a port. It reports whether one does; false means that the time is over. */
-  async waitForListener(port: number, options: { timeoutMs?: number; signal?: AbortSignal } = {}): Promise<boolean> {
+  async waitForListener(port: number, options: Cancelable & { timeoutMs?: number } = {}): Promise<boolean> {
     const { timeoutMs, signal } = checkOptions("waitForListener", options, { timeoutMs: true, signal: true });
-    const params = { sandbox: this.id, port, timeoutMs: milliseconds("timeoutMs", timeoutMs) };
-    const found = await (await this.#session()).request("waitForListener", params, { signal });
-    return asObject(found, "listener")["listening"] === true;
+    return (await this.#perform("waitForPort", { port, timeoutMs: milliseconds("timeoutMs", timeoutMs) }, { signal })).listening;
   }
 
   /** Connects to a server of a program. */
-  async dial(port: number, options: { signal?: AbortSignal } = {}): Promise<Duplex> {
+  async dial(port: number, options: Cancelable = {}): Promise<Duplex> {
     return dial(await this.#session(), this.id, port, checkOptions("dial", options, names.signalNames).signal);
   }
 
@@ -252,24 +200,23 @@ export class Sandbox {
   }
 
   /** Takes a snapshot of the home folder, /workspace and the working directory. */
-  async snapshot(name: string, options: { signal?: AbortSignal } = {}): Promise<SnapshotInfo> {
-    const { signal } = checkOptions("snapshot", options, names.signalNames);
-    return parseSnapshot(await (await this.#session()).request("snapshot", { sandbox: this.id, name }, { signal }));
+  async snapshot(name: string, options: Cancelable = {}): Promise<SnapshotInfo> {
+    return this.#perform("takeSnapshot", { name }, { signal: checkOptions("snapshot", options, names.signalNames).signal });
   }
 
   /** Counts and measures what the sandbox uses. */
-  async usage(): Promise<ResourceUsage> {
-    return asObject(await (await this.#session()).request("usage", { sandbox: this.id }), "usage") as unknown as ResourceUsage;
+  usage(): Promise<ResourceUsage> {
+    return this.#perform("getUsage", {});
   }
 
   /** Describes the sandbox, without renewing it. */
   async info(): Promise<SandboxInfo> {
-    return parseInfo(await (await this.#session()).request("get", { sandbox: this.id }));
+    return complete(await this.#perform("getSandbox", {}));
   }
 
   /** Restarts the idle timeout. */
   async renew(): Promise<SandboxInfo> {
-    return parseInfo(await (await this.#session()).request("renew", { sandbox: this.id }));
+    return complete(await this.#perform("renewSandbox", {}));
   }
 
   /** Kills all that runs in the sandbox, and removes it with its files. Further calls return the promise of the first. */
@@ -283,7 +230,7 @@ export class Sandbox {
 
   async #close(): Promise<void> {
     try {
-      await (await this.#parts.session()).request("close", { sandbox: this.id });
+      await perform(await this.#parts.session(), "deleteSandbox", { sandbox: this.id });
     } catch (err) {
       const ended = (err instanceof GaolError && err.code === "not_found") || (err instanceof ConnectionError && !this.#parts.detached);
       if (!ended) throw err;
@@ -296,17 +243,27 @@ export class Sandbox {
     if (this.#closing !== undefined) return Promise.reject(new GaolError("closed", "gaol: the sandbox is closed", { status: 410 }));
     return this.#parts.session();
   }
+
+  /** Performs an operation in the sandbox. */
+  async #perform<M extends keyof Operations>(method: M, params: Omit<Params<M>, "sandbox">, options?: RequestOptions): Promise<Result<M>> {
+    return perform(await this.#session(), method, { sandbox: this.id, ...params } as unknown as Params<M>, options);
+  }
+}
+
+function sandboxParams(o: SandboxOptions): SandboxRequest {
+  const times = { idleTimeoutMs: milliseconds("idleTimeoutMs", o.idleTimeoutMs), lifetimeMs: milliseconds("lifetimeMs", o.lifetimeMs) };
+  return { ...pick(o as SandboxRequest, fields.SandboxRequest), ...treeParams(o), ...times };
 }
 
 /** Creates a sandbox. One whose creation was canceled too late is closed. */
-async function create(session: Session, params: object, signal: AbortSignal | undefined): Promise<unknown> {
+async function create(session: Session, params: SandboxRequest, options: RequestOptions, signal: AbortSignal | undefined): Promise<SandboxInfo> {
   signal?.throwIfAborted();
-  const r = session.open("create", params);
+  const r = session.open("createSandbox", params, options);
   const cancel = (): void => r.cancel();
   signal?.addEventListener("abort", cancel, { once: true });
   try {
-    const info = await r.result;
-    if (signal?.aborted) await session.request("close", { sandbox: parseInfo(info).id });
+    const info = complete(decode(results.createSandbox, await r.result, "createSandbox") as Info);
+    if (signal?.aborted) await perform(session, "deleteSandbox", { sandbox: info.id });
     signal?.throwIfAborted();
     return info;
   } catch (err) {
@@ -316,16 +273,7 @@ async function create(session: Session, params: object, signal: AbortSignal | un
   }
 }
 
-function parseInfo(value: unknown): SandboxInfo {
-  const info = asObject(value, "sandbox");
-  const date = (name: string): Date => new Date(asText(info[name], "sandbox"));
-  return {
-    id: asText(info["id"], "sandbox"),
-    created: date("created"),
-    expires: date("expires"),
-    lifetimeEnd: date("lifetimeEnd"),
-    isolation: asText(info["isolation"], "sandbox"),
-    processes: asNumber(info["processes"], "sandbox"),
-    missing: info["missing"] === undefined ? [] : (asList(info["missing"], "sandbox") as string[]),
-  };
+/** Adds a list that is absent if it is empty. */
+function complete(info: Info): SandboxInfo {
+  return { ...info, missing: info.missing ?? [] };
 }

@@ -102,7 +102,7 @@ test("a server of another version is named", async (t) => {
   const refuse = (status: number, body: string) => fakeServer(t, () => undefined, (_, response) => response.writeHead(status).end(body));
   const problem = (code: string, detail: string) => JSON.stringify({ code, detail });
   for (const [status, body, want] of [
-    [426, problem("internal", "want a WebSocket with the subprotocol gaol.v2"), { code: "version", message: /speaks gaol.v2, this client \(gaol \d.*\) speaks gaol.v1/ }],
+    [426, problem("internal", "want a WebSocket with the subprotocol gaol.v3"), { code: "version", message: /speaks gaol.v3, this client \(gaol \d.*\) speaks gaol.v2/ }],
     [426, "?", { code: "version", message: /another protocol/ }],
     [401, problem("unauthorized", "a token is missing"), { code: "unauthorized", status: 401, message: "gaol: a token is missing" }],
     [429, problem("quota", "64 sessions"), { code: "quota", status: 429 }],
@@ -124,19 +124,19 @@ test("the end of the connection rejects everything, and the next use connects ag
   const connection = connect({ socket });
   t.after(() => connection.close());
   const s = await connection.session();
-  const pending = [s.request("list"), s.open("spawn").started, s.open("context").result];
+  const pending = [s.request("listSandboxes"), s.open("spawn").started, s.open("createContext").result];
   for (const p of pending) await assert.rejects(p, (err) => err instanceof ConnectionError && err.code === "connection");
   await s.closed;
   assert(s.error instanceof ConnectionError);
   const again = await connection.session();
   assert.notEqual(again, s);
-  assert.deepEqual(await again.request("list"), []);
+  assert.deepEqual(await again.request("listSandboxes"), []);
 });
 
 test("a request that the end of the connection cuts off is told apart from one that never began", async (t) => {
   const socket = await fakeServer(t, async (peer) => {
     const { id } = await peer.next(1);
-    peer.send(20, id, '{"type":"log"}');
+    peer.send(20, id, '{"event":"log","data":{}}');
     peer.socket.close(1001);
   });
   const s = await session(t, socket);
@@ -154,7 +154,7 @@ test("a stopped server says so", async (t) => {
     await peer.next(1);
     peer.socket.close(1001);
   });
-  await assert.rejects((await session(t, socket)).request("list"), { message: "gaol: the connection to the server has ended: the server is being stopped" });
+  await assert.rejects((await session(t, socket)).request("listSandboxes"), { message: "gaol: the connection to the server has ended: the server is being stopped" });
 });
 
 test("uses at the same time share one connection", async (t) => {
@@ -169,7 +169,7 @@ test("uses at the same time share one connection", async (t) => {
 test("after close, nothing can be used", async (t) => {
   const connection = connect({ socket: await fakeServer(t, () => undefined) });
   const s = await connection.session();
-  const pending = assert.rejects(s.request("list"), { message: "gaol: the connection was closed" });
+  const pending = assert.rejects(s.request("listSandboxes"), { message: "gaol: the connection was closed" });
   await Promise.all([connection.close(), connection.close()]);
   await pending;
   await assert.rejects(connection.session(), { message: "gaol: the connection was closed" });
@@ -181,7 +181,7 @@ test("an idle connection does not keep the program alive, and a request does", a
     for (;;) {
       const { id, body } = await peer.next(1);
       const { method } = JSON.parse(body.toString()) as { method: string };
-      if (method === "context") peer.send(20, id, '{"type":"started"}');
+      if (method === "createContext") peer.send(20, id, '{"event":"started","data":{}}');
       else setImmediate(() => peer.send(16, id, '"done"'));
     }
   });
@@ -189,7 +189,7 @@ test("an idle connection does not keep the program alive, and a request does", a
     const { connect } = require("gaol");
     (async () => {
       const s = await connect({ socket: ${JSON.stringify(socket)} }).session();
-      const context = s.open("context"); // lasts longer than the program
+      const context = s.open("createContext"); // lasts longer than the program
       await context.started;
       context.keepAlive(false);
       console.log(await s.request("run"));

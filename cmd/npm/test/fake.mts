@@ -43,7 +43,7 @@ export function tempFolder(t: TestContext): string {
 export async function fakeServer(t: TestContext, serve: (peer: Peer) => unknown, refuse?: (request: IncomingMessage, response: ServerResponse) => void): Promise<string> {
   const socket = path.join(tempFolder(t), "s.sock");
   const http = createServer((request, response) => refuse?.(request, response));
-  const server = new WebSocketServer({ noServer: true, handleProtocols: (offered) => (offered.has("gaol.v1") ? "gaol.v1" : false) });
+  const server = new WebSocketServer({ noServer: true, handleProtocols: (offered) => (offered.has("gaol.v2") ? "gaol.v2" : false) });
   if (refuse === undefined) http.on("upgrade", (request, stream, head) => server.handleUpgrade(request, stream, head, (ws) => void serve(newPeer(ws))));
   http.listen(socket);
   await once(http, "listening");

@@ -70,7 +70,7 @@ test("unknown fields inside options are refused, too", async (t) => {
     [{ nodeModules: { host: "/x" } }, '"nodeModules.host"; did you mean "hostPath"?'],
   ] as const) await assert.rejects(Sandbox.create({ connection, ...options } as never), { code: "invalid", message: `gaol: Sandbox.create: unknown option ${unknown}` });
   const s = await connection.session();
-  for (const params of [{ limits: { memory: 1 } }, { permissions: { netwrok: "deny" } }]) await assert.rejects(s.request("create", params), { code: "invalid" });
+  for (const params of [{ limits: { memory: 1 } }, { permissions: { netwrok: "deny" } }]) await assert.rejects(s.request("createSandbox", params), { code: "invalid" });
   const sb = await sandbox(t, { permissions: { network: { rules: [{ mode: "allow", operations: ["listen"], patterns: ["tcp://localhost:*"] }] }, process: { default: "allow", rules: [{ mode: "allow" }] } } });
   assert.throws(() => createSandbox({}, { connection, permissions: { net: "deny" } } as never), { code: "invalid" });
   await assert.rejects(sb.spawn("sh", [], { terminal: { row: 1 } } as never), { code: "invalid" });
@@ -101,7 +101,7 @@ test("only 0 and Infinity ask for the longest time", async (t) => {
       const { id, body } = await peer.next(1);
       const { timeoutMs, maxTimeout } = (JSON.parse(body.toString()) as { params: Record<string, unknown> }).params;
       sent.push(timeoutMs ?? maxTimeout);
-      peer.send(16, id, '{"cause":"","error":null,"logs":[],"calls":[],"denials":[]}');
+      peer.send(16, id, '{"cause":"","error":null,"logs":[],"calls":[],"denials":[],"durationMs":1,"usage":{"cpuMs":1,"peakMemoryBytes":1,"pids":1},"truncated":{"logs":false,"calls":false,"denials":false}}');
     }
   });
   const fake = connect({ socket });

@@ -20,7 +20,7 @@ const bad: [string, (id: number) => Buffer | string][] = [
   ["an empty result", (id) => Buffer.from([16, 0, 0, 0, id])],
   ["an error without a code", (id) => Buffer.from([17, 0, 0, 0, id, 123, 125])],
   ["an error that is a list", (id) => Buffer.from([17, 0, 0, 0, id, 91, 93])],
-  ["an event without a type", (id) => Buffer.from([20, 0, 0, 0, id, 123, 125])],
+  ["an event without a name", (id) => Buffer.from([20, 0, 0, 0, id, 123, 125])],
   ["credit for output", (id) => Buffer.from([4, 0, 0, 0, id, 1, 0, 0, 0, 1])],
   ["more credit than was used", (id) => Buffer.from([4, 0, 0, 0, id, 0, 0, 0, 0, 1])],
   ["short credit", (id) => Buffer.from([4, 0, 0, 0, id, 0])],
@@ -37,9 +37,9 @@ for (const [name, message] of bad) {
       const { id } = await peer.next(request as number);
       peer.socket.send(message(id));
     }));
-    await assert.rejects(s.request("list"), (err) => err instanceof ConnectionError && err.code === "protocol");
+    await assert.rejects(s.request("listSandboxes"), (err) => err instanceof ConnectionError && err.code === "protocol");
     assert.equal(await closed, 1002);
-    await assert.rejects(s.request("list"), ConnectionError); // afterwards, too
+    await assert.rejects(s.request("listSandboxes"), ConnectionError); // afterwards, too
   });
 }
 
@@ -57,7 +57,7 @@ test("a message that is too large ends the connection", async (t) => {
     const { id } = await peer.next(request as number);
     peer.send(result as number, id, Buffer.alloc((32 << 20) + 2000, " "));
   }));
-  await assert.rejects(s.request("list"), ConnectionError);
+  await assert.rejects(s.request("listSandboxes"), ConnectionError);
 });
 
 test("credit is returned for what was processed", async (t) => {
@@ -67,7 +67,7 @@ test("credit is returned for what was processed", async (t) => {
   const s = await session(t, await fakeServer(t, async (peer) => {
     const { id } = await peer.next(request as number);
     for (let i = 0; i < 4; i++) peer.send(stdout as number, id, Buffer.alloc(window / 4, i));
-    peer.send(event as number, id, '{"type":"log"}'); // no credit is left for output, but events have their own
+    peer.send(event as number, id, '{"event":"log","data":{}}'); // no credit is left for output, but events have their own
     const f = await peer.next(creditKind as number);
     assert.deepEqual(f.body, credit(1, window / 4));
     peer.send(stdout as number, id, "last");
@@ -149,7 +149,7 @@ test("an error of a handler ends the request", async (t) => {
 test("abort rejects with the signal's reason", async (t) => {
   const s = await session(t, await fakeServer(t, async (peer) => {
     const { id } = await peer.next(request as number);
-    peer.send(event as number, id, '{"type":"log"}');
+    peer.send(event as number, id, '{"event":"log","data":{}}');
     await peer.next(cancel as number);
     peer.send(result as number, id, '{"cause":"canceled"}');
   }));
@@ -166,7 +166,7 @@ test("problems are errors with their fields", async (t) => {
     const { id } = await peer.next(request as number);
     peer.send(error as number, id, JSON.stringify(problem));
   }));
-  await assert.rejects(s.request("list"), (err) => {
+  await assert.rejects(s.request("listSandboxes"), (err) => {
     assert(err instanceof GaolError && !(err instanceof ConnectionError));
     const { code, status, retryAfterMs, message, errors } = err;
     assert.deepEqual({ code, status, retryAfterMs, message, errors }, { code: "quota", status: 429, retryAfterMs: 5, message: "gaol: too many", errors: [{ message: "m", location: "l", value: 1 }] });
@@ -181,10 +181,10 @@ test("frames of unknown requests, unknown events and unknown fields are ignored"
     peer.send(stdout as number, 77, "1");
     peer.send(creditKind as number, 77, credit(0, 1));
     peer.send(abandon as number, 77);
-    peer.send(event as number, id, '{"type":"new","x":{}}');
+    peer.send(event as number, id, '{"event":"new","data":{}}');
     peer.send(result as number, id, '{"__proto__":{"polluted":1}}');
   }));
-  await s.request("list");
+  await s.request("listSandboxes");
   assert.equal(({} as { polluted?: number }).polluted, undefined);
 });
 
@@ -211,7 +211,7 @@ test("no more requests are sent than the server accepts", async (t) => {
     }
   }));
   for (let i = 0; i < 300; i++) s.open("spawn"); // of these, 224
-  await Promise.all(Array.from({ length: 320 }, () => s.request("list")));
+  await Promise.all(Array.from({ length: 320 }, () => s.request("listSandboxes")));
   assert.equal(long, 224);
   assert.equal(most, 256);
   await s.close(); // nothing is unhandled

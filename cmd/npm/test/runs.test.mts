@@ -14,7 +14,7 @@ test("run returns output, the value and the exit status", async (t) => {
   assert.deepEqual([failed.exitCode, failed.error?.name, failed.error?.message, "value" in failed], [1, "TypeError", "mine", false]);
   assert.equal((await sb.exec("process.exit(5)")).exitCode, 5);
   assert.equal((await sb.command("sh", ["-c", "echo $0", "x"])).stdout, "x\n");
-  await assert.rejects(sb.command("no-such-program"), { code: "not_found" });
+  await assert.rejects(sb.command("no-such-program"), { code: "no_program" });
 });
 
 test("the cause says why a run was ended", async (t) => {
@@ -35,7 +35,7 @@ test("output that is not UTF-8 is kept as bytes, and the limit cuts it", async (
   assert.deepEqual([...r.stdoutBytes], [255, 65]);
   assert.equal(r.stdout, "\uFFFDA");
   assert.equal(r.stderr.length, 1000);
-  assert.deepEqual(r.truncated, { stdout: false, stderr: true, denials: false });
+  assert.deepEqual(r.truncated, { stdout: false, stderr: true, denials: false, calls: false });
   let streamed = 0;
   const all = await sb.run("process.stdout.write('x'.repeat(5000))", { onStdout: (piece) => void (streamed += piece.length) });
   assert.deepEqual([streamed, all.stdout.length, all.truncated.stdout], [5000, 1000, true]);
@@ -197,7 +197,7 @@ test("a process has streams, signals and a result", async (t) => {
   const killed = await sb.spawn("sleep", ["1000"]);
   killed.kill();
   assert.equal((await killed.wait()).signal, "SIGKILL");
-  await assert.rejects(sb.spawn("no-such-program"), { code: "not_found" });
+  await assert.rejects(sb.spawn("no-such-program"), { code: "no_program" });
   const control = new AbortController();
   const aborted = await sb.spawn("sleep", ["1000"], { signal: control.signal });
   control.abort();

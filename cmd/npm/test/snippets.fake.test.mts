@@ -7,6 +7,8 @@ import { fakeServer, type Peer } from "./fake.mjs";
 
 const output = { logs: ["[log] 1"], facts: { n: 1 }, derived: {}, errors: [], durationMs: 12, timedOut: false };
 
+const log = (line: string) => ({ event: "log", data: { line } });
+
 /** Returns a connection to a server that calls serve for each client. */
 async function connected(t: TestContext, serve: (peer: Peer) => unknown): Promise<Connection> {
   const connection = connect({ socket: await fakeServer(t, serve) });
@@ -18,8 +20,8 @@ async function connected(t: TestContext, serve: (peer: Peer) => unknown): Promis
 async function echo(peer: Peer): Promise<never> {
   for (;;) {
     const { id, body } = await peer.next(1);
-    const { method, params } = JSON.parse(String(body));
-    peer.send(16, id, JSON.stringify({ ...output, facts: { method, params }, problems: [], denials: [], usage: {} }));
+    const { method, params, events } = JSON.parse(String(body));
+    peer.send(16, id, JSON.stringify({ ...output, facts: { method, params, events }, problems: [], denials: [], usage: {} }));
   }
 }
 
@@ -29,6 +31,7 @@ test("a request has what the caller gives", async (t) => {
     const { facts, ...rest } = await runInSandbox(input, { connection, ...options });
     assert.deepEqual({ ...rest, facts: output.facts }, output, "other members are not part of the result");
     assert.equal(facts["method"], "runSnippet");
+    assert.equal(facts["events"], options.onLog !== undefined);
     return facts["params"];
   };
   const files = [{ path: "src/main.ts", source: "1" }];
@@ -38,7 +41,7 @@ test("a request has what the caller gives", async (t) => {
   assert.deepEqual(await sent({ files, timeoutMs: 7 }), { files, timeoutMs: 7 });
   assert.deepEqual(await sent({ source: "1", timeoutMs: 7 }, { timeoutMs: 8.5 }), { source: "1", timeoutMs: 9 });
   for (const [timeoutMs, want] of [[0, 0], [-Infinity, 0], [Infinity, 60_000]] as const) assert.deepEqual(await sent("1", { timeoutMs }), { source: "1", timeoutMs: want });
-  assert.deepEqual(await sent("1", { network: "public", adapter: "directive", onLog: () => undefined }), { source: "1", adapter: "directive", permissions: "public", logs: true });
+  assert.deepEqual(await sent("1", { network: "public", adapter: "directive", onLog: () => undefined }), { source: "1", adapter: "directive", permissions: "public" });
   assert.deepEqual(await sent("1", { adapter: { name: "own", code: "x" }, nodeModules: "/a/../b" }), { source: "1", adapter: "own", adapterCode: "x", nodeModules: "/b" });
   assert.deepEqual(await sent("1", { lint: false }), { source: "1", noLint: true });
   assert.deepEqual(await sent("1", { lint: true }), { source: "1" });
@@ -106,12 +109,16 @@ test("results that are not those of snippets are errors", async (t) => {
 test("logs arrive one after the other, and before the result", async (t) => {
   const connection = await connected(t, async (peer) => {
     const { id } = await peer.next(1);
-    for (const event of [{ type: "log", line: "[log] a" }, { type: "log", line: "[log] b" }, { type: "other", line: "c" }, { type: "log" }]) peer.send(20, id, JSON.stringify(event));
+    for (const event of [log("[log] a"), log("[log] b"), { ...log("c"), event: "other" }]) peer.send(20, id, JSON.stringify(event));
     peer.send(16, id, JSON.stringify(output));
     const second = await peer.next(1);
-    peer.send(20, second.id, JSON.stringify({ type: "log", line: "[log] a" }));
+    peer.send(20, second.id, JSON.stringify(log("[log] a")));
     await peer.next(2);
     peer.send(16, second.id, JSON.stringify(output));
+    const third = await peer.next(1);
+    peer.send(20, third.id, '{"event":"log","data":{"line":1}}');
+    await peer.next(2);
+    peer.send(16, third.id, JSON.stringify(output));
   });
   const seen: string[] = [];
   const onLog = async (line: string) => {
@@ -124,6 +131,7 @@ test("logs arrive one after the other, and before the result", async (t) => {
   const reason = new Error("enough");
   const thrown = runInSandbox("1", { connection, onLog: () => Promise.reject(reason) });
   await assert.rejects(thrown, reason);
+  await assert.rejects(runInSandbox("1", { connection, onLog: () => undefined }), { code: "protocol" });
 });
 
 test("an aborted signal cancels the request, whose result stays", async (t) => {

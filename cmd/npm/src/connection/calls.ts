@@ -1,4 +1,5 @@
-import { frame, FrameError, maxCalls, maxFrame, parseCall, send, type Frame } from "./frames.js";
+import { maxCalls, maxFrame, send } from "../operations.js";
+import { frame, FrameError, parseCall, type Frame } from "./frames.js";
 import type { Handler } from "./session.js";
 import { encode } from "./values.js";
 

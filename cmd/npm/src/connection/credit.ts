@@ -1,4 +1,5 @@
-import { FrameError, window } from "./frames.js";
+import { window } from "../operations.js";
+import { FrameError } from "./frames.js";
 
 /** What the sender of a stream may send. */
 export interface Credit {

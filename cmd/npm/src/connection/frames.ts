@@ -1,28 +1,5 @@
+import { maxFrame, receive, send, stream } from "../operations.js";
 import { decode } from "./values.js";
-
-/** The WebSocket subprotocol: the name and version of the frames. */
-export const protocol = "gaol.v1";
-
-/** The most bytes of a frame. */
-export const maxFrame = 32 << 20;
-
-/** How many bytes may be sent on a stream before the receiver returns credit. */
-export const window = 256 << 10;
-
-/** The most bytes of a frame of standard input. */
-export const maxChunk = 64 << 10;
-
-/** The most calls without a reply that the server sends. */
-export const maxCalls = 1024;
-
-/** Kinds of frames that clients send. */
-export const send = { request: 1, cancel: 2, stdin: 3, credit: 4, answer: 5, failure: 6 } as const;
-
-/** Kinds of frames that servers send. */
-export const receive = { credit: 4, result: 16, error: 17, stdout: 18, stderr: 19, event: 20, call: 21, abandon: 22 } as const;
-
-/** The number of a stream in credit frames. */
-export const stream = { stdin: 0, stdout: 1, stderr: 2, events: 3 } as const;
 
 /** The bytes of each kind's body, from and to. */
 const bodies = new Map<number, readonly [number, number]>([

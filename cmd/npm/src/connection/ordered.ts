@@ -1,4 +1,4 @@
-import type { OpenOptions } from "./session.js";
+import type { RequestOptions } from "./session.js";
 
 /** Reports whether a value is a promise, of any realm or library. */
 export function isPromise(value: unknown): value is PromiseLike<unknown> {
@@ -7,14 +7,14 @@ export function isPromise(value: unknown): value is PromiseLike<unknown> {
 
 /** Options whose functions are called one after the other for each stream. */
 export interface Ordered {
-  options: OpenOptions;
+  options: RequestOptions;
 
   /** Waits for the functions. It is rejected with the error of one. */
   done(): Promise<void>;
 }
 
 /** Returns options whose functions are called in order. */
-export function ordered(options: OpenOptions): Ordered {
+export function ordered(options: RequestOptions): Ordered {
   const tails = new Set<Promise<unknown>>();
   const inOrder = <T>(handle: ((value: T) => unknown) | undefined): ((value: T) => unknown) | undefined => {
     let tail: Promise<unknown> | undefined;

@@ -1,9 +1,10 @@
 import { GaolError, type ConnectionError, type InvalidField } from "../errors.js";
 import { newCredit, newDebt } from "./credit.js";
 import { newDeferred } from "./deferred.js";
-import { creditFrame, frame, maxChunk, parseCredit, parseJSON, parseObject, receive, send, stream, FrameError, type Frame } from "./frames.js";
+import { maxChunk, receive, send, stream } from "../operations.js";
+import { creditFrame, frame, parseCredit, parseJSON, parseObject, FrameError, type Frame } from "./frames.js";
 import { isPromise } from "./ordered.js";
-import type { OpenOptions, OpenRequest, SessionEvent } from "./session.js";
+import type { OpenRequest, RequestOptions, SessionEvent } from "./session.js";
 
 /** What a request needs of its session. */
 export interface Outlet {
@@ -21,12 +22,12 @@ export interface Outlet {
 export class Pending implements OpenRequest {
   readonly id: number;
   readonly result: Promise<unknown>;
-  readonly started: Promise<SessionEvent>;
+  readonly started: Promise<unknown>;
 
-  readonly #options: OpenOptions;
+  readonly #options: RequestOptions;
   readonly #out: Outlet;
   readonly #result = newDeferred<unknown>();
-  readonly #started = newDeferred<SessionEvent>();
+  readonly #started = newDeferred<unknown>();
   readonly #sent = newDeferred<void>();
   readonly #stdin = newCredit();
   readonly #debts = { [stream.stdout]: newDebt(), [stream.stderr]: newDebt(), [stream.events]: newDebt() };
@@ -34,7 +35,7 @@ export class Pending implements OpenRequest {
   #keepsAlive = false;
   #failure: { reason: unknown } | undefined; // why the client has canceled it
 
-  constructor(id: number, options: OpenOptions, out: Outlet) {
+  constructor(id: number, options: RequestOptions, out: Outlet) {
     this.id = id;
     this.result = this.#result.promise;
     this.started = this.#started.promise;
@@ -142,10 +143,10 @@ export class Pending implements OpenRequest {
   }
 
   #event(event: Record<string, unknown>, size: number): void {
-    if (typeof event["type"] !== "string") throw new FrameError("an event without a type");
-    const known = event as SessionEvent;
-    if (known.type === "started") this.#started.resolve(known);
-    this.#deliver(stream.events, size, () => (known.type === "started" ? undefined : this.#options.onEvent?.(known)));
+    if (typeof event["event"] !== "string") throw new FrameError("an event without a name");
+    const started = event["event"] === "started";
+    if (started) this.#started.resolve(event["data"]);
+    this.#deliver(stream.events, size, () => (started ? undefined : this.#options.onEvent?.(event as unknown as SessionEvent)));
   }
 
   /** Passes a piece on. The server gets credit for it when it was processed. */

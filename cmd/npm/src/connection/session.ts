@@ -3,15 +3,16 @@ import { newCalls } from "./calls.js";
 import type { Channel } from "./channel.js";
 import { newDeferred } from "./deferred.js";
 import { feed } from "./feed.js";
-import { frame, FrameError, maxFrame, parse, receive, send, type Frame } from "./frames.js";
+import { maxFrame, receive, send, type Host } from "../operations.js";
+import { frame, FrameError, parse, type Frame } from "./frames.js";
 import { ordered } from "./ordered.js";
 import { Pending } from "./request.js";
 import { newSlots, type Slot } from "./slots.js";
 
 /** An event of a request, as the server sends it. */
 export interface SessionEvent {
-  type: string;
-  [field: string]: unknown;
+  event: string;
+  data: unknown;
 }
 
 /** A function that sandboxed programs call. The signal says that the result is no longer wanted. */
@@ -20,8 +21,8 @@ export type Handler = (args: unknown[], signal: AbortSignal) => unknown;
 /** Standard input of a request. */
 export type Input = string | Uint8Array | Iterable<string | Uint8Array> | AsyncIterable<string | Uint8Array>;
 
-/** Options of {@link Session.open}. */
-export interface OpenOptions {
+/** Options of {@link Session.request} and {@link Session.open}. */
+export interface RequestOptions {
   /**
    * Called for each piece of standard output. If it returns a promise, the server gets credit for the
    * piece when that is resolved, and the sandboxed program waits meanwhile. Pieces are passed on as
@@ -32,29 +33,35 @@ export interface OpenOptions {
   /** The same for standard error. */
   onStderr?: ((piece: Uint8Array) => unknown) | undefined;
 
-  /** The same for events. */
+  /** The same for events other than `started`. */
   onEvent?: ((event: SessionEvent) => unknown) | undefined;
 
   /** Cancels the request. The result is rejected with the signal's reason when the server has ended it. */
   signal?: AbortSignal | undefined;
-}
 
-/** Options of {@link Session.request}. */
-export interface RequestOptions extends OpenOptions {
-  /** Standard input. The request ends without reading all of it, if the program does. */
-  stdin?: Input | undefined;
+  /** Standard input; true: the caller writes it. The request ends without reading all of it, if the program does. */
+  stdin?: Input | true | undefined;
+
+  /**
+   * Ask for events, with which a run also sends its output while it is in progress, and a request that starts a process
+   * or a context lasts until its end. By default if there is a function for them.
+   */
+  events?: boolean | undefined;
+
+  /** Functions and commands of this program that sandboxed programs can call. */
+  host?: Host | undefined;
+
+  /** Let a new sandbox outlive the connection. */
+  detached?: boolean | undefined;
 }
 
 /** A request that has no result yet. */
 export interface OpenRequest {
-  /** What other requests call it, as `process` or `context`. */
-  readonly id: number;
-
   /** Settles when the request has ended. */
   readonly result: Promise<unknown>;
 
-  /** Resolves at the event `started`, and is rejected if the request ends before. */
-  readonly started: Promise<SessionEvent>;
+  /** Resolves with the data of the event `started`, and is rejected if the request ends before. */
+  readonly started: Promise<unknown>;
 
   /** Sends standard input. It resolves when there is room for more. */
   write(piece: string | Uint8Array): Promise<void>;
@@ -78,9 +85,9 @@ export interface Session {
   request(method: string, params?: object, options?: RequestOptions): Promise<unknown>;
 
   /** Sends a request that is used while it is in progress, such as a process or a context. */
-  open(method: string, params?: object, options?: OpenOptions): OpenRequest;
+  open(method: string, params?: object, options?: RequestOptions): OpenRequest;
 
-  /** Makes a function callable. It returns the `id` for declarations in `functions` and `commands`. */
+  /** Makes a function callable. It returns the `id` for declarations of the option `host`. */
   register(handler: Handler): number;
 
   /** Forgets a function. Calls of it fail. */
@@ -148,13 +155,12 @@ class Connected implements Session {
   async request(method: string, params: object = {}, options: RequestOptions = {}): Promise<unknown> {
     const order = ordered(options);
     const r = this.#open(method, params, order.options, false);
-    if (options.stdin !== undefined) feed(r, options.stdin).catch((err: unknown) => r.abort(err));
     const value = await r.result;
     await order.done();
     return value;
   }
 
-  open(method: string, params: object = {}, options: OpenOptions = {}): OpenRequest {
+  open(method: string, params: object = {}, options: RequestOptions = {}): OpenRequest {
     return this.#open(method, params, options, true);
   }
 
@@ -172,7 +178,7 @@ class Connected implements Session {
     await this.closed;
   }
 
-  #open(method: string, params: object, options: OpenOptions, open: boolean): Pending {
+  #open(method: string, params: object, options: RequestOptions, open: boolean): Pending {
     let slot: Slot | undefined;
     const r = new Pending(this.#nextId(), options, {
       send: (f) => this.#send(f),
@@ -184,9 +190,10 @@ class Connected implements Session {
     try {
       options.signal?.throwIfAborted();
       if (this.error !== undefined) throw this.error;
-      const body = encodeRequest(method, params);
+      const body = encodeRequest(method, params, options);
       slot = { open, bytes: body.length, start: () => this.#start(r, body) };
       this.#slots.acquire(slot);
+      if (options.stdin !== undefined && options.stdin !== true) feed(r, options.stdin).catch((err: unknown) => r.abort(err));
     } catch (err) {
       r.fail(err);
     }
@@ -263,8 +270,15 @@ class Connected implements Session {
   }
 }
 
-function encodeRequest(method: string, params: object): Uint8Array {
-  const body = Buffer.from(JSON.stringify({ method, params }));
+function encodeRequest(method: string, params: object, { stdin, events, onEvent, host, detached }: RequestOptions): Uint8Array {
+  const request = { method, params, stdin: stdin !== undefined, events: events ?? onEvent !== undefined, host, detached };
+  const body = Buffer.from(JSON.stringify(request, base64));
   if (body.length <= maxFrame) return body;
   throw new GaolError("too_large", `gaol: ${method}: the request has ${body.length} bytes, the limit is ${maxFrame}`, { status: 413 });
+}
+
+/** Bytes in requests are base64. As in values.ts, this is the holder of the value. */
+function base64(this: unknown, key: string, value: unknown): unknown {
+  const original = (this as Record<string, unknown>)[key];
+  return original instanceof Uint8Array ? Buffer.from(original).toString("base64") : value;
 }

@@ -1,5 +1,7 @@
+import { maxRequests } from "../operations.js";
+
 /** What the server accepts of one connection at once. */
-export const limits = { requests: 256, open: 224, bytes: 64 << 20 } as const;
+export const limits = { requests: maxRequests, open: maxRequests - 32, bytes: 64 << 20 } as const;
 
 /** A place in the queue. */
 export interface Slot {

@@ -3,7 +3,7 @@ import type { Duplex } from "node:stream";
 import WebSocket from "ws";
 import { ConnectionError, type GaolError } from "../errors.js";
 import type { Channel } from "./channel.js";
-import { maxFrame, protocol } from "./frames.js";
+import { maxFrame, protocol } from "../operations.js";
 import { problemError } from "./request.js";
 import { version } from "../version.js";
 

@@ -1,8 +1,7 @@
 import { checkOptions } from "../names.js";
 import { connectionNames } from "../optionnames.js";
 import type { OnConnection } from "../options.js";
-import { asObject, asText } from "../parse.js";
-import { connectionOf } from "../snapshots.js";
+import { performOn } from "../perform.js";
 
 /**
  * Turns code as models write it into an ES module, as evaluations do: it removes Markdown's fences and the prose
@@ -11,9 +10,7 @@ import { connectionOf } from "../snapshots.js";
  * parser decides. The promise is rejected with a SyntaxError that shows the line if the code is invalid.
  */
 export async function normalizeCode(code: string, options: OnConnection = {}): Promise<string> {
-  const session = await connectionOf(checkOptions("normalizeCode", options, connectionNames)).session();
-  const { code: module, error } = asObject(await session.request("normalize", { code }), "module");
-  if (error === null) return asText(module, "module");
-  const { message, frame } = asObject(error, "error");
-  throw new SyntaxError(`${asText(message, "error")}\n${asText(frame, "error")}`.trimEnd());
+  const { code: module = "", error } = await performOn(checkOptions("normalizeCode", options, connectionNames), "normalize", { code });
+  if (error === null) return module;
+  throw new SyntaxError(`${error.message}\n${error.frame ?? ""}`.trimEnd());
 }

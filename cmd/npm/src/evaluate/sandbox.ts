@@ -2,8 +2,8 @@ import type { Globals } from "../functions.js";
 import { checkOptions, type Names } from "../names.js";
 import { evaluate } from "../once.js";
 import { connectionNames, evaluateNames, signalNames } from "../optionnames.js";
+import type { Permissions } from "../operations.js";
 import type { OnConnection } from "../options.js";
-import type { Permissions } from "../permissions.js";
 import type { Denial, GuestError } from "../result.js";
 import { timeLimit } from "../runs.js";
 

@@ -1,6 +1,6 @@
 import { GaolError } from "../errors.js";
 import { checkOptions, type Names } from "../names.js";
-import type { Listener } from "../ports.js";
+import type { Listener } from "../operations.js";
 import type { Sandbox } from "../sandbox.js";
 import { invalid } from "./validate.js";
 

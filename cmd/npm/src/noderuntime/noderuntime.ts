@@ -63,13 +63,13 @@ export class NodeRuntime {
   /** Starts an ES module as a process that may live longer, and returns when it has started. */
   async spawn(code: string, options: NodeRuntimeSpawnOptions = {}): Promise<NodeRuntimeProcess> {
     const { session, sandbox } = this.#live();
-    return spawnProcess(session, { sandbox: sandbox.id, code, ...programOptions() }, options);
+    return spawnProcess(session, sandbox.id, { code, ...programOptions() }, options);
   }
 
   /** Starts a command as a process, and returns at once. */
   spawnCommand(command: string, args: string[] = [], options: NodeRuntimeSpawnOptions = {}): NodeRuntimeProcess {
     const { session, sandbox } = this.#live();
-    return startProcess(session, { sandbox: sandbox.id, command, args }, options).process;
+    return startProcess(session, sandbox.id, { command, args }, options).process;
   }
 
   /** Starts a process that executes many small programs, which share its memory. */

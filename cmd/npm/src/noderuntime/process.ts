@@ -1,5 +1,7 @@
 import os from "node:os";
-import type { Session, SessionEvent } from "../connection/session.js";
+import type { Session } from "../connection/session.js";
+import { perform } from "../perform.js";
+import { endOf, processInfo } from "../process.js";
 import { checkExecOptions, milliseconds, type NodeRuntimeExecOptions } from "./execution.js";
 
 /** Options of {@link NodeRuntime.spawn}. */
@@ -32,39 +34,36 @@ export interface Started {
 let unstarted = 1 << 22;
 
 /** Starts a process. It returns at once. */
-export function startProcess(session: Session, what: object, o: NodeRuntimeSpawnOptions): Started {
+export function startProcess(session: Session, sandbox: string, program: object, o: NodeRuntimeSpawnOptions): Started {
   checkExecOptions(o);
-  const params = { ...what, env: o.env, cwd: o.cwd, timeoutMs: o.timeout === undefined ? undefined : milliseconds(o.timeout) };
-  const request = session.open("spawn", params, { onStdout: o.onStdout, onStderr: o.onStderr, signal: o.signal });
+  const params = { sandbox, ...program, env: o.env, cwd: o.cwd, timeoutMs: o.timeout === undefined ? undefined : milliseconds(o.timeout) };
+  const request = session.open("spawn", params, { stdin: o.stdin ?? true, events: true, onStdout: o.onStdout, onStderr: o.onStderr, signal: o.signal });
   const number = ++unstarted;
   let exitCode: number | null = null;
-  const ended = request.result.then((result) => (exitCode = (result as { exitCode: number }).exitCode));
-  const started = request.started.then((event: SessionEvent) => event["pid"] as number);
-  for (const promise of [ended, started]) promise.catch(() => undefined); // callers that wait get the error
+  const ended = request.result.then((result) => (exitCode = endOf(result).exitCode));
+  const started = request.started.then(processInfo);
+  const pid = started.then((info) => info.pid);
+  for (const promise of [ended, pid]) promise.catch(() => undefined); // callers that wait get the error
   const ignoreEnd = (promise: Promise<unknown>): void => void promise.catch(() => undefined);
-  if (o.stdin !== undefined) {
-    ignoreEnd(request.write(o.stdin));
-    request.end();
-  }
   const process: NodeRuntimeProcess = {
     pid: number,
     writeStdin: (data) => ignoreEnd(request.write(data)),
     closeStdin: () => request.end(),
     kill(signal = "SIGTERM") {
       const name = signalName(signal);
-      ignoreEnd(started.then(() => session.request("signal", { process: request.id, signal: name })));
+      ignoreEnd(started.then(({ id }) => perform(session, "signalProcess", { sandbox, process: id, signal: name })));
     },
     wait: () => ended,
     get exitCode() {
       return exitCode;
     },
   };
-  return { process, pid: started };
+  return { process, pid };
 }
 
 /** Starts a process, and waits until it has started. */
-export async function spawnProcess(session: Session, what: object, o: NodeRuntimeSpawnOptions): Promise<NodeRuntimeProcess> {
-  const { process, pid } = startProcess(session, what, o);
+export async function spawnProcess(session: Session, sandbox: string, program: object, o: NodeRuntimeSpawnOptions): Promise<NodeRuntimeProcess> {
+  const { process, pid } = startProcess(session, sandbox, program, o);
   const number = await pid;
   return Object.defineProperty(process, "pid", { value: number, enumerable: true });
 }

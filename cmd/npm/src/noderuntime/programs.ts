@@ -1,5 +1,6 @@
 import type { Session } from "../connection/session.js";
 import { GaolError } from "../errors.js";
+import { perform } from "../perform.js";
 import type { Programs } from "./translate.js";
 
 /**
@@ -24,7 +25,7 @@ __return(found);
 /** Returns the paths of programs of the default image by their names and paths. */
 export async function findPrograms(session: Session, names: string[]): Promise<Programs> {
   if (names.length === 0) return new Map();
-  const result = (await session.request("runOnce", { code: finder, name: "find.cjs", args: names })) as { exitCode: number; value?: unknown };
+  const result = await perform(session, "run", { code: finder, name: "find.cjs", args: names });
   if (result.exitCode !== 0) throw new GaolError("internal", `finding the programs of rules ended with status ${result.exitCode}`);
   return new Map(result.value as [string, string][]);
 }

@@ -2,7 +2,7 @@ import { globMatches, hasWildcard, isAll } from "./glob.js";
 import { networkPatterns } from "./network.js";
 import type { FsPermissionRule, PatternPermissionRule, PermissionMode, Permissions, RulePermissions } from "./permissions.js";
 import { invalid, isClean } from "./validate.js";
-import type { Permissions as Policy } from "../permissions.js";
+import type { Permissions as Policy } from "../operations.js";
 
 export type { Policy };
 

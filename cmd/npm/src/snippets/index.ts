@@ -1,3 +1,3 @@
-export type { SnippetAdapter, SnippetFile, SnippetInput, SnippetOptions } from "./input.js";
-export type { SnippetOutput } from "./output.js";
+export type { SnippetFile, SnippetOutput } from "../operations.js";
+export type { SnippetAdapter, SnippetInput, SnippetOptions } from "./input.js";
 export { runInSandbox } from "./run.js";

@@ -1,13 +1,7 @@
 import { advice, type Names } from "../names.js";
+import { fields, type SnippetFile, type SnippetRunIn } from "../operations.js";
 import { connectionNames } from "../optionnames.js";
 import type { OnConnection } from "../options.js";
-
-/** A file of a snippet. */
-export interface SnippetFile {
-  /** Such as `src/main.ts`: 1 to 128 letters, digits, and any of `_ . / -`. */
-  path: string;
-  source: string;
-}
 
 /**
  * A snippet: the text of `src/main.ts`, or 1 to 10 files that have at most 200,000 bytes together. One is
@@ -52,7 +46,6 @@ export interface SnippetOptions extends OnConnection {
 }
 
 const inputNames = { source: true, files: true, timeoutMs: true } satisfies Names<Exclude<SnippetInput, string>>;
-const fileNames = { path: true, source: true } satisfies Names<SnippetFile>;
 const adapterNames = { name: true, code: true } satisfies Names<SnippetAdapter>;
 const optionNames = {
   ...connectionNames, timeoutMs: true, signal: true, adapter: true, nodeModules: true, lint: true, network: true, onLog: true,
@@ -62,7 +55,7 @@ const optionNames = {
 export class InputError extends Error {}
 
 /** Returns the parameters of a request without nodeModules. It throws an {@link InputError} for what JSON would change. */
-export function snippetParams(input: SnippetInput, o: SnippetOptions): object {
+export function snippetParams(input: SnippetInput, o: SnippetOptions): SnippetRunIn {
   checkNames(o, optionNames, "options");
   const { source, files, timeoutMs } = typeof input === "string" ? { source: input } : (checkNames(input, inputNames, "input"), input);
   if (source !== undefined) checkText(source, "source");
@@ -77,7 +70,6 @@ export function snippetParams(input: SnippetInput, o: SnippetOptions): object {
     ...adapter,
     noLint: o.lint === false || undefined,
     permissions: o.network,
-    logs: o.onLog && true,
   };
 }
 
@@ -91,7 +83,7 @@ function checkNames(value: unknown, names: object, what: string): void {
 function checkFiles(files: unknown): void {
   if (!Array.isArray(files)) throw new InputError("files: want a list");
   for (const [i, file] of files.entries()) {
-    checkNames(file, fileNames, `files[${i}]`);
+    checkNames(file, fields.SnippetFile, `files[${i}]`);
     checkText((file as SnippetFile).path, `files[${i}].path`);
     checkText((file as SnippetFile).source, `files[${i}].source`);
   }

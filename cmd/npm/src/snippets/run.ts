@@ -1,11 +1,11 @@
 import path from "node:path";
 import { ordered } from "../connection/ordered.js";
-import type { Session, SessionEvent } from "../connection/session.js";
+import type { Session } from "../connection/session.js";
 import { GaolError } from "../errors.js";
-import { connectionOf } from "../snapshots.js";
+import { results, type SnippetLog, type SnippetOutput, type SnippetRunIn } from "../operations.js";
+import { connectionOf, decode } from "../perform.js";
 import { InputError, snippetParams, type SnippetInput, type SnippetOptions } from "./input.js";
 import { nearestModules } from "./modules.js";
-import { notRun, parseOutput, type SnippetOutput } from "./output.js";
 
 const aborted = "sandbox: aborted by caller signal";
 
@@ -18,8 +18,8 @@ export async function runInSandbox(input: SnippetInput, options: SnippetOptions 
   try {
     const params = snippetParams(input, options);
     if (options.signal?.aborted) return notRun(aborted);
-    const session = await connectionOf(options).session();
-    return parseOutput(await request(session, { ...params, nodeModules: nodeModules(session, options) }, options));
+    const session = await connectionOf(options);
+    return await request(session, { ...params, nodeModules: nodeModules(session, options) }, options);
   } catch (err) {
     return failure(err, options);
   }
@@ -32,8 +32,8 @@ function nodeModules(session: Session, { nodeModules }: SnippetOptions): string 
 }
 
 /** Sends the request. Other than by the option of a session, an aborted signal leaves the result as it is. */
-async function request(session: Session, params: object, { signal, onLog }: SnippetOptions): Promise<unknown> {
-  const order = ordered({ onEvent: onLog && logHandler(onLog) });
+async function request(session: Session, params: SnippetRunIn, { signal, onLog }: SnippetOptions): Promise<SnippetOutput> {
+  const order = ordered({ onEvent: onLog && ((e) => (e.event === "log" ? onLog((decode("SnippetLog", e.data, "log") as SnippetLog).line) : undefined)) });
   const r = session.open("runSnippet", params, order.options);
   r.started.catch(() => undefined); // there is no such event
   const cancel = (): void => r.cancel();
@@ -42,14 +42,15 @@ async function request(session: Session, params: object, { signal, onLog }: Snip
   try {
     const result = await r.result;
     await order.done();
-    return result;
+    return decode(results.runSnippet, result, "runSnippet") as SnippetOutput;
   } finally {
     signal?.removeEventListener("abort", cancel);
   }
 }
 
-function logHandler(onLog: (line: string) => unknown): (e: SessionEvent) => unknown {
-  return (e) => (e.type === "log" && typeof e["line"] === "string" ? onLog(e["line"]) : undefined);
+/** Returns the output of a snippet that has not run. */
+function notRun(error: string): SnippetOutput {
+  return { logs: [], facts: {}, derived: {}, errors: [error], durationMs: 0, timedOut: false };
 }
 
 /** Returns the output for an error of the caller. It throws all others. */

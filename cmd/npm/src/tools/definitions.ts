@@ -9,6 +9,214 @@ export interface Definition {
   outputSchema: JSONSchema;
 }
 
+/** The arguments of each tool. */
+export interface ToolArguments {
+  sandbox_init: {
+    /** The id of the new sandbox, which must be unique. If omitted or empty, an id is generated. */
+    containerId?: string | undefined;
+    /** A display name. It becomes the guest's host name if it is a valid one: letters, digits, dots and hyphens. */
+    containerName?: string | undefined;
+    /** An image of the store: a name, an id, or a unique prefix of an id. Or a registry reference or a path, exactly as the host lists it. If omitted or empty, the default image is used. */
+    imageName?: string | undefined;
+    /** A folder on the host that the guest reads and writes at /<rootPath>. It is created if missing. If omitted or empty, the files are deleted with the sandbox. */
+    projectOutPath?: string | undefined;
+    /** The guest's working directory, below /. Relative paths start there. */
+    rootPath?: string | undefined;
+  };
+  sandbox_destroy: {
+    /** The id of the sandbox. */
+    containerId: string;
+    /** If false, running commands are killed and no more can start, but the files remain usable until the sandbox is destroyed with true or expires. */
+    removeContainer?: boolean | undefined;
+  };
+  sandbox_command: {
+    /** The arguments, passed unchanged. */
+    args?: string[] | undefined;
+    /** The id of the sandbox. */
+    containerId: string;
+    /** Environment variables as K=V. They override those of the sandbox; the last of several with the same name wins. */
+    envVars?: string[] | undefined;
+    /** A program in the guest: a path, or a name that is looked up in PATH. No shell is used. */
+    executable: string;
+    /** Milliseconds after which the command is killed. */
+    timeout?: number | undefined;
+    /** The folder to start in, absolute or relative to /<rootPath>, which is the default. */
+    workingDirectory?: string | undefined;
+  };
+  sandbox_write_file: {
+    /** The id of the sandbox. */
+    containerId: string;
+    /** The new content of the file, at most 16 MiB. */
+    content: string;
+    /** Create missing parent folders. */
+    createParentDirs?: boolean | undefined;
+    /** The encoding of content: text, or bytes as base64 with padding. */
+    encoding?: "utf8" | "base64" | undefined;
+    /** A path in the guest, absolute or relative to /<rootPath>. */
+    path: string;
+  };
+  sandbox_read_file: {
+    /** The id of the sandbox. */
+    containerId: string;
+    /** The encoding of the result. A file that is not valid UTF-8 is always returned as base64: the result says which encoding it has. */
+    encoding?: "utf8" | "base64" | undefined;
+    /** A path in the guest, absolute or relative to /<rootPath>. The file may have at most 16 MiB. */
+    path: string;
+  };
+  sandbox_list_directory: {
+    /** The id of the sandbox. */
+    containerId: string;
+    /** A folder in the guest, absolute or relative to /<rootPath>. */
+    path: string;
+    /** List subfolders too. Links are not followed. */
+    recursive?: boolean | undefined;
+  };
+  sandbox_create_directory: {
+    /** The id of the sandbox. */
+    containerId: string;
+    /** A path in the guest, absolute or relative to /<rootPath>. */
+    path: string;
+    /** Create missing parent folders, and succeed if the folder exists. */
+    recursive?: boolean | undefined;
+  };
+  sandbox_delete: {
+    /** The id of the sandbox. */
+    containerId: string;
+    /** Succeed if the path does not exist. */
+    force?: boolean | undefined;
+    /** A path in the guest, absolute or relative to /<rootPath>. A link is removed, not its target. */
+    path: string;
+    /** Remove a folder with its content. Otherwise a folder must be empty. */
+    recursive?: boolean | undefined;
+  };
+  sandbox_exists: {
+    /** The id of the sandbox. */
+    containerId: string;
+    /** A path in the guest, absolute or relative to /<rootPath>. */
+    path: string;
+  };
+  sandbox_file_info: {
+    /** The id of the sandbox. */
+    containerId: string;
+    /** A path in the guest, absolute or relative to /<rootPath>. A link is not followed. */
+    path: string;
+  };
+}
+
+/** The result of each tool. */
+export interface ToolResults {
+  sandbox_init: {
+    /** The id of the sandbox, for the other tools. */
+    containerId: string;
+    /** The containerName of the call. */
+    containerName: string;
+    /** The guest's host name. */
+    hostName: string;
+    /** The imageName of the call. Empty: the default image. */
+    imageName: string;
+    /** The absolute path of the host's folder that is shared there. Empty: none. */
+    projectOutPath: string;
+    /** The guest's working directory, an absolute path. */
+    rootPath: string;
+  };
+  sandbox_destroy: {
+    /** The id of the sandbox. */
+    containerId: string;
+    /** Whether the sandbox and its files were removed. */
+    removed: boolean;
+  };
+  sandbox_command: {
+    /** Why the command was killed, if it was: timeout, cpu, memory, pids or signal. */
+    cause: string;
+    /** The exit status; 128+n if signal n killed the command. */
+    exitCode: number;
+    /** Standard error, likewise. */
+    stderr: string;
+    /** Whether stderr is incomplete. */
+    stderrTruncated: boolean;
+    /** Standard output. Invalid UTF-8 becomes U+FFFD. */
+    stdout: string;
+    /** Whether stdout is incomplete. */
+    stdoutTruncated: boolean;
+    /** Whether the command timed out. */
+    timedOut: boolean;
+  };
+  sandbox_write_file: {
+    /** The absolute path. */
+    path: string;
+    /** Bytes written. */
+    size: number;
+  };
+  sandbox_read_file: {
+    /** The content of the file. */
+    content: string;
+    /** The encoding of content: utf8 or base64. */
+    encoding: string;
+    /** The absolute path. */
+    path: string;
+    /** Bytes in the file. */
+    size: number;
+  };
+  sandbox_list_directory: {
+    /** Sorted by name, each folder before its content. */
+    entries: {
+      /** Invalid UTF-8 becomes U+FFFD; such a name can't be used in a path. */
+      name: string;
+      /** The absolute path. */
+      path: string;
+      /** Bytes. */
+      size: number;
+      /** File, directory, symlink or other. */
+      type: string;
+    }[];
+    /** The absolute path of the folder. */
+    path: string;
+    /** Whether entries are missing: more than 10,000, more than 4 MiB of paths, or folders that could not be read. */
+    truncated: boolean;
+  };
+  sandbox_create_directory: {
+    /** The absolute path. */
+    path: string;
+  };
+  sandbox_delete: {
+    /** Whether the path existed. */
+    deleted: boolean;
+    /** The absolute path. */
+    path: string;
+  };
+  sandbox_exists: {
+    /** Whether the path exists. A dangling link does not. */
+    exists: boolean;
+    /** The absolute path. */
+    path: string;
+  };
+  sandbox_file_info: {
+    /** When the file was last read, if the file system records it. */
+    accessedAt: string;
+    /** When the file was created. Omitted if the file system does not record it. */
+    createdAt?: string | undefined;
+    /** The group id that the guest sees. */
+    group: number;
+    /** When the content was last changed. Later years than 9999 are reported as the end of 9999. */
+    modifiedAt: string;
+    /** The last component of the path. */
+    name: string;
+    /** The user id that the guest sees. */
+    owner: number;
+    /** The absolute path. */
+    path: string;
+    /** Four octal digits, such as 0644. */
+    permissions: string;
+    /** Bytes. */
+    size: number;
+    /** File, directory, symlink or other. */
+    type: string;
+  };
+}
+
+/** The name of a tool. */
+export type ToolName = keyof ToolArguments;
+
 export const definitions: readonly Definition[] = [
   {
     "name": "sandbox_init",

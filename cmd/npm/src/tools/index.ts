@@ -1,2 +1,2 @@
-export { sandboxTools, type SandboxTool, type SandboxTools, type Tool, type ToolCallOptions } from "./tools.js";
-export type { DirectoryEntry, Encoding, ToolArguments, ToolName, ToolResults } from "./types.js";
+export type { ToolArguments, ToolName, ToolResults } from "./definitions.js";
+export { sandboxTools, type DirectoryEntry, type Encoding, type SandboxTool, type SandboxTools, type Tool, type ToolCallOptions } from "./tools.js";

@@ -1,11 +1,15 @@
 import { checkOptions } from "../names.js";
 import { connectionNames, signalNames } from "../optionnames.js";
 import type { OnConnection } from "../options.js";
-import { asObject } from "../parse.js";
+import { performOn } from "../perform.js";
 import type { JSONSchema } from "../schema.js";
-import { connectionOf } from "../snapshots.js";
-import { definitions } from "./definitions.js";
-import type { ToolArguments, ToolName, ToolResults } from "./types.js";
+import { definitions, type ToolArguments, type ToolName, type ToolResults } from "./definitions.js";
+
+/** The encoding of a file's content in JSON. */
+export type Encoding = NonNullable<ToolArguments["sandbox_write_file"]["encoding"]>;
+
+/** An entry of a folder. */
+export type DirectoryEntry = ToolResults["sandbox_list_directory"]["entries"][number];
 
 /** Options of one call of a tool. */
 export interface ToolCallOptions {
@@ -41,14 +45,11 @@ export function sandboxTools(options: OnConnection = {}): SandboxTools {
   checkOptions("sandboxTools", options, connectionNames);
   const tools = definitions.map((d): SandboxTool => {
     const name = d.name as ToolName;
-    return { ...d, name, execute: (input: object, o?: ToolCallOptions) => call(name, input, options, o) };
+    const execute = async (input: object, o: ToolCallOptions = {}): Promise<never> => {
+      const { signal } = checkOptions(name, o, signalNames);
+      return (await performOn(options, "tool", { tool: name, arguments: input }, { signal })) as never;
+    };
+    return { ...d, name, execute };
   });
   return Object.fromEntries(tools.map((t) => [t.name, t])) as unknown as SandboxTools;
-}
-
-async function call<Name extends ToolName>(tool: Name, args: object, on: OnConnection, o: ToolCallOptions = {}): Promise<ToolResults[Name]> {
-  const { signal } = checkOptions(tool, o, signalNames);
-  const session = await connectionOf(on).session();
-  const result = await session.request("tool", { tool, arguments: args }, { signal });
-  return asObject(result, "result of a tool") as unknown as ToolResults[Name];
 }

@@ -1,6 +1,5 @@
 import { z } from "zod";
-import { definitions } from "./definitions.js";
-import type { ToolArguments, ToolName, ToolResults } from "./types.js";
+import { definitions, type ToolArguments, type ToolName, type ToolResults } from "./definitions.js";
 
 /** The schemas of a tool. Input accepts what the tool accepts, and adds the defaults. */
 export interface ToolSchemas<Name extends ToolName> {

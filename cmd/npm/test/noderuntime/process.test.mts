@@ -51,7 +51,7 @@ test("spawnCommand returns at once", async () => {
   assert.equal(stdout, "got text 9\n");
   const missing = rt.spawnCommand("no-such-program");
   missing.kill();
-  await assert.rejects(missing.wait(), { code: "not_found" });
+  await assert.rejects(missing.wait(), { code: "no_program" });
 });
 
 test("options of a process", async () => {

@@ -65,7 +65,7 @@ test("abort rejects with the signal's reason", async () => {
 
 test("commands", async () => {
   assert.deepEqual(await rt.execCommand("sh", ["-c", "cat; echo $COLOR >&2; exit 3"], { stdin: "text" }), { stdout: "text", stderr: "red\n", exitCode: 3 });
-  await assert.rejects(rt.execCommand("no-such-program"), (error) => error instanceof GaolError && error.code === "not_found");
+  await assert.rejects(rt.execCommand("no-such-program"), (error) => error instanceof GaolError && error.code === "no_program");
 });
 
 test("files", async () => {

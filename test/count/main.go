@@ -70,7 +70,9 @@ func count(root string) (folders map[string]size, typescript int, err error) {
 			return nil, 0, err
 		}
 		if strings.HasSuffix(name, ".ts") {
-			typescript += typescriptLines(text)
+			if !bytes.HasPrefix(text, []byte("// Code generated ")) {
+				typescript += typescriptLines(text)
+			}
 			continue
 		}
 		lines, err := goLines(name, text)

@@ -55,6 +55,8 @@ func operationTypes(t *testing.T) []byte {
 	w.result("", reflect.TypeFor[resultjson.Log]())
 	w.result("", reflect.TypeFor[snippetservice.Log]())
 	w.result("", reflect.TypeFor[resultjson.Connection]())
+	w.result("", reflect.TypeFor[session.CommandCall]())
+	w.result("", reflect.TypeFor[session.CommandResult]())
 	w.input("", reflect.TypeFor[session.Host]())
 	fmt.Fprintf(&w.out, "/** The inputs and results of the operations. */\nexport interface Operations {\n%s}\n\n", operations.String())
 	fmt.Fprintf(&w.out, "/** The shapes of the results. */\nexport const results: Readonly<Record<keyof Operations, string>> = {\n%s};\n\n", results.String())

@@ -1,22 +1,16 @@
 import type { Session } from "./connection/session.js";
 import { checkOptions, type Names } from "./names.js";
-import type { CommandDeclaration } from "./operations.js";
+import type { CommandCall as Call, CommandDeclaration, CommandResult } from "./operations.js";
+import { decode } from "./perform.js";
 
 /** A call of a command by a sandboxed program. All of it is the program's text. */
-export interface CommandCall {
-  readonly args: readonly string[];
-  readonly stdin: string;
-
+export interface CommandCall extends Readonly<Call> {
   /** Aborted when the program no longer waits for the result. */
   readonly signal: AbortSignal;
 }
 
 /** What a command prints, and its exit status. */
-export interface CommandOutput {
-  stdout?: string;
-  stderr?: string;
-  exitCode?: number;
-}
+export type CommandOutput = Partial<CommandResult>;
 
 /**
  * A command on the PATH of sandboxed programs that calls this program. It returns its standard output, or all of
@@ -43,11 +37,9 @@ export function declareCommands(session: Session, commands: Commands): CommandDe
   });
 }
 
-async function answer(handler: CommandHandler, call: unknown, signal: AbortSignal): Promise<Required<CommandOutput>> {
-  const { args, stdin } = (call ?? {}) as { args?: unknown; stdin?: unknown };
-  const texts = Array.isArray(args) ? args.map(String) : [];
+async function answer(handler: CommandHandler, call: unknown, signal: AbortSignal): Promise<CommandResult> {
   try {
-    const output = (await handler({ args: texts, stdin: typeof stdin === "string" ? stdin : "", signal })) ?? "";
+    const output = (await handler({ ...(decode("CommandCall", call, "call") as Call), signal })) ?? "";
     const { stdout = "", stderr = "", exitCode = 0 } = typeof output === "string" ? { stdout: output } : output;
     return { stdout, stderr, exitCode };
   } catch (err) {

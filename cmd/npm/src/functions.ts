@@ -1,6 +1,6 @@
 import type { Handler, Session } from "./connection/session.js";
 import { encodable } from "./connection/values.js";
-import { checkOptions, type Names } from "./names.js";
+import { checkOptions, setOwn, type Names } from "./names.js";
 import type { FunctionDeclaration } from "./operations.js";
 import { isStandardSchema, serverSchema, validate, type JSONSchema, type Schema } from "./schema.js";
 
@@ -99,15 +99,10 @@ function split(object: object, path: string[], add: (path: string[], d: Definiti
     const at = [...path, name];
     if (typeof value === "function") add(at, plain(value as (...args: unknown[]) => unknown));
     else if (isHostFunction(value)) add(at, value[definition]);
-    else if (isPlainObject(value) && at.length < maxDepth) set(values, name, split(value, at, add));
-    else if (value !== undefined) set(values, name, encodable(value));
+    else if (isPlainObject(value) && at.length < maxDepth) setOwn(values, name, split(value, at, add));
+    else if (value !== undefined) setOwn(values, name, encodable(value));
   }
   return values;
-}
-
-/** Sets a property, whatever its name. */
-function set(object: object, name: string, value: unknown): void {
-  Object.defineProperty(object, name, { value, enumerable: true, configurable: true, writable: true });
 }
 
 function isHostFunction(value: unknown): value is HostFunction {

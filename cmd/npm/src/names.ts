@@ -43,6 +43,16 @@ export function pick<O extends object, K extends keyof O & string>(o: O, names: 
   return Object.fromEntries(Object.keys(names).map((name) => [name, o[name as K]])) as Pick<O, K>;
 }
 
+/** Reports whether a value is an object of JSON. */
+export function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** Assigns an own property, also if it is called __proto__. */
+export function setOwn(object: object, name: string, value: unknown): void {
+  Object.defineProperty(object, name, { value, enumerable: true, configurable: true, writable: true });
+}
+
 /** Returns what helps after an unknown name: the nearest of the known ones, or all of them. */
 export function advice(name: string, known: readonly string[]): string {
   const most = Math.max(2, Math.floor(name.length / 3)); // typing errors

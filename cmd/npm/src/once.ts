@@ -4,7 +4,7 @@ import { checkOptions, pick, type Names } from "./names.js";
 import type { SnapshotInfo } from "./operations.js";
 import { connectionNames, evaluateNames, runNames, treeNames } from "./optionnames.js";
 import type { EvaluateOptions, OnConnection, RunOptions, TreeOptions } from "./options.js";
-import { connectionOf, performOn } from "./perform.js";
+import { sessionOf, performOn } from "./perform.js";
 import type { Evaluation, RunResult } from "./result.js";
 import { defaultOutput, makeEvaluation, makeRun, treeParams } from "./runs.js";
 import { Sandbox } from "./sandbox.js";
@@ -24,7 +24,7 @@ const evaluateOnceNames = { ...evaluateNames, ...treeNames, ...connectionNames }
 export async function run<T = unknown>(code: string, options: RunOnceOptions = {}): Promise<RunResult<T>> {
   const { globals, commands, limits } = checkOptions("run", options, runOnceNames);
   if (globals === undefined && commands === undefined) {
-    return makeRun(await connectionOf(options), "run", { code, ...treeParams(options) }, options, limits?.outputBytes || defaultOutput);
+    return makeRun(await sessionOf(options), "run", { code, ...treeParams(options) }, options, limits?.outputBytes || defaultOutput);
   }
   const sandbox = await Sandbox.create(pick(options, sandboxNames));
   try {
@@ -37,7 +37,7 @@ export async function run<T = unknown>(code: string, options: RunOnceOptions = {
 /** Evaluates code, as models write it, in a sandbox of its own, which is gone afterwards. */
 export async function evaluate<T = unknown>(code: string, options: EvaluateOnceOptions = {}): Promise<Evaluation<T>> {
   checkOptions("evaluate", options, evaluateOnceNames);
-  return makeEvaluation(await connectionOf(options), "evaluate", { code, ...treeParams(options) }, options);
+  return makeEvaluation(await sessionOf(options), "evaluate", { code, ...treeParams(options) }, options);
 }
 
 /** Lists your snapshots. */

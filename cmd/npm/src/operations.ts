@@ -902,6 +902,19 @@ export interface OutgoingConnection {
   outcome: "closed" | "refused" | "unreachable" | "timeout" | "failed";
 }
 
+/** CommandCall is the only argument of a command's call. */
+export interface CommandCall {
+  args: string[];
+  stdin: string;
+}
+
+/** CommandResult is the answer to a command's call. */
+export interface CommandResult {
+  stdout: string;
+  stderr: string;
+  exitCode: number;
+}
+
 /** FunctionDeclaration declares a host function of the client. */
 export interface FunctionDeclaration {
   /** The number of the function in calls. The client chooses it. */
@@ -1136,6 +1149,8 @@ export const shapes: Readonly<Record<string, Readonly<Record<string, string>>>> 
   Normalized: { "code?": "string", "error": "GuestError|null", },
   SnippetLog: { "line": "string", },
   OutgoingConnection: { "host": "string", "address": "string", "port": "number", "rule": "string", "bytesIn": "number", "bytesOut": "number", "durationMs": "number", "outcome": "string", },
+  CommandCall: { "args": "string[]", "stdin": "string", },
+  CommandResult: { "stdout": "string", "stderr": "string", "exitCode": "number", },
 };
 
 /** The names of the fields of inputs, by type, with those of the fields that are objects. */

@@ -1,6 +1,7 @@
 import { sharedConnection } from "./connection/connection.js";
 import type { RequestOptions, Session } from "./connection/session.js";
 import { ConnectionError } from "./errors.js";
+import { isObject } from "./names.js";
 import { results, shapes, type Operations } from "./operations.js";
 import type { OnConnection } from "./options.js";
 
@@ -17,11 +18,11 @@ export async function perform<M extends Method>(session: Session, method: M, par
 
 /** Performs an operation on the connection that options choose. */
 export async function performOn<M extends Method>(o: OnConnection, method: M, params: Params<M>, options?: RequestOptions): Promise<Result<M>> {
-  return perform(await connectionOf(o), method, params, options);
+  return perform(await sessionOf(o), method, params, options);
 }
 
 /** Returns the session that options choose. */
-export function connectionOf(o: OnConnection): Promise<Session> {
+export function sessionOf(o: OnConnection): Promise<Session> {
   return (o.connection ?? sharedConnection()).session();
 }
 
@@ -59,8 +60,4 @@ function fieldsOf(type: string, object: Record<string, unknown>, what: string): 
 
 function refuse(what: string): never {
   throw new ConnectionError("protocol", `gaol: the server has sent an invalid result: ${what}`);
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -7,10 +7,10 @@ import { newFiles, type Files } from "./files.js";
 import { follow, type RunStream } from "./follow.js";
 import { declare } from "./functions.js";
 import { checkOptions, pick } from "./names.js";
-import { fields, results, type CommandDeclaration, type Listener, type Operations, type ResourceUsage, type SandboxInfo as Info, type SandboxRequest, type SnapshotInfo } from "./operations.js";
+import { fields, type CommandDeclaration, type Listener, type Operations, type ResourceUsage, type SandboxInfo as Info, type SandboxRequest, type SnapshotInfo } from "./operations.js";
 import * as names from "./optionnames.js";
 import type { Cancelable, CommandOptions, ContextOptions, EvaluateOptions, OnConnection, RunOptions, SandboxOptions, SpawnOptions } from "./options.js";
-import { connectionOf, decode, perform, performOn, type Params, type Result } from "./perform.js";
+import { perform, performOn, sessionOf, type Params, type Result } from "./perform.js";
 import { dial, fetchPort } from "./ports.js";
 import { startProcess, type Process } from "./process.js";
 import type { Evaluation, RunResult } from "./result.js";
@@ -55,7 +55,7 @@ export class Sandbox {
 
   /** Creates a sandbox. The caller closes it. */
   static async create(options: SandboxOptions = {}): Promise<Sandbox> {
-    const session = await connectionOf(checkOptions("Sandbox.create", options, names.sandboxNames));
+    const session = await sessionOf(checkOptions("Sandbox.create", options, names.sandboxNames));
     const { globals, functions, release: releaseFunctions } = declare(session, options.globals);
     const commands = options.commands && declareCommands(session, options.commands);
     const release = (): void => {
@@ -67,7 +67,7 @@ export class Sandbox {
       const params = { ...sandboxParams(options), globals };
       return new Sandbox({
         info: await create(session, params, { detached, host: { functions, commands, calls } }, options.signal),
-        session: detached ? () => connectionOf(options) : () => Promise.resolve(session),
+        session: detached ? () => sessionOf(options) : () => Promise.resolve(session),
         outputBytes: options.limits?.outputBytes || defaultOutput,
         detached,
         release,
@@ -80,7 +80,7 @@ export class Sandbox {
 
   /** Returns a sandbox that was created elsewhere, such as a detached one. It fails if there is none. */
   static async get(id: string, options: OnConnection = {}): Promise<Sandbox> {
-    const session = (): Promise<Session> => connectionOf(options);
+    const session = (): Promise<Session> => sessionOf(options);
     const info = complete(await performOn(checkOptions("Sandbox.get", options, names.connectionNames), "getSandbox", { sandbox: id }));
     return new Sandbox({ info, session, outputBytes: defaultOutput, detached: true, release: () => undefined });
   }
@@ -258,18 +258,13 @@ function sandboxParams(o: SandboxOptions): SandboxRequest {
 /** Creates a sandbox. One whose creation was canceled too late is closed. */
 async function create(session: Session, params: SandboxRequest, options: RequestOptions, signal: AbortSignal | undefined): Promise<SandboxInfo> {
   signal?.throwIfAborted();
-  const r = session.open("createSandbox", params, options);
-  const cancel = (): void => r.cancel();
-  signal?.addEventListener("abort", cancel, { once: true });
   try {
-    const info = complete(decode(results.createSandbox, await r.result, "createSandbox") as Info);
+    const info = await perform(session, "createSandbox", params, { ...options, cancelBy: signal });
     if (signal?.aborted) await perform(session, "deleteSandbox", { sandbox: info.id });
     signal?.throwIfAborted();
-    return info;
+    return complete(info);
   } catch (err) {
     throw signal?.aborted ? signal.reason : err;
-  } finally {
-    signal?.removeEventListener("abort", cancel);
   }
 }
 

@@ -1,4 +1,5 @@
 import { GaolError } from "./errors.js";
+import { isObject } from "./names.js";
 import type { JSONSchema } from "./schema.js";
 
 /** A schema as the server accepts it. */
@@ -137,10 +138,6 @@ function unescape(part: string): string | undefined {
   } catch {
     return undefined;
   }
-}
-
-function isObject(value: unknown): value is JSONSchema {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 function mapValues(object: object, f: (value: unknown) => unknown): Record<string, unknown> {

@@ -42,6 +42,7 @@ export class Pending implements OpenRequest {
     this.#options = options;
     this.#out = out;
     options.signal?.addEventListener("abort", this.#abort, { once: true });
+    options.cancelBy?.addEventListener("abort", this.#cancel, { once: true });
   }
 
   /** Says that the request was sent. */
@@ -91,6 +92,7 @@ export class Pending implements OpenRequest {
   }
 
   readonly #abort = (): void => this.abort(this.#options.signal?.reason);
+  readonly #cancel = (): void => this.cancel();
 
   /** Ends the request because the connection has ended. */
   lose(error: ConnectionError): void {
@@ -109,6 +111,7 @@ export class Pending implements OpenRequest {
     if (this.#state === "ended") return;
     this.#state = "ended";
     this.#options.signal?.removeEventListener("abort", this.#abort);
+    this.#options.cancelBy?.removeEventListener("abort", this.#cancel);
     this.#sent.resolve();
     this.#stdin.stop();
     this.#setAlive(false);

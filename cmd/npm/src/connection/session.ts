@@ -39,6 +39,9 @@ export interface RequestOptions {
   /** Cancels the request. The result is rejected with the signal's reason when the server has ended it. */
   signal?: AbortSignal | undefined;
 
+  /** Asks the server to end the request, as {@link OpenRequest.cancel} does. The result stays. */
+  cancelBy?: AbortSignal | undefined;
+
   /** Standard input; true: the caller writes it. The request ends without reading all of it, if the program does. */
   stdin?: Input | true | undefined;
 
@@ -193,6 +196,7 @@ class Connected implements Session {
       const body = encodeRequest(method, params, options);
       slot = { open, bytes: body.length, start: () => this.#start(r, body) };
       this.#slots.acquire(slot);
+      if (options.cancelBy?.aborted) r.cancel();
       if (options.stdin !== undefined && options.stdin !== true) feed(r, options.stdin).catch((err: unknown) => r.abort(err));
     } catch (err) {
       r.fail(err);

@@ -1,3 +1,4 @@
+import { setOwn } from "../names.js";
 import type { JSONSchema } from "../schema.js";
 import type { BindingDefinition, HostToolExample } from "./bindings.js";
 
@@ -36,21 +37,16 @@ function parseFlags(args: readonly string[], schema: JSONSchema): unknown {
     const field = fields.get(negated ? flag.slice(3) : flag);
     if (field === undefined || (negated && field.type !== "boolean")) throw new Error(`unknown flag ${arg}`);
     if (field.type === "boolean") {
-      set(input, field.name, !negated);
+      setOwn(input, field.name, !negated);
       continue;
     }
     const text = args[++i];
     if (text === undefined) throw new Error(`${arg} needs a value`);
     const value = parseValue(arg, field.type === "array" ? field.itemType : field.type, text);
     const earlier = Object.hasOwn(input, field.name) ? (input[field.name] as unknown[]) : [];
-    set(input, field.name, field.type === "array" ? [...earlier, value] : value);
+    setOwn(input, field.name, field.type === "array" ? [...earlier, value] : value);
   }
   return input;
-}
-
-/** Assigns an own property, also if it is called __proto__. */
-function set(input: object, name: string, value: unknown): void {
-  Object.defineProperty(input, name, { value, enumerable: true, configurable: true, writable: true });
 }
 
 interface Flag {

@@ -1,3 +1,4 @@
+import { isObject } from "../names.js";
 import type { JSONSchema } from "../schema.js";
 import { anything, invalid, list, oneOf, record, text } from "./validate.js";
 
@@ -113,10 +114,6 @@ function hasType(value: unknown, type: string): boolean {
     case "integer": return Number.isInteger(value);
     default: return typeof value === type;
   }
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 function equal(a: unknown, b: unknown): boolean {

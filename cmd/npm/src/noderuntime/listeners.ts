@@ -1,3 +1,4 @@
+import { setTimeout as pause } from "node:timers/promises";
 import { GaolError } from "../errors.js";
 import { checkOptions, type Names } from "../names.js";
 import type { Listener } from "../operations.js";
@@ -67,7 +68,7 @@ export function newListeners(sandbox: Sandbox): Listeners {
         const match = found(query);
         if (match !== null) return match;
         if (Date.now() >= deadline) throw new GaolError("timeout", `Timed out after ${timeoutMs}ms waiting for a listener on port ${query.port}`);
-        await pause(pollIntervalMs, signal); // it listens on another address, or has just stopped
+        await pause(pollIntervalMs, undefined, { signal }).catch(() => signal.throwIfAborted()); // it listens on another address, or has just stopped
       }
     },
   };
@@ -82,18 +83,4 @@ function hostMatches(address: string, host: string | undefined): boolean {
   const all = ["all", "0.0.0.0", "::"];
   const local = ["127.0.0.1", "::1", "localhost"];
   return host === undefined || host === address || [all, local].some((same) => same.includes(host) && same.includes(address));
-}
-
-function pause(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const stop = (): void => {
-      clearTimeout(timer);
-      reject(signal.reason as Error);
-    };
-    const timer = setTimeout(() => {
-      signal.removeEventListener("abort", stop);
-      resolve();
-    }, ms);
-    signal.addEventListener("abort", stop, { once: true });
-  });
 }

@@ -1,50 +1,24 @@
+import type { ResourceUsage } from "../operations.js";
 import type { Sandbox } from "../sandbox.js";
 
-/** What a sandbox uses. Fields that the kernel does not count are 0. */
-export interface NodeRuntimeResourceSnapshot {
-  runningProcesses: number;
-  exitedProcesses: number;
+/** What a sandbox uses. Fields that the kernel does not count are 0. gaol adds `memoryBytes`, `diskBytes` and `inodes`. */
+export interface NodeRuntimeResourceSnapshot extends Omit<ResourceUsage, "truncated"> {
   fdTables: number;
-  openFds: number;
-  pipes: number;
   pipeBufferedBytes: number;
-  ptys: number;
   ptyBufferedInputBytes: number;
   ptyBufferedOutputBytes: number;
-  sockets: number;
-  socketListeners: number;
-  socketConnections: number;
   socketBufferedBytes: number;
   socketDatagramQueueLen: number;
-  queueSnapshots: {
-    name: string;
-    category: string;
-    depth: number;
-    highWater: number;
-    capacity: number;
-    fillPercent: number;
-  }[];
-  /** Memory of all processes. gaol adds it. */
-  memoryBytes: number;
-  /** Files of the sandbox on disk. gaol adds it. */
-  diskBytes: number;
-  /** Files and folders of the sandbox. gaol adds it. */
-  inodes: number;
+  queueSnapshots: { name: string; category: string; depth: number; highWater: number; capacity: number; fillPercent: number }[];
 }
-
-const counted = [
-  "runningProcesses", "exitedProcesses", "openFds", "pipes", "ptys", "sockets", "socketListeners", "socketConnections",
-  "memoryBytes", "diskBytes", "inodes",
-] as const;
 
 /** Asks the server what a sandbox uses. */
 export async function resourceSnapshot(sandbox: Sandbox): Promise<NodeRuntimeResourceSnapshot> {
-  const usage = await sandbox.usage();
-  const known = Object.fromEntries(counted.map((name) => [name, usage[name]])) as Record<(typeof counted)[number], number>;
+  const { truncated: _, ...usage } = await sandbox.usage();
   return {
-    fdTables: known.runningProcesses, // each process has one
+    ...usage,
+    fdTables: usage.runningProcesses, // each process has one
     pipeBufferedBytes: 0, ptyBufferedInputBytes: 0, ptyBufferedOutputBytes: 0,
     socketBufferedBytes: 0, socketDatagramQueueLen: 0, queueSnapshots: [],
-    ...known,
   };
 }

@@ -1,9 +1,8 @@
 import path from "node:path";
-import { ordered } from "../connection/ordered.js";
-import type { Session } from "../connection/session.js";
+import type { Session, SessionEvent } from "../connection/session.js";
 import { GaolError } from "../errors.js";
-import { results, type SnippetLog, type SnippetOutput, type SnippetRunIn } from "../operations.js";
-import { connectionOf, decode } from "../perform.js";
+import type { SnippetLog, SnippetOutput } from "../operations.js";
+import { decode, perform, sessionOf } from "../perform.js";
 import { InputError, snippetParams, type SnippetInput, type SnippetOptions } from "./input.js";
 import { nearestModules } from "./modules.js";
 
@@ -17,9 +16,11 @@ const aborted = "sandbox: aborted by caller signal";
 export async function runInSandbox(input: SnippetInput, options: SnippetOptions = {}): Promise<SnippetOutput> {
   try {
     const params = snippetParams(input, options);
+    const { onLog } = options;
     if (options.signal?.aborted) return notRun(aborted);
-    const session = await connectionOf(options);
-    return await request(session, { ...params, nodeModules: nodeModules(session, options) }, options);
+    const session = await sessionOf(options);
+    const onEvent = onLog && (({ event, data }: SessionEvent) => (event === "log" ? onLog((decode("SnippetLog", data, "log") as SnippetLog).line) : undefined));
+    return await perform(session, "runSnippet", { ...params, nodeModules: nodeModules(session, options) }, { cancelBy: options.signal, onEvent });
   } catch (err) {
     return failure(err, options);
   }
@@ -29,23 +30,6 @@ export async function runInSandbox(input: SnippetInput, options: SnippetOptions 
 function nodeModules(session: Session, { nodeModules }: SnippetOptions): string | undefined {
   if (nodeModules !== undefined) return nodeModules && path.resolve(nodeModules);
   return session.own ? nearestModules(process.cwd()) : undefined;
-}
-
-/** Sends the request. Other than by the option of a session, an aborted signal leaves the result as it is. */
-async function request(session: Session, params: SnippetRunIn, { signal, onLog }: SnippetOptions): Promise<SnippetOutput> {
-  const order = ordered({ onEvent: onLog && ((e) => (e.event === "log" ? onLog((decode("SnippetLog", e.data, "log") as SnippetLog).line) : undefined)) });
-  const r = session.open("runSnippet", params, order.options);
-  r.started.catch(() => undefined); // there is no such event
-  const cancel = (): void => r.cancel();
-  signal?.addEventListener("abort", cancel, { once: true });
-  if (signal?.aborted) cancel();
-  try {
-    const result = await r.result;
-    await order.done();
-    return decode(results.runSnippet, result, "runSnippet") as SnippetOutput;
-  } finally {
-    signal?.removeEventListener("abort", cancel);
-  }
 }
 
 /** Returns the output of a snippet that has not run. */

@@ -28,6 +28,10 @@ type Streams struct {
 	// OnOutput is called with each piece of the output of a run that To does not receive. It may be nil.
 	OnOutput func([]byte)
 
+	// Raw says that To receives the output of a run as []byte, which it must not keep, instead of as
+	// resultjson.Output.
+	Raw bool
+
 	// BoundsLogs says that To bounds the lines of an evaluation, instead of its request.
 	BoundsLogs bool
 
@@ -165,7 +169,7 @@ func (sb *Sandbox) runProgram(ctx context.Context, kind string, p Program, s Str
 		if s.To == nil {
 			return run(ctx, p.Code, o)
 		}
-		exit, err := deliver(follow(ctx, p.Code, o), s.To)
+		exit, err := deliver(follow(ctx, p.Code, o), s)
 		return exit.Result, err
 	})
 }
@@ -181,7 +185,7 @@ func (sb *Sandbox) Command(ctx context.Context, c Command, s Streams) (*resultjs
 		if s.To == nil {
 			return sb.runtime.Command(ctx, c.Command, c.Args, o)
 		}
-		exit, err := deliver(sb.runtime.FollowCommand(ctx, c.Command, c.Args, o), s.To)
+		exit, err := deliver(sb.runtime.FollowCommand(ctx, c.Command, c.Args, o), s)
 		return exit.Result, err
 	})
 }
@@ -232,7 +236,7 @@ func (sb *Sandbox) Evaluate(ctx context.Context, n Snippet, s Streams) (*resultj
 			e, err = sb.runtime.Evaluate(ctx, n.Code, o)
 			return err
 		}
-		exit, err := deliver(sb.runtime.FollowEvaluate(ctx, n.Code, o), s.To)
+		exit, err := deliver(sb.runtime.FollowEvaluate(ctx, n.Code, o), s)
 		e = exit.Evaluation
 		return err
 	})

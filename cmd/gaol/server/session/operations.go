@@ -58,7 +58,7 @@ func (t *task) newCall(o *operation.Operation, r protocol.Request) (c *operation
 		c.Stdin = t.stdin
 	}
 	if r.Events {
-		c.To = t.sink
+		c.To, c.Raw = t.sink, true
 	}
 	if len(r.Host) == 0 {
 		return c, nil
@@ -82,16 +82,18 @@ func (t *task) newCall(o *operation.Operation, r protocol.Request) (c *operation
 
 // sink sends an event: output as bytes, and others as JSON.
 func (t *task) sink(e service.Event) error {
-	if o, ok := e.Data.(resultjson.Output); ok {
-		kind := protocol.KindStdout
-		if e.Name == service.EventStderr {
-			kind = protocol.KindStderr
+	kind := protocol.KindStdout
+	if e.Name == service.EventStderr {
+		kind = protocol.KindStderr
+	}
+	switch o := e.Data.(type) {
+	case []byte:
+		return t.output(kind, o)
+	case resultjson.Output: // of a process
+		if o.Bytes == nil {
+			o.Bytes = []byte(o.Text)
 		}
-		data := o.Bytes
-		if data == nil {
-			data = []byte(o.Text)
-		}
-		return t.output(kind, data)
+		return t.output(kind, o.Bytes)
 	}
 	data, err := encode(e.Data)
 	if err != nil {

@@ -130,7 +130,7 @@ export interface Denial {
   target: string;
   /** Address is set if the rules allow the name in Target and refuse the address that it resolves to, such as a private one, which a rule must name. */
   address?: string;
-  /** Rule is the rule that denied it, such as "fs.rules[2]" or "fs.default". "mounts" stands for a missing Options.UnixSockets in a runtime with mounts, "limits.connections" and similar for limits of the network. "hostPorts" stands for a missing Options.HostPorts: the program failed because nothing in the sandbox listens on the port of localhost. */
+  /** Rule is the rule that denied it, such as "fs.rules[2]" or "fs.default". "mounts" stands for a missing Options.UnixSockets in a runtime with mounts, "limits.connections" and similar for limits of the network, "quota." and a name for those of [NetworkQuota]. "hostPorts" stands for a missing Options.HostPorts: the program failed because nothing in the sandbox listens on the port of localhost. */
   rule: string;
   /** How often. */
   count: number;
@@ -250,6 +250,8 @@ export interface Tree {
   /** Folders of the server's machine, if its operator allows that. */
   mounts?: readonly Mount[] | undefined;
   nodeModules?: string | NodeModules | undefined;
+  /** Integers of globals and results of functions that a JavaScript number cannot hold become BigInts, and BigInts become integers of JSON. By default both are an error. */
+  bigInts?: boolean | undefined;
   /** Ports of the localhost of the server's machine, if its operator allows them, that the sandbox's own localhost leads to. The permissions must allow to connect to them. */
   hostPorts?: readonly number[] | undefined;
 }
@@ -1168,17 +1170,17 @@ export const fields = {
   Limits: { memoryBytes: true, cpus: true, cpuTimeMs: true, pids: true, files: true, diskBytes: true, inodes: true, outputBytes: true, valueBytes: true },
   Mount: { source: true, target: true, access: true },
   NodeModules: { hostPath: true, guestPath: true },
-  Tree: { image: true, snapshot: true, files: true, fileBytes: true, limits: { memoryBytes: true, cpus: true, cpuTimeMs: true, pids: true, files: true, diskBytes: true, inodes: true, outputBytes: true, valueBytes: true }, isolation: true, readOnly: true, hostname: true, mounts: { source: true, target: true, access: true }, nodeModules: { hostPath: true, guestPath: true }, hostPorts: true },
-  RunRequest: { code: true, name: true, format: true, permissions: true, args: true, env: true, cwd: true, stdin: true, timeoutMs: true, maxTimeout: true, image: true, snapshot: true, files: true, fileBytes: true, limits: { memoryBytes: true, cpus: true, cpuTimeMs: true, pids: true, files: true, diskBytes: true, inodes: true, outputBytes: true, valueBytes: true }, isolation: true, readOnly: true, hostname: true, mounts: { source: true, target: true, access: true }, nodeModules: { hostPath: true, guestPath: true }, hostPorts: true },
+  Tree: { image: true, snapshot: true, files: true, fileBytes: true, limits: { memoryBytes: true, cpus: true, cpuTimeMs: true, pids: true, files: true, diskBytes: true, inodes: true, outputBytes: true, valueBytes: true }, isolation: true, readOnly: true, hostname: true, mounts: { source: true, target: true, access: true }, nodeModules: { hostPath: true, guestPath: true }, bigInts: true, hostPorts: true },
+  RunRequest: { code: true, name: true, format: true, permissions: true, args: true, env: true, cwd: true, stdin: true, timeoutMs: true, maxTimeout: true, image: true, snapshot: true, files: true, fileBytes: true, limits: { memoryBytes: true, cpus: true, cpuTimeMs: true, pids: true, files: true, diskBytes: true, inodes: true, outputBytes: true, valueBytes: true }, isolation: true, readOnly: true, hostname: true, mounts: { source: true, target: true, access: true }, nodeModules: { hostPath: true, guestPath: true }, bigInts: true, hostPorts: true },
   Cell: { code: true, globals: true, maxOutput: true, maxLogs: true, maxLogLength: true, form: true, timeoutMs: true, maxTimeout: true },
   Snippet: { code: true, globals: true, maxOutput: true, maxLogs: true, maxLogLength: true, form: true, timeoutMs: true, maxTimeout: true, permissions: true, env: true, cwd: true },
-  EvaluateRequest: { code: true, globals: true, maxOutput: true, maxLogs: true, maxLogLength: true, form: true, timeoutMs: true, maxTimeout: true, permissions: true, env: true, cwd: true, image: true, snapshot: true, files: true, fileBytes: true, limits: { memoryBytes: true, cpus: true, cpuTimeMs: true, pids: true, files: true, diskBytes: true, inodes: true, outputBytes: true, valueBytes: true }, isolation: true, readOnly: true, hostname: true, mounts: { source: true, target: true, access: true }, nodeModules: { hostPath: true, guestPath: true }, hostPorts: true },
+  EvaluateRequest: { code: true, globals: true, maxOutput: true, maxLogs: true, maxLogLength: true, form: true, timeoutMs: true, maxTimeout: true, permissions: true, env: true, cwd: true, image: true, snapshot: true, files: true, fileBytes: true, limits: { memoryBytes: true, cpus: true, cpuTimeMs: true, pids: true, files: true, diskBytes: true, inodes: true, outputBytes: true, valueBytes: true }, isolation: true, readOnly: true, hostname: true, mounts: { source: true, target: true, access: true }, nodeModules: { hostPath: true, guestPath: true }, bigInts: true, hostPorts: true },
   InSandbox: { sandbox: true },
   ProgramIn: { sandbox: true, code: true, name: true, format: true, permissions: true, args: true, env: true, cwd: true, stdin: true, timeoutMs: true, maxTimeout: true },
   Command: { command: true, permissions: true, args: true, env: true, cwd: true, stdin: true, timeoutMs: true, maxTimeout: true },
   CommandIn: { sandbox: true, command: true, permissions: true, args: true, env: true, cwd: true, stdin: true, timeoutMs: true, maxTimeout: true },
   SnippetIn: { sandbox: true, code: true, globals: true, maxOutput: true, maxLogs: true, maxLogLength: true, form: true, timeoutMs: true, maxTimeout: true, permissions: true, env: true, cwd: true },
-  SandboxRequest: { permissions: true, globals: true, env: true, cwd: true, idleTimeoutMs: true, lifetimeMs: true, image: true, snapshot: true, files: true, fileBytes: true, limits: { memoryBytes: true, cpus: true, cpuTimeMs: true, pids: true, files: true, diskBytes: true, inodes: true, outputBytes: true, valueBytes: true }, isolation: true, readOnly: true, hostname: true, mounts: { source: true, target: true, access: true }, nodeModules: { hostPath: true, guestPath: true }, hostPorts: true },
+  SandboxRequest: { permissions: true, globals: true, env: true, cwd: true, idleTimeoutMs: true, lifetimeMs: true, image: true, snapshot: true, files: true, fileBytes: true, limits: { memoryBytes: true, cpus: true, cpuTimeMs: true, pids: true, files: true, diskBytes: true, inodes: true, outputBytes: true, valueBytes: true }, isolation: true, readOnly: true, hostname: true, mounts: { source: true, target: true, access: true }, nodeModules: { hostPath: true, guestPath: true }, bigInts: true, hostPorts: true },
   Terminal: { rows: true, cols: true, term: true },
   ProcessRequest: { code: true, name: true, format: true, command: true, permissions: true, args: true, env: true, cwd: true, timeoutMs: true, terminal: { rows: true, cols: true, term: true }, whenFull: true },
   SpawnIn: { sandbox: true, code: true, name: true, format: true, command: true, permissions: true, args: true, env: true, cwd: true, timeoutMs: true, terminal: { rows: true, cols: true, term: true }, whenFull: true },

@@ -48,7 +48,7 @@ func TestHeldMemory(t *testing.T) {
 	}
 	r.Header.Set("Content-Type", "application/json")
 	servertest.Do(t, c, r).Want(t, http.StatusTooManyRequests)
-	if detail := openSession(t, s).request(t, `{"method":"runOnce","params":`+short+`}`); !strings.Contains(detail, "bodyBytes") {
+	if detail := openSession(t, s).request(t, `{"method":"run","params":`+short+`}`); !strings.Contains(detail, "bodyBytes") {
 		t.Errorf("a session: %s", detail)
 	}
 	globals := `{"code":"a.length","globals":{"a":[` + strings.Repeat(`1,`, 100_000) + `1]}}`
@@ -81,7 +81,7 @@ func TestUnreadInput(t *testing.T) {
 	socket := openSession(t, s)
 	start := func(id uint32, input int) {
 		t.Helper()
-		socket.send(t, protocol.KindRequest, id, []byte(`{"method":"runOnce","params":{"code":"setInterval(() => {}, 1000)","timeoutMs":300000}}`))
+		socket.send(t, protocol.KindRequest, id, []byte(`{"method":"run","params":{"code":"setInterval(() => {}, 1000)","timeoutMs":300000}}`))
 		for range input / protocol.MaxChunk {
 			socket.send(t, protocol.KindStdin, id, make([]byte, protocol.MaxChunk))
 		}

@@ -102,7 +102,7 @@ ONE_LAUNCHER := ^(TestMayImport|TestImport|TestForbidden|TestPackage|TestTop|Tes
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL: # several targets use the machine as a whole
-.PHONY: help deps prebuilt build build-arm64 image run serve install deb test test-runc test-vm page race fuzz attack soak packages fidelity mcp openapi check fmt vet lint lines bench clean npm npm-test bench-npm bench-snippets
+.PHONY: help deps prebuilt build build-arm64 image run serve install deb test test-runc test-vm page race fuzz attack soak packages fidelity mcp openapi check fmt vet lint lines bench clean generate npm npm-test bench-npm bench-snippets
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -273,6 +273,9 @@ bench-snippets: image $(NPM_MODULES) $(NPM_NODES) ## compare snippets with esbui
 		$(ROOT) env GAOL_TEST_BINARY=$(abspath $(BIN)) GAOL_NODE='$(wildcard $(CURDIR)/cmd/npm/judge/node_modules/node24/bin/node)' GAOL_ESBUILD=$(CURDIR)/bin/esbuild \
 			$(GO) test -run '^$$' -bench "^Benchmark$${bench%:*}\$$" -benchtime $${bench#*:}x -timeout 1h ./test/npm || exit; \
 	done
+
+generate: ## write the files that derive from the table of operations: the npm package's types, and the table of docs/session.md
+	$(GO) test -count=1 ./cmd/gaol/server/operation -update
 
 openapi: image ## lint the server's OpenAPI document with spectral, from npm
 	$(ROOT) env GAOL_TEST_OPENAPI=$(CURDIR)/bin/openapi.json $(GO) test -count=1 -run '^TestDocument$$' ./test/server/openapi

@@ -1,3 +1,3 @@
-// Package npm tests what the npm package in cmd/npm has in common with the Go packages, and compares
-// their speed. The package's own tests are in cmd/npm/test.
+// Package npm compares the speed of the npm package in cmd/npm with that of the Go packages and of other
+// libraries. The package's own tests are in cmd/npm/test.
 package npm

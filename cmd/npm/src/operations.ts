@@ -1,4 +1,4 @@
-// Code generated from the server's table of operations by go test ./test/npm -update. DO NOT EDIT.
+// Code generated from the server's table of operations by make generate. DO NOT EDIT.
 
 /** The WebSocket subprotocol: the name and version of the frames. */
 export const protocol = "gaol.v2";

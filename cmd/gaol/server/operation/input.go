@@ -152,7 +152,7 @@ func syntaxError(err error) error {
 // bytesSuffix ends the name of a field with the bytes of the field before it, for text that is not UTF-8.
 const bytesSuffix = "Bytes"
 
-// tree returns the input as a tree of values without its opaque members. It adds what is wrong with params.
+// tree returns the input as a tree of values without its opaque members. It adds the errors of params.
 func (o *Operation) tree(body []byte, params map[string]string, found *huma.ValidateResult) (any, error) {
 	var tree any = map[string]any{}
 	if len(body) > 0 {

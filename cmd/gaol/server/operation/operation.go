@@ -31,7 +31,7 @@ type Operation struct {
 	Query, BodyOptional bool
 
 	Status   int      // of success by HTTP; zero: 200, and 204 without output
-	Errors   []int    // statuses besides those of all operations
+	Errors   []int    // statuses in addition to those of all operations
 	BadInput int      // the status of input that the schema does not allow; zero: 422
 	MaxBody  int64    // bytes; zero: the default of the API
 	Upload   []string // media types of data that the request carries
@@ -82,7 +82,7 @@ type Session interface {
 	Toolbox() (*service.Toolbox, error)
 }
 
-// Do performs the operation on an input of [Operation.Decode]. The result may be there in spite of an
+// Do performs the operation on an input of [Operation.Decode]. The result may be present in spite of an
 // error: that of a run that was canceled.
 func (o *Operation) Do(ctx context.Context, c *Call, in any) (any, error) {
 	if s, ok := in.(inSandbox); ok {

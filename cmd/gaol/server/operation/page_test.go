@@ -13,7 +13,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
-var update = flag.Bool("update", false, "write the table of docs/session.md")
+var update = flag.Bool("update", false, "write the generated files instead of comparing them")
 
 // TestPage: docs/session.md lists all operations.
 func TestPage(t *testing.T) {
@@ -35,7 +35,7 @@ func TestPage(t *testing.T) {
 		return
 	}
 	if old != table {
-		t.Errorf("%s is out of date: go test ./cmd/gaol/server/operation -run TestPage -update", page)
+		t.Errorf("%s is out of date: make generate", page)
 	}
 }
 

@@ -1,4 +1,4 @@
-// Code generated from package sandboxtools by go test ./test/npm -update. DO NOT EDIT.
+// Code generated from package sandboxtools by make generate. DO NOT EDIT.
 import type { JSONSchema } from "../schema.js";
 
 /** A tool as the protocols describe it that offer tools to models. */

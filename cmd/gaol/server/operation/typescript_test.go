@@ -1,4 +1,4 @@
-package npm
+package operation
 
 import (
 	"bytes"
@@ -34,7 +34,7 @@ func compareGenerated(t *testing.T, file string, want []byte) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(got, want) {
-		t.Errorf("%s is stale: go test ./test/npm -update", file)
+		t.Errorf("%s is stale: make generate", file)
 	}
 }
 
@@ -305,7 +305,7 @@ func parseDocs(t *testing.T) map[string]string {
 		"runtime", "runtime/requestjson", "runtime/resultjson", "runtime/snippets", "internal/session", "cmd/gaol/server/operation",
 		"cmd/gaol/server/service", "cmd/gaol/server/snippetservice",
 	} {
-		files, err := filepath.Glob(filepath.Join("../..", folder, "*.go"))
+		files, err := filepath.Glob(filepath.Join("../../../..", folder, "*.go"))
 		if err != nil {
 			t.Fatal(err)
 		}

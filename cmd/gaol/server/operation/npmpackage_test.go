@@ -1,4 +1,4 @@
-package npm
+package operation
 
 import (
 	"bytes"
@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"gaol/cmd/gaol/server/operation"
 	"gaol/cmd/gaol/server/snippetservice"
 	"gaol/internal/session"
 	"gaol/policy"
@@ -16,7 +15,7 @@ import (
 	"gaol/runtime/resultjson"
 )
 
-const operationsFile = "../../cmd/npm/src/operations.ts"
+const operationsFile = "../../../npm/src/operations.ts"
 
 // TestOperationTypes: the npm package has the types of the server's operations.
 func TestOperationTypes(t *testing.T) {
@@ -40,11 +39,11 @@ var kinds = []struct {
 // operationTypes returns the generated file.
 func operationTypes(t *testing.T) []byte {
 	w := &writer{docs: parseDocs(t), names: map[string]reflect.Type{}}
-	fmt.Fprintf(&w.out, "// Code generated from the server's table of operations by go test ./test/npm -update. DO NOT EDIT.\n\n")
+	fmt.Fprintf(&w.out, "// Code generated from the server's table of operations by make generate. DO NOT EDIT.\n\n")
 	w.protocol()
 	w.permissions(t)
 	var operations, results bytes.Buffer
-	for _, o := range operation.All() {
+	for _, o := range All() {
 		result, shape := "null", "any"
 		if o.Output != nil {
 			result, shape = w.result("", o.Output), w.shape("", o.Output)

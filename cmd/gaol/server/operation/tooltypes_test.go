@@ -1,10 +1,9 @@
-package npm
+package operation
 
 import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"maps"
 	"slices"
@@ -13,9 +12,7 @@ import (
 	"gaol/runtime/sandboxtools"
 )
 
-var update = flag.Bool("update", false, "write the generated files instead of comparing them")
-
-const definitionsFile = "../../cmd/npm/src/tools/definitions.ts"
+const definitionsFile = "../../../npm/src/tools/definitions.ts"
 
 // TestToolDefinitions: the npm package defines the tools as package sandboxtools does.
 func TestToolDefinitions(t *testing.T) {
@@ -33,7 +30,7 @@ func definitions(t *testing.T) []byte {
 		t.Fatal(err)
 	}
 	arguments, results := toolTypes(t)
-	text := "// Code generated from package sandboxtools by go test ./test/npm -update. DO NOT EDIT.\n" +
+	text := "// Code generated from package sandboxtools by make generate. DO NOT EDIT.\n" +
 		"import type { JSONSchema } from \"../schema.js\";\n\n" +
 		"/** A tool as the protocols describe it that offer tools to models. */\n" +
 		"export interface Definition {\n  name: string;\n  description: string;\n  inputSchema: JSONSchema;\n  outputSchema: JSONSchema;\n}\n\n" +

@@ -198,6 +198,7 @@ test("a process has streams, signals and a result", async (t) => {
   killed.kill();
   assert.equal((await killed.wait()).signal, "SIGKILL");
   await assert.rejects(sb.spawn("no-such-program"), { code: "no_program" });
+  assert.equal((await (await sb.spawnCode("process.exit(typeof require === 'function' ? 5 : 6)", { format: "detect" })).wait()).exitCode, 5);
   const control = new AbortController();
   const aborted = await sb.spawn("sleep", ["1000"], { signal: control.signal });
   control.abort();

@@ -242,3 +242,21 @@ func TestDialFrames(t *testing.T) {
 		t.Errorf("the server's log: %s", text)
 	}
 }
+
+// TestDialCanceled: cancel ends a connection of which the guest has ended its side.
+func TestDialCanceled(t *testing.T) {
+	s := servertest.Start(t, servertest.Options{})
+	sb := newServer(t, dial(t, s), `import net from 'node:net'; net.createServer({ allowHalfOpen: true }, s => s.resume().end('bye')).listen(3000, '127.0.0.1');`)
+	r := newRaw(t, s, `{}`)
+	r.sandbox = sb.ID()
+	r.request(2, "dial", `{"sandbox":"SB","port":3000},"stdin":true,"events":true`)
+	for _, want := range []string{"started", "end"} {
+		if text := r.until(2, protocol.KindEvent); !strings.Contains(string(text), want) {
+			t.Errorf("%s, want %s", text, want)
+		}
+	}
+	r.send(protocol.Append(nil, protocol.KindCancel, 2))
+	if text := r.until(2, protocol.KindError); !strings.Contains(string(text), `"canceled"`) {
+		t.Errorf("%s", text)
+	}
+}

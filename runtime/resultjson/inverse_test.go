@@ -42,7 +42,7 @@ func transfer[T any](t *testing.T, v *T) *T {
 func TestRunBack(t *testing.T) {
 	want := &runtime.Result{
 		Stdout: []byte("\xff<&>"), Stderr: []byte("text"), ExitCode: 3, Signal: "SIGKILL", Cause: runtime.CauseMemory, Value: json.RawMessage(`{"a":1}`),
-		Error: guestError, Duration: 1234 * time.Microsecond, Queued: 7 * time.Microsecond, Usage: usage(),
+		Error: guestError, Duration: 1234 * time.Microsecond, Queued: 7 * time.Millisecond, Usage: usage(),
 		Launcher: runtime.LauncherExec, LauncherReason: "why", Denials: denials, Calls: calls,
 	}
 	want.Truncated.Stdout, want.Truncated.Calls, want.Truncated.Denials = true, true, true

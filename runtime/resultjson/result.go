@@ -24,7 +24,7 @@ type Run struct {
 	Cause      runtime.Cause    `json:"cause"`
 	Value      json.RawMessage  `json:"value,omitempty"`    // absent if the program returned none
 	Error      *GuestError      `json:"error,omitempty"`    // absent unless an uncaught error ended the program
-	QueuedMs   float64          `json:"queuedMs,omitempty"` // the wait for its turn
+	QueuedMs   float64          `json:"queuedMs,omitempty"` // the wait for its turn, of at least a millisecond
 	DurationMs float64          `json:"durationMs"`
 	Usage      Usage            `json:"usage"`
 	Truncated  Truncated        `json:"truncated"`
@@ -125,7 +125,7 @@ func NewRun(res *runtime.Result) *Run {
 		Cause:      res.Cause,
 		Value:      res.Value,
 		Error:      newGuestError(res.Error, false),
-		QueuedMs:   Milliseconds(res.Queued),
+		QueuedMs:   queued(res.Queued),
 		DurationMs: Milliseconds(res.Duration),
 		Usage:      newUsage(res.Usage),
 		Truncated:  Truncated(res.Truncated),
@@ -135,6 +135,14 @@ func NewRun(res *runtime.Result) *Run {
 		Launcher:       res.Launcher.String(),
 		LauncherReason: res.LauncherReason,
 	}
+}
+
+// queued returns a wait in milliseconds, and 0 for a turn without a wait, which takes some microseconds.
+func queued(d time.Duration) float64 {
+	if d < time.Millisecond {
+		return 0
+	}
+	return Milliseconds(d)
 }
 
 // bytesOf returns output that is not text, and nil for text.

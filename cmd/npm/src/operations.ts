@@ -146,7 +146,7 @@ export interface Run {
   value?: unknown;
   /** Absent unless an uncaught error ended the program. */
   error?: GuestError;
-  /** The wait for its turn. */
+  /** The wait for its turn, of at least a millisecond. */
   queuedMs?: number;
   durationMs: number;
   usage: Usage;

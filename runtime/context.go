@@ -247,10 +247,10 @@ func (c *Context) endError(res *Result) error {
 	return &ExitError{res.ExitCode}
 }
 
-// stop ends the context. The first reason counts. It does not wait.
+// stop ends the context unless it has ended. The first reason counts. It does not wait.
 func (c *Context) stop(reason error) {
 	c.mu.Lock()
-	if c.reason == nil {
+	if c.reason == nil && !isClosed(c.done) {
 		c.reason = reason
 	}
 	c.mu.Unlock()

@@ -13,26 +13,32 @@ type (
 	InSandbox struct {
 		Sandbox string `json:"sandbox" maxLength:"64" doc:"The sandbox."`
 	}
+	// ProgramIn is the input of runIn and execIn.
 	ProgramIn struct {
 		InSandbox
 		Program
 	}
+	// CommandIn is the input of commandIn.
 	CommandIn struct {
 		InSandbox
 		Command
 	}
+	// SnippetIn is the input of evaluateIn.
 	SnippetIn struct {
 		InSandbox
 		Snippet
 	}
+	// SpawnIn is the input of spawn.
 	SpawnIn struct {
 		InSandbox
 		ProcessRequest
 	}
+	// SnapshotIn is the input of takeSnapshot.
 	SnapshotIn struct {
 		InSandbox
 		SnapshotRequest
 	}
+	// SnapshotName is the input of deleteSnapshot.
 	SnapshotName struct {
 		Name string `json:"name" maxLength:"64" doc:"The name of the snapshot."`
 	}
@@ -42,24 +48,29 @@ type (
 		InSandbox
 		Process string `json:"process" maxLength:"64" doc:"The process."`
 	}
+	// WaitIn is the input of waitProcess.
 	WaitIn struct {
 		InProcess
 		TimeoutMs int64 `json:"timeoutMs,omitempty" minimum:"0" maximum:"86400000" doc:"How long to wait. By default until the end."`
 	}
+	// SignalIn is the input of signalProcess.
 	SignalIn struct {
 		InProcess
 		Signal string `json:"signal" maxLength:"16" doc:"Its name, such as SIGTERM. SIGKILL ends the process with all its descendants."`
 		Group  bool   `json:"group,omitempty" doc:"Send it to the process group that the process leads."`
 	}
+	// ResizeIn is the input of resizeProcess.
 	ResizeIn struct {
 		InProcess
 		Rows uint16 `json:"rows" minimum:"1" maximum:"65535" doc:"Height in characters."`
 		Cols uint16 `json:"cols" minimum:"1" maximum:"65535" doc:"Width in characters."`
 	}
+	// StdinIn is the input of writeProcess.
 	StdinIn struct {
 		InProcess
 		Input
 	}
+	// FollowIn is the input of followProcess.
 	FollowIn struct {
 		InProcess
 		After uint64 `json:"lastEventId,omitempty" doc:"The number of the last event that the client has got. By default the events begin with the oldest that is kept."`
@@ -70,14 +81,17 @@ type (
 		InSandbox
 		Context string `json:"context" maxLength:"64" doc:"The context."`
 	}
+	// ContextIn is the input of createContext.
 	ContextIn struct {
 		InSandbox
 		ContextRequest
 	}
+	// CellIn is the input of evaluateCell.
 	CellIn struct {
 		InContext
 		Cell
 	}
+	// CompleteIn is the input of completeInContext.
 	CompleteIn struct {
 		InContext
 		Line string `json:"line" maxLength:"65536" doc:"Code up to the cursor."`
@@ -88,6 +102,7 @@ type (
 		InSandbox
 		Port uint16 `json:"port" minimum:"1" maximum:"65535" doc:"A TCP port of the sandbox."`
 	}
+	// PortWaitIn is the input of waitForPort.
 	PortWaitIn struct {
 		InPort
 		PortWait
@@ -99,30 +114,37 @@ type (
 		Path      string `json:"path,omitempty" maxLength:"4095" doc:"An absolute, clean path in the sandbox. In a query, its bytes need not be UTF-8."`
 		PathBytes []byte `json:"pathBytes,omitempty" maxLength:"5460" doc:"Instead of path: its bytes in base64, if they are not UTF-8."`
 	}
+	// WriteIn is the input of writeFile.
 	WriteIn struct {
 		InFile
 		FileWrite
 	}
+	// StatIn is the input of statFile.
 	StatIn struct {
 		InFile
 		FileStat
 	}
+	// ListIn is the input of listFiles.
 	ListIn struct {
 		InFile
 		FolderList
 	}
+	// FolderIn is the input of makeFolder.
 	FolderIn struct {
 		InFile
 		FolderMake
 	}
+	// RemoveIn is the input of removeFile.
 	RemoveIn struct {
 		InFile
 		FileRemove
 	}
+	// UnpackIn is the input of unpackFolder.
 	UnpackIn struct {
 		InFile
 		FolderUnpack
 	}
+	// MoveIn is the input of moveFile.
 	MoveIn struct {
 		InSandbox
 		From      string `json:"from,omitempty" maxLength:"4095" doc:"The path of a file, a folder or a link."`
@@ -131,11 +153,12 @@ type (
 		ToBytes   []byte `json:"toBytes,omitempty" maxLength:"5460" doc:"Instead of to: its bytes in base64."`
 	}
 
-	// ToolIn is the input of tool, and NormalizeIn that of normalize.
+	// ToolIn is the input of tool.
 	ToolIn struct {
 		Tool      string          `json:"tool" maxLength:"64" doc:"The name of a tool of package sandboxtools."`
 		Arguments json.RawMessage `json:"arguments,omitempty" doc:"An object, according to the tool's schema."`
 	}
+	// NormalizeIn is the input of normalize.
 	NormalizeIn struct {
 		Code string `json:"code" maxLength:"4194304" doc:"A snippet as models write it."`
 	}

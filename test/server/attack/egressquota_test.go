@@ -19,7 +19,7 @@ import (
 	"gaol/test/server/servertest"
 )
 
-// full is an address where nobody accepts connections.
+// full is an address whose server accepts no connections.
 var full = netip.MustParseAddrPort("93.184.215.14:9002")
 
 // fill listens on full, and fills the queue, so that the kernel drops further connects.
@@ -48,7 +48,7 @@ func fill(t *testing.T) {
 	}
 }
 
-// TestEgressQuotas: five sandboxes of one tenant, with connects and look-ups that nobody answers, keep no descriptors
+// TestEgressQuotas: five sandboxes of one tenant, with connects and look-ups without an answer, keep no descriptors
 // and no turns from another tenant. Their denials name the quota.
 func TestEgressQuotas(t *testing.T) {
 	w := startWorld(t)

@@ -138,7 +138,7 @@ func (a *Account) current() *Account { return a.server.account(a.name) }
 // Usage is what one tenant uses now.
 type Usage struct {
 	Tenant string
-	Limits // only what is reserved
+	Limits // the reserved ones
 }
 
 // Add adds what another tenant uses.

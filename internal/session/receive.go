@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 	"time"
 
 	"github.com/coder/websocket"
@@ -154,4 +155,111 @@ func (m *message) body(s *Socket, f *Frame, most int) error {
 func (f *Frame) reserve(s *Socket, size int) {
 	f.Release()
 	f.release, f.Refused = s.Reserve(size)
+}
+
+// Buffer is the receiving end of a stream: Add stores what arrives, and Read returns it. Add and
+// Read may be called at the same time.
+type Buffer struct {
+	// Return returns credit to the sender. It is called by Read.
+	Return func(bytes uint32)
+
+	// Hold reserves memory for bytes that arrive, and releases it if their number is negative. Nil: no reservation.
+	Hold func(bytes int) error
+
+	mu     sync.Mutex
+	filled sync.Cond
+	data   []byte
+	err    error // after the data
+	used   int64 // bytes for which no credit was returned
+	debt   Debt
+}
+
+// NewBuffer returns an empty buffer.
+func NewBuffer(giveBack func(bytes uint32)) *Buffer {
+	b := &Buffer{Return: giveBack}
+	b.filled.L = &b.mu
+	return b
+}
+
+// Add stores a piece, which it copies. The error wraps [ErrFrame] if the sender had no credit, or is that of Hold.
+// Pieces that arrive after Close are dropped.
+func (b *Buffer) Add(piece []byte) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.err != nil {
+		return nil
+	}
+	if b.used >= Window {
+		return fmt.Errorf("%w: bytes without credit", ErrFrame)
+	}
+	if err := b.hold(len(piece)); err != nil {
+		return err
+	}
+	b.used += int64(len(piece))
+	b.data = append(b.data, piece...)
+	b.filled.Broadcast()
+	return nil
+}
+
+// Close makes Read return an error after the data; nil means [io.EOF]. Later calls have no effect.
+func (b *Buffer) Close(err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.err == nil {
+		if err == nil {
+			err = io.EOF
+		}
+		b.err = err
+		b.filled.Broadcast()
+	}
+}
+
+// Discard closes the buffer, and drops its data.
+func (b *Buffer) Discard() {
+	b.Close(nil)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	_ = b.hold(-len(b.data)) // cannot fail
+	b.data = nil
+}
+
+func (b *Buffer) hold(bytes int) error {
+	if b.Hold == nil {
+		return nil
+	}
+	return b.Hold(bytes)
+}
+
+// Read waits for data, or for Close.
+func (b *Buffer) Read(p []byte) (n int, err error) {
+	n, due, err := b.read(p)
+	if due > 0 {
+		b.Return(due)
+	}
+	return n, err
+}
+
+func (b *Buffer) read(p []byte) (n int, due uint32, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(p) == 0 {
+		return 0, 0, nil
+	}
+	for len(b.data) == 0 && b.err == nil {
+		b.filled.Wait()
+	}
+	if len(b.data) == 0 {
+		return 0, 0, b.err
+	}
+	n = copy(p, b.data)
+	b.data = b.data[n:]
+	_ = b.hold(-n) // cannot fail
+	if len(b.data) == 0 {
+		b.data = nil // the array is not reused: an idle stream costs nothing
+	}
+	if due = b.debt.Processed(n); b.err != nil {
+		due = 0 // nothing more arrives
+	}
+	b.used -= int64(due)
+	return n, due, nil
 }

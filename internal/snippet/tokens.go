@@ -1,5 +1,7 @@
 package snippet
 
+import "strings"
+
 // A TokenKind says what a [Token] is.
 type TokenKind = tokenKind
 
@@ -50,3 +52,39 @@ func (t *Tokens) Template(start int) Token {
 
 // Seek makes Next continue at an offset.
 func (t *Tokens) Seek(offset int) { t.pos = offset }
+
+// traits are properties of a word that the scanner uses.
+type traits uint16
+
+const (
+	continues  traits = 1 << iota // does not start a statement after a line's end or a }
+	nests                         // is followed by an operand or a statement
+	contextual                    // may also be a name
+	caseClause                    // starts a clause of switch
+)
+
+// keywords are those of JavaScript and TypeScript.
+var keywords = traitsOf(map[traits]string{
+	continues: "else catch finally while in of instanceof as satisfies is extends implements from",
+	nests: "typeof void delete new await yield throw return if else for while do with class extends function keyof " +
+		"readonly infer unique async declare abstract in instanceof case default export import enum try finally catch switch",
+	contextual: "await yield keyof readonly infer unique async declare abstract of as is satisfies let static get set type " +
+		"asserts accessor using from namespace module interface implements public private protected override out global",
+	caseClause: "case default",
+})
+
+// mayBeKeyword excludes most words without a map access, which takes longer than
+// everything else that is done for a word.
+func mayBeKeyword(text string) bool {
+	return len(text) <= len("implements") && text[0] >= 'a' && text[0] <= 'z'
+}
+
+func traitsOf(lists map[traits]string) map[string]traits {
+	all := make(map[string]traits)
+	for is, list := range lists {
+		for text := range strings.FieldsSeq(list) {
+			all[text] |= is
+		}
+	}
+	return all
+}

@@ -1,6 +1,14 @@
 package landlock
 
-import "slices"
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+
+	ll "github.com/landlock-lsm/go-landlock/landlock/syscall"
+	"golang.org/x/sys/unix"
+)
 
 // Ruleset defines what a domain denies and grants. The zero value denies nothing; Make
 // rejects it.
@@ -112,4 +120,131 @@ func (r *Ruleset) fit(abi int) (*Ruleset, error) {
 	}
 	fitted.Signals = r.Signals && abi >= signalsABI
 	return &fitted, nil
+}
+
+// Causes of a rule's error that are not errors of the kernel.
+var (
+	ErrFolder  = errors.New("is a folder")
+	ErrSymlink = errors.New("a symbolic link is on the way")
+)
+
+// ErrNothing is the error if a ruleset denies nothing, or would deny nothing without the
+// parts that this kernel does not support.
+var ErrNothing = errors.New("landlock: the ruleset denies nothing")
+
+// Make creates the ruleset. The paths of its rules are relative to root, a folder opened
+// with O_PATH, and can't lead out of it. Rules are for the files that exist at their paths
+// now, not for files that replace them later.
+//
+// The file is close-on-exec. Any number of processes can enforce it, by
+// landlock_restrict_self(2). The caller must close it; existing domains are not affected by
+// that.
+//
+// Errors: *ABIError, *UnavailableError, ErrNothing, an *os.SyscallError or that of a rule.
+func (r *Ruleset) Make(root *os.File) (*os.File, error) {
+	abi, err := ABI()
+	if err != nil {
+		return nil, err
+	}
+	return r.makeFor(abi, root)
+}
+
+func (r *Ruleset) makeFor(abi int, root *os.File) (*os.File, error) {
+	fitted, err := r.fit(abi)
+	if err != nil {
+		return nil, err
+	}
+	attr := fitted.attr()
+	if attr == (ll.RulesetAttr{}) {
+		return nil, ErrNothing
+	}
+	fd, err := ll.LandlockCreateRuleset(&attr, 0)
+	if err != nil {
+		return nil, os.NewSyscallError("landlock_create_ruleset", err)
+	}
+	file := os.NewFile(uintptr(fd), "landlock ruleset")
+	if err := errors.Join(fitted.addRules(fd, root), fitted.addPorts(fd)); err != nil {
+		file.Close()
+		return nil, err
+	}
+	return file, nil
+}
+
+// attr sets only fields of the rights that are handled: the kernel accepts the longer
+// structure of a later ABI if the fields that it does not know are zero.
+func (r *Ruleset) attr() ll.RulesetAttr {
+	attr := ll.RulesetAttr{HandledAccessFS: uint64(r.Handled)}
+	if r.ConnectTCP != nil {
+		attr.HandledAccessNet = ll.AccessNetConnectTCP
+	}
+	if r.Signals {
+		attr.Scoped = ll.ScopeSignal
+	}
+	return attr
+}
+
+func (r *Ruleset) addRules(fd int, root *os.File) error {
+	for _, rule := range r.Rules {
+		err := rule.add(fd, root)
+		if rule.Optional && errors.Is(err, unix.ENOENT) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("landlock: rule for %s: %w", rule.Path, err)
+		}
+	}
+	return nil
+}
+
+func (r *Ruleset) addPorts(fd int) error {
+	if r.ConnectTCP == nil {
+		return nil
+	}
+	for _, port := range r.ConnectTCP.Allowed {
+		attr := ll.NetPortAttr{AllowedAccess: ll.AccessNetConnectTCP, Port: uint64(port)}
+		if err := ll.LandlockAddNetPortRule(fd, &attr, 0); err != nil {
+			return os.NewSyscallError("landlock_add_rule", err)
+		}
+	}
+	return nil
+}
+
+func (rule *Rule) add(ruleset int, root *os.File) error {
+	fd, err := openBelow(root, rule.Path)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	var stat unix.Stat_t
+	if err := unix.Fstat(fd, &stat); err != nil {
+		return err
+	}
+	access := rule.Access
+	switch folder := stat.Mode&unix.S_IFMT == unix.S_IFDIR; {
+	case folder && !rule.Tree:
+		return ErrFolder
+	case !folder:
+		access &= fileRights
+	}
+	if access == 0 { // the kernel rejects empty rules
+		return nil
+	}
+	return ll.LandlockAddPathBeneathRule(ruleset, &ll.PathBeneathAttr{AllowedAccess: uint64(access), ParentFd: fd}, 0)
+}
+
+// openBelow opens a path with root as the root directory. It does not follow symbolic
+// links: a process that can replace one could choose the granted files.
+func openBelow(root *os.File, path string) (int, error) {
+	how := unix.OpenHow{
+		Flags:   unix.O_PATH | unix.O_CLOEXEC,
+		Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS,
+	}
+	fd, err := -1, error(unix.EAGAIN)
+	for tries := 0; tries < 128 && (err == unix.EAGAIN || err == unix.EINTR); tries++ { // a rename during a lookup of ".."
+		fd, err = unix.Openat2(int(root.Fd()), path, &how)
+	}
+	if err == unix.ELOOP {
+		return -1, ErrSymlink
+	}
+	return fd, err
 }

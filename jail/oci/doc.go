@@ -10,6 +10,6 @@
 // processes and removing the cgroups and this folder removes the container, without "runc delete". If
 // the host process dies, the next one that creates a jail removes them.
 //
-// Paths that the runtime masks or makes read-only by default stay so. masks.go masks the rest of
+// Paths that the runtime masks or makes read-only by default stay so. config.go masks the rest of
 // /proc.
 package oci

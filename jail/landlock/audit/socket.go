@@ -2,10 +2,13 @@ package audit
 
 import (
 	"encoding/binary"
+	"errors"
 	"os"
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"gaol/jail/landlock"
 )
 
 // socket receives audit's multicast messages.
@@ -107,4 +110,132 @@ func (s *socket) receive() (message, error) {
 // was wrong in some kernels: a message is the whole datagram.
 func decode(b []byte) message {
 	return message{binary.NativeEndian.Uint16(b[4:]), string(b[unix.NLMSG_HDRLEN:])}
+}
+
+// minABI is the first ABI with audit records.
+const minABI = 7
+
+// UnavailableError is the error if denials can't be reported.
+type UnavailableError struct {
+	Reason string
+	Cure   string // advice for the administrator
+	Err    error  // the cause; may be nil
+}
+
+// Error returns a text such as "audit: off; run auditctl -e 1, or boot with audit=1".
+func (e *UnavailableError) Error() string {
+	text := "audit: " + e.Reason
+	if e.Err != nil {
+		text += ": " + e.Err.Error()
+	}
+	return text + "; " + e.Cure
+}
+
+// Unwrap returns the cause.
+func (e *UnavailableError) Unwrap() error { return e.Err }
+
+// Available returns nil if the kernel records denials and this process may read them, and
+// an *UnavailableError otherwise. It changes no setting.
+func Available() error {
+	for _, check := range []func() error{checkABI, checkEnabled, checkNamespace, checkGroup} {
+		if err := check(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func checkABI() error {
+	abi, err := landlock.ABI()
+	if err == nil && abi < minABI {
+		err = &landlock.ABIError{Have: abi, Need: minABI, Linux: landlock.Versions()[minABI-1].Linux, What: "audit"}
+	}
+	if err != nil {
+		return &UnavailableError{"landlock does not record denials", "boot a kernel of version 6.15 or later", err}
+	}
+	return nil
+}
+
+func checkEnabled() error {
+	switch on, err := enabled(); {
+	case errors.Is(err, unix.EPROTONOSUPPORT):
+		return &UnavailableError{"not supported by this kernel", "boot a kernel with CONFIG_AUDIT=y", err}
+	case err != nil:
+		return &UnavailableError{"its state can't be read",
+			"run as root with CAP_AUDIT_CONTROL, in the machine's own user and pid namespaces", err}
+	case on == 0:
+		return &UnavailableError{Reason: "off", Cure: "run auditctl -e 1, or boot with audit=1"}
+	}
+	return nil
+}
+
+// checkNamespace checks that this process is in the network namespace to whose sockets the
+// kernel sends records. No system call identifies it. A process that can read audit's state
+// is in the first pid namespace, so pid 1 is the machine's first process. If its namespace
+// can't be read, checkNamespace returns nil.
+func checkNamespace() error {
+	first, err := os.Readlink("/proc/1/ns/net")
+	mine, errMine := os.Readlink("/proc/thread-self/ns/net")
+	if err == nil && errMine == nil && first != mine {
+		return &UnavailableError{
+			Reason: "records reach the machine's own network namespace only",
+			Cure:   "run there, as docker run --network=host does",
+		}
+	}
+	return nil
+}
+
+func checkGroup() error {
+	fd, err := listenAudit()
+	if err != nil {
+		return &UnavailableError{"its records can't be read", "run as root with CAP_AUDIT_READ", err}
+	}
+	return unix.Close(fd)
+}
+
+// enabled reads audit's state: 0 is off, 1 on, 2 on and locked until the next boot.
+func enabled() (uint32, error) {
+	reply, err := request(unix.AUDIT_GET, unix.NLM_F_REQUEST, nil)
+	if err != nil {
+		return 0, err
+	}
+	if reply.kind != unix.AUDIT_GET || len(reply.text) < 8 {
+		return 0, errors.New("audit_get: unexpected reply of the kernel")
+	}
+	return binary.NativeEndian.Uint32([]byte(reply.text[4:])), nil // the second field of struct audit_status
+}
+
+// request sends a message to the kernel and returns the first reply.
+func request(kind, flags uint16, payload []byte) (message, error) {
+	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_AUDIT)
+	if err != nil {
+		return message{}, os.NewSyscallError("socket", err)
+	}
+	defer unix.Close(fd)
+	header := make([]byte, unix.NLMSG_HDRLEN, unix.NLMSG_HDRLEN+len(payload))
+	binary.NativeEndian.PutUint32(header, uint32(cap(header)))
+	binary.NativeEndian.PutUint16(header[4:], kind)
+	binary.NativeEndian.PutUint16(header[6:], flags)
+	if err := unix.Sendto(fd, append(header, payload...), 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
+		return message{}, os.NewSyscallError("sendto", err)
+	}
+	timeout := unix.Timeval{Sec: 2} // ample: the kernel replies during sendto
+	if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &timeout); err != nil {
+		return message{}, os.NewSyscallError("setsockopt", err)
+	}
+	reply := make([]byte, 1024)
+	n, _, err := unix.Recvfrom(fd, reply, 0)
+	if err != nil {
+		return message{}, os.NewSyscallError("recvfrom", err)
+	}
+	if n < unix.NLMSG_HDRLEN {
+		return message{}, errors.New("truncated reply of the kernel")
+	}
+	m := decode(reply[:n])
+	if m.kind == unix.NLMSG_ERROR && len(m.text) >= 4 {
+		if code := int32(binary.NativeEndian.Uint32([]byte(m.text))); code != 0 { // 0 acknowledges
+			return message{}, syscall.Errno(-code)
+		}
+	}
+	return m, nil
 }

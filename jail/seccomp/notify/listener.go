@@ -1,6 +1,7 @@
 package notify
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -165,4 +166,111 @@ func (l *Listener) control(do func(fd int) error) error {
 		return os.ErrClosed
 	}
 	return err
+}
+
+// Call is a refused system call.
+type Call struct {
+	PID   int // of the calling thread, in the host's pid namespace
+	Nr    int // the system call's number
+	Args  [6]uint64
+	Path  string        // its path argument, at most 256 arbitrary bytes; empty if it could not be read; may be forged
+	Label string        // of the refusal that applies
+	Errno syscall.Errno // the reply
+}
+
+const (
+	// Burst is how many calls are handled without delay, after a second without calls. Others
+	// wait until each has had its pause.
+	Burst = 1000
+	pause = time.Millisecond
+)
+
+// Serve replies to each call with the errno of its refusal. Before the reply it calls
+// handle, if not nil, so that a guest never learns of a refusal before handle does. The
+// guest is blocked while handle runs. Serve returns nil when no process has the filter any
+// more, or after Close. Before Linux 6.11, processes have the filter until they are waited
+// for.
+//
+// After an error no call gets a reply: Close the listener, or guests hang.
+func (l *Listener) Serve(handle func(Call)) error {
+	for {
+		n, err := l.next()
+		if err == nil {
+			err = l.serve(n, handle)
+		}
+		switch {
+		case errors.Is(err, io.EOF), errors.Is(err, os.ErrClosed):
+			return nil
+		case err != nil:
+			return err
+		}
+	}
+}
+
+// next returns the call that Admit has received, if any, or waits for one.
+func (l *Listener) next() (*notification, error) {
+	if n := l.pending; n != nil {
+		l.pending = nil
+		return n, nil
+	}
+	return l.receive()
+}
+
+func (l *Listener) serve(n *notification, handle func(Call)) error {
+	time.Sleep(l.calls.Reserve().Delay())
+	c := l.describe(n)
+	if !l.isBlocked(n) {
+		return nil // describe may have read another process's memory
+	}
+	switch c.Label {
+	case "":
+	case l.socketLabel:
+		return l.replySocket(n, c)
+	case l.commandLabel:
+		return l.replyCommand(n, c)
+	case l.connectLabel:
+		return l.replyConnect(n, c)
+	}
+	if handle != nil {
+		handle(c)
+	}
+	return l.refuse(n, c.Errno)
+}
+
+// describe returns the call with the filter's refusal. Calls that the filter does not
+// refuse get ENOSYS: the loaded filter was another one.
+func (l *Listener) describe(n *notification) Call {
+	c := Call{PID: int(n.pid), Nr: int(n.nr), Args: n.args, Errno: unix.ENOSYS}
+	r, ok := l.filter.Refusal(c.Nr, c.Args)
+	if !ok {
+		return c
+	}
+	c.Label, c.Errno = r.Label, r.Errno
+	if r.PathArg > 0 {
+		c.Path = readPath(c.PID, n.args[r.PathArg-1])
+	}
+	return c
+}
+
+// maxPath is less than PATH_MAX: paths are for people to read.
+const maxPath = 256
+
+// readPath reads a string of another process, up to its end or maxPath bytes. It reads each
+// page as one vector, because the kernel returns only whole vectors and the string may end
+// just before unreadable memory.
+func readPath(pid int, address uint64) string {
+	var path [maxPath]byte
+	page := uint64(os.Getpagesize())
+	first := min(maxPath, page-address%page)
+	remote := []unix.RemoteIovec{{Base: uintptr(address), Len: int(first)}}
+	if first < maxPath {
+		remote = append(remote, unix.RemoteIovec{Base: uintptr(address + first), Len: int(maxPath - first)})
+	}
+	local := []unix.Iovec{{Base: &path[0], Len: maxPath}}
+	n, err := unix.ProcessVMReadv(pid, local, remote, 0)
+	if err != nil {
+		return ""
+	}
+	s, _, _ := bytes.Cut(path[:n], []byte{0})
+	return string(s)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -139,4 +140,118 @@ func (s *Store) tmp() string       { return filepath.Join(s.dir, "tmp") }
 // folders. Callers hold it only briefly.
 func (s *Store) lock(ctx context.Context) (*os.File, error) {
 	return lockWait(ctx, filepath.Join(s.dir, "lock"))
+}
+
+// tempDir is a temporary folder on the store's file system. Its maker holds a lock in it
+// while it lives.
+type tempDir struct {
+	dir  string
+	lock *os.File
+}
+
+const tempLock = ".lock"
+
+// makeTemp makes a temporary folder. It also removes those of processes that were killed.
+func (s *Store) makeTemp(ctx context.Context) (*tempDir, error) {
+	if err := s.makeDirs(); err != nil {
+		return nil, err
+	}
+	// The store's lock keeps other processes from sweeping the folder before it is locked.
+	guard, err := s.lock(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer guard.Close()
+	if err := s.sweepTemp(); err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp(s.tmp(), "")
+	if err != nil {
+		return nil, err
+	}
+	lock, err := lockNow(filepath.Join(dir, tempLock), os.O_RDWR|os.O_CREATE, unix.LOCK_EX)
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	return &tempDir{dir, lock}, nil
+}
+
+// sweepTemp removes the temporary folders of processes that were killed.
+// Precondition: the store's lock is held.
+func (s *Store) sweepTemp() error {
+	entries, err := os.ReadDir(s.tmp())
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		dir := filepath.Join(s.tmp(), e.Name())
+		lock, err := lockNow(filepath.Join(dir, tempLock), os.O_RDWR, unix.LOCK_EX)
+		switch {
+		case errors.Is(err, errLocked):
+			continue
+		case err != nil && !errors.Is(err, os.ErrNotExist):
+			return err
+		}
+		err = os.RemoveAll(dir)
+		if lock != nil {
+			lock.Close()
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// path returns the host path of name in the folder.
+func (t *tempDir) path(name string) string { return filepath.Join(t.dir, name) }
+
+// Close removes the folder and its content.
+func (t *tempDir) Close() error {
+	// The lock is released last, so that no sweep meets a half-removed folder.
+	return errors.Join(os.RemoveAll(t.dir), t.lock.Close())
+}
+
+// errLocked is the error of lockNow if another open file holds the lock.
+var errLocked = errors.New("locked")
+
+// lockPoll is the interval at which a held lock is tried again. A context cannot interrupt
+// a blocking flock.
+const lockPoll = 20 * time.Millisecond
+
+// lockNow takes a flock, unix.LOCK_EX or unix.LOCK_SH, on the file at path. flags are those
+// of open. Closing the file releases the lock, and so does the end of the process, however
+// it ends: a lock is never stale.
+func lockNow(path string, flags, how int) (*os.File, error) {
+	f, err := os.OpenFile(path, flags, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	// With LOCK_NB, flock does not wait, and so no signal interrupts it.
+	if err = unix.Flock(int(f.Fd()), how|unix.LOCK_NB); err == nil {
+		return f, nil
+	}
+	f.Close()
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		return nil, errLocked
+	}
+	return nil, &os.PathError{Op: "flock", Path: path, Err: err}
+}
+
+// lockWait takes the exclusive lock on the file at path, which it creates if missing. It
+// waits until the lock is released or ctx ends.
+func lockWait(ctx context.Context, path string) (*os.File, error) {
+	for {
+		if ctx.Err() != nil { // a canceled caller must not get a free lock either
+			return nil, context.Cause(ctx)
+		}
+		f, err := lockNow(path, os.O_RDWR|os.O_CREATE, unix.LOCK_EX)
+		if !errors.Is(err, errLocked) {
+			return f, err
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(lockPoll):
+		}
+	}
 }

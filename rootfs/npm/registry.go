@@ -1,8 +1,11 @@
 package npm
 
 import (
+	"archive/tar"
 	"cmp"
+	"compress/gzip"
 	"context"
+	"crypto/sha512"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,10 +13,15 @@ import (
 	"io/fs"
 	"net/url"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 
 	"golang.org/x/mod/semver"
+
+	"gaol/rootfs/download"
+	"gaol/rootfs/layer"
+	"gaol/rootfs/tree"
 )
 
 const (
@@ -118,4 +126,113 @@ func (c *Client) release(ctx context.Context, name, version string) (release, er
 		return release{}, fmt.Errorf("%s: the registry has no version %s", name, version)
 	}
 	return newest, nil
+}
+
+// maxTarball bounds a package's tarball in bytes. Node's has 50 MiB.
+const maxTarball = 512 << 20
+
+// Tarball opens the package's tarball after checking its hash. It keeps tarballs in the
+// folder keep, by hash, and downloads one that is missing or damaged there by way of a
+// file in the folder temp, on the same file system.
+func (c *Client) Tarball(ctx context.Context, p Package, keep, temp string, r *download.Reporter) (*os.File, error) {
+	kept := filepath.Join(keep, p.Integrity)
+	f, err := os.Open(kept)
+	if err == nil {
+		if err = download.Verify(f, sha512.New(), p.Integrity); err == nil {
+			return f, nil
+		}
+		f.Close()
+	}
+	if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, download.ErrIntegrity) {
+		return nil, err
+	}
+	f, err = os.Create(filepath.Join(temp, p.Integrity))
+	if err != nil {
+		return nil, err
+	}
+	if err = c.download(ctx, p, f, r); err == nil {
+		err = download.Verify(f, sha512.New(), p.Integrity)
+	}
+	if err == nil {
+		err = os.Rename(f.Name(), kept)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", p, err), f.Close())
+	}
+	return f, nil
+}
+
+// download writes the package's tarball to f. It does not check the hash.
+func (c *Client) download(ctx context.Context, p Package, f *os.File, r *download.Reporter) error {
+	// This path is the convention of the protocol. The address in a description could lead
+	// anywhere.
+	address := fmt.Sprintf("%s/-/%s-%s.tgz", p.Name, path.Base(p.Name), p.Version) // a scope is part of the folder only
+	return c.get(ctx, address, "", func(body io.Reader, size int64) error {
+		if size > maxTarball {
+			return fmt.Errorf("%d bytes are too many", size)
+		}
+		if err := errors.Join(f.Truncate(0), download.Rewind(f)); err != nil {
+			return err
+		}
+		bar := r.Bar("fetch "+p.String(), size)
+		defer bar.Close()
+		n, err := io.Copy(io.MultiWriter(f, bar), io.LimitReader(body, maxTarball+1))
+		if err == nil && n > maxTarball {
+			err = fmt.Errorf("more than %d bytes", maxTarball)
+		}
+		return err
+	})
+}
+
+// packageLimits leave room: Node's package has 6,000 entries and 190 MB.
+var packageLimits = layer.Limits{Entries: 50_000, Bytes: 1 << 30}
+
+var errArchive = errors.New("archive refused")
+
+// Unpack unpacks a package's gzipped tarball into the tree. place returns the path for a
+// file of the package, or "" to leave it out. The hash of the tarball must have been
+// checked before. As a second line of defense, Unpack refuses entries that no package
+// needs.
+func Unpack(ctx context.Context, r io.Reader, t *tree.Tree, place func(name string) string) error {
+	return unpack(ctx, r, t, place, packageLimits)
+}
+
+func unpack(ctx context.Context, r io.Reader, t *tree.Tree, place func(name string) string, l layer.Limits) error {
+	plain, err := gzip.NewReader(r)
+	if err != nil {
+		return err
+	}
+	defer plain.Close()
+	return layer.EachEntry(ctx, plain, l, func(h *tar.Header, content io.Reader) error {
+		name, err := checkEntry(h)
+		if err != nil || name == "" {
+			return err
+		}
+		p := place(name)
+		if p == "" {
+			return nil
+		}
+		return t.WriteFile(p, layer.FileMode(h.Mode), content)
+	})
+}
+
+// checkEntry returns the name of a file below the archive's single top folder, whose name is
+// "package" only by convention. The name is "" for entries that need no file: folders are
+// made with their files.
+func checkEntry(h *tar.Header) (string, error) {
+	name := strings.TrimSuffix(h.Name, "/")
+	_, below, isBelow := strings.Cut(name, "/")
+	switch {
+	case h.Typeflag != tar.TypeDir && h.Typeflag != tar.TypeReg: // npm packs neither links nor devices
+		return "", fmt.Errorf("%w: %q is of type %q", errArchive, h.Name, h.Typeflag)
+	case !fs.ValidPath(name) || strings.ContainsAny(name, "\x00\\"):
+		return "", fmt.Errorf("%w: path %q", errArchive, h.Name)
+	case h.Typeflag == tar.TypeDir:
+		return "", nil
+	case h.Mode&0o7000 != 0:
+		return "", fmt.Errorf("%w: %q has mode %o", errArchive, h.Name, h.Mode)
+	case !isBelow:
+		return "", fmt.Errorf("%w: path %q", errArchive, h.Name)
+	}
+	return below, nil
 }

@@ -1,6 +1,9 @@
 package oci
 
 import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
 	"context"
 	"encoding/hex"
 	"errors"
@@ -12,6 +15,7 @@ import (
 	"time"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/klauspost/compress/zstd"
 
 	"gaol/rootfs/download"
 	"gaol/rootfs/layer"
@@ -168,4 +172,55 @@ func (r *verifiedReader) Read(p []byte) (int, error) {
 		err = fmt.Errorf("%s: %w", r.want, ErrDigest)
 	}
 	return n, err
+}
+
+// Errors of Open and of reading a layer, to be matched with errors.Is.
+var (
+	// ErrDigest is the error for content that does not match its digest.
+	ErrDigest = errors.New("content does not match its digest")
+
+	// ErrTruncated is the error for content that ends too early.
+	ErrTruncated = errors.New("content ends too early")
+
+	// ErrPlatform is the error for an image that does not support the wanted platform.
+	ErrPlatform = errors.New("no image for this platform")
+
+	// ErrUnauthorized is the error of a registry that wants credentials, or other ones.
+	ErrUnauthorized = errors.New("not authorized")
+
+	// ErrNoImage is the error for a registry, file or folder that does not have the image.
+	ErrNoImage = errors.New("no such image there")
+
+	// ErrMalformed is the error for an image with invalid or contradictory parts.
+	ErrMalformed = errors.New("malformed image")
+
+	// ErrInsecure is the error for a registry that needs plain http.
+	ErrInsecure = errors.New("plain http is for the loopback interface only")
+)
+
+// maxWindow bounds the memory that a zstd frame may ask for. It is the default limit of the
+// zstd tool.
+const maxWindow = 128 << 20
+
+// decompress detects the compression from the first bytes of r, because media types and
+// file names are often wrong.
+func decompress(r io.Reader) (plain io.ReadCloser, compressed bool, err error) {
+	in := bufio.NewReaderSize(r, 64<<10)
+	start, err := in.Peek(4)
+	if err != nil && err != io.EOF {
+		return nil, false, err
+	}
+	switch {
+	case bytes.HasPrefix(start, []byte{0x1f, 0x8b}):
+		plain, err = gzip.NewReader(in)
+		return plain, true, err
+	case bytes.HasPrefix(start, []byte{0x28, 0xb5, 0x2f, 0xfd}):
+		d, err := zstd.NewReader(in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
+			zstd.WithDecoderMaxWindow(maxWindow))
+		if err != nil {
+			return nil, false, err
+		}
+		return d.IOReadCloser(), true, nil
+	}
+	return io.NopCloser(in), false, nil
 }

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"crypto/rand"
 	"crypto/sha256"
+	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -147,4 +149,92 @@ func closeFD(fd int) {
 	if fd >= 0 {
 		unix.Close(fd)
 	}
+}
+
+// LimitError is the error of an operation that exceeds a limit.
+type LimitError struct {
+	What  string // such as "bytes" or "entries"
+	Limit int64
+}
+
+// Error reads "more than 10 entries".
+func (e *LimitError) Error() string { return fmt.Sprintf("more than %d %s", e.Limit, e.What) }
+
+// ErrSpecial is the error for sockets, FIFOs and devices.
+var ErrSpecial = fmt.Errorf("neither a file nor a folder: %w", fs.ErrInvalid)
+
+var (
+	errPath        = fmt.Errorf("not an absolute, clean path: %w", fs.ErrInvalid)
+	errRoot        = fmt.Errorf("the root itself: %w", fs.ErrInvalid)
+	errKernel      = fmt.Errorf("the kernel's own file systems are not accessible: %w", fs.ErrPermission)
+	errMode        = fmt.Errorf("only permissions and the sticky bit can be set: %w", fs.ErrInvalid)
+	errLink        = fmt.Errorf("not a valid link text: %w", fs.ErrInvalid)
+	errCredentials = fmt.Errorf("cannot switch to the guest's ids: %w", fs.ErrPermission)
+)
+
+// pathError wraps err in a *fs.PathError, unless it is one already.
+func pathError(op, path string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if _, named := errors.AsType[*fs.PathError](err); named {
+		return err
+	}
+	return &fs.PathError{Op: op, Path: path, Err: err}
+}
+
+func isLimit(err error) bool {
+	_, is := errors.AsType[*LimitError](err)
+	return is
+}
+
+// unwrapped returns the cause of a *fs.PathError.
+func unwrapped(err error) error {
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		return e.Err
+	}
+	return err
+}
+
+func isMissing(err error) bool { return err == unix.ENOENT || err == unix.ENOTDIR }
+
+// kernelFileSystems lists file systems without user data. Reading them, or even a stat, may
+// have effects on the host, reveal facts about it, or block.
+var kernelFileSystems = map[int64]string{
+	unix.PROC_SUPER_MAGIC:     "processes and settings, including the host's",
+	unix.SYSFS_MAGIC:          "devices of the host",
+	unix.CGROUP_SUPER_MAGIC:   "limits of the jail",
+	unix.CGROUP2_SUPER_MAGIC:  "limits of the jail",
+	unix.DEVPTS_SUPER_MAGIC:   "terminals",
+	unix.AUTOFS_SUPER_MAGIC:   "a lookup triggers a mount",
+	unix.DEBUGFS_MAGIC:        "kernel internals",
+	unix.TRACEFS_MAGIC:        "kernel internals",
+	unix.SECURITYFS_MAGIC:     "kernel internals",
+	unix.SELINUX_MAGIC:        "kernel internals",
+	unix.BPF_FS_MAGIC:         "programs in the kernel",
+	unix.NSFS_MAGIC:           "namespaces",
+	unix.EFIVARFS_MAGIC:       "firmware",
+	unix.PSTOREFS_MAGIC:       "records of crashes",
+	unix.BINFMTFS_MAGIC:       "how the host executes files",
+	unix.BINDERFS_SUPER_MAGIC: "devices",
+	unix.RDTGROUP_SUPER_MAGIC: "shares of processors",
+	unix.HUGETLBFS_MAGIC:      "memory of the host",
+	unix.PIPEFS_MAGIC:         "pipes of processes",
+	unix.SOCKFS_MAGIC:         "sockets of processes",
+	unix.ANON_INODE_FS_MAGIC:  "descriptors of processes",
+	unix.DEVMEM_MAGIC:         "memory of devices",
+	unix.DMA_BUF_MAGIC:        "memory of devices",
+}
+
+// checkFileSystem closes and refuses a descriptor on one of the kernel's file systems.
+func checkFileSystem(fd int) error {
+	var st unix.Statfs_t
+	err := unix.Fstatfs(fd, &st)
+	if _, isKernels := kernelFileSystems[int64(uint32(st.Type))]; err == nil && isKernels {
+		err = errKernel
+	}
+	if err != nil {
+		closeFD(fd)
+	}
+	return err
 }

@@ -1,6 +1,12 @@
 package hostfs
 
-import "golang.org/x/sys/unix"
+import (
+	"io/fs"
+	"path"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
 
 // Stat describes the file that a path leads to.
 func (f *FS) Stat(path string) (*Info, error) { return f.stat("stat", path, 0) }
@@ -46,4 +52,109 @@ func readLink(dir int, name string) (string, error) {
 		return "", err
 	}
 	return string(text[:n]), nil
+}
+
+// Info describes a file of any type as it was at one moment. It is an fs.FileInfo and an
+// fs.DirEntry.
+type Info struct {
+	name         string
+	mode         fs.FileMode
+	size         int64
+	owner, group int
+	links        uint32
+	modified     time.Time
+	accessed     time.Time
+	created      time.Time
+}
+
+// Name is the last component of the requested path; "/" for the root.
+func (i *Info) Name() string { return i.name }
+
+// Size is in bytes.
+func (i *Info) Size() int64 { return i.size }
+
+// Mode is the type and the permissions.
+func (i *Info) Mode() fs.FileMode { return i.mode }
+
+// Type is the type of Mode.
+func (i *Info) Type() fs.FileMode { return i.mode.Type() }
+
+// IsDir reports whether it is a folder.
+func (i *Info) IsDir() bool { return i.mode.IsDir() }
+
+// Info returns i.
+func (i *Info) Info() (fs.FileInfo, error) { return i, nil }
+
+// Sys returns nil.
+func (i *Info) Sys() any { return nil }
+
+// Owner is the user id that the guest sees; 65534 for a user outside its range.
+func (i *Info) Owner() int { return i.owner }
+
+// Group is the group id that the guest sees; 65534 for a group outside its range.
+func (i *Info) Group() int { return i.group }
+
+// Links is the number of its names.
+func (i *Info) Links() int { return int(i.links) }
+
+// ModTime is when its content was last changed. The guest can set it to any time.
+func (i *Info) ModTime() time.Time { return i.modified }
+
+// AccessTime is when it was last read, if the mount records that.
+func (i *Info) AccessTime() time.Time { return i.accessed }
+
+// CreateTime is when it was created; zero if the file system does not record that.
+func (i *Info) CreateTime() time.Time { return i.created }
+
+// String returns fs.FormatFileInfo.
+func (i *Info) String() string { return fs.FormatFileInfo(i) }
+
+func (f *FS) info(name string, st *unix.Statx_t) *Info {
+	i := &Info{
+		name: path.Base(name), mode: fileMode(st.Mode), size: int64(st.Size), links: st.Nlink,
+		owner: f.ids.guest(st.Uid), group: f.ids.guest(st.Gid),
+		modified: timeOf(st.Mtime), accessed: timeOf(st.Atime),
+	}
+	if st.Mask&unix.STATX_BTIME != 0 {
+		i.created = timeOf(st.Btime)
+	}
+	return i
+}
+
+func timeOf(t unix.StatxTimestamp) time.Time { return time.Unix(t.Sec, int64(t.Nsec)) }
+
+// types maps the file types of stat(2) to Go's.
+var types = map[uint16]fs.FileMode{
+	unix.S_IFDIR:  fs.ModeDir,
+	unix.S_IFLNK:  fs.ModeSymlink,
+	unix.S_IFIFO:  fs.ModeNamedPipe,
+	unix.S_IFSOCK: fs.ModeSocket,
+	unix.S_IFBLK:  fs.ModeDevice,
+	unix.S_IFCHR:  fs.ModeDevice | fs.ModeCharDevice,
+}
+
+func fileMode(m uint16) fs.FileMode {
+	mode := types[m&unix.S_IFMT] | fs.FileMode(m&0o777)
+	for i, flag := range [...]fs.FileMode{fs.ModeSticky, fs.ModeSetgid, fs.ModeSetuid} {
+		if m&(unix.S_ISVTX<<i) != 0 {
+			mode |= flag
+		}
+	}
+	return mode
+}
+
+// permissions returns the kernel's bits of a mode, or fallback if it is zero. It refuses
+// set-id bits: a program that runs as its owner would be a risk.
+func permissions(mode fs.FileMode, fallback uint32) (uint32, error) {
+	if mode == 0 {
+		return fallback, nil
+	}
+	if mode&^(fs.ModePerm|fs.ModeSticky) != 0 {
+		return 0, errMode
+	}
+	bits := uint32(mode.Perm())
+	if mode&fs.ModeSticky != 0 {
+		bits |= unix.S_ISVTX
+	}
+	return bits, nil
 }

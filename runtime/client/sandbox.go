@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/netip"
 	"strings"
 	"sync"
 	"time"
@@ -203,4 +204,85 @@ func wrap(doing string, err error) error {
 		return err
 	}
 	return fmt.Errorf("gaol: %s: %w", doing, err)
+}
+
+// Usage counts the resources that a sandbox uses.
+type Usage struct {
+	RunningProcesses  int   // of runs, processes and contexts, with their descendants
+	ExitedProcesses   int   // processes and contexts of the HTTP API that have ended and are kept
+	OpenFds           int   // of all processes together
+	Sockets           int   // of all kinds
+	SocketListeners   int   // of TCP
+	SocketConnections int   // of TCP
+	Pipes             int   // with those of standard input and output
+	Ptys              int   // terminals
+	MemoryBytes       int64 // of all processes together
+	DiskBytes         int64 // written to the tree
+	Inodes            int64 // files and folders written to the tree
+	Truncated         bool  // there are more descriptors than the server counts
+}
+
+// Usage counts what the sandbox uses now.
+func (sb *Sandbox) Usage(ctx context.Context) (u Usage, err error) {
+	err = sb.c.do(ctx, "getUsage", sb.in(), &u)
+	return u, wrap("usage", err)
+}
+
+// SnapshotInfo describes a snapshot of the caller.
+type SnapshotInfo struct {
+	Name string `json:"name"`
+	Size int64  `json:"size"` // bytes of its files
+}
+
+// Snapshot copies the folders of the sandbox to a snapshot with a new name, which
+// [CreateOptions.Snapshot] can have. It outlives the sandbox and the connection.
+func (sb *Sandbox) Snapshot(ctx context.Context, name string) (SnapshotInfo, error) {
+	var info SnapshotInfo
+	err := sb.c.do(ctx, "takeSnapshot", requestjson.SnapshotIn{InSandbox: sb.in(), SnapshotRequest: requestjson.SnapshotRequest{Name: name}}, &info)
+	return info, wrap("snapshot", err)
+}
+
+// Snapshots lists the caller's snapshots, by name.
+func (c *Client) Snapshots(ctx context.Context) ([]SnapshotInfo, error) {
+	var list struct{ Snapshots []SnapshotInfo }
+	err := c.do(ctx, "listSnapshots", struct{}{}, &list)
+	return list.Snapshots, wrap("list snapshots", err)
+}
+
+// RemoveSnapshot deletes a snapshot that no sandbox uses.
+func (c *Client) RemoveSnapshot(ctx context.Context, name string) error {
+	return wrap("remove snapshot", c.do(ctx, "deleteSnapshot", requestjson.SnapshotName{Name: name}, nil))
+}
+
+// Listeners returns the TCP addresses in the sandbox on which guests listen, in order, as
+// [runtime.NodeRuntime.Listeners] does.
+func (sb *Sandbox) Listeners(ctx context.Context) ([]netip.AddrPort, error) {
+	var list struct {
+		Listeners []struct {
+			Address netip.Addr
+			Port    uint16
+		}
+	}
+	if err := sb.c.do(ctx, "listListeners", sb.in(), &list); err != nil {
+		return nil, wrap("listeners", err)
+	}
+	var addresses []netip.AddrPort
+	for _, l := range list.Listeners {
+		addresses = append(addresses, netip.AddrPortFrom(l.Address, l.Port))
+	}
+	return addresses, nil
+}
+
+// WaitForListener waits until a guest listens on a port so that Dial can connect. It ends with ctx
+// or the sandbox.
+func (sb *Sandbox) WaitForListener(ctx context.Context, port uint16) error {
+	for {
+		var state struct{ Listening bool }
+		if err := sb.c.do(ctx, "waitForPort", requestjson.InPort{InSandbox: sb.in(), Port: port}, &state); err != nil {
+			return wrap("wait for listener", err)
+		}
+		if state.Listening {
+			return nil
+		}
+	}
 }

@@ -1,15 +1,19 @@
 package sandboxtools
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
+	"time"
 	"unicode/utf8"
 
 	"golang.org/x/sys/unix"
 
+	"gaol/runtime"
 	"gaol/vfs/hostfs"
 )
 
@@ -101,4 +105,107 @@ func (t *Toolbox) Exists(ctx context.Context, a ExistsArgs) (ExistsResult, error
 		exists, err := s.files().Exists(a.Path)
 		return ExistsResult{Path: a.Path, Exists: exists}, err
 	})
+}
+
+// FileInfo implements sandbox_file_info.
+func (t *Toolbox) FileInfo(ctx context.Context, a FileInfoArgs) (FileInfoResult, error) {
+	return use(ctx, t, "sandbox_file_info", a, func(s *sandbox, a FileInfoArgs) (FileInfoResult, error) {
+		i, err := s.files().Lstat(a.Path)
+		if err != nil {
+			return FileInfoResult{}, err
+		}
+		r := FileInfoResult{
+			Path: a.Path, Name: i.Name(), Type: typeName(i.Mode()), Size: i.Size(),
+			Permissions: octalMode(i.Mode()), Owner: int64(i.Owner()), Group: int64(i.Group()),
+			ModifiedAt: timeText(i.ModTime()), AccessedAt: timeText(i.AccessTime()),
+		}
+		if !i.CreateTime().IsZero() {
+			r.CreatedAt = timeText(i.CreateTime())
+		}
+		return r, nil
+	})
+}
+
+var typeNames = map[fs.FileMode]string{0: "file", fs.ModeDir: "directory", fs.ModeSymlink: "symlink"}
+
+func typeName(m fs.FileMode) string { return cmp.Or(typeNames[m.Type()], "other") }
+
+// octalMode formats the permissions with the setuid, setgid and sticky bits, as chmod(1)
+// does.
+func octalMode(m fs.FileMode) string {
+	bits := m.Perm()
+	for i, flag := range []fs.FileMode{fs.ModeSticky, fs.ModeSetgid, fs.ModeSetuid} {
+		if m&flag != 0 {
+			bits |= 0o1000 << i
+		}
+	}
+	return fmt.Sprintf("%04o", uint32(bits))
+}
+
+// The range of RFC 3339. A guest can set times outside it.
+var (
+	firstTime = time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC)
+	lastTime  = time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)
+)
+
+func timeText(at time.Time) string {
+	switch {
+	case at.Before(firstTime):
+		at = firstTime
+	case at.After(lastTime):
+		at = lastTime
+	}
+	return at.UTC().Format(time.RFC3339Nano)
+}
+
+// The maximum size of a listing.
+const (
+	maxEntries   = 10_000
+	maxPathBytes = 4 << 20
+)
+
+// ListDirectory implements sandbox_list_directory.
+func (t *Toolbox) ListDirectory(ctx context.Context, a ListDirectoryArgs) (ListDirectoryResult, error) {
+	return use(ctx, t, "sandbox_list_directory", a, func(s *sandbox, a ListDirectoryArgs) (ListDirectoryResult, error) {
+		l := &listing{ctx: ctx, recursive: a.Recursive, result: ListDirectoryResult{Path: a.Path, Entries: []Entry{}}}
+		err := s.files().Walk(a.Path, l.visit)
+		if _, tooLarge := errors.AsType[*hostfs.LimitError](err); tooLarge && len(l.result.Entries) > 0 { // a limit of Walk
+			l.result.Truncated, err = true, nil
+		}
+		return l.result, err
+	})
+}
+
+// listing collects the entries of a walk. It checks ctx, as a large tree takes time.
+type listing struct {
+	ctx       context.Context
+	recursive bool
+	pathBytes int
+	result    ListDirectoryResult
+}
+
+func (l *listing) visit(p string, info *hostfs.Info, err error) error {
+	root := p == l.result.Path
+	switch {
+	case l.ctx.Err() != nil:
+		return l.ctx.Err()
+	case err != nil && (root || errors.Is(err, runtime.ErrClosed)):
+		return err
+	case err != nil:
+		l.result.Truncated = true
+		return nil
+	case root && !info.IsDir():
+		return &fs.PathError{Op: "list", Path: p, Err: unix.ENOTDIR}
+	case root:
+		return nil
+	}
+	if l.pathBytes += len(p); len(l.result.Entries) == maxEntries || l.pathBytes > maxPathBytes {
+		l.result.Truncated = true
+		return fs.SkipAll
+	}
+	l.result.Entries = append(l.result.Entries, Entry{Name: info.Name(), Type: typeName(info.Mode()), Size: info.Size(), Path: p})
+	if !l.recursive && info.IsDir() {
+		return fs.SkipDir
+	}
+	return nil
 }

@@ -1,6 +1,7 @@
 package snippets
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"path/filepath"
@@ -8,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"gaol/internal/lazyregexp"
+	"gaol/runtime"
 )
 
 // Limits of an [Input].
@@ -92,3 +94,16 @@ func invalid(format string, args ...any) error {
 
 // isLocal reports whether a path is relative, stays in its folder, and is in its shortest form.
 func isLocal(p string) bool { return filepath.IsLocal(p) && path.Clean(p) == p && p != "." }
+
+// Validate returns an [*InputError] for an input that breaks a rule of [Input].
+func (in Input) Validate() error {
+	_, _, err := in.check()
+	return err
+}
+
+// Limits returns the limits of a snippet's sandbox.
+func Limits() runtime.Limits {
+	l, def := Options{}.sandbox().Limits, runtime.DefaultLimits()
+	l.Memory, l.CPUs, l.Disk = cmp.Or(l.Memory, def.Memory), cmp.Or(l.CPUs, def.CPUs), cmp.Or(l.Disk, def.Disk)
+	return l
+}

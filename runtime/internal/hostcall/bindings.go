@@ -3,8 +3,10 @@ package hostcall
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -172,4 +174,78 @@ func (b *Bindings) split(above []string, given map[string]any, classify Classifi
 		}
 	}
 	return data, nil
+}
+
+// Classifier says what a caller's value is: a function with its Call, a map that may contain
+// some, or data if neither is set.
+type Classifier func(v any) (f Function, inside map[string]any, err error)
+
+// NewClassifier returns the Classifier of programs whose functions have the type F, a pointer to it, or
+// that of Func. Of converts a function.
+func NewClassifier[F any](of func(F) Function) Classifier {
+	return func(v any) (f Function, inside map[string]any, err error) {
+		switch v := v.(type) {
+		case func(context.Context, json.RawMessage) (any, error):
+			f.Call = v
+		case map[string]any:
+			return f, v, nil
+		case *F:
+			if v != nil {
+				f = of(*v)
+			}
+		case F:
+			f = of(v)
+		default:
+			if v != nil && reflect.TypeOf(v).Kind() == reflect.Func {
+				return f, nil, fmt.Errorf("a %T is no host function: make one with NewFunction", v)
+			}
+			return f, nil, nil
+		}
+		if f.Call == nil {
+			return f, nil, errors.New("a function without Call")
+		}
+		return f, nil, nil
+	}
+}
+
+// ErrStopped is the error of calls that the end of their run has cut off.
+var ErrStopped = errors.New(Unanswered)
+
+// otherCall is a call that did not arrive on the control channel.
+type otherCall struct {
+	call     func(context.Context) (size int, err error)
+	answered chan error // has room for the only one
+}
+
+func (c *otherCall) answer(err error) { c.answered <- err }
+
+// Do performs a call that arrived in another way, with the run's limits, and returns when it
+// is answered or the run has ended. name and size describe it and its arguments; call returns
+// the size of the result. An error of the limits is an *Error. After an error, call may still
+// run.
+func (d *Dispatcher) Do(name string, size int, call func(context.Context) (size int, err error)) error {
+	d.waitForObserver()
+	c := &otherCall{call, make(chan error, 1)}
+	if err := d.admitOther(d.begin(&pendingCall{name: name, size: size, other: c})); err != nil {
+		return err
+	}
+	select {
+	case err := <-c.answered:
+		return err
+	case <-d.ctx.Done():
+		return ErrStopped
+	}
+}
+
+func (d *Dispatcher) admitOther(p *pendingCall) error {
+	d.mu.Lock()
+	d.others++
+	p.key = 1<<32 + d.others // no number of a call on the control channel
+	d.mu.Unlock()
+	var refused error
+	if int64(p.size) > d.limits.Arguments {
+		refused = &Error{Message: "the arguments are too large", Code: CodeArguments}
+	}
+	_, err := d.admit(p, false, refused)
+	return err
 }

@@ -95,3 +95,85 @@ func (a allowed) remove(r *Rules) {
 	}
 	r.Constructs = slices.DeleteFunc(r.Constructs, func(name string) bool { return slices.Contains(a.Constructs, name) })
 }
+
+// Rules say what code may not contain. The zero value denies nothing but invalid code.
+type Rules struct {
+	// Imports are the packages that may be imported, with all their subpaths. It applies if
+	// Constructs contains [Import].
+	Imports []string `json:"imports,omitempty"`
+
+	// DeniedImports are packages that may not be imported, with the reason.
+	DeniedImports map[string]string `json:"deniedImports,omitempty"`
+
+	// Names are variables that code may not use unless it declares them, with the reason and
+	// what to do instead.
+	Names map[string]string `json:"names,omitempty"`
+
+	// Properties are names of properties that code may not use of any object, with the
+	// reason.
+	Properties map[string]string `json:"properties,omitempty"`
+
+	// Constructs are the other rules that apply: [Import] to [With].
+	Constructs []string `json:"constructs,omitempty"`
+}
+
+// The rules that a [Problem] can name.
+const (
+	Syntax   = "syntax"   // the code is not valid, or too large or nested too deeply
+	Name     = "name"     // a variable of Rules.Names
+	Property = "property" // a property of Rules.Properties: a.b, a['b'], {b} = a, Reflect.get(a, 'b')
+
+	Import         = "import"          // an import or export declaration of a package that is not in Rules.Imports
+	RelativeImport = "relative-import" // of a file, without .js at the end
+	ImportCall     = "import-call"     // import(a)
+	ImportMeta     = "import-meta"     // import.meta
+	Function       = "function"        // new Function(a), Function(a)
+	GlobalIndex    = "global-index"    // globalThis[a]
+	GlobalAlias    = "global-alias"    // globalThis other than in globalThis.a and typeof globalThis
+	With           = "with"            // with (a) b
+)
+
+var constructs = []string{Import, RelativeImport, ImportCall, ImportMeta, Function, GlobalIndex, GlobalAlias, With}
+
+func (r Rules) has(construct string) bool { return slices.Contains(r.Constructs, construct) }
+
+// Reasons of the rules of Directive.
+const (
+	nodeOnly    = "only Node has it, and examples should run in browsers too"
+	noNetwork   = "snippets make no requests of their own. Use fixed data"
+	noTimers    = "the result would depend on time. Let the framework schedule the work"
+	noStrings   = "code in strings cannot be checked. Write the code itself"
+	useImport   = "snippets are ES modules. Write an import declaration"
+	needsServer = "it is a tool for the command line or a server, not for snippets"
+)
+
+// Directive returns the rules for snippets of the Directive framework. The caller may change
+// them.
+func Directive() Rules {
+	r := Rules{
+		DeniedImports: make(map[string]string),
+		Names:         make(map[string]string),
+		Properties:    map[string]string{"constructor": "it leads to Function, which makes code of strings. Use the class by its name"},
+		Constructs:    slices.Clone(constructs),
+	}
+	for _, name := range []string{"core", "ai", "query", "el", "react", "vue", "svelte", "solid", "lit", "optimistic", "timeline",
+		"mutator", "knowledge", "scaffold", "claude-plugin", "lint", "sources"} {
+		r.Imports = append(r.Imports, "@directive-run/"+name)
+	}
+	for _, name := range []string{"cli", "mcp", "sandbox", "vite-plugin-api-proxy"} {
+		r.DeniedImports["@directive-run/"+name] = needsServer
+	}
+	for reason, names := range map[string][]string{
+		nodeOnly:  {"process", "__dirname", "__filename", "Buffer", "setImmediate"},
+		useImport: {"require", "module"},
+		noNetwork: {"fetch", "XMLHttpRequest", "WebSocket"},
+		noStrings: {"eval", "Function"},
+		noTimers:  {"queueMicrotask", "setTimeout", "setInterval", "clearTimeout", "clearInterval"},
+	} {
+		for _, name := range names {
+			r.Names[name] = reason
+			r.Properties[name] = "it may be the global of this name. Use another name"
+		}
+	}
+	return r
+}

@@ -1,6 +1,14 @@
 package lint
 
-import "gaol/internal/snippet"
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"gaol/internal/lazyregexp"
+	"gaol/internal/snippet"
+)
 
 // importDeclaration reads import a, {b as c} from 'd', and similar.
 func (p *parser) importDeclaration() *node {
@@ -99,4 +107,50 @@ func (p *parser) exportDefault() *node {
 		return p.declare()
 	}
 	return p.expressionStatement()
+}
+
+// importSource matches the comment that makes a bundler import a package for JSX.
+var importSource = lazyregexp.New(`@jsxImportSource\s+(\S+)`)
+
+// checkImportSources checks these comments.
+func (c *checker) checkImportSources() {
+	for _, m := range importSource().FindAllStringSubmatchIndex(c.source, maxProblems) {
+		if rule, message := c.importRule(c.source[m[2]:m[3]]); rule != "" {
+			c.reportAt(m[2], rule, message)
+		}
+	}
+}
+
+// checkImport checks the module of an import or export declaration.
+func (c *checker) checkImport(n *node) {
+	if rule, message := c.importRule(n.name); rule != "" {
+		c.report(n.at, rule, "%s", message)
+	}
+}
+
+// importRule returns the rule by which a module may not be imported, or "", and the message.
+func (c *checker) importRule(specifier string) (rule, message string) {
+	if strings.HasPrefix(specifier, "./") || strings.HasPrefix(specifier, "../") {
+		if c.has(RelativeImport) && path.Ext(specifier) != ".js" {
+			return RelativeImport, fmt.Sprintf("the import of a file must end in .js, also if the file is .ts or .tsx: %.100q", specifier)
+		}
+		return "", ""
+	}
+	name := packageOf(specifier)
+	if reason, denied := c.DeniedImports[name]; denied {
+		return Import, fmt.Sprintf("%s may not be imported: %s", name, reason)
+	}
+	if c.has(Import) && (!slices.Contains(c.Imports, name) || slices.Contains(strings.Split(specifier, "/"), "..")) {
+		return Import, fmt.Sprintf("%.100q may not be imported. Allowed are files, such as './other.js', and %s", specifier, strings.Join(c.Imports, ", "))
+	}
+	return "", ""
+}
+
+// packageOf returns the package of a specifier, without a subpath.
+func packageOf(specifier string) string {
+	parts := strings.SplitN(specifier, "/", 3)
+	if strings.HasPrefix(specifier, "@") && len(parts) > 1 {
+		return parts[0] + "/" + parts[1]
+	}
+	return parts[0]
 }

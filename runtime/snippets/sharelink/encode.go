@@ -5,8 +5,13 @@ import (
 	"compress/flate"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
+	"strings"
 	"unicode/utf8"
+
+	jsonv2 "github.com/go-json-experiment/json"
 
 	"gaol/runtime/snippets"
 )
@@ -79,4 +84,81 @@ func textOf(in snippets.Input) (name string, text []byte, err error) {
 
 func invalid(format string, args ...any) *snippets.InputError {
 	return &snippets.InputError{Code: snippets.InputInvalid, Message: fmt.Sprintf(format, args...)}
+}
+
+// maxEncoded bounds E in bytes. DEFLATE makes a text at most some bytes longer, base64 a third.
+const maxEncoded = 300_000
+
+// Decode returns the source or the files of a fragment, with or without "#".
+func Decode(fragment string) (in snippets.Input, err error) {
+	fragment = strings.TrimPrefix(fragment, "#")
+	if e, ok := strings.CutPrefix(fragment, sourceName); ok {
+		text, err := unpack(e)
+		if err == nil && len(text) == 0 {
+			err = errors.New("the source is empty")
+		}
+		if err != nil {
+			return in, fmt.Errorf("share link: %w", err)
+		}
+		return snippets.Input{Source: string(text)}, nil
+	}
+	if e, ok := strings.CutPrefix(fragment, filesName); ok {
+		files, err := unpackFiles(e)
+		if err != nil {
+			return in, fmt.Errorf("share link: %w", err)
+		}
+		return snippets.Input{Files: files}, nil
+	}
+	return in, errors.New("share link: want #src= or #files=")
+}
+
+// unpack decodes and decompresses E.
+func unpack(e string) ([]byte, error) {
+	if len(e) > maxEncoded {
+		return nil, errors.New("too long")
+	}
+	if strings.ContainsAny(e, "\r\n") {
+		return nil, errors.New("a newline in base64url") // which the decoder ignores
+	}
+	packed, err := encoding.DecodeString(e)
+	if err != nil {
+		return nil, errors.New("invalid base64url")
+	}
+	in := bytes.NewReader(packed)
+	text, err := io.ReadAll(io.LimitReader(flate.NewReader(in), maxText+1))
+	switch {
+	case err != nil:
+		return nil, errors.New("invalid compressed data")
+	case len(text) > maxText:
+		return nil, fmt.Errorf("more than %d bytes of text", maxText)
+	case in.Len() > 0:
+		return nil, errors.New("data after the compressed text")
+	case !utf8.Valid(text):
+		return nil, errors.New("the text is not valid UTF-8")
+	}
+	return text, nil
+}
+
+func unpackFiles(e string) (files []snippets.File, err error) {
+	text, err := unpack(e)
+	if err != nil {
+		return nil, err
+	}
+	var list []struct {
+		Path   *string `json:"path"`
+		Source *string `json:"source"`
+	}
+	if err := jsonv2.Unmarshal(text, &list, jsonv2.RejectUnknownMembers(true)); err != nil {
+		return nil, errors.New("the files are not an array of objects with path and source")
+	}
+	if len(list) == 0 || len(list) > maxFiles {
+		return nil, fmt.Errorf("%d files, want 1 to %d", len(list), maxFiles)
+	}
+	for i, f := range list {
+		if f.Path == nil || f.Source == nil {
+			return nil, fmt.Errorf("file %d lacks path or source", i+1)
+		}
+		files = append(files, snippets.File{Path: *f.Path, Source: *f.Source})
+	}
+	return files, nil
 }

@@ -3,8 +3,12 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
+	goruntime "runtime"
 	"syscall"
+
+	"github.com/spf13/cobra"
 
 	"gaol/cmd/gaol/flags"
 	"gaol/cmd/gaol/report"
@@ -33,4 +37,20 @@ func silentStatus(ctx context.Context, err error) (int, bool) {
 		return report.ExitSignal + int(syscall.SIGPIPE), true
 	}
 	return 0, false
+}
+
+// version is set by the Makefile with -ldflags -X.
+var version = "devel"
+
+func versionText() string {
+	return fmt.Sprintf("%s (%s, %s/%s)", version, goruntime.Version(), goruntime.GOOS, goruntime.GOARCH)
+}
+
+func (a *app) versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Print the version, as --version does",
+		Args:  usageArgs(noArgs),
+		RunE:  func(*cobra.Command, []string) error { return a.print("gaol " + versionText() + "\n") },
+	}
 }

@@ -1,8 +1,10 @@
 package report
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 
@@ -77,4 +79,54 @@ func (s *Streams) Notes() (lines []string) {
 		}
 	}
 	return lines
+}
+
+// JSON writes v to standard output as one line. It encodes all of v first, so that
+// a consumer sees an object or nothing.
+func JSON(stdout io.Writer, v any) error {
+	line, err := Line(v)
+	if err != nil {
+		return err
+	}
+	return Stdout(stdout, line)
+}
+
+// Line returns v as one line of JSON. It does not escape <, > and &, which are
+// frequent in stack traces.
+func Line(v any) (string, error) {
+	var line bytes.Buffer
+	enc := json.NewEncoder(&line)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(v)
+	return line.String(), err
+}
+
+// Exit statuses that are not the guest's own. The first three are those of
+// timeout(1) and docker run.
+const (
+	ExitTimeout = 124
+	ExitFailure = 125
+	ExitMemory  = 137
+	ExitSignal  = 128 // plus the signal's number
+)
+
+// Status returns gaol's exit status for a run.
+func Status(res *runtime.Result) int {
+	switch res.Cause {
+	case runtime.CauseTimeout:
+		return ExitTimeout
+	case runtime.CauseMemory:
+		return ExitMemory
+	}
+	return res.ExitCode
+}
+
+// EvaluationStatus returns gaol's exit status for an evaluation. A snippet has no exit status
+// of its own: 1 is that of Node for an uncaught error.
+func EvaluationStatus(e *runtime.Evaluation) int {
+	code := 0
+	if e.Error != nil {
+		code = 1
+	}
+	return Status(&runtime.Result{Cause: e.Cause, ExitCode: code})
 }

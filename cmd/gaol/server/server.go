@@ -8,10 +8,12 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"strings"
 	"sync/atomic"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"gaol/cmd/gaol/playground"
 	"gaol/cmd/gaol/server/api"
 	"gaol/cmd/gaol/server/audit"
 	"gaol/cmd/gaol/server/mcpserver"
@@ -134,3 +136,41 @@ func (s *Server) Reload(o *settings.Settings, tokens *tenant.Tokens) {
 
 // Close is Drain without a way to end it early.
 func (s *Server) Close() error { return s.Drain(context.Background()) }
+
+// preview serves a request to a sandbox's own host name. It returns false for all others. The
+// unix socket has none: there, a host name has no meaning.
+func (s *Server) preview(w http.ResponseWriter, r *http.Request) bool {
+	return !connOf(r).isUnix() && api.ServePreview(s.service, w, r, s.isToken)
+}
+
+// isToken reports whether a header Authorization has a token of this server.
+func (s *Server) isToken(header string) bool {
+	tokens := s.tokens.Load()
+	_, secret, _ := strings.Cut(strings.TrimSpace(header), " ")
+	return tokens != nil && tokens.Find(strings.TrimSpace(secret)) != nil
+}
+
+// addPlayground adds the page for people. The settings can turn it off at any time.
+func (s *Server) addPlayground(mux *http.ServeMux) {
+	serve := func(w http.ResponseWriter, r *http.Request) {
+		set := s.service.Settings().Playground
+		if set.Off {
+			api.WriteProblem(w, http.StatusNotFound, "")
+			return
+		}
+		playground.Serve(w, r, playground.Options{FrameAncestors: set.FrameAncestors})
+	}
+	mux.HandleFunc("GET /{$}", serve)
+	for _, name := range playground.Files {
+		if name != playground.Index {
+			mux.HandleFunc("GET /"+name, serve)
+		}
+	}
+}
+
+// isPlayground reports whether a request reads the page, which is the same for all callers. It needs
+// neither a tenant nor an allowed origin: links on other sites lead to it, and other sites load its
+// script for embedding. What the page does needs both.
+func (s *Server) isPlayground(r *http.Request) bool {
+	return (r.Method == http.MethodGet || r.Method == http.MethodHead) && playground.Has(r.URL.Path) && !s.service.Settings().Playground.Off
+}

@@ -5,12 +5,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 
 	"gaol/cmd/gaol/report"
 	"gaol/internal/snippet"
+	"gaol/policy"
 	"gaol/runtime"
 )
 
@@ -144,3 +147,142 @@ func packageFormat(path string) (format runtime.ModuleFormat, found bool, err er
 	}
 	return runtime.FormatDetect, true, nil
 }
+
+// MaxCode is the most bytes of code that are read. Bundles have some megabytes; a longer file
+// is no program, and would fill gaol's memory.
+const MaxCode = 16 << 20
+
+// stdinName is what errors call standard input.
+const stdinName = "standard input"
+
+// IsPiped reports whether stdin may have text to read: it is a pipe, a socket or a
+// regular file, and neither a terminal nor /dev/null. Reading a terminal that the user has
+// not mentioned would look as if gaol hung.
+func IsPiped(stdin io.Reader) bool {
+	file, ok := stdin.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := file.Stat()
+	return err == nil && (info.Mode().IsRegular() || info.Mode()&(fs.ModeNamedPipe|fs.ModeSocket) != 0)
+}
+
+// File opens the file at path, or returns stdin if path is "-", and the name that
+// errors should use. Close does nothing for stdin.
+func File(path string, stdin io.Reader) (in io.ReadCloser, name string, err error) {
+	if path == "-" {
+		return io.NopCloser(stdin), stdinName, nil
+	}
+	file, err := os.Open(path)
+	return file, path, err
+}
+
+// Code reads code from the file at path, or from stdin if path is "-". Errors start
+// with verb, such as "evaluate".
+func Code(ctx context.Context, verb, path string, stdin io.Reader) (string, error) {
+	in, name, err := File(path, stdin)
+	if err != nil {
+		return "", codeError(verb, err)
+	}
+	defer in.Close()
+	code, err := readCode(ctx, verb, in, name)
+	return code, err
+}
+
+func readCode(ctx context.Context, verb string, r io.Reader, name string) (string, error) {
+	code, err := Read(ctx, r, name, MaxCode)
+	if err != nil && ctx.Err() == nil {
+		err = codeError(verb, err)
+	}
+	return string(code), err
+}
+
+func codeError(verb string, err error) error {
+	return report.Advise(fmt.Errorf("%s: %w", verb, err), "give a file of JavaScript, - or -e CODE")
+}
+
+// Read reads all of r, which errors call name, unless it is longer than limit. It
+// returns when ctx is canceled, even if a Read of r never returns.
+func Read(ctx context.Context, r io.Reader, name string, limit int64) ([]byte, error) {
+	type result struct {
+		text []byte
+		err  error
+	}
+	done := make(chan result, 1) // buffered: the reader may outlive this call
+	go func() {
+		text, err := io.ReadAll(io.LimitReader(r, limit+1))
+		done <- result{text, err}
+	}()
+	select {
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	case got := <-done:
+		if got.err == nil && int64(len(got.text)) > limit {
+			got.err = fmt.Errorf("more than %s", report.SizePhrase(limit))
+		}
+		if p, ok := errors.AsType[*fs.PathError](got.err); ok {
+			got.err = p.Err // which has no path: the file has a name already
+		}
+		if got.err != nil {
+			return nil, fmt.Errorf("read %s: %w", name, got.err)
+		}
+		return got.text, nil
+	}
+}
+
+// maxGlobals is the most that package runtime accepts.
+const maxGlobals = 16 << 20
+
+// Globals reads the file of --globals, a JSON object. It returns nil for the path "". The
+// values stay JSON, so that large numbers keep all their digits on the way to the guest.
+func Globals(ctx context.Context, path string) (map[string]any, error) {
+	if path == "" {
+		return nil, nil
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("--globals: %w", err)
+	}
+	defer file.Close()
+	text, err := Read(ctx, file, path, maxGlobals)
+	if err != nil {
+		return nil, err
+	}
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(text, &members); err != nil || members == nil {
+		return nil, report.Advise(fmt.Errorf("--globals %s: not a JSON object", path), `such as {"items": [1, 2]}`)
+	}
+	globals := map[string]any{}
+	for name, v := range members {
+		globals[name] = v
+	}
+	return globals, nil
+}
+
+// Policy reads permissions from r, which errors call name.
+func Policy(ctx context.Context, r io.Reader, name string) (policy.Permissions, error) {
+	text, err := Read(ctx, r, name, policy.MaxText)
+	if err != nil {
+		return policy.Permissions{}, err
+	}
+	p, err := policy.Parse(text)
+	if bad, ok := errors.AsType[*policy.FormatError](err); ok {
+		err = &formatError{name, bad}
+	}
+	return p, err
+}
+
+// formatError adds the name of the text to a FormatError.
+type formatError struct {
+	name string
+	*policy.FormatError
+}
+
+func (e *formatError) Error() string {
+	if e.Place == "" {
+		return e.name + ": " + e.Why
+	}
+	return e.name + ": " + e.Place + ": " + e.Why
+}
+
+func (e *formatError) Unwrap() error { return e.FormatError }

@@ -5,11 +5,22 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
+	"os/signal"
+	"os/user"
+	"path/filepath"
+	goruntime "runtime"
+	"strconv"
+	"syscall"
+	"time"
 
 	"github.com/coreos/go-systemd/v22/activation"
 	"golang.org/x/sys/unix"
+
+	"gaol/cmd/gaol/server"
+	"gaol/runtime"
 )
 
 // listener is what a server serves, with TLS if tls is not nil.
@@ -114,4 +125,158 @@ func (p *process) secure(l net.Listener, c *current) (*tls.Config, error) {
 		return nil, nil
 	}
 	return nil, fmt.Errorf("%s: want a stream socket, unix or TCP, not %s", l.Addr(), l.Addr().Network())
+}
+
+// InheritedOptions are the options of [RunInherited].
+type InheritedOptions struct {
+	FD     int // of a connected unix stream socket
+	Server server.SingleOptions
+
+	// TakeSignals is called when RunInherited handles SIGHUP, SIGINT and SIGTERM itself. It may be nil.
+	TakeSignals func()
+}
+
+// RunInherited serves the connection that this process has inherited, until it ends or SIGTERM arrives.
+// SIGINT and SIGHUP have no effect: a terminal also sends them to the program at the other end, which
+// decides what they mean.
+func RunInherited(ctx context.Context, o InheritedOptions) error {
+	if os.Geteuid() != 0 {
+		return errors.New("only root can serve an inherited socket")
+	}
+	c, err := inherit(o.FD)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = c.Close() }()
+	ignored := make(chan os.Signal, 1)
+	signal.Notify(ignored, syscall.SIGINT, syscall.SIGHUP) // not signal.Ignore, which child processes would inherit
+	defer signal.Stop(ignored)
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop) // a second one ends the process
+	if o.TakeSignals != nil {
+		o.TakeSignals()
+	}
+	idle, stopIdle := context.WithCancel(ctx)
+	defer stopIdle()
+	go repeat(idle, defaultIdleEvery, func() {
+		if err := runtime.CloseIdle(); err != nil {
+			o.Server.Log.Error("stop idle zygotes", "err", err)
+		}
+	})
+	return server.ServeSingle(ctx, c, o.Server)
+}
+
+// inherit returns the connection of a descriptor, which it closes.
+func inherit(fd int) (*net.UnixConn, error) {
+	if fd < 3 {
+		return nil, fmt.Errorf("descriptor %d: want one above those of standard input, output and error", fd)
+	}
+	if err := checkConnected(fd); err != nil {
+		return nil, fmt.Errorf("descriptor %d: %w", fd, err)
+	}
+	unix.CloseOnExec(fd) // until it is closed, child processes must not inherit it
+	f := os.NewFile(uintptr(fd), "inherited socket")
+	defer f.Close()
+	c, err := net.FileConn(f)
+	if err != nil {
+		return nil, fmt.Errorf("descriptor %d: %w", fd, err)
+	}
+	return c.(*net.UnixConn), nil
+}
+
+// checkConnected returns an error unless a descriptor is a connected unix stream socket.
+func checkConnected(fd int) error {
+	errKind := errors.New("want a connected unix stream socket")
+	for option, want := range map[int]int{unix.SO_DOMAIN: unix.AF_UNIX, unix.SO_TYPE: unix.SOCK_STREAM, unix.SO_ACCEPTCONN: 0} {
+		switch got, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, option); {
+		case err == unix.ENOTSOCK || err == nil && got != want:
+			return errKind
+		case err != nil:
+			return err
+		}
+	}
+	if _, err := unix.Getpeername(fd); err != nil {
+		return errKind
+	}
+	return nil
+}
+
+// listenUnix listens on a socket that root and a group may connect to. A socket of a server that has
+// been killed is replaced.
+func listenUnix(path, group string) (net.Listener, error) {
+	gid, err := groupID(group)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return nil, err
+	}
+	if err := errors.Join(checkSocketDir(filepath.Dir(path)), removeStaleSocket(path)); err != nil {
+		return nil, err
+	}
+	return listenAsGroup(path, gid)
+}
+
+// groupID returns the id of a group: root's for the default group if that does not exist.
+func groupID(group string) (int, error) {
+	g, err := user.LookupGroup(group)
+	if errors.As(err, new(user.UnknownGroupError)) && group == "gaol" {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(g.Gid)
+}
+
+// checkSocketDir rejects a folder in which other users could replace the socket with their own.
+func checkSocketDir(dir string) error {
+	info, err := os.Stat(dir)
+	if err != nil {
+		return err
+	}
+	owner := int(info.Sys().(*syscall.Stat_t).Uid)
+	if owner != 0 && owner != os.Geteuid() || info.Mode().Perm()&0o022 != 0 && info.Mode()&fs.ModeSticky == 0 {
+		return fmt.Errorf("%s: other users could replace the socket: only root may be able to write to its folder", dir)
+	}
+	return nil
+}
+
+// removeStaleSocket removes a socket of this user on which no server listens.
+func removeStaleSocket(path string) error {
+	info, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if info.Mode().Type() != fs.ModeSocket || int(info.Sys().(*syscall.Stat_t).Uid) != os.Geteuid() {
+		return fmt.Errorf("%s exists, and is not a socket of a former server", path)
+	}
+	c, err := net.DialTimeout("unix", path, time.Second)
+	if err == nil {
+		_ = c.Close()
+		return fmt.Errorf("%s: another server listens there", path)
+	}
+	if !errors.Is(err, syscall.ECONNREFUSED) {
+		return err
+	}
+	return os.Remove(path)
+}
+
+// listenAsGroup listens on a socket with mode 0660 that belongs to a group from the start. Changing the
+// path afterwards could change another file, which a user has put there.
+func listenAsGroup(path string, gid int) (net.Listener, error) {
+	goruntime.LockOSThread() // the fsgid is per thread
+	defer goruntime.UnlockOSThread()
+	old, _ := unix.SetfsgidRetGid(gid)
+	defer func() { _, _ = unix.SetfsgidRetGid(old) }()
+	if now, _ := unix.SetfsgidRetGid(-1); now != gid { // -1 is not an id, and changes nothing
+		return nil, fmt.Errorf("%s: may not give the socket to group %d", path, gid)
+	}
+	umask := syscall.Umask(0o117)
+	defer syscall.Umask(umask)
+	return net.Listen("unix", path)
 }

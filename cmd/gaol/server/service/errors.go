@@ -1,11 +1,17 @@
 package service
 
 import (
+	"archive/tar"
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"net/http"
+	"slices"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"gaol/cmd/gaol/server/quota"
 	"gaol/jail"
@@ -13,6 +19,7 @@ import (
 	"gaol/policy"
 	"gaol/rootfs"
 	"gaol/runtime"
+	"gaol/vfs/hostfs"
 )
 
 // Code is a stable name of a kind of error, for programs.
@@ -111,4 +118,103 @@ func isInvalid(err error) bool {
 		}
 	}
 	return false
+}
+
+// Invalidf returns an error about a request.
+func Invalidf(format string, args ...any) error { return refuse(Invalid, format, args...) }
+
+// NotFoundf returns an error about something that does not exist.
+func NotFoundf(format string, args ...any) error { return refuse(NotFound, format, args...) }
+
+// startErrors are the system's errors that a tenant's choice of a program or a folder causes.
+var startErrors = []error{
+	unix.ENOENT, unix.EACCES, unix.EPERM, unix.ENOTDIR, unix.EISDIR, unix.ELOOP, unix.ENAMETOOLONG,
+	unix.ENOEXEC, unix.E2BIG,
+}
+
+// isStart reports whether a program could not be started because it, or its working directory, is
+// missing in the sandbox or cannot be used. The text of such an error names paths of the guest only.
+func isStart(err error) bool {
+	step, ok := errors.AsType[*jail.StepError](err)
+	if !ok || step.Step != "exec" && step.Step != "chdir" {
+		return false
+	}
+	return slices.ContainsFunc(startErrors, func(e error) bool { return errors.Is(step.Err, e) })
+}
+
+// startCode returns the code of an error of isStart.
+func startCode(err error) Code {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return NoProgram
+	case errors.Is(err, fs.ErrPermission):
+		return NotExecutable
+	}
+	return Invalid
+}
+
+// startError converts an error of starting a process or a context where it has a reason that other
+// runs do not have.
+func startError(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, runtime.ErrManyContexts):
+		return exceeded("the sandbox has as many contexts as it may have")
+	case errors.Is(err, unix.ENOSPC):
+		return exceeded("the sandbox has no room for another terminal")
+	case errors.Is(err, context.DeadlineExceeded):
+		return refuse(Invalid, "timeoutMs: the process has not started within it")
+	}
+	return err
+}
+
+// exceeded returns the error of a request that exceeds what a sandbox, process or context has room
+// for now.
+func exceeded(format string, args ...any) *Error {
+	return &Error{Code: Exceeded, Err: fmt.Errorf(format, args...), RetryAfter: retryLater}
+}
+
+// fileErrors lists which errors of package hostfs have which code. The first that matches counts.
+var fileErrors = []struct {
+	code Code
+	errs []error
+}{
+	{Closed, []error{runtime.ErrClosed}},
+	{NoSpace, []error{unix.ENOSPC, unix.EDQUOT}},
+	{TooLarge, []error{unix.EFBIG}},
+	{NotFound, []error{fs.ErrNotExist}},
+	{Conflict, []error{
+		fs.ErrExist, hostfs.ErrSpecial, unix.EISDIR, unix.ENOTDIR, unix.EXDEV, unix.EBUSY, unix.ETXTBSY, unix.ESTALE,
+		hostfs.ErrChanged,
+	}},
+	{Forbidden, []error{fs.ErrPermission, unix.EROFS}},
+	{Invalid, []error{
+		fs.ErrInvalid, unix.EINVAL, unix.ENAMETOOLONG, unix.ELOOP, unix.EMLINK, tar.ErrHeader, io.ErrUnexpectedEOF,
+		hostfs.ErrEntryName, hostfs.ErrEntryType, hostfs.ErrEntryKind,
+	}},
+}
+
+// UploadTooLarge is the error for a body with more bytes than the tenant's quota.
+func UploadTooLarge(limit int64) error {
+	return refuse(TooLarge, "%w: your quota is uploadBytes", &http.MaxBytesError{Limit: limit})
+}
+
+// fileError converts an error of package hostfs, which names paths of the guest only.
+func (sb *Sandbox) fileError(doing string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if _, limit := errors.AsType[*hostfs.LimitError](err); limit {
+		return &Error{Code: TooLarge, Err: err}
+	}
+	if large, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return UploadTooLarge(large.Limit)
+	}
+	for _, row := range fileErrors {
+		if slices.ContainsFunc(row.errs, func(target error) bool { return errors.Is(err, target) }) {
+			return &Error{Code: row.code, Err: err}
+		}
+	}
+	return sb.service.internal(doing, sb.tenant(), err)
 }

@@ -3,9 +3,12 @@ package service
 import (
 	"fmt"
 	"io/fs"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"gaol/vfs/hostfs"
 )
 
 func newFileInfo(path string, info fs.FileInfo) *FileInfo {
@@ -57,4 +60,22 @@ func ClampTime(t time.Time) time.Time {
 		return lastTime
 	}
 	return t.UTC()
+}
+
+// modeBits returns the permissions, zero for the default.
+func modeBits(m FileMode) (fs.FileMode, error) {
+	if m.Mode == "" {
+		return 0, nil
+	}
+	bits, err := strconv.ParseUint(m.Mode, 8, 16)
+	if err != nil || bits == 0 || bits > 0o777 {
+		return 0, refuse(Invalid, "mode: want 1 to 777, in octal")
+	}
+	return fs.FileMode(bits), nil
+}
+
+// writeOptions returns the request as package hostfs has it.
+func writeOptions(w FileWrite) (hostfs.WriteOptions, error) {
+	mode, err := modeBits(w.FileMode)
+	return hostfs.WriteOptions{Mode: mode, Parents: w.Parents}, err
 }

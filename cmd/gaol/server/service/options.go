@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"gaol/cmd/gaol/server/settings"
 	"gaol/cmd/gaol/server/tenant"
 	"gaol/policy"
 	"gaol/rootfs"
@@ -253,4 +254,54 @@ func (s *Service) snapshotPrefix(t *tenant.Tenant) string {
 	}
 	sum := sha256.Sum256([]byte(t.Name))
 	return "tenant-" + hex.EncodeToString(sum[:16]) + "."
+}
+
+// isOfHost reports whether it is a folder of the server's machine.
+func isOfHost(n NodeModules) bool {
+	return n.HostPath != "" && !strings.HasPrefix(n.HostPath, snapshotScheme)
+}
+
+// isolation returns the isolation that a request names; "" is the server's default.
+func (s *Service) isolation(name string) (settings.Isolation, error) {
+	i, err := s.settings.Load().FindIsolation(name)
+	if err == nil {
+		return i, nil
+	}
+	code := Forbidden
+	if _, _, unknown := runtime.ParseIsolation(name); unknown != nil || s.trusted {
+		code = Invalid
+	}
+	return i, &Error{Code: code, Err: err}
+}
+
+// isolate sets the isolation of a sandbox. Only native ones have zygotes.
+func isolate(o *runtime.Options, i settings.Isolation) {
+	o.Isolation, o.OCI = i.Kind, i.OCI
+	if i.Kind != runtime.IsolationNative {
+		o.Launcher, o.Zygote = runtime.LauncherExec, runtime.ZygoteOptions{}
+	}
+}
+
+// isolateByDefault sets the server's default isolation.
+func (s *Service) isolateByDefault(o *runtime.Options) {
+	isolate(o, s.settings.Load().AllIsolations()[0])
+}
+
+// times returns how long a sandbox lives without use, and at most.
+func (s *Service) times(r SandboxRequest) (idle, lifetime time.Duration, err error) {
+	set := s.settings.Load()
+	if idle, err = bounded("idleTimeoutMs", r.IdleTimeoutMs, set.IdleTimeoutMs); err != nil {
+		return 0, 0, err
+	}
+	lifetime, err = bounded("lifetimeMs", r.LifetimeMs, set.LifetimeMs)
+	return idle, lifetime, err
+}
+
+// bounded returns a time that a request asks for, which must not exceed the server's; zero is the
+// server's.
+func bounded(name string, asked, most int64) (time.Duration, error) {
+	if asked > most {
+		return 0, refuse(Invalid, "%s: %d is more than the server's %d", name, asked, most)
+	}
+	return milliseconds(cmp.Or(asked, most)), nil
 }

@@ -4,7 +4,10 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	goruntime "runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -12,6 +15,7 @@ import (
 	"gaol/cmd/gaol/server/quota"
 	"gaol/cmd/gaol/server/settings"
 	"gaol/cmd/gaol/server/tenant"
+	"gaol/rootfs"
 	"gaol/runtime"
 )
 
@@ -188,4 +192,47 @@ func (s *Service) Close(ctx context.Context) error {
 	err = errors.Join(err, runtime.CloseIdle())
 	s.tenants.close()
 	return err
+}
+
+// Check returns an error if the service cannot run programs: if the image of sandboxes that name none
+// is missing, or if this machine cannot make a jail of an isolation that requests may name. It makes one of each,
+// and closes it.
+func (s *Service) Check(ctx context.Context) error {
+	image := defaultImage
+	if allowed := s.Settings().Images; len(allowed) > 0 && !slices.Contains(allowed, image) {
+		image = allowed[0]
+	}
+	store, err := rootfs.Open(s.store)
+	if err != nil {
+		return err
+	}
+	if _, err := store.Lookup(image); err != nil {
+		return fmt.Errorf("image %s: %w", image, err)
+	}
+	var failed []error
+	for _, i := range s.Settings().AllIsolations() {
+		o := runtime.Options{Image: image, Store: s.store, CgroupParent: s.tenants.parent, Launcher: runtime.LauncherExec}
+		isolate(&o, i)
+		rt, err := s.create(ctx, o)
+		if err == nil {
+			err = errors.Join(ctx.Err(), rt.Close())
+		}
+		if err != nil {
+			failed = append(failed, fmt.Errorf("isolation %s: %w", i.Name, err))
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// closing bounds how many sandboxes are closed at once. Closing one waits for the kernel to end its
+// processes, with a time limit: a thousand at once, for example at the end of the server, would exceed it.
+type closing chan struct{}
+
+func newClosing() closing { return make(closing, 2*goruntime.NumCPU()) }
+
+// do calls one when it is its turn.
+func (c closing) do(one func() error) error {
+	c <- struct{}{}
+	defer func() { <-c }()
+	return one()
 }

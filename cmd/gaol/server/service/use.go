@@ -2,8 +2,18 @@ package service
 
 import (
 	"context"
+	"crypto/rand"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
 
 	"gaol/cmd/gaol/server/tenant"
+	"gaol/policy"
+	"gaol/runtime"
+	"gaol/vfs"
+	"gaol/vfs/hostfs"
 )
 
 // Use returns a sandbox of the tenant for one request that is not a run. The context also ends with
@@ -41,3 +51,79 @@ func (sb *Sandbox) MaxUpload() int64 { return sb.account.Limits().Upload }
 
 // tenant returns the sandbox's tenant.
 func (sb *Sandbox) tenant() *tenant.Tenant { return &tenant.Tenant{Name: sb.owner} }
+
+// UseNew calls do with a new sandbox that has the default options. The sandbox is closed
+// afterwards. If do keeps it, it joins the tenant's other sandboxes instead.
+func (s *Service) UseNew(ctx context.Context, t *tenant.Tenant, do func(context.Context, *Sandbox) (keep bool, err error)) error {
+	ctx, end, err := s.begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer end()
+	o, done, err := s.options(t, Tree{}, nil, "")
+	if err != nil {
+		return err
+	}
+	done() // there are no mounts
+	sb, err := s.openOnce(ctx, t, o, true)
+	if err != nil {
+		return err
+	}
+	set := s.settings.Load()
+	sb.permissions, sb.close = o.Permissions, sync.OnceValue(sb.close)
+	sb.ID, sb.Created = "sb-"+strings.ToLower(rand.Text()), time.Now()
+	sb.idleTimeout, sb.expires = milliseconds(set.IdleTimeoutMs), time.Now().Add(milliseconds(set.LifetimeMs))
+	keep, err := do(ctx, sb)
+	if keep && s.add(sb) == nil {
+		return err
+	}
+	s.closeOnce(t, sb)
+	return err
+}
+
+// Begin counts a piece of work, which Close waits for until end is called. The returned context also
+// ends with the service.
+func (s *Service) Begin(ctx context.Context) (_ context.Context, end func(), err error) {
+	return s.begin(ctx)
+}
+
+// FS returns the sandbox's files.
+func (sb *Sandbox) FS() *hostfs.FS { return sb.runtime.FS() }
+
+// Limits returns the sandbox's limits.
+func (sb *Sandbox) Limits() runtime.Limits { return sb.runtime.Limits() }
+
+// NewTransport returns a transport to servers of the sandbox.
+func (sb *Sandbox) NewTransport() *http.Transport { return sb.runtime.NewTransport() }
+
+// AddCommands adds programs that the client implements.
+func (sb *Sandbox) AddCommands(commands map[string]runtime.Command) error {
+	return sb.fail("add commands", sb.runtime.AddCommands(commands))
+}
+
+// Permissions are those of the sandbox.
+func (sb *Sandbox) Permissions() policy.Permissions { return sb.permissions.Clone() }
+
+// Convert returns an error of the SDK as an [*Error]. It logs errors that are not the tenant's fault.
+func (s *Service) Convert(doing string, t *tenant.Tenant, err error) error {
+	return s.internal(doing, t, err)
+}
+
+// Allows reports whether a tenant may create sandboxes with some permissions.
+func (s *Service) Allows(p policy.Permissions) bool {
+	w := policy.World{Own: []string{string(vfs.Workspace)}, Shared: []string{"/tmp"}, Cwd: string(vfs.Workspace)}
+	if _, err := policy.Narrow(s.settings.Load().Permissions, p, w); err != nil {
+		return false
+	}
+	plan, _ := runtime.CheckPermissions(runtime.Options{Permissions: p})
+	return plan != nil
+}
+
+// CheckImage returns an error if the settings do not allow an image. An empty name is the default
+// image.
+func (s *Service) CheckImage(name string) error {
+	if images := s.settings.Load().Images; len(images) > 0 && !slices.Contains(images, orDefault(name)) {
+		return refuse(Forbidden, "image %q: the server allows %s", name, strings.Join(images, ", "))
+	}
+	return nil
+}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
+	"strings"
 	"sync"
 
 	"github.com/coder/websocket"
@@ -101,4 +103,10 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // isUpgrade reports whether a request asks for this protocol.
 func isUpgrade(r *http.Request) bool {
 	return websocketHeader(r.Header, "Upgrade", "websocket") && websocketHeader(r.Header, "Sec-Websocket-Protocol", session.Protocol)
+}
+
+// websocketHeader reports whether a header lists a token.
+func websocketHeader(h http.Header, name, token string) bool {
+	list := strings.Split(strings.Join(h.Values(name), ","), ",")
+	return slices.ContainsFunc(list, func(s string) bool { return strings.EqualFold(strings.TrimSpace(s), token) })
 }

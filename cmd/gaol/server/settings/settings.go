@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -244,6 +245,64 @@ const maxDomain = 180
 func (s *Settings) checkPreviewHost() error {
 	if s.PreviewHost != "" && (len(s.PreviewHost) > maxDomain || !domain().MatchString(s.PreviewHost)) {
 		return fmt.Errorf("previewHost %q: want the name of a host in lower case, without a port", s.PreviewHost)
+	}
+	return nil
+}
+
+// Trusted returns the settings of a server whose only client is trusted like root. Its limits only keep
+// sums from overflowing. What it asks for may last a year; the defaults of runs are those of all clients.
+func Trusted() *Settings {
+	const year = int64(365 * 24 * time.Hour / time.Millisecond)
+	all := quota.Limits{
+		Sandboxes: 1 << 20, Runs: 1 << 20, Memory: 1 << 60, CPUs: 1 << 30, Disk: 1 << 60,
+		Requests: 1 << 30, Upload: 1 << 40, Concurrent: 1 << 20, Bodies: 1 << 40,
+		Snapshots: 1 << 20, SnapshotBytes: 1 << 60, Sessions: 1 << 20, Connections: 1 << 20,
+	}
+	return &Settings{Trusted: true, IdleTimeoutMs: year, LifetimeMs: year, RunTimeoutMs: year, Server: all, Tenant: all}
+}
+
+// PortRange is the ports from First to Last.
+type PortRange struct{ First, Last uint16 }
+
+// UnmarshalText parses a port, or a range such as 8000-8099.
+func (r *PortRange) UnmarshalText(text []byte) error {
+	first, last, isRange := strings.Cut(string(text), "-")
+	if !isRange {
+		last = first
+	}
+	a, err1 := strconv.ParseUint(first, 10, 16)
+	b, err2 := strconv.ParseUint(last, 10, 16)
+	if err1 != nil || err2 != nil || a == 0 || b < a {
+		return fmt.Errorf("%q: want a port, or a range such as 8000-8099", text)
+	}
+	*r = PortRange{uint16(a), uint16(b)}
+	return nil
+}
+
+// AllowsHostPort reports whether tenants may name a port.
+func (s *Settings) AllowsHostPort(port int) bool {
+	return s.Trusted || slices.ContainsFunc(s.HostPorts, func(r PortRange) bool { return int(r.First) <= port && port <= int(r.Last) })
+}
+
+// Playground are the settings of the page for people.
+type Playground struct {
+	// Off turns it off.
+	Off bool `json:"off,omitzero"`
+
+	// FrameAncestors are the origins of pages that may show it in a frame, such as
+	// https://docs.example.com. Default: none.
+	FrameAncestors []string `json:"frameAncestors,omitzero"`
+}
+
+// frameAncestor is the form of an origin that is safe in a header: characters such as ; would begin
+// another directive.
+var frameAncestor = lazyregexp.New(`^https?://([a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?|\[[0-9a-f:.]{2,45}\])(:[0-9]{1,5})?$`)
+
+func (s *Settings) checkPlayground() error {
+	for _, origin := range s.Playground.FrameAncestors {
+		if !frameAncestor().MatchString(origin) {
+			return fmt.Errorf("playground: frameAncestors: %q: want http:// or https:// and a host in lower case", origin)
+		}
 	}
 	return nil
 }

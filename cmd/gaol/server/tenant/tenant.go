@@ -2,7 +2,12 @@ package tenant
 
 import (
 	"context"
+	"encoding/binary"
+	"errors"
 	"fmt"
+	"net"
+
+	"golang.org/x/sys/unix"
 )
 
 // Tenant is a user or a program that uses the server. Sandboxes belong to a tenant.
@@ -44,4 +49,59 @@ func FromContext(ctx context.Context) *Tenant { return ctx.Value(contextKey{}).(
 func Lookup(ctx context.Context) *Tenant {
 	t, _ := ctx.Value(contextKey{}).(*Tenant)
 	return t
+}
+
+// OfConn returns the tenant at the other end of a unix socket: the user that the process had when
+// it connected.
+func OfConn(c *net.UnixConn) (*Tenant, error) {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	var p *Peer
+	var failed error
+	err = raw.Control(func(fd uintptr) { p, failed = peerOf(int(fd)) })
+	if err := errors.Join(err, failed); err != nil {
+		return nil, fmt.Errorf("credentials of the peer: %w", err)
+	}
+	return ofPeer(p), nil
+}
+
+// overflow is the user of a peer whose own has no number in this user namespace.
+const overflow = 65534
+
+func peerOf(fd int) (*Peer, error) {
+	cred, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
+	if err != nil {
+		return nil, err
+	}
+	if cred.Uid == overflow {
+		return nil, fmt.Errorf("user %d may be any user of another user namespace", cred.Uid)
+	}
+	groups, err := peerGroups(fd)
+	return &Peer{cred.Pid, cred.Uid, cred.Gid, groups}, err
+}
+
+// maxGroups is NGROUPS_MAX.
+const maxGroups = 65536
+
+// peerGroups returns the supplementary groups of a peer (SO_PEERGROUPS).
+func peerGroups(fd int) ([]uint32, error) {
+	size := 64 * 4
+	for {
+		buf := make([]byte, size)
+		n, err := getsockopt(fd, unix.SOL_SOCKET, unix.SO_PEERGROUPS, buf)
+		if err == unix.ERANGE && n > size && n <= 4*maxGroups {
+			size = n
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		groups := make([]uint32, n/4)
+		for i := range groups {
+			groups[i] = binary.NativeEndian.Uint32(buf[4*i:])
+		}
+		return groups, nil
+	}
 }

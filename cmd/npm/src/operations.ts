@@ -329,7 +329,7 @@ export interface InSandbox {
   sandbox: string;
 }
 
-/** ProgramIn. */
+/** ProgramIn is the input of runIn and execIn. */
 export interface ProgramIn extends InSandbox, Program {
 }
 
@@ -339,11 +339,11 @@ export interface Command extends Start {
   command: string;
 }
 
-/** CommandIn. */
+/** CommandIn is the input of commandIn. */
 export interface CommandIn extends InSandbox, Command {
 }
 
-/** SnippetIn. */
+/** SnippetIn is the input of evaluateIn. */
 export interface SnippetIn extends InSandbox, Snippet {
 }
 
@@ -480,7 +480,7 @@ export interface ProcessRequest {
   whenFull?: "drop" | "wait" | undefined;
 }
 
-/** SpawnIn. */
+/** SpawnIn is the input of spawn. */
 export interface SpawnIn extends InSandbox, ProcessRequest {
 }
 
@@ -495,13 +495,13 @@ export interface InProcess extends InSandbox {
   process: string;
 }
 
-/** WaitIn. */
+/** WaitIn is the input of waitProcess. */
 export interface WaitIn extends InProcess {
   /** How long to wait. By default until the end. */
   timeoutMs?: number | undefined;
 }
 
-/** SignalIn. */
+/** SignalIn is the input of signalProcess. */
 export interface SignalIn extends InProcess {
   /** Its name, such as SIGTERM. SIGKILL ends the process with all its descendants. */
   signal: string;
@@ -509,7 +509,7 @@ export interface SignalIn extends InProcess {
   group?: boolean | undefined;
 }
 
-/** ResizeIn. */
+/** ResizeIn is the input of resizeProcess. */
 export interface ResizeIn extends InProcess {
   /** Height in characters. */
   rows: number;
@@ -527,11 +527,11 @@ export interface Input {
   close?: boolean | undefined;
 }
 
-/** StdinIn. */
+/** StdinIn is the input of writeProcess. */
 export interface StdinIn extends InProcess, Input {
 }
 
-/** FollowIn. */
+/** FollowIn is the input of followProcess. */
 export interface FollowIn extends InProcess {
   /** The number of the last event that the client has got. By default the events begin with the oldest that is kept. */
   lastEventId?: number | undefined;
@@ -569,7 +569,7 @@ export interface ContextRequest {
   lastValue?: boolean | undefined;
 }
 
-/** ContextIn. */
+/** ContextIn is the input of createContext. */
 export interface ContextIn extends InSandbox, ContextRequest {
 }
 
@@ -598,13 +598,13 @@ export interface Completion {
   names: string[];
 }
 
-/** CompleteIn. */
+/** CompleteIn is the input of completeInContext. */
 export interface CompleteIn extends InContext {
   /** Code up to the cursor. */
   line: string;
 }
 
-/** CellIn. */
+/** CellIn is the input of evaluateCell. */
 export interface CellIn extends InContext, Cell {
 }
 
@@ -647,7 +647,7 @@ export interface FileWrite extends FileMode {
   createParents?: boolean | undefined;
 }
 
-/** WriteIn. */
+/** WriteIn is the input of writeFile. */
 export interface WriteIn extends InFile, FileWrite {
 }
 
@@ -657,7 +657,7 @@ export interface FileRemove {
   recursive?: boolean | undefined;
 }
 
-/** RemoveIn. */
+/** RemoveIn is the input of removeFile. */
 export interface RemoveIn extends InFile, FileRemove {
 }
 
@@ -667,7 +667,7 @@ export interface FileStat {
   links?: boolean | undefined;
 }
 
-/** StatIn. */
+/** StatIn is the input of statFile. */
 export interface StatIn extends InFile, FileStat {
 }
 
@@ -686,7 +686,7 @@ export interface FolderList {
   limit?: number | undefined;
 }
 
-/** ListIn. */
+/** ListIn is the input of listFiles. */
 export interface ListIn extends InFile, FolderList {
 }
 
@@ -696,11 +696,11 @@ export interface FolderMake extends FileMode {
   createParents?: boolean | undefined;
 }
 
-/** FolderIn. */
+/** FolderIn is the input of makeFolder. */
 export interface FolderIn extends InFile, FolderMake {
 }
 
-/** MoveIn. */
+/** MoveIn is the input of moveFile. */
 export interface MoveIn extends InSandbox {
   /** The path of a file, a folder or a link. */
   from?: string | undefined;
@@ -732,7 +732,7 @@ export interface FolderUnpack {
   createParents?: boolean | undefined;
 }
 
-/** UnpackIn. */
+/** UnpackIn is the input of unpackFolder. */
 export interface UnpackIn extends InFile, FolderUnpack {
 }
 
@@ -764,7 +764,7 @@ export interface InPort extends InSandbox {
 export interface PortWait extends Timeout {
 }
 
-/** PortWaitIn. */
+/** PortWaitIn is the input of waitForPort. */
 export interface PortWaitIn extends InPort, PortWait {
 }
 
@@ -781,7 +781,7 @@ export interface SnapshotRequest {
   name: string;
 }
 
-/** SnapshotIn. */
+/** SnapshotIn is the input of takeSnapshot. */
 export interface SnapshotIn extends InSandbox, SnapshotRequest {
 }
 
@@ -790,7 +790,7 @@ export interface SnapshotList {
   snapshots: SnapshotInfo[];
 }
 
-/** SnapshotName. */
+/** SnapshotName is the input of deleteSnapshot. */
 export interface SnapshotName {
   /** The name of the snapshot. */
   name: string;
@@ -863,7 +863,7 @@ export interface SnippetRunIn extends SnippetRequest {
   noLint?: boolean | undefined;
 }
 
-/** ToolIn is the input of tool, and NormalizeIn that of normalize. */
+/** ToolIn is the input of tool. */
 export interface ToolIn {
   /** The name of a tool of package sandboxtools. */
   tool: string;
@@ -877,7 +877,7 @@ export interface Normalized {
   error: GuestError | null;
 }
 
-/** NormalizeIn. */
+/** NormalizeIn is the input of normalize. */
 export interface NormalizeIn {
   /** A snippet as models write it. */
   code: string;

@@ -1,5 +1,5 @@
-// Package ociruntime finds the programs that make containers as the runtime specification of the
-// Open Container Initiative says, runc and crun, and asks them what they support.
+// Package ociruntime finds OCI runtimes, runc and crun, and probes their versions and features.
+// They implement the runtime specification of the Open Container Initiative.
 //
 //	path, err := ociruntime.Find("runc")
 //	info, err := ociruntime.Probe(ctx, path)

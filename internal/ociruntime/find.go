@@ -22,7 +22,7 @@ var cures = map[string]string{
 	Crun: `install it ("apt-get install crun"), or set Options.OCI.Runtime to its path`,
 }
 
-// Cure says how a runtime that is missing, runc or crun, is installed.
+// Cure returns how to install a missing runtime, runc or crun.
 func Cure(name string) string { return cures[name] }
 
 // Find returns the path of a runtime's program, without symbolic links:

@@ -58,8 +58,8 @@ type fileID struct {
 	mtime, ctime unix.Timespec
 }
 
-// Probe executes a runtime's program to learn what it is and what it supports. It remembers the result
-// until the file changes.
+// Probe executes a runtime's program to get its name, version and features. It caches the result until
+// the file changes.
 func Probe(ctx context.Context, path string) (Info, error) {
 	file, err := identify(path)
 	if err != nil {
@@ -127,15 +127,15 @@ func parseVersion(text []byte) (info Info) {
 	return info
 }
 
-// withoutFeatures is for runtimes without the command features. crun 1.8.1, Debian 12's, is one: it
-// lists what it was built with below its version, and supports both versions of cgroups.
+// withoutFeatures is for runtimes without the command features, such as crun 1.8.1 of Debian 12, which
+// lists its build options below its version and supports both versions of cgroups.
 func (info *Info) withoutFeatures(version []byte) {
 	if info.Name == Crun {
 		info.Seccomp, info.CgroupV1, info.CgroupV2 = bytes.Contains(version, []byte("+SECCOMP")), true, true
 	}
 }
 
-// parseFeatures reads what the command features prints. What it does not mention is not supported.
+// parseFeatures parses the output of the command features. Omitted features are unsupported.
 func (info *Info) parseFeatures(text []byte) error {
 	var f features.Features
 	if err := json.Unmarshal(text, &f); err != nil {
@@ -154,7 +154,7 @@ func (info *Info) parseFeatures(text []byte) error {
 	return nil
 }
 
-// output executes a command of the runtime, and returns what it prints.
+// output executes a command of the runtime and returns its output.
 func output(ctx context.Context, path, command string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()

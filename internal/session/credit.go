@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// Credit is what the sender of a stream may send. [NewCredit] makes one.
+// Credit is the number of bytes that the sender of a stream may send. Create it with [NewCredit].
 type Credit struct {
 	mu   sync.Mutex
 	left int64
@@ -36,8 +36,8 @@ func (c *Credit) Take(ctx context.Context, n int) error {
 	}
 }
 
-// Add adds what the receiver has returned. The error wraps [ErrFrame] if that is more than the sender
-// has used.
+// Add adds credit that the receiver has returned. The error wraps [ErrFrame] if the sender has not used
+// that much.
 func (c *Credit) Add(n uint32) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -53,8 +53,8 @@ func (c *Credit) Add(n uint32) error {
 	return nil
 }
 
-// Debt counts what a receiver has processed, and says when to return credit. It is not safe for
-// concurrent use.
+// Debt counts the bytes that a receiver has processed and not yet returned as credit. It is not safe
+// for concurrent use.
 type Debt int
 
 // Processed adds n bytes. It returns how many bytes to return credit for now: none until there are

@@ -30,8 +30,8 @@
 // A result or an error ends a request. Its id can then be used again.
 //
 // Each request has four streams: standard input and, from the server, standard output, standard error
-// and events. A sender may begin a stream with [Window] bytes; the receiver returns credit for what it
-// has processed. So neither side buffers more, and a stream without a reader does not block
+// and events. A sender may begin a stream with [Window] bytes; the receiver returns credit for the
+// bytes that it has processed. So neither side buffers more, and a stream without a reader does not block
 // another one. A frame may be sent while any credit is left, even if the frame is longer.
 //
 // Everything that a client sends is hostile: [Parse] accepts the frames above only. After an error

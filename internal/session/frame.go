@@ -216,7 +216,7 @@ type Request struct {
 	Method string          `json:"method"`           // the name of an operation
 	Params json.RawMessage `json:"params,omitempty"` // its input, an object
 
-	// Stdin says that standard input follows in frames. Operations that carry data always have it.
+	// Stdin announces that standard input follows in frames. Operations that carry data always have it.
 	Stdin bool `json:"stdin,omitempty"`
 
 	// Events asks for events, which have the output of a run, and makes a request that starts a
@@ -237,13 +237,13 @@ type Host struct {
 	Calls     CallLimits `json:"calls,omitzero"`
 }
 
-// Event is the body of an event. Output is not one: it has frames of its own.
+// Event is the body of an event. Output is not an event: it is sent in stdout and stderr frames.
 type Event struct {
 	Event string          `json:"event"` // its name
 	Data  json.RawMessage `json:"data"`
 }
 
-// Problem is the body of an error. It has the fields of the HTTP API's problems (RFC 9457).
+// Problem is the body of an error, with the fields of the HTTP API's problems (RFC 9457).
 type Problem struct {
 	Status       int             `json:"status"`
 	Code         string          `json:"code"`

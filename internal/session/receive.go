@@ -23,8 +23,8 @@ const (
 var ErrSlow = errors.New("a message did not arrive in time")
 
 // Receive passes frames to handle until the first error, its or the connection's. It wraps [ErrFrame]
-// if the peer breaks the protocol, and [ErrSlow] if a message takes too long. handle, or what it passes a frame to, calls
-// Release when it does not need the body any more.
+// if the peer breaks the protocol, and [ErrSlow] if a message takes too long. handle, or the function to
+// which it passes a frame, calls Release when it does not need the body any more.
 func (s *Socket) Receive(handle func(Frame) error) error {
 	for {
 		f, err := s.receive()

@@ -7,8 +7,8 @@ import (
 	"github.com/coder/websocket"
 )
 
-// Socket sends and receives the frames of one side of a session. Its methods may be called from several
-// goroutines at once, except for Receive.
+// Socket sends and receives the frames of one side of a session. Its methods are safe for concurrent
+// use, except for Receive.
 type Socket struct {
 	*websocket.Conn
 

@@ -62,8 +62,8 @@ func (f *emitter) unexport(s *statement) {
 	}
 }
 
-// dropDefault turns export default into a declaration if it has a name, and into an
-// expression otherwise. The last one is the value.
+// dropDefault turns a named export default into a declaration, and any other into an
+// expression. The last statement is the value.
 func (f *emitter) dropDefault(s *statement, last bool) {
 	words := span{s.start, s.value.start}
 	switch {

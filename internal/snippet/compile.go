@@ -310,8 +310,8 @@ func (c *compiler) orScript(p parsed) parsed {
 	return p
 }
 
-// inModule returns a module that runs a script, whose positions in stack traces are those of the
-// module. Its own frame has a name as Node's frames have, which stack traces leave out.
+// inModule returns a module that runs a script. In stack traces, the script's frames appear as the
+// module's; the module's own frame is named like Node's internal frames, which stack traces omit.
 func inModule(script string) string {
 	text, _ := json.Marshal(script + "\n//# sourceURL=") // is valid UTF-8
 	return "(0, eval)(" + string(text) + " + import.meta.url)\n//# sourceURL=node:snippet"

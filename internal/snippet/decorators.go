@@ -61,8 +61,8 @@ func hasPragma(code, pragma string) bool {
 	return strings.Contains(line, "//") || strings.Contains(line, "/*") || strings.HasPrefix(line, "*")
 }
 
-// LegacyDecorators reports whether a comment of the code selects TypeScript's older decorators, and
-// those of parameters.
+// LegacyDecorators reports whether a comment of the code selects TypeScript's older decorators, which
+// include parameter decorators.
 func LegacyDecorators(code string) bool { return hasPragma(code, legacyPragma) }
 
 // NoMetadata is the error of code for which UsesMetadata is true.
@@ -81,8 +81,8 @@ func Config(code string) string { return dropsImports.config(LegacyDecorators(co
 type imports bool
 
 const (
-	keepsImports imports = true  // all but those that are marked as types
-	dropsImports imports = false // those that the code uses as values: others may be types
+	keepsImports imports = true  // all imports except type imports
+	dropsImports imports = false // only imports that the code uses as values: others may be types
 )
 
 func (i imports) config(legacy bool) string {

@@ -31,13 +31,13 @@
 // called; function expressions and functions of export default are, as in a module.
 //
 // JavaScript that modules do not allow, such as an assignment to an undeclared variable, a with
-// statement or 010, is a script in the module, which Deliver may then give a promise. It has no
-// import or export declaration, import.meta or top-level await.
+// statement or 010, is a script in the module, which Deliver may then give a promise. A script
+// cannot use import and export declarations, import.meta or top-level await.
 //
 // # Corrections
 //
 // Code is extracted from Markdown, between ``` or ~~~: all blocks marked js, ts or similar,
-// and unmarked ones that compile, form one program. They may be in list items or block
+// and unmarked blocks of valid code, form one program. They may be in list items or block
 // quotes, and indented by any number of spaces; ```js 1 + 1``` is accepted if it is the
 // whole text. A text that is a valid program is not changed, except that three backticks at
 // the start of a line, outside templates and comments, always mean Markdown, also between
@@ -50,8 +50,8 @@
 // Plain JavaScript keeps its lines: insertions are made on existing lines or after the
 // end. esbuild translates TypeScript, JSX, decorators and accessors to JavaScript for the newest
 // V8, in other lines, without a tsconfig.json. Names that TypeScript imports and does not use as
-// values are removed, as they may be types. A cell keeps them for later ones; they may be missing. Decorators are
-// those of JavaScript, unless a comment contains @experimentalDecorators. JSX becomes
+// values are removed, as they may be types. A cell keeps them for later cells; they may be missing.
+// Decorators follow JavaScript, unless a comment contains @experimentalDecorators. JSX becomes
 // React.createElement, unless a comment contains @jsx or @jsxRuntime.
 //
 // A parser that keeps positions finds where statements start and end. esbuild does not
@@ -61,7 +61,7 @@
 // # Files
 //
 // [Strip] translates a file for programs that analyze code, and maps offsets back; [Tokens]
-// splits its result into tokens. [Language] says what a file is.
+// splits its result into tokens. [Language] returns the language of a file.
 //
 // [Translate] translates a file of TypeScript or JSX, without a value, and adds a source
 // map. [SyntaxOf] detects whether JavaScript is an ES module or CommonJS. A name such as
@@ -76,10 +76,10 @@
 // ends a Go process without a way to recover. Only trusted code may be compiled in a process that has
 // other tasks: package gaol/runtime/internal/work compiles hostile code.
 //
-// # What it is not
+// # Non-goals
 //
-// No sandbox: programs are as hostile as snippets. No bundler, no type checker, and it
-// reads nothing from disk or network. No formatter: Code is for V8.
+// Package snippet is not a sandbox: programs are as hostile as snippets. It is not a bundler, a type
+// checker or a formatter: Code is for V8. It reads nothing from disk or network.
 //
 // # What it does not protect against
 //

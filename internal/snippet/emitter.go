@@ -18,8 +18,8 @@ type emitter struct {
 
 	edits []edit
 
-	// Of cells: how earlier ones and this one declare names, what the start of the code declares
-	// or resets, and functions that move there.
+	// Of cells: how earlier cells and this cell declare names, names that the start of the code
+	// declares or resets, and functions that move there.
 	declared, declares map[string]Declared
 	lets, vars, resets []string
 	moves              []move
@@ -130,7 +130,7 @@ func (f *emitter) deliverOrExport(value span) {
 	}
 }
 
-// deliverCall makes the result of a function the value: a function has no JSON.
+// deliverCall makes the result of a function the value: functions cannot be encoded as JSON.
 func (f *emitter) deliverCall(value span) {
 	f.insertBefore(value, f.prefix)
 	f.insert(value.end, ")()"+f.suffix[1:])

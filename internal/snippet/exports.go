@@ -11,8 +11,8 @@ const (
 	exportsFunction          // module.exports = () => 1
 )
 
-// exports returns what an expression sets. If the code declares module or exports,
-// nothing.
+// exports returns the part of exports that an expression sets, which is nothing if the code
+// declares module or exports itself.
 func (p parsed) exports(value span) exported {
 	if p.bound&(setOfName("module")|setOfName("exports")) != 0 {
 		return exportsNothing

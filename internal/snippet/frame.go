@@ -23,7 +23,7 @@ const (
 //	  3 | a.d
 //
 // A long line is cut to the part around the column. Control characters are replaced by
-// U+FFFD, so that the frame can be printed. If code has no such line, Frame returns "".
+// U+FFFD, so that the frame can be printed. Frame returns "" if line is out of range.
 func Frame(code string, line, column int) string {
 	var all []string
 	for _, text := range lines(code) {

@@ -220,7 +220,7 @@ func (l *lexer) regex(start int) tokenKind {
 	return notAToken
 }
 
-// punctuators are those of several bytes, the longest first. ?. is not one before a digit.
+// punctuators are the multi-byte punctuators, the longest first. Before a digit, ?. is not a punctuator.
 var punctuators = strings.Fields(">>>= ... === !== **= <<= >>= >>> &&= ||= ??= => == != ** *= << <= >> >= && &= || |= ?? ?. ++ += -- -= /= %= ^=")
 
 func punctuatorLength(code string) int {
@@ -238,8 +238,8 @@ func punctuatorLength(code string) int {
 	return 1
 }
 
-// isWordByte reports whether a byte may continue a word, as all bytes beyond ASCII do except
-// those of white space.
+// isWordByte reports whether a byte may continue a word, as all bytes beyond ASCII do except in
+// white space.
 func isWordByte(c byte) bool {
 	return c|0x20 >= 'a' && c|0x20 <= 'z' || isDigit(c) || c == '_' || c == '$' || c == '\\' || c >= utf8.RuneSelf
 }

@@ -80,8 +80,8 @@ func (c *compiler) compileToLastFence(d draft, fences []fence, b codeBlock) (par
 	return inner.code(extract(d, []codeBlock{b}))
 }
 
-// selectBlocks returns the blocks marked as JavaScript, TypeScript or JSX, and unmarked
-// ones that compile.
+// selectBlocks returns the blocks marked as JavaScript, TypeScript or JSX, and unmarked blocks
+// of valid code.
 func (c *compiler) selectBlocks(d draft, all []codeBlock) ([]codeBlock, *SyntaxError) {
 	if len(all) > maxBlocks {
 		return nil, d.errorAt(all[maxBlocks].content.start, fmt.Sprintf("there are %d blocks of code, the limit is %d", len(all), maxBlocks))

@@ -103,8 +103,8 @@ func (p *parser) switchStatement(s *statement) {
 	p.expect("}")
 }
 
-// clause reads the statements of a case. A final break has no value, so that the statement
-// before it keeps the result.
+// clause reads the statements of a case without a final break: break yields no value, so the
+// result is the value of the statement before it.
 func (p *parser) clause() []statement {
 	var list []statement
 	ends := false

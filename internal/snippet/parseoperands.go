@@ -2,7 +2,7 @@ package snippet
 
 import "strings"
 
-// operandKind says what may follow an operand.
+// operandKind determines which tokens may follow an operand.
 type operandKind uint8
 
 const (
@@ -145,7 +145,7 @@ func (p *parser) importOperand() {
 }
 
 // arrowOr reads an arrow function if its arrow follows, whose parameters are the names
-// since beginNames returned names. Otherwise the operand has the kind kind.
+// since beginNames returned names. Otherwise it returns kind.
 func (p *parser) arrowOr(kind operandKind, names nameSet, async, noIn bool) operandKind {
 	if !p.is("=>") || p.tok.newline {
 		p.names |= names

@@ -43,10 +43,10 @@ type parser struct {
 	topAwait bool   // await is an operator outside functions
 
 	names nameSet // names of CommonJS that are variables here
-	bound nameSet // those of them that may be declared here
+	bound nameSet // the subset of names that may be declared here
 }
 
-// context is what a function changes for the code in it.
+// context is the part of the parser's state that each function sets for its body.
 type context struct {
 	async, generator bool // await and yield are operators
 	function         bool // return is allowed
@@ -98,8 +98,8 @@ func (p *parser) setToken(t token) {
 	}
 }
 
-// rescan replaces the current token, which starts with a slash or }, by the one that scan
-// finds there.
+// rescan scans the current token again, which starts with a slash or }: its kind depends on the
+// context.
 func (p *parser) rescan(scan func(start int) tokenKind) {
 	if p.failed {
 		return

@@ -89,8 +89,8 @@ func (f *emitter) conflicts(names []string, form Declared) bool {
 	return conflict
 }
 
-// renew makes code at the start declare names that are assigned later: those that V8 has in its
-// scope of scripts, and those that it does not have in any form.
+// renew declares names at the start of the code that are assigned later: names in V8's scope of
+// scripts, and undeclared names.
 func (f *emitter) renew(names []string, form Declared) {
 	for _, name := range names {
 		before := f.declared[name]
@@ -102,7 +102,7 @@ func (f *emitter) renew(names []string, form Declared) {
 	}
 }
 
-// redeclare adapts the declarations outside functions to those of earlier cells.
+// redeclare adapts the declarations outside functions to the declarations of earlier cells.
 func (f *emitter) redeclare() {
 	for _, d := range f.decls {
 		form := Lexical

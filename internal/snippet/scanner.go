@@ -18,7 +18,7 @@ type scanner struct {
 	fenced       bool  // a line starts with ``` at pos, or with three tildes in JSX text
 }
 
-// operandState says what a slash after the last token means.
+// operandState is the meaning of a slash after the last token.
 type operandState uint8
 
 const (
@@ -192,7 +192,7 @@ func (b bracket) endsWith(c byte) bool {
 	return i >= 0 && ")]}}"[i] == c
 }
 
-// closeBracket ends a bracket. esbuild stops at one that does not match.
+// closeBracket closes a bracket. It ignores mismatched brackets: esbuild reports them.
 func (s *scanner) closeBracket(t token, with byte) {
 	b := *s.top()
 	if len(s.open) == 1 || !b.endsWith(with) {

@@ -16,8 +16,8 @@ type Program struct {
 	// Code is JavaScript, in UTF-8.
 	Code string
 
-	// Explicit says that the snippet names its value, by a return, an export default or a
-	// function. Otherwise the value is that of the last expression, which may have been
+	// Explicit reports whether the snippet names its value, by a return, an export default or a
+	// function. Otherwise the value is the value of the last expression, which may have been
 	// written for its side effects.
 	Explicit bool
 
@@ -43,8 +43,8 @@ func Module(code string) (*Program, error) {
 	return p.module(), nil
 }
 
-// Names are the guest's replacements for syntax that V8 allows only in modules. A script
-// that an inspector evaluates has no import.meta. Empty names replace nothing.
+// Names are the guest's replacements for syntax that V8 allows only in modules: a script
+// evaluated by an inspector cannot use import.meta. Empty names replace nothing.
 type Names struct {
 	Meta string // an object that replaces import.meta
 
@@ -98,7 +98,7 @@ func (p parsed) explicit() bool {
 	return s.kind != expression && s.kind != block && s.kind != branching || s.callable
 }
 
-// Position maps a 1-based line and column of Code to those of the original snippet.
+// Position maps a 1-based line and column of Code to a position in the original snippet.
 // Columns count UTF-16 units, as V8 prints them. ok is false for code that the snippet
 // does not contain, and for positions outside Code.
 //
@@ -159,7 +159,7 @@ func (d draft) hideShebang(at span) (edits []edit) {
 	return edits
 }
 
-// validLength returns the number of bytes before the first one that is not UTF-8.
+// validLength returns the length of the longest prefix that is valid UTF-8.
 func validLength(code string) int {
 	for i, r := range code {
 		if r == utf8.RuneError && !strings.HasPrefix(code[i:], "\ufffd") {

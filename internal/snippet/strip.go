@@ -19,8 +19,8 @@ type Stripped struct {
 	sources  *sourcemap.Map
 }
 
-// Strip removes the types of a TypeScript file, and translates what JavaScript does not
-// have: JSX, enums, namespaces, decorators. [Language] says what the file is.
+// Strip removes the types of a TypeScript file, and translates JSX, enums, namespaces and
+// decorators, which JavaScript lacks. [Language] selects the language of the file.
 func Strip(name, code string) (*Stripped, *SyntaxError) {
 	ext := Language(name, code)
 	loader, typed := loaders[ext]
@@ -137,7 +137,7 @@ func (x indexed) position(offset int) (line, column int) {
 	return line, x.unitsBefore(offset) - x.unitsBefore(x.lines[line])
 }
 
-// offset returns the offset of a position, or of the nearest one that exists.
+// offset returns the offset of a position, or of the nearest valid position.
 func (x indexed) offset(line, column int) int {
 	if line < 0 || line >= len(x.lines) {
 		return x.size

@@ -9,7 +9,7 @@ import (
 
 // Syntax is the module format that the text of a program indicates.
 type Syntax struct {
-	// Module: the code is valid only as an ES module. It has an import or export
+	// Module: the code is valid only as an ES module. It contains an import or export
 	// declaration, import.meta or await at its top level, or declares one of CommonJS's
 	// own names there by const, let or class. These are Node's rules.
 	Module bool

@@ -52,8 +52,8 @@ func furthest(a, b *SyntaxError) *SyntaxError {
 	return b
 }
 
-// lines iterates over the lines of code, without their ends, and the offset of each. Lines
-// end where ECMAScript says, as in V8 and esbuild.
+// lines iterates over the lines of code, without their line terminators, and the offset of each.
+// It uses ECMAScript's line terminators, as V8 and esbuild do.
 func lines(code string) iter.Seq2[int, string] {
 	return func(yield func(int, string) bool) {
 		for start := 0; ; {

@@ -2,7 +2,7 @@ package snippet
 
 import "strings"
 
-// A TokenKind says what a [Token] is.
+// A TokenKind is the kind of a [Token].
 type TokenKind = tokenKind
 
 // The kinds of tokens.
@@ -63,7 +63,7 @@ const (
 	caseClause                    // starts a clause of switch
 )
 
-// keywords are those of JavaScript and TypeScript.
+// keywords are the keywords of JavaScript and TypeScript, with their traits.
 var keywords = traitsOf(map[traits]string{
 	continues: "else catch finally while in of instanceof as satisfies is extends implements from",
 	nests: "typeof void delete new await yield throw return if else for while do with class extends function keyof " +

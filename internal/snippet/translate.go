@@ -20,9 +20,9 @@ var loaders = map[string]api.Loader{
 // Translates reports whether [Translate] accepts files of this name.
 func Translates(name string) bool { return loaders[path.Ext(name)] != 0 }
 
-// Translate translates a file of TypeScript or JSX, as its name says, to JavaScript with
-// an inline source map. If commonJS is set, import and export declarations become calls of
-// require and properties of exports, as in TypeScript's compiler.
+// Translate translates a file of TypeScript or JSX, selected by the extension of its name, to
+// JavaScript with an inline source map. If commonJS is set, import and export declarations become
+// calls of require and properties of exports, as in TypeScript's compiler.
 func Translate(name, code string, commonJS bool) (string, *SyntaxError) {
 	d, c := newDraft(code), compiler{file: url.PathEscape(name)}
 	loader := loaders[path.Ext(name)]

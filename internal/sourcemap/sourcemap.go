@@ -63,7 +63,7 @@ func (m *Map) Original(line, column int) (p Position, known bool) {
 var errMappings = errors.New("invalid mappings")
 
 // decode decodes mappings: semicolons separate lines, commas separate mappings, and each
-// number is relative to the previous mapping. A mapping of one number has no source.
+// number is relative to the previous mapping. Mappings of one number are skipped: they lack a source.
 func decode(mappings string, sources int) ([]mapping, error) {
 	list := make([]mapping, 0, strings.Count(mappings, ",")+1)
 	var last mapping
@@ -120,7 +120,7 @@ var digits = func() (table [256]byte) {
 }()
 
 // decodeNumbers decodes up to five variable-length numbers: five bits per digit, the lowest
-// first; the sixth bit says that more follow. The lowest bit of the number is its sign.
+// first; the sixth bit is set if more digits follow. The lowest bit of the number is its sign.
 func decodeNumbers(text string) (list [5]int, count int, err error) {
 	value, shift := 0, 0
 	for i := range len(text) {

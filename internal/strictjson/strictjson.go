@@ -16,7 +16,7 @@ import (
 // huma reports each invalid element, so that values are counted before they are kept.
 const (
 	maxValues  = 1 << 20 // numbers, strings, objects, arrays, ..., and names, of a request
-	maxTree    = 1 << 16 // those that are kept as a tree
+	maxTree    = 1 << 16 // values that are kept as a tree
 	maxMembers = 1 << 14 // of the request's object, and of each object and array directly in it
 	maxDepth   = 64
 )
@@ -25,7 +25,7 @@ const (
 // an empty object or array in their place.
 var opaque = map[string]bool{"globals": true, "permissions": true, "arguments": true, "schema": true}
 
-// parsing bounds how many texts above largeText are parsed at once: half of the processors stay free of them.
+// parsing bounds concurrent parsing of texts above largeText, so that half of the processors stay available.
 var parsing = make(chan struct{}, max(1, goruntime.NumCPU()/2))
 
 const largeText = 64 << 10

@@ -11,7 +11,7 @@
 //	 4 failure  JSON object: Failure   18 interrupt  u32 cell
 //	 5 done     u32 cell
 //	 6 ask      as call, but synchronous: the guest blocks until the answer arrives
-//	 7 no value text: why the value of the last expression has no JSON
+//	 7 no value text: why the value of the last expression cannot be encoded as JSON
 //	 8 output   u8 stream | bytes that the program has written to it, in one order with log
 //	 9 translate u32 call | u8 format | path NUL tsconfig.json NUL source: the answer has {code, module}
 //
@@ -29,8 +29,8 @@
 //	log, log, value            ------->
 //	end of file                ------->   the run has ended
 //
-// Answers arrive in any order. The guest chooses the numbers of calls, and must not reuse
-// one that has no answer yet. In a context, the guest waits for cells, one at a time, and
+// Answers arrive in any order. The guest chooses the numbers of calls, and must not reuse the
+// number of an unanswered call. In a context, the guest waits for cells, one at a time, and
 // ends each with done, even when it was interrupted: runtime/internal/guest/context.cjs shows the
 // life cycle of a cell. With done for cell 0 it signals that it is ready.
 //

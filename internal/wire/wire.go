@@ -20,7 +20,7 @@ const Version = 2
 // Kind is the kind of a frame.
 type Kind byte
 
-// The kinds that the guest sends, and those that the host sends.
+// The kinds of the guest's frames, and of the host's.
 const (
 	KindValue     Kind = 1
 	KindLog       Kind = 2
@@ -230,7 +230,7 @@ func ParseFailure(body []byte) (Failure, error) {
 	return f, nil
 }
 
-// isBounded reports whether a failure has no more than left failures, itself included.
+// isBounded reports whether a failure contains at most left failures, itself included.
 func (f *Failure) isBounded(left *int) bool {
 	if *left--; *left < 0 || len(f.Properties) > maxProperties || f.Cause != nil && !f.Cause.isBounded(left) {
 		return false

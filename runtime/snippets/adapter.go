@@ -25,7 +25,7 @@ var noneCode string
 //go:embed adapters/directive.mjs
 var directiveCode string
 
-// None reads what the snippet exports.
+// None reads the snippet's exports.
 var None = Adapter{Name: "none", Code: noneCode}
 
 // Directive reads the systems that createSystem of @directive-run/core makes.
@@ -87,8 +87,8 @@ type reader struct {
 	wraps wraps
 }
 
-// wrapped returns what the adapter wraps. Reading it also warms up the zygote, so that the first
-// snippet need not wait for that.
+// wrapped returns the exports that the adapter wraps. Reading them also warms up the zygote, so that
+// the first snippet need not wait for it.
 func (r *Runner) wrapped(ctx context.Context) (wraps, error) {
 	if err := r.reader.turn.enter(ctx); err != nil {
 		return nil, err
@@ -105,7 +105,7 @@ func (r *Runner) wrapped(ctx context.Context) (wraps, error) {
 	return w, nil
 }
 
-// readAdapter loads the adapter in a sandbox, and lists what it wraps.
+// readAdapter loads the adapter in a sandbox, and lists the exports that it wraps.
 func (r *Runner) readAdapter(ctx context.Context) (w wraps, err error) {
 	code, err := guestProgram{Adapter: r.adapter.Code}.module("inspect")
 	if err != nil {

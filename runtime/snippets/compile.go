@@ -34,7 +34,7 @@ func (r *Runner) openPackages(o Options) (err error) {
 	return err
 }
 
-// names lists what a package in CommonJS exports, by running it in a sandbox.
+// names lists the exports of a package in CommonJS, by running it in a sandbox.
 func (r *Runner) names(ctx context.Context, module string) (names []string, err error) {
 	err = r.sandboxes.use(ctx, func(rt *runtime.NodeRuntime) error {
 		res, err := rt.Run(ctx, bundle.NamesProgram(path.Join(packagesDir, module)), runtime.RunOptions{Timeout: MaxTimeout})
@@ -72,7 +72,7 @@ func (r *Runner) compile(ctx context.Context, files []File, w wraps, out *Output
 	return &program{p.Code, p.Position}, nil
 }
 
-// check adds what the linter finds.
+// check adds the linter's problems.
 func (r *Runner) check(ctx context.Context, files []File, out *Output) error {
 	for _, f := range files {
 		problems, err := r.domain.Lint(ctx, r.rules, f.Path, f.Source)

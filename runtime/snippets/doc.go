@@ -1,28 +1,28 @@
-// Package snippets answers whether an example works. It runs a snippet of JavaScript or
-// TypeScript in a sandbox of its own, and returns what it printed, the state of the framework
-// that it uses, and its errors.
+// Package snippets checks whether an example works. It runs a snippet of JavaScript or
+// TypeScript in a separate sandbox, and returns its output, the state of the framework that it
+// uses, and its errors.
 //
 //	Input ── check ── lint ── bundle ── sandbox: adapter, snippet ──> Output
 //
 // A [Runner] keeps sandboxes ready. Each is used for one snippet and then closed, unless
 // [Options].Shared is set. Package bundle makes one module of the snippet's files and connects
-// it to the packages that it imports; package lint checks what the snippets of a framework may
-// contain. An [Adapter] runs with the snippet: it records what the snippet creates, and reads
-// its state at the end, also after an error or a timeout.
+// it to the packages that it imports; package lint checks the imports, names and constructs of
+// snippets against the rules of a framework. An [Adapter] runs with the snippet: it records the
+// objects that the snippet creates, and reads their state at the end, also after an error or a timeout.
 //
-// # What confines a snippet
+// # Isolation
 //
-// The sandbox, as any other program: see package runtime. Neither lint rules nor bundles nor
-// adapters do. A snippet can change the adapter's report and forge an Output, which is bounded
+// Only the sandbox isolates a snippet, as any other program: see package runtime. Lint rules, bundles
+// and adapters do not. A snippet can change the adapter's report and forge an Output, which is bounded
 // and deceives only its own author.
 //
-// # What it is not
+// # Non-goals
 //
-// No type checker: types are removed. No test framework: it reports what happened, and `gaol
-// snippet check` compares that with the expected output.
+// Package snippets is not a type checker: types are removed. It is not a test framework: it reports
+// the output, and `gaol snippet check` compares that with the expected output.
 //
 // # What it does not protect against
 //
 // With Shared, snippets can end each other. The packages of Options.NodeModules are the
-// operator's, and every snippet can read those that others import.
+// operator's, and every snippet can read the packages that other snippets import.
 package snippets

@@ -29,7 +29,7 @@ type logs struct {
 	position func(text string) string // replaces positions in a text
 }
 
-// add adds a line. The last one says that further ones are left out.
+// add adds a line, or, once the limits are reached, a final warning that further output is left out.
 func (l *logs) add(entry runtime.Log) {
 	if l.cut {
 		return
@@ -57,7 +57,7 @@ func (l *logs) append(line string) {
 	}
 }
 
-// Output is what a snippet did. Its JSON has exactly the six fields with names.
+// Output is the result of a snippet. Its JSON has exactly the six fields with names.
 type Output struct {
 	Logs       []string        `json:"logs"`    // lines such as "[log] hello"
 	Facts      json.RawMessage `json:"facts"`   // an object: the state

@@ -14,7 +14,7 @@ func newOutput() *Output {
 	return &Output{Logs: []string{}, Facts: emptyObject, Derived: emptyObject, Errors: []string{}}
 }
 
-// outcome completes an output with what a sandbox says about a run.
+// outcome completes an output with the sandbox's evaluation of a run.
 type outcome struct {
 	out     *Output
 	program *program
@@ -40,7 +40,7 @@ func (o outcome) add(e *runtime.Evaluation) {
 // addError adds why a run failed. Only Cause is certain: the guest chooses the names of errors.
 func (o outcome) addError(e *runtime.Evaluation) {
 	switch e.Cause {
-	case runtime.CauseCanceled: // Run says why
+	case runtime.CauseCanceled: // Run adds the error
 	case runtime.CauseTimeout:
 		o.out.addError(fmt.Sprintf("wall-clock budget of %dms elapsed", o.timeout.Milliseconds()))
 	case runtime.CauseMemory:
@@ -54,7 +54,7 @@ func (o outcome) addError(e *runtime.Evaluation) {
 	}
 }
 
-// ownErrors are the errors by which package runtime says how a process ended.
+// ownErrors are the errors by which package runtime reports how a process ended.
 var ownErrors = []string{"ExitError", "LimitError", "SignalError", "UnsettledError"}
 
 // head returns an error's name, message and code.

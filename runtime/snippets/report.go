@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// Limits of what the guest reports.
+// Limits of the guest's report.
 const (
 	maxState  = 1 << 20 // bytes of facts and derived together
 	maxReport = 4 << 20 // of its JSON, in which texts are escaped
@@ -55,7 +55,7 @@ func object(text string) (json.RawMessage, bool) {
 	return b.Bytes(), true
 }
 
-// addProblem adds an error that has a position.
+// addProblem adds an error at a position.
 func (o *Output) addProblem(p Problem) {
 	if len(o.Errors) >= maxErrors {
 		return

@@ -24,8 +24,8 @@ type Options struct {
 	// NodeModules is a folder of the host with the packages that snippets may import.
 	NodeModules string
 
-	// Rules are the lint rules for all files. They are no protection: the sandbox is. Nil: those of
-	// the adapter. Only [Directive] has some.
+	// Rules are the lint rules for all files. They are not a security boundary: the sandbox is. Nil: the
+	// adapter's rules, which only [Directive] has.
 	Rules *lint.Rules
 
 	// NoLint turns off all lint rules.
@@ -37,7 +37,7 @@ type Options struct {
 	// Permissions restrict snippets further. Rules that allow more are an error.
 	Permissions policy.Permissions
 
-	// MaxConcurrent is how many snippets run at once; further ones wait in order. Zero: twice
+	// MaxConcurrent is the maximum number of concurrent snippets; others wait in order. Zero: twice
 	// the number of processors.
 	MaxConcurrent int
 
@@ -64,7 +64,7 @@ type Options struct {
 	Cache string
 }
 
-// Runner runs snippets. Its methods may be called from several goroutines at once.
+// Runner runs snippets. Its methods are safe for concurrent use.
 type Runner struct {
 	adapter   Adapter
 	reader    reader
@@ -77,7 +77,7 @@ type Runner struct {
 
 	open   context.Context // ends when Close begins
 	cancel context.CancelCauseFunc
-	work   sync.WaitGroup // calls of Run, and what they leave behind
+	work   sync.WaitGroup // calls of Run, and reading the adapter
 
 	mu     sync.Mutex
 	closed bool

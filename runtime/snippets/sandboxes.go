@@ -30,7 +30,7 @@ const (
 type sandboxes struct {
 	options runtime.Options
 	pool    *runtime.Pool // nil if one sandbox is shared
-	live    queue         // bounds those that are used or being closed
+	live    queue         // bounds sandboxes in use or being closed
 	closers sync.WaitGroup
 
 	mu     sync.Mutex

@@ -27,7 +27,7 @@ type Job struct {
 	Replace     map[string]string // as Options.Replace
 	Packages    bool              // may be imported
 	JSX         bool              // there is a package with the functions of JSX
-	Entries     map[string]Entry  // those that are known, by specifier
+	Entries     map[string]Entry  // known entries, by specifier
 }
 
 // Built is the result of a Job.

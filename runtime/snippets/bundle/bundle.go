@@ -30,7 +30,7 @@ type Problem struct {
 
 // Options are the options of [Bundle].
 type Options struct {
-	// Entry is the path of the file that runs. Its exports are those of the program. Empty:
+	// Entry is the path of the file that runs. The program exports its exports. Empty:
 	// src/main.ts.
 	Entry string
 

@@ -29,7 +29,7 @@ const (
 // never change, and contain only what sandboxes may read:
 //
 //	sets/HASH/…          a set
-//	sets/.new-…          one that is being written
+//	sets/.new-…          an incomplete set
 //	manifests/KEY.json   the last set of a key
 //
 // The time of a set's folder is that of its last use.
@@ -142,8 +142,8 @@ func hashOf(files map[string][]byte) string {
 	return hex.EncodeToString(h.Sum(nil)[:dirLength/2])
 }
 
-// evict removes what exceeds the size of the cache, and what dead processes have left. It
-// is best effort: several processes may do it at once.
+// evict removes the least recently used sets beyond the size of the cache, and abandoned temporary
+// folders. It is best effort: several processes may evict concurrently.
 func (c *cache) evict(now time.Time) {
 	type old struct {
 		name  string

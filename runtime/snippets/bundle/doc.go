@@ -7,7 +7,7 @@
 //
 // # Snippets
 //
-// The files are a tree of their own: TypeScript, TSX, JSX, JavaScript and JSON import each
+// The files form a closed tree: TypeScript, TSX, JSX, JavaScript and JSON files import each
 // other by relative paths. ./x.js finds x.ts, x.tsx, x.js and x.jsx, in this order; ./x also
 // finds x.json and the index of a folder. Node's own modules stay imports. A
 // tsconfig.json only selects decorators. There is no require, as in Node's ES modules. A .ts file that is valid only as TSX
@@ -27,11 +27,11 @@
 //
 // # Limits
 //
-// Snippets are hostile: run a [Job] in a process that may be killed, by Options.Run. esbuild has no
-// bounds for its time and memory. It reads no files of the host for a snippet.
+// Snippets are hostile: run a [Job] in a process that may be killed, by Options.Run. esbuild does not
+// bound its time and memory. It reads no files of the host for a snippet.
 // Packages are the operator's and trusted: esbuild reads them without limits.
 //
-// # What it is not
+// # Non-goals
 //
-// No sandbox and no type checker. Programs are as hostile as snippets.
+// Package bundle is neither a sandbox nor a type checker: programs are as hostile as snippets.
 package bundle

@@ -16,7 +16,7 @@ type Entry struct {
 	// as default.
 	Dynamic bool `json:"dynamic,omitempty"`
 
-	// Problem says why the package cannot be imported.
+	// Problem is the reason why the package cannot be imported, or empty.
 	Problem string `json:"problem,omitempty"`
 }
 
@@ -24,8 +24,8 @@ func (e Entry) equal(o Entry) bool {
 	return e.File == o.File && e.Dynamic == o.Dynamic && e.Problem == o.Problem && slices.Equal(e.Names, o.Names)
 }
 
-// stub returns a module for esbuild that exports what the entry in a folder exports.
-// Of an unknown or dynamic module, any name may be imported.
+// stub returns a module for esbuild that re-exports the entry in a folder. Of an unknown or
+// dynamic module, any name may be imported.
 func (e Entry) stub(folder string) string {
 	file := strconv.Quote(folder + e.File)
 	if e.Dynamic || e.File == "" {

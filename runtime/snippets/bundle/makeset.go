@@ -24,7 +24,7 @@ import (
 // written.
 const outputs = ".gaol-outputs"
 
-// make makes a set. If a package cannot be bundled, the set has no folder.
+// make makes a set, without a folder if a package cannot be bundled.
 func (p *Packages) make(ctx context.Context, key string, specifiers []string) (*set, error) {
 	start := time.Now()
 	built, failures, err := p.esbuild(ctx, specifiers, nil)
@@ -90,7 +90,7 @@ func (p *Packages) makeBroken(ctx context.Context, specifiers []string, failures
 
 var unresolved = lazyregexp.New(`^Could not resolve "(.*)"$`)
 
-// packageProblem says why a package cannot be bundled.
+// packageProblem returns the reason why a package cannot be bundled.
 func packageProblem(specifier string, m api.Message) string {
 	by := ""
 	if m.Location != nil && m.Location.File != "" {
@@ -159,8 +159,8 @@ type metafile struct {
 	} `json:"outputs"`
 }
 
-// esbuild bundles packages; those that namespaces has as namespace modules. failures are
-// errors in them.
+// esbuild bundles packages, as namespace modules if namespaces contains their specifier.
+// failures are errors in them.
 func (p *Packages) esbuild(ctx context.Context, specifiers []string, namespaces map[string]bool) (b *built, failures []api.Message, err error) {
 	o := p.options(specifiers, namespaces)
 	r, err := rebuild(ctx, o, packagesTimeout)
@@ -184,7 +184,7 @@ const packagesTimeout = time.Minute
 
 // options are esbuild's options for packages.
 func (p *Packages) options(specifiers []string, namespaces map[string]bool) api.BuildOptions {
-	// Not the specifiers: esbuild would prefer a file of that name to what the package exports.
+	// Entry points are not named by specifier: esbuild would prefer a file of that name to the package.
 	bySource := make(map[string]string)
 	var entries []api.EntryPoint
 	for i, specifier := range specifiers {
@@ -281,8 +281,8 @@ func (b *built) escapes(module string) bool {
 	return false
 }
 
-// stamps returns the stamps of the files that were bundled, and of those that package
-// managers change when they install another version.
+// stamps returns the stamps of the bundled files, and of files that package managers change when
+// they install another version.
 func (p *Packages) stamps(b *built, specifiers []string, start time.Time) map[string]stamp {
 	files := make(map[string]stamp)
 	add := func(name string) {

@@ -29,9 +29,9 @@ type PackagesOptions struct {
 	MaxBytes int64
 
 	// Names returns the names of the exports object of a module in CommonJS, by running
-	// [NamesProgram] in a sandbox. module is its path below Dir. A module that throws has no
-	// names: nil. If Names is nil, or for such a module, snippets may import any name, and one
-	// that is missing is undefined.
+	// [NamesProgram] in a sandbox. module is its path below Dir. For a module that throws, Names
+	// returns nil. If Names is nil or returns nil, snippets may import any name, and missing names
+	// are undefined.
 	Names func(ctx context.Context, module string) ([]string, error)
 }
 
@@ -48,8 +48,7 @@ const (
 	checkInterval = time.Second
 )
 
-// Packages are bundles of the packages in a folder. Its methods may be called from several
-// goroutines at once.
+// Packages are bundles of the packages in a folder. Its methods are safe for concurrent use.
 type Packages struct {
 	folder   string // without symbolic links
 	cache    *cache
@@ -192,8 +191,7 @@ func (p *Packages) remembered(key string) *set {
 	return p.sets[key]
 }
 
-// remember keeps a set in memory, and drops the one that was not used for the longest
-// time.
+// remember keeps a set in memory, and drops the least recently used set.
 func (p *Packages) remember(key string, s *set) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -16,7 +16,7 @@ import (
 const (
 	nsFile     = "snippet"
 	nsReplaced = "replaced"
-	nsPackage  = "package" // a module that exports what the package's module of a set exports
+	nsPackage  = "package" // a module that re-exports the package's module of a set
 )
 
 // setUp makes esbuild read the files of the snippet only.
@@ -58,7 +58,7 @@ func failed(format, name string) (api.OnResolveResult, error) {
 	return api.OnResolveResult{Errors: []api.Message{{Text: text}}}, nil
 }
 
-// resolvePackage finds the module of a package, or the one that replaces it.
+// resolvePackage finds the module of a package, or its replacement.
 func (b *build) resolvePackage(a api.OnResolveArgs) (api.OnResolveResult, error) {
 	e, known := b.entry(a.Path)
 	switch {
@@ -100,7 +100,7 @@ func (b *build) loadReplaced(a api.OnLoadArgs) (api.OnLoadResult, error) {
 	return api.OnLoadResult{Contents: &source, Loader: api.LoaderJS}, nil
 }
 
-// loadPackage returns a module that exports what the module of a set exports.
+// loadPackage returns a module that re-exports the package's module of a set.
 func (b *build) loadPackage(a api.OnLoadArgs) (api.OnLoadResult, error) {
 	e, _ := b.entry(a.Path)
 	source := e.stub(b.Mount + "/" + b.Placeholder + "/")
@@ -117,8 +117,8 @@ const nsNamespace = "namespace"
 
 var exportStar = lazyregexp.New(`\bexport\s*\*\s*from\s*["']([^"'\n]+)["']`)
 
-// namespaceModule returns such a module. Like a module in CommonJS that was an ES module
-// before, its object has a property __esModule.
+// namespaceModule returns a namespace module. Its object has a property __esModule, like an ES
+// module that was compiled to CommonJS.
 func namespaceModule(specifier string) string {
 	return fmt.Sprintf(`import * as exports from %s;
 const m = Object.defineProperty({}, "__esModule", { value: true });
@@ -145,8 +145,8 @@ func (b *built) unknownNames(specifiers []string) map[string]bool {
 	return list
 }
 
-// exportsUnknown reports whether a module has an export * that leads to another module than
-// an ES module of the packages.
+// exportsUnknown reports whether an export * of a module leads to a module other than the ES
+// modules of the packages.
 func (b *built) exportsUnknown(module string, seen map[string]bool) bool {
 	seen[module] = true
 	text, err := os.ReadFile(filepath.Join(b.folder, module))

@@ -137,6 +137,6 @@ func checkedNames(names []string) []string {
 
 // quoteJS returns a string of JavaScript.
 func quoteJS(text string) string {
-	quoted, _ := json.Marshal(text) // a string has no error
+	quoted, _ := json.Marshal(text) // encoding a string cannot fail
 	return string(quoted)
 }

@@ -16,7 +16,7 @@ import (
 type set struct {
 	Dir     string           `json:"dir"` // its folder in the cache; empty if an entry has a problem
 	Entries map[string]Entry `json:"entries"`
-	Files   map[string]stamp `json:"files"` // those that it was made of, and others that show changes
+	Files   map[string]stamp `json:"files"` // its inputs, and other files that change with them
 
 	mu      sync.Mutex
 	checked time.Time

@@ -32,11 +32,11 @@ func (p Problem) String() string {
 var code = setOf(".ts", ".mts", ".cts", ".tsx", ".js", ".mjs", ".cjs", ".jsx")
 
 // Check returns the problems of a file, in order, and at most 100. The extension of the name
-// says what the file is; a .ts file that is valid only as TSX is read as TSX, as bundles are.
+// selects the language; a .ts file that is valid only as TSX is read as TSX, as bundles are.
 // Other files than code, such as .json, have no problems. Of invalid code, the syntax error is
 // the only problem.
 //
-// Check may be called by several goroutines at once. Hostile code can take any time and memory.
+// Check is safe for concurrent use. Hostile code can take unbounded time and memory.
 func (r Rules) Check(name, source string) []Problem {
 	if !code[path.Ext(name)] {
 		return nil

@@ -13,8 +13,8 @@ import (
 // maxConfig is the maximum size of rules as JSON.
 const maxConfig = 1 << 20
 
-// config is the JSON form of rules: those of Extends, with the fields of Rules added, and
-// those of Allow removed.
+// config is the JSON form of rules: the rules named by Extends, with the fields of Rules added
+// and the rules in Allow removed.
 type config struct {
 	Extends string `json:"extends"` // "directive", or "" for none
 	Rules
@@ -96,7 +96,7 @@ func (a allowed) remove(r *Rules) {
 	r.Constructs = slices.DeleteFunc(r.Constructs, func(name string) bool { return slices.Contains(a.Constructs, name) })
 }
 
-// Rules say what code may not contain. The zero value denies nothing but invalid code.
+// Rules are restrictions on code. The zero value rejects only invalid code.
 type Rules struct {
 	// Imports are the packages that may be imported, with all their subpaths. It applies if
 	// Constructs contains [Import].

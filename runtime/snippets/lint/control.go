@@ -57,7 +57,7 @@ func (p *parser) forLoop() *node {
 }
 
 // loopStart reads the part before the first semicolon, of or in. An assignment to a pattern
-// has no value there.
+// need not have an initial value there.
 func (p *parser) loopStart() (n *node) {
 	if p.is(";") {
 		return nil

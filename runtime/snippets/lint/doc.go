@@ -1,15 +1,15 @@
-// Package lint checks what the snippets of a framework may contain: which packages they
-// import, and that they use neither globals nor ways to reach them. Problems have exact
-// positions in the original TypeScript.
+// Package lint checks snippets against the rules of a framework: which packages they import, and
+// that they use neither globals nor ways to reach them. Problems have exact positions in the
+// original TypeScript.
 //
 //	TypeScript, JSX ── esbuild ──> JavaScript ── parse ──> tree ── resolve ──> scopes ── check ──> problems
 //	      ▲                            │                                                             │
 //	      └──────── source map ────────┴─────────────────────────────────────────────────────────────┘
 //
-// # What it is not
+// # Non-goals
 //
-// It is no protection: it shows the author of an example early, and with a position, which
-// code would not work elsewhere. Programs can pass it and do anything, for example with a computed
+// Package lint is not a security boundary: it shows the author of an example early, and with a
+// position, which code would not work elsewhere. Programs can pass it and do anything, for example with a computed
 // name. The sandbox confines snippets, with the linter and without it.
 //
 // # How it decides

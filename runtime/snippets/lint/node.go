@@ -1,6 +1,6 @@
 package lint
 
-// kind says what a node is. The zero value is a node of which only the children matter.
+// kind is the kind of a node. The zero value is a node of which only the children matter.
 type kind uint8
 
 const (

@@ -26,7 +26,7 @@ type parser struct {
 	noIn bool // in is no operator: in the head of a loop
 }
 
-// context is what a function changes for the code in it.
+// context is the part of the parser's state that each function sets for its body.
 type context struct {
 	function         bool
 	async, generator bool

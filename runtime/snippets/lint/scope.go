@@ -133,8 +133,8 @@ func (n *node) resolveDeclaration(s *scope) {
 	}
 }
 
-// resolvePattern resolves the target of an assignment, or, if into is not nil, what a
-// declaration declares there.
+// resolvePattern resolves the target of an assignment, or, if into is not nil, declares the names
+// of a declaration there.
 func (n *node) resolvePattern(s, into *scope) {
 	n.scope = s
 	switch {

@@ -131,7 +131,7 @@ func (p *parser) declarationStatement() *node {
 	return n
 }
 
-// declaration reads var, let, const or using, and what they declare.
+// declaration reads var, let, const or using, and its declarators.
 func (p *parser) declaration() *node {
 	n := p.node(declaration)
 	if p.accept("await") {

@@ -25,7 +25,7 @@ func unescape(text string) string {
 	return b.String()
 }
 
-// unescapeOne writes what the text after a backslash starts with, and returns the rest.
+// unescapeOne decodes the escape sequence at the start of text, without its backslash, and returns the rest.
 func unescapeOne(b *strings.Builder, text string) string {
 	if text == "" {
 		return ""

@@ -30,8 +30,8 @@ const (
 // encoding rejects text whose last character has bits that are not part of a byte.
 var encoding = base64.RawURLEncoding.Strict()
 
-// Encode returns the fragment, without "#", of a link to a snippet: of in's source or files. For an
-// input that has no link, the error is an [*snippets.InputError].
+// Encode returns the fragment, without "#", of a link to a snippet: of in's source or files. If the
+// input cannot be encoded, the error is an [*snippets.InputError].
 func Encode(in snippets.Input) (fragment string, err error) {
 	name, text, err := textOf(in)
 	if err != nil {
@@ -54,7 +54,7 @@ func Encode(in snippets.Input) (fragment string, err error) {
 	return name + encoding.EncodeToString(packed.Bytes()), nil
 }
 
-// textOf returns what a fragment has of an input.
+// textOf returns the format and text of an input in a fragment.
 func textOf(in snippets.Input) (name string, text []byte, err error) {
 	if (in.Source == "") == (len(in.Files) == 0) {
 		return "", nil, invalid("want either source or files")

@@ -1,6 +1,6 @@
-// Package policy describes what a guest may do: the scopes fs, network, childProcess,
-// process and env, their rules, how rules are merged and matched, and what the
-// kernel must do to enforce them.
+// Package policy describes a guest's permissions: the scopes fs, network, childProcess,
+// process and env, their rules, how rules are merged and matched, and how the kernel
+// enforces them.
 //
 //	JSON ── Parse ──> Permissions ── Over ──> Permissions ── Lower ──> Plan
 //	                  Check                   Decide          │
@@ -47,13 +47,13 @@
 // [Permissions.Over] merges by scope: a scope that is set is used as a whole, an omitted
 // one is taken from the base. If nothing is set, the result is [Default]: all of the guest's
 // own world, with TCP and UDP on its own localhost. "deny" for network denies localhost, too. A run's
-// permissions are merged over its runtime's, and [Narrow] rejects those that allow more.
+// permissions are merged over its runtime's, and [Narrow] rejects permissions that allow more.
 //
-// # Enforcement, and what the guest sees
+// # Enforcement, and errors in the guest
 //
 //	scope         operations                         enforced by                                        errno                   kernel       not covered
-//	fs            all at once                        hidden: not mounted, or covered                    EACCES                  any          that the place itself exists
-//	fs            read readdir execute               Landlock                                           EACCES                  ABI 3, 6.2   open descriptors; what an interpreter reads as code
+//	fs            all together                       hidden: not mounted, or covered                    EACCES                  any          that the place itself exists
+//	fs            read readdir execute               Landlock                                           EACCES                  ABI 3, 6.2   open descriptors; code that an interpreter reads
 //	fs            write create_dir rm symlink        Landlock                                           EACCES                  ABI 3, 6.2   P itself, for P/**: its folder decides
 //	fs            truncate                           Landlock                                           EACCES                  ABI 3, 6.2   descriptors open for writing
 //	fs            all of the writing ones and chmod  read-only mount, below a folder that allows them   EROFS                   any
@@ -66,13 +66,13 @@
 //	fs            stat readlink                      hidden, with all other operations only             EACCES                  any          where another one is allowed
 //	network       fetch connect listen               no TCP sockets, UDP sockets, or both: seccomp      EACCES                  any          sockets within the jail, abstract and in files
 //	network       fetch connect to ports             Landlock; no MPTCP: seccomp                        EACCES                  ABI 4, 6.7   which loopback address
-//	network       dns, hosts outside                 an empty network namespace                         EAI_AGAIN, ENETUNREACH  any
-//	network       dns, hosts outside, by rule        egress and BPF in that namespace                   EAI_AGAIN, EACCES, ECONNRESET  5.9         names within TLS; see [Egress]
+//	network       dns, external hosts                an empty network namespace                         EAI_AGAIN, ENETUNREACH  any
+//	network       dns, external hosts, by rule       egress and BPF in that namespace                   EAI_AGAIN, EACCES, ECONNRESET  5.9         names within TLS; see [Egress]
 //	childProcess  spawn                              seccomp                                            EPERM                   any          threads
-//	childProcess  a list of programs                 Landlock: execute; noexec mounts                   EACCES                  ABI 3, 6.2   what a listed program interprets
+//	childProcess  a list of programs                 Landlock: execute; noexec mounts                   EACCES                  ABI 3, 6.2   scripts of listed interpreters
 //	process       signal                             Landlock's scope; prlimit of others: seccomp       EPERM                   ABI 6, 6.12  the run's own processes
 //	process       inspect                            entries of /proc; ptrace is always refused         ENOENT                  ABI 2, 5.19  the run's own processes
-//	env           read                               the variable is not passed                         absent                  any          what a program reads elsewhere
+//	env           read                               the variable is not passed                         absent                  any          values from other sources
 //
 // The column kernel is the required version of Landlock and the first Linux that has it;
 // "any" is any kernel that gaol runs on. Policies that allow all of fs and process, and
@@ -92,17 +92,17 @@
 // the path to something shown can be entered but not listed; its other entries are hidden
 // one by one, or do not exist: ENOENT.
 //
-// The kernel cannot distinguish some operations, so that [Lower] rejects policies that
-// try to, and suggests the nearest one that can be enforced:
+// The kernel cannot distinguish some operations. [Lower] rejects policies that do, and
+// suggests the closest enforceable policy:
 //
 //   - Places of fs and childProcess are P/** or one file, without other wildcards.
 //     The operations of a single file are read, write, truncate, chmod, execute, stat and
 //     readlink; write applies to an existing file.
-//   - What a folder allows can be revoked below it only as a whole: everything, all
+//   - Permissions of a folder can be revoked below it only as a whole: everything, all
 //     writing operations, or execute. Below that, nothing can be allowed again, except
 //     below a hidden folder, and there only what its parent folder allows too.
 //   - stat and readlink are allowed with any other operation at the same path, because
-//     the kernel has no hook for them. A later rule that denies them there is rejected.
+//     Landlock does not check them. A later rule that denies them there is rejected.
 //   - rename covers link(2) and rename(2), and requires rm and write. Within one folder it is
 //     removing and creating: if rename is allowed anywhere, it is allowed wherever rm is
 //     allowed together with write, create_dir or symlink. Moving a file to a place that
@@ -115,10 +115,10 @@
 //     port.
 //   - UDP is allowed on all ports of localhost in both directions, or not at all. It does not
 //     leave the sandbox.
-//   - If hosts outside, or ports of the host, are allowed, rules for localhost may be about any
+//   - If external hosts, or ports of the host, are allowed, rules for localhost may name any
 //     port. A port on which listen is denied refuses connections, although listen itself succeeds.
-//   - A run of a runtime with rules for hosts outside has all of its network, or none.
-//   - inspect, where allowed, covers the entries of /proc that any user may read. Those that
+//   - If a runtime has rules for external hosts, a run may use all of its network, or none.
+//   - inspect, where allowed, covers the entries of /proc that any user may read. Entries that
 //     require a tracer's rights, such as other runs' variables, memory and open files, need
 //     a jail without Landlock: no fs rules, no ports, and signal allowed.
 //   - Programs are listed, never excluded: a copy is a different program.
@@ -145,7 +145,7 @@
 // # Runs
 //
 // [LowerRun] lowers a run's permissions in a jail that was created for other ones. The
-// jail's mounts do not change, so a run cannot revoke what a folder allows, and chmod is
+// jail's mounts do not change, so a run cannot revoke a folder's permissions, and chmod is
 // the runtime's or denied everywhere. A run can still stat places that are completely
 // denied to it, if the runtime allows it. A run's grant on a folder moves with the folder
 // if the run may rename it; a runtime's cannot be moved (EBUSY).

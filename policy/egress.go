@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Egress decides which hosts outside the jail a guest reaches, by the rules of the network
+// Egress decides which external hosts a guest may reach, by the rules of the network
 // scope. The zero Egress denies everything. It is immutable and safe for concurrent use.
 //
 // The last rule that matches decides, as in [Permissions.Decide], with these additions:
@@ -13,10 +13,10 @@ import (
 //   - An address that is not one of the public internet is denied unless a rule names it,
 //     or a CIDR prefix that contains it. * does not name any. No rule opens the host's
 //     loopback and unspecified addresses, or multicast: see [Egress.HostPort].
-//   - A rule that allows TCP to a name also allows its look-up. One that denies TCP to a
-//     name on all ports denies the look-up, too.
-//   - If a rule denies a name, a broader one with * allows no literal addresses: with an
-//     address from elsewhere, a guest could go around the denial.
+//   - A rule that allows TCP to a name also allows its look-up. A rule that denies
+//     TCP to a name on all ports denies the look-up, too.
+//   - If a rule denies a name, a broader rule with * allows no literal addresses: with an
+//     address from elsewhere, a guest could bypass the denial.
 type Egress struct {
 	rules []egressRule
 	allow bool // the default
@@ -139,7 +139,7 @@ func (e *Egress) DistinguishesNames(port uint16) bool {
 	return !d.Allowed || e.deniedName(d.Rule, port) >= 0
 }
 
-// deniedName returns a rule after the given one that denies a name on a port, or -1.
+// deniedName returns the index of a rule after index after that denies a name on a port, or -1.
 func (e *Egress) deniedName(after int, port uint16) int {
 	for _, r := range slices.Backward(e.rules) {
 		if r.index > after && !r.allow && slices.ContainsFunc(r.ends, func(end endpoint) bool {

@@ -216,8 +216,8 @@ func matchNet(pattern string, op Operation, resource string) bool {
 	return err == nil && p.matches(r)
 }
 
-// notGlobal are the prefixes whose addresses are not those of hosts on the public internet,
-// according to IANA's registries of special-purpose and multicast addresses. Some embed an
+// notGlobal are the prefixes of addresses that are not on the public internet, according to
+// IANA's registries of special-purpose and multicast addresses. Some embed an
 // IPv4 address, which may be a private one: translators, 6to4 and Teredo are in the list
 // for that reason.
 var notGlobal = prefixes(

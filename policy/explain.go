@@ -82,7 +82,7 @@ func (l *lowering) explainRule(info *scopeInfo, r Rule) string {
 	return strings.Join(slices.Concat(r.Patterns, []string{"enforced with the scope as a whole"}), ", ")
 }
 
-// enforcement describes how a network pattern is enforced in a jail with a way out.
+// enforcement describes how a network pattern is enforced in a jail with egress.
 func (p endpoint) enforcement() string {
 	switch {
 	case p.proto == "dns":

@@ -19,7 +19,7 @@ type lowering struct {
 	outerPermissions Permissions
 }
 
-// Lower translates p to what the kernel must enforce in w. Omitted scopes use [Default].
+// Lower translates p to the mechanisms that enforce it in w. Omitted scopes use [Default].
 // Each rule that cannot be enforced is a *[RuleError]; several are joined. Permissions
 // that Check rejects are a *[FormatError].
 func Lower(p Permissions, w World) (*Plan, error) {

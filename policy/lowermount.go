@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// mount enforces what a place revokes from its parent node: it hides the place if nothing
-// is left, and uses mount flags otherwise.
+// mount enforces the revocations of a place from its parent node: it hides the place if no
+// operation is left, and uses mount flags otherwise.
 func (l *lowering) mount(n *fsNode, up fsNode) {
 	n.hidden, n.readOnly, n.noExec = up.hidden, up.readOnly, up.noExec
 	if n.granted == 0 {
@@ -159,8 +159,7 @@ func (l *lowering) pin(nodes []fsNode) {
 	slices.Sort(l.plan.Pinned)
 }
 
-// pinUp pins dir and its parents, except those that cannot be renamed and those that are
-// mounts already.
+// pinUp pins dir and its parents, except folders that are mounts or cannot be renamed.
 func (l *lowering) pinUp(nodes []fsNode, dir string, held []Place) {
 	movable := setOf("rm", "create_dir") // the rights that Landlock checks to rename a folder
 	for ; dir != "/"; dir = path.Dir(dir) {

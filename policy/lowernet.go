@@ -7,8 +7,7 @@ import (
 	"strings"
 )
 
-// network lowers network: no internet sockets, some on the loopback device, or also the
-// way out.
+// network lowers network: no internet sockets, some on the loopback device, or egress, too.
 func (l *lowering) network() {
 	before := len(l.errs)
 	for _, e := range l.p.entries(Network) {
@@ -95,7 +94,7 @@ func (l *lowering) tcp() {
 	}
 }
 
-// maxPorts bounds the ports that Landlock gets, each with a rule of its own.
+// maxPorts bounds the ports for Landlock, which needs a rule for each port.
 const maxPorts = 4096
 
 func (l *lowering) allowPorts(r PortRange, rule int) {
@@ -108,7 +107,7 @@ func (l *lowering) allowPorts(r PortRange, rule int) {
 	}
 }
 
-// localPorts decides which ports of localhost a jail with a way out reaches. A port on
+// localPorts decides which ports of localhost a jail with egress reaches. A port on
 // which nothing may listen refuses connections: that is how listen is denied.
 func (l *lowering) localPorts(named []PortRange, other uint16) {
 	allowed := func(port uint16) bool {
@@ -172,8 +171,8 @@ func withoutPort(list []PortRange, port uint16) (rest []PortRange) {
 	return rest
 }
 
-// inGateway reports whether this is a run in a jail with a way out. A gateway then decides about
-// its connections, even if it may not use that way.
+// inGateway reports whether this is a run in a jail with egress. The gateway then decides about
+// its connections, even if the run may not use egress.
 func (l *lowering) inGateway() bool { return l.outer != nil && l.outer.Net.Egress != nil }
 
 // allowsSome reports whether a rule of the network scope, or its default, allows something.
@@ -182,9 +181,10 @@ func (l *lowering) allowsSome() bool {
 	return s.Default == Allow || slices.ContainsFunc(s.Rules, func(r Rule) bool { return r.Mode == Allow })
 }
 
-// compareRuntime rejects a run whose ports of localhost differ from its runtime's, unless it has
-// none. In a jail with a way out one BPF program decides about these ports for all runs. A run without IP sockets has no localhost.
-// Ports that lead to the host may differ, because egress decides about them.
+// compareRuntime rejects a run whose ports of localhost differ from its runtime's, unless the run
+// may use none: in a jail with egress, one BPF program decides about these ports for all runs. Runs
+// without IP sockets cannot use localhost. Ports that lead to the host may differ, because egress
+// decides about them.
 func (l *lowering) compareRuntime() {
 	if !l.inGateway() || !l.plan.Net.Inet {
 		return
@@ -232,7 +232,7 @@ func (l *lowering) checkFetch(a portDecisions) {
 }
 
 // portsOf returns the ports that the permissions name, in order and as ranges that no
-// pattern divides, and one that they do not name. If they name all, it is one of them.
+// pattern divides, and a port that they do not name, or any port if they name all.
 func portsOf(permissions ...Permissions) (named []PortRange, other uint16) {
 	var all []PortRange
 	var starts []int

@@ -120,8 +120,8 @@ func networkSamples(permissions ...Permissions) []string {
 // that was created for outer. The plan is complete: its mounts are the jail's, and its
 // ruleset must be applied instead of the runtime's.
 //
-// A run has no mounts of its own. It may be granted fewer Landlock operations, but nothing
-// can be revoked below a folder that has it. stat and readlink are as in the runtime, and
+// A run uses the jail's mounts. It may be granted fewer Landlock operations, but an operation
+// cannot be revoked below a folder that grants it. stat and readlink are as in the runtime, and
 // so is chmod unless the run has none. A list of programs must be the runtime's.
 // Everything else is a *[RuleError].
 func LowerRun(outer, inner Permissions, w World) (*Plan, error) {

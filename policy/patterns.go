@@ -91,7 +91,7 @@ func matchAll[E comparable](pattern, s []E, star E, match func(p, e E) bool) boo
 	return p == len(pattern)
 }
 
-// literal reports whether a pattern has no wildcard. Nearly all rules are P/** or a path,
+// literal reports whether a pattern is without wildcards. Nearly all rules are P/** or a path,
 // and lowering matches each with each.
 func literal(s string) bool {
 	return strings.IndexByte(s, '*') < 0 && strings.IndexByte(s, '?') < 0
@@ -105,7 +105,7 @@ func split(name string) []string {
 	return strings.Split(name[1:], "/")
 }
 
-// placeOf returns the place that a pattern names, if it is P/** or has no wildcard.
+// placeOf returns the place that a pattern names, if it is P/** or literal.
 // Otherwise it returns the longest literal folder that contains all matches, and false.
 func placeOf(pattern string) (Place, bool) {
 	elems := split(pattern)

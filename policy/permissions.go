@@ -18,8 +18,8 @@ const (
 // their scope: "read" means one thing in fs and another in env.
 type Operation string
 
-// Permissions are what a guest may do, by scope. A zero Scope is omitted:
-// [Permissions.Over] replaces it by that of the base.
+// Permissions are a guest's permissions, by scope. A zero Scope is omitted:
+// [Permissions.Over] replaces it by the base's Scope.
 type Permissions struct {
 	FS           Scope `json:"fs,omitzero"`
 	Network      Scope `json:"network,omitzero"`
@@ -44,8 +44,8 @@ type Rule struct {
 	// the scope.
 	Operations []Operation `json:"operations,omitempty"`
 
-	// Paths are the patterns of an fs rule; Patterns are those of a network, childProcess
-	// or env rule. A process rule has neither.
+	// Paths are the patterns of an fs rule; Patterns are the patterns of a network,
+	// childProcess or env rule. A process rule has neither.
 	Paths    []string `json:"paths,omitempty"`
 	Patterns []string `json:"patterns,omitempty"`
 }

@@ -17,7 +17,7 @@ type World struct {
 }
 
 // Need is a place without which no guest starts. Its operations, stat and readlink are
-// granted there in addition to what the permissions allow.
+// granted there in addition to the permissions.
 type Need struct {
 	Path       string
 	Tree       bool // the folder and all below it; otherwise one file
@@ -41,7 +41,7 @@ type Grant struct {
 }
 
 // Note describes how a rule is enforced, for people. Rule is -1 for the scope's default.
-// Operations are those that the rule decides.
+// Operations are the operations that the rule decides.
 type Note struct {
 	Scope      string
 	Rule       int
@@ -49,9 +49,9 @@ type Note struct {
 	Text       string
 }
 
-// Plan is what the kernel must enforce. It is data: it holds no open resources.
+// Plan lists the mechanisms that the kernel must enforce. It is data: it holds no open resources.
 type Plan struct {
-	// Restricts says that files need a Landlock ruleset. Without it, Grants is empty and
+	// Restricts is whether files need a Landlock ruleset. Without it, Grants is empty and
 	// the mounts enforce everything.
 	Restricts bool
 	Grants    []Grant
@@ -93,8 +93,8 @@ type Spawn struct {
 	Only   []Place // nil: any program; otherwise execute is granted only there
 }
 
-// Net describes which internet sockets exist, and what they reach: the loopback device,
-// and with Egress hosts outside.
+// Net describes which internet sockets exist and which hosts they reach: the loopback device,
+// and external hosts with Egress.
 type Net struct {
 	Inet    bool     // TCP or UDP
 	TCP     bool     // bind and listen on any port
@@ -102,13 +102,13 @@ type Net struct {
 	Ports   []uint16 // without Egress, the only ports that TCP connects to, in order
 	AnyPort bool     // TCP connects to any port; Ports is nil
 
-	// Egress decides about hosts outside; nil: none is reached. With it, the jail's network
+	// Egress decides about external hosts; nil: all are denied. With it, the jail's network
 	// refuses connections to ports of localhost that are not in Local, and datagrams to
-	// localhost without UDP. Those to a resolver always pass.
+	// localhost without UDP. Datagrams to a resolver always pass.
 	Egress *Egress
-	Local  []PortRange // in order, not adjacent; without those of World.HostPorts
-	Host   []uint16    // those of World.HostPorts to which TCP may connect
+	Local  []PortRange // in order, not adjacent; without World.HostPorts
+	Host   []uint16    // the ports in World.HostPorts that TCP may connect to
 
-	// NoLocalhost says that a run may not use localhost, although its runtime may.
+	// NoLocalhost denies localhost to a run whose runtime may use it.
 	NoLocalhost bool
 }

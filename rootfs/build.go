@@ -15,7 +15,7 @@ import (
 // ErrIntegrity is the error of a build for a download that does not have the expected hash.
 var ErrIntegrity = download.ErrIntegrity
 
-// BuildOptions say which image to build. The zero value is the default image.
+// BuildOptions describe the image to build. The zero value is the default image.
 type BuildOptions struct {
 	// NodeVersion is a version of Node, or its first numbers ("22", "24.21") for the
 	// newest such release in the registry. Empty: DefaultNode, whose hash gaol knows.
@@ -37,8 +37,8 @@ type BuildOptions struct {
 	// "python3".
 	Name string
 
-	// Progress receives a line that says what will be downloaded, from where and how much,
-	// unless the store has it all, and a line for each slow step and each download. If it
+	// Progress receives a line with the planned downloads, their sources and sizes,
+	// unless the store has them all, and a line for each slow step and each download. If it
 	// is an *os.File that is a terminal, a bar shows the percentage of each download. Nil:
 	// progress is discarded.
 	Progress io.Writer
@@ -56,8 +56,8 @@ func (e *StepError) Error() string { return "build image: " + e.Step + ": " + e.
 // Unwrap returns the cause.
 func (e *StepError) Unwrap() error { return e.Err }
 
-// Build makes an image and stores it. If the store already has an image with the same
-// content, Build returns that one, with the new names. A build that fails or is killed
+// Build makes an image and stores it. If the store already contains an image with the
+// same content, Build returns that image, with the new names. A build that fails or is killed
 // leaves no image and no name behind.
 //
 // An error is a [*StepError]. Its cause can be a [*MissingError], or ErrIntegrity for a
@@ -189,7 +189,7 @@ func (b *build) close() error {
 }
 
 // mountPoints lists the folders that the jail mounts at, or that belong to the guest in
-// every tree. An imported image gets them and keeps the rest of its own layout.
+// every tree. An imported image gets them and otherwise keeps its layout.
 var mountPoints = []string{"/proc", "/dev", "/tmp", "/var/tmp", "/workspace", "/home/node"}
 
 // folders lists the folders that no file creates. The first line are mount points of the

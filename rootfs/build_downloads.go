@@ -15,7 +15,7 @@ import (
 )
 
 // Sizes of downloads in MB, for the line that announces them. They were measured for the
-// default versions in November 2026; those of other versions are similar. A test compares
+// default versions in November 2026; other versions have similar sizes. A test compares
 // them with the downloads of the default image.
 const (
 	nodeSize     = 53
@@ -24,8 +24,8 @@ const (
 	withSize     = 7  // of each package that BuildOptions.With adds
 )
 
-// announceDownloads writes one line that says what the build downloads, from where, how large it
-// is, and where it is kept. It writes nothing if the store has all of it.
+// announceDownloads writes one line with the downloads of the build, their sources and sizes, and
+// the folder that keeps them. It writes nothing if the store has them all.
 func (b *build) announceDownloads(context.Context) error {
 	var parts []string
 	if part := b.missingFromRegistry(); part != "" {
@@ -40,7 +40,7 @@ func (b *build) announceDownloads(context.Context) error {
 	return nil
 }
 
-// missingFromRegistry says which npm packages are not among the store's downloads, "" for none.
+// missingFromRegistry lists the npm packages that the store's downloads lack, "" for none.
 func (b *build) missingFromRegistry() string {
 	var names []string
 	size := 0
@@ -60,8 +60,8 @@ func (b *build) missingFromRegistry() string {
 	return fmt.Sprintf("%s from the npm registry (about %d MB)", strings.Join(names, " and "), size)
 }
 
-// missingFromApt says which Debian packages the build downloads. Which of them are newer than those
-// among the downloads is known only after the package lists have been downloaded.
+// missingFromApt lists the Debian packages that the build downloads. Only the package lists, which
+// are not downloaded yet, show whether packages in the store are outdated.
 func (b *build) missingFromApt() string {
 	if b.plan.packages == nil {
 		return ""
@@ -109,7 +109,7 @@ type inputs struct {
 	stall time.Duration // without a byte, after which a download has failed
 }
 
-// pinned returns the real inputs. The integrities are those of the public registry; another
+// pinned returns the real inputs. The integrities are from the public registry; another
 // content for these versions is rejected, whichever registry serves it.
 func pinned() inputs {
 	return inputs{

@@ -11,7 +11,7 @@ import (
 	"gaol/rootfs/sharedlib"
 )
 
-// MissingError lists what a build needs from the host and did not find.
+// MissingError lists dependencies of a build that are missing on the host.
 type MissingError struct {
 	Missing  []string // such as "busybox (static)"
 	Packages []string // the Debian packages that provide it, in the same order
@@ -27,7 +27,7 @@ var errNoApt = errors.New("the host lacks apt-get and dpkg-deb, which install ba
 	"build an image without them with gaol image build --minimal, and use it with --image minimal")
 
 // CheckHost reports what this host lacks for building the default image. The error is
-// a [*MissingError], or says that the host has no apt.
+// a [*MissingError], or another one if apt is missing.
 func CheckHost() error {
 	in := pinned()
 	return in.checkHost(BuildOptions{})
@@ -53,8 +53,8 @@ func (in *inputs) checkHost(o BuildOptions) error {
 }
 
 // lacks reports the missing sources of the programs that start a jail. Imported images get
-// these programs, too. Prebuilt ones need nothing of the host, but must be those of this
-// gaol.
+// these programs, too. Prebuilt ones need nothing of the host, but must be from the same
+// sources as this gaol.
 func (in *inputs) lacks() (*MissingError, error) {
 	var e MissingError
 	if in.programs.Prebuilt != nil {
@@ -67,7 +67,7 @@ func (in *inputs) lacks() (*MissingError, error) {
 	return &e, nil
 }
 
-// need adds what the Debian package pkg provides, unless it was found.
+// need adds what, which the Debian package pkg provides, unless it was found.
 func (e *MissingError) need(found bool, what, pkg string) {
 	if !found {
 		e.Missing = append(e.Missing, what)

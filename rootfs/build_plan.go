@@ -15,7 +15,7 @@ import (
 	"gaol/rootfs/npm"
 )
 
-// plan says what a build makes: the packages of the image, and its names.
+// plan is the plan of a build: the packages of the image, and its names.
 type plan struct {
 	node, npm npm.Package
 	packages  []string // of Debian, without their dependencies; nil for a minimal image
@@ -26,8 +26,8 @@ type plan struct {
 // plan chooses the packages and the names. It calls find for the release of an npm package
 // for a version, which may be the first numbers of one. The names do not depend on the
 // versions of host programs and Debian packages, nor on the compiler, nor on whether programs are
-// prebuilt: another one of those does not make the next run build an image. The image's id
-// covers what they made.
+// prebuilt: if one of those changes, the next run does not build an image. The image's id
+// covers their results.
 func (in *inputs) plan(o BuildOptions, find func(name, version string) (npm.Package, error)) (plan, error) {
 	version, err := in.nodeVersion(o.NodeVersion)
 	if err != nil {

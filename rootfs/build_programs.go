@@ -56,7 +56,7 @@ func (b *build) addReaper(ctx context.Context) error {
 var errOldLibc = errors.New("the C library of this machine's distribution is older than that of the machine that built gaol: " +
 	"build gaol on the same distribution, or on an older one")
 
-// checkZygote checks that Node can load a prebuilt zygote with the image's C library. One that was
+// checkZygote checks that Node can load a prebuilt zygote with the image's C library. A zygote
 // compiled on this host fits.
 func (b *build) checkZygote(context.Context) (err error) {
 	if b.store.in.programs.Prebuilt == nil {
@@ -76,7 +76,7 @@ func (b *build) checkZygote(context.Context) (err error) {
 
 // applets lists the tools of busybox that become commands in an image. The others
 // administer a machine, run servers or need privileges that no guest has: "mount: not
-// found" says more than a mount that fails.
+// found" is clearer than a mount that fails.
 var applets = strings.Fields(`
 	[ ar arch ascii ash awk base64 basename bc bunzip2 bzcat bzip2 cal cat chgrp chmod chown clear cmp
 	comm cp cpio crc32 cut date dc dd df diff dirname dos2unix du echo ed egrep env expand expr factor

@@ -3,11 +3,11 @@
 // An image is a file tree that guests see, read-only, as their root: Node,
 // npm, the libraries they need, bash, git, curl and other Debian packages, busybox
 // for small tools, time zones and CA certificates, and the two static programs that
-// start a jail. A minimal image has no packages, and busybox as its shell. All files
+// start a jail. A minimal image is without packages; its shell is busybox. All files
 // belong to root, which no guest can become. Every folder can be traversed, no file has
 // a set-id bit, and all modification times are equal. The id of an image is a hash over
 // its tree, its list of packages, and the config of an imported one. The text that is hashed
-// for the tree is stored with it, so that [Image.Verify] can say which files were changed.
+// for the tree is stored with it, so that [Image.Verify] can list the changed files.
 //
 // # Where to find what
 //
@@ -27,13 +27,13 @@
 //
 // Node and npm come from the configured npm registry, through the proxies that the
 // environment names. gaol contains the SHA-512 of the default versions, so that the
-// registry need not be trusted for them; for other versions it is. Package npm has the
-// details, and package debian those of the Debian packages. [Image.Packages] lists their
+// registry need not be trusted for them; for other versions it is. See package npm for the
+// details, and package debian for Debian packages. [Image.Packages] lists their
 // versions and hashes.
 //
 // The programs that start a jail or call commands, the zygote's shared object and busybox
 // are embedded in the binary of `make build`. Others compile them or copy them from the host, with the same
-// result. [CheckHost] reports what a host lacks for that. A minimal image also gets its
+// result. [CheckHost] reports missing dependencies on the host. A minimal image also gets its
 // libraries, time zones and CA certificates from the host.
 //
 // # Imported images
@@ -71,7 +71,7 @@
 //
 // # What it is not
 //
-// It mounts nothing and starts no guest. An image has no layers: it is one folder. It is not
+// It mounts nothing and starts no guest. An image is one folder, without layers. It is not
 // a package manager: an image never changes, and newer packages need a new build.
 //
 // # What it does not protect against

@@ -137,21 +137,21 @@ type Imported struct {
 	// NodePath is the guest path of its Node, without links; "" without Node.
 	NodePath string `json:"nodePath,omitempty"`
 
-	// Libraries are those of /lib and /lib64 that are real folders, not links into /usr.
+	// Libraries lists /lib and /lib64 unless they are links into /usr.
 	Libraries []string `json:"libraries,omitempty"`
 
 	// Libc is the C library of its Node: "glibc", "musl", "static", or "" without Node.
 	Libc string `json:"libc,omitempty"`
 
-	// Zygote says that its Node can load the shared object that makes a zygote.
+	// Zygote is whether its Node can load the shared object that makes a zygote.
 	Zygote bool `json:"zygote,omitempty"`
 
-	// TrustNode says that an import of this image set ImportOptions.TrustNode.
+	// TrustNode is whether an import of this image set ImportOptions.TrustNode.
 	TrustNode bool `json:"trustNode,omitempty"`
 }
 
 // CanRun returns nil if the image's Node can run programs. Otherwise the error wraps
-// ErrUnsupported: the image has no Node, or one that is too old for gaol's guest code.
+// ErrUnsupported: Node is missing, or too old for gaol's guest code.
 func (i *Image) CanRun() error {
 	if i.Node == "" {
 		return fmt.Errorf("the image has no Node, only commands work in it: %w", ErrUnsupported)
@@ -207,7 +207,7 @@ func validPath(env []string) string {
 	return value
 }
 
-// variable returns the last value of an environment variable, which is the one that counts.
+// variable returns the last value of an environment variable, which overrides earlier ones.
 func variable(env []string, name string) (value string) {
 	for _, v := range env {
 		if k, text, found := strings.Cut(v, "="); found && k == name {

@@ -97,8 +97,8 @@ func (i *Image) isOf(treeID string) bool {
 	return err == nil && id == idPrefix+filepath.Base(i.dir) && id == i.ID
 }
 
-// sample chooses files to read. Snapshots keep the times of the guest's files, which
-// say nothing.
+// sample chooses files to read. Times show no changes in snapshots, which keep the
+// times of the guest's files.
 func (i *Image) sample(bytes int64) func(fs.FileInfo) bool {
 	share := float64(bytes) / float64(max(i.Size, 1))
 	left := bytes

@@ -21,10 +21,10 @@ var (
 	ErrTruncated    = oci.ErrTruncated    // content ends too early
 	ErrPlatform     = oci.ErrPlatform     // the image is for other machines
 	ErrUnauthorized = oci.ErrUnauthorized // the registry wants credentials, or other ones
-	ErrNoImage      = oci.ErrNoImage      // the source has no such image
+	ErrNoImage      = oci.ErrNoImage      // not found in the source
 	ErrMalformed    = oci.ErrMalformed    // the parts of the image contradict each other
 	ErrInsecure     = oci.ErrInsecure     // plain http to another host
-	ErrRefused      = layer.ErrRefused    // a layer has an entry that no valid layer has
+	ErrRefused      = layer.ErrRefused    // a layer contains an entry that is invalid in layers
 	ErrTooLarge     = layer.ErrTooLarge   // more than ImportOptions.Limits
 )
 

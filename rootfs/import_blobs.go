@@ -71,7 +71,7 @@ func (m *importer) downloadBlob(ctx context.Context, l *oci.Layer, label string)
 }
 
 // storeBlobs moves the downloaded blobs into the store.
-// Precondition: the store's lock is held, and an image in the store has the blobs.
+// Precondition: the store's lock is held, and an image in the store uses the blobs.
 func (b *build) storeBlobs() error {
 	if len(b.blobs) == 0 {
 		return nil

@@ -204,7 +204,7 @@ func canLoadZygote(t *layer.Tree) (bool, error) {
 const maxLibc = 16 << 20
 
 // readLibc reads the image's C library; nil if it has none. The names of its symbol versions
-// are searched in its bytes, because package elf does not bound what it reads for a hostile
+// are searched in its bytes, because package elf reads without bounds from a hostile
 // file.
 func readLibc(t *layer.Tree) ([]byte, error) {
 	for _, dir := range sharedlib.DefaultDirs {

@@ -10,7 +10,7 @@ import (
 	"gaol/rootfs/tree"
 )
 
-// Snapshots returns the store of snapshots below this store. A snapshot has the files that
+// Snapshots returns the store of snapshots below this store. A snapshot contains the files that
 // guests left in their trees. It is an image without Node that starts no jail. Snapshots
 // have their own names, and ids over their content.
 func (s *Store) Snapshots() (*Store, error) {

@@ -39,7 +39,7 @@ type variantError struct {
 func (e *variantError) Error() string { return e.text }
 func (e *variantError) Unwrap() error { return e.is }
 
-// kind is what a store holds, with the errors that speak of it.
+// kind is the kind of a store's content, with its errors.
 type kind struct {
 	name                       string
 	notFound, ambiguous, inUse error
@@ -67,7 +67,7 @@ func defaultDir(system string) (string, error) {
 	if writable(system) {
 		return system, nil
 	}
-	// The XDG specification says that a relative $XDG_DATA_HOME must be ignored.
+	// By the XDG specification, a relative $XDG_DATA_HOME must be ignored.
 	if data := os.Getenv("XDG_DATA_HOME"); filepath.IsAbs(data) {
 		return filepath.Join(data, "gaol"), nil
 	}
@@ -151,7 +151,7 @@ type tempDir struct {
 
 const tempLock = ".lock"
 
-// makeTemp makes a temporary folder. It also removes those of processes that were killed.
+// makeTemp makes a temporary folder. It also removes temporary folders of killed processes.
 func (s *Store) makeTemp(ctx context.Context) (*tempDir, error) {
 	if err := s.makeDirs(); err != nil {
 		return nil, err

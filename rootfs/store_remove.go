@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Remove removes a name from the store. It also removes the image if that has no other name
-// except those that every build sets, such as node24.21.0-23ed74ce174b. If ref is an id or
+// Remove removes a name from the store. It also removes the image if all other names
+// are names that every build sets, such as node24.21.0-23ed74ce174b. If ref is an id or
 // a prefix of one, Remove removes the image with all its names. It fails with ErrInUse while
 // any process holds a [Lease] of the image. The downloads of a build stay, so that
 // building the image again needs no network. The layers of an import are removed unless

@@ -198,8 +198,8 @@ func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
 	}
 }
 
-// noArgs rejects arguments. An argument of a command that has subcommands is the name of
-// one that does not exist.
+// noArgs rejects arguments. For a command with subcommands, an argument is the name of an unknown
+// subcommand.
 func noArgs(cmd *cobra.Command, args []string) error {
 	switch {
 	case len(args) == 0:

@@ -4,7 +4,7 @@
 // It is a thin front end of [gaol/runtime]: it reads flags, creates one runtime, runs
 // one program in it, passes its output on and turns the result into an exit status.
 // It decides nothing about the jail itself. gaol run starts a new Node unless
-// --launcher says otherwise: a zygote takes twice as long for a single run.
+// --launcher is set: a zygote takes twice as long for a single run.
 //
 //	args ─> cobra ─> flags ─> runtime.Create ─> Run | Command ─> exit status
 //	                   │                            │
@@ -23,8 +23,8 @@
 //	server    the HTTP API and MCP of gaol serve
 //	mcpstdio  MCP on standard input and output, as a proxy to a server
 //
-// Permissions are checked before anything is created. What they denied to a program
-// that fails is listed in at most five lines, and in full by --json.
+// Permissions are checked before anything is created. If a program
+// fails, denied operations are listed in at most five lines, and in full by --json.
 //
 // # Exit status
 //

@@ -65,8 +65,8 @@ func (a *app) doctor(ctx context.Context, store string, asJSON bool) error {
 }
 
 // tryProgram runs a program in a jail with all defaults and describes the result. Checks of
-// single features cannot show that they work together. What the program reports is the
-// guest's, so that its length is limited.
+// single features cannot show that they work together. The program's report is untrusted,
+// so that its length is limited.
 func (a *app) tryProgram(ctx context.Context, store string) (detail string, err error) {
 	sb, err := a.create(ctx, runtime.Options{Store: store})
 	if err != nil {

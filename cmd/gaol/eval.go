@@ -123,7 +123,7 @@ func (f *evalFlags) checkWords(args []string) error {
 	return nil
 }
 
-// eval evaluates code in a sandbox of its own, prints the evaluation, and sets a.exit.
+// eval evaluates code in a new sandbox, prints the evaluation, and sets a.exit.
 func (a *app) eval(ctx context.Context, code string, f *evalFlags) error {
 	globals, err := source.Globals(ctx, f.globals)
 	if err != nil {

@@ -59,7 +59,7 @@ type policyFlags struct {
 	json      bool
 }
 
-// options returns what a check reads of the runtime's options.
+// options returns the options of a runtime that affect a check.
 func (f policyFlags) options() (o runtime.Options, err error) {
 	o.Cwd, o.Launcher = f.cwd, f.launcher
 	if err := checkCwd(f.cwd); err != nil {
@@ -116,8 +116,8 @@ func checkCwd(cwd string) error {
 	return nil
 }
 
-// checkPolicy prints the result of a check, also of permissions that are refused: they are
-// what the user asks about. The error is for the exit status.
+// checkPolicy prints the result of a check, also of permissions that are refused, because the
+// user asks about them. The error is for the exit status.
 func (a *app) checkPolicy(ctx context.Context, file string, o runtime.Options, inJSON bool) error {
 	in, name, err := source.File(file, a.stdin)
 	if err != nil {

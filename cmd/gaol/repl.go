@@ -78,7 +78,7 @@ func (a *app) replCommand() *cobra.Command {
 	return cmd
 }
 
-// repl evaluates lines in a sandbox of its own, and sets a.exit.
+// repl evaluates lines in a new sandbox, and sets a.exit.
 func (a *app) repl(ctx context.Context, f *replFlags) error {
 	globals, err := source.Globals(ctx, f.globals)
 	if err != nil {

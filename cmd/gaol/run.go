@@ -131,13 +131,13 @@ func (a *app) runCommand() *cobra.Command {
 	return cmd
 }
 
-// run runs p in a sandbox of its own, reports the result, and sets a.exit. The snapshot of
+// run runs p in a new sandbox, reports the result, and sets a.exit. The snapshot of
 // --save is taken whatever the exit status, which may mean something other than failure.
 func (a *app) run(ctx context.Context, p *program, f *runFlags) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	o := f.Options()
-	o.Limits.Output = 1 // output is passed through, and what the runtime keeps of it is not used
+	o.Limits.Output = 1 // output is passed through, and the runtime's copy is not used
 	if f.json {
 		o.Limits.Output = f.maxOutput
 	}
@@ -185,7 +185,7 @@ func (f *runFlags) passLimit() int64 {
 	return math.MaxInt64
 }
 
-// runIn runs p in sb, on a terminal or with the output passed on as the flags say.
+// runIn runs p in sb, on a terminal or with the output passed on according to the flags.
 func (a *app) runIn(ctx context.Context, sb sandbox, p *program, f *runFlags, streams *report.Streams, interleaved *report.Interleaved) (*runtime.Result, error) {
 	published, err := a.publish(ctx, sb, f.Published())
 	if err != nil {
@@ -204,7 +204,7 @@ type runner interface {
 	Command(ctx context.Context, name string, args []string, o runtime.RunOptions) (*runtime.Result, error)
 }
 
-// runProgram runs p, and passes its output on as the flags say.
+// runProgram runs p, and passes its output on according to the flags.
 func (a *app) runProgram(ctx context.Context, sb runner, p *program, f *runFlags, streams *report.Streams, interleaved *report.Interleaved) (*runtime.Result, error) {
 	signals, done := a.signals.forProgram()
 	defer done()

@@ -66,8 +66,8 @@ func (f *runFlags) program(cmd *cobra.Command, args []string, stdin io.Reader) (
 // folderDir is where --with-folder shows the folder of the program.
 const folderDir = "/app"
 
-// readFile reads the program at path, a file or a folder, and mounts its folder if the flags say
-// so.
+// readFile reads the program at path, a file or a folder. It mounts the folder, or the file's
+// folder with --with-folder.
 func (f *runFlags) readFile(ctx context.Context, path string) (p source.Program, err error) {
 	f.file = path
 	dir := filepath.Dir(path)
@@ -186,7 +186,7 @@ type terminalProcess struct {
 	stdout io.Reader
 }
 
-// runOnTerminal runs p on a terminal of its own, connected to the user's.
+// runOnTerminal runs p on a new terminal, connected to the user's.
 func (a *app) runOnTerminal(ctx context.Context, sb sandbox, p *program, f *runFlags) (*runtime.Result, error) {
 	tty, err := terminal.Open(a.stdin)
 	if err != nil {

@@ -50,8 +50,8 @@ func (a *app) snapshotExport() *cobra.Command {
 	})
 }
 
-// export writes the files of s as a tar archive. It has no limits: the snapshot had when it
-// was taken. While it runs, the lease keeps s from being removed.
+// export writes the files of s as a tar archive. It is not limited: the snapshot was when
+// it was taken. While it runs, the lease keeps s from being removed.
 func (a *app) export(s *rootfs.Image) error {
 	if terminal.Is(a.stdout) {
 		return errors.New("standard output is a terminal: redirect the archive to a pipe or a file")

@@ -127,7 +127,7 @@ func (a *app) checkExamples(ctx context.Context, paths []string, f *checkFlags) 
 	return a.printCheck(checked, f)
 }
 
-// checkWorkers is how many examples run at once: they wait for timers part of their time.
+// checkWorkers is the number of concurrent examples: they wait for timers part of their time.
 func checkWorkers() int { return 2 * goruntime.GOMAXPROCS(0) }
 
 // openChecked returns the runner of a check: all examples have the same owner.
@@ -141,7 +141,7 @@ func (a *app) openChecked(ctx context.Context, f *checkFlags) (examplecheck.Runn
 func (a *app) checkCache(f *checkFlags) (*examplecheck.Cache, error) {
 	dir, err := os.UserCacheDir()
 	if err != nil || f.noCache || f.options.Network != "" || f.server != "" {
-		return nil, nil // a user without a home has no cache, and a server may change
+		return nil, nil // a user may lack a home, and a server may change
 	}
 	dir = filepath.Join(dir, "gaol", "checks")
 	key := examplecheck.Key{

@@ -145,12 +145,12 @@ func (a *app) snippetOutput(ctx context.Context, s *namedSnippet, f *snippetFlag
 	}
 	out, err := r.Run(ctx, s.input)
 	if _, bad := errors.AsType[*snippets.InputError](err); bad && out != nil {
-		err = nil // the output says so
+		err = nil // the output contains it
 	}
 	return out, errors.Join(err, r.Close())
 }
 
-// readSnippet reads what the argument names.
+// readSnippet reads the snippet that the argument names.
 func (a *app) readSnippet(ctx context.Context, arg string, f *snippetFlags) (*namedSnippet, error) {
 	if arg != "-" {
 		e, set, err := examplecheck.Open(arg)
@@ -182,7 +182,7 @@ func isInputObject(text []byte) bool {
 }
 
 // parseInput parses an input object as the server parses requests. The timeout applies if the
-// object has no timeoutMs.
+// object omits timeoutMs.
 func parseInput(text []byte, timeout time.Duration) (snippets.Input, error) {
 	var object struct {
 		Source    *string         `json:"source"`

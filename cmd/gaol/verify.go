@@ -65,8 +65,8 @@ func toVerify(store *rootfs.Store, refs []string) ([]*rootfs.Image, error) {
 	return images, nil
 }
 
-// verify prints how an image differs from its id. If mayBeGone, it prints nothing for one that
-// was removed after it was listed.
+// verify prints how an image differs from its id. If mayBeGone, it prints nothing for an image
+// that was removed after it was listed.
 func (a *app) verify(ctx context.Context, i *rootfs.Image, mayBeGone bool) error {
 	found, err := i.Verify(ctx, rootfs.VerifyOptions{})
 	result := "unchanged"
@@ -90,7 +90,7 @@ func (a *app) verify(ctx context.Context, i *rootfs.Image, mayBeGone bool) error
 	return a.print(table(lines))
 }
 
-// values describes what the file had and what it has.
+// values describes the old and the new value.
 func values(d rootfs.Difference) string {
 	want, got := visible(d.Want), visible(d.Got)
 	if d.Change == tree.Content {

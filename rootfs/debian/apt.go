@@ -51,7 +51,7 @@ type Apt struct {
 }
 
 // Run runs a program of apt, such as "apt-get", and returns its output. If statusFD is not
-// nil, it becomes descriptor 3. The error has the program's first error message.
+// nil, it becomes descriptor 3. The error contains the program's first error message.
 func (a *Apt) Run(ctx context.Context, statusFD *os.File, program string, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, program, append(slices.Clone(a.Options), args...)...)
 	cmd.Dir, cmd.Env = a.Dir, append(os.Environ(), "LC_ALL=C", "DEBIAN_FRONTEND=noninteractive")

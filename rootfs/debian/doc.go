@@ -7,7 +7,7 @@
 // signatures of the package lists, and the packages by the SHA-256 there. This package
 // checks the hash again before it unpacks a package.
 //
-// Maintainer scripts are never run. Of their work, this package does what an image needs,
+// Maintainer scripts are never run. This package does the necessary part of their work,
 // such as the bundle of CA certificates. There is no cache of ld.so, because all libraries
 // are in its default folders, and none of fontconfig, which scans the few fonts in 20 ms and
 // caches the result in the guest's home.

@@ -19,7 +19,7 @@ import (
 	"gaol/rootfs/tree"
 )
 
-// Options say which packages to install and where.
+// Options are the packages to install and their destination.
 type Options struct {
 	AptGet, DpkgDeb string // host paths of the programs
 	Keep            string // folder for lists and packages, kept for later builds
@@ -152,7 +152,7 @@ func finish(t *tree.Tree) error {
 // Certificates is the path of the CA certificates in an image.
 const Certificates = "/etc/ssl/certs/ca-certificates.crt"
 
-// bundleCertificates joins the files of ca-certificates into the one that programs read.
+// bundleCertificates joins the files of ca-certificates into the bundle that programs read.
 func bundleCertificates(t *tree.Tree) error {
 	var bundle strings.Builder
 	err := fs.WalkDir(t.FS(), "usr/share/ca-certificates", func(p string, e fs.DirEntry, err error) error {

@@ -20,7 +20,7 @@ const (
 var errDowngrade = errors.New("redirect from https to http")
 
 // Client fetches package descriptions and tarballs from a registry. It does not trust the
-// registry: callers must check what they get.
+// registry, and callers must check the responses.
 type Client struct {
 	o    Options
 	http *http.Client

@@ -132,8 +132,8 @@ func (c *Client) release(ctx context.Context, name, version string) (release, er
 const maxTarball = 512 << 20
 
 // Tarball opens the package's tarball after checking its hash. It keeps tarballs in the
-// folder keep, by hash, and downloads one that is missing or damaged there by way of a
-// file in the folder temp, on the same file system.
+// folder keep, by hash. It downloads missing and damaged tarballs to the folder temp, on the
+// same file system, and then moves them to keep.
 func (c *Client) Tarball(ctx context.Context, p Package, keep, temp string, r *download.Reporter) (*os.File, error) {
 	kept := filepath.Join(keep, p.Integrity)
 	f, err := os.Open(kept)

@@ -104,7 +104,7 @@ func tarError(err error) error {
 	return err
 }
 
-// archive is the index of a tar archive that has the parts of an image.
+// archive is the index of a tar archive that contains the parts of an image.
 type archive struct {
 	file  *os.File
 	files map[string]span

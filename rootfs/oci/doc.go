@@ -8,8 +8,8 @@
 //
 // Sources are not trusted. Every document is bounded before it is read, and its digest is
 // checked before it is parsed. A manifest that could also be taken for an index is refused
-// (CVE-2021-41190), as is a layer that refers to another address. Registries are those of
-// [Options].Registry, which package registry implements.
+// (CVE-2021-41190), as is a layer that refers to another address. [Options].Registry
+// is the client of registries, which package registry implements.
 //
 // # What it is not
 //

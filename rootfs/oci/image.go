@@ -98,7 +98,7 @@ func (l *Layer) Receive(ctx context.Context, w io.Writer) error {
 	return l.copy(ctx, w, body)
 }
 
-// Check fails unless r has the content of the blob. It reads at most Size+1 bytes.
+// Check fails unless r yields the content of the blob. It reads at most Size+1 bytes.
 func (l *Layer) Check(ctx context.Context, r io.Reader) error { return l.copy(ctx, io.Discard, r) }
 
 // copy copies the blob from r to w. It fails unless the blob matches Digest and Size.
@@ -156,7 +156,7 @@ type verifiedReader struct {
 	want v1.Hash
 }
 
-// Verified returns a reader of r that fails at its end unless the content has the digest want.
+// Verified returns a reader of r that fails at its end unless want is the digest of the content.
 func Verified(r io.ReadCloser, want v1.Hash) (io.ReadCloser, error) {
 	sum, err := newHash(want)
 	if err != nil {

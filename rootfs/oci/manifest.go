@@ -94,7 +94,7 @@ func pick(list []v1.Descriptor, want v1.Platform) (v1.Descriptor, error) {
 	case len(found) > 1 && found[0].Platform == nil:
 		return v1.Descriptor{}, fmt.Errorf("%w: the index has %d images without a platform", ErrMalformed, len(found))
 	}
-	return found[0], nil // the specification says that the first match is the best
+	return found[0], nil // by the specification, the first match is the best
 }
 
 func fromManifest(ctx context.Context, from blobs, d *document, digest v1.Hash, want v1.Platform) (*Image, error) {

@@ -20,7 +20,7 @@ type Registry interface {
 	Open(ctx context.Context, reference string, stall time.Duration) (Repository, error)
 }
 
-// Repository is the repository of an image in a registry. Its errors are those of this package.
+// Repository is the repository of an image in a registry. Its errors wrap this package's.
 type Repository interface {
 	// Image returns the image's manifest or index, with its digest.
 	Image() (text []byte, digest v1.Hash)

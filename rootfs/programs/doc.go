@@ -11,11 +11,11 @@
 // flags. [Maker.Open] and [Maker.Check] reject prebuilt programs whose hash is not that of the
 // sources in the binary, with [ErrOutdated].
 //
-// The folder prebuilt has no program in the repository. `make build` adds the files by go build's
+// The folder prebuilt is without programs in the repository. `make build` adds the files by go build's
 // flag -overlay, so that a plain `go build` or `go test` never embeds leftover ones.
 //
 // # What it does not protect against
 //
 // The hash covers what gaol compiles. The compiler, the C library, catatonit and busybox are
-// those of the machine that ran `make build`, or that builds the image.
+// from the machine that ran `make build`, or that builds the image.
 package programs

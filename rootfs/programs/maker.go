@@ -62,7 +62,7 @@ func Default() Maker {
 // sources than those in this binary.
 var ErrOutdated = errors.New("the embedded programs do not match this binary: build gaol again with make build")
 
-// Open opens a program. It makes those that are not prebuilt in the folder temp.
+// Open opens a program. If it is not prebuilt, Open makes it in the folder temp.
 func (m *Maker) Open(ctx context.Context, name, temp string) (io.ReadCloser, error) {
 	if m.Prebuilt != nil {
 		if err := m.Check(); err != nil {

@@ -12,7 +12,7 @@ import (
 	"path/filepath"
 )
 
-// manifestFile is written last: a folder without it has no prebuilt programs.
+// manifestFile is written last: a folder without it counts as empty.
 const manifestFile = "manifest.json"
 
 // manifest describes prebuilt programs.
@@ -20,7 +20,7 @@ type manifest struct {
 	Sources string `json:"sources"` // Maker.sourceHash
 }
 
-// folder has only a README, and what the flag -overlay of go build adds.
+// folder contains a README, and the files that the flag -overlay of go build adds.
 //
 //go:embed prebuilt
 var folder embed.FS

@@ -24,7 +24,7 @@ import (
 
 // Client implements [oci.Registry].
 type Client struct {
-	// Keychain finds the credentials for a registry. Nil: the ones that `docker login` saved.
+	// Keychain finds the credentials for a registry. Nil: the credentials saved by `docker login`.
 	Keychain authn.Keychain
 }
 
@@ -129,7 +129,7 @@ func (t *registryTransport) RoundTrip(req *http.Request) (*http.Response, error)
 		return nil, fmt.Errorf("%s://%s: %w", req.URL.Scheme, req.URL.Host, oci.ErrInsecure)
 	}
 	resp, err := t.base.RoundTrip(req)
-	if err != nil || isBlob(req) { // a blob has a known size, which its reader checks
+	if err != nil || isBlob(req) { // the reader of a blob checks its known size
 		return resp, err
 	}
 	resp.Body = &boundedBody{resp.Body, oci.MaxDocument + 1}

@@ -17,12 +17,12 @@ import (
 var ErrNotFound = errors.New("library not found on the host")
 
 // DefaultDirs lists the folders that may hold the C library, in an image or on the host. The
-// loader of every current distribution searches those of its processor.
+// loader of every current distribution searches the folders of its processor.
 var DefaultDirs = []string{"/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu", "/lib/aarch64-linux-gnu", "/usr/lib/aarch64-linux-gnu",
 	"/lib64", "/usr/lib64", "/lib", "/usr/lib"}
 
-// extras lists libraries that programs load by name at run time, and those that native
-// addons commonly need. The host need not have them.
+// extras lists libraries that programs load by name at run time, and common dependencies of
+// native addons. The host need not have them.
 var extras = []string{
 	"libnss_files.so.2", "libnss_dns.so.2", "libresolv.so.2", // name lookups
 	"libgcc_s.so.1", // pthread_cancel
@@ -30,7 +30,7 @@ var extras = []string{
 	"libdl.so.2", "libpthread.so.0", "librt.so.1", "libutil.so.1",
 }
 
-// Closure is what a program needs to start.
+// Closure is the loader and the libraries of a program.
 type Closure struct {
 	Loader string            // path of the dynamic loader; "" for a static program
 	Libs   map[string]string // host path of each library, by name

@@ -17,7 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Change says in what a file differs from the list.
+// Change is a difference between a file and the list.
 type Change string
 
 // The changes. A folder that was added or removed is one change, with all its content.
@@ -37,8 +37,8 @@ type Difference struct {
 	Path   string // in the tree, absolute; may contain any character
 	Change Change
 
-	// Want and Got are what the list has and what the tree has: the type and the mode,
-	// such as "drwxr-xr-x", for added and removed files and those of another type or
+	// Want and Got are the values in the list and in the tree: the type and the mode,
+	// such as "drwxr-xr-x", for files that were added or removed or differ in type or
 	// mode; "UID:GID"; SHA-256; targets; names of attributes.
 	Want, Got string
 }

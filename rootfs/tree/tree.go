@@ -40,7 +40,7 @@ func (t *Tree) FS() fs.FS { return t.root.FS() }
 // HostPath returns the host path of p. Links in p have not been resolved.
 func (t *Tree) HostPath(p string) string { return filepath.Join(t.root.Name(), p) }
 
-// local turns an absolute guest path into the relative one that os.Root expects.
+// local turns an absolute guest path into a relative path for os.Root.
 func local(p string) string { return path.Join(".", p) }
 
 // Mkdir makes the folder p and its missing parents. [Seal] sets the modes of folders.

@@ -14,7 +14,7 @@
 // on the last component of a path uses the descriptor of its folder.
 //
 // os.Root (Go 1.26) cannot do this. It refuses absolute links instead of resolving them in
-// the root, and it enters the kernel's file systems and mounts. It opens what it finds, which
+// the root, and it enters the kernel's file systems and mounts. It opens files of all types, which
 // blocks on a FIFO and has side effects on a device, and its RemoveAll removes mount points.
 //
 // A file is first opened with O_PATH, which neither blocks nor has side effects. It is
@@ -33,7 +33,7 @@
 //
 // # Bounds
 //
-// What an operation returns or visits is bounded in bytes, entries and depth. An operation
+// Operations are bounded in bytes, entries and depth. An operation
 // that reaches a bound fails with a [*LimitError]. A File from Open is not bounded: its
 // reader must be.
 //

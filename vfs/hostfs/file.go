@@ -10,7 +10,7 @@ import (
 )
 
 // File is a regular file or a folder that is open for reading. It stays the same file
-// when the guest renames or replaces it. Reads see what the guest writes meanwhile.
+// when the guest renames or replaces it. Reads see the guest's concurrent writes.
 type File struct {
 	fs   *FS
 	path string

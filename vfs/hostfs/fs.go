@@ -72,7 +72,7 @@ func (r IDs) guest(host uint32) int {
 type Limits struct {
 	File    int64 // bytes that ReadFile returns; default 64 MiB
 	Entries int   // listed, visited or removed; default 100,000
-	Depth   int   // of folders below the one that is walked, each of which needs a descriptor; default 256
+	Depth   int   // of folders below the root of a walk, each of which needs a descriptor; default 256
 }
 
 // New returns an FS of the tree whose root is open as root, preferably with O_PATH. The FS

@@ -78,11 +78,11 @@ func (f *FS) globBelow(dir string, elements []string) (matches []string, err err
 	return matches, err
 }
 
-// states is the state of matching a path: s[i] says that the path can match the first i
+// states is the state of matching a path: s[i] is whether the path can match the first i
 // elements of the pattern.
 type states []bool
 
-// set sets a state, and those that follow because "**" can match nothing.
+// set sets a state, and the states after it where "**" can match nothing.
 func (s states) set(elements []string, i int) {
 	s[i] = true
 	if i < len(elements) && elements[i] == "**" {

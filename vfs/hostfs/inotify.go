@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// watchMask has the inotify events of each folder. IN_EXCL_UNLINK excludes events of files
+// watchMask is the set of inotify events of each folder. IN_EXCL_UNLINK excludes events of files
 // that are already removed but still open.
 const watchMask = unix.IN_CREATE | unix.IN_MOVED_TO | unix.IN_MODIFY | unix.IN_DELETE | unix.IN_MOVED_FROM |
 	unix.IN_ATTRIB | unix.IN_DELETE_SELF | unix.IN_ONLYDIR | unix.IN_EXCL_UNLINK
@@ -128,7 +128,7 @@ func (w *Watcher) addTree(path string, report func(path string)) error {
 	})
 }
 
-// addItem watches a folder of a walk. It skips one that the guest has removed or made
+// addItem watches a folder of a walk. It skips folders that the guest has removed or made
 // unreadable meanwhile.
 func (w *Watcher) addItem(v item) error {
 	err := w.fs.step("watch", v.path, func(base) error {

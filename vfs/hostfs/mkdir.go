@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Mkdir makes a folder in an existing one. Its permissions are those of mode, whatever the
-// host's umask is; 0o755 if mode is zero. It fails if path exists, even as a link.
+// Mkdir makes a folder in an existing one. Its permissions are mode, 0o755 if zero,
+// whatever the host's umask is. It fails if path exists, even as a link.
 func (f *FS) Mkdir(path string, mode fs.FileMode) error {
 	return f.onPlace("mkdir", path, locateNew, func(p place) error {
 		bits, err := permissions(mode, folderMode)
@@ -19,8 +19,8 @@ func (f *FS) Mkdir(path string, mode fs.FileMode) error {
 	})
 }
 
-// MkdirAll makes a folder and its missing parents. Their permissions are those of mode,
-// whatever the host's umask is; 0o755 if mode is zero. An existing folder is no error.
+// MkdirAll makes a folder and its missing parents. Their permissions are mode, 0o755 if
+// zero, whatever the host's umask is. An existing folder is no error.
 func (f *FS) MkdirAll(path string, mode fs.FileMode) error {
 	return f.at("mkdir", path, func(root base) error {
 		bits, err := permissions(mode, folderMode)

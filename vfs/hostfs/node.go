@@ -22,8 +22,8 @@ type base struct {
 // a file was renamed meanwhile. A guest can cause that without end.
 const maxRetries = 100
 
-// open opens a path with O_PATH, which has no effect on the opened file. A slash at its start
-// means b. It refuses the kernel's own file systems.
+// open opens a path with O_PATH, which does not affect the opened file. A leading slash refers
+// to b, the root. It refuses the kernel's own file systems.
 func (b base) open(path string, flags uint64) (int, error) {
 	if path = strings.TrimLeft(path, "/"); path == "" || path == "." { // openat2 would need the right to search the folder
 		return unix.FcntlInt(uintptr(b.fd), unix.F_DUPFD_CLOEXEC, 0)

@@ -67,7 +67,7 @@ func (d descriptor) Write(data []byte) (done int, err error) {
 
 // WriteOptions configure a write. The zero value is useful.
 type WriteOptions struct {
-	// Mode has the permissions of a new file, whatever the host's umask is. An existing
+	// Mode is the permissions of a new file, whatever the host's umask is. An existing
 	// file keeps its permissions. Zero: 0o644.
 	Mode fs.FileMode
 
@@ -101,7 +101,7 @@ func (f *FS) WriteFile(path string, data []byte, o WriteOptions) error {
 }
 
 // Append writes data to the end of a file, and makes the file if it does not exist. It writes
-// all of data or nothing, if the file system can reserve space, as all those of a guest's
+// all of data or nothing, if the file system can reserve space, as all file systems of a guest's
 // tree can.
 func (f *FS) Append(path string, data []byte, o WriteOptions) error {
 	return f.write("append", path, o, func(p place, n *node, bits uint32) error {

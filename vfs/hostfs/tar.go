@@ -39,7 +39,7 @@ type TarReport struct {
 	SkippedAll int // number of all such files
 }
 
-// Skip says why a file is missing or incomplete in an archive.
+// Skip is a file that is missing or incomplete in an archive, and the reason.
 type Skip struct {
 	Path string // the guest's
 	Err  error

@@ -44,7 +44,7 @@ var (
 )
 
 // Untar unpacks an archive into an existing folder. Files, links and folders belong to the
-// guest, whatever the archive says. They get the times of the archive; set-id bits are
+// guest, whatever their owners in the archive. They get the times of the archive; set-id bits are
 // dropped. A file or link replaces an existing one of its name, a file when it is complete. An
 // existing folder keeps its content.
 //

@@ -9,7 +9,7 @@ import (
 
 // View is a guest's folder as a read-only file system of io/fs. Links in it lead where they
 // lead the guest, also out of the folder. Names that are not UTF-8 are listed but cannot be
-// used, because paths of io/fs do not have them. Patterns are those of [FS.Glob].
+// used, because paths of io/fs cannot contain them. Patterns are as in [FS.Glob].
 type View struct {
 	fs  *FS
 	dir string

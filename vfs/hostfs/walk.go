@@ -91,8 +91,8 @@ func (w *walker) visitTree(v item, depth int) error {
 	return w.unread(v, err)
 }
 
-// unread handles a folder that cannot be read. A folder of the kernel, or one that was
-// replaced meanwhile, counts as empty.
+// unread handles a folder that cannot be read. A folder of a kernel file system, or
+// a folder replaced meanwhile, counts as empty.
 func (w *walker) unread(v item, err error) error {
 	switch e := unwrapped(err); {
 	case errors.Is(e, errKernel), isMissing(e):

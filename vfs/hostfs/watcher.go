@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Op says what happened to a path. It is a combination of the constants.
+// Op is a combination of the changes of a path.
 type Op uint8
 
 const (
@@ -38,7 +38,7 @@ func (o Op) String() string {
 	return strings.Join(names, "|")
 }
 
-// Event says what happened to a path in one span of time, without the order.
+// Event lists the changes of a path in one span of time, without their order.
 type Event struct {
 	Path string
 	Op   Op

@@ -19,7 +19,7 @@ import (
 
 // BareNode starts the image's Node on the host, without any jail.
 type BareNode struct {
-	dir  string   // the working directory, which has the programs
+	dir  string   // the working directory, with the programs
 	args []string // the command line without the program
 }
 
@@ -60,7 +60,7 @@ func (n *BareNode) Command(ctx context.Context, p Program) (*exec.Cmd, error) {
 	return c, nil
 }
 
-// Output runs a program and returns what it printed.
+// Output runs a program and returns its standard output.
 func (n *BareNode) Output(ctx context.Context, p Program) ([]byte, error) {
 	c, err := n.Command(ctx, p)
 	if err != nil {

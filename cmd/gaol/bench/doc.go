@@ -1,21 +1,21 @@
-// Package bench measures what a sandbox costs, beside bare Node with the same program,
+// Package bench measures the cost of a sandbox against bare Node with the same program,
 // on the same machine and in the same minutes. gaol bench prints the result.
 //
 //	Measure ── for each of Figures: bare │ exec │ zygote │ bare │ exec │ zygote │ ... ──> Report
 //	                                                                                Table, JSON
 //
-// The machines it runs on are shared, so that a time alone says little. Bare and jailed
-// samples therefore take turns, so that drift affects all of them. A claim about speed
-// is a ratio, of medians unless its name says otherwise: a p99 is divided by bare Node's
-// p99, which had the same neighbors.
+// On shared machines, absolute times are not comparable. Bare and jailed samples therefore
+// alternate, so that drift affects all of them. A claim about speed is a ratio, of medians
+// unless its name includes a percentile: a p99 is divided by bare Node's p99, which had the same
+// neighbors.
 //
 // A run prints a line and returns a value. Both are checked, so that a program that failed
 // early is not counted as a fast one. The time is that of the call of Run: the jail is
 // entered, the program runs, its processes are reaped. Bare Node prints the same and is
 // started by os/exec, with pipes for its output.
 //
-// Jails are those of launchers or of isolations. An isolation uses its fastest launcher: the native
-// one forks, the others start a new Node.
+// A jailed side is a launcher or an isolation. An isolation uses its fastest launcher: native
+// forks, the others start a new Node.
 //
 // Command test/bench adds the figures and bars of gaol's own development.
 //

@@ -28,12 +28,12 @@ type Figure struct {
 	Measure    Measurement `json:"-"`
 }
 
-// A Measurement takes the samples of a figure, and of what it is compared with. If base
-// is empty, that is bare Node in s.
+// A Measurement takes the samples of a figure, and of its base of comparison. If base is
+// empty, bare Node in s is the base.
 type Measurement func(ctx context.Context, m *Measurer) (s, base Samples, err error)
 
-// Measured returns f with its results. Values are divided by those of base, or by that of
-// bare Node in s if base is empty.
+// Measured returns f with its results. Values are divided by the values of base, or by the
+// value of bare Node in s if base is empty.
 func (f Figure) Measured(s, base Samples) Figure {
 	p := cmp.Or(f.Percentile, 50)
 	f.Values, f.Ratio = s.percentiles(p), Values{}

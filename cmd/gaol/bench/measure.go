@@ -166,8 +166,8 @@ func (m *Measurer) WithRuntimes(ctx context.Context, change func(*runtime.Option
 	return use(all)
 }
 
-// Create returns the options of one side's runtimes: all defaults, which are what a user
-// gets, except for what the measurement is about.
+// Create returns the options of one side's runtimes: Options.Create with the side's launcher or
+// isolation, and otherwise the defaults, as for users.
 func (m *Measurer) Create(side Side) runtime.Options {
 	o := m.Options.Create
 	switch side {

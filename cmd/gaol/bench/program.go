@@ -18,7 +18,7 @@ var Hello = Program{Name: "hello", Code: helloCode, Stdout: "hello world\n", Val
 type Program struct {
 	Name, Code string
 	Args       []string
-	Stdout     string // what it must print
+	Stdout     string // its expected output
 	Value      string // the JSON that it must return; empty: nothing
 }
 

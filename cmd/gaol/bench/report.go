@@ -7,7 +7,7 @@ import (
 	"text/tabwriter"
 )
 
-// Report has the results. As JSON it is what gaol bench --json prints.
+// Report is the result of all measurements. gaol bench --json prints it as JSON.
 type Report struct {
 	Environment Environment `json:"environment"`
 	LeftOut     []LeftOut   `json:"leftOut,omitempty"`

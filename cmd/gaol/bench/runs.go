@@ -68,7 +68,7 @@ func lifecycle(ctx context.Context, m *Measurer) (s, base Samples, err error) {
 	}), nil)
 }
 
-// oneRun makes one run in a runtime of its own.
+// oneRun makes one run in a new runtime.
 func (m *Measurer) oneRun(ctx context.Context, side Side) error {
 	rt, err := runtime.Create(ctx, m.Create(side))
 	if err != nil {

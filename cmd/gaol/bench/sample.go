@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Side says how a program was run: by bare Node, by a launcher, or in an isolation, whose name is
-// that of the command line.
+// Side is a way to run a program: bare Node, a launcher, or an isolation, named as on the command
+// line.
 type Side string
 
 // The sides that are no isolations.
@@ -18,7 +18,7 @@ const (
 	Zygote Side = "zygote"
 )
 
-// Samples has the samples of each side, in the unit of the figure.
+// Samples are the samples of each side, in the unit of the figure.
 type Samples map[Side][]float64
 
 // Add takes a sample of a side.

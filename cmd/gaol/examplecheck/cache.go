@@ -31,7 +31,7 @@ type Key struct {
 	Image   string // its id
 	Adapter snippets.Adapter
 	NoLint  bool
-	Rules   *lint.Rules // nil: those of the adapter
+	Rules   *lint.Rules // nil: the adapter's rules
 	Modules string      // a digest of the packages that examples may import
 	Timeout time.Duration
 

@@ -29,7 +29,7 @@ type Options struct {
 	// Timeout is the wall-clock time of each example. Zero is that of [snippets.Input].
 	Timeout time.Duration
 
-	// Workers is how many examples run at once. It is above zero.
+	// Workers is the number of examples that run concurrently. It is above zero.
 	Workers int
 
 	// Cache has outputs of earlier checks. It may be nil.
@@ -112,7 +112,7 @@ func (o Options) counter(n int) func() {
 func (r *Result) run(ctx context.Context, runner Runner, timeout time.Duration) error {
 	out, err := runner.Run(ctx, snippets.Input{Files: r.Example.Files, Timeout: timeout})
 	if _, bad := errors.AsType[*snippets.InputError](err); bad && out != nil {
-		err = nil // the output says so
+		err = nil // the output contains it
 	}
 	r.Output = out
 	return err
@@ -164,7 +164,7 @@ func (r *Result) fail(m Message) {
 	r.Errors = append(r.Errors, m)
 }
 
-// expectedError says which error an example should have had.
+// expectedError describes the error that an example should have had.
 func expectedError(e *Example) string {
 	if e.ErrorText == "" {
 		return "an error is expected, and there was none"
@@ -184,7 +184,7 @@ type Example struct {
 	WantError bool   // it must report an error
 	ErrorText string // which contains this
 
-	// Fault says why it cannot be run, such as a wrong attribute of its fence.
+	// Fault is the reason why it cannot be run, such as a wrong attribute of its fence.
 	Fault string
 
 	folder  *folder

@@ -1,5 +1,4 @@
-// Package examplecheck finds the examples of a documentation, runs them, and reports those that
-// fail.
+// Package examplecheck finds the examples of a documentation, runs them, and reports failures.
 //
 //	PATH... ── Find ──> files ──┬── x.ts                  one example
 //	                            ├── DIR/src/main.ts       one example of several files

@@ -106,8 +106,8 @@ func (f *expectedFile) compare() {
 	}
 }
 
-// update writes the outputs of examples that pass. Those of others stay, unless the example is
-// gone.
+// update writes the outputs of examples that pass. It keeps the outputs of other examples, and
+// drops the outputs of deleted ones.
 func (f *expectedFile) update() error {
 	outputs := map[string]json.RawMessage{}
 	for _, r := range f.results {
@@ -137,7 +137,7 @@ func expectedOutput(out *snippets.Output) expected {
 	return expected{out.Logs, out.Facts, out.Derived, out.Errors, out.TimedOut}
 }
 
-// canonical returns JSON with sorted members, on lines of its own, and numbers as they are
+// canonical returns JSON with sorted members, indented, and numbers as they are
 // written. v is valid: the text of a file was checked, and a Runner returns no other.
 func canonical(v any) []byte {
 	text, err := json.Marshal(v)

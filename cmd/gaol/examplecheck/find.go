@@ -19,15 +19,15 @@ import (
 // Limits of what Find reads.
 const (
 	maxEntries  = 100_000   // files and folders below all paths
-	maxCode     = 200_000   // bytes of a code file: those of a snippet
+	maxCode     = 200_000   // bytes of a code file, as of a snippet
 	maxMarkdown = 4 << 20   // bytes of a page
 	maxTotal    = 256 << 20 // bytes of all files
 )
 
 // FindOptions are the options of [Find].
 type FindOptions struct {
-	// AllFences takes all fences of TypeScript and JavaScript, and not only those that are
-	// marked with run.
+	// AllFences takes all fences of TypeScript and JavaScript, and not only fences marked
+	// with run.
 	AllFences bool
 }
 
@@ -174,8 +174,8 @@ func (s *Set) addProject(f *folder, p string) error {
 	})
 }
 
-// read reads a file. The fault says that it is too large. The file may have become something
-// else since its folder was read, so that it is checked again.
+// read reads a file. It returns a fault if the file is too large. The file may have been replaced
+// since its folder was read, so that its type is checked again.
 func (s *Set) read(f *folder, p string, limit int64) (text, fault string, err error) {
 	b, err := readRegular(f.root, p, limit)
 	s.bytes += int64(len(b))

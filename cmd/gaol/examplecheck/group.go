@@ -8,7 +8,7 @@ import (
 )
 
 // pageExamples returns the examples of a page. Fences with the same example=NAME are one
-// example, and those of the same file in it are joined in order.
+// example, and its fences of the same file are joined in order.
 func pageExamples(p page, o FindOptions) (list []*Example) {
 	fences, fault := p.fences()
 	named := map[string]*Example{}
@@ -76,7 +76,7 @@ func (e *Example) mainPath() string {
 	return mainFile
 }
 
-// setAttributes applies what a fence says of its example.
+// setAttributes applies the attributes of a fence to its example.
 func (e *Example) setAttributes(i fenceInfo) {
 	if a, ok := i.find("skip"); ok {
 		if e.Skip = strings.TrimSpace(a.value); e.Skip == "" {

@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// languages are those of examples, with the ending of their files.
+// languages maps the languages of examples to the extensions of their files.
 var languages = map[string]string{
 	"ts": ".ts", "typescript": ".ts", "mts": ".ts", "tsx": ".tsx",
 	"js": ".js", "javascript": ".js", "mjs": ".js", "jsx": ".jsx",
 }
 
-// fenceInfo is what the info string of a fence says, such as
+// fenceInfo is the parsed info string of a fence, such as
 //
 //	ts run example=counter file=src/main.ts error="too large"
 type fenceInfo struct {
@@ -19,7 +19,7 @@ type fenceInfo struct {
 	words  []attribute
 }
 
-// attribute is a word of an info string. Those of other tools are ignored.
+// attribute is a word of an info string. Attributes of other tools are ignored.
 type attribute struct {
 	name, value string
 }

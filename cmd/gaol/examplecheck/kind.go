@@ -16,7 +16,7 @@ const mainFile = "src/main.ts"
 // openFlags keep a file that is replaced while it is found from blocking, or from being a link.
 const openFlags = unix.O_NOFOLLOW | unix.O_NONBLOCK
 
-// fileKind is what a file contains, by its ending.
+// fileKind is the kind of a file's content, by its extension.
 type fileKind int
 
 const (
@@ -26,7 +26,7 @@ const (
 	kindMDX
 )
 
-// codeEndings are those of files that are examples.
+// codeEndings are the extensions of code files, which are examples.
 var codeEndings = []string{".ts", ".tsx", ".js", ".jsx", ".mjs"}
 
 func kind(p string) fileKind {
@@ -42,7 +42,7 @@ func kind(p string) fileKind {
 }
 
 // setMain makes text the file that runs. src/main.ts cannot contain JSX, so that text with the
-// ending .jsx or .tsx becomes a file of its own, whose exports src/main.ts passes on.
+// extension .jsx or .tsx becomes a separate file, whose exports src/main.ts re-exports.
 func (e *Example) setMain(ext, text string, s source) {
 	name := mainFile
 	if ext == ".jsx" || ext == ".tsx" {

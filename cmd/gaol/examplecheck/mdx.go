@@ -73,7 +73,7 @@ func (mdxFenceParser) CanInterruptParagraph() bool                 { return true
 func (mdxFenceParser) CanAcceptIndentedLine() bool                 { return true }
 
 // mdxBlock is code of an MDX page that spans lines: an import or an export, an expression in
-// braces, or a tag. Fences in it, such as those of a comment, are no fences of the page.
+// braces, or a tag. Fences in it, such as fences in a comment, are not fences of the page.
 type mdxBlock struct {
 	ast.BaseBlock
 	start int // its offset
@@ -90,8 +90,8 @@ func (b *mdxBlock) Dump(source []byte, level int) { ast.DumpHelper(b, source, le
 
 func (b *mdxBlock) closed() bool { return b.state.closed() }
 
-// mdxBlockParser parses blocks of MDX code. One that ends in its first line is left to the
-// paragraphs: a fence may follow it.
+// mdxBlockParser parses blocks of MDX code. It leaves blocks of one line to the parser of
+// paragraphs: a fence may follow them.
 type mdxBlockParser struct{}
 
 func (mdxBlockParser) Trigger() []byte { return nil }

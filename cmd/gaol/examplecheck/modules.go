@@ -29,7 +29,7 @@ var errManyModules = errors.New("too many files")
 // cache.
 func ModulesDigest(dir, cache string) (string, error) { return modulesDigest(dir, cache, settled) }
 
-// settled is how long a file must not have changed. One that changes again in the same tick of
+// settled is how long a file must not have changed: a file that changes again in the same tick of
 // the clock keeps its time.
 const settled = 2 * time.Second
 

@@ -17,8 +17,8 @@ type TextOptions struct {
 	Colors  bool
 }
 
-// Text returns the report for people. It has no control characters but line feeds, tabs and its
-// own colors.
+// Text returns the report for people. It is free of control characters, except for line feeds,
+// tabs and its own colors.
 func (r *Report) Text(o TextOptions) string {
 	var b strings.Builder
 	for _, result := range r.Results {

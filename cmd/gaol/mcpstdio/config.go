@@ -17,7 +17,7 @@ type Command struct {
 	Env  map[string]string
 }
 
-// Config returns what a user pastes into the configuration of a client, and where.
+// Config returns the configuration of a client that starts c, and where to paste it.
 func Config(client string, c Command) (text string, err error) {
 	entry := map[string]any{"command": c.Path, "args": c.Args}
 	if len(c.Env) > 0 {

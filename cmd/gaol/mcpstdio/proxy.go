@@ -135,7 +135,8 @@ func (p *Proxy) forward(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
-// sender returns what sends a request to the server, or nil for one that is not forwarded.
+// sender returns the function that sends a request to the server, or nil if the request is not
+// forwarded.
 func (p *Proxy) sender(req mcp.Request) func(context.Context, *mcp.ClientSession) (mcp.Result, error) {
 	switch r := req.(type) {
 	case *mcp.ListToolsRequest:
@@ -237,7 +238,7 @@ func (w withToken) RoundTrip(r *http.Request) (*http.Response, error) {
 	return w.RoundTripper.RoundTrip(r)
 }
 
-// CloseIdleConnections closes those of the transport.
+// CloseIdleConnections closes the idle connections of the transport.
 func (w withToken) CloseIdleConnections() {
 	if c, ok := w.RoundTripper.(interface{ CloseIdleConnections() }); ok {
 		c.CloseIdleConnections()
@@ -285,7 +286,7 @@ func IsAbsent(socket string) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED)
 }
 
-// explain says what to do about a failed connection.
+// explain returns an error that names the remedy for a failed connection.
 func (u Upstream) explain(err error) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
@@ -296,7 +297,7 @@ func (u Upstream) explain(err error) error {
 	return fmt.Errorf("server at %s: %w", u.address, err)
 }
 
-// membership says which group a user needs for a socket.
+// membership names the group that may connect to a socket.
 func membership(socket string) string {
 	info, err := os.Stat(socket)
 	if err != nil {

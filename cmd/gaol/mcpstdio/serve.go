@@ -59,7 +59,7 @@ func (t *transport) Connect(ctx context.Context) (mcp.Connection, error) {
 type connection struct {
 	mcp.Connection
 	abandon func()
-	idle    chan struct{} // has an element when the last call has got its response
+	idle    chan struct{} // receives an element when the last call has got its response
 
 	mu      sync.Mutex
 	pending map[jsonrpc.ID]bool
@@ -117,7 +117,7 @@ func (c *connection) isIdle() bool {
 	return len(c.pending) == 0
 }
 
-// finish waits for the calls in progress, and ends those that take too long.
+// finish waits for the calls in progress, and cancels calls that take too long.
 func (c *connection) finish() {
 	late := time.NewTimer(grace)
 	defer late.Stop()

@@ -3,12 +3,12 @@
 //
 //	page ── make page ── built ── embedded into bin/gaol ── [Serve] ── browser
 //
-// The folder page has the source, in TypeScript. `make page` bundles it by Node into the folder built, which is
-// part of the repository: gaol is built without Node and without an npm registry. `make npm-test` fails
-// if built is not what the source gives.
+// The folder page contains the source, in TypeScript. `make page` bundles it by Node into the folder built,
+// which is part of the repository: gaol is built without Node and without an npm registry. `make npm-test`
+// fails if built does not match the source.
 //
-// The files are the same for everyone and have no secret, so that they need no token. What protects
-// the browser's user from what a snippet prints is the page, which shows it as text only, and the
+// The files are the same for everyone and contain no secrets, so that they need no token. Two things
+// protect the browser's user from a snippet's output: the page, which shows it as text only, and the
 // headers: a Content-Security-Policy without inline scripts and without connections to other servers,
 // and Trusted Types, by which the browser refuses to parse text as HTML.
 //

@@ -22,7 +22,7 @@ var Files = []string{Index, "main.js", "style.css", Embed, Licenses}
 // Nonce is replaced in [Index] by the nonce of the response's Content-Security-Policy.
 const Nonce = "{{nonce}}"
 
-// types are the media types of files by their extension. Those of package mime depend on the machine.
+// types are the media types of files by their extension. Package mime's depend on the machine.
 var types = map[string]string{
 	".html": "text/html; charset=utf-8",
 	".js":   "text/javascript; charset=utf-8",
@@ -30,7 +30,7 @@ var types = map[string]string{
 	".txt":  "text/plain; charset=utf-8",
 }
 
-// folder has the index, and what make page has made of page/src.
+// folder contains the index, and the files that make page generates from page/src.
 //
 //go:embed page/index.html built
 var folder embed.FS

@@ -3,7 +3,7 @@
 //	client ──> port of the host ──> Server ── Guest.Dial ──> the guest's server
 //
 // A connection that comes before the guest listens waits for it, for 10 seconds at most, and
-// is then reset. A port has at most 256 connections at once; others wait in the kernel's
+// is then reset. A port serves at most 256 concurrent connections; others wait in the kernel's
 // queue. Both sides are hostile: what one sends and the other does not read fills only
 // buffers of the kernel, which are bounded.
 package publish

@@ -21,7 +21,7 @@ const (
 	drainTime      = 2 * time.Second
 )
 
-// Guest is what a Server needs of a runtime.
+// Guest is the part of a runtime that a Server uses.
 type Guest interface {
 	Dial(ctx context.Context, network string, port uint16) (net.Conn, error)
 	WaitForListener(ctx context.Context, port uint16) error
@@ -74,7 +74,7 @@ func (s *Server) Serve(g Guest) {
 	}
 }
 
-// Close stops listening. The guest has ended: what it has sent still reaches the clients that
+// Close stops listening. The guest has ended: its pending output still reaches clients that
 // read it within 2 seconds.
 func (s *Server) Close() {
 	s.close()
@@ -107,7 +107,7 @@ func (s *Server) serve(l listener, g Guest) {
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
-		select { // the process has no descriptor left
+		select { // the process is out of descriptors
 		case <-time.After(100 * time.Millisecond):
 		case <-s.open.Done():
 		}

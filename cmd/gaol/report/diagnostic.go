@@ -43,7 +43,7 @@ func (e *OutputError) Error() string { return "write " + e.stream + ": " + e.err
 func (e *OutputError) Unwrap() error { return e.err }
 
 // NewOutputError returns the error of a write to a stream. It drops the path that
-// *os.File adds, because the stream has a name already.
+// *os.File adds, because stream names it already.
 func NewOutputError(stream string, err error) *OutputError {
 	if p, ok := errors.AsType[*fs.PathError](err); ok {
 		err = p.Err

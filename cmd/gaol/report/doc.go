@@ -1,4 +1,4 @@
-// Package report presents what a command did: it passes output through
+// Package report presents the results of a command: it passes output through
 // while a program runs, prints results as JSON, turns results into exit statuses and
 // errors into one line that ends with advice.
 //

@@ -10,7 +10,7 @@ import (
 )
 
 // Interleaved records both streams of a run in the order in which they were read.
-// Within a stream the order is exact. Each stream is a pipe with a reader of its own,
+// Within a stream the order is exact. Each stream is a pipe with a separate reader,
 // so texts that were printed to different streams within a few milliseconds may
 // change places.
 type Interleaved struct {

@@ -15,7 +15,7 @@ var sizeUnits = []struct {
 
 var errSize = errors.New("want a size like 64k, 256m or 1g")
 
-// ParseSize returns the number of bytes that text says: digits, then nothing or k, m or g for a
+// ParseSize parses a number of bytes: digits, then nothing or k, m or g for a
 // power of 1024. Zero is an error.
 //
 // github.com/docker/go-units is not used. It computes in float64, so that it accepts "1.5m", "0x1p4"

@@ -51,7 +51,7 @@ func (s *Streams) Log(line runtime.Log) {
 	}
 }
 
-// write passes on what the limit allows. It drops the rest and lets the program continue, as
+// write passes output on up to the limit. It drops the rest and lets the program continue, as
 // with --json: output is no reason to kill it.
 func (s *stream) write(b []byte) {
 	if s.err != nil {
@@ -101,7 +101,7 @@ func Line(v any) (string, error) {
 	return line.String(), err
 }
 
-// Exit statuses that are not the guest's own. The first three are those of
+// Exit statuses that are not the guest's own. The first three are as in
 // timeout(1) and docker run.
 const (
 	ExitTimeout = 124
@@ -121,8 +121,8 @@ func Status(res *runtime.Result) int {
 	return res.ExitCode
 }
 
-// EvaluationStatus returns gaol's exit status for an evaluation. A snippet has no exit status
-// of its own: 1 is that of Node for an uncaught error.
+// EvaluationStatus returns gaol's exit status for an evaluation. Snippets do not exit with a
+// status: for an uncaught error it is 1, as in Node.
 func EvaluationStatus(e *runtime.Evaluation) int {
 	code := 0
 	if e.Error != nil {

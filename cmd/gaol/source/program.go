@@ -221,7 +221,7 @@ func Read(ctx context.Context, r io.Reader, name string, limit int64) ([]byte, e
 			got.err = fmt.Errorf("more than %s", report.SizePhrase(limit))
 		}
 		if p, ok := errors.AsType[*fs.PathError](got.err); ok {
-			got.err = p.Err // which has no path: the file has a name already
+			got.err = p.Err // without its path: name identifies the file
 		}
 		if got.err != nil {
 			return nil, fmt.Errorf("read %s: %w", name, got.err)

@@ -29,7 +29,7 @@ var oldest = map[string]string{Runc: "v1.2.0", Crun: "v1.8.0"}
 
 // Info describes a runtime.
 type Info struct {
-	Name    string // runc, crun, or what another runtime calls itself
+	Name    string // runc, crun, or the name that another runtime reports
 	Version string // such as 1.5.2; empty if the runtime prints it in another form
 
 	Seccomp  bool // it was built with support for seccomp filters
@@ -112,8 +112,8 @@ func probe(ctx context.Context, path string) (Info, error) {
 	return info, err
 }
 
-// versionLine is the first line of what runc and crun print. What follows the numbers varies: crun
-// 1.21 between releases is 1.21.0.0.0.5-1b1d.
+// versionLine matches the first line of the output of runc and crun. The suffix of the numbers varies:
+// crun 1.21 between releases is 1.21.0.0.0.5-1b1d.
 var versionLine = lazyregexp.New(`^([\w.-]+) version (\d+\.\d+(?:\.\d+)?)`)
 
 func parseVersion(text []byte) (info Info) {
@@ -177,7 +177,7 @@ func output(ctx context.Context, path, command string) ([]byte, error) {
 	return nil, fmt.Errorf("%s: %w", command, err)
 }
 
-// bounded rejects what exceeds [maxOutput], which ends the program by SIGPIPE.
+// bounded rejects output beyond [maxOutput], so that SIGPIPE ends the program.
 type bounded struct {
 	text []byte
 	full bool

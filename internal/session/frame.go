@@ -18,7 +18,7 @@ const (
 	// MaxFailure bounds the body of a failure, in bytes.
 	MaxFailure = 1 << 20
 
-	// MaxRequests bounds the requests that have no result yet.
+	// MaxRequests bounds the requests without a result.
 	MaxRequests = 256
 
 	// MaxCalls bounds the calls of host functions that the client has not answered.
@@ -80,7 +80,7 @@ const (
 	Server
 )
 
-// ErrFrame is wrapped by errors about frames that the protocol does not have.
+// ErrFrame is wrapped by errors about frames that the protocol does not allow.
 var ErrFrame = errors.New("not a frame of " + Protocol)
 
 // Frame is a frame.

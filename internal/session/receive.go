@@ -64,7 +64,7 @@ func (s *Socket) receive() (f Frame, err error) {
 	return f, err
 }
 
-// message is a message that arrives.
+// message is a message while it arrives.
 type message struct {
 	io.Reader
 	began    time.Time
@@ -106,7 +106,7 @@ func (m *message) frame(s *Socket) (f Frame, err error) {
 	return f, f.check(s.Peer, size)
 }
 
-// body reads at most max bytes. It reserves memory before it allocates some, and drops the body if there is none.
+// body reads the rest of the message, up to most bytes. It reserves memory before allocating, and drops the body if the reservation fails.
 func (m *message) body(s *Socket, f *Frame, most int) error {
 	first := min(most+1, firstBuffer)
 	reserves := s.Reserve != nil && most > MaxChunk // other kinds have their own bounds
@@ -151,14 +151,14 @@ func (m *message) body(s *Socket, f *Frame, most int) error {
 	return err
 }
 
-// reserve makes the frame's reservation one of some bytes. If that fails, it has none.
+// reserve replaces the frame's reservation by one of size bytes. If that fails, nothing is reserved.
 func (f *Frame) reserve(s *Socket, size int) {
 	f.Release()
 	f.release, f.Refused = s.Reserve(size)
 }
 
-// Buffer is the receiving end of a stream: Add stores what arrives, and Read returns it. Add and
-// Read may be called at the same time.
+// Buffer is the receiving end of a stream: Add stores bytes that arrive, and Read returns them. Add
+// and Read may be called concurrently.
 type Buffer struct {
 	// Return returns credit to the sender. It is called by Read.
 	Return func(bytes uint32)
@@ -181,7 +181,7 @@ func NewBuffer(giveBack func(bytes uint32)) *Buffer {
 	return b
 }
 
-// Add stores a piece, which it copies. The error wraps [ErrFrame] if the sender had no credit, or is that of Hold.
+// Add stores a piece, which it copies. The error wraps [ErrFrame] if the sender had no credit, or is Hold's error.
 // Pieces that arrive after Close are dropped.
 func (b *Buffer) Add(piece []byte) error {
 	b.mu.Lock()

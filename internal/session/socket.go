@@ -28,8 +28,8 @@ type Socket struct {
 	// Reserve reserves memory for the body of a message. The body is dropped if there is an error. Nil: no reservation.
 	Reserve func(bytes int) (release func(), err error)
 
-	// Inspect returns a function that gets the body of a message in pieces, while it arrives. The rest is dropped if
-	// that returns an error. Both may be nil.
+	// Inspect returns a function that receives the body of a message in pieces, while it arrives. If the function
+	// returns an error, the rest is dropped. Both may be nil.
 	Inspect func(Kind) func(piece []byte) error
 
 	// Failed ends the session, because a frame could not be written.

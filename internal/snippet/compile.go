@@ -301,8 +301,8 @@ func (p *parser) unbound() (names []string) {
 	return names
 }
 
-// orScript makes a program a script if it assigns to names that it does not declare, which modules
-// refuse, and has nothing that only modules have.
+// orScript makes a program a script if it assigns to undeclared names, which modules reject, and uses
+// no syntax of modules.
 func (c *compiler) orScript(p parsed) parsed {
 	if c.module && !p.isModule && !p.script && len(p.free) > 0 {
 		p.script = len((&emitter{parsed: p}).assignments(p.free)) > 0

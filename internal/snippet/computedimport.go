@@ -2,8 +2,8 @@ package snippet
 
 import "strings"
 
-// computedImport returns where code calls import with more than a string, or -1. Words in strings
-// and comments may count, too: only the grammar knows where these start.
+// computedImport returns the offset at which code calls import with more than a string, or -1. Words in
+// strings and comments may count, too: only the grammar determines where these start.
 func computedImport(code string) int {
 	const keyword = "import"
 	for at := 0; at < len(code); at += len(keyword) {
@@ -49,8 +49,8 @@ func isComputed(l lexer) bool {
 	return !isString || after != ")" && after != ","
 }
 
-// inComment reports whether the place is certainly in a comment: its line starts with //,
-// and has nothing before the place that could end a comment, a template or a JSX text.
+// inComment reports whether the offset is certainly in a comment: its line starts with //,
+// and nothing before the offset could end a comment, a template or a JSX text.
 func inComment(code string, at int) bool {
 	line := strings.TrimLeft(code[strings.LastIndexByte(code[:at], '\n')+1:at], " \t")
 	return strings.HasPrefix(line, "//") && !strings.ContainsAny(line, "*`<{}'\"\\\r\u2028\u2029")

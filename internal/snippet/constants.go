@@ -8,8 +8,8 @@ import (
 	"github.com/evanw/esbuild/pkg/api"
 )
 
-// guardConstants makes assignments to constants throw, as V8 does for const: they become ones to
-// members of the guest's object.
+// guardConstants makes assignments to constants throw, as V8 does for const: they become assignments
+// to members of the guest's object.
 func (f *emitter) guardConstants(object string) {
 	constants := map[string]bool{}
 	for _, of := range []map[string]Declared{f.declared, f.declares} {
@@ -38,7 +38,8 @@ func (f *emitter) guardConstants(object string) {
 	}
 }
 
-// A place is a name that may be assigned to. A shorthand is a property of an object pattern.
+// A place is an occurrence of a name that may be assigned to. A shorthand is a property of an object
+// pattern.
 type place struct {
 	text      string
 	shorthand bool
@@ -52,7 +53,7 @@ var (
 	afterAssigned = setOf("++", "--", "]", "}", ",", "of", "in")
 )
 
-// assignable finds places where one of the names may be assigned to, other than its declaration.
+// assignable finds possible assignments to the names, other than their declarations, by offset.
 func (f *emitter) assignable(names map[string]bool) map[int]place {
 	declared := map[int]bool{}
 	for _, d := range f.decls {
@@ -95,8 +96,8 @@ func (f *emitter) assignable(names map[string]bool) map[int]place {
 	}
 }
 
-// assignments returns where the code assigns to variables of these names, which it does not declare
-// by let, class or in another way. esbuild, which knows all scopes, warns of assignments to constants.
+// assignments returns the assignments of the code to variables of these names that it does not declare
+// in any form. esbuild resolves all scopes, and warns of assignments to constants.
 func (f *emitter) assignments(names []string) (offsets []int) {
 	code := []byte(f.text)
 	for _, s := range f.list { // a function cannot contain them

@@ -68,16 +68,16 @@ func LegacyDecorators(code string) bool { return hasPragma(code, legacyPragma) }
 // NoMetadata is the error of code for which UsesMetadata is true.
 const NoMetadata = "emitDecoratorMetadata is not supported: it needs a compiler that knows all types"
 
-// UsesMetadata reports whether translated code has decorators whose metadata the code asks for, which
-// esbuild does not know.
+// UsesMetadata reports whether translated code has decorators for which the code selects metadata,
+// which esbuild does not support.
 func UsesMetadata(code, translated string) bool {
 	return hasPragma(code, metadataPragma) && strings.Contains(translated, "__decorateClass(")
 }
 
-// Config returns what replaces the tsconfig.json of code, so that esbuild looks for none.
+// Config returns a tsconfig.json for code, so that esbuild does not search for one.
 func Config(code string) string { return dropsImports.config(LegacyDecorators(code)) }
 
-// imports is which imports of TypeScript esbuild keeps.
+// imports selects the imports of TypeScript that esbuild keeps.
 type imports bool
 
 const (

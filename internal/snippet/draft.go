@@ -22,8 +22,8 @@ func newDraft(code string) draft {
 
 const bom = "\ufeff"
 
-// A stage is one change. original maps an offset after it to the one before it. For text
-// that the change inserted, it returns the nearest offset, and known is false.
+// A stage is one change. original maps an offset after the change to the offset before it. For
+// inserted text, it returns the nearest offset, and known is false.
 type stage interface {
 	original(offset int) (before int, known bool)
 }
@@ -50,7 +50,7 @@ type edit struct {
 	// moved: text is equivalent to the original text at from.
 	moved bool
 	from  int
-	// copied: text is the original text from there on.
+	// copied: text is an exact copy of the original text at from.
 	copied bool
 }
 
@@ -58,7 +58,7 @@ func insert(at int, text string) edit { return edit{span: span{at, at}, text: te
 
 func replace(at span, text string) edit { return edit{span: at, text: text} }
 
-// edit applies edits, which must not overlap. Insertions at the same place keep their
+// edit applies edits, which must not overlap. Insertions at the same offset keep their
 // order.
 func (d draft) edit(edits []edit) draft {
 	if len(edits) == 0 {
@@ -92,14 +92,15 @@ func (d draft) edit(edits []edit) draft {
 // edited is the stage of edits: the pieces of the text, in order.
 type edited []piece
 
-// A piece of the text starts at after, and comes from before. It is unchanged if copied.
+// A piece is a part of the text: offset after corresponds to offset before in the previous text.
+// It is unchanged if copied.
 type piece struct {
 	after, before int
 	copied, known bool
 }
 
 func (e edited) original(offset int) (int, bool) {
-	// of several pieces that start there, only the last one is not empty
+	// of several pieces at one offset, only the last is not empty
 	i := sort.Search(len(e), func(i int) bool { return e[i].after > offset }) - 1
 	p := e[max(i, 0)] // the first one starts at 0
 	if p.copied {

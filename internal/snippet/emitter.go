@@ -5,15 +5,15 @@ import "strings"
 // An emitter edits a program so that it delivers its value.
 type emitter struct {
 	parsed
-	// prefix and suffix enclose the expression that is the value. noValue is appended if
-	// there is none. await precedes expressions in parentheses.
+	// prefix and suffix enclose the expression that is the value. noValue is appended to code
+	// without a value. await precedes expressions in parentheses.
 	prefix, suffix, noValue, await string
 	// exported: the value is an object with the exports.
 	exported bool
-	// cell: the value of a branch is the script's without changes, and a function's
-	// declaration is not called.
+	// cell: the value of a branch is the script's completion value, and function declarations
+	// are not called.
 	cell bool
-	// checkName is the function that checks the imported names, if there is one.
+	// checkName is the guest's function that checks imported names, or empty.
 	checkName string
 
 	edits []edit

@@ -83,7 +83,7 @@ func (c *compiler) syntaxError(d draft, result api.TransformResult) *SyntaxError
 	return d.errorAt(d.offset(result.Errors[0]), text)
 }
 
-// offset returns the place of a message. Its columns count bytes, from 0.
+// offset returns the offset of a message, whose columns count bytes, from 0.
 func (d draft) offset(m api.Message) int {
 	offset := 0
 	if at := m.Location; at != nil {

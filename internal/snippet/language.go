@@ -7,9 +7,8 @@ import (
 	"github.com/evanw/esbuild/pkg/api"
 )
 
-// Language returns the extension of the language that a file is read as. It is the one of the
-// name, but .tsx for a .ts file that is valid only as TSX. Linter and bundler use it, so that
-// they read the same program.
+// Language returns the extension of a file's language: the extension of its name, or .tsx for a
+// .ts file that is valid only as TSX. Linter and bundler use it, so that they read the same program.
 func Language(name, code string) string {
 	ext := path.Ext(name)
 	if ext == ".ts" && mayHaveJSX(code) && !parses(ext, code) && parses(".tsx", code) {

@@ -25,7 +25,7 @@ type fence struct {
 // codeBlock is a fenced block of code.
 type codeBlock struct {
 	content  span
-	prefix   string // that of its fence, removed from its lines
+	prefix   string // its fence's prefix, removed from its lines
 	mark     byte
 	closed   bool
 	language string
@@ -113,7 +113,7 @@ func (c *compiler) compiles(d draft, b codeBlock) bool {
 	return ok
 }
 
-// extract keeps the blocks in their places, and only the line ends of everything else. A
+// extract keeps the positions of the blocks, and only the line ends of everything else. A
 // semicolon separates the blocks.
 func extract(d draft, blocks []codeBlock) draft {
 	var edits []edit

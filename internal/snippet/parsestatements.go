@@ -15,7 +15,7 @@ const (
 	defaulting                      // export default …
 )
 
-// A statement is one outside functions, or in the body of a function that is the whole
+// A statement is a statement outside functions, or in the body of a function that is the whole
 // program.
 type statement struct {
 	kind statementKind
@@ -25,7 +25,7 @@ type statement struct {
 	value span
 	// callable: the value is exactly one function expression.
 	callable bool
-	// body is that of the function which is the value or is declared.
+	// body is the body of a function that is the value or is declared.
 	body []statement
 	// name is the name of the declared function or class.
 	name    string

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Declared is how a cell has declared a name, to V8 and in its code.
+// Declared is the form in which a cell has declared a name, to V8 and in its code.
 type Declared uint8
 
 // V8 keeps names in a scope of scripts, or as properties of globalThis. It refuses to declare a

@@ -59,8 +59,8 @@ func (s *scanner) scanTag() (more bool) {
 	return true
 }
 
-// endTag continues with the children of the element, or after the element if it has none
-// or they have ended.
+// endTag continues with the children of the element, or after an element without children or at
+// its end.
 func (s *scanner) endTag(last bool) {
 	if !last {
 		s.top().kind = '>'

@@ -36,7 +36,7 @@ type bracket struct {
 	begun   bool // a token of the current statement or list element was read
 }
 
-// scan scans the code, up to the place where it is found to be Markdown.
+// scan scans the code, up to the offset at which it is found to be Markdown.
 func scan(code string, jsx bool) *scanner {
 	s := newScanner(code, jsx)
 	s.scan()
@@ -212,8 +212,8 @@ func (s *scanner) closeBracket(t token, with byte) {
 	}
 }
 
-// scanSlash uses the last token to distinguish division from a regular expression. A type
-// may end at a line's end without an operand that could be divided.
+// scanSlash uses the last token to distinguish division from a regular expression. A type at the
+// end of a line may not be an operand, so a slash on the next line may start a regular expression.
 func (s *scanner) scanSlash(t token) {
 	doubt := s.preceding == unsure || s.preceding == operand && t.newline
 	if doubt && !s.slashUnclear {

@@ -21,10 +21,10 @@ type Program struct {
 	// written for its side effects.
 	Explicit bool
 
-	// Declares is how a cell declares names for later ones.
+	// Declares maps the names that a cell declares for later cells to their form.
 	Declares map[string]Declared
 
-	text   string // whose positions V8 reports: Code, or the script in it
+	text   string // V8 reports positions in it: Code, or the script in Code
 	script bool
 	draft  draft
 	load   func() []Stage // the draft's stages, for a program of another process; else nil
@@ -53,11 +53,11 @@ type Names struct {
 	// undefined.
 	Named string
 
-	// Constants is an object whose members cannot be assigned to. Assignments to constants become
-	// ones to its members. Without it, they succeed.
+	// Constants is an object with read-only members. Assignments to constants become assignments to
+	// its members. Without it, they succeed.
 	Constants string
 
-	// Declared is how earlier cells of the context have declared their names.
+	// Declared maps the names that earlier cells of the context have declared to their form.
 	Declared map[string]Declared
 }
 
@@ -80,7 +80,7 @@ func (n Names) Cell(code string) (*Program, error) {
 	return p.cell(n), nil
 }
 
-// newProgram returns the program that a draft has become.
+// newProgram returns the program of a draft.
 func newProgram(d draft, explicit, script bool) *Program {
 	p := &Program{Code: d.text, Explicit: explicit, text: d.text, script: script, draft: d}
 	if script {

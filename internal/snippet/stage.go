@@ -43,9 +43,9 @@ type Encoded struct {
 // Encode returns the program without its Stages.
 func (p *Program) Encode() Encoded { return Encoded{[]byte(p.text), p.Explicit, p.script, p.Declares} }
 
-// Decode returns the program that another process has made of a snippet. load returns its Stages
-// when a position is first needed. The other process need not be trusted: its stages determine
-// positions only.
+// Decode returns the program that another process has compiled from a snippet. load returns its
+// Stages when a position is first needed. The other process need not be trusted: its stages
+// determine positions only.
 func (e Encoded) Decode(snippet string, load func() []Stage) *Program {
 	d := newDraft(snippet)
 	d.text = string(e.Text)

@@ -96,7 +96,7 @@ func (s *Stripped) Position(offset int) (line, column int) {
 	return line + 1, column + 1
 }
 
-// indexed is a text with an index, in which positions are found quickly. Lines and columns
+// indexed is a text with an index of its positions. Lines and columns
 // count from 0.
 type indexed struct {
 	size  int

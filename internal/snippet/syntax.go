@@ -22,7 +22,7 @@ type Syntax struct {
 // commonJS are the names that Node defines only in CommonJS modules.
 var commonJS = []string{"require", "module", "exports", "__filename", "__dirname"}
 
-// A nameSet is a set of these names: one bit for each.
+// A nameSet is a set of names of CommonJS: one bit for each.
 type nameSet uint8
 
 func setOfName(text string) nameSet {
@@ -58,7 +58,7 @@ func (p *parser) bindNames(names nameSet) {
 	p.names |= names
 }
 
-// MentionsCommonJS reports whether code may use such a name. It is a quick check: names in
+// MentionsCommonJS reports whether code may use a name of CommonJS. It is a quick check: names in
 // strings and comments count.
 func MentionsCommonJS(code string) bool {
 	return slices.ContainsFunc(commonJS, func(name string) bool { return strings.Contains(code, name) })
@@ -119,8 +119,8 @@ func (s statement) isModuleSyntax() bool {
 	return s.kind == importing || s.kind == exporting || s.kind == defaulting
 }
 
-// usesFree reports whether code uses one of the names without declaring it. esbuild, which
-// knows all scopes, replaces only such names.
+// usesFree reports whether code uses one of the names without declaring it. esbuild resolves all
+// scopes, and replaces only such names.
 func usesFree(code string, names []string) bool {
 	marker := "__free"
 	for strings.Contains(code, marker) {

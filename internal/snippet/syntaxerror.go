@@ -24,7 +24,7 @@ func (e *SyntaxError) Error() string {
 	return fmt.Sprintf("%d:%d: %s", e.Line, e.Column, e.Message)
 }
 
-// Of returns the error for the code that it is about, after it was decoded.
+// Of returns a decoded error with the code that it is about.
 func (e *SyntaxError) Of(code string) *SyntaxError {
 	e.snippet = strings.TrimPrefix(code, bom)
 	return e

@@ -73,8 +73,8 @@ var keywords = traitsOf(map[traits]string{
 	caseClause: "case default",
 })
 
-// mayBeKeyword excludes most words without a map access, which takes longer than
-// everything else that is done for a word.
+// mayBeKeyword excludes most words without a map access, which takes longer than the rest of
+// the work for a word.
 func mayBeKeyword(text string) bool {
 	return len(text) <= len("implements") && text[0] >= 'a' && text[0] <= 'z'
 }

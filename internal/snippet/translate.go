@@ -40,7 +40,7 @@ func Translate(name, code string, commonJS bool) (string, *SyntaxError) {
 	return string(result.Code), nil
 }
 
-// Program returns JavaScript that throws the error. A source map gives it its position in
+// Program returns JavaScript that throws the error. A source map maps it to its position in
 // the file of that name.
 func (e *SyntaxError) Program(name string) string {
 	message, _ := json.Marshal(e.Message)

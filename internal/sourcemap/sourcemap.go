@@ -14,13 +14,13 @@ type Map struct {
 	mappings []mapping
 }
 
-// A Position is a place in a source.
+// A Position is a position in a source.
 type Position struct {
 	Source       string
 	Line, Column int
 }
 
-// A mapping maps a place of the generated code to its source.
+// A mapping maps a position of the generated code to its source.
 type mapping struct {
 	atLine, atColumn     int
 	source, line, column int
@@ -46,8 +46,8 @@ func Parse(data []byte) (*Map, error) {
 	return &Map{file.Sources, mappings}, nil
 }
 
-// Original returns where the last mapping up to a place leads. It is known if the mapping
-// is on the same line.
+// Original returns the source position of the last mapping at or before a position. known reports
+// whether the mapping is on the same line.
 func (m *Map) Original(line, column int) (p Position, known bool) {
 	i := sort.Search(len(m.mappings), func(i int) bool {
 		at := m.mappings[i]

@@ -24,11 +24,11 @@ type Counter struct {
 	inString, escaped, inScalar bool
 
 	last   []byte // the beginning of the last string, for names
-	opaque bool   // the next value is that of an opaque member
+	opaque bool   // the next value belongs to an opaque member
 	depth  int    // of open objects and arrays in it
 }
 
-// longestOpaque bounds the names that are looked at.
+// longestOpaque bounds the names that are compared with opaque.
 const longestOpaque = 16
 
 // Add counts the values that begin in a piece of the text. It returns a [*ValuesError] if the parser

@@ -83,7 +83,7 @@ func (r *Reader) Next() (Kind, []byte, error) {
 }
 
 // body reads n bytes. It allocates the size of the buffer, and doubles that whenever the
-// guest has sent as much: the length is only the guest's claim.
+// guest has sent as much, because n is only the guest's claim.
 func (r *Reader) body(n int64) ([]byte, error) {
 	body := make([]byte, min(n, int64(r.from.Size())))
 	for have := 0; ; {
@@ -267,7 +267,7 @@ func ParseDone(body []byte) (cell uint32, err error) {
 	return binary.BigEndian.Uint32(body), nil
 }
 
-// Translation is a request to translate a file that the guest imports. Its answer is that of a call.
+// Translation is a request to translate a file that the guest imports. It is answered like a call.
 type Translation struct {
 	ID     uint32
 	Format TranslationFormat

@@ -34,8 +34,8 @@ var Directive = Adapter{Name: "directive", Code: directiveCode}
 // wraps are the exports that an adapter wraps, by specifier of their module.
 type wraps map[string][]string
 
-// replacements returns the modules that take the place of wrapped ones. They import these by
-// the same specifier. harness.mjs defines the function.
+// replacements returns the modules that replace wrapped modules, by specifier. They import the wrapped
+// module by the same specifier. harness.mjs defines the function gaol.wrap.
 func (w wraps) replacements() map[string]string {
 	const wrap = `globalThis[Symbol.for("gaol.wrap")]`
 	modules := map[string]string{}
@@ -56,7 +56,7 @@ func (w wraps) replacements() map[string]string {
 
 // quote returns a text as a JavaScript string.
 func quote(text string) string {
-	b, _ := json.Marshal(text) // a string always has JSON
+	b, _ := json.Marshal(text) // encoding a string cannot fail
 	return string(b)
 }
 

@@ -27,7 +27,7 @@ const (
 
 var validPath = lazyregexp.New(`^[\w./-]{1,128}$`)
 
-// check returns the files and the timeout of an input that keeps the rules.
+// check validates an input, and returns its files and timeout.
 func (in Input) check() ([]File, time.Duration, error) {
 	files := in.Files
 	switch {

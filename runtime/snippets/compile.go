@@ -15,7 +15,7 @@ import (
 	"gaol/runtime/snippets/lint"
 )
 
-// packagesDir is where sandboxes have the bundles of packages.
+// packagesDir is the path of the bundles of packages in sandboxes.
 const packagesDir = "/packages"
 
 // openPackages opens the folder of packages, if there is one.
@@ -86,7 +86,7 @@ func (r *Runner) check(ctx context.Context, files []File, out *Output) error {
 	return nil
 }
 
-// rules returns the lint rules, if there are any.
+// rules returns the lint rules, and whether any apply.
 func (o Options) rules() (rules lint.Rules, ok bool) {
 	switch {
 	case o.NoLint:

@@ -14,7 +14,7 @@ const (
 	MaxLogBytes = 256 << 10 // of all lines together
 )
 
-// prefixes are what lines begin with.
+// prefixes are the prefixes of lines, by level.
 var prefixes = map[runtime.LogLevel]string{
 	runtime.LogWarn: "[warn] ", runtime.LogError: "[error] ", runtime.LogStderr: "[error] ",
 }

@@ -37,7 +37,7 @@ func (o outcome) add(e *runtime.Evaluation) {
 	out.addReport(e.Result, o.program.locate)
 }
 
-// addError adds why a run failed. Only Cause is certain: the guest chooses the names of errors.
+// addError adds the reason why a run failed. Only Cause is certain: the guest chooses the names of errors.
 func (o outcome) addError(e *runtime.Evaluation) {
 	switch e.Cause {
 	case runtime.CauseCanceled: // Run adds the error

@@ -12,20 +12,20 @@ import (
 type program struct {
 	code string
 
-	// position maps a place in code to the snippet's files. Lines and columns are counted from 1.
+	// position maps a position in code to the snippet's files. Lines and columns are counted from 1.
 	position func(line, column int) (path string, l, c int, ok bool)
 }
 
-// inMain matches places in the module, as V8 prints them.
+// inMain matches positions in the module, as V8 prints them.
 var inMain = lazyregexp.New(`(?:file://)?/workspace/src/main\.mjs(?::(\d{1,9}):(\d{1,9}))?`)
 
-// ofGaol matches names that mean nothing to the authors of snippets.
+// ofGaol matches gaol's own paths, which mean nothing to the authors of snippets.
 var ofGaol = lazyregexp.New(`(?:file://)?(?:/workspace/(?:snippet|\.adapter|\.exports)\.mjs|/usr/libexec/gaol/\w+\.cjs|` + packagesDir + `/[\w./-]+)(?::\d+)*`)
 
-// foreignFrames matches lines of a stack trace that have no place in the snippet's files.
+// foreignFrames matches lines of a stack trace without a position in the snippet's files.
 var foreignFrames = lazyregexp.New(`(?m)\n {4}at (?:[^\n(]*\(|async )?(?:node:|(?:file://)?(?:/usr/libexec/gaol/|` + packagesDir + `/|/workspace/(?:snippet|\.adapter|\.exports)\.mjs))[^\n]*$`)
 
-// original returns the place of a match of inMain in the snippet's files.
+// original returns the position of a match of inMain in the snippet's files.
 func (p *program) original(found []string) (Problem, bool) {
 	line, _ := strconv.Atoi(found[1]) // nine digits at most; 0 if there is none
 	column, _ := strconv.Atoi(found[2])
@@ -33,8 +33,8 @@ func (p *program) original(found []string) (Problem, bool) {
 	return Problem{Path: path, Line: l, Column: c}, ok
 }
 
-// locate replaces places in the module by places in the snippet's files, and leaves out other
-// lines of stack traces.
+// locate replaces positions in the module by positions in the snippet's files, and omits other lines
+// of stack traces.
 func (p *program) locate(text string) string {
 	if strings.Contains(text, "\n    at ") {
 		text = foreignFrames().ReplaceAllString(text, "")
@@ -51,7 +51,7 @@ func (p *program) locate(text string) string {
 	return ofGaol().ReplaceAllString(text, "gaol")
 }
 
-// frames returns the lines of a stack trace that have places in the snippet's files.
+// frames returns the lines of a stack trace with positions in the snippet's files.
 func (p *program) frames(stack string, most int) (kept []string) {
 	for line := range strings.Lines(stack) {
 		if len(kept) == most {
@@ -68,7 +68,7 @@ func (p *program) frames(stack string, most int) (kept []string) {
 	return kept
 }
 
-// first returns the first place of a stack trace in the snippet's files.
+// first returns the first position of a stack trace in the snippet's files.
 func (p *program) first(stack string) (Problem, bool) {
 	for _, found := range inMain().FindAllStringSubmatch(stack, 32) {
 		if at, ok := p.original(found); ok {

@@ -17,7 +17,7 @@ const (
 	maxErrorText = 8 << 10 // bytes of an error
 )
 
-// report is what harness.mjs sends. The guest can forge it.
+// report is the report of harness.mjs. The guest can forge it.
 type report struct {
 	Facts   string   `json:"facts"`   // JSON
 	Derived string   `json:"derived"` // JSON

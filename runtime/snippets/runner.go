@@ -51,8 +51,7 @@ type Options struct {
 	// WorkInProcess is as in runtime.Options: it also lints and bundles in this process.
 	WorkInProcess bool
 
-	// Isolation and OCI are as in runtime.Options, and so is Zygote, which only IsolationNative
-	// has.
+	// Isolation and OCI are as in runtime.Options, and so is Zygote, which requires IsolationNative.
 	Isolation runtime.Isolation
 	OCI       runtime.OCIOptions
 	Zygote    runtime.ZygoteOptions
@@ -84,7 +83,7 @@ type Runner struct {
 }
 
 // New returns a runner, and prepares it in the background: it creates the first sandboxes and
-// reads the adapter. Errors of that are returned by Run. The caller must close it.
+// reads the adapter. Run returns the errors of this preparation. The caller must close the runner.
 func New(o Options) (*Runner, error) {
 	if o.MaxConcurrent < 0 {
 		return nil, fmt.Errorf("snippets: option MaxConcurrent: %d is negative", o.MaxConcurrent)
@@ -106,7 +105,7 @@ func New(o Options) (*Runner, error) {
 		r.domain.Close()
 		return nil, fmt.Errorf("snippets: %w", err)
 	}
-	r.work.Go(func() { _, _ = r.wrapped(r.open) }) // Run repeats what fails
+	r.work.Go(func() { _, _ = r.wrapped(r.open) }) // Run retries and returns the error
 	return r, nil
 }
 
@@ -155,7 +154,7 @@ func (r *Runner) begin() bool {
 	return !r.closed
 }
 
-// run runs a snippet when its turn has come, and completes out.
+// run waits for its turn, runs a snippet, and completes out.
 func (r *Runner) run(ctx context.Context, in Input, out *Output) error {
 	files, timeout, err := in.check()
 	if err != nil {
@@ -199,8 +198,7 @@ func evaluate(ctx context.Context, rt *runtime.NodeRuntime, code string, onLog f
 }
 
 // Close ends all runs, which return an error that wraps [runtime.ErrClosed], and closes all
-// sandboxes. It returns when nothing is left of them, except for the zygotes, which stay until
-// [runtime.CloseIdle].
+// sandboxes. It returns when all of them are gone; only the zygotes stay until [runtime.CloseIdle].
 func (r *Runner) Close() error {
 	r.mu.Lock()
 	again := r.closed
@@ -218,7 +216,7 @@ func (r *Runner) Close() error {
 // which they began to wait.
 type queue chan struct{}
 
-// enter waits for a place, which the caller must leave. If ctx ends first, it returns its cause.
+// enter acquires the semaphore; the caller must call leave. If ctx ends first, it returns ctx's cause.
 func (q queue) enter(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

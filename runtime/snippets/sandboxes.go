@@ -11,8 +11,8 @@ import (
 	"gaol/runtime/snippets/bundle"
 )
 
-// Limits of a snippet's sandbox. Node limits the size of code in worker threads only. Here, code of
-// JavaScript counts as heap, and that of WebAssembly as memory.
+// Limits of a snippet's sandbox. Node limits the size of code in worker threads only. Here, JavaScript
+// code counts as heap, and WebAssembly code as memory.
 const (
 	heap   = 32 << 20
 	memory = 128 << 20
@@ -23,10 +23,10 @@ const (
 	maxReady = 8 // sandboxes that are kept ready
 )
 
-// sandboxes are where snippets run: one for each, or one for all.
+// sandboxes provides the sandboxes for snippets: one for each, or one for all.
 //
-// A fresh sandbox comes from a pool, with a process that waits for its program if its isolation
-// has that. It is closed in the background, and not used again.
+// A fresh sandbox comes from a pool, with a process that waits for its program if the isolation
+// supports that. It is closed in the background, and not reused.
 type sandboxes struct {
 	options runtime.Options
 	pool    *runtime.Pool // nil if one sandbox is shared
@@ -66,7 +66,7 @@ func (o Options) sandbox() runtime.Options {
 	}
 }
 
-// permissions returns what snippets may do.
+// permissions returns the permissions of snippets.
 func (o Options) permissions() (policy.Permissions, error) {
 	most := policy.Default()
 	switch o.Network {
@@ -112,7 +112,7 @@ func (s *sandboxes) use(ctx context.Context, f func(*runtime.NodeRuntime) error)
 	return f(rt)
 }
 
-// sharedOne returns the shared sandbox, which it creates if there is none.
+// sharedOne returns the shared sandbox, which it creates lazily.
 func (s *sandboxes) sharedOne(ctx context.Context) (_ *runtime.NodeRuntime, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -122,7 +122,7 @@ func (s *sandboxes) sharedOne(ctx context.Context) (_ *runtime.NodeRuntime, err 
 	return s.shared, err
 }
 
-// discard closes a shared sandbox that does not work. The next snippet gets a new one.
+// discard closes a broken shared sandbox. The next snippet gets a new sandbox.
 func (s *sandboxes) discard(rt *runtime.NodeRuntime) {
 	s.mu.Lock()
 	known := s.shared == rt
@@ -144,7 +144,7 @@ func (s *sandboxes) note(err error) {
 	}
 }
 
-// close closes all sandboxes. None is in use.
+// close closes all sandboxes. Precondition: none is in use.
 func (s *sandboxes) close() (err error) {
 	if s.pool != nil {
 		err = s.pool.Close()

@@ -84,7 +84,7 @@ func (j *Job) Run() Built {
 	return out
 }
 
-// check checks what esbuild does not.
+// check checks properties of the files that esbuild does not check.
 func check(f File, ext string) (p Problem, bad bool) {
 	if ext == ".json" {
 		return checkJSON(f)
@@ -95,8 +95,8 @@ func check(f File, ext string) (p Problem, bad bool) {
 	return Problem{}, false
 }
 
-// placeholder replaces the folder of the set in paths while that is unknown. It is of the
-// same length, so that columns do not change, and a snippet does not know it.
+// placeholder replaces the folder of the set in paths while that is unknown. It has the same
+// length, so that columns do not change, and is random, so that snippets cannot contain it.
 var placeholder = func() string {
 	b := make([]byte, dirLength/2)
 	_, _ = rand.Read(b)
@@ -138,7 +138,7 @@ func (b *build) options() api.BuildOptions {
 		Platform:       api.PlatformNode,
 		Target:         api.ESNext,
 		Supported:      map[string]bool{"decorators": false}, // V8 does not support them yet
-		TsconfigRaw:    snippet.Config(b.pragmas),            // so that esbuild looks for none
+		TsconfigRaw:    snippet.Config(b.pragmas),            // so that esbuild does not search for one
 		Charset:        api.CharsetUTF8,
 		LegalComments:  api.LegalCommentsNone,
 		Sourcemap:      api.SourceMapExternal,
@@ -178,9 +178,8 @@ type Program struct {
 	parsed    *sourcemap.Map
 }
 
-// Position maps a line and a column of Code to the file, line and column that they come
-// from. All count from 1, and columns count UTF-16 code units, as V8 prints them. A column
-// maps to the last position before it that the source map contains. ok is false for code
+// Position maps a line and a column of Code to the original file, line and column. All count
+// from 1, and columns count UTF-16 code units, as V8 prints them. A column maps to the last position before it that the source map contains. ok is false for code
 // that no file of the snippet contains.
 func (p *Program) Position(line, column int) (path string, l, c int, ok bool) {
 	p.once.Do(func() { p.parsed, _ = sourcemap.Parse(p.sourceMap) })

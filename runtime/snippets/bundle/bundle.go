@@ -45,8 +45,8 @@ type Options struct {
 	// takes the package's place. In it, the same specifier means the package.
 	Replace map[string]string
 
-	// Run runs esbuild for the files. Nil: [Job.Run], in this process, where no time and
-	// no memory is too much for hostile files.
+	// Run runs esbuild for the files. Nil: [Job.Run], in this process, where hostile files can use
+	// unbounded time and memory.
 	Run func(context.Context, Job) (Built, error)
 }
 
@@ -77,7 +77,7 @@ var mountPath = lazyregexp.New(`^(/[\w.-]+)+$`)
 
 func validMount(name string) bool { return mountPath().MatchString(name) && path.Clean(name) == name }
 
-// newJob checks the files where that takes no parser.
+// newJob checks the files as far as possible without a parser.
 func newJob(files []File, o Options) (Job, []Problem) {
 	j := Job{Files: files, Entry: cmp.Or(o.Entry, defaultEntry), Mount: o.Mount, Replace: o.Replace, Placeholder: placeholder}
 	if j.Packages = o.Packages != nil; j.Packages {
@@ -166,7 +166,7 @@ func (j *Job) matches(imported []string, s *set) bool {
 	return true
 }
 
-// checked bounds problems, which another process has reported.
+// checked bounds the problems, which another process has reported. It is not trusted.
 func (j *Job) checked(list []Problem) []Problem {
 	list = list[:min(len(list), maxProblems)]
 	for i, p := range list {

@@ -32,7 +32,7 @@ const (
 //	sets/.new-…          an incomplete set
 //	manifests/KEY.json   the last set of a key
 //
-// The time of a set's folder is that of its last use.
+// The modification time of a set's folder is the time of its last use.
 type cache struct {
 	sets, manifests string
 	maxBytes        int64
@@ -103,8 +103,7 @@ func writeFiles(folder string, files map[string][]byte) error {
 	return nil
 }
 
-// publish moves the folder of a set to its place, writes the manifest, and removes old
-// sets.
+// publish renames the folder of a set to its hash, writes the manifest, and evicts old sets.
 func (c *cache) publish(key, folder string, files map[string][]byte, s *set) error {
 	s.Dir = hashOf(files)
 	err := os.Rename(folder, filepath.Join(c.sets, s.Dir))

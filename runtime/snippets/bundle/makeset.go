@@ -20,7 +20,7 @@ import (
 	"gaol/internal/lazyregexp"
 )
 
-// outputs is the folder of esbuild's results, relative to that of the packages. It is never
+// outputs is the folder of esbuild's results, relative to the folder of the packages. It is never
 // written.
 const outputs = ".gaol-outputs"
 
@@ -69,7 +69,7 @@ func (p *Packages) save(ctx context.Context, key string, built *built, s *set) e
 	return err
 }
 
-// makeBroken finds out which of the packages cannot be bundled, one by one.
+// makeBroken bundles the packages one by one, to find those with problems.
 func (p *Packages) makeBroken(ctx context.Context, specifiers []string, failures []api.Message) (*set, error) {
 	s := &set{Entries: make(map[string]Entry), checked: time.Now()}
 	for _, specifier := range specifiers {
@@ -133,7 +133,7 @@ func (p *Packages) wrap(ctx context.Context, folder string, built *built, s *set
 	return nil
 }
 
-// built is what esbuild made of packages.
+// built is esbuild's result for packages.
 type built struct {
 	folder string
 
@@ -313,11 +313,11 @@ func (p *Packages) stamps(b *built, specifiers []string, start time.Time) map[st
 	return files
 }
 
-// commonJS defines what modules in CommonJS use and ES modules do not have.
+// commonJS defines the variables of modules in CommonJS that ES modules lack.
 const commonJS = `import { createRequire as __createRequire } from "node:module"; import { fileURLToPath as __fileURLToPath } from "node:url"; ` +
 	`var require = __createRequire(import.meta.url), __filename = __fileURLToPath(import.meta.url), __dirname = __fileURLToPath(new URL(".", import.meta.url)).slice(0, -1);` + "\n"
 
-// withCommonJS adds them to code that may use them.
+// withCommonJS prepends commonJS to code that may use its variables.
 func withCommonJS(code []byte) []byte {
 	for _, name := range []string{"typeof require", "__filename", "__dirname"} {
 		if bytes.Contains(code, []byte(name)) {

@@ -173,7 +173,7 @@ func (p *Packages) roots() []string {
 
 func (p *Packages) hasPackage(name string) bool { return p.hasFile(name) }
 
-// hasJSXRuntime reports whether React is installed in a version that has one.
+// hasJSXRuntime reports whether React is installed in a version with a JSX runtime.
 func (p *Packages) hasJSXRuntime() bool { return p.hasFile("react/jsx-runtime.js") }
 
 func (p *Packages) hasFile(name string) bool {

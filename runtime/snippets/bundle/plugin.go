@@ -132,8 +132,7 @@ func (p *Packages) loadNamespace(a api.OnLoadArgs) (api.OnLoadResult, error) {
 	return api.OnLoadResult{Contents: &source, ResolveDir: p.folder, Loader: api.LoaderJS}, nil
 }
 
-// unknownNames returns the specifiers of ES modules that export names that esbuild does not
-// know.
+// unknownNames returns the specifiers of ES modules with exports unknown to esbuild.
 func (b *built) unknownNames(specifiers []string) map[string]bool {
 	list := make(map[string]bool)
 	for _, specifier := range specifiers {

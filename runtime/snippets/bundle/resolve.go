@@ -35,7 +35,7 @@ func isRelative(specifier string) bool {
 	return specifier == "." || specifier == ".." || strings.HasPrefix(specifier, "./") || strings.HasPrefix(specifier, "../")
 }
 
-// find returns the file that a clean path means. A folder is its index.
+// find returns the file of a clean path. A folder means its index.
 func (b *build) find(name string, folder bool) (string, bool) {
 	if !folder {
 		ext := path.Ext(name)
@@ -101,7 +101,7 @@ var builtins = func() map[string]bool {
 
 const (
 	maxNames = 10_000
-	// maxNameLength is in bytes; a longer one cannot be imported by its name.
+	// maxNameLength is in bytes; longer names cannot be imported.
 	maxNameLength = 256
 )
 
@@ -135,7 +135,7 @@ func checkedNames(names []string) []string {
 	return list[:min(len(list), maxNames)]
 }
 
-// quoteJS returns a string of JavaScript.
+// quoteJS returns a text as a JavaScript string.
 func quoteJS(text string) string {
 	quoted, _ := json.Marshal(text) // encoding a string cannot fail
 	return string(quoted)

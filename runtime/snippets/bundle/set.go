@@ -69,7 +69,7 @@ func (s *set) lastUse() time.Time {
 	return s.checked
 }
 
-// format changes when other code must make the sets anew.
+// format is the version of the sets' format. Increment it to rebuild all sets.
 const format = "1"
 
 // key identifies the sets of the same packages.

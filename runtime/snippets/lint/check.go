@@ -14,7 +14,7 @@ import (
 // maxProblems is how many problems of a file are reported.
 const maxProblems = 100
 
-// A Problem is a place in a file that breaks a rule.
+// A Problem is a position in a file that breaks a rule.
 type Problem struct {
 	Path    string `json:"path"`
 	Line    int    `json:"line"`   // from 1
@@ -152,9 +152,9 @@ func (c *checker) checkMember(n, parent *node) {
 	}
 }
 
-// generated reports whether esbuild has made a.b or a['b'] of something else. For the member
-// of an enum or the property that a parameter declares, a is from the same place as b; for
-// the exports of a namespace, it is a name from the place of a keyword.
+// generated reports whether esbuild has generated a.b or a['b'] from other code. For the member
+// of an enum or the property that a parameter declares, a and b have the same origin; for the
+// exports of a namespace, the origin of a is a keyword.
 func (c *checker) generated(n *node) bool {
 	object, known := c.file.Origin(n.start)
 	name, _ := c.file.Origin(n.at)

@@ -135,7 +135,7 @@ func (p *parser) propertyKey() (*node, context) {
 	return n, c
 }
 
-// isModifier reports whether a key follows the current word, which is else one itself.
+// isModifier reports whether a key follows the current word; otherwise the word is the key.
 func (p *parser) isModifier() bool {
 	after, next := p.peek()
 	switch after.Kind {

@@ -112,7 +112,7 @@ func (p *parser) exportDefault() *node {
 // importSource matches the comment that makes a bundler import a package for JSX.
 var importSource = lazyregexp.New(`@jsxImportSource\s+(\S+)`)
 
-// checkImportSources checks these comments.
+// checkImportSources checks the comments that importSource matches.
 func (c *checker) checkImportSources() {
 	for _, m := range importSource().FindAllStringSubmatchIndex(c.source, maxProblems) {
 		if rule, message := c.importRule(c.source[m[2]:m[3]]); rule != "" {
@@ -128,7 +128,7 @@ func (c *checker) checkImport(n *node) {
 	}
 }
 
-// importRule returns the rule by which a module may not be imported, or "", and the message.
+// importRule returns the rule that denies the import of a module, or "", and the message.
 func (c *checker) importRule(specifier string) (rule, message string) {
 	if strings.HasPrefix(specifier, "./") || strings.HasPrefix(specifier, "../") {
 		if c.has(RelativeImport) && path.Ext(specifier) != ".js" {

@@ -43,7 +43,7 @@ type node struct {
 	// declares: a function or class whose id is visible around it.
 	declares bool
 
-	at    int // offset at which it is reported: for member, that of the name
+	at    int // offset at which it is reported: for member, the offset of the name
 	start int // offset of its first token
 	name  string
 	id    *node    // of a function or class

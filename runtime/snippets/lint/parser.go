@@ -23,7 +23,7 @@ type parser struct {
 	depth  int
 
 	context
-	noIn bool // in is no operator: in the head of a loop
+	noIn bool // in is not an operator: in the head of a loop
 }
 
 // context is the part of the parser's state that each function sets for its body.

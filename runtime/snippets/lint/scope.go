@@ -28,7 +28,7 @@ func (s *scope) declare(name string) *variable {
 	return v
 }
 
-// find returns the variable that a name means, or nil for a global.
+// find returns the variable of a name, or nil for a global.
 func (s *scope) find(name string) *variable {
 	for ; s != nil; s = s.parent {
 		if v := s.names[name]; v != nil {

@@ -22,8 +22,8 @@ func (p *parser) statement() *node {
 	return p.expressionStatement()
 }
 
-// keyword returns what reads the statement that the current word starts, if only one kind
-// of statement can start with it.
+// keyword returns the function that reads statements that start with the current word, if only one
+// kind of statement can.
 func (p *parser) keyword() func() *node {
 	switch p.text() {
 	case "var", "const":

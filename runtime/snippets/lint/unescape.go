@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// simpleEscapes are the characters that a letter after a backslash means.
+// simpleEscapes are the characters of escape sequences, by the letter after the backslash.
 var simpleEscapes = map[byte]rune{'n': '\n', 't': '\t', 'r': '\r', 'b': '\b', 'v': '\v', 'f': '\f', '0': 0}
 
 // unescape returns the value of the text of a string, template or identifier.

@@ -133,7 +133,7 @@ func (e *Egress) Resolved(a netip.Addr, port uint16) Decision {
 }
 
 // DistinguishesNames reports whether a host's name matters for a connection to a port, so
-// that the name that a protocol sends must be that of the look-up.
+// that a name in the protocol must match the name of the look-up.
 func (e *Egress) DistinguishesNames(port uint16) bool {
 	d := e.Connect(otherHost, port)
 	return !d.Allowed || e.deniedName(d.Rule, port) >= 0

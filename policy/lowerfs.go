@@ -10,7 +10,7 @@ const inRuntime = ": this belongs in the runtime's own permissions"
 type fsNode struct {
 	node
 	allowed opSet // by the rules of fs and childProcess
-	granted opSet // allowed, and what Node needs
+	granted opSet // allowed, or needed by Node
 
 	// Set when the node has been lowered.
 	inherited                opSet // Landlock's grants here and above; includes chmod, which Landlock does not restrict
@@ -89,7 +89,7 @@ func (l *lowering) needs(n Need, at Place) bool {
 	return n.place().contains(at) && !slices.ContainsFunc(slices.Concat(l.w.Own, l.w.Shared), isOwn)
 }
 
-// checkOwnFolders rejects permissions that deny what Node needs in a folder of the guest:
+// checkOwnFolders rejects permissions that deny an operation that Node needs in a folder of the guest:
 // files that the guest creates there would be granted it too.
 func (l *lowering) checkOwnFolders(nodes []fsNode) {
 	for _, n := range nodes {
@@ -136,7 +136,7 @@ func (l *lowering) needed(p Place) opSet {
 	return set
 }
 
-// checkNeeds rejects rules that deny exactly what Node needs. A broader rule, such as
+// checkNeeds rejects rules that name a path that Node needs and deny it. A broader rule, such as
 // /usr/**, leaves the need granted.
 func (l *lowering) checkNeeds() {
 	for _, e := range l.p.entries(FS) {

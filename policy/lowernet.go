@@ -26,7 +26,7 @@ func (l *lowering) network() {
 	l.compareRuntime()
 }
 
-// checkHost rejects what neither the kernel nor egress can enforce. The kernel checks only
+// checkHost rejects patterns that neither the kernel nor egress can enforce. The kernel checks only
 // ports of localhost, so that a rule for one of its addresses would apply to all.
 func (l *lowering) checkHost(e entry, r Rule) {
 	end, _ := parseEndpoint(e.text)

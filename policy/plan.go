@@ -9,7 +9,7 @@ type World struct {
 	// folder in its place, as a working directory to start in.
 	Cwd string
 
-	Needed []Need // what Node itself needs, whatever the permissions are
+	Needed []Need // the needs of Node itself, whatever the permissions are
 
 	// HostPorts are the ports of localhost that lead to the host's localhost, if the rules
 	// allow to connect to them.

@@ -122,8 +122,8 @@ func (s *Scope) denies(op Operation) (rule int, ok bool) {
 // urlPorts are the ports of URLs that name none.
 var urlPorts = map[string]string{"http": "80", "https": "443", "ws": "80", "wss": "443", "ftp": "21", "ssh": "22"}
 
-// nearestEndpoint returns the pattern of the network scope that text, which is not one, most likely
-// means: that of a URL, or of a host with or without a port. It returns "" for others.
+// nearestEndpoint returns the most likely network pattern for text that is not a pattern: a URL, or
+// a host with or without a port. It returns "" for other texts.
 func nearestEndpoint(text string) string {
 	if checkText(text) != nil {
 		return ""

@@ -20,7 +20,7 @@ import (
 	"gaol/runtime"
 )
 
-// program is what gaol run runs: code, or a command of the image.
+// program is the program of gaol run: code, or a command of the image.
 type program struct {
 	source.Program
 	command string // the program to run instead of code, or ""

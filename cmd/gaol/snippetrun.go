@@ -94,7 +94,7 @@ func (a *app) snippetRunCommand() *cobra.Command {
 	return cmd
 }
 
-// namedSnippet is what gaol snippet run runs, and where it is.
+// namedSnippet is the snippet of gaol snippet run, and its example.
 type namedSnippet struct {
 	input   snippets.Input
 	example *examplecheck.Example // nil for standard input
@@ -129,7 +129,7 @@ func (a *app) runSnippet(ctx context.Context, s *namedSnippet, f *snippetFlags) 
 	return errors.Join(a.printSnippet(out, s, f), err)
 }
 
-// snippetOutput runs s. An output beside an error is that of a snippet that was interrupted.
+// snippetOutput runs s. An output beside an error is the output of an interrupted snippet.
 func (a *app) snippetOutput(ctx context.Context, s *namedSnippet, f *snippetFlags) (*snippets.Output, error) {
 	empty := json.RawMessage("{}")
 	if s.invalid != nil {

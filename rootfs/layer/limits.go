@@ -24,7 +24,7 @@ type Limits struct {
 	Bytes int64
 
 	// Entries bounds the number of entries and of parent folders made for them. The
-	// default, 500,000, is about ten times that of a whole distribution with Node.
+	// default, 500,000, is about ten times the count of a whole distribution with Node.
 	Entries int64
 }
 

@@ -81,7 +81,7 @@ type release struct {
 }
 
 // Resolve returns the package for a version, or the newest one for the first numbers of a
-// version. A pinned integrity takes precedence over that of the registry.
+// version. A pinned integrity takes precedence over the registry's.
 func (c *Client) Resolve(ctx context.Context, name, version string) (Package, error) {
 	p, err := c.o.Pins.Find(name, version)
 	if !errors.Is(err, ErrNoPin) {

@@ -118,7 +118,7 @@ type span struct{ at, size int64 }
 const maxPart = 255
 
 // indexArchive reads the headers of at most maxArchive entries. It ignores entries that
-// cannot be parts of an image: the archive may be that of a root file system.
+// cannot be parts of an image: the archive may contain a root file system.
 func indexArchive(ctx context.Context, f *os.File) (*archive, error) {
 	if err := download.Rewind(f); err != nil {
 		return nil, err

@@ -8,8 +8,8 @@
 //
 // Both ways use [Maker.Make], so that the same compiler and the same host programs give the
 // same bytes. [Maker.Prebuild] writes a manifest with a hash of all sources and of the compiler's
-// flags. [Maker.Open] and [Maker.Check] reject prebuilt programs whose hash is not that of the
-// sources in the binary, with [ErrOutdated].
+// flags. [Maker.Open] and [Maker.Check] reject prebuilt programs with [ErrOutdated] if the hash
+// differs from the hash of the sources in the binary.
 //
 // The folder prebuilt is without programs in the repository. `make build` adds the files by go build's
 // flag -overlay, so that a plain `go build` or `go test` never embeds leftover ones.

@@ -222,7 +222,7 @@ func typeOf(mode string) string {
 }
 
 // xattrs returns the names of a file's extended attributes. It leaves out the labels that
-// security modules give to all files. File capabilities are no label.
+// security modules give to all files. File capabilities are not a label.
 func xattrs(host string) ([]string, error) {
 	size, err := unix.Llistxattr(host, nil)
 	if errors.Is(err, unix.ENOTSUP) || err == nil && size == 0 {

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tempFile is a new file that replaces the one at a place when it is complete.
+// tempFile is a new file that replaces the file at a place when it is complete.
 type tempFile struct {
 	at   place
 	temp string // its name until then

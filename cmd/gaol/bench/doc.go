@@ -10,9 +10,9 @@
 // neighbors.
 //
 // A run prints a line and returns a value. Both are checked, so that a program that failed
-// early is not counted as a fast one. The time is that of the call of Run: the jail is
-// entered, the program runs, its processes are reaped. Bare Node prints the same and is
-// started by os/exec, with pipes for its output.
+// early is not counted as a fast one. The time is the duration of Run: it enters
+// the jail, runs the program and reaps its processes. Bare Node prints the same and is started
+// by os/exec, with pipes for its output.
 //
 // A jailed side is a launcher or an isolation. An isolation uses its fastest launcher: native
 // forks, the others start a new Node.
@@ -23,11 +23,11 @@
 //
 // Bare Node is the image's own binary, the same file on disk, started on the host
 // with the image's own dynamic loader, so that the host needs none of its libraries.
-// That costs what starting it directly does (measured: 26.7 against 26.7 ms, 29.4 against
-// 29.6). A copy of the binary, or a chroot with one, would not do: copies differ by
-// 3 to 4 ms, depending on how they came into the page cache. So the file must be the one
-// that the jails start. The environment is minimal; the host's NODE_EXTRA_CA_CERTS alone
-// would cost 26 ms. Its working directory is in memory if possible, as that of the jails is.
+// That takes as long as starting it directly (measured: 26.7 against 26.7 ms, 29.4 against
+// 29.6). A copy of the binary, or a chroot with a copy, would distort the comparison: copies
+// differ by 3 to 4 ms, depending on how they were read into the page cache. So bare Node and the
+// jails start the same file. The environment is minimal; the host's NODE_EXTRA_CA_CERTS alone
+// would cost 26 ms. The working directory is in memory if possible, as in the jails.
 //
 // # Limits
 //

@@ -11,7 +11,7 @@ import (
 // line.
 type Side string
 
-// The sides that are no isolations.
+// The sides that are not isolations.
 const (
 	Bare   Side = "bare"
 	Exec   Side = "exec"

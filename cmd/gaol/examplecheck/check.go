@@ -26,7 +26,7 @@ type Options struct {
 	// Open returns the runner. It is called once, and only if an example has to run.
 	Open func() (Runner, error)
 
-	// Timeout is the wall-clock time of each example. Zero is that of [snippets.Input].
+	// Timeout is the wall-clock time of each example. Zero is the default of [snippets.Input].
 	Timeout time.Duration
 
 	// Workers is the number of examples that run concurrently. It is above zero.

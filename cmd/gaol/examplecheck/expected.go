@@ -158,7 +158,7 @@ func canonical(v any) []byte {
 	return b.Bytes()
 }
 
-// expectedEnding is that of the file with the expected output of an example.
+// expectedEnding is the suffix of files with the expected output of an example.
 const expectedEnding = ".expected.json"
 
 // maxExpected is the most bytes that such a file may have.

@@ -27,8 +27,8 @@ type fence struct {
 	lines []place
 }
 
-// Only blocks are parsed: the text in them is of no interest. A MDX page has neither HTML nor
-// code that is indented, and its fences may be.
+// Only blocks are parsed, because fences are blocks. MDX supports neither HTML nor indented code,
+// and its fences may be indented.
 var (
 	markdownParser = parser.NewParser(parser.WithBlockParsers(parser.DefaultBlockParsers()...))
 	mdxParser      = parser.NewParser(parser.WithBlockParsers(

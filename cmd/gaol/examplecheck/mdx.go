@@ -82,7 +82,7 @@ type mdxBlock struct {
 
 var mdxKind = ast.NewNodeKind("MDX")
 
-// Kind is that of all blocks of MDX code.
+// Kind returns the kind of all blocks of MDX code.
 func (*mdxBlock) Kind() ast.NodeKind { return mdxKind }
 
 // Dump prints the block for debugging.

@@ -8,7 +8,7 @@ import (
 	"gaol/cmd/gaol/terminal"
 )
 
-// shownLogs is how many of an example's last lines a report for people has.
+// shownLogs is the number of an example's last lines in a report for people.
 const shownLogs = 20
 
 // TextOptions are the options of [Report.Text].

@@ -215,7 +215,7 @@ func (p *Proxy) passProgress(ctx context.Context, r *mcp.ProgressNotificationCli
 	_ = call.client.NotifyProgress(ctx, &params) // the client may have gone
 }
 
-// drop gives up a session that has failed.
+// drop discards a failed session.
 func (p *Proxy) drop(s *mcp.ClientSession) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

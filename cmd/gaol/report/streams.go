@@ -27,7 +27,7 @@ type stream struct {
 }
 
 // NewStreams passes at most limit bytes of each stream. If a write fails, it calls
-// cancel with the error: the run is of no use without a reader.
+// cancel with the error: the run is useless without a reader.
 func NewStreams(stdout, stderr io.Writer, limit int64, cancel context.CancelCauseFunc) *Streams {
 	return &Streams{
 		{name: "standard output", w: stdout, limit: limit, remaining: limit, cancel: cancel},

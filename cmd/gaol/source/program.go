@@ -149,7 +149,7 @@ func packageFormat(path string) (format runtime.ModuleFormat, found bool, err er
 }
 
 // MaxCode is the most bytes of code that are read. Bundles have some megabytes; a longer file
-// is no program, and would fill gaol's memory.
+// is not a program, and would fill gaol's memory.
 const MaxCode = 16 << 20
 
 // stdinName is what errors call standard input.

@@ -106,7 +106,8 @@ func (m *message) frame(s *Socket) (f Frame, err error) {
 	return f, f.check(s.Peer, size)
 }
 
-// body reads the rest of the message, up to most bytes. It reserves memory before allocating, and drops the body if the reservation fails.
+// body reads the rest of the message, up to most bytes. It reserves memory before it allocates, and drops
+// the body if the reservation fails.
 func (m *message) body(s *Socket, f *Frame, most int) error {
 	first := min(most+1, firstBuffer)
 	reserves := s.Reserve != nil && most > MaxChunk // other kinds have their own bounds

@@ -26,9 +26,10 @@
 //
 // Imports, export lists and lone semicolons at the end are ignored. Code with a return
 // becomes the body of an async function, and its imports move before it. Functions are
-// called because they have no JSON. A variable that holds one is not called, as in const f
-// = () => 1 and then f. In a [Cell], function declarations are for later cells and are not
-// called; function expressions and functions of export default are, as in a module.
+// called because they cannot be encoded as JSON. A variable that holds a function is not
+// called, as in const f = () => 1 and then f. In a [Cell], function declarations are for later
+// cells and are not called; function expressions and functions of export default are, as in a
+// module.
 //
 // JavaScript that modules do not allow, such as an assignment to an undeclared variable, a with
 // statement or 010, is a script in the module, which Deliver may then give a promise. A script

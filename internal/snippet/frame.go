@@ -66,7 +66,7 @@ func runesBefore(line string, column int) int {
 	return n
 }
 
-// cut returns frameWidth runes of a line from one on, with ellipses where the line
+// cut returns frameWidth runes of a line from an index, with ellipses where the line
 // continues.
 func cut(line string, from int) string {
 	runes := []rune(line)

@@ -132,7 +132,8 @@ func (f *emitter) redeclare() {
 	}
 }
 
-// resetEnums makes enums and namespaces new objects. esbuild's code adds members to an earlier one.
+// resetEnums makes enums and namespaces new objects: esbuild's code would add members to an earlier
+// object of the same name.
 func (f *emitter) resetEnums(names []string) {
 	for _, name := range names {
 		isEnum := strings.Contains(f.text, "})("+name+" || {})") || strings.Contains(f.text, "})("+name+" || ("+name+" = {}))")

@@ -49,7 +49,7 @@ func Strip(name, code string) (*Stripped, *SyntaxError) {
 	return s, nil
 }
 
-// checkFile checks what esbuild does not.
+// checkFile checks size and encoding, and rejects Markdown, which esbuild does not.
 func (d draft) checkFile(jsx bool) *SyntaxError {
 	n := validLength(d.text)
 	var err *SyntaxError
@@ -66,8 +66,8 @@ func (d draft) checkFile(jsx bool) *SyntaxError {
 	return err
 }
 
-// CheckFile checks what esbuild does not in a file to be bundled, in the language of an extension. For
-// import() with an expression as its path, esbuild would search folders.
+// CheckFile checks a file to be bundled, in the language of an extension, for what esbuild does not
+// reject. For import() with an expression as its path, esbuild would search folders.
 func CheckFile(code, ext string) *SyntaxError {
 	d := newDraft(code)
 	if err := d.checkFile(hasJSX(ext)); err != nil {

@@ -5,7 +5,7 @@
 //	Input ── check ── lint ── bundle ── sandbox: adapter, snippet ──> Output
 //
 // A [Runner] keeps sandboxes ready. Each is used for one snippet and then closed, unless
-// [Options].Shared is set. Package bundle makes one module of the snippet's files and connects
+// [Options].Shared is set. Package bundle bundles the snippet's files into one module and connects
 // it to the packages that it imports; package lint checks the imports, names and constructs of
 // snippets against the rules of a framework. An [Adapter] runs with the snippet: it records the
 // objects that the snippet creates, and reads their state at the end, also after an error or a timeout.

@@ -179,8 +179,8 @@ type Program struct {
 }
 
 // Position maps a line and a column of Code to the original file, line and column. All count
-// from 1, and columns count UTF-16 code units, as V8 prints them. A column maps to the last position before it that the source map contains. ok is false for code
-// that no file of the snippet contains.
+// from 1, and columns count UTF-16 code units, as V8 prints them. A column maps to the last position
+// before it that the source map contains. ok is false for code that no file of the snippet contains.
 func (p *Program) Position(line, column int) (path string, l, c int, ok bool) {
 	p.once.Do(func() { p.parsed, _ = sourcemap.Parse(p.sourceMap) })
 	if p.parsed == nil || line < 1 || column < 1 {

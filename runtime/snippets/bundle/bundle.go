@@ -58,7 +58,7 @@ const (
 )
 
 // Bundle bundles files. Problems are errors in them, at most 20; then there is no program.
-// The error is one of the host, or ctx's.
+// The error is the host's or ctx's.
 func Bundle(ctx context.Context, files []File, o Options) (*Program, []Problem, error) {
 	if o.Packages != nil && !validMount(o.Mount) {
 		return nil, nil, fmt.Errorf("bundle: mount %q: not a clean absolute path of letters, digits and . _ / -", o.Mount)
@@ -77,7 +77,7 @@ var mountPath = lazyregexp.New(`^(/[\w.-]+)+$`)
 
 func validMount(name string) bool { return mountPath().MatchString(name) && path.Clean(name) == name }
 
-// newJob checks the files as far as possible without a parser.
+// newJob runs the checks of the files that need no parser.
 func newJob(files []File, o Options) (Job, []Problem) {
 	j := Job{Files: files, Entry: cmp.Or(o.Entry, defaultEntry), Mount: o.Mount, Replace: o.Replace, Placeholder: placeholder}
 	if j.Packages = o.Packages != nil; j.Packages {

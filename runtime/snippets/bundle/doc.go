@@ -1,5 +1,5 @@
-// Package bundle makes one ES module of the files of a snippet, and bundles the packages
-// that snippets import.
+// Package bundle bundles the files of a snippet into one ES module, and the packages that snippets
+// import.
 //
 //	files ── limits ── esbuild ──> Program: code, source map
 //	                      │ imports of packages

@@ -25,7 +25,7 @@ type set struct {
 // A stamp identifies the content of a file without reading it. npm sets the same
 // modification time for all files, so the time of the last change of the inode counts, too.
 type stamp struct {
-	Inode   uint64 `json:"inode"` // 0: there is no such file
+	Inode   uint64 `json:"inode"` // 0: the file does not exist
 	Size    int64  `json:"size"`
 	Mtime   int64  `json:"mtime"` // in ns, as
 	Ctime   int64  `json:"ctime"`

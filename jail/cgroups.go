@@ -31,7 +31,7 @@ func (c *cgroupFiles) close() {
 	c.startIn.Close() // may be nil
 }
 
-// with returns the files of both. They remain those of c and other to close.
+// with returns the files of c and other, which continue to own them.
 func (c *cgroupFiles) with(other *cgroupFiles) *cgroupFiles {
 	return &cgroupFiles{startIn: cmp.Or(c.startIn, other.startIn), join: slices.Concat(c.join, other.join)}
 }
@@ -52,7 +52,7 @@ func openCgroups(dirs []string) (*cgroupFiles, error) {
 		f, err := kernfile.Open(filepath.Join(dir, "tasks"), unix.O_WRONLY)
 		if err == nil {
 			c.join = append(c.join, f)
-		} else if errors.Is(err, unix.ENOENT) { // v2 has no such file
+		} else if errors.Is(err, unix.ENOENT) { // on v2 the file does not exist
 			c.startIn, err = kernfile.Open(dir, unix.O_DIRECTORY|unix.O_RDONLY)
 		}
 		if err != nil {

@@ -84,10 +84,10 @@ func (j *Jail) containerCgroup() string {
 
 var errOpened = errors.New("the namespaces are open")
 
-// newNamespaces makes those of the container's namespaces that the runtime would make in another
-// way than createSteps. It would make the user namespace as the host's root: createSteps has the
-// reason why the host's user of the jail must. In a network namespace it would bring up the
-// loopback interface. The cgroup namespace begins in the jail's cgroups, wherever the runtime's driver makes
+// newNamespaces makes the container's namespaces that the runtime would make in another way than
+// createSteps. The runtime would make the user namespace as the host's root: createSteps explains why
+// the jail's host user must make it. In a network namespace the runtime would bring up the loopback
+// interface. The cgroup namespace begins in the jail's cgroups, wherever the runtime's driver makes
 // the container's. After an error the caller must close the files, too.
 func (j *Jail) newNamespaces(top *cgroupFiles) (files map[specs.LinuxNamespaceType]*os.File, err error) {
 	var flags uint64 = unix.CLONE_NEWUSER
@@ -173,8 +173,8 @@ func (p *Process) launchInContainer(ctx context.Context, c *Command, in *cgroupF
 	return err
 }
 
-// containerSteps are the steps of the entry program in a container, where the runtime has done
-// what enterSteps do natively, except for join: the process has the guest's user and no capabilities.
+// containerSteps are the steps of the entry program in a container. The runtime replaces the other
+// enterSteps, except for join: the process already runs as the guest's user without capabilities.
 func containerSteps(c *Command, join []enter.Step) []enter.Step {
 	steps := slices.Concat([]enter.Step{enter.CloseOthers()}, join, []enter.Step{enter.CloseOthers(), enter.Umask(0o022)})
 	for _, l := range rlimits(c) {

@@ -21,7 +21,7 @@ import (
 	"gaol/jail/step"
 )
 
-// Create creates a jail. If it fails, it removes what it has made.
+// Create creates a jail. If it fails, it removes the partial jail.
 func Create(ctx context.Context, s Spec) (*Jail, error) {
 	s.StateDir = cmp.Or(s.StateDir, DefaultStateDir)
 	if s.Filter == nil {
@@ -58,7 +58,7 @@ func (j *Jail) startOnThread() error {
 
 // start creates the cgroups, the tree and pid 1.
 //
-// Preconditions: those of mounts.Stage.Mount.
+// Preconditions: see mounts.Stage.Mount.
 func (j *Jail) start() error {
 	host, err := kernfile.Open("/proc/thread-self/ns/mnt", unix.O_RDONLY)
 	if err != nil {
@@ -106,7 +106,7 @@ func (j *Jail) startPid1(top *cgroupFiles) error {
 		return step.Wrap("make", "cgroup", err)
 	}
 	defer init.Close() // nil in cgroup v1
-	// The cgroup namespace begins in these groups, above the one that pid 1 is moved to.
+	// The cgroup namespace begins in these groups, above the group that pid 1 is moved to.
 	in := top.with(j.shared)
 	list := enter.List{
 		Steps: j.createSteps(in, init), Filter: j.spec.Filter.Program, Files: []*os.File{null, null, null}, StartIn: in.startIn,

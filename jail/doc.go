@@ -32,9 +32,9 @@
 // Close, or the death of the host process, however it dies: the kernel kills pid 1 when the
 // host thread that started it ends, and with pid 1 all processes of its pid namespace. Pid
 // 1 executes its program only after the host has confirmed that it is alive and that the
-// death signal is set; until then, pid 1 ends when its socket to the host is closed. What a
-// killed host left in /run/gaol and in the cgroups is removed by the next process that
-// creates a jail.
+// death signal is set; until then, pid 1 ends when its socket to the host is closed. The
+// next process that creates a jail removes the leftovers of a killed host in /run/gaol and
+// in the cgroups.
 //
 // # What it does not protect against
 //

@@ -27,7 +27,7 @@ func newSlot(ctx context.Context, stateDir, cgroupParent string) (*slot, error) 
 }
 
 // Identity is a host user and a cgroup for a process outside jails. No jail and no other Identity of
-// the machine has the same. If the host dies, the next one removes the cgroup, as those of jails.
+// the machine shares them. If the host dies, the next host removes the cgroup, as with jails.
 type Identity struct {
 	slot     *slot
 	stateDir string

@@ -93,7 +93,7 @@ func (j *Jail) Root() (*os.File, error) {
 
 // Ruleset makes a Landlock ruleset for processes of the jail, see Command.Ruleset. Its
 // rules apply to the files that exist now: a folder that later replaces another has none of
-// its rights. The caller closes the file. Errors are those of [landlock.Ruleset.Make].
+// its rights. The caller closes the file. For errors, see [landlock.Ruleset.Make].
 func (j *Jail) Ruleset(r *landlock.Ruleset) (*os.File, error) {
 	root, err := j.Root()
 	if err != nil {

@@ -40,13 +40,13 @@ const (
 	pageWindow   = time.Minute
 
 	memoryPeriod  = 100 * time.Millisecond
-	networkPeriod = 20 * time.Millisecond // while a run has a network: sockets can take 2 GiB a second
-	growingPeriod = 5 * time.Millisecond  // while a run has a network, and the kernel took fastGrowth in the last period
+	networkPeriod = 20 * time.Millisecond // with a network: sockets can take 2 GiB a second
+	growingPeriod = 5 * time.Millisecond  // with a network, if the kernel took fastGrowth in the last period
 	fastGrowth    = 2 << 20
 )
 
 // memoryWatch kills runs that hold too much memory that is not charged to them. All jails
-// of this process share it. It is idle while none of them has a run.
+// of this process share it. It is idle while there are no runs.
 type memoryWatch struct {
 	mu    sync.Mutex
 	live  map[*Process]struct{}

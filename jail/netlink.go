@@ -63,15 +63,15 @@ func (r *routeSockets) open(c notify.Call) (*os.File, error) {
 	return f, nil
 }
 
-// count returns the number of open sockets: the epoll instance's file in /proc has a line
-// for each, see proc(5).
+// count returns the number of open sockets: the epoll instance's file in /proc lists each in
+// a line, see proc(5).
 func (r *routeSockets) count() (int, error) {
 	text, err := os.ReadFile("/proc/self/fdinfo/" + strconv.Itoa(int(r.watched.Fd())))
 	return bytes.Count(text, []byte("tfd:")), err
 }
 
 // netlinkSocket opens a socket in the jail's network namespace, on a thread without
-// capabilities: the kernel remembers those that a netlink socket was opened with.
+// capabilities: the kernel remembers the capabilities that opened a netlink socket.
 func (j *Jail) netlinkSocket(kind, protocol int) (f *os.File, err error) {
 	done := make(chan struct{})
 	go func() {
@@ -110,11 +110,11 @@ func openNetlink(pidfd *os.File, kind, protocol int) (*os.File, error) {
 	return os.NewFile(uintptr(fd), "netlink socket"), nil
 }
 
-// maxRouteMemory limits what the sockets of a run hold, unless net.core.rmem_max is more
-// than half of it: a run may have one in any case.
+// maxRouteMemory limits the memory of a run's sockets, unless net.core.rmem_max is more than
+// half of it: a run may always open one.
 const maxRouteMemory = 32 << 20
 
-// maxRouteSockets returns how many sockets a run may have at once. The kernel doubles
+// maxRouteSockets returns the maximum number of open sockets of a run. The kernel doubles
 // the size of a receive buffer, and allows up to net.core.rmem_max (socket(7)).
 var maxRouteSockets = sync.OnceValue(func() int {
 	const most, usual = 16, 212_992
@@ -126,19 +126,18 @@ var maxRouteSockets = sync.OnceValue(func() int {
 	return min(most, max(1, maxRouteMemory/(2*size)))
 })
 
-// checkSockets kills the runs of each jail whose sockets hold too much beyond what the runs
-// are charged for, and runs that are charged for more than their limit: cgroup v1 enforces
-// that for most of what sockets hold, not for all. The runs of a jail share its sockets:
-// data that waits for one run can come from another, and sockets that are not accepted
-// belong to none.
+// checkSockets kills the runs of each jail whose sockets hold too much uncharged memory, and
+// runs that are charged for more than their limit: cgroup v1 enforces that for most memory of
+// sockets, not for all. The runs of a jail share its sockets: data that waits for one run can
+// come from another, and sockets that are not accepted belong to none.
 //
-// If the kernel's pages have grown, it remembers what waits in the sockets of each jail, for
-// checkStalled.
+// If the kernel's pages have grown, it records the data that waits in the sockets of each
+// jail, for checkStalled.
 func (w *memoryWatch) checkSockets(pagesGrew bool) {
 	for j, runs := range w.byJail(func(s *Spec) bool { return s.Loopback }) {
 		use, err := j.socketUse()
 		if err != nil {
-			continue // the jail is being closed, or the kernel has no such list
+			continue // the jail is being closed, or the kernel does not support the list
 		}
 		if pagesGrew && w.suspects[j] == nil && use.waiting() >= maxWaiting {
 			w.suspects[j] = &suspect{use, time.Now()}
@@ -193,13 +192,13 @@ func (w *memoryWatch) checkStalled() {
 	}
 }
 
-// socketUse is what the sockets of a network namespace hold.
+// socketUse is the memory and the queues of the sockets of a network namespace.
 type socketUse struct {
 	firstID int // of the jail's users
 
 	held   int64                // bytes of the kernel's memory, as it counts
 	queues map[connection]queue // of TCP
-	hosts  []connection         // those of the host with the guest's servers, as the servers list them
+	hosts  []connection         // from the host to the guest's servers, as the servers list them
 }
 
 // connection is a TCP connection as one side sees it.
@@ -283,7 +282,7 @@ func (u *socketUse) addAll(f *os.File) error {
 	return nil
 }
 
-// subtractHosts leaves out what the host has sent to servers of the guest.
+// subtractHosts omits data that the host has sent to the guest's servers.
 func (u *socketUse) subtractHosts() {
 	for _, c := range u.hosts {
 		if q, ok := u.queues[c]; ok {
@@ -345,7 +344,7 @@ func socketMemory(s sockdiag.Socket, protocol byte) (held int64) {
 		unix.SK_MEMINFO_RMEM_ALLOC, unix.SK_MEMINFO_FWD_ALLOC, unix.SK_MEMINFO_WMEM_QUEUED,
 		unix.SK_MEMINFO_OPTMEM, unix.SK_MEMINFO_BACKLOG,
 	}
-	if protocol == unix.IPPROTO_UDP { // TCP counts what it sends in WMEM_QUEUED, too
+	if protocol == unix.IPPROTO_UDP { // TCP's send queue is in WMEM_QUEUED, too
 		parts = append(parts, unix.SK_MEMINFO_WMEM_ALLOC)
 	}
 	for _, i := range parts {

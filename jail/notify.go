@@ -65,8 +65,8 @@ func (h *notifyHandler) expect(c *Command) {
 	}
 }
 
-// serve answers notifications on a goroutine of its own: the launcher has to continue reading
-// reports, and its execve may itself wait for an answer.
+// serve replies to notifications on a new goroutine: the launcher has to continue reading
+// reports, and its execve may itself wait for a reply.
 func (h *notifyHandler) serve(l *notify.Listener, conn syscall.Conn) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -114,7 +114,7 @@ func (p *Process) killWhenAsked() {
 	}
 }
 
-// Usage returns what the cgroup has used so far; after the end, the same as Exit.
+// Usage returns the cgroup's usage so far; after the end, the same as Exit.
 func (p *Process) Usage() (cgroup.Usage, error) {
 	usage, err := p.usage()
 	if err != nil { // in most cases the cgroup was removed, as the process has ended
@@ -139,7 +139,7 @@ func (p *Process) usage() (cgroup.Usage, error) {
 	return usage, err
 }
 
-// reap waits for the process, kills what it left running, and records the exit.
+// reap waits for the process, kills the rest of its cgroup, and records the exit.
 func (p *Process) reap() {
 	defer p.leave()
 	uncharged.add(p)
@@ -188,7 +188,7 @@ func guestPID(pid int) int {
 	if err != nil {
 		return 0
 	}
-	_, line, _ := strings.Cut(string(text), "\nNSpid:") // the name, which the guest can set, has no line break: proc(5)
+	_, line, _ := strings.Cut(string(text), "\nNSpid:") // line breaks in the name, which the guest can set, are escaped: proc(5)
 	line, _, _ = strings.Cut(line, "\n")
 	n, _ := strconv.Atoi(line[strings.LastIndexByte(line, '\t')+1:])
 	return n

@@ -36,7 +36,7 @@ type Resources struct {
 // maxDescriptors bounds the descriptors that Resources looks at. Each takes a system call.
 const maxDescriptors = 16_384
 
-// Resources counts what the runs of the jail use now. The guest may change it meanwhile.
+// Resources counts the kernel objects of the jail's runs. The guest may change them meanwhile.
 //
 // Preconditions: the jail is closed after Resources has returned.
 func (j *Jail) Resources(ctx context.Context) (Resources, error) {

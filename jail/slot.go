@@ -78,7 +78,7 @@ func takeSlot(dir, cgroupParent string) (*slot, error) {
 }
 
 // lockSlot locks slot n. It returns nil if the slot is held, if it does not exist and flag
-// has no O_CREATE, or if the file of that name is not a regular one.
+// lacks O_CREATE, or if the file of that name is not a regular one.
 func lockSlot(dir string, n, flag int) (*slot, error) {
 	name := filepath.Join(dir, strconv.Itoa(n)+slotSuffix)
 	f, err := os.OpenFile(name, os.O_RDWR|unix.O_NOFOLLOW|unix.O_NONBLOCK|flag, 0o600)
@@ -96,7 +96,7 @@ func lockSlot(dir string, n, flag int) (*slot, error) {
 }
 
 // lock reports whether it has locked the current file of that name: the process that held
-// the slot may have removed the one that was opened.
+// the slot may have removed the opened file.
 func (s *slot) lock() bool {
 	if unix.Flock(int(s.file.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil {
 		return false
@@ -121,7 +121,7 @@ func (s *slot) read() (*claim, error) {
 	return &c, nil
 }
 
-// write replaces the content. A file that is written in part has no valid claim.
+// write replaces the content. It is not atomic: read ignores a partial claim.
 func (s *slot) write(c claim) error {
 	text, err := json.Marshal(c)
 	if err != nil {
@@ -141,8 +141,8 @@ const (
 	killTimeout = 10 * time.Second // for the processes of one jail to be gone
 )
 
-// swept has the state folders that this process has swept. A folder is removed from it when
-// the process fails to remove a jail: the next Create then sweeps again.
+// swept is the set of state folders that this process has swept. A folder is removed from it
+// when the process fails to remove a jail: the next Create then sweeps again.
 var swept sync.Map
 
 // sweepOnce sweeps a folder unless this process has done so. A jail that can't be removed

@@ -27,7 +27,7 @@ type Spec struct {
 	Limits cgroup.Limits
 
 	// HideProcesses hides in /proc the processes that the reader may not trace: with a
-	// Command.Ruleset those of other runs.
+	// Command.Ruleset the processes of other runs.
 	HideProcesses bool
 
 	// Loopback brings up the loopback interface, the only one of the jail.
@@ -45,7 +45,7 @@ type Spec struct {
 	// Filter is the system call filter of pid 1, and of processes if their Command has none.
 	Filter *seccomp.Filter
 
-	// OCI, if not nil, makes the jail a container of that runtime. Such a jail has no zygotes.
+	// OCI, if not nil, makes the jail a container of that runtime, without zygotes.
 	OCI *oci.Runtime
 
 	// CgroupParent is the cgroup that contains the jail's, as an absolute path in the
@@ -64,8 +64,8 @@ type Command struct {
 	Env  []string // K=V
 	Dir  string   // guest path of the working directory
 
-	// Stdin, Stdout and Stderr become the process's descriptors 0 to 2, Files those from 3
-	// on. No other descriptor of the host is open in it. The caller closes its own copies.
+	// Stdin, Stdout and Stderr become the process's descriptors 0 to 2, and Files become 3 and
+	// up. No other descriptor of the host is open in it. The caller closes its own copies.
 	Stdin, Stdout, Stderr *os.File
 	Files                 []*os.File
 
@@ -81,8 +81,8 @@ type Command struct {
 	// it shows. Zero: the child executes Path. Script is ignored without Zygote.
 	Script int
 
-	// Parked, if not nil, becomes the process, unless it has ended. Limits, OpenFiles,
-	// FileSize, Filter and Ruleset are then those that it was parked with.
+	// Parked, if not nil, becomes the process, unless it has ended. It keeps the Limits,
+	// OpenFiles, FileSize, Filter and Ruleset that were passed to Park.
 	Parked *Parked
 
 	// Filter replaces the jail's filter. If it notifies (seccomp.Filter.Notify), Refused,
@@ -139,7 +139,7 @@ type Mount = mounts.Mount
 // Owner is a user and a group of the host.
 type Owner = mounts.Owner
 
-// Access is what a guest may do with a folder of the host.
+// Access is a guest's access to a folder of the host.
 type Access = mounts.Access
 
 // The zero value allows the least.
@@ -161,8 +161,8 @@ var (
 	ErrNotInMount = mounts.ErrNotInMount
 )
 
-// CheckOwners returns an error that wraps ErrNoIDMap if guests would see the files of an
-// image in the folder dir as those of uid 65534.
+// CheckOwners returns an error that wraps ErrNoIDMap if guests would see uid 65534 as the
+// owner of the files of an image in the folder dir.
 func CheckOwners(dir string) error { return mounts.CheckOwners(dir, firstID) }
 
 // fullTree returns the spec's tree with what each jail has.

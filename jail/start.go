@@ -71,8 +71,7 @@ func (p *Process) launch(ctx context.Context, c *Command, in *cgroupFiles) error
 	})
 }
 
-// begin adds a process to the jail, with a cgroup of its own, and calls launch, which
-// sets p.first.
+// begin adds a process with a new cgroup to the jail, and calls launch, which sets p.first.
 func (j *Jail) begin(ctx context.Context, c *Command, launch func(p *Process, in *cgroupFiles) error) (*Process, error) {
 	c.Filter = cmp.Or(c.Filter, j.spec.Filter)
 	p, err := j.add()
@@ -190,7 +189,7 @@ func (p *Process) fork(ctx context.Context, c *Command, in *cgroupFiles, program
 	return child, nil
 }
 
-// zygoteProgram returns what a parked child gets later than the rest of its command.
+// zygoteProgram returns the part of the command that a parked child gets at Start.
 func zygoteProgram(c *Command) *zygote.Program {
 	return &zygote.Program{
 		Args:     append([]string{c.Path}, c.Args...),
@@ -216,16 +215,16 @@ func forkError(c *Command, err error) error {
 	return step.Wrap(failed.Step, c.Path, failed.Err)
 }
 
-// Parked is a process that a zygote has forked in advance: it is in the jail, in a cgroup
-// of its own, and waits for its program. Closing the jail ends it.
+// Parked is a process that a zygote has forked in advance: it is in the jail, in a separate
+// cgroup, and waits for its program. Closing the jail kills it.
 type Parked struct {
 	process *Process
 	child   *zygote.Child
 }
 
 // Park forks a process in advance, for one later Start with Command.Parked. c needs a
-// Zygote. Its Limits, OpenFiles, FileSize, Filter and Ruleset apply now; the other fields
-// are those of the later Command.
+// Zygote. Its Limits, OpenFiles, FileSize, Filter and Ruleset apply now; Start takes the
+// other fields from its own Command.
 func (j *Jail) Park(ctx context.Context, c Command) (*Parked, error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()

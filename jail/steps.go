@@ -135,7 +135,7 @@ const maxCore = 1
 const maxProcesses = 8192
 
 // rlimits returns the limits of a process. The number of processes is limited by the
-// cgroup, because RLIMIT_NPROC counts those of a user and not those of a run.
+// cgroup, because RLIMIT_NPROC counts per user and not per run.
 func rlimits(c *Command) []enter.Limit {
 	set := func(resource int, value int64) enter.Limit {
 		return enter.Limit{Resource: uint32(resource), Most: uint64(value)}

@@ -18,7 +18,7 @@ type TerminalSize struct{ Rows, Cols uint16 } // characters
 // its name in /dev/pts, and so read its input.
 type Terminal struct {
 	// Host is the host's end: writes to it are input, and reads return output. Reads fail
-	// with EIO while no process has the other end open.
+	// with EIO unless a process has opened the other end.
 	Host *os.File
 
 	// Guest is the other end, for the process. The guest's user owns it.
@@ -39,7 +39,7 @@ func (j *Jail) OpenTerminal(size TerminalSize) (*Terminal, error) {
 	}
 	defer root.Close()
 	t := &Terminal{}
-	// The multiplexer of the jail's devpts, so that the terminal has a name there. The host's
+	// The multiplexer of the jail's devpts, so that the terminal gets a name in it. The host's
 	// end does not block a thread.
 	t.Host, err = mounts.OpenBeneath(root, "dev/pts/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_NONBLOCK)
 	if err == nil {

@@ -26,7 +26,7 @@ type Limits struct {
 	Pids   int64   // tasks: processes and threads
 }
 
-// Usage is what a group and its descendants use now, and have used since it was created.
+// Usage is the resource usage of a group and its descendants, now and since its creation.
 // In a group of a [Pool], Memory and PeakMemory may include a little that an earlier group
 // has left.
 type Usage struct {
@@ -34,8 +34,8 @@ type Usage struct {
 	Memory      int64         // bytes now
 	PeakMemory  int64         // bytes; 0 on v2 before Linux 5.19, which does not count it
 	PeakPids    int64         // tasks at one time; 0 before Linux 6.1, which does not count it
-	OOMKills    int64         // processes killed because memory ran out; on v1, without those of descendants
-	PidsRefused int64         // forks that the limit on tasks refused, without those that Kill refuses
+	OOMKills    int64         // processes killed because memory ran out; on v1, descendants are not counted
+	PidsRefused int64         // forks that the limit on tasks refused, except during Kill
 }
 
 // Group is a cgroup: one directory on v2, and one in each of five hierarchies on v1.
@@ -53,7 +53,7 @@ type Group struct {
 	deleted bool         // by its pool: the directories may belong to another group
 }
 
-// backend is the difference between v1 and v2. Paths are those of [New].
+// backend is the difference between v1 and v2. It takes the paths that [New] takes.
 type backend interface {
 	dirs(path string) []string      // the group's directories in the file system
 	otherDirs(path string) []string // further directories of a namespace root
@@ -118,8 +118,8 @@ func (g *Group) create() error {
 	return nil
 }
 
-// Open returns the group at path, to kill and delete what an earlier process has left
-// behind. The group need not exist: Kill and Delete treat a missing group as empty.
+// Open returns the group at path, to kill and delete leftovers of an earlier process. The
+// group need not exist: Kill and Delete treat a missing group as empty.
 func Open(path string) (*Group, error) {
 	on, err := machineBackend()
 	if err != nil {
@@ -174,8 +174,8 @@ func (g *Group) AddPID(pid int) error {
 	return nil
 }
 
-// PIDs returns the group's processes, without those of descendant groups. A group that
-// does not exist has none.
+// PIDs returns the group's processes, excluding descendant groups. It returns none if the
+// group does not exist.
 func (g *Group) PIDs() ([]int, error) {
 	pids, err := read(g, "processes", func(string) ([]int, error) { return listProcs(g.Dirs()[:1]) })
 	return pids, ignoreGone(err)
@@ -196,8 +196,8 @@ func (g *Group) Usage() (Usage, error) {
 // SocketMemory returns how many bytes the group is charged for the queues of its sockets.
 func (g *Group) SocketMemory() (int64, error) { return read(g, "socket memory", g.on.socketMemory) }
 
-// ID returns the number by which the kernel knows the group in the v2 hierarchy. No later
-// group has the same. On v1 only the groups of an identified [Pool] have one.
+// ID returns the kernel's identifier of the group in the v2 hierarchy, which no later group
+// reuses. On v1 only the groups of an identified [Pool] have one.
 func (g *Group) ID() (uint64, error) { return read(g, "id", g.on.id) }
 
 // inode returns a directory's inode, which for a cgroup is its id: see cgroup_id in the kernel.
@@ -245,7 +245,7 @@ const AnyMinor = -1
 // NewNamespaceRoot creates the group at path as the root of a cgroup namespace. It exists
 // in every hierarchy of the machine, including those without limits, so that the namespace
 // hides the parent groups in all of them. Processes in it and in groups below may use only
-// the given devices. It has no limits; [New] creates groups below it.
+// the given devices. Its resources are unlimited; [New] creates groups below it.
 func NewNamespaceRoot(path string, devices []Device) (*Group, error) {
 	on, err := machineBackend()
 	if err != nil {

@@ -46,7 +46,7 @@ func parse(n *int64, file string, text []byte) error {
 	return nil
 }
 
-// ignoreGone returns nil if err says that a file or its group does not exist. Processes
+// ignoreGone returns nil if err means that a file or its group does not exist. Processes
 // and groups may disappear at any time, and older kernels lack some files.
 func ignoreGone(err error) error {
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENODEV) {

@@ -26,7 +26,7 @@ func (v Version) String() string { return fmt.Sprintf("v%d", int(v)) }
 
 const mountpoint = "/sys/fs/cgroup"
 
-// procsFile lists the processes of a group, and moves one that is written to it.
+// procsFile lists the processes of a group. Writing a pid to it moves the process there.
 const procsFile = "cgroup.procs"
 
 // controllersV1 are the v1 hierarchies of a group, in the order in which a process joins

@@ -17,7 +17,7 @@
 // the counters. All three also work on a [Group] from [Open]. That and [Group.Sweep] remove what
 // a crashed process has left behind.
 //
-// v1 has no file that kills a group, so each process gets a signal. A group that survives
+// v1 lacks cgroup.kill, so each process gets a signal. A group that survives
 // several rounds, such as a fork bomb, may not fork any more. It is never frozen: frozen
 // processes do not die on v1, and would outlive this process if it were killed at that
 // point.
@@ -31,8 +31,8 @@
 // # What it does not protect against
 //
 // A process that can write to a cgroup mount can leave its group. The jail's mounts must
-// prevent that. A group limits only what the kernel charges to it, which excludes disk
-// bandwidth, disk space and open files. CPU time is limited in periods of 100 ms, so a short
+// prevent that. The kernel does not charge disk bandwidth, disk space or open files to a
+// group, so they are not limited. CPU time is limited in periods of 100 ms, so a short
 // burst may use more processors than the limit.
 //
 // The kernel keeps the memory part of a removed group until nothing is charged to it any

@@ -166,7 +166,7 @@ func Remove(ctx context.Context, path string) error {
 }
 
 // Sweep kills and deletes the group's children except those for whose names keep returns
-// true. It continues after an error and returns all errors. A missing group has no children.
+// true. It continues after an error and returns all errors. It ignores a missing group.
 func (g *Group) Sweep(ctx context.Context, keep func(name string) bool) error {
 	var errs []error
 	for _, dir := range g.Dirs() { // a crash may have left a group in only one hierarchy
@@ -229,7 +229,7 @@ func rmdir(dir string) error {
 	}
 }
 
-// tree returns dir and the groups below it, parents first, without those that are gone.
+// tree returns dir and the groups below it, parents first. It skips removed groups.
 func tree(dir string) ([]string, error) {
 	var st unix.Stat_t
 	if err := unix.Stat(dir, &st); err != nil {

@@ -24,7 +24,7 @@ import (
 // those groups are created anew.
 //
 // A memory group is not reused while more than a little is charged to it. The pool keeps
-// few of those. Each one that is removed holds 2 MB or more, so the number that the kernel
+// few such groups. Each removed group holds 2 MB or more, so the number that the kernel
 // keeps depends on the memory in use, not on the number of runs.
 //
 // The groups of the other hierarchies are reused if nothing in them differs from new ones: the
@@ -34,7 +34,7 @@ import (
 // On v2 only the name is reused: a group is one directory, and its counters can't be
 // reset. A removed group stays in the kernel while memory is charged to it.
 //
-// What a pool keeps is below the parent and is removed with it. A Pool is safe for
+// Pooled groups are below the parent and are removed with it. A Pool is safe for
 // concurrent use.
 type Pool struct {
 	parent string
@@ -60,7 +60,7 @@ const maxCharged = 4
 func NewPool(parent *Group) *Pool { return &Pool{parent: parent.path, on: parent.on} }
 
 // PoolName returns the name of the nth group that a pool creates, counted from 1. Pools reuse names, so
-// n stays within a few of the largest number of groups that existed at once.
+// n stays within a few of the largest number of groups that existed at the same time.
 func PoolName(n int) string { return fmt.Sprintf("r%d", n) }
 
 // NewIdentifiedPool returns a pool whose groups have an ID. The error is a [*MissingError] if
@@ -157,7 +157,7 @@ func (p *Pool) removeOld() {
 		return
 	}
 	for _, spare := range p.spares {
-		// One that can't be released now is reused, or removed with the parent.
+		// A group that can't be released now is reused, or removed with the parent.
 		spare.complete = spare.complete && p.on.release(spare.path) != nil
 	}
 }

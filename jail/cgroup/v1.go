@@ -22,7 +22,7 @@ type v1 struct {
 	root   string
 	others func() ([]string, error)
 
-	unified string // the v2 hierarchy in which each group has a directory, too; "" for none
+	unified string // v2 hierarchy with a second directory for each group; "" for none
 }
 
 func newV1(root string) *v1 {

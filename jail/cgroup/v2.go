@@ -80,7 +80,7 @@ func (v *v2) setLimits(path string, l Limits) error {
 	set := func(file, text string) { errs = append(errs, kernfile.WriteFile(v.dir(path)+"/"+file, text)) }
 	if l.Memory > 0 {
 		set("memory.max", fmt.Sprint(l.Memory))
-		errs = append(errs, ignoreGone(kernfile.WriteFile(v.dir(path)+"/memory.swap.max", "0"))) // missing if the kernel has no swap
+		errs = append(errs, ignoreGone(kernfile.WriteFile(v.dir(path)+"/memory.swap.max", "0"))) // missing if the kernel lacks swap
 	}
 	if l.CPUs > 0 {
 		set("cpu.max", fmt.Sprint(l.quota(), cpuPeriod))
@@ -135,7 +135,7 @@ func (v *v2) subtree(path string) string { return filepath.Join(v.dir(path), "cg
 func (v *v2) explain(path string, err error) error {
 	for parent := path; ; parent = filepath.Dir(parent) {
 		pids, _ := listProcs([]string{v.dir(parent)})
-		// Only the root is exempt, and only it has no cgroup.type.
+		// Only the root is exempt, and only the root lacks cgroup.type.
 		if _, statErr := os.Stat(v.dir(parent) + "/cgroup.type"); len(pids) > 0 && statErr == nil {
 			return fmt.Errorf("%w: group %s holds processes (%d is one), so its children can't have controllers: "+
 				"move them to a group of their own below it, or choose another parent", err, parent, pids[0])
@@ -147,7 +147,7 @@ func (v *v2) explain(path string, err error) error {
 	}
 }
 
-// kill kills the group and its descendants at once by cgroup.kill, of Linux 5.14.
+// kill kills the group and its descendants atomically by cgroup.kill, of Linux 5.14.
 //
 // It then kills each process: cgroup.kill, up to Linux 6.18 at least, signals only the
 // first thread of a process. If that thread has ended while others run, the process

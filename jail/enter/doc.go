@@ -20,7 +20,7 @@
 // needs libraries that the guest's tree does not have, starting a Go runtime would cost
 // each run a millisecond, and some steps need a process with a single thread.
 //
-// The package has the source, which is compiled when an image is built, and the host's
-// half of the protocol, which src/protocol.c describes. It trusts the host and does not
-// check the list of steps.
+// The package contains the source, which is compiled when an image is built, and the host's
+// half of the protocol, which src/protocol.c describes. The program trusts the host and does
+// not check the list of steps.
 package enter

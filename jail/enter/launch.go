@@ -88,8 +88,8 @@ func Launch(program *os.File, l List, cloned func(*reap.Child) error) error {
 }
 
 // LaunchIn is Launch for a program that another program starts, in a process that already is the
-// new one: the list has no Clone. start starts it with files and the arguments args, the first of
-// which is its name.
+// new one, so l must not contain a Clone. start starts it with files and the arguments args, the
+// first of which is its name.
 func LaunchIn(l List, start func(files []*os.File, args []string) error) error {
 	host, socket, err := SocketPair(unix.SOCK_STREAM)
 	if err != nil {
@@ -125,7 +125,7 @@ func start(program *os.File, files []*os.File, socket int, cgroup *os.File) (*os
 func programArgs(socket int) []string { return []string{"enter", strconv.Itoa(socket), Version} }
 
 // StartError corrects the error of an [os.StartProcess] whose files are open. If the child
-// has no descriptor left for one of them, dup3(2) fails with EBADF; StartError returns
+// runs out of descriptors for them, dup3(2) fails with EBADF; StartError returns
 // EMFILE instead.
 func StartError(err error) error {
 	failed, ok := errors.AsType[*os.PathError](err)

@@ -17,7 +17,7 @@ import (
 // to the program.
 type Step struct {
 	Name   string // for errors
-	Target string // what the step acts on; may be empty
+	Target string // object of the step, such as a path; may be empty
 
 	op     uint32 // enum op of src/steps.c
 	number uint32
@@ -95,8 +95,8 @@ func Clone(cgroup *os.File, flags uint64) Step {
 // AwaitHost waits until the function that was passed to Launch has returned.
 func AwaitHost() Step { return Step{Name: "await", op: opAwaitHost} }
 
-// User sets all user and group ids, which are those of the process's user namespace, and
-// drops all supplementary groups.
+// User sets all user and group ids, as seen in the process's user namespace, and drops all
+// supplementary groups.
 func User(uid, gid int) Step {
 	return Step{Name: "user", op: opUser, number: uint32(uid), value: uint64(gid)}
 }
@@ -131,7 +131,7 @@ func Session() Step { return Step{Name: "session", op: opSession} }
 // not be that of another session.
 func Terminal() Step { return Step{Name: "terminal", op: opTerminal} }
 
-// CloseOthers closes all descriptors but those of List.Files and of later steps, and the
+// CloseOthers closes all descriptors except List.Files, the files of later steps, and the
 // socket, which is closed when the process executes its own program.
 func CloseOthers() Step { return Step{Name: "descriptors", op: opClose} }
 
@@ -205,7 +205,7 @@ func supervise(pidFile string, args []string) Step {
 	return Step{Name: "supervise", Target: args[0], op: opSupervise, number: uint32(len(text)), text: text}
 }
 
-// List is what the program does.
+// List is the program's list of steps.
 type List struct {
 	Steps []Step
 
@@ -242,9 +242,9 @@ type wireStep struct {
 	Text       [maxStrings]uint32
 }
 
-// open returns the files of the program, by descriptor: those of List.Files, its end of the
-// socket, and those of the steps, with those of later steps first. So each CloseOthers can
-// close all above the ones that are still needed.
+// open returns the program's files, indexed by descriptor: List.Files, its end of the socket, and
+// the files of the steps, later steps first. So the files that are still needed at a CloseOthers
+// have the lowest descriptors.
 func (l *List) open(socket *os.File) []*os.File {
 	files := append(slices.Clip(l.Files), socket)
 	for i := range slices.Backward(l.Steps) {

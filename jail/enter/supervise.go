@@ -15,7 +15,7 @@ import (
 	"gaol/jail/step"
 )
 
-// killTimeout is how long the supervisor may take to kill what a failed program has started.
+// killTimeout is how long the supervisor may take to kill the descendants of a failed program.
 const killTimeout = 30 * time.Second
 
 // Supervised is a process that another program has started, such as an OCI runtime. Its parent
@@ -32,11 +32,10 @@ type Supervised struct {
 }
 
 // Supervise starts a supervisor, which executes args with these limits and with files as its
-// descriptors. That program
-// must start a process, write its pid to pidFile and end with status 0: Supervise then returns
-// the process. If the program ends with another status, the error wraps syscall.ECHILD. The end
-// of ctx kills the program. After an error, nothing is left of what it has started, but for processes that
-// are not its descendants.
+// descriptors. That program must start a process, write its pid to pidFile and end with status 0:
+// Supervise then returns the process. If the program ends with another status, the error wraps
+// syscall.ECHILD. The end of ctx kills the program. After an error, all descendants of the program
+// have been killed.
 func Supervise(ctx context.Context, program *os.File, files []*os.File, limits []Limit, pidFile string, args []string) (*Supervised, error) {
 	host, socket, err := SocketPair(unix.SOCK_STREAM)
 	if err != nil {

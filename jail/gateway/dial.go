@@ -21,8 +21,8 @@ const dialed6 = 1 << 16
 
 // Dial connects to 127.0.0.1 or ::1 in the network namespace that a pidfd's process is in, or
 // that a file of /proc/PID/ns names. Buffer is the size of each of the
-// socket's buffers, in bytes; the kernel doubles it, and charges no cgroup of the guest for them. If the
-// namespace has a gateway, use [Gateway.Dial].
+// socket's buffers, in bytes; the kernel doubles it, and charges no cgroup of the guest for them. Use
+// [Gateway.Dial] in the namespace of a gateway.
 func Dial(ctx context.Context, of *os.File, to netip.AddrPort, buffer int) (*net.TCPConn, error) {
 	s, err := openSocket(of, to, buffer)
 	if err != nil {
@@ -33,7 +33,7 @@ func Dial(ctx context.Context, of *os.File, to netip.AddrPort, buffer int) (*net
 }
 
 // Dial connects to 127.0.0.1 or ::1, whichever ports the guest itself may connect to. At most
-// 1,024 dials can wait at once.
+// 1,024 dials can be pending.
 func (g *Gateway) Dial(ctx context.Context, to netip.AddrPort, buffer int) (*net.TCPConn, error) {
 	s, err := openSocket(g.space, to, buffer)
 	if err != nil {
@@ -48,7 +48,8 @@ func (g *Gateway) Dial(ctx context.Context, to netip.AddrPort, buffer int) (*net
 		return nil, fmt.Errorf("BPF map for %d dials: %w", maxDials, err)
 	}
 	c, err := connect(ctx, s, to)
-	// The connection is open, or will never be. The socket still has the port.
+	// The handshake is over, so the key is not needed any more. The open socket still reserves the port:
+	// no other dial can have added the same key.
 	if failed := g.dialed.Delete(key); failed != nil && err == nil {
 		_ = c.Close()
 		return nil, fmt.Errorf("BPF map of dials: %w", failed)
@@ -82,8 +83,7 @@ func openSocket(of *os.File, to netip.AddrPort, buffer int) (*os.File, error) {
 	return s, nil
 }
 
-// bind gives a socket an address with a port of its own, and returns the key of Gateway.dialed
-// for it.
+// bind binds a socket to an unused port of an address, and returns its key of Gateway.dialed.
 func bind(s *os.File, a netip.Addr) (key uint32, err error) {
 	err = control(s, func(fd int) error {
 		if err := unix.Bind(fd, sockaddr(netip.AddrPortFrom(a, 0))); err != nil {

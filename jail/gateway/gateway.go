@@ -35,7 +35,7 @@ func Guest() []netip.Addr { return []netip.Addr{guestV4, guestV6} }
 // PortRange is the ports from First to Last.
 type PortRange struct{ First, Last uint16 }
 
-// Config says what reaches localhost.
+// Config is the permitted traffic to localhost.
 type Config struct {
 	TCP []PortRange // TCP to these ports
 	UDP bool        // datagrams to any port
@@ -45,7 +45,7 @@ type Config struct {
 	Host []uint16
 }
 
-// Gateway has the host's sockets in the namespace.
+// Gateway owns the host's sockets in the namespace.
 type Gateway struct {
 	TCP    *net.TCPListener // every connection that leaves the guest
 	DNS    *net.UDPConn     // questions to Resolver
@@ -202,8 +202,7 @@ func putSocket(m *ebpf.Map, l *net.TCPListener) error {
 	return errors.Join(err, putErr)
 }
 
-// Close closes the sockets, and what the namespace needs for them. Accepted connections
-// stay open.
+// Close closes the sockets and detaches the BPF program. Accepted connections stay open.
 func (g *Gateway) Close() error {
 	var failed error
 	if g.TCP != nil {

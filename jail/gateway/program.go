@@ -148,8 +148,8 @@ func forwarded() asm.Instructions {
 	}
 }
 
-// fromHost returns the part that lets the host's own connections pass: those from a port of
-// 127.0.0.1 or ::1 that is in dialed. No other socket can have that address and port.
+// fromHost returns the instructions that pass connections of the host, whose source is a port of
+// 127.0.0.1 or ::1 in dialed. No other socket can have that address and port.
 func fromHost(dialed int) asm.Instructions {
 	return asm.Instructions{
 		asm.LoadMem(asm.R2, ctx, offRemotePort, asm.Half).WithSymbol("host"),

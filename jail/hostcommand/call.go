@@ -27,7 +27,7 @@ const (
 	kindInput  = 4
 )
 
-// maxChunk is how much input the program sends at once, in bytes.
+// maxChunk is the maximum number of input bytes per frame.
 const maxChunk = 64 << 10
 
 // Call is the host's end of a call. It has one user at a time, except for Close.
@@ -126,7 +126,7 @@ func (c *Call) frame(most int64) ([]byte, error) {
 	if int64(n) > most {
 		return nil, ErrSize
 	}
-	// The guest has sent nothing yet of what it announces: the buffer grows with what arrives.
+	// The announced length is untrusted: the buffer grows only with the bytes that arrive.
 	text, err := io.ReadAll(io.LimitReader(c.requests, int64(n)))
 	if err == nil && len(text) < int(n) {
 		err = io.ErrUnexpectedEOF

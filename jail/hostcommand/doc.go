@@ -1,5 +1,5 @@
-// Package hostcommand has the C program behind the commands that the host adds to a jail, and
-// the host's half of its protocol. A command is a file in [Dir]: a name of the one program.
+// Package hostcommand contains the C program behind the commands that the host adds to a jail, and
+// the host's half of its protocol. Each command is a hard link to that program in [Dir].
 //
 //	guest: get-weather --json {...}              host
 //	socket(Family, _, 3) ── seccomp listener ──> which file does the caller execute?
@@ -12,9 +12,9 @@
 // The program asks by a system call that no kernel implements. The host's listener of the
 // run's filter replies with pipes, as package notify describes. So there is no socket that
 // the guest could connect elsewhere, bind or inspect, and nothing to find in the file tree;
-// the network's permissions do not matter; and the host knows the run, because each has a
-// listener of its own. The kernel says which file the caller executes, so that a guest that
-// may not execute a command can't call it either.
+// the network's permissions do not matter; and the host knows the run, because each run has a
+// separate listener. The host asks the kernel which file the caller executes, so a guest that may
+// not execute a command can't call it either.
 //
 // It is written in C, without a C library, because each call starts it: it has some 3 kB, and
 // a call takes 1 ms in a shell's loop where a shell takes 5 ms to start, and Node 150 ms.

@@ -21,7 +21,8 @@
 // its path leads to when the ruleset is created, not for the path:
 //
 //   - It applies however the file is reached: by a bind mount, /proc/self/root, a hard link,
-//     or another name after a rename. A file that is later created at the path has no rule.
+//     or another name after a rename. It does not apply to a file that is later created at
+//     the path.
 //   - A rule for a tree includes mounts below it, and hard links in it to files that
 //     are denied elsewhere. Hard links across folders need Refer, which denies those by
 //     which a file would gain a right.
@@ -36,12 +37,12 @@
 //
 // # What it does not protect against
 //
-//   - Operations that Landlock has no right for: stat, chdir, chmod, chown, utime, extended
+//   - Operations that no Landlock right covers: stat, chdir, chmod, chown, utime, extended
 //     attributes, flock, fcntl, and opening with O_PATH. That a file exists can be seen;
 //     only mounts hide it.
 //   - Descriptors that are already open keep their access, including ftruncate.
 //   - Execute applies to files that are passed to execve. Without it a program in a memfd
-//     still runs, and so does one that the dynamic loader maps, if the loader may be
+//     still runs, and so does a program that the dynamic loader maps, if the loader may be
 //     executed: /lib64/ld-linux-x86-64.so.2 /tmp/program. Both need to read the program's
 //     file. Execute does not stop scripts that an interpreter reads. To prevent all programs
 //     from starting, deny execve and execveat by seccomp.

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Ruleset defines what a domain denies and grants. The zero value denies nothing; Make
+// Ruleset defines the rights that a domain denies and grants. The zero value denies nothing; Make
 // rejects it.
 type Ruleset struct {
 	// Handled are the rights that are denied unless a rule grants them. If it has any,
@@ -37,7 +37,7 @@ type Ruleset struct {
 type Rule struct {
 	Path     string // a guest's path: absolute, without symbolic links
 	Tree     bool   // a folder and everything below it; otherwise the path must be a file
-	Access   Access // handled rights; a file gets those that apply to files
+	Access   Access // handled rights; for a file, folder rights are ignored
 	Optional bool   // a missing path is not an error
 }
 
@@ -87,7 +87,7 @@ func (r *Ruleset) Needs() (abi int, linux, what string) {
 }
 
 // Missing returns the names of the parts of r that this kernel does not support, which
-// Make omits if r is Degraded. Its errors are those of ABI.
+// Make omits if r is Degraded. For errors, see ABI.
 func (r *Ruleset) Missing() (names []string, err error) {
 	abi, err := ABI()
 	if err != nil {

@@ -3,7 +3,7 @@ package lazy
 import "sync"
 
 // Value returns a function that calls f until f succeeds, and returns that result from then on. It
-// may be called from several goroutines at once.
+// is safe for concurrent use.
 func Value[T any](f func() (T, error)) func() (T, error) {
 	var mu sync.Mutex
 	var value T

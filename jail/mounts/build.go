@@ -13,9 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A builder opens files and folders of the guest's root, and creates missing ones. What it
-// creates in a guest folder belongs to the guest, except hidden folders that lead to the
-// place: the guest can enter them, and no more.
+// A builder opens files and folders of the guest's root, and creates missing ones. New files
+// and folders in a guest folder belong to the guest, except hidden folders that lead to the
+// place: the guest can only enter them.
 //
 // In a ReadWrite mount it creates them in the host's folder, with the guest's rights. Other
 // processes may change that folder meanwhile, so paths are walked by descriptor, without
@@ -191,7 +191,7 @@ func (b *builder) asOwner(path string, do func() error) error {
 	err := do()
 	for _, refusal := range []unix.Errno{unix.EROFS, unix.EACCES, unix.EPERM} {
 		if errors.Is(err, refusal) {
-			// The errno is not wrapped: callers would take it for what it mostly means.
+			// The errno is not wrapped: callers would attribute it to another cause.
 			return fmt.Errorf("%s %w %s (%s): make it in the mount's source, or make the mount copy-on-write", path, ErrNotInMount, m.Target, refusal.Error())
 		}
 	}
@@ -205,7 +205,7 @@ func (b *builder) asOwner(path string, do func() error) error {
 // capabilities over files while its fsuid is not 0, and restores them with fsuid 0
 // (capabilities(7)).
 //
-// Preconditions: those of Stage.Mount.
+// Preconditions: see Stage.Mount.
 func (b *builder) asGuest(do func() error) error {
 	defer setFileIDs(setFileIDs(b.guestUID(), b.guestGID()))
 	if uid, gid := setFileIDs(-1, -1); uid != b.guestUID() || gid != b.guestGID() { // -1 is not an id, and changes nothing

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// clones are detached mounts: clones of the image's mount and of those of the host's
-// folders. Goroutines make them while the cgroups are made and the stage is filled, because
+// clones are detached mounts: clones of the mounts of the image and of the host's folders.
+// Goroutines make them while the cgroups are made and the stage is filled, because
 // the id maps take as long as both. They run in the host's mount namespace: a thread can't
 // clone a mount of another namespace, and the stage's is one. The functions wait for them.
 type clones struct {
@@ -26,7 +26,7 @@ func beginClones(t Tree, firstID int) *clones {
 	}
 }
 
-// begin calls f on a goroutine of its own, and returns a function that waits for its result.
+// begin calls f on a new goroutine, and returns a function that waits for its result.
 func begin[T any](f func() (T, error)) func() (T, error) {
 	var done sync.WaitGroup
 	var value T
@@ -106,7 +106,7 @@ func checkTarget(target string, protected []string) error {
 	return nil
 }
 
-// mapOwner gives the files of an owner to the guest: by default those of the source's.
+// mapOwner maps the ids of an owner, by default the source's, to the guest's.
 func mapOwner(source *os.File, owner *Owner, firstID int, maps idMaps) error {
 	if owner == nil {
 		var info unix.Stat_t
@@ -129,8 +129,8 @@ type imageClone struct {
 }
 
 // cloneImage clones the mount of the image. In the clone, root's files belong to the guest's
-// root, except where the kernel or the file system can't map ids: there the guest sees them as
-// those of uid 65534. So it does hidden places, and /proc apart from the folders of processes.
+// root, except where the kernel or the file system can't map ids: there the guest sees uid 65534
+// as their owner. Hidden places, and /proc except the folders of processes, have that owner, too.
 func cloneImage(image string, firstID int) (c imageClone, err error) {
 	if c.File, err = cloneMount(unix.AT_FDCWD, image, 0, true); err != nil {
 		return c, err
@@ -173,8 +173,8 @@ func isSince(release string, major, minor int) bool {
 	return err == nil && (m > major || m == major && n >= minor)
 }
 
-// CheckOwners returns an error that wraps ErrNoIDMap if guests would see the files of an
-// image in the folder dir as those of uid 65534. firstID is the first host id of any jail.
+// CheckOwners returns an error that wraps ErrNoIDMap if guests would see uid 65534 as the
+// owner of the files of an image in the folder dir. firstID is the first host id of any jail.
 func CheckOwners(dir string, firstID int) error {
 	image, err := cloneImage(dir, firstID)
 	image.Close() // nil if it failed

@@ -42,8 +42,8 @@ const (
 // mountPoints are where file systems of the jail itself are mounted.
 var mountPoints = []string{"/proc", "/dev"}
 
-// makeMountPoints makes them in the upper layer, where they hide what the image has at
-// these paths: a link there would lead out of the tree when the host mounts something.
+// makeMountPoints makes them in the upper layer, where they hide the image's files at these
+// paths: a link there would lead out of the tree when the host mounts something.
 func (s *Stage) makeMountPoints() error {
 	for _, path := range mountPoints {
 		if err := mkdirAll(filepath.Join(upperDir, path), 0o755, s.rootID); err != nil {

@@ -66,8 +66,8 @@ func checkNotProtected(path string, protected []string) error {
 	return nil
 }
 
-// copyFolders makes a folder, and those above it, in the upper layer. Those of the image
-// keep their owner and mode: /tmp, above all, is for everyone.
+// copyFolders makes a folder and its parents in the upper layer. Folders of the image keep
+// their owner and mode: everyone may write to /tmp, above all.
 func (s *Stage) copyFolders(dir string) error {
 	if dir == "/" {
 		return nil

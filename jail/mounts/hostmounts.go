@@ -29,8 +29,8 @@ func (s *Stage) mountSources() error {
 	return nil
 }
 
-// mountSource mounts one source. asked are the places that had to be read-only before
-// those of mounts were added.
+// mountSource mounts one source. asked are the read-only places of the tree, without those
+// that were added for mounts.
 func (b *builder) mountSource(m *Mount, source *os.File, number int, asked []Place) error {
 	var info unix.Stat_t
 	if err := unix.Fstat(int(source.Fd()), &info); err != nil {
@@ -39,8 +39,8 @@ func (b *builder) mountSource(m *Mount, source *os.File, number int, asked []Pla
 	at := Place{m.Target, info.Mode&unix.S_IFMT == unix.S_IFDIR}
 	t := &b.tree
 	// setFlags sets flags recursively. So a writable mount inside a ReadOnly one, and a ReadOnly
-	// mount inside a writable place, need places of their own. The slices are new, because the
-	// caller has the tree's.
+	// mount inside a writable place, each need a Place. The slices are copied, because the
+	// caller owns the tree's.
 	switch {
 	case m.Access != ReadOnly && len(asked) > 0 && !isAmong(m.Target, asked, t.Writable):
 		t.Writable = slices.Concat(t.Writable, []Place{at})

@@ -44,7 +44,7 @@ import (
 func setIDMap(mount, users *os.File) error {
 	attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_IDMAP, Userns_fd: uint64(users.Fd())}
 	err := setMountAttr(int(mount.Fd()), "", unix.AT_EMPTY_PATH, attr)
-	for _, unsupported := range []error{unix.EINVAL, unix.EPERM, unix.ENOSYS} { // EPERM: it has a map already
+	for _, unsupported := range []error{unix.EINVAL, unix.EPERM, unix.ENOSYS} { // EPERM: mapped already
 		if errors.Is(err, unsupported) {
 			return fmt.Errorf("%w (%w)", ErrNoIDMap, unsupported)
 		}
@@ -74,8 +74,8 @@ func (maps idMaps) close() {
 	}
 }
 
-// swapIDs maps the ids of a file system to those of a jail: the owner's to the guest's,
-// the guest's, if it is a different one, to the owner's, and all others to the same number.
+// swapIDs maps file system ids to a jail's ids: the owner's to the guest's, the guest's, if
+// different, to the owner's, and all others to the same number.
 func swapIDs(owner, guest, firstID int) []syscall.SysProcIDMap {
 	list := []syscall.SysProcIDMap{{ContainerID: owner, HostID: firstID + guest, Size: 1}}
 	if owner != guest && owner < IDsPerJail {
@@ -103,7 +103,7 @@ func newIDMap(users, groups []syscall.SysProcIDMap) (f *os.File, err error) {
 	return f, err
 }
 
-// makeUserNamespace makes a process in a new user namespace, which ends at once. Until it
+// makeUserNamespace makes a process in a new user namespace, which exits immediately. Until it
 // is reaped, the kernel keeps its credentials, and so the namespace. Starting a program
 // would take ten times as long, and it could outlive a host that is killed.
 func makeUserNamespace(users, groups []syscall.SysProcIDMap) (*os.File, error) {
@@ -111,7 +111,7 @@ func makeUserNamespace(users, groups []syscall.SysProcIDMap) (*os.File, error) {
 	if pid < 0 {
 		return nil, fmt.Errorf("make id map: %w", os.NewSyscallError("clone", unix.Errno(-pid)))
 	}
-	// The process has no exit signal: a wait for any child does not return it.
+	// The process is cloned without an exit signal: a wait for any child does not return it.
 	defer func() { _, _ = unix.Wait4(pid, nil, unix.WALL, nil) }()
 	proc := "/proc/" + strconv.Itoa(pid)
 	if err := errors.Join(writeIDMap(proc+"/uid_map", users), writeIDMap(proc+"/gid_map", groups)); err != nil {

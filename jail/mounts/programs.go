@@ -27,9 +27,9 @@ func (s *Stage) Programs() *os.File {
 	return dir
 }
 
-// Attributes of the guest's mount of the folder of programs, and the bounds of its file system: those of 64
-// runs at a time with the longest programs, or of thousands with short ones. A run has a folder, a file and a
-// link.
+// Attributes of the guest's mount of the folder of programs, and the limits of its file system: enough for 64
+// concurrent runs with the longest programs, or for thousands with short ones. Each run takes a folder, a file
+// and a link.
 const (
 	programAttrs = unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOEXEC
 

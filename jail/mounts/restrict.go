@@ -12,9 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// restrict creates what the tree asks for, and mounts what hides or restricts places in
-// folders that belong to the guest or the image. Missing places are created, so that the
-// guest can't create them.
+// restrict creates the places of the tree, and hides or restricts places in folders that
+// belong to the guest or the image by mounts. Missing places are created, so that the guest
+// can't create them.
 //
 // A mount stays on its folder, which the guest could rename to put another in its place.
 // So guest folders that lead to a mount are mounted on themselves: the kernel does not
@@ -101,9 +101,9 @@ func (r *restricter) flagged() []Place {
 	return list
 }
 
-// findExposed adds to the hidden places those that were created in a hidden root after
-// fillRoot left them out: mounts and files. For each it hides the outermost hidden guest
-// folder, mount or new folder that contains it.
+// findExposed adds to the hidden places the mounts and files that were created in a hidden
+// root after fillRoot had omitted them. For each it hides the outermost hidden guest folder,
+// mount or new folder that contains it.
 func (r *restricter) findExposed() {
 	t := &r.tree
 	if !t.hides("/") {
@@ -232,8 +232,9 @@ func (r *restricter) mount(p Place) error {
 	return r.tree.setFlags(p.Path)
 }
 
-// hide mounts an empty file or folder without permissions over a place. The folder has
-// those that lead to shown places and to guest folders, where a run may be about to start.
+// hide mounts an empty file or folder without permissions over a place. The folder contains
+// only the folders that lead to shown places and to guest folders, where a run may be about to
+// start.
 func (r *restricter) hide(p Place) error {
 	empty := filepath.Join(hiddenDir, strings.ReplaceAll(p.Path[1:], "/", ":"))
 	mode := os.FileMode(0)

@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// fillRoot fills the guest's root, a folder of the staging tmpfs, with what the overlay
-// shows. Links and empty folders, including the guest's own, are created; everything else
+// fillRoot fills the guest's root, a folder of the staging tmpfs, with the entries of the
+// overlay. Links and empty folders, including the guest's own, are created; everything else
 // is mounted from the overlay.
 //
 // The guest's own files are thus in the tmpfs itself: creating, renaming and removing many
@@ -18,9 +18,9 @@ import (
 // as long. All guest folders are in one mount: a rename or link from one mount to another
 // fails with EXDEV, which programs do not expect that write to the temporary folder first.
 //
-// A guest folder that has files of the image stays in the overlay, because only there can
-// the guest change them: slower, and a mount of its own. So do folders that everyone may
-// write to inside mounted ones, such as /var/tmp.
+// A guest folder that contains files of the image stays in the overlay, a slower and separate
+// mount, because only there can the guest change them. So do folders that everyone may write
+// to inside mounted ones, such as /var/tmp.
 //
 // Hidden files and folders are not mounted: an empty one without permissions replaces
 // each, and with a folder all that is in it.
@@ -62,7 +62,7 @@ func (f filler) fill(dir string, entries []fs.DirEntry) error {
 	return nil
 }
 
-// add makes what the root has at path. The entries of a hidden folder that leads to a shown
+// add makes the root's entry at path. The entries of a hidden folder that leads to a shown
 // place are added one by one, so that the others stay hidden.
 func (f filler) add(path string, info fs.FileInfo) error {
 	from, to := filepath.Join(overlayDir, path), filepath.Join(Root, path)

@@ -93,7 +93,7 @@ func (s *Stage) Mount(dir string) error {
 // this thread, read-only, and unmounts the rest of the host's tree. dir is as for
 // [Stage.Mount].
 //
-// Preconditions: those of [Stage.Mount]. The thread must end with its goroutine.
+// Preconditions: see [Stage.Mount]. The thread must end with its goroutine.
 func EnterImage(dir, image string, files []File) error {
 	s := &Stage{tree: Tree{Layer: files}}
 	return run(openStage(dir), []action{
@@ -121,7 +121,7 @@ func run(first, then []action) error {
 	return nil
 }
 
-// openStage gives the thread mounts of its own, with an empty tmpfs at dir.
+// openStage moves the thread to a new mount namespace, with an empty tmpfs at dir.
 func openStage(dir string) []action {
 	return []action{
 		{"unshare", "mount namespace", unshare},
@@ -144,7 +144,7 @@ func unshare() error {
 	return nil
 }
 
-// limitTmpfs sets the limits of the tmpfs: what it holds now, and what the guest may write.
+// limitTmpfs limits the tmpfs to its current size plus the guest's quota.
 func (s *Stage) limitTmpfs() error {
 	var now unix.Statfs_t
 	if err := unix.Statfs(".", &now); err != nil {
@@ -255,7 +255,7 @@ func (s *Stage) openProgram(path string, flags uint64) (*os.File, error) {
 // ReplaceBootID mounts the stage's file over the boot's id in the /proc of another process, for runtimes that mount nothing
 // there. It leaves the thread in that process's mount namespace.
 //
-// Preconditions: those of Stage.Mount, which has mounted the stage on this thread.
+// Preconditions: see Stage.Mount, which has mounted the stage on this thread.
 func ReplaceBootID(pid int) error {
 	file, err := cloneMount(unix.AT_FDCWD, filepath.Join(Proc, procfs.BootID), 0, true)
 	if err != nil {

@@ -30,15 +30,15 @@ type Tree struct {
 	// no guest can become, see [CheckOwners].
 	Image string
 
-	// Layer holds files that are shown over those of Image. The guest can read and execute
-	// them, and can't change them.
+	// Layer contains files that are shown over Image. The guest can read and execute them, and
+	// can't change them.
 	Layer []File
 
 	// Dirs are folders in the writable layer that the guest owns, made in this order. None
 	// may contain a protected program or hide a file of the image.
 	Dirs []string // guest paths
 
-	// Sealed are those of Dirs that belong to the guest's root: the guest can't create
+	// Sealed is the subset of Dirs that belongs to the guest's root: the guest can't create
 	// anything in them.
 	Sealed []string
 
@@ -46,7 +46,7 @@ type Tree struct {
 	Mounts []Mount
 
 	// Make and Keep are places that are created, empty, if they are missing. The guest
-	// owns those of Make; those of Keep get the owner of the folder around them.
+	// owns the places in Make; the owner of the parent folder owns the places in Keep.
 	Make, Keep []Place
 
 	// Files are owned by the guest, and so are missing folders above them, which are created.
@@ -75,7 +75,7 @@ type Tree struct {
 	// can't replace. Folders that lead to a hidden or restricted place are pinned, too.
 	Pinned []string // guest paths
 
-	// Disk and Inodes limit what the guest can write.
+	// Disk and Inodes limit the guest's writes.
 	Disk   int64 // bytes
 	Inodes int64
 
@@ -87,7 +87,7 @@ type Tree struct {
 	// contain them can't be in Dirs and can't be covered by Mounts.
 	Protected []string // guest paths
 
-	// Proc is what the files that replace entries of /proc report.
+	// Proc defines the contents of the files that replace entries of /proc.
 	Proc procfs.Config
 }
 
@@ -98,7 +98,7 @@ type File struct {
 	Data []byte      // the target of a link
 }
 
-// Access is what a guest may do with a folder of the host.
+// Access is a guest's access to a folder of the host.
 type Access int
 
 // The zero value allows the least.
@@ -116,7 +116,7 @@ type Owner struct{ UID, GID int }
 // supports that for the file system ([ErrNoIDMap] otherwise). Mounts of the host below the
 // source are not shown.
 //
-// The guest's /proc/self/mountinfo has the path of the source in its file system, unless
+// The guest's /proc/self/mountinfo shows the path of the source in its file system, unless
 // the access is CopyOnWrite. No kind of clone hides it: neither open_tree(2), of a mount or
 // of a clone, nor an idmapped mount, nor one of a file handle. An overlay does, but a
 // read-only overlay shows later changes of the host in part, or not at all.
@@ -125,8 +125,8 @@ type Mount struct {
 	Target string   // guest path; created if missing
 	Access Access
 
-	// Owner has the ids of the host that appear as the guest's, and that new files of the guest
-	// get. Nil: the source's owner and group.
+	// Owner contains the ids of the host that appear as the guest's, and that new files of the
+	// guest get. Nil: the source's owner and group.
 	Owner *Owner
 
 	// Overlay shows a ReadOnly folder through an overlay, as CopyOnWrite does. Sockets then
@@ -204,7 +204,7 @@ func (t *Tree) setFlags(path string) error {
 	switch {
 	case t.noExec(path):
 		attr.Attr_set = unix.MOUNT_ATTR_NOEXEC
-	case !isBelow(path, "/dev"): // nothing in /dev can be executed, whatever Exec says
+	case !isBelow(path, "/dev"): // nothing in /dev can be executed, even if it is in Exec
 		attr.Attr_clr = unix.MOUNT_ATTR_NOEXEC
 	}
 	switch {
@@ -214,7 +214,7 @@ func (t *Tree) setFlags(path string) error {
 		attr.Attr_clr |= unix.MOUNT_ATTR_RDONLY
 	}
 	err := setMountAttr(unix.AT_FDCWD, filepath.Join(Root, path), unix.AT_RECURSIVE|unix.AT_SYMLINK_NOFOLLOW, attr)
-	if err == nil && isIn(ProgramDir, path) { // whatever Exec and Writable say
+	if err == nil && isIn(ProgramDir, path) { // even if it is in Exec or Writable
 		err = setMountAttr(unix.AT_FDCWD, filepath.Join(Root, ProgramDir), 0, unix.MountAttr{Attr_set: programAttrs})
 	}
 	return err

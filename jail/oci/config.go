@@ -21,13 +21,13 @@ type Config struct {
 	// namespace of the thread that calls Create. Proc is that of a folder with files for /proc.
 	Root, Proc string
 
-	// Namespaces are existing ones, which are open in this process. They include a user namespace,
-	// which has the container's ids, and a cgroup namespace.
+	// Namespaces are existing namespaces, which are open in this process. They include a user
+	// namespace, which maps the container's ids, and a cgroup namespace.
 	Namespaces map[specs.LinuxNamespaceType]*os.File
 
 	Hostname      string
 	CgroupsPath   string // as in the OCI spec: with Runtime.SystemdCgroup, SLICE:PREFIX:NAME
-	HideProcesses bool   // from those that may not trace them
+	HideProcesses bool   // from processes that may not trace them
 
 	// Limits are resource limits of all processes, and of the runtime itself, which could set them
 	// in a user namespace of another user only with CAP_SYS_RESOURCE.
@@ -40,7 +40,7 @@ type Config struct {
 // spec completes the runtime's base.
 func (c *Config) spec(s *specs.Spec) error {
 	s.Process = c.process(s.Process, 0, c.Args)
-	s.Root = &specs.Root{Path: c.Root} // its mounts have flags of their own
+	s.Root = &specs.Root{Path: c.Root} // not Readonly: each mount sets its own flags
 	s.Hostname = c.Hostname
 	s.Domainname = "(none)" // the kernel's initial value; otherwise the host's would remain
 	s.Mounts = c.mounts()
@@ -68,13 +68,13 @@ func (c *Config) process(base *specs.Process, id uint32, args []string) *specs.P
 	p.Args, p.Env, p.Cwd = args, []string{}, "/"
 	p.Capabilities = &specs.LinuxCapabilities{}
 	p.NoNewPrivileges = true
-	p.Rlimits = nil // with those of Limits; the entry program sets the others
+	p.Rlimits = nil // inherits Limits from the runtime; the entry program sets the others
 	most := 1000
 	p.OOMScoreAdj = &most // the kernel kills guests first when the machine is short of memory
 	return &p
 }
 
-// mounts returns those of the container: its root has /dev.
+// mounts returns the container's mounts. Its root already contains /dev.
 func (c *Config) mounts() []specs.Mount {
 	proc := []string{"ro", "nosuid", "nodev", "noexec"}
 	if c.HideProcesses {

@@ -8,7 +8,7 @@
 //
 // The bundle and the runtime's state of each container are in a separate folder. Killing the
 // processes and removing the cgroups and this folder removes the container, without "runc delete". If
-// the host process dies, the next one that creates a jail removes them.
+// the host process dies, the next host process that creates a jail removes them.
 //
 // Paths that the runtime masks or makes read-only by default stay so. config.go masks the rest of
 // /proc.

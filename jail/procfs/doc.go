@@ -1,5 +1,5 @@
 // Package procfs defines which entries of /proc a jail shows. Its tables give the reason
-// for each. All other entries are hidden, including those of unknown kernels and modules.
+// for each. All other entries are hidden, including entries of unknown kernels and modules.
 //
 //	Write ── files that replace the kernel's: cpuinfo, meminfo, stat and sys; an empty file and folder
 //	            └─ mounted over the jail's own /proc; all entries but [RootEntries] are hidden
@@ -15,8 +15,8 @@
 //
 // # What it does not hide
 //
-// loadavg and uptime describe the machine. sysinfo(2) reports most of it, too; only they
-// have the idle time of the processors and the number of threads that can run now.
+// loadavg and uptime describe the machine. sysinfo(2) reports most of it, too, but not the
+// idle time of the processors and the number of threads that can run now.
 // sysinfo(2) also reports the machine's memory, and sched_getaffinity(2) its processors.
 // With or without these files, two jails can signal to each other by the memory and
 // processor time that they use.
@@ -24,7 +24,7 @@
 // Nothing can be mounted over an entry of every process. These describe the host:
 //
 //   - uid_map and gid_map show the host ids of the jail;
-//   - autogroup has a number from a counter of all sessions of the machine;
+//   - autogroup shows a number from a counter of all sessions of the machine;
 //   - sessionid is the audit session of the host process, if it is in one;
 //   - attr is the label that a security module has given to the process;
 //   - status, cpuset and numa_maps show the processors and memory nodes of the host;

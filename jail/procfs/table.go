@@ -12,7 +12,7 @@ import (
 // Entry is an entry of /proc that guests see.
 type Entry struct {
 	Name   string // path below the folder that the table is about
-	Reason string // programs that need it, or what it shows if it can't be hidden
+	Reason string // programs that need it, or, if it can't be hidden, the information that it leaks
 	Source Source
 }
 

@@ -18,7 +18,7 @@ const (
 // BootID is the path below /proc of the boot's id. Of all entries, only this one identifies the machine.
 const BootID = "sys/kernel/random/boot_id"
 
-// Config is what the files report.
+// Config defines the contents of the files.
 type Config struct {
 	Hostname string
 	Memory   int64   // bytes; 0: all of the machine's
@@ -26,8 +26,8 @@ type Config struct {
 }
 
 // Write fills a folder with the files that are mounted over a jail's /proc: the entries of
-// [RootEntries] and, below sys, those of [Sysctls]. For entries of the kernel's it makes an
-// empty file as the mount point. It omits sysctls that the host does not have.
+// [RootEntries] and, below sys, of [Sysctls]. For the kernel's own entries it makes an empty
+// file as the mount point. It omits sysctls that do not exist on the host.
 //
 // Preconditions: the umask is 0.
 func Write(dir string, c Config) error {
@@ -62,7 +62,7 @@ func Write(dir string, c Config) error {
 	return nil
 }
 
-// addSysctls adds copies of the host's sysctls, and mount points for those of the kernel's.
+// addSysctls adds copies of the host's sysctls, and mount points for the kernel's own entries.
 func addSysctls(files map[string]string) error {
 	for _, e := range Sysctls {
 		var text []byte

@@ -1,5 +1,5 @@
 // Package reap waits for children of this process that it did not start itself, such as
-// those of CLONE_PARENT, without blocking a thread for each.
+// children cloned with CLONE_PARENT, without blocking a thread for each.
 //
 //	Adopt(pid) ── pidfd, watched by the runtime's poller ── Kill, any number of times
 //	                └─ Wait: parks the goroutine ── reaps ── closes the pidfd

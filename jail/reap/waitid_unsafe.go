@@ -37,7 +37,7 @@ func wait(kind, id int) (Exit, error) {
 
 // EndedInGroup returns the pid of a child of this process in the process group that has
 // ended, without waiting for it. It returns 0 if none has ended, and ECHILD if the group
-// has no child of this process.
+// contains no child of this process.
 func EndedInGroup(group int) (int, error) {
 	var info unix.Siginfo
 	err := unix.Waitid(unix.P_PGID, group, &info, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)

@@ -52,7 +52,7 @@ var (
 	noDevices2 = refuse(unix.EPERM, device(2)) // mknodat(dir, path, mode, dev)
 )
 
-// device matches a mode that has a driver.
+// device matches the mode of a device node, which would reach a driver.
 func device(mode uint) Match {
 	return notAmong(mode, unix.S_IFMT, 0, unix.S_IFREG, unix.S_IFIFO, unix.S_IFSOCK)
 }
@@ -60,7 +60,7 @@ func device(mode uint) Match {
 // noSetID: a file on a writable mount belongs on the host to the mount's owner, often root,
 // and a set-user-ID program would run with that user's rights when it is started there. No
 // guest needs the bits, as no program in a jail starts with another user's rights. mkdir
-// ignores them. openat2 has the mode in memory, which a filter can't read, so it is in
+// ignores them. openat2 takes the mode in memory, which a filter can't read, so it is in
 // neither table: C libraries and Node do not call it, and others fall back to openat.
 var (
 	noSetID1     = refuse(unix.EPERM, setID(1))              // chmod(path, mode), fchmod, creat, mknod

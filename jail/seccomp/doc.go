@@ -11,7 +11,7 @@
 // The filter never kills a legitimate program, which falls back as on a kernel without the
 // call. Three calls are in neither table on purpose. The flags of clone3 are in memory,
 // which a filter can't read, and C libraries fall back to clone only on ENOSYS. openat2
-// has the mode of new files in memory. Filters that a guest loads with seccomp take memory
+// takes the mode of new files in memory. Filters that a guest loads with seccomp take memory
 // that the whole machine shares.
 //
 // # Restrictions
@@ -29,7 +29,7 @@
 //	                                      are shared            returns
 //
 // The call's number is looked up in a search tree over ranges, and so are the arguments'
-// values. libseccomp only resolves the names of calls: it has no "none of these values"
+// values. libseccomp only resolves the names of calls: it lacks "none of these values"
 // under a mask, so a list of permitted values needs a rule for each way to miss them, and
 // 2,179 instructions in all.
 //
@@ -53,6 +53,6 @@
 //
 // The filter sees numbers and flags, but never the memory behind a pointer. Mounts,
 // Landlock and namespaces restrict paths, addresses and structures. An allowed call may
-// have a bug in the kernel. Cgroups limit amounts. A restriction does not affect what
-// exists when it is loaded: open sockets remain open.
+// have a bug in the kernel. Cgroups limit amounts. A restriction does not affect existing
+// objects: open sockets remain open.
 package seccomp

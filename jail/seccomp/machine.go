@@ -12,7 +12,7 @@ import (
 type machine struct {
 	arch  libseccomp.ScmpArch
 	audit uint32 // AUDIT_ARCH_* of the kernel
-	x32   bool   // has a second set of calls, from x32Bit on
+	x32   bool   // also supports a second set of calls, from x32Bit on
 	oci   specs.Arch
 }
 
@@ -22,8 +22,7 @@ var machines = []machine{
 	{libseccomp.ArchARM64, unix.AUDIT_ARCH_AARCH64, false, specs.ArchAARCH64},
 }
 
-// x32Bit marks calls of x32, a variant of amd64 with 32-bit pointers, which has the same
-// AUDIT_ARCH.
+// x32Bit marks calls of x32, a variant of amd64 with 32-bit pointers and the same AUDIT_ARCH.
 const x32Bit = 0x4000_0000
 
 func nativeMachine() (machine, error) {
@@ -39,8 +38,8 @@ func nativeMachine() (machine, error) {
 	return machine{}, fmt.Errorf("unsupported architecture %s", arch)
 }
 
-// number returns the number of a call, if this architecture has the call. libseccomp
-// returns a negative number for calls that only other architectures have.
+// number returns the number of a call, if it exists on this architecture. libseccomp
+// returns a negative number for calls that exist only on other architectures.
 func (m machine) number(name string) (nr uint32, exists bool) {
 	if nr, err := libseccomp.GetSyscallFromNameByArch(name, m.arch); err == nil && nr >= 0 {
 		return uint32(nr), true

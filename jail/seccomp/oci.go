@@ -15,7 +15,7 @@ import (
 // All processes of the container have this filter, and runs load their own, of [Compile],
 // after it. The section has only rules that allow calls. All other calls get ENOSYS, because
 // a runtime compiles the section for each process, in a time that grows faster than the
-// number of rules. Guests still get the errno, or the success without effect, of their own
+// number of rules. Guests still get the errno, or the success without effect, of the run's
 // filter: if several filters return an errno, the kernel uses the newest one's.
 //
 // The section differs from Compile(nil, false) for these calls:

@@ -58,8 +58,7 @@ var NoMemfd = []Row{
 }
 
 // NoForeignLimits refuses setting limits of other processes, because the kernel sends
-// signals when limits are exceeded: SIGKILL for processor time. Landlock has no right for
-// it.
+// signals when limits are exceeded: SIGKILL for processor time. No Landlock right covers it.
 var NoForeignLimits = []Row{
 	{Calls: "prlimit64", Reason: "sets limits of another process; 0 is the caller", Refuse: signal.when(isNot(0, 0), anyBit(2, math.MaxUint64))},
 }
@@ -73,7 +72,7 @@ var NoInternet = []Row{
 const Netlink = "netlink"
 
 // LimitedNetlink sends calls for a route socket to the listener, which replies with a
-// descriptor and limits how many exist at once, see notify.Listener.HandleSockets.
+// descriptor and limits the number of open ones, see notify.Listener.HandleSockets.
 // getifaddrs needs one. Without it os.networkInterfaces throws, and many packages call that
 // when they are loaded. A socket holds up to twice net.core.rmem_max of unread replies,
 // charged to no cgroup. Without capabilities the family only allows queries.
@@ -152,7 +151,7 @@ var NoRename = []Row{
 }
 
 // NoWatch refuses watches. They report the names in a folder when other processes use them,
-// and Landlock has no right for that.
+// and no Landlock right covers that.
 var NoWatch = []Row{
 	{Calls: "inotify_add_watch", Reason: "reports names", Refuse: watching.path(1)},
 }

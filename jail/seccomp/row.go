@@ -50,8 +50,8 @@ func calls(rows []Row) iter.Seq2[string, Row] {
 	}
 }
 
-// Match compares the bits of Mask of argument Arg, counted from 0, to Values. Every
-// comparison has a mask because the kernel reads only 32 bits of most arguments: a
+// Match compares the bits of Mask of argument Arg, counted from 0, to Values. The mask is
+// mandatory because the kernel reads only 32 bits of most arguments: a
 // comparison of all 64 could be bypassed by setting a bit that the kernel ignores. The
 // first fix of CVE-2017-5226 was bypassed that way.
 type Match struct {

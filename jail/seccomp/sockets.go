@@ -60,7 +60,7 @@ var socketOptions = slices.Concat(
 		unix.SO_ATTACH_FILTER, unix.SO_ATTACH_BPF, unix.SO_ATTACH_REUSEPORT_CBPF, unix.SO_ATTACH_REUSEPORT_EBPF)),
 	refuse(unix.EPERM, is(1, unix.SOL_IP, unix.SOL_IPV6), is(2, 64, 65)),
 	refuse(unix.EPERM, is(1, unix.SOL_TCP), is(2, unix.TCP_ULP, unix.TCP_REPAIR)),
-	// Multicast groups: leaving those of thousands of sockets takes the kernel a minute,
+	// Multicast groups: leaving the groups of thousands of sockets takes the kernel a minute,
 	// during which it holds a lock that all network namespaces share. ENODEV is the kernel's
 	// errno if no route leads to a device.
 	refuse(unix.ENODEV, is(1, unix.SOL_IP), is(2, unix.IP_ADD_MEMBERSHIP, unix.IP_ADD_SOURCE_MEMBERSHIP, unix.IP_BLOCK_SOURCE,

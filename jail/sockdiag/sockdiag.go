@@ -170,7 +170,7 @@ func Parse(part []byte, f func(Socket)) (done bool, err error) {
 	return false, nil
 }
 
-// Socket is what the kernel says of a socket. The zero Socket has zero addresses, and no
+// Socket is the kernel's report on a socket. The zero Socket has zero addresses and no
 // attributes.
 type Socket struct{ message, attributes []byte }
 
@@ -222,7 +222,7 @@ func (s Socket) info(offset int) int64 {
 	return int64(binary.NativeEndian.Uint64(info[offset:]))
 }
 
-// UID returns the owner's user id, and false if no process has the socket.
+// UID returns the owner's user id, and false if no process holds the socket.
 func (s Socket) UID() (uid uint32, owned bool) {
 	return binary.NativeEndian.Uint32(s.message[offUID:]), binary.NativeEndian.Uint32(s.message[offInode:]) != 0
 }

@@ -71,8 +71,8 @@ func report(b byte) error {
 	return err
 }
 
-// closeOthers closes all descriptors but 0 to 3 and those of Go's poller: what the host's program has
-// leaked into its child, and what package initializers have opened.
+// closeOthers closes all descriptors except 0 to 3 and Go's poller: the host's program may have leaked
+// some into its child, and package initializers may have opened some.
 func closeOthers() error {
 	entries, err := os.ReadDir("/proc/self/fd")
 	if err != nil {

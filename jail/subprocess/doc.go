@@ -1,4 +1,4 @@
-// Package subprocess runs a part of this program in a confined process of its own, because the
+// Package subprocess runs a part of this program in a separate, confined process, because the
 // part parses or carries hostile bytes: the kernel charges and limits its memory, processor time and
 // descriptors, and a fault in it ends only the process.
 //
@@ -15,8 +15,8 @@
 //
 // Package initializers that Go runs before Register run in the subprocess too, as root with few
 // capabilities, and without arguments and environment. Go initializes packages in the order of
-// their import paths, after those that they import. What such an initializer opens is closed,
-// and what it starts is confined.
+// their import paths, after their imports. Descriptors that such an initializer opens are closed,
+// and goroutines that it starts are confined.
 //
 // # Confinement
 //
@@ -24,11 +24,11 @@
 //   - An empty, read-only root directory. The only descriptors are 0 to 3: /dev/null, twice a pipe to the host, the socket.
 //   - Its own pid, IPC and UTS namespaces, and unless the role needs the host's, an empty network namespace.
 //   - A cgroup with limits; a limit on descriptors; no core files; not dumpable.
-//   - A filter that allows the calls of Go's runtime and those of the role.
+//   - A filter that allows only the calls of Go's runtime and the calls of the role.
 //   - The kernel kills it when the host dies.
 //
 // # What it does not protect against
 //
 // A subprocess that hostile bytes have taken over can send its host any bytes: decode them strictly.
-// It keeps what the host sends it, so it must serve one trust domain only.
+// It retains data from the host, so it must serve one trust domain only.
 package subprocess

@@ -135,7 +135,7 @@ func (p *Process) launch(setup string) error {
 
 // execute starts the program.
 //
-// Preconditions: those of limitCapabilities.
+// Preconditions: see limitCapabilities.
 func (p *Process) execute(setup string, socket, output *os.File) (*os.Process, error) {
 	null, err := kernfile.Open(os.DevNull, unix.O_RDWR)
 	if err != nil {

@@ -27,10 +27,10 @@ type Role struct {
 	filter func() (*seccomp.Filter, error)
 }
 
-// variable has the setup of a subprocess.
+// variable is the environment variable that contains the encoded setup of a subprocess.
 const variable = "GAOL_SUBPROCESS"
 
-// setup is what a subprocess has to know before it is confined.
+// setup is the configuration that a subprocess needs before it is confined.
 type setup struct {
 	Role      string
 	ID        int    // of its user and group

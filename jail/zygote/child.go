@@ -79,7 +79,7 @@ func (c *Child) send(data []byte, files []*os.File) error {
 }
 
 // raiseOOMScore makes the kernel kill guests first when the machine is short of memory, as
-// enter.OOMScore does. The host does it: the zygote has no /proc, and the jail's is read-only.
+// enter.OOMScore does. The host does it: the zygote lacks /proc, and the jail's is read-only.
 // The pid is valid until the child is waited for.
 func (c *Child) raiseOOMScore() error {
 	err := kernfile.WriteFile("/proc/"+strconv.Itoa(c.PID())+"/oom_score_adj", "1000")

@@ -16,7 +16,7 @@
 // A child has none of the zygote's helper threads. Each of them sleeps when the zygote
 // forks, and Start fails if one sleeps where a child could not revive it. A child revives a
 // helper when something first wakes it, but not before the child's filter is loaded, and
-// only if its cgroup has room for a thread. A small run revives none, and one that collects
+// only if its cgroup permits another thread. A small run revives none, and a run that collects
 // much garbage revives all. These are the threads of Node 22, 24 and 26, as gdb shows them
 // in a zygote:
 //
@@ -24,19 +24,19 @@
 //	                      pthread_cond_wait, and is revived by pthread_cond_signal.
 //	DelayedTaskScheduler  holds delayed tasks for the V8Workers, such as the time limit of
 //	                      the inspector's Runtime.evaluate. It sleeps in epoll_pwait, in
-//	                      an event loop of its own, and is revived by a write to the
+//	                      a separate event loop, and is revived by a write to the
 //	                      loop's eventfd. A child renews the loop's descriptors.
 //
-// A zygote has no other threads. The flag --disable-sigusr1 prevents the thread that would
+// These are all threads of a zygote. The flag --disable-sigusr1 prevents the thread that would
 // wait for SIGUSR1. libuv's pool starts with its first task, and the inspector's server, the
 // watchdog of SIGINT and the profilers start when a program uses them: in the child. OpenSSL
-// has no threads, and its random generator is reseeded in the child.
+// starts no threads, and its random generator is reseeded in the child.
 //
-// A [Pool] starts zygotes on demand and replaces those that are old, dead or hung. If a
+// A [Pool] starts zygotes on demand and replaces old, dead and hung ones. If a
 // zygote dies after a fork but before it reports the pid, the child gets no request and
 // exits, and Close reaps it.
 //
-// A zygote is outside of every jail. It has no secrets, has run no guest code, and its only
+// A zygote is outside of every jail. It holds no secrets, has never run guest code, and its only
 // descriptor of the host's is its socket. It dies with the host process.
 //
 // src/protocol.c describes the protocol. The caller provides the module that Node runs,
@@ -47,7 +47,7 @@
 // V8 chooses random addresses for the pages of its heap. In a zygote and its children they are next to each
 // other and below the libraries, where the kernel puts mappings: an address in one of them gives
 // away the others. That layout is random for each zygote. Children of one zygote have the same address space layout and the same seed of V8's hash
-// tables: a guest that finds out its own layout and seed knows those of the others. A [Pool] limits how many
+// tables: a guest that finds out its own layout and seed knows its siblings'. A [Pool] limits how many
 // share them. Math.random is different in each child, in all contexts and workers: a child renews the generator
 // that gives contexts their seeds. The zygote must not use Math.random, which computes 64 numbers in advance.
 package zygote

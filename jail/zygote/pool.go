@@ -208,8 +208,7 @@ func (p *Pool) retire(z *Zygote) {
 	p.closeErr = errors.Join(p.closeErr, err)
 }
 
-// Close closes the pool's zygote. Its children continue to run. A second Close has no
-// effect.
+// Close closes the pool's zygote. Its children continue to run. Close is idempotent.
 func (p *Pool) Close() error {
 	p.mu.Lock()
 	if !p.closed {

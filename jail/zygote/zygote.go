@@ -118,7 +118,7 @@ func (z *Zygote) start(s *Spec) error {
 
 // startProcess changes the thread's root and starts the process.
 //
-// Preconditions: those of mounts.EnterImage.
+// Preconditions: see mounts.EnterImage.
 func startProcess(s *Spec, child, output *os.File) (*os.Process, error) {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
@@ -141,8 +141,8 @@ func startProcess(s *Spec, child, output *os.File) (*os.Process, error) {
 	return p, enter.StartError(err)
 }
 
-// supervise starts the process on a thread of its own and waits for it. The process is
-// killed when the thread ends.
+// supervise starts the process on a dedicated thread and waits for it. The process is killed
+// when the thread ends.
 func (z *Zygote) supervise(s *Spec, child, output *os.File, launched chan<- error) {
 	goruntime.LockOSThread() // never unlocked: the thread has another root
 	defer close(z.ended)
@@ -171,9 +171,9 @@ func (z *Zygote) waitWarm(s *Spec) error {
 	return z.enlarge(deadline)
 }
 
-// enlarge makes the zygote move memory that its children copy to huge pages. It has no /proc in
-// which it could find its mappings. Objects in older images take the order for one to fork, and
-// fail, which does not matter.
+// enlarge makes the zygote move memory that its children copy to huge pages. The host passes
+// smaps, because the zygote lacks /proc. Objects in older images take the order for one to fork,
+// and fail, which does not matter.
 func (z *Zygote) enlarge(deadline time.Time) error {
 	smaps, err := os.Open(fmt.Sprintf("/proc/%d/smaps", z.process.Pid))
 	if err != nil {

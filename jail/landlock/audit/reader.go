@@ -9,10 +9,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Limits of what a Reader keeps.
+// Limits of a Reader's memory.
 const (
 	maxWaiting = 1024 // denials that are not claimed yet
-	maxDomains = 4096 // those of processes that are not watched make room for others
+	maxDomains = 4096 // domains of processes that are not watched are evicted first
 
 	// retention is how long the records of a process that is not watched yet count, as its
 	// watcher may learn the pid late. It is far shorter than the time until the kernel reuses

@@ -16,7 +16,7 @@ const (
 	maxFields = 32
 )
 
-// record has the fields of a record, with decoded text:
+// record maps the fields of a record to their decoded values:
 // "audit(SECONDS.MILLIS:SERIAL): key=value ...".
 type record map[string]string
 

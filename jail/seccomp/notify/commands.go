@@ -11,9 +11,9 @@ import (
 
 // HandleCommands registers a function that opens the guest's ends of a call's pipes, for the
 // calls of socket(2) that a refusal with the label matches. Serve adds the end to read from at
-// the descriptor that the caller's third argument says, as dup2 would, and returns the other
-// one. It does not report the call. If open fails, the caller gets the errno that the error
-// wraps, or else that of the refusal. Serve closes the ends after the reply.
+// the descriptor in the caller's third argument, as dup2 would, and returns the other end. It
+// does not report the call. If open fails, the caller gets the errno that the error wraps, or
+// else the refusal's errno. Serve closes the ends after the reply.
 //
 // Call HandleCommands before Serve.
 func (l *Listener) HandleCommands(label string, open func(Call) (hostcommand.Ends, error)) {

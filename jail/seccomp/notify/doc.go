@@ -29,7 +29,7 @@
 // launcher's socket is open, and the caller still runs the program that made the first call.
 // The second covers copies of the launcher's end of the socket in processes that the host
 // starts at the same time and that inherit it. If the filter does not restrict execve, Admit
-// returns at once, and all calls are the program's. The other exception are connects, see
+// returns immediately, and all calls are the program's. The other exception are connects, see
 // [Listener.HandleConnects].
 //
 // If the listener is closed or the host dies, refused calls get ENOSYS. While the host

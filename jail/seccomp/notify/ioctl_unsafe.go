@@ -32,7 +32,7 @@ type addition struct {
 	id     uint64
 	flags  uint32
 	source uint32 // descriptor in this process
-	number uint32 // descriptor in the caller, if the flags say so
+	number uint32 // descriptor in the caller, with SECCOMP_ADDFD_FLAG_SETFD
 	mode   uint32 // its O_* flags
 }
 

@@ -85,7 +85,7 @@ func polled(of syscall.Conn) (*os.File, error) {
 	return file, nil
 }
 
-// receive waits for a call. It returns io.EOF if no process has the filter any more,
+// receive waits for a call. It returns io.EOF if no process uses the filter any more,
 // os.ErrClosed after Close, and os.ErrDeadlineExceeded if expire was called.
 func (l *Listener) receive() (*notification, error) {
 	var n *notification

@@ -75,8 +75,8 @@ func (j *Jail) OpenListeners() (*Listeners, error) {
 	return &Listeners{s, j.slot.firstHostID()}, nil
 }
 
-// List returns the addresses in order, at most 1,024. If port is not 0, it returns only those
-// with that port, whatever else the guest listens on. Those of the host are left out.
+// List returns the addresses in order, at most 1,024. If port is not 0, it returns only addresses
+// with that port. It omits the host's listeners.
 func (l *Listeners) List(port uint16) ([]netip.AddrPort, error) {
 	found := map[netip.AddrPort]struct{}{} // several sockets can share an address
 	q := sockdiag.Query{Protocol: unix.IPPROTO_TCP, States: 1 << unix.BPF_TCP_LISTEN, Port: port}

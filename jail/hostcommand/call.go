@@ -188,7 +188,7 @@ var Flags = []string{
 }
 
 const (
-	// Path is where an image has the compiled program.
+	// Path is the path of the compiled program in an image.
 	Path = "/usr/libexec/gaol/command"
 
 	// Dir is the folder in a jail's tree in which the commands are.

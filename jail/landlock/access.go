@@ -96,7 +96,7 @@ func (a Access) String() string {
 type Version struct {
 	ABI   int
 	Linux string // the first release with it
-	Adds  string // the feature it added, to say what an older kernel lacks
+	Adds  string // the feature that it added, for errors about older kernels
 }
 
 var versions = []Version{
@@ -109,10 +109,10 @@ var versions = []Version{
 	{7, "6.15", "denials in the audit log"},
 }
 
-// Versions returns all versions up to the last one that this package uses.
+// Versions returns all versions up to the newest that this package uses.
 func Versions() []Version { return slices.Clone(versions) }
 
-// UnavailableError is the error if this kernel has no Landlock.
+// UnavailableError is the error if this kernel does not support Landlock.
 type UnavailableError struct {
 	Cure string // advice for the administrator
 	Err  error  // the kernel's error

@@ -114,7 +114,7 @@ func (b *builder) mountThroughOverlay(m *Mount, source, target *os.File, dir str
 }
 
 // PathError is the error of a guest folder, file, mount or place whose path the tree cannot have, because of the path
-// itself or of what the image has there. It names paths of the guest only.
+// itself or of the image's file there. It names paths of the guest only.
 type PathError struct {
 	Path string
 	Err  error

@@ -115,8 +115,8 @@ func AddCommand(dir *os.File, name string) error {
 	return os.NewSyscallError("link", err)
 }
 
-// mountCommands makes the folder of commands, a file system of its own, and mounts it
-// read-only in the overlay. Each command is a name of the image's program.
+// mountCommands makes the folder of commands, a separate file system, and mounts it
+// read-only in the overlay. Each command is a hard link to a copy of the image's program.
 func (s *Stage) mountCommands() (err error) {
 	if s.tree.Commands == nil {
 		return nil

@@ -96,8 +96,8 @@ func assemble(root *node) ([]unix.SockFilter, error) {
 	return a.reversed, nil
 }
 
-// postorder lists nodes after those that they lead to. The no branch is visited last, so
-// it directly follows its test in the program.
+// postorder lists nodes after their successors. The no branch is visited last, so it directly
+// follows its test in the program.
 func postorder(root *node) []*node {
 	var order []*node
 	seen := map[*node]bool{}
@@ -166,7 +166,7 @@ func (a *assembler) comparison(n *node) (unix.SockFilter, error) {
 }
 
 // reach makes sure that a comparison can jump to a node. If the node is too far away, it
-// adds an unconditional jump, which has no limit, or a copy of a return.
+// adds an unconditional jump, whose distance is unlimited, or a copy of a return.
 func (a *assembler) reach(n *node) {
 	const far = math.MaxUint8 - 1 // minus one for an instruction that the other branch may add
 	distance := a.distance(n)

@@ -162,7 +162,7 @@ var NoWatch = []Row{
 // cachestat is in Denied.
 
 // noCacheAdvice: POSIX_FADV_DONTNEED removes pages of files that the caller can only read. All advice
-// has an effect on performance only, so programs can't miss it.
+// affects only performance, so programs work without it.
 var noCacheAdvice = []Refusal{{NoEffect: true}}
 
 // ioFlags refuses RWF_NOWAIT, which fails if a page is not cached, and RWF_DONTCACHE, which removes

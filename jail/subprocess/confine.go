@@ -168,9 +168,9 @@ func setCapabilities(low unix.CapUserData) error {
 }
 
 // limitCapabilities empties the bounding set of this thread. A program that it executes as root
-// then has the inheritable capabilities only, on all threads: see "Capabilities and execution of
-// programs by root" in capabilities(7). Go can't drop those of all threads later in a program
-// with cgo.
+// then gets only the inheritable capabilities, on all threads: see "Capabilities and execution of
+// programs by root" in capabilities(7). In a program with cgo, Go can't drop the capabilities of
+// all threads later.
 //
 // Preconditions: the thread is locked to its goroutine and ends with it.
 func limitCapabilities() error {

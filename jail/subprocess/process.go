@@ -252,8 +252,8 @@ func (h *head) ReadFrom(r io.ReadCloser) error {
 // ErrMemory matches the error of a subprocess that needed more memory than its limit.
 var ErrMemory = errors.New("out of memory")
 
-// ExitError reports how a subprocess ended: killed, or by a fault of its own. A fault may be
-// the work of hostile bytes.
+// ExitError reports how a subprocess ended: killed, or by an internal fault, which hostile
+// bytes may have caused.
 type ExitError struct {
 	Role   string
 	Memory bool           // the kernel killed it at the memory limit

@@ -187,8 +187,8 @@ const (
 
 // Serve replies to each call with the errno of its refusal. Before the reply it calls
 // handle, if not nil, so that a guest never learns of a refusal before handle does. The
-// guest is blocked while handle runs. Serve returns nil when no process has the filter any
-// more, or after Close. Before Linux 6.11, processes have the filter until they are waited
+// guest is blocked while handle runs. Serve returns nil when no process uses the filter any
+// more, or after Close. Before Linux 6.11, processes use the filter until they are waited
 // for.
 //
 // After an error no call gets a reply: Close the listener, or guests hang.

@@ -1,6 +1,6 @@
-// Package isolation lists the features that an isolation of a sandbox lacks, and which mechanisms
-// differ from those of the native one: see runtime.Options.Isolation. docs/isolation.md describes
-// all mechanisms.
+// Package isolation lists the features that an isolation of a sandbox lacks, and the mechanisms that
+// differ from native isolation: see runtime.Options.Isolation. docs/isolation.md describes all
+// mechanisms.
 //
 //	missing ──> Check, CheckPermissions ── runtime.Create refuses, *UnsupportedError
 //	                                       tests expect that refusal

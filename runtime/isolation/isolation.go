@@ -53,7 +53,7 @@ var mechanisms = map[Name]map[string]string{OCI: {
 
 const inContainer = "the same, in the container's root; the entry program loads the ruleset and the filter, over the runtime's filter"
 
-// UnsupportedError says that an isolation lacks a feature. It wraps errors.ErrUnsupported.
+// UnsupportedError reports that an isolation lacks a feature. It wraps errors.ErrUnsupported.
 type UnsupportedError struct {
 	Isolation Name
 	Feature   Feature

@@ -14,8 +14,8 @@ import (
 	"gaol/vfs"
 )
 
-// Configure sets the parts of a sandbox as a plan requires: the places that are hidden,
-// read-only or not executable, and those that must exist in advance; the network and /proc.
+// Configure sets the parts of a sandbox as a plan requires: hidden, read-only and noexec paths,
+// paths to create in advance, the network and /proc.
 func Configure(spec *sandbox.Spec, p *policy.Plan, permissions policy.Permissions, w policy.World) {
 	spec.Hide, spec.Show = places(p.Hide), places(p.Show)
 	spec.ReadOnly, spec.NoExec = places(p.ReadOnly), places(p.NoExec)

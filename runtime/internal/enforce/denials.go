@@ -17,18 +17,18 @@ type Denial struct {
 	Scope     string
 	Operation policy.Operation
 	Target    string
-	Address   string // of the way out: what the name in Target resolves to, if the rules refuse that
+	Address   string // of egress: the resolved address of the name in Target, if the rules deny the address
 	Rule      string // "fs.rules[2]", "fs.default", "mounts" for Options.UnixSockets, or HostPorts
 	Count     int64
 	Source    Source
 }
 
-// Source says how a denial became known.
+// Source is the mechanism that reported a denial.
 type Source = sandbox.Source
 
 // The sources that are not the sandbox's.
 const (
-	Egress Source = "egress" // the way out refused a connection or a look-up
+	Egress Source = "egress" // the proxy for egress refused a connection or a look-up
 	Stderr Source = "stderr" // a hint: the error that Node printed last
 )
 
@@ -66,7 +66,7 @@ func (d *Denials) Observe(f func(Denial)) {
 	d.observe = f
 }
 
-// AddEgress adds something that the way out refused, by a rule of the network scope, or by
+// AddEgress adds a denied connection or look-up, refused by a rule of the network scope, or by
 // a limit if its name is not empty. Of n it reads Operation, Target and Address.
 func (d *Denials) AddEgress(n Denial, rule int, limit string) {
 	n.Scope, n.Rule, n.Source = policy.Network, RuleName(policy.Network, rule), Egress
@@ -111,7 +111,7 @@ func (d *Denials) rule(n Denial) string {
 	switch {
 	case op == "socket" && strings.HasPrefix(target, "AF_UNIX"):
 		return "mounts"
-	case op == "socket": // any use of it is denied; the rule for localhost is the one that matters
+	case op == "socket": // any use of it is denied, so the rule for localhost is the relevant one
 		op, target = "connect", "tcp://localhost:1"
 		if strings.HasSuffix(n.Target, "SOCK_DGRAM") {
 			target = "udp://localhost:1"
@@ -134,7 +134,7 @@ func RuleName(scope string, rule int) string {
 	return scope + ".default"
 }
 
-// absolute returns a path that permissions can decide on for one that a guest named.
+// absolute makes a guest's path absolute, so that permissions can decide on it.
 func absolute(target string) string {
 	if !path.IsAbs(target) {
 		return "/"

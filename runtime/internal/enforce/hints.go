@@ -20,8 +20,7 @@ var (
 	callError = lazyregexp.New(`\bError: (connect|listen|bind|kill|spawn|spawnSync) (?:(\S+) )?(EACCES|EPERM|ENETUNREACH|ECONNREFUSED)\b(?:: permission denied)?(?: (\S+:\d+))?`)
 )
 
-// What curl, git, ssh and wget print about a host that they do not find, and curl and git about one that
-// they do not reach.
+// Messages of curl, git, ssh and wget about unknown hosts, and of curl and git about unreachable hosts.
 var (
 	unknownHost     = lazyregexp.New(`(?:[Cc]ould not resolve host(?:name)?|bad address|unable to resolve host address):? ['‘"]?([A-Za-z0-9._-]{1,253})`)
 	unreachableHost = lazyregexp.New(`Failed to connect to (\S+) port (\d+)`)
@@ -45,7 +44,7 @@ var operationsTo = map[string][]policy.Operation{
 	"rename": {"rename", "write"}, "link": {"rename", "write"}, "symlink": {"symlink"}, "copyfile": {"write"},
 }
 
-// hint returns what the end of standard error says was denied, if the permissions deny it.
+// hint returns the denial that the last lines of standard error indicate, if the permissions deny it.
 func (d *Denials) hint(exitCode int, tail []byte) (Denial, bool) {
 	if exitCode == 0 {
 		return Denial{}, false
@@ -161,8 +160,9 @@ func bracketed(s string) string {
 	return "[" + s[:i] + "]" + s[i:]
 }
 
-// isKnown reports whether the cause of a hint has already been reported by the kernel, or by the way out,
-// which reports all connects and look-ups. A socket that the kernel refused does not say what it was for.
+// isKnown reports whether the cause of a hint has already been reported by the kernel, or by the proxy for
+// egress, which reports all connects and look-ups. A socket that the kernel denied does not count, because its
+// purpose is unknown.
 func (d *Denials) isKnown(n Denial) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

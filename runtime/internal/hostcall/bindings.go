@@ -73,7 +73,7 @@ func NewBindings(given map[string]any, classify Classifier, as Integers) (*Bindi
 	return b, err
 }
 
-// Overlay returns b with others added, which replace those of the same name.
+// Overlay returns b with others added, which replace bindings of the same name.
 func (b *Bindings) Overlay(others *Bindings) *Bindings {
 	if len(others.values) == 0 && len(others.Functions) == 0 {
 		return b
@@ -117,7 +117,7 @@ func (b *Bindings) Values() (string, error) {
 // Identifier matches the names of JavaScript's variables, reserved words included.
 var Identifier = lazyregexp.New(`^[\p{L}_$][\p{L}\p{Nd}_$]*$`)
 
-// forbidden are names with a meaning of their own, for gaol or in every object.
+// forbidden are names that gaol, JavaScript or Object.prototype already define.
 var forbidden = []string{"__return", "__evaluated", "globalThis", "global", "undefined", "NaN", "Infinity", "__proto__", "constructor", "prototype"}
 
 // required are globals that gaol's JavaScript, or Node's, uses while a program runs. Members

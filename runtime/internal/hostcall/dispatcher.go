@@ -11,7 +11,7 @@ import (
 	"gaol/internal/wire"
 )
 
-// Record describes a call. Its fields are those of runtime.Call.
+// Record describes a call. It has the same fields as runtime.Call.
 type Record struct {
 	Name      string
 	Duration  time.Duration
@@ -23,19 +23,19 @@ type Record struct {
 // Limits bound the calls of a run. All fields are set.
 type Limits struct {
 	Calls      int           // calls of the run, answered or not
-	Concurrent int           // functions that run at once, at most MaxPending
+	Concurrent int           // functions that run concurrently, at most MaxPending
 	Arguments  int64         // bytes of the JSON of one call's arguments
 	Result     int64         // bytes of the JSON of one result
 	Timeout    time.Duration // of one call, including its time in the queue
 }
 
 const (
-	// MaxPending is the maximum number of a run's calls without an answer. The guest's half
-	// sends at most 256 at once, of which one blocks the guest.
+	// MaxPending is the maximum number of a run's pending calls. The guest's half allows at most 256
+	// pending calls, of which one blocks the guest.
 	MaxPending = 1024
 
 	// maxPendingBytes is the size of their arguments at which the guest's half stops sending
-	// more. It may exceed that by one call, and by one that blocks the guest.
+	// more. It may exceed that by one asynchronous call and one blocking call.
 	maxPendingBytes = 32 << 20
 
 	// maxRecords is how many calls Records returns.
@@ -49,8 +49,7 @@ const (
 	grace = 200 * time.Millisecond
 )
 
-// Dispatcher performs the calls of one run. Its methods may be called from several goroutines at
-// once.
+// Dispatcher performs the calls of one run. It is safe for concurrent use.
 type Dispatcher struct {
 	ctx       context.Context // the run's
 	cancel    context.CancelFunc
@@ -106,10 +105,9 @@ func (d *Dispatcher) MaxFrame() int64 {
 	return d.limits.Arguments + 8
 }
 
-// Observe calls f with each call that has been answered or cut off, including earlier ones that
-// have records. wait is called before a call is accepted, and blocks while f's consumer is
-// behind. f must not block, because it is called with the lock held: so calls are reported in
-// order, and each of them once.
+// Observe calls f with each call that has been answered or cut off, including earlier calls with
+// records. wait is called before a call is accepted, and blocks while f's consumer is behind. f is
+// called with the lock held, so that each call is reported once and in order; f must not block.
 func (d *Dispatcher) Observe(f func(Record), wait func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -241,7 +239,7 @@ func (d *Dispatcher) finish(p *pendingCall, size int, err error) bool {
 	if err != nil {
 		r.Error = err.Error()
 	}
-	if p.index >= d.first { // otherwise it has no record, or one in the list of an earlier cell
+	if p.index >= d.first { // otherwise its record is missing, or in the list of an earlier cell
 		d.records[p.index-d.first] = r
 	}
 	if d.observe != nil {
@@ -272,7 +270,7 @@ func (d *Dispatcher) expire() {
 	}
 }
 
-// unanswered returns the record of a call that has no answer.
+// unanswered returns the record of a call that the end of the run cut off.
 func (d *Dispatcher) unanswered(p *pendingCall) Record {
 	return Record{Name: p.name, Arguments: p.size, Error: Unanswered}
 }

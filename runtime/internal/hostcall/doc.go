@@ -1,5 +1,5 @@
 // Package hostcall performs the calls of host functions that a guest makes over its control
-// channel, and encodes what the host gives to guests.
+// channel, and encodes the host's values for guests.
 //
 //	reader ── Accept ─┬─ queue ──> workers, Limits.Concurrent at most ─┬─> Writer
 //	                  ├─ inline: by the reader, while the guest waits ─┤

@@ -25,7 +25,7 @@ const (
 	dateName  = "\x00date"
 )
 
-// jsonOptions are those of encoding/json, except for bytes and times.
+// jsonOptions are the defaults of encoding/json, except for bytes and times.
 var jsonOptions = jsonx.JoinOptions(
 	jsonv1.DefaultOptionsV1(),
 	jsontext.EscapeForHTML(false),

@@ -22,8 +22,7 @@ import (
 	"gaol/internal/strictjson"
 )
 
-// schemas has the schemas of types for which the library assumes another form than
-// encoding/json reads.
+// schemas overrides the library's schemas of types that encoding/json decodes from another form.
 var schemas = map[reflect.Type]*jsonschema.Schema{
 	reflect.TypeFor[[]byte]():      {Type: "string", ContentEncoding: "base64"},
 	reflect.TypeFor[json.Number](): {Type: "number"},

@@ -138,7 +138,7 @@ var errPanic = &Error{Message: "the host function failed", Code: CodePanic}
 // maxErrorText bounds the text of an error that a guest gets.
 const maxErrorText = 64 << 10
 
-// guestError returns what a guest sees of an error.
+// guestError converts an error to its form in the guest.
 func (d *Dispatcher) guestError(err error) *Error {
 	e := &Error{Message: err.Error(), Code: d.codeOf(err)}
 	if own, ok := errors.AsType[*Error](err); ok {

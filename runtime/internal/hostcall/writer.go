@@ -12,7 +12,7 @@ const (
 	maxBatch = 64 << 10
 
 	// maxUnsent is the same for frames of callers that cannot wait. A guest that causes more
-	// does not read its answers: its half sends at most 256 calls at once.
+	// does not read its answers: its half allows at most 256 pending calls.
 	maxUnsent = 256 << 10
 )
 
@@ -79,8 +79,8 @@ func (w *Writer) Close() {
 	}
 }
 
-// wait waits until a frame of the given size may be added to those that wait, or until
-// no caller is writing. It returns false once nothing can be written.
+// wait waits until a frame of the given size fits in the batch, or until no caller is writing. It
+// returns false once nothing can be written.
 func (w *Writer) wait(size int) bool {
 	for !w.closed && w.writing && len(w.waiting)+size > maxBatch {
 		w.blocked++

@@ -18,7 +18,7 @@ type Command struct {
 	Dir  string   // guest path of the working directory
 
 	// Stdin, Stdout and Stderr are pipes or a terminal, and become the process's descriptors 0
-	// to 2; Files those from 3 on. It has no other files of the host.
+	// to 2; Files become descriptors 3 and above. No other files of the host are inherited.
 	Stdin, Stdout, Stderr *os.File
 	Files                 []*os.File
 
@@ -41,12 +41,12 @@ type Command struct {
 	// need it.
 	Denied func(Denial)
 
-	// Connect, if not nil, decides about connections of internet sockets when the process makes
-	// them: one that is refused fails with EACCES. It restricts nothing, the Gateway does.
+	// Connect, if not nil, is called when the process connects an internet socket; if it returns
+	// false, connect fails with EACCES. It is not a security boundary: the Gateway enforces the rules.
 	Connect func(to netip.AddrPort) bool
 
 	// OnOwner, if not nil, is called before the program runs, with the number that Gateway.Owner
-	// returns for its sockets. No later process of the sandbox has the same.
+	// returns for its sockets. No later process of the sandbox gets the same number.
 	OnOwner func(owner uint64)
 
 	// OnCommand, if not nil, is called when a process calls a command, from one goroutine at a
@@ -60,8 +60,8 @@ type Rules struct {
 	Permissions policy.Permissions // complete: no scope is left to a default
 	Plan        *policy.Plan
 
-	// Sandbox.Load sets these: what it cannot enforce, only with Spec.AllowDegraded, and its own
-	// data.
+	// Sandbox.Load sets these: the rules that it cannot enforce, only with Spec.AllowDegraded, and
+	// its data.
 	Missing []string
 	Loaded  io.Closer
 }
@@ -82,7 +82,7 @@ type Denial struct {
 	Source    Source
 }
 
-// Source says how a denial became known.
+// Source is the mechanism that reported a denial.
 type Source string
 
 // The sources of a sandbox's denials.
@@ -109,8 +109,8 @@ type Process interface {
 	// Wait waits for Done and returns how the process ended.
 	Wait() (Exit, error)
 
-	// Usage and CPU return what the process and its descendants have used so far. After the end,
-	// Usage returns what Wait does. CPU need not work then.
+	// Usage and CPU return the resources that the process and its descendants have used so far. After
+	// the process has exited, Usage returns the same as Wait, and CPU may fail.
 	Usage() (Usage, error)
 	CPU() (time.Duration, error)
 
@@ -129,14 +129,14 @@ type Exit struct {
 	Usage     Usage
 }
 
-// Limits bound what a process and its descendants use together.
+// Limits bound the resources of a process together with its descendants.
 type Limits struct {
 	Memory int64   // bytes
 	CPUs   float64 // processors kept busy
 	Pids   int64   // tasks: processes and threads
 }
 
-// Usage is what a process and its descendants use now, and have used since its start.
+// Usage is the current and total resource usage of a process and its descendants.
 type Usage struct {
 	CPU         time.Duration // processor time, user and system
 	Memory      int64         // bytes now

@@ -33,8 +33,7 @@ func (e *FieldError) Error() string { return e.Err.Error() }
 // Unwrap returns the reason.
 func (e *FieldError) Unwrap() error { return e.Err }
 
-// Sandbox is a file tree and the processes that Start starts in it. Its methods may be called
-// from several goroutines at once.
+// Sandbox is a file tree and the processes that Start starts in it. It is safe for concurrent use.
 type Sandbox interface {
 	// Load prepares what enforces rules, before they are part of a Command, and sets their
 	// Missing. The caller closes the rules.
@@ -50,8 +49,8 @@ type Sandbox interface {
 
 	// Prepare starts the process of the next run in advance, for a Command with the Rules and
 	// limits of c. KeepPreparing, which is called before Start, makes the sandbox do so whenever its
-	// last process has ended, while the machine has an idle processor. The prepared process waits
-	// for at most this long. Both need Spec.Warm.
+	// last process has ended, while a processor is idle. The prepared process waits for at most this
+	// long. Both need Spec.Warm.
 	Prepare(ctx context.Context, c *Command) error
 	KeepPreparing(c *Command, most time.Duration)
 
@@ -78,13 +77,13 @@ type Sandbox interface {
 	AddProgram(folder string, file File, packages string) error
 	RemoveProgram(folder, file string) error
 
-	// OpenGateway leads connections to hosts outside to the caller. Spec.Net must have Egress. It
+	// OpenGateway redirects connections to external hosts to the caller. Spec.Net must have Egress. It
 	// is called once, before Start. The caller closes the gateway before the sandbox.
 	OpenGateway() (*Gateway, error)
 
 	// Dial connects to a TCP server of the guest, on an address of localhost. OpenListeners opens
 	// a list of such servers. Spec.Net must have Inet. The caller closes both before the sandbox,
-	// and the sandbox after the calls have returned. An error that wraps ESRCH says that the
+	// and the sandbox after the calls have returned. An error that wraps ESRCH means that the
 	// sandbox has died.
 	Dial(ctx context.Context, to netip.AddrPort, buffer int) (*net.TCPConn, error)
 	OpenListeners() (Listeners, error)
@@ -105,10 +104,10 @@ type Listeners interface {
 	Close()
 }
 
-// Gateway has the host's ends of the connections to hosts outside.
+// Gateway holds the host's ends of the guest's connections to external hosts.
 type Gateway struct {
-	// TCP accepts the connections that leave the guest, and those to ports of the host. Their
-	// local addresses are those that the guest connects to.
+	// TCP accepts connections to external hosts and to ports of the host. The local address of a
+	// connection is its destination in the guest.
 	TCP []*net.TCPListener
 
 	// DNS and DNSTCP receive questions to Resolver, an address inside the sandbox.

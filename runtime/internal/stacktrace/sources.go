@@ -16,7 +16,7 @@ import (
 const Snippet = "snippet.mjs"
 
 // Sources is the code of a snippet, or of the cells of a context. A nil *Sources leaves
-// texts as they are. Its methods may be called from several goroutines at once.
+// texts unchanged. It is safe for concurrent use.
 type Sources struct {
 	file      string // the snippet's path in the guest; empty for cells
 	gaolFiles string // folder of gaol's own JavaScript
@@ -63,7 +63,7 @@ func (s source) size() int {
 	return overhead + len(s.code) + len(s.program.Code)
 }
 
-// position matches a position as V8 prints it: a snippet has a file URL, a cell only its
+// position matches a position as V8 prints it: a snippet by its file URL, a cell only by its
 // name.
 var position = lazyregexp.New(`(?:file://(/(?:\S*?/)?snippet\.mjs)|(^|[\s(])(cell-\d{1,9}\.js)):(\d{1,9}):(\d{1,9})`)
 

@@ -12,9 +12,9 @@ import "sync"
 //	last event ────────────────────────────────┘
 //
 // Nothing blocks while it holds a lock. A consumer that takes no
-// events makes the run's pipes fill up, and the run wait. The end of the run never waits:
-// what the kernel still holds then, which is bounded too, is read into the queue, so that
-// nothing is lost and nothing of the run remains.
+// events makes the run's pipes fill up, and the run wait. The end of the run never waits: the
+// rest of the pipes, which the kernel bounds, is read into the queue, so that nothing is lost
+// and nothing of the run remains.
 type Feed[E any] struct {
 	mu      sync.Mutex
 	arrived sync.Cond // signals the consumer: a new event, or closed
@@ -92,7 +92,7 @@ func (f *Feed[E]) acquire(used *int) bool {
 	return !f.ended
 }
 
-// End says that the run has ended: it wakes all that wait for the consumer, and nothing
+// End marks the end of the run: it wakes all goroutines that wait for the consumer, and none
 // waits from then on. It may be called on nil.
 func (f *Feed[E]) End() {
 	if f == nil {

@@ -33,7 +33,7 @@ var expired = time.Unix(1, 0)
 // called.
 var errFlushed = errors.New("flushed")
 
-// Reader reads a pipe or a terminal to its end. After End it reads what the run has written
+// Reader reads a pipe or a terminal to its end. After End it reads the rest of the run's output
 // and then returns io.EOF, even if another run of the same runtime holds the other end
 // open.
 //
@@ -81,7 +81,7 @@ func (r *Reader) Tail() []byte { return r.tail }
 // Close closes the file. A Read fails from then on.
 func (r *Reader) Close() { r.file.Close() }
 
-// End says that the run has ended: Reads return what it has written and then io.EOF.
+// End marks the end of the run: Reads return the rest of its output and then io.EOF.
 func (r *Reader) End() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -104,7 +104,7 @@ func (r *Reader) read(b []byte) (int, error) {
 			if r.left <= 0 {
 				return 0, r.finish()
 			}
-			// At most what the pipe held: another run may hold the other end and continue to write.
+			// At most the pipe's content at End: another run may hold the other end and continue to write.
 			b = b[:min(len(b), r.left)]
 			if err := r.file.SetReadDeadline(time.Now().Add(drainWait)); err != nil {
 				return 0, err
@@ -245,13 +245,13 @@ const (
 
 var canSpin = goruntime.NumCPU() > 1 // otherwise the writer would wait for the processor
 
-// spinner makes a Reader poll for data that is expected at once.
+// spinner makes a Reader poll for data that is expected within microseconds.
 type spinner struct {
 	expecting bool
 	pause     int // answers until the next attempt
 }
 
-// Expect says that data will likely arrive at once.
+// Expect announces that data will likely arrive within microseconds.
 func (r *Reader) Expect() {
 	s := &r.spinner
 	if s.pause > 0 {

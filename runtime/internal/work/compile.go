@@ -128,7 +128,7 @@ var translateOperation = define("translate", func(f file) translated {
 	return t
 })
 
-// Translate is [snippet.Translate]. Errors are as those of Compile.
+// Translate is [snippet.Translate]. It returns the same errors as Compile.
 func (d *Domain) Translate(ctx context.Context, name, code string, commonJS bool) (string, error) {
 	f := file{Name: []byte(name), Code: []byte(code), Format: wire.ModuleFormat}
 	if commonJS {
@@ -152,7 +152,7 @@ func (d *Domain) TranslateImport(ctx context.Context, f wire.Translation) (code 
 
 var scopesOperation = define("find scopes", func(s snippet.Scopes) snippet.Syntax { return s.Syntax() })
 
-// SyntaxOf is [snippet.SyntaxOf]. Code that is too complex has the syntax that its words indicate.
+// SyntaxOf is [snippet.SyntaxOf]. If the code is too complex to parse, it guesses the syntax by keywords.
 func (d *Domain) SyntaxOf(ctx context.Context, code string, given func(name string) bool) (snippet.Syntax, error) {
 	s, open := snippet.SyntaxOf(code, given)
 	if open == nil {

@@ -5,11 +5,11 @@
 //	                     └─ canceled, or too long ── the process is killed: only this operation fails
 //	Domain.Close ── idle processes end after a while, or by CloseIdle
 //
-// A [Domain] has the processes of one trust domain, which is a parent of cgroups: in the server one
+// A [Domain] owns the processes of one trust domain, which is a parent of cgroups: in the server one
 // for each tenant. A process performs one operation at a time, with one processor and limited
 // memory, charged to that parent. Package [gaol/jail/subprocess] confines it.
 //
-// A reply is a claim: the process may be in the hands of what it has parsed. Replies are bounded and
+// Replies are untrusted, because the parsed text may have taken over the process. They are bounded and
 // decoded strictly, and they contain nothing that the domain's own code could not contain: code for its
 // sandboxes, positions and messages.
 //

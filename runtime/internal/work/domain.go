@@ -22,11 +22,10 @@ const (
 	idleTime  = 30 * time.Second // until an unused process ends
 )
 
-// maxProcesses is how many processes a domain has at once. Further operations wait in order.
+// maxProcesses is the maximum number of a domain's processes. Further operations wait in order.
 var maxProcesses = min(4, max(2, goruntime.GOMAXPROCS(0)))
 
-// Domain has the processes of one trust domain. Its methods may be called from several goroutines
-// at once.
+// Domain owns the processes of one trust domain. It is safe for concurrent use.
 type Domain struct {
 	parent string        // of their cgroups; empty: operations run in this process
 	slots  chan struct{} // of running operations

@@ -16,7 +16,7 @@ type check struct {
 	Value  []byte
 }
 
-// verdict has the fault of a schema or a value, or neither.
+// verdict is the error of a schema or of a value; both are empty if the value matches.
 type verdict struct{ Schema, Value string }
 
 var schemaOperation = define("check against a JSON schema", func(c check) verdict {
@@ -51,7 +51,7 @@ func (d *Domain) CheckSchema(ctx context.Context, text []byte) error {
 	return d.Validate(ctx, text, nil)
 }
 
-// MismatchError says where a value does not match a schema.
+// MismatchError reports where a value does not match a schema.
 type MismatchError struct{ Text string }
 
 func (e *MismatchError) Error() string { return e.Text }

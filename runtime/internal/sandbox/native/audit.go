@@ -123,7 +123,7 @@ var operationOf = map[string]struct {
 	"ptrace":          {policy.Process, "inspect"},
 }
 
-// reportRecord reports what a record of the audit log says.
+// reportRecord reports the denials in a record of the audit log.
 func reportRecord(a audit.Denial, report func(sandbox.Denial)) {
 	reported := map[policy.Operation]bool{} // a record can name several rights of one operation
 	for _, blocker := range a.Blockers {

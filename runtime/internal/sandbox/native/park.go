@@ -16,7 +16,7 @@ import (
 )
 
 // parking holds at most one process of a sandbox that was started in advance. No other process of
-// the sandbox runs meanwhile: it would have the same user id, and could stop the one that waits.
+// the sandbox runs meanwhile: it would have the same user id, and could stop the parked process.
 type parking[P interface{ Kill() }] struct {
 	// start starts a process in advance, if mayStart returns true when the sandbox has had no process
 	// for a moment. The process is killed if it is not taken within most. If start is nil, only
@@ -59,8 +59,8 @@ func (k *parking[P]) peek() *P {
 	return k.waiting
 }
 
-// begin counts a process that starts, and returns the one that waits, or nil. The caller must use
-// it or kill it. An error means that ctx is done; the process counts all the same.
+// begin counts a starting process, and returns the parked process or nil. The caller must use it or
+// kill it. An error means that ctx is done; the process is counted nevertheless.
 func (k *parking[P]) begin(ctx context.Context) (*P, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -216,7 +216,7 @@ func (s *Sandbox) KeepPreparing(c *sandbox.Command, most time.Duration) {
 	s.parking.mayStart, s.parking.most = hasIdleProcessor, most
 }
 
-// takeParked counts a process that starts. It returns the one that waits, if it can become that of c.
+// takeParked counts a starting process. It returns the parked process if it can run c.
 func (s *Sandbox) takeParked(ctx context.Context, c *sandbox.Command) (*jail.Parked, error) {
 	p, err := s.parking.begin(ctx)
 	if p == nil {

@@ -63,7 +63,7 @@ func (s *Sandbox) rows(p *policy.Plan) (rows []seccomp.Row) {
 	return rows
 }
 
-// refusedCalls returns the system calls that a plan refuses, because Landlock has no right for
+// refusedCalls returns the system calls that a plan refuses because no right of Landlock covers
 // them. Package seccomp documents the reason for each row.
 func refusedCalls(p *policy.Plan) []seccomp.Row {
 	var rows []seccomp.Row
@@ -135,8 +135,8 @@ func ruleset(p *policy.Plan) *landlock.Ruleset {
 	return r
 }
 
-// Supported reports what this machine's Landlock cannot enforce of a plan, as a
-// *landlock.ABIError, or that it has no Landlock.
+// Supported checks that this machine's Landlock can enforce a plan. If it cannot, the error is a
+// *landlock.ABIError, or means that Landlock is missing.
 func Supported(p *policy.Plan) error {
 	r := ruleset(p)
 	if r == nil {

@@ -28,15 +28,14 @@ type zygotePool struct {
 	users int
 }
 
-// sharedZygotes has the pools of this process. Sandboxes whose zygotes would be alike use the same
-// pool. An unused one stays until CloseIdle, because the next sandbox mostly wants the same.
+// sharedZygotes are the pools of this process. Sandboxes of the same kind share a pool. An unused
+// pool stays until CloseIdle, because the next sandbox is mostly of the same kind.
 var sharedZygotes = struct {
 	sync.Mutex
 	pools map[zygoteKind]*zygotePool
 }{pools: map[zygoteKind]*zygotePool{}}
 
-// zygoteSet is the zygotes of one sandbox: a pool for each heap size. Its methods may be called
-// from several goroutines at once.
+// zygoteSet is the zygotes of one sandbox: a pool for each heap size. It is safe for concurrent use.
 type zygoteSet struct {
 	kind zygoteKind // with the default heap size
 	spec func(zygoteKind) zygote.Spec
@@ -77,7 +76,7 @@ func (s *zygoteSet) pool(heapMiB int64) *zygote.Pool {
 	return p.Pool
 }
 
-// release says that the set is no longer used. It may be called on nil.
+// release ends the use of the set's pools. It may be called on nil.
 func (s *zygoteSet) release() {
 	if s == nil {
 		return

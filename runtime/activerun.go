@@ -34,7 +34,7 @@ type activeRun struct {
 
 	hasFile bool // the program is a file
 	process sandbox.Process
-	network *runNetwork // nil: the run has no way out
+	network *runNetwork // nil: the run has no egress
 	denials *enforce.Denials
 
 	mu   sync.Mutex
@@ -94,7 +94,7 @@ func (r *activeRun) start(limit context.Context) (err error) {
 }
 
 // openControl adds the descriptors that only a Node program gets: its code, and the control
-// channel. internal/guest/prelude.cjs says which descriptor is what.
+// channel. internal/guest/prelude.cjs documents the descriptors.
 func (r *activeRun) openControl() error {
 	t := r.task
 	in, err := r.pipes.FromGuest()
@@ -164,7 +164,7 @@ func (r *activeRun) stopCalls() {
 	r.commands.close()
 }
 
-// close releases what a run holds.
+// close releases the resources of a run.
 func (r *activeRun) close() {
 	r.network.end()
 	r.removeFile()
@@ -214,7 +214,7 @@ func (r *activeRun) finish(limit context.Context, outputExceeded <-chan struct{}
 	return res, nil
 }
 
-// addReport adds what the run has reported and called.
+// addReport adds the reports and calls of the run.
 func (r *activeRun) addReport(res *Result) {
 	r.addCalls(res)
 	c := r.control

@@ -41,15 +41,15 @@ const (
 	lineSources
 )
 
-// cell is what a guest reports about one program: that of a run or, in a context, of an
-// evaluation or a request for completions.
+// cell is a guest's report about one program: of a run or, in a context, of an evaluation or a
+// request for completions.
 type cell struct {
 	number   uint32 // in a context
 	maxValue int64  // bytes
 	logs     *logs  // nil for Run and a request for completions, which have no lines
 	value    json.RawMessage
 	failure  *wire.Failure // the last error that was not caught
-	noValue  string        // why the value has no JSON
+	noValue  string        // why the value cannot be encoded as JSON
 	done     chan struct{} // in a context: closed when the guest reports the end
 }
 
@@ -73,8 +73,8 @@ func (cl *cell) maxFrame(kind wire.Kind) int64 {
 	return 0
 }
 
-// receive stores what a frame that maxFrame has accepted reports. The last value and the last
-// failure count.
+// receive stores the report in a frame that maxFrame has accepted. A later value or failure replaces
+// the earlier one.
 func (cl *cell) receive(kind wire.Kind, body []byte) error {
 	switch kind {
 	case wire.KindValue:
@@ -144,8 +144,7 @@ func (c *cells) begin(next *cell) {
 	c.current = next // last, because its end redirects the lines
 }
 
-// redirect sends lines to a cell's logs, beginning with those that arrived since the last
-// cell.
+// redirect sends lines to a cell's logs, including lines that have arrived since the last cell.
 func (c *cells) redirect(to *logs) {
 	c.mu.Lock()
 	before := c.idle
@@ -181,8 +180,7 @@ func (c *cells) busy() bool {
 }
 
 // maxFrame returns the maximum size of a frame; 0 refuses it. The guest's half truncates
-// lines to the bounds of the cell or, before it has received the cell, to those of the time
-// between cells.
+// lines to the bounds of the cell or, before it has received the cell, to idleBounds.
 func (c *cells) maxFrame(kind wire.Kind) int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -231,7 +229,7 @@ func (c *cells) finish(body []byte) error {
 	}
 	close(c.current.done)
 	c.current = nil
-	// Only the console's lines use this channel, and so precede this frame. Those of the output
+	// Only the console's lines use this channel, and so precede this frame. Lines of the output
 	// streams may still be in their pipes: they belong to the cell until the pipes are flushed.
 	c.lines[fromConsole] = c.idle
 	return nil

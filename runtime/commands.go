@@ -18,17 +18,17 @@ import (
 )
 
 // Command is a program that the host implements: a value of Options.Commands. Guests find it
-// under its name as the last of PATH, also one that a caller gives, so that a program of the
-// image with that name is found first. Any program of a run can start it:
+// under its name in the last folder of PATH, which is appended to a caller's PATH, too, so that
+// programs of the image take precedence. Any program of a run can start it:
 //
 //	execFileSync('get-weather', ['--json', '{"city":"Oslo"}'])
 //
 // Programs that set another PATH find it in /usr/libexec/gaol/commands. Scope childProcess
 // applies to it as to any program; other permissions do not matter. Its calls are in
-// Result.Calls, and Options.Calls bounds them together with those of functions.
+// Result.Calls, and Options.Calls bounds them together with calls of functions.
 type Command struct {
 	// Run performs a call. ctx ends with the run, when the program is killed, or after
-	// CallLimits.Timeout. Several calls may run at once. Any code of the guest may call, with
+	// CallLimits.Timeout. Calls may run concurrently. Any code of the guest may call, with
 	// any arguments: check them like a stranger's request. The text of an error, or that
 	// the call exceeded a limit, is printed on standard error, and the program exits with 1.
 	Run func(ctx context.Context, c CommandCall) (CommandResult, error)
@@ -45,13 +45,13 @@ type CommandCall struct {
 	Stdin []byte   // empty without Command.Stdin
 }
 
-// CommandResult is what the program does. The outputs may have CallLimits.Result bytes.
+// CommandResult is the program's output, at most CallLimits.Result bytes, and its exit code.
 type CommandResult struct {
 	Stdout, Stderr []byte
 	ExitCode       int // 0 to 255
 }
 
-// commands are those of a runtime, by name.
+// commands are the commands of a runtime, by name.
 type commands struct {
 	mu     sync.Mutex
 	byName map[string]Command
@@ -80,9 +80,9 @@ func checkCommands(given map[string]Command) error {
 	return nil
 }
 
-// AddCommands adds commands, which active runs find, too. One that exists is replaced. The
-// runtime must have been created with Options.Commands, which may be empty. At most 1,024
-// commands can be in a runtime.
+// AddCommands adds commands, which active runs find, too, and replaces commands of the same name.
+// The runtime must have been created with Options.Commands, which may be empty. A runtime can have
+// at most 1,024 commands.
 func (rt *NodeRuntime) AddCommands(given map[string]Command) (err error) {
 	defer wrap(&err, "add commands")
 	if isClosed(rt.closing) {
@@ -131,7 +131,7 @@ type runCommands struct {
 	commands *commands
 	calls    *hostcall.Dispatcher
 	limits   CallLimits
-	most     int // calls at once
+	most     int // concurrent calls
 
 	mu     sync.Mutex
 	closed bool
@@ -159,7 +159,7 @@ func (r *activeRun) openCalls(ctx context.Context, c *sandbox.Command) {
 	}
 }
 
-// maxOpenCalls returns how many calls of commands a run can have at once. It bounds the
+// maxOpenCalls returns the maximum number of a run's concurrent calls of commands. It bounds the
 // descriptors of this process, and the memory before and after the function runs.
 func maxOpenCalls(l CallLimits) int {
 	const calls, bytes = 64, 64 << 20
@@ -212,7 +212,7 @@ func (c *runCommands) close() {
 	c.work.Wait()
 }
 
-// serve performs a call and replies. Without a reply, the program says that the call has ended.
+// serve performs a call and replies. Without a reply, the program prints that the call has ended.
 func (c *runCommands) serve(call *sandbox.CommandCall, name string, command Command) {
 	_ = call.SetDeadline(time.Now().Add(c.limits.Timeout)) // it supports deadlines
 	request, size, err := c.read(call, command)

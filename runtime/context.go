@@ -68,14 +68,14 @@ var (
 	ErrManyContexts = errors.New("the runtime has as many contexts as Options.MaxContexts lets it have")
 )
 
-// ExitError says that a context has ended because its process exited.
+// ExitError reports that a context has ended because its process exited.
 type ExitError struct{ Code int } // its exit status
 
 // Error returns a text with the exit status.
 func (e *ExitError) Error() string { return fmt.Sprintf("its process has exited with code %d", e.Code) }
 
-// Context is a Node process that keeps the declarations of its cells, like a notebook. Its
-// methods may be called from several goroutines at once; cells run one after another.
+// Context is a Node process that keeps the declarations of its cells, like a notebook. It is
+// safe for concurrent use; cells run one after another.
 //
 // Asynchronous work that a cell has started, such as a timer, continues between cells. The
 // process lives until Close, IdleTimeout, its runtime's Close, a limit, or until it exits. It
@@ -130,7 +130,7 @@ func (rt *NodeRuntime) NewContext(ctx context.Context, o ContextOptions) (_ *Con
 	if err != nil {
 		return nil, err
 	}
-	// Unlike runs, contexts do not wait for their turn: those that hold the places may never end.
+	// Unlike runs, contexts do not wait for their turn: the active ones may never end.
 	select {
 	case rt.contexts <- struct{}{}:
 	default:

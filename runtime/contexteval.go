@@ -22,19 +22,19 @@ import (
 // declarations, including imports, even if the cell fails. A name can be declared again in any
 // way; functions of earlier cells see its new value. The code may be as a model wrote it, as for [NodeRuntime.Evaluate]. await is allowed
 // everywhere, and if the last expression is a promise, it is awaited. import.meta, require
-// and the other names of CommonJS are those of a module in the context's Cwd. Each cell
+// and the other names of CommonJS work as in a module in the context's Cwd. Each cell
 // begins with an empty module.exports. In stack traces the nth cell is named cell-n.js.
 //
 // A cell that exceeds its timeout, or whose ctx is done, is interrupted. Mostly the context
 // survives, whether the cell was waiting or busy. If the cell is busy in a callback, such as
-// a timer's, or in native code, its process is killed after two seconds: Evaluation.Error
-// then says so, as it does if the code itself ended the process. Evaluation.Cause is why the
+// a timer's, or in native code, its process is killed after two seconds. Evaluation.Error
+// reports that, and also if the code itself ended the process. Evaluation.Cause is why the
 // process has ended, and empty if it has not.
 //
 // All limits in o are the cell's: MaxCalls counts calls during the cell; between cells calls
 // are refused. An uncaught error belongs to the cell that caused it. If that has ended, the error
-// becomes a line of Logs. Usage is what the process
-// used during the cell, with the peak values of its life.
+// becomes a line of Logs. Usage covers the process during the cell, but its peak values cover the
+// process's life.
 //
 // Globals may contain only data. Heap, Permissions, Env and Cwd belong to the context and are
 // refused here, and so are Module and Grace. The error is nil whatever the cell does; it wraps [ErrContextEnded] if the
@@ -248,7 +248,7 @@ var interruptions = []struct {
 	patience time.Duration
 	try      func(*Context, *cell)
 }{
-	// A cell that waits ends; what it waits for continues without it.
+	// A waiting cell ends; the operation that it awaits continues.
 	{100 * time.Millisecond, func(c *Context, cl *cell) { c.send(wire.AppendInterrupt(nil, cl.number)) }},
 	// Node terminates the cell's script.
 	{400 * time.Millisecond, func(c *Context, _ *cell) { _ = c.process.run.process.Signal(unix.SIGINT, false) }},
@@ -299,7 +299,7 @@ func (c *Context) outcome(cl *cell, cause Cause) (*Result, error) {
 	return res, nil
 }
 
-// conclude makes the evaluation of a cell's result. Its error says if the process has ended.
+// conclude makes the evaluation of a cell's result. Its Error reports if the process has ended.
 func (c *Context) conclude(cl *cell, res *Result) *Evaluation {
 	e := cl.logs.conclude(res, cl)
 	if isClosed(cl.done) {

@@ -19,9 +19,9 @@ import (
 type control struct {
 	in         *stdio.Reader
 	out        *hostcall.Writer     // nil if the host sends nothing
-	calls      *hostcall.Dispatcher // nil if the program has no functions
+	calls      *hostcall.Dispatcher // nil without host functions
 	translator *translator          // nil if the program imports no TypeScript
-	main       *cell                // what the program reports; nil in a context
+	main       *cell                // the program's report; nil in a context
 	cells      *cells               // nil except in a context
 
 	frames *wire.Reader

@@ -16,14 +16,14 @@ import (
 	"gaol/vfs/hostfs"
 )
 
-// NodeRuntime is a sandbox. Its methods may be called from several goroutines at once.
+// NodeRuntime is a sandbox. It is safe for concurrent use.
 type NodeRuntime struct {
 	opts     settings
 	sandbox  sandbox.Sandbox // nil before it is made
 	rules    *sandbox.Rules
 	store    string          // host folder
 	leases   []*rootfs.Lease // of the image, and of snapshots that are mounted
-	network  *network        // nil if no host outside may be reached
+	network  *network        // nil if the rules allow no external host
 	dialed   dialed          // connections to the guest's servers
 	files    *hostfs.FS
 	queue    queue // limits concurrent runs
@@ -162,7 +162,7 @@ func (rt *NodeRuntime) build(ctx context.Context, image *rootfs.Image) error {
 	return rt.attach(box)
 }
 
-// attach opens what the runtime needs of its sandbox, which it takes over.
+// attach takes over the sandbox, and opens its gateway and files.
 func (rt *NodeRuntime) attach(box sandbox.Sandbox) (err error) {
 	rt.sandbox = box
 	if rt.opts.plan.Net.Egress != nil {
@@ -227,11 +227,11 @@ func mapped[A, B any](list []A, f func(A) B) (out []B) {
 	return out
 }
 
-// FS gives the files of the sandbox to the host, while guests run or not. Operations see
-// what a run sees: links lead where they lead a guest, places that permissions hide,
-// or hold by mounts, are hidden and held for the host too. They have the rights of the
-// guest's user, whom new files belong to, and not those of a run's other permissions.
-// What they write counts against Limits.Disk and Inodes.
+// FS gives the host access to the files of the sandbox, whether guests run or not. Operations see
+// the tree as runs do: links resolve inside the guest's tree, and permissions that are enforced by
+// mounts apply to the host, too. Operations have the rights of the guest's user, who owns new
+// files; other permissions of runs do not restrict them. Their writes count against Limits.Disk
+// and Inodes.
 //
 // Once the runtime is closed they fail with [ErrClosed], and files that are open do.
 func (rt *NodeRuntime) FS() *hostfs.FS { return rt.files }

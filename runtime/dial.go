@@ -34,11 +34,11 @@ var errDied = errors.New("the sandbox has died: its first process was killed")
 // The runtime's Permissions must allow the guest to listen on the port, or the error wraps
 // fs.ErrPermission. The host needs no other permission. If nothing listens, the error wraps
 // ECONNREFUSED: see [NodeRuntime.WaitForListener]. Dial waits for the end of ctx if the guest
-// listens and accepts nothing, or if its run has no localhost by its own permissions.
+// listens and accepts nothing, or if the run's permissions deny localhost.
 //
 // The connection also implements CloseWrite, as *net.TCPConn does. The kernel holds at most 256 KiB
-// that the guest sends and the caller does not read, less if many connections are open. The caller closes the connection; Close of
-// the runtime resets those that are open.
+// that the guest sends and the caller does not read, less if many connections are open. The caller
+// closes the connection; Close of the runtime resets open connections.
 func (rt *NodeRuntime) Dial(ctx context.Context, network string, port uint16) (_ net.Conn, err error) {
 	defer wrap(&err, "dial")
 	addresses, ok := localhost[network]
@@ -113,7 +113,7 @@ const (
 
 // WaitForListener waits until a guest listens on a port so that Dial can connect. It makes no
 // connection: it looks at the list of sockets, after a millisecond first, and then up to
-// every 32 ms. The error is that of ctx, ErrClosed, or says that the sandbox has died or that
+// every 32 ms. The error is ctx's error, ErrClosed, or reports that the sandbox has died or that
 // no guest may listen on the port, see [NodeRuntime.Dial].
 func (rt *NodeRuntime) WaitForListener(ctx context.Context, port uint16) (err error) {
 	defer wrap(&err, "wait for listener")

@@ -18,7 +18,7 @@
 //	res, err := rt.Run(ctx, `__return({ sum: 1 + 2 })`, runtime.RunOptions{})
 //
 // A failing guest is a [Result]; a failing host is an error. A program that throws, exits
-// with 3, runs out of memory or exceeds its timeout has a nil error. An error means that gaol
+// with 3, runs out of memory or exceeds its timeout returns a nil error. An error means that gaol
 // failed, or that the caller's context or Close ended the run; then the Result so far is
 // returned, too.
 //
@@ -26,8 +26,8 @@
 // writes and reads its streams, or uses its terminal, sends signals, and waits for it.
 // [NodeRuntime.Processes] lists active runs.
 //
-// [NodeRuntime.FollowRun], its variants and [Process.Events] report what a run does while it
-// runs: output, calls of host functions and denials are events, and its exit is the last one.
+// [NodeRuntime.FollowRun], its variants and [Process.Events] report the events of a run while it
+// runs: output, calls of host functions, denials, and its exit last.
 // Slow consumers apply backpressure: for each output the host holds two buffers of 256 KiB at
 // most. When the run has ended, it also reads the rest of the pipes, 1 MiB each at most.
 //
@@ -36,13 +36,13 @@
 // [NodeRuntime.FS] gives the host access to the tree, also during runs. [NodeRuntime.Dial] and
 // [NodeRuntime.NewTransport] connect the host to the guest's servers.
 //
-// Any number of runs can be requested at once. 64 of them, or Options.MaxConcurrentRuns, are
-// active in a runtime, and the others wait for their turn.
+// Any number of runs can be requested concurrently. At most 64, or Options.MaxConcurrentRuns, are
+// active in a runtime; further runs wait for their turn.
 //
 // # Code from models
 //
-// [NodeRuntime.Evaluate] runs a snippet as a model wrote it, in a process of its own. It
-// returns its value, its output, and an error that can be shown to the model.
+// [NodeRuntime.Evaluate] runs a snippet as a model wrote it, in a new process. It returns the
+// snippet's value, its output, and an error that can be shown to the model.
 // Options.Bindings and EvaluateOptions.Globals provide data and host functions to programs,
 // see [Function]. Package internal/wire defines the frames between the two sides, and
 // [CallLimits] bounds them. Options.Commands are programs of the guest that call the host, see
@@ -53,15 +53,14 @@
 //
 // # Compiling code
 //
-// TypeScript, JSX and what Evaluate gets are compiled before they run, by confined processes that
-// are this program, executed again: they start with the first such code, and end after half a minute without
-// any. Runtimes with the same Options.CgroupParent share them. Code that exhausts such a process
+// TypeScript, JSX and the code of Evaluate are compiled before they run, by confined processes that
+// are this program, executed again: they start with the first such code, and end after half a minute
+// without any. Runtimes with the same Options.CgroupParent share them. Code that exhausts such a process
 // is an error of its author. main does not run there, but Go has initialized some of the program's packages
-// before package runtime takes the process over: those that it imports, and others whose import
-// paths precede it. Their variables and init functions run as root with few capabilities, without arguments
-// and environment, and what they open is closed. So they should have no effects outside the process, such
-// as listening, and must not fail without a variable. Options.WorkInProcess compiles
-// in this process instead.
+// before package runtime takes the process over: its imports, and packages whose import paths precede
+// it. Their variables and init functions run as root with few capabilities, without arguments and
+// environment, and their files are closed. So they should have no effects outside the process, such as
+// listening, and must not fail without a variable. Options.WorkInProcess compiles in this process instead.
 //
 // # What confines the guest
 //
@@ -71,7 +70,7 @@
 //
 // # Permissions
 //
-// Options.Permissions say what runs may do, in the language of package policy.
+// Options.Permissions restrict all runs, in the language of package policy.
 // RunOptions.Permissions restrict a single run further. Omitted scopes use the default:
 // everything inside the sandbox, with its own localhost, and no other host.
 //
@@ -86,7 +85,7 @@
 //	process       signal inspect                     Landlock's scopes; /proc       EPERM, ENOENT   6.12    the run's own
 //	env           read                               the variable is not passed     unset           any
 //
-// The column kernel has the oldest version that enforces the rules: * only for rules about
+// The column kernel lists the oldest version that enforces the rules: * only for rules about
 // ports, ** only for a list of programs; otherwise any version. Package policy documents each
 // operation, and which rules are refused because nothing can enforce them. Create
 // refuses rules that this kernel is too old for. [CheckPermissions] reports the same without

@@ -14,7 +14,7 @@ import (
 	"gaol/runtime/internal/enforce"
 )
 
-// ErrUnsupported is wrapped by errors that say that this machine cannot run a sandbox, or
+// ErrUnsupported is wrapped by errors that mean that this machine cannot run a sandbox, or
 // not with these options.
 var ErrUnsupported = errors.ErrUnsupported
 
@@ -68,7 +68,7 @@ func (rt *NodeRuntime) cancellation(ctx context.Context) error {
 // maxListed is how many of an error's Errors its text lists.
 const maxListed = 3
 
-// chain returns the message with those of the causes, which the message itself may contain.
+// chain joins the messages of the error and its causes. A message may already contain its cause's.
 func (e *GuestError) chain() string {
 	parts := []string{e.Message}
 	add := func(text string) {
@@ -100,7 +100,7 @@ func (e *GuestError) Trace() string {
 		return e.Error() + rest
 	}
 	if strings.Contains(e.Stack, e.Message) && e.Stack != "" {
-		return e.Stack // with a name of its own
+		return e.Stack // which has the error's own name
 	}
 	return e.Error()
 }

@@ -36,16 +36,16 @@ type EvaluateOptions struct {
 
 	// Module passes the code to Node unchanged, without parsing it: it is an ES module that
 	// calls globalThis.__evaluated with its value, as [Normalize] returns it. Positions in
-	// Error.Stack are those of the module, with its URL, and there is no Error.Frame.
+	// Error.Stack refer to the module by its URL, and there is no Error.Frame.
 	Module bool
 
 	// Grace lets the code report after its Timeout: running JavaScript is terminated, and the
-	// function that the code has set as globalThis.__interrupted is called. What it returns, which
+	// function that the code has set as globalThis.__interrupted is called. Its return value, which
 	// must not be a promise, is Evaluation.Result. If it has not returned after Grace, the process
-	// is killed, as it is at once if Grace is zero. Cause and Error are those of a timeout.
+	// is killed; if Grace is zero, immediately after Timeout. Cause and Error report a timeout.
 	//
 	// Code is terminated in modules, after await, and in callbacks of promises, ticks, timers
-	// and immediates. Code in other callbacks, such as those of sockets, and native code have no
+	// and immediates. Code in other callbacks, such as a socket's, and native code cannot
 	// report. A context interrupts its cells without Grace, which is an error there.
 	Grace time.Duration
 
@@ -78,10 +78,10 @@ const (
 type ResultForm string
 
 const (
-	// ResultJSON is the value as JSON, as in [NodeRuntime.Run]. A last expression without
-	// JSON, such as server.listen(80), is not an error: Evaluation.NoResult says why. A value
-	// that the code returns or exports must have JSON; otherwise it is an error. Neither ends
-	// what the snippet has started.
+	// ResultJSON encodes the value as JSON, as in [NodeRuntime.Run]. A last expression that
+	// cannot be encoded, such as server.listen(80), is not an error: Evaluation.NoResult is the
+	// reason. If a value that the code returns or exports cannot be encoded, that is an error.
+	// Servers, timers and processes that the snippet has started continue in both cases.
 	ResultJSON ResultForm = ""
 
 	// ResultText is a string: the value as Node's REPL prints it, such as
@@ -96,7 +96,7 @@ const (
 // Evaluation is the result of a snippet.
 type Evaluation struct {
 	Result   json.RawMessage // JSON text of the snippet's value; nil if it has none, or is undefined
-	NoResult string          // why the value of the last expression has no JSON, such as a server's; empty if that is not why Result is nil
+	NoResult string          // why the value of the last expression, such as a server, cannot be encoded as JSON; otherwise empty
 	Error    *GuestError     // nil if it did not fail
 	Logs     []Log           // console's lines and other output, in the order of arrival
 	Calls    []Call          // of host functions, in the order of arrival
@@ -104,12 +104,12 @@ type Evaluation struct {
 	Cause    Cause           // why the process ended, unless its program exited
 	Usage    Usage
 	Denials  []Denial // as Result.Denials
-	// Truncated says which lists are incomplete.
+	// Truncated marks incomplete lists.
 	Truncated struct{ Logs, Calls, Denials bool }
 }
 
 // Decode unmarshals Result into v. It returns Error if the snippet failed, and an error that
-// wraps [ErrNoValue] if it has no value.
+// wraps [ErrNoValue] if Result is nil.
 func (e *Evaluation) Decode(v any) error {
 	switch {
 	case e.Error != nil:
@@ -143,7 +143,7 @@ type GuestError struct {
 	// path: at most 32, of 4 KiB each. Getters are not called.
 	Properties map[string]json.RawMessage
 
-	// Cause is its property cause: at most 4 of them, nested. One that is not an error has only
+	// Cause is its property cause, nested at most 4 deep. A cause that is not an error has only
 	// a Message.
 	Cause *GuestError
 

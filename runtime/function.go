@@ -21,18 +21,18 @@ import (
 //
 // In the guest, api.get(1) looks like any function: the call blocks the guest until the
 // result arrives. The result may be awaited. api.get.async(1) returns a promise, so that
-// many calls can run at once. With Async, api.get(1) does so, too. callBinding("api.get", 1) is
+// many calls can run concurrently. With Async, api.get(1) does so, too. callBinding("api.get", 1) is
 // the same by name, unless the host defines a variable callBinding. An error is thrown in the
-// guest, or rejects the promise. Only a program's main thread has the functions, not its workers.
+// guest, or rejects the promise. Functions exist only in a program's main thread, not in its workers.
 //
 // Any code of the guest may call a function, with any arguments, at any time during the
 // run: a function must check them like a stranger's request.
 type Function struct {
 	// Call gets the arguments as a JSON array of at most CallLimits.Arguments bytes, in which
 	// bytes are base64 text and dates RFC 3339 text. ctx ends with the run, or after
-	// CallLimits.Timeout. Several calls may run at once. A function that returns after ctx
-	// has ended is not waited for, except that the end of the run waits up to 200 ms for
-	// calls that have just begun. No call begins after that.
+	// CallLimits.Timeout. Calls may run concurrently. The run does not wait for functions that
+	// have not returned when ctx ends, except for up to 200 ms at its end, for calls that have
+	// just begun. No call begins after that.
 	//
 	// The result may be anything that encoding/json can encode, in at most CallLimits.Result
 	// bytes. []byte and time.Time in it become a Uint8Array and a Date in the guest; for large integers
@@ -45,7 +45,7 @@ type Function struct {
 	// timers and connections continue meanwhile.
 	Async bool
 
-	// Description and Schema are for prompts: what the function does, and the JSON Schema of
+	// Description and Schema are for prompts: the function's purpose, and the JSON Schema of
 	// its arguments as an array. gaol does not use them, except for Schema if Strict is set.
 	Description string
 	Schema      json.RawMessage
@@ -70,7 +70,7 @@ const (
 	CodeManyCalls = hostcall.CodeManyCalls // CallLimits.Calls is used up, or too many calls are running
 	CodeArguments = hostcall.CodeArguments // the arguments do not match a typed function
 	CodeTimeout   = hostcall.CodeTimeout   // CallLimits.Timeout passed
-	CodeResult    = hostcall.CodeResult    // the result is too large, or has no JSON
+	CodeResult    = hostcall.CodeResult    // the result is too large, or cannot be encoded as JSON
 	CodePanic     = hostcall.CodePanic     // the function panicked
 	CodeNoCell    = hostcall.CodeNoCell    // a context called it between two cells
 )
@@ -79,7 +79,7 @@ const (
 // default; a negative one is an error.
 type CallLimits struct {
 	Calls      int           // of one run, answered or not; default 100,000; with Evaluate 50
-	Concurrent int           // functions that one run has running on the host at once, at most 1,024; default 16
+	Concurrent int           // functions of one run that run concurrently on the host, at most 1,024; default 16
 	Arguments  int64         // bytes of the JSON of one call's arguments; default 1 MiB
 	Result     int64         // bytes of the JSON of one result; default 4 MiB
 	Timeout    time.Duration // wall-clock time of one call, including its time in the queue; default 30 s
@@ -96,7 +96,7 @@ func (l CallLimits) resolve(d CallLimits) (CallLimits, error) {
 		cmp.Or(l.Calls, d.Calls), cmp.Or(l.Concurrent, d.Concurrent), cmp.Or(l.Arguments, d.Arguments),
 		cmp.Or(l.Result, d.Result), cmp.Or(l.Timeout, d.Timeout),
 	}
-	const most = 1 << 30 // of what a frame can have
+	const most = 1 << 30 // fits in a frame
 	if l.Concurrent > hostcall.MaxPending || l.Arguments > most || l.Result > most {
 		return l, fmt.Errorf("%+v: at most %d calls at once and %d bytes", l, hostcall.MaxPending, most)
 	}
@@ -109,7 +109,7 @@ type Call struct {
 	Duration  time.Duration `json:"-"`    // wall-clock time on the host, including its time in the queue
 	Arguments int           `json:"-"`    // bytes of their JSON
 	Result    int           `json:"-"`    // bytes of its JSON; 0 for a call that failed
-	Error     string        `json:"-"`    // the error that the guest got, or why the result has no JSON; empty on success
+	Error     string        `json:"-"`    // the error that the guest got, or why the result cannot be encoded as JSON; empty on success
 }
 
 // codeOf returns the code that a guest sees for an error of a function.
@@ -182,8 +182,8 @@ func (s settings) checkedFunctions() []hostcall.Function {
 // that encoding/json can decode. The argument is validated against In's JSON Schema, which
 // the fields' json and jsonschema tags (descriptions) determine, before f is called. An
 // argument that does not match is refused with CodeArguments, for example "argument
-// 1.user.id: want integer, got string". NewFunction panics if In has no schema, for example
-// because it contains a channel.
+// 1.user.id: want integer, got string". NewFunction panics if In cannot be described by a schema,
+// for example because it contains a channel.
 func NewFunction[In, Out any](description string, f func(context.Context, In) (Out, error)) Function {
 	in := hostcall.NewParameter[In]()
 	return typedFunction(description, []*jsonschema.Schema{in.Schema}, func(ctx context.Context, args arguments) (any, error) {

@@ -43,9 +43,9 @@ type OCIOptions struct {
 // systemdSuffix follows a runtime's name if SystemdCgroup is set.
 const systemdSuffix = "+systemd"
 
-// ParseIsolation returns the isolation that a name of the command line means: "native" or
-// "", "runc", "crun", or "oci=" and the absolute path of an OCI runtime. "+systemd" at the end of
-// those of OCI runtimes sets SystemdCgroup.
+// ParseIsolation parses the command line's name of an isolation: "native" or "", "runc", "crun",
+// or "oci=" and the absolute path of an OCI runtime. The suffix "+systemd" of an OCI runtime sets
+// SystemdCgroup.
 func ParseIsolation(name string) (Isolation, OCIOptions, error) {
 	program, systemd := strings.CutSuffix(name, systemdSuffix)
 	path, isPath := strings.CutPrefix(program, "oci=")
@@ -110,8 +110,7 @@ func (o Options) launcher() Launcher {
 	return o.Launcher
 }
 
-// explainIsolation adds to a plan's notes what the isolation does in another way than the
-// native one.
+// explainIsolation adds the isolation's differences from native isolation to a plan's notes.
 func (o Options) explainIsolation(plan *policy.Plan) {
 	for i, n := range plan.Notes {
 		if text := isolation.Explain(isolation.Name(o.Isolation.String()), n.Scope); text != "" {

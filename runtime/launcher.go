@@ -75,8 +75,8 @@ type ZygoteOptions struct {
 	Patience time.Duration
 
 	// Park is how long the process of a runtime's next run waits for its program. It is forked
-	// after each run, if a processor is idle and the runtime has no other process, so that the
-	// next run starts faster. Default 1 second; negative: it is not forked in advance.
+	// after each run, if a processor is idle and no other process of the runtime exists, so that
+	// the next run starts faster. Default 1 second; negative: it is not forked in advance.
 	Park time.Duration
 
 	// CgroupParent is the cgroup in which zygotes are. Empty: Options.CgroupParent. Runtimes with
@@ -128,7 +128,7 @@ func (l Launcher) supports(image *rootfs.Image) error {
 
 // Warm waits until the zygote that the runtime's runs are forked from is ready. Create
 // starts it, unless an earlier runtime of this process did. Without Warm the first run
-// waits for it, 0.1 s on an idle machine. With [LauncherExec] Warm returns at once.
+// waits for it, 0.1 s on an idle machine. With [LauncherExec] Warm returns immediately.
 func (rt *NodeRuntime) Warm(ctx context.Context) (err error) {
 	defer wrap(&err, "warm")
 	return rt.sandbox.Warm(ctx)

@@ -12,12 +12,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Limits bound what a guest may use. Memory, CPUs, CPUTime, Pids, Files, Output and Value
+// Limits bound the resources of a guest. Memory, CPUs, CPUTime, Pids, Files, Output and Value
 // apply to each run separately; Disk and Inodes apply to the runtime, whose files outlive
 // its runs. A zero field means the default; a negative one is an error.
 //
-// Node sees Memory and CPUs as the machine's, and sizes its heap by Memory: docs/memory.md
-// has the details.
+// Node sees Memory and CPUs as the machine's, and sizes its heap by Memory: see
+// docs/memory.md.
 type Limits struct {
 	Memory  int64         // bytes of a run's memory, including the page cache of its files; default 256 MiB; swap is never used
 	CPUs    float64       // processors that a run may keep busy; default 1
@@ -58,7 +58,7 @@ const (
 	minHeap   = 16 << 20 // includes Node's own modules
 )
 
-// LimitError says that a field of Limits, or a similar one, is out of bounds.
+// LimitError reports that a field of Limits, or of a similar struct, is out of bounds.
 type LimitError struct {
 	Limit              string // the field's name
 	Value, Least, Most float64
@@ -69,7 +69,7 @@ var byteLimits = []string{"Memory", "Disk", "Output", "Value", "Heap", "MaxOutpu
 
 // Error names the field and its bounds, bytes in binary units.
 func (e *LimitError) Error() string {
-	if e.Limit == "CPUTime" { // which has no upper bound
+	if e.Limit == "CPUTime" { // without an upper bound
 		return fmt.Sprintf("limit CPUTime: %v is negative", time.Duration(e.Value))
 	}
 	text := func(f float64) string {
@@ -144,12 +144,12 @@ func (l Limits) validate() error {
 // Files is less than its default if the host process itself may have fewer open files.
 func (rt *NodeRuntime) Limits() Limits { return rt.opts.Limits }
 
-// HostLimitError says that a field of Limits exceeds what the host process itself may have.
+// HostLimitError reports that a field of Limits exceeds the host process's own limit.
 type HostLimitError struct {
 	Limit string // the field's name
 	Value int64  // the requested value
-	Most  int64  // what the host process may have
-	Least int64  // what a run needs
+	Most  int64  // the host process's limit
+	Least int64  // the minimum for a run
 }
 
 // Error names the field, the limit of the host process, and how to raise it.
@@ -166,8 +166,8 @@ func (l *Limits) fitHost(asked Limits) error {
 	return l.fit(asked, files.Max)
 }
 
-// fit lowers the default of Files to what the host process may pass on, and refuses a
-// requested value that is larger.
+// fit lowers the default of Files to the host process's limit, which runs inherit, and refuses a
+// larger requested value.
 func (l *Limits) fit(asked Limits, most uint64) error {
 	if asked.Files == 0 && most < uint64(l.Files) {
 		l.Files = max(int64(most), minFiles)

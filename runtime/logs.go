@@ -40,8 +40,7 @@ var logLevels = map[wire.Level]LogLevel{
 	wire.LevelDebug: LogDebug, wire.LevelLog: LogLog, wire.LevelInfo: LogInfo, wire.LevelWarn: LogWarn, wire.LevelError: LogError,
 }
 
-// logs collects the lines of an evaluation. Its methods may be called from several
-// goroutines at once.
+// logs collects the lines of an evaluation. It is safe for concurrent use.
 type logs struct {
 	sources *stacktrace.Sources
 	options EvaluateOptions
@@ -55,8 +54,8 @@ type logs struct {
 	closed bool
 }
 
-// ordered splits what a program writes to its standard streams into lines, in one order with
-// console's lines. Only the goroutine that reads the control channel uses it.
+// ordered splits a program's standard streams into lines, in one order with console's lines. Only
+// the goroutine that reads the control channel uses it.
 type ordered struct {
 	add    func(LogLevel, string)
 	latest wire.Stream
@@ -187,8 +186,8 @@ func (l *logs) conclude(res *Result, cl *cell) *Evaluation {
 	return e
 }
 
-// fatalReports are the first lines of what Node prints before it aborts. A snippet's author
-// cannot use that output: Evaluation.Error says the same.
+// fatalReports are the first lines of Node's reports before it aborts. They are removed, because
+// Evaluation.Error tells a snippet's author the same more clearly.
 var fatalReports = []struct {
 	firstLine string
 	applies   func(*Result) bool
@@ -237,7 +236,7 @@ func (l *logs) failure(res *Result, reported *wire.Failure) *GuestError {
 	case CauseSignal:
 		return &GuestError{Name: "SignalError", Message: "the code was ended by " + res.Signal}
 	case CausePids:
-		if reported == nil { // otherwise the error that followed says more
+		if reported == nil { // otherwise the error that followed is more precise
 			return &GuestError{Name: "LimitError", Message: "the code started too many processes or threads"}
 		}
 	default:

@@ -18,7 +18,7 @@ import (
 	"gaol/vfs"
 )
 
-// Access is what a guest may do with a mounted folder of the host.
+// Access is a guest's access to a mounted folder of the host.
 type Access = sandbox.Access
 
 // The accesses.
@@ -29,19 +29,19 @@ const (
 	// be mounted like this. Options.Files gives the guest a copy of a single file.
 	CopyOnWrite = sandbox.CopyOnWrite
 
-	// The guest changes the host's files. Limits do not bound what it writes there, and the
+	// The guest changes the host's files. Limits do not bound its writes there, and the
 	// length of a file anywhere in the tree, including holes, is no longer limited to
 	// Limits.Disk.
 	ReadWrite = sandbox.ReadWrite
 )
 
 // Mount makes a folder or a file of the host visible in the tree. Create checks and opens it
-// once; later changes of what its path leads to have no effect. Files of the folder's owner
-// appear as the guest's, and files that the guest creates belong to that owner, if the kernel
+// once; if its path is replaced later, the mount still shows the old file. Files of the folder's
+// owner appear as the guest's, and files that the guest creates belong to that owner, if the kernel
 // supports that (idmapped mounts) for the file system. Otherwise files of a read-only mount
-// appear as owned by an unmapped user, and other accesses are refused. File systems mounted below Source are
-// not visible. Sockets are visible, but the guest cannot connect to those that processes of
-// the host listen on, unless Options.UnixSockets allows it and Access is not CopyOnWrite.
+// appear as owned by an unmapped user, and other accesses are refused. File systems mounted below
+// Source are not visible. Sockets are visible, but the guest cannot connect to listening processes
+// of the host, unless Options.UnixSockets allows it and Access is not CopyOnWrite.
 type Mount struct {
 	// Source is a path of the host. Create refuses "/"; the store in use, the default store,
 	// and /run/gaol, where active jails are registered, with everything inside them and the
@@ -77,8 +77,7 @@ type MountUser struct {
 	Groups []int
 }
 
-// owner returns the ids that appear as the guest's in the mount of a source: nil for those of
-// its owner.
+// owner returns the ids that appear as the guest's in the mount of a source: nil for its owner's.
 func (u *MountUser) owner(source *os.File) (*sandbox.Owner, error) {
 	if u == nil {
 		return nil, nil
@@ -182,9 +181,9 @@ func packagesOf(nodeModules string) string {
 
 const snapshotPrefix = "snapshot:"
 
-// openMounts opens all mounts in the order in which they are made: those of the caller are last,
-// because they may be inside the folders of a snapshot. The caller must close them, even if
-// there is an error.
+// openMounts opens all mounts in the order in which they are made: Options.Mounts last, because
+// they may be inside the folders of a snapshot. The caller must close them, even if there is an
+// error.
 func (rt *NodeRuntime) openMounts() (open []sandbox.Mount, err error) {
 	s := rt.opts
 	if s.Snapshot != "" {
@@ -253,7 +252,7 @@ func (s settings) throughOverlay(m Mount) bool {
 	return m.Access == CopyOnWrite || s.hostPackages && m.Target == string(s.modules)
 }
 
-// configureMounts adds the files, and what the mounts need. Those of Options.Mounts are the last of
+// configureMounts adds the files, and the paths that the mounts need. Options.Mounts are the last in
 // spec.Mounts.
 func (s settings) configureMounts(spec *sandbox.Spec) {
 	mounts := spec.Mounts

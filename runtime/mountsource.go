@@ -76,8 +76,8 @@ func checkSource(f *os.File, private []string) error {
 	return nil
 }
 
-// realPath returns the path of a folder without links. A missing folder has the path that it
-// would have, because the guest could create it through a mount.
+// realPath resolves the links in the path of a folder. It also resolves the path of a missing folder,
+// because the guest could create it through a mount.
 func realPath(dir string) (string, error) {
 	folder, err := os.OpenFile(dir, unix.O_PATH, 0)
 	if errors.Is(err, os.ErrNotExist) && dir != "/" {

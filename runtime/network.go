@@ -19,12 +19,12 @@ import (
 	"gaol/runtime/internal/stdio"
 )
 
-// NetworkLimits bound what guests use of hosts outside. When a limit is reached, new connections
-// or look-ups are refused, and listed as denials with the limit's name, such as
-// "limits.connections". A negative field is an error. The defaults are those of Options.Network.
-// In RunOptions.Network zero means that only those of the runtime hold.
+// NetworkLimits bound the use of external hosts. When a limit is reached, new connections or
+// look-ups are refused, and listed as denials with the limit's name, such as "limits.connections".
+// A negative field is an error. The defaults apply to Options.Network. In RunOptions.Network zero
+// means that only the runtime's limits apply.
 type NetworkLimits struct {
-	Connections       int   // at once; default 1,024
+	Connections       int   // open at a time; default 1,024
 	ConnectionsPerSec int   // new ones; default 1,000
 	LookupsPerSec     int   // questions to the resolver; default 500
 	BytesIn           int64 // from servers, in all; default: no limit
@@ -57,12 +57,12 @@ func (l NetworkLimits) validate() error {
 	)
 }
 
-// NetworkQuota bounds what several runtimes together use of hosts outside, such as those of one tenant. It is called
-// for each use; release ends it. It returns a [*NetworkQuotaError] if a quota is used up, for a connection without
-// waiting; the run then has a denial with the quota's name, such as "quota.egressConnections".
+// NetworkQuota bounds the total use of external hosts by several runtimes, such as a tenant's. It is called for each
+// use; release ends it. It returns a [*NetworkQuotaError] if a quota is used up, for a connection without waiting;
+// the run's denials then include the quota's name, such as "quota.egressConnections".
 type NetworkQuota = egress.Quota
 
-// NetworkQuotaError says which quota is used up.
+// NetworkQuotaError names a quota that is used up.
 type NetworkQuotaError = egress.QuotaError
 
 // NetworkUse is a use of the network that a [NetworkQuota] can refuse.
@@ -75,11 +75,11 @@ const (
 	NetworkLookup     = egress.UseLookup     // a question to the host's resolver without an answer yet, which takes two
 )
 
-// network is a runtime's way out.
+// network is a runtime's egress.
 type network struct {
 	gateway *sandbox.Gateway
 	server  *egress.Server
-	all     *egress.Client // what the runs are parts of
+	all     *egress.Client // the parent of the runs' clients
 	serving sync.WaitGroup
 
 	mu      sync.Mutex
@@ -89,7 +89,7 @@ type network struct {
 	unknown *egress.Client            // for sockets that are gone when they are asked about
 }
 
-// maxEnded is how many runs that have ended are kept, for what they have sent last.
+// maxEnded is how many ended runs are kept, to attribute the last packets that they have sent.
 const maxEnded = 64
 
 // Connects and questions of a runtime that have no answer yet. More wait: they take descriptors of
@@ -188,7 +188,7 @@ func (n *network) remove(owner uint64) {
 	}
 }
 
-// runNetwork is a run's part of the network. A nil one is that of a run without a way out.
+// runNetwork is a run's part of the network; nil if the run has no egress.
 type runNetwork struct {
 	network *network
 	client  *egress.Client
@@ -206,7 +206,7 @@ func (r *activeRun) joinNetwork(c *sandbox.Command) {
 	r.network = &runNetwork{network: n, client: client}
 	local := func(port uint16) policy.Decision {
 		d := rules.Permissions.Decide(policy.Network, "connect", "tcp://localhost:"+strconv.Itoa(int(port)))
-		d.Allowed = d.Allowed || rules.Plan.Net.UDP // a connect does not say whether it is for UDP, which has any port
+		d.Allowed = d.Allowed || rules.Plan.Net.UDP // the protocol of a connect is unknown, and UDP may use any port
 		return d
 	}
 	c.Connect = func(to netip.AddrPort) bool { return n.server.Allows(client, to, local) }
@@ -241,7 +241,7 @@ func (u NetworkUsage) minus(v NetworkUsage) NetworkUsage {
 
 func (r *activeRun) waitForFeed() { r.followed().WaitForRoom() }
 
-// observeEgress reports what the run did on the way out.
+// observeEgress reports the run's egress.
 func (r *activeRun) observeEgress(e egress.Event) {
 	if e.Outcome != egress.Denied {
 		if f := r.followed(); f != nil {

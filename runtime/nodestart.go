@@ -39,7 +39,7 @@ var startPrefixes = []string{
 
 // startVariable returns the name of the first variable in env, a list of NAME=value, that
 // only a newly started Node reads. It returns "" if a zygote can become a run with this
-// environment. A missing LANG has the same effect as nodeLang.
+// environment. A missing LANG is equivalent to nodeLang.
 func startVariable(env []string) string {
 	for _, variable := range env {
 		name, value, _ := strings.Cut(variable, "=")
@@ -52,7 +52,7 @@ func startVariable(env []string) string {
 }
 
 // Without flags V8 sizes its heap for the machine, and never below 256 MiB. docs/memory.md
-// explains how the flags are chosen and what they do not cover.
+// explains how the flags are chosen, and which memory they do not limit.
 
 // heapFlags returns V8's flags for an old space of the given size. The guest's preload
 // resets them once the main thread has its heap, so that workers can set their own limits.

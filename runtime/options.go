@@ -37,13 +37,13 @@ type Options struct {
 
 	// MountUser is the user of the host whose files in Mounts and NodeModules appear as the
 	// guest's. The guest can then access files there as that user could, as a member of one
-	// group. Nil: the owner of each source; the guest then has the owner's access to all that
-	// is below it.
+	// group. Nil: the owner of each source; the guest can then access all files below the source
+	// as the owner could.
 	MountUser *MountUser
 
-	// UnixSockets allows runs to create unix sockets although Mounts has one that is ReadOnly
+	// UnixSockets allows runs to create unix sockets although a mount in Mounts is ReadOnly
 	// or ReadWrite. Such a socket can connect to any process that listens on a socket file in
-	// a mounted folder, including processes of the host, whatever Permissions say about the
+	// a mounted folder, including processes of the host, whatever the permissions for the
 	// network: the kernel cannot distinguish them. Without UnixSockets such runs can only
 	// create connected pairs, which child_process uses. If all mounts are CopyOnWrite or
 	// NodeModules, runs can create any unix socket: they see those folders through an overlay,
@@ -59,15 +59,15 @@ type Options struct {
 	NodeModules string
 
 	// NodeModulesPath is where the guest sees NodeModules: an absolute path in its tree, such as
-	// /tmp/node_modules. Programs below its parent find the packages: a program is where its
-	// [RunOptions.Name] says, by default in the working directory. Empty: node_modules in Cwd.
+	// /tmp/node_modules. Programs below its parent find the packages: [RunOptions.Name] determines
+	// a program's folder, by default the working directory. Empty: node_modules in Cwd.
 	NodeModulesPath string
 
 	// Files are written into the tree before the first run: guest paths with contents. Missing
 	// folders are created. The files have mode 0644. They and the new folders belong to the
 	// guest, unless Permissions deny chmod for some paths only. /proc, /sys, /dev (except for /dev/shm) and
 	// /usr/libexec/gaol cannot have any. Files and Folders together must fit in Limits.Disk
-	// and Limits.Inodes; they do not count towards what the guest may write itself.
+	// and Limits.Inodes; they do not reduce the guest's own share of these.
 	Files map[string][]byte
 
 	// Folders are copied into the tree: guest paths with contents. The files belong to the
@@ -76,9 +76,9 @@ type Options struct {
 	Folders map[string]fs.FS
 
 	// Snapshot is the initial content of the guest's own folders, as [NodeRuntime.Snapshot]
-	// saved it: a name or an ID in the store of Image. Of the snapshot's folders the runtime
-	// has the home folder, /workspace and Cwd. Each becomes a mount, so files cannot be
-	// renamed from one to another (EXDEV).
+	// saved it: a name or an ID in the store of Image. The runtime uses the snapshot's home
+	// folder, /workspace and Cwd. Each becomes a mount, so files cannot be renamed from one to
+	// another (EXDEV).
 	Snapshot string
 
 	// ReadOnlyRoot makes everything read-only (EROFS) except for writable mounts: Cwd, the home
@@ -95,29 +95,29 @@ type Options struct {
 	// Limits.Memory leaves. See docs/memory.md.
 	Heap int64
 
-	// Network bounds what all runs together use of hosts outside.
+	// Network bounds the use of external hosts by all runs together.
 	Network NetworkLimits
 
-	// NetworkQuota, if not nil, bounds that together with other runtimes. Without it, those of a process together
-	// have an eighth of its descriptors for connects, and a sixteenth for look-ups, that have no answer yet.
+	// NetworkQuota, if not nil, bounds that use together with other runtimes. Without it, all runtimes of
+	// a process may use an eighth of its descriptors for pending connects, and a sixteenth for pending look-ups.
 	NetworkQuota NetworkQuota
 
 	// HostPorts are TCP ports of localhost that lead to the same ports of the host's localhost:
-	// what guests connect to on 127.0.0.1 and [::1] reaches a server on 127.0.0.1 or [::1] of the
+	// guests' connections to 127.0.0.1 and [::1] reach a server on 127.0.0.1 or [::1] of the
 	// host, and guests cannot listen there. Permissions must allow to connect to each, for example
 	// by tcp://localhost:3000; permissions of single runs can exclude them. The connections count
-	// towards Network, and have events like those to hosts outside. At most 64. No other port of
-	// the host's localhost is ever reached.
+	// towards Network, and cause the same events as connections to external hosts. At most 64. No
+	// other port of the host's localhost is ever reached.
 	HostPorts []int
 
-	// Proxy is the HTTP proxy through which hosts outside are reached, by CONNECT, such as
-	// "http://user:password@proxy.example:3128". Empty: those of HTTPS_PROXY and HTTP_PROXY of
-	// this process. "none": no proxy. Hosts in this process's NO_PROXY are reached directly. The
+	// Proxy is the HTTP proxy through which external hosts are reached, by CONNECT, such as
+	// "http://user:password@proxy.example:3128". Empty: HTTPS_PROXY and HTTP_PROXY of this
+	// process. "none": no proxy. Hosts in this process's NO_PROXY are reached directly. The
 	// guest does not see it.
 	Proxy string
 
 	// ProxyNames lets the proxy look up names, where this process cannot. Addresses are then not
-	// checked: the proxy must refuse those that guests may not reach, such as private ones.
+	// checked: the proxy must refuse forbidden addresses, such as private ones.
 	ProxyNames bool
 
 	// CgroupParent is the cgroup in which jails are created, as an absolute path in the
@@ -140,7 +140,7 @@ type Options struct {
 	Permissions policy.Permissions
 
 	// AllowDegraded lets Create succeed if the kernel's Landlock lacks a right that Permissions
-	// need. What the kernel cannot enforce is then allowed, see [NodeRuntime.Missing].
+	// need. Operations that the kernel cannot deny are then allowed, see [NodeRuntime.Missing].
 	AllowDegraded bool
 
 	// AuditDenials adds what Landlock denies, mostly access to files, to Result.Denials. It
@@ -150,7 +150,7 @@ type Options struct {
 	// guest can flood it.
 	AuditDenials bool
 
-	// Isolation is what confines the sandbox's processes. OCI has the options of
+	// Isolation is the mechanism that confines the sandbox's processes. OCI has the options of
 	// IsolationOCI. Create refuses options that the isolation lacks, see package isolation.
 	Isolation Isolation
 	OCI       OCIOptions
@@ -162,7 +162,7 @@ type Options struct {
 	// Bindings are variables in globalThis of every program: by name, host functions
 	// ([Function]), maps (map[string]any) that contain functions, and data. Data is encoded
 	// once, by encoding/json; []byte and time.Time become Uint8Array and Date. Names must be
-	// valid JavaScript variables, and not ones that programs need from Node, such as process
+	// valid JavaScript identifiers, except globals that programs need from Node, such as process
 	// and Object.
 	Bindings map[string]any
 
@@ -179,7 +179,7 @@ type Options struct {
 	// Calls bound the calls that each run can make of the functions in Bindings and of Commands.
 	Calls CallLimits
 
-	// MaxConcurrentRuns is how many runs the runtime may have at once, at most 8,192. Further
+	// MaxConcurrentRuns is the maximum number of active runs, at most 8,192. Further
 	// runs wait for their turn in order, as long as their context allows; Timeout starts with
 	// the turn. Runs that wait for each other, for example through files or because a callback
 	// starts another run, must fit in together: otherwise they end only by their Timeout. A
@@ -191,7 +191,7 @@ type Options struct {
 	// processor.
 	MaxConcurrentRuns int
 
-	// MaxContexts is how many contexts ([NodeRuntime.NewContext]) the runtime may have at once.
+	// MaxContexts is the maximum number of open contexts ([NodeRuntime.NewContext]).
 	// Each is a run, and also counts towards MaxConcurrentRuns. Zero: 16.
 	MaxContexts int
 
@@ -199,9 +199,9 @@ type Options struct {
 	// error.
 	Zygote ZygoteOptions
 
-	// Progress receives the progress of building a missing default image: a line that says
-	// what will be downloaded, from where and how much, then a line for each slow step. On
-	// a terminal, a bar shows the percentage of each download. It may be nil.
+	// Progress receives the progress of building a missing default image: a line that lists
+	// the downloads with their sources and sizes, then a line for each slow step. On a
+	// terminal, a bar shows the percentage of each download. It may be nil.
 	Progress io.Writer
 }
 
@@ -209,7 +209,7 @@ type Options struct {
 // timeout of 30 seconds, and an empty standard input.
 type RunOptions struct {
 	// Permissions restrict the run further than its runtime; rules that allow more are an
-	// error. An omitted scope is the runtime's. A run has no mounts of its own, so only some
+	// error. Omitted scopes use the runtime's. Runs share the runtime's mounts, so only some
 	// rules can be enforced, see [policy.LowerRun].
 	Permissions policy.Permissions
 
@@ -235,9 +235,9 @@ type RunOptions struct {
 	// does code whose translation takes too long or too much memory.
 	//
 	// Files that such a program imports, or a program of JavaScript by a path with .ts, .mts or .cts, are
-	// translated in the same way, except those of packages and workers: at most 2,000, in 30 seconds. Paths may
+	// translated in the same way, except in packages and workers: at most 2,000, in 30 seconds. Paths may
 	// omit the extension or have that of JavaScript, as in ./util and ./util.js for util.ts. Of the nearest
-	// tsconfig.json, experimentalDecorators is used, and emitDecoratorMetadata refused; what it extends is not read.
+	// tsconfig.json, experimentalDecorators is used, and emitDecoratorMetadata refused; "extends" is ignored.
 	Name string
 
 	// Format is the program's module format. A format that contradicts the ending of Name is
@@ -267,7 +267,7 @@ type RunOptions struct {
 	// Zero: [DefaultTimeout]. Negative: no limit.
 	Timeout time.Duration
 
-	// Network bounds what this run uses of hosts outside.
+	// Network bounds this run's use of external hosts.
 	Network NetworkLimits
 
 	// OnStdout and OnStderr are called with all output as it arrives, even beyond the capture
@@ -285,6 +285,6 @@ type RunOptions struct {
 type OutputAction int
 
 const (
-	TruncateOutput OutputAction = iota // drop output beyond the limit; Result.Truncated says so
+	TruncateOutput OutputAction = iota // drop output beyond the limit, and set Result.Truncated
 	KillOnOutput                       // end the run with CauseOutput
 )

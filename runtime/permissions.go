@@ -35,8 +35,8 @@ func (s *settings) setPermissions(p policy.Permissions) (err error) {
 	return s.checkStart(s.Permissions, s.plan)
 }
 
-// narrowed returns the rules of a run whose permissions are narrower than its runtime's. A run
-// has no mounts of its own, so only rules that need none can be narrower. The launcher and the
+// narrowed returns the rules of a run whose permissions are narrower than its runtime's. Runs
+// share the runtime's mounts, so only rules that need none can be narrower. The launcher and the
 // filter depend on the permissions of both together.
 //
 // Of the folders of programs the run may read its own, and if the runtime restricts reading,
@@ -94,8 +94,8 @@ func (rt *NodeRuntime) Missing() []string { return slices.Clone(rt.rules.Missing
 
 // CheckPermissions returns how the kernel would enforce o.Permissions, without making
 // anything and without privileges: see [policy.Plan] Notes. Of o it reads Permissions,
-// AllowDegraded, Cwd, HostPorts, Isolation, OCI and Launcher. Its errors are those of Create. The plan is returned
-// beside the error if only this machine's kernel is too old for it or lacks Landlock.
+// AllowDegraded, Cwd, HostPorts, Isolation, OCI and Launcher. It returns the same errors as Create. If the only
+// error is that this machine's kernel is too old for the plan or lacks Landlock, the plan is returned, too.
 func CheckPermissions(o Options) (*policy.Plan, error) {
 	s := settings{Options: Options{Isolation: o.Isolation, OCI: o.OCI, Launcher: o.launcher()}}
 	err := errors.Join(s.checkIsolation(), s.Launcher.validate())

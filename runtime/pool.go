@@ -13,11 +13,11 @@ import (
 
 // PoolOptions are the options of a [Pool]. A zero field takes its default.
 type PoolOptions struct {
-	// Size is how many unused runtimes are kept. Each has a process of 0.3 MB, a thread of the
+	// Size is how many unused runtimes are kept. Each takes a process of 0.3 MB, a thread of the
 	// host process and 9 file descriptors. Default 4; at most 1,024.
 	Size int
 
-	// Parallel is how many runtimes are created at once. Creating one takes a fifth of Node's
+	// Parallel is how many runtimes are created concurrently. Creating one takes a fifth of Node's
 	// start, and competes with the callers' runs for processors. Default 1; at most 64.
 	Parallel int
 
@@ -56,7 +56,7 @@ func (o PoolOptions) resolve() (PoolOptions, error) {
 }
 
 // Pool keeps unused runtimes ready, all with the same options. Use a pool when you cannot
-// wait for Create. Its methods may be called from several goroutines at once.
+// wait for Create. It is safe for concurrent use.
 //
 //	create ──> ready ── Get ──> owned by the caller, which closes it
 //	             └── dead or too old: closed and replaced
@@ -92,7 +92,7 @@ type idleRuntime struct {
 	since   time.Time
 }
 
-// outcome is what a waiting Get returns.
+// outcome is the result of a waiting Get.
 type outcome struct {
 	runtime *NodeRuntime
 	err     error
@@ -231,7 +231,7 @@ func (rt *NodeRuntime) park(ctx context.Context) error {
 	return rt.sandbox.Prepare(ctx, &c)
 }
 
-// keepParking forks the process of each later run in advance, unless Options.Zygote says otherwise.
+// keepParking forks the process of each later run in advance, unless Options.Zygote.Park is negative.
 func (rt *NodeRuntime) keepParking() {
 	if wait := cmp.Or(rt.opts.Zygote.Park, defaultPark); rt.opts.Launcher == LauncherZygote && wait > 0 {
 		c := rt.opts.command()

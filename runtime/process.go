@@ -22,8 +22,7 @@ import (
 	"gaol/runtime/internal/stdio"
 )
 
-// Process is a spawned process with all its descendants. Its methods may be called from
-// several goroutines at once.
+// Process is a spawned process with all its descendants. It is safe for concurrent use.
 //
 // Its caller need not wait for it: it releases the host's resources when it ends, or when
 // its runtime is closed.
@@ -35,7 +34,7 @@ type Process struct {
 	Stdin io.WriteCloser
 
 	// Stdout and Stderr are the process's output, unless [Process.Events] is used. The
-	// kernel holds 64 KiB of each, 1 MiB of one that is read in large pieces, and 8 KiB of a
+	// kernel buffers 64 KiB of each pipe, 1 MiB if it is read in large pieces, and 8 KiB of a
 	// terminal. Then the process blocks until the caller reads, and it may never end if the
 	// caller does not. The last output can still be read after the process's end. On a
 	// terminal Stdout has everything, and Stderr is empty. io.EOF is the end.
@@ -60,7 +59,7 @@ type Process struct {
 // PID returns the process's ID, as the guest sees it.
 func (p *Process) PID() int { return p.run.process.GuestPID() }
 
-// wait waits for the process's end and releases what it holds. Its place in the queue is free
+// wait waits for the process's end and releases its resources. Its place in the queue is free
 // before Done is closed, so that a caller can start the next run after Done. The
 // ExitEvent has what Wait returns, so it comes after that. The runtime's Close waits for all of
 // it.
@@ -82,7 +81,7 @@ func (p *Process) wait() {
 func (p *Process) Done() <-chan struct{} { return p.done }
 
 // Wait waits for Done and returns how the process ended. It may be called any number of
-// times. The Result has no output. If ctx ends first, there is no Result, the error wraps
+// times. The Result omits the output. If ctx ends first, there is no Result, the error wraps
 // ctx.Err() and the cause of ctx, and the process continues. If the runtime's Close ended
 // the process, the error is [ErrClosed], beside the Result. After Kill there is no error.
 func (p *Process) Wait(ctx context.Context) (_ *Result, err error) {
@@ -108,7 +107,7 @@ func (p *Process) outcome() (res *Result, err error) {
 	return res, err
 }
 
-// Usage returns what the process and its descendants have used so far.
+// Usage returns the resources that the process and its descendants have used so far.
 func (p *Process) Usage() (_ Usage, err error) {
 	defer wrap(&err, "usage")
 	return p.run.usage()

@@ -114,7 +114,7 @@ func (s settings) addProgram(ctx context.Context, t *task, code string, o RunOpt
 	base := string(t.dir.Join(p.Path))
 	switch {
 	case path.IsAbs(p.Path):
-		base = p.Path // the caller says where it is
+		base = p.Path // the caller has chosen it
 	case s.evaluate != nil || s.context != nil: // a snippet or cell is no file
 		p.Path = base
 	default:
@@ -190,7 +190,7 @@ func isFolderPath(dir string) bool {
 
 // translate turns TypeScript and JSX into JavaScript. Code that esbuild refuses becomes a
 // program that throws the error. Code that is too large for esbuild is left to Node, which
-// can strip types: Format then has the end of Node's name for it.
+// can strip types: Format then ends with Node's suffix for TypeScript.
 func (s settings) translate(ctx context.Context, name, code string, commonJS bool) (*guest.Program, error) {
 	p := &guest.Program{Path: name, Code: strings.TrimPrefix(code, "\ufeff")} // Node, too, ignores a byte order mark
 	if !snippet.Translates(name) {
@@ -230,7 +230,7 @@ func (s settings) detect(ctx context.Context, code string, asked ModuleFormat) (
 // programs names the folders of a sandbox's programs.
 type programs struct{ count atomic.Int64 }
 
-// next returns a new name: a number, or with secret one that no guest can guess.
+// next returns a new name: a number, with a suffix that no guest can guess if secret is set.
 func (p *programs) next(secret bool) string {
 	name := strconv.FormatInt(p.count.Add(1), 10)
 	if secret {

@@ -29,8 +29,8 @@ const (
 	CauseSignal   Cause = "signal"   // a signal that gaol did not send ended it
 )
 
-// Result describes a run that has ended. A program that throws, exits with another code than
-// 0, or exceeds a limit has a Result like any other.
+// Result describes a run that has ended, including a program that throws, exits with another code
+// than 0, or exceeds a limit.
 type Result struct {
 	Stdout   []byte          // captured standard output, at most Limits.Output bytes
 	Stderr   []byte          // captured standard error, likewise
@@ -40,16 +40,16 @@ type Result struct {
 	Value    json.RawMessage // JSON text of the last __return; nil when nothing was returned
 
 	// Error is the uncaught error that ended a program of Run, Exec or SpawnCode; nil if it
-	// ended otherwise. It comes from the guest. Only its Properties say more than standard
-	// error does.
+	// ended otherwise. It comes from the guest. Standard error contains the same, except for
+	// its Properties.
 	Error *GuestError
 
 	Duration time.Duration // wall-clock time from its turn to the last process reaped
 	Queued   time.Duration // wall-clock time before its turn: see Options.MaxConcurrentRuns
 	Usage    Usage
 
-	// Launcher is the launcher that started the run: Options.Launcher, unless
-	// LauncherReason says why it was another one.
+	// Launcher is the launcher that started the run. LauncherReason is why it differs from
+	// Options.Launcher; empty if it does not.
 	Launcher       Launcher
 	LauncherReason string
 
@@ -59,7 +59,7 @@ type Result struct {
 	// Calls are the calls of host functions (Options.Bindings), in the order in which they
 	// arrived: the first 1,000.
 	Calls []Call
-	// Truncated says which of Stdout, Stderr, Denials and Calls are incomplete.
+	// Truncated marks which of Stdout, Stderr, Denials and Calls are incomplete.
 	Truncated struct{ Stdout, Stderr, Denials, Calls bool }
 }
 
@@ -68,13 +68,12 @@ type Usage struct {
 	CPU        time.Duration // user and system time
 	Memory     int64         // bytes now; 0 after the end
 	PeakMemory int64         // bytes
-	PeakPids   int64         // tasks at once; 0 where the kernel does not report it (before Linux 6.1)
+	PeakPids   int64         // concurrent tasks; 0 where the kernel does not report it (before Linux 6.1)
 
-	Network NetworkUsage // of hosts outside
+	Network NetworkUsage // of external hosts
 }
 
-// NetworkUsage is what a run uses of hosts outside. What it sends to and receives from localhost
-// does not count.
+// NetworkUsage is a run's use of external hosts. Traffic with localhost does not count.
 type NetworkUsage struct {
 	Connections int64 // that the rules allow
 	Lookups     int64 // questions to the resolver
@@ -86,9 +85,9 @@ type NetworkUsage struct {
 // ErrNoValue is Decode's error for a run that returned nothing.
 var ErrNoValue = errors.New("gaol: the program returned no value")
 
-// Decode unmarshals Value into v. It returns Error if the program failed with one. If the
-// program returned no value, the error wraps [ErrNoValue] and says how the program ended,
-// unless its exit code was 0.
+// Decode unmarshals Value into v. It returns Error if that is not nil. If the program returned no
+// value, the error wraps [ErrNoValue] and describes how the program ended, unless its exit code
+// was 0.
 func (r *Result) Decode(v any) error {
 	switch {
 	case r.Error != nil:
@@ -123,8 +122,8 @@ func (r *Result) conclude(killed Cause, exit sandbox.Exit, stderrTail []byte) {
 	}
 }
 
-// causeOf returns why a run ended. If gaol did not end it, memory comes first: a program
-// whose child was killed for memory mostly fails in a way of its own.
+// causeOf returns why a run ended. If gaol did not end it, memory takes precedence: a program
+// whose child was killed for memory mostly fails with an unrelated error.
 func causeOf(killed Cause, exit sandbox.Exit, stderrTail []byte) Cause {
 	refused := exit.Code != 0 || exit.Signal == unix.SIGABRT // libuv aborts if it cannot start a thread
 	byGaol := killed != CauseNone && exit.Signal == unix.SIGKILL
@@ -144,7 +143,7 @@ func causeOf(killed Cause, exit sandbox.Exit, stderrTail []byte) Cause {
 }
 
 // isHeapFull reports whether Node aborted because its heap, which is a little smaller than
-// the run's memory, was full. V8 says so on standard error. A program can fake that, but
+// the run's memory, was full. V8 reports it on standard error. A program can fake that, but
 // gains nothing.
 func isHeapFull(exit sandbox.Exit, stderrTail []byte) bool {
 	return exit.Signal == unix.SIGABRT && bytes.Contains(stderrTail, []byte("JavaScript heap out of memory"))
@@ -154,7 +153,7 @@ func isHeapFull(exit sandbox.Exit, stderrTail []byte) bool {
 // for display only.
 type Denial struct {
 	Scope     string           `json:"scope"`
-	Operation policy.Operation `json:"operation"` // "socket" for one that neither connects nor listens yet
+	Operation policy.Operation `json:"operation"` // "socket" if the denied socket neither connects nor listens yet
 
 	// Target is a path, or the kind of a socket. It is empty if the operation has none, such
 	// as a fork, or if the kernel did not report it. It has at most 256 bytes of valid UTF-8.
@@ -166,15 +165,16 @@ type Denial struct {
 
 	// Rule is the rule that denied it, such as "fs.rules[2]" or "fs.default". "mounts" stands
 	// for a missing Options.UnixSockets in a runtime with mounts, "limits.connections" and
-	// similar for limits of the network, "quota." and a name for those of [NetworkQuota]. "hostPorts" stands for a missing Options.HostPorts: the
-	// program failed because nothing in the sandbox listens on the port of localhost.
+	// similar for [NetworkLimits], "quota." and a name for [NetworkQuota]. "hostPorts" stands for a
+	// missing Options.HostPorts: the program failed because nothing in the sandbox listens on the
+	// port of localhost.
 	Rule string `json:"rule"`
 
 	Count  int64        `json:"count"` // how often
 	Source DenialSource `json:"source"`
 }
 
-// DenialSource says how gaol learned of a denial.
+// DenialSource is the mechanism that reported a denial.
 type DenialSource string
 
 const (
@@ -182,8 +182,8 @@ const (
 	// call that it refuses because of permissions.
 	SourceSeccomp DenialSource = "seccomp"
 
-	// SourceEgress is the way out of the sandbox. It reports every connection and look-up
-	// that it refuses.
+	// SourceEgress is the proxy for egress. It reports every connection and look-up that it
+	// refuses.
 	SourceEgress DenialSource = "egress"
 
 	// SourceAudit is the kernel's audit log, with Options.AuditDenials. The kernel may drop

@@ -30,7 +30,7 @@ var ErrClosed = sandbox.ErrClosed
 // numbers; an error is an object with its name and message; a regular expression is a string.
 // A BigInt, a cycle, a function, and an object that would be empty, such as a Promise, throw a
 // TypeError in the program that names the place in the value. A value larger than
-// Limits.Value throws a RangeError. docs/values.md has the table.
+// Limits.Value throws a RangeError. See docs/values.md.
 //
 // The error is nil whatever the program does, and if it exceeds its own limits, such as
 // RunOptions.Timeout. If ctx ends the run, the error wraps ctx.Err() and the cause of ctx. If
@@ -41,7 +41,7 @@ func (rt *NodeRuntime) Run(ctx context.Context, code string, o RunOptions) (_ *R
 	return rt.run(ctx, nodeProgram(code, true), o, nil)
 }
 
-// Exec is Run for a program without a value: it has no __return.
+// Exec is Run for a program without a value: __return is undefined.
 func (rt *NodeRuntime) Exec(ctx context.Context, code string, o RunOptions) (_ *Result, err error) {
 	defer wrap(&err, "exec")
 	return rt.run(ctx, nodeProgram(code, false), o, nil)
@@ -178,18 +178,18 @@ func endCause(limit context.Context) Cause {
 	return CauseCanceled
 }
 
-// A run waits for its turn twice, so that callers may request any number at once:
+// A run waits for its turn twice, so that callers may request any number concurrently:
 //
 //	requested ── wait ── runtime's queue ───── wait ── process's starts ── end
 //	                     MaxConcurrentRuns,            maxStarts, while
 //	                     until the run's end           the run starts
 //
 // A run needs most of its descriptors and CPU time while it starts, so the process limits
-// starts. It does not limit active runs, because those of one runtime, which may only be
+// starts. It does not limit active runs, because the runs of one runtime, which may only be
 // waiting, could then block all others.
 //
-// A run that has the first turn waits only for runs that are starting, for startLease at
-// most. So runs of one runtime that fit into its queue together can wait for each other.
+// After its first turn a run waits only for starting runs, for startLease at most. So runs of one
+// runtime that fit into its queue together can wait for each other.
 
 const (
 	maxConcurrentRuns = 8192 // each holds some ten descriptors of the host

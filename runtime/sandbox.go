@@ -61,8 +61,8 @@ func (rt *NodeRuntime) spec() (spec sandbox.Spec, err error) {
 // of its tree.
 type Resources = sandbox.Resources
 
-// Resources counts what the runtime uses now. Guests may change it meanwhile. At most 16,384
-// descriptors are looked at.
+// Resources counts the resources that the runtime uses now. Guests may change them meanwhile. At
+// most 16,384 descriptors are inspected.
 func (rt *NodeRuntime) Resources(ctx context.Context) (_ Resources, err error) {
 	defer wrap(&err, "resources")
 	ctx, done, err := rt.dialed.begin(ctx, rt.alive)

@@ -37,9 +37,9 @@ const (
 	maxProgram  = 16 << 20
 )
 
-// settings are Options after validation. Their fields have the defaults instead of zero
-// values, Permissions is complete, Mounts has the one for NodeModules, and UnixSockets says
-// whether runs may create such sockets. Files, Folders and Bindings have other forms below.
+// settings are Options after validation. Defaults replace zero values, Permissions is complete,
+// Mounts includes the mount of NodeModules, and UnixSockets reports whether runs may create such
+// sockets. Files, Folders and Bindings have other forms below.
 type settings struct {
 	Options
 
@@ -103,7 +103,7 @@ func (o Options) resolve() (s settings, err error) {
 	return s, errors.Join(checkHostname(s.Hostname), checkCgroup(s.CgroupParent), s.Launcher.validate(), s.Zygote.validate(s.Launcher), checkCount("MaxConcurrentRuns", s.MaxConcurrentRuns), checkCount("MaxContexts", s.MaxContexts), s.MountUser.validate(), s.Limits.validate(), checkHeap(s.Heap, s.Limits), s.Network.validate())
 }
 
-// setMounts validates what the tree shows of the host.
+// setMounts validates the mounts of the host's files.
 func (s *settings) setMounts(o Options) (err error) {
 	if s.modules, err = o.modulesPath(s.cwd); err != nil {
 		return err

@@ -53,7 +53,7 @@ const (
 // pipes are skipped), and what Permissions hide. Files that the guest owns are included even
 // if it made them unreadable, for example by chmod 000. Files that it does not own and cannot
 // read, as in a CopyOnWrite mount, are an error that names them. Runs may be active: changes
-// that they make meanwhile may be included or not, also those of half a file.
+// that they make meanwhile may be included or not, even in part of a file only.
 func (rt *NodeRuntime) Snapshot(ctx context.Context, o SnapshotOptions) (_ *Snapshot, err error) {
 	defer wrap(&err, "snapshot")
 	switch {
@@ -78,7 +78,7 @@ func (rt *NodeRuntime) Snapshot(ctx context.Context, o SnapshotOptions) (_ *Snap
 }
 
 // snapshotFolders returns the folders that a snapshot contains, and that a runtime made from
-// it mounts: the guest's own, without those that are inside others.
+// it mounts: the guest's own folders, except nested ones.
 func snapshotFolders(cwd vfs.Path) []vfs.Path {
 	own := vfs.Own(cwd)
 	return slices.DeleteFunc(slices.Clone(own), func(dir vfs.Path) bool {

@@ -41,9 +41,9 @@ type SpawnOptions struct {
 // keys, such as SIGINT by "\x03". Its output is untrusted: the caller must filter escape
 // sequences before showing it on a terminal of the host.
 //
-// All runs of a runtime belong to one user, and can open each other's terminals. A runtime
-// has room for 64, including those that guests make: without room Spawn's error wraps
-// ENOSPC.
+// All runs of a runtime belong to one user, and can open each other's terminals. A runtime can
+// have at most 64 terminals, including those that guests open: beyond that Spawn's error
+// wraps ENOSPC.
 type Terminal struct {
 	// Rows and Cols are the window's size in characters. If both are zero, they are 24 and
 	// 80. A single zero is an error.
@@ -65,7 +65,7 @@ const (
 // limit, or the runtime is closed. It is a run with the limits of one. While it lives it
 // counts towards Options.MaxConcurrentRuns, and Spawn waits for its turn.
 //
-// name and the errors are those of [NodeRuntime.Command]. If ctx ends during the start, the
+// name and the errors are as for [NodeRuntime.Command]. If ctx ends during the start, the
 // error is its cause; if Timeout does, context.DeadlineExceeded.
 //
 // The caller must read the process's output: the process blocks when a pipe is full, see
@@ -180,7 +180,7 @@ func checkSize(s sandbox.TerminalSize) error {
 	return nil
 }
 
-// runOptions returns what the options have in common with RunOptions.
+// runOptions returns the options that RunOptions has, too.
 func (o SpawnOptions) runOptions() RunOptions {
 	r := RunOptions{Permissions: o.Permissions, Name: o.Name, Format: o.Format, Args: o.Args, Env: o.Env, Cwd: o.Cwd}
 	if o.Terminal == nil {

@@ -42,11 +42,11 @@ type LogEvent struct{ Log Log }
 // off.
 type CallEvent struct{ Call Call }
 
-// ConnectEvent is a connection to a host outside that has ended, that the run's end has closed,
-// or whose server could not be reached. One that the rules deny is a DenialEvent.
+// ConnectEvent is a connection to an external host that has ended, that the run's end has closed,
+// or whose server could not be reached. A denied connection is a DenialEvent.
 type ConnectEvent struct{ Connection Connection }
 
-// Connection is a TCP connection to a host outside.
+// Connection is a TCP connection to an external host.
 type Connection struct {
 	Host     string         // the name that the guest has looked up; "" if it used an address
 	Address  netip.AddrPort // the server's; one of the guest's resolver if the server was not reached
@@ -63,9 +63,9 @@ type Connection struct {
 }
 
 // DenialEvent is an operation that the run's permissions denied, when it occurs for the first
-// time: its Count is 1. It is not sent for denials that Result.Denials has no room for. Those
-// from the kernel's audit log or from standard error arrive as late as they become known,
-// mostly just before the end.
+// time: its Count is 1. It is not sent for denials that Result.Denials truncates. Denials from
+// the kernel's audit log or from standard error arrive when they become known, mostly just
+// before the end.
 type DenialEvent struct{ Denial Denial }
 
 // ExitEvent is the end of the run, and of its events. A run that could not begin has one,
@@ -103,10 +103,10 @@ func followStderr(f *feed, limit int64, onLimit func()) stdio.Sink {
 // Stream is a run with events.
 //
 // Output becomes events and is not kept: the Result has none, and with KillOnOutput
-// Limits.Output is what the run may print. If the caller takes no events, or has not begun
-// to range over them, the run blocks as soon as the kernel holds 64 KiB of an output, or 1
-// MiB of a busy one. It still ends by its Timeout, its context, or its runtime's Close. What
-// it printed before that can be read afterwards, too.
+// Limits.Output bounds the total output of the run. If the caller takes no events, or has not
+// begun to range over them, the run blocks as soon as the kernel holds 64 KiB of an output, or 1
+// MiB of a busy one. It still ends by its Timeout, its context, or its runtime's Close. Earlier
+// output can be read afterwards, too.
 type Stream struct {
 	feed   *feed
 	cancel context.CancelFunc
@@ -115,13 +115,13 @@ type Stream struct {
 	exit ExitEvent
 }
 
-// FollowRun is [NodeRuntime.Run] with events: the caller sees what the run does while it
-// runs. It does not wait: if the run cannot begin, the ExitEvent and [Stream.Result] have
-// the error. OnStdout and OnStderr are an error.
+// FollowRun is [NodeRuntime.Run] with events, which the caller receives during the run. It does
+// not wait: if the run cannot begin, the ExitEvent and [Stream.Result] have the error. OnStdout
+// and OnStderr are an error.
 //
 // Standard output and standard error are two pipes without a common order: see
 // [Stream.Events]. A program whose outputs must stay in order prints to one of them, for
-// example by "2>&1" in a shell, or has a terminal ([NodeRuntime.Spawn]).
+// example by "2>&1" in a shell, or uses a terminal ([NodeRuntime.Spawn]).
 //
 //	s := rt.FollowRun(ctx, code, runtime.RunOptions{})
 //	for e := range s.Events() {
@@ -193,12 +193,12 @@ func (s *Stream) finish(method string, exit ExitEvent) {
 
 // Events returns the run's events, up to and including its ExitEvent. The order is exact
 // within each output, within logs, and within calls. Across them it is the order in which
-// this process received them: what a program prints to both outputs within a few
-// milliseconds, or while the receiver is busy, may be swapped.
+// this process received them: events of both outputs within a few milliseconds, or while the
+// receiver is busy, may be swapped.
 //
 // Breaking out of the range ends the run with CauseCanceled, and waits for its end. Result
 // then returns context.Canceled. Ranging again yields the remaining events. If two goroutines
-// range at once, the second gets nothing.
+// range concurrently, the second gets nothing.
 //
 // The receiver may use the runtime meanwhile, and may be slow. It must not wait for
 // anything that the run does next, except for the next event.
@@ -257,8 +257,8 @@ func newTranslator(d *work.Domain, out *hostcall.Writer) *translator {
 	return t
 }
 
-// mayImportTypeScript reports whether a program may import files of TypeScript: those of JavaScript
-// name them. It is a quick check, because other programs must not pay for it.
+// mayImportTypeScript reports whether a program may import TypeScript files. JavaScript imports them
+// by their extension. The check is quick, so that other programs are not slowed down.
 func mayImportTypeScript(name, code string, isSnippet bool) bool {
 	for _, ending := range []string{".ts", ".mts", ".cts"} {
 		if strings.Contains(code, ending) {
@@ -313,7 +313,7 @@ func (t *translator) answer(f wire.Translation, left time.Duration) {
 	t.out.Answer(f.ID, err != nil, text)
 }
 
-// translationError returns what the program gets if a file cannot be translated.
+// translationError returns the program's error for a file that cannot be translated.
 func translationError(name string, err error) *hostcall.Error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return &hostcall.Error{Message: fmt.Sprintf("translate %s: the files of TypeScript of a run are at most %d, and take at most %v", name, maxTranslations, maxTranslationTime), Code: "ERR_TYPESCRIPT_LIMIT"}

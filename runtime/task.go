@@ -18,7 +18,7 @@ import (
 
 // task is what one run starts, before its pipes exist.
 type task struct {
-	command  sandbox.Command // without what the runtime has, see NodeRuntime.command
+	command  sandbox.Command // without the runtime's part, see NodeRuntime.command
 	dir      vfs.Path
 	rules    *sandbox.Rules // nil: the runtime's
 	network  NetworkLimits
@@ -36,7 +36,7 @@ type task struct {
 	folder    string         // of the program, in sandbox.ProgramDir
 	program   *guest.Program // nil for a Command
 	functions []hostcall.Function
-	main      *cell  // what the program reports; nil in a context
+	main      *cell  // the program's report; nil in a context
 	cells     *cells // nil except in a context
 }
 
@@ -132,7 +132,7 @@ func (t *task) useTerminal() {
 	}
 }
 
-// command completes a task's command by what the runtime has.
+// command completes a task's command with the runtime's rules.
 func (rt *NodeRuntime) command(t *task) sandbox.Command {
 	c := t.command
 	c.Rules = cmp.Or(t.rules, rt.rules)

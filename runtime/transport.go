@@ -29,11 +29,11 @@ const (
 // Event streams work, and so do upgrades to WebSocket: the body of a response with status 101
 // is an io.ReadWriteCloser, unless the client has a Timeout.
 //
-// A server is hostile. It has 10 seconds to accept a connection. The header of a response may
-// have 64 KiB, those of informational responses included. Bodies are not decompressed. Each
-// request opens a new connection, which takes some 0.3 ms: http.Transport logs what a server
-// sends on an idle one. The context of a request bounds everything
-// else, such as a server that never answers, and the caller bounds what it reads of a body.
+// A server is hostile. It must accept a connection within 10 seconds. Response headers may have
+// 64 KiB, including headers of informational responses. Bodies are not decompressed. Each request
+// opens a new connection, which takes some 0.3 ms, because http.Transport would log a hostile
+// server's data on an idle connection. The context of a request bounds everything else, such as
+// a server that never answers, and the caller limits how much of a body it reads.
 //
 // Each call returns a new transport. The caller may change its fields before using it, for
 // example TLSClientConfig.

@@ -107,8 +107,7 @@ type Tree struct {
 // NodePath returns the guest path of Node.
 func (t Tree) NodePath() string { return cmp.Or(t.Node, NodePath) }
 
-// World returns what package policy must know about the tree. A mount that the guest may write
-// to counts as one of its own folders.
+// World describes the tree to package policy. A writable mount counts as one of the guest's own folders.
 func (t Tree) World() policy.World {
 	w := policy.World{Own: texts(vfs.Own(t.Cwd)), Shared: texts(vfs.Shared()), Cwd: string(t.Cwd), Needed: t.needed(), HostPorts: t.HostPorts}
 	for _, target := range t.Writable {
@@ -179,15 +178,14 @@ var needed = []policy.Need{
 }
 
 // CheckPlaces refuses rules whose path is a symbolic link in the image, or whose form does
-// not match the kind of file. The kernel knows files, not names: a rule for /bin/sh says
-// nothing about /usr/bin/sh.
+// not match the kind of file. The kernel enforces rules on files, not paths: a rule for the link
+// /bin/sh would not apply to /usr/bin/sh.
 func (t Tree) CheckPlaces(p policy.Permissions) error {
 	return p.Refuse(func(at policy.Place) (why, nearest string) { return misplaced(t.Image, at) })
 }
 
-// misplaced returns why a place does not name what it seems to, and the nearest place that
-// does. It returns "" if the image has the file under that name or lacks it. It follows no
-// link.
+// misplaced returns why a place does not match the image's file at its path, and the nearest place
+// that does. It returns "" if they match or the file is missing. It follows no link.
 func misplaced(image string, p policy.Place) (why, nearest string) {
 	at := "/"
 	for name := range strings.SplitSeq(p.Path[1:], "/") {

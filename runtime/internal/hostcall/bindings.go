@@ -176,8 +176,8 @@ func (b *Bindings) split(above []string, given map[string]any, classify Classifi
 	return data, nil
 }
 
-// Classifier says what a caller's value is: a function with its Call, a map that may contain
-// some, or data if neither is set.
+// Classifier returns the kind of a caller's value: a function with its Call, a map that may contain
+// functions, or data if neither is set.
 type Classifier func(v any) (f Function, inside map[string]any, err error)
 
 // NewClassifier returns the Classifier of programs whose functions have the type F, a pointer to it, or

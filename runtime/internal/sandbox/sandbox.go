@@ -182,7 +182,7 @@ type Mount = mounts.Mount
 // Owner is a user and a group of the host.
 type Owner = mounts.Owner
 
-// Access is what a guest may do with a folder of the host.
+// Access is a guest's access to a folder of the host.
 type Access = mounts.Access
 
 // The accesses.

@@ -160,15 +160,15 @@ func (p *Pipes) addReader(r *Reader) *Reader {
 	return r
 }
 
-// End says that the run has ended, and makes all readers return what it has written.
+// End marks the end of the run: all readers read the rest of their pipes and return.
 func (p *Pipes) End() {
 	for _, r := range p.readers {
 		r.End()
 	}
 }
 
-// CloseGuest closes the guest's ends, once the run has them. A reader gets the end of the
-// stream only when no process has the other end open, this one included.
+// CloseGuest closes the guest's ends, once the run has them. A reader gets io.EOF only when all
+// processes have closed the other end, this one included.
 func (p *Pipes) CloseGuest() {
 	for _, f := range p.Guest {
 		f.Close()

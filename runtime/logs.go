@@ -187,7 +187,7 @@ func (l *logs) conclude(res *Result, cl *cell) *Evaluation {
 }
 
 // fatalReports are the first lines of Node's reports before it aborts. They are removed, because
-// Evaluation.Error tells a snippet's author the same more clearly.
+// Evaluation.Error reports the cause, and a snippet's author cannot use them.
 var fatalReports = []struct {
 	firstLine string
 	applies   func(*Result) bool

@@ -229,10 +229,9 @@ type RunOptions struct {
 	// lines in stack traces. tsconfig.json is not read: imported names that are not used as values are
 	// removed, as they may be types; JSX becomes React.createElement unless a comment contains @jsx or
 	// @jsxRuntime, and decorators are JavaScript's unless one contains @experimentalDecorators: then
-	// those of parameters are accepted, too. In CommonJS,
-	// import and export declarations become require and exports. Code of more than 256 KiB
-	// is passed to Node, which can only strip types; as .tsx or .jsx it throws a SyntaxError, as
-	// does code whose translation takes too long or too much memory.
+	// decorators of parameters are accepted, too. In CommonJS, import and export declarations become
+	// require and exports. Code of more than 256 KiB is passed to Node, which can only strip types; as
+	// .tsx or .jsx it throws a SyntaxError, as does code whose translation takes too long or too much memory.
 	//
 	// Files that such a program imports, or a program of JavaScript by a path with .ts, .mts or .cts, are
 	// translated in the same way, except in packages and workers: at most 2,000, in 30 seconds. Paths may

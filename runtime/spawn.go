@@ -42,8 +42,7 @@ type SpawnOptions struct {
 // sequences before showing it on a terminal of the host.
 //
 // All runs of a runtime belong to one user, and can open each other's terminals. A runtime can
-// have at most 64 terminals, including those that guests open: beyond that Spawn's error
-// wraps ENOSPC.
+// have at most 64 terminals, including the guests' own: beyond that Spawn's error wraps ENOSPC.
 type Terminal struct {
 	// Rows and Cols are the window's size in characters. If both are zero, they are 24 and
 	// 80. A single zero is an error.

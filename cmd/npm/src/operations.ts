@@ -124,13 +124,13 @@ export interface Call {
 /** Denial is an operation that permissions denied to a run. Its target is the guest's text, for display only. */
 export interface Denial {
   scope: string;
-  /** "socket" for one that neither connects nor listens yet. */
+  /** "socket" if the denied socket neither connects nor listens yet. */
   operation: string;
   /** Target is a path, or the kind of a socket. It is empty if the operation has none, such as a fork, or if the kernel did not report it. It has at most 256 bytes of valid UTF-8. */
   target: string;
   /** Address is set if the rules allow the name in Target and refuse the address that it resolves to, such as a private one, which a rule must name. */
   address?: string;
-  /** Rule is the rule that denied it, such as "fs.rules[2]" or "fs.default". "mounts" stands for a missing Options.UnixSockets in a runtime with mounts, "limits.connections" and similar for limits of the network, "quota." and a name for those of [NetworkQuota]. "hostPorts" stands for a missing Options.HostPorts: the program failed because nothing in the sandbox listens on the port of localhost. */
+  /** Rule is the rule that denied it, such as "fs.rules[2]" or "fs.default". "mounts" stands for a missing Options.UnixSockets in a runtime with mounts, "limits.connections" and similar for [NetworkLimits], "quota." and a name for [NetworkQuota]. "hostPorts" stands for a missing Options.HostPorts: the program failed because nothing in the sandbox listens on the port of localhost. */
   rule: string;
   /** How often. */
   count: number;
@@ -819,7 +819,7 @@ export interface SnippetInfo {
   timeoutMs: SnippetTimes;
 }
 
-/** SnippetOutput is what a snippet did. Its JSON has exactly the six fields with names. */
+/** SnippetOutput is the result of a snippet. Its JSON has exactly the six fields with names. */
 export interface SnippetOutput {
   /** Lines such as "[log] hello". */
   logs: string[];

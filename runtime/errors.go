@@ -100,7 +100,7 @@ func (e *GuestError) Trace() string {
 		return e.Error() + rest
 	}
 	if strings.Contains(e.Stack, e.Message) && e.Stack != "" {
-		return e.Stack // it begins with the error's name
+		return e.Stack // it begins with another name than Name
 	}
 	return e.Error()
 }

@@ -63,9 +63,9 @@ func openCgroups(dirs []string) (*cgroupFiles, error) {
 	return c, nil
 }
 
-// makeCgroups makes the jail's cgroups. It returns the open files of those below which the
-// runs have their own. The other cgroups, such as that of v1's devices, which holds rules,
-// are shared by all processes of the jail.
+// makeCgroups makes the jail's cgroups. It returns the open files of the cgroups that are
+// parents of the runs' cgroups. All processes of the jail share the other cgroups, such as
+// the devices cgroup of v1, which holds rules.
 func (j *Jail) makeCgroups() (*cgroupFiles, error) {
 	var devices []cgroup.Device
 	for _, d := range mounts.Devices {

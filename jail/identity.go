@@ -47,7 +47,7 @@ func NewIdentity(ctx context.Context, stateDir, cgroupParent string) (*Identity,
 // ID returns the number of the host's user and group.
 func (i *Identity) ID() int { return i.slot.firstHostID() }
 
-// Cgroup returns the path of the cgroup, as that of [cgroup.New]. It does not exist yet.
+// Cgroup returns the path of the cgroup, for [cgroup.New]. It does not exist yet.
 func (i *Identity) Cgroup() string { return i.cgroup }
 
 // Release kills the processes in the cgroup, removes it, and frees the identity.

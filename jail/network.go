@@ -47,8 +47,8 @@ func (j *Jail) OpenGateway(c gateway.Config) (*gateway.Gateway, error) {
 }
 
 // Dial connects to a TCP server of the jail's processes, on an address of localhost. The jail
-// must have been created with Spec.Loopback. Buffer is as that of [gateway.Dial]. The caller closes the connection before the
-// jail, and the jail after Dial has returned.
+// must have been created with Spec.Loopback. For buffer, see [gateway.Dial]. The caller closes the
+// connection before the jail, and the jail after Dial has returned.
 func (j *Jail) Dial(ctx context.Context, to netip.AddrPort, buffer int) (*net.TCPConn, error) {
 	if j.gateway != nil {
 		return j.gateway.Dial(ctx, to, buffer)

@@ -95,8 +95,8 @@ func (h *notifyHandler) fail(err error) {
 	}
 }
 
-// startError returns the error of a start: that of the host, if it could not answer, as the
-// process was then killed or got a wrong answer, and err otherwise.
+// startError returns the error of a start: the host's error, if the host could not reply, as the
+// process was then killed or got a wrong reply, and err otherwise.
 func (h *notifyHandler) startError(err error) error {
 	failed := h.failed.Load()
 	h.mu.Lock()

@@ -202,7 +202,7 @@ func (s *slot) removeJail() error {
 const scopeSlice = "system.slice"
 
 // newScope returns the name of a scope for the jail's container, without its prefix and suffix. It is
-// new even if systemd has not removed that of a former jail yet.
+// new even if systemd has not removed the scope of a former jail yet.
 func (s *slot) newScope() string { return s.name() + "-" + strconv.FormatUint(rand.Uint64(), 36) }
 
 // removeScopes kills the processes in scopes of the slot's containers, which systemd then removes, too.

@@ -117,7 +117,7 @@ type Command struct {
 
 	Limits    cgroup.Limits // of the process and its descendants together
 	OpenFiles int64         // RLIMIT_NOFILE
-	FileSize  int64         // RLIMIT_FSIZE, bytes; 0: that of the host process
+	FileSize  int64         // RLIMIT_FSIZE, bytes; 0: the host process's limit
 }
 
 func (c *Command) files() []*os.File {

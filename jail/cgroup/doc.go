@@ -1,6 +1,6 @@
 // Package cgroup limits, accounts and kills groups of processes, with the same interface
-// for cgroup v1 and v2. It detects the version that the machine uses, see [Detect]; there
-// is no setting for it.
+// for cgroup v1 and v2. It detects the version that the machine uses, see [Detect]; callers
+// can't choose it.
 //
 // # Life cycle
 //

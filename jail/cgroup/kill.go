@@ -67,7 +67,7 @@ func (b *backoff) sleep(ctx context.Context) error {
 
 // killProcs kills the processes in dirs. Between the read of the pids and the signal a
 // process may die and an unrelated one get its pid. So killProcs opens a pidfd for each and
-// reads the list again: a pid that is still listed is that of the pidfd's process, or that
+// reads the list again: a pid that is still listed belongs to the pidfd's process, or that
 // process is gone.
 func killProcs(dirs []string) error {
 	pids, err := listProcs(dirs)

@@ -162,8 +162,8 @@ func (p *Pool) removeOld() {
 	}
 }
 
-// Close must be called before the parent is removed: afterwards its path may be that of
-// another parent.
+// Close must be called before the parent is removed: afterwards another parent may reuse its
+// path.
 func (p *Pool) Close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -64,8 +64,8 @@ func onThread(flags int, f func() error) error {
 	return <-done
 }
 
-// enterRoot changes the thread's root to that of its mount namespace, a side effect of
-// setns(2). It returns the old root, or nil if that is the same.
+// enterRoot changes the thread's root to its mount namespace's root, a side effect of
+// setns(2). It returns the old root, or nil if the root has not changed.
 func enterRoot() (old *os.File, err error) {
 	own, err := kernfile.Open("/proc/thread-self/ns/mnt", unix.O_RDONLY)
 	if err != nil {

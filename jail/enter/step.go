@@ -128,7 +128,7 @@ func HideEntries(dir string, shown []string, file, folder string) Step {
 func Session() Step { return Step{Name: "session", op: opSession} }
 
 // Terminal makes the terminal at descriptor 0 the session's controlling terminal. It must
-// not be that of another session.
+// not control another session.
 func Terminal() Step { return Step{Name: "terminal", op: opTerminal} }
 
 // CloseOthers closes all descriptors except List.Files, the files of later steps, and the

@@ -16,7 +16,7 @@ import (
 // the same time.
 const maxDials = 1024
 
-// dialed6 is set in the key of a port of ::1 in Gateway.dialed, and not in that of 127.0.0.1.
+// dialed6 is set in keys of Gateway.dialed for ports of ::1, and not for ports of 127.0.0.1.
 const dialed6 = 1 << 16
 
 // Dial connects to 127.0.0.1 or ::1 in the network namespace that a pidfd's process is in, or

@@ -32,7 +32,7 @@ const (
 
 // lookup returns the program. The kernel calls it for a packet that belongs to no
 // connection, before it looks for a listening or unconnected socket. Listeners is the map
-// with the host's listener, dialed that of the host's source ports.
+// with the host's listener, dialed the map of the host's source ports.
 func lookup(c Config, listeners, dialed int) asm.Instructions {
 	code := asm.Instructions{
 		asm.Mov.Reg(ctx, asm.R1),

@@ -194,7 +194,7 @@ const (
 	// Dir is the folder in a jail's tree in which the commands are.
 	Dir = "/usr/libexec/gaol/commands"
 
-	// Program is the name of the program in Dir, which is no command: see [CheckName].
+	// Program is the name of the program in Dir. It is not a valid command: see [CheckName].
 	Program = ".command"
 
 	// MaxSize bounds the size of the program, in bytes.

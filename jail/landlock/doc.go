@@ -52,7 +52,7 @@
 //     connects to any port, and falls back to TCP: net.mptcp.enabled=0 or seccomp prevents
 //     that. UDP, raw sockets, SCTP and SMC are not handled. ConnectTCP alone does not isolate
 //     a process from the network: use a network namespace.
-//   - Unix sockets with a path: there is no right for connecting to one before ABI 9.
+//   - Unix sockets with a path: no right covers connecting to one before ABI 9.
 //   - The limit of 16 nested domains: a guest that may call landlock_restrict_self can
 //     exhaust it, for itself only.
 package landlock

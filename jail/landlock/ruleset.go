@@ -140,7 +140,7 @@ var ErrNothing = errors.New("landlock: the ruleset denies nothing")
 // landlock_restrict_self(2). The caller must close it; existing domains are not affected by
 // that.
 //
-// Errors: *ABIError, *UnavailableError, ErrNothing, an *os.SyscallError or that of a rule.
+// Errors: *ABIError, *UnavailableError, ErrNothing, an *os.SyscallError or a rule's error.
 func (r *Ruleset) Make(root *os.File) (*os.File, error) {
 	abi, err := ABI()
 	if err != nil {

@@ -196,7 +196,7 @@ func (b *builder) asOwner(path string, do func() error) error {
 		}
 	}
 	if p, ok := errors.AsType[*os.PathError](err); ok {
-		return p.Err // its path is that of a descriptor
+		return p.Err // its path names a descriptor in /proc
 	}
 	return err
 }

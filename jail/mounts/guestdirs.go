@@ -11,9 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// makeGuestDirs makes the guest folders in the upper layer, where their owner replaces
-// that of a folder of the same name in the image. New folders above them belong to the
-// guest's root.
+// makeGuestDirs makes the guest folders in the upper layer, where their owner replaces the
+// owner of the image's folder of the same name. New parents belong to the guest's root.
 func (s *Stage) makeGuestDirs() error {
 	for _, d := range s.tree.Dirs {
 		if err := checkGuestDir(d, s.tree.Protected); err != nil {

@@ -40,7 +40,7 @@ import (
 	"gaol/jail/kernfile"
 )
 
-// setIDMap sets the id map of a detached mount to that of a user namespace.
+// setIDMap sets the id map of a detached mount to a user namespace's map.
 func setIDMap(mount, users *os.File) error {
 	attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_IDMAP, Userns_fd: uint64(users.Fd())}
 	err := setMountAttr(int(mount.Fd()), "", unix.AT_EMPTY_PATH, attr)

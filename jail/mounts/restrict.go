@@ -12,9 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// restrict creates the places of the tree, and hides or restricts places in folders that
-// belong to the guest or the image by mounts. Missing places are created, so that the guest
-// can't create them.
+// restrict creates the tree's places, and mounts over places to hide or restrict them in
+// folders of the guest or the image. Missing places are created, so that the guest can't
+// create them.
 //
 // A mount stays on its folder, which the guest could rename to put another in its place.
 // So guest folders that lead to a mount are mounted on themselves: the kernel does not

@@ -18,7 +18,7 @@ import (
 // Config describes a container.
 type Config struct {
 	// Root is the host path of the guest's root, complete but for /proc, in the mount
-	// namespace of the thread that calls Create. Proc is that of a folder with files for /proc.
+	// namespace of the thread that calls Create. Proc is the path of a folder with files for /proc.
 	Root, Proc string
 
 	// Namespaces are existing namespaces, which are open in this process. They include a user
@@ -128,7 +128,7 @@ func masks() ([]string, error) {
 }
 
 // unlisted returns the entries of a folder below /proc, with a final slash or empty, that are
-// not shown. Processes and links are no such entries.
+// not shown. It omits processes and links.
 func unlisted(dir string, shown []string) (paths []string, err error) {
 	entries, err := os.ReadDir("/proc/" + dir)
 	if errors.Is(err, fs.ErrNotExist) { // its module was unloaded

@@ -85,7 +85,7 @@ func closeOthers() error {
 		}
 		kind, err := os.Readlink("/proc/self/fd/" + e.Name())
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // that of ReadDir
+			continue // ReadDir's own descriptor
 		}
 		flags, _ := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0)
 		isPoller := strings.HasPrefix(kind, "anon_inode:[event") && flags&unix.FD_CLOEXEC != 0 // not inherited

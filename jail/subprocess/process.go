@@ -27,8 +27,8 @@ import (
 
 // Spec describes a subprocess.
 type Spec struct {
-	StateDir     string // as that of [jail.Spec]
-	CgroupParent string // as that of [jail.Spec]
+	StateDir     string // as in [jail.Spec]
+	CgroupParent string // as in [jail.Spec]
 	Limits       cgroup.Limits
 	OpenFiles    uint64 // limit on descriptors; default 64
 }

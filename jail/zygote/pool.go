@@ -230,7 +230,7 @@ func (p *Pool) Close() error {
 	return p.closeErr
 }
 
-// nextGroup returns the path of a cgroup for the next zygote: that of a former zygote, or a
+// nextGroup returns the path of a cgroup for the next zygote: a former zygote's cgroup, or a
 // new one. Groups are reused because the kernel keeps a removed group for as long as
 // anything is charged to it, such as pages of the image that its zygote was the first to
 // read.

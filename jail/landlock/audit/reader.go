@@ -65,8 +65,8 @@ func (w *watch) deliver(list []Denial) {
 	}
 }
 
-// Open starts reading. Domains with an earlier denial remain unknown. The error is that of
-// Available, or an *os.SyscallError.
+// Open starts reading. Domains with an earlier denial remain unknown. The error is
+// Available's error or an *os.SyscallError.
 func Open() (*Reader, error) {
 	if err := Available(); err != nil {
 		return nil, err

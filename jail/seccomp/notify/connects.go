@@ -57,8 +57,8 @@ func readAddress(pid int, address, size uint64) (to netip.AddrPort, ok bool) {
 
 // HandleSockets registers a function that opens sockets for the calls of socket(2) that a
 // refusal with the label matches. Serve replies with the descriptor and does not report
-// the call. If open fails, the caller gets the errno that the error wraps, or else that of
-// the refusal. Serve closes the file after the reply.
+// the call. If open fails, the caller gets the errno that the error wraps, or else the
+// refusal's errno. Serve closes the file after the reply.
 //
 // Call HandleSockets before Serve.
 func (l *Listener) HandleSockets(label string, open func(Call) (*os.File, error)) {

@@ -9,7 +9,7 @@
 //	chmod ──────────────────── notifies ──> Serve: handle(Call), its errno
 //	the last process with the filter ends ──────────────────> Serve returns; Close
 //
-// A guest's call blocks until it gets a reply. Its errno is that of the filter's refusal,
+// A guest's call blocks until it gets a reply. The reply is the errno of the filter's refusal,
 // the same as without a listener. Waiting for calls takes a goroutine but no thread.
 //
 // Calls are handled one after the other. After [Burst] calls there is one each

@@ -185,7 +185,6 @@ func containerSteps(c *Command, join []enter.Step) []enter.Step {
 	if c.Terminal {
 		steps = append(steps, enter.Terminal())
 	}
-	steps = append(steps, enter.Chdir(c.Dir), enter.Signals(), enter.NoNewPrivs())
 	return append(steps, c.lastSteps()...)
 }
 

@@ -64,6 +64,10 @@ type Command struct {
 	Env  []string // K=V
 	Dir  string   // guest path of the working directory
 
+	// FromRoot makes the process begin in /, if it may enter Dir. Its program enters Dir. FromRoot is
+	// ignored with Zygote.
+	FromRoot bool
+
 	// Stdin, Stdout and Stderr become the process's descriptors 0 to 2, and Files become 3 and
 	// up. No other descriptor of the host is open in it. The caller closes its own copies.
 	Stdin, Stdout, Stderr *os.File

@@ -102,12 +102,18 @@ func (j *Jail) enterSteps(c *Command, in *cgroupFiles) []enter.Step {
 	if c.Terminal {
 		steps = append(steps, enter.Terminal())
 	}
-	steps = append(steps, enter.User(GuestUID, GuestGID), enter.Capabilities(), enter.Chdir(c.Dir), enter.Signals(), enter.NoNewPrivs())
+	steps = append(steps, enter.User(GuestUID, GuestGID), enter.Capabilities())
 	return append(steps, c.lastSteps()...)
 }
 
-// lastSteps restrict the process by the command's own rules, and execute its program.
+// lastSteps enter the working directory, restrict the process by the command's own rules, and execute
+// its program.
 func (c *Command) lastSteps() (steps []enter.Step) {
+	steps = append(steps, enter.Chdir(c.Dir))
+	if c.FromRoot {
+		steps = append(steps, enter.Chdir("/"))
+	}
+	steps = append(steps, enter.Signals(), enter.NoNewPrivs())
 	if c.Ruleset != nil {
 		steps = append(steps, enter.Ruleset(c.Ruleset, c.RulesetFlags), enter.CloseOthers())
 	}

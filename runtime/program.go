@@ -137,6 +137,11 @@ func (s settings) addProgram(ctx context.Context, t *task, code string, o RunOpt
 	t.program, t.functions, t.calls = p, s.checkedFunctions(), s.Calls
 	c := &t.command
 	c.Path, c.HeapMiB = s.nodePath(), s.heapMiB
+	// Node looks for a package.json in the folder where it preloads a module, and then remembers for good that
+	// there is none (nodejs/node#60425). Variables such as NODE_OPTIONS may have paths relative to Dir.
+	if c.FromRoot = startVariable(c.Env) == "" && utf8.ValidString(c.Dir); c.FromRoot {
+		p.Dir = c.Dir
+	}
 	c.Args = slices.Concat(heapFlags(s.heapMiB), []string{"--require=" + guest.Prelude, base}, o.Args) // other runs may see the command line: it must not show Path
 	c.Script = len(c.Args) - len(o.Args)                                                               // counted from 1: the program's path
 	return nil

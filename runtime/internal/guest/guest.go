@@ -45,6 +45,7 @@ var Files = sync.OnceValue(func() (list []sandbox.File) {
 // object, and the program's code. program.cjs describes the format.
 type Program struct {
 	Path       string     `json:"path"`           // of the module, in the guest's tree
+	Dir        string     `json:"dir,omitempty"`  // working directory that a new Node enters; "": it began there
 	Base       string     `json:"base,omitempty"` // path from which it imports; "": Path, where no file need exist
 	Format     string     `json:"format"`         // Node's name of the module format
 	Mapped     bool       `json:"mapped,omitempty"`

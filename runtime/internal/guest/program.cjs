@@ -4,6 +4,7 @@
 //
 // Descriptor 4, a sealed memory file:   u32 n | n bytes of JSON | the program
 //     {"wire", "path", "format",          version of internal/wire; path of the program; Node's name of its format
+//      "dir",                             working directory that a new Node enters; without it Node began there
 //      "base",                            path from which the program imports; without it there may be no file at path
 //      "mapped",                          the program has a source map for stack traces
 //      "typescript",                      it may import TypeScript: see typescript.cjs
@@ -229,7 +230,10 @@ function begin(program, main) {
 
 function start() {
   const program = readProgram();
-  if (isMainThread) resetHeapFlags();
+  if (isMainThread) {
+    resetHeapFlags();
+    if (program.dir) process.chdir(program.dir);
+  }
   if (PASSES_FLAGS.test(program.source)) require('./inside.cjs').hideFlags(); // takes a few milliseconds
   begin(program, isMainThread ? process.argv[1] : program.path);
 }

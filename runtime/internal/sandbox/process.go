@@ -17,6 +17,8 @@ type Command struct {
 	Env  []string // K=V
 	Dir  string   // guest path of the working directory
 
+	FromRoot bool // the process begins in /, if it may enter Dir, and enters Dir itself; a hint
+
 	// Stdin, Stdout and Stderr are pipes or a terminal, and become the process's descriptors 0
 	// to 2; Files become descriptors 3 and above. No other files of the host are inherited.
 	Stdin, Stdout, Stderr *os.File

@@ -137,7 +137,7 @@ func (s *Sandbox) Start(ctx context.Context, c *sandbox.Command) (sandbox.Proces
 // command returns the jail's form of a command.
 func (s *Sandbox) command(c *sandbox.Command) jail.Command {
 	j := jail.Command{
-		Path: c.Path, Args: c.Args, Env: c.Env, Dir: c.Dir,
+		Path: c.Path, Args: c.Args, Env: c.Env, Dir: c.Dir, FromRoot: c.FromRoot,
 		Stdin: c.Stdin, Stdout: c.Stdout, Stderr: c.Stderr, Files: c.Files,
 		Terminal: c.Terminal,
 		Script:   c.Script,

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -36,8 +37,10 @@ func runTests(m *testing.M, lock int) int {
 	if err != nil {
 		return fail(err)
 	}
-	// Everything that is left in this folder is from these tests.
-	if err := os.Setenv("TMPDIR", temp); err != nil {
+	// Everything that is left in this folder is from these tests, except the folder of scripts: testscript
+	// removes its own with the last script only, which -run may leave out.
+	scripts := filepath.Join(temp, "scripts")
+	if err := errors.Join(os.Mkdir(scripts, 0o755), os.Setenv("GOTMPDIR", scripts), os.Setenv("TMPDIR", temp)); err != nil {
 		return fail(err)
 	}
 	images, err := listImages(temp)

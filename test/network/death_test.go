@@ -31,12 +31,14 @@ func init() {
 	case "":
 		return
 	case "busy":
-		err = runHost(`
+		err = runHost(`"allow"`, `
 			import net from 'node:net';
 			const s = net.connect(7, 'api.example.com').once('data', () => { console.log('up'); });
 			setInterval(() => s.write('x'), 1);`)
 	case "next": // clears the state of dead hosts
-		err = runHost(`console.log('up')`)
+		err = runHost(`"allow"`, `console.log('up')`)
+	case "unasked":
+		err = runHost(unaskedRules, unaskedRequests)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -45,9 +47,9 @@ func init() {
 	os.Exit(0)
 }
 
-// runHost runs a program in a runtime with a way out, and passes on what it prints.
-func runHost(code string) error {
-	p, err := policy.Parse([]byte(`{"network":"allow"}`))
+// runHost runs a program in a runtime with a network scope, and passes on what it prints.
+func runHost(network, code string) error {
+	p, err := policy.Parse([]byte(`{"network":` + network + `}`))
 	if err != nil {
 		return err
 	}
@@ -59,11 +61,17 @@ func runHost(code string) error {
 	return errors.Join(err, rt.Close(), runtime.CloseIdle())
 }
 
+// hostCommand returns the command of a process that uses the SDK.
+func hostCommand(mode string) *exec.Cmd {
+	host := exec.Command("/proc/self/exe")
+	host.Env = append(os.Environ(), hostMode+"="+mode, harness.ParentVar+"="+harness.Parent)
+	return host
+}
+
 // startHost starts a process that uses the SDK, and waits until its guest prints a line.
 func startHost(t *testing.T, mode string) *exec.Cmd {
 	t.Helper()
-	host := exec.Command("/proc/self/exe")
-	host.Env = append(os.Environ(), hostMode+"="+mode, harness.ParentVar+"="+harness.Parent)
+	host := hostCommand(mode)
 	host.Stderr = os.Stderr
 	out, err := host.StdoutPipe()
 	if err != nil {

@@ -22,7 +22,7 @@ func (a *API) file(name string, w http.ResponseWriter, r *http.Request) (ctx con
 	}
 	file := in.(*requestjson.InFile)
 	if path, err = file.FilePath(); err != nil {
-		return nil, nil, "", nil, service.Invalidf("%w", err)
+		return nil, nil, "", nil, service.Refuse(service.Invalid, "%w", err)
 	}
 	ctx, sb, release, err = a.service.Use(r.Context(), tenant.FromContext(r.Context()), file.Sandbox)
 	return ctx, sb, path, release, err

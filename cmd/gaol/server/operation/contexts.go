@@ -86,7 +86,7 @@ func contexts() []*Operation {
 			Doc:     "Evaluates code that sees the top-level declarations of earlier cells. Cells are evaluated one after another." + cancelText,
 		}, func(ctx context.Context, c *Call, found *service.Context, in *requestjson.CellIn) (*resultjson.Evaluation, error) {
 			if c.Bind != nil {
-				return nil, service.Invalidf("functions: a context has them, not its cells")
+				return nil, service.Refuse(service.Invalid, "functions: a context has them, not its cells")
 			}
 			return found.Evaluate(ctx, in.Cell, c.Streams)
 		}),

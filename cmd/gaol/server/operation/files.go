@@ -40,7 +40,7 @@ func defineFile[In any, P pointerInFile[In], Out any](o Operation, do func(conte
 	return defineUse[In, P](o, func(ctx context.Context, c *Call, sb *service.Sandbox, in *In) (out Out, err error) {
 		path, err := P(in).FilePath()
 		if err != nil {
-			return out, service.Invalidf("%w", err)
+			return out, service.Refuse(service.Invalid, "%w", err)
 		}
 		return do(ctx, c, sb, path, in)
 	})
@@ -130,11 +130,11 @@ func writeFile(ctx context.Context, c *Call, sb *service.Sandbox, path string, i
 func moveFile(_ context.Context, _ *Call, sb *service.Sandbox, in *requestjson.MoveIn) (none, error) {
 	from, err := requestjson.ExactPath("from", in.From, in.FromBytes)
 	if err != nil {
-		return none{}, service.Invalidf("%w", err)
+		return none{}, service.Refuse(service.Invalid, "%w", err)
 	}
 	to, err := requestjson.ExactPath("to", in.To, in.ToBytes)
 	if err != nil {
-		return none{}, service.Invalidf("%w", err)
+		return none{}, service.Refuse(service.Invalid, "%w", err)
 	}
 	return none{}, sb.Move(from, to)
 }

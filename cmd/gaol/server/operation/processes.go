@@ -99,7 +99,7 @@ func processes() []*Operation {
 			Doc:     "Streams output and other events. Last-Event-ID continues after an event; a gap event says that some have been dropped.",
 		}, func(ctx context.Context, c *Call, p *service.Process, in *requestjson.FollowIn) (*resultjson.ProcessInfo, error) {
 			if c.To == nil {
-				return nil, service.Invalidf("events: a client that follows a process wants them")
+				return nil, service.Refuse(service.Invalid, "events: a client that follows a process wants them")
 			}
 			if _, err := p.HasMore(in.After); err != nil {
 				return nil, err

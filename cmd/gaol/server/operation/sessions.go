@@ -26,7 +26,7 @@ func sessions() []*Operation {
 		}),
 		defineIn(Operation{Name: "addCommands", Summary: "Add programs that the client implements to a sandbox of the session"}, func(_ context.Context, c *Call, sb *service.Sandbox, in *requestjson.InSandbox) (none, error) {
 			if !c.Session.Owns(in.Sandbox) {
-				return none{}, service.Invalidf("commands: only the session that created the sandbox can add some, because they end with it")
+				return none{}, service.Refuse(service.Invalid, "commands: only the session that created the sandbox can add some, because they end with it")
 			}
 			return none{}, sb.AddCommands(c.Commands)
 		}),
@@ -52,7 +52,7 @@ const lastWrite = time.Second
 // dial connects to a guest's server. The end of the request closes the connection.
 func dial(ctx context.Context, c *Call, sb *service.Sandbox, in *requestjson.InPort) (none, error) {
 	if c.To == nil || c.Stdin == nil {
-		return none{}, service.Invalidf("dial: want stdin and events")
+		return none{}, service.Refuse(service.Invalid, "dial: want stdin and events")
 	}
 	conn, err := sb.DialPort(ctx, in.Port)
 	if err != nil {

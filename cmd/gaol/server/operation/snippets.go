@@ -89,7 +89,7 @@ func (in *snippetRunIn) host(s *service.Service) (*snippetservice.Host, error) {
 	}
 	if in.NodeModules != "" {
 		if info, err := os.Stat(in.NodeModules); !filepath.IsAbs(in.NodeModules) || err != nil || !info.IsDir() {
-			return nil, service.Invalidf("nodeModules %q: want the absolute path of a folder", in.NodeModules)
+			return nil, service.Refuse(service.Invalid, "nodeModules %q: want the absolute path of a folder", in.NodeModules)
 		}
 	}
 	h := &snippetservice.Host{NodeModules: in.NodeModules, NoLint: in.NoLint}

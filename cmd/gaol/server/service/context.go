@@ -72,7 +72,7 @@ func (sb *Sandbox) contextOptions(r ContextRequest, s Streams) (o runtime.Contex
 	}
 	switch {
 	case r.MaxIdle && r.IdleTimeoutMs != 0:
-		return o, refuse(Invalid, "idleTimeoutMs and maxIdleTimeout exclude each other")
+		return o, Refuse(Invalid, "idleTimeoutMs and maxIdleTimeout exclude each other")
 	case r.MaxIdle || r.IdleTimeoutMs > 0:
 		o.IdleTimeout, err = bounded("idleTimeoutMs", r.IdleTimeoutMs, sb.service.settings.Load().LifetimeMs)
 	}
@@ -106,7 +106,7 @@ func (s *Service) FindContext(t *tenant.Tenant, id string) (*Context, *Sandbox, 
 		sb, err := s.Acquire(t, info.ID)
 		return c, sb, err
 	}
-	return nil, nil, refuse(NotFound, "no context %q", id)
+	return nil, nil, Refuse(NotFound, "no context %q", id)
 }
 
 // Contexts describes the contexts of the sandbox, the oldest first.
@@ -161,7 +161,7 @@ func (c *Context) Evaluate(ctx context.Context, r Cell, s Streams) (*resultjson.
 	if err != nil {
 		return nil, err
 	}
-	ctx, end, err := c.sandbox.service.begin(ctx)
+	ctx, end, err := c.sandbox.service.Begin(ctx)
 	if err != nil {
 		return nil, err
 	}

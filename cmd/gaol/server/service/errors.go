@@ -74,7 +74,8 @@ func (e *Error) Unwrap() error { return e.Err }
 // Status returns the HTTP status.
 func (e *Error) Status() int { return statuses[e.Code] }
 
-func refuse(code Code, format string, args ...any) *Error {
+// Refuse returns an error with a code.
+func Refuse(code Code, format string, args ...any) *Error {
 	return &Error{Code: code, Err: fmt.Errorf(format, args...)}
 }
 
@@ -120,12 +121,6 @@ func isInvalid(err error) bool {
 	return false
 }
 
-// Invalidf returns an error about a request.
-func Invalidf(format string, args ...any) error { return refuse(Invalid, format, args...) }
-
-// NotFoundf returns an error about something that does not exist.
-func NotFoundf(format string, args ...any) error { return refuse(NotFound, format, args...) }
-
 // startErrors are the system's errors that a tenant's choice of a program or a folder causes.
 var startErrors = []error{
 	unix.ENOENT, unix.EACCES, unix.EPERM, unix.ENOTDIR, unix.EISDIR, unix.ELOOP, unix.ENAMETOOLONG,
@@ -164,7 +159,7 @@ func startError(err error) error {
 	case errors.Is(err, unix.ENOSPC):
 		return exceeded("the sandbox has no room for another terminal")
 	case errors.Is(err, context.DeadlineExceeded):
-		return refuse(Invalid, "timeoutMs: the process has not started within it")
+		return Refuse(Invalid, "timeoutMs: the process has not started within it")
 	}
 	return err
 }
@@ -197,7 +192,7 @@ var fileErrors = []struct {
 
 // UploadTooLarge is the error for a body with more bytes than the tenant's quota.
 func UploadTooLarge(limit int64) error {
-	return refuse(TooLarge, "%w: your quota is uploadBytes", &http.MaxBytesError{Limit: limit})
+	return Refuse(TooLarge, "%w: your quota is uploadBytes", &http.MaxBytesError{Limit: limit})
 }
 
 // fileError converts an error of package hostfs, which names paths of the guest only.
@@ -216,5 +211,5 @@ func (sb *Sandbox) fileError(doing string, err error) error {
 			return &Error{Code: row.code, Err: err}
 		}
 	}
-	return sb.service.internal(doing, sb.tenant(), err)
+	return sb.fail(doing, err)
 }

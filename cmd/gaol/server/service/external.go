@@ -47,13 +47,7 @@ func (s *Service) Admit(ctx context.Context, t *tenant.Tenant, doing string, l r
 		return convert(err)
 	}
 	defer release()
-	return begun(s.internal(doing, t, do(ctx)))
-}
-
-// RecordEvaluation adds the end of a run to the audit log and the metrics. The evaluation is nil if
-// it failed.
-func (s *Service) RecordEvaluation(ctx context.Context, kind string, e *runtime.Evaluation, err error) {
-	s.recordEvaluation(ctx, kind, e, err)
+	return begun(s.Convert(doing, t, do(ctx)))
 }
 
 // Trusted reports whether the only client is trusted like root.
@@ -65,15 +59,4 @@ func (s *Service) OnClose(do func() error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closers = append(s.closers, do)
-}
-
-// callClosers calls the functions of OnClose.
-func (s *Service) callClosers() (errs []error) {
-	s.mu.Lock()
-	closers := s.closers
-	s.mu.Unlock()
-	for _, do := range closers {
-		errs = append(errs, do())
-	}
-	return errs
 }

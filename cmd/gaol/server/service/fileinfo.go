@@ -69,7 +69,7 @@ func modeBits(m FileMode) (fs.FileMode, error) {
 	}
 	bits, err := strconv.ParseUint(m.Mode, 8, 16)
 	if err != nil || bits == 0 || bits > 0o777 {
-		return 0, refuse(Invalid, "mode: want 1 to 777, in octal")
+		return 0, Refuse(Invalid, "mode: want 1 to 777, in octal")
 	}
 	return fs.FileMode(bits), nil
 }

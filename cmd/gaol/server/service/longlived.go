@@ -8,8 +8,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	"gaol/cmd/gaol/server/tenant"
 )
 
 const (
@@ -61,7 +59,7 @@ func (sb *Sandbox) start(ctx context.Context, doing string, do func() error) (re
 
 // fail converts an error of the SDK, and logs it if it is not the tenant's fault.
 func (sb *Sandbox) fail(doing string, err error) error {
-	return sb.service.internal(doing, &tenant.Tenant{Name: sb.owner}, err)
+	return sb.service.Convert(doing, sb.tenant(), err)
 }
 
 // reserve counts a process or context until free is called. Closing the sandbox waits for leave.
@@ -69,7 +67,7 @@ func (l *longLived) reserve() (free, leave func(), err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
-		return nil, nil, refuse(Closed, "the sandbox has been deleted")
+		return nil, nil, Refuse(Closed, "the sandbox has been deleted")
 	}
 	if l.active >= maxLongLived {
 		return nil, nil, exceeded("the sandbox has %d active processes and contexts, the most it may have", maxLongLived)
@@ -109,7 +107,7 @@ func find[T any](l *longLived, m *map[string]T, kind, id string) (T, error) {
 	defer l.mu.Unlock()
 	v, ok := (*m)[id]
 	if !ok {
-		return v, refuse(NotFound, "no %s %q in the sandbox", kind, id)
+		return v, Refuse(NotFound, "no %s %q in the sandbox", kind, id)
 	}
 	return v, nil
 }

@@ -39,11 +39,11 @@ func (s *Service) addMounts(t *tenant.Tenant, tree Tree, o *runtime.Options) (op
 	set := s.settings.Load().Mounts
 	switch {
 	case set == nil:
-		return nil, refuse(Forbidden, "the server does not allow mounts: its settings have no mounts.base")
+		return nil, Refuse(Forbidden, "the server does not allow mounts: its settings have no mounts.base")
 	case t.Peer == nil:
-		return nil, refuse(Forbidden, "a token is not a user of the server's machine, and may not mount its folders")
+		return nil, Refuse(Forbidden, "a token is not a user of the server's machine, and may not mount its folders")
 	case ofHost && !set.NodeModules:
-		return nil, refuse(Forbidden, "the server does not allow nodeModules of its machine: its setting mounts.nodeModules is not true")
+		return nil, Refuse(Forbidden, "the server does not allow nodeModules of its machine: its setting mounts.nodeModules is not true")
 	}
 	open := func(path string, write bool) (source string, err error) {
 		folder, err := hostfolder.Open(set.Base, path, t.Peer, write)
@@ -81,15 +81,15 @@ func mountUser(p *tenant.Peer) *runtime.MountUser {
 func (s *Service) mountError(path string, err error) error {
 	switch {
 	case errors.Is(err, hostfolder.ErrOutside):
-		return refuse(Forbidden, "mount %q: %w", path, err)
+		return Refuse(Forbidden, "mount %q: %w", path, err)
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, unix.EROFS):
-		return refuse(Forbidden, "mount %q: you may not access it like this: %w", path, err)
+		return Refuse(Forbidden, "mount %q: you may not access it like this: %w", path, err)
 	case errors.Is(err, unix.ELOOP), errors.Is(err, unix.EXDEV):
-		return refuse(Forbidden, "mount %q: its path has a link", path)
+		return Refuse(Forbidden, "mount %q: its path has a link", path)
 	}
 	if _, ok := errors.AsType[*fs.PathError](err); !ok { // an error of the base has its path
 		if errno, ok := errors.AsType[unix.Errno](err); ok {
-			return refuse(Invalid, "mount %q: %w", path, errno)
+			return Refuse(Invalid, "mount %q: %w", path, errno)
 		}
 	}
 	s.log.Error("mount", "path", path, "err", err)
@@ -108,7 +108,7 @@ func (s *Service) trust(cgroupParent string) {
 func addTrustedMounts(tree Tree, o *runtime.Options) error {
 	absolute := func(path string) error { // the client may have another working directory
 		if !filepath.IsAbs(path) {
-			return refuse(Invalid, "mount %q: want an absolute path", path)
+			return Refuse(Invalid, "mount %q: want an absolute path", path)
 		}
 		return nil
 	}

@@ -62,10 +62,7 @@ func (s *Service) optionsWithoutMounts(t *tenant.Tenant, tree Tree, permissions 
 	if o.Files, err = treeFiles(tree); err != nil {
 		return o, err
 	}
-	if images := s.settings.Load().Images; len(images) > 0 && !slices.Contains(images, orDefault(tree.Image)) {
-		return o, refuse(Forbidden, "image %q: the server allows %s", tree.Image, strings.Join(images, ", "))
-	}
-	if err := s.checkImage(tree.Image); err != nil {
+	if err := cmp.Or(s.CheckImage(tree.Image), s.checkReference(tree.Image)); err != nil {
 		return o, err
 	}
 	if tree.Snapshot != "" {
@@ -85,7 +82,7 @@ func (s *Service) optionsWithoutMounts(t *tenant.Tenant, tree Tree, permissions 
 func (s *Service) checkHostPorts(ports []int) error {
 	for _, port := range ports {
 		if !s.settings.Load().AllowsHostPort(port) {
-			return refuse(Forbidden, "hostPorts: the server does not allow port %d of its machine", port)
+			return Refuse(Forbidden, "hostPorts: the server does not allow port %d of its machine", port)
 		}
 	}
 	return nil
@@ -94,14 +91,14 @@ func (s *Service) checkHostPorts(ports []int) error {
 // snapshotScheme begins a nodeModules that names a snapshot.
 const snapshotScheme = "snapshot:"
 
-// checkImage rejects references to images that are no names, which the SDK also accepts: a tenant could
+// checkReference rejects references to images that are no names, which the SDK also accepts: a tenant could
 // use images that the operator has replaced.
-func (s *Service) checkImage(name string) error {
+func (s *Service) checkReference(name string) error {
 	if name == "" || s.trusted {
 		return nil
 	}
 	if err := rootfs.CheckName(name); err != nil {
-		return refuse(Invalid, "image: %w", err)
+		return Refuse(Invalid, "image: %w", err)
 	}
 	store, err := rootfs.Open(s.store)
 	if err != nil {
@@ -109,7 +106,7 @@ func (s *Service) checkImage(name string) error {
 	}
 	image, err := store.Lookup(name)
 	if errors.Is(err, rootfs.ErrNotFound) || errors.Is(err, rootfs.ErrAmbiguous) || err == nil && !slices.Contains(image.Names, name) {
-		return refuse(Invalid, "image %q: the server has none of this name", name)
+		return Refuse(Invalid, "image %q: the server has none of this name", name)
 	}
 	return err
 }
@@ -117,20 +114,13 @@ func (s *Service) checkImage(name string) error {
 // defaultImage is the name of the image of sandboxes without one.
 const defaultImage = "default"
 
-func orDefault(image string) string {
-	if image == "" {
-		return defaultImage
-	}
-	return image
-}
-
 // limitOptions returns the limits as the SDK has them.
 func limitOptions(l *Limits) (runtime.Limits, error) {
 	if l == nil {
 		return runtime.Limits{}, nil
 	}
 	if l.CPUTimeMs > maxMilliseconds {
-		return runtime.Limits{}, refuse(Invalid, "cpuTimeMs: %d is more than a year", l.CPUTimeMs)
+		return runtime.Limits{}, Refuse(Invalid, "cpuTimeMs: %d is more than a year", l.CPUTimeMs)
 	}
 	return runtime.Limits{
 		Memory: roundMemory(l.Memory), CPUs: l.CPUs, CPUTime: milliseconds(l.CPUTimeMs), Pids: l.Pids, Files: l.Files,
@@ -165,7 +155,7 @@ func (s *Service) permissions(text json.RawMessage, cwd string, mounts []Mount) 
 	most := s.settings.Load().Permissions
 	if !most.Env.IsZero() && !asked.Env.IsZero() {
 		// policy.Narrow does not compare this scope: see there.
-		return asked, refuse(Forbidden, "more than the server allows: its settings have the rules of scope env")
+		return asked, Refuse(Forbidden, "more than the server allows: its settings have the rules of scope env")
 	}
 	w, err := world(cwd, mounts)
 	if err != nil {
@@ -196,7 +186,7 @@ func defaultNetwork(most policy.Permissions) policy.Scope {
 func world(cwd string, mounts []Mount) (w policy.World, err error) {
 	dir, err := vfs.ParsePath(cmp.Or(cwd, string(vfs.Workspace)))
 	if err != nil {
-		return w, refuse(Invalid, "cwd: %w", err)
+		return w, Refuse(Invalid, "cwd: %w", err)
 	}
 	w.Cwd = string(dir)
 	for _, own := range vfs.Own(dir) {
@@ -231,7 +221,7 @@ func treeFiles(t Tree) (map[string][]byte, error) {
 	}
 	for name, text := range t.Files {
 		if _, twice := all[name]; twice {
-			return nil, refuse(Invalid, "files: %q is also in fileBytes", name)
+			return nil, Refuse(Invalid, "files: %q is also in fileBytes", name)
 		}
 		all[name] = []byte(text)
 	}
@@ -241,7 +231,7 @@ func treeFiles(t Tree) (map[string][]byte, error) {
 // snapshotName returns the name in the store of a tenant's snapshot.
 func (s *Service) snapshotName(t *tenant.Tenant, name string) (string, error) {
 	if strings.Contains(name, ":") || name == "" {
-		return "", refuse(Invalid, "snapshot %q: want the name of a snapshot of yours", name)
+		return "", Refuse(Invalid, "snapshot %q: want the name of a snapshot of yours", name)
 	}
 	return s.snapshotPrefix(t) + name, nil
 }
@@ -301,7 +291,7 @@ func (s *Service) times(r SandboxRequest) (idle, lifetime time.Duration, err err
 // server's.
 func bounded(name string, asked, most int64) (time.Duration, error) {
 	if asked > most {
-		return 0, refuse(Invalid, "%s: %d is more than the server's %d", name, asked, most)
+		return 0, Refuse(Invalid, "%s: %d is more than the server's %d", name, asked, most)
 	}
 	return milliseconds(cmp.Or(asked, most)), nil
 }

@@ -95,9 +95,9 @@ func (sb *Sandbox) ConnectionError(ctx context.Context, err error) error {
 		return e
 	}
 	if sb.isClosed() {
-		return refuse(Closed, "the sandbox has been closed")
+		return Refuse(Closed, "the sandbox has been closed")
 	}
-	return refuse(BadGateway, "the guest has reset the connection")
+	return Refuse(BadGateway, "the guest has reset the connection")
 }
 
 // portError converts an error of the sandbox's ports.
@@ -105,7 +105,7 @@ func (sb *Sandbox) portError(doing string, err error) error {
 	if errors.Is(err, fs.ErrPermission) {
 		return &Error{Code: Forbidden, Err: errListen}
 	}
-	return sb.service.internal(doing, sb.tenant(), err)
+	return sb.fail(doing, err)
 }
 
 var errListen = errors.New("the sandbox's permissions do not let it listen on this port")
@@ -115,13 +115,13 @@ func GatewayError(err error) error {
 	_, large := errors.AsType[*http.MaxBytesError](err)
 	switch {
 	case large:
-		return refuse(TooLarge, "the body is larger than your quota uploadBytes")
+		return Refuse(TooLarge, "the body is larger than your quota uploadBytes")
 	case errors.Is(err, fs.ErrPermission):
 		return &Error{Code: Forbidden, Err: errListen}
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return refuse(NotListening, "nothing listens on this port of the sandbox's localhost")
+		return Refuse(NotListening, "nothing listens on this port of the sandbox's localhost")
 	case errors.Is(err, runtime.ErrClosed):
-		return refuse(Closed, "the sandbox has been closed")
+		return Refuse(Closed, "the sandbox has been closed")
 	}
-	return refuse(BadGateway, "the guest's server did not reply with HTTP")
+	return Refuse(BadGateway, "the guest's server did not reply with HTTP")
 }

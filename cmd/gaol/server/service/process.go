@@ -67,9 +67,9 @@ func (sb *Sandbox) Spawn(ctx context.Context, r ProcessRequest) (*Process, error
 func (sb *Sandbox) spawnOptions(r ProcessRequest) (o runtime.SpawnOptions, err error) {
 	switch {
 	case (r.Code == "") == (r.Command == ""):
-		return o, refuse(Invalid, "want either code or command")
+		return o, Refuse(Invalid, "want either code or command")
 	case r.Command != "" && (r.Name != "" || r.Format != ""):
-		return o, refuse(Invalid, "name and format are for code")
+		return o, Refuse(Invalid, "name and format are for code")
 	}
 	o = runtime.SpawnOptions{Env: r.Env, Cwd: r.Cwd, Name: r.Name, Format: formats[r.Format]}
 	if o.Permissions, err = parsePermissions(r.Permissions); err != nil {
@@ -77,7 +77,7 @@ func (sb *Sandbox) spawnOptions(r ProcessRequest) (o runtime.SpawnOptions, err e
 	}
 	if t := r.Terminal; t != nil {
 		if (t.Rows == 0) != (t.Cols == 0) {
-			return o, refuse(Invalid, "terminal: rows and cols need each other")
+			return o, Refuse(Invalid, "terminal: rows and cols need each other")
 		}
 		o.Terminal = &runtime.Terminal{Rows: t.Rows, Cols: t.Cols, Term: t.Term}
 	}
@@ -195,7 +195,7 @@ func (p *Process) hasEnded() bool {
 func (p *Process) Signal(name string, group bool) error {
 	s := unix.SignalNum(name)
 	if s == 0 {
-		return refuse(Invalid, "signal %q: want a name such as SIGTERM", name)
+		return Refuse(Invalid, "signal %q: want a name such as SIGTERM", name)
 	}
 	send := p.process.Signal
 	if group {
@@ -250,7 +250,7 @@ func (p *Process) Delete(ctx context.Context) error {
 func (p *Process) HasMore(after uint64) (bool, error) {
 	last, ended := p.ring.lastID()
 	if after > last {
-		return false, refuse(Invalid, "event %d: the last one is %d", after, last)
+		return false, Refuse(Invalid, "event %d: the last one is %d", after, last)
 	}
 	return after < last || !ended, nil
 }

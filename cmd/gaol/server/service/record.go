@@ -63,8 +63,9 @@ func recordCommand(ctx context.Context, name string, args []string, permissions 
 	audit.Of(ctx).SetPermissions(permissions)
 }
 
-// recordEvaluation is recordRun for snippets and cells.
-func (s *Service) recordEvaluation(ctx context.Context, kind string, e *runtime.Evaluation, err error) {
+// RecordEvaluation adds the end of an evaluation to the audit log and the metrics. The evaluation is nil if it
+// failed.
+func (s *Service) RecordEvaluation(ctx context.Context, kind string, e *runtime.Evaluation, err error) {
 	audit.Of(ctx).SetEvaluation(e)
 	if e != nil {
 		s.metrics.Run(kind, e.Cause, e.Duration)

@@ -81,7 +81,7 @@ func (s *Service) Evaluate(ctx context.Context, t *tenant.Tenant, r EvaluateRequ
 
 // once calls do with a sandbox of its own, from the tenant's pool if it has the default options.
 func once[R any](ctx context.Context, s *Service, t *tenant.Tenant, tree Tree, permissions json.RawMessage, cwd string, do func(context.Context, *Sandbox) (*R, error)) (_ *R, err error) {
-	ctx, end, err := s.begin(ctx)
+	ctx, end, err := s.Begin(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -114,7 +114,7 @@ func (s *Service) openOnce(ctx context.Context, t *tenant.Tenant, o runtime.Opti
 	if err != nil || rt == nil {
 		release()
 		if err != nil {
-			return nil, s.internal("create a sandbox", t, err)
+			return nil, s.Convert("create a sandbox", t, err)
 		}
 		return s.open(ctx, t, o)
 	}
@@ -206,7 +206,7 @@ func (sb *Sandbox) run(ctx context.Context, kind string, run func(context.Contex
 
 // admitted calls do when it is the tenant's turn, with a context that ends with the service.
 func (sb *Sandbox) admitted(ctx context.Context, doing string, do func(context.Context) error) error {
-	ctx, end, err := sb.service.begin(ctx)
+	ctx, end, err := sb.service.Begin(ctx)
 	if err != nil {
 		return err
 	}
@@ -246,7 +246,7 @@ func (sb *Sandbox) Evaluate(ctx context.Context, n Snippet, s Streams) (*resultj
 
 // evaluated records the end of an evaluation, and describes it.
 func (sb *Sandbox) evaluated(ctx context.Context, kind string, e *runtime.Evaluation, err error) (*resultjson.Evaluation, error) {
-	sb.service.recordEvaluation(ctx, kind, e, err)
+	sb.service.RecordEvaluation(ctx, kind, e, err)
 	if e == nil {
 		return nil, err
 	}
@@ -262,7 +262,7 @@ func (sb *Sandbox) evaluateOptions(c Cell, s Streams) (o runtime.EvaluateOptions
 		Form: c.Form, MaxCalls: s.Calls.Calls,
 	}
 	if !s.BoundsLogs && o.MaxLogs*o.MaxLogLength > maxLogs {
-		return o, refuse(Invalid, "maxLogs: %d lines of %d characters are more than %d characters", o.MaxLogs, o.MaxLogLength, maxLogs)
+		return o, Refuse(Invalid, "maxLogs: %d lines of %d characters are more than %d characters", o.MaxLogs, o.MaxLogLength, maxLogs)
 	}
 	if o.Globals, err = s.bind(c.Globals); err != nil {
 		return o, err
@@ -275,7 +275,7 @@ func (sb *Sandbox) runOptions(r Start, s Streams) (o runtime.RunOptions, err err
 	o = runtime.RunOptions{Env: r.Env, Cwd: r.Cwd, Signals: s.Signals, OnStdout: s.OnOutput, OnStderr: s.OnOutput}
 	switch {
 	case s.Stdin != nil && r.Stdin != "":
-		return o, refuse(Invalid, "stdin: it is also streamed")
+		return o, Refuse(Invalid, "stdin: it is also streamed")
 	case s.Stdin != nil:
 		o.Stdin = s.Stdin
 	case r.Stdin != "":
@@ -294,7 +294,7 @@ func (sb *Sandbox) timeout(t Timeout) (time.Duration, error) {
 	most := sb.service.settings.Load().RunTimeoutMs
 	switch {
 	case t.Max && t.Ms != 0:
-		return 0, refuse(Invalid, "timeoutMs and maxTimeout exclude each other")
+		return 0, Refuse(Invalid, "timeoutMs and maxTimeout exclude each other")
 	case t.Ms == 0 && !t.Max:
 		return min(runtime.DefaultTimeout, milliseconds(most)), nil
 	}

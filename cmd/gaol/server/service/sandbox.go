@@ -3,10 +3,8 @@ package service
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -46,7 +44,7 @@ type Sandbox struct {
 
 // CreateSandbox creates a sandbox.
 func (s *Service) CreateSandbox(ctx context.Context, t *tenant.Tenant, r SandboxRequest, streams Streams) (*SandboxInfo, error) {
-	ctx, end, err := s.begin(ctx)
+	ctx, end, err := s.Begin(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -95,10 +93,10 @@ func (s *Service) open(ctx context.Context, t *tenant.Tenant, o runtime.Options)
 	if err != nil {
 		unuse()
 		release()
-		return nil, s.internal("create a sandbox", t, err)
+		return nil, s.Convert("create a sandbox", t, err)
 	}
 	sb := &Sandbox{
-		runtime: rt, ID: "sb-" + strings.ToLower(rand.Text()), Created: time.Now(),
+		runtime: rt, ID: newID("sb-"), Created: time.Now(),
 		owner: t.Name, account: account, service: s, release: release,
 	}
 	sb.permissions = o.Permissions
@@ -120,12 +118,12 @@ func (s *Service) createInTurn(ctx context.Context, account *quota.Account, o ru
 	return s.create(ctx, o)
 }
 
-// internal converts an error, and logs it if it is not the tenant's fault.
-func (s *Service) internal(doing string, t *tenant.Tenant, err error) error {
+// Convert converts an error of the SDK, and logs it if it is not the tenant's fault.
+func (s *Service) Convert(doing string, t *tenant.Tenant, err error) error {
 	err = convert(err)
 	if e, ok := errors.AsType[*Error](err); ok && e.Code == Internal && !s.trusted {
 		s.log.Error(doing, "tenant", t.Name, "err", e.Err)
-		return refuse(Internal, "the server failed to %s; its log says why", doing)
+		return Refuse(Internal, "the server failed to %s; its log says why", doing)
 	}
 	return err
 }
@@ -133,7 +131,7 @@ func (s *Service) internal(doing string, t *tenant.Tenant, err error) error {
 // begun converts the error of work that has begun: the end of the server interrupts it.
 func begun(err error) error {
 	if e, ok := errors.AsType[*Error](err); ok && e.Code == Draining {
-		return refuse(Interrupted, "the server was stopped during the operation, which may have had effects")
+		return Refuse(Interrupted, "the server was stopped during the operation, which may have had effects")
 	}
 	return err
 }
@@ -211,12 +209,12 @@ func (s *Service) Acquire(t *tenant.Tenant, id string) (*Sandbox, error) {
 		return nil, &Error{Code: Draining, Err: errDraining}
 	}
 	if sb == nil || sb.owner != t.Name {
-		return nil, refuse(NotFound, "no sandbox %q", id)
+		return nil, Refuse(NotFound, "no sandbox %q", id)
 	}
 	sb.mu.Lock()
 	defer sb.mu.Unlock()
 	if sb.closed {
-		return nil, refuse(NotFound, "no sandbox %q", id)
+		return nil, Refuse(NotFound, "no sandbox %q", id)
 	}
 	sb.uses++
 	sb.idle.Reset(time.Until(sb.expires))
@@ -272,7 +270,7 @@ func (s *Service) Sandbox(t *tenant.Tenant, id string) (*SandboxInfo, error) {
 			return sb.Info(), nil
 		}
 	}
-	return nil, refuse(NotFound, "no sandbox %q", id)
+	return nil, Refuse(NotFound, "no sandbox %q", id)
 }
 
 // Sandboxes describes the tenant's sandboxes, the oldest first.
@@ -306,7 +304,7 @@ func (s *Service) Delete(t *tenant.Tenant, id string) error {
 	}
 	sb.remove()
 	sb.Release()
-	return s.internal("close a sandbox", t, sb.close())
+	return s.Convert("close a sandbox", t, sb.close())
 }
 
 // closeSandboxes closes all sandboxes of a service that accepts no more.

@@ -145,8 +145,9 @@ func (s *Service) Usage() []quota.Usage { return s.quotas.Usage() }
 
 var errDraining = errors.New("the server is being stopped")
 
-// begin counts a piece of work. It returns a context that also ends with the service.
-func (s *Service) begin(ctx context.Context) (_ context.Context, end func(), err error) {
+// Begin counts a piece of work, which Close waits for until end is called. The returned context also ends with the
+// service.
+func (s *Service) Begin(ctx context.Context) (_ context.Context, end func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.draining {
@@ -187,7 +188,10 @@ func (s *Service) Close(ctx context.Context) error {
 		<-finished
 	}
 	s.cancel(nil)
-	err := errors.Join(s.closeSandboxes(), s.closeToolboxes(), errors.Join(s.callClosers()...))
+	err := errors.Join(s.closeSandboxes(), s.closeToolboxes())
+	for _, do := range s.closers { // nothing adds one while the service is closed
+		err = errors.Join(err, do())
+	}
 	s.pools.clear()
 	err = errors.Join(err, runtime.CloseIdle())
 	s.tenants.close()

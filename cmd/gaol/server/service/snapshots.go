@@ -54,7 +54,7 @@ func (s *Service) TakeSnapshot(ctx context.Context, t *tenant.Tenant, id string,
 	name := s.snapshotPrefix(t) + r.Name
 	bytes, free, err := s.reserveSnapshot(t, name)
 	if err != nil {
-		return nil, s.internal("take a snapshot", t, err)
+		return nil, s.Convert("take a snapshot", t, err)
 	}
 	defer free()
 	taken, err := sb.runtime.Snapshot(ctx, runtime.SnapshotOptions{Name: name, Bytes: bytes, Entries: maxSnapshotEntries})
@@ -67,20 +67,20 @@ func (s *Service) TakeSnapshot(ctx context.Context, t *tenant.Tenant, id string,
 // snapshotError converts an error of [runtime.NodeRuntime.Snapshot]. Most may name files of the host.
 func (s *Service) snapshotError(t *tenant.Tenant, err error) error {
 	if limit, ok := errors.AsType[*hostfs.LimitError](err); ok {
-		return refuse(TooLarge, "the sandbox's folders have %w, which is all that the quotas have left for this snapshot", limit)
+		return Refuse(TooLarge, "the sandbox's folders have %w, which is all that the quotas have left for this snapshot", limit)
 	}
 	if errors.Is(err, fs.ErrPermission) { // the guest's user may not read a file
 		return &Error{Code: Forbidden, Err: err}
 	}
-	return s.internal("take a snapshot", t, err)
+	return s.Convert("take a snapshot", t, err)
 }
 
 func (s *Service) checkSnapshotName(t *tenant.Tenant, name string) error {
 	switch {
 	case !snapshotForm().MatchString(name):
-		return refuse(Invalid, "snapshot %q: want 1 to 64 characters of a-z, 0-9 and, not at the start, ._-", name)
+		return Refuse(Invalid, "snapshot %q: want 1 to 64 characters of a-z, 0-9 and, not at the start, ._-", name)
 	case !s.isOwnSnapshot(s.snapshotPrefix(t) + name):
-		return refuse(Invalid, "snapshot %q: names that begin with %s are those of a server's tenants", name, allSnapshots)
+		return Refuse(Invalid, "snapshot %q: names that begin with %s are those of a server's tenants", name, allSnapshots)
 	}
 	return nil
 }
@@ -99,7 +99,7 @@ func (s *Service) reserveSnapshot(t *tenant.Tenant, name string) (bytes int64, f
 		sizes[name] = max(size, sizes[name])
 	}
 	if _, exists := sizes[name]; exists {
-		return 0, nil, refuse(Conflict, "you have a snapshot of this name; delete it first")
+		return 0, nil, Refuse(Conflict, "you have a snapshot of this name; delete it first")
 	}
 	account := s.Account(t)
 	own, err := snapshotRoom(sizes, s.snapshotPrefix(t), account.Limits(), false)
@@ -184,7 +184,7 @@ func (s *Service) Snapshots(ctx context.Context, t *tenant.Tenant) ([]SnapshotIn
 	defer done()
 	sizes, err := s.storedSnapshots()
 	if err != nil {
-		return nil, s.internal("list snapshots", t, err)
+		return nil, s.Convert("list snapshots", t, err)
 	}
 	list := []SnapshotInfo{}
 	for _, name := range slices.Sorted(maps.Keys(sizes)) {
@@ -211,9 +211,9 @@ func (s *Service) DeleteSnapshot(ctx context.Context, t *tenant.Tenant, name str
 	}
 	switch {
 	case errors.Is(err, rootfs.ErrNotFound):
-		return refuse(NotFound, "you have no snapshot %q", name)
+		return Refuse(NotFound, "you have no snapshot %q", name)
 	case errors.Is(err, rootfs.ErrInUse):
-		return refuse(Conflict, "snapshot %q is in use: delete the sandboxes that were created from it first", name)
+		return Refuse(Conflict, "snapshot %q is in use: delete the sandboxes that were created from it first", name)
 	}
-	return s.internal("delete a snapshot", t, err)
+	return s.Convert("delete a snapshot", t, err)
 }

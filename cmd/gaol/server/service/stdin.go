@@ -34,12 +34,12 @@ func inputData(i Input) ([]byte, error) {
 	data := i.Bytes
 	if i.Text != "" {
 		if len(data) > 0 {
-			return nil, refuse(Invalid, "want either text or bytes")
+			return nil, Refuse(Invalid, "want either text or bytes")
 		}
 		data = []byte(i.Text)
 	}
 	if len(data) > maxWrite {
-		return nil, refuse(TooLarge, "more than %d bytes at once", maxWrite)
+		return nil, Refuse(TooLarge, "more than %d bytes at once", maxWrite)
 	}
 	return data, nil
 }
@@ -82,7 +82,7 @@ func (p *Process) WriteStdin(ctx context.Context, in Input) error {
 }
 
 // errInputClosed is the error of a write after the end of the input.
-var errInputClosed = refuse(Conflict, "the process's standard input is closed")
+var errInputClosed = Refuse(Conflict, "the process's standard input is closed")
 
 // write writes to the pipe. It returns when the process has read, or ended.
 //

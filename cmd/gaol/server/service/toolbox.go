@@ -99,7 +99,7 @@ var holdsFiles = map[string]bool{"sandbox_read_file": true, "sandbox_write_file"
 // Call calls a tool, as [sandboxtools.Toolbox.Call] does. Errors that are not the tenant's fault are
 // logged, and returned as an [*Error].
 func (b *Toolbox) Call(ctx context.Context, tool string, args json.RawMessage) (json.RawMessage, error) {
-	ctx, end, err := b.service.begin(ctx)
+	ctx, end, err := b.service.Begin(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -119,7 +119,7 @@ func (b *Toolbox) Call(ctx context.Context, tool string, args json.RawMessage) (
 	}
 	result, err := b.tools.Call(ctx, tool, args)
 	if sandboxtools.CodeOf(err) == sandboxtools.Internal {
-		return nil, b.service.internal("call "+tool, b.tenant, err)
+		return nil, b.service.Convert("call "+tool, b.tenant, err)
 	}
 	return result, err
 }

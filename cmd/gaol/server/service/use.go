@@ -1,8 +1,8 @@
 package service
 
 import (
+	"cmp"
 	"context"
-	"crypto/rand"
 	"net/http"
 	"slices"
 	"strings"
@@ -19,7 +19,7 @@ import (
 // Use returns a sandbox of the tenant for one request that is not a run. The context also ends with
 // the service. The caller calls release.
 func (s *Service) Use(ctx context.Context, t *tenant.Tenant, id string) (_ context.Context, _ *Sandbox, release func(), err error) {
-	ctx, end, err := s.begin(ctx)
+	ctx, end, err := s.Begin(ctx)
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -38,12 +38,12 @@ func (s *Service) UseByID(ctx context.Context, id string) (_ context.Context, _ 
 	sb := s.sandboxes[id]
 	s.mu.Unlock()
 	if sb == nil {
-		return nil, nil, nil, refuse(NotFound, "no such sandbox")
+		return nil, nil, nil, Refuse(NotFound, "no such sandbox")
 	}
 	if err := convert(sb.account.Request()); err != nil {
 		return nil, nil, nil, err
 	}
-	return s.Use(ctx, &tenant.Tenant{Name: sb.owner}, id)
+	return s.Use(ctx, sb.tenant(), id)
 }
 
 // MaxUpload is how many bytes the body of one request of the sandbox's tenant may have.
@@ -55,7 +55,7 @@ func (sb *Sandbox) tenant() *tenant.Tenant { return &tenant.Tenant{Name: sb.owne
 // UseNew calls do with a new sandbox that has the default options. The sandbox is closed
 // afterwards. If do keeps it, it joins the tenant's other sandboxes instead.
 func (s *Service) UseNew(ctx context.Context, t *tenant.Tenant, do func(context.Context, *Sandbox) (keep bool, err error)) error {
-	ctx, end, err := s.begin(ctx)
+	ctx, end, err := s.Begin(ctx)
 	if err != nil {
 		return err
 	}
@@ -71,7 +71,7 @@ func (s *Service) UseNew(ctx context.Context, t *tenant.Tenant, do func(context.
 	}
 	set := s.settings.Load()
 	sb.permissions, sb.close = o.Permissions, sync.OnceValue(sb.close)
-	sb.ID, sb.Created = "sb-"+strings.ToLower(rand.Text()), time.Now()
+	sb.ID, sb.Created = newID("sb-"), time.Now()
 	sb.idleTimeout, sb.expires = milliseconds(set.IdleTimeoutMs), time.Now().Add(milliseconds(set.LifetimeMs))
 	keep, err := do(ctx, sb)
 	if keep && s.add(sb) == nil {
@@ -79,12 +79,6 @@ func (s *Service) UseNew(ctx context.Context, t *tenant.Tenant, do func(context.
 	}
 	s.closeOnce(t, sb)
 	return err
-}
-
-// Begin counts a piece of work, which Close waits for until end is called. The returned context also
-// ends with the service.
-func (s *Service) Begin(ctx context.Context) (_ context.Context, end func(), err error) {
-	return s.begin(ctx)
 }
 
 // FS returns the sandbox's files.
@@ -104,11 +98,6 @@ func (sb *Sandbox) AddCommands(commands map[string]runtime.Command) error {
 // Permissions are those of the sandbox.
 func (sb *Sandbox) Permissions() policy.Permissions { return sb.permissions.Clone() }
 
-// Convert returns an error of the SDK as an [*Error]. It logs errors that are not the tenant's fault.
-func (s *Service) Convert(doing string, t *tenant.Tenant, err error) error {
-	return s.internal(doing, t, err)
-}
-
 // Allows reports whether a tenant may create sandboxes with some permissions.
 func (s *Service) Allows(p policy.Permissions) bool {
 	w := policy.World{Own: []string{string(vfs.Workspace)}, Shared: []string{"/tmp"}, Cwd: string(vfs.Workspace)}
@@ -122,8 +111,8 @@ func (s *Service) Allows(p policy.Permissions) bool {
 // CheckImage returns an error if the settings do not allow an image. An empty name is the default
 // image.
 func (s *Service) CheckImage(name string) error {
-	if images := s.settings.Load().Images; len(images) > 0 && !slices.Contains(images, orDefault(name)) {
-		return refuse(Forbidden, "image %q: the server allows %s", name, strings.Join(images, ", "))
+	if images := s.settings.Load().Images; len(images) > 0 && !slices.Contains(images, cmp.Or(name, defaultImage)) {
+		return Refuse(Forbidden, "image %q: the server allows %s", name, strings.Join(images, ", "))
 	}
 	return nil
 }

@@ -110,7 +110,7 @@ func inspect(k protocol.Kind) func(piece []byte) error {
 	var values strictjson.Counter
 	return func(piece []byte) error {
 		if err := values.Add(piece); err != nil {
-			return service.Invalidf("the request: %w", err)
+			return service.Refuse(service.Invalid, "the request: %w", err)
 		}
 		return nil
 	}

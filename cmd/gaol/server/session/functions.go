@@ -159,7 +159,7 @@ func (c *calls) bind(values map[string]json.RawMessage, functions []protocol.Fun
 			})
 		}
 		if err != nil {
-			return nil, service.Invalidf("functions[%d]: %s: %w", i, strings.Join(f.Path, "."), err)
+			return nil, service.Refuse(service.Invalid, "functions[%d]: %s: %w", i, strings.Join(f.Path, "."), err)
 		}
 	}
 	return bindings, nil
@@ -211,7 +211,7 @@ func (c *calls) commands(declared []protocol.Command) (map[string]runtime.Comman
 	all := make(map[string]runtime.Command, len(declared))
 	for i, d := range declared {
 		if _, exists := all[d.Name]; exists {
-			return nil, service.Invalidf("commands[%d]: %s: it is declared twice", i, d.Name)
+			return nil, service.Refuse(service.Invalid, "commands[%d]: %s: it is declared twice", i, d.Name)
 		}
 		all[d.Name] = runtime.Command{Stdin: d.Stdin, Run: func(ctx context.Context, call runtime.CommandCall) (runtime.CommandResult, error) {
 			return c.callCommand(ctx, d.ID, call)

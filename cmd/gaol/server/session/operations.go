@@ -45,9 +45,9 @@ func (t *task) perform(o *operation.Operation, r protocol.Request) (any, error) 
 func invalid(err error) error {
 	bad, ok := errors.AsType[*operation.InvalidError](err)
 	if ok && bad.Syntax {
-		return service.Invalidf("params: %w", bad)
+		return service.Refuse(service.Invalid, "params: %w", bad)
 	}
-	return service.Invalidf("the request: %w", err)
+	return service.Refuse(service.Invalid, "the request: %w", err)
 }
 
 // newCall returns the call of a request, with the streams that the client has opened.
@@ -68,7 +68,7 @@ func (t *task) newCall(o *operation.Operation, r protocol.Request) (c *operation
 		return nil, invalid(err)
 	}
 	if r.Detached && (len(host.Functions) > 0 || host.Commands != nil) {
-		return nil, service.Invalidf("host: a detached sandbox can have no functions and commands, because they end with the session")
+		return nil, service.Refuse(service.Invalid, "host: a detached sandbox can have no functions and commands, because they end with the session")
 	}
 	if len(host.Functions) > 0 {
 		c.Bind = func(values map[string]json.RawMessage) (map[string]any, error) {

@@ -87,7 +87,7 @@ func (t *task) execute(f protocol.Frame) (any, error) {
 	}
 	var values strictjson.Counter
 	if err := values.Add(f.Body); err != nil {
-		return nil, service.Invalidf("the request: %w", err)
+		return nil, service.Refuse(service.Invalid, "the request: %w", err)
 	}
 	held, err := t.service.Enter(t.tenant, int64(values.Kept)*quota.ValueBytes) // the frame has reserved its text
 	if err != nil {
@@ -96,11 +96,11 @@ func (t *task) execute(f protocol.Frame) (any, error) {
 	defer held.Release()
 	var r protocol.Request
 	if err := strictjson.Decode(f.Body, &r); err != nil {
-		return nil, service.Invalidf("the request: %w", err)
+		return nil, service.Refuse(service.Invalid, "the request: %w", err)
 	}
 	o := operation.ByName(r.Method)
 	if o == nil {
-		return nil, service.NotFoundf("no method %q", r.Method)
+		return nil, service.Refuse(service.NotFound, "no method %q", r.Method)
 	}
 	return t.recorded(r.Method, func() (any, error) { return t.perform(o, r) })
 }

@@ -11,10 +11,9 @@
 //
 // # Where to find what
 //
-//	store_*.go, image*.go  the store: lookup, names, locks, commit, removal
+//	store*.go, image*.go   the store: lookup, names, locks, commit, removal, snapshots
 //	build*.go              building an image: inputs, plan, steps
 //	import*.go             importing an image
-//	snapshot.go            trees that guests left
 //	tree                   writes an image's tree and computes its id
 //	npm                    downloads and unpacks Node and npm
 //	debian                 installs Debian packages

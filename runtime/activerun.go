@@ -34,7 +34,7 @@ type activeRun struct {
 
 	hasFile bool // the program is a file
 	process sandbox.Process
-	network *runNetwork // nil: the run has no egress
+	network *runNetwork // nil: no egress
 	denials *enforce.Denials
 
 	mu   sync.Mutex

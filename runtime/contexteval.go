@@ -102,7 +102,7 @@ const maxDeclared = 10_000
 
 // declare records the names that a cell declares.
 //
-// Preconditions: the caller has the turn.
+// Preconditions: the caller holds c.turn.
 func (c *Context) declare(names map[string]snippet.Declared) {
 	for name, d := range names {
 		if _, known := c.declared[name]; len(name) <= maxName && (known || len(c.declared) < maxDeclared) {
@@ -113,7 +113,7 @@ func (c *Context) declare(names map[string]snippet.Declared) {
 
 // newCell returns the cell for the next frame.
 //
-// Preconditions: the caller has the turn.
+// Preconditions: the caller holds c.turn.
 func (c *Context) newCell(maxValue int64, l *logs) *cell {
 	c.number++
 	return &cell{number: c.number, maxValue: maxValue, logs: l, done: make(chan struct{})}
@@ -148,7 +148,7 @@ func (c *Context) resolve(o EvaluateOptions) (_ EvaluateOptions, globals string,
 
 // perform makes the guest evaluate a cell, and returns the result.
 //
-// Preconditions: the caller has the turn.
+// Preconditions: the caller holds c.turn.
 func (c *Context) perform(ctx context.Context, cl *cell, message guest.Cell) (*Evaluation, error) {
 	run := c.process.run
 	denied, _ := run.denials.Since(nil)

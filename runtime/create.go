@@ -162,7 +162,7 @@ func (rt *NodeRuntime) build(ctx context.Context, image *rootfs.Image) error {
 	return rt.attach(box)
 }
 
-// attach takes over the sandbox, and opens its gateway and files.
+// attach takes over the sandbox, opens its gateway and files, and loads the rules.
 func (rt *NodeRuntime) attach(box sandbox.Sandbox) (err error) {
 	rt.sandbox = box
 	if rt.opts.plan.Net.Egress != nil {

@@ -37,7 +37,7 @@ const (
 	// where permissions list the files that may be executed or the programs that may be
 	// started, process.execPath may be executed but /proc/self/exe may not.
 	//
-	// A run whose environment has a variable that Node reads when it starts, such as
+	// A run whose environment contains a variable that Node reads when it starts, such as
 	// NODE_OPTIONS, NODE_EXTRA_CA_CERTS or LC_ALL, or another LANG, gets a new Node
 	// process, and so does a program with a terminal: see Result.LauncherReason. A list of
 	// programs that may be started must include Node then. Node reads NODE_ENV, NODE_PATH,

@@ -188,7 +188,7 @@ func (n *network) remove(owner uint64) {
 	}
 }
 
-// runNetwork is a run's part of the network; nil if the run has no egress.
+// runNetwork is a run's part of the network; nil without egress.
 type runNetwork struct {
 	network *network
 	client  *egress.Client

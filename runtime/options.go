@@ -98,8 +98,8 @@ type Options struct {
 	// Network bounds the use of external hosts by all runs together.
 	Network NetworkLimits
 
-	// NetworkQuota, if not nil, bounds that use together with other runtimes. Without it, all runtimes of
-	// a process may use an eighth of its descriptors for pending connects, and a sixteenth for pending look-ups.
+	// NetworkQuota, if not nil, bounds that use together with other runtimes. Without it, all runtimes
+	// of a process together may use an eighth of its descriptors for pending connects, and a sixteenth for look-ups.
 	NetworkQuota NetworkQuota
 
 	// HostPorts are TCP ports of localhost that lead to the same ports of the host's localhost:
@@ -150,7 +150,7 @@ type Options struct {
 	// guest can flood it.
 	AuditDenials bool
 
-	// Isolation is the mechanism that confines the sandbox's processes. OCI has the options of
+	// Isolation is the mechanism that confines the sandbox's processes. OCI are the options of
 	// IsolationOCI. Create refuses options that the isolation lacks, see package isolation.
 	Isolation Isolation
 	OCI       OCIOptions

@@ -41,7 +41,7 @@ func (rt *NodeRuntime) Run(ctx context.Context, code string, o RunOptions) (_ *R
 	return rt.run(ctx, nodeProgram(code, true), o, nil)
 }
 
-// Exec is Run for a program without a value: __return is undefined.
+// Exec is Run for a program without a value: __return is not defined.
 func (rt *NodeRuntime) Exec(ctx context.Context, code string, o RunOptions) (_ *Result, err error) {
 	defer wrap(&err, "exec")
 	return rt.run(ctx, nodeProgram(code, false), o, nil)

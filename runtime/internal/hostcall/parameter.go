@@ -58,7 +58,7 @@ type Parameter[T any] struct {
 	checked *jsonschema.Resolved // nil: decoding is all the check that the type needs
 }
 
-// NewParameter returns the parameter of a type. It panics if the type has no schema.
+// NewParameter returns the parameter of a type. It panics if a schema cannot describe the type.
 func NewParameter[T any]() Parameter[T] {
 	known := maps.Clone(schemas)
 	addCustom(reflect.TypeFor[T](), known, map[reflect.Type]bool{})

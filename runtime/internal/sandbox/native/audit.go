@@ -140,7 +140,7 @@ func reportRecord(a audit.Denial, report func(sandbox.Denial)) {
 				n.Target = fmt.Sprintf("tcp://localhost:%d", a.Address.Port())
 			}
 		case policy.Process:
-			n.Target = "" // the record has the process ID on the host
+			n.Target = "" // the record's process ID is the host's
 		}
 		report(n)
 	}

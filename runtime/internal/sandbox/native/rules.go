@@ -110,8 +110,8 @@ func ruleset(p *policy.Plan) *landlock.Ruleset {
 	if !p.Restricts && !p.NoSignals && !p.NoInspect && !ports {
 		return nil
 	}
-	// A ruleset must handle at least one right. A guest has no use for devices, and
-	// cannot make any. Being in any domain keeps runs from inspecting each other.
+	// A ruleset must handle at least one right. MakeChar and MakeBlock cost nothing, because guests
+	// cannot make devices anyway. Being in any domain keeps runs from inspecting each other.
 	r := &landlock.Ruleset{Handled: landlock.MakeChar | landlock.MakeBlock, Signals: p.NoSignals}
 	if ports {
 		r.ConnectTCP = &landlock.Ports{Allowed: p.Net.Ports}

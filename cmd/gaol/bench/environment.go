@@ -2,6 +2,7 @@ package bench
 
 import (
 	"fmt"
+	"os"
 	goruntime "runtime"
 
 	"golang.org/x/sys/unix"
@@ -44,13 +45,13 @@ func environment(o Options, image *rootfs.Image) (Environment, error) {
 const hostHeap = 16 << 20
 
 // memoryFolder returns the folder where bare node works: in memory, as a jail's files
-// are, so that the disk is not measured. If there is none, it returns "", which means
-// the system's temporary folder.
+// are, so that the disk is not measured. If there is none, it returns the system's temporary
+// folder.
 func memoryFolder() string {
 	const shm = "/dev/shm"
 	var fs unix.Statfs_t
 	if unix.Statfs(shm, &fs) == nil && fs.Type == unix.TMPFS_MAGIC && unix.Access(shm, unix.W_OK) == nil {
 		return shm
 	}
-	return ""
+	return os.TempDir()
 }

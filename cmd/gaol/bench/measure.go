@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	goruntime "runtime"
 	"strings"
 
@@ -66,7 +65,7 @@ type Measurer struct {
 	Lasting Runtimes // for runs in an existing runtime
 	Bare    *BareNode
 
-	dir    string  // of bare Node's programs
+	folder *folder // of bare Node's programs; nil until open
 	warm   Samples // of runs
 	report Report
 }
@@ -106,10 +105,10 @@ func (m *Measurer) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if m.dir, err = os.MkdirTemp(memoryFolder(), "gaol-bench-"); err != nil {
+	if m.folder, err = newFolder(memoryFolder()); err != nil {
 		return err
 	}
-	if m.Bare, err = newBareNode(m.dir, image); err != nil {
+	if m.Bare, err = newBareNode(m.folder.path, image); err != nil {
 		return err
 	}
 	m.report.Environment, err = environment(m.Options, image)
@@ -117,10 +116,10 @@ func (m *Measurer) open(ctx context.Context) error {
 }
 
 func (m *Measurer) close() error {
-	if m.dir == "" {
+	if m.folder == nil {
 		return nil
 	}
-	return os.RemoveAll(m.dir)
+	return m.folder.close()
 }
 
 func (m *Measurer) measureAll(ctx context.Context) error {

@@ -281,7 +281,7 @@ openapi: image ## lint the server's OpenAPI document with spectral, from npm
 	$(ROOT) env GAOL_TEST_OPENAPI=$(CURDIR)/bin/openapi.json $(GO) test -count=1 -run '^TestDocument$$' ./test/server/openapi
 	npx --yes @stoplight/spectral-cli@6.16.3 lint --fail-severity=warn --ruleset test/server/openapi/spectral.yaml bin/openapi.json
 
-check: deps fmt lint test ## check the format, lint, which includes vet, and test
+check: deps fmt $(if $(wildcard .git),lines) lint test ## check the format, the budget of lines and lint, which includes vet, and test
 
 fmt: deps ## fail if gofmt would change a file
 	@unformatted=$$(gofmt -l .) && if [ -n "$$unformatted" ]; then echo "run gofmt -w on: $$unformatted"; exit 1; fi
@@ -296,7 +296,7 @@ lint: deps ## run golangci-lint on the code and vale on the prose, as .ci pins t
 	$(PROSE) --no-global --output=line --glob='!{bin,cmd/npm/node_modules,cmd/npm/judge/node_modules,cmd/npm/dist,cmd/npm/build,cmd/gaol/playground/built,cmd/gaol/playground/page/node_modules,test/packages/snippets/node_modules}/**' .
 
 # What make lines allows, by the count of test/count.
-BUDGET ?= -lines 70500 -files 790 -packages 87 -typescript 5250
+BUDGET ?= -lines 68857 -files 590 -packages 88 -typescript 4100
 
 lines: deps ## count the product's lines, files and packages by folder, and fail above the budget
 	@$(GO) run ./test/count $(BUDGET)

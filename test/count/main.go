@@ -53,7 +53,7 @@ func main() {
 
 // count returns the sizes of the Go packages below root, and the lines of TypeScript.
 func count(root string) (folders map[string]size, typescript int, err error) {
-	list, err := exec.Command("git", "-C", root, "ls-files", "-z", "*.go", npmSource+"*.ts").Output()
+	list, err := exec.Command("git", "-c", "safe.directory=*", "-C", root, "ls-files", "-z", "*.go", npmSource+"*.ts").Output()
 	if err != nil {
 		return nil, 0, fmt.Errorf("list files: %w", err)
 	}

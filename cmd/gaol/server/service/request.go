@@ -5,7 +5,7 @@ import (
 	"gaol/runtime/resultjson"
 )
 
-// Requests and results have the types of their JSON.
+// Start and the types below are the JSON types of requests and results.
 type (
 	Start           = requestjson.Start
 	Timeout         = requestjson.Timeout

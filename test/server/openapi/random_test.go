@@ -12,7 +12,7 @@ import (
 	"gaol/test/server/servertest"
 )
 
-// longest is the time of a request. Waits for ports take up to 30 seconds by default, as runs do.
+// longest is the time of a request. By default, waits for ports last 30 seconds, as runs do.
 const longest = 90 * time.Second
 
 // Random requests are answered as the document says, and none makes the server fail.

@@ -49,19 +49,25 @@ func (a *app) doctorCommand() *cobra.Command {
 }
 
 func (a *app) doctor(ctx context.Context, store string, asJSON bool) error {
-	found := doctor.Examine(ctx, doctor.Options{
-		Store:   store,
-		Program: func(ctx context.Context) (string, error) { return a.tryProgram(ctx, store) },
-	})
-	if err := context.Cause(ctx); err != nil { // the checks that it interrupted are no findings
+	found, err := a.examine(ctx, store)
+	if err != nil {
 		return err
 	}
 	// https://no-color.org
-	err := a.printEither(asJSON, found, found.Text(terminal.Is(a.stdout) && os.Getenv("NO_COLOR") == ""))
+	err = a.printEither(asJSON, found, found.Text(terminal.Is(a.stdout) && os.Getenv("NO_COLOR") == ""))
 	if err == nil && !found.OK {
 		err = report.Advise(errors.New("doctor: gaol can't run here"), "see the cures above")
 	}
 	return err
+}
+
+// examine checks this machine. If ctx ends, the interrupted checks are not findings.
+func (a *app) examine(ctx context.Context, store string) (*doctor.Report, error) {
+	found := doctor.Examine(ctx, doctor.Options{
+		Store:   store,
+		Program: func(ctx context.Context) (string, error) { return a.tryProgram(ctx, store) },
+	})
+	return found, context.Cause(ctx)
 }
 
 // tryProgram runs a program in a jail with all defaults and describes the result. Checks of

@@ -186,11 +186,8 @@ func (a *app) serve(ctx context.Context, f *serveFlags) error {
 // checkMachine returns what keeps this machine from running programs, with the cures. If the settings
 // name images, the default one may be missing.
 func (a *app) checkMachine(ctx context.Context, store string, images []string) error {
-	found := doctor.Examine(ctx, doctor.Options{
-		Store:   store,
-		Program: func(ctx context.Context) (string, error) { return a.tryProgram(ctx, store) },
-	})
-	if err := context.Cause(ctx); err != nil {
+	found, err := a.examine(ctx, store)
+	if err != nil {
 		return err
 	}
 	var cures []string

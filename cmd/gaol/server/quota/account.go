@@ -34,6 +34,9 @@ type Server struct {
 	slots    [kinds]slots
 	noTurns  bool
 	observer Observer
+
+	garbage   int64 // bytes released since memory was returned to the system
+	returning bool  // a return, or the pause after it
 }
 
 // Account is what one tenant uses.

@@ -76,6 +76,9 @@ func (r *Reservation) change(u Limits, sign int) {
 	for _, sum := range []*Limits{&r.use, &r.account.use, &r.server.total} {
 		sum.change(u, sign)
 	}
+	if freed := -int64(sign) * u.Bodies; freed > 0 {
+		r.server.released(freed)
+	}
 }
 
 func (l *Limits) change(by Limits, sign int) {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"gaol/cmd/gaol/server/service"
+	"gaol/runtime/resultjson"
 	"gaol/test/server/servertest"
 )
 
@@ -27,11 +28,11 @@ func (b *box) list(t testing.TB, query ...string) *service.FileList {
 	return list
 }
 
-func (b *box) stat(t testing.TB, query ...string) *service.FileInfo {
+func (b *box) stat(t testing.TB, query ...string) *resultjson.FileInfo {
 	t.Helper()
 	res := b.send(t, "GET", "files/stat", query...)
 	res.Want(t, http.StatusOK)
-	info := &service.FileInfo{}
+	info := &resultjson.FileInfo{}
 	res.Into(t, info)
 	return info
 }

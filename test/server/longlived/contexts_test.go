@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"gaol/cmd/gaol/server/service"
 	"gaol/runtime/resultjson"
 	"gaol/test/harness"
 	"gaol/test/server/servertest"
@@ -35,9 +34,9 @@ func TestContexts(t *testing.T) {
 // context creates a context and returns its path.
 func (c client) context(t *testing.T, sandbox string, body object) string {
 	t.Helper()
-	var info service.ContextInfo
+	var info resultjson.ContextInfo
 	c.send(t, "POST", sandbox+"/contexts", body, http.StatusCreated, &info)
-	if info.State != service.Running {
+	if info.State != resultjson.Running {
 		t.Errorf("created: %+v", info)
 	}
 	return sandbox + "/contexts/" + info.ID
@@ -51,7 +50,7 @@ func (c client) evaluate(t *testing.T, context, code string) (e resultjson.Evalu
 }
 
 // describe describes a context.
-func (c client) describe(t *testing.T, context string) (info service.ContextInfo) {
+func (c client) describe(t *testing.T, context string) (info resultjson.ContextInfo) {
 	t.Helper()
 	c.send(t, "GET", context, nil, http.StatusOK, &info)
 	return info
@@ -68,13 +67,13 @@ func testCells(t *testing.T, c client, sandbox string) {
 	if e = c.evaluate(t, ctx, "_[0] + nope"); e.Error == nil || e.Error.Name != "ReferenceError" {
 		t.Errorf("%+v", e)
 	}
-	var done service.Completion
+	var done resultjson.Completion
 	c.send(t, "POST", ctx+"/complete", object{"line": "1 + lat"}, http.StatusOK, &done)
 	if done.Prefix != "lat" || len(done.Names) != 1 || done.Names[0] != "later" {
 		t.Errorf("%+v", done)
 	}
 	c.send(t, "POST", ctx+"/complete", object{"line": "("}, http.StatusOK, &done)
-	var list struct{ Contexts []service.ContextInfo }
+	var list struct{ Contexts []resultjson.ContextInfo }
 	c.send(t, "GET", sandbox+"/contexts", nil, http.StatusOK, &list)
 	if len(list.Contexts) == 0 {
 		t.Error("no contexts")
@@ -155,11 +154,11 @@ func testContextEnded(t *testing.T, c client, sandbox string) {
 		t.Errorf("%+v", e)
 	}
 	p := c.send(t, "POST", ctx+"/cells", object{"code": "1"}, http.StatusGone, nil)
-	if info := c.describe(t, ctx); p.Code != "closed" || info.State != service.Ended || !strings.Contains(info.Reason, "code 3") {
+	if info := c.describe(t, ctx); p.Code != "closed" || info.State != resultjson.Ended || !strings.Contains(info.Reason, "code 3") {
 		t.Errorf("%+v, %+v", p, info)
 	}
 	ctx = c.context(t, sandbox, object{"idleTimeoutMs": 1})
-	harness.WaitFor(t, "the idle context has ended", func() bool { return c.describe(t, ctx).State == service.Ended })
+	harness.WaitFor(t, "the idle context has ended", func() bool { return c.describe(t, ctx).State == resultjson.Ended })
 	c.send(t, "DELETE", ctx, nil, http.StatusNoContent, nil)
 }
 

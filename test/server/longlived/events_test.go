@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"gaol/cmd/gaol/server/service"
 	"gaol/runtime"
 	"gaol/runtime/resultjson"
 	"gaol/test/harness"
@@ -187,7 +186,7 @@ func testSlowReader(t *testing.T, c client, _ string) {
 // active counts the runs, processes and contexts that are active in a sandbox.
 func (c client) active(t *testing.T, sandbox string) int {
 	t.Helper()
-	var info service.SandboxInfo
+	var info resultjson.SandboxInfo
 	c.send(t, "GET", sandbox, nil, http.StatusOK, &info)
 	return info.Processes
 }

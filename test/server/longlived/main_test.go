@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"gaol/cmd/gaol/server/service"
 	"gaol/runtime/resultjson"
 	"gaol/test/harness"
 	"gaol/test/server/servertest"
@@ -52,7 +51,7 @@ func (c client) sandbox(t *testing.T, body object) string {
 	if body == nil {
 		body = object{}
 	}
-	var info service.SandboxInfo
+	var info resultjson.SandboxInfo
 	c.send(t, "POST", "/v1/sandboxes", body, http.StatusCreated, &info)
 	return "/v1/sandboxes/" + info.ID
 }
@@ -60,19 +59,19 @@ func (c client) sandbox(t *testing.T, body object) string {
 // spawn starts a process and returns its path.
 func (c client) spawn(t *testing.T, sandbox string, body object) string {
 	t.Helper()
-	var info service.ProcessInfo
+	var info resultjson.ProcessInfo
 	c.send(t, "POST", sandbox+"/processes", body, http.StatusCreated, &info)
-	if info.State != service.Running || info.PID <= 1 {
+	if info.State != resultjson.Running || info.PID <= 1 {
 		t.Errorf("started: %+v", info)
 	}
 	return sandbox + "/processes/" + info.ID
 }
 
 // wait waits for the end of a process.
-func (c client) wait(t *testing.T, process string) (info service.ProcessInfo) {
+func (c client) wait(t *testing.T, process string) (info resultjson.ProcessInfo) {
 	t.Helper()
 	c.send(t, "GET", process+"/wait", nil, http.StatusOK, &info)
-	if info.State != service.Ended || info.Result == nil || info.Ended == nil {
+	if info.State != resultjson.Ended || info.Result == nil || info.Ended == nil {
 		t.Fatalf("ended: %+v", info)
 	}
 	return info

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"gaol/cmd/gaol/server/service"
 	"gaol/runtime"
 	"gaol/runtime/resultjson"
 	"gaol/test/harness"
@@ -107,9 +106,9 @@ func testSignal(t *testing.T, c client, sandbox string) {
 		c.send(t, "POST", p+"/signal", object{"signal": name}, http.StatusNoContent, nil)
 		e.until(t, name+"\n")
 	}
-	var info service.ProcessInfo
+	var info resultjson.ProcessInfo
 	c.send(t, "GET", p+"/wait?timeoutMs=1", nil, http.StatusOK, &info)
-	if info.State != service.Running || info.Result != nil || info.Usage.Memory == 0 {
+	if info.State != resultjson.Running || info.Result != nil || info.Usage.Memory == 0 {
 		t.Errorf("%+v", info)
 	}
 	for _, name := range []string{"", "TERM", "SIGNOPE", "9"} {
@@ -177,7 +176,7 @@ func testFlood(t *testing.T, c client, sandbox string) {
 	p := c.spawn(t, sandbox, object{"command": "sh", "args": []string{"-c", "head -c 5000000 /dev/zero | tr '\\0' x; printf end"}})
 	info := c.wait(t, p)
 	all := c.follow(t, "GET", p+"/events", nil, "").rest(t)
-	var gap service.Gap
+	var gap resultjson.Gap
 	if all[0].name != "gap" {
 		t.Fatalf("first: %+v", all[0])
 	}
@@ -216,13 +215,13 @@ func testStalled(t *testing.T, c client, sandbox string) {
 func testLossless(t *testing.T, c client, sandbox string) {
 	const size = 5000000
 	p := c.spawn(t, sandbox, object{"command": "sh", "args": []string{"-c", "head -c 5000000 /dev/zero | tr '\\0' x"}, "whenFull": "wait"})
-	var info service.ProcessInfo
+	var info resultjson.ProcessInfo
 	harness.WaitFor(t, "the buffer is full", func() bool {
 		before := info.LastEventID
 		c.send(t, "GET", p+"/wait?timeoutMs=20", nil, http.StatusOK, &info)
 		return info.LastEventID > 0 && info.LastEventID == before
 	})
-	if info.State != service.Running {
+	if info.State != resultjson.Running {
 		t.Fatalf("%+v", info)
 	}
 	got, last := 0, ""
@@ -344,7 +343,7 @@ func testRefused(t *testing.T, c client, sandbox string) {
 	c.send(t, "GET", p+"/wait?timeoutMs=-1", nil, 422, nil)
 	c.send(t, "GET", p+"/nope", nil, 404, nil)
 	c.send(t, "DELETE", p, nil, http.StatusNoContent, nil)
-	var list struct{ Processes []service.ProcessInfo }
+	var list struct{ Processes []resultjson.ProcessInfo }
 	c.send(t, "GET", sandbox+"/processes", nil, http.StatusOK, &list)
 	for _, info := range list.Processes {
 		if strings.HasSuffix(p, info.ID) {

@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"gaol/cmd/gaol/server/quota"
-	"gaol/cmd/gaol/server/service"
 	"gaol/cmd/gaol/server/settings"
+	"gaol/runtime/resultjson"
 	"gaol/test/harness"
 	"gaol/test/server/servertest"
 )
@@ -126,7 +126,7 @@ func TestManyProcesses(t *testing.T) {
 	if !strings.Contains(p.Detail, "48") {
 		t.Errorf("%+v", p)
 	}
-	var list struct{ Processes []service.ProcessInfo }
+	var list struct{ Processes []resultjson.ProcessInfo }
 	c.send(t, "GET", sandbox+"/processes", nil, http.StatusOK, &list)
 	for _, info := range list.Processes {
 		c.send(t, "POST", sandbox+"/processes/"+info.ID+"/signal", object{"signal": "SIGKILL"}, http.StatusNoContent, nil)

@@ -12,6 +12,7 @@ import (
 	"gaol/cmd/gaol/server/audit"
 	"gaol/cmd/gaol/server/service"
 	"gaol/runtime"
+	"gaol/runtime/requestjson"
 	"gaol/runtime/resultjson"
 )
 
@@ -92,8 +93,8 @@ func (e *endpoint) runCode(ctx context.Context, r *mcp.CallToolRequest, a CodeAr
 	}
 	err = e.useSandbox(ctx, a.SandboxID, func(ctx context.Context, sb *service.Sandbox) (keep bool, err error) {
 		o := &overflow{sb: sb}
-		res, out, err = e.evaluate(ctx, o, p, a, func(ctx context.Context, c service.Cell, s service.Streams) (*resultjson.Evaluation, error) {
-			return sb.Evaluate(ctx, service.Snippet{Cell: c}, s)
+		res, out, err = e.evaluate(ctx, o, p, a, func(ctx context.Context, c requestjson.Cell, s service.Streams) (*resultjson.Evaluation, error) {
+			return sb.Evaluate(ctx, requestjson.Snippet{Cell: c}, s)
 		})
 		if out != nil && (o.kept() || a.SandboxID != "") {
 			out.SandboxID = sb.ID
@@ -139,7 +140,7 @@ func (e *endpoint) runCell(ctx context.Context, p *progress, a CodeArgs) (*mcp.C
 		return nil, nil, e.explain(err)
 	}
 	out.SandboxID = live.sb.ID
-	if live.context.Info().State == service.Ended {
+	if live.context.Info().State == resultjson.Ended {
 		o.notes = append(o.notes, fmt.Sprintf("[context %s has ended: its variables are lost]", live.context.ID))
 	} else {
 		out.ContextID = live.context.ID
@@ -159,7 +160,7 @@ const (
 )
 
 // evaluate runs code by do, and describes how it ended.
-func (e *endpoint) evaluate(ctx context.Context, o *overflow, p *progress, a CodeArgs, do func(context.Context, service.Cell, service.Streams) (*resultjson.Evaluation, error)) (*mcp.CallToolResult, *CodeResult, error) {
+func (e *endpoint) evaluate(ctx context.Context, o *overflow, p *progress, a CodeArgs, do func(context.Context, requestjson.Cell, service.Streams) (*resultjson.Evaluation, error)) (*mcp.CallToolResult, *CodeResult, error) {
 	audit.Of(ctx).SetSandbox(o.sb.ID)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -173,7 +174,7 @@ func (e *endpoint) evaluate(ctx context.Context, o *overflow, p *progress, a Cod
 		}
 		return nil
 	}
-	c := service.Cell{Code: a.Code, Timeout: service.Timeout{Ms: a.TimeoutMs}, MaxLogs: maxLines, MaxLogLength: maxLineLength}
+	c := requestjson.Cell{Code: a.Code, Timeout: requestjson.Timeout{Ms: a.TimeoutMs}, MaxLogs: maxLines, MaxLogLength: maxLineLength}
 	n, err := do(ctx, c, service.Streams{To: to, BoundsLogs: true})
 	flooded := n != nil && errors.Is(context.Cause(ctx), errOutput)
 	if err != nil && !flooded {

@@ -10,6 +10,7 @@ import (
 
 	"gaol/cmd/gaol/server/audit"
 	"gaol/cmd/gaol/server/service"
+	"gaol/runtime/requestjson"
 	"gaol/runtime/resultjson"
 )
 
@@ -59,8 +60,8 @@ func (e *endpoint) command(ctx context.Context, sb *service.Sandbox, p *progress
 	name, args := program(a.Command, a.Args)
 	audit.Of(ctx).SetSandbox(sb.ID)
 	note := func(b []byte) { p.note(string(b[max(0, len(b)-1000):])) }
-	start := service.Start{Args: args, Env: a.Env, Cwd: a.Cwd, Stdin: a.Stdin, Timeout: service.Timeout{Ms: a.TimeoutMs}}
-	return sb.Command(ctx, service.Command{Command: name, Start: start}, service.Streams{OnOutput: note})
+	start := requestjson.Start{Args: args, Env: a.Env, Cwd: a.Cwd, Stdin: a.Stdin, Timeout: requestjson.Timeout{Ms: a.TimeoutMs}}
+	return sb.Command(ctx, requestjson.Command{Command: name, Start: start}, service.Streams{OnOutput: note})
 }
 
 // program returns the program of a call: the shell for a line, which has no arguments.

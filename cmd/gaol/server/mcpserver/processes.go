@@ -12,6 +12,7 @@ import (
 
 	"gaol/cmd/gaol/server/audit"
 	"gaol/cmd/gaol/server/service"
+	"gaol/runtime/requestjson"
 	"gaol/runtime/resultjson"
 )
 
@@ -100,7 +101,7 @@ func (e *endpoint) startProcess(ctx context.Context, _ *mcp.CallToolRequest, a S
 	defer sb.Release()
 	audit.Of(ctx).SetSandbox(sb.ID)
 	name, args := program(a.Command, a.Args)
-	p, err := sb.Spawn(ctx, service.ProcessRequest{Command: name, Args: args, Cwd: a.Cwd, Env: a.Env, TimeoutMs: a.TimeoutMs})
+	p, err := sb.Spawn(ctx, requestjson.ProcessRequest{Command: name, Args: args, Cwd: a.Cwd, Env: a.Env, TimeoutMs: a.TimeoutMs})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -145,7 +146,7 @@ func (e *endpoint) readProcess(ctx context.Context, _ *mcp.CallToolRequest, a Po
 
 func (e *endpoint) writeProcess(ctx context.Context, _ *mcp.CallToolRequest, a InputArgs) (*mcp.CallToolResult, *InputResult, error) {
 	err := e.inProcess(ctx, a.ProcessArgs, func(_ *service.Sandbox, p *service.Process) error {
-		return p.WriteStdin(ctx, service.Input{Text: a.Text, Close: a.Close})
+		return p.WriteStdin(ctx, requestjson.Input{Text: a.Text, Close: a.Close})
 	})
 	if err != nil {
 		return nil, nil, err
@@ -161,7 +162,7 @@ func (e *endpoint) stopProcess(ctx context.Context, _ *mcp.CallToolRequest, a St
 		}
 		grace, cancel := context.WithTimeout(ctx, stopGrace)
 		defer cancel()
-		if p.Wait(grace).State == service.Running {
+		if p.Wait(grace).State == resultjson.Running {
 			_ = p.Signal("SIGKILL", false) // fails if it has ended since
 			p.Wait(ctx)
 		}
@@ -262,9 +263,9 @@ func readOutput(ctx context.Context, p *service.Process, from string, wait time.
 	})
 	switch {
 	case err == nil: // at the last event
-		o.ended = p.Wait(ctx).State == service.Ended
+		o.ended = p.Wait(ctx).State == resultjson.Ended
 	case o.full:
-		o.ended = p.Info().State == service.Ended
+		o.ended = p.Info().State == resultjson.Ended
 	}
 	return o, ctx.Err()
 }
@@ -275,7 +276,7 @@ const settle = 50 * time.Millisecond
 // add adds an event.
 func (o *output) add(event service.Event) error {
 	switch data := event.Data.(type) {
-	case service.Gap:
+	case resultjson.Gap:
 		o.lost = true
 	case resultjson.Output:
 		skip := min(o.at.bytes, len(data.Text))

@@ -10,6 +10,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"gaol/cmd/gaol/server/service"
+	"gaol/runtime/requestjson"
 )
 
 // CreateArgs are the arguments of create_sandbox.
@@ -57,9 +58,9 @@ func (e *endpoint) addCreateSandbox() {
 func isolationAbout(names []string) string { return " Its isolation is " + names[0] + "." }
 
 func (e *endpoint) createSandbox(ctx context.Context, _ *mcp.CallToolRequest, a IsolatedCreateArgs) (*mcp.CallToolResult, *SandboxResult, error) {
-	r := service.SandboxRequest{Env: a.Env, IdleTimeoutMs: a.IdleTimeoutMs, Tree: service.Tree{Image: a.Image, Isolation: a.Isolation, Files: map[string]string{}}}
+	r := requestjson.SandboxRequest{Env: a.Env, IdleTimeoutMs: a.IdleTimeoutMs, Tree: requestjson.Tree{Image: a.Image, Isolation: a.Isolation, Files: map[string]string{}}}
 	if a.MemoryBytes != 0 || a.CPUs != 0 || a.DiskBytes != 0 {
-		r.Limits = &service.Limits{Memory: a.MemoryBytes, CPUs: a.CPUs, Disk: a.DiskBytes}
+		r.Limits = &requestjson.Limits{Memory: a.MemoryBytes, CPUs: a.CPUs, Disk: a.DiskBytes}
 	}
 	for name, text := range a.Files {
 		path, err := guestPath(name)
@@ -135,7 +136,7 @@ func (e *endpoint) findContext(id, sandbox string) (*liveContext, error) {
 func (e *endpoint) open(ctx context.Context, sandbox string) (*liveContext, error) {
 	created := sandbox == ""
 	if created {
-		info, err := e.service.CreateSandbox(ctx, e.tenant, service.SandboxRequest{}, service.Streams{})
+		info, err := e.service.CreateSandbox(ctx, e.tenant, requestjson.SandboxRequest{}, service.Streams{})
 		if err != nil {
 			return nil, e.explain(err)
 		}
@@ -153,7 +154,7 @@ func (e *endpoint) openIn(ctx context.Context, sandbox string) (*liveContext, er
 	if err != nil {
 		return nil, err
 	}
-	c, err := sb.NewContext(ctx, service.ContextRequest{}, service.Streams{})
+	c, err := sb.NewContext(ctx, requestjson.ContextRequest{}, service.Streams{})
 	if err != nil {
 		sb.Release()
 		return nil, e.explain(err)

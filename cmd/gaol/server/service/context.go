@@ -10,6 +10,7 @@ import (
 	"gaol/cmd/gaol/server/audit"
 	"gaol/cmd/gaol/server/tenant"
 	"gaol/runtime"
+	"gaol/runtime/requestjson"
 	"gaol/runtime/resultjson"
 )
 
@@ -35,7 +36,7 @@ type cell struct{ cancel context.CancelCauseFunc }
 
 // NewContext starts a context. It lives until it is deleted, exits, exceeds a limit or is not used
 // for its idle timeout, or its sandbox ends.
-func (sb *Sandbox) NewContext(ctx context.Context, r ContextRequest, s Streams) (*Context, error) {
+func (sb *Sandbox) NewContext(ctx context.Context, r requestjson.ContextRequest, s Streams) (*Context, error) {
 	o, err := sb.contextOptions(r, s)
 	if err != nil {
 		return nil, err
@@ -62,7 +63,7 @@ func (sb *Sandbox) NewContext(ctx context.Context, r ContextRequest, s Streams) 
 	return c, nil
 }
 
-func (sb *Sandbox) contextOptions(r ContextRequest, s Streams) (o runtime.ContextOptions, err error) {
+func (sb *Sandbox) contextOptions(r requestjson.ContextRequest, s Streams) (o runtime.ContextOptions, err error) {
 	o = runtime.ContextOptions{Env: r.Env, Cwd: r.Cwd, LastValue: r.LastValue}
 	if o.Globals, err = s.bind(r.Globals); err != nil {
 		return o, err
@@ -80,7 +81,7 @@ func (sb *Sandbox) contextOptions(r ContextRequest, s Streams) (o runtime.Contex
 }
 
 // Attend keeps the context for a client until it or ctx ends, and forgets it.
-func (c *Context) Attend(ctx context.Context, s Streams) (*ContextInfo, error) {
+func (c *Context) Attend(ctx context.Context, s Streams) (*resultjson.ContextInfo, error) {
 	if err := s.To(Event{Name: EventStarted, Data: c.Info()}); err == nil {
 		select {
 		case <-c.ended:
@@ -100,7 +101,7 @@ func (sb *Sandbox) Context(id string) (*Context, error) {
 func (s *Service) FindContext(t *tenant.Tenant, id string) (*Context, *Sandbox, error) {
 	for _, info := range s.ofTenant(t) {
 		c, err := info.Context(id)
-		if err != nil || c.Info().State == Ended {
+		if err != nil || c.Info().State == resultjson.Ended {
 			continue
 		}
 		sb, err := s.Acquire(t, info.ID)
@@ -110,8 +111,8 @@ func (s *Service) FindContext(t *tenant.Tenant, id string) (*Context, *Sandbox, 
 }
 
 // Contexts describes the contexts of the sandbox, the oldest first.
-func (sb *Sandbox) Contexts() []*ContextInfo {
-	list := []*ContextInfo{}
+func (sb *Sandbox) Contexts() []*resultjson.ContextInfo {
+	list := []*resultjson.ContextInfo{}
 	for _, c := range byAge(&sb.longLived, &sb.longLived.contexts, func(c *Context) time.Time { return c.since }) {
 		list = append(list, c.Info())
 	}
@@ -119,12 +120,12 @@ func (sb *Sandbox) Contexts() []*ContextInfo {
 }
 
 // Info describes the context.
-func (c *Context) Info() *ContextInfo {
+func (c *Context) Info() *resultjson.ContextInfo {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	info := &ContextInfo{ID: c.ID, State: Running, Created: c.since, Cells: len(c.cells)}
+	info := &resultjson.ContextInfo{ID: c.ID, State: resultjson.Running, Created: c.since, Cells: len(c.cells)}
 	if err := c.context.Err(); err != nil {
-		info.State, info.Reason = Ended, err.Error()
+		info.State, info.Reason = resultjson.Ended, err.Error()
 		if exit, ok := errors.AsType[*runtime.ExitError](err); ok {
 			info.Exit = &exit.Code
 		}
@@ -156,7 +157,7 @@ func (c *Context) begin(ctx context.Context) (_ context.Context, end func(), err
 
 // Evaluate evaluates a cell when the earlier ones are done. If ctx ends, the cell is interrupted.
 // Of events, there are the lines that it prints.
-func (c *Context) Evaluate(ctx context.Context, r Cell, s Streams) (*resultjson.Evaluation, error) {
+func (c *Context) Evaluate(ctx context.Context, r requestjson.Cell, s Streams) (*resultjson.Evaluation, error) {
 	o, err := c.sandbox.evaluateOptions(r, s)
 	if err != nil {
 		return nil, err
@@ -199,7 +200,7 @@ func (c *Context) Interrupt() int {
 }
 
 // Complete returns the names that can complete the last name of a line.
-func (c *Context) Complete(ctx context.Context, line string) (*Completion, error) {
+func (c *Context) Complete(ctx context.Context, line string) (*resultjson.Completion, error) {
 	ctx, end, err := c.begin(ctx)
 	if err != nil {
 		return nil, err
@@ -212,7 +213,7 @@ func (c *Context) Complete(ctx context.Context, line string) (*Completion, error
 	if names == nil {
 		names = []string{}
 	}
-	return &Completion{Prefix: prefix, Names: names}, nil
+	return &resultjson.Completion{Prefix: prefix, Names: names}, nil
 }
 
 // Delete ends the context, and its cells, and forgets it.

@@ -14,6 +14,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"gaol/runtime/requestjson"
+	"gaol/runtime/resultjson"
 	"gaol/vfs/hostfs"
 )
 
@@ -50,7 +52,7 @@ func (sb *Sandbox) OpenFile(path string) (*hostfs.File, fs.FileInfo, error) {
 
 // ReadFile writes the content of a regular file to w, as much as it has in the beginning: a guest may
 // append to it all the time.
-func (sb *Sandbox) ReadFile(path string, w io.Writer) (*FileInfo, error) {
+func (sb *Sandbox) ReadFile(path string, w io.Writer) (*resultjson.FileInfo, error) {
 	f, info, err := sb.OpenFile(path)
 	if err != nil {
 		return nil, err
@@ -67,7 +69,7 @@ func (sb *Sandbox) ReadFile(path string, w io.Writer) (*FileInfo, error) {
 }
 
 // WriteFile replaces or makes a file, when all of r has been read.
-func (sb *Sandbox) WriteFile(path string, r io.Reader, w FileWrite) (int64, error) {
+func (sb *Sandbox) WriteFile(path string, r io.Reader, w requestjson.FileWrite) (int64, error) {
 	o, err := writeOptions(w)
 	if err != nil {
 		return 0, err
@@ -77,7 +79,7 @@ func (sb *Sandbox) WriteFile(path string, r io.Reader, w FileWrite) (int64, erro
 }
 
 // Stat describes a file, or the link itself.
-func (sb *Sandbox) Stat(path string, w FileStat) (*FileInfo, error) {
+func (sb *Sandbox) Stat(path string, w requestjson.FileStat) (*resultjson.FileInfo, error) {
 	stat := sb.FS().Stat
 	if w.Links {
 		stat = sb.FS().Lstat
@@ -99,8 +101,8 @@ func (sb *Sandbox) Stat(path string, w FileStat) (*FileInfo, error) {
 
 // FileList is a listing of a folder.
 type FileList struct {
-	Files     []*FileInfo `json:"files"`
-	Truncated bool        `json:"truncated" doc:"There are more files than the limit, deeper folders than 256, or folders that the guest's user may not read."`
+	Files     []*resultjson.FileInfo `json:"files"`
+	Truncated bool                   `json:"truncated" doc:"There are more files than the limit, deeper folders than 256, or folders that the guest's user may not read."`
 
 	limit, bytes int
 }
@@ -118,13 +120,13 @@ func (l *FileList) add(path string, info fs.FileInfo) bool {
 
 // ListFiles lists a folder, sorted by name; if it is recursive, everything below it. A limit of zero
 // is the default.
-func (sb *Sandbox) ListFiles(ctx context.Context, path string, w FolderList) (*FileList, error) {
+func (sb *Sandbox) ListFiles(ctx context.Context, path string, w requestjson.FolderList) (*FileList, error) {
 	done, err := sb.service.listings.wait(ctx, sb.owner)
 	if err != nil {
 		return nil, err
 	}
 	defer done()
-	l := &FileList{Files: []*FileInfo{}, limit: min(cmp.Or(w.Limit, defaultListed), MaxListed)}
+	l := &FileList{Files: []*resultjson.FileInfo{}, limit: min(cmp.Or(w.Limit, defaultListed), MaxListed)}
 	if w.Recursive {
 		err = sb.walk(ctx, path, l)
 	} else {
@@ -189,7 +191,7 @@ func (sb *Sandbox) walk(ctx context.Context, folder string, l *FileList) error {
 
 // MakeFolder makes a folder. With parents it also makes those that are missing, and an existing
 // folder is no error.
-func (sb *Sandbox) MakeFolder(path string, w FolderMake) error {
+func (sb *Sandbox) MakeFolder(path string, w requestjson.FolderMake) error {
 	mode, err := modeBits(w.FileMode)
 	if err != nil {
 		return err
@@ -207,7 +209,7 @@ func (sb *Sandbox) Move(from, to string) error {
 }
 
 // Remove removes a file, a link or an empty folder; if it is recursive, a folder with its content.
-func (sb *Sandbox) Remove(path string, w FileRemove) error {
+func (sb *Sandbox) Remove(path string, w requestjson.FileRemove) error {
 	remove := sb.FS().Remove
 	if w.Recursive {
 		if _, err := sb.FS().Lstat(path); err != nil {
@@ -235,18 +237,18 @@ func (sb *Sandbox) Tar(w io.Writer, path string) (hostfs.TarReport, error) {
 }
 
 // Untar unpacks an archive into a folder.
-func (sb *Sandbox) Untar(r io.Reader, path string, w FolderUnpack) (Unpacked, error) {
+func (sb *Sandbox) Untar(r io.Reader, path string, w requestjson.FolderUnpack) (resultjson.Unpacked, error) {
 	if w.Parents {
 		if err := sb.FS().MkdirAll(path, 0); err != nil {
-			return Unpacked{}, sb.fileError("make a folder", err)
+			return resultjson.Unpacked{}, sb.fileError("make a folder", err)
 		}
 	}
 	report, err := sb.FS().Untar(r, path, hostfs.UntarOptions{Bytes: sb.MaxUpload()})
-	return Unpacked{Entries: report.Entries, Bytes: report.Bytes}, sb.fileError("unpack an archive", err)
+	return resultjson.Unpacked{Entries: report.Entries, Bytes: report.Bytes}, sb.fileError("unpack an archive", err)
 }
 
-func newFileInfo(path string, info fs.FileInfo) *FileInfo {
-	i := &FileInfo{
+func newFileInfo(path string, info fs.FileInfo) *resultjson.FileInfo {
+	i := &resultjson.FileInfo{
 		Type: fileType(info.Mode()), Size: info.Size(), Mode: fmt.Sprintf("%04o", info.Mode().Perm()), Modified: ClampTime(info.ModTime()),
 	}
 	i.Path, i.PathBytes = text8(path)
@@ -297,7 +299,7 @@ func ClampTime(t time.Time) time.Time {
 }
 
 // modeBits returns the permissions, zero for the default.
-func modeBits(m FileMode) (fs.FileMode, error) {
+func modeBits(m requestjson.FileMode) (fs.FileMode, error) {
 	if m.Mode == "" {
 		return 0, nil
 	}
@@ -309,7 +311,7 @@ func modeBits(m FileMode) (fs.FileMode, error) {
 }
 
 // writeOptions returns the request as package hostfs has it.
-func writeOptions(w FileWrite) (hostfs.WriteOptions, error) {
+func writeOptions(w requestjson.FileWrite) (hostfs.WriteOptions, error) {
 	mode, err := modeBits(w.FileMode)
 	return hostfs.WriteOptions{Mode: mode, Parents: w.Parents}, err
 }

@@ -12,6 +12,7 @@ import (
 	"gaol/cmd/gaol/server/settings"
 	"gaol/cmd/gaol/server/tenant"
 	"gaol/runtime"
+	"gaol/runtime/requestjson"
 )
 
 // withIsolations returns a function that gives settings the isolations of a configuration.
@@ -47,19 +48,19 @@ func TestIsolationOfRequests(t *testing.T) {
 	}
 	s, created := newService(t, withIsolations(t, `{"isolation": "runc", "isolations": ["native", "oci=`+program+`"]}`))
 	me := &tenant.Tenant{Name: "uid:1"}
-	asks := map[string]func(Tree) error{
-		"sandbox": func(tree Tree) error {
-			_, err := s.CreateSandbox(t.Context(), me, SandboxRequest{Tree: tree}, Streams{})
+	asks := map[string]func(requestjson.Tree) error{
+		"sandbox": func(tree requestjson.Tree) error {
+			_, err := s.CreateSandbox(t.Context(), me, requestjson.SandboxRequest{Tree: tree}, Streams{})
 			return err
 		},
-		"run": func(tree Tree) error {
+		"run": func(tree requestjson.Tree) error {
 			tree.Hostname = "h" // or the pool would create it
-			_, err := s.Run(t.Context(), me, RunRequest{Tree: tree}, Streams{})
+			_, err := s.Run(t.Context(), me, requestjson.RunRequest{Tree: tree}, Streams{})
 			return err
 		},
-		"evaluate": func(tree Tree) error {
+		"evaluate": func(tree requestjson.Tree) error {
 			tree.Hostname = "h"
-			_, err := s.Evaluate(t.Context(), me, EvaluateRequest{Tree: tree}, Streams{})
+			_, err := s.Evaluate(t.Context(), me, requestjson.EvaluateRequest{Tree: tree}, Streams{})
 			return err
 		},
 	}
@@ -70,7 +71,7 @@ func TestIsolationOfRequests(t *testing.T) {
 			"native": {runtime.IsolationNative, "", runtime.LauncherZygote, true},
 		} {
 			*created = nil
-			if err := ask(Tree{Isolation: name}); err == nil || len(*created) != 1 { // newService creates nothing
+			if err := ask(requestjson.Tree{Isolation: name}); err == nil || len(*created) != 1 { // newService creates nothing
 				t.Fatalf("%s, %q: %v, %v", kind, name, err, created)
 			}
 			if diff := cmp.Diff(want, isolatedBy((*created)[0])); diff != "" {
@@ -79,7 +80,7 @@ func TestIsolationOfRequests(t *testing.T) {
 		}
 		for name, code := range map[string]Code{"crun": Forbidden, "oci=" + program: Forbidden, "oci=/bin/sh": Forbidden, "docker": Invalid, "oci=kata": Invalid, program: Invalid} {
 			*created = nil
-			err := ask(Tree{Isolation: name})
+			err := ask(requestjson.Tree{Isolation: name})
 			if e, ok := errors.AsType[*Error](err); !ok || e.Code != code || !strings.Contains(e.Error(), "the server allows runc, native, kata") || len(*created) > 0 {
 				t.Errorf("%s, %q: %v, want %s", kind, name, err, code)
 			}
@@ -92,12 +93,12 @@ func TestDefaultIsolation(t *testing.T) {
 	s, created := newService(t, nil)
 	for name, allowed := range map[string]bool{"": true, "native": true, "runc": false, "oci=/bin/sh": false} {
 		*created = nil
-		_, _ = s.CreateSandbox(t.Context(), &tenant.Tenant{Name: "uid:1"}, SandboxRequest{Tree: Tree{Isolation: name}}, Streams{})
+		_, _ = s.CreateSandbox(t.Context(), &tenant.Tenant{Name: "uid:1"}, requestjson.SandboxRequest{Tree: requestjson.Tree{Isolation: name}}, Streams{})
 		if len(*created) > 0 != allowed {
 			t.Errorf("%q: %v", name, *created)
 		}
 	}
-	if isDefault(Tree{Isolation: "native"}) {
+	if isDefault(requestjson.Tree{Isolation: "native"}) {
 		t.Error("a pool's sandbox could have another isolation")
 	}
 }
@@ -107,7 +108,7 @@ func TestIsolationOfTrustedClient(t *testing.T) {
 	s, created := newService(t, func(set *settings.Settings) { *set = *settings.Trusted() })
 	create := func(name string) error {
 		*created = nil
-		_, err := s.CreateSandbox(t.Context(), &tenant.Tenant{Name: "uid:0"}, SandboxRequest{Tree: Tree{Isolation: name}}, Streams{})
+		_, err := s.CreateSandbox(t.Context(), &tenant.Tenant{Name: "uid:0"}, requestjson.SandboxRequest{Tree: requestjson.Tree{Isolation: name}}, Streams{})
 		return err
 	}
 	if err := create("oci=/bin/sh"); len(*created) != 1 || (*created)[0].OCI.Runtime != "/bin/sh" {

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"gaol/runtime/resultjson"
 )
 
 const (
@@ -209,7 +211,7 @@ func (r *retained) removeFunc(owner string, match func(*retainee) bool) {
 }
 
 // Usage counts what the sandbox uses now.
-func (sb *Sandbox) Usage(ctx context.Context) (*SandboxUsage, error) {
+func (sb *Sandbox) Usage(ctx context.Context) (*resultjson.SandboxUsage, error) {
 	done, err := sb.service.listings.wait(ctx, sb.owner)
 	if err != nil {
 		return nil, err
@@ -219,7 +221,7 @@ func (sb *Sandbox) Usage(ctx context.Context) (*SandboxUsage, error) {
 	if err != nil {
 		return nil, sb.fail("count resources", err)
 	}
-	return &SandboxUsage{
+	return &resultjson.SandboxUsage{
 		RunningProcesses: r.Processes, ExitedProcesses: sb.service.retained.count(sb), OpenFds: r.Descriptors,
 		Sockets: r.Sockets, SocketListeners: r.Listeners, SocketConnections: r.Connections, Pipes: r.Pipes, Ptys: r.Terminals,
 		MemoryBytes: r.Memory, DiskBytes: r.Disk, Inodes: r.Inodes, Truncated: r.Truncated,

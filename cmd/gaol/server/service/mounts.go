@@ -14,6 +14,7 @@ import (
 	"gaol/cmd/gaol/server/hostfolder"
 	"gaol/cmd/gaol/server/tenant"
 	"gaol/runtime"
+	"gaol/runtime/requestjson"
 )
 
 // accesses are the accesses of requests.
@@ -31,7 +32,7 @@ func (f folders) close() {
 // addMounts adds the mounts of the server's machine to the options. The options name them by their
 // descriptors: a path may lead elsewhere by the time that it is mounted. The caller closes the folders
 // after the sandbox is created, even if there is an error.
-func (s *Service) addMounts(t *tenant.Tenant, tree Tree, o *runtime.Options) (opened folders, err error) {
+func (s *Service) addMounts(t *tenant.Tenant, tree requestjson.Tree, o *runtime.Options) (opened folders, err error) {
 	ofHost := isOfHost(tree.NodeModules)
 	if len(tree.Mounts) == 0 && !ofHost {
 		return nil, nil
@@ -105,7 +106,7 @@ func (s *Service) trust(cgroupParent string) {
 
 // addTrustedMounts adds the mounts of a trusted client to the options. Like those of the SDK, they belong
 // to the owners of the folders.
-func addTrustedMounts(tree Tree, o *runtime.Options) error {
+func addTrustedMounts(tree requestjson.Tree, o *runtime.Options) error {
 	absolute := func(path string) error { // the client may have another working directory
 		if !filepath.IsAbs(path) {
 			return Refuse(Invalid, "mount %q: want an absolute path", path)

@@ -18,12 +18,13 @@ import (
 	"gaol/policy"
 	"gaol/rootfs"
 	"gaol/runtime"
+	"gaol/runtime/requestjson"
 	"gaol/vfs"
 )
 
 // options returns the runtime's options for a tree with permissions. The caller calls done after it
 // has created the sandbox, unless there is an error.
-func (s *Service) options(t *tenant.Tenant, tree Tree, permissions json.RawMessage, cwd string) (o runtime.Options, done func(), err error) {
+func (s *Service) options(t *tenant.Tenant, tree requestjson.Tree, permissions json.RawMessage, cwd string) (o runtime.Options, done func(), err error) {
 	if o, err = s.optionsWithoutMounts(t, tree, permissions, cwd); err != nil {
 		return o, nil, err
 	}
@@ -39,7 +40,7 @@ func (s *Service) options(t *tenant.Tenant, tree Tree, permissions json.RawMessa
 	return o, opened.close, nil
 }
 
-func (s *Service) optionsWithoutMounts(t *tenant.Tenant, tree Tree, permissions json.RawMessage, cwd string) (o runtime.Options, err error) {
+func (s *Service) optionsWithoutMounts(t *tenant.Tenant, tree requestjson.Tree, permissions json.RawMessage, cwd string) (o runtime.Options, err error) {
 	o = runtime.Options{
 		Image: tree.Image, Store: s.store, Cwd: cwd, ReadOnlyRoot: tree.ReadOnly, Hostname: tree.Hostname, HostPorts: tree.HostPorts, BigInts: tree.BigInts,
 		Launcher: runtime.LauncherZygote, CgroupParent: s.cgroup(t), NetworkQuota: s.networkQuota(t),
@@ -115,7 +116,7 @@ func (s *Service) checkReference(name string) error {
 const defaultImage = "default"
 
 // limitOptions returns the limits as the SDK has them.
-func limitOptions(l *Limits) (runtime.Limits, error) {
+func limitOptions(l *requestjson.Limits) (runtime.Limits, error) {
 	if l == nil {
 		return runtime.Limits{}, nil
 	}
@@ -147,7 +148,7 @@ func milliseconds(n int64) time.Duration { return time.Duration(n) * time.Millis
 
 // permissions parses a request's permissions, and checks them against the server's. Scopes that
 // are omitted have the SDK's default, or the server's if that allows less.
-func (s *Service) permissions(text json.RawMessage, cwd string, mounts []Mount) (policy.Permissions, error) {
+func (s *Service) permissions(text json.RawMessage, cwd string, mounts []requestjson.Mount) (policy.Permissions, error) {
 	asked, err := parsePermissions(text)
 	if err != nil || s.trusted {
 		return asked, err
@@ -183,7 +184,7 @@ func defaultNetwork(most policy.Permissions) policy.Scope {
 }
 
 // world describes the tree of a sandbox for package policy, as the SDK does.
-func world(cwd string, mounts []Mount) (w policy.World, err error) {
+func world(cwd string, mounts []requestjson.Mount) (w policy.World, err error) {
 	dir, err := vfs.ParsePath(cmp.Or(cwd, string(vfs.Workspace)))
 	if err != nil {
 		return w, Refuse(Invalid, "cwd: %w", err)
@@ -214,7 +215,7 @@ func parsePermissions(text json.RawMessage) (policy.Permissions, error) {
 	return p, nil
 }
 
-func treeFiles(t Tree) (map[string][]byte, error) {
+func treeFiles(t requestjson.Tree) (map[string][]byte, error) {
 	all := maps.Clone(t.FileBytes)
 	if all == nil {
 		all = map[string][]byte{}
@@ -247,7 +248,7 @@ func (s *Service) snapshotPrefix(t *tenant.Tenant) string {
 }
 
 // isOfHost reports whether it is a folder of the server's machine.
-func isOfHost(n NodeModules) bool {
+func isOfHost(n requestjson.NodeModules) bool {
 	return n.HostPath != "" && !strings.HasPrefix(n.HostPath, snapshotScheme)
 }
 
@@ -278,7 +279,7 @@ func (s *Service) isolateByDefault(o *runtime.Options) {
 }
 
 // times returns how long a sandbox lives without use, and at most.
-func (s *Service) times(r SandboxRequest) (idle, lifetime time.Duration, err error) {
+func (s *Service) times(r requestjson.SandboxRequest) (idle, lifetime time.Duration, err error) {
 	set := s.settings.Load()
 	if idle, err = bounded("idleTimeoutMs", r.IdleTimeoutMs, set.IdleTimeoutMs); err != nil {
 		return 0, 0, err

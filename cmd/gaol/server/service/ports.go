@@ -9,23 +9,25 @@ import (
 	"syscall"
 
 	"gaol/runtime"
+	"gaol/runtime/requestjson"
+	"gaol/runtime/resultjson"
 )
 
 // ListListeners lists the TCP addresses on which guests listen.
-func (sb *Sandbox) ListListeners(ctx context.Context) ([]Listener, error) {
+func (sb *Sandbox) ListListeners(ctx context.Context) ([]resultjson.Listener, error) {
 	addresses, err := sb.runtime.Listeners(ctx)
 	if err != nil {
 		return nil, sb.portError("list listeners", err)
 	}
-	list := []Listener{}
+	list := []resultjson.Listener{}
 	for _, a := range addresses {
-		list = append(list, Listener{Address: a.Addr().String(), Port: a.Port()})
+		list = append(list, resultjson.Listener{Address: a.Addr().String(), Port: a.Port()})
 	}
 	return list, nil
 }
 
 // WaitForPort waits until a guest listens on a port of localhost, or the time is over.
-func (sb *Sandbox) WaitForPort(ctx context.Context, port uint16, w PortWait) (*PortState, error) {
+func (sb *Sandbox) WaitForPort(ctx context.Context, port uint16, w requestjson.PortWait) (*resultjson.PortState, error) {
 	release, err := sb.Connect()
 	if err != nil {
 		return nil, err
@@ -39,12 +41,12 @@ func (sb *Sandbox) WaitForPort(ctx context.Context, port uint16, w PortWait) (*P
 	defer cancel()
 	err = sb.runtime.WaitForListener(ctx, port)
 	if errors.Is(err, context.DeadlineExceeded) {
-		return &PortState{}, nil
+		return &resultjson.PortState{}, nil
 	}
 	if err != nil {
 		return nil, sb.portError("wait for a port", err)
 	}
-	return &PortState{Listening: true}, nil
+	return &resultjson.PortState{Listening: true}, nil
 }
 
 // Connect counts a connection to a port of the sandbox until release is called.

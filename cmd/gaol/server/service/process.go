@@ -11,6 +11,7 @@ import (
 
 	"gaol/cmd/gaol/server/audit"
 	"gaol/runtime"
+	"gaol/runtime/requestjson"
 	"gaol/runtime/resultjson"
 )
 
@@ -20,7 +21,7 @@ type Process struct {
 
 	sandbox *Sandbox
 	process *runtime.Process
-	info    ProcessInfo // what does not change
+	info    resultjson.ProcessInfo // what does not change
 	ring    *ring
 	stdin   *stdin
 
@@ -34,7 +35,7 @@ type Process struct {
 
 // Spawn starts a process. It lives until it exits, is killed or exceeds a limit, or its
 // sandbox ends.
-func (sb *Sandbox) Spawn(ctx context.Context, r ProcessRequest) (*Process, error) {
+func (sb *Sandbox) Spawn(ctx context.Context, r requestjson.ProcessRequest) (*Process, error) {
 	o, err := sb.spawnOptions(r)
 	if err != nil {
 		return nil, err
@@ -64,7 +65,7 @@ func (sb *Sandbox) Spawn(ctx context.Context, r ProcessRequest) (*Process, error
 }
 
 // spawnOptions checks a request and returns the SDK's options, except for arguments.
-func (sb *Sandbox) spawnOptions(r ProcessRequest) (o runtime.SpawnOptions, err error) {
+func (sb *Sandbox) spawnOptions(r requestjson.ProcessRequest) (o runtime.SpawnOptions, err error) {
 	switch {
 	case (r.Code == "") == (r.Command == ""):
 		return o, Refuse(Invalid, "want either code or command")
@@ -90,10 +91,10 @@ func (sb *Sandbox) spawnOptions(r ProcessRequest) (o runtime.SpawnOptions, err e
 // maxArgs bounds the arguments that are kept for descriptions of a process, in bytes.
 const maxArgs = 4 << 10
 
-func newProcess(sb *Sandbox, started *runtime.Process, r ProcessRequest) *Process {
+func newProcess(sb *Sandbox, started *runtime.Process, r requestjson.ProcessRequest) *Process {
 	p := &Process{ID: newID("p-"), sandbox: sb, process: started, ring: newRing(r.WhenFull == "wait"), ended: make(chan struct{})}
 	p.stdin = newStdin(started)
-	p.info = ProcessInfo{
+	p.info = resultjson.ProcessInfo{
 		ID: p.ID, PID: started.PID(), Program: cmp.Or(r.Command, r.Name, "code"), Args: []string{},
 		Started: time.Now(), Terminal: r.Terminal != nil,
 	}
@@ -154,8 +155,8 @@ func (sb *Sandbox) Process(id string) (*Process, error) {
 
 // SpawnedProcesses describes the processes that the sandbox has, the oldest first. They include
 // those that have ended and are retained, but not other runs.
-func (sb *Sandbox) SpawnedProcesses() []*ProcessInfo {
-	list := []*ProcessInfo{}
+func (sb *Sandbox) SpawnedProcesses() []*resultjson.ProcessInfo {
+	list := []*resultjson.ProcessInfo{}
 	for _, p := range byAge(&sb.longLived, &sb.longLived.processes, func(p *Process) time.Time { return p.info.Started }) {
 		list = append(list, p.Info())
 	}
@@ -163,22 +164,22 @@ func (sb *Sandbox) SpawnedProcesses() []*ProcessInfo {
 }
 
 // Info describes the process.
-func (p *Process) Info() *ProcessInfo {
+func (p *Process) Info() *resultjson.ProcessInfo {
 	info := p.info
 	info.LastEventID, _ = p.ring.lastID()
 	if !p.hasEnded() {
-		info.State = Running
+		info.State = resultjson.Running
 		usage, _ := p.process.Usage() // zero if it has just ended
 		info.Usage = processUsage(usage)
 		return &info
 	}
-	info.State, info.Usage = Ended, processUsage(p.usage)
+	info.State, info.Usage = resultjson.Ended, processUsage(p.usage)
 	info.Ended, info.Result, info.Failure = &p.at, p.result, p.failure
 	return &info
 }
 
-func processUsage(u runtime.Usage) ProcessUsage {
-	return ProcessUsage{Usage: resultjson.NewUsage(u), Memory: u.Memory}
+func processUsage(u runtime.Usage) resultjson.ProcessUsage {
+	return resultjson.ProcessUsage{Usage: resultjson.NewUsage(u), Memory: u.Memory}
 }
 
 func (p *Process) hasEnded() bool {
@@ -225,7 +226,7 @@ func (p *Process) done(doing string, err error) error {
 }
 
 // Wait waits until the process has ended or ctx ends, and describes it.
-func (p *Process) Wait(ctx context.Context) *ProcessInfo {
+func (p *Process) Wait(ctx context.Context) *resultjson.ProcessInfo {
 	select {
 	case <-p.ended:
 	case <-ctx.Done():
@@ -284,7 +285,7 @@ func (p *Process) Follow(ctx context.Context, after uint64, to Sink) error {
 
 // Attend connects the process with a client until it has ended, and forgets it. The end of ctx kills the
 // process.
-func (p *Process) Attend(ctx context.Context, s Streams) (*ProcessInfo, error) {
+func (p *Process) Attend(ctx context.Context, s Streams) (*resultjson.ProcessInfo, error) {
 	defer context.AfterFunc(ctx, p.process.Kill)()
 	err := s.To(Event{Name: EventStarted, Data: p.Info()})
 	if err == nil {

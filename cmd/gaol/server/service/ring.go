@@ -110,7 +110,7 @@ func (r *ring) read(after uint64) (events []Event, changed <-chan struct{}) {
 	}
 	oldest := r.events[0].ID
 	if after+1 < oldest {
-		events = append(events, Event{oldest - 1, EventGap, Gap{First: after + 1, Last: oldest - 1}})
+		events = append(events, Event{oldest - 1, EventGap, resultjson.Gap{First: after + 1, Last: oldest - 1}})
 		after = oldest - 1
 	}
 	rest := r.events[after+1-oldest:]

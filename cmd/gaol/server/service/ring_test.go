@@ -15,7 +15,7 @@ func output(size int) Event {
 
 // ids reads all events after a number that there are now, and returns the numbers of the gap and of
 // the first and last event.
-func ids(t *testing.T, r *ring, after uint64) (gap Gap, first, last uint64) {
+func ids(t *testing.T, r *ring, after uint64) (gap resultjson.Gap, first, last uint64) {
 	t.Helper()
 	for {
 		events, _ := r.read(after)
@@ -26,7 +26,7 @@ func ids(t *testing.T, r *ring, after uint64) (gap Gap, first, last uint64) {
 			t.Fatalf("%d events at once", len(events))
 		}
 		for _, e := range events {
-			switch g, ok := e.Data.(Gap); {
+			switch g, ok := e.Data.(resultjson.Gap); {
 			case ok:
 				gap = g
 			case after != e.ID-1:
@@ -50,14 +50,14 @@ func TestRingDrops(t *testing.T) {
 		}
 	}
 	const kept = ringSize / size
-	if gap, first, last := ids(t, r, 0); gap != (Gap{First: 1, Last: 300 - kept}) || first != 301-kept || last != 300 {
+	if gap, first, last := ids(t, r, 0); gap != (resultjson.Gap{First: 1, Last: 300 - kept}) || first != 301-kept || last != 300 {
 		t.Errorf("%+v, %d to %d", gap, first, last)
 	}
-	if gap, first, last := ids(t, r, 290); gap != (Gap{}) || first != 291 || last != 300 {
+	if gap, first, last := ids(t, r, 290); gap != (resultjson.Gap{}) || first != 291 || last != 300 {
 		t.Errorf("after 290: %+v, %d to %d", gap, first, last)
 	}
 	r.add(output(2*ringSize), true)
-	if gap, first, last := ids(t, r, 299); gap != (Gap{First: 300, Last: 300}) || first != 301 || last != 301 {
+	if gap, first, last := ids(t, r, 299); gap != (resultjson.Gap{First: 300, Last: 300}) || first != 301 || last != 301 {
 		t.Errorf("a large event: %+v, %d to %d", gap, first, last)
 	}
 	if events, changed := r.read(301); events != nil || changed != nil {
@@ -111,7 +111,7 @@ func TestRingLossless(t *testing.T) {
 				t.Fatalf("%d got, %d added", got, id)
 			}
 			back := max(got, history/size) - history/size
-			if gap, first, last := ids(t, r, back); gap != (Gap{}) || first != back+1 || last != got+room {
+			if gap, first, last := ids(t, r, back); gap != (resultjson.Gap{}) || first != back+1 || last != got+room {
 				t.Fatalf("%d got: %+v, %d to %d", got, gap, first, last)
 			}
 		}
@@ -125,7 +125,7 @@ func TestRingLossless(t *testing.T) {
 		if id := <-added; id != 500 {
 			t.Errorf("%d added after the end", id)
 		}
-		if gap, _, last := ids(t, r, 190+2*room); gap != (Gap{}) || last != 500 {
+		if gap, _, last := ids(t, r, 190+2*room); gap != (resultjson.Gap{}) || last != 500 {
 			t.Errorf("%+v, to %d", gap, last)
 		}
 	})

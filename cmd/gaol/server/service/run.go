@@ -13,6 +13,7 @@ import (
 	"gaol/cmd/gaol/server/audit"
 	"gaol/cmd/gaol/server/tenant"
 	"gaol/runtime"
+	"gaol/runtime/requestjson"
 	"gaol/runtime/resultjson"
 )
 
@@ -62,7 +63,7 @@ func (s Streams) bind(values map[string]json.RawMessage) (map[string]any, error)
 }
 
 // Run runs a program in a sandbox of its own.
-func (s *Service) Run(ctx context.Context, t *tenant.Tenant, r RunRequest, streams Streams) (*resultjson.Run, error) {
+func (s *Service) Run(ctx context.Context, t *tenant.Tenant, r requestjson.RunRequest, streams Streams) (*resultjson.Run, error) {
 	permissions := r.Permissions
 	r.Permissions = nil // they are the sandbox's
 	return once(ctx, s, t, r.Tree, permissions, r.Cwd, func(ctx context.Context, sb *Sandbox) (*resultjson.Run, error) {
@@ -71,7 +72,7 @@ func (s *Service) Run(ctx context.Context, t *tenant.Tenant, r RunRequest, strea
 }
 
 // Evaluate evaluates a snippet in a sandbox of its own.
-func (s *Service) Evaluate(ctx context.Context, t *tenant.Tenant, r EvaluateRequest, streams Streams) (*resultjson.Evaluation, error) {
+func (s *Service) Evaluate(ctx context.Context, t *tenant.Tenant, r requestjson.EvaluateRequest, streams Streams) (*resultjson.Evaluation, error) {
 	permissions := r.Permissions
 	r.Permissions = nil
 	return once(ctx, s, t, r.Tree, permissions, r.Cwd, func(ctx context.Context, sb *Sandbox) (*resultjson.Evaluation, error) {
@@ -80,7 +81,7 @@ func (s *Service) Evaluate(ctx context.Context, t *tenant.Tenant, r EvaluateRequ
 }
 
 // once calls do with a sandbox of its own, from the tenant's pool if it has the default options.
-func once[R any](ctx context.Context, s *Service, t *tenant.Tenant, tree Tree, permissions json.RawMessage, cwd string, do func(context.Context, *Sandbox) (*R, error)) (_ *R, err error) {
+func once[R any](ctx context.Context, s *Service, t *tenant.Tenant, tree requestjson.Tree, permissions json.RawMessage, cwd string, do func(context.Context, *Sandbox) (*R, error)) (_ *R, err error) {
 	ctx, end, err := s.Begin(ctx)
 	if err != nil {
 		return nil, err
@@ -137,9 +138,9 @@ func (s *Service) closeOnce(t *tenant.Tenant, sb *Sandbox) {
 }
 
 // isDefault reports whether a sandbox from a pool will do.
-func isDefault(t Tree) bool {
+func isDefault(t requestjson.Tree) bool {
 	return t.Image == "" && t.Snapshot == "" && len(t.Files) == 0 && len(t.FileBytes) == 0 && t.Isolation == "" && t.Limits == nil && !t.ReadOnly &&
-		t.Hostname == "" && len(t.Mounts) == 0 && t.NodeModules == NodeModules{} && len(t.HostPorts) == 0 && !t.BigInts
+		t.Hostname == "" && len(t.Mounts) == 0 && t.NodeModules == requestjson.NodeModules{} && len(t.HostPorts) == 0 && !t.BigInts
 }
 
 // formats are the module formats of requests.
@@ -147,16 +148,16 @@ var formats = map[string]runtime.ModuleFormat{"": runtime.FormatAuto, "auto": ru
 
 // Run runs a program in the sandbox. If ctx ends the run, the error is beside the result so far, as for
 // all runs.
-func (sb *Sandbox) Run(ctx context.Context, p Program, s Streams) (*resultjson.Run, error) {
+func (sb *Sandbox) Run(ctx context.Context, p requestjson.Program, s Streams) (*resultjson.Run, error) {
 	return sb.runProgram(ctx, KindRun, p, s, sb.runtime.Run, sb.runtime.FollowRun)
 }
 
 // Exec is Run without a value.
-func (sb *Sandbox) Exec(ctx context.Context, p Program, s Streams) (*resultjson.Run, error) {
+func (sb *Sandbox) Exec(ctx context.Context, p requestjson.Program, s Streams) (*resultjson.Run, error) {
 	return sb.runProgram(ctx, KindExec, p, s, sb.runtime.Exec, sb.runtime.FollowExec)
 }
 
-func (sb *Sandbox) runProgram(ctx context.Context, kind string, p Program, s Streams,
+func (sb *Sandbox) runProgram(ctx context.Context, kind string, p requestjson.Program, s Streams,
 	run func(context.Context, string, runtime.RunOptions) (*runtime.Result, error), follow func(context.Context, string, runtime.RunOptions) *runtime.Stream,
 ) (*resultjson.Run, error) {
 	o, err := sb.runOptions(p.Start, s)
@@ -176,7 +177,7 @@ func (sb *Sandbox) runProgram(ctx context.Context, kind string, p Program, s Str
 }
 
 // Command runs a program of the image.
-func (sb *Sandbox) Command(ctx context.Context, c Command, s Streams) (*resultjson.Run, error) {
+func (sb *Sandbox) Command(ctx context.Context, c requestjson.Command, s Streams) (*resultjson.Run, error) {
 	o, err := sb.runOptions(c.Start, s)
 	if err != nil {
 		return nil, err
@@ -221,7 +222,7 @@ func (sb *Sandbox) admitted(ctx context.Context, doing string, do func(context.C
 }
 
 // Evaluate evaluates a snippet. The evaluation has its logs also if the events have them.
-func (sb *Sandbox) Evaluate(ctx context.Context, n Snippet, s Streams) (*resultjson.Evaluation, error) {
+func (sb *Sandbox) Evaluate(ctx context.Context, n requestjson.Snippet, s Streams) (*resultjson.Evaluation, error) {
 	o, err := sb.evaluateOptions(n.Cell, s)
 	if err != nil {
 		return nil, err
@@ -256,7 +257,7 @@ func (sb *Sandbox) evaluated(ctx context.Context, kind string, e *runtime.Evalua
 // maxLogs bounds the lines that an evaluation keeps, in characters.
 const maxLogs = 16 << 20
 
-func (sb *Sandbox) evaluateOptions(c Cell, s Streams) (o runtime.EvaluateOptions, err error) {
+func (sb *Sandbox) evaluateOptions(c requestjson.Cell, s Streams) (o runtime.EvaluateOptions, err error) {
 	o = runtime.EvaluateOptions{
 		MaxOutput: cmp.Or(c.MaxOutput, 1<<20), MaxLogs: cmp.Or(c.MaxLogs, 100), MaxLogLength: cmp.Or(c.MaxLogLength, 1000),
 		Form: c.Form, MaxCalls: s.Calls.Calls,
@@ -271,7 +272,7 @@ func (sb *Sandbox) evaluateOptions(c Cell, s Streams) (o runtime.EvaluateOptions
 	return o, err
 }
 
-func (sb *Sandbox) runOptions(r Start, s Streams) (o runtime.RunOptions, err error) {
+func (sb *Sandbox) runOptions(r requestjson.Start, s Streams) (o runtime.RunOptions, err error) {
 	o = runtime.RunOptions{Env: r.Env, Cwd: r.Cwd, Signals: s.Signals, OnStdout: s.OnOutput, OnStderr: s.OnOutput}
 	switch {
 	case s.Stdin != nil && r.Stdin != "":
@@ -290,7 +291,7 @@ func (sb *Sandbox) runOptions(r Start, s Streams) (o runtime.RunOptions, err err
 
 // timeout returns the time limit of a run. A trusted client has the same default, because it trusts its
 // own code and not the guest's.
-func (sb *Sandbox) timeout(t Timeout) (time.Duration, error) {
+func (sb *Sandbox) timeout(t requestjson.Timeout) (time.Duration, error) {
 	most := sb.service.settings.Load().RunTimeoutMs
 	switch {
 	case t.Max && t.Ms != 0:
@@ -303,7 +304,7 @@ func (sb *Sandbox) timeout(t Timeout) (time.Duration, error) {
 
 // Normalize turns code that a model wrote into an ES module, as [runtime.Normalize] does. It counts as a
 // run, because it takes the server's processor time.
-func (s *Service) Normalize(ctx context.Context, t *tenant.Tenant, code string) (*Normalized, error) {
+func (s *Service) Normalize(ctx context.Context, t *tenant.Tenant, code string) (*resultjson.Normalized, error) {
 	release, err := s.Account(t).Admit(ctx, 0, 0)
 	if err != nil {
 		return nil, convert(err)
@@ -311,7 +312,7 @@ func (s *Service) Normalize(ctx context.Context, t *tenant.Tenant, code string) 
 	defer release()
 	module, err := runtime.Normalize(code)
 	if failed, ok := errors.AsType[*runtime.GuestError](err); ok {
-		return &Normalized{Error: &resultjson.GuestError{Name: failed.Name, Message: failed.Message, Stack: failed.Stack, Frame: &failed.Frame}}, nil
+		return &resultjson.Normalized{Error: &resultjson.GuestError{Name: failed.Name, Message: failed.Message, Stack: failed.Stack, Frame: &failed.Frame}}, nil
 	}
-	return &Normalized{Code: module}, convert(err)
+	return &resultjson.Normalized{Code: module}, convert(err)
 }

@@ -13,6 +13,8 @@ import (
 	"gaol/cmd/gaol/server/tenant"
 	"gaol/policy"
 	"gaol/runtime"
+	"gaol/runtime/requestjson"
+	"gaol/runtime/resultjson"
 )
 
 // Sandbox is a sandbox of a tenant. It lives until it is deleted, not used for its idle timeout, or
@@ -43,7 +45,7 @@ type Sandbox struct {
 }
 
 // CreateSandbox creates a sandbox.
-func (s *Service) CreateSandbox(ctx context.Context, t *tenant.Tenant, r SandboxRequest, streams Streams) (*SandboxInfo, error) {
+func (s *Service) CreateSandbox(ctx context.Context, t *tenant.Tenant, r requestjson.SandboxRequest, streams Streams) (*resultjson.SandboxInfo, error) {
 	ctx, end, err := s.Begin(ctx)
 	if err != nil {
 		return nil, err
@@ -240,21 +242,21 @@ func (sb *Sandbox) isClosed() bool {
 }
 
 // Info describes the sandbox.
-func (sb *Sandbox) Info() *SandboxInfo {
+func (sb *Sandbox) Info() *resultjson.SandboxInfo {
 	sb.mu.Lock()
 	defer sb.mu.Unlock()
 	expires := sb.since.Add(sb.idleTimeout)
 	if sb.uses > 0 || expires.After(sb.expires) {
 		expires = sb.expires
 	}
-	return &SandboxInfo{
+	return &resultjson.SandboxInfo{
 		ID: sb.ID, Created: sb.Created, Expires: expires, LifetimeEnd: sb.expires, Isolation: sb.isolation,
 		Processes: len(sb.runtime.Processes()), Missing: sb.runtime.Missing(),
 	}
 }
 
 // Renew restarts the idle timeout of a sandbox, and describes it.
-func (s *Service) Renew(t *tenant.Tenant, id string) (*SandboxInfo, error) {
+func (s *Service) Renew(t *tenant.Tenant, id string) (*resultjson.SandboxInfo, error) {
 	sb, err := s.Acquire(t, id)
 	if err != nil {
 		return nil, err
@@ -264,7 +266,7 @@ func (s *Service) Renew(t *tenant.Tenant, id string) (*SandboxInfo, error) {
 }
 
 // Sandbox describes a sandbox without renewing it.
-func (s *Service) Sandbox(t *tenant.Tenant, id string) (*SandboxInfo, error) {
+func (s *Service) Sandbox(t *tenant.Tenant, id string) (*resultjson.SandboxInfo, error) {
 	for _, sb := range s.ofTenant(t) {
 		if sb.ID == id {
 			return sb.Info(), nil
@@ -274,8 +276,8 @@ func (s *Service) Sandbox(t *tenant.Tenant, id string) (*SandboxInfo, error) {
 }
 
 // Sandboxes describes the tenant's sandboxes, the oldest first.
-func (s *Service) Sandboxes(t *tenant.Tenant) []*SandboxInfo {
-	list := []*SandboxInfo{}
+func (s *Service) Sandboxes(t *tenant.Tenant) []*resultjson.SandboxInfo {
+	list := []*resultjson.SandboxInfo{}
 	for _, sb := range s.ofTenant(t) {
 		list = append(list, sb.Info())
 	}

@@ -16,6 +16,8 @@ import (
 	"gaol/internal/lazyregexp"
 	"gaol/rootfs"
 	"gaol/runtime"
+	"gaol/runtime/requestjson"
+	"gaol/runtime/resultjson"
 	"gaol/vfs/hostfs"
 )
 
@@ -37,7 +39,7 @@ type pendingSnapshots struct {
 }
 
 // TakeSnapshot copies the folders of a sandbox of the tenant to a snapshot with a new name.
-func (s *Service) TakeSnapshot(ctx context.Context, t *tenant.Tenant, id string, r SnapshotRequest) (*SnapshotInfo, error) {
+func (s *Service) TakeSnapshot(ctx context.Context, t *tenant.Tenant, id string, r requestjson.SnapshotRequest) (*resultjson.SnapshotInfo, error) {
 	if err := s.checkSnapshotName(t, r.Name); err != nil {
 		return nil, err
 	}
@@ -61,7 +63,7 @@ func (s *Service) TakeSnapshot(ctx context.Context, t *tenant.Tenant, id string,
 	if err != nil {
 		return nil, s.snapshotError(t, err)
 	}
-	return &SnapshotInfo{Name: r.Name, Size: taken.Size}, nil
+	return &resultjson.SnapshotInfo{Name: r.Name, Size: taken.Size}, nil
 }
 
 // snapshotError converts an error of [runtime.NodeRuntime.Snapshot]. Most may name files of the host.
@@ -176,7 +178,7 @@ func (s *Service) snapshotStore() (*rootfs.Store, error) {
 }
 
 // Snapshots lists the tenant's snapshots, sorted by name.
-func (s *Service) Snapshots(ctx context.Context, t *tenant.Tenant) ([]SnapshotInfo, error) {
+func (s *Service) Snapshots(ctx context.Context, t *tenant.Tenant) ([]resultjson.SnapshotInfo, error) {
 	done, err := s.listings.wait(ctx, t.Name)
 	if err != nil {
 		return nil, err
@@ -186,10 +188,10 @@ func (s *Service) Snapshots(ctx context.Context, t *tenant.Tenant) ([]SnapshotIn
 	if err != nil {
 		return nil, s.Convert("list snapshots", t, err)
 	}
-	list := []SnapshotInfo{}
+	list := []resultjson.SnapshotInfo{}
 	for _, name := range slices.Sorted(maps.Keys(sizes)) {
 		if own, ok := strings.CutPrefix(name, s.snapshotPrefix(t)); ok {
-			list = append(list, SnapshotInfo{Name: own, Size: sizes[name]})
+			list = append(list, resultjson.SnapshotInfo{Name: own, Size: sizes[name]})
 		}
 	}
 	return list, nil

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"gaol/runtime"
+	"gaol/runtime/requestjson"
 )
 
 const (
@@ -30,7 +31,7 @@ func newStdin(p *runtime.Process) *stdin {
 }
 
 // inputData returns the bytes to write.
-func inputData(i Input) ([]byte, error) {
+func inputData(i requestjson.Input) ([]byte, error) {
 	data := i.Bytes
 	if i.Text != "" {
 		if len(data) > 0 {
@@ -46,7 +47,7 @@ func inputData(i Input) ([]byte, error) {
 
 // WriteStdin writes to the process's standard input. It waits until the process has read enough that
 // the rest fits in a pipe. If ctx ends before, the rest of the data is still written.
-func (p *Process) WriteStdin(ctx context.Context, in Input) error {
+func (p *Process) WriteStdin(ctx context.Context, in requestjson.Input) error {
 	data, err := inputData(in)
 	if err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 	"gaol/cmd/gaol/server/settings"
 	"gaol/cmd/gaol/server/tenant"
 	"gaol/runtime"
+	"gaol/runtime/requestjson"
 )
 
 // A trusted client's runs have the default time limit unless it asks for another, and its sandboxes are
@@ -15,11 +16,11 @@ func TestTrusted(t *testing.T) {
 	s := New(Options{Settings: settings.Trusted(), CgroupParent: "/gaol-test"})
 	sb := &Sandbox{service: s}
 	for asked, want := range map[int64]time.Duration{0: runtime.DefaultTimeout, 1: time.Millisecond, settings.Trusted().RunTimeoutMs: 365 * 24 * time.Hour} {
-		if got, err := sb.timeout(Timeout{Ms: asked}); got != want || err != nil {
+		if got, err := sb.timeout(requestjson.Timeout{Ms: asked}); got != want || err != nil {
 			t.Errorf("timeout %d: %v, %v", asked, got, err)
 		}
 	}
-	o, err := s.optionsWithoutMounts(&tenant.Tenant{Name: "uid:0"}, Tree{Image: "0123456789ab", Snapshot: "built", HostPorts: []int{80}}, nil, "")
+	o, err := s.optionsWithoutMounts(&tenant.Tenant{Name: "uid:0"}, requestjson.Tree{Image: "0123456789ab", Snapshot: "built", HostPorts: []int{80}}, nil, "")
 	if err != nil || o.CgroupParent != "/gaol-test" || o.Image != "0123456789ab" || o.Snapshot != "built" || len(o.HostPorts) != 1 || !o.Permissions.IsZero() {
 		t.Errorf("%+v, %v", o, err)
 	}

@@ -12,6 +12,7 @@ import (
 	"gaol/cmd/gaol/server/tenant"
 	"gaol/policy"
 	"gaol/runtime"
+	"gaol/runtime/requestjson"
 	"gaol/vfs"
 	"gaol/vfs/hostfs"
 )
@@ -60,7 +61,7 @@ func (s *Service) UseNew(ctx context.Context, t *tenant.Tenant, do func(context.
 		return err
 	}
 	defer end()
-	o, done, err := s.options(t, Tree{}, nil, "")
+	o, done, err := s.options(t, requestjson.Tree{}, nil, "")
 	if err != nil {
 		return err
 	}

@@ -53,7 +53,7 @@ const (
 	maxBodies = 64 << 20
 )
 
-// Client is a connection to a server. Its methods may be called from several goroutines at once.
+// Client is a connection to a server. Its methods may be called concurrently.
 type Client struct {
 	socket *session.Socket
 	ctx    context.Context // of everything on the connection

@@ -69,7 +69,7 @@ type Info struct {
 	Missing     []string  `json:"missing"`     // rules that the server's kernel does not enforce
 }
 
-// Sandbox is a sandbox on the server. Its methods may be called from several goroutines at once.
+// Sandbox is a sandbox on the server. Its methods may be called concurrently.
 type Sandbox struct {
 	c        *Client
 	id       string

@@ -18,7 +18,7 @@ type folder struct {
 
 const folderPrefix = "gaol-bench-"
 
-// newFolder creates a folder in parent, and removes those that killed processes of this user have left there.
+// newFolder creates a folder in parent. It first removes stale folders of the same user, whose processes were killed.
 func newFolder(parent string) (*folder, error) {
 	left, err := filepath.Glob(filepath.Join(parent, folderPrefix+"*"))
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The next folder replaces those of killed processes, whose locks are free, and no other.
+// newFolder removes stale folders, which no process has locked, and keeps the others.
 func TestLeftFolders(t *testing.T) {
 	parent, elsewhere := t.TempDir(), t.TempDir()
 	left, link := filepath.Join(parent, folderPrefix+"left"), filepath.Join(parent, folderPrefix+"link")

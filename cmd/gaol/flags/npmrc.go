@@ -31,9 +31,8 @@ type npmSetting struct{ value, from string }
 
 // registryAddresses returns the registries of npm's configuration and of single scopes, each as
 // HOST:PORT, sorted. The configuration is that of the user who runs gaol, and of the folder
-// project unless that is "". Tokens and passwords are in none of its results and errors. gaol does not
-// need npm on the host. What a registry's responses refer to, such as packages on another host, is not
-// known.
+// project unless that is "". Results and errors contain no tokens and passwords. gaol does not need npm on
+// the host. Hosts that only a registry's responses name, such as mirrors of packages, are not included.
 func registryAddresses(project string) ([]string, error) {
 	settings := map[string]npmSetting{"registry": {registry, "npm"}}
 	for _, file := range npmrcFiles(project) {

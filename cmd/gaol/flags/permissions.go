@@ -172,7 +172,7 @@ func Refusals(err error) []error {
 // npmPreset is the name of the preset that depends on the configuration of npm.
 const npmPreset = "npm"
 
-// Presets returns those of package policy, and npm, which has no Make: see Preset.
+// Presets returns the presets of package policy, and npm, whose Make is nil: see Preset.
 func Presets() []policy.Preset {
 	return append(policy.Presets(), policy.Preset{Name: npmPreset, About: "as default, with the registries of npm's configuration"})
 }

@@ -219,7 +219,7 @@ func (f *Sandbox) ResultNotes(res *runtime.Result) (lines []string) {
 // isolations are the names that a shell completes.
 var isolations = []string{"native", "runc", "crun", "oci=/"}
 
-// AddIsolation defines --isolation for what the usage calls confined.
+// AddIsolation defines --isolation. Its usage names the confined object.
 func AddIsolation(cmd *cobra.Command, name *string, confined string) {
 	cmd.Flags().StringVar(name, "isolation", "native", "`NAME` of what confines "+confined+": native, or a container of runc, crun or oci=/path, the program of an OCI runtime; runc+systemd lets systemd make its cgroup")
 	Complete(cmd, "isolation", cobra.FixedCompletions(isolations, cobra.ShellCompDirectiveNoFileComp))

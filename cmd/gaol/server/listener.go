@@ -182,7 +182,7 @@ type connections struct {
 // owner is a user or an address.
 type owner struct {
 	count int
-	idle  *list.List // of *conn, the one that has been idle for longest first
+	idle  *list.List // of *conn, longest idle first
 }
 
 func newConnections() *connections {

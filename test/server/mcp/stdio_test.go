@@ -171,6 +171,17 @@ func TestStdioPrivate(t *testing.T) {
 		t.Fatal(err)
 	}
 	harness.WaitFor(t, "the guest has ended", func() bool { return !running(marker) })
+
+	harness.WaitFor(t, "a later server has removed the cgroups of the killed one", func() bool {
+		s := dial(t, &mcp.CommandTransport{Command: gaolMCP(t, servertest.User{}, "")}, "")
+		testValue(t, s) // its sandbox removes what killed processes left
+		if err := s.Close(); err != nil {
+			t.Fatalf("exit status: %v", err)
+		}
+		v1, _ := filepath.Glob("/sys/fs/cgroup/*/gaol/tenants")
+		v2, _ := filepath.Glob("/sys/fs/cgroup/gaol/tenants")
+		return len(v1) == 0 && len(v2) == 0
+	})
 }
 
 // callUntilProgress calls a tool that does not end, and waits for its progress.

@@ -11,7 +11,7 @@ import (
 	"gaol/runtime/requestjson"
 )
 
-// skippedTrailer says how many files could not be packed.
+// skippedTrailer is the trailer with the number of files that could not be packed.
 const skippedTrailer = "Gaol-Skipped"
 
 // file returns the sandbox and the path of a request about a file. The caller calls release.
@@ -68,8 +68,8 @@ func (a *API) packFolder(w http.ResponseWriter, r *http.Request) {
 	d.Header().Set(skippedTrailer, strconv.Itoa(report.SkippedAll))
 }
 
-// followProcess sends the events of a process. A client that has the last one gets the status 204, which
-// makes an EventSource stop.
+// followProcess sends the events of a process. If Last-Event-ID is the last event, the status is 204, which
+// stops an EventSource.
 func (a *API) followProcess(w http.ResponseWriter, r *http.Request) {
 	if err := a.followEvents(w, r); err != nil {
 		ProblemOf(err).Write(w)

@@ -211,7 +211,7 @@ func portOperation(method string) *huma.Operation {
 			param("port", "A TCP port on which a guest listens.", &huma.Schema{Type: huma.TypeInteger, Minimum: &least, Maximum: &most}),
 			param("path", "The path on the guest's server.", &huma.Schema{Type: huma.TypeString}),
 		},
-		Responses: map[string]*huma.Response{"200": {Description: "What the guest's server replies.", Content: binary("*/*")}},
+		Responses: map[string]*huma.Response{"200": {Description: "The reply of the guest's server.", Content: binary("*/*")}},
 	}
 	if method == http.MethodPost || method == http.MethodPut || method == http.MethodPatch {
 		op.RequestBody = &huma.RequestBody{Description: "A body of any type.", Content: binary("*/*")}

@@ -245,7 +245,7 @@ func (f *File) write(line []byte) error {
 }
 
 // Log is an audit log. The zero value has no file, and writes nothing. Its methods may be called
-// from several goroutines at once.
+// concurrently.
 type Log struct {
 	mu   sync.Mutex
 	file *File

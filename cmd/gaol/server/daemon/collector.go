@@ -48,7 +48,7 @@ var otlpForms = map[string][]string{
 	"PROTOCOL": {"http/protobuf"}, "COMPRESSION": {"gzip", "none"}, "CERTIFICATE": nil, "CLIENT_CERTIFICATE": nil, "CLIENT_KEY": nil,
 }
 
-// newCollector returns the collector that OpenTelemetry's variables name. It rejects what it cannot obey.
+// newCollector returns the collector named by OpenTelemetry's environment variables. Unsupported values are errors.
 func newCollector() (*collector, error) {
 	if kind := os.Getenv("OTEL_TRACES_EXPORTER"); kind != "" && kind != "otlp" {
 		return nil, fmt.Errorf("OTEL_TRACES_EXPORTER: %q is not supported: want otlp or none", kind)
@@ -104,7 +104,7 @@ func (c *collector) Stop(context.Context) error {
 func (c *collector) UploadTraces(ctx context.Context, spans []*tracepb.ResourceSpans) error {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
-	body, err := proto.Marshal(&tracepb.TracesData{ResourceSpans: spans}) // has the form of a request
+	body, err := proto.Marshal(&tracepb.TracesData{ResourceSpans: spans}) // wire-compatible with an ExportTraceServiceRequest
 	if err != nil {
 		return err
 	}

@@ -68,8 +68,8 @@ func (p *process) open(c *current) (list []listener, err error) {
 	return list, nil
 }
 
-// socketBuffer bounds the bytes that the kernel holds for a client that has stopped reading or whose data this process
-// does not read yet, such as what it sends to a guest's port. Otherwise that can become some MiB for each connection.
+// socketBuffer bounds the kernel's send and receive buffers of a connection, in bytes. By default they can grow to several
+// MiB, for a client that does not read, or one whose data a guest does not read.
 const socketBuffer = 256 << 10
 
 // boundBuffers bounds the buffers of the connections that a TCP listener accepts. What has been sent and not acknowledged

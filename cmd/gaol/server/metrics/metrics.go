@@ -16,7 +16,7 @@ import (
 	"gaol/runtime"
 )
 
-// Metrics are the metrics of one server. Its methods may be called from several goroutines at once.
+// Metrics are the metrics of one server. Its methods may be called concurrently.
 type Metrics struct {
 	registry *prometheus.Registry
 	runs     *prometheus.CounterVec

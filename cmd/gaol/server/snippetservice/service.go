@@ -18,7 +18,7 @@ import (
 	"gaol/runtime/snippets/lint"
 )
 
-// Service runs snippets. Its methods may be called from several goroutines at once.
+// Service runs snippets. Its methods may be called concurrently.
 type Service struct {
 	service *service.Service
 	runners *runners

@@ -64,7 +64,7 @@ func (j *Jail) AddCommand(name string) error {
 
 // name returns the command that a process executes. The kernel knows by which name.
 //
-// Preconditions: the process is blocked in a system call, or a wrong result has no effect.
+// Preconditions: the process is blocked in a system call, or a wrong result is harmless.
 func (c *commands) name(pid int) (string, error) {
 	exe := "/proc/" + strconv.Itoa(pid) + "/exe"
 	var file unix.Stat_t

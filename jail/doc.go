@@ -36,7 +36,7 @@
 // next process that creates a jail removes the leftovers of a killed host in /run/gaol and
 // in the cgroups.
 //
-// # What it does not protect against
+// # Not protected against
 //
 // A bug in the host's kernel. One run of a jail from another run of the same jail: they
 // share a user id, a file tree and a pid namespace. Side channels through the processor.

@@ -156,7 +156,7 @@
 // clock, so that it runs and is tested anywhere. Package jail enforces, without knowing policies: package
 // runtime applies a [Plan] to it.
 //
-// # What it does not protect against
+// # Not protected against
 //
 // A run that may neither signal nor inspect others can still find their process ids, and
 // change their priority and processor affinity.

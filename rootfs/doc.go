@@ -68,12 +68,12 @@
 // STORE/downloads keeps the tarballs, by hash, and apt's lists and packages. Remove does not
 // delete them; users can at any time. A build without a network uses them.
 //
-// # What it is not
+// # Non-goals
 //
 // It mounts nothing and starts no guest. An image is one folder, without layers. It is not
 // a package manager: an image never changes, and newer packages need a new build.
 //
-// # What it does not protect against
+// # Not protected against
 //
 //   - A user who can write to the store, or is root on the host. Only [Image.Verify]
 //     hashes the tree of a stored image again. It finds mistakes, not attacks: a user who can

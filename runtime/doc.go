@@ -95,7 +95,7 @@
 // guest's own folders. Result.Denials lists the operations that a run was denied, by rule and
 // with the source: the kernel, or a hint from the error that Node printed last.
 //
-// # What it does not protect against
+// # Not protected against
 //
 //   - Bugs in the host's kernel, and side channels through shared hardware.
 //   - Mistakes in host functions: any code of the guest may call them with any arguments.

@@ -19,7 +19,7 @@ import (
 	"gaol/jail/chroot"
 )
 
-// isolation is one that an OCI runtime provides, by the runtime's name. The other checks are about the
+// isolation is the name of an OCI runtime, which isolates by containers. The other checks are about the
 // native one, which needs no runtime: no result of this probe is a failure of the machine.
 type isolation string
 
@@ -42,7 +42,7 @@ func (i isolation) probe(x *examination) Check {
 	return runtimeFinding(path, info, version, unifiedControllers("/sys/fs/cgroup"))
 }
 
-// runtimeFinding compares what a runtime supports with what gaol needs of it, and with this machine's
+// runtimeFinding compares a runtime's features with gaol's requirements and this machine's
 // cgroups. unified are the controllers of v2 on a machine that has both versions.
 func runtimeFinding(path string, info ociruntime.Info, version cgroup.Version, unified []string) Check {
 	detail := strings.TrimSpace(info.Name+" "+info.Version) + ", " + path
@@ -61,7 +61,7 @@ func runtimeFinding(path string, info ociruntime.Info, version cgroup.Version, u
 	return ok(fmt.Sprintf("%s, with seccomp and cgroup %s", detail, version))
 }
 
-// unifiedControllers returns the controllers of the v2 hierarchy that is mounted beside those of v1. crun
+// unifiedControllers returns the controllers of the v2 hierarchy that is mounted beside v1's. crun
 // reads the same file, and only if a cgroup2 file system is mounted there.
 func unifiedControllers(mountpoint string) []string {
 	dir := filepath.Join(mountpoint, "unified")

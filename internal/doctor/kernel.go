@@ -19,7 +19,7 @@ import (
 	"gaol/jail/landlock/audit"
 )
 
-// systemCalls are those that gaol requires and that some kernels still in use lack. They
+// systemCalls are calls that gaol requires and that some kernels still in use lack. They
 // are called with arguments that have no effect: versions are unreliable, because
 // distributions backport features.
 var systemCalls = []struct {
@@ -139,7 +139,7 @@ func probeLibseccomp(*examination) Check {
 	return ok(detail)
 }
 
-// readSetting reads a number from /proc/sys; found is false if the kernel has no such
+// readSetting reads a number from /proc/sys; found is false if the kernel lacks the
 // setting.
 func readSetting(name string) (value int, found bool, err error) {
 	text, err := os.ReadFile(filepath.Join("/proc/sys", strings.ReplaceAll(name, ".", "/")))

@@ -11,7 +11,7 @@ import (
 	"gaol/jail/chroot"
 )
 
-// fileSystem is one that jails mount.
+// fileSystem is a type of file system that jails mount.
 type fileSystem struct{ name, module, cure, why string }
 
 var fileSystems = []fileSystem{

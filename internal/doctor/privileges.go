@@ -11,7 +11,7 @@ import (
 
 func isRoot() bool { return os.Geteuid() == 0 }
 
-// capabilities are those that root may lack in a container with a reduced set. Those that
+// capabilities are required, but root may lack them in a container with a reduced set. Capabilities that
 // gaol uses only in the jail's user namespace are not listed: the creator of a user
 // namespace has all capabilities in it.
 var capabilities = []struct {

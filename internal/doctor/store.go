@@ -171,7 +171,7 @@ func probeImageFiles(x *examination, dir string) Check {
 	return ok(summary(compared, older, len(images)))
 }
 
-// summary describes how many images are unchanged. Those of an older gaol have no list of
+// summary describes how many images are unchanged. Images of an older gaol lack a list of
 // their files, without which there is no quick comparison.
 func summary(compared, older, all int) string {
 	switch {
@@ -195,7 +195,7 @@ func rank(i *rootfs.Image) int {
 const digits = 12
 
 // changed is the finding for an image that differs from its id, or can't be compared. Its
-// cure removes the image by its id: with a name, one that has others would stay, and a build
+// cure removes the image by its id: by a name, an image with several names would stay, and a build
 // would find it in the store.
 func changed(i *rootfs.Image, found []rootfs.Difference, err error) Check {
 	name := append(slices.Clone(i.Names), i.ID)[0]

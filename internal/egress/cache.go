@@ -15,7 +15,7 @@ const (
 	maxCached = 1024
 )
 
-// families says which kinds of addresses a host has.
+// families are the IP versions of a host's addresses.
 type families struct{ v4, v6 bool }
 
 // cache keeps the latest answers of the host's resolver. The addresses themselves are not kept:

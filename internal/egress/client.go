@@ -13,7 +13,7 @@ import (
 
 // Limits bound what one client uses. A zero field sets no limit.
 type Limits struct {
-	Connections       int   // at once
+	Connections       int   // open at the same time
 	ConnectionsPerSec int   // new ones, TCP
 	LookupsPerSec     int   // questions to the resolver
 	BytesIn, BytesOut int64 // in all connections so far; when exceeded, new connections are refused
@@ -27,7 +27,7 @@ type Limits struct {
 	Quota Quota
 }
 
-// Usage is what a client has used so far.
+// Usage counts a client's use of the network so far.
 type Usage struct {
 	Connections int64 // that the rules allow
 	Lookups     int64
@@ -47,7 +47,7 @@ type Observer struct {
 	Wait func()
 }
 
-// A Client is a part of the guest with rules of its own, such as one run. Its methods are
+// A Client is a part of the guest with separate rules, such as one run. Its methods are
 // safe for concurrent use.
 type Client struct {
 	parent  *Client // may be nil
@@ -61,7 +61,7 @@ type Client struct {
 	mu    sync.Mutex
 	open  map[*connection]struct{}
 	ended bool
-	usage Usage // bytes without those of open connections
+	usage Usage // without the bytes of open connections
 }
 
 // NewClient returns a client.
@@ -74,7 +74,7 @@ func NewClient(rules *policy.Egress, l Limits, o Observer) *Client {
 	}
 }
 
-// Part returns a client for a part of c. What it uses counts for both, and the limits of both
+// Part returns a client for a part of c. Its usage counts for both, and the limits of both
 // hold. Both observers get its events.
 func (c *Client) Part(rules *policy.Egress, l Limits, o Observer) *Client {
 	part := NewClient(rules, l, o)
@@ -82,7 +82,7 @@ func (c *Client) Part(rules *policy.Egress, l Limits, o Observer) *Client {
 	return part
 }
 
-// limiter allows n events a second, and as many at once.
+// limiter allows n events a second, and bursts of n.
 func limiter(n int) *rate.Limiter {
 	if n <= 0 {
 		return rate.NewLimiter(rate.Inf, 0)
@@ -90,7 +90,7 @@ func limiter(n int) *rate.Limiter {
 	return rate.NewLimiter(rate.Limit(n), n)
 }
 
-// Usage returns what the client has used so far.
+// Usage returns the client's usage so far.
 func (c *Client) Usage() Usage {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -110,7 +110,7 @@ func (c *Client) total() Usage {
 }
 
 // End reports the open connections as closed, and nothing afterwards. The guest must have ended.
-// Its connections continue for lingerTimeout, so that what it has sent last arrives.
+// Its connections continue for lingerTimeout, so that the last data it sent arrives.
 func (c *Client) End() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -236,7 +236,7 @@ func (c *Client) deny(e Event) {
 	c.tell(e)
 }
 
-// Outcome says how a connection or a look-up ended.
+// Outcome is the result of a connection or a look-up.
 type Outcome string
 
 // The outcomes.

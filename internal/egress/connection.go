@@ -78,7 +78,7 @@ func (c *connection) serve() Event {
 	}
 }
 
-// ended returns what the relay claims.
+// ended returns the event for the outcome that the relay claims.
 func (c *connection) ended(m relay.Message) Event {
 	switch m.Outcome {
 	case relay.Regular:
@@ -167,7 +167,7 @@ func (c *connection) takeEarly() (fds []int) {
 	return fds
 }
 
-// socket returns a socket of the relay: the one that it has sent already, or another one. The caller closes
+// socket returns a socket of the relay: the early one if it was sent, or a new one. The caller closes
 // its copy.
 func (c *connection) socket(ctx context.Context) (*os.File, error) {
 	if early := c.takeEarly(); early != nil {

@@ -1,5 +1,5 @@
-// Package egress decides what leaves a sandbox. It answers the guest's look-ups, decides about each
-// of its connections by the rules of the network scope, and connects those that they allow. It knows
+// Package egress controls the traffic that leaves a sandbox. It answers the guest's look-ups, decides about
+// each of its connections by the rules of the network scope, and dials the allowed ones. It knows
 // nothing of jails. It takes sockets, whose local addresses are the destinations that the guest
 // asked for.
 //
@@ -15,20 +15,20 @@
 // The connections themselves are in package relay, a confined process for each server that is
 // started with the first connection and ends when there has been none for some time. So the kernel
 // charges the sandbox's cgroup for their buffers. This process has a descriptor of a connection while
-// it dials, and of some that wait for that. Everything that a relay reports is checked and bounded: see its documentation
-// for what it could lie about.
+// it dials, and of some that wait for that. Everything that a relay reports is checked and bounded: its
+// documentation lists the reports that could be false.
 //
 // # Names
 //
 // The guest never learns the real address of a host. Each name that may be resolved has
 // one synthetic IPv4 and IPv6 address, so that the destination of a connection is a name,
 // and a rule about a name needs no list of addresses. The host's resolver is asked at each
-// look-up, to say whether the name exists, and again when a connection is dialed. The
+// look-up, to learn whether the name exists, and again when a connection is dialed. The
 // addresses that it returns are checked right before the connect, so that a name that
 // resolves to a private address, now or later, is refused.
 //
 // A synthetic address belongs to its name while it is in use or the answer's TTL has not
-// expired. A connection to one that has no name is refused.
+// expired. A connection to a synthetic address without a name is refused.
 //
 // # Ports of the host
 //
@@ -36,22 +36,22 @@
 // rules allow. The guest connects to them on its own localhost. No proxy is used, and the data is
 // not read.
 //
-// # What the guest says
+// # The guest's first bytes
 //
 // If the rules distinguish names on the port, the first bytes that the guest sends must
 // agree with the name it connected to: the server name of a TLS ClientHello, or the host
 // of every HTTP/1 request. A connection without a server name, HTTP/2 without TLS, and the
 // method CONNECT are refused. Other protocols pass where no server takes them for HTTP: if the
-// server speaks first, if they are known, or if they end no line before it answers. What
-// the server sends is passed on at once, because in many protocols it speaks first.
+// server speaks first, if they are known, or if they end no line before it answers. The
+// server's bytes pass without delay, because in many protocols it speaks first.
 //
 // HTTP/1 is parsed and written anew by net/http, so that the server sees the requests that
 // were checked. Names of header fields become canonical.
 //
-// # What it does not protect against
+// # Not protected against
 //
-// A server that serves several names can be asked for another one inside TLS, and what a
-// protocol says after its first bytes is not read: names that share a server can be
+// A server that serves several names can be asked for another one inside TLS, and a
+// protocol's bytes after the first ones are not read: names that share a server can be
 // reached through each other (domain fronting). A name that may be resolved can carry
 // data out in its labels if a rule allows *.NAME.
 package egress

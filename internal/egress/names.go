@@ -67,7 +67,7 @@ func (n *names) assign(text string) (v4, v6 netip.Addr, err error) {
 	return v4, v6, nil
 }
 
-// evict removes the name that was looked up longest ago, of those that are not in use. It
+// evict removes the unused name that was looked up longest ago. It
 // reports whether there was one.
 func (n *names) evict() bool {
 	for e := n.recent.Back(); e != nil; e = e.Prev() {

@@ -14,10 +14,10 @@ import (
 	"gaol/policy"
 )
 
-// Config is what a [Server] needs from its caller.
+// Config configures a [Server].
 type Config struct {
 	// Identify returns the client that a connection or a question belongs to, by the
-	// addresses of its two ends. Network is tcp or udp. If nothing says whose it is, the
+	// addresses of its two ends. Network is tcp or udp. If the owner is unknown, the
 	// client must be one with the fewest rights of all.
 	Identify func(network string, guest, to netip.AddrPort) *Client
 
@@ -29,8 +29,8 @@ type Config struct {
 	Hostname string
 	Guest    []netip.Addr
 
-	// MessagesPerSec bounds the messages to the resolver that are read, also those that no
-	// limit of a client counts. More wait in the kernel. Zero: there is no limit.
+	// MessagesPerSec bounds the messages to the resolver that are read, including messages that no
+	// client's limit counts. More wait in the kernel. Zero: there is no limit.
 	MessagesPerSec int
 
 	// Connections bounds the connections of all clients together, as their limits should; zero: 16,384.
@@ -51,7 +51,7 @@ type Config struct {
 	ProxyNames bool
 }
 
-// Server is the way out for one jail.
+// Server controls the egress of one jail.
 type Server struct {
 	config Config
 	names  *names

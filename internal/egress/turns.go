@@ -8,16 +8,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// turns bounds how many of something happen at the same time: of one client, of those that it is a part
-// of, and of this process. A nil turns bounds nothing.
+// turns bounds how many operations happen at the same time: of one client, of the clients that contain
+// it, and of this process. A nil turns bounds nothing.
 type turns struct {
 	slots  chan struct{}                                     // of newTurns; nil: no limit
 	take   func(context.Context) (release func(), err error) // waits for a turn
 	parent *turns
 }
 
-// Each dial takes a descriptor of this process, and each question two. Together they leave most to the
-// rest. Those of one client without a limit of its own leave others their turns.
+// Each dial takes a descriptor of this process, and each question two. Together they leave most descriptors
+// to the rest, and the limits of one client leave turns to others.
 var (
 	ownDials   = newTurns(max(16, min(1024, openFiles()/8)), nil)
 	ownPending = newTurns(max(16, min(256, openFiles()/32)), nil)
@@ -72,7 +72,7 @@ func (t *turns) acquire(ctx context.Context) (release func(), err error) {
 	return func() { parents(); own() }, nil
 }
 
-// Use is what a [Quota] bounds.
+// Use is a kind of use that a [Quota] bounds.
 type Use string
 
 // The uses.
@@ -82,11 +82,11 @@ const (
 	UseLookup     Use = "lookup"     // a question to the host's resolver, without an answer yet
 )
 
-// A Quota bounds what the clients of several servers use together. It returns a [*QuotaError] if a quota is used up,
-// for a connection without waiting.
+// A Quota bounds the use by the clients of several servers together. It returns a [*QuotaError] if a quota is
+// used up, for a connection without waiting.
 type Quota func(context.Context, Use) (release func(), err error)
 
-// QuotaError says that a quota is used up.
+// QuotaError reports an exhausted quota.
 type QuotaError struct{ Quota string }
 
 // Error returns the name of the limit in an [Event].
@@ -100,7 +100,7 @@ func quotaOf(err error) string {
 	return ""
 }
 
-// turns returns the quota's turns, or else those of this process.
+// turns returns the quota's turns, or else this process's.
 func (q Quota) turns(u Use, own *turns) *turns {
 	if q == nil {
 		return own

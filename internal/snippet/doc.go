@@ -82,7 +82,7 @@
 // Package snippet is not a sandbox: programs are as hostile as snippets. It is not a bundler, a type
 // checker or a formatter: Code is for V8. It reads nothing from disk or network.
 //
-// # What it does not protect against
+// # Not protected against
 //
 // A snippet that cheats: it can declare globalThis, call Deliver, or use names that look
 // like generated ones. The value is only the guest's claim. Code that exhausts the process: see above.

@@ -28,7 +28,7 @@
 // the kernel kills the largest process of the group, not the whole group: v1 can't do the
 // latter, and guests must not be able to distinguish the versions.
 //
-// # What it does not protect against
+// # Not protected against
 //
 // A process that can write to a cgroup mount can leave its group. The jail's mounts must
 // prevent that. The kernel does not charge disk bandwidth, disk space or open files to a

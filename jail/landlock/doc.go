@@ -35,7 +35,7 @@
 // mounting fails with EPERM, and renames and links across folders are denied: see
 // [Ruleset]. Processes in a domain can never trace processes outside of it.
 //
-// # What it does not protect against
+// # Not protected against
 //
 //   - Operations that no Landlock right covers: stat, chdir, chmod, chown, utime, extended
 //     attributes, flock, fcntl, and opening with O_PATH. That a file exists can be seen;

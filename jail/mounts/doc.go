@@ -16,8 +16,8 @@
 //	   │
 //	 Close ── closes the cloned mounts; the thread leaves the mount namespace, which ends with it
 //
-// Everything is mounted in a tmpfs on one thread of the host, in a mount namespace of its
-// own. The mounts belong to the host's user namespace, so in the copy that the jail gets
+// Everything is mounted in a tmpfs on one thread of the host, in a separate mount
+// namespace. The mounts belong to the host's user namespace, so in the copy that the jail gets
 // they are locked: the guest can't unmount them or change their flags.
 //
 // Guests see files of root as owned by root of their own user namespace, the first
@@ -25,7 +25,7 @@
 // become that user: it has neither capabilities nor set-user-ID programs. Only pid 1 runs
 // as that user: the reaper of the image, without capabilities.
 //
-// # What it does not protect against
+// # Not protected against
 //
 // A caller that asks for mounts of sensitive host folders: package runtime checks sources.
 // The guest's /proc/self/mountinfo, which shows the host path of a mount's source: see

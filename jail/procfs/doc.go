@@ -13,7 +13,7 @@
 // Hidden files are empty, and so are hidden folders, as with runc. Links are not hidden:
 // they lead to other entries of the jail.
 //
-// # What it does not hide
+// # Not hidden
 //
 // loadavg and uptime describe the machine. sysinfo(2) reports most of it, too, but not the
 // idle time of the processors and the number of threads that can run now.

@@ -49,7 +49,7 @@
 // setting no_new_privs or with CAP_SYS_ADMIN, as the last step before guest code or execve.
 // A filter can't be removed and is inherited.
 //
-// # What it does not protect against
+// # Not protected against
 //
 // The filter sees numbers and flags, but never the memory behind a pointer. Mounts,
 // Landlock and namespaces restrict paths, addresses and structures. An allowed call may

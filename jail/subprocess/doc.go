@@ -27,7 +27,7 @@
 //   - A filter that allows only the calls of Go's runtime and the calls of the role.
 //   - The kernel kills it when the host dies.
 //
-// # What it does not protect against
+// # Not protected against
 //
 // A subprocess that hostile bytes have taken over can send its host any bytes: decode them strictly.
 // It retains data from the host, so it must serve one trust domain only.

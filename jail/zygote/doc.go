@@ -42,7 +42,7 @@
 // src/protocol.c describes the protocol. The caller provides the module that Node runs,
 // which warms it up and resets a child's JavaScript state: see [Spec].
 //
-// # What it does not protect against
+// # Not protected against
 //
 // V8 chooses random addresses for the pages of its heap. In a zygote and its children they are next to each
 // other and below the libraries, where the kernel puts mappings: an address in one of them gives

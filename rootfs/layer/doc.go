@@ -11,15 +11,15 @@
 // dropped. Everything is made readable by all, and executable by all if it was by anyone:
 // all files belong to root, and a guest never owns them.
 //
-// [Limits] bound the bytes read as well as those kept. An entry that exceeds the rest of a
+// [Limits] bound the bytes read and the bytes kept. An entry that exceeds the rest of a
 // limit is refused by its header, before its content is read.
 //
-// # What it is not
+// # Non-goals
 //
 // It downloads nothing, checks no digest and decompresses nothing. It makes no image:
 // package rootfs does.
 //
-// # What it does not protect against
+// # Not protected against
 //
 //   - Another process that writes to the folder at the same time.
 //   - Malicious programs in a layer: they must run in a jail.

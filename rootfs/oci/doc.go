@@ -11,12 +11,12 @@
 // (CVE-2021-41190), as is a layer that refers to another address. [Options].Registry
 // is the client of registries, which package registry implements.
 //
-// # What it is not
+// # Non-goals
 //
 // It writes, keeps and unpacks nothing: packages rootfs and layer do. It does not check
 // signatures.
 //
-// # What it does not protect against
+// # Not protected against
 //
 //   - A registry that moves a tag to another image. Name a digest to always get the same.
 //   - A registry whose name resolves to an address in the local network.

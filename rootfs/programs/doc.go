@@ -14,7 +14,7 @@
 // The folder prebuilt is without programs in the repository. `make build` adds the files by go build's
 // flag -overlay, so that a plain `go build` or `go test` never embeds leftover ones.
 //
-// # What it does not protect against
+// # Not protected against
 //
 // The hash covers what gaol compiles. The compiler, the C library, catatonit and busybox are
 // from the machine that ran `make build`, or that builds the image.

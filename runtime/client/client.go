@@ -21,7 +21,7 @@ import (
 	"gaol/runtime"
 )
 
-// Options say which server to use. The zero value is the socket that [Socket] returns.
+// Options select a server. The zero value selects the socket that [Socket] returns.
 type Options struct {
 	// Socket is the path of a server's unix socket. The server knows the caller by its user.
 	Socket string
@@ -36,7 +36,7 @@ type Options struct {
 	// TLS configures https. It may be nil.
 	TLS *tls.Config
 
-	// Conn is an open connection to use instead, such as the other end of the one that gaol
+	// Conn is an open connection to use instead, such as the peer of a connection that gaol
 	// serve --inherit serves. It excludes Socket and Address. The client closes it.
 	Conn net.Conn
 }
@@ -116,7 +116,8 @@ func refusal(r *http.Response) error {
 	return fmt.Errorf("the server replied %s", r.Status)
 }
 
-// Close closes the connection. The server ends what the client has created, and still runs.
+// Close closes the connection. The server closes everything that the client has created, except detached
+// sandboxes, and continues to run.
 func (c *Client) Close() error {
 	c.disconnect(errClosed)
 	_ = c.socket.Close(websocket.StatusNormalClosure, "") // fails if the connection has ended before

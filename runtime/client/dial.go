@@ -84,7 +84,7 @@ type conn struct {
 	err error // why the connection has ended, unless by its ends
 }
 
-// Read reads what the guest has sent. If the connection was reset, the error says so.
+// Read reads data from the guest. It returns an error if the connection was reset.
 func (c *conn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	if err == io.EOF {
@@ -97,7 +97,7 @@ func (c *conn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// CloseWrite ends what the guest's server reads.
+// CloseWrite ends the input of the guest's server.
 func (c *conn) CloseWrite() error { return c.Conn.(*net.UnixConn).CloseWrite() }
 
 // Close closes the connection. Bytes that were written before still reach a guest that reads within a
@@ -144,7 +144,7 @@ func (c *conn) attend(other *net.UnixConn) {
 	_ = other.Close() // which ends the pumps
 }
 
-// send sends what the caller writes, and closes the connection when the caller has.
+// send sends the caller's data, and closes the connection when the caller has closed it.
 func (c *conn) send(ctx context.Context, other net.Conn) {
 	sending, stop := context.WithCancel(ctx)
 	defer stop()

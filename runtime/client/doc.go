@@ -17,10 +17,10 @@
 //	res, err := sb.Run(ctx, `__return({ sum: 1 + 2 })`, runtime.RunOptions{})
 //
 // A client is one WebSocket connection. It ends with the server, or when the network fails; then all
-// methods return an error that wraps [ErrDisconnected]. It does not connect again: what a client has
-// created ends with its connection, except for detached sandboxes.
+// methods return an error that wraps [ErrDisconnected]. It does not connect again: everything that a client
+// has created ends with its connection, except for detached sandboxes.
 //
-// Run, Evaluate and RunSnippet of the client use a sandbox of their own.
+// Run, Evaluate and RunSnippet of the client use a new sandbox for each call.
 //
 // The operator of the server decides which images, permissions and limits callers may
 // use. Its refusals are an [*Error].

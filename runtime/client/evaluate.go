@@ -53,7 +53,7 @@ func (sb *Sandbox) Evaluate(ctx context.Context, code string, o runtime.Evaluate
 	return sb.c.evaluate(ctx, m, o.OnLog)
 }
 
-// Evaluate evaluates a snippet in a sandbox of its own, as [Sandbox.Evaluate] does.
+// Evaluate evaluates a snippet in a new sandbox, as [Sandbox.Evaluate] does.
 func (c *Client) Evaluate(ctx context.Context, code string, o runtime.EvaluateOptions) (*runtime.Evaluation, error) {
 	n, m, release, err := c.snippet("evaluate", code, o)
 	if err != nil {
@@ -89,7 +89,7 @@ func (c *Client) followEvaluate(ctx context.Context, m message, handle func(sess
 	return e, err
 }
 
-// decodeEvent returns the event of a frame. The error says that this version does not have it.
+// decodeEvent returns the event of a frame. It fails if this version does not know the event.
 func decodeEvent(f session.Frame) (runtime.Event, error) {
 	if f.Kind != session.KindEvent {
 		return nil, fmt.Errorf("kind %d is no event", f.Kind)
@@ -150,8 +150,8 @@ type snippetResult struct {
 	Usage    resultjson.Usage   `json:"usage"`
 }
 
-// RunSnippet runs a snippet in a sandbox of its own. A failing snippet, and one that breaks a rule of
-// [snippets.Input], is an Output with Errors. If ctx ends the run, the error wraps ctx's error, beside the
+// RunSnippet runs a snippet in a new sandbox. A snippet that fails or breaks a rule of
+// [snippets.Input] is an Output with Errors. If ctx ends the run, the error wraps ctx's error, beside the
 // Output so far, which is nil if the snippet had not begun.
 func (c *Client) RunSnippet(ctx context.Context, in snippets.Input, o SnippetOptions) (*snippets.Output, error) {
 	var out *snippets.Output

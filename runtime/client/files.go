@@ -102,7 +102,7 @@ func (f *FS) stat(ctx context.Context, in requestjson.StatIn) (*FileInfo, error)
 	return &info, err
 }
 
-// ListOptions say what to list. The zero value is at most 1,000 files of one folder.
+// ListOptions select files. The zero value selects at most 1,000 files of one folder.
 type ListOptions struct {
 	Recursive bool // list everything below the folder
 	Limit     int  // of files, at most 10,000; zero means 1,000
@@ -166,7 +166,7 @@ func (f *FS) Tar(ctx context.Context, w io.Writer, dir string) (skipped int, err
 	return packed.Skipped, err
 }
 
-// UntarOptions say how to unpack an archive.
+// UntarOptions configure [FS.Untar].
 type UntarOptions struct {
 	Parents bool // make the folder and its parents if they are missing
 }

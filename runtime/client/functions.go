@@ -139,7 +139,7 @@ func invoke(ctx context.Context, do function, args json.RawMessage) (v any, err 
 }
 
 // AddCommands adds commands to a sandbox that this client has created with CreateOptions.Commands,
-// which may be empty. One that exists is replaced.
+// which may be empty. It replaces existing commands of the same name.
 func (sb *Sandbox) AddCommands(ctx context.Context, given map[string]runtime.Command) error {
 	m := message{session.Request{Method: "addCommands"}, sb.in()}
 	m.Host = encodeHost(session.Host{Commands: append([]session.Command{}, sb.commands.bind(sb.c, given)...)})

@@ -36,8 +36,8 @@ type Process struct {
 	err     error
 }
 
-// Spawn starts a program of the image, as [runtime.NodeRuntime.Spawn] does. Without a Timeout the
-// process has the longest that the server allows.
+// Spawn starts a program of the image, as [runtime.NodeRuntime.Spawn] does. The default of Timeout is
+// the longest that the server allows.
 func (sb *Sandbox) Spawn(ctx context.Context, name string, args []string, o runtime.SpawnOptions) (*Process, error) {
 	if len(o.Args) > 0 {
 		return nil, wrap("spawn", &runtime.OptionError{Option: "Args", Err: errors.New("Spawn has them as a parameter")})
@@ -179,8 +179,8 @@ func (p *Process) PID() int { return p.pid }
 // Done returns a channel that is closed when nothing is left of the process.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Wait waits for Done and returns how the process ended. If ctx ends first, the process continues.
-// The Result has no output.
+// Wait waits for Done and returns the result of the process, without output. If ctx ends first, the
+// process continues.
 func (p *Process) Wait(ctx context.Context) (*runtime.Result, error) {
 	select {
 	case <-p.done:

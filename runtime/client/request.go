@@ -10,7 +10,7 @@ import (
 	"gaol/internal/session"
 )
 
-// request is a request that has no result yet.
+// request is a request without a result so far.
 type request struct {
 	c     *Client
 	id    uint32
@@ -20,7 +20,7 @@ type request struct {
 	queue []session.Frame
 	used  [session.Streams]int64 // bytes for which no credit was returned
 	debt  [session.Streams]session.Debt
-	ready chan struct{} // has a value if the queue may have frames
+	ready chan struct{} // holds a value if the queue may have frames
 }
 
 // message is a request to send: an operation with its input, and the streams that it needs.
@@ -151,7 +151,7 @@ func (r *request) processed(s session.Stream, n int) {
 	}
 }
 
-// cancel asks the server to end the request, which then has a result or an error.
+// cancel asks the server to end the request, which then returns a result or an error.
 func (r *request) cancel() {
 	_ = r.c.send(r.c.ctx, session.Append(nil, session.KindCancel, r.id)) // fails if the connection has ended
 }
@@ -208,8 +208,8 @@ func (c *Client) ask(ctx context.Context, m message, result any) error {
 	return json.Unmarshal(text, result)
 }
 
-// feed sends standard input until its end, or until ctx ends. The error is that of a Read, after which
-// the input has no end: the server must not use it as if it were complete.
+// feed sends standard input until EOF, or until ctx ends. It returns the error of a Read, after which
+// it sends no EOF: the server must not use the input as if it were complete.
 func (r *request) feed(ctx context.Context, stdin io.Reader) error {
 	buffer := make([]byte, session.MaxChunk)
 	for {

@@ -82,7 +82,7 @@ func (sb *Sandbox) Command(ctx context.Context, name string, args []string, o ru
 	return sb.c.run(ctx, "command", sb.commandIn(name, args, o))
 }
 
-// Run runs code in a sandbox of its own. The options are those of [Sandbox.Run].
+// Run runs code in a new sandbox, as [Sandbox.Run] does.
 func (c *Client) Run(ctx context.Context, code string, o runtime.RunOptions) (*runtime.Result, error) {
 	none := &Sandbox{output: runtime.DefaultLimits().Output}
 	return c.run(ctx, "run", none.newRun("run", requestjson.RunRequest{Program: program(code, o)}, o))

@@ -34,12 +34,12 @@ type CreateOptions struct {
 	// "runc". Empty: the server's choice.
 	Isolation string
 
-	// Mounts are folders of the server's machine, below the one that its operator allows.
+	// Mounts are folders of the server's machine, below the folder that its operator allows.
 	Mounts          []runtime.Mount
 	NodeModules     string
 	NodeModulesPath string
 
-	// HostPorts are ports of the server's machine, of those that its operator allows.
+	// HostPorts are ports of the server's machine that its operator allows.
 	HostPorts []int
 
 	// Bindings are variables of all programs, and functions of this process that they can call.
@@ -48,13 +48,13 @@ type CreateOptions struct {
 	Commands map[string]runtime.Command // programs that this process implements
 	Calls    runtime.CallLimits
 
-	// IdleTimeout is how long the sandbox lives without use, and Lifetime how long at most. Zero
-	// means, and the most is, what the server allows.
+	// IdleTimeout is how long the sandbox lives without use, and Lifetime how long at most. The
+	// default, and the maximum, is the server's.
 	IdleTimeout time.Duration
 	Lifetime    time.Duration
 
 	// Detached keeps the sandbox when the connection ends, until Close, IdleTimeout or Lifetime.
-	// Bindings of a detached sandbox can only be data, and it has no Commands.
+	// Bindings of a detached sandbox can only be data, and Commands must be empty.
 	Detached bool
 }
 
@@ -214,7 +214,7 @@ type Usage struct {
 	Sockets           int   // of all kinds
 	SocketListeners   int   // of TCP
 	SocketConnections int   // of TCP
-	Pipes             int   // with those of standard input and output
+	Pipes             int   // including standard input and output
 	Ptys              int   // terminals
 	MemoryBytes       int64 // of all processes together
 	DiskBytes         int64 // written to the tree
@@ -222,7 +222,7 @@ type Usage struct {
 	Truncated         bool  // there are more descriptors than the server counts
 }
 
-// Usage counts what the sandbox uses now.
+// Usage returns the sandbox's current usage.
 func (sb *Sandbox) Usage(ctx context.Context) (u Usage, err error) {
 	err = sb.c.do(ctx, "getUsage", sb.in(), &u)
 	return u, wrap("usage", err)

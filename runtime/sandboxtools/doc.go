@@ -43,14 +43,14 @@
 // fail with closed, and the tools for files keep working. A sandbox counts towards
 // Options.MaxSandboxes until it is closed.
 //
-// # What it is not
+// # Non-goals
 //
 // It is not a server: MCP and HTTP are built on top of it. It has no users: any caller can
 // use all of its sandboxes. An engine needs a Toolbox for each party that must not reach the
 // sandboxes of others, or has to keep the ids apart. It imports only the images that
 // Options.Images lists.
 //
-// # What it does not protect against
+// # Not protected against
 //
 // It does not protect against the threats that package runtime excludes. Only the
 // file system limits how much guests write below ProjectBase. The number of concurrent

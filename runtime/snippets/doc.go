@@ -21,7 +21,7 @@
 // Package snippets is not a type checker: types are removed. It is not a test framework: it reports
 // the output, and `gaol snippet check` compares that with the expected output.
 //
-// # What it does not protect against
+// # Not protected against
 //
 // With Shared, snippets can end each other. The packages of Options.NodeModules are the
 // operator's, and every snippet can read the packages that other snippets import.

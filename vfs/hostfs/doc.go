@@ -37,7 +37,7 @@
 // that reaches a bound fails with a [*LimitError]. A File from Open is not bounded: its
 // reader must be.
 //
-// # What it does not protect against
+// # Not protected against
 //
 // The guest controls the input: types, sizes, names, times and content may change at any
 // moment, also between two calls. A listing of a changing tree may mix several states. The

@@ -18,8 +18,8 @@ type Advice struct {
 	Permissions policy.Permissions
 
 	// Argument names the flag or the argument that takes permissions. If they exist, AllowNet names the
-	// flag that takes a pattern of the network, HostPort the one that takes a port of the host, and
-	// UnixSockets what allows unix sockets beside a mount.
+	// flag for a pattern of the network, HostPort the flag for a port of the host, and
+	// UnixSockets the way to allow unix sockets beside a mount.
 	Argument, AllowNet, HostPort, UnixSockets string
 
 	// Accept reports whether permissions could be used. Advice that is refused would be worse
@@ -121,8 +121,8 @@ func (a Advice) forHostPort(d runtime.Denial, other string) string {
 func portOf(target string) string { return target[strings.LastIndexByte(target, ':')+1:] }
 
 // networkPattern returns the pattern of a rule that allows a denied use of the network, or
-// "" if there is none: the reason may be a limit, or a name that the guest sent. What a refused socket
-// was for is not known.
+// "" if there is none: the reason may be a limit, or a name that the guest sent. The purpose of a refused
+// socket is not known.
 func networkPattern(d runtime.Denial) string {
 	name, isName := strings.CutPrefix(d.Target, "dns://")
 	switch {

@@ -5,5 +5,5 @@
 //	                                                Sandbox.Denials: which flag would allow a denied operation
 //
 // Every value is checked when it is parsed, and permissions before anything is
-// created, so that a wrong command line has no effect.
+// created: a wrong command line changes nothing.
 package flags

@@ -14,7 +14,7 @@ import (
 	"gaol/runtime"
 )
 
-// permissions are the flags for what the program may do.
+// permissions are the flags for the program's permissions.
 type permissions struct {
 	text    string             // --permissions as given
 	parsed  policy.Permissions // --permissions
@@ -36,9 +36,8 @@ func (p *permissions) add(cmd *cobra.Command, o *runtime.Options) {
 	Complete(cmd, "allow-net", cobra.FixedCompletions([]string{"all", "tcp://localhost:*", "udp://localhost:*"}, cobra.ShellCompDirectiveNoFileComp))
 }
 
-// allowed returns what all flags together allow: the preset, with the scopes of
-// --permissions instead of its own, and the rules of --allow-net, --publish and --host-port after those
-// of the network.
+// allowed returns the permissions of all flags together: the preset, overridden by the scopes of
+// --permissions, with the rules of --allow-net, --publish and --host-port appended to the network scope.
 func (f *Sandbox) allowed() policy.Permissions {
 	p := f.permissions.parsed.Clone()
 	if f.permissions.preset.Make != nil {

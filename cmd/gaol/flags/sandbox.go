@@ -199,7 +199,7 @@ func (f *Sandbox) Notes(missing []string, limits runtime.Limits) (lines []string
 	return lines
 }
 
-// causeNotes says, by cause, how a limit ended a run, and which flag sets the limit.
+// causeNotes describes, by cause, how a limit ended a run, and names the flag that sets the limit.
 var causeNotes = map[runtime.Cause]struct{ text, flag string }{
 	runtime.CauseTimeout: {"the program was stopped: it ran longer than %s", "timeout"},
 	runtime.CauseMemory:  {"the program was killed for memory: it needed more than %s", "memory"},

@@ -137,7 +137,7 @@ func variables(target *map[string]string) pflag.Value {
 	return entries(target, "K=V", func(s string) (name, text string, err error) {
 		name, text, found := strings.Cut(s, "=")
 		if !found || name == "" {
-			// Unlike docker, gaol does not copy a variable of its own
+			// Unlike docker, gaol does not copy a variable from its
 			// environment: the guest sees nothing of the host that is not written out.
 			err = errors.New("want NAME=VALUE")
 		}

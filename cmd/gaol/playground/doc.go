@@ -12,7 +12,7 @@
 // headers: a Content-Security-Policy without inline scripts and without connections to other servers,
 // and Trusted Types, by which the browser refuses to parse text as HTML.
 //
-// # What it does not protect against
+// # Not protected against
 //
 // An origin in [Options.FrameAncestors] can show the page in a frame, and can load a snippet into it.
 // The person in front of it decides whether to run it.

@@ -36,8 +36,8 @@ const (
 	maxEntry       = 4096    // bytes
 )
 
-// historyPath returns the path that the XDG Base Directory Specification says for state that
-// lasts, but is neither configuration nor worth a backup.
+// historyPath returns the path that the XDG Base Directory Specification defines for persistent
+// state that is neither configuration nor worth a backup.
 func historyPath() (string, error) {
 	if dir := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
 		return filepath.Join(dir, "gaol", "repl_history"), nil

@@ -16,7 +16,7 @@ import (
 	"gaol/runtime"
 )
 
-// runOnTerminal evaluates what the user types on a terminal.
+// runOnTerminal evaluates the lines that the user types on a terminal.
 func (s *session) runOnTerminal(ctx context.Context) error {
 	tty, err := terminal.Open(s.options.Stdin)
 	if err != nil {
@@ -117,7 +117,7 @@ func (e *lineEditor) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// next returns what the user typed or pasted, with the line feeds of a recalled entry.
+// next returns the typed or pasted line, with the line feeds of a recalled entry.
 func (e *lineEditor) next(continued bool) (string, error) {
 	t := e.current()
 	t.SetPrompt(promptFirst)
@@ -154,7 +154,7 @@ func (e *lineEditor) value(text string) { e.show(terminal.Sanitize(text, true)) 
 func (e *lineEditor) note(text string) { e.show(text) }
 
 func (e *lineEditor) failure(failed *runtime.GuestError, code string) {
-	// Ctrl-C is no error of the code. After the first sentence the message says whether the
+	// Ctrl-C is not an error of the code. The second sentence of the message tells whether the
 	// variables were lost.
 	if failed.Name == "CanceledError" && failed.Stack == "" {
 		_, lost, _ := strings.Cut(failed.Message, ". ")

@@ -14,7 +14,7 @@ import (
 	"gaol/runtime"
 )
 
-// Context is what a session needs of a [runtime.Context].
+// Context has the methods of a [runtime.Context] that a session uses.
 type Context interface {
 	Evaluate(ctx context.Context, code string, o runtime.EvaluateOptions) (*runtime.Evaluation, error)
 	Complete(ctx context.Context, line string) (prefix string, names []string, err error)
@@ -26,7 +26,7 @@ type Options struct {
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
 
-	// Terminal says that stdin and stdout are the user's terminal.
+	// Terminal is set if stdin and stdout are the user's terminal.
 	Terminal  bool
 	NoHistory bool   // neither read nor write the history
 	Welcome   string // the first line on a terminal
@@ -34,13 +34,13 @@ type Options struct {
 	NewContext func(ctx context.Context, o runtime.ContextOptions) (Context, error)
 	Globals    map[string]any
 	Timeout    time.Duration                  // of each cell, as runtime.EvaluateOptions has it
-	Denials    func(*runtime.Result) []string // lines about what a failed cell was denied
+	Denials    func(*runtime.Result) []string // lines about the denials of a failed cell
 }
 
-// Limits of the lines that a cell may print. They are far above those of gaol eval: a user
+// Limits of the lines that a cell may print. They are far above the limits of gaol eval: a user
 // who prints a table wants all of it, while a loop without end must not fill the memory.
 const (
-	maxLogs      = 8_000 // with maxLogLength, what a server keeps
+	maxLogs      = 8_000 // with maxLogLength, as many as a server keeps
 	maxLogLength = 2_000
 )
 
@@ -179,7 +179,7 @@ func (s *session) perform(ctx context.Context, code string) error {
 	e, err := s.current.Evaluate(cellCtx, code, o)
 	stop()
 	switch {
-	case e != nil: // an error beside it says that Ctrl-C or a signal canceled the cell
+	case e != nil: // an error beside it means that Ctrl-C or a signal canceled the cell
 	case errors.Is(err, runtime.ErrContextEnded): // since the last cell
 		e = &runtime.Evaluation{Error: &runtime.GuestError{Message: strings.TrimPrefix(err.Error(), "gaol: evaluate: ")}}
 	case err != nil:
@@ -235,7 +235,7 @@ func (s *session) replaceEnded(ctx context.Context, e *runtime.Evaluation) error
 }
 
 // complete returns the names that complete line. An error means none: if the context has
-// ended, the next cell says so.
+// ended, the next cell reports it.
 func (s *session) complete(ctx context.Context, line string) (prefix string, names []string) {
 	prefix, names, _ = s.current.Complete(ctx, line)
 	return prefix, names

@@ -192,7 +192,7 @@ func (c *connection) copy(to, from net.Conn, count func(int64)) {
 func (c *connection) countIn(n int64)  { c.count.in.Add(n) }
 func (c *connection) countOut(n int64) { c.count.out.Add(n) }
 
-// check copies only if what the guest says first agrees with the target's name. The
+// check copies only if the guest's first bytes agree with the target's name. The
 // server's bytes pass meanwhile.
 func (c *connection) check(upstream net.Conn) {
 	var back sync.WaitGroup

@@ -18,7 +18,7 @@ type Counters struct {
 
 type counter struct{ in, out atomic.Int64 }
 
-// maxBytes bounds what a relay claims: sums of it do not overflow.
+// maxBytes bounds each count that a relay claims, so that sums do not overflow.
 const maxBytes = 1 << 48
 
 // newCounters makes counters of n connections, and a descriptor to share them with. Their size is

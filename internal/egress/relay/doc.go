@@ -1,5 +1,5 @@
-// Package relay carries the connections of one sandbox in a process of its own: it accepts those of the
-// guest, creates the sockets to servers, reads what the guest sends first, and copies. So the kernel
+// Package relay carries the connections of one sandbox in a separate process: it accepts the guest's
+// connections, creates the sockets to servers, reads the guest's first bytes, and copies. So the kernel
 // charges the sandbox for buffers, descriptors and processor time. Package egress is its host: it
 // decides about each connection, and connects the sockets, which the relay's filter forbids.
 //
@@ -16,10 +16,10 @@
 //
 // A relay without connections ends, and the next connection starts another one.
 //
-// # What it does not protect against
+// # Not protected against
 //
 // A relay that hostile bytes have taken over can pass any bytes on connections that the host has
 // allowed, so that the name in TLS or HTTP is not checked; lie about the counters, ends and
-// denials of its own sandbox; and read what its sandbox sends. Behind a proxy it can send requests
-// of its own to that proxy. It can connect to nothing that the rules deny by address.
+// denials of its sandbox; and read its sandbox's traffic. Behind a proxy it can send other requests
+// to that proxy. It can connect to nothing that the rules deny by address.
 package relay

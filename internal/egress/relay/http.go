@@ -73,7 +73,7 @@ const requestBuffer = 36 << 10
 // guest's side stays open: the next request dials again.
 const idleTimeout = 5 * time.Second
 
-// newTransport returns one that uses the connection first, and then dials.
+// newTransport returns a transport that uses the connection first, and then dials.
 func newTransport(first net.Conn, redial func() (net.Conn, error)) *http.Transport {
 	conns := make(chan net.Conn, 1)
 	conns <- first
@@ -126,7 +126,7 @@ func (w *unchangedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter
 func (w *unchangedWriter) WriteHeader(code int) {
 	for _, key := range []string{"Date", "Content-Type"} {
 		if header := w.Header(); code >= http.StatusOK && header[key] == nil {
-			header[key] = nil // net/http adds a field that is missing, but not one that is nil
+			header[key] = nil // net/http adds a missing field, but not a nil one
 		}
 	}
 	w.ResponseWriter.WriteHeader(code)

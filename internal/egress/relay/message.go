@@ -16,7 +16,7 @@ type Kind byte
 const (
 	Opened Kind = iota + 1 // a connection of the guest has been accepted: From, To; FDs may have a socket to connect
 	Socket                 // answers Need; the socket is in FDs
-	Redial                 // another connection to the same server is needed; FDs as those of Opened
+	Redial                 // another connection to the same server is needed; FDs as in Opened
 	Ended                  // a connection is over: Outcome; Text is why it was denied
 )
 
@@ -40,7 +40,7 @@ const (
 	Failed                 // anything else, such as a reset
 )
 
-// Message is what a relay and its host exchange about the connection ID.
+// Message is a message between a relay and its host about the connection ID.
 type Message struct {
 	Kind     Kind
 	ID       uint32

@@ -22,7 +22,7 @@ const greetTimeout = 5 * time.Second
 var redis = lazyregexp.New(`^\*[0-9]{1,4}\r\n\$[0-9]{1,4}\r\n`)
 
 // isKnown reports whether bytes begin a protocol in which the guest speaks first, and often ends
-// a line: those of Redis, MongoDB and MQTT.
+// a line: Redis, MongoDB and MQTT.
 func isKnown(b []byte) bool {
 	return redis().Match(b) || isMongo(b) || isMQTT(b)
 }

@@ -57,7 +57,7 @@ type Process struct {
 
 // Place is where relays run. The zero Place is this process, for tests: nothing confines it.
 type Place struct {
-	StateDir, CgroupParent string // as those of [subprocess.Spec]
+	StateDir, CgroupParent string // as in [subprocess.Spec]
 }
 
 // Start starts a relay for at most n connections at a time. It accepts them from listeners, of

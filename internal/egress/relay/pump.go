@@ -17,7 +17,7 @@ func reset(c net.Conn) {
 }
 
 // waitForData waits until a TCP connection has data to read, has ended or has failed. It returns
-// how many bytes to copy next: what a read gets without waiting, at least 1. For other connections
+// how many bytes to copy next: as many as a read gets without waiting, at least 1. For other connections
 // it returns copyChunk.
 func waitForData(c net.Conn) int64 {
 	t, ok := c.(*net.TCPConn)
@@ -64,8 +64,8 @@ var (
 	buffers = sync.Pool{New: func() any { return new([smallChunk]byte) }}
 )
 
-// pump copies from one connection to another until the end, and then shuts down the other
-// one's sending side. Whatever it has copied is counted at once, not when a chunk is full.
+// pump copies from one connection to another until EOF, and then shuts down the other
+// one's sending side. It counts bytes as soon as they are copied, not when a chunk is full.
 func pump(to, from net.Conn, count func(int64)) error {
 	for {
 		n, err := copySome(to, from, waitForData(from))

@@ -203,7 +203,7 @@ func (r *relay) send(m Message) {
 	}
 }
 
-// socket creates a socket that the host connects. Those of IPv6 reach IPv4 as well.
+// socket creates a socket that the host connects. An IPv6 socket reaches IPv4 as well.
 func socket() (int, error) {
 	fd, err := unix.Socket(unix.AF_INET6, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if errors.Is(err, unix.EAFNOSUPPORT) {

@@ -12,7 +12,7 @@ import (
 	"gaol/policy"
 )
 
-// protocol is what the first bytes of a connection look like.
+// protocol is a connection's protocol, guessed from its first bytes.
 type protocol int
 
 const (
@@ -81,7 +81,7 @@ func (*recognizer) version(c byte) protocol {
 }
 
 // ssl2 recognizes byte i of a ClientHello in the format of SSL 2. OpenSSL accepts one for
-// TLS. It has no server name.
+// TLS. It lacks a server name.
 func ssl2(i int, c byte) protocol {
 	switch {
 	case i == 2 && c != 1, i == 3 && c != 3: // a ClientHello, of version 3.x
@@ -133,7 +133,7 @@ func isTokenRune(r rune) bool {
 	return r < 0x80 && (r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("!#$%&'*+-.^_`|~", r))
 }
 
-// sniff reads from c until the protocol is clear. It returns what it has read, also with
+// sniff reads from c until the protocol is clear. It returns the bytes read, also with
 // an error.
 func sniff(c net.Conn) (head []byte, p protocol, err error) {
 	buf := make([]byte, 0, 2<<10)
@@ -216,5 +216,5 @@ func (c *recordingConn) Write(p []byte) (int, error) { return len(p), nil } // a
 func (c *recordingConn) SetWriteDeadline(time.Time) error { return nil }
 
 // sameName reports whether a protocol's name for the server is the one looked up, which is
-// in lower case and has no dot at its end.
+// in lower case and without a trailing dot.
 func sameName(sent, name string) bool { return policy.LowerName(strings.TrimSuffix(sent, ".")) == name }

@@ -23,7 +23,7 @@
 // LANDLOCK_RESTRICT_SELF_LOG_SUBDOMAINS_OFF omits the domains that a guest creates for
 // itself, which would have its pid as well and look like the host's.
 //
-// # What it does not protect against
+// # Not protected against
 //
 //   - Loss. A thread of the kernel sends records some milliseconds after the denial. It
 //     drops them when there are too many: at audit's own backlog (auditctl -b, 64 unless

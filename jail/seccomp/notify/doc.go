@@ -20,7 +20,7 @@
 // twice. SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, set when the filter is loaded, blocks
 // signals that do not kill from the time the call was received.
 //
-// # What it does not protect against
+// # Not protected against
 //
 // Nothing here decides by memory behind a pointer, which the guest can change while the host
 // reads it (TOCTOU): a call's Path is information for people and may be wrong. For the same

@@ -181,7 +181,7 @@ func (a *API) completeDocument() {
 	}
 	operation.CompleteSchemas(doc.Components.Schemas)
 	schemas := doc.Components.Schemas.Map()
-	// It is null without an error, which huma cannot say of an object.
+	// It is null without an error, which huma cannot express for an object.
 	evaluation := schemas["Evaluation"]
 	evaluation.Properties["error"] = &huma.Schema{OneOf: []*huma.Schema{evaluation.Properties["error"], {Type: "null"}}}
 	for _, name := range []string{"SnippetOutput", "SnippetResult"} {

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// firstSign is when the response of a run begins that has no event yet.
+	// firstSign is when the response of a run begins if there is no event earlier.
 	firstSign = time.Second
 
 	// keepAlive is the time between the comments that show that a stream is alive.

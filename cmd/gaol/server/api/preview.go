@@ -11,9 +11,9 @@ import (
 )
 
 // ServePreview serves a request whose Host is PORT-SANDBOX.DOMAIN, with the operator's domain. The
-// unguessable ID of the sandbox is its only credential. Each port of each sandbox has an origin of
-// its own, where the guest's pages may do anything. It returns false for other hosts. isSecret
-// reports whether a header Authorization has a token of the server, which no guest gets.
+// unguessable ID of the sandbox is its only credential. Each port of each sandbox has a separate
+// origin, where the guest's pages may do anything. It returns false for other hosts. isSecret
+// reports whether a header Authorization contains a token of the server, which no guest gets.
 func ServePreview(s *service.Service, w http.ResponseWriter, r *http.Request, isSecret func(string) bool) bool {
 	port, id, ok := parsePreviewHost(r.Host, s.Settings().PreviewHost)
 	if !ok {

@@ -17,15 +17,15 @@ import (
 	"gaol/cmd/gaol/server/tenant"
 )
 
-// portTarget is what a request to a guest's port is about.
+// portTarget is the target of a request to a guest's port.
 type portTarget struct {
 	sandbox, port string
 	prefix        string // of the path
 	rest          string // of the path, escaped; it begins with a slash
 }
 
-// parsePortTarget parses the path of a request, which is about a guest's port if it has the form
-// /v1/sandboxes/ID/ports/PORT or continues with a slash.
+// parsePortTarget parses the path of a request to a guest's port:
+// /v1/sandboxes/ID/ports/PORT, optionally followed by a slash and more.
 func parsePortTarget(r *http.Request) (t portTarget, ok bool) {
 	p := strings.SplitN(r.URL.EscapedPath(), "/", 7)
 	if len(p) < 6 || p[0] != "" || p[1] != "v1" || p[2] != "sandboxes" || p[4] != "ports" {
@@ -143,7 +143,7 @@ func (w *finalOnly) WriteHeader(status int) {
 // Unwrap is for [http.ResponseController].
 func (w *finalOnly) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// cleanRequest removes what a guest must not see, or could misunderstand.
+// cleanRequest removes data that a guest must not see, or could misunderstand.
 func cleanRequest(p *httputil.ProxyRequest) {
 	p.Out.URL.RawQuery = p.In.URL.RawQuery // also what Go cannot parse
 	for _, name := range []string{"Proxy-Authorization", "Proxy-Connection", "Forwarded", "X-Real-Ip", "Via", "Expect"} {
@@ -170,7 +170,7 @@ func pointTo(p *httputil.ProxyRequest, port uint16, escapedPath string) {
 	}
 }
 
-// cleanResponse removes what a guest must not send to any client.
+// cleanResponse removes data that a guest must not send to any client.
 func cleanResponse(res *http.Response, origin guestOrigin) error {
 	switched := res.StatusCode == http.StatusSwitchingProtocols && res.Request.Header.Get("Upgrade") != ""
 	if !switched && (res.StatusCode < 200 || res.StatusCode > 599) {
@@ -235,7 +235,7 @@ var foreign = []string{
 	"Cache-Control", "Expires", "Pragma", locationHeader,
 }
 
-// locationHeader has the target of a redirect to another host.
+// locationHeader carries the target of a redirect to another host.
 const locationHeader = "Gaol-Location"
 
 func (o *apiOrigin) restrict(h http.Header, request *http.Request) {

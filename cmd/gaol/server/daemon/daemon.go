@@ -28,11 +28,11 @@ type Options struct {
 	// Insecure allows TCP without TLS on addresses that other machines reach.
 	Insecure bool
 
-	// Server has the options of the server itself. Run sets those that come from files.
+	// Server configures the server itself. Run sets the options that come from files.
 	Server server.Options
 
-	// Check returns why this machine cannot run programs of the images, nil if it can. Images are
-	// those of the settings.
+	// Check returns why this machine cannot run programs of the images, nil if it can. Images come
+	// from the settings.
 	Check func(ctx context.Context, images []string) error
 
 	// TakeSignals is called when Run handles SIGHUP, SIGINT and SIGTERM itself. It may be nil.

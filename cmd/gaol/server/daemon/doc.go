@@ -6,7 +6,7 @@
 //	      close all, errors ── STOPPING=1, drain <── SIGTERM, SIGINT ──┘
 //
 // Files that cannot be used change nothing: the server keeps all of its settings, and logs the error.
-// A second SIGTERM ends the runs at once, a third one the process.
+// A second SIGTERM ends the runs immediately, a third one the process.
 //
 // A process that is killed leaves no process behind, because the kernel kills its jails. The next one
 // replaces its socket and removes the rest.

@@ -25,7 +25,7 @@ type Files struct {
 	Overrides settings.Overrides // of Config
 }
 
-// current is what the files have.
+// current is the content of the files.
 type current struct {
 	settings *settings.Settings
 	tokens   *tenant.Tokens
@@ -67,7 +67,7 @@ func (c *current) close() {
 	}
 }
 
-// use gives the server what the files have. The server then owns the audit log.
+// use gives the server the content of the files. The server then owns the audit log.
 func (p *process) use(c *current) {
 	p.cert.Store(c.cert)
 	p.server.Reload(c.settings, c.tokens)

@@ -23,7 +23,7 @@ import (
 	"gaol/runtime"
 )
 
-// listener is what a server serves, with TLS if tls is not nil.
+// listener is a server's listener, with TLS if tls is not nil.
 type listener struct {
 	net.Listener
 	tls *tls.Config
@@ -138,7 +138,7 @@ type InheritedOptions struct {
 
 // RunInherited serves the connection that this process has inherited, until it ends or SIGTERM arrives.
 // SIGINT and SIGHUP have no effect: a terminal also sends them to the program at the other end, which
-// decides what they mean.
+// decides how to react.
 func RunInherited(ctx context.Context, o InheritedOptions) error {
 	if os.Geteuid() != 0 {
 		return errors.New("only root can serve an inherited socket")

@@ -15,7 +15,7 @@ type pointerInFile[T any] interface {
 	FilePath() (string, error)
 }
 
-// packed says what an archive lacks.
+// packed counts the files that an archive lacks.
 type packed struct {
 	Skipped int `json:"skipped" doc:"Files that the archive lacks."`
 }
@@ -31,7 +31,7 @@ const (
 // fileErrors are the statuses of errors that operations on files have.
 var fileErrors = []int{http.StatusConflict, http.StatusRequestEntityTooLarge, http.StatusInsufficientStorage}
 
-// uploadErrors are those of operations that carry data.
+// uploadErrors are the additional statuses of operations that carry data.
 var uploadErrors = []int{http.StatusRequestTimeout, http.StatusUnsupportedMediaType}
 
 // defineFile completes the description of an operation on a file.

@@ -30,7 +30,7 @@ func init() { huma.ValidateStrictCasing, huma.DefaultArrayNullable = true, false
 // PathField is a field of the input that is in the path by HTTP.
 type PathField struct{ Name, Field string } // in the path, and in the input
 
-// fieldOf has the fields with another name in paths.
+// fieldOf maps names in paths to fields with another name.
 var fieldOf = map[string]string{"id": "sandbox"}
 
 var pathName = lazyregexp.New(`\{(\w+)\}`)
@@ -73,7 +73,7 @@ func (o *Operation) IsRequired(field string) bool {
 	return slices.Contains(o.input.schema.Required, field)
 }
 
-// Location is where HTTP has a field of the input.
+// Location is the part of an HTTP request that carries a field of the input.
 type Location string
 
 // The locations.
@@ -83,7 +83,7 @@ const (
 	InBody  Location = "body"
 )
 
-// Locate returns where HTTP has a field of the input.
+// Locate returns the location of a field of the input.
 func (o *Operation) Locate(field string) Location {
 	switch {
 	case slices.ContainsFunc(o.input.path, func(f PathField) bool { return f.Field == field }):
@@ -99,7 +99,7 @@ func (o *Operation) HasBody() bool {
 	return !o.Query && len(o.input.schema.Properties) > len(o.input.path)
 }
 
-// InvalidError says which parts of an input are invalid.
+// InvalidError lists the invalid parts of an input.
 type InvalidError struct {
 	Syntax  bool // the input is not JSON, or exceeds the bounds of all requests
 	Details []*huma.ErrorDetail
@@ -188,7 +188,7 @@ func (o *Operation) tree(body []byte, params map[string]string, found *huma.Vali
 	return object, nil
 }
 
-// parse parses a parameter of a path or a query, or says why it cannot be.
+// parse parses a parameter of a path or a query, or returns why it is invalid.
 func parse(schema *huma.Schema, text string) (v any, why string) {
 	switch schema.Type {
 	case huma.TypeInteger:

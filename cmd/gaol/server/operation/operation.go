@@ -22,16 +22,16 @@ type Operation struct {
 	Doc     string
 	Tag     string // the kind of its subject
 
-	// Method and Path are those of HTTP. Names in braces are fields of the input. Without them only
+	// Method and Path are for HTTP. Names in braces are fields of the input. Without a method, only
 	// sessions have the operation.
 	Method, Path string
 
-	// Query says that by HTTP the input is in the query. Otherwise it is the body, which may be
+	// Query puts the input into the query of HTTP. Otherwise it is the body, which may be
 	// missing if BodyOptional is true.
 	Query, BodyOptional bool
 
 	Status   int      // of success by HTTP; zero: 200, and 204 without output
-	Errors   []int    // statuses in addition to those of all operations
+	Errors   []int    // statuses in addition to the statuses of all operations
 	BadInput int      // the status of input that the schema does not allow; zero: 422
 	MaxBody  int64    // bytes; zero: the default of the API
 	Upload   []string // media types of data that the request carries
@@ -44,7 +44,7 @@ type Operation struct {
 
 	input  *input
 	do     func(context.Context, *Call, any) (any, error)
-	direct bool // the HTTP codec has a handler for it
+	direct bool // the HTTP codec handles it separately
 }
 
 // EventType is a kind of event with an example of its data.
@@ -60,7 +60,7 @@ type Call struct {
 	Snippets *snippetservice.Service
 	Tenant   *tenant.Tenant
 
-	// Streams are those that the client has opened.
+	// Streams are the streams that the client has opened.
 	service.Streams
 
 	// Upload returns the data that the request carries, which fails after some bytes. It may be nil
@@ -91,7 +91,7 @@ func (o *Operation) Do(ctx context.Context, c *Call, in any) (any, error) {
 	return o.do(ctx, c, in)
 }
 
-// IsDirect reports whether the HTTP codec has a handler for the operation, because HTTP's own features,
+// IsDirect reports whether the HTTP codec handles the operation separately, because features of HTTP,
 // such as ranges, matter.
 func (o *Operation) IsDirect() bool { return o.direct }
 

@@ -64,7 +64,7 @@ func runs() []*Operation {
 	}
 }
 
-// commonEvents are those of all runs.
+// commonEvents are the events of all runs.
 var commonEvents = []EventType{
 	{service.EventCall, resultjson.Call{}, "A call of a host function that has returned."},
 	{service.EventConnect, resultjson.Connection{}, "A connection to an external host that has ended or failed."},
@@ -72,7 +72,7 @@ var commonEvents = []EventType{
 	{service.EventError, nil, "The last event, if the server could not run it, or it was canceled."},
 }
 
-// outputEvents are those of programs.
+// outputEvents are the events of programs.
 var outputEvents = append([]EventType{
 	{service.EventStdout, resultjson.Output{}, "A piece of standard output, or of all output on a terminal. Pieces do not end inside a character."},
 	{service.EventStderr, resultjson.Output{}, "A piece of standard error."},

@@ -46,7 +46,7 @@ func callTool(ctx context.Context, c *Call, in *requestjson.ToolIn) (json.RawMes
 	return result, err
 }
 
-// lastWrite is how long a guest may take to read what the client has sent before it canceled.
+// lastWrite is how long a guest may take to read the data that the client sent before it canceled.
 const lastWrite = time.Second
 
 // dial connects to a guest's server. The end of the request closes the connection.

@@ -14,7 +14,7 @@ import (
 )
 
 // SnippetPath is the path of snippets. Unlike the others, it may be used by web pages of other origins and
-// by callers without a token, if the settings say so.
+// by callers without a token, if the settings allow it.
 const SnippetPath = "/api/sandbox"
 
 // maxSnippetBody has room for the largest snippet with each byte written as \u0000.

@@ -14,14 +14,14 @@ import (
 const (
 	// startSlots and tenantSlots are how many runs for each processor start at the same time:
 	// of all tenants, and of one. A tenant cannot take all slots, so that another one's run
-	// starts at once.
+	// starts without delay.
 	startSlots  = 3
 	tenantSlots = 2
 
 	retryAfter = time.Second
 )
 
-// Server has the accounts of all tenants.
+// Server holds the accounts of all tenants.
 type Server struct {
 	mu       sync.Mutex
 	limits   Limits // of all together
@@ -44,13 +44,13 @@ type Account struct {
 	server   *Server
 	name     string
 	limits   Limits
-	use      Limits // what the tenant uses
+	use      Limits // by the tenant now
 	requests *rate.Limiter
 	slots    [kinds]tenantQueue
 }
 
-// NewServer returns a server without tenants. Special has the limits of tenants that have their
-// own. Zero fields of tenant and special are those of server.
+// NewServer returns a server without tenants. Special has the limits of tenants with other limits than
+// tenant. Zero fields of tenant and special take the value of server.
 func NewServer(server, tenant Limits, special map[string]Limits) *Server {
 	s := &Server{accounts: map[string]*Account{}, sweepAt: minSweep}
 	processors := goruntime.NumCPU()
@@ -61,8 +61,8 @@ func NewServer(server, tenant Limits, special map[string]Limits) *Server {
 	return s
 }
 
-// DisableTurns lets everything that the limits allow start at once. It is for a server with one tenant,
-// and called before it is used.
+// DisableTurns lets everything that the limits allow start without a turn. It is for a server with one
+// tenant, and called before it is used.
 func (s *Server) DisableTurns() { s.noTurns = true }
 
 // Set replaces the limits. Reservations that exceed the new ones stay.
@@ -98,7 +98,7 @@ func (s *Server) Account(name string) *Account {
 	return s.account(name)
 }
 
-// account returns the account of a tenant. It forgets those that are not in use when there are twice
+// account returns the account of a tenant. It forgets unused accounts when there are twice
 // as many as the last time: there can be a tenant for each user id.
 //
 // Preconditions: s.mu is held.

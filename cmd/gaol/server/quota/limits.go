@@ -12,34 +12,34 @@ import (
 
 // Limits bound one tenant, or all tenants together. A zero field takes its default.
 type Limits struct {
-	Sandboxes int     `json:"sandboxes,omitzero"`      // at once
-	Runs      int     `json:"runs,omitzero"`           // at once, with those that wait, processes and contexts
+	Sandboxes int     `json:"sandboxes,omitzero"`      // open
+	Runs      int     `json:"runs,omitzero"`           // active or waiting, with processes and contexts
 	Memory    int64   `json:"memoryBytes,omitzero"`    // the memory limits of active runs together
 	CPUs      float64 `json:"cpus,omitzero"`           // the processor limits of active runs together
 	Disk      int64   `json:"diskBytes,omitzero"`      // the disk limits of sandboxes together
 	Requests  float64 `json:"requestsPerSec,omitzero"` // on average; twice as many in a burst
 	Upload    int64   `json:"uploadBytes,omitzero"`    // of one request
 
-	Concurrent    int   `json:"concurrentRequests,omitzero"` // requests without a complete response, at once
-	Bodies        int64 `json:"bodyBytes,omitzero"`          // memory for what these requests hold: see [ValueBytes]
+	Concurrent    int   `json:"concurrentRequests,omitzero"` // requests without a complete response
+	Bodies        int64 `json:"bodyBytes,omitzero"`          // memory that these requests hold: see [ValueBytes]
 	Snapshots     int   `json:"snapshots,omitzero"`          // kept
 	SnapshotBytes int64 `json:"snapshotBytes,omitzero"`      // of the files of all snapshots
-	Sessions      int   `json:"sessions,omitzero"`           // WebSockets of /v1/session at once
-	Connections   int   `json:"connections,omitzero"`        // at once to ports of guests, with requests that wait for one
+	Sessions      int   `json:"sessions,omitzero"`           // open WebSockets of /v1/session
+	Connections   int   `json:"connections,omitzero"`        // open ones to ports of guests, with requests that wait for one
 
-	EgressConnections int `json:"egressConnections,omitzero"` // of guests to external hosts, at once
+	EgressConnections int `json:"egressConnections,omitzero"` // open ones of guests to external hosts
 	PendingConnects   int `json:"pendingConnects,omitzero"`   // to external hosts, without an answer yet; more wait
 	PendingLookups    int `json:"pendingLookups,omitzero"`    // of names for guests, without an answer yet; more wait
 }
 
-// ValueBytes is what a value of JSON counts towards [Limits] Bodies, beside its text: about what a tree of any
-// values takes for each. The bodies of requests count, messages of sessions while they arrive, and the input of
+// ValueBytes is the cost of a JSON value towards [Limits] Bodies, beside its text: about the memory of a value
+// in a tree of any values. The bodies of requests count, messages of sessions while they arrive, and the input of
 // sessions that no guest has read.
 const ValueBytes = 256
 
 // DefaultLimits returns the limits of all tenants together on a machine with some bytes of
-// memory for a process with some descriptors, and those of one tenant: half as much, and as many processors
-// as there are. A connect takes a descriptor, and a look-up two.
+// memory for a process with some descriptors, and the limits of one tenant. A connect takes a descriptor, and
+// a look-up two.
 func DefaultLimits(memory int64, files int) (server, tenant Limits) {
 	processors := goruntime.NumCPU()
 	server = Limits{
@@ -107,7 +107,7 @@ func (l Limits) Check() error {
 	return nil
 }
 
-// Exceeded says that a quota is used up.
+// Exceeded reports an exhausted quota.
 type Exceeded struct {
 	Limit string // the JSON name of the field, "openFiles", or "queue" for a run whose turn did not come
 

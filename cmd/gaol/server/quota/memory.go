@@ -9,7 +9,7 @@ import (
 // So the server returns that memory to the system itself when it may be much, and not often: it scans the whole heap.
 const (
 	muchReleased = 64 << 20
-	returnDelay  = 200 * time.Millisecond // handlers still refer to what they have released
+	returnDelay  = 200 * time.Millisecond // handlers still refer to released memory
 	returnPause  = 10 * time.Second
 )
 

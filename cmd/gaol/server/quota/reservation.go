@@ -9,7 +9,7 @@ import (
 )
 
 // Reservation is a part of a tenant's quotas, and of the server's. Its methods may be called from several
-// goroutines at once.
+// goroutines.
 type Reservation struct {
 	server  *Server
 	account *Account

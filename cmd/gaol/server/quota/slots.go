@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// kind is what a slot is for.
+// kind is the purpose of a slot.
 type kind int
 
 const (
 	starts   kind = iota // of runs
 	creates              // of sandboxes: mostly work of the server itself, which no tenant's cgroup bounds
-	connects             // to hosts outside
+	connects             // to external hosts
 	lookups              // of names for guests
 	texts                // of JSON that are large, while they arrive: they are work of the server itself, too
 	kinds
@@ -104,7 +104,7 @@ func (s *Server) release(a *Account, k kind) {
 	s.dispatch(k)
 }
 
-// enqueue adds a tenant to those that wait, unless it has nothing to start or all of its slots.
+// enqueue adds a tenant to the waiting ones, unless it has nothing to start or all of its slots.
 //
 // Preconditions: s.mu is held.
 func (s *Server) enqueue(a *Account, k kind) {
@@ -126,7 +126,7 @@ func (a *Account) mostSlots(k kind) int {
 	return a.server.slots[k].perTenant
 }
 
-// dispatch gives free slots to those that wait.
+// dispatch gives free slots to waiting tenants.
 //
 // Preconditions: s.mu is held.
 func (s *Server) dispatch(k kind) {

@@ -189,7 +189,7 @@ func (c *Context) Evaluate(ctx context.Context, r requestjson.Cell, s Streams) (
 	return c.sandbox.evaluated(ctx, KindCell, e, begun(c.sandbox.fail("evaluate a cell", err)))
 }
 
-// Interrupt cancels the current cell and those that wait, and returns how many there were.
+// Interrupt cancels the current cell and the waiting ones, and returns how many it canceled.
 func (c *Context) Interrupt() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -1,10 +1,10 @@
-// Package service has what a server does for its tenants, without HTTP: it runs programs and
+// Package service serves a server's tenants, without HTTP: it runs programs and
 // snippets, and keeps sandboxes. The HTTP API, MCP and sessions are built on it.
 //
-//	Service ─┬─ Run, Evaluate ───────> a sandbox of its own, from a pool
+//	Service ─┬─ Run, Evaluate ───────> an unused sandbox, from a pool
 //	         └─ CreateSandbox ──> Sandbox ── Run, Command, Evaluate, ... ── Delete, or its timeouts
 //
 // All methods take the tenant that calls them. A sandbox that belongs to another tenant does not
-// exist for them. What tenants send is hostile: requests are checked against the server's settings
+// exist for them. Data from tenants is hostile: requests are checked against the server's settings
 // and quotas.
 package service

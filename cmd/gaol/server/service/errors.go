@@ -148,8 +148,8 @@ func startCode(err error) Code {
 	return Invalid
 }
 
-// startError converts an error of starting a process or a context where it has a reason that other
-// runs do not have.
+// startError converts an error of starting a process or a context if other runs cannot fail for the
+// same reason.
 func startError(err error) error {
 	switch {
 	case err == nil:
@@ -164,8 +164,8 @@ func startError(err error) error {
 	return err
 }
 
-// exceeded returns the error of a request that exceeds what a sandbox, process or context has room
-// for now.
+// exceeded returns the error of a request that exceeds the current room in a sandbox, process or
+// context.
 func exceeded(format string, args ...any) *Error {
 	return &Error{Code: Exceeded, Err: fmt.Errorf(format, args...), RetryAfter: retryLater}
 }

@@ -23,7 +23,7 @@ import (
 const MaxListed = 10_000
 
 const (
-	// defaultListed is how many files a listing describes unless its request says so.
+	// defaultListed is how many files a listing describes by default.
 	defaultListed = 1000
 
 	// maxListedBytes bounds the paths of one listing.
@@ -189,8 +189,8 @@ func (sb *Sandbox) walk(ctx context.Context, folder string, l *FileList) error {
 	return err
 }
 
-// MakeFolder makes a folder. With parents it also makes those that are missing, and an existing
-// folder is no error.
+// MakeFolder makes a folder. With parents it also makes missing parents, and an existing
+// folder is not an error.
 func (sb *Sandbox) MakeFolder(path string, w requestjson.FolderMake) error {
 	mode, err := modeBits(w.FileMode)
 	if err != nil {
@@ -279,7 +279,7 @@ func fileType(m fs.FileMode) string {
 	return "device"
 }
 
-// Bounds of a time that has a text in JSON (RFC 3339).
+// Bounds of a time that JSON can represent (RFC 3339).
 var (
 	firstTime = time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC)
 	lastTime  = time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)

@@ -12,10 +12,10 @@ import (
 type Event struct {
 	ID   uint64 // its number in a process; 0 in a run
 	Name EventName
-	Data any // of the type that the name says
+	Data any // of a type that depends on the name
 }
 
-// EventName says which kind of event it is.
+// EventName is a kind of event.
 type EventName string
 
 // The names, with the types of their data. A run ends with EventResult, or with EventError if the
@@ -54,7 +54,7 @@ func deliver(s *runtime.Stream, client Streams) (exit runtime.ExitEvent, err err
 		}
 	}
 	exit.Result, exit.Err = s.Result()
-	exit.Evaluation, _ = s.Evaluation() // which has the same error
+	exit.Evaluation, _ = s.Evaluation() // it returns the same error
 	if failed != nil {
 		return exit, fmt.Errorf("%w: %w", context.Canceled, failed)
 	}

@@ -17,13 +17,13 @@ const (
 	// runs that the SDK lets a sandbox have, so that some are left for others.
 	maxLongLived = 48
 
-	// retryLater is when a request may succeed that exceeds what a sandbox or process has room
-	// for.
+	// retryLater is when to retry a request that exceeds the current room in a sandbox or
+	// process.
 	retryLater = time.Second
 )
 
-// longLived are the processes and contexts of a sandbox: active ones, and those that have ended and
-// are retained.
+// longLived are the processes and contexts of a sandbox: active ones, and ended ones that are
+// retained.
 type longLived struct {
 	mu        sync.Mutex
 	closed    bool
@@ -188,7 +188,7 @@ func (r *retained) remove(sb *Sandbox, id string) {
 	r.removeFunc(sb.owner, func(e *retainee) bool { return e.sandbox == sb && e.id == id })
 }
 
-// removeSandbox forgets those of a sandbox.
+// removeSandbox forgets all processes and contexts of a sandbox.
 func (r *retained) removeSandbox(owner string, sb *Sandbox) {
 	r.removeFunc(owner, func(e *retainee) bool { return e.sandbox == sb })
 }
@@ -210,7 +210,7 @@ func (r *retained) removeFunc(owner string, match func(*retainee) bool) {
 	r.byName[owner] = left
 }
 
-// Usage counts what the sandbox uses now.
+// Usage returns the sandbox's current usage.
 func (sb *Sandbox) Usage(ctx context.Context) (*resultjson.SandboxUsage, error) {
 	done, err := sb.service.listings.wait(ctx, sb.owner)
 	if err != nil {

@@ -104,8 +104,8 @@ func (s *Service) trust(cgroupParent string) {
 	s.quotas.DisableTurns()
 }
 
-// addTrustedMounts adds the mounts of a trusted client to the options. Like those of the SDK, they belong
-// to the owners of the folders.
+// addTrustedMounts adds the mounts of a trusted client to the options. As in the SDK, the guest acts as the
+// owner of each folder.
 func addTrustedMounts(tree requestjson.Tree, o *runtime.Options) error {
 	absolute := func(path string) error { // the client may have another working directory
 		if !filepath.IsAbs(path) {

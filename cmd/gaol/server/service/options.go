@@ -129,8 +129,8 @@ func limitOptions(l *requestjson.Limits) (runtime.Limits, error) {
 	}, nil
 }
 
-// roundMemory rounds a memory limit up: each one in use has a Node of its own that runs are forked
-// from.
+// roundMemory rounds a memory limit up, so that few limits are in use: each needs a separate Node that
+// runs are forked from.
 func roundMemory(n int64) int64 {
 	step := int64(64 << 20)
 	if n > 512<<20 {
@@ -170,7 +170,7 @@ func (s *Service) permissions(text json.RawMessage, cwd string, mounts []request
 }
 
 // defaultNetwork returns the network of a request that omits it: the SDK's default, or the server's
-// if that allows less. It is none if each of them allows what the other denies.
+// if that allows less. It denies everything if each of them allows something that the other denies.
 func defaultNetwork(most policy.Permissions) policy.Scope {
 	usual := policy.Default()
 	for _, s := range []policy.Scope{usual.Network, most.Network} {

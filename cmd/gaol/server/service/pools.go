@@ -9,8 +9,8 @@ import (
 	"gaol/runtime"
 )
 
-// pools keep unused sandboxes with default options, for requests that need one of their own. Each
-// tenant has a pool, because a sandbox is created in its tenant's cgroup.
+// pools keep unused sandboxes with default options, for requests that need a new one. Each
+// tenant needs a separate pool, because a sandbox is created in its tenant's cgroup.
 type pools struct {
 	log     *slog.Logger
 	tenants *tenants

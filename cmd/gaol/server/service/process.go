@@ -154,7 +154,7 @@ func (sb *Sandbox) Process(id string) (*Process, error) {
 }
 
 // SpawnedProcesses describes the processes that the sandbox has, the oldest first. They include
-// those that have ended and are retained, but not other runs.
+// ended processes that are retained, but not other runs.
 func (sb *Sandbox) SpawnedProcesses() []*resultjson.ProcessInfo {
 	list := []*resultjson.ProcessInfo{}
 	for _, p := range byAge(&sb.longLived, &sb.longLived.processes, func(p *Process) time.Time { return p.info.Started }) {
@@ -214,7 +214,7 @@ func (p *Process) Resize(rows, cols uint16) error {
 	return p.done("resize a terminal", err)
 }
 
-// errEnded says that a process is not active.
+// errEnded is the error of a request that needs an active process.
 var errEnded = &Error{Code: Closed, Err: errors.New("the process has ended")}
 
 // done converts an error of an operation on the process.
@@ -300,8 +300,8 @@ func (p *Process) Attend(ctx context.Context, s Streams) (*resultjson.ProcessInf
 	return p.Info(), context.Cause(ctx)
 }
 
-// Attach passes the process's events after a number to a client, without the last one, and what the client
-// sends to the process, until the process or ctx ends. An error is the client's, or the cause of ctx.
+// Attach passes the process's events after a number to a client, without the last one, and the client's
+// input to the process, until the process or ctx ends. An error is the client's, or the cause of ctx.
 func (p *Process) Attach(ctx context.Context, after uint64, s Streams) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

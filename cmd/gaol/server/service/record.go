@@ -21,7 +21,7 @@ const (
 	KindSnippet  = "snippet" // of package snippets
 )
 
-// doing is what the service does for a kind of run, for errors.
+// doing names the service's action for a kind of run, for errors.
 var doing = map[string]string{
 	KindRun: "run a program", KindExec: "run a program", KindCommand: "run a command", KindEvaluate: "evaluate a snippet",
 }

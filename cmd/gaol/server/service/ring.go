@@ -10,22 +10,22 @@ const (
 	// ringSize bounds the events of a process that are kept for its readers, in bytes.
 	ringSize = 1 << 20
 
-	// history is how much a lossless ring keeps of what a reader has got, because a connection may
-	// end before that has arrived.
+	// history is how much a lossless ring keeps of the events that a reader has got, because a connection
+	// may end before they have arrived.
 	history = ringSize / 2
 
-	// eventSize is what an event counts beside its output.
+	// eventSize is the cost of an event without its output.
 	eventSize = 128
 
-	// batch is how many events a reader takes at once.
+	// batch is how many events a reader takes with one call.
 	batch = 64
 )
 
 // ring keeps the last events of a process, in their order, numbered from 1. There may be any number
 // of readers.
 type ring struct {
-	// lossless makes add wait while the ring has no room for events that no reader has got yet,
-	// until release is called. Without readers the process waits.
+	// lossless makes add block while the ring lacks room for events that no reader has got yet,
+	// until release is called. Without readers the process blocks.
 	lossless bool
 
 	mu        sync.Mutex
@@ -46,7 +46,7 @@ func newRing(lossless bool) *ring {
 	return r
 }
 
-// add appends an event and drops those that there is no room for.
+// add appends an event and drops the oldest ones if the ring is full.
 func (r *ring) add(e Event, last bool) {
 	cost := eventCost(e)
 	r.mu.Lock()
@@ -71,7 +71,7 @@ func (r *ring) add(e Event, last bool) {
 	}
 }
 
-// release makes add no longer wait: the process has ended, and what it has left is bounded.
+// release unblocks add: the process has ended, and its remaining output is bounded.
 func (r *ring) release() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -79,7 +79,7 @@ func (r *ring) release() {
 	r.room.Broadcast()
 }
 
-// confirm says that a reader has got the events up to a number.
+// confirm records that a reader has got the events up to a number.
 func (r *ring) confirm(id uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -124,14 +124,14 @@ func (r *ring) lastID() (id uint64, ended bool) {
 	return r.last, r.ended
 }
 
-// bytes returns what the events occupy.
+// bytes returns the size of the events.
 func (r *ring) bytes() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.size
 }
 
-// eventCost returns what an event counts.
+// eventCost returns the size that an event counts as.
 func eventCost(e Event) int {
 	if o, ok := e.Data.(resultjson.Output); ok {
 		return eventSize + len(o.Text) + len(o.Bytes)

@@ -30,11 +30,11 @@ type Streams struct {
 	// OnOutput is called with each piece of the output of a run that To does not receive. It may be nil.
 	OnOutput func([]byte)
 
-	// Raw says that To receives the output of a run as []byte, which it must not keep, instead of as
+	// Raw passes the output of a run to To as []byte, which To must not keep, instead of as
 	// resultjson.Output.
 	Raw bool
 
-	// BoundsLogs says that To bounds the lines of an evaluation, instead of its request.
+	// BoundsLogs lets To bound the lines of an evaluation, instead of its request.
 	BoundsLogs bool
 
 	// Signals are sent to the run.
@@ -62,7 +62,7 @@ func (s Streams) bind(values map[string]json.RawMessage) (map[string]any, error)
 	return all, nil
 }
 
-// Run runs a program in a sandbox of its own.
+// Run runs a program in a new sandbox.
 func (s *Service) Run(ctx context.Context, t *tenant.Tenant, r requestjson.RunRequest, streams Streams) (*resultjson.Run, error) {
 	permissions := r.Permissions
 	r.Permissions = nil // they are the sandbox's
@@ -71,7 +71,7 @@ func (s *Service) Run(ctx context.Context, t *tenant.Tenant, r requestjson.RunRe
 	})
 }
 
-// Evaluate evaluates a snippet in a sandbox of its own.
+// Evaluate evaluates a snippet in a new sandbox.
 func (s *Service) Evaluate(ctx context.Context, t *tenant.Tenant, r requestjson.EvaluateRequest, streams Streams) (*resultjson.Evaluation, error) {
 	permissions := r.Permissions
 	r.Permissions = nil
@@ -80,7 +80,7 @@ func (s *Service) Evaluate(ctx context.Context, t *tenant.Tenant, r requestjson.
 	})
 }
 
-// once calls do with a sandbox of its own, from the tenant's pool if it has the default options.
+// once calls do with a new sandbox, from the tenant's pool if it has the default options.
 func once[R any](ctx context.Context, s *Service, t *tenant.Tenant, tree requestjson.Tree, permissions json.RawMessage, cwd string, do func(context.Context, *Sandbox) (*R, error)) (_ *R, err error) {
 	ctx, end, err := s.Begin(ctx)
 	if err != nil {
@@ -289,7 +289,7 @@ func (sb *Sandbox) runOptions(r requestjson.Start, s Streams) (o runtime.RunOpti
 	return o, err
 }
 
-// timeout returns the time limit of a run. A trusted client has the same default, because it trusts its
+// timeout returns the time limit of a run. A trusted client gets the same default, because it trusts its
 // own code and not the guest's.
 func (sb *Sandbox) timeout(t requestjson.Timeout) (time.Duration, error) {
 	most := sb.service.settings.Load().RunTimeoutMs

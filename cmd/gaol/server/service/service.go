@@ -37,7 +37,7 @@ type Options struct {
 }
 
 // Service runs programs and keeps sandboxes for tenants. Its methods may be called from several
-// goroutines at once.
+// goroutines.
 type Service struct {
 	settings atomic.Pointer[settings.Settings]
 	trusted  bool // see settings.Trusted
@@ -107,13 +107,13 @@ func (s *Service) Account(t *tenant.Tenant) *quota.Account { return s.quotas.Acc
 func (s *Service) Count(t *tenant.Tenant) error { return convert(s.Account(t).Request()) }
 
 // Enter counts a request of a tenant with a body of JSON of some bytes until the reservation is released, or
-// returns an error if there are too many at once.
+// returns an error if too many are in progress.
 func (s *Service) Enter(t *tenant.Tenant, body int64) (*Reservation, error) {
 	r, err := s.Account(t).Enter(body)
 	return &Reservation{r}, convert(err)
 }
 
-// Reservation is what a request has reserved of its tenant's quotas.
+// Reservation is a request's reservation of its tenant's quotas.
 type Reservation struct{ *quota.Reservation }
 
 // Hold reserves more memory, see [quota.Reservation].
@@ -132,7 +132,7 @@ func (s *Service) Session(t *tenant.Tenant) (*Reservation, error) {
 	return &Reservation{r}, convert(err)
 }
 
-// networkQuota bounds what all sandboxes of a tenant use of hosts outside.
+// networkQuota bounds the egress of all sandboxes of a tenant.
 func (s *Service) networkQuota(t *tenant.Tenant) runtime.NetworkQuota {
 	if s.trusted { // its sandboxes have the bounds of the process
 		return nil
@@ -228,8 +228,8 @@ func (s *Service) Check(ctx context.Context) error {
 	return errors.Join(failed...)
 }
 
-// closing bounds how many sandboxes are closed at once. Closing one waits for the kernel to end its
-// processes, with a time limit: a thousand at once, for example at the end of the server, would exceed it.
+// closing bounds how many sandboxes are closed at the same time. Closing one waits for the kernel to end its
+// processes, with a time limit: a thousand together, for example at the end of the server, would exceed it.
 type closing chan struct{}
 
 func newClosing() closing { return make(closing, 2*goruntime.NumCPU()) }

@@ -31,7 +31,7 @@ const (
 	maxSnapshotEntries = 250_000
 )
 
-// pendingSnapshots are those that are being taken, with the bytes that are reserved for them, by
+// pendingSnapshots are the bytes that are reserved for unfinished snapshots, by
 // their names in the store.
 type pendingSnapshots struct {
 	mu     sync.Mutex
@@ -148,7 +148,7 @@ func snapshotRoom(sizes map[string]int64, prefix string, l quota.Limits, server 
 const snapshotRetry = time.Minute
 
 // storedSnapshots returns the sizes of all tenants' snapshots by their names in the store; for a trusted
-// client, those of all others.
+// client, of all snapshots that belong to no tenant.
 func (s *Service) storedSnapshots() (map[string]int64, error) {
 	store, err := s.snapshotStore()
 	if err != nil {

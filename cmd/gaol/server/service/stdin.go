@@ -87,7 +87,7 @@ var errInputClosed = Refuse(Conflict, "the process's standard input is closed")
 
 // write writes to the pipe. It returns when the process has read, or ended.
 //
-// Preconditions: the caller has the turn.
+// Preconditions: the caller holds the turn.
 func (s *stdin) write(data []byte, end bool) error {
 	if s.closed {
 		return errInputClosed
@@ -106,7 +106,7 @@ func (s *stdin) write(data []byte, end bool) error {
 	return nil
 }
 
-// copyFrom passes what a client sends to the process, until the end of either.
+// copyFrom passes a client's input to the process, until either ends.
 func (s *stdin) copyFrom(ctx context.Context, r io.Reader) {
 	select {
 	case s.turn <- struct{}{}:

@@ -19,8 +19,8 @@ import (
 // tenantIdle is how long a tenant's cgroup is kept after its last sandbox.
 const tenantIdle = time.Minute
 
-// tenants knows which tenants have sandboxes, and removes what the others leave: their cgroups, and the
-// Nodes that runs are forked from if no tenant uses them. Those have run no tenant's code, and are in the
+// tenants knows which tenants have sandboxes, and removes the leftovers of the others: their cgroups, and the
+// Nodes that runs are forked from if no tenant uses them. These Nodes have run no tenant's code, and are in the
 // parent group: all tenants share them.
 type tenants struct {
 	parent    string // of their cgroups
@@ -86,7 +86,7 @@ func (ts *tenants) leave(name string, p *presence) {
 
 // schedule removes the tenant's cgroup later.
 //
-// Preconditions: ts.mu is held, and the tenant has no timer.
+// Preconditions: ts.mu is held, and no timer of the tenant is active.
 func (ts *tenants) schedule(name string, p *presence) {
 	ts.work.Add(1)
 	p.timer = time.AfterFunc(ts.idle, func() {
@@ -95,7 +95,7 @@ func (ts *tenants) schedule(name string, p *presence) {
 	})
 }
 
-// expire removes the cgroup of a tenant that still has no sandbox.
+// expire removes the cgroup of a tenant if it is still without sandboxes.
 func (ts *tenants) expire(name string, p *presence) {
 	// The lock is not held: this waits for processes. It may close Nodes of tenants that have no sandbox
 	// at the moment, which start again when they are needed.
@@ -114,7 +114,7 @@ func (ts *tenants) expire(name string, p *presence) {
 	ts.schedule(name, p)
 }
 
-// close removes all cgroups. No tenant has a sandbox any more.
+// close removes all cgroups. All sandboxes are closed.
 func (ts *tenants) close() {
 	ts.mu.Lock()
 	ts.closed = true
@@ -179,7 +179,7 @@ func removeCgroup(path string) bool {
 const maxTurns = 2
 
 // turns bound the operations of a kind that each tenant has in progress, so that one tenant does not
-// use the server's memory or disk for many of them at once. Further ones wait. The zero value is
+// use the server's memory or disk for many of them together. Further ones wait. The zero value is
 // ready to use.
 type turns struct {
 	mu       sync.Mutex

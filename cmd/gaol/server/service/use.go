@@ -53,7 +53,7 @@ func (sb *Sandbox) MaxUpload() int64 { return sb.account.Limits().Upload }
 // tenant returns the sandbox's tenant.
 func (sb *Sandbox) tenant() *tenant.Tenant { return &tenant.Tenant{Name: sb.owner} }
 
-// UseNew calls do with a new sandbox that has the default options. The sandbox is closed
+// UseNew calls do with a new sandbox with default options. The sandbox is closed
 // afterwards. If do keeps it, it joins the tenant's other sandboxes instead.
 func (s *Service) UseNew(ctx context.Context, t *tenant.Tenant, do func(context.Context, *Sandbox) (keep bool, err error)) error {
 	ctx, end, err := s.Begin(ctx)
@@ -96,7 +96,7 @@ func (sb *Sandbox) AddCommands(commands map[string]runtime.Command) error {
 	return sb.fail("add commands", sb.runtime.AddCommands(commands))
 }
 
-// Permissions are those of the sandbox.
+// Permissions returns the permissions of the sandbox.
 func (sb *Sandbox) Permissions() policy.Permissions { return sb.permissions.Clone() }
 
 // Allows reports whether a tenant may create sandboxes with some permissions.
@@ -118,7 +118,7 @@ func (s *Service) CheckImage(name string) error {
 	return nil
 }
 
-// External says how to create sandboxes of a tenant that other packages own. They count towards
+// External has the options for sandboxes of a tenant that other packages own. They count towards
 // its quotas while they are used: see [Service.Admit].
 type External struct {
 	Store        string // of images

@@ -122,7 +122,7 @@ func (c *connection) hold(bytes int) error { return c.held.Hold(int64(bytes)) }
 // errEnded is wrapped by the cause of what ends because its session has.
 var errEnded = fmt.Errorf("the session has ended: %w", context.Canceled)
 
-// close closes the socket with a code that says why.
+// close closes the socket with the code of an error.
 func (c *connection) close(err error) {
 	code, reason := websocket.StatusNormalClosure, ""
 	switch {

@@ -137,7 +137,7 @@ const maxSignals = 8
 
 func newSignals() chan syscall.Signal { return make(chan syscall.Signal, maxSignals) }
 
-// upload returns what the client sends as standard input. It fails when the task is canceled, so that no
+// upload returns a reader of the client's standard input. It fails when the task is canceled, so that no
 // incomplete content is used.
 func (t *task) upload(ctx context.Context, maxBytes int64) (io.Reader, error) {
 	context.AfterFunc(ctx, func() { t.stdin.Close(context.Cause(ctx)) })

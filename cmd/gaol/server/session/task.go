@@ -18,7 +18,7 @@ import (
 	"gaol/internal/strictjson"
 )
 
-// task is a request that has no result yet.
+// task is a request without a result so far.
 type task struct {
 	*connection
 	id     uint32

@@ -6,7 +6,7 @@
 //
 //	examples ──┬── fault, skip ───────────────────────────────┐
 //	           ├── cached ────────────────────────────────────┤
-//	           └── run: at most Workers at once, in one Runner ┴─> judge ─> compare or update ─> Report
+//	           └── run: at most Workers parallel, in one Runner ┴─> judge ─> compare or update ─> Report
 //
 // An [Example] maps positions in its code back to the file that a person edits.
 //

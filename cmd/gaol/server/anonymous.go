@@ -63,7 +63,7 @@ func clientAddress(r *http.Request, proxies []netip.Prefix) string {
 	return networkOf(address)
 }
 
-// networkOf names an address of IPv4, or the network of one of IPv6: a subscriber has a whole /64.
+// networkOf names an IPv4 address, or the network of an IPv6 address: subscribers get a whole /64.
 func networkOf(a netip.Addr) string {
 	a = a.Unmap().WithZone("")
 	if a.Is6() {
@@ -74,7 +74,7 @@ func networkOf(a netip.Addr) string {
 	return a.String()
 }
 
-// maxAddresses bounds the addresses whose requests are counted. The one that was counted least recently is
+// maxAddresses bounds the addresses whose requests are counted. The least recently counted address is
 // forgotten first.
 const maxAddresses = 10_000
 

@@ -44,7 +44,7 @@ type timedBody struct {
 	conn     *http.ResponseController
 	deadline time.Time
 	received int64
-	over     bool // the connection has no deadline any more
+	over     bool // the deadline was removed
 }
 
 func (b *timedBody) Read(p []byte) (n int, err error) {

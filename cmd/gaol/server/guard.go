@@ -29,8 +29,8 @@ func (s *Server) guard(next http.Handler) http.Handler {
 		w.Header().Set("Cache-Control", "no-store")
 		w.Header().Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'; sandbox")
 		if len(r.TransferEncoding) > 0 {
-			// A request with chunks may also have had a Content-Length, which http.Server hides. What a proxy
-			// took for its body must not be the next request (RFC 9112, 6.1).
+			// A request with chunks may also have had a Content-Length, which http.Server hides. Bytes that a
+			// proxy took for its body must not be the next request (RFC 9112, 6.1).
 			w.Header().Set("Connection", "close")
 		}
 		s.limitBody(w, r)
@@ -183,8 +183,8 @@ func (s *Server) isOwnHost(r *http.Request) bool {
 	return err == nil && ok && (a.IsLoopback() || a.Unmap() == local.AddrPort().Addr().Unmap())
 }
 
-// isAllowedOrigin reports whether the request comes from no web page, from one of the server itself,
-// or from one that the operator allows.
+// isAllowedOrigin reports whether the request comes from no web page, from a page of the server itself,
+// or from an origin that the operator allows.
 func (s *Server) isAllowedOrigin(r *http.Request) bool {
 	origin := r.Header.Get("Origin")
 	if origin == "" {
@@ -198,7 +198,7 @@ func (s *Server) isAllowedOrigin(r *http.Request) bool {
 	return err == nil && u.Host == r.Host && u.Host != ""
 }
 
-// isJSON reports whether a request has no body, or one of JSON. Other bodies are for paths that accept them.
+// isJSON reports whether a request's body is empty or JSON. Other bodies are for paths that accept them.
 // Types of any case mean the same (RFC 9110, 8.3.1), but not to huma.
 func isJSON(r *http.Request) bool {
 	if r.ContentLength == 0 || r.Method == http.MethodGet || r.Method == http.MethodHead || r.Method == http.MethodPut {

@@ -22,7 +22,7 @@ type observer struct {
 	log     *slog.Logger
 }
 
-// exchange has the facts about a request that are counted and logged.
+// exchange holds the facts about a request that are counted and logged.
 type exchange struct {
 	operation string         // the pattern of the path; empty if the request did not get that far
 	tenant    *tenant.Tenant // nil for a request that was refused before, or that needs none

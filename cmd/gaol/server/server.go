@@ -141,12 +141,12 @@ func (s *Server) Reload(o *settings.Settings, tokens *tenant.Tokens) {
 func (s *Server) Close() error { return s.Drain(context.Background()) }
 
 // preview serves a request to a sandbox's own host name. It returns false for all others. The
-// unix socket has none: there, a host name has no meaning.
+// unix socket has none: there, a host name is meaningless.
 func (s *Server) preview(w http.ResponseWriter, r *http.Request) bool {
 	return !connOf(r).isUnix() && api.ServePreview(s.service, w, r, s.isToken)
 }
 
-// isToken reports whether a header Authorization has a token of this server.
+// isToken reports whether a header Authorization contains a token of this server.
 func (s *Server) isToken(header string) bool {
 	tokens := s.tokens.Load()
 	_, secret, _ := strings.Cut(strings.TrimSpace(header), " ")
@@ -173,7 +173,7 @@ func (s *Server) addPlayground(mux *http.ServeMux) {
 
 // isPlayground reports whether a request reads the page, which is the same for all callers. It needs
 // neither a tenant nor an allowed origin: links on other sites lead to it, and other sites load its
-// script for embedding. What the page does needs both.
+// script for embedding. The page's requests need both.
 func (s *Server) isPlayground(r *http.Request) bool {
 	return (r.Method == http.MethodGet || r.Method == http.MethodHead) && playground.Has(r.URL.Path) && !s.service.Settings().Playground.Off
 }
@@ -235,7 +235,7 @@ func (s *Server) addHealth(mux *http.ServeMux) {
 	})
 }
 
-// Drain stops accepting requests and waits for runs, for as long as the settings say or until now
+// Drain stops accepting requests and waits for runs, for the time of the settings or until now
 // ends. It then ends the rest and closes all sandboxes.
 func (s *Server) Drain(now context.Context) error {
 	ctx, cancel := context.WithTimeout(now, time.Duration(s.service.Settings().DrainMs)*time.Millisecond)

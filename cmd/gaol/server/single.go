@@ -31,8 +31,8 @@ type SingleOptions struct {
 }
 
 // ServeSingle serves one connection of a unix socket until its other end is closed, or ctx ends. It
-// then ends everything at once. The peer must be root, and is trusted to be: it may mount what it
-// likes, and no quota bounds it. There is the API and the session, but no MCP, metrics or audit log.
+// then ends everything immediately. The peer must be root, and is trusted to be: it may mount any
+// folder, and no quota bounds it. There is the API and the session, but no MCP, metrics or audit log.
 func ServeSingle(ctx context.Context, c *net.UnixConn, o SingleOptions) error {
 	peer, err := tenant.OfConn(c)
 	if err != nil {

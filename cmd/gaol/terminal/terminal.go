@@ -55,7 +55,7 @@ func (t *Terminal) MakeRaw() (restore func(), err error) {
 // Stop ends both.
 func (t *Terminal) Watch(onResize func(rows, cols uint16), restore func()) (stop func()) {
 	// Signals that find a channel full are lost: one resize is as good as many, but two
-	// signals must count even if they come at once.
+	// signals must count even if they arrive together.
 	resizes, signals := make(chan os.Signal, 1), make(chan os.Signal, 2)
 	signal.Notify(resizes, syscall.SIGWINCH)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)

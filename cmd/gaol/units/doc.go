@@ -1,3 +1,3 @@
-// Package units has the systemd units of gaol serve. Each option that hardens the service, and each
-// that is left out although it is common, has its reason beside it.
+// Package units contains the systemd units of gaol serve. A comment gives the reason for each option that
+// hardens the service, and for each omitted one that is common.
 package units

@@ -20,7 +20,7 @@ import (
 	"gaol/internal/strictjson"
 )
 
-// API serves requests whose context has a tenant.
+// API serves requests whose context carries a tenant.
 type API struct {
 	service  *service.Service
 	snippets *snippetservice.Service

@@ -3,7 +3,7 @@
 //	request ── NewContext ──> Record ── Of(ctx).SetCode, SetResult, ... ── End ──> Log.Write: one line
 //	              └── Begin ──> Record of one of its actions ── the same
 //
-// The service completes the record of the request that it serves. A line has the SHA-256 of code, not
+// The service completes the record of the request that it serves. A line contains the SHA-256 of code, not
 // the code itself, and no values of variables, arguments, input, output or tokens. Denials and
 // permissions are the exceptions that come from the tenant or its guest: they name files and hosts,
 // and have a bounded length.

@@ -35,7 +35,7 @@ type Entry struct {
 	Cause    *runtime.Cause   `json:"cause,omitempty"` // of a run; "" if its program exited
 	ExitCode *int             `json:"exitCode,omitempty"`
 	Denials  []runtime.Denial `json:"denials,omitempty"`
-	Network  *Network         `json:"network,omitempty"` // of a run that used hosts outside
+	Network  *Network         `json:"network,omitempty"` // of a run that used external hosts
 
 	BytesIn    int64   `json:"bytesIn"`  // of the request's body
 	BytesOut   int64   `json:"bytesOut"` // of the response's body
@@ -43,7 +43,7 @@ type Entry struct {
 	Status     int     `json:"status"` // of HTTP
 }
 
-// Network is what a run has exchanged with hosts outside.
+// Network counts the egress of a run.
 type Network struct {
 	Connections int64 `json:"connections"`
 	Denied      int64 `json:"denied"`
@@ -84,8 +84,8 @@ func (r *Record) Attach(ctx context.Context) context.Context {
 	return context.WithValue(ctx, contextKey{}, r)
 }
 
-// Begin returns a context with a record of its own for one of several actions of a request, such as
-// a message on a WebSocket. It has the tenant of the request's record. End writes it.
+// Begin returns a context with a separate record for one of several actions of a request, such as
+// a message on a WebSocket. The record has the request's tenant. End writes it.
 func Begin(ctx context.Context, action string) (_ context.Context, end func(status int)) {
 	parent := Of(ctx)
 	if parent == nil {
@@ -244,7 +244,7 @@ func (f *File) write(line []byte) error {
 	return err
 }
 
-// Log is an audit log. The zero value has no file, and writes nothing. Its methods may be called
+// Log is an audit log. The zero value writes nothing. Its methods may be called
 // concurrently.
 type Log struct {
 	mu   sync.Mutex
@@ -263,7 +263,7 @@ func (l *Log) Set(f *File) error {
 	return old.Close()
 }
 
-// Enabled reports whether the log has a file.
+// Enabled reports whether the log writes to a file.
 func (l *Log) Enabled() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

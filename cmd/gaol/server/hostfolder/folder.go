@@ -58,7 +58,7 @@ func open(dir *os.File, path string, write bool) (*os.File, error) {
 	return folder, nil
 }
 
-// as calls do on a thread that has the user's rights over files, and no capabilities. The thread ends
+// as calls do on a thread with the user's rights over files, and without capabilities. The thread ends
 // afterwards, so that no other code runs with them.
 func as(user *tenant.Peer, do func() error) error {
 	done := make(chan error)

@@ -1,4 +1,4 @@
-// Package metrics counts what a server does, for Prometheus.
+// Package metrics exports a server's metrics to Prometheus.
 //
 //	service ── Run, ... ──> counters, histograms ──┐
 //	quota, at the time of a scrape ──> gauges ─────┴──> Handler ──> GET /metrics

@@ -101,7 +101,7 @@ func (m *Metrics) AuditLost() { m.lost.Inc() }
 
 // Usage collects what tenants use at the time of a scrape.
 type Usage struct {
-	// Tenants returns the names that are labels of their own, and what each tenant uses.
+	// Tenants returns the names that get a separate label, and the usage of each tenant.
 	Tenants func() (named []string, all []quota.Usage)
 }
 

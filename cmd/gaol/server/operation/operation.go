@@ -171,5 +171,5 @@ var byName = sync.OnceValue(func() map[string]*Operation {
 	return m
 })
 
-// registry has the schemas of all inputs.
+// registry holds the schemas of all inputs.
 var registry = huma.NewMapRegistry("#/", huma.DefaultSchemaNamer)

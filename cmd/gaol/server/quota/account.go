@@ -49,8 +49,8 @@ type Account struct {
 	slots    [kinds]tenantQueue
 }
 
-// NewServer returns a server without tenants. Special has the limits of tenants with other limits than
-// tenant. Zero fields of tenant and special take the value of server.
+// NewServer returns a server without tenants. Special overrides the limits of some tenants. Zero fields of
+// tenant and special take the value of server.
 func NewServer(server, tenant Limits, special map[string]Limits) *Server {
 	s := &Server{accounts: map[string]*Account{}, sweepAt: minSweep}
 	processors := goruntime.NumCPU()

@@ -80,7 +80,7 @@ func (s *Service) Evaluate(ctx context.Context, t *tenant.Tenant, r requestjson.
 	})
 }
 
-// once calls do with a new sandbox, from the tenant's pool if it has the default options.
+// once calls do with a new sandbox, from the tenant's pool if the options are the default.
 func once[R any](ctx context.Context, s *Service, t *tenant.Tenant, tree requestjson.Tree, permissions json.RawMessage, cwd string, do func(context.Context, *Sandbox) (*R, error)) (_ *R, err error) {
 	ctx, end, err := s.Begin(ctx)
 	if err != nil {

@@ -118,7 +118,7 @@ func (s *Service) CheckImage(name string) error {
 	return nil
 }
 
-// External has the options for sandboxes of a tenant that other packages own. They count towards
+// External configures sandboxes of a tenant that other packages own. They count towards
 // its quotas while they are used: see [Service.Admit].
 type External struct {
 	Store        string // of images

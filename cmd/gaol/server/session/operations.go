@@ -17,7 +17,7 @@ import (
 	"gaol/runtime/resultjson"
 )
 
-// perform performs the operation of a request. A run that the client has canceled has a result, too.
+// perform performs the operation of a request. A canceled run returns a result, too.
 func (t *task) perform(o *operation.Operation, r protocol.Request) (any, error) {
 	params := r.Params
 	if len(params) == 0 {

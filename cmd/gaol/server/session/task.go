@@ -141,7 +141,7 @@ func errorFrame(id uint32, err error) []byte {
 	return protocol.Append(nil, protocol.KindError, id, text)
 }
 
-// statusCanceled is what nginx logs for a request whose client has gone: HTTP has no status for it.
+// statusCanceled is nginx's status of a request whose client has gone: HTTP defines none.
 const statusCanceled = 499
 
 func problemOf(err error) protocol.Problem {

@@ -23,7 +23,7 @@ type Isolation struct {
 // isNative is the name that no program may have.
 const isNative = "native"
 
-// AllIsolations are those that requests may choose, the default one first.
+// AllIsolations returns the isolations that requests may choose, the default one first.
 func (s *Settings) AllIsolations() []Isolation {
 	all, err := s.listIsolations()
 	if err != nil {

@@ -95,7 +95,7 @@ type Settings struct {
 	Trusted bool `json:"-"`
 }
 
-// Mounts say what tenants may mount.
+// Mounts allow tenants to mount folders.
 type Mounts struct {
 	// Base is the folder below which the folders are, an absolute path.
 	Base string `json:"base"`
@@ -250,7 +250,7 @@ func (s *Settings) checkPreviewHost() error {
 }
 
 // Trusted returns the settings of a server whose only client is trusted like root. Its limits only keep
-// sums from overflowing. What it asks for may last a year; the defaults of runs are those of all clients.
+// sums from overflowing. Its runs and sandboxes may last a year; the defaults of runs are as for all clients.
 func Trusted() *Settings {
 	const year = int64(365 * 24 * time.Hour / time.Millisecond)
 	all := quota.Limits{

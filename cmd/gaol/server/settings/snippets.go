@@ -50,7 +50,7 @@ type Snippets struct {
 	// adapter is the operator's own, read from the file.
 	adapter snippets.Adapter
 
-	// rules are read from the file LintRules. Nil: those of the adapter.
+	// rules are read from the file LintRules. Nil: the adapter's.
 	rules *lint.Rules
 }
 
@@ -100,7 +100,7 @@ func (s *Settings) Limits() map[string]quota.Limits {
 // PerMin returns how many requests an address may send in a minute.
 func (a *Anonymous) PerMin() float64 { return cmp.Or(a.RequestsPerMin, anonymousRequestsPerMin) }
 
-// Adapters are those that requests may name, the default one first.
+// Adapters returns the adapters that requests may name, the default one first.
 func (s *Snippets) Adapters() []snippets.Adapter {
 	all := []snippets.Adapter{snippets.None}
 	switch {
@@ -112,7 +112,7 @@ func (s *Snippets) Adapters() []snippets.Adapter {
 	return all
 }
 
-// Rules returns the lint rules for snippets that use an adapter. Nil: those of the adapter.
+// Rules returns the lint rules for snippets that use an adapter. Nil: the adapter's.
 func (s *Snippets) Rules(adapter string) *lint.Rules {
 	if adapter != s.Adapters()[0].Name {
 		return nil

@@ -2,6 +2,6 @@
 //
 //	POST /api/sandbox, MCP, session ──> Run ── quota ──> runner of tenant, adapter, preset ──> sandbox
 //
-// Each tenant has runners of its own, because sandboxes are in the cgroup of their tenant. A runner is
+// Tenants share no runners, because sandboxes are in the cgroup of their tenant. A runner is
 // created on first use, and closed when it has not been used for some time or when the settings change.
 package snippetservice

@@ -36,7 +36,7 @@ type Host struct {
 	NoLint      bool
 }
 
-// Result is what a run reports with its output.
+// Result is the output of a run, with its report.
 type Result struct {
 	*snippets.Output
 	Problems []snippets.Problem `json:"problems"`
@@ -61,7 +61,7 @@ type Log struct {
 	Line string `json:"line" doc:"Such as [log] hello."`
 }
 
-// EventLog is the name of the event that has a [Log].
+// EventLog is the name of the event with a [Log].
 const EventLog = service.EventLog
 
 // ErrSource is the error of a request that has not exactly one of source and files.
@@ -113,7 +113,7 @@ func (r *Request) adapter(set *settings.Settings) (snippets.Adapter, error) {
 	return snippets.Adapter{}, &service.Error{Code: service.Invalid, Err: fmt.Errorf("adapter %.64q: the server has %s", r.Adapter, strings.Join(names(all), ", "))}
 }
 
-// adapters are those of the settings. A client that is trusted like root has no settings.
+// adapters returns the adapters of the settings. A client that is trusted like root needs no settings.
 func adapters(set *settings.Settings) []snippets.Adapter {
 	if set.Trusted {
 		return []snippets.Adapter{snippets.None, snippets.Directive}
@@ -137,7 +137,7 @@ func (r *Request) preset(set *settings.Settings) (string, error) {
 	return name, nil
 }
 
-// Info says what a server offers.
+// Info describes the snippet service of a server.
 type Info struct {
 	Adapters    []string `json:"adapters" doc:"The names of adapters, the default one first."`
 	Adapter     string   `json:"adapter" doc:"The default one."`
@@ -155,7 +155,7 @@ type Times struct {
 	Max     int64 `json:"max"`
 }
 
-// Info says what the server offers.
+// Info describes the service.
 func (s *Service) Info() *Info {
 	set := s.service.Settings()
 	all := names(adapters(set))
@@ -191,7 +191,7 @@ func presetNames(set *settings.Settings) []string {
 	return list
 }
 
-// restrict returns the permissions of a preset, which are at most those of base.
+// restrict returns the permissions of a preset, bounded by base.
 func restrict(base policy.Permissions, preset string) (p policy.Permissions, network string) {
 	p = base.Clone()
 	switch preset {

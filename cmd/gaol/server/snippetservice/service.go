@@ -31,7 +31,7 @@ func New(s *service.Service, log *slog.Logger) *Service {
 	return n
 }
 
-// doing is what the service does, for errors.
+// doing names the service's action, for errors.
 const doing = "run a snippet"
 
 // Run runs a snippet of a tenant. onLog, if not nil, is called with each line as it arrives. Errors are
@@ -74,14 +74,14 @@ func (s *Service) Output(ctx context.Context, t *tenant.Tenant, r Request, onLog
 	return out, err
 }
 
-// Check returns the error of a request that has not the form of one, or names what the server does not
-// have.
+// Check returns an error for a request that is malformed, or that names objects that the server
+// lacks.
 func (s *Service) Check(r Request) error {
 	_, _, err := s.check(&tenant.Tenant{}, r, nil)
 	return err
 }
 
-// check returns what the SDK runs, and by which runner.
+// check returns the input for the SDK, and the key of the runner.
 func (s *Service) check(t *tenant.Tenant, r Request, onLog func(string)) (in snippets.Input, k key, err error) {
 	set := s.service.Settings()
 	if in, err = r.Input(maxTimeout(set), onLog); err != nil {
@@ -105,7 +105,7 @@ func (s *Service) check(t *tenant.Tenant, r Request, onLog func(string)) (in sni
 	return in, k, nil
 }
 
-// newKey returns the key of runs that have what the settings say.
+// newKey returns the key of runs with these settings.
 func newKey(set *settings.Settings, tenant, preset string, adapter snippets.Adapter) key {
 	return key{
 		settings: set, tenant: tenant, preset: preset, adapter: adapter.Name, code: adapter.Code,
@@ -167,17 +167,17 @@ const (
 	// runnerIdle is how long a runner is kept without a run: it has sandboxes that are ready.
 	runnerIdle = time.Minute
 
-	// maxRunners bounds the runners. Above it, one that is not in use is closed.
+	// maxRunners bounds the runners. Above it, an unused one is closed.
 	maxRunners = 64
 )
 
-// key says which runs share a runner.
+// key identifies a runner: runs with the same key share it.
 type key struct {
 	settings                   *settings.Settings
 	tenant, preset             string
 	adapter, code, nodeModules string
 	noLint                     bool
-	rules                      *lint.Rules // nil: those of the adapter
+	rules                      *lint.Rules // nil: the adapter's
 }
 
 // runner is a runner that is created lazily.
@@ -191,7 +191,7 @@ type runner struct {
 	close func() error                     // once; nothing is in use
 }
 
-// runners are those of all tenants.
+// runners are the runners of all tenants.
 type runners struct {
 	log *slog.Logger
 

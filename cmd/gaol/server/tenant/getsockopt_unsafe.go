@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// getsockopt reads an option of any size, for which package unix has no function. It returns the
+// getsockopt reads an option of any size, for which package unix lacks a function. It returns the
 // option's size, also if that is larger than buf (ERANGE).
 func getsockopt(fd, level, name int, buf []byte) (n int, err error) {
 	size := uint32(len(buf))

@@ -15,14 +15,14 @@ type Tenant struct {
 	// Name is "uid:N" for the local user N, or "token:NAME".
 	Name string
 
-	// Peer has the caller's credentials, nil for tokens.
+	// Peer holds the caller's credentials, nil for tokens.
 	Peer *Peer
 
 	// Admin is true for root and for tokens with this right: they may read the metrics.
 	Admin bool
 }
 
-// Peer has the credentials that a process had when it connected.
+// Peer holds the credentials that a process had when it connected.
 type Peer struct {
 	PID    int32
 	UID    uint32
@@ -45,7 +45,7 @@ func NewContext(ctx context.Context, t *Tenant) context.Context {
 // FromContext returns the tenant of a request. It panics without one: every request has one.
 func FromContext(ctx context.Context) *Tenant { return ctx.Value(contextKey{}).(*Tenant) }
 
-// Lookup returns the tenant of a request, nil for one that needs none.
+// Lookup returns the tenant of a request, nil for requests without a tenant.
 func Lookup(ctx context.Context) *Tenant {
 	t, _ := ctx.Value(contextKey{}).(*Tenant)
 	return t
@@ -67,7 +67,7 @@ func OfConn(c *net.UnixConn) (*Tenant, error) {
 	return ofPeer(p), nil
 }
 
-// overflow is the user of a peer whose own has no number in this user namespace.
+// overflow is the user id of a peer whose user is not mapped in this user namespace.
 const overflow = 65534
 
 func peerOf(fd int) (*Peer, error) {

@@ -41,8 +41,8 @@ var errNoTokens = errors.New("no tokens")
 var tokenName = lazyregexp.New(`^[a-z0-9][a-z0-9._-]{0,62}$`)
 
 // ReadTokens reads a file with one token on each line: its name, the SHA-256 of the token in
-// hexadecimal, and "admin" for one that may read metrics. Empty lines and lines that begin with #
-// are ignored. The file must belong to root or the server's user, the only one that may be able to write
+// hexadecimal, and "admin" for permission to read metrics. Empty lines and lines that begin with #
+// are ignored. The file must belong to root or the server's user, and only its owner may be able to write
 // to it. Users outside its group may not read it.
 func ReadTokens(path string) (*Tokens, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)

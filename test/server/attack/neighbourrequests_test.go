@@ -106,7 +106,7 @@ func sendComplexCode(ctx context.Context, t *testing.T, w *world, begun func()) 
 	workers.Wait()
 }
 
-// sendManyValues sends bodies of 15 MiB that are 5 million values, and keeps evaluations with large globals, on eight
+// sendManyValues sends bodies of 15 MiB that are 5 million values, and keeps evaluations with large globals, on sixteen
 // connections at the same time.
 func sendManyValues(ctx context.Context, t *testing.T, w *world, begun func()) {
 	values := `[` + strings.Repeat(`{},`, 5<<20) + `0]`
@@ -127,7 +127,7 @@ func sendManyValues(ctx context.Context, t *testing.T, w *world, begun func()) {
 		func() { w.sendSession(ctx, t, `{"method":"run","params":{"code":"1","args":`+values+`}}`) },
 		func() { _, _, _ = post(ctx, w.attacker, "/v1/evaluate", globals) },
 	} {
-		workers.Go(func() { repeat(ctx, 2, send) })
+		workers.Go(func() { repeat(ctx, 4, send) })
 	}
 	workers.Wait()
 }

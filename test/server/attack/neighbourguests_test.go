@@ -87,7 +87,7 @@ for (let i = 0; i < 300; i++) (async () => {
 // internet, look-ups, connections to ports, and idle connections to the server. Its clients wait after a refusal:
 // those that do not would measure the processors that they use themselves, beside the server's.
 func takeDescriptors(ctx context.Context, t *testing.T, w *world, begun func()) {
-	const sandboxes, ports, idle = 5, 200, 1000
+	const sandboxes, ports, idle, connections = 5, 200, 1000, 4000 // nearly the tenant's quotas
 	var boxes []string
 	for range sandboxes {
 		box, remove := w.box(t, map[string]any{"permissions": network("tcp://93.184.215.14:*", "tcp://*."+silentZone+":*", "tcp://localhost:*")})
@@ -96,13 +96,13 @@ func takeDescriptors(ctx context.Context, t *testing.T, w *world, begun func()) 
 	}
 	var attacks sync.WaitGroup
 	defer attacks.Wait() // before the sandboxes are removed
-	count := w.internet.connections() + manyConnections
+	before := w.internet.connections()
 	for _, box := range boxes {
 		for _, code := range []string{fmt.Sprintf(connecting, unread.Port(), unread.Addr(), pausing), fmt.Sprintf(asking, silentZone)} {
 			attacks.Go(func() { w.guest(ctx, t, box+"/run", map[string]any{"code": code}) })
 		}
 	}
-	w.whenConnected(ctx, count, func() {})
+	w.whenConnected(ctx, before+manyConnections, func() {})
 	opened, err := dialIdle(w.socket, idle)
 	defer func() {
 		for _, c := range opened {
@@ -120,7 +120,7 @@ func takeDescriptors(ctx context.Context, t *testing.T, w *world, begun func()) 
 			})
 		})
 	}
-	begun()
+	w.whenConnected(ctx, before+connections, begun)
 	<-ctx.Done()
 }
 

@@ -274,7 +274,7 @@ bench-snippets: image $(NPM_MODULES) $(NPM_NODES) ## compare snippets with esbui
 			$(GO) test -run '^$$' -bench "^Benchmark$${bench%:*}\$$" -benchtime $${bench#*:}x -timeout 1h ./test/npm || exit; \
 	done
 
-generate: ## write the files that derive from the table of operations: the npm package's types, and the table of docs/session.md
+generate: ## write the files that derive from the table of operations: the npm package's types, and the list of docs/session.md
 	$(GO) test -count=1 ./cmd/gaol/server/operation -update
 
 openapi: image ## lint the server's OpenAPI document with spectral, from npm

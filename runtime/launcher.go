@@ -208,7 +208,7 @@ func startVariable(env []string) string {
 	return ""
 }
 
-// Without flags V8 sizes its heap for the machine, and never below 256 MiB. docs/memory.md
+// Without flags V8 sizes its heap for the machine, and never below 256 MiB. docs/isolation.md
 // explains how the flags are chosen, and which memory they do not limit.
 
 // heapFlags returns V8's flags for an old space of the given size. The guest's preload

@@ -17,7 +17,7 @@ import (
 // its runs. A zero field means the default; a negative one is an error.
 //
 // Node sees Memory and CPUs as the machine's, and sizes its heap by Memory: see
-// docs/memory.md.
+// docs/isolation.md.
 type Limits struct {
 	Memory  int64         // bytes of a run's memory, including the page cache of its files; default 256 MiB; swap is never used
 	CPUs    float64       // processors that a run may keep busy; default 1

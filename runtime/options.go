@@ -92,7 +92,7 @@ type Options struct {
 	Limits Limits
 
 	// Heap is the size of V8's heap in bytes, for all programs. Zero, and the maximum: what
-	// Limits.Memory leaves. See docs/memory.md.
+	// Limits.Memory leaves. See docs/isolation.md.
 	Heap int64
 
 	// Network bounds the use of external hosts by all runs together.

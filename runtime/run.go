@@ -30,7 +30,7 @@ var ErrClosed = sandbox.ErrClosed
 // numbers; an error is an object with its name and message; a regular expression is a string.
 // A BigInt, a cycle, a function, and an object that would be empty, such as a Promise, throw a
 // TypeError in the program that names the place in the value. A value larger than
-// Limits.Value throws a RangeError. See docs/values.md.
+// Limits.Value throws a RangeError. See docs/evaluation.md.
 //
 // The error is nil whatever the program does, and if it exceeds its own limits, such as
 // RunOptions.Timeout. If ctx ends the run, the error wraps ctx.Err() and the cause of ctx. If

@@ -41,7 +41,7 @@ func onSocket(socket, option string) []string {
 
 func oneCall(nr int, args string) []string { return []string{call(nr, args)} }
 
-// entryPoints is the table of docs/security.md. A call that could succeed has a descriptor or an address that is
+// entryPoints is the table of SECURITY.md. A call that could succeed has a descriptor or an address that is
 // not valid, if the errnos of filter and kernel differ in that case, too.
 var entryPoints = []entryPoint{
 	{"`AF_ALG` sockets", "CVE-2026-31431", oneCall(unix.SYS_SOCKET, "38,5,0"), unix.EAFNOSUPPORT, "refused since 29.4.2"},
@@ -170,9 +170,9 @@ func control(t *testing.T, program *os.File, calls []string, flags uintptr) sysc
 	return errno(t, lines[len(lines)-1])
 }
 
-// docs/security.md has the table.
+// SECURITY.md has the table.
 func TestPublicCVEsAreDocumented(t *testing.T) {
-	text, err := os.ReadFile("../../docs/security.md")
+	text, err := os.ReadFile("../../SECURITY.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -186,6 +186,6 @@ func TestPublicCVEsAreDocumented(t *testing.T) {
 		fmt.Fprintf(&table, "| %s | %s | %s | %s |\n", e.name, e.cves, here, e.docker)
 	}
 	if !strings.Contains(string(text), table.String()) {
-		t.Errorf("docs/security.md does not have this table:\n%s", table.String())
+		t.Errorf("SECURITY.md does not have this table:\n%s", table.String())
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"gaol/test/harness"
 )
 
-// values are the rows of docs/values.md: an expression, and its JSON or the end of its
+// values are the rows of docs/evaluation.md: an expression, and its JSON or the end of its
 // error.
 var values = []struct{ code, json, refused string }{
 	{code: `[null, true, 'ü', 1.5]`, json: `[null,true,"ü",1.5]`},
@@ -104,9 +104,9 @@ func TestValues(t *testing.T) {
 	}
 }
 
-// docs/values.md lists exactly the values that are tested here, with the same results.
+// docs/evaluation.md lists exactly the values that are tested here, with the same results.
 func TestValuesDocument(t *testing.T) {
-	page, err := os.ReadFile("../../docs/values.md")
+	page, err := os.ReadFile("../../docs/evaluation.md")
 	if err != nil {
 		t.Fatal(err)
 	}

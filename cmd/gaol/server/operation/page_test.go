@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -27,45 +26,29 @@ func TestPage(t *testing.T) {
 	if !found || !closed {
 		t.Fatalf("%s has no %s", page, begin)
 	}
-	table := pageTable()
+	list := pageList()
 	if *update {
-		if err := os.WriteFile(page, []byte(before+begin+table+end+after), 0o644); err != nil {
+		if err := os.WriteFile(page, []byte(before+begin+list+end+after), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		return
 	}
-	if old != table {
+	if old != list {
 		t.Errorf("%s is out of date: make generate", page)
 	}
 }
 
-func pageTable() string {
-	var b strings.Builder
-	b.WriteString("| method | by HTTP | params | result |\n| --- | --- | --- | --- |\n")
+// pageList returns the names of all operations, and the params of those that OpenAPI does not document.
+func pageList() string {
+	var http, session []string
 	for _, o := range All() {
-		http := ""
-		if o.Path != "" {
-			http = "`" + o.Method + " " + o.Path + "`"
+		if name := "`" + o.Name + "`"; o.Path != "" {
+			http = append(http, name)
+		} else {
+			session = append(session, name+" ("+fields(o.input.schema)+")")
 		}
-		result := "null"
-		if o.Output != nil {
-			result = fields(outputSchema(o))
-		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", o.Name, http, fields(o.input.schema), result)
 	}
-	return b.String()
-}
-
-// outputSchema returns the schema of a result, nil for one of any kind.
-func outputSchema(o *Operation) *huma.Schema {
-	t := o.Output
-	if t.Kind() == reflect.Pointer {
-		t = t.Elem()
-	}
-	if t.Kind() != reflect.Struct {
-		return nil
-	}
-	return huma.NewMapRegistry("#/", huma.DefaultSchemaNamer).Schema(t, false, o.Name)
+	return "- Operations that HTTP has, too: " + strings.Join(http, ", ") + ".\n- Others, with their params: " + strings.Join(session, ", ") + ".\n"
 }
 
 // fields lists the fields of a type, the required ones first.

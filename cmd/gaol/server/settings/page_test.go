@@ -23,18 +23,16 @@ const page = "../../../../docs/settings.md"
 
 const pageHead = `# Settings of the server
 
-This page lists all settings of the file that ` + "`gaol serve --config FILE`" + ` reads, ` + "`/etc/gaol/server.json`" + ` of the Debian package. It is
-generated from the program's source. [hosting.md](hosting.md) explains their use.
-
-The file has one JSON object. Omitted settings have their default. Unknown or repeated ones are an error, and an error names the path of
-the setting, such as ` + "`isolations[1]: want a string, got a number`" + `. Only root may be able to write to the file.
+The settings of the file that ` + "`gaol serve --config FILE`" + ` reads, ` + "`/etc/gaol/server.json`" + ` of the Debian package, generated from
+the source. [hosting.md](hosting.md) explains their use. The file contains one JSON object. Omitted settings have their default. Unknown or repeated ones
+are errors that name their path. Only root may be able to write to the file.
 `
 
 const quotasHead = `
 ## Quotas
 
 The objects ` + "`server`, `tenant`, each of `tenants`, and `snippets.anonymous`" + ` have these. 0 means the default. Those of ` + "`tenants`" + ` and
-` + "`snippets.anonymous`" + ` are by default as ` + "`tenant`" + `. With few descriptors, ` + "`LimitNOFILE` of systemd" + `, those of pending connects and look-ups are smaller.
+` + "`snippets.anonymous`" + ` are by default as ` + "`tenant`" + `. With a low ` + "`LimitNOFILE`" + `, those of pending connects and look-ups are smaller.
 
 `
 
@@ -120,7 +118,7 @@ func (p *settingsPage) section(path string, of reflect.Type) {
 		case def == "":
 			def = "none"
 		}
-		fmt.Fprintf(&p.text, "| `%s` | %s | %s | %s |\n", path+name, kind+unit(name), def, doc)
+		fmt.Fprintf(&p.text, "| `%s` | %s | %s | %s |\n", path+name, kind, def, doc)
 	}
 	if of == reflect.TypeFor[Anonymous]() {
 		fmt.Fprintf(&p.text, "\nIt also has all [quotas](#quotas), by default %d runs and %d requests a second.\n", anonymousRuns, anonymousRequests)
@@ -158,20 +156,11 @@ func (p *settingsPage) kind(of reflect.Type, path string) (name string, nested r
 	case of.Kind() == reflect.Slice:
 		return "array of strings", nil
 	}
-	names := map[reflect.Kind]string{reflect.String: "string", reflect.Bool: "true or false", reflect.Int: "whole number", reflect.Int64: "whole number", reflect.Float64: "number"}
+	names := map[reflect.Kind]string{reflect.String: "string", reflect.Bool: "boolean", reflect.Int: "integer", reflect.Int64: "integer", reflect.Float64: "number"}
 	if names[of.Kind()] == "" {
 		p.t.Errorf("%s: a type without a name: %s", path, of)
 	}
 	return names[of.Kind()], nil
-}
-
-func unit(name string) string {
-	for suffix, unit := range map[string]string{"Ms": ", milliseconds", "Bytes": ", bytes", "PerSec": ", a second", "PerMin": ", a minute"} {
-		if strings.HasSuffix(name, suffix) {
-			return unit
-		}
-	}
-	return ""
 }
 
 // describe returns a comment without the name of the field, and the default that it documents.
@@ -191,10 +180,9 @@ func describe(doc, field string) (text, def string) {
 func (p *settingsPage) quotas() {
 	const memory, descriptors = 1 << 40, 1 << 20
 	server, tenant := quota.DefaultLimits(memory, descriptors)
-	p.text.WriteString(quotasHead + "| quota | type | default of `server` | of `tenant` | bounds |\n| --- | --- | --- | --- | --- |\n")
+	p.text.WriteString(quotasHead + "| quota | default of `server` | of `tenant` | bounds |\n| --- | --- | --- | --- |\n")
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[quota.Limits]()) {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		kind, _ := p.kind(f.Type, name)
 		var defaults [2]string
 		for i, l := range []quota.Limits{server, tenant} {
 			switch v := reflect.ValueOf(l).FieldByIndex(f.Index).Interface(); name {
@@ -211,6 +199,6 @@ func (p *settingsPage) quotas() {
 				}
 			}
 		}
-		fmt.Fprintf(&p.text, "| `%s` | %s | %s | %s | %s |\n", name, kind+unit(name), defaults[0], defaults[1], p.doc(reflect.TypeFor[quota.Limits](), f))
+		fmt.Fprintf(&p.text, "| `%s` | %s | %s | %s |\n", name, defaults[0], defaults[1], p.doc(reflect.TypeFor[quota.Limits](), f))
 	}
 }

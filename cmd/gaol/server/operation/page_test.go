@@ -2,7 +2,6 @@ package operation
 
 import (
 	"flag"
-	"fmt"
 	"maps"
 	"os"
 	"slices"

@@ -712,7 +712,7 @@ export interface MoveIn extends InSandbox {
   toBytes?: Uint8Array | undefined;
 }
 
-/** Packed says what an archive lacks. */
+/** Packed counts the files that an archive lacks. */
 export interface Packed {
   /** Files that the archive lacks. */
   skipped: number;
@@ -803,7 +803,7 @@ export interface SnippetTimes {
   max: number;
 }
 
-/** SnippetInfo says what a server offers. */
+/** SnippetInfo describes the snippet service of a server. */
 export interface SnippetInfo {
   /** The names of adapters, the default one first. */
   adapters: string[];

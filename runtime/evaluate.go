@@ -26,12 +26,12 @@ type EvaluateOptions struct {
 	Globals map[string]any
 
 	Timeout      time.Duration // as RunOptions.Timeout: default 30 s; negative: no limit
-	MaxOutput    int64         // bytes of Result; default 1 MiB; at most Limits.Value
+	MaxOutput    int64         // bytes of Value; default 1 MiB; at most Limits.Value
 	MaxCalls     int           // calls of host functions; default 50
 	MaxLogs      int           // entries of Logs; default 100
 	MaxLogLength int           // characters of one entry, after which it ends in "…"; default 1,000
 
-	// Form is the form of Evaluation.Result.
+	// Form is the form of Evaluation.Value.
 	Form ResultForm
 
 	// Module passes the code to Node unchanged, without parsing it: it is an ES module that
@@ -41,7 +41,7 @@ type EvaluateOptions struct {
 
 	// Grace lets the code report after its Timeout: running JavaScript is terminated, and the
 	// function that the code has set as globalThis.__interrupted is called. Its return value, which
-	// must not be a promise, is Evaluation.Result. If it has not returned after Grace, the process
+	// must not be a promise, is Evaluation.Value. If it has not returned after Grace, the process
 	// is killed; if Grace is zero, immediately after Timeout. Cause and Error report a timeout.
 	//
 	// Code is terminated in modules, after await, and in callbacks of promises, ticks, timers
@@ -79,7 +79,7 @@ type ResultForm string
 
 const (
 	// ResultJSON encodes the value as JSON, as in [NodeRuntime.Run]. A last expression that
-	// cannot be encoded, such as server.listen(80), is not an error: Evaluation.NoResult is the
+	// cannot be encoded, such as server.listen(80), is not an error: Evaluation.NoValue is the
 	// reason. If a value that the code returns or exports cannot be encoded, that is an error.
 	// Servers, timers and processes that the snippet has started continue in both cases.
 	ResultJSON ResultForm = ""
@@ -95,8 +95,8 @@ const (
 
 // Evaluation is the result of a snippet.
 type Evaluation struct {
-	Result   json.RawMessage // JSON text of the snippet's value; nil if it has none, or is undefined
-	NoResult string          // why the value of the last expression, such as a server, cannot be encoded as JSON; otherwise empty
+	Value    json.RawMessage // JSON text of the snippet's value; nil if it has none, or is undefined
+	NoValue  string          // why the value of the last expression, such as a server, cannot be encoded as JSON; otherwise empty
 	Error    *GuestError     // nil if it did not fail
 	Logs     []Log           // console's lines and other output, in the order of arrival
 	Calls    []Call          // of host functions, in the order of arrival
@@ -108,18 +108,18 @@ type Evaluation struct {
 	Truncated struct{ Logs, Calls, Denials bool }
 }
 
-// Decode unmarshals Result into v. It returns Error if the snippet failed, and an error that
-// wraps [ErrNoValue] if Result is nil.
+// Decode unmarshals Value into v. It returns Error if the snippet failed, and an error that
+// wraps [ErrNoValue] if Value is nil.
 func (e *Evaluation) Decode(v any) error {
 	switch {
 	case e.Error != nil:
 		return e.Error
-	case e.Result == nil && e.NoResult != "":
-		return fmt.Errorf("%w: %s", ErrNoValue, e.NoResult)
-	case e.Result == nil:
+	case e.Value == nil && e.NoValue != "":
+		return fmt.Errorf("%w: %s", ErrNoValue, e.NoValue)
+	case e.Value == nil:
 		return ErrNoValue
 	}
-	return json.Unmarshal(e.Result, v)
+	return json.Unmarshal(e.Value, v)
 }
 
 // GuestError is why a program or a snippet failed, in a form for its author. Everything comes

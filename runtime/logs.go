@@ -173,12 +173,12 @@ func truncate(text string, characters int) string {
 func (l *logs) conclude(res *Result, cl *cell) *Evaluation {
 	list, more := l.close()
 	e := &Evaluation{
-		Result: res.Value, Calls: res.Calls, Duration: res.Duration, Cause: res.Cause, Usage: res.Usage, Denials: res.Denials,
+		Value: res.Value, Calls: res.Calls, Duration: res.Duration, Cause: res.Cause, Usage: res.Usage, Denials: res.Denials,
 		Logs: withoutFatalReport(list, res),
 	}
 	e.Truncated.Logs, e.Truncated.Calls, e.Truncated.Denials = more, res.Truncated.Calls, res.Truncated.Denials
-	if e.Result == nil {
-		e.NoResult = truncate(cl.noValue, maxMessage)
+	if e.Value == nil {
+		e.NoValue = truncate(cl.noValue, maxMessage)
 	}
 	if e.Error = l.failure(res, cl.failure); e.Error != nil {
 		e.Error.Denied = e.Error.deniedBy(e.Denials)

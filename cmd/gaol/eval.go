@@ -167,13 +167,13 @@ func (a *app) printEvaluation(e *runtime.Evaluation, f *evalFlags) error {
 	if e.Truncated.Logs {
 		report.Notes(a.stderr, fmt.Sprintf("only %d lines are shown; allow more with --max-logs", f.options.MaxLogs))
 	}
-	if e.Result != nil {
-		if err := a.print(string(e.Result) + "\n"); err != nil {
+	if e.Value != nil {
+		if err := a.print(string(e.Value) + "\n"); err != nil {
 			return err
 		}
 	}
-	if e.NoResult != "" {
-		report.Notes(a.stderr, "no value: "+report.OneLine(e.NoResult))
+	if e.NoValue != "" {
+		report.Notes(a.stderr, "no value: "+report.OneLine(e.NoValue))
 	}
 	if e.Error != nil {
 		fmt.Fprintln(a.stderr, report.ErrorText(e.Error))

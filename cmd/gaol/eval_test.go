@@ -78,7 +78,7 @@ func TestEvalInput(t *testing.T) {
 }
 
 var failedEvaluation = runtime.Evaluation{
-	Result:   json.RawMessage(`[1]`),
+	Value:    json.RawMessage(`[1]`),
 	Error:    &runtime.GuestError{Name: "E", Message: "m <", Stack: "E: m <\n    at snippet.mjs:1:1", Frame: "> 1 | x"},
 	Logs:     []runtime.Log{{Level: runtime.LogLog, Text: "l", At: 1500 * time.Microsecond}, {Level: runtime.LogWarn, Text: "w"}, {Level: runtime.LogStderr, Text: "s"}, {Level: runtime.LogStdout, Text: "o"}},
 	Calls:    []runtime.Call{{Name: "api.get", Duration: 2 * time.Millisecond, Arguments: 3, Result: 4}},
@@ -94,7 +94,7 @@ func TestEvalOutput(t *testing.T) {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 	got = f.call(t, "", "eval", "--json", "-e", "x")
-	want = outcome{1, `{"result":[1],"error":{"name":"E","message":"m <","stack":"E: m <\n    at snippet.mjs:1:1","frame":"> 1 | x"},` +
+	want = outcome{1, `{"value":[1],"error":{"name":"E","message":"m <","stack":"E: m <\n    at snippet.mjs:1:1","frame":"> 1 | x"},` +
 		`"logs":[{"level":"log","text":"l","ms":1.5},{"level":"warn","text":"w","ms":0},{"level":"stderr","text":"s","ms":0},{"level":"stdout","text":"o","ms":0}],` +
 		`"calls":[{"name":"api.get","ms":2,"argumentsBytes":3,"resultBytes":4,"error":""}],` +
 		`"durationMs":5,"cause":"","usage":{"cpuMs":1,"peakMemoryBytes":6,"pids":7},"denials":[],"truncated":{"logs":false,"calls":false,"denials":false}}` + "\n", ""}
@@ -124,14 +124,14 @@ func TestEvalStatus(t *testing.T) {
 }
 
 // A value without JSON is reported beside the log lines and is not a failure.
-func TestEvalNoResult(t *testing.T) {
-	f := fake{evaluation: runtime.Evaluation{NoResult: "value: it is an EventEmitter"}}
+func TestEvalNoValue(t *testing.T) {
+	f := fake{evaluation: runtime.Evaluation{NoValue: "value: it is an EventEmitter"}}
 	if got, want := f.call(t, "", "eval", "-e", "x"), (outcome{0, "", "gaol: no value: value: it is an EventEmitter\n"}); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 	f.evaluation.Error = &runtime.GuestError{Name: "E", Message: "m", Code: "C", Cause: &runtime.GuestError{Message: "why"}}
 	got := f.call(t, "", "eval", "--json", "-e", "x")
-	if !strings.Contains(got.stdout, `"noResult":"value: it is an EventEmitter"`) || !strings.Contains(got.stdout, `"code":"C","cause":{"name":"","message":"why"`) {
+	if !strings.Contains(got.stdout, `"noValue":"value: it is an EventEmitter"`) || !strings.Contains(got.stdout, `"code":"C","cause":{"name":"","message":"why"`) {
 		t.Errorf("%s", got.stdout)
 	}
 }

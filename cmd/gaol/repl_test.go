@@ -27,9 +27,9 @@ func TestReplPlain(t *testing.T) {
 		case "1":
 			o.OnLog(runtime.Log{Level: runtime.LogInfo, Text: "logged"})
 			o.OnLog(runtime.Log{Level: runtime.LogWarn, Text: "warned"})
-			return &runtime.Evaluation{Result: json.RawMessage(`"shown\u001b[2J"`)}
+			return &runtime.Evaluation{Value: json.RawMessage(`"shown\u001b[2J"`)}
 		case "2":
-			return &runtime.Evaluation{Result: json.RawMessage(`"undefined"`)}
+			return &runtime.Evaluation{Value: json.RawMessage(`"undefined"`)}
 		}
 		e := &runtime.Evaluation{Error: &runtime.GuestError{Name: "E", Message: "m", Frame: "> 1 | x"}}
 		e.Truncated.Logs = true

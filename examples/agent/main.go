@@ -98,10 +98,10 @@ func report(e *runtime.Evaluation) string {
 	switch {
 	case e.Error != nil:
 		fmt.Fprintf(&text, "error: %v\n%s", e.Error, e.Error.Frame)
-	case e.Result == nil:
-		text.WriteString("no value " + e.NoResult)
+	case e.Value == nil:
+		text.WriteString("no value " + e.NoValue)
 	default:
-		fmt.Fprintf(&text, "value: %s", e.Result)
+		fmt.Fprintf(&text, "value: %s", e.Value)
 	}
 	return text.String()
 }

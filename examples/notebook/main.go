@@ -65,7 +65,7 @@ func show(out io.Writer, n int, e *runtime.Evaluation) {
 		return
 	}
 	var text string
-	if err := json.Unmarshal(e.Result, &text); err != nil {
+	if err := json.Unmarshal(e.Value, &text); err != nil {
 		text = err.Error()
 	}
 	fmt.Fprintf(out, "[%d] %s\n", n, text)

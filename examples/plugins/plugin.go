@@ -65,8 +65,8 @@ func (p *plugin) handle(ctx context.Context, o order) (string, error) {
 	}
 	// The value comes from the plugin. Check it like any other request.
 	var discount float64
-	if err := json.Unmarshal(e.Result, &discount); err != nil || discount < 0 || discount > o.Total/2 {
-		return fmt.Sprintf("ignored the discount %s", e.Result), nil
+	if err := json.Unmarshal(e.Value, &discount); err != nil || discount < 0 || discount > o.Total/2 {
+		return fmt.Sprintf("ignored the discount %s", e.Value), nil
 	}
 	return fmt.Sprintf("discount %g", discount), nil
 }

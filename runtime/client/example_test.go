@@ -54,7 +54,7 @@ func ExampleClient_Create() {
 	if err != nil {
 		panic(err)
 	}
-	fmt.Printf("%s\n", e.Result)
+	fmt.Printf("%s\n", e.Value)
 }
 
 // The events of a run arrive while it runs.

@@ -51,7 +51,7 @@ func original(text string, bytes []byte) []byte {
 // Evaluation converts an evaluation back.
 func (e *Evaluation) Evaluation() *runtime.Evaluation {
 	converted := &runtime.Evaluation{
-		Result: e.Result, NoResult: e.NoResult, Error: e.Error.guestError(),
+		Value: e.Value, NoValue: e.NoValue, Error: e.Error.guestError(),
 		Duration: fromMilliseconds(e.DurationMs), Cause: e.Cause, Usage: e.Usage.Usage(),
 		Truncated: struct{ Logs, Calls, Denials bool }(e.Truncated),
 	}

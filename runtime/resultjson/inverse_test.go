@@ -59,7 +59,7 @@ func TestEvaluationBack(t *testing.T) {
 	framed := *guestError
 	framed.Frame = "1 | x"
 	want := &runtime.Evaluation{
-		Result: json.RawMessage(`[1]`), NoResult: "n", Error: &framed, Logs: []runtime.Log{{Level: runtime.LogWarn, Text: "l", At: 3 * time.Microsecond}},
+		Value: json.RawMessage(`[1]`), NoValue: "n", Error: &framed, Logs: []runtime.Log{{Level: runtime.LogWarn, Text: "l", At: 3 * time.Microsecond}},
 		Calls: calls, Duration: time.Second, Cause: runtime.CauseTimeout, Usage: usage(), Denials: denials,
 	}
 	want.Truncated.Logs = true

@@ -155,8 +155,8 @@ func bytesOf(output []byte) []byte {
 
 // Evaluation is the result of a snippet. Programs rely on its shape.
 type Evaluation struct {
-	Result     json.RawMessage `json:"result,omitempty"`   // absent if the code has no value
-	NoResult   string          `json:"noResult,omitempty"` // why the value of the last expression has no JSON
+	Value      json.RawMessage `json:"value,omitempty"`   // absent if the code has no value
+	NoValue    string          `json:"noValue,omitempty"` // why the value of the last expression has no JSON
 	Error      *GuestError     `json:"error"`
 	Logs       []Log           `json:"logs"`
 	Calls      []Call          `json:"calls"`
@@ -194,7 +194,7 @@ type Call struct {
 // NewEvaluation converts an evaluation.
 func NewEvaluation(e *runtime.Evaluation) *Evaluation {
 	o := &Evaluation{
-		Result: e.Result, NoResult: e.NoResult, Error: newGuestError(e.Error, true), Logs: []Log{}, Calls: []Call{},
+		Value: e.Value, NoValue: e.NoValue, Error: newGuestError(e.Error, true), Logs: []Log{}, Calls: []Call{},
 		DurationMs: Milliseconds(e.Duration), Cause: e.Cause, Usage: newUsage(e.Usage),
 		Denials: append([]runtime.Denial{}, e.Denials...), Truncated: EvaluationTruncated(e.Truncated),
 	}

@@ -37,7 +37,7 @@ func (o outcome) add(e *runtime.Evaluation) {
 	if e.Error != nil {
 		o.addError(e)
 	}
-	out.addReport(e.Result, o.program.locate)
+	out.addReport(e.Value, o.program.locate)
 }
 
 // addError adds the reason why a run failed. Only Cause is certain: the guest chooses the names of errors.

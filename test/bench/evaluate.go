@@ -15,8 +15,8 @@ func (x *fixtures) evaluations(ctx context.Context, m *bench.Measurer) (s, base 
 	const code = "const list = Array.from({ length: 1000 }, (_, i) => i * i);\nconsole.log(list.length);\n"
 	evaluate := func(side bench.Side) error {
 		e, err := m.Lasting[side].Evaluate(ctx, code+"list.at(-1)", runtime.EvaluateOptions{})
-		if err == nil && string(e.Result) != "998001" {
-			err = fmt.Errorf("evaluate: the result is %s: %w", e.Result, errors.Join(e.Decode(new(any))))
+		if err == nil && string(e.Value) != "998001" {
+			err = fmt.Errorf("evaluate: the result is %s: %w", e.Value, errors.Join(e.Decode(new(any))))
 		}
 		return err
 	}

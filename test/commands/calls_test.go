@@ -199,8 +199,8 @@ func TestCommandsOfContext(t *testing.T) {
 	}
 	for n := range 2 {
 		e, err := c.Evaluate(t.Context(), `require('node:child_process').execSync('get-weather; get-weather').length`, runtime.EvaluateOptions{MaxCalls: 2})
-		if err != nil || string(e.Result) != "36" || len(e.Calls) != 2 {
-			t.Errorf("%d: %v %s %+v %v", n, err, e.Result, e.Calls, e.Error)
+		if err != nil || string(e.Value) != "36" || len(e.Calls) != 2 {
+			t.Errorf("%d: %v %s %+v %v", n, err, e.Value, e.Calls, e.Error)
 		}
 	}
 	e, err := c.Evaluate(t.Context(), `require('node:child_process').execSync('get-weather; get-weather')`, runtime.EvaluateOptions{MaxCalls: 1})

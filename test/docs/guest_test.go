@@ -34,8 +34,8 @@ func TestGuestBlocks(t *testing.T) {
 		if e.Error != nil {
 			t.Errorf("%v: %v\n%s", b, e.Error, e.Error.Frame)
 		}
-		if _, want, shown := strings.Cut(b.text, "// → "); shown && strings.TrimSpace(want) != string(e.Result) {
-			t.Errorf("%v: the value is %s, want %s", b, e.Result, want)
+		if _, want, shown := strings.Cut(b.text, "// → "); shown && strings.TrimSpace(want) != string(e.Value) {
+			t.Errorf("%v: the value is %s, want %s", b, e.Value, want)
 		}
 	}
 }

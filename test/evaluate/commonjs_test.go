@@ -43,8 +43,8 @@ func TestEvaluateCommonJS(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{Files: commonJSFiles})
 	for _, tc := range append(commonJSSnippets, struct{ name, code, want string }{"__filename", `__filename`, `"/workspace/snippet.mjs"`}) {
 		e := harness.Evaluate(t, rt, tc.code, runtime.EvaluateOptions{})
-		if string(e.Result) != tc.want || e.Error != nil {
-			t.Errorf("%s: %s, %v; want %s", tc.name, e.Result, e.Error, tc.want)
+		if string(e.Value) != tc.want || e.Error != nil {
+			t.Errorf("%s: %s, %v; want %s", tc.name, e.Value, e.Error, tc.want)
 		}
 	}
 }
@@ -53,8 +53,8 @@ func TestContextCommonJS(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{Files: commonJSFiles})
 	for _, tc := range harness.Some(commonJSSnippets) {
 		c := newContext(t, rt, runtime.ContextOptions{})
-		if e := cell(t, c, tc.code, runtime.EvaluateOptions{}); string(e.Result) != tc.want || e.Error != nil {
-			t.Errorf("%s: %s, %v; want %s", tc.name, e.Result, e.Error, tc.want)
+		if e := cell(t, c, tc.code, runtime.EvaluateOptions{}); string(e.Value) != tc.want || e.Error != nil {
+			t.Errorf("%s: %s, %v; want %s", tc.name, e.Value, e.Error, tc.want)
 		}
 		if err := c.Close(); err != nil {
 			t.Fatal(err)
@@ -75,8 +75,8 @@ func TestContextExports(t *testing.T) {
 		{`Object.freeze(globalThis); exports.c = 3`, `{"c":3}`},
 		{`const e = 2`, ``},
 	} {
-		if e := cell(t, c, step.code, runtime.EvaluateOptions{}); string(e.Result) != step.want || e.Error != nil {
-			t.Errorf("%s: %s, %v; want %s", step.code, e.Result, e.Error, step.want)
+		if e := cell(t, c, step.code, runtime.EvaluateOptions{}); string(e.Value) != step.want || e.Error != nil {
+			t.Errorf("%s: %s, %v; want %s", step.code, e.Value, e.Error, step.want)
 		}
 	}
 }
@@ -120,14 +120,14 @@ func TestEvaluateCommonJSErrors(t *testing.T) {
 	e = harness.Evaluate(t, rt, "module.exports = Promise.reject(new Error('late'));\nvoid 0", runtime.EvaluateOptions{})
 	wantStack(t, e, "snippet.mjs:1:33")
 	rt = harness.Create(t, runtime.Options{Bindings: map[string]any{"module": 7}})
-	if e = harness.Evaluate(t, rt, "module", runtime.EvaluateOptions{}); string(e.Result) != "7" {
-		t.Errorf("a binding that is named module is %s, %v", e.Result, e.Error)
+	if e = harness.Evaluate(t, rt, "module", runtime.EvaluateOptions{}); string(e.Value) != "7" {
+		t.Errorf("a binding that is named module is %s, %v", e.Value, e.Error)
 	}
 }
 
 func wantStack(t *testing.T, e *runtime.Evaluation, place string) {
 	t.Helper()
 	if e.Error == nil || !strings.Contains(e.Error.Stack, place) || e.Error.Frame == "" {
-		t.Errorf("%s, %+v; want an error at %s", e.Result, e.Error, place)
+		t.Errorf("%s, %+v; want an error at %s", e.Value, e.Error, place)
 	}
 }

@@ -63,7 +63,7 @@ func TestContextTimeout(t *testing.T) {
 		began := time.Now()
 		e := cell(t, c, code, runtime.EvaluateOptions{Timeout: 300 * time.Millisecond})
 		if e.Error == nil || e.Error.Error() != "TimeoutError: the code took longer than 300ms" || e.Cause != "" {
-			t.Fatalf("%s: %s %v %q", code, e.Result, e.Error, e.Cause)
+			t.Fatalf("%s: %s %v %q", code, e.Value, e.Error, e.Cause)
 		}
 		if took := time.Since(began); took < 300*time.Millisecond || took > 15*time.Second {
 			t.Errorf("%s: it took %v", code, took)
@@ -95,7 +95,7 @@ func TestContextBusyLeftover(t *testing.T) {
 	}
 	e := cell(t, c, `state = 2`, runtime.EvaluateOptions{Timeout: 200 * time.Millisecond})
 	if e.Error == nil || e.Error.Name != "TimeoutError" || e.Cause != "" {
-		t.Fatalf("%s %v %q", e.Result, e.Error, e.Cause)
+		t.Fatalf("%s %v %q", e.Value, e.Error, e.Cause)
 	}
 	want(t, c, `state`, `1`)
 }
@@ -132,7 +132,7 @@ func TestContextBusyCompletes(t *testing.T) {
 	ask()
 	e := cell(t, c, `state = 2`, runtime.EvaluateOptions{Timeout: 200 * time.Millisecond})
 	if e.Error == nil || e.Error.Name != "TimeoutError" || e.Cause != "" {
-		t.Fatalf("%s %v %q", e.Result, e.Error, e.Cause)
+		t.Fatalf("%s %v %q", e.Value, e.Error, e.Cause)
 	}
 	want(t, c, `state`, `1`)
 }
@@ -173,7 +173,7 @@ func TestContextEnds(t *testing.T) {
 		want(t, c, `1`, `1`)
 		e := cell(t, c, tc.code, runtime.EvaluateOptions{})
 		if e.Error == nil || !strings.HasPrefix(e.Error.Error(), tc.want) || !strings.Contains(e.Error.Error(), "is lost") {
-			t.Errorf("%s: %s, %v; want %s", tc.code, e.Result, e.Error, tc.want)
+			t.Errorf("%s: %s, %v; want %s", tc.code, e.Value, e.Error, tc.want)
 		}
 		ended(t, c, tc.why)
 		if err := c.Close(); err != nil {
@@ -248,7 +248,7 @@ func TestContextBounds(t *testing.T) {
 		t.Errorf("a third: %v", err)
 	}
 	for range 4 { // longer than it may be idle
-		if e := cell(t, second, `await new Promise(r => setTimeout(r, 150)); 1`, runtime.EvaluateOptions{}); string(e.Result) != `1` {
+		if e := cell(t, second, `await new Promise(r => setTimeout(r, 150)); 1`, runtime.EvaluateOptions{}); string(e.Value) != `1` {
 			t.Errorf("%v", e.Error)
 		}
 	}

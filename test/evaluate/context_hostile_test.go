@@ -58,11 +58,11 @@ func TestContextClaims(t *testing.T) {
 	c := newContext(t, rt, runtime.ContextOptions{})
 	want(t, c, frames, `1`)
 	e := cell(t, c, `frame(1, '1'); frame(4, JSON.stringify({ name: 'Odd', message: 'm', stack: 'at cell-99.js:1:1 at cell-1.js:99:99' })); frame(1, '2'); 3`, runtime.EvaluateOptions{})
-	if string(e.Result) != `3` || e.Error == nil || e.Error.Error() != "Odd: m" {
-		t.Errorf("%s %v", e.Result, e.Error)
+	if string(e.Value) != `3` || e.Error == nil || e.Error.Error() != "Odd: m" {
+		t.Errorf("%s %v", e.Value, e.Error)
 	}
-	if e := cell(t, c, `for (let i = 0; i < 100000; i++) frame(2, '\x03line ' + i); 1`, runtime.EvaluateOptions{MaxLogs: 5}); len(e.Logs) != 5 || !e.Truncated.Logs || string(e.Result) != `1` {
-		t.Errorf("%s %v %d lines", e.Result, e.Error, len(e.Logs))
+	if e := cell(t, c, `for (let i = 0; i < 100000; i++) frame(2, '\x03line ' + i); 1`, runtime.EvaluateOptions{MaxLogs: 5}); len(e.Logs) != 5 || !e.Truncated.Logs || string(e.Value) != `1` {
+		t.Errorf("%s %v %d lines", e.Value, e.Error, len(e.Logs))
 	}
 	before := harness.RetainedHeap()
 	want(t, c, `setTimeout(() => { for (let i = 0; i < 100000; i++) frame(2, '\x03' + 'x'.repeat(1000)) }); 1`, `1`)
@@ -94,8 +94,8 @@ func TestContextCorrupted(t *testing.T) {
 		began := time.Now()
 		for range 3 { // each ends in time, in some way
 			e, err := c.Evaluate(t.Context(), `echo(5)`, runtime.EvaluateOptions{Timeout: 300 * time.Millisecond})
-			if err == nil && e.Result != nil && !json.Valid(e.Result) {
-				t.Errorf("%s: %s", name, e.Result)
+			if err == nil && e.Value != nil && !json.Valid(e.Value) {
+				t.Errorf("%s: %s", name, e.Value)
 			}
 		}
 		_, _, _ = c.Complete(t.Context(), "ech")

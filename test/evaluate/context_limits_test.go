@@ -19,18 +19,18 @@ func TestContextLimits(t *testing.T) {
 	small := runtime.EvaluateOptions{MaxOutput: 10, MaxCalls: 2, MaxLogs: 3, MaxLogLength: 5}
 	for range 2 {
 		e := cell(t, c, `for (let i = 0; i < 9; i++) console.log('longer'); let fine = 0; try { for (;;) { echo(); fine++ } } catch (err) { fine += err.code }; fine.length > 3 ? 'x'.repeat(8) : 0`, small)
-		if string(e.Result) != `"xxxxxxxx"` || len(e.Logs) != 3 || e.Logs[2].Text != "longe…" || !e.Truncated.Logs || len(e.Calls) != 3 || e.Calls[1].Error != "" || e.Calls[2].Error == "" {
-			t.Errorf("%s %v %+v %+v", e.Result, e.Error, e.Logs, e.Calls)
+		if string(e.Value) != `"xxxxxxxx"` || len(e.Logs) != 3 || e.Logs[2].Text != "longe…" || !e.Truncated.Logs || len(e.Calls) != 3 || e.Calls[1].Error != "" || e.Calls[2].Error == "" {
+			t.Errorf("%s %v %+v %+v", e.Value, e.Error, e.Logs, e.Calls)
 		}
 		want(t, c, `fine`, `"2ERR_TOO_MANY_CALLS"`)
 		if e = cell(t, c, `'x'.repeat(9)`, small); e.Error == nil || e.Error.Error() != "RangeError: the value has 11 bytes of JSON, the limit is 10" {
-			t.Errorf("a large value: %s %v", e.Result, e.Error)
+			t.Errorf("a large value: %s %v", e.Value, e.Error)
 		}
 		want(t, c, `console.log(1); 'x'.repeat(1000).length`, `1000`) // the defaults apply again
 	}
 	e := cell(t, c, `echo.async(1); 5`, runtime.EvaluateOptions{})
-	if string(e.Result) != `5` || len(e.Calls) != 1 {
-		t.Errorf("%s %+v", e.Result, e.Calls)
+	if string(e.Value) != `5` || len(e.Calls) != 1 {
+		t.Errorf("%s %+v", e.Value, e.Calls)
 	}
 	if e.Usage.CPU <= 0 || e.Usage.CPU > 10*time.Second || e.Usage.Memory <= 0 || e.Usage.PeakMemory < e.Usage.Memory/2 || e.Duration <= 0 {
 		t.Errorf("%+v %v", e.Usage, e.Duration)
@@ -58,8 +58,8 @@ func TestContextCallsOutliveCells(t *testing.T) {
 	}
 	close(release)
 	e = cell(t, c, `const second = await wait.async(); [await answer, second]`, runtime.EvaluateOptions{})
-	if string(e.Result) != `["waited","waited"]` || len(e.Calls) != 1 || e.Calls[0].Error != "" {
-		t.Errorf("%s %v %+v", e.Result, e.Error, e.Calls)
+	if string(e.Value) != `["waited","waited"]` || len(e.Calls) != 1 || e.Calls[0].Error != "" {
+		t.Errorf("%s %v %+v", e.Value, e.Error, e.Calls)
 	}
 }
 
@@ -75,8 +75,8 @@ func TestContextOptions(t *testing.T) {
 	})
 	e := cell(t, c, `[d, f(), process.env.A, process.env.B, process.cwd(), require('node:v8').getHeapStatistics().heap_size_limit < 300 << 20]`,
 		runtime.EvaluateOptions{Globals: map[string]any{"d": map[string]any{"at": time.UnixMilli(0), "b": []byte("x")}}})
-	if string(e.Result) != `[{"at":"1970-01-01T00:00:00.000Z","b":"eA=="},"called","1","2","/workspace/sub",true]` {
-		t.Errorf("%s %v", e.Result, e.Error)
+	if string(e.Value) != `[{"at":"1970-01-01T00:00:00.000Z","b":"eA=="},"called","1","2","/workspace/sub",true]` {
+		t.Errorf("%s %v", e.Value, e.Error)
 	}
 	want(t, c, `d.at instanceof Date`, `true`)
 	for text, o := range map[string]runtime.EvaluateOptions{
@@ -113,8 +113,8 @@ func TestContextPermissions(t *testing.T) {
 	want(t, c, `const { spawnSync } = require('node:child_process'); 1`, `1`)
 	for range 2 {
 		e := cell(t, c, `spawnSync('true').error.code`, runtime.EvaluateOptions{})
-		if string(e.Result) != `"EPERM"` || len(e.Denials) != 1 || e.Denials[0].Scope != policy.ChildProcess || e.Denials[0].Count < 1 {
-			t.Errorf("%s %v %+v", e.Result, e.Error, e.Denials)
+		if string(e.Value) != `"EPERM"` || len(e.Denials) != 1 || e.Denials[0].Scope != policy.ChildProcess || e.Denials[0].Count < 1 {
+			t.Errorf("%s %v %+v", e.Value, e.Error, e.Denials)
 		}
 	}
 	if e := cell(t, c, `1`, runtime.EvaluateOptions{}); len(e.Denials) != 0 {

@@ -28,8 +28,8 @@ func TestContextBetweenCells(t *testing.T) {
 		1`, runtime.EvaluateOptions{})
 	time.Sleep(time.Second)
 	e := cell(t, c, `console.log('own'); [called, n > 3, await asked]`, runtime.EvaluateOptions{})
-	if string(e.Result) != `["ERR_NO_CELL",true,["early"]]` || e.Error != nil || len(e.Calls) != 0 {
-		t.Errorf("%s %v %+v", e.Result, e.Error, e.Calls)
+	if string(e.Value) != `["ERR_NO_CELL",true,["early"]]` || e.Error != nil || len(e.Calls) != 0 {
+		t.Errorf("%s %v %+v", e.Value, e.Error, e.Calls)
 	}
 	var console, raw []string // which use different channels: raw output may arrive before the host has seen the cell's end
 	for _, l := range append(first.Logs, e.Logs...) {
@@ -47,8 +47,8 @@ func TestContextBetweenCells(t *testing.T) {
 	// An error of an earlier cell is not reported by the running one.
 	want(t, c, `setTimeout(() => { throw new Error('late') }, 50); 2`, `2`)
 	e = cell(t, c, `await new Promise(r => setTimeout(r, 200)); 3`, runtime.EvaluateOptions{})
-	if string(e.Result) != `3` || e.Error != nil || len(e.Logs) != 1 || !strings.HasPrefix(e.Logs[0].Text, "Uncaught (in cell-3.js) Error: late\n    at Timeout._onTimeout (cell-3.js:1:26)") {
-		t.Errorf("%s %v %v", e.Result, e.Error, e.Logs)
+	if string(e.Value) != `3` || e.Error != nil || len(e.Logs) != 1 || !strings.HasPrefix(e.Logs[0].Text, "Uncaught (in cell-3.js) Error: late\n    at Timeout._onTimeout (cell-3.js:1:26)") {
+		t.Errorf("%s %v %v", e.Value, e.Error, e.Logs)
 	}
 }
 
@@ -123,13 +123,13 @@ func TestContextText(t *testing.T) {
 	} {
 		e := cell(t, c, tc.code, runtime.EvaluateOptions{Form: tc.form})
 		one := harness.Evaluate(t, rt, tc.code, runtime.EvaluateOptions{Form: tc.form})
-		if string(e.Result) != tc.want || string(one.Result) != tc.want || e.Error != nil || one.Error != nil {
-			t.Errorf("%s: %s %v, and by Evaluate %s %v; want %s", tc.code, e.Result, e.Error, one.Result, one.Error, tc.want)
+		if string(e.Value) != tc.want || string(one.Value) != tc.want || e.Error != nil || one.Error != nil {
+			t.Errorf("%s: %s %v, and by Evaluate %s %v; want %s", tc.code, e.Value, e.Error, one.Value, one.Error, tc.want)
 		}
 	}
 	e := cell(t, c, `'ü'.repeat(5000)`, runtime.EvaluateOptions{Form: runtime.ResultText, MaxOutput: 1000})
-	if e.Error != nil || len(e.Result) > 1000 || len(e.Result) < 400 || !strings.HasSuffix(string(e.Result), `…"`) {
-		t.Errorf("%d bytes, %v", len(e.Result), e.Error)
+	if e.Error != nil || len(e.Value) > 1000 || len(e.Value) < 400 || !strings.HasSuffix(string(e.Value), `…"`) {
+		t.Errorf("%d bytes, %v", len(e.Value), e.Error)
 	}
 }
 

@@ -36,8 +36,8 @@ func cell(t testing.TB, c *runtime.Context, code string, o runtime.EvaluateOptio
 // want checks a cell's value.
 func want(t testing.TB, c *runtime.Context, code, value string) {
 	t.Helper()
-	if e := cell(t, c, code, runtime.EvaluateOptions{}); string(e.Result) != value || e.Error != nil || e.Cause != "" {
-		t.Errorf("%s: %s, %v %q %v; want %s", code, e.Result, e.Error, e.Cause, e.Logs, value)
+	if e := cell(t, c, code, runtime.EvaluateOptions{}); string(e.Value) != value || e.Error != nil || e.Cause != "" {
+		t.Errorf("%s: %s, %v %q %v; want %s", code, e.Value, e.Error, e.Cause, e.Logs, value)
 	}
 }
 
@@ -46,7 +46,7 @@ func wantError(t testing.TB, c *runtime.Context, code, text string) *runtime.Gue
 	t.Helper()
 	e := cell(t, c, code, runtime.EvaluateOptions{})
 	if e.Error == nil || !strings.HasPrefix(e.Error.Error(), text) {
-		t.Fatalf("%s: %s, %v; want %s", code, e.Result, e.Error, text)
+		t.Fatalf("%s: %s, %v; want %s", code, e.Value, e.Error, text)
 	}
 	return e.Error
 }
@@ -200,7 +200,7 @@ func TestContextValuePlaces(t *testing.T) {
 	} {
 		e := cell(t, c, tc.code, runtime.EvaluateOptions{MaxOutput: 1000})
 		if e.Error == nil {
-			t.Fatalf("%s: %s", tc.code, e.Result)
+			t.Fatalf("%s: %s", tc.code, e.Value)
 		}
 		if at := fmt.Sprintf("cell-%d.js%s", i+1, strings.TrimPrefix(tc.place, ".js")); !strings.Contains(e.Error.Stack, at) || !strings.Contains(e.Error.Frame, tc.frame) || tc.frame == "" && e.Error.Frame != "" {
 			t.Errorf("%s: want %s\n%s\n%s", tc.code, at, e.Error.Stack, e.Error.Frame)

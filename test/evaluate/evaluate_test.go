@@ -39,8 +39,8 @@ func TestEvaluate(t *testing.T) {
 		{"later output", `setTimeout(() => console.log('later'), 5); 'now'`, `"now"`},
 	} {
 		e := harness.Evaluate(t, rt, tc.code, runtime.EvaluateOptions{})
-		if string(e.Result) != tc.want || e.Error != nil || e.Cause != "" {
-			t.Errorf("%s: %s, %v %q %v; want %s", tc.name, e.Result, e.Error, e.Cause, e.Logs, tc.want)
+		if string(e.Value) != tc.want || e.Error != nil || e.Cause != "" {
+			t.Errorf("%s: %s, %v %q %v; want %s", tc.name, e.Value, e.Error, e.Cause, e.Logs, tc.want)
 		}
 	}
 }
@@ -101,8 +101,8 @@ func TestEvaluateErrors(t *testing.T) {
 		} else {
 			e.Error = &runtime.GuestError{}
 		}
-		if tc.want == "" && got != "" || !strings.HasPrefix(got, tc.want) || !strings.Contains(e.Error.Stack, tc.stack) || !strings.Contains(e.Error.Frame, tc.frame) || string(e.Result) != tc.result || e.Cause != tc.cause {
-			t.Errorf("%s: %s, result %s, cause %q, logs %v\n%s\n%s", tc.name, got, e.Result, e.Cause, e.Logs, e.Error.Stack, e.Error.Frame)
+		if tc.want == "" && got != "" || !strings.HasPrefix(got, tc.want) || !strings.Contains(e.Error.Stack, tc.stack) || !strings.Contains(e.Error.Frame, tc.frame) || string(e.Value) != tc.result || e.Cause != tc.cause {
+			t.Errorf("%s: %s, result %s, cause %q, logs %v\n%s\n%s", tc.name, got, e.Value, e.Cause, e.Logs, e.Error.Stack, e.Error.Frame)
 		}
 		if strings.Contains(e.Error.Stack, "/usr/libexec") || strings.Contains(e.Error.Stack, "node:") || strings.Contains(e.Error.Stack, "__evaluated") {
 			t.Errorf("%s: the stack has frames outside the snippet:\n%s", tc.name, e.Error.Stack)
@@ -135,8 +135,8 @@ func TestEvaluateUncaughtHandlers(t *testing.T) {
 		if e.Error != nil {
 			got = e.Error.Error()
 		}
-		if strings.Join(logs, ",") != tc.logs || got != tc.want || string(e.Result) != "1" {
-			t.Errorf("%s: %q, %s, %q", tc.name, logs, e.Result, got)
+		if strings.Join(logs, ",") != tc.logs || got != tc.want || string(e.Value) != "1" {
+			t.Errorf("%s: %q, %s, %q", tc.name, logs, e.Value, got)
 		}
 	}
 }
@@ -150,8 +150,8 @@ func TestEvaluateValueWithoutJSON(t *testing.T) {
 		"console.log('start')\nsetTimeout(() => { console.log('later'); process.exit(0) }, 10); export default 1n": "TypeError: value: a BigInt has no JSON",
 	} {
 		e := harness.Evaluate(t, rt, code, runtime.EvaluateOptions{})
-		if e.Error == nil || !strings.HasPrefix(e.Error.Error(), want) || !strings.Contains(e.Error.Frame, "> 2 |") || len(e.Logs) != 2 || e.Result != nil {
-			t.Errorf("%s: %s, %+v, %v", code, e.Result, e.Error, e.Logs)
+		if e.Error == nil || !strings.HasPrefix(e.Error.Error(), want) || !strings.Contains(e.Error.Frame, "> 2 |") || len(e.Logs) != 2 || e.Value != nil {
+			t.Errorf("%s: %s, %+v, %v", code, e.Value, e.Error, e.Logs)
 		}
 	}
 }
@@ -214,10 +214,10 @@ func TestEvaluateLimits(t *testing.T) {
 		}
 	}
 	e = harness.Evaluate(t, rt, `'x'.repeat(2 ** 20)`, runtime.EvaluateOptions{})
-	if e.Error == nil || e.Error.Message != "the value has 1048578 bytes of JSON, the limit is 1048576" || e.Result != nil {
+	if e.Error == nil || e.Error.Message != "the value has 1048578 bytes of JSON, the limit is 1048576" || e.Value != nil {
 		t.Errorf("a large value: %v", e.Error)
 	}
-	if e = harness.Evaluate(t, rt, `'x'.repeat(2 ** 20 - 2)`, runtime.EvaluateOptions{}); e.Error != nil || len(e.Result) != 1<<20 {
+	if e = harness.Evaluate(t, rt, `'x'.repeat(2 ** 20 - 2)`, runtime.EvaluateOptions{}); e.Error != nil || len(e.Value) != 1<<20 {
 		t.Errorf("a value as large as may be: %v", e.Error)
 	}
 	e = harness.Evaluate(t, rt, `let n = 0; for (;;) { echo(n); n++ }`, runtime.EvaluateOptions{})
@@ -255,15 +255,15 @@ func TestEvaluateGlobals(t *testing.T) {
 	e := harness.Evaluate(t, rt, `[answer, typeof api, api.add, twice(4), items.at(-1), echo(1)]`, runtime.EvaluateOptions{Globals: map[string]any{
 		"answer": "other", "api": map[string]any{"none": nil}, "twice": double, "items": []int{1, 2, 3},
 	}})
-	if string(e.Result) != `["other","object",null,8,3,[1]]` {
-		t.Errorf("%s %v", e.Result, e.Error)
+	if string(e.Value) != `["other","object",null,8,3,[1]]` {
+		t.Errorf("%s %v", e.Value, e.Error)
 	}
-	if e = harness.Evaluate(t, rt, `[answer, typeof twice]`, runtime.EvaluateOptions{}); string(e.Result) != `[42,"undefined"]` {
-		t.Errorf("afterwards: %s %v", e.Result, e.Error)
+	if e = harness.Evaluate(t, rt, `[answer, typeof twice]`, runtime.EvaluateOptions{}); string(e.Value) != `[42,"undefined"]` {
+		t.Errorf("afterwards: %s %v", e.Value, e.Error)
 	}
 	large := map[string]any{"large": strings.Repeat("x", 10<<20)}
-	if e = harness.Evaluate(t, rt, `large.length`, runtime.EvaluateOptions{Globals: large}); string(e.Result) != fmt.Sprint(10<<20) {
-		t.Errorf("a large one: %s %v", e.Result, e.Error)
+	if e = harness.Evaluate(t, rt, `large.length`, runtime.EvaluateOptions{Globals: large}); string(e.Value) != fmt.Sprint(10<<20) {
+		t.Errorf("a large one: %s %v", e.Value, e.Error)
 	}
 }
 
@@ -281,7 +281,7 @@ func TestEvaluateClassicEscapes(t *testing.T) {
 	if e := harness.Evaluate(t, rt, still+`(process)`, runtime.EvaluateOptions{}); e.Error != nil {
 		t.Fatal(e.Error)
 	} else {
-		guest = string(e.Result)
+		guest = string(e.Value)
 	}
 	for name, reach := range map[string]string{
 		"constructor of a function": `note.constructor('return process')()`,
@@ -295,8 +295,8 @@ func TestEvaluateClassicEscapes(t *testing.T) {
 		"symbols":                   `(() => { const o = { [Symbol.toPrimitive]: () => 1, [Symbol.species]: Array }; note(o); return process })()`,
 	} {
 		e := harness.Evaluate(t, rt, still+`(`+reach+`)`, runtime.EvaluateOptions{})
-		if string(e.Result) != guest {
-			t.Errorf("%s: %s %v, want the guest's own %s", name, e.Result, e.Error, guest)
+		if string(e.Value) != guest {
+			t.Errorf("%s: %s %v, want the guest's own %s", name, e.Value, e.Error, guest)
 		}
 	}
 	seen = nil
@@ -305,7 +305,7 @@ func TestEvaluateClassicEscapes(t *testing.T) {
 		note(new Proxy({ a: 1 }, { get: (o, k) => k === 'a' ? 'trapped' : o[k] }), { get x() { return 'got' } }, JSON.parse('{"__proto__": {"polluted": 1}, "constructor": 2}'));
 		Array.prototype.toJSON = () => 'spoilt'; try { note(1) } catch {} finally { delete Array.prototype.toJSON }
 		({}).polluted ?? 'clean'`, runtime.EvaluateOptions{})
-	if string(e.Result) != `"clean"` || len(seen) == 0 || seen[0] != `[{"a":"trapped"},{"x":"got"},{"__proto__":{"polluted":1},"constructor":2}]` {
-		t.Errorf("%s %v; the host saw %q", e.Result, e.Error, seen)
+	if string(e.Value) != `"clean"` || len(seen) == 0 || seen[0] != `[{"a":"trapped"},{"x":"got"},{"__proto__":{"polluted":1},"constructor":2}]` {
+		t.Errorf("%s %v; the host saw %q", e.Value, e.Error, seen)
 	}
 }

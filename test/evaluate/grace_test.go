@@ -48,7 +48,7 @@ func interrupted(t *testing.T, rt *runtime.NodeRuntime, code string) *runtime.Ev
 		if err != nil {
 			t.Fatal(err)
 		}
-		if string(e.Result) == `{"begun":true}` || timeout > 30*time.Second {
+		if string(e.Value) == `{"begun":true}` || timeout > 30*time.Second {
 			return e
 		}
 	}
@@ -62,8 +62,8 @@ func TestGrace(t *testing.T) {
 		for _, p := range harness.Some(places) {
 			all.Go(func() {
 				e := interrupted(t, rt, p.code)
-				if string(e.Result) != `{"begun":true}` || e.Cause != runtime.CauseTimeout || e.Error == nil || e.Error.Name != "TimeoutError" {
-					t.Errorf("%v: %s: %s, %v, cause %q", launcher, p.name, e.Result, e.Error, e.Cause)
+				if string(e.Value) != `{"begun":true}` || e.Cause != runtime.CauseTimeout || e.Error == nil || e.Error.Name != "TimeoutError" {
+					t.Errorf("%v: %s: %s, %v, cause %q", launcher, p.name, e.Value, e.Error, e.Cause)
 				}
 			})
 		}
@@ -96,8 +96,8 @@ func TestGraceHostile(t *testing.T) {
 				t.Errorf("%s: %+v, %v", name, e, err)
 				return
 			}
-			if e.Result != nil && name != "its own handler" {
-				t.Errorf("%s: it has reported %.100s", name, e.Result)
+			if e.Value != nil && name != "its own handler" {
+				t.Errorf("%s: it has reported %.100s", name, e.Value)
 			}
 			if took := time.Since(began); took > 20*time.Second {
 				t.Errorf("%s: it took %v", name, took)
@@ -161,8 +161,8 @@ func TestModule(t *testing.T) {
 		{code: "```js\n1\n```", failure: "TypeError: \"\" is not a function"},
 	} {
 		e, err := rt.Evaluate(t.Context(), tc.code, runtime.EvaluateOptions{Module: true})
-		if err != nil || string(e.Result) != tc.result {
-			t.Errorf("%s: %s, %v", tc.code, e.Result, err)
+		if err != nil || string(e.Value) != tc.result {
+			t.Errorf("%s: %s, %v", tc.code, e.Value, err)
 		}
 		failure, stack := "", ""
 		if e.Error != nil {

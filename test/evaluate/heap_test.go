@@ -21,8 +21,8 @@ func TestHeap(t *testing.T) {
 		want string
 	}{{0, "44"}, {16 << 20, "22"}, {64 << 20, "88"}} {
 		e, err := rt.Evaluate(t.Context(), size, runtime.EvaluateOptions{Heap: tc.heap})
-		if err != nil || string(e.Result) != tc.want {
-			t.Errorf("%d: %s MiB, want %s: %v", tc.heap, e.Result, tc.want, err)
+		if err != nil || string(e.Value) != tc.want {
+			t.Errorf("%d: %s MiB, want %s: %v", tc.heap, e.Value, tc.want, err)
 		}
 	}
 	res, err := rt.Run(t.Context(), `__return(`+size+`)`, runtime.RunOptions{})

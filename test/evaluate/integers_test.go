@@ -70,7 +70,7 @@ func TestLargeIntegers(t *testing.T) {
 						if err == nil || !strings.Contains(err.Error(), path+": a JavaScript number cannot hold the integer "+digits) {
 							t.Errorf("%s: %s: %v", name, digits, err)
 						}
-					} else if err != nil || string(e.Result) != want {
+					} else if err != nil || string(e.Value) != want {
 						t.Errorf("%s, BigInts %v: %v, want %s", name, bigInts, err, want)
 					}
 				}
@@ -94,23 +94,23 @@ func TestBigIntsOfPrograms(t *testing.T) {
 	for _, launcher := range harness.SomeLaunchers() {
 		rt := harness.Create(t, runtime.Options{BigInts: true, Launcher: launcher, Bindings: map[string]any{"put": put, "typed": typed}})
 		e, err := rt.Evaluate(t.Context(), hostile+code, runtime.EvaluateOptions{})
-		if err != nil || string(e.Result) != want {
-			t.Errorf("%s %s, %v, %v; want %s", e.Result, e.NoResult, e.Error, err, want)
+		if err != nil || string(e.Value) != want {
+			t.Errorf("%s %s, %v, %v; want %s", e.Value, e.NoValue, e.Error, err, want)
 		}
 		res, err := rt.Run(t.Context(), hostile+"put("+code+", 1n); __return("+code+")", runtime.RunOptions{})
 		if err != nil || string(res.Value) != want || got != "["+want+",1]" {
 			t.Errorf("%s and %s, %v, %v; want %s", res.Value, got, res.Error, err, want)
 		}
-		if e, err = rt.Evaluate(t.Context(), "typed(9223372036854775807n) === 9223372036854775806n", runtime.EvaluateOptions{}); err != nil || string(e.Result) != "true" {
-			t.Errorf("%s, %v, %v", e.Result, e.Error, err)
+		if e, err = rt.Evaluate(t.Context(), "typed(9223372036854775807n) === 9223372036854775806n", runtime.EvaluateOptions{}); err != nil || string(e.Value) != "true" {
+			t.Errorf("%s, %v, %v", e.Value, e.Error, err)
 		}
 		c := newContext(t, rt, runtime.ContextOptions{})
-		if e := cell(t, c, "0n, "+code, runtime.EvaluateOptions{}); string(e.Result) != want {
-			t.Errorf("%s %s, %v; want %s", e.Result, e.NoResult, e.Error, want)
+		if e := cell(t, c, "0n, "+code, runtime.EvaluateOptions{}); string(e.Value) != want {
+			t.Errorf("%s %s, %v; want %s", e.Value, e.NoValue, e.Error, want)
 		}
 	}
 	e, err := harness.Create(t, runtime.Options{}).Evaluate(t.Context(), `({ a: [1n] })`, runtime.EvaluateOptions{})
-	if err != nil || !strings.HasPrefix(e.NoResult, "value.a[0]: a BigInt has no JSON") {
-		t.Errorf("%q, %v", e.NoResult, err)
+	if err != nil || !strings.HasPrefix(e.NoValue, "value.a[0]: a BigInt has no JSON") {
+		t.Errorf("%q, %v", e.NoValue, err)
 	}
 }

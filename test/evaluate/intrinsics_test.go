@@ -61,8 +61,8 @@ func TestContextReplacedIntrinsics(t *testing.T) {
 			continue
 		}
 		e := cell(t, c, fmt.Sprintf("replace(%d); console.log('line'); 42", i), limit)
-		if string(e.Result) != "42" || e.Error != nil || len(e.Logs) != 1 || e.Logs[0].Text != "line" {
-			t.Errorf("%s: %s, %v, %v", path, e.Result, e.Error, e.Logs)
+		if string(e.Value) != "42" || e.Error != nil || len(e.Logs) != 1 || e.Logs[0].Text != "line" {
+			t.Errorf("%s: %s, %v, %v", path, e.Value, e.Error, e.Logs)
 		}
 		e, err := c.Evaluate(t.Context(), "fail()", limit)
 		if err != nil || e.Error == nil || e.Error.Message != "boom" || !strings.Contains(e.Error.Stack, "cell-1.js") && path != "globalThis.Error.prepareStackTrace" {
@@ -101,8 +101,8 @@ func TestEvaluateReplacedIntrinsics(t *testing.T) {
 			continue
 		}
 		e := evaluate(fmt.Sprintf("replace(%d); console.log('line'); process.stdout.write('raw\\n'); 42", i))
-		if string(e.Result) != "42" || e.Error != nil || len(e.Logs) != 2 || e.Logs[0].Text != "line" || e.Logs[1].Text != "raw" {
-			t.Errorf("%s: %s, %v, %v", path, e.Result, e.Error, e.Logs)
+		if string(e.Value) != "42" || e.Error != nil || len(e.Logs) != 2 || e.Logs[0].Text != "line" || e.Logs[1].Text != "raw" {
+			t.Errorf("%s: %s, %v, %v", path, e.Value, e.Error, e.Logs)
 		}
 		if e := evaluate(fmt.Sprintf("replace(%d); fail()", i)); e.Error == nil || e.Error.Message != "boom" {
 			t.Errorf("%s: the error is %+v", path, e.Error)

@@ -28,15 +28,15 @@ func TestLenientCode(t *testing.T) {
 			{"\ufeffRun:\n```js\n#!/usr/bin/env node\n10\n```", `10`},
 		} {
 			got := harness.Evaluate(t, rt, tc.code, runtime.EvaluateOptions{})
-			if string(got.Result) != tc.want || got.Error != nil {
-				t.Errorf("%s: %q is %s, %v, want %s", launcher, tc.code, got.Result, got.Error, tc.want)
+			if string(got.Value) != tc.want || got.Error != nil {
+				t.Errorf("%s: %q is %s, %v, want %s", launcher, tc.code, got.Value, got.Error, tc.want)
 			}
 			cell, err := c.Evaluate(t.Context(), tc.code, runtime.EvaluateOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if string(cell.Result) != tc.want || cell.Error != nil {
-				t.Errorf("%s: the cell %q is %s, %v, want %s", launcher, tc.code, cell.Result, cell.Error, tc.want)
+			if string(cell.Value) != tc.want || cell.Error != nil {
+				t.Errorf("%s: the cell %q is %s, %v, want %s", launcher, tc.code, cell.Value, cell.Error, tc.want)
 			}
 		}
 		if err := c.Close(); err != nil && !strings.Contains(err.Error(), "closed") {

@@ -31,8 +31,8 @@ func TestContextSurvivesLibraries(t *testing.T) {
 			c := newContext(t, rt, runtime.ContextOptions{})
 			cell(t, c, code, runtime.EvaluateOptions{})
 			e := cell(t, c, `console.log('line'); 42`, runtime.EvaluateOptions{})
-			if string(e.Result) != `42` || e.Error != nil || len(e.Logs) != 1 {
-				t.Errorf("%s, %v, %v", e.Result, e.Error, e.Logs)
+			if string(e.Value) != `42` || e.Error != nil || len(e.Logs) != 1 {
+				t.Errorf("%s, %v, %v", e.Value, e.Error, e.Logs)
 			}
 			want(t, c, `api.users.get(3).name`, `"user 3"`)
 			if err := wantError(t, c, "1;\n(null).x", "TypeError: Cannot read properties of null"); !strings.Contains(err.Stack, "cell-4.js:2:8") {
@@ -83,8 +83,8 @@ func TestContextLateErrors(t *testing.T) {
 			cell(t, c, "globalThis.failing = new Promise((done) => (globalThis.begin = done)).then(go); 0", runtime.EvaluateOptions{})
 			// the error occurs while this cell waits for it, and belongs to the one before
 			e := cell(t, c, "const seen = new Promise((done) => (globalThis.seen = done)); begin(); await seen; 'innocent'", runtime.EvaluateOptions{})
-			if string(e.Result) != `"innocent"` || e.Error != nil {
-				t.Fatalf("%s, %v, %v", e.Result, e.Error, e.Logs)
+			if string(e.Value) != `"innocent"` || e.Error != nil {
+				t.Fatalf("%s, %v, %v", e.Value, e.Error, e.Logs)
 			}
 			if len(e.Logs) != 1 || !strings.HasPrefix(e.Logs[0].Text, "Uncaught (in cell-2.js)") {
 				t.Errorf("%v", e.Logs)

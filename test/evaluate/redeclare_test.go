@@ -49,8 +49,8 @@ func TestContextRedeclare(t *testing.T) {
 				{in(first.probe), `true`},
 			} {
 				e := cell(t, c, step.code, runtime.EvaluateOptions{})
-				if e.Error != nil || step.want != "" && string(e.Result) != step.want {
-					t.Errorf("%s, then %s: %s: %s, %v", first.name, second.name, step.code, e.Result, e.Error)
+				if e.Error != nil || step.want != "" && string(e.Value) != step.want {
+					t.Errorf("%s, then %s: %s: %s, %v", first.name, second.name, step.code, e.Value, e.Error)
 				}
 			}
 		}

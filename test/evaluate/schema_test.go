@@ -37,7 +37,7 @@ func TestStrictFunction(t *testing.T) {
 		if err != nil || e.Error != nil {
 			t.Fatal(err, e)
 		}
-		if got := strings.Trim(string(e.Result), `"`); got != tc.want {
+		if got := strings.Trim(string(e.Value), `"`); got != tc.want {
 			t.Errorf("%s: %s: %s, want %s", tc.schema, tc.args, got, tc.want)
 		}
 	}
@@ -60,8 +60,8 @@ func TestSlowSchema(t *testing.T) {
 	slow := `{"prefixItems":[{"items":{"items":{"anyOf":[` + strings.Repeat(`{"minimum":9},`, schemas) + `{}]}}}]}`
 	code := fmt.Sprintf("const row = Array(%d).fill(1); try { return f(Array(%d).fill(row)) } catch (e) { return e.code + ': ' + e.message }", items, items/4)
 	e, err := rt.Evaluate(t.Context(), code, runtime.EvaluateOptions{Globals: strict(slow)})
-	if err != nil || e.Error != nil || !strings.Contains(string(e.Result), "ERR_ARGUMENTS: the arguments: it is too complex") {
-		t.Errorf("%v, %.300s", err, e.Result)
+	if err != nil || e.Error != nil || !strings.Contains(string(e.Value), "ERR_ARGUMENTS: the arguments: it is too complex") {
+		t.Errorf("%v, %.300s", err, e.Value)
 	}
 }
 

@@ -36,7 +36,7 @@ func TestStacksAsValues(t *testing.T) {
 				t.Fatal(err)
 			}
 			for door, e := range map[string]*runtime.Evaluation{"cell": cell, "evaluation": evaluation} {
-				text := string(e.Result)
+				text := string(e.Value)
 				if !strings.Contains(text, "Error: ") || strings.Contains(text, "libexec/gaol") || !strings.Contains(text, "cell-") && !strings.Contains(text, "snippet.mjs") {
 					t.Errorf("%v: %s: %s: %s, %v", launcher, door, name, text, e.Error)
 				}

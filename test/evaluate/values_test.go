@@ -80,10 +80,10 @@ func TestValues(t *testing.T) {
 		if e.Error != nil {
 			failed = e.Error.Message
 		}
-		wants("return", "value", string(e.Result), failed)
+		wants("return", "value", string(e.Value), failed)
 
 		e = harness.Evaluate(t, rt, "let n = 1\nn && "+tc.code, runtime.EvaluateOptions{})
-		wants("a last expression", "value", string(e.Result), e.NoResult)
+		wants("a last expression", "value", string(e.Value), e.NoValue)
 		if e.Error != nil {
 			t.Errorf("a last expression %s: %v", tc.code, e.Error)
 		}
@@ -91,7 +91,7 @@ func TestValues(t *testing.T) {
 		if e, err = c.Evaluate(t.Context(), "1 && "+tc.code, runtime.EvaluateOptions{}); err != nil || e.Error != nil {
 			t.Errorf("a cell %s: %+v, %v", tc.code, e, err)
 		}
-		wants("a cell's", "value", string(e.Result), e.NoResult)
+		wants("a cell's", "value", string(e.Value), e.NoValue)
 
 		for _, call := range []string{"echo(" + tc.code + ")", "await echo.async(" + tc.code + ")"} {
 			res = harness.Run(t, rt, "try { __return("+call+") } catch (err) { console.log(err.message) }", runtime.RunOptions{})
@@ -121,8 +121,8 @@ func TestValuesDocument(t *testing.T) {
 		if e.Error != nil {
 			failed = e.Error.Message
 		}
-		if string(e.Result) != row[2] || failed != row[3] {
-			t.Errorf("%s: %s, %q; the page says %s, %q", row[1], e.Result, failed, row[2], row[3])
+		if string(e.Value) != row[2] || failed != row[3] {
+			t.Errorf("%s: %s, %q; the page says %s, %q", row[1], e.Value, failed, row[2], row[3])
 		}
 	}
 }
@@ -143,22 +143,22 @@ func TestEvaluateNoResult(t *testing.T) {
 		code = strings.ReplaceAll(code, "require('node:net')", "(await import('node:net'))")
 		for _, evaluate := range []func(context.Context, string, runtime.EvaluateOptions) (*runtime.Evaluation, error){rt.Evaluate, c.Evaluate} {
 			e, err := evaluate(t.Context(), code, runtime.EvaluateOptions{})
-			if err != nil || e.Error != nil || e.Result != nil || !strings.Contains(e.NoResult, why) {
+			if err != nil || e.Error != nil || e.Value != nil || !strings.Contains(e.NoValue, why) {
 				t.Errorf("%s: %+v, %v", code, e, err)
 				continue
 			}
 			if err := e.Decode(new(any)); !errors.Is(err, runtime.ErrNoValue) || !strings.Contains(err.Error(), why) {
 				t.Errorf("%s: %v", code, err)
 			}
-			if e, err = evaluate(t.Context(), "if (0) return 1\n"+code+"; return 1n", runtime.EvaluateOptions{}); err != nil || e.Error == nil || e.NoResult != "" {
+			if e, err = evaluate(t.Context(), "if (0) return 1\n"+code+"; return 1n", runtime.EvaluateOptions{}); err != nil || e.Error == nil || e.NoValue != "" {
 				t.Errorf("returned: %+v, %v", e, err)
 			}
 		}
 	}
 	for _, code := range []string{"return 1n", "export default 1n", "() => 1n", "function f() { return 1n }"} {
 		e := harness.Evaluate(t, rt, code, runtime.EvaluateOptions{})
-		if e.Error == nil || e.Error.Message != "value: a BigInt has no JSON; make it a string or a number" || e.NoResult != "" {
-			t.Errorf("%s: %+v, %q", code, e.Error, e.NoResult)
+		if e.Error == nil || e.Error.Message != "value: a BigInt has no JSON; make it a string or a number" || e.NoValue != "" {
+			t.Errorf("%s: %+v, %q", code, e.Error, e.NoValue)
 		}
 	}
 }

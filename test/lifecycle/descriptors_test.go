@@ -35,8 +35,8 @@ var starvedUses = []struct {
 	}},
 	{"evaluate", func(ctx context.Context, rt *runtime.NodeRuntime) error {
 		e, err := rt.Evaluate(ctx, `1 + 1`, runtime.EvaluateOptions{})
-		if err == nil && string(e.Result) != "2" {
-			err = fmt.Errorf("evaluated to %s, %+v", e.Result, e.Error)
+		if err == nil && string(e.Value) != "2" {
+			err = fmt.Errorf("evaluated to %s, %+v", e.Value, e.Error)
 		}
 		return err
 	}},

@@ -56,7 +56,7 @@ func TestStreamEvaluate(t *testing.T) {
 	} {
 		logs, exit := logsOf(t, rt.FollowEvaluate(t.Context(), tc.code, tc.o))
 		e := exit.Evaluation
-		if exit.Err != nil || string(e.Result) != tc.result || (e.Error == nil) != (tc.failed == "") || e.Error != nil && e.Error.Name != tc.failed {
+		if exit.Err != nil || string(e.Value) != tc.result || (e.Error == nil) != (tc.failed == "") || e.Error != nil && e.Error.Name != tc.failed {
 			t.Errorf("%s: %+v, %+v", tc.name, exit, e)
 			continue
 		}

@@ -106,8 +106,8 @@ func TestTypeScriptImporters(t *testing.T) {
 		}
 		const code = "import { Color, I } from './util'\nconst i: I = { a: 'a' }\n;[Color.Green, (await import('./old/a.cjs')).default.x, i.a]"
 		const want = `[2,7,"a"]`
-		if e := harness.Evaluate(t, rt, code, runtime.EvaluateOptions{}); string(e.Result) != want {
-			t.Errorf("%s: %s, %v", launcher, e.Result, e.Error)
+		if e := harness.Evaluate(t, rt, code, runtime.EvaluateOptions{}); string(e.Value) != want {
+			t.Errorf("%s: %s, %v", launcher, e.Value, e.Error)
 		}
 		c, err := rt.NewContext(t.Context(), runtime.ContextOptions{})
 		if err != nil {
@@ -118,8 +118,8 @@ func TestTypeScriptImporters(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if string(e.Result) != want {
-				t.Errorf("%s: a cell: %s, %v", launcher, e.Result, e.Error)
+			if string(e.Value) != want {
+				t.Errorf("%s: a cell: %s, %v", launcher, e.Value, e.Error)
 			}
 		}
 		if err := c.Close(); err != nil {

@@ -197,7 +197,7 @@ func (s *session) show(e *runtime.Evaluation, code string) {
 		s.screen.note("the cell printed more lines, which are not shown")
 	}
 	var text string
-	if e.Result != nil && json.Unmarshal(e.Result, &text) == nil {
+	if e.Value != nil && json.Unmarshal(e.Value, &text) == nil {
 		s.screen.value(text)
 	}
 	if _, exited := s.exited(); e.Error == nil || e.Error.Name == "ExitError" && exited { // process.exit is no failure

@@ -280,9 +280,9 @@ export interface EvaluationTruncated {
 /** Evaluation is the result of a snippet. Programs rely on its shape. */
 export interface Evaluation {
   /** Absent if the code has no value. */
-  result?: unknown;
+  value?: unknown;
   /** Why the value of the last expression has no JSON. */
-  noResult?: string;
+  noValue?: string;
   error: GuestError | null;
   logs: LogLine[];
   calls: Call[];
@@ -1125,7 +1125,7 @@ export const shapes: Readonly<Record<string, Readonly<Record<string, string>>>> 
   Run: { "exitCode": "number", "signal": "string", "cause": "string", "value?": "any", "error?": "GuestError", "queuedMs?": "number", "durationMs": "number", "usage": "Usage", "truncated": "Truncated", "calls?": "Call[]", "denials": "Denial[]", "launcher": "string", "launcherReason?": "string", },
   LogLine: { "level": "string", "text": "string", "ms": "number", },
   EvaluationTruncated: { "logs": "boolean", "calls": "boolean", "denials": "boolean", },
-  Evaluation: { "result?": "any", "noResult?": "string", "error": "GuestError|null", "logs": "LogLine[]", "calls": "Call[]", "durationMs": "number", "cause": "string", "usage": "Usage", "denials": "Denial[]", "truncated": "EvaluationTruncated", },
+  Evaluation: { "value?": "any", "noValue?": "string", "error": "GuestError|null", "logs": "LogLine[]", "calls": "Call[]", "durationMs": "number", "cause": "string", "usage": "Usage", "denials": "Denial[]", "truncated": "EvaluationTruncated", },
   SandboxInfo: { "id": "string", "created": "date", "expires": "date", "lifetimeEnd": "date", "isolation": "string", "processes": "number", "missing?": "string[]", },
   SandboxList: { "sandboxes": "SandboxInfo[]", },
   ResourceUsage: { "runningProcesses": "number", "exitedProcesses": "number", "openFds": "number", "sockets": "number", "socketListeners": "number", "socketConnections": "number", "pipes": "number", "ptys": "number", "memoryBytes": "number", "diskBytes": "number", "inodes": "number", "truncated": "boolean", },

@@ -45,19 +45,19 @@ export interface StoppedRun<T = unknown> extends Ended<T> {
 export type RunResult<T = unknown> = ExitedRun<T> | StoppedRun<T>;
 
 /** A snippet that has been evaluated. */
-export interface SuccessfulEvaluation<T = unknown> extends Omit<Evaluated, "result"> {
+export interface SuccessfulEvaluation<T = unknown> extends Omit<Evaluated, "value"> {
   cause: "";
   error: null;
 
   /** The value of the last expression. Absent if the code has no value. */
-  result?: T;
+  value?: T;
 }
 
 /** A snippet that has failed. The cause is empty if the code has thrown. */
-export interface FailedEvaluation extends Omit<Evaluated, "result" | "noResult"> {
+export interface FailedEvaluation extends Omit<Evaluated, "value" | "noValue"> {
   error: GuestError;
-  result?: undefined;
-  noResult?: undefined;
+  value?: undefined;
+  noValue?: undefined;
 }
 
 /** The result of an evaluation. `error` is null if the code has succeeded. */

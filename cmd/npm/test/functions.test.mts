@@ -118,7 +118,7 @@ test("the server checks what it can of plain schemas", async (t) => {
   const find = hostFunction({ input: { type: "object", properties: { pattern: { type: "string", pattern: "^[a-z]", format: "x" }, deep: { $ref: "#/$defs/deep" } }, $defs: { deep: { type: "integer" } } } }, (input) => input);
   assert.deepEqual(find.unchecked, ["format"]);
   const sb = await sandbox(t, { globals: { find } });
-  const { result } = await sb.evaluate("[find({ pattern: 'a', deep: 1 }), ...[{ pattern: 'A' }, { deep: 'x' }].map((input) => { try { find(input) } catch (e) { return e.code } })]");
+  const { value: result } = await sb.evaluate("[find({ pattern: 'a', deep: 1 }), ...[{ pattern: 'A' }, { deep: 'x' }].map((input) => { try { find(input) } catch (e) { return e.code } })]");
   assert.deepEqual(result, [{ pattern: "a", deep: 1 }, "ERR_ARGUMENTS", "ERR_ARGUMENTS"]);
   const large = hostFunction({ input: { enum: Array.from({ length: 3000 }, (_, i) => `value ${i}`) } }, () => 1);
   await assert.rejects(sandbox(t, { globals: { large } }), { code: "invalid", message: /the limit is/ });
@@ -148,7 +148,7 @@ test("BigInts arrive exactly, both as arguments and as results", { skip: !("rawJ
   const exact = await sandbox(t, { bigInts: true, globals });
   const e = await exact.evaluate<unknown[]>("[data.big, typeof data.list[0], echo(2n ** 63n + 1n, '12345678901234567890', 2 ** 60).value, [7n, 1e20]]");
   assert.equal(e.error, null);
-  assert.deepEqual(e.result, [2n ** 64n, "bigint", 2n ** 63n + 1n, [7, 1e20]]);
+  assert.deepEqual(e.value, [2n ** 64n, "bigint", 2n ** 63n + 1n, [7, 1e20]]);
   assert.deepEqual(given, [2n ** 63n + 1n, "12345678901234567890", 2 ** 60]);
   assert.deepEqual((await exact.run("__return([data.big])")).value, [2n ** 64n]);
   const refusing = await sandbox(t, { globals });

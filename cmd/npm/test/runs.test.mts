@@ -108,7 +108,7 @@ test("the isolation is a name, or a path for a server of this program alone", as
   const sb = await sandbox(t, { isolation: "native" });
   assert.deepEqual((await Sandbox.list({ connection })).map((info) => [info.id, info.isolation]), [[sb.id, "native"]]);
   assert.equal((await run("__return(1)", { connection, isolation: "native" })).value, 1);
-  assert.equal((await evaluate("1", { connection, isolation: "native" })).result, 1);
+  assert.equal((await evaluate("1", { connection, isolation: "native" })).value, 1);
   for (const isolation of ["docker", "oci=relative", "oci=/nosuch/runtime"]) {
     const invalid = (err: unknown): boolean => err instanceof GaolError && err.code === "invalid" && err.message.includes("isolation");
     await assert.rejects(Sandbox.create({ connection, isolation }), invalid);
@@ -125,7 +125,7 @@ test("one-shot runs and evaluations", async () => {
   const r = await run<number>("console.log('x'); __return(double(4))", { connection, onStdout: (p) => void (out += p.length), globals: { double: (n: number) => n * 2 } });
   assert.deepEqual([out, r.value], ["2", 8]);
   const e = await evaluate<number>("const a = [1, 2, 3]; a.length", { connection });
-  assert.deepEqual([e.error, e.result], [null, 3]);
+  assert.deepEqual([e.error, e.value], [null, 3]);
   assert.deepEqual(await Sandbox.list({ connection }), []);
 });
 
@@ -136,7 +136,7 @@ test("evaluations have logs, errors and calls", async (t) => {
     globals: { n: 21, twice: async (n: number) => n * 2 },
     onLog: (line) => void lines.push(line),
   });
-  assert.deepEqual([e.error, e.result, e.calls[0]?.name, lines[0]?.text], [null, 42, "twice", "a 1"]);
+  assert.deepEqual([e.error, e.value, e.calls[0]?.name, lines[0]?.text], [null, 42, "twice", "a 1"]);
   const failed = await sb.evaluate("null.x");
   assert.equal(failed.error?.name, "TypeError");
 });
@@ -145,8 +145,8 @@ test("a context keeps declarations", async (t) => {
   const sb = await sandbox(t);
   const context = await sb.createContext({ globals: { add: (a: number, b: number) => a + b }, lastValue: true });
   await context.evaluate("let n = add(1, 2)");
-  assert.equal((await context.evaluate<number>("n + k", { globals: { k: 4 } })).result, 7);
-  assert.equal((await context.evaluate<number>("_ * 2")).result, 14);
+  assert.equal((await context.evaluate<number>("n + k", { globals: { k: 4 } })).value, 7);
+  assert.equal((await context.evaluate<number>("_ * 2")).value, 14);
   assert((await context.complete("proce")).names.includes("process"));
   const aborted = context.evaluate("for (;;);", { signal: AbortSignal.timeout(200) });
   await assert.rejects(aborted, { name: "TimeoutError" });
@@ -174,7 +174,7 @@ test("events of a run", async (t) => {
   }
   const e = sb.followEvaluate("console.log(1); 2");
   for await (const { type } of e) assert.equal(type, "log");
-  assert.equal((await e.result).result, 2);
+  assert.equal((await e.result).value, 2);
   const refused = sb.followRun("1", { timeoutMs: -1 });
   await assert.rejects(async () => { for await (const _ of refused) assert.fail(); }, { code: "invalid" });
   assert.equal((await sb.info()).processes, 0);

@@ -61,8 +61,8 @@ func testCells(t *testing.T, c client, sandbox string) {
 	ctx := c.context(t, sandbox, object{"globals": object{"given": object{"a": 1}}, "env": object{"V": "v"}, "cwd": "/tmp", "lastValue": true})
 	c.evaluate(t, ctx, "const x: number = given.a; function later() { return x + 1 }")
 	e := c.evaluate(t, ctx, "console.log('hi'); [later(), process.env.V, process.cwd()]")
-	if string(e.Result) != `[2,"v","/tmp"]` || len(e.Logs) != 1 || e.Error != nil {
-		t.Errorf("%+v, %s", e, e.Result)
+	if string(e.Value) != `[2,"v","/tmp"]` || len(e.Logs) != 1 || e.Error != nil {
+		t.Errorf("%+v, %s", e, e.Value)
 	}
 	if e = c.evaluate(t, ctx, "_[0] + nope"); e.Error == nil || e.Error.Name != "ReferenceError" {
 		t.Errorf("%+v", e)
@@ -116,7 +116,7 @@ func testInterrupt(t *testing.T, c client, sandbox string) {
 			t.Errorf("%s: %s, %v", name, text, err)
 		}
 	}
-	if e := c.evaluate(t, ctx, "kept"); string(e.Result) != "1" {
+	if e := c.evaluate(t, ctx, "kept"); string(e.Value) != "1" {
 		t.Errorf("%+v", e)
 	}
 	c.send(t, "POST", ctx+"/interrupt", nil, http.StatusOK, &n)
@@ -129,11 +129,11 @@ func testInterrupt(t *testing.T, c client, sandbox string) {
 func testCellVanishes(t *testing.T, c client, sandbox string) {
 	ctx := c.context(t, sandbox, object{})
 	c.busy(t, ctx, "for (;;);").vanish()
-	if e := c.evaluate(t, ctx, "1"); string(e.Result) != "1" {
+	if e := c.evaluate(t, ctx, "1"); string(e.Value) != "1" {
 		t.Errorf("%+v", e)
 	}
 	c.busy(t, ctx, "await new Promise(() => setInterval(() => {}, 1e6))").vanish()
-	if e := c.evaluate(t, ctx, "2"); string(e.Result) != "2" {
+	if e := c.evaluate(t, ctx, "2"); string(e.Value) != "2" {
 		t.Errorf("%+v", e)
 	}
 }
@@ -166,7 +166,7 @@ func testContextEnded(t *testing.T, c client, sandbox string) {
 func testCellEvents(t *testing.T, c client, sandbox string) {
 	ctx := c.context(t, sandbox, object{})
 	all := c.follow(t, "POST", ctx+"/cells", object{"code": "console.log(1); console.error(2); 'value'"}, "").rest(t)
-	if len(all) != 3 || all[0].name != "log" || !strings.Contains(all[1].data, `"text":"2"`) || all[2].name != "result" || !strings.Contains(all[2].data, `"result":"value"`) {
+	if len(all) != 3 || all[0].name != "log" || !strings.Contains(all[1].data, `"text":"2"`) || all[2].name != "result" || !strings.Contains(all[2].data, `"value":"value"`) {
 		t.Errorf("%+v", all)
 	}
 	if r := c.request(t, "POST", ctx+"/cells", object{"code": "1", "timeoutMs": int64(1) << 60}, ""); r.StatusCode != 422 || r.Header.Get("Content-Type") != "application/problem+json" {

@@ -103,7 +103,7 @@ func testAccept(t *testing.T, c client, sandbox string) {
 			t.Errorf("Accept %q: %d %s: %s", accept, res.Status, got, res.Body)
 		}
 		var e resultjson.Evaluation
-		if want == "application/json" && (json.Unmarshal(res.Body, &e) != nil || string(e.Result) != "1") {
+		if want == "application/json" && (json.Unmarshal(res.Body, &e) != nil || string(e.Value) != "1") {
 			t.Errorf("Accept %q: %s", accept, res.Body)
 		}
 	}
@@ -117,8 +117,8 @@ func testLocalhost(t *testing.T, c client, sandbox string) {
 	for _, path := range []string{"/v1/evaluate", sandbox + "/evaluate"} {
 		var own, other resultjson.Evaluation
 		c.send(t, "POST", path, object{"code": serve}, http.StatusOK, &own)
-		if string(own.Result) != `"own"` || own.Error != nil || len(own.Denials) > 0 {
-			t.Errorf("%s: %s, %+v, denials %+v", path, own.Result, own.Error, own.Denials)
+		if string(own.Value) != `"own"` || own.Error != nil || len(own.Denials) > 0 {
+			t.Errorf("%s: %s, %+v, denials %+v", path, own.Value, own.Error, own.Denials)
 		}
 		c.send(t, "POST", path, object{"code": "await fetch('http://gaol.example/')"}, http.StatusOK, &other)
 		want := []runtime.Denial{{Scope: "network", Operation: "dns", Target: "dns://gaol.example", Rule: "network.default", Count: 1, Source: runtime.SourceStderr}}

@@ -138,7 +138,7 @@ func TestLargeIntegers(t *testing.T) {
 		t.Errorf("%s", res.Body)
 	}
 	res = servertest.Send(t, c, http.MethodPost, "/v1/evaluate", `{"code": "user.ids.concat(2n ** 60n, typeof user.ids[1])", "globals": {"user": {"ids": [1, 9007199254740993]}}, "bigInts": true}`)
-	if res.Want(t, http.StatusOK); !bytes.Contains(res.Body, []byte(`"result":[1,9007199254740993,1152921504606846976,"bigint"]`)) {
+	if res.Want(t, http.StatusOK); !bytes.Contains(res.Body, []byte(`"value":[1,9007199254740993,1152921504606846976,"bigint"]`)) {
 		t.Errorf("%s", res.Body)
 	}
 }

@@ -33,8 +33,8 @@ func testCommands(t *testing.T, c *client.Client) {
 		t.Fatal(err)
 	}
 	const want = `["ENOENT",[2,"get-weather [\"--json\" \"{}\"] \"\"\n","",null],[0,"with-input [] \"ü\"\n","",null],[1,"","fail: no such city\n",null]]`
-	if string(e.Result) != want || len(e.Calls) != 4 || e.Calls[1].Name != "get-weather" {
-		t.Errorf("%s %v %+v\nwant %s", e.Result, e.Error, e.Calls, want)
+	if string(e.Value) != want || len(e.Calls) != 4 || e.Calls[1].Name != "get-weather" {
+		t.Errorf("%s %v %+v\nwant %s", e.Value, e.Error, e.Calls, want)
 	}
 	testCommandErrors(t, c, runtime.Command{Run: show})
 }

@@ -156,7 +156,7 @@ func TestEvaluateOnceCalls(t *testing.T) {
 		}
 	}
 	r.send(protocol.Append(nil, protocol.KindAnswer, 1, []byte(`5`)))
-	want := `{"result":[5,"ERR_TOO_MANY_CALLS"],"error":null,`
+	want := `{"value":[5,"ERR_TOO_MANY_CALLS"],"error":null,`
 	if text := r.until(2, protocol.KindResult); !strings.HasPrefix(string(text), want) || !strings.Contains(string(text), `"denials":[]`) {
 		t.Errorf("%s, want %s", text, want)
 	}

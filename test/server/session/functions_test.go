@@ -103,7 +103,7 @@ func testFunctionsOfSnippets(t *testing.T, c *client.Client) {
 	sb := createIn(t, c, client.CreateOptions{})
 	double := map[string]any{"double": runtime.NewFunction("doubles", func(_ context.Context, n int) (int, error) { return 2 * n, nil })}
 	e, err := sb.Evaluate(soon(t), `double(double(1))`, runtime.EvaluateOptions{Globals: double})
-	if err != nil || string(e.Result) != "4" || len(e.Calls) != 2 {
+	if err != nil || string(e.Value) != "4" || len(e.Calls) != 2 {
 		t.Errorf("%v %+v", err, e)
 	}
 	e, err = sb.Evaluate(soon(t), `double(double(1))`, runtime.EvaluateOptions{Globals: double, MaxCalls: 1})
@@ -115,7 +115,7 @@ func testFunctionsOfSnippets(t *testing.T, c *client.Client) {
 		t.Fatal(err)
 	}
 	e, err = k.Evaluate(soon(t), `double(5)`, runtime.EvaluateOptions{})
-	if err != nil || string(e.Result) != "10" {
+	if err != nil || string(e.Value) != "10" {
 		t.Errorf("%v %+v", err, e)
 	}
 }

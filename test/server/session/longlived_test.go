@@ -148,13 +148,13 @@ func testContext(t *testing.T, c *client.Client) {
 		t.Fatal(err)
 	}
 	for code, want := range map[string]string{`const x = n + 1; x`: "2"} {
-		if e, err := k.Evaluate(soon(t), code, runtime.EvaluateOptions{}); err != nil || string(e.Result) != want {
+		if e, err := k.Evaluate(soon(t), code, runtime.EvaluateOptions{}); err != nil || string(e.Value) != want {
 			t.Errorf("%v %+v", err, e)
 		}
 	}
 	var lines []string
 	e, err := k.Evaluate(soon(t), `console.log(process.env.A); x + 1`, runtime.EvaluateOptions{OnLog: func(l runtime.Log) { lines = append(lines, l.Text) }})
-	if err != nil || string(e.Result) != "3" || strings.Join(lines, "") != "b" {
+	if err != nil || string(e.Value) != "3" || strings.Join(lines, "") != "b" {
 		t.Errorf("%v %+v %q", err, e, lines)
 	}
 	if prefix, names, err := k.Complete(soon(t), "process.en"); err != nil || prefix != "en" || len(names) != 1 || names[0] != "env" {
@@ -164,7 +164,7 @@ func testContext(t *testing.T, c *client.Client) {
 	if e, err = k.Evaluate(ctx, `console.log(1); await new Promise(() => {})`, runtime.EvaluateOptions{OnLog: func(runtime.Log) { cancel() }}); !errors.Is(err, context.Canceled) || e == nil {
 		t.Errorf("%v %+v", err, e)
 	}
-	if e, err = k.Evaluate(soon(t), `x`, runtime.EvaluateOptions{}); err != nil || string(e.Result) != "2" {
+	if e, err = k.Evaluate(soon(t), `x`, runtime.EvaluateOptions{}); err != nil || string(e.Value) != "2" {
 		t.Errorf("after a canceled cell: %v %+v", err, e)
 	}
 	if err := k.Close(); err != nil || !errors.Is(k.Err(), runtime.ErrContextEnded) {

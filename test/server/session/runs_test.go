@@ -86,7 +86,7 @@ func testRunsOfTheirOwn(t *testing.T, c *client.Client) {
 		t.Errorf("%v %+v", err, res)
 	}
 	e, err := c.Evaluate(soon(t), `console.log(n); n * 2`, runtime.EvaluateOptions{Globals: map[string]any{"n": 4}})
-	if err != nil || string(e.Result) != "8" || len(e.Logs) != 1 {
+	if err != nil || string(e.Value) != "8" || len(e.Logs) != 1 {
 		t.Errorf("%v %+v", err, e)
 	}
 }
@@ -181,7 +181,7 @@ func testEvaluate(t *testing.T, c *client.Client) {
 	e, err := sb.Evaluate(soon(t), "```js\nconsole.log('a'); console.warn('b'); shared + own\n```", runtime.EvaluateOptions{
 		Globals: map[string]any{"own": 4}, OnLog: func(l runtime.Log) { lines = append(lines, string(l.Level)+l.Text) },
 	})
-	if err != nil || string(e.Result) != "7" || strings.Join(lines, " ") != "loga warnb" || len(e.Logs) != 2 {
+	if err != nil || string(e.Value) != "7" || strings.Join(lines, " ") != "loga warnb" || len(e.Logs) != 2 {
 		t.Errorf("%v %+v %q", err, e, lines)
 	}
 	e, err = sb.Evaluate(soon(t), `null.x`, runtime.EvaluateOptions{})

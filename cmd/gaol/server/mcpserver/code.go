@@ -193,10 +193,10 @@ func (e *endpoint) newCodeResult(o *overflow, n *resultjson.Evaluation) *CodeRes
 	for _, l := range n.Logs {
 		lines.WriteString(l.Text + "\n")
 	}
-	output, value := lines.String(), string(n.Result)
+	output, value := lines.String(), string(n.Value)
 	forOutput, forValue := shares(output, value)
 	out := &CodeResult{
-		NoValue: n.NoResult, Error: newCodeError(n.Evaluation().Error), Truncated: n.Truncated.Logs,
+		NoValue: n.NoValue, Error: newCodeError(n.Evaluation().Error), Truncated: n.Truncated.Logs,
 		runSummary: summary(n.Cause, n.DurationMs, n.Usage, e.denials(o.sb.Permissions(), n.Denials)),
 	}
 	if n.Truncated.Logs {

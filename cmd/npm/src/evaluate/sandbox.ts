@@ -78,7 +78,7 @@ export function createSandbox(globals: Globals = {}, options: CodeSandboxOptions
       const { signal } = checkOptions("execute", o, signalNames);
       const e = await evaluate<T>(code, { globals, timeoutMs, maxOutput, maxCalls, permissions, isolation, connection, signal });
       return {
-        result: e.result,
+        result: e.value,
         error: e.error === null ? undefined : errorText(e.error),
         logs: e.logs.map((line) => line.text),
         durationMs: e.durationMs,

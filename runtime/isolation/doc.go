@@ -1,6 +1,5 @@
 // Package isolation lists the features that an isolation of a sandbox lacks, and the mechanisms that
-// differ from native isolation: see runtime.Options.Isolation. docs/isolation.md describes all
-// mechanisms.
+// differ from native isolation: see runtime.Options.Isolation. docs/isolation.md compares them.
 //
 //	missing ──> Check, CheckPermissions ── runtime.Create refuses, *UnsupportedError
 //	                                       tests expect that refusal

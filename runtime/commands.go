@@ -17,7 +17,7 @@ import (
 	"gaol/runtime/internal/sandbox"
 )
 
-// Command is a program that the host implements: a value of Options.Commands. Guests find it
+// HostCommand is a program that the host implements: a value of Options.Commands. Guests find it
 // under its name in the last folder of PATH, which is appended to a caller's PATH, too, so that
 // programs of the image take precedence. Any program of a run can start it:
 //
@@ -26,7 +26,7 @@ import (
 // Programs that set another PATH find it in /usr/libexec/gaol/commands. Scope childProcess
 // applies to it as to any program; other permissions do not matter. Its calls are in
 // Result.Calls, and Options.Calls bounds them together with calls of functions.
-type Command struct {
+type HostCommand struct {
 	// Run performs a call. ctx ends with the run, when the program is killed, or after
 	// CallLimits.Timeout. Calls may run concurrently. Any code of the guest may call, with
 	// any arguments: check them like a stranger's request. The text of an error, or that
@@ -42,7 +42,7 @@ type Command struct {
 type CommandCall struct {
 	Name  string
 	Args  []string // without the name; together with Stdin at most CallLimits.Arguments bytes
-	Stdin []byte   // empty without Command.Stdin
+	Stdin []byte   // empty without HostCommand.Stdin
 }
 
 // CommandResult is the program's output, at most CallLimits.Result bytes, and its exit code.
@@ -54,10 +54,10 @@ type CommandResult struct {
 // commands are the commands of a runtime, by name.
 type commands struct {
 	mu     sync.Mutex
-	byName map[string]Command
+	byName map[string]HostCommand
 }
 
-func (c *commands) get(name string) (Command, bool) {
+func (c *commands) get(name string) (HostCommand, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	command, ok := c.byName[name]
@@ -65,7 +65,7 @@ func (c *commands) get(name string) (Command, bool) {
 }
 
 // checkCommands returns an error about the commands of the caller.
-func checkCommands(given map[string]Command) error {
+func checkCommands(given map[string]HostCommand) error {
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		if err := sandbox.CheckCommand(name); err != nil {
 			return err
@@ -83,7 +83,7 @@ func checkCommands(given map[string]Command) error {
 // AddCommands adds commands, which active runs find, too, and replaces commands of the same name.
 // The runtime must have been created with Options.Commands, which may be empty. A runtime can have
 // at most 1,024 commands.
-func (rt *NodeRuntime) AddCommands(given map[string]Command) (err error) {
+func (rt *NodeRuntime) AddCommands(given map[string]HostCommand) (err error) {
 	defer wrap(&err, "add commands")
 	if isClosed(rt.closing) {
 		return ErrClosed
@@ -213,7 +213,7 @@ func (c *runCommands) close() {
 }
 
 // serve performs a call and replies. Without a reply, the program prints that the call has ended.
-func (c *runCommands) serve(call *sandbox.CommandCall, name string, command Command) {
+func (c *runCommands) serve(call *sandbox.CommandCall, name string, command HostCommand) {
 	_ = call.SetDeadline(time.Now().Add(c.limits.Timeout)) // it supports deadlines
 	request, size, err := c.read(call, command)
 	var res CommandResult
@@ -240,7 +240,7 @@ func (c *runCommands) serve(call *sandbox.CommandCall, name string, command Comm
 }
 
 // read reads a call. The size is that of the arguments and the input.
-func (c *runCommands) read(call *sandbox.CommandCall, command Command) (request CommandCall, size int, err error) {
+func (c *runCommands) read(call *sandbox.CommandCall, command HostCommand) (request CommandCall, size int, err error) {
 	request.Args, err = call.Arguments(c.limits.Arguments)
 	for _, arg := range request.Args {
 		size += len(arg) + 1
@@ -256,7 +256,7 @@ func (c *runCommands) read(call *sandbox.CommandCall, command Command) (request 
 }
 
 // perform calls the host's function.
-func (c *runCommands) perform(call *sandbox.CommandCall, command Command, request CommandCall, size int) (res CommandResult, err error) {
+func (c *runCommands) perform(call *sandbox.CommandCall, command HostCommand, request CommandCall, size int) (res CommandResult, err error) {
 	err = c.calls.Do(request.Name, size, func(ctx context.Context) (int, error) {
 		ctx, cancel := context.WithCancelCause(ctx)
 		defer cancel(nil)

@@ -46,7 +46,7 @@
 // Options.Bindings and EvaluateOptions.Globals provide data and host functions to programs,
 // see [Function]. Package internal/wire defines the frames between the two sides, and
 // [CallLimits] bounds them. Options.Commands are programs of the guest that call the host, see
-// [Command].
+// [HostCommand].
 //
 // A [Context] keeps the declarations of its cells, as a notebook does: it is one process that
 // lives until it is closed, or unused for some time.

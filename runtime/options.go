@@ -174,7 +174,7 @@ type Options struct {
 	// Commands are programs that this process implements, by their names in the guest. Names
 	// have a-z, 0-9 and, after the first, dots, underscores and hyphens. NodeRuntime.AddCommands
 	// adds more, unless Commands is nil.
-	Commands map[string]Command
+	Commands map[string]HostCommand
 
 	// Calls bound the calls that each run can make of the functions in Bindings and of Commands.
 	Calls CallLimits

@@ -140,7 +140,7 @@ func invoke(ctx context.Context, do function, args json.RawMessage) (v any, err 
 
 // AddCommands adds commands to a sandbox that this client has created with CreateOptions.Commands,
 // which may be empty. It replaces existing commands of the same name.
-func (sb *Sandbox) AddCommands(ctx context.Context, given map[string]runtime.Command) error {
+func (sb *Sandbox) AddCommands(ctx context.Context, given map[string]runtime.HostCommand) error {
 	m := message{session.Request{Method: "addCommands"}, sb.in()}
 	m.Host = encodeHost(session.Host{Commands: append([]session.Command{}, sb.commands.bind(sb.c, given)...)})
 	return wrap("add commands", sb.c.ask(ctx, m, nil))
@@ -153,7 +153,7 @@ type addedCommands struct {
 }
 
 // bind makes commands callable by the server. It keeps nil.
-func (a *addedCommands) bind(c *Client, given map[string]runtime.Command) (list []session.Command) {
+func (a *addedCommands) bind(c *Client, given map[string]runtime.HostCommand) (list []session.Command) {
 	if given == nil {
 		return nil
 	}
@@ -179,7 +179,7 @@ func (a *addedCommands) release(c *Client) {
 }
 
 // commandFunction returns a command as a function of the protocol.
-func commandFunction(name string, command runtime.Command) function {
+func commandFunction(name string, command runtime.HostCommand) function {
 	if command.Run == nil {
 		return nil
 	}

@@ -19,7 +19,7 @@ import (
 
 type command = func(context.Context, runtime.CommandCall) (runtime.CommandResult, error)
 
-func of(run command) map[string]runtime.Command { return map[string]runtime.Command{"cmd": {Run: run}} }
+func of(run command) map[string]runtime.HostCommand { return map[string]runtime.HostCommand{"cmd": {Run: run}} }
 
 // wait waits for the end of a call, and reports its beginning and its end.
 func wait(begun, ended chan<- struct{}) command {
@@ -43,7 +43,7 @@ func sh(t *testing.T, rt *runtime.NodeRuntime, script string) string {
 
 func TestCommandLimits(t *testing.T) {
 	limits := runtime.CallLimits{Calls: 3, Arguments: 1000, Result: 2000, Timeout: time.Second}
-	rt := harness.Create(t, runtime.Options{Calls: limits, Commands: map[string]runtime.Command{
+	rt := harness.Create(t, runtime.Options{Calls: limits, Commands: map[string]runtime.HostCommand{
 		"cmd": {Run: show}, "input": {Run: show, Stdin: true},
 		"large": {Run: func(context.Context, runtime.CommandCall) (runtime.CommandResult, error) {
 			return runtime.CommandResult{Stdout: make([]byte, 1500), Stderr: make([]byte, 501)}, nil
@@ -98,7 +98,7 @@ func TestConcurrentCommands(t *testing.T) {
 // A call ends with its program, its run and its runtime, also while the program writes.
 func TestCommandsEnd(t *testing.T) {
 	begun, ended := make(chan struct{}, 1), make(chan struct{}, 1)
-	rt := harness.Create(t, runtime.Options{Commands: map[string]runtime.Command{
+	rt := harness.Create(t, runtime.Options{Commands: map[string]runtime.HostCommand{
 		"cmd": {Run: wait(begun, ended)}, "input": {Run: show, Stdin: true},
 		"large": {Run: func(context.Context, runtime.CommandCall) (runtime.CommandResult, error) {
 			return runtime.CommandResult{Stdout: make([]byte, 1<<20)}, nil
@@ -147,10 +147,10 @@ func TestAddCommands(t *testing.T) {
 		answer := func(context.Context, runtime.CommandCall) (runtime.CommandResult, error) {
 			return runtime.CommandResult{Stdout: []byte(strings.Join(c.Args, " "))}, nil
 		}
-		return runtime.CommandResult{}, rt.AddCommands(map[string]runtime.Command{c.Args[0]: {Run: answer}})
+		return runtime.CommandResult{}, rt.AddCommands(map[string]runtime.HostCommand{c.Args[0]: {Run: answer}})
 	}
 	f := runtime.NewFunction0("a function", func(context.Context) (int, error) { return 1, nil })
-	rt = harness.Create(t, runtime.Options{Commands: map[string]runtime.Command{"add": {Run: add}}, Bindings: map[string]any{"f": f}, Calls: runtime.CallLimits{Calls: 5}})
+	rt = harness.Create(t, runtime.Options{Commands: map[string]runtime.HostCommand{"add": {Run: add}}, Bindings: map[string]any{"f": f}, Calls: runtime.CallLimits{Calls: 5}})
 	s := rt.FollowRun(t.Context(), `
 		import { execSync } from 'node:child_process'; const run = script => String(execSync(script)).trim();
 		f(); console.log(run('add new one && new'), run('add new two && new')); try { f() } catch (e) { console.log(e.code) }`, runtime.RunOptions{})
@@ -168,11 +168,11 @@ func TestAddCommands(t *testing.T) {
 	if err != nil || output != "new one new two\nERR_TOO_MANY_CALLS\n" || strings.Join(names, " ") != "f add new add new f" || len(res.Calls) != 6 {
 		t.Errorf("%v %q %q", err, output, names)
 	}
-	many := map[string]runtime.Command{}
+	many := map[string]runtime.HostCommand{}
 	for n := range 1024 {
-		many[fmt.Sprintf("c%d", n)] = runtime.Command{Run: show}
+		many[fmt.Sprintf("c%d", n)] = runtime.HostCommand{Run: show}
 	}
-	for name, given := range map[string]map[string]runtime.Command{
+	for name, given := range map[string]map[string]runtime.HostCommand{
 		"upper case": {"Cmd": {Run: show}}, "a path": {"a/b": {Run: show}}, "hidden": {".command": {Run: show}}, "empty": {"": {Run: show}},
 		"long": {strings.Repeat("x", 65): {Run: show}}, "no function": {"x": {}}, "too many": many,
 	} {

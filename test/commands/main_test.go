@@ -20,7 +20,7 @@ import (
 func TestMain(m *testing.M) { harness.Main(m) }
 
 // echo are commands that print their calls.
-var echo = map[string]runtime.Command{
+var echo = map[string]runtime.HostCommand{
 	"get-weather": {Run: show},
 	"with.input":  {Run: show, Stdin: true},
 	"fail": {Run: func(context.Context, runtime.CommandCall) (runtime.CommandResult, error) {

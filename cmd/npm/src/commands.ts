@@ -19,20 +19,20 @@ export type CommandOutput = Partial<CommandResult>;
 export type CommandHandler = (call: CommandCall) => string | CommandOutput | void | Promise<string | CommandOutput | void>;
 
 /** A command, and whether it reads its standard input to the end before the call. By default it does not touch the input. */
-export interface Command {
+export interface HostCommand {
   stdin?: boolean;
   run: CommandHandler;
 }
 
 /** Commands by name. */
-export type Commands = Readonly<Record<string, CommandHandler | Command>>;
+export type Commands = Readonly<Record<string, CommandHandler | HostCommand>>;
 
-const commandNames = { stdin: true, run: true } satisfies Names<Command>;
+const commandNames = { stdin: true, run: true } satisfies Names<HostCommand>;
 
 /** Makes commands callable, and returns their declarations. The caller unregisters them. */
 export function declareCommands(session: Session, commands: Commands): CommandDeclaration[] {
   return Object.entries(commands).map(([name, command]) => {
-    const { stdin, run }: Command = typeof command === "function" ? { run: command } : checkOptions(`command ${name}`, command, commandNames);
+    const { stdin, run }: HostCommand = typeof command === "function" ? { run: command } : checkOptions(`command ${name}`, command, commandNames);
     return { name, id: session.register((args, signal) => answer(run, args[0], signal)), ...(stdin && { stdin }) };
   });
 }

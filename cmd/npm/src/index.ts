@@ -1,4 +1,4 @@
-export type { Command, CommandCall, CommandHandler, CommandOutput, Commands } from "./commands.js";
+export type { CommandCall, CommandHandler, CommandOutput, Commands, HostCommand } from "./commands.js";
 export { newConnection as connect, type Connection } from "./connection/connection.js";
 export type { ConnectOptions } from "./connection/find.js";
 export type { Input, Session } from "./connection/session.js";

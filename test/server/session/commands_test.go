@@ -19,9 +19,9 @@ func testCommands(t *testing.T, c *client.Client) {
 	fail := func(context.Context, runtime.CommandCall) (runtime.CommandResult, error) {
 		return runtime.CommandResult{}, &runtime.CallError{Code: "ENOENT", Message: "no such city"}
 	}
-	sb := createIn(t, c, client.CreateOptions{Commands: map[string]runtime.Command{}})
+	sb := createIn(t, c, client.CreateOptions{Commands: map[string]runtime.HostCommand{}})
 	added := runtime.NewFunction0("adds commands", func(ctx context.Context) (any, error) {
-		return nil, sb.AddCommands(ctx, map[string]runtime.Command{"get-weather": {Run: show}, "with-input": {Run: show, Stdin: true}, "fail": {Run: fail}})
+		return nil, sb.AddCommands(ctx, map[string]runtime.HostCommand{"get-weather": {Run: show}, "with-input": {Run: show, Stdin: true}, "fail": {Run: fail}})
 	})
 	e, err := sb.Evaluate(soon(t), `
 		import { spawnSync } from 'node:child_process';
@@ -36,14 +36,14 @@ func testCommands(t *testing.T, c *client.Client) {
 	if string(e.Value) != want || len(e.Calls) != 4 || e.Calls[1].Name != "get-weather" {
 		t.Errorf("%s %v %+v\nwant %s", e.Value, e.Error, e.Calls, want)
 	}
-	testCommandErrors(t, c, runtime.Command{Run: show})
+	testCommandErrors(t, c, runtime.HostCommand{Run: show})
 }
 
-func testCommandErrors(t *testing.T, c *client.Client, command runtime.Command) {
+func testCommandErrors(t *testing.T, c *client.Client, command runtime.HostCommand) {
 	for name, o := range map[string]client.CreateOptions{
-		"a name":   {Commands: map[string]runtime.Command{"Get Weather": command}},
-		"a path":   {Commands: map[string]runtime.Command{"../x": command}},
-		"detached": {Commands: map[string]runtime.Command{"x": command}, Detached: true},
+		"a name":   {Commands: map[string]runtime.HostCommand{"Get Weather": command}},
+		"a path":   {Commands: map[string]runtime.HostCommand{"../x": command}},
+		"detached": {Commands: map[string]runtime.HostCommand{"x": command}, Detached: true},
 	} {
 		_, err := c.Create(t.Context(), o)
 		if e, ok := errors.AsType[*client.Error](err); !ok || e.Code != "invalid" {
@@ -51,7 +51,7 @@ func testCommandErrors(t *testing.T, c *client.Client, command runtime.Command) 
 		}
 	}
 	without := createIn(t, c, client.CreateOptions{})
-	err := without.AddCommands(t.Context(), map[string]runtime.Command{"x": command})
+	err := without.AddCommands(t.Context(), map[string]runtime.HostCommand{"x": command})
 	if e, ok := errors.AsType[*client.Error](err); !ok || e.Code != "invalid" || !strings.Contains(e.Error(), "Commands") {
 		t.Errorf("without commands: %v", err)
 	}

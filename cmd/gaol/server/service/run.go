@@ -43,7 +43,7 @@ type Streams struct {
 	// Bind adds functions of the client to the variables of a sandbox, a context or a snippet. It may
 	// be nil. Commands are programs that the client implements. Calls bounds the calls of both.
 	Bind     func(globals map[string]json.RawMessage) (map[string]any, error)
-	Commands map[string]runtime.Command
+	Commands map[string]runtime.HostCommand
 	Calls    runtime.CallLimits
 }
 

@@ -92,7 +92,7 @@ func (sb *Sandbox) Limits() runtime.Limits { return sb.runtime.Limits() }
 func (sb *Sandbox) NewTransport() *http.Transport { return sb.runtime.NewTransport() }
 
 // AddCommands adds programs that the client implements.
-func (sb *Sandbox) AddCommands(commands map[string]runtime.Command) error {
+func (sb *Sandbox) AddCommands(commands map[string]runtime.HostCommand) error {
 	return sb.fail("add commands", sb.runtime.AddCommands(commands))
 }
 

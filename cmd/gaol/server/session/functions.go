@@ -204,16 +204,16 @@ func object(v any) (map[string]any, error) {
 }
 
 // commands returns the commands of a client as [runtime.Options] has them. It keeps nil.
-func (c *calls) commands(declared []protocol.Command) (map[string]runtime.Command, error) {
+func (c *calls) commands(declared []protocol.Command) (map[string]runtime.HostCommand, error) {
 	if declared == nil {
 		return nil, nil
 	}
-	all := make(map[string]runtime.Command, len(declared))
+	all := make(map[string]runtime.HostCommand, len(declared))
 	for i, d := range declared {
 		if _, exists := all[d.Name]; exists {
 			return nil, service.Refuse(service.Invalid, "commands[%d]: %s: it is declared twice", i, d.Name)
 		}
-		all[d.Name] = runtime.Command{Stdin: d.Stdin, Run: func(ctx context.Context, call runtime.CommandCall) (runtime.CommandResult, error) {
+		all[d.Name] = runtime.HostCommand{Stdin: d.Stdin, Run: func(ctx context.Context, call runtime.CommandCall) (runtime.CommandResult, error) {
 			return c.callCommand(ctx, d.ID, call)
 		}}
 	}

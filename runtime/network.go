@@ -290,27 +290,6 @@ func checkHostPorts(ports []int) (list []uint16, err error) {
 	return list, nil
 }
 
-// permit sets the permissions and the ports of the host, which depend on each other.
-func (s *settings) permit(o Options) (err error) {
-	if s.hostPorts, err = checkHostPorts(o.HostPorts); err != nil {
-		return err
-	}
-	if err := s.setPermissions(o.Permissions); err != nil {
-		return optionError("Permissions", "%w", err)
-	}
-	return s.allowHostPorts()
-}
-
-// allowHostPorts refuses a port to which no guest may connect.
-func (s *settings) allowHostPorts() error {
-	for _, port := range s.hostPorts {
-		if !slices.Contains(s.plan.Net.Host, port) {
-			return optionError("HostPorts", `the permissions deny port %d; this rule of the network scope allows it: {"mode": "allow", "operations": ["fetch", "connect"], "patterns": ["tcp://localhost:%d"]}`, port, port)
-		}
-	}
-	return nil
-}
-
 // checkNotHostPort refuses a port on which the guest cannot listen, because it leads to the host.
 func (s *settings) checkNotHostPort(port uint16) error {
 	if slices.Contains(s.hostPorts, port) {

@@ -44,7 +44,7 @@ type CreateOptions struct {
 
 	// Bindings are variables of all programs, and functions of this process that they can call.
 	Bindings map[string]any
-	BigInts  bool                       // of integers that JavaScript's numbers cannot hold, also in Globals
+	BigInts  bool                           // of integers that JavaScript's numbers cannot hold, also in Globals
 	Commands map[string]runtime.HostCommand // programs that this process implements
 	Calls    runtime.CallLimits
 

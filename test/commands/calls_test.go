@@ -19,7 +19,9 @@ import (
 
 type command = func(context.Context, runtime.CommandCall) (runtime.CommandResult, error)
 
-func of(run command) map[string]runtime.HostCommand { return map[string]runtime.HostCommand{"cmd": {Run: run}} }
+func of(run command) map[string]runtime.HostCommand {
+	return map[string]runtime.HostCommand{"cmd": {Run: run}}
+}
 
 // wait waits for the end of a call, and reports its beginning and its end.
 func wait(begun, ended chan<- struct{}) command {

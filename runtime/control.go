@@ -115,10 +115,7 @@ func (c *control) receiveCall(kind wire.Kind, body []byte) error {
 	if err != nil {
 		return err
 	}
-	if err = c.calls.Accept(call, blocking, c.refusal()); err == nil && blocking {
-		c.in.Expect()
-	}
-	return err
+	return c.calls.Accept(call, blocking, c.refusal())
 }
 
 // refusal returns why no function may be called now. It is nil except in a context between

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io"
 	"os"
-	goruntime "runtime"
 	"sync"
 	"syscall"
 	"time"
@@ -44,7 +43,6 @@ type Reader struct {
 	conn     syscall.RawConn // the file's
 	terminal bool            // the file is the host's end of a terminal
 	large    bool            // the pipe was enlarged
-	spinner  spinner
 
 	// The reading goroutine's.
 	state readState
@@ -109,8 +107,6 @@ func (r *Reader) read(b []byte) (int, error) {
 			if err := r.file.SetReadDeadline(time.Now().Add(drainWait)); err != nil {
 				return 0, err
 			}
-		} else if n := r.spin(b); n > 0 {
-			return n, nil
 		}
 		n, err := r.file.Read(b)
 		if errors.Is(err, os.ErrDeadlineExceeded) {
@@ -231,55 +227,4 @@ func appendTail(tail, b []byte) []byte {
 		tail = tail[:copy(tail, tail[over:])]
 	}
 	return append(tail, b...)
-}
-
-// On a virtual machine an idle processor takes 20 to 25 µs to wake up, and a call of a host
-// function wakes two of them. A guest that has received an answer mostly calls again at
-// once, so the reader spins for a moment before it sleeps. A round trip then takes 25 µs
-// instead of 30. A run with 200 calls takes 14.0 ms instead of 14.4, one with 20 calls 6.9 instead of 7.1
-// (minimum of 114 runs in turns).
-const (
-	spinPeriod = 50 * time.Microsecond // twice the time until the next call arrives
-	spinPause  = 32                    // after a spin that found nothing, so many answers pass without one
-)
-
-var canSpin = goruntime.NumCPU() > 1 // otherwise the writer would wait for the processor
-
-// spinner makes a Reader poll for data that is expected within microseconds.
-type spinner struct {
-	expecting bool
-	pause     int // answers until the next attempt
-}
-
-// Expect announces that data will likely arrive within microseconds.
-func (r *Reader) Expect() {
-	s := &r.spinner
-	if s.pause > 0 {
-		s.pause--
-		return
-	}
-	s.expecting = canSpin
-}
-
-// spin polls for expected data. It returns 0 if none arrives, and leaves the reasons to
-// Read.
-func (r *Reader) spin(b []byte) (n int) {
-	s := &r.spinner
-	if !s.expecting {
-		return 0
-	}
-	s.expecting = false
-	_ = r.conn.Control(func(fd uintptr) {
-		for until := time.Now().Add(spinPeriod); ; {
-			got, err := unix.Read(int(fd), b)
-			if err == nil || err != unix.EAGAIN || time.Now().After(until) {
-				n = max(got, 0)
-				return
-			}
-		}
-	})
-	if n == 0 {
-		s.pause = spinPause
-	}
-	return n
 }

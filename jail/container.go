@@ -26,7 +26,7 @@ import (
 )
 
 // errNoZygote is the error of commands that a jail with Spec.OCI cannot start.
-var errNoZygote = errors.New("a container has no zygotes")
+var errNoZygote = errors.New("a container cannot have zygotes")
 
 // startContainer lets the OCI runtime make the namespaces, the root directory and pid 1, as
 // startPid1 does for other jails.

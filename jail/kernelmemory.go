@@ -205,7 +205,7 @@ func parseKernelMemory(text string) (m kernelMemory, err error) {
 	}
 	for _, name := range []string{"MemTotal", "MemFree", "Buffers", "Cached", "AnonPages", "SReclaimable", "SUnreclaim"} {
 		if _, ok := values[name]; !ok {
-			return m, fmt.Errorf("/proc/meminfo has no %s", name)
+			return m, fmt.Errorf("/proc/meminfo lacks %s", name)
 		}
 	}
 	m.slab = values["SUnreclaim"]

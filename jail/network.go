@@ -43,7 +43,7 @@ func (j *Jail) allowLowPorts() (err error) {
 func (j *Jail) OpenGateway(c gateway.Config) (*gateway.Gateway, error) {
 	g, err := gateway.Open(j.pidfd, c)
 	j.gateway = g
-	return g, step.Wrap("open", "gateway to hosts outside", err)
+	return g, step.Wrap("open", "gateway to external hosts", err)
 }
 
 // Dial connects to a TCP server of the jail's processes, on an address of localhost. The jail

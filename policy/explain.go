@@ -192,7 +192,7 @@ func (n Net) describeEgress() string {
 	if n.UDP {
 		udp = "UDP on any port"
 	}
-	text := fmt.Sprintf("egress checks hosts outside; BPF allows on localhost %s, %s", tcp, udp)
+	text := fmt.Sprintf("egress checks external hosts; BPF allows on localhost %s, %s", tcp, udp)
 	if n.Host != nil {
 		text += fmt.Sprintf("; egress connects ports %v of localhost with those of the host", n.Host)
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-var errOmitted = errors.New("a scope that was left out has no JSON")
+var errOmitted = errors.New("an omitted scope cannot be encoded as JSON")
 
 // Parse parses permissions from at most 1 MiB of JSON. It is strict: unknown or repeated
 // keys, null, empty lists and invalid patterns are a *[FormatError].
@@ -208,7 +208,7 @@ func Schema() []byte {
 	root := object{
 		"$schema":              "https://json-schema.org/draft/2020-12/schema",
 		"title":                "gaol permissions",
-		"description":          "What a guest may do. An omitted scope keeps its default.",
+		"description":          "A guest's permissions. An omitted scope keeps its default.",
 		"type":                 "object",
 		"properties":           properties,
 		"additionalProperties": false,

@@ -200,7 +200,7 @@ func (l *lowering) checkStat(nodes []fsNode) {
 	for _, n := range nodes {
 		if missing := statSet &^ n.allowed; n.allowed != 0 && missing != 0 {
 			l.reject(l.errorAt(FS, missing.list()[0], n.place,
-				"the kernel has no hook for "+missing.String()+" where something else is allowed", "deny everything there"))
+				"the kernel lacks a hook for "+missing.String()+" where something else is allowed", "deny everything there"))
 		}
 	}
 }

@@ -91,7 +91,7 @@ func (l *lowering) useRuntimeMounts(n *fsNode, up fsNode) {
 		return
 	}
 	l.reject(l.errorAt(FS, revoked.list()[0], n.place,
-		"a run has no mounts of its own to revoke "+revoked.String()+" below a folder that has it"+inRuntime,
+		"a run shares the runtime's mounts, and cannot revoke "+revoked.String()+" below a folder that has it"+inRuntime,
 		"deny it in the outermost folder, and allow it beside this one"))
 }
 

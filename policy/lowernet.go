@@ -43,7 +43,7 @@ func (l *lowering) checkHost(e entry, r Rule) {
 	case end.proto == "udp":
 		l.reject(entryError(e, "UDP does not leave the sandbox", "tcp://"+end.host+":"+port))
 	case end.net.IsValid() && containedInAny(never, end.net):
-		l.reject(entryError(e, "the host's own addresses and those of groups are never reached", "leave it out"))
+		l.reject(entryError(e, "the host's own addresses and group addresses are never reached", "leave it out"))
 	case r.decides("fetch") != r.decides("connect"):
 		l.reject(entryError(e, "fetch and connect cannot be distinguished", "both in one rule"))
 	case !r.decides("connect"):
@@ -194,7 +194,7 @@ func (l *lowering) compareRuntime() {
 	case !own.UDP && len(own.Local) == 0 && len(own.Host) == 0:
 		own.NoLocalhost = true
 	default:
-		l.reject(ruleError(Network, -1, "all runs of a runtime with a way out have the same ports of localhost, or none", "the runtime's rules for localhost, or none"))
+		l.reject(ruleError(Network, -1, "all runs of a runtime with egress have the same ports of localhost, or none", "the runtime's rules for localhost, or none"))
 	}
 }
 

@@ -104,9 +104,9 @@ func TestLowerRunRefuses(t *testing.T) {
 	same := `{"mode":"deny","paths":["/workspace/secret/**"]},{"mode":"deny","operations":[` + writes + `],"paths":["/workspace/lib/**"]}`
 	fs := func(rules string) string { return `{"fs":{"default":"allow","rules":[` + same + rules + `]}}` }
 	tests := []struct{ inner, place, why string }{
-		{fs(`,{"mode":"deny","paths":["/workspace/other/**"]}`), "fs.rules[2].paths[0]", "no mounts of its own"},
-		{fs(`,{"mode":"deny","operations":[` + writes + `],"paths":["/tmp/**"]}`), "fs.rules[2].paths[0]", "no mounts of its own"},
-		{fs(`,{"mode":"deny","operations":["execute"],"paths":["/tmp/**"]}`), "fs.rules[2].paths[0]", "no mounts of its own"},
+		{fs(`,{"mode":"deny","paths":["/workspace/other/**"]}`), "fs.rules[2].paths[0]", "shares the runtime's mounts"},
+		{fs(`,{"mode":"deny","operations":[` + writes + `],"paths":["/tmp/**"]}`), "fs.rules[2].paths[0]", "shares the runtime's mounts"},
+		{fs(`,{"mode":"deny","operations":["execute"],"paths":["/tmp/**"]}`), "fs.rules[2].paths[0]", "shares the runtime's mounts"},
 		{fs(`,{"mode":"deny","operations":[` + writes + `],"paths":["/**"]},{"mode":"allow","operations":[` + writes + `],"paths":["/workspace/a/**"]}`),
 			"fs.rules[2]", "chmod where its runtime has it"},
 		{`{"childProcess":{"rules":[{"mode":"allow","patterns":["/bin/sh"]}]}}`, "childProcess.rules[0]", "list of programs"},

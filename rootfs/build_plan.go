@@ -67,7 +67,7 @@ func (in *inputs) choosePackages(o BuildOptions) (chosen []string, variant strin
 	with := slices.Compact(slices.Sorted(slices.Values(o.With)))
 	switch {
 	case o.Minimal && len(with) > 0:
-		return nil, "", fmt.Errorf("with %s: a minimal image has no packages", strings.Join(with, ", "))
+		return nil, "", fmt.Errorf("with %s: a minimal image cannot have packages", strings.Join(with, ", "))
 	case o.Minimal:
 		return nil, "minimal", nil
 	}

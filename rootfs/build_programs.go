@@ -101,7 +101,7 @@ func (b *build) addBusybox(ctx context.Context) error {
 	offered := strings.Fields(string(list))
 	for _, name := range []string{"sh", "env"} { // a shell, and the interpreter of npm's script
 		if !slices.Contains(offered, name) {
-			return fmt.Errorf("busybox has no %s", name)
+			return fmt.Errorf("busybox lacks %s", name)
 		}
 	}
 	for _, name := range applets {

@@ -158,7 +158,7 @@ type Imported struct {
 // ErrUnsupported: Node is missing, or too old for gaol's guest code.
 func (i *Image) CanRun() error {
 	if i.Node == "" {
-		return fmt.Errorf("the image has no Node, only commands work in it: %w", ErrUnsupported)
+		return fmt.Errorf("the image lacks Node, only commands work in it: %w", ErrUnsupported)
 	}
 	major, _, _ := strings.Cut(i.Node, ".")
 	if n, err := strconv.Atoi(major); err == nil && n < minNode {
@@ -175,11 +175,11 @@ func (i *Image) CanFork() error {
 	case m == nil:
 		return nil
 	case i.Node == "":
-		return fmt.Errorf("the image has no Node: %w", ErrUnsupported)
+		return fmt.Errorf("the image lacks Node: %w", ErrUnsupported)
 	case m.Libc != "glibc":
 		return fmt.Errorf("the image's Node is linked to %s, and the zygote works with glibc: %w", m.Libc, ErrUnsupported)
 	case !m.Zygote:
-		return fmt.Errorf("the image's glibc is older than the one that the zygote was compiled with: %w", ErrUnsupported)
+		return fmt.Errorf("the image's glibc is older than the zygote's: %w", ErrUnsupported)
 	case !m.TrustNode:
 		return fmt.Errorf("the image is not trusted to run outside of jails, as the zygote does (see ImportOptions.TrustNode): %w", ErrUnsupported)
 	}

@@ -50,7 +50,7 @@ func (m *importer) findNode(t *layer.Tree) error {
 			return err
 		}
 	}
-	m.report.Line("it has no Node: only commands run in it")
+	m.report.Line("the image lacks Node: only commands run in it")
 	return nil
 }
 

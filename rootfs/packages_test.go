@@ -283,7 +283,7 @@ func TestPackagesFail(t *testing.T) {
 		"no repository":    {func(d *debianArchive, _ *inputs) { d.Close() }, BuildOptions{}, "Connection refused"},
 		"no apt":           {func(_ *debianArchive, in *inputs) { in.aptGet = "/nonexistent" }, BuildOptions{}, "gaol image build --minimal"},
 		"with what is not": {nil, BuildOptions{With: []string{"delta"}}, `with "delta": only gamma can be added`},
-		"minimal with":     {nil, BuildOptions{Minimal: true, With: []string{"gamma"}}, "a minimal image has no packages"},
+		"minimal with":     {nil, BuildOptions{Minimal: true, With: []string{"gamma"}}, "a minimal image cannot have packages"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := newArchive(t)

@@ -23,7 +23,7 @@ var reserved = []Path{"/proc", "/dev", "/sys"}
 func NewPlan(image string, cwd Path, disk, inodes int64) (Plan, error) {
 	for _, r := range reserved {
 		if cwd == r || len(cwd) > len(r) && cwd[:len(r)+1] == r+"/" {
-			return Plan{}, fmt.Errorf("path %q: %s has no files of a guest", cwd, r)
+			return Plan{}, fmt.Errorf("path %q: %s cannot hold files of a guest", cwd, r)
 		}
 	}
 	return Plan{Image: image, Dirs: Own(cwd), Disk: disk, Inodes: inodes}, nil

@@ -130,8 +130,8 @@ func table(lines []string) string {
 	return text.String()
 }
 
-const rootLong = `gaol runs untrusted, model-written Node.js code on Linux and returns what it
-printed, its exit code and the value it passed to globalThis.__return.
+const rootLong = `gaol runs untrusted, model-written Node.js code on Linux and returns its
+output, its exit code and the value it passed to globalThis.__return.
 
 The kernel confines the guest: namespaces, cgroups, seccomp, a root file system of
 its own, and a network that has nothing but its own localhost. The guest sees

@@ -21,13 +21,13 @@ started on the host with the same program, in the same minutes. Bare node and th
 launchers take turns, so that other load on the machine slows down all of them.
 
 Each figure is printed on one line for each launcher: its value, which is a median unless
-the name says otherwise, and the ratio to bare node.
+its name tells otherwise, and the ratio to bare node.
 
 --json prints one object instead: environment, and figures with id, name, unit, values
 and ratio by launcher, and against.
 
 --isolation compares isolations instead of launchers: "all" means native, runc and crun,
-without those that do not work on this machine, which standard error names, and leftOut of
+except isolations that do not work on this machine, which standard error names, and leftOut of
 --json. Each uses its fastest launcher.
 
 Quote figures from a quiet machine only: a ratio cancels what slows down all sides alike, and

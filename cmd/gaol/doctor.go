@@ -16,8 +16,8 @@ import (
 	"gaol/runtime/resultjson"
 )
 
-const doctorLong = `Check whether this machine can run gaol: print what it offers for jails and what is
-missing, with a cure for each, then run a program in a real jail.
+const doctorLong = `Check whether this machine can run gaol: print the available and the missing features,
+with a cure for each, then run a program in a real jail.
 
 Every check is real: it enters namespaces and mounts file systems where the host does not
 see them. Nothing is changed and nothing is built.

@@ -23,16 +23,16 @@ const evalUse = `eval [flags] FILE
 
 const evalLong = `Evaluate a snippet as models write them: JavaScript, TypeScript or JSX, with or
 without Markdown's fences; an expression, statements, or a function, which is called. It
-runs in a jail of its own. The value of its last expression is printed as JSON on standard
+runs in a new jail. The value of its last expression is printed as JSON on standard
 output, after promises are awaited. A snippet without a value prints nothing; a value that
-has no JSON, such as a server, causes a line on standard error. import, require and await
+cannot be encoded, such as a server, causes a line on standard error. import, require and await
 may be mixed, and module.exports, or an object with the exported variables, is the value if
 the last expression has none. Code that uses nothing of ES modules may be sloppy, as with
 node -p. Code is read from standard input if that is piped and nothing else is named.
 
-Lines of console are printed as they come: those of log, info and debug on standard output,
-before the value, and those of warn and error on standard error. An error is printed on
-standard error, with the places in the snippet and the lines around it.
+Lines of console are printed as they come: lines of log, info and debug on standard output,
+before the value, and lines of warn and error on standard error. An error is printed on
+standard error, with the positions in the snippet and the lines around them.
 
 --globals names a file with a JSON object: each member becomes a variable of the snippet.
 
@@ -40,7 +40,7 @@ Exit status: 0 without an error, 1 with one, 124 if the snippet ran out of time,
 was killed for memory; 125 if gaol itself failed. With --json, one object has all of
 that, and standard error stays empty unless gaol itself failed.
 
-The flags for limits, permissions, mounts and --server are those of gaol run.`
+The flags for limits, permissions, mounts and --server are the same as for gaol run.`
 
 const evalExample = `  gaol eval -e '1 + 1'
   gaol eval -e 'async () => (await import("node:os")).cpus().length'
@@ -110,7 +110,7 @@ func (f *evalFlags) readCode(cmd *cobra.Command, args []string, stdin io.Reader)
 
 // checkWords rejects command lines that name no snippet, or two.
 func (f *evalFlags) checkWords(args []string) error {
-	const noArguments = "a snippet has no arguments; --globals gives it data"
+	const noArguments = "a snippet takes no arguments; --globals gives it data"
 	code := f.Set.Changed("eval")
 	switch {
 	case code && len(args) > 0:

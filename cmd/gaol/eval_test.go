@@ -66,7 +66,7 @@ func TestEvalInput(t *testing.T) {
 		"--globals is empty":    {"--globals", "", "-e", "1"},
 		"unexpected argument":   {file, file},
 		"evaluate: open /no/":   {"/no/such"},
-		"has no arguments; ":    {"-e", "1", "--", "x"},
+		"takes no arguments; ":  {"-e", "1", "--", "x"},
 		"unknown flag: --stdin": {"--stdin", "-e", "1"},
 	} {
 		f := &fake{}

@@ -41,8 +41,8 @@ the list if the image that it builds is the same.`, rootfs.Open)
 
 const buildLong = `Build an image and print its id on standard output.
 
-It needs no compiler if make build built this program. What it downloads is kept in the
-store; one line says before how much that is.
+It needs no compiler if make build built this program. Downloads are kept in the
+store; a line before shows their size.
 
 Node and npm come from the npm registry that npm_config_registry names, through the proxy
 that the environment names, and are checked against known hashes. An image whose content is
@@ -103,8 +103,8 @@ SOURCE is one of
   FILE                     the output of docker save, an OCI layout as a tar, or a tar of a
                            root file system; may be compressed with gzip or zstd
 
-and a path if a file or folder of that name exists. Digests are checked. Credentials are
-those of docker login. Plain http is used for registries on this host only.
+and a path if a file or folder of that name exists. Digests are checked. Credentials come
+from docker login. Plain http is used for registries on this host only.
 
 Owners, set-id bits, devices and extended attributes are dropped: the files belong to
 root, and every guest can read them. The program that starts a jail is gaol's own. Of the

@@ -23,8 +23,8 @@ func TestIsolationErrors(t *testing.T) {
 		"snippet run --isolation docker -":                   "see gaol snippet run --help",
 		"snippet check --isolation docker docs":              "see gaol snippet check --help",
 		"mcp --isolation docker":                             "see gaol mcp --help",
-		"mcp --isolation runc --socket /nosuch":              "the server's settings say which isolation it uses",
-		"mcp --config cursor --isolation runc --socket /run": "the server's settings say which isolation it uses",
+		"mcp --isolation runc --socket /nosuch":              "the server's settings define its isolation",
+		"mcp --config cursor --isolation runc --socket /run": "the server's settings define its isolation",
 		"serve --isolation docker":                           `--isolation "docker"`,
 		"serve --inherit 3 --isolation runc":                 inherit,
 	} {

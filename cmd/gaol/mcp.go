@@ -84,7 +84,7 @@ func (f *mcpFlags) check(cmd *cobra.Command) error {
 	return nil
 }
 
-var errServerIsolation = errors.New("--isolation: the server's settings say which isolation it uses")
+var errServerIsolation = errors.New("--isolation: the server's settings define its isolation")
 
 // address returns the address of the server that the user has named, or "".
 func (f *mcpFlags) address() string { return cmp.Or(f.socket, os.Getenv("GAOL_SOCKET")) }
@@ -155,7 +155,7 @@ func (a *app) mcp(ctx context.Context, f *mcpFlags) error {
 	if len(f.tools) > 0 {
 		has, err := p.HasTools(ctx, "sandbox_")
 		if err == nil && !has {
-			err = errors.New("the server has no sandbox tools: start it with gaol serve --tools sandbox")
+			err = errors.New("the server lacks sandbox tools: start it with gaol serve --tools sandbox")
 		}
 		if err != nil {
 			return err

@@ -20,7 +20,7 @@ import (
 	"gaol/runtime"
 )
 
-const policyLong = `Permissions say what a program may do: JSON with the scopes fs, network,
+const policyLong = `Permissions restrict a program: JSON with the scopes fs, network,
 childProcess, process and env, each "allow", "deny" or a default and rules.
 
   {
@@ -213,7 +213,7 @@ func checkPermissions(ctx context.Context, in io.Reader, name string, o runtime.
 	o.Permissions, err = source.Policy(ctx, in, name)
 	if bad, ok := errors.AsType[*policy.FormatError](err); ok {
 		c.Refused = []refusedRule{{Place: bad.Place, Why: bad.Why, Nearest: bad.Nearest}}
-		return c, report.Advise(fmt.Errorf("policy check: %w", err), "`gaol policy schema` has the language")
+		return c, report.Advise(fmt.Errorf("policy check: %w", err), "`gaol policy schema` prints the language")
 	}
 	if err != nil {
 		return nil, err

@@ -26,7 +26,7 @@ On a terminal, Up and Down recall earlier input, Tab completes names, Ctrl-C aba
 is typed or stops what runs, and Ctrl-D quits. The history is kept in
 $XDG_STATE_HOME/gaol/repl_history, without input that begins with a space; ␤ separates the
 lines of one input. Code that cannot be stopped alone, such as a callback that never
-returns, ends the process: a message says so, and another process starts without the
+returns, ends the process: a message reports it, and another process starts without the
 variables. There is no time limit unless --timeout is given.
 
 If standard input is no terminal, its lines are evaluated without prompts: values and
@@ -39,7 +39,7 @@ Exit status: that of process.exit, if the code called it; else 0 on a terminal; 
 1 if there was an error, or 124 or 137 if the process was lost because it ran too long or
 used too much memory; 125 if gaol itself failed.
 
-The flags for limits, permissions, mounts and --server are those of gaol run.`
+The flags for limits, permissions, mounts and --server are the same as for gaol run.`
 
 const replExample = `  gaol repl
   gaol repl --mount ./data:/workspace/data --node-modules ./node_modules

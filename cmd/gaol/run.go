@@ -39,17 +39,17 @@ environment, and of the network its own localhost. --with-folder shows it the fo
 FILE, read-only. If FILE is a folder, that is shown, and the program is the main of its
 package.json, or index.
 
---preset selects what the program may do. Scopes of --permissions replace those of the
-preset, and --allow-net adds to its network scope: see gaol policy. If a program fails and
-was denied something, up to five lines on standard error say what, and what would allow it.
+--preset selects the program's permissions. Scopes of --permissions replace the preset's,
+and --allow-net adds to its network scope: see gaol policy. If a program fails after a
+denial, up to five lines on standard error name the denials, and how to allow them.
 
 Output is passed through as the program prints it. Only --json shows the value that the
 program passes to globalThis.__return.
 
 --publish 8080:3000 passes connections to port 8080 of this machine, on 127.0.0.1, on to a
-server on port 3000 of the program while it runs; --publish 0.0.0.0:8080:3000 those on all
-of its addresses. The program may then listen on localhost. A connection that comes before
-it listens waits for 10 seconds at most. A port has 256 connections at once.
+server on port 3000 of the program while it runs; --publish 0.0.0.0:8080:3000 on all of its
+addresses. The program may then listen on localhost. A connection that comes before
+it listens waits for 10 seconds at most. A port accepts at most 256 connections.
 
 --server uses a server that root has started with gaol serve. Without root, gaol uses the server
 of this machine if its socket exists. The server's operator decides which images, permissions
@@ -59,15 +59,15 @@ server: --with-folder, --mount, --node-modules, --publish, --save, --heap, --sto
 time that the server allows.
 
 The first SIGINT or SIGTERM that gaol gets goes to the program, which has 5 seconds to end by
-itself; a second signal, or SIGHUP, kills it at once. The program's descendants do not get the
+itself; a second signal, or SIGHUP, kills it. The program's descendants do not get the
 signal, and end with it.
 
-With --tty the program has a terminal of its own, connected to this one: it gets all
+With --tty the program runs on a new terminal, connected to this one: it gets all
 keys, and everything it prints, escape sequences included, appears here.
 
 Exit status: the program's own; 124 if it ran out of time, 137 if it was killed for
 memory, each with a line on standard error; 125 if gaol itself failed. With --json, the
-object's "cause" says why a run ended and standard error stays empty, unless --publish chose
+object's "cause" is why a run ended and standard error stays empty, unless --publish chose
 a port, or gaol itself failed: then there is no object.
 
 Sizes are bytes, or end in k, m or g (powers of 1024).`
@@ -115,7 +115,7 @@ func (a *app) runCommand() *cobra.Command {
 	}
 	set := f.Set
 	set.StringVarP(&f.code, "eval", "e", "", "run `CODE` instead of a file")
-	set.Var(flags.Format(&f.format), "format", "module format of the code: esm, cjs, or auto for what its name and syntax say")
+	set.Var(flags.Format(&f.format), "format", "module format of the code: esm, cjs, or auto to derive it from name and syntax")
 	set.BoolVar(&f.command, "command", false, "run a program of the image, named after --, instead of code")
 	set.BoolVar(&f.withFolder, "with-folder", false, "show the folder of FILE, read-only, at "+folderDir+", which is the working directory unless --cwd names another")
 	set.BoolVar(&f.json, "json", false, "print one JSON object about the run and nothing else")

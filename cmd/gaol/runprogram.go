@@ -129,7 +129,7 @@ func (f *runFlags) checkWords(words, rest []string) error {
 	code := f.Set.Changed("eval")
 	switch {
 	case f.interleave && !f.json:
-		return errors.New("--interleave goes with --json: without it both streams are passed through at once")
+		return errors.New("--interleave goes with --json: without it both streams are passed through as they come")
 	case f.withFolder && (len(words) != 1 || words[0] == "-"):
 		return errors.New("--with-folder needs a FILE, whose folder it shows")
 	case f.command && code:

@@ -35,7 +35,7 @@ func (a *app) psCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use: "ps", Short: "List your sandboxes on a gaol server", Args: usageArgs(noArgs),
-		Long: `List your sandboxes on a gaol server: those that programs have created with its API. Other
+		Long: `List your sandboxes on a gaol server: programs have created them with its API. Other
 users' sandboxes are not shown, not even to root.
 
 The time is when a sandbox is deleted unless it is used before.`,

@@ -37,7 +37,7 @@ line, a name and the SHA-256 of its token. Unless the address is a loopback one,
 --node-modules and --public-url are for snippets, which the server runs at /api/sandbox.
 
 SIGTERM and SIGINT stop the server: it accepts nothing new, and ends what still runs after
-the time that the file says, or with a second signal. SIGHUP reads the files again, and opens
+the time in the file, or with a second signal. SIGHUP reads the files again, and opens
 the audit log again; if one of them is invalid, nothing changes.
 
 Under systemd, which --print-unit prints units for, the server uses the sockets that systemd

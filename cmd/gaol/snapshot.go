@@ -18,7 +18,7 @@ import (
 
 const snapshotLong = `A snapshot is the content of a guest's own folders: the home folder, /workspace
 and the working directory. gaol run --save NAME takes one when the program has ended.
-gaol run --snapshot NAME starts from one, at once and without copying it. Snapshots are
+gaol run --snapshot NAME starts from one without copying it. Snapshots are
 kept in the store beside the images, by the hash of their content: equal ones are stored
 once, with several names. A snapshot whose name is given to another one stays without a name
 until gaol snapshot prune.`
@@ -80,7 +80,7 @@ func (a *app) snapshotPrune() *cobra.Command {
 		Use:   "prune",
 		Short: "Remove all snapshots that have no name",
 		Long: `Remove all snapshots that have no name and that no runtime uses, and print their
-ids. A snapshot has no name if it was taken without one, through the SDK, or if a later
+ids. A snapshot is without a name if it was taken without one, through the SDK, or if a later
 one took its name.`,
 		Args: usageArgs(noArgs),
 	}

@@ -23,8 +23,8 @@ import (
 )
 
 const snippetLong = `Find out whether an example works. A snippet is JavaScript or TypeScript of one or several
-files, at most 10, of which src/main.ts runs. It runs in a sandbox of its own. The output
-is what it printed, the state of the framework that it uses, and its errors.`
+files, at most 10, of which src/main.ts runs. It runs in a new sandbox. The result has its
+output, the state of the framework that it uses, and its errors.`
 
 func (a *app) snippetCommand() *cobra.Command {
 	return group("snippet", "Run snippets, and check the examples of a documentation", snippetLong, a.snippetRunCommand(), a.snippetCheckCommand())
@@ -48,9 +48,9 @@ func (f *snippetFlags) add(cmd *cobra.Command) {
 	f.set.SortFlags = false
 	f.timeout = snippets.DefaultTimeout
 	f.set.StringVar(&f.options.NodeModules, "node-modules", "", "`DIR` of the host with the packages that snippets may import")
-	f.set.StringVar(&f.adapter, "adapter", "none", "`NAME` of what reads the state: none for what a snippet exports, directive, or a FILE.mjs")
+	f.set.StringVar(&f.adapter, "adapter", "none", "`NAME` of the adapter that reads the state: none for the snippet's exports, directive, or a FILE.mjs")
 	f.set.BoolVar(&f.options.NoLint, "no-lint", false, "turn off the lint rules of the adapter; they are no protection")
-	f.set.StringVar(&f.lintRules, "lint-rules", "", "JSON `FILE` with lint rules that replace those of the adapter; see docs/snippets-lint.md")
+	f.set.StringVar(&f.lintRules, "lint-rules", "", "JSON `FILE` with lint rules that replace the adapter's; see docs/snippets-lint.md")
 	f.set.Var(flags.Choice(&f.options.Network, "NAME", "none", "want none or public", map[string]string{"none": "", "public": "public"}),
 		"network", "none, or public for the hosts of the public internet")
 	f.set.Var(flags.Duration(&f.timeout), "timeout", "time limit of a snippet, from 100ms to 10s")

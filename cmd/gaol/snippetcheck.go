@@ -17,7 +17,7 @@ import (
 	"gaol/cmd/gaol/report"
 )
 
-const snippetCheckLong = `Run the examples of a documentation, and fail if one does not work: if it has an error, or
+const snippetCheckLong = `Run the examples of a documentation, and fail if one of them fails or
 runs out of time. A PATH is a file or a folder. Examples are
 
   x.ts, .tsx, .js, .jsx, .mjs   a file is an example
@@ -30,7 +30,7 @@ In folders, node_modules, names that begin with a dot, and symbolic links are sk
 Words behind the language of a fence:
 
   run               it is an example
-  example=NAME      fences of the same name in a page are one example; those of the same
+  example=NAME      fences of the same name in a page are one example; fences of the same
                     file are joined
   file=src/x.ts     its file in the example; otherwise src/main.ts, which runs
   error             the example must have an error

@@ -44,8 +44,8 @@ the nearest from 100 to 10000. Text is an input object if its first characters o
 blanks are { and ": no program begins so. Mistakes in an input object, such as unknown or
 repeated names, are errors of the output.
 
---node-modules names the packages that it may import. Without --network public, it has no
-network.
+--node-modules names the packages that it may import. Without --network public, the network
+is denied.
 
 Exit status: 0 if there is no error and the time was enough, 1 otherwise, 125 if gaol
 itself failed.`

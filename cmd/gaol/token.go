@@ -9,7 +9,7 @@ import (
 const tokenLong = `Create the token of a caller of gaol serve by TCP.
 
 The token is printed once. The file gets a line with its name, its SHA-256, and the word
-admin for one that may read the metrics. A server that runs reads the file again after
+admin if the caller may read the metrics. A running server reads the file again after
 systemctl reload gaol, or SIGHUP.`
 
 // tokenCommand is gaol token.

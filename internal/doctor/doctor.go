@@ -99,7 +99,7 @@ func probes() []probe {
 		{"libseccomp", "number the system calls of the filter", probeLibseccomp},
 		{"landlock", "enforce the file permissions of policies", probeLandlock},
 		{"socket lists", "limit the socket memory of guests with a network", probeSocketLists},
-		{"gateway", "lead connections to hosts outside through the host", probeGateway},
+		{"gateway", "lead connections to external hosts through the host", probeGateway},
 		{"audit", "", probeAudit},
 		{"user namespaces", "", probeUserNamespaceLimit},
 		{"unprivileged user namespaces", "", restriction{"kernel.unprivileged_userns_clone", 1}.probe},

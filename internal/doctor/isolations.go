@@ -49,7 +49,7 @@ func runtimeFinding(path string, info ociruntime.Info, version cgroup.Version, u
 	supported := map[cgroup.Version]bool{cgroup.V1: info.CgroupV1, cgroup.V2: info.CgroupV2}
 	switch {
 	case !info.Seccomp:
-		return optional(detail+", built without seccomp", `use one that was built with it: "make build" builds such a runc`)
+		return optional(detail+", built without seccomp", `use a build with seccomp: "make build" builds such a runc`)
 	case !supported[version]:
 		return optional(detail+", which does not support this machine's cgroup "+version.String(), "use another version of it, or another runtime")
 	case info.Name == ociruntime.Crun && version == cgroup.V1 && len(unified) > 0:

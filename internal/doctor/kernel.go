@@ -78,7 +78,7 @@ func probeSocketLists(*examination) Check {
 
 func probeGateway(*examination) Check {
 	if err := errors.Join(gateway.Probe(), cgroup.CheckIdentified()); err != nil {
-		return degraded(err.Error()+"; no rule for hosts outside can be used", "boot a kernel of version 5.9 or later with CONFIG_BPF_SYSCALL and CONFIG_CGROUP_BPF, mount cgroup v2, and give gaol CAP_BPF")
+		return degraded(err.Error()+"; no rule for external hosts can be used", "boot a kernel of version 5.9 or later with CONFIG_BPF_SYSCALL and CONFIG_CGROUP_BPF, mount cgroup v2, and give gaol CAP_BPF")
 	}
 	if text, err := os.ReadFile("/proc/sys/net/core/bpf_jit_enable"); err == nil && strings.TrimSpace(string(text)) == "0" {
 		return ok("BPF sk_lookup, interpreted: sysctl net.core.bpf_jit_enable=1 makes connects faster")
@@ -181,7 +181,7 @@ func (r restriction) probe(x *examination) Check {
 	case err != nil:
 		return degraded(err.Error(), "mount -t proc proc /proc")
 	case !found:
-		return ok("this kernel has no " + r.name)
+		return ok("this kernel lacks " + r.name)
 	case n == r.free:
 		return ok(detail)
 	case x.root:

@@ -73,10 +73,10 @@ type namespace struct {
 var namespaces = []namespace{
 	{"user", unix.CLONE_NEWUSER, "user", "CONFIG_USER_NS", "give guests ids that no host user has"},
 	{"pid", unix.CLONE_NEWPID, "pid", "CONFIG_PID_NS", "hide processes and kill them"},
-	{"mount", unix.CLONE_NEWNS, "mnt", "", "give guests a file tree of their own"}, // every kernel supports it
+	{"mount", unix.CLONE_NEWNS, "mnt", "", "give guests a separate file tree"}, // every kernel supports it
 	{"network", unix.CLONE_NEWNET, "net", "CONFIG_NET_NS", "give guests no network"},
 	{"ipc", unix.CLONE_NEWIPC, "ipc", "CONFIG_IPC_NS", "share no memory with the host"},
-	{"uts", unix.CLONE_NEWUTS, "uts", "CONFIG_UTS_NS", "give guests a host name of their own"},
+	{"uts", unix.CLONE_NEWUTS, "uts", "CONFIG_UTS_NS", "give guests a separate host name"},
 	{"cgroup", unix.CLONE_NEWCGROUP, "cgroup", "CONFIG_CGROUPS", "hide the host's cgroups"},
 }
 

@@ -57,7 +57,7 @@ func probeOwners(x *examination, dir string) Check {
 	}
 	switch err := jail.CheckOwners(nearestExisting(dir)); {
 	case errors.Is(err, jail.ErrNoIDMap):
-		return degraded("the files of images show as those of uid 65534, which few programs notice",
+		return degraded("the files of images show as files of uid 65534, which few programs notice",
 			"keep the images on ext4, XFS or Btrfs, with Linux 5.19 or later")
 	case err != nil:
 		return degraded(err.Error(), "fix the missing features above")
@@ -101,7 +101,7 @@ func probeTools(x *examination) Check {
 	if err == nil {
 		return ok("all installed")
 	}
-	cure := "see what building one says: gaol image build"
+	cure := "build one and read its errors: gaol image build"
 	if m, isMissing := errors.AsType[*rootfs.MissingError](err); isMissing {
 		cure = "apt-get install " + strings.Join(m.Packages, " ")
 	}

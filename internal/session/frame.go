@@ -289,7 +289,7 @@ type CommandResult struct {
 // CallLimits bound the calls of host functions that a run can make. Zero means the default.
 type CallLimits struct {
 	Calls      int   `json:"calls,omitempty" minimum:"0" maximum:"1000000" doc:"Calls of one run. By default 100,000, for snippets 50."`
-	Concurrent int   `json:"concurrent,omitempty" minimum:"0" maximum:"1024" doc:"Calls of one run at once. By default 16."`
+	Concurrent int   `json:"concurrent,omitempty" minimum:"0" maximum:"1024" doc:"Concurrent calls of one run. By default 16."`
 	Arguments  int64 `json:"argumentsBytes,omitempty" minimum:"0" maximum:"16777216" doc:"Bytes of the JSON of a call's arguments. By default 1 MiB."`
 	Result     int64 `json:"resultBytes,omitempty" minimum:"0" maximum:"16777216" doc:"Bytes of the JSON of a result. By default 4 MiB."`
 	TimeoutMs  int64 `json:"timeoutMs,omitempty" minimum:"0" maximum:"3600000" doc:"Wall-clock time of a call. By default 30,000."`

@@ -138,7 +138,7 @@ func (v *v2) explain(path string, err error) error {
 		// Only the root is exempt, and only the root lacks cgroup.type.
 		if _, statErr := os.Stat(v.dir(parent) + "/cgroup.type"); len(pids) > 0 && statErr == nil {
 			return fmt.Errorf("%w: group %s holds processes (%d is one), so its children can't have controllers: "+
-				"move them to a group of their own below it, or choose another parent", err, parent, pids[0])
+				"move them to a new group below it, or choose another parent", err, parent, pids[0])
 		}
 		if parent == "/" {
 			return fmt.Errorf("%w: %s and the groups above it do not offer %s: delegate them (systemd: Delegate=yes)",

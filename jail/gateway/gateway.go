@@ -269,7 +269,7 @@ func (g *Gateway) probeOwner() error {
 		}
 		defer func() { _ = c.Close() }()
 		if _, err = g.Owner("tcp", c.LocalAddr().(*net.TCPAddr).AddrPort(), to); err != nil {
-			return fmt.Errorf("the kernel does not say the cgroup of a socket: %w", err)
+			return fmt.Errorf("the kernel does not report the cgroup of a socket: %w", err)
 		}
 		return nil
 	})

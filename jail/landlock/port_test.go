@@ -65,7 +65,7 @@ func TestMultipath(t *testing.T) {
 	ruleset := makeBelow(t, t.TempDir(), &Ruleset{ConnectTCP: &Ports{}})
 	o := order{Before: []act{do("up"), do("listen", "8001")}, Acts: []act{do("mptcp", "8001"), do("connect", "8001")}}
 	if got := names(run(t, nil, o)); got != "ok ok" {
-		t.Skip("this kernel has no multipath TCP: ", got)
+		t.Skip("this kernel lacks multipath TCP: ", got)
 	}
 	closed := o
 	closed.Before = append([]act{do("sysctl", "/proc/sys/net/mptcp/enabled", "0")}, o.Before...)

@@ -209,7 +209,7 @@ func (b *builder) asOwner(path string, do func() error) error {
 func (b *builder) asGuest(do func() error) error {
 	defer setFileIDs(setFileIDs(b.guestUID(), b.guestGID()))
 	if uid, gid := setFileIDs(-1, -1); uid != b.guestUID() || gid != b.guestGID() { // -1 is not an id, and changes nothing
-		return errors.New("setfsuid: has no effect")
+		return errors.New("setfsuid: without effect")
 	}
 	return do()
 }

@@ -207,7 +207,7 @@ func TestOnlyTCPRefusesMPTCP(t *testing.T) {
 		t.Errorf("MPTCP, tables only: %v", got)
 	}
 	if got := under(t, nil, mptcp)[0]; got != 0 {
-		t.Skipf("this kernel has no MPTCP: %v", got)
+		t.Skipf("this kernel lacks MPTCP: %v", got)
 	}
 }
 

@@ -105,7 +105,7 @@ func (r Refusal) matches(args [6]uint64) bool {
 func (r Refusal) check() error {
 	switch {
 	case r.NoEffect && (r.Errno != 0 || r.Label != ""):
-		return errors.New("a call without effect has no errno, and no label")
+		return errors.New("a call without effect cannot have an errno or a label")
 	case !r.NoEffect && r.Errno == 0 || r.Errno > maxErrno:
 		return fmt.Errorf("errno %d is not in 1 to %d", int(r.Errno), maxErrno)
 	case len(r.Match) == 0 && r.Label == "" && !r.NoEffect:

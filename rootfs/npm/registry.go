@@ -123,7 +123,7 @@ func (c *Client) release(ctx context.Context, name, version string) (release, er
 		}
 	}
 	if newest.Version == "" {
-		return release{}, fmt.Errorf("%s: the registry has no version %s", name, version)
+		return release{}, fmt.Errorf("%s: the registry lacks version %s", name, version)
 	}
 	return newest, nil
 }

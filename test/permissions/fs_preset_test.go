@@ -141,7 +141,7 @@ func TestPermissionFSNarrowed(t *testing.T) {
 		`{"rules":[{"mode":"allow","paths":["/workspace/**"]}]}`:                                                       "fs.rules[0]: it allows",
 		`{"rules":[{"mode":"allow","operations":["read"],"paths":["/bin/**"]}]}`:                                       "symbolic link",
 		`{"rules":[{"mode":"allow","operations":["read"],"paths":["/workspace/*.js"]}]}`:                               "not patterns of names",
-		`{"default":"allow","rules":[{"mode":"deny","paths":["/workspace/secret/**","/workspace/lib/**","/etc/**"]}]}`: "no mounts of its own",
+		`{"default":"allow","rules":[{"mode":"deny","paths":["/workspace/secret/**","/workspace/lib/**","/etc/**"]}]}`: "shares the runtime's mounts",
 	} {
 		_, err := rt.Run(t.Context(), "", runtime.RunOptions{Permissions: permissions(t, `{"fs":`+text+`}`)})
 		if bad, ok := errors.AsType[*policy.RuleError](err); !ok || !strings.Contains(bad.Error(), says) {

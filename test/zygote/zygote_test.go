@@ -107,7 +107,7 @@ func TestZygoteMovesMemory(t *testing.T) {
 	harness.Run(t, rt, ``, runtime.RunOptions{})
 	dir := "/proc/" + strconv.Itoa(harness.Zygotes(t)[0])
 	if harness.ProcNumber(t, dir+"/smaps_rollup", "AnonHugePages:") == 0 {
-		t.Skip("this kernel has no MADV_COLLAPSE, or no huge page was free")
+		t.Skip("this kernel lacks MADV_COLLAPSE, or no huge page was free")
 	}
 	size, inHeap := "", false
 	for _, line := range harness.Lines(dir + "/smaps") {

@@ -186,7 +186,7 @@ func (s *Set) read(f *folder, p string, limit int64) (text, fault string, err er
 	case err != nil:
 		return "", "", fmt.Errorf("read %s: %w", f.shown(p), pathless(err))
 	case s.bytes > maxTotal:
-		return "", "", fmt.Errorf("the examples have more than %d bytes: check fewer at once", maxTotal)
+		return "", "", fmt.Errorf("the examples have more than %d bytes: check fewer together", maxTotal)
 	}
 	return string(b), "", nil
 }
@@ -247,7 +247,7 @@ func (s *Set) addOne(p string) error {
 		return err
 	}
 	if !isRegular(f, mainFile) {
-		return fmt.Errorf("%s: it has no file %s", p, mainFile)
+		return fmt.Errorf("%s: file %s is missing", p, mainFile)
 	}
 	return s.addProject(f, ".")
 }

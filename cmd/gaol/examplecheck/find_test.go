@@ -130,7 +130,7 @@ func TestFindErrors(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	if _, _, err := s.read(f, "x.txt", 9); err == nil || !strings.Contains(err.Error(), "check fewer at once") {
+	if _, _, err := s.read(f, "x.txt", 9); err == nil || !strings.Contains(err.Error(), "check fewer together") {
 		t.Errorf("any number of bytes: %v", err)
 	}
 }

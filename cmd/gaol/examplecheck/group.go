@@ -104,6 +104,6 @@ func (e *Example) checkMain() {
 		}
 	}
 	if e.Fault == "" {
-		e.Fault = "no fence has the file " + mainFile + ": give the fences of an example the same example=NAME"
+		e.Fault = "no fence contains the file " + mainFile + ": give the fences of an example the same example=NAME"
 	}
 }

@@ -60,7 +60,7 @@ func (p page) fences() (list []fence, fault *pageFault) {
 			}
 		case *mdxBlock:
 			if !n.closed() {
-				fault = &pageFault{lines.line(n.start), "the JSX, the expression, the import or the export that begins here has no end"}
+				fault = &pageFault{lines.line(n.start), "the JSX, the expression, the import or the export that begins here is not closed"}
 			}
 		}
 		return ast.WalkContinue, nil

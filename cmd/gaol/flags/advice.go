@@ -114,7 +114,7 @@ func (a Advice) forHostPort(d runtime.Denial, other string) string {
 	if other != "" {
 		other += ", or "
 	}
-	return other + a.HostPort + " " + portOf(d.Target) + " if this machine has the server"
+	return other + a.HostPort + " " + portOf(d.Target) + " if the server runs on this machine"
 }
 
 // portOf returns what follows the last colon.

@@ -68,7 +68,7 @@ var advice = []struct {
 	is   error
 	text string
 }{
-	{rootfs.ErrNoStore, "`gaol image build` and `gaol image import` make one where --store says"},
+	{rootfs.ErrNoStore, "`gaol image build` and `gaol image import` create one at --store"},
 	{rootfs.ErrNoSnapshot, "`gaol snapshot ls` lists the snapshots, `gaol run --save NAME` takes one"},
 	{rootfs.ErrAmbiguousSnapshot, "give more of the id, as `gaol snapshot ls` prints it"},
 	{rootfs.ErrNotFound, "`gaol image ls` lists the images, `gaol image build` makes one"},

@@ -943,7 +943,7 @@ export interface CommandDeclaration {
 export interface CallLimits {
   /** Calls of one run. By default 100,000, for snippets 50. */
   calls?: number | undefined;
-  /** Calls of one run at once. By default 16. */
+  /** Concurrent calls of one run. By default 16. */
   concurrent?: number | undefined;
   /** Bytes of the JSON of a call's arguments. By default 1 MiB. */
   argumentsBytes?: number | undefined;
@@ -964,9 +964,9 @@ export interface Host {
 
 /** The inputs and results of the operations. */
 export interface Operations {
-  /** Run a program in a sandbox of its own. */
+  /** Run a program in a new sandbox. */
   run: { params: RunRequest; result: Run };
-  /** Evaluate a snippet in a sandbox of its own. */
+  /** Evaluate a snippet in a new sandbox. */
   evaluate: { params: EvaluateRequest; result: Evaluation };
   /** Run a program and return its value. */
   runIn: { params: ProgramIn; result: Run };
@@ -1014,7 +1014,7 @@ export interface Operations {
   getContext: { params: InContext; result: ContextInfo };
   /** End a context, and forget it. */
   deleteContext: { params: InContext; result: null };
-  /** Interrupt the current cell and those that wait. */
+  /** Interrupt the current cell and waiting ones. */
   interruptContext: { params: InContext; result: Interrupted };
   /** List the names that can complete a line of code. */
   completeInContext: { params: CompleteIn; result: Completion };
@@ -1048,9 +1048,9 @@ export interface Operations {
   listSnapshots: { params: object; result: SnapshotList };
   /** Delete a snapshot that no sandbox uses. */
   deleteSnapshot: { params: SnapshotName; result: null };
-  /** Say which snippets the server runs. */
+  /** Describe the snippets that the server runs. */
   describeSnippets: { params: object; result: SnippetInfo };
-  /** Run a snippet and return what it does. */
+  /** Run a snippet and return its output. */
   runSnippet: { params: SnippetRunIn; result: SnippetOutput };
   /** Call a tool of package sandboxtools, whose sandboxes end with the session. */
   tool: { params: ToolIn; result: unknown };

@@ -115,7 +115,7 @@ func (c *checker) check(n, parent *node) {
 func (c *checker) checkConstruct(n *node) {
 	switch {
 	case n.kind == importCall && c.has(ImportCall):
-		c.report(n.at, ImportCall, "import() is not allowed: what it loads cannot be checked. Write an import declaration")
+		c.report(n.at, ImportCall, "import() is not allowed: the loaded module cannot be checked. Write an import declaration")
 	case n.kind == importMeta && c.has(ImportMeta):
 		c.report(n.at, ImportMeta, "import.meta is not allowed: snippets have no location")
 	case n.kind == with && c.has(With):

@@ -140,7 +140,7 @@ func (r Rules) has(construct string) bool { return slices.Contains(r.Constructs,
 // Reasons of the rules of Directive.
 const (
 	nodeOnly    = "only Node has it, and examples should run in browsers too"
-	noNetwork   = "snippets make no requests of their own. Use fixed data"
+	noNetwork   = "snippets make no requests. Use fixed data"
 	noTimers    = "the result would depend on time. Let the framework schedule the work"
 	noStrings   = "code in strings cannot be checked. Write the code itself"
 	useImport   = "snippets are ES modules. Write an import declaration"

@@ -16,8 +16,8 @@ import (
 
 // tags are the kinds of operations.
 var tags = []*huma.Tag{
-	{Name: "run", Description: "Programs and snippets, each in a process of its own."},
-	{Name: "evaluate", Description: "Snippets as models write them, in a sandbox of their own."},
+	{Name: "run", Description: "Programs and snippets, each in a separate process."},
+	{Name: "evaluate", Description: "Snippets as models write them, each in a new sandbox."},
 	{Name: "sandboxes", Description: "Sandboxes, which keep their files between runs."},
 	{Name: "processes", Description: "Processes that may live as long as their sandbox."},
 	{Name: "contexts", Description: "Contexts, which keep the declarations of their cells, as notebooks do."},

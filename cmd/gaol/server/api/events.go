@@ -120,7 +120,7 @@ func (s *eventStream) write(text []byte) error {
 func frame(e service.Event) []byte {
 	data, err := encode(e.Data)
 	if err != nil {
-		return frame(service.Event{ID: e.ID, Name: service.EventError, Data: NewProblem(http.StatusInternalServerError, "the event has no JSON")})
+		return frame(service.Event{ID: e.ID, Name: service.EventError, Data: NewProblem(http.StatusInternalServerError, "the event cannot be encoded as JSON")})
 	}
 	var b bytes.Buffer
 	if e.ID > 0 {

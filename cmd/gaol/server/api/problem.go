@@ -18,11 +18,11 @@ import (
 
 // Problem is the body of each error (RFC 9457).
 type Problem struct {
-	Type   string              `json:"type" doc:"about:blank: the code says which error it is."`
+	Type   string              `json:"type" doc:"about:blank: the code identifies the error."`
 	Title  string              `json:"title" doc:"The text of the status."`
 	Status int                 `json:"status"`
 	Code   service.Code        `json:"code" doc:"A stable name of the error, for programs."`
-	Detail string              `json:"detail,omitempty" doc:"What is wrong, for people."`
+	Detail string              `json:"detail,omitempty" doc:"The problem, for people."`
 	Errors []*huma.ErrorDetail `json:"errors,omitempty" doc:"Which fields are invalid."`
 
 	retryAfter time.Duration

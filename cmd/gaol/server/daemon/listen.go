@@ -170,7 +170,7 @@ func RunInherited(ctx context.Context, o InheritedOptions) error {
 // inherit returns the connection of a descriptor, which it closes.
 func inherit(fd int) (*net.UnixConn, error) {
 	if fd < 3 {
-		return nil, fmt.Errorf("descriptor %d: want one above those of standard input, output and error", fd)
+		return nil, fmt.Errorf("descriptor %d: want one above standard input, output and error", fd)
 	}
 	if err := checkConnected(fd); err != nil {
 		return nil, fmt.Errorf("descriptor %d: %w", fd, err)

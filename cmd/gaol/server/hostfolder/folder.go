@@ -91,7 +91,7 @@ func become(user *tenant.Peer) error {
 	gotGID, _ := unix.SetfsgidRetGid(-1) // -1 is not an id, and changes nothing
 	gotUID, _ := unix.SetfsuidRetUid(-1)
 	if gotUID != uid || gotGID != gid {
-		return errors.New("setfsuid: has no effect")
+		return errors.New("setfsuid: without effect")
 	}
 	// Of root's, too: a caller with user 0 can be in a container, without capabilities.
 	none := [2]unix.CapUserData{}

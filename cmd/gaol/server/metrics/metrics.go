@@ -114,10 +114,10 @@ var gauges = []struct {
 	value func(quota.Usage) float64
 }{
 	{gauge("gaol_sandboxes", "Sandboxes."), func(u quota.Usage) float64 { return float64(u.Sandboxes) }},
-	{gauge("gaol_runs", "Active runs, processes and contexts, and those that wait for their turn."), func(u quota.Usage) float64 { return float64(u.Runs) }},
+	{gauge("gaol_runs", "Active runs, processes and contexts, and waiting ones."), func(u quota.Usage) float64 { return float64(u.Runs) }},
 	{gauge("gaol_reserved_memory_bytes", "Memory limits of active runs together."), func(u quota.Usage) float64 { return float64(u.Memory) }},
 	{gauge("gaol_reserved_disk_bytes", "Disk limits of sandboxes together."), func(u quota.Usage) float64 { return float64(u.Disk) }},
-	{gauge("gaol_egress_connections", "Connections of guests to hosts outside."), func(u quota.Usage) float64 { return float64(u.EgressConnections) }},
+	{gauge("gaol_egress_connections", "Connections of guests to external hosts."), func(u quota.Usage) float64 { return float64(u.EgressConnections) }},
 	{gauge("gaol_reserved_cpus", "Processor limits of active runs together."), func(u quota.Usage) float64 { return u.CPUs }},
 }
 

@@ -48,14 +48,14 @@ func processes() []*Operation {
 		defineIn(Operation{
 			Name: "listProcesses", Tag: "processes", Method: http.MethodGet, Path: all, Query: true,
 			Summary: "List the processes, the oldest first",
-			Doc:     "Lists processes, also those that have ended a short time ago.",
+			Doc:     "Lists processes, including recently ended ones.",
 		}, func(_ context.Context, _ *Call, sb *service.Sandbox, _ *requestjson.InSandbox) (processList, error) {
 			return processList{sb.SpawnedProcesses()}, nil
 		}),
 		defineProcess(Operation{
 			Name: "getProcess", Method: http.MethodGet, Path: one, Query: true,
 			Summary: "Describe a process",
-			Doc:     "Says whether the process is active, what it has used and, after its end, its result.",
+			Doc:     "Describes the process: whether it is active, its usage and, after its end, its result.",
 		}, func(_ context.Context, _ *Call, p *service.Process, _ *requestjson.InProcess) (*resultjson.ProcessInfo, error) {
 			return p.Info(), nil
 		}),
@@ -96,7 +96,7 @@ func processes() []*Operation {
 		defineProcess(Operation{
 			Name: "followProcess", Method: http.MethodGet, Path: one + "/events", Query: true, Events: processEvents, direct: true,
 			Summary: "Follow a process's output and other events",
-			Doc:     "Streams output and other events. Last-Event-ID continues after an event; a gap event says that some have been dropped.",
+			Doc:     "Streams output and other events. Last-Event-ID continues after an event; a gap event means that some have been dropped.",
 		}, func(ctx context.Context, c *Call, p *service.Process, in *requestjson.FollowIn) (*resultjson.ProcessInfo, error) {
 			if c.To == nil {
 				return nil, service.Refuse(service.Invalid, "events: a client that follows a process wants them")
@@ -175,14 +175,14 @@ func contexts() []*Operation {
 		defineIn(Operation{
 			Name: "listContexts", Tag: "contexts", Method: http.MethodGet, Path: all, Query: true,
 			Summary: "List the contexts, the oldest first",
-			Doc:     "Lists contexts, also those that have ended a short time ago.",
+			Doc:     "Lists contexts, including recently ended ones.",
 		}, func(_ context.Context, _ *Call, sb *service.Sandbox, _ *requestjson.InSandbox) (contextList, error) {
 			return contextList{sb.Contexts()}, nil
 		}),
 		defineContext(Operation{
 			Name: "getContext", Method: http.MethodGet, Path: one, Query: true,
 			Summary: "Describe a context",
-			Doc:     "Says whether the context is active, or why it has ended.",
+			Doc:     "Describes the context: whether it is active, or why it has ended.",
 		}, func(_ context.Context, _ *Call, found *service.Context, _ *requestjson.InContext) (*resultjson.ContextInfo, error) {
 			return found.Info(), nil
 		}),
@@ -195,7 +195,7 @@ func contexts() []*Operation {
 		}),
 		defineContext(Operation{
 			Name: "interruptContext", Method: http.MethodPost, Path: one + "/interrupt",
-			Summary: "Interrupt the current cell and those that wait",
+			Summary: "Interrupt the current cell and waiting ones",
 			Doc:     "Interrupts the current cell. Mostly the context survives.",
 		}, func(_ context.Context, _ *Call, found *service.Context, _ *requestjson.InContext) (interrupted, error) {
 			return interrupted{found.Interrupt()}, nil

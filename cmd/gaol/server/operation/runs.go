@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	resultText = " A program that fails or exceeds a limit has a result, too: its exitCode and cause say why it ended. With Accept: text/event-stream the response is a stream of events, and the last one has the result."
+	resultText = " A program that fails or exceeds a limit has a result, too: its exitCode and cause tell why it ended. With Accept: text/event-stream the response is a stream of events, and the last one has the result."
 	cancelText = " Closing the connection cancels it."
 )
 
@@ -21,14 +21,14 @@ func runs() []*Operation {
 	return []*Operation{
 		define(Operation{
 			Name: "run", Tag: tag, Method: http.MethodPost, Path: "/v1/run", Errors: unprocessable, Events: runEvents,
-			Summary: "Run a program in a sandbox of its own",
+			Summary: "Run a program in a new sandbox",
 			Doc:     "Runs a program in a fresh sandbox that is deleted afterwards. The value that it passes to globalThis.__return is in the result." + resultText + cancelText,
 		}, func(ctx context.Context, c *Call, in *requestjson.RunRequest) (*resultjson.Run, error) {
 			return c.Service.Run(ctx, c.Tenant, *in, c.Streams)
 		}),
 		define(Operation{
 			Name: "evaluate", Tag: "evaluate", Method: http.MethodPost, Path: "/v1/evaluate", Errors: unprocessable, Events: evaluateEvents,
-			Summary: "Evaluate a snippet in a sandbox of its own",
+			Summary: "Evaluate a snippet in a new sandbox",
 			Doc:     "Evaluates a snippet in a fresh sandbox that is deleted afterwards. The value of its last expression is in the result." + resultText + cancelText,
 		}, func(ctx context.Context, c *Call, in *requestjson.EvaluateRequest) (*resultjson.Evaluation, error) {
 			return c.Service.Evaluate(ctx, c.Tenant, *in, c.Streams)
@@ -57,7 +57,7 @@ func runs() []*Operation {
 		defineIn(Operation{
 			Name: "evaluateIn", Tag: tag, Method: http.MethodPost, Path: in + "/evaluate", Events: evaluateEvents,
 			Summary: "Evaluate a snippet",
-			Doc:     "Evaluates a snippet in a process of its own. The value of its last expression is in the result." + resultText + cancelText,
+			Doc:     "Evaluates a snippet in a new process. The value of its last expression is in the result." + resultText + cancelText,
 		}, func(ctx context.Context, c *Call, sb *service.Sandbox, in *requestjson.SnippetIn) (*resultjson.Evaluation, error) {
 			return sb.Evaluate(ctx, in.Snippet, c.Streams)
 		}),

@@ -33,7 +33,7 @@ func snippetRuns() []*Operation {
 	return []*Operation{
 		define(Operation{
 			Name: "describeSnippets", Tag: tag, Method: http.MethodGet, Path: SnippetPath, Query: true,
-			Summary: "Say which snippets the server runs",
+			Summary: "Describe the snippets that the server runs",
 			Doc:     "Lists adapters, permission presets and limits.",
 		}, func(_ context.Context, c *Call, _ *struct{}) (*snippetservice.Info, error) {
 			return c.Snippets.Info(), nil
@@ -48,8 +48,8 @@ func snippetRuns() []*Operation {
 				{service.EventResult, snippetservice.Result{}, "The last event: the object of the other response, with more about the run."},
 				{service.EventError, nil, "The last event, if the server could not run the snippet."},
 			},
-			Summary: "Run a snippet and return what it does",
-			Doc:     "Runs one file or several that import each other in a sandbox of its own, and returns its log, the state of its framework, and its errors. A snippet that fails, or breaks a rule for its files, has a result, too. With Accept: text/event-stream the response is a stream of events: lines as they arrive, and then the result with more about the run." + cancelText,
+			Summary: "Run a snippet and return its output",
+			Doc:     "Runs one file or several that import each other in a new sandbox, and returns its log, the state of its framework, and its errors. A snippet that fails, or breaks a rule for its files, has a result, too. With Accept: text/event-stream the response is a stream of events: lines as they arrive, and then the result with more about the run." + cancelText,
 		}, runSnippet),
 	}
 }

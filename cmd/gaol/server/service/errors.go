@@ -157,7 +157,7 @@ func startError(err error) error {
 	case errors.Is(err, runtime.ErrManyContexts):
 		return exceeded("the sandbox has as many contexts as it may have")
 	case errors.Is(err, unix.ENOSPC):
-		return exceeded("the sandbox has no room for another terminal")
+		return exceeded("the sandbox cannot hold another terminal")
 	case errors.Is(err, context.DeadlineExceeded):
 		return Refuse(Invalid, "timeoutMs: the process has not started within it")
 	}

@@ -86,7 +86,7 @@ func (s *Service) mountError(path string, err error) error {
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, unix.EROFS):
 		return Refuse(Forbidden, "mount %q: you may not access it like this: %w", path, err)
 	case errors.Is(err, unix.ELOOP), errors.Is(err, unix.EXDEV):
-		return Refuse(Forbidden, "mount %q: its path has a link", path)
+		return Refuse(Forbidden, "mount %q: the path contains a link", path)
 	}
 	if _, ok := errors.AsType[*fs.PathError](err); !ok { // an error of the base has its path
 		if errno, ok := errors.AsType[unix.Errno](err); ok {

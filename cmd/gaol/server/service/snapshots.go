@@ -82,7 +82,7 @@ func (s *Service) checkSnapshotName(t *tenant.Tenant, name string) error {
 	case !snapshotForm().MatchString(name):
 		return Refuse(Invalid, "snapshot %q: want 1 to 64 characters of a-z, 0-9 and, not at the start, ._-", name)
 	case !s.isOwnSnapshot(s.snapshotPrefix(t) + name):
-		return Refuse(Invalid, "snapshot %q: names that begin with %s are those of a server's tenants", name, allSnapshots)
+		return Refuse(Invalid, "snapshot %q: names that begin with %s are reserved for a server's tenants", name, allSnapshots)
 	}
 	return nil
 }

@@ -194,7 +194,7 @@ func (c *connection) task(id uint32) *task {
 	return c.tasks[id]
 }
 
-var errManyRequests = errors.New("too many requests at once")
+var errManyRequests = errors.New("too many concurrent requests")
 
 // begin starts the task of a request.
 func (c *connection) begin(f protocol.Frame) error {

@@ -121,7 +121,7 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// TestManyRequests: too many requests at once, too many bytes of them, and an id in use end the session.
+// TestManyRequests: too many concurrent requests, too many bytes of them, and an id in use end the session.
 func TestManyRequests(t *testing.T) {
 	frame := protocol.Frame{Kind: protocol.KindRequest, ID: 1, Body: []byte("{}")}
 	for name, tc := range map[string]struct {

@@ -86,7 +86,7 @@ func (s *Settings) listIsolations() (all []Isolation, err error) {
 		}
 		same := slices.IndexFunc(all, func(other Isolation) bool { return other.Name == i.Name })
 		if same >= 0 && all[same] != i {
-			return nil, fmt.Errorf("isolation %q: another one has the name %s, too", text, i.Name)
+			return nil, fmt.Errorf("isolation %q: the name %s is taken", text, i.Name)
 		}
 		if same < 0 {
 			all = append(all, i)

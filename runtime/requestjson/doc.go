@@ -1,3 +1,3 @@
-// Package requestjson has the inputs of the operations of gaol serve, as JSON has them: in bodies of the HTTP
-// API, and in sessions. Tags say what the server checks. Package resultjson has the results.
+// Package requestjson defines the inputs of the operations of gaol serve in JSON: in bodies of the HTTP
+// API, and in sessions. The server checks the bounds in tags. Package resultjson defines the results.
 package requestjson

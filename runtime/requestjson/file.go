@@ -2,7 +2,7 @@ package requestjson
 
 // Requests about files. The HTTP API has their fields in queries, and sessions have them in JSON.
 type (
-	// FileWrite says how to write a file.
+	// FileWrite describes a file to write.
 	FileWrite struct {
 		FileMode
 		Parents bool `json:"createParents,omitempty" query:"createParents" doc:"Make missing parent folders."`
@@ -13,29 +13,29 @@ type (
 		Mode string `json:"mode,omitempty" query:"mode" pattern:"^[0-7]{1,4}$" doc:"Permissions of a new file or folder, in octal. By default 644, and 755 for a folder."`
 	}
 
-	// FileStat says what to describe.
+	// FileStat identifies a file to describe.
 	FileStat struct {
 		Links bool `json:"links,omitempty" query:"links" doc:"Describe a link itself."`
 	}
 
-	// FolderList says what to list.
+	// FolderList selects files to list.
 	FolderList struct {
 		Recursive bool `json:"recursive,omitempty" query:"recursive" doc:"List everything below the folder, without following links."`
 		Limit     int  `json:"limit,omitempty" query:"limit" minimum:"1" maximum:"10000" default:"1000" doc:"How many files to list at most."`
 	}
 
-	// FolderMake says how to make a folder.
+	// FolderMake describes a folder to make.
 	FolderMake struct {
 		FileMode
 		Parents bool `json:"createParents,omitempty" query:"createParents" doc:"Make missing parent folders. An existing folder is no error then."`
 	}
 
-	// FileRemove says what to remove.
+	// FileRemove identifies a file to remove.
 	FileRemove struct {
 		Recursive bool `json:"recursive,omitempty" query:"recursive" doc:"Remove a folder with its content."`
 	}
 
-	// FolderUnpack says how to unpack an archive.
+	// FolderUnpack describes how to unpack an archive.
 	FolderUnpack struct {
 		Parents bool `json:"createParents,omitempty" query:"createParents" doc:"Make the folder and its parents if they are missing."`
 	}

@@ -6,9 +6,9 @@ import (
 	"gaol/runtime"
 )
 
-// Start says how a program starts.
+// Start describes how a program starts.
 type Start struct {
-	Permissions json.RawMessage   `json:"permissions,omitempty" doc:"What the run may do, by scope: fs, network, childProcess, process, env. In a sandbox they can only restrict it further."`
+	Permissions json.RawMessage   `json:"permissions,omitempty" doc:"The permissions of the run, by scope: fs, network, childProcess, process, env. In a sandbox they can only restrict it further."`
 	Args        []string          `json:"args,omitempty" maxItems:"4096" doc:"Its arguments: of a Node program, process.argv from its third element on."`
 	Env         map[string]string `json:"env,omitempty" doc:"Environment variables."`
 	Cwd         string            `json:"cwd,omitempty" maxLength:"4095" doc:"The working directory. By default /workspace, or that of the sandbox."`
@@ -25,8 +25,8 @@ type Timeout struct {
 // Program is code to run and how to start it.
 type Program struct {
 	Code   string `json:"code" maxLength:"4194304" doc:"JavaScript, TypeScript or JSX."`
-	Name   string `json:"name,omitempty" maxLength:"4095" doc:"The program's file name in its working directory, or an absolute path, from whose folder imports begin. Its ending says the language: .mjs, .cjs, .ts, .tsx, ..."`
-	Format string `json:"format,omitempty" enum:"auto,esm,cjs,detect" doc:"The module format; by default, auto, the name and the syntax say it. detect is auto for the text of a file: CommonJS unless the syntax says otherwise."`
+	Name   string `json:"name,omitempty" maxLength:"4095" doc:"The program's file name in its working directory, or an absolute path, from whose folder imports begin. Its extension selects the language: .mjs, .cjs, .ts, .tsx, ..."`
+	Format string `json:"format,omitempty" enum:"auto,esm,cjs,detect" doc:"The module format; by default, auto, it depends on the name and the syntax. detect is auto for the text of a file: CommonJS unless the syntax requires ES modules."`
 	Start
 }
 
@@ -47,7 +47,7 @@ type Cell struct {
 	Timeout
 }
 
-// Snippet is code to evaluate in a process of its own.
+// Snippet is code to evaluate in a new process.
 type Snippet struct {
 	Cell
 	Permissions json.RawMessage   `json:"permissions,omitempty" doc:"As for a run."`

@@ -5,7 +5,7 @@ import (
 	"errors"
 )
 
-// Tree is what a sandbox consists of.
+// Tree describes the content and the limits of a sandbox.
 type Tree struct {
 	Image       string            `json:"image,omitempty" maxLength:"255" doc:"The name of an image of the server. By default the one called default."`
 	Snapshot    string            `json:"snapshot,omitempty" maxLength:"255" doc:"A snapshot of yours with the initial content of the sandbox's folders."`
@@ -41,13 +41,13 @@ type Mount struct {
 	Access string `json:"access,omitempty" enum:"ro,rw,cow" doc:"Read-only (the default), writable if you may write there, or a private copy on write."`
 }
 
-// RunRequest is a program with a sandbox of its own.
+// RunRequest is a program with a new sandbox.
 type RunRequest struct {
 	Program
 	Tree
 }
 
-// EvaluateRequest is a snippet with a sandbox of its own.
+// EvaluateRequest is a snippet with a new sandbox.
 type EvaluateRequest struct {
 	Snippet
 	Tree
@@ -59,8 +59,8 @@ type SandboxRequest struct {
 	Globals       map[string]json.RawMessage `json:"globals,omitempty" doc:"Variables of all programs."`
 	Env           map[string]string          `json:"env,omitempty" doc:"Environment variables of all runs."`
 	Cwd           string                     `json:"cwd,omitempty" maxLength:"4095" doc:"The working directory. By default /workspace."`
-	IdleTimeoutMs int64                      `json:"idleTimeoutMs,omitempty" minimum:"0" doc:"How long the sandbox lives without use. By default, and at most, what the server allows."`
-	LifetimeMs    int64                      `json:"lifetimeMs,omitempty" minimum:"0" doc:"How long it lives at most. By default, and at most, what the server allows."`
+	IdleTimeoutMs int64                      `json:"idleTimeoutMs,omitempty" minimum:"0" doc:"How long the sandbox lives without use. The default, and the maximum, is the server's."`
+	LifetimeMs    int64                      `json:"lifetimeMs,omitempty" minimum:"0" doc:"How long it lives at most. The default, and the maximum, is the server's."`
 	Tree
 }
 

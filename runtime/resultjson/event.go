@@ -78,7 +78,7 @@ func incomplete(b []byte) int {
 	return 0
 }
 
-// Connection is a TCP connection to a host outside, which has ended or failed.
+// Connection is a TCP connection to an external host, which has ended or failed.
 type Connection struct {
 	Host       string  `json:"host"`    // the name that the guest has looked up; empty if it used an address
 	Address    string  `json:"address"` // with the port
@@ -109,7 +109,7 @@ func NewCall(c runtime.Call) Call {
 	return Call{c.Name, Milliseconds(c.Duration), c.Arguments, c.Result, c.Error}
 }
 
-// NewUsage converts what a run has used so far.
+// NewUsage converts the usage of a run so far.
 func NewUsage(u runtime.Usage) Usage { return newUsage(u) }
 
 // Piece is a part of one stream. Neighboring pieces are of different streams.

@@ -89,7 +89,7 @@ func (e *GuestError) guestError() *runtime.GuestError {
 	return converted
 }
 
-// Usage converts back what a run has used.
+// Usage converts the usage of a run back.
 func (u Usage) Usage() runtime.Usage {
 	converted := runtime.Usage{CPU: fromMilliseconds(u.CPUMs), PeakMemory: u.PeakMemoryBytes, PeakPids: u.Pids}
 	if u.Network != nil {
@@ -123,7 +123,7 @@ func NewEvent(e runtime.Event) (name string, data any) {
 	return "", nil
 }
 
-// Event decodes an event of a run other than its output. The error says that this version does not have it.
+// Event decodes an event of a run other than its output. It fails if this version does not know the event.
 func Event(name string, data []byte) (e runtime.Event, err error) {
 	switch name {
 	case "log":

@@ -48,7 +48,7 @@ type GuestError struct {
 	Cause      *GuestError                `json:"cause,omitempty"`
 	Errors     []*GuestError              `json:"errors,omitempty"` // of an AggregateError or a SuppressedError
 
-	// Text is the message with those of the causes and the rule that denied what failed; absent
+	// Text is the message with the messages of the causes and the rule that denied the operation; absent
 	// if it is "name: message".
 	Text   string `json:"text,omitempty"`
 	Denied string `json:"denied,omitempty"` // the rule
@@ -76,7 +76,7 @@ func newGuestError(e *runtime.GuestError, withFrame bool) *GuestError {
 	return converted
 }
 
-// Usage is what a run has used.
+// Usage is the usage of a run.
 type Usage struct {
 	CPUMs           float64 `json:"cpuMs"`
 	PeakMemoryBytes int64   `json:"peakMemoryBytes"`
@@ -85,7 +85,7 @@ type Usage struct {
 	Network *Network `json:"network,omitempty"` // absent if the run has not used any
 }
 
-// Network is what a run has used of the network.
+// Network counts a run's use of the network.
 type Network struct {
 	Connections int64 `json:"connections"`
 	Lookups     int64 `json:"lookups"`
@@ -103,7 +103,7 @@ func newUsage(u runtime.Usage) Usage {
 	return converted
 }
 
-// Truncated says which fields are incomplete.
+// Truncated marks incomplete fields.
 type Truncated struct {
 	Stdout  bool `json:"stdout"`
 	Stderr  bool `json:"stderr"`
@@ -168,7 +168,7 @@ type Evaluation struct {
 	Truncated EvaluationTruncated `json:"truncated"`
 }
 
-// EvaluationTruncated says which lists are incomplete.
+// EvaluationTruncated marks incomplete lists.
 type EvaluationTruncated struct {
 	Logs    bool `json:"logs"`
 	Calls   bool `json:"calls"`

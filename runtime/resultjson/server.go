@@ -2,7 +2,7 @@ package resultjson
 
 import "time"
 
-// ProcessState says whether a process is active.
+// ProcessState is whether a process is active.
 type ProcessState string
 
 // The states of processes and contexts.
@@ -30,7 +30,7 @@ type ProcessInfo struct {
 	Program     string       `json:"program" doc:"The command, or the name of the program."`
 	Args        []string     `json:"args" doc:"Its arguments, unless they have more than 4 KiB."`
 	Started     time.Time    `json:"started"`
-	Terminal    bool         `json:"terminal" doc:"Whether it has a terminal."`
+	Terminal    bool         `json:"terminal" doc:"Whether it runs on a terminal."`
 	Usage       ProcessUsage `json:"usage"`
 	LastEventID uint64       `json:"lastEventId" doc:"The number of its newest event; 0 if there is none."`
 	Ended       *time.Time   `json:"ended,omitempty" doc:"When it ended."`
@@ -38,7 +38,7 @@ type ProcessInfo struct {
 	Failure     string       `json:"failure,omitempty" doc:"Why there is no result although it has ended."`
 }
 
-// ProcessUsage is what a process has used.
+// ProcessUsage is the usage of a process.
 type ProcessUsage struct {
 	Usage
 	Memory int64 `json:"memoryBytes" doc:"Memory in use now; 0 after the end."`
@@ -60,7 +60,7 @@ type Completion struct {
 	Names  []string `json:"names" doc:"At most 1,000, in alphabetical order. They come from the guest."`
 }
 
-// SnapshotInfo describes a snapshot. It does not say when it was made: equal snapshots of several
+// SnapshotInfo describes a snapshot. It lacks the time of creation: equal snapshots of several
 // tenants are one in the store.
 type SnapshotInfo struct {
 	Name string `json:"name"`
@@ -69,11 +69,11 @@ type SnapshotInfo struct {
 
 // Listener is an address in a sandbox on which a guest listens.
 type Listener struct {
-	Address string `json:"address" doc:"Those of other addresses than localhost's and \"all\" cannot be reached."`
+	Address string `json:"address" doc:"Listeners on other addresses than localhost's and \"all\" cannot be reached."`
 	Port    uint16 `json:"port"`
 }
 
-// PortState says whether a guest listens on a port.
+// PortState is whether a guest listens on a port.
 type PortState struct {
 	Listening bool `json:"listening" doc:"False if the time was over first."`
 }
@@ -85,7 +85,7 @@ type FileInfo struct {
 	Type        string    `json:"type" enum:"file,folder,link,fifo,socket,device"`
 	Size        int64     `json:"size" doc:"In bytes."`
 	Mode        string    `json:"mode" doc:"Its permissions, in octal."`
-	Modified    time.Time `json:"modified" doc:"When its content was changed, as the guest says."`
+	Modified    time.Time `json:"modified" doc:"When its content was changed, by the guest's claim."`
 	Target      string    `json:"target,omitempty" doc:"The text of a link. Listings omit it."`
 	TargetBytes []byte    `json:"targetBytes,omitempty" doc:"The text in base64, if it is not UTF-8."`
 }
@@ -104,7 +104,7 @@ type SandboxUsage struct {
 	Sockets           int   `json:"sockets" doc:"Open sockets of all kinds."`
 	SocketListeners   int   `json:"socketListeners" doc:"TCP sockets that listen."`
 	SocketConnections int   `json:"socketConnections" doc:"TCP sockets that are connected."`
-	Pipes             int   `json:"pipes" doc:"Open pipes, with those of standard input and output."`
+	Pipes             int   `json:"pipes" doc:"Open pipes, including standard input and output."`
 	Ptys              int   `json:"ptys" doc:"Open terminals."`
 	MemoryBytes       int64 `json:"memoryBytes" doc:"Memory of all processes together."`
 	DiskBytes         int64 `json:"diskBytes" doc:"Bytes written to the tree."`
@@ -112,7 +112,7 @@ type SandboxUsage struct {
 	Truncated         bool  `json:"truncated" doc:"There are more than 16,384 descriptors; the rest are not counted."`
 }
 
-// Gap says that events are gone because the process has printed more than is kept for readers that
+// Gap reports that events are gone because the process has printed more than is kept for readers that
 // are slow or absent.
 type Gap struct {
 	First uint64 `json:"first" doc:"The number of the first event that is gone."`

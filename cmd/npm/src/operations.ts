@@ -80,7 +80,7 @@ export interface GuestError {
   cause?: GuestError;
   /** Of an AggregateError or a SuppressedError. */
   errors?: GuestError[];
-  /** Text is the message with those of the causes and the rule that denied what failed; absent if it is "name: message". */
+  /** Text is the message with the messages of the causes and the rule that denied the operation; absent if it is "name: message". */
   text?: string;
   /** The rule. */
   denied?: string;
@@ -95,7 +95,7 @@ export interface NetworkUsage {
   bytesOut: number;
 }
 
-/** Usage is what a run has used. */
+/** Usage is the usage of a run. */
 export interface Usage {
   cpuMs: number;
   peakMemoryBytes: number;
@@ -104,7 +104,7 @@ export interface Usage {
   network?: NetworkUsage;
 }
 
-/** Truncated says which fields are incomplete. */
+/** Truncated marks incomplete fields. */
 export interface Truncated {
   stdout: boolean;
   stderr: boolean;
@@ -167,9 +167,9 @@ export interface Timeout {
   maxTimeout?: boolean | undefined;
 }
 
-/** Start says how a program starts. */
+/** Start describes how a program starts. */
 export interface Start extends Timeout {
-  /** What the run may do, by scope: fs, network, childProcess, process, env. In a sandbox they can only restrict it further. */
+  /** The permissions of the run, by scope: fs, network, childProcess, process, env. In a sandbox they can only restrict it further. */
   permissions?: Permissions | undefined;
   /** Its arguments: of a Node program, process.argv from its third element on. */
   args?: readonly string[] | undefined;
@@ -185,9 +185,9 @@ export interface Start extends Timeout {
 export interface Program extends Start {
   /** JavaScript, TypeScript or JSX. */
   code: string;
-  /** The program's file name in its working directory, or an absolute path, from whose folder imports begin. Its ending says the language: .mjs, .cjs, .ts, .tsx, ... */
+  /** The program's file name in its working directory, or an absolute path, from whose folder imports begin. Its extension selects the language: .mjs, .cjs, .ts, .tsx, ... */
   name?: string | undefined;
-  /** The module format; by default, auto, the name and the syntax say it. detect is auto for the text of a file: CommonJS unless the syntax says otherwise. */
+  /** The module format; by default, auto, it depends on the name and the syntax. detect is auto for the text of a file: CommonJS unless the syntax requires ES modules. */
   format?: "auto" | "esm" | "cjs" | "detect" | undefined;
 }
 
@@ -231,7 +231,7 @@ export interface NodeModules {
   guestPath?: string | undefined;
 }
 
-/** Tree is what a sandbox consists of. */
+/** Tree describes the content and the limits of a sandbox. */
 export interface Tree {
   /** The name of an image of the server. By default the one called default. */
   image?: string | undefined;
@@ -256,7 +256,7 @@ export interface Tree {
   hostPorts?: readonly number[] | undefined;
 }
 
-/** RunRequest is a program with a sandbox of its own. */
+/** RunRequest is a program with a new sandbox. */
 export interface RunRequest extends Program, Tree {
 }
 
@@ -270,7 +270,7 @@ export interface LogLine {
   ms: number;
 }
 
-/** EvaluationTruncated says which lists are incomplete. */
+/** EvaluationTruncated marks incomplete lists. */
 export interface EvaluationTruncated {
   logs: boolean;
   calls: boolean;
@@ -309,7 +309,7 @@ export interface Cell extends Timeout {
   form?: "text" | "colors" | undefined;
 }
 
-/** Snippet is code to evaluate in a process of its own. */
+/** Snippet is code to evaluate in a new process. */
 export interface Snippet extends Cell {
   /** As for a run. */
   permissions?: Permissions | undefined;
@@ -319,7 +319,7 @@ export interface Snippet extends Cell {
   cwd?: string | undefined;
 }
 
-/** EvaluateRequest is a snippet with a sandbox of its own. */
+/** EvaluateRequest is a snippet with a new sandbox. */
 export interface EvaluateRequest extends Snippet, Tree {
 }
 
@@ -374,9 +374,9 @@ export interface SandboxRequest extends Tree {
   env?: Readonly<Record<string, string>> | undefined;
   /** The working directory. By default /workspace. */
   cwd?: string | undefined;
-  /** How long the sandbox lives without use. By default, and at most, what the server allows. */
+  /** How long the sandbox lives without use. The default, and the maximum, is the server's. */
   idleTimeoutMs?: number | undefined;
-  /** How long it lives at most. By default, and at most, what the server allows. */
+  /** How long it lives at most. The default, and the maximum, is the server's. */
   lifetimeMs?: number | undefined;
 }
 
@@ -399,7 +399,7 @@ export interface ResourceUsage {
   socketListeners: number;
   /** TCP sockets that are connected. */
   socketConnections: number;
-  /** Open pipes, with those of standard input and output. */
+  /** Open pipes, including standard input and output. */
   pipes: number;
   /** Open terminals. */
   ptys: number;
@@ -413,7 +413,7 @@ export interface ResourceUsage {
   truncated: boolean;
 }
 
-/** ProcessUsage is what a process has used. */
+/** ProcessUsage is the usage of a process. */
 export interface ProcessUsage extends Usage {
   /** Memory in use now; 0 after the end. */
   memoryBytes: number;
@@ -431,7 +431,7 @@ export interface ProcessInfo {
   /** Its arguments, unless they have more than 4 KiB. */
   args: string[];
   started: Date;
-  /** Whether it has a terminal. */
+  /** Whether it runs on a terminal. */
   terminal: boolean;
   usage: ProcessUsage;
   /** The number of its newest event; 0 if there is none. */
@@ -619,7 +619,7 @@ export interface FileInfo {
   size: number;
   /** Its permissions, in octal. */
   mode: string;
-  /** When its content was changed, as the guest says. */
+  /** When its content was changed, by the guest's claim. */
   modified: Date;
   /** The text of a link. Listings omit it. */
   target?: string;
@@ -641,7 +641,7 @@ export interface FileMode {
   mode?: string | undefined;
 }
 
-/** FileWrite says how to write a file. */
+/** FileWrite describes a file to write. */
 export interface FileWrite extends FileMode {
   /** Make missing parent folders. */
   createParents?: boolean | undefined;
@@ -651,7 +651,7 @@ export interface FileWrite extends FileMode {
 export interface WriteIn extends InFile, FileWrite {
 }
 
-/** FileRemove says what to remove. */
+/** FileRemove identifies a file to remove. */
 export interface FileRemove {
   /** Remove a folder with its content. */
   recursive?: boolean | undefined;
@@ -661,7 +661,7 @@ export interface FileRemove {
 export interface RemoveIn extends InFile, FileRemove {
 }
 
-/** FileStat says what to describe. */
+/** FileStat identifies a file to describe. */
 export interface FileStat {
   /** Describe a link itself. */
   links?: boolean | undefined;
@@ -678,7 +678,7 @@ export interface FileList {
   truncated: boolean;
 }
 
-/** FolderList says what to list. */
+/** FolderList selects files to list. */
 export interface FolderList {
   /** List everything below the folder, without following links. */
   recursive?: boolean | undefined;
@@ -690,7 +690,7 @@ export interface FolderList {
 export interface ListIn extends InFile, FolderList {
 }
 
-/** FolderMake says how to make a folder. */
+/** FolderMake describes a folder to make. */
 export interface FolderMake extends FileMode {
   /** Make missing parent folders. An existing folder is no error then. */
   createParents?: boolean | undefined;
@@ -726,7 +726,7 @@ export interface Unpacked {
   bytes: number;
 }
 
-/** FolderUnpack says how to unpack an archive. */
+/** FolderUnpack describes how to unpack an archive. */
 export interface FolderUnpack {
   /** Make the folder and its parents if they are missing. */
   createParents?: boolean | undefined;
@@ -748,7 +748,7 @@ export interface ListenerList {
   listeners: Listener[];
 }
 
-/** PortState says whether a guest listens on a port. */
+/** PortState is whether a guest listens on a port. */
 export interface PortState {
   /** False if the time was over first. */
   listening: boolean;
@@ -768,7 +768,7 @@ export interface PortWait extends Timeout {
 export interface PortWaitIn extends InPort, PortWait {
 }
 
-/** SnapshotInfo describes a snapshot. It does not say when it was made: equal snapshots of several tenants are one in the store. */
+/** SnapshotInfo describes a snapshot. It lacks the time of creation: equal snapshots of several tenants are one in the store. */
 export interface SnapshotInfo {
   name: string;
   /** Bytes of its files. */
@@ -889,7 +889,7 @@ export interface SnippetLog {
   line: string;
 }
 
-/** OutgoingConnection is a TCP connection to a host outside, which has ended or failed. */
+/** OutgoingConnection is a TCP connection to an external host, which has ended or failed. */
 export interface OutgoingConnection {
   /** The name that the guest has looked up; empty if it used an address. */
   host: string;

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"flag"
 	"fmt"
@@ -32,59 +33,81 @@ func main() {
 	flag.IntVar(&limit.files, "files", 0, "how many `files` of Go it may have")
 	flag.IntVar(&limit.packages, "packages", 0, "how many `packages` it may have")
 	limitTS := flag.Int("typescript", 0, "how many `lines` of TypeScript the npm package may have")
+	countsWords := flag.Bool("words", false, "count phrases in text instead of lines of code")
+	lists := flag.Bool("list", false, "with -words, print where the phrases are")
+	var most rates
+	for kind := range kinds {
+		flag.Float64Var(&most[kind], kind.String(), 0, "with -words, how many of each `phrase` 1,000 lines may have")
+	}
 	flag.Parse()
-	root := "."
-	if flag.NArg() > 0 {
-		root = flag.Arg(0)
+	root := cmp.Or(flag.Arg(0), ".")
+	check := func() error { return checkSize(root, limit, *limitTS) }
+	if *countsWords {
+		check = func() error { return checkWords(root, most, *lists) }
 	}
-	folders, typescript, err := count(root)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "count:", err)
-		os.Exit(2)
-	}
-	total := sum(folders)
-	if err := errors.Join(report(os.Stdout, folders, typescript),
-		within("lines of Go", total.lines, limit.lines), within("files of Go", total.files, limit.files),
-		within("packages", total.packages, limit.packages), within("lines of TypeScript", typescript, *limitTS)); err != nil {
+	if err := check(); err != nil {
 		fmt.Fprintln(os.Stderr, "count:", err)
 		os.Exit(1)
 	}
 }
 
-// count returns the sizes of the Go packages below root, and the lines of TypeScript.
-func count(root string) (folders map[string]size, typescript int, err error) {
-	list, err := exec.Command("git", "-c", "safe.directory=*", "-C", root, "ls-files", "-z", "*.go", npmSource+"*.ts").Output()
+// checkSize prints the size of the product, and fails if it exceeds the limits.
+func checkSize(root string, limit size, limitTS int) error {
+	folders, typescript, err := count(root)
 	if err != nil {
-		return nil, 0, fmt.Errorf("list files: %w", err)
+		return err
 	}
-	folders = map[string]size{}
+	total := sum(folders)
+	return errors.Join(report(os.Stdout, folders, typescript),
+		within("lines of Go", total.lines, limit.lines), within("files of Go", total.files, limit.files),
+		within("packages", total.packages, limit.packages), within("lines of TypeScript", typescript, limitTS))
+}
+
+// eachFile calls do with the files below root that git tracks.
+func eachFile(root string, do func(name string, text []byte) error, patterns ...string) error {
+	args := append([]string{"-c", "safe.directory=*", "-C", root, "ls-files", "-z"}, patterns...)
+	list, err := exec.Command("git", args...).Output()
+	if err != nil {
+		return fmt.Errorf("list files: %w", err)
+	}
 	for name := range strings.SplitSeq(strings.TrimSuffix(string(list), "\x00"), "\x00") {
-		if !isProduct(name) {
-			continue
-		}
 		text, err := os.ReadFile(filepath.Join(root, name))
 		if errors.Is(err, os.ErrNotExist) {
 			continue // removed, but not yet in git's index
 		}
-		if err != nil {
-			return nil, 0, err
+		if err == nil {
+			err = do(name, text)
 		}
-		if strings.HasSuffix(name, ".ts") {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// count returns the sizes of the Go packages below root, and the lines of TypeScript.
+func count(root string) (folders map[string]size, typescript int, err error) {
+	folders = map[string]size{}
+	err = eachFile(root, func(name string, text []byte) error {
+		switch {
+		case !isProduct(name):
+		case strings.HasSuffix(name, ".ts"):
 			if !bytes.HasPrefix(text, []byte("// Code generated ")) {
 				typescript += typescriptLines(text)
 			}
-			continue
+		default:
+			lines, err := goLines(name, text)
+			if err != nil {
+				return err
+			}
+			if lines >= 0 {
+				s := folders[path.Dir(name)]
+				folders[path.Dir(name)] = size{s.lines + lines, s.files + 1, 1}
+			}
 		}
-		lines, err := goLines(name, text)
-		if err != nil {
-			return nil, 0, err
-		}
-		if lines >= 0 {
-			s := folders[path.Dir(name)]
-			folders[path.Dir(name)] = size{s.lines + lines, s.files + 1, 1}
-		}
-	}
-	return folders, typescript, nil
+		return nil
+	}, "*.go", npmSource+"*.ts")
+	return folders, typescript, err
 }
 
 // isProduct reports whether a file is part of the product, by its path.

@@ -133,7 +133,7 @@ func (s *scopeInfo) checkOperations(place string, ops []Operation) error {
 			return formatError(at, `"*" is not the only one`)
 		}
 		if !s.has(op.name()) {
-			return formatError(at, "%q is no operation of %s", truncate(string(op)), s.name)
+			return formatError(at, "%q is not an operation of %s", truncate(string(op)), s.name)
 		}
 		if slices.ContainsFunc(ops[:i], func(o Operation) bool { return o.name() == op.name() }) {
 			return formatError(at, "%q is repeated", op)

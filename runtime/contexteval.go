@@ -140,7 +140,7 @@ func (c *Context) resolve(o EvaluateOptions) (_ EvaluateOptions, globals string,
 		return o, "", optionError("Globals", "%w", err)
 	}
 	if len(given.Functions) > 0 {
-		return o, "", optionError("Globals", "%s is a function: a context has those of ContextOptions.Globals", given.Functions[0].Name())
+		return o, "", optionError("Globals", "%s is a function: a context uses the functions of ContextOptions.Globals", given.Functions[0].Name())
 	}
 	globals, err = given.Values()
 	return o, globals, err

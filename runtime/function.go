@@ -90,7 +90,7 @@ var defaultCalls = CallLimits{Calls: 100_000, Concurrent: 16, Arguments: 1 << 20
 // resolve checks the limits and fills in defaults.
 func (l CallLimits) resolve(d CallLimits) (CallLimits, error) {
 	if l.Calls < 0 || l.Concurrent < 0 || l.Arguments < 0 || l.Result < 0 || l.Timeout < 0 {
-		return l, fmt.Errorf("%+v has a negative field", l)
+		return l, fmt.Errorf("%+v: a field is negative", l)
 	}
 	l = CallLimits{
 		cmp.Or(l.Calls, d.Calls), cmp.Or(l.Concurrent, d.Concurrent), cmp.Or(l.Arguments, d.Arguments),

@@ -92,7 +92,7 @@ func (o ZygoteOptions) validate(l Launcher) error {
 		return optionError("Zygote", "the launcher is %v", l)
 	}
 	if o.Forks < 0 || o.Age < 0 || o.Patience < 0 {
-		return optionError("Zygote", "%+v has a negative field", o)
+		return optionError("Zygote", "%+v: a field is negative", o)
 	}
 	if o.CgroupParent != "" {
 		return checkCgroup(o.CgroupParent)

@@ -145,7 +145,7 @@ func (o Options) mounts(modules vfs.Path) ([]Mount, error) {
 		case seen[m.Target]:
 			return nil, optionError("Mounts", "%s twice", target)
 		case m.Access < ReadOnly || m.Access > ReadWrite:
-			return nil, optionError("Mounts", "%s: there is no access %d", target, m.Access)
+			return nil, optionError("Mounts", "%s: access %d is not valid", target, m.Access)
 		case !filepath.IsAbs(m.Source):
 			return nil, optionError("Mounts", "source %q: not an absolute path", m.Source)
 		}

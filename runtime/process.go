@@ -135,7 +135,7 @@ func (p *Process) signal(s syscall.Signal, group bool) (err error) {
 }
 
 // ErrNoTerminal is what Resize returns for a process without a terminal.
-var ErrNoTerminal = errors.New("the process has no terminal")
+var ErrNoTerminal = errors.New("the process does not use a terminal")
 
 // Resize changes the size of the process's terminal, in characters. Its foreground process
 // group gets SIGWINCH. The error wraps os.ErrProcessDone once the process has ended.

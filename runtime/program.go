@@ -93,7 +93,7 @@ func (s settings) chooseLauncher(t *task) error {
 		permissions, plan = t.rules.Permissions, t.rules.Plan
 	}
 	if !s.mayStartNode(permissions, plan) {
-		return optionError("Env", "Node reads %s when it starts, which takes a Node of its own, and %s is not among the programs that may be started: %w", name, s.nodePath(), ErrUnsupported)
+		return optionError("Env", "Node reads %s when it starts, which requires a separate Node, and %s is not among the programs that may be started: %w", name, s.nodePath(), ErrUnsupported)
 	}
 	t.startNode("Node reads the variable " + name + " when it starts")
 	return nil
@@ -154,14 +154,14 @@ func (s settings) newProgram(ctx context.Context, code string, o RunOptions) (*g
 	dir, name := path.Split(cmp.Or(given, defaultName))
 	fixed, known := endings[path.Ext(name)]
 	if !known || !isFolderPath(dir) || strings.ContainsRune(name, 0) || len(name) > 255 {
-		return nil, optionError("Name", "%q is no file name or absolute path that ends in .mjs, .js, .cjs, .mts, .ts, .cts, .tsx or .jsx", given)
+		return nil, optionError("Name", "%q is not a file name or absolute path that ends in .mjs, .js, .cjs, .mts, .ts, .cts, .tsx or .jsx", given)
 	}
 	if given == "" {
 		fixed = FormatAuto
 	}
 	switch {
 	case asked < FormatAuto || asked > FormatDetect:
-		return nil, optionError("Format", "there is no format %d", asked)
+		return nil, optionError("Format", "format %d is not valid", asked)
 	case fixed == FormatAuto:
 	case formats[asked] != "" && asked != fixed:
 		return nil, optionError("Format", "%s contradicts the ending of %q", asked, name)

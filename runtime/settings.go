@@ -145,7 +145,7 @@ var hostnamePattern = lazyregexp.New(`^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$`
 
 func checkHostname(name string) error {
 	if len(name) > maxHostname || !hostnamePattern().MatchString(name) {
-		return optionError("Hostname", "%q is no host name of at most %d letters, digits, dots and hyphens", name, maxHostname)
+		return optionError("Hostname", "%q is not a host name of at most %d letters, digits, dots and hyphens", name, maxHostname)
 	}
 	return nil
 }
@@ -154,7 +154,7 @@ var cgroupPattern = lazyregexp.New(`^(/[A-Za-z0-9_@:.\\-]+)+$`)
 
 func checkCgroup(p string) error {
 	if !cgroupPattern().MatchString(p) || path.Clean(p) != p {
-		return optionError("CgroupParent", "%q is no absolute, clean path of a cgroup", p)
+		return optionError("CgroupParent", "%q is not an absolute, clean path of a cgroup", p)
 	}
 	return nil
 }

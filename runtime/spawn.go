@@ -165,7 +165,7 @@ func (o SpawnOptions) validate() (size sandbox.TerminalSize, err error) {
 	size = sandbox.TerminalSize{Rows: o.Terminal.Rows, Cols: o.Terminal.Cols}
 	size = cmp.Or(size, sandbox.TerminalSize{Rows: defaultRows, Cols: defaultCols})
 	if term := o.Terminal.Term; term != "" && !termPattern().MatchString(term) {
-		return size, optionError("Terminal", "%q is no kind of terminal", term)
+		return size, optionError("Terminal", "%q is not a kind of terminal", term)
 	}
 	return size, checkSize(size)
 }

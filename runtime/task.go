@@ -78,7 +78,7 @@ func (s settings) newTask(o RunOptions) (t *task, err error) {
 		return nil, err
 	}
 	if o.OnOutputLimit < TruncateOutput || o.OnOutputLimit > KillOnOutput {
-		return nil, optionError("OnOutputLimit", "there is no action %d", o.OnOutputLimit)
+		return nil, optionError("OnOutputLimit", "action %d is not valid", o.OnOutputLimit)
 	}
 	env := maps.Clone(s.env)
 	if err := overlayEnv(env, o.Env); err != nil {
@@ -128,7 +128,7 @@ func (t *task) startNode(reason string) {
 func (t *task) useTerminal() {
 	t.command.Terminal = true
 	if t.program != nil {
-		t.startNode("the program has a terminal, and the streams of a forked Node are pipes")
+		t.startNode("the program uses a terminal, and the streams of a forked Node are pipes")
 	}
 }
 

@@ -134,7 +134,7 @@ func (a *app) imageImport() *cobra.Command {
 	return storeCommand(cmd, rootfs.Open, func(cmd *cobra.Command, store *rootfs.Store, args []string) error {
 		image, err := store.Import(cmd.Context(), args[0], o)
 		if errors.Is(err, os.ErrPermission) && os.Geteuid() == 0 { // sudo, the usual advice, would not help
-			return report.Advise(err, "import what root can read all of: a file system of the kernel's, such as /proc, is no image")
+			return report.Advise(err, "import what root can read all of: a file system of the kernel's, such as /proc, is not an image")
 		}
 		if err != nil {
 			return err

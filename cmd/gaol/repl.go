@@ -29,7 +29,7 @@ lines of one input. Code that cannot be stopped alone, such as a callback that n
 returns, ends the process: a message reports it, and another process starts without the
 variables. There is no time limit unless --timeout is given.
 
-If standard input is no terminal, its lines are evaluated without prompts: values and
+If standard input is not a terminal, its lines are evaluated without prompts: values and
 lines of console.log are printed on standard output, errors on standard error. --timeout
 limits each input, by default to 30 s.
 

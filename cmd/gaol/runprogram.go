@@ -168,7 +168,7 @@ func (f *runFlags) checkTerminal(stdin io.Reader) error {
 		}
 	}
 	if !terminal.Is(stdin) {
-		return errors.New("--tty: standard input is no terminal")
+		return errors.New("--tty: standard input is not a terminal")
 	}
 	return nil
 }

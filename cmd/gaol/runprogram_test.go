@@ -162,7 +162,7 @@ func TestFileFormat(t *testing.T) {
 		}
 	}
 	wrong := filepath.Join(dir, "wrong/a.js")
-	checkFailure(t, new(fake).call(t, "", "run", wrong), "wrong/package.json is no valid package.json: unexpected end of JSON input; repair it, or use --format esm or --format cjs")
+	checkFailure(t, new(fake).call(t, "", "run", wrong), "wrong/package.json is not a valid package.json: unexpected end of JSON input; repair it, or use --format esm or --format cjs")
 	for flag, want := range map[string]runtime.ModuleFormat{"esm": runtime.FormatESM, "cjs": runtime.FormatCommonJS} {
 		for _, args := range [][]string{{wrong}, {"-e", "1"}, {"-"}} {
 			var f fake

@@ -7,7 +7,7 @@ func TestTTYRefuses(t *testing.T) {
 		args []string
 		text string
 	}{
-		{[]string{"run", "--tty", "-e", "1"}, "standard input is no terminal"},
+		{[]string{"run", "--tty", "-e", "1"}, "standard input is not a terminal"},
 		{[]string{"run", "--tty", "--json", "-e", "1"}, "--tty and --json exclude each other"},
 		{[]string{"run", "--tty", "--stdin", "-e", "1"}, "--tty and --stdin exclude each other"},
 		{[]string{"run", "--tty", "--max-output", "1k", "-e", "1"}, "--tty and --max-output exclude each other"},

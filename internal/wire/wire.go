@@ -165,13 +165,13 @@ func ParseCall(body []byte) (Call, error) {
 		c.Args = nil
 		return c, ErrDuplicateName
 	}
-	return Call{}, fmt.Errorf("%w: a call whose arguments are no JSON array", ErrFrame)
+	return Call{}, fmt.Errorf("%w: a call whose arguments are not a JSON array", ErrFrame)
 }
 
 // ParseValue parses the body of a value.
 func ParseValue(body []byte) (json.RawMessage, error) {
 	if !utf8.Valid(body) || !json.Valid(body) {
-		return nil, fmt.Errorf("%w: a value that is no JSON", ErrFrame)
+		return nil, fmt.Errorf("%w: a value that is not JSON", ErrFrame)
 	}
 	return body, nil
 }
@@ -217,7 +217,7 @@ const (
 func ParseFailure(body []byte) (Failure, error) {
 	var f Failure
 	if _, err := ParseValue(body); err != nil || body[0] != '{' {
-		return f, fmt.Errorf("%w: a failure that is no JSON object", ErrFrame)
+		return f, fmt.Errorf("%w: a failure that is not a JSON object", ErrFrame)
 	}
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.DisallowUnknownFields()

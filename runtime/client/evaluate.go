@@ -92,7 +92,7 @@ func (c *Client) followEvaluate(ctx context.Context, m message, handle func(sess
 // decodeEvent returns the event of a frame. It fails if this version does not know the event.
 func decodeEvent(f session.Frame) (runtime.Event, error) {
 	if f.Kind != session.KindEvent {
-		return nil, fmt.Errorf("kind %d is no event", f.Kind)
+		return nil, fmt.Errorf("kind %d is not an event", f.Kind)
 	}
 	var e session.Event
 	if err := json.Unmarshal(f.Body, &e); err != nil {

@@ -106,7 +106,7 @@ func answer(ctx context.Context, id uint32, do function, args json.RawMessage) [
 		}
 		err = &runtime.CallError{Code: runtime.CodeResult, Message: "the result is too large"}
 		if failed != nil {
-			err = &runtime.CallError{Code: runtime.CodeResult, Message: "the result has no JSON"}
+			err = &runtime.CallError{Code: runtime.CodeResult, Message: "the result cannot be encoded as JSON"}
 		}
 	}
 	failure := session.Failure{Message: err.Error()}

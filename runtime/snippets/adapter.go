@@ -69,11 +69,11 @@ var (
 func (w wraps) validate() error {
 	for specifier, names := range w {
 		if !validSpecifier().MatchString(specifier) {
-			return fmt.Errorf("wrap: %.200q is no specifier of a module", specifier)
+			return fmt.Errorf("wrap: %.200q is not a module specifier", specifier)
 		}
 		for _, name := range names {
 			if !validName().MatchString(name) {
-				return fmt.Errorf("wrap: %.100q is no name of an export", name)
+				return fmt.Errorf("wrap: %.100q is not a valid name of an export", name)
 			}
 		}
 	}

@@ -137,7 +137,7 @@ func TestBindingErrors(t *testing.T) {
 		{"an error", `fail()`, `["Error","it failed",null]`},
 		{"an error with a code", `api.users.get(-1)`, `["Error","there is no such user","ENOENT"]`},
 		{"a panic", `panic()`, `["Error","the host function failed","ERR_HOST_PANIC"]`},
-		{"what JSON can't say", `odd()`, `["Error","the host function's result is nothing that JSON can say","ERR_RESULT"]`},
+		{"what JSON can't say", `odd()`, `["Error","the host function's result cannot be encoded as JSON","ERR_RESULT"]`},
 		{"a large result", `large(2000)`, `["Error","the result has 2002 bytes of JSON, the limit is 2000","ERR_RESULT"]`},
 		{"large arguments", `echo('x'.repeat(1000))`, `["RangeError","the arguments have 1004 bytes of JSON, the limit is 1000",null]`},
 		{"arguments that JSON has not", `echo(1n)`, `["TypeError","argument 1: a BigInt has no JSON; make it a string or a number",null]`},
@@ -260,11 +260,11 @@ func TestBindingsRefused(t *testing.T) {
 		given map[string]any
 		want  string
 	}{
-		"a bad name":       {map[string]any{"a-b": f}, `"a-b" is no name of a variable`},
-		"a bad inner name": {map[string]any{"a": map[string]any{"b c": f}}, `"a.b c" is no name of a variable`},
+		"a bad name":       {map[string]any{"a-b": f}, `"a-b" is not a valid JavaScript identifier`},
+		"a bad inner name": {map[string]any{"a": map[string]any{"b c": f}}, `"a.b c" is not a valid JavaScript identifier`},
 		"__proto__":        {map[string]any{"a": map[string]any{"__proto__": f}}, `"a.__proto__" can't be given`},
 		"globalThis":       {map[string]any{"globalThis": 1}, `"globalThis" can't be given`},
-		"a wrong function": {map[string]any{"f": func() {}}, "a func() is no host function: make one with NewFunction"},
+		"a wrong function": {map[string]any{"f": func() {}}, "a func() is not a host function: make one with NewFunction"},
 		"no function":      {map[string]any{"f": runtime.Function{}}, "a function without Call"},
 		"no JSON":          {map[string]any{"c": make(chan int)}, "chan int"},
 	} {

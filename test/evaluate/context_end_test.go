@@ -211,7 +211,7 @@ func TestContextClose(t *testing.T) {
 		t.Error(err)
 	}
 	wg.Wait()
-	ended(t, c, "it is closed")
+	ended(t, c, "already closed")
 	if list := rt.Processes(); len(list) != 0 {
 		t.Errorf("there are processes: %+v", list)
 	}
@@ -231,7 +231,7 @@ func TestContextClose(t *testing.T) {
 	if err := other.Close(); err != nil {
 		t.Fatal(err)
 	}
-	ended(t, c, "it is closed")
+	ended(t, c, "already closed")
 	if _, err := other.NewContext(t.Context(), runtime.ContextOptions{}); !errors.Is(err, runtime.ErrClosed) {
 		t.Errorf("of a closed runtime: %v", err)
 	}

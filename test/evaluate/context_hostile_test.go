@@ -28,7 +28,7 @@ func TestContextForgedFrames(t *testing.T) {
 		"the end of another cell":     `frame(5, 77); await new Promise(() => setInterval(() => {}))`,
 		"the end of the next cell":    `frame(5, 3); await new Promise(() => setInterval(() => {}))`,
 		"an end of no cell":           `frame(5, 'x'); await new Promise(() => setInterval(() => {}))`,
-		"a value that is no JSON":     `frame(1, '{'); await new Promise(() => setInterval(() => {}))`,
+		"a value that is not JSON":    `frame(1, '{'); await new Promise(() => setInterval(() => {}))`,
 		"a value that is too large":   `frame(1, '"' + 'x'.repeat(2 << 20) + '"'); await new Promise(() => setInterval(() => {}))`,
 		"a line that is too long":     `frame(2, '\x02' + 'x'.repeat(1 << 20)); await new Promise(() => setInterval(() => {}))`,
 		"a line without a level":      `frame(2, 'x'); await new Promise(() => setInterval(() => {}))`,

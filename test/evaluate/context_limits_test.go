@@ -80,14 +80,14 @@ func TestContextOptions(t *testing.T) {
 	}
 	want(t, c, `d.at instanceof Date`, `true`)
 	for text, o := range map[string]runtime.EvaluateOptions{
-		"option Heap: it is the context's":               {Heap: 32 << 20},
-		"option Env: it is the context's":                {Env: map[string]string{"C": "3"}},
-		"option Cwd: it is the context's":                {Cwd: "/tmp"},
-		"option Permissions: it is the context's":        {Permissions: policy.Strict()},
-		"option Globals: api.f is a function":            {Globals: map[string]any{"api": map[string]any{"f": func(context.Context, json.RawMessage) (any, error) { return nil, nil }}}},
-		`option Globals: "a-b" is no name of a variable`: {Globals: map[string]any{"a-b": 1}},
-		`option Form: "9" is not a valid form`:           {Form: "9"},
-		"limit MaxLogs: -1 is not between 1 and 100000":  {MaxLogs: -1},
+		"option Heap: it is the context's":                           {Heap: 32 << 20},
+		"option Env: it is the context's":                            {Env: map[string]string{"C": "3"}},
+		"option Cwd: it is the context's":                            {Cwd: "/tmp"},
+		"option Permissions: it is the context's":                    {Permissions: policy.Strict()},
+		"option Globals: api.f is a function":                        {Globals: map[string]any{"api": map[string]any{"f": func(context.Context, json.RawMessage) (any, error) { return nil, nil }}}},
+		`option Globals: "a-b" is not a valid JavaScript identifier`: {Globals: map[string]any{"a-b": 1}},
+		`option Form: "9" is not a valid form`:                       {Form: "9"},
+		"limit MaxLogs: -1 is not between 1 and 100000":              {MaxLogs: -1},
 	} {
 		if _, err := c.Evaluate(t.Context(), `1`, o); err == nil || !strings.Contains(err.Error(), text) {
 			t.Errorf("%v, want %s", err, text)

@@ -207,7 +207,7 @@ func TestMountsRefused(t *testing.T) {
 		{"a program of gaol's", "/usr/libexec/gaol is the jail's own", runtime.Options{Files: map[string][]byte{"/usr/libexec/gaol/enter": nil}}},
 		{"unclean", "../", mount(dir, "/data/../x")},
 		{"twice", "twice", runtime.Options{NodeModules: dir, Mounts: []runtime.Mount{{Source: dir, Target: "/workspace/node_modules"}}}},
-		{"no access", "there is no access 7", runtime.Options{Mounts: []runtime.Mount{{Source: dir, Target: "/d", Access: 7}}}},
+		{"no access", "access 7 is not valid", runtime.Options{Mounts: []runtime.Mount{{Source: dir, Target: "/d", Access: 7}}}},
 		{"a file's path", "Files", runtime.Options{Files: map[string][]byte{"x": nil}}},
 		{"a folder's path", "Folders", runtime.Options{Folders: map[string]fs.FS{"x": fstest.MapFS{}}}},
 		{"too much", "64 KiB in all, the limit of the disk", runtime.Options{Limits: runtime.Limits{Disk: 64 << 10}, Files: map[string][]byte{"/a": make([]byte, 64<<10), "/b": {1}}}},

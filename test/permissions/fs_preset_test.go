@@ -93,7 +93,7 @@ func TestPermissionFSRefused(t *testing.T) {
 		{deny(`"paths":["/workspace"]`), "fs.rules[0].paths[0]", "it is a folder", "/workspace/**"},
 		{deny(`"paths":["/etc"]`), "fs.rules[0].paths[0]", "it is a folder", "/etc/**"},
 		{deny(`"paths":["/opt"]`), "fs.rules[0].paths[0]", "it is a folder", "/opt/**"},
-		{deny(`"paths":["/etc/passwd/**"]`), "fs.rules[0].paths[0]", "is no folder", "/etc/passwd"},
+		{deny(`"paths":["/etc/passwd/**"]`), "fs.rules[0].paths[0]", "is not a folder", "/etc/passwd"},
 		{deny(`"paths":["/etc/group","/bin/**"]`), "fs.rules[0].paths[1]", "symbolic link", "/usr/bin/**"},
 		{deny(`"paths":["/bin"]`), "fs.rules[0].paths[0]", "symbolic link", "/usr/bin"},
 		{deny(`"operations":["execute"],"paths":["/sbin/**"]`), "fs.rules[0].paths[0]", "symbolic link", "/usr/sbin/**"},

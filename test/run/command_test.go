@@ -111,7 +111,7 @@ func TestCreateErrors(t *testing.T) {
 		"long cwd":            {runtime.Options{Cwd: "/" + strings.Repeat("x", 300)}, "file name too long"},
 		"cwd is the guard's":  {runtime.Options{Cwd: "/usr/libexec"}, "holds the program"},
 		"cwd is below a link": {runtime.Options{Cwd: "/bin/x"}, "/bin/x: not a directory"},
-		"cwd is no folder":    {runtime.Options{Cwd: "/etc/passwd"}, "/etc/passwd"},
+		"cwd is not a folder": {runtime.Options{Cwd: "/etc/passwd"}, "/etc/passwd"},
 	} {
 		err := harness.CreateError(t, tc.opts)
 		if err == nil || !strings.Contains(err.Error(), tc.says) || !strings.HasPrefix(err.Error(), "gaol: create: ") || strings.Contains(err.Error(), "\n") {

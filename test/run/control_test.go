@@ -173,7 +173,7 @@ var badFrames = map[string]string{
 	"a done":                                 `frame(5, u32(1))`,
 	"kind 0":                                 `frame(0, 'x')`,
 	"kind 255":                               `frame(255, 'x')`,
-	"a value that is no JSON":                `value('{')`,
+	"a value that is not JSON":               `value('{')`,
 	"a value that is no UTF-8":               `value(Buffer.from([34, 0xff, 34]))`,
 	"a value over the limit":                 `value('"' + 'x'.repeat(1 << 20) + '"')`,
 	"a value 10,001 deep":                    `value('['.repeat(10001) + ']'.repeat(10001))`,

@@ -53,8 +53,8 @@ func TestModuleFormatRefused(t *testing.T) {
 	}{
 		{runtime.RunOptions{Name: "a.mjs", Format: runtime.FormatCommonJS}, `option Format: cjs contradicts the ending of "a.mjs"`},
 		{runtime.RunOptions{Name: "a.cts", Format: runtime.FormatESM}, `option Format: esm contradicts the ending of "a.cts"`},
-		{runtime.RunOptions{Format: 9}, "option Format: there is no format 9"},
-		{runtime.RunOptions{Name: "a.json"}, `option Name: "a.json" is no file name or absolute path that ends in`},
+		{runtime.RunOptions{Format: 9}, "option Format: format 9 is not valid"},
+		{runtime.RunOptions{Name: "a.json"}, `option Name: "a.json" is not a file name or absolute path that ends in`},
 	} {
 		if _, err := rt.Run(t.Context(), "", tc.opts); err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%+v: %v, want %s", tc.opts, err, tc.want)

@@ -64,7 +64,7 @@ func files(target *map[string][]byte) pflag.Value {
 			return "", nil, err
 		}
 		if !info.Mode().IsRegular() || info.Size() > maxFile {
-			return "", nil, fmt.Errorf("%s is no file of at most %d MiB: show it by --mount", host, maxFile>>20)
+			return "", nil, fmt.Errorf("%s is not a file of at most %d MiB: show it by --mount", host, maxFile>>20)
 		}
 		text, err = os.ReadFile(host)
 		return guest, text, err

@@ -80,7 +80,7 @@ func (h *history) load(file *os.File) error {
 		return err
 	}
 	if !info.Mode().IsRegular() {
-		return &os.PathError{Op: "open", Path: file.Name(), Err: errors.New("it is no file")}
+		return &os.PathError{Op: "open", Path: file.Name(), Err: errors.New("it is not a file")}
 	}
 	if err := file.Chmod(0o600); err != nil { // what users type may have secrets
 		return err

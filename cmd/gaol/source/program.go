@@ -137,7 +137,7 @@ func packageFormat(path string) (format runtime.ModuleFormat, found bool, err er
 		err = json.Unmarshal(text, &description)
 	}
 	if err != nil {
-		return 0, false, report.Advise(fmt.Errorf("run: %s is no valid package.json: %w", path, err), "repair it, or use --format esm or --format cjs")
+		return 0, false, report.Advise(fmt.Errorf("run: %s is not a valid package.json: %w", path, err), "repair it, or use --format esm or --format cjs")
 	}
 	switch description["type"] {
 	case "module":

@@ -28,7 +28,7 @@ type Terminal struct{ *os.File }
 // Open returns the terminal that stdin is. It does not change it.
 func Open(stdin any) (*Terminal, error) {
 	if !Is(stdin) {
-		return nil, errors.New("standard input is no terminal")
+		return nil, errors.New("standard input is not a terminal")
 	}
 	return &Terminal{stdin.(*os.File)}, nil
 }

@@ -207,7 +207,7 @@ func misplaced(image string, p policy.Place) (why, nearest string) {
 		case info.IsDir() && isLast && !p.Tree:
 			return "it is a folder, and a path without /** is one file", p.Path + "/**"
 		case !info.IsDir() && (!isLast || p.Tree):
-			return at + " is no folder", at
+			return at + " is not a folder", at
 		}
 	}
 	return "", ""

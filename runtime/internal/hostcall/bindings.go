@@ -141,7 +141,7 @@ func checkName(path []string) error {
 	case len(path) > maxDepth:
 		return fmt.Errorf("%s: deeper than %d", strings.Join(path, "."), maxDepth)
 	case !Identifier().MatchString(name):
-		return fmt.Errorf("%q is no name of a variable", strings.Join(path, "."))
+		return fmt.Errorf("%q is not a valid JavaScript identifier", strings.Join(path, "."))
 	case slices.Contains(forbidden, name):
 		return fmt.Errorf("%q can't be given", strings.Join(path, "."))
 	}
@@ -197,7 +197,7 @@ func NewClassifier[F any](of func(F) Function) Classifier {
 			f = of(v)
 		default:
 			if v != nil && reflect.TypeOf(v).Kind() == reflect.Func {
-				return f, nil, fmt.Errorf("a %T is no host function: make one with NewFunction", v)
+				return f, nil, fmt.Errorf("a %T is not a host function: make one with NewFunction", v)
 			}
 			return f, nil, nil
 		}

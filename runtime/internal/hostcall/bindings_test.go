@@ -50,7 +50,7 @@ func TestNewBindings(t *testing.T) {
 		{"functions in data", map[string]any{"a": map[string]any{"g": f, "n": 1, "deep": map[string]any{"h": Func(f)}}, "f": Func(f)}, `{"a":{"deep":{},"n":1}}`, "a.deep.h a.g f", ""},
 		{"functions alone", map[string]any{"f": f}, "", "f", ""},
 		{"letters of any script", map[string]any{"größe_$1": 1}, `{"größe_$1":1}`, "", ""},
-		{"a digit first", map[string]any{"1a": 1}, "", "", `"1a" is no name`},
+		{"a digit first", map[string]any{"1a": 1}, "", "", `"1a" is not a valid`},
 		{"__return", map[string]any{"__return": 1}, "", "", "can't be given"},
 		{"process", map[string]any{"process": 1}, "", "", `"process" can't be given: programs need Node's own; give it another name`},
 		{"console with functions", map[string]any{"console": map[string]any{"log": f}}, "", "", `"console" can't be given`},

@@ -158,7 +158,7 @@ func (d *Dispatcher) admit(p *pendingCall, blocking bool, refused error) (inline
 	case d.count >= d.limits.Calls:
 		refused = &Error{Message: fmt.Sprintf("more than %d calls of host functions", d.limits.Calls), Code: CodeManyCalls}
 	case len(d.pending) >= MaxPending || int64(d.bytes+p.size) > maxPendingBytes+2*d.limits.Arguments:
-		refused = &Error{Message: "too many calls of host functions at once", Code: CodeManyCalls}
+		refused = &Error{Message: "too many concurrent calls of host functions", Code: CodeManyCalls}
 	}
 	d.add(p) // also a refused one, so that a guest can't send them without end
 	if refused != nil {

@@ -104,7 +104,7 @@ func (d *Dispatcher) invoke(p *pendingCall) (text json.RawMessage, size int, err
 		return nil, 0, err
 	}
 	if err != nil {
-		return nil, 0, &Error{Message: "the host function's result is nothing that JSON can say", Code: CodeResult, reason: err.Error()}
+		return nil, 0, &Error{Message: "the host function's result cannot be encoded as JSON", Code: CodeResult, reason: err.Error()}
 	}
 	if int64(len(text)) > d.limits.Result {
 		return nil, 0, &Error{Message: fmt.Sprintf("the result has %d bytes of JSON, the limit is %d", len(text), d.limits.Result), Code: CodeResult}

@@ -19,7 +19,7 @@ import (
 const StateDir = "/run/gaol"
 
 // ErrClosed is the error of operations on a closed sandbox and its files.
-var ErrClosed = errors.New("it is closed")
+var ErrClosed = errors.New("already closed")
 
 // FieldError is the error for an option that this machine, or the image, cannot provide.
 type FieldError struct {

@@ -97,7 +97,7 @@ func activated() (list []listener, err error) {
 		l, err := net.FileListener(f)
 		_ = f.Close() // FileListener has duplicated it
 		if err != nil {
-			return list, fmt.Errorf("a socket of systemd is none that accepts connections: %w", err)
+			return list, fmt.Errorf("a socket of systemd does not accept connections: %w", err)
 		}
 		list = append(list, listener{l, nil})
 	}

@@ -49,7 +49,7 @@ func snippetRuns() []*Operation {
 				{service.EventError, nil, "The last event, if the server could not run the snippet."},
 			},
 			Summary: "Run a snippet and return its output",
-			Doc:     "Runs one file or several that import each other in a new sandbox, and returns its log, the state of its framework, and its errors. A snippet that fails, or breaks a rule for its files, has a result, too. With Accept: text/event-stream the response is a stream of events: lines as they arrive, and then the result with more about the run." + cancelText,
+			Doc:     "Runs one file or several that import each other in a new sandbox, and returns its log, the state of its framework, and its errors. A snippet that fails, or breaks a rule for its files, returns a result, too. With Accept: text/event-stream the response is a stream of events: lines as they arrive, and then the result with more about the run." + cancelText,
 		}, runSnippet),
 	}
 }

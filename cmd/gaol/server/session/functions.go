@@ -200,7 +200,7 @@ func object(v any) (map[string]any, error) {
 			return inner, nil
 		}
 	}
-	return nil, errors.New("it is inside something that is no object")
+	return nil, errors.New("it is inside a value that is not an object")
 }
 
 // commands returns the commands of a client as [runtime.Options] has them. It keeps nil.

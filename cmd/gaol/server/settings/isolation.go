@@ -116,7 +116,7 @@ func (i Isolation) checkProgram() error {
 	}
 	info, err := os.Stat(path)
 	if err == nil && (!info.Mode().IsRegular() || info.Mode().Perm()&0o111 == 0) {
-		err = errors.New(path + " is no program")
+		err = errors.New(path + " is not a program")
 	}
 	if err != nil {
 		return fmt.Errorf("isolation %q: %w", i.Name, err)

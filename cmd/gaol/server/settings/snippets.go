@@ -168,7 +168,7 @@ func checkFolder(path string) error {
 		return errors.Unwrap(err) // without the path, which the caller adds
 	}
 	if !info.IsDir() {
-		return errors.New("it is no folder")
+		return errors.New("it is not a folder")
 	}
 	return nil
 }
@@ -229,7 +229,7 @@ func readAtMost(path string, most int64) ([]byte, error) {
 	}
 	defer f.Close()
 	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return nil, cmp.Or(err, errors.New("it is no regular file"))
+		return nil, cmp.Or(err, errors.New("it is not a regular file"))
 	}
 	text, err := io.ReadAll(io.LimitReader(f, most+1))
 	if err == nil && int64(len(text)) > most {

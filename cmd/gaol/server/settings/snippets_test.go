@@ -48,7 +48,7 @@ var snippetSettings = map[string]string{
 	`{"snippets": {"adapter": "DIR/dir.mjs"}}`:                                            "no regular file",
 	`{"snippets": {"lintRules": "rules.json"}}`:                                           `lintRules "rules.json": want an absolute path`,
 	`{"snippets": {"lintRules": "DIR/missing.json"}}`:                                     `missing.json": no such file`,
-	`{"snippets": {"lintRules": "DIR/dir.mjs"}}`:                                          `dir.mjs": it is no regular file`,
+	`{"snippets": {"lintRules": "DIR/dir.mjs"}}`:                                          `dir.mjs": it is not a regular file`,
 	`{"snippets": {"lintRules": "DIR/large.mjs"}}`:                                        `large.mjs": more than`,
 	`{"snippets": {"lintRules": "DIR/empty.mjs"}}`:                                        `empty.mjs": lint rules: EOF`,
 	`{"snippets": {"lintRules": "DIR/wrong.json"}}`:                                       `wrong.json": lint rules: extends: unknown rules "react"`,

@@ -169,7 +169,7 @@ func (s *Server) answerQuestion(c *Client, q dns.Question, reply *dns.Msg) (rcod
 }
 
 // hostName returns the name of a question in lower case and without the dot at its end.
-// It returns false for names that are no host's: no rule could name them.
+// It returns false for invalid host names: no rule could name them.
 func hostName(s string) (string, bool) {
 	s = policy.LowerName(strings.TrimSuffix(s, "."))
 	return s, policy.ValidName(s)

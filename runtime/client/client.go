@@ -229,7 +229,7 @@ func (e *Error) Is(target error) bool {
 	return false
 }
 
-// parseError returns nil if the text is no problem.
+// parseError returns nil if the text does not describe a problem.
 func parseError(text []byte) *Error {
 	var p session.Problem
 	if json.Unmarshal(text, &p) != nil || p.Code == "" {

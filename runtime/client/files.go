@@ -124,7 +124,7 @@ func (f *FS) Mkdir(ctx context.Context, path string, mode fs.FileMode) error {
 	return f.mkdir(ctx, path, requestjson.FolderMake{FileMode: octal(mode)})
 }
 
-// MkdirAll makes a folder and its missing parents. An existing folder is no error.
+// MkdirAll makes a folder and its missing parents. An existing folder is not an error.
 func (f *FS) MkdirAll(ctx context.Context, path string, mode fs.FileMode) error {
 	return f.mkdir(ctx, path, requestjson.FolderMake{FileMode: octal(mode), Parents: true})
 }

@@ -20,7 +20,7 @@ func (f *FS) Mkdir(path string, mode fs.FileMode) error {
 }
 
 // MkdirAll makes a folder and its missing parents. Their permissions are mode, 0o755 if
-// zero, whatever the host's umask is. An existing folder is no error.
+// zero, whatever the host's umask is. An existing folder is not an error.
 func (f *FS) MkdirAll(path string, mode fs.FileMode) error {
 	return f.at("mkdir", path, func(root base) error {
 		bits, err := permissions(mode, folderMode)

@@ -27,7 +27,7 @@ func removeEntry(dir int, name string) error {
 }
 
 // RemoveAll removes the file at a path and everything below it. It follows no link. A
-// missing file is no error. It stops with a *LimitError after Limits.Entries entries.
+// missing file is not an error. It stops with a *LimitError after Limits.Entries entries.
 // Folders may be nested to any depth. If the guest's user may not remove some files,
 // RemoveAll removes all others and returns an error. A guest that keeps making new entries
 // makes it fail.

@@ -12,7 +12,7 @@ import (
 	"gaol/runtime"
 )
 
-// lineReader is the input if standard input is no terminal.
+// lineReader is the input if standard input is not a terminal.
 type lineReader struct {
 	ctx   context.Context
 	lines chan string
@@ -58,7 +58,7 @@ func (l *lineReader) next(bool) (string, error) {
 	}
 }
 
-// plainScreen is the screen if standard input is no terminal. It does not sanitize:
+// plainScreen is the screen if standard input is not a terminal. It does not sanitize:
 // other programs read its output.
 type plainScreen struct {
 	stdout, stderr io.Writer

@@ -200,7 +200,7 @@ func (s *session) show(e *runtime.Evaluation, code string) {
 	if e.Value != nil && json.Unmarshal(e.Value, &text) == nil {
 		s.screen.value(text)
 	}
-	if _, exited := s.exited(); e.Error == nil || e.Error.Name == "ExitError" && exited { // process.exit is no failure
+	if _, exited := s.exited(); e.Error == nil || e.Error.Name == "ExitError" && exited { // process.exit is not a failure
 		return
 	}
 	s.screen.failure(e.Error, code)

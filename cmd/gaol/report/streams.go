@@ -52,7 +52,7 @@ func (s *Streams) Log(line runtime.Log) {
 }
 
 // write passes output on up to the limit. It drops the rest and lets the program continue, as
-// with --json: output is no reason to kill it.
+// with --json: output must not kill it.
 func (s *stream) write(b []byte) {
 	if s.err != nil {
 		return

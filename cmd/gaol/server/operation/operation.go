@@ -95,7 +95,7 @@ func (o *Operation) Do(ctx context.Context, c *Call, in any) (any, error) {
 // such as ranges, matter.
 func (o *Operation) IsDirect() bool { return o.direct }
 
-// define completes the description of an operation. A result of the type [none] is no output.
+// define completes the description of an operation. The result type [none] means no output.
 func define[In, Out any](o Operation, do func(context.Context, *Call, *In) (Out, error)) *Operation {
 	o.input = newInput(reflect.TypeFor[In](), &o)
 	if o.Output == nil && reflect.TypeFor[Out]() != reflect.TypeFor[none]() {

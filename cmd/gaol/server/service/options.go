@@ -92,7 +92,7 @@ func (s *Service) checkHostPorts(ports []int) error {
 // snapshotScheme begins a nodeModules that names a snapshot.
 const snapshotScheme = "snapshot:"
 
-// checkReference rejects references to images that are no names, which the SDK also accepts: a tenant could
+// checkReference rejects references to images that are not names, which the SDK also accepts: a tenant could
 // use images that the operator has replaced.
 func (s *Service) checkReference(name string) error {
 	if name == "" || s.trusted {

@@ -236,7 +236,7 @@ func checkOrigins(origins []string) error {
 	return nil
 }
 
-// domain is the form of a host name in lower case that is no IP address.
+// domain is the form of a host name in lower case that is not an IP address.
 var domain = lazyregexp.New(`^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)*[a-z]([a-z0-9-]{0,61}[a-z0-9])?$`)
 
 // maxDomain leaves room for the label of a port, in the 253 characters of a name.

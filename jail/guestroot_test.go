@@ -62,7 +62,7 @@ func TestFolderInSharedFolder(t *testing.T) {
 	}
 }
 
-// The guest's list of mounts has no path of the host, and its folders share one limit.
+// The guest's list of mounts shows no path of the host, and its folders share one limit.
 func TestRootMounts(t *testing.T) {
 	j := newJail(t)
 	info := output(t, j, "cat /proc/self/mountinfo")

@@ -154,7 +154,7 @@ func TestExits(t *testing.T) {
 		signal syscall.Signal
 	}{
 		{"exit 0", 0, 0}, {"exit 7", 7, 0}, {"kill -9 $$", 0, unix.SIGKILL}, {"kill -SEGV $$", 0, unix.SIGSEGV},
-		{"sleep 100 & exit 3", 3, 0}, // what it leaves running is killed
+		{"sleep 100 & exit 3", 3, 0}, // processes that it leaves running are killed
 		{"(sleep 100 &) ; exit 4", 4, 0},
 	} {
 		began := time.Now()
@@ -217,7 +217,7 @@ func TestKill(t *testing.T) {
 	}
 }
 
-// What a guest locks in one jail is not locked in another.
+// A lock of a guest in one jail does not hold in another.
 func TestJailsAreApart(t *testing.T) {
 	a, b := newJail(t), newJail(t)
 	if a.slot.firstHostID() == b.slot.firstHostID() {

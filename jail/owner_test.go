@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The guest sees the files of the image, and those that are created around it, as root's.
+// The guest sees the files of the image, and the files that are created around it, as root's.
 func TestSystemFilesBelongToRoot(t *testing.T) {
 	if err := CheckOwners(t.TempDir()); err != nil {
 		t.Skip(err)
@@ -31,7 +31,7 @@ func TestSystemFilesBelongToRoot(t *testing.T) {
 	}
 }
 
-// If the image's file system can't map ids, the guest sees its files as those of uid 65534.
+// If the image's file system can't map ids, the guest sees its files as owned by uid 65534.
 // Everything else is as usual.
 func TestImageWithoutIDMap(t *testing.T) {
 	at := t.TempDir()

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// bits is what a sandbox sends to another one.
+// bits are the data that a sandbox sends to another one.
 const bits = "1011001110001111010110010011"
 
 var ones = strings.Count(bits, "1")

@@ -58,7 +58,7 @@ func TestResourcesAreBounded(t *testing.T) {
 	}
 }
 
-// What a guest names its files does not look like a socket or pipe.
+// A file's name does not make it look like a socket or pipe.
 func TestResourcesOfNamedFiles(t *testing.T) {
 	j := newJail(t)
 	p, read := start(t, j, "cd /work; exec 5>'socket:[1]' 6>'pipe:[1]' 7>"+strings.Repeat("x", 100)+"; exec busybox sleep 100")

@@ -115,7 +115,7 @@ func TestEntryProgramMustBelongToRoot(t *testing.T) {
 	}
 }
 
-// The error says that the image was made by another version.
+// The error reports that the image was made by another version.
 func TestEntryProgramOfOtherVersion(t *testing.T) {
 	patchEntryProgram(t, `#define VERSION "`, `#define VERSION "not `)
 	if err := createAndStart(t, 0); !errors.Is(err, enter.ErrOtherVersion) {

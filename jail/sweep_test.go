@@ -23,7 +23,7 @@ import (
 // processes get it in the environment.
 var stateDir = os.Getenv("GAOL_TEST_STATE")
 
-// cgroupParent keeps the jails of these tests apart from those of tests that run at the
+// cgroupParent separates the jails of these tests from jails of tests that run at the
 // same time.
 var cgroupParent = cmp.Or(os.Getenv("GAOL_TEST_CGROUP"), fmt.Sprintf("/gaol-test-jail-%d", os.Getpid()))
 

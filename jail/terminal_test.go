@@ -136,7 +136,7 @@ func TestSignalAndPID(t *testing.T) {
 func TestSignalToGroup(t *testing.T) {
 	for _, tc := range []struct {
 		group        bool
-		before, want string // what the parent waits for
+		before, want string // output that the parent waits for
 	}{{true, "until [ -e child ]; do busybox sleep 0.01; done; ", "child\nparent\n"}, {false, "", "parent\n"}} {
 		j := newJail(t)
 		p, read := start(t, j, "(trap 'echo child; touch child; exit' TERM; touch a; while :; do busybox sleep 0.01; done) & trap '"+tc.before+

@@ -52,7 +52,7 @@ func TestEgressNames(t *testing.T) {
 	}
 }
 
-// privateAddresses are not those of hosts on the public internet.
+// privateAddresses are addresses without hosts of the public internet.
 var privateAddresses = []string{
 	"0.0.0.0", "0.1.2.3", "10.0.0.1", "10.255.255.255", "100.64.0.1", "100.127.255.255", "127.0.0.1", "127.255.255.254",
 	"169.254.0.1", "169.254.169.254", "172.16.0.1", "172.31.255.255", "192.0.0.1", "192.0.0.170", "192.0.2.1", "192.88.99.1", "192.168.0.1",

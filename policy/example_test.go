@@ -6,7 +6,7 @@ import (
 	"gaol/policy"
 )
 
-// One rule that can be enforced, and one that cannot.
+// One rule can be enforced, the other cannot.
 func ExampleLower() {
 	world := policy.World{Own: []string{"/workspace"}}
 	for _, path := range []string{"/workspace/secret/**", "/workspace/*.key"} {

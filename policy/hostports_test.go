@@ -24,7 +24,7 @@ func lowerHost(t *testing.T, network string) (*Plan, Permissions) {
 
 var hostWorld = World{Cwd: "/workspace", HostPorts: []uint16{3000, 3001}}
 
-// Ports of the host are not ports of the guest, and are those that the rules allow to connect to.
+// Ports of the host are not ports of the guest, but ports that the rules allow to connect to.
 func TestHostPorts(t *testing.T) {
 	const connect = `{"mode":"allow","operations":["fetch","connect"],"patterns":["tcp://localhost:3000"]}`
 	for _, c := range []struct {

@@ -138,7 +138,7 @@ func TestNarrowNamesNoProbes(t *testing.T) {
 	}
 }
 
-// A run in a jail with a way out has its runtime's localhost, or none.
+// A run in a jail with egress has its runtime's localhost, or none.
 func TestLowerRunBesideEgress(t *testing.T) {
 	network := func(rules string) Permissions { return parse(t, `{"network":`+rules+`}`) }
 	allow := func(patterns string) string {

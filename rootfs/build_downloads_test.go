@@ -23,7 +23,7 @@ func announced(t *testing.T, progress string) string {
 	return strings.Join(found, "\n")
 }
 
-// TestAnnouncedDownloads checks the line that says what a build downloads. It is written before
+// TestAnnouncedDownloads checks the line that announces a build's downloads. It is written before
 // anything is downloaded, and only if something is.
 func TestAnnouncedDownloads(t *testing.T) {
 	r := newRegistry(t)

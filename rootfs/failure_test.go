@@ -173,7 +173,7 @@ func TestTransient(t *testing.T) {
 	}
 }
 
-// TestCancel checks that canceling stops a build that waits for a server at once.
+// TestCancel checks that canceling stops a build that waits for a server immediately.
 func TestCancel(t *testing.T) {
 	r := newRegistry(t)
 	began := make(chan struct{})

@@ -54,7 +54,7 @@ func gzipBomb(t *testing.T) []byte {
 	return out.Bytes()
 }
 
-// largeBlob makes an OCI layout with a blob that is larger than its manifest says.
+// largeBlob makes an OCI layout with a blob that is larger than in its manifest.
 func largeBlob(t *testing.T) string {
 	t.Helper()
 	i := simpleImage(t)

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// TestStaleTemp checks that folders of killed processes are removed, and those of living ones are
+// TestStaleTemp checks that folders of killed processes are removed, and folders of living ones are
 // not.
 func TestStaleTemp(t *testing.T) {
 	s := openEmpty(t)

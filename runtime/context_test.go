@@ -57,7 +57,7 @@ func TestContextIdle(t *testing.T) {
 	}
 }
 
-// A timer that fires just before a cell starts, and is slow, has no effect.
+// A timer that fires just before a cell starts, and is slow, is ignored.
 func TestContextIdleLate(t *testing.T) {
 	c := idleContext(time.Hour)
 	if err := c.acquireTurn(t.Context()); err != nil {

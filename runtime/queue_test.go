@@ -11,7 +11,7 @@ import (
 func TestQueueOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := make(queue, 2)
-		var mu sync.Mutex // guards order: two run at once
+		var mu sync.Mutex // guards order: two run in parallel
 		var order []int
 		for i := range 6 {
 			go func() {

@@ -46,7 +46,7 @@ func TestEvalOptions(t *testing.T) {
 	}
 }
 
-// The words of the command line say where the code is.
+// The arguments of the command line locate the code.
 func TestEvalInput(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "a.md")
 	if err := os.WriteFile(file, []byte("from a file"), 0o600); err != nil {

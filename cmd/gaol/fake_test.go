@@ -15,7 +15,7 @@ import (
 	"gaol/runtime"
 )
 
-// fake is a sandbox that runs nothing. It records what it was asked for, and its
+// fake is a sandbox that runs nothing. It records its requests, and its
 // guest function provides results.
 type fake struct {
 	options runtime.Options

@@ -18,7 +18,7 @@ func localhost(patterns ...string) []policy.Rule {
 	return []policy.Rule{{Mode: policy.Allow, Patterns: patterns}}
 }
 
-// Scopes of --permissions replace those of the preset; --allow-net adds rules.
+// Scopes of --permissions replace the preset's; --allow-net adds rules.
 func TestPermissionFlags(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "policy.json")
 	if err := os.WriteFile(file, []byte("{\n \"process\": \"deny\"\n}\n"), 0o600); err != nil {

@@ -80,7 +80,7 @@ func TestReplOptions(t *testing.T) {
 	}
 }
 
-// The exit status says how the session ended.
+// The exit status depends on how the session ended.
 func TestReplStatus(t *testing.T) {
 	lost := func(why error, cause runtime.Cause) func(*fake) {
 		return func(f *fake) {

@@ -116,7 +116,7 @@ func TestRunRefuses(t *testing.T) {
 	}
 }
 
-// The format of a file is the one that Node would detect.
+// The format of a file is as Node would detect it.
 func TestFileFormat(t *testing.T) {
 	dir := t.TempDir()
 	for path, text := range map[string]string{

@@ -259,7 +259,7 @@ func TestSnippetCheck(t *testing.T) {
 	if got := f.call(t.Context(), "", "check", "--all-fences", "docs"); got.code != 1 || len(f.inputs) != 1 || !strings.Contains(got.stdout, "docs/x.md:5:1 — no") {
 		t.Errorf("%+v", got) // the two of the first check are cached
 	}
-	f = &fakeSnippets{} // in another isolation, an earlier output says nothing
+	f = &fakeSnippets{} // in another isolation, an earlier output proves nothing
 	if got := f.call(t.Context(), "", "check", "--isolation", "runc", "docs"); got.code != 0 || len(f.inputs) != 2 || f.options.Isolation != runtime.IsolationOCI {
 		t.Errorf("%+v, %+v", got, f)
 	}
@@ -283,7 +283,7 @@ func TestSnippetCheck(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	f = &fakeSnippets{}
-	for range 2 { // with the network, an earlier output says nothing
+	for range 2 { // with the network, an earlier output proves nothing
 		if got := f.call(t.Context(), "", "check", "--network", "public", "docs"); got.code != 0 {
 			t.Errorf("%+v", got)
 		}

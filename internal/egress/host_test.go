@@ -69,7 +69,7 @@ func TestHostPortDenied(t *testing.T) {
 	}
 }
 
-// A connect to a denied port of the host fails at once.
+// A connect to a denied port of the host fails immediately.
 func TestAllowsHostPort(t *testing.T) {
 	w := hostWorld(t, Config{}, `{"rules":[{"mode":"allow","operations":["fetch","connect"],"patterns":["tcp://localhost:3000","tcp://localhost:4000"]}]}`)
 	for to, want := range map[string]bool{"127.0.0.1:3000": true, "[::1]:3000": true, "0.0.0.0:3000": true, "127.0.0.1:3001": false, "0.0.0.0:3001": false, "127.0.0.1:4000": true, "127.0.0.1:4001": false, "127.0.0.1:0": true} {

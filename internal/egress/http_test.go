@@ -170,7 +170,7 @@ func TestTrailerOfRequest(t *testing.T) {
 	}
 }
 
-// What a server sends after a response is dropped, and not logged. The next request uses
+// Data that a server sends after a response is dropped, and not logged. The next request uses
 // another connection.
 func TestUnsolicitedResponse(t *testing.T) {
 	w := newWorld(t, byName, Limits{}, 80)

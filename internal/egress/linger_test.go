@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// When a guest has ended, the server gets what it has sent last, unless it does not read that.
+// When a guest has ended, the server gets the last data that it sent, unless it does not read that.
 func TestEndOfGuest(t *testing.T) {
 	const size = 300 << 10
 	w := newWorld(t, `"allow"`, Limits{}, 9)

@@ -21,7 +21,7 @@ import (
 	"gaol/test/internettest"
 )
 
-// The tests run on an internet of their own. The guest is in another network namespace, in
+// The tests run on a private internet. The guest is in another network namespace, in
 // which all addresses lead to the server.
 func TestMain(m *testing.M) {
 	os.Exit(internettest.Main(func() int {
@@ -77,7 +77,7 @@ func inGuest(f func() error) error {
 	})
 }
 
-// configure makes all addresses those of lo, in the thread's network namespace.
+// configure assigns all addresses to lo, in the thread's network namespace.
 func configure() error {
 	for _, line := range []string{
 		"link set lo up",
@@ -114,7 +114,7 @@ type world struct {
 
 const messagesPerSec = 2000
 
-// newWorld serves a guest that may do what the rules say. Ports are those that a guest in
+// newWorld serves a guest with the permissions of the rules. Ports are those that a guest in
 // the test connects to.
 func newWorld(t *testing.T, rules string, l Limits, ports ...int) *world {
 	t.Helper()
@@ -298,7 +298,7 @@ func (w *world) listen(a netip.Addr, port uint16, serve func(net.Conn)) {
 	internettest.Listen(w, a, port, serve)
 }
 
-// echo sends a greeting, and back what it gets.
+// echo sends a greeting, and then echoes.
 func echo(greeting string) func(net.Conn) {
 	return func(c net.Conn) {
 		if _, err := io.WriteString(c, greeting); err == nil {

@@ -34,7 +34,7 @@ func (u *uses) take(_ context.Context, use Use) (release func(), err error) {
 	}, nil
 }
 
-// TestQuota: a server asks the quota for each connection, connect and look-up, and reports what it refuses as denied.
+// TestQuota: a server asks the quota for each connection, connect and look-up, and reports refusals as denied.
 func TestQuota(t *testing.T) {
 	const rules = `{"rules":[{"mode":"allow","patterns":["tcp://v4.example.com:7"]}]}`
 	for _, refused := range []Use{"", UseConnection, UseConnect, UseLookup} {

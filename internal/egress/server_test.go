@@ -246,7 +246,7 @@ func TestServerNameOfTLS(t *testing.T) {
 	}
 }
 
-// requests are what a guest may send to the port for HTTP of api.example.com.
+// requests are requests that a guest may send to the port for HTTP of api.example.com.
 var requests = []struct {
 	name, text string
 	ok         bool

@@ -13,7 +13,7 @@ import (
 	"github.com/coder/websocket"
 )
 
-// receiving returns a connection to a socket, and a channel with what it receives.
+// receiving returns a connection to a socket, and a channel with the messages that it receives.
 func receiving(t *testing.T, change func(*Socket)) (*websocket.Conn, <-chan received) {
 	t.Helper()
 	got := make(chan received, 10)

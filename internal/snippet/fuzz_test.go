@@ -9,7 +9,7 @@ import (
 	"github.com/evanw/esbuild/pkg/api"
 )
 
-// esbuild reports whether code is valid JavaScript, of a module if the file name says so,
+// esbuild reports whether code is valid JavaScript, of a module if the file name requires it,
 // and returns it as esbuild prints it.
 func esbuild(name, code string) (string, bool) {
 	r := api.Transform(code, api.TransformOptions{

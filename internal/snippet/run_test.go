@@ -94,7 +94,7 @@ func runCells(t *testing.T, notebooks ...[]*Program) [][]outcome {
 	return got
 }
 
-// expect compares an outcome with a value; one that ends with ! is an error.
+// expect compares an outcome with a value; a value that ends with ! is an error.
 func expect(t *testing.T, code, program, want string, got outcome) {
 	t.Helper()
 	if strings.HasSuffix(want, "!") {

@@ -93,7 +93,7 @@ func TestTree(t *testing.T) {
 	}
 }
 
-// TestMemory: what a hostile text makes the server allocate is bounded by its size, whatever it consists of, and text
+// TestMemory: the server's allocations for a hostile text are bounded by its size, whatever it consists of, and text
 // with too many values is refused before most of it is read.
 func TestMemory(t *testing.T) {
 	for name, c := range map[string]struct {

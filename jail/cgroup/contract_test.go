@@ -378,7 +378,7 @@ func startShell(t *testing.T, script string, args []string) (*exec.Cmd, io.Reade
 func joinFiles(g *Group) (files []string) {
 	for _, d := range g.Dirs() {
 		file := d + "/tasks"
-		if _, err := os.Stat(file); err != nil { // v2 has no such file
+		if _, err := os.Stat(file); err != nil { // not with v2
 			file = d + "/" + procsFile
 		}
 		files = append(files, file)
@@ -419,7 +419,7 @@ func testNamespaceRoot(t *testing.T, s subject) {
 	}()
 	files := joinFiles(g)
 	for _, d := range g.OtherDirs() {
-		if _, err := os.Stat(d + "/tasks"); err == nil { // v2 has no such file; processes are created in the group
+		if _, err := os.Stat(d + "/tasks"); err == nil { // not with v2; processes are created in the group
 			files = append(files, d+"/tasks")
 		}
 	}

@@ -116,7 +116,7 @@ func waitUsage(t *testing.T, g *Group, enough func(Usage) bool) Usage {
 	}
 }
 
-// The limits of a group do not depend on those of an earlier one.
+// The limits of a group do not depend on an earlier group's.
 func testPoolLimits(t *testing.T, s subject) {
 	const small, large = 32 << 20, 128 << 20
 	for _, memory := range [][2]int64{{small, large}, {large, small}, {small, 0}, {0, small}, {small, small}} {

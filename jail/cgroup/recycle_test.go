@@ -115,7 +115,7 @@ func testPoolNotReset(t *testing.T, s subject) {
 	}
 }
 
-// An idle pool removes what it does not keep. A closed one does nothing.
+// An idle pool removes surplus groups. A closed one does nothing.
 func testPoolIdle(t *testing.T, s subject) {
 	for _, closed := range []bool{false, true} {
 		p := s.pool(t)

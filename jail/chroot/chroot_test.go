@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 const unbindable = "unbindable"
 
 // testInside enters a chroot at dir, in a new mount namespace with shared propagation, and
-// tries what a chroot forbids.
+// tries operations that a chroot forbids.
 func testInside(dir string) error {
 	propagate := func(flag uintptr) error { return unix.Mount("", "/", "", unix.MS_REC|flag, "") }
 	if err := propagate(unix.MS_PRIVATE); err != nil {
@@ -95,7 +95,7 @@ func testInside(dir string) error {
 	return nil
 }
 
-// outside checks what a thread that has left the chroot sees and can do.
+// outside checks the view and the abilities of a thread that has left the chroot.
 func outside() error {
 	names, err := os.ReadDir("/")
 	if err != nil || len(names) != 2 || names[0].Name() != "file" || names[1].Name() != "proc" {

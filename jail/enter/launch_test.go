@@ -15,7 +15,7 @@ import (
 )
 
 // connect returns the host's end of a connection whose other end has sent reply and
-// nothing more. written returns what the host wrote.
+// nothing more. written returns the host's output.
 func connect(t *testing.T, reply string) (host *net.UnixConn, written func() string) {
 	t.Helper()
 	host, other, err := SocketPair(unix.SOCK_STREAM)
@@ -93,7 +93,7 @@ func TestLaunchReadsReportsOfEndedProgram(t *testing.T) {
 	}
 	defer host.Close()
 	_, err = other.WriteString(words(reportCloned, 1, 2, uint32(syscall.EDOM)))
-	other.Close() // what the host writes fails with EPIPE
+	other.Close() // the host's writes fail with EPIPE
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 	"gaol/jail/reap"
 )
 
-// superviseShell supervises what a shell script starts, in the place of an OCI runtime.
+// superviseShell supervises the processes of a shell script, in the place of an OCI runtime.
 func superviseShell(ctx context.Context, t *testing.T, path, script string, files ...*os.File) (*Supervised, error) {
 	t.Helper()
 	program, err := os.Open(path)

@@ -70,7 +70,7 @@ func checkPort(t *testing.T, inside func(func() error) error, port uint16) {
 	}
 }
 
-// fillQueue starts a server in the namespace that has no room for another connection.
+// fillQueue starts a server in the namespace whose backlog is full.
 func fillQueue(t *testing.T, g *Gateway, inside func(func() error) error, at netip.AddrPort) {
 	t.Helper()
 	var l net.Listener

@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// startJail starts a process that sleeps in a network namespace of its own.
+// startJail starts a process that sleeps in a new network namespace.
 func startJail(t *testing.T) (pidfd *os.File, inside func(func() error) error) {
 	t.Helper()
 	cmd := exec.Command("sleep", "1000")
@@ -222,7 +222,7 @@ func TestDatagrams(t *testing.T) {
 			}
 			_, _ = c.Write([]byte("x"))
 			_ = c.SetReadDeadline(time.Now().Add(50 * time.Millisecond))
-			_, err = c.Read(make([]byte, 1)) // a refusal arrives at once
+			_, err = c.Read(make([]byte, 1)) // a refusal arrives without delay
 			if refused := errors.Is(err, unix.ECONNREFUSED); refused == ok {
 				t.Errorf("%s with UDP %t: %v", address, udp, err)
 			}

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// A process whose cgroup may not use localhost reaches nothing there. It reaches hosts outside
+// A process whose cgroup may not use localhost reaches nothing there. It reaches external hosts
 // and the resolver.
 func TestDenyLocalhost(t *testing.T) {
 	_, inside := openInJail(t, Config{TCP: []PortRange{{1, 65535}}, UDP: true})

@@ -34,7 +34,7 @@ func open(t testing.TB) (*Call, Ends) {
 	return c, guest
 }
 
-// The host refuses what the program would not send, and allocates nothing for what it only
+// The host refuses frames that the program would not send, and allocates nothing for data that it only
 // announces.
 func TestArguments(t *testing.T) {
 	for _, tc := range []struct {
@@ -119,7 +119,7 @@ func FuzzArguments(f *testing.F) {
 	f.Add(frame("a\x00b\x00"))
 	f.Add([]byte{0, 0, 0, 9, 'a'})
 	f.Fuzz(func(t *testing.T, sent []byte) {
-		if len(sent) > 4096 { // what a pipe has room for, with a margin
+		if len(sent) > 4096 { // the capacity of a pipe, with a margin
 			return
 		}
 		c, guest := open(t)
@@ -154,7 +154,7 @@ func TestCheckName(t *testing.T) {
 	}
 }
 
-// The program is small and static, and says that nothing serves it outside a jail. The Go
+// The program is small and static, and reports that nothing serves it outside a jail. The Go
 // half has the same number for the call.
 func TestProgram(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "get-weather")

@@ -59,7 +59,7 @@ func TestDescriptors(t *testing.T) {
 	dir := tree(t)
 	ruleset := makeBelow(t, dir, &Ruleset{Handled: ReadFile, Rules: []Rule{{Path: "/a", Tree: true, Access: ReadFile}}})
 	got := under(t, ruleset, in(dir, "reopen", "a/file"), in(dir, "reopen", "b/file"), in(dir, "chmod", "b/file"))
-	if names(got) != "ok EACCES ok" { // Landlock has no right for chmod
+	if names(got) != "ok EACCES ok" { // no right of Landlock covers chmod
 		t.Error(names(got))
 	}
 }

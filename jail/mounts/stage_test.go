@@ -32,7 +32,7 @@ func testTree(t *testing.T) Tree {
 	return Tree{Image: image, Dirs: []string{"/work"}, Disk: 1 << 20, Inodes: 64, Protected: []string{program}}
 }
 
-// mountTree mounts a tree on a thread of its own, and calls check there. guest calls a
+// mountTree mounts a tree on a new thread, and calls check there. guest calls a
 // function with the guest's rights over files.
 func mountTree(t *testing.T, tree Tree, check func(s *Stage, guest func(func() error) error)) error {
 	t.Helper()

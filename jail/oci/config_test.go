@@ -11,7 +11,7 @@ import (
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 )
 
-// printed is what an OCI runtime may print as its base.
+// printed is a possible output of an OCI runtime, as a base.
 const printed = `{
 	"ociVersion": "1.3.0",
 	"process": {

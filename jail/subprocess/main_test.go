@@ -72,7 +72,7 @@ func serveProbe(conn *os.File) error {
 	}
 }
 
-// attempts are what a subprocess must not be able to do.
+// attempts are actions that must fail in a subprocess.
 var attempts = map[string]func() error{
 	"open a file":          func() error { _, err := os.Open("/etc/passwd"); return err },
 	"open a folder":        func() error { _, err := os.Open("/"); return err },

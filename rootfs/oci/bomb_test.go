@@ -58,7 +58,7 @@ func (z *zeros) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestCheckStops checks that a blob larger than its manifest says is not read to its end.
+// TestCheckStops checks that a blob larger than in its manifest is not read to its end.
 func TestCheckStops(t *testing.T) {
 	const size = 1000
 	l := Layer{Digest: digest([]byte("other")), Size: size}

@@ -108,8 +108,8 @@ func TestOutputSchemas(t *testing.T) {
 	}
 }
 
-// The names of the tools and of the arguments, and the defaults, are those that workflow
-// engines use.
+// The names of the tools and of the arguments, and the defaults, are as workflow
+// engines use them.
 func TestTools(t *testing.T) {
 	want := map[string]string{
 		"sandbox_init":             `containerId containerName imageName projectOutPath rootPath="workspace"`,

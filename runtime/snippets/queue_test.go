@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 )
 
-// Callers are served in order, and one that gives up frees its place.
+// Callers are served in order, and a canceled caller frees its place.
 func TestQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := make(queue, 1)

@@ -197,7 +197,7 @@ var racePaths = []string{
 	"/play/d", "/play/d/canary", "/play/d/sub", "/play/d/sub/canary", "/play/f", "/play/file", "/play", "/play/deep/a/canary", "/play/absolute/canary",
 }
 
-// raceOps return what they have read, which is searched for data from outside.
+// raceOps return the data read, which is searched for data from outside.
 var raceOps = []struct {
 	name string
 	do   func(f *FS, p string) ([]byte, error)

@@ -13,7 +13,7 @@ import (
 	"gaol/runtime/snippets/lint"
 )
 
-// An example that passed does not run again, and one that failed does. A changed example, or
+// An example that passed does not run again, but a failed one does. A changed example, or
 // anything else in the key, runs it again.
 func TestCache(t *testing.T) {
 	dir, cacheDir := t.TempDir(), t.TempDir()

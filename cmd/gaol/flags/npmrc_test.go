@@ -68,7 +68,7 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// A project that is not named has no say: a guest may have written its files.
+// A project that is not named is ignored: a guest may have written its files.
 func TestOtherProject(t *testing.T) {
 	t.Chdir(configure(t, "", "registry=https://evil.example/"))
 	got, err := registryAddresses("")

@@ -130,7 +130,7 @@ func TestWait(t *testing.T) {
 	}
 }
 
-// Clients of a guest that cannot be dialed, and those that wait when the run ends, are reset.
+// Clients of a guest that cannot be dialed, and clients that wait when the run ends, are reset.
 func TestReset(t *testing.T) {
 	for name, port := range map[string]uint16{"no server": 1, "it never listens": 3000} {
 		t.Run(name, func(t *testing.T) {
@@ -150,7 +150,7 @@ func TestReset(t *testing.T) {
 	}
 }
 
-// What a guest has sent before it ended reaches a client that keeps its own side open.
+// Data that a guest sent before it ended reaches a client that keeps its own side open.
 func TestCloseDrains(t *testing.T) {
 	text := bytes.Repeat([]byte("text"), 1<<16)
 	s := listen(t.Context(), t, 3000)

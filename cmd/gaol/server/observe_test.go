@@ -48,7 +48,7 @@ func observed(t *testing.T, mux *http.ServeMux) (url string, end func() string) 
 	}
 }
 
-// Observed handlers can upgrade connections and flush responses, and those that panic are logged.
+// Observed handlers can upgrade connections and flush responses, and panics are logged.
 func TestObservedHandlers(t *testing.T) {
 	mux := http.NewServeMux()
 	closed := make(chan struct{})

@@ -55,7 +55,7 @@ func start(t *testing.T, times times, change func(*Server)) (socket string) {
 }
 
 // trickle sends text, and then one byte after another until the server closes the connection. It
-// returns what the server has sent.
+// returns the server's data.
 func trickle(t *testing.T, socket, text string) string {
 	t.Helper()
 	c, err := net.Dial("unix", socket)

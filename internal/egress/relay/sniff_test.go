@@ -9,7 +9,7 @@ import (
 
 func recognize(b []byte) protocol { return newRecognizer().next(b) }
 
-// What a lenient server could read as HTTP or TLS is checked, and other protocols pass.
+// Bytes that a lenient server could read as HTTP or TLS are checked, and other protocols pass.
 func TestRecognize(t *testing.T) {
 	for _, tc := range []struct {
 		name, text string

@@ -161,7 +161,7 @@ func (g *guest) fd(t testing.TB) (number int) {
 	return number
 }
 
-// openFiles returns this process's descriptors except those of /proc.
+// openFiles returns this process's descriptors except descriptors of /proc.
 func openFiles(t testing.TB) []string {
 	t.Helper()
 	entries, err := os.ReadDir("/proc/self/fd")

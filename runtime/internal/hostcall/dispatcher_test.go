@@ -206,7 +206,7 @@ func TestCallsRefuseProtocol(t *testing.T) {
 	})
 }
 
-// At most Concurrent functions run at once. The others are called in order of arrival.
+// At most Concurrent functions run together. The others are called in order of arrival.
 func TestCallsConcurrent(t *testing.T) {
 	inBubble(t, Limits{Concurrent: 3}, func(t *testing.T, c *testCalls) {
 		for i := range 10 {
@@ -301,7 +301,7 @@ func TestCallsLimits(t *testing.T) {
 	}
 }
 
-// A guest that does not read its results violates the protocol; one that makes many calls does
+// A guest that does not read its results violates the protocol; a guest that makes many calls does
 // not.
 func TestCallsUnread(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -82,7 +82,7 @@ func TestSourcesForget(t *testing.T) {
 	}
 }
 
-// Frames of gaol, and those of Node around them, are not in logs.
+// Frames of gaol, and Node's frames around them, are not in logs.
 func TestSourcesLog(t *testing.T) {
 	s := New("", "/usr/libexec/gaol")
 	addCell(t, s, "cell-1.js", "const a = 1;\nthrow a;")

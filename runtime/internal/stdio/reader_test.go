@@ -150,7 +150,7 @@ func TestEnd(t *testing.T) {
 	}
 	r.End() // w is still open, as in a child process that escaped
 	<-r.closed
-	r.Flush() // returns at once
+	r.Flush() // returns without waiting
 	if got := lines(); !slices.Equal(got, []string{"last words", "|"}) || string(r.Tail()) != "last words" {
 		t.Errorf("got %q, tail %q", got, r.Tail())
 	}

@@ -254,7 +254,7 @@ func TestMount(t *testing.T) {
 	}
 }
 
-// Decorators are those of the snippet's tsconfig.json, or of a comment.
+// Decorators follow the snippet's tsconfig.json, or a comment.
 func TestDecorators(t *testing.T) {
 	const legacy = "function P(t: any, k: any, i: number) {}\nclass A { f(@P x: number) {} }\nexport {}"
 	for _, tc := range []struct{ config, entry, problem string }{

@@ -214,7 +214,7 @@ func TestEvict(t *testing.T) {
 	}
 }
 
-// Several processes make the same set and others at once, and none fails.
+// Several processes make the same set and others together, and none fails.
 func TestConcurrentProcesses(t *testing.T) {
 	folder, cache := install(t), t.TempDir()
 	var wg sync.WaitGroup

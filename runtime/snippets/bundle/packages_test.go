@@ -95,7 +95,7 @@ func node(t testing.TB, code string) (string, error) {
 	return r.Value, r.err()
 }
 
-// nodeAll runs modules in one process, each in a thread of its own.
+// nodeAll runs modules in one process, each in a separate thread.
 func nodeAll(t testing.TB, codes []string) (results []nodeResult) {
 	t.Helper()
 	node, err := exec.LookPath("node")
@@ -231,7 +231,7 @@ func TestProblemsOfPackages(t *testing.T) {
 	}
 }
 
-// Several problems are reported at once, although the packages are new.
+// Several problems are reported together, although the packages are new.
 func TestSeveralProblems(t *testing.T) {
 	p := newPackages(t, install(t))
 	_, problems := bundleOne(t, p, "import 'nope'; import { x } from './x.js'; import { nope } from 'store'; x(nope)")

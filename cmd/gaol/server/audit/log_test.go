@@ -40,7 +40,7 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-// After an incomplete line, as on a full disk, the next one begins on a line of its own.
+// After an incomplete line, as on a full disk, the next one begins on a new line.
 func TestFullDisk(t *testing.T) {
 	dir := t.TempDir()
 	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=8k"); err != nil {

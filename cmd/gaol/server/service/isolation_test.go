@@ -29,7 +29,7 @@ func withIsolations(t *testing.T, config string) func(*settings.Settings) {
 	return func(s *settings.Settings) { *s = *set }
 }
 
-// isolated is what a request's isolation makes of the options.
+// isolated are the options that a request's isolation sets.
 type isolated struct {
 	Kind     runtime.Isolation
 	Runtime  string

@@ -137,7 +137,7 @@ func TestDefaultNetwork(t *testing.T) {
 	}
 }
 
-// A request cannot allow what the ceiling denies, in any scope.
+// A request cannot allow operations that the ceiling denies, in any scope.
 func TestCeilingOfEachScope(t *testing.T) {
 	for _, c := range []struct{ ceiling, asked string }{
 		{`{"network":"deny"}`, `{"network":"allow"}`},
@@ -216,7 +216,7 @@ func TestOptionsOfRequest(t *testing.T) {
 	}
 }
 
-// Images and snapshots are names, and snapshots those of the tenant.
+// Images and snapshots are names, and snapshots belong to the tenant.
 func TestNames(t *testing.T) {
 	s, created := newService(t, nil)
 	for _, name := range []string{"..", "../x", "/etc", "sha256:aa", "SHA256:aa", "a/b", "a\x00", ".x", strings.Repeat("a", 200), "none"} {

@@ -11,7 +11,7 @@ import (
 	"gaol/jail/cgroup"
 )
 
-// newTestTenants returns tenants that expire at once. Each expiry is sent to expired.
+// newTestTenants returns tenants that expire immediately. Each expiry is sent to expired.
 func newTestTenants(t *testing.T) (ts *tenants, expired chan struct{}) {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -110,7 +110,7 @@ func TestTenantStaysInUse(t *testing.T) {
 	wait(t, ts, func() bool { return len(ts.byName) == 0 })
 }
 
-// Close removes the cgroups of all tenants at once, and their parent.
+// Close removes the cgroups of all tenants, and their parent.
 func TestTenantsClose(t *testing.T) {
 	ts, _ := newTestTenants(t)
 	ts.idle = time.Hour

@@ -10,7 +10,7 @@ import (
 )
 
 // FuzzSession sends any frames in a session. Each request has one result or error, or the server
-// closes the session with a code that says why.
+// closes the session with the code of the error.
 func FuzzSession(f *testing.F) {
 	frames := func(list ...[]byte) (text []byte) {
 		for _, frame := range list {

@@ -88,7 +88,7 @@ func (p *settingsPage) readDocs(dir string) {
 	}
 }
 
-// section writes the settings of an object, and then those of the objects in it.
+// section writes the settings of an object, and then of the objects in it.
 func (p *settingsPage) section(path string, of reflect.Type) {
 	if path != "" {
 		fmt.Fprintf(&p.text, "\n## `%s`\n", path)

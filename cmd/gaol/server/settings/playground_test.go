@@ -22,7 +22,7 @@ func TestFrameAncestors(t *testing.T) {
 	}
 }
 
-// The flag turns the page off, whatever the file says; without it, the file decides.
+// The flag turns the page off, whatever is in the file; without it, the file decides.
 func TestNoPlayground(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "server.json")
 	if err := os.WriteFile(file, []byte(`{"playground": {"off": true, "frameAncestors": ["https://docs.example"]}}`), 0o600); err != nil {

@@ -116,7 +116,7 @@ func TestAdapters(t *testing.T) {
 	}
 }
 
-// Lint rules are those of the adapter of the settings, not of the one that a request names instead.
+// Lint rules come from the adapter of the settings, not from the adapter that a request names instead.
 // They are read with the settings.
 func TestLintRules(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rules.json")

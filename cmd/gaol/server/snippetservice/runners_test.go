@@ -149,7 +149,7 @@ func TestRunnersRetire(t *testing.T) {
 	})
 }
 
-// The number of runners is bounded: the one that has not been used for the longest time gives way.
+// The number of runners is bounded: the least recently used one gives way.
 func TestRunnersAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, rs := &counter{}, newRunners()

@@ -29,7 +29,7 @@ func (w waiter) isKilled() bool {
 type starter struct {
 	parking[waiter]
 	started chan waiter // each that was started
-	proceed chan error  // nil: start returns at once
+	proceed chan error  // nil: start returns immediately
 	idle    atomic.Bool
 }
 
@@ -87,7 +87,7 @@ func (s *starter) checkNone(t *testing.T, when string) {
 	}
 }
 
-// The process that waits is given to the next one that begins, and to no other.
+// The waiting process is given to the next one that begins, and to no other.
 func TestParkingGivesOnce(t *testing.T) {
 	s := newStarter(time.Hour)
 	if w := s.mustBegin(t); w != nil {
@@ -177,7 +177,7 @@ func TestParkingBeginsMeanwhile(t *testing.T) {
 	}
 }
 
-// Not more than a number of processes wait at once.
+// The number of waiting processes is bounded.
 func TestParkingIsBounded(t *testing.T) {
 	advance.Store(maxAdvance)
 	defer advance.Store(0)

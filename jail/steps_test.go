@@ -18,7 +18,7 @@ import (
 // The error names the step that failed, and nothing is left.
 func TestFailedSteps(t *testing.T) {
 	making, entering := stepsOf(t, newJail(t))
-	// The first instruction of the filter, which has no effect, has the number of the step that
+	// The first instruction of the filter, which does nothing, has the number of the step that
 	// must fail.
 	const piece, ofEntering = "if (do_step(", 1000
 	patchEntryProgram(t, piece, "if (filter[0].k == current + (list[3].op == STEP_NAMESPACES ? 1000 : 0)) fail(EDOM); else "+piece)

@@ -119,7 +119,7 @@ func TestFileRule(t *testing.T) {
 	if names(got) != "ok EACCES EACCES EACCES EACCES ok ok" {
 		t.Error(names(got))
 	}
-	// A rule without a right that applies to files has no effect.
+	// A rule without a right that applies to files does nothing.
 	ruleset = makeBelow(t, dir, &Ruleset{Handled: ReadDir, Rules: []Rule{{Path: "/a/file", Access: ReadDir}}})
 	if got := under(t, ruleset, in(dir, "list", "a")); names(got) != "EACCES" {
 		t.Error(names(got))

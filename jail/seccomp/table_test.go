@@ -18,7 +18,7 @@ func TestRows(t *testing.T) {
 				t.Errorf("%s is listed twice", name)
 			}
 			seen[name] = true
-			// A name unknown on all architectures is misspelt and has no effect.
+			// A name unknown on all architectures is misspelt and does nothing.
 			if _, err := libseccomp.GetSyscallFromName(name); err != nil && newer[name] == 0 {
 				t.Errorf("%s is not a system call", name)
 			}

@@ -42,7 +42,7 @@
 //
 // A call of a host function is measured in the guest, from the call to its result, with
 // Node's and gaol's parts: a thousand calls in a fresh run, one after the other, and then a
-// thousand at once. For comparison, bare Node sends the same arguments to a server in this
+// thousand at the same time. For comparison, bare Node sends the same arguments to a server in this
 // process by HTTP, over persistent connections: a guest that may use the network would call
 // its host like that.
 package main

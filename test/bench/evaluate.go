@@ -27,7 +27,7 @@ func (x *fixtures) evaluations(ctx context.Context, m *bench.Measurer) (s, base 
 		}
 		return err
 	}
-	if err := bench.Turns(ctx, 1, m.Options.Jailed, evaluate); err != nil { // not measured: its limit of the heap takes a Node of its own
+	if err := bench.Turns(ctx, 1, m.Options.Jailed, evaluate); err != nil { // not measured: its limit of the heap takes a separate Node
 		return nil, nil, err
 	}
 	return bench.Sample(ctx, m.Options.Samples, m.Options.Jailed, bench.Timed(evaluate), bench.Timed(plain))

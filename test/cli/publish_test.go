@@ -46,7 +46,7 @@ func published(t *testing.T, count int, args ...string) (cmd *exec.Cmd, addresse
 	return cmd, addresses
 }
 
-// request returns the body of a response, over a connection of its own.
+// request returns the body of a response, over a separate connection.
 func request(t *testing.T, url string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

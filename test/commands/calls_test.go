@@ -81,7 +81,7 @@ func TestCommandLimits(t *testing.T) {
 	}
 }
 
-// A guest has few calls at once, and further programs wait.
+// A guest has few calls at the same time, and further programs wait.
 func TestConcurrentCommands(t *testing.T) {
 	var running, most atomic.Int32
 	rt := harness.Create(t, runtime.Options{Calls: runtime.CallLimits{Concurrent: 2}, Commands: of(func(context.Context, runtime.CommandCall) (runtime.CommandResult, error) {

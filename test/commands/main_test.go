@@ -35,7 +35,7 @@ func show(_ context.Context, c runtime.CommandCall) (runtime.CommandResult, erro
 	return runtime.CommandResult{Stdout: fmt.Appendf(nil, "%s %q %q\n", c.Name, c.Args, c.Stdin)}, nil
 }
 
-// calls are programs that call commands, and what they print.
+// calls are programs that call commands, and their output.
 var calls = []struct{ name, code, want string }{
 	{"execFileSync", `import { execFileSync as run } from 'node:child_process'; console.log(String(run('get-weather', ['--json', '{"city":"Øl"}', ''])).trim())`, `get-weather ["--json" "{\"city\":\"Øl\"}" ""] ""`},
 	{"no arguments", `import { execFileSync as run } from 'node:child_process'; console.log(String(run('get-weather')).trim())`, `get-weather [] ""`},

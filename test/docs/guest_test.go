@@ -9,7 +9,7 @@ import (
 	"gaol/runtime"
 )
 
-// Code for guests runs in a sandbox, each block in a process of its own.
+// Code for guests runs in a sandbox, each block in a separate process.
 func TestGuestBlocks(t *testing.T) {
 	rt, err := runtime.Create(t.Context(), runtime.Options{})
 	if err != nil {

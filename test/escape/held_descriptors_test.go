@@ -20,7 +20,7 @@ const passOn = `
 	if (status !== 0) throw new Error('status ' + status);
 `
 
-// A run returns its result at once when it ends, even if another process still holds its
+// A run returns its result immediately when it ends, even if another process still holds its
 // descriptors, the control pipe among them.
 func TestHeldControlPipe(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{})

@@ -17,7 +17,7 @@ import (
 )
 
 // duringStarts runs an attack while n runs and commands start, then stops it and returns
-// what it printed.
+// its output.
 func duringStarts(t *testing.T, rt *runtime.NodeRuntime, n int, attack string, args ...string) []string {
 	t.Helper()
 	b := harness.StartCommand(t, rt, attack, append([]string{"25"}, args...)...)

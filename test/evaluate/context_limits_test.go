@@ -63,7 +63,7 @@ func TestContextCallsOutliveCells(t *testing.T) {
 	}
 }
 
-// Each cell may have globals of its own. Values without JSON are rejected.
+// Each cell may have separate globals. Values without JSON are rejected.
 func TestContextOptions(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{Env: map[string]string{"A": "1"}})
 	if res := harness.Run(t, rt, `import { mkdirSync } from 'node:fs'; mkdirSync('/workspace/sub')`, runtime.RunOptions{}); res.ExitCode != 0 {

@@ -13,7 +13,7 @@ import (
 	"gaol/test/harness"
 )
 
-// exact are values of the host that JavaScript's numbers hold, with what a program prints.
+// exact are values of the host that JavaScript's numbers hold, with a program's output.
 var exact = map[string]any{
 	"9007199254740991": int64(1<<53 - 1), "-9007199254740992": int64(-1 << 53), "100000000000000000000": 1e20, "1152921504606847000": float64(1 << 60), "1e+21": 1e21,
 	"18446744000000000000": float32(1 << 64), "0.1": json.Number("0.1000000000000000055511151231257827"), "12345678901234567000": json.RawMessage(`12345678901234567000`),

@@ -28,7 +28,7 @@ func (j *jailed) options() runtime.Options {
 	return o
 }
 
-// run runs a test in a runtime of its own.
+// run runs a test in a separate runtime.
 func (j *jailed) run(ctx context.Context, t nodeTest, worker int) (o outcome, err error) {
 	rt, err := runtime.Create(ctx, j.options())
 	if err != nil {

@@ -29,7 +29,7 @@ type plain struct {
 	count        atomic.Int64
 }
 
-// run runs a test in a cgroup of its own, which is killed after it.
+// run runs a test in a separate cgroup, which is killed after it.
 func (p *plain) run(ctx context.Context, t nodeTest, worker int) (o outcome, err error) {
 	group, err := cgroup.New(fmt.Sprintf("%s/%d", plainParent, p.count.Add(1)), p.limits)
 	if err != nil {

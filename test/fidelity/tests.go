@@ -55,7 +55,7 @@ type outcome struct {
 // skipLine is what test/common prints when it skips a test.
 const skipLine = "1..0 # Skipped:"
 
-// judge makes an outcome of what a run printed.
+// judge makes an outcome of a run's output.
 func judge(exit int, stdout, trouble string) outcome {
 	o := outcome{passed: exit == 0, skipped: exit == 0 && strings.Contains(stdout, skipLine)}
 	if !o.passed {

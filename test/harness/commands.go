@@ -116,7 +116,7 @@ func Install(t testing.TB, rt *runtime.NodeRuntime, name string) string {
 	return to
 }
 
-// Output runs a command of the image and returns what it prints. The command must succeed.
+// Output runs a command of the image and returns its output. The command must succeed.
 func Output(t testing.TB, rt *runtime.NodeRuntime, o runtime.RunOptions, name string, args ...string) string {
 	t.Helper()
 	res, err := rt.Command(t.Context(), name, args, o)

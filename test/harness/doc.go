@@ -12,7 +12,7 @@
 //	proc.go       reads /proc
 //	wait.go       waits for conditions and output, with a limit
 //
-// Test processes run side by side: go test runs as many packages at once as there are
+// Test processes run side by side: go test runs as many packages at the same time as there are
 // processors. Each process therefore has its own parent cgroup and temporary folder, and
 // the leak checks look only there and at the process itself. State in /run/gaol counts if
 // it names the parent cgroup.

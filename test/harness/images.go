@@ -87,7 +87,7 @@ func BusyboxImage(t testing.TB) string {
 	return file
 }
 
-// ImportImage imports an image into a store of its own, under the name app, and returns
+// ImportImage imports an image into a separate store, under the name app, and returns
 // the store. Idle zygotes, which may use the image, are closed when the test ends.
 func ImportImage(t testing.TB, source string, o rootfs.ImportOptions) (store string) {
 	t.Helper()

@@ -52,7 +52,7 @@ func createPool(p runtime.PoolOptions) error {
 }
 
 // Needs reports whether the isolation of the tests has a feature. If it has not, Needs fails
-// the test unless asking for the feature is refused as the table says. A test begins with
+// the test unless asking for the feature is refused as in the table. A test begins with
 //
 //	if !harness.Needs(t, isolation.Zygote) {
 //		return

@@ -46,7 +46,7 @@ func imageOf(t *testing.T, dir string) (root string) {
 // childVar names the change that a child of TestChangedImage makes.
 const childVar = "GAOL_TEST_CHANGE"
 
-// TestChangedImage runs itself with a store of its own, and checks that Main fails exactly if
+// TestChangedImage runs itself with a separate store, and checks that Main fails exactly if
 // the test changes an image.
 func TestChangedImage(t *testing.T) {
 	if name := os.Getenv(childVar); name != "" {

@@ -35,7 +35,7 @@ func Inside() bool { return os.Getenv(inside) != "" }
 // NameServer answers questions about the names of the tests.
 var NameServer = netip.MustParseAddr("192.0.2.53")
 
-// Main runs the tests in network and mount namespaces of their own, in which
+// Main runs the tests in network and separate mount namespaces, in which
 // /etc/resolv.conf names the tests' name server. It returns the exit status.
 func Main(run func() int) int {
 	if Inside() {

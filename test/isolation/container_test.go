@@ -28,7 +28,7 @@ func container(t *testing.T, o runtime.Options) *runtime.NodeRuntime {
 	return harness.Create(t, o)
 }
 
-// run runs the program of the README's first screen, and returns what it prints without the
+// run runs the program of the README's first screen, and returns its output without the
 // figures that differ from run to run.
 func run(t *testing.T, isolation string) (printed map[string]any) {
 	t.Helper()
@@ -123,7 +123,7 @@ func TestContainerDenies(t *testing.T) {
 	}
 }
 
-// A runtime that fails says why, and leaves nothing behind.
+// A runtime that fails tells why, and leaves nothing behind.
 func TestRuntimeFails(t *testing.T) {
 	o := harness.Options(runtime.Options{Isolation: runtime.IsolationOCI, OCI: runtime.OCIOptions{Runtime: "/bin/false"}})
 	rt, err := runtime.Create(t.Context(), o)

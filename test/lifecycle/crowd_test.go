@@ -25,7 +25,7 @@ func TestThousandRunsWithFewDescriptors(t *testing.T) {
 	}
 }
 
-// runCrowdHost starts a thousand runs at once with a thousand descriptors.
+// runCrowdHost starts a thousand runs at the same time with a thousand descriptors.
 func runCrowdHost() {
 	few := unix.Rlimit{Cur: 1024, Max: 4096}
 	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &few); err != nil {

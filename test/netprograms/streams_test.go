@@ -11,7 +11,7 @@ import (
 
 // serveEvents sends three events for each connection, numbered from the last one that the
 // client has seen. It sends the next one only after the client has asked for it at /next.
-// After the sixth it waits until the client closes the connection, and says so at /next.
+// After the sixth it waits until the client closes the connection, and reports it at /next.
 func serveEvents(next chan string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		first := 0

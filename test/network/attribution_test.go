@@ -85,7 +85,7 @@ __return(got);`
 	})
 }
 
-// A denied connect fails at once with EACCES, and is a denial of its run.
+// A denied connect fails immediately with EACCES, and is a denial of its run.
 func TestDeniedConnect(t *testing.T) {
 	serveInternet(t)
 	const code = `
@@ -124,7 +124,7 @@ __return(got);`
 	})
 }
 
-// With rules for external hosts only, a connect to localhost fails at once with EACCES, and is a denial.
+// With rules for external hosts only, a connect to localhost fails immediately with EACCES, and is a denial.
 func TestDeniedLocalhost(t *testing.T) {
 	serveInternet(t)
 	const code = `

@@ -18,7 +18,7 @@ import (
 	"gaol/test/harness"
 )
 
-// BenchmarkEgress compares a host outside with the same server on the jail's own loopback:
+// BenchmarkEgress compares an external host with the same server on the jail's own loopback:
 // small requests over one connection, connects, and throughput down and up. It prints
 // medians and their ratios. The two sides take turns.
 func BenchmarkEgress(b *testing.B) {

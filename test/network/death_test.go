@@ -47,7 +47,7 @@ func init() {
 	os.Exit(0)
 }
 
-// runHost runs a program in a runtime with a network scope, and passes on what it prints.
+// runHost runs a program in a runtime with a network scope, and passes on its output.
 func runHost(network, code string) error {
 	p, err := policy.Parse([]byte(`{"network":` + network + `}`))
 	if err != nil {

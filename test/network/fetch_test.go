@@ -77,7 +77,7 @@ func TestPrivateNetworkByRule(t *testing.T) {
 	})
 }
 
-// A rule for a host outside opens no port of localhost, and the guest's own servers are
+// A rule for an external host opens no port of localhost, and the guest's own servers are
 // reached by the rules for it.
 func TestLocalhostBesideEgress(t *testing.T) {
 	serveInternet(t)

@@ -107,7 +107,7 @@ setImmediate(() => process.exit());`)
 	}
 }
 
-// testHostPortsOfRun narrows a run, whose connects to the other port fail at once.
+// testHostPortsOfRun narrows a run, whose connects to the other port fail immediately.
 func testHostPortsOfRun(t *testing.T, rt *runtime.NodeRuntime) {
 	narrow := permissions(t, strings.Replace(toHostPorts, "3000-3002", "3001", 1))
 	got, res := attemptsWith(t, rt, fetching, runtime.RunOptions{Permissions: narrow, Args: []string{"http://127.0.0.1:3000/", "http://[::1]:3000/", "http://localhost:3001/"}})

@@ -16,7 +16,7 @@ import (
 	"gaol/test/internettest"
 )
 
-// A runtime can use a thousand connections at once.
+// A runtime can use a thousand connections at the same time.
 func TestThousandConnections(t *testing.T) {
 	serveInternet(t)
 	const n = 1000

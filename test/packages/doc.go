@@ -8,7 +8,7 @@
 // both launchers, and by gaol eval. The packages are mounted with --node-modules; all
 // else is gaol's defaults, unless -memory says otherwise. Standard output and exit code must be those of plain Node.
 //
-// A program that needs more than the defaults says so on its first line:
+// A program that needs more than the defaults reports it on its first line:
 //
 //	// gaol: --allow-net tcp://localhost:*
 //

@@ -22,7 +22,7 @@ type job struct {
 	code                  []byte
 }
 
-// outcome is what a program printed on standard output, and how it ended.
+// outcome is a program's output on standard output, and how it ended.
 type outcome struct {
 	stdout string
 	exit   int

@@ -52,7 +52,7 @@ func startRedis(t *scope, ca *internettest.Authority) {
 	s.start(cmd, "Ready to accept connections", syscall.SIGTERM)
 }
 
-// server is a program that runs as another user, with files in a folder of its own.
+// server is a program that runs as another user, with files in a separate folder.
 type server struct {
 	t          *scope
 	dir        string

@@ -14,7 +14,7 @@ import (
 
 func TestMain(m *testing.M) { harness.Main(m) }
 
-// run runs a command, which must succeed, and returns what it prints.
+// run runs a command, which must succeed, and returns its output.
 func run(t testing.TB, name string, args ...string) string {
 	t.Helper()
 	cmd := exec.Command(name, args...)

@@ -9,7 +9,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// A person writes TypeScript, runs it, and sees what it printed and exported.
+// A person writes TypeScript, runs it, and sees its output and exports.
 func testRun(t *testing.T, w *world) {
 	p := w.openTab(t)
 	p.visit(w.url)

@@ -92,7 +92,7 @@ func openLink(t *testing.T, w *world, link, source string) *tab {
 	return p
 }
 
-// Links that are damaged, or unpack to more than the limit, say so and change nothing.
+// Links that are damaged, or unpack to more than the limit, report it and change nothing.
 func testBadLinks(t *testing.T, w *world) {
 	bomb, err := sharelink.Encode(snippets.Input{Source: strings.Repeat("//", 99_000)})
 	if err != nil {

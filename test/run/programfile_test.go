@@ -9,7 +9,7 @@ import (
 	"gaol/test/harness"
 )
 
-// fileUses are programs that need the file they are in, with what they print.
+// fileUses are programs that need the file they are in, with their output.
 var fileUses = []struct{ name, file, code, want string }{
 	{"its path", "a.mjs", `import fs from 'node:fs'; console.log(fs.realpathSync(process.argv[1]) === import.meta.filename, import.meta.main)`, "true true\n"},
 	{"its source", "a.cjs", `console.log(require('fs').readFileSync(__filename, 'utf8').slice(0, 12))`, "console.log(\n"},

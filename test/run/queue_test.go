@@ -65,7 +65,7 @@ func TestThousandRunsAtOnce(t *testing.T) {
 	}
 }
 
-// atTheSameTime makes n runs at once, each of which must return its number, and returns the
+// atTheSameTime makes n runs at the same time, each of which must return its number, and returns the
 // longest wait for a turn.
 func atTheSameTime(t *testing.T, n int, perform func(i int) (*runtime.Result, error)) (longest time.Duration) {
 	t.Helper()

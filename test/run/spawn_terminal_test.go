@@ -309,7 +309,7 @@ func TestTerminalsUsedUp(t *testing.T) {
 		t.Errorf("%v, %v", p, err)
 	}
 	other := harness.Create(t, runtime.Options{})
-	wait(t, onTerminal(t, other, "true").Process) // another runtime has terminals of its own
+	wait(t, onTerminal(t, other, "true").Process) // another runtime has separate terminals
 	taker.Kill()
 	wait(t, taker)
 	wait(t, onTerminal(t, rt, "true").Process)

@@ -128,7 +128,7 @@ func TestTypeScriptImporters(t *testing.T) {
 	}
 }
 
-// A program cannot translate more than the limits of a run, nor write frames of its own that do.
+// A program cannot translate more than the limits of a run, nor write other frames that do.
 func TestTypeScriptHostileFrames(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{Files: sourceFiles("/workspace/")})
 	const request = `import { Color } from './util'

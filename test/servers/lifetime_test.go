@@ -83,7 +83,7 @@ func waitingCalls(rt *runtime.NodeRuntime, open net.Conn) map[string]func() erro
 			if err == nil {
 				return resp.Body.Close()
 			}
-			return errors.Join(err, net.ErrClosed) // http.Transport has errors of its own
+			return errors.Join(err, net.ErrClosed) // http.Transport returns other errors
 		},
 	}
 }
@@ -100,7 +100,7 @@ func checkClosed(t *testing.T, rt *runtime.NodeRuntime) {
 	}
 }
 
-// 200 connections at once each get their own bytes back, and leave nothing when they are
+// 200 connections at the same time each get their own bytes back, and leave nothing when they are
 // closed.
 func TestManyDials(t *testing.T) {
 	for name, network := range networks {

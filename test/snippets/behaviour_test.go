@@ -129,7 +129,7 @@ func TestSourceErrors(t *testing.T) {
 	}
 }
 
-// Output is bounded in lines and bytes, and the last line says so.
+// Output is bounded in lines and bytes, and the last line reports it.
 func TestOutputBounds(t *testing.T) {
 	r := newRunner(t, snippets.Options{})
 	for name, source := range map[string]string{

@@ -114,7 +114,7 @@ type result struct {
 
 var errStopped = errors.New("stopped by the test")
 
-// A canceled snippet ends at once, and its output so far is kept.
+// A canceled snippet ends immediately, and its output so far is kept.
 func TestCancel(t *testing.T) {
 	r := newRunner(t, snippets.Options{})
 	ctx, cancel := context.WithCancelCause(t.Context())

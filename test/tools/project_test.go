@@ -73,7 +73,7 @@ func project(t *testing.T) []byte {
 	return out.Bytes()
 }
 
-// projectSteps are the commands that build an unpacked project, and what they print.
+// projectSteps are the commands that build an unpacked project, and their output.
 var projectSteps = []struct{ command, mentions string }{
 	{"npm ci --offline --no-audit --no-fund", "added 1 package"},
 	{"npm run build", "built main.js shapes.js"},

@@ -117,7 +117,7 @@ func imageSources(t *testing.T) map[string]string {
 	return map[string]string{"layout": filepath.Join(dir, "layout"), "archive": archive, "folder": app.Root()}
 }
 
-// newPullTools is newTools with a store of its own.
+// newPullTools is newTools with a separate store.
 func newPullTools(t *testing.T, images ...string) (tools, *rootfs.Store) {
 	t.Helper()
 	dir := t.TempDir()
@@ -188,7 +188,7 @@ func TestToolsImportImages(t *testing.T) {
 	}
 }
 
-// The error code of a failed import says whether the caller or the host has to act.
+// The error code of a failed import tells whether the caller or the host has to act.
 func TestToolsImportFailures(t *testing.T) {
 	sources := imageSources(t)
 	image, err := tarball.ImageFromPath(sources["archive"], nil)

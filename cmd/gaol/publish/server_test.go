@@ -174,7 +174,7 @@ func TestCloseDrains(t *testing.T) {
 	}
 }
 
-// The end of the context resets connections at once, and so does Close those whose guest has
+// The end of the context resets connections immediately, and so does Close those whose guest has
 // not ended.
 func TestClose(t *testing.T) {
 	for _, canceled := range []bool{true, false} {

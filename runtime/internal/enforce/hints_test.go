@@ -73,7 +73,7 @@ func TestHints(t *testing.T) {
 				return // also with everything allowed: see TestHintsOfHostPorts
 			}
 			all := policy.Open()
-			all.Network = policy.Scope{Default: policy.Allow, Rules: []policy.Rule{ // including hosts outside
+			all.Network = policy.Scope{Default: policy.Allow, Rules: []policy.Rule{ // including external hosts
 				{Mode: policy.Allow, Patterns: []string{"tcp://192.0.2.0/24:*"}}}}
 			open := NewDenials(all, "/workspace")
 			if got := afterHint(open, tc.text+"\nNode.js v24.21.0\n"); len(got) > 0 {

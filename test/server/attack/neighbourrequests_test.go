@@ -132,7 +132,7 @@ func sendManyValues(ctx context.Context, t *testing.T, w *world, begun func()) {
 	workers.Wait()
 }
 
-// sendSession sends a request on a session of its own, which must be refused.
+// sendSession sends a request on a separate session, which must be refused.
 func (w *world) sendSession(ctx context.Context, t *testing.T, body string) {
 	c, err := w.session(ctx)
 	if err == nil {

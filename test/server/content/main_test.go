@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { harness.Main(m) }
 
-// The tenants. Some have quotas of their own.
+// The tenants. Some have separate quotas.
 var (
 	alice          = servertest.User{UID: 61701, GID: 61701}
 	bob            = servertest.User{UID: 61702, GID: 61702}
@@ -175,7 +175,7 @@ func (b *box) read(t testing.TB, path string) string {
 	return string(res.Body)
 }
 
-// run runs a program and returns what it printed.
+// run runs a program and returns its output.
 func (b *box) run(t testing.TB, code string) string {
 	t.Helper()
 	res := servertest.Send(t, b.Client, "POST", b.path("run"), map[string]any{"code": code, "timeoutMs": 300_000})

@@ -118,7 +118,7 @@ func checkSandboxed(t testing.TB, h http.Header) {
 	}
 }
 
-// What a hostile server replies has no effect beyond its sandbox.
+// A hostile server's reply affects nothing beyond its sandbox.
 func testHostileReplies(t *testing.T, s *servertest.Server) {
 	const hostile = "Set-Cookie: a=evil\r\nSet-Cookie: b=evil; Domain=localhost\r\nContent-Security-Policy: default-src evil:\r\n" +
 		"X-Content-Type-Options: evil\r\nService-Worker-Allowed: /evil\r\nClear-Site-Data: \"evil\"\r\nStrict-Transport-Security: max-age=1; evil\r\n" +

@@ -7,7 +7,7 @@ import (
 	"gaol/test/server/servertest"
 )
 
-// A server that is closed ends processes, contexts and runs, and says so to their clients.
+// A server that is closed ends processes, contexts and runs, and reports it to their clients.
 func TestClose(t *testing.T) {
 	s := servertest.Start(t, servertest.Options{})
 	c := newClient(t, s, ada)

@@ -232,7 +232,7 @@ func testVanish(t *testing.T, c client, sandbox string) {
 		harness.WaitFor(t, name+" has ended", func() bool { return c.active(t, sandbox) == 0 })
 		c.plainVanishes(t, sandbox+name, body, func() int { return c.active(t, sandbox) })
 	}
-	// One with a sandbox of its own, of a tenant without a pool.
+	// One with a separate sandbox, of a tenant without a pool.
 	e := newClient(t, c.Server, bob).follow(t, "POST", "/v1/run", object{"code": code, "hostname": "own"}, "")
 	e.next(t)
 	if n := runsOf(bob); n != 1 {

@@ -66,7 +66,7 @@ func newGenerator(t testing.TB, document []byte, seed uint64) *generator {
 	return g
 }
 
-// request makes a request of a random operation. One value in twenty is not as its schema says.
+// request makes a request of a random operation. One value in twenty is not as in its schema.
 func (g *generator) request() (op *operation, path string, body []byte, kind string) {
 	op = g.operations[g.IntN(len(g.operations))]
 	path = op.path

@@ -15,7 +15,7 @@ import (
 // longest is the time of a request. By default, waits for ports last 30 seconds, as runs do.
 const longest = 90 * time.Second
 
-// Random requests are answered as the document says, and none makes the server fail.
+// Random requests are answered as documented, and none makes the server fail.
 func TestRandomRequests(t *testing.T) {
 	c, document, log := client(t)
 	seed := uint64(time.Now().UnixNano())

@@ -1,3 +1,3 @@
 // Package operations tests what operators need of a server: systemd, signals, logs, metrics and
-// traces. Each server is a process of its own: this test binary, which runs package daemon.
+// traces. Each server is a separate process: this test binary, which runs package daemon.
 package operations

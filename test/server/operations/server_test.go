@@ -30,7 +30,7 @@ import (
 // hangTime ends tests that hang.
 const hangTime = 60 * time.Second
 
-// process is a server in a process of its own, which ends with the test.
+// process is a server in a separate process, which ends with the test.
 type process struct {
 	*exec.Cmd
 	t      testing.TB
@@ -85,7 +85,7 @@ func startOnly(t testing.TB, o daemon.Options, prepare ...func(*exec.Cmd)) *proc
 		_ = cmd.Wait()
 	}()
 	t.Cleanup(func() {
-		_ = cmd.Process.Kill() // has no effect if it has exited
+		_ = cmd.Process.Kill() // does nothing if it has exited
 		<-p.ended
 		if t.Failed() {
 			t.Logf("the server's log:\n%s", strings.Join(p.log.lines, "\n"))

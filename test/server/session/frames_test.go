@@ -133,7 +133,7 @@ func TestEndlessSchema(t *testing.T) {
 	}
 }
 
-// TestEvaluateOnceCalls: a snippet in a sandbox of its own can call functions of the client.
+// TestEvaluateOnceCalls: a snippet in a separate sandbox can call functions of the client.
 func TestEvaluateOnceCalls(t *testing.T) {
 	r := newRaw(t, servertest.Start(t, servertest.Options{}), `{}`)
 	r.request(2, "evaluate", `{"globals":{"x":2},`+

@@ -98,7 +98,7 @@ func testAsyncFunctions(t *testing.T, c *client.Client) {
 	}
 }
 
-// testFunctionsOfSnippets: a snippet and a context have functions of their own.
+// testFunctionsOfSnippets: a snippet and a context have separate functions.
 func testFunctionsOfSnippets(t *testing.T, c *client.Client) {
 	sb := createIn(t, c, client.CreateOptions{})
 	double := map[string]any{"double": runtime.NewFunction("doubles", func(_ context.Context, n int) (int, error) { return 2 * n, nil })}
@@ -120,7 +120,7 @@ func testFunctionsOfSnippets(t *testing.T, c *client.Client) {
 	}
 }
 
-// testManyCalls: calls from several runs at once all get their own answers.
+// testManyCalls: calls from several runs at the same time all get their own answers.
 func testManyCalls(t *testing.T, c *client.Client) {
 	var calls atomic.Int64
 	sb := createIn(t, c, client.CreateOptions{Bindings: map[string]any{

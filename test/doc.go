@@ -2,11 +2,11 @@
 // package documentation is, and that SECURITY.md names tests that exist.
 //
 // Its subfolders test gaol end to end, as its users do: real jails, real programs, friendly
-// and hostile ones. What a package promises alone is tested beside it, not here.
+// and hostile ones. The contract of a single package is tested beside it, not here.
 //
-//	harness       what the packages of tests share
+//	harness       shared code of the tests
 //	escape        attacks on the jail
-//	permissions   what the kernel enforces of a policy
+//	permissions   enforcement of policies by the kernel
 //	exhaust       kernel memory and limits that all sandboxes share
 //	run           programs: limits, streams, processes, pools
 //	evaluate      snippets, contexts, host functions, values

@@ -172,7 +172,7 @@ func TestSuperviseWithoutHost(t *testing.T) {
 	}
 }
 
-// Nothing is left of what a program has started if it fails, or is killed, even a process that was stopped.
+// Nothing is left of the processes of a program if it fails, or is killed, even a process that was stopped.
 func TestSuperviseLeavesNothing(t *testing.T) {
 	program := build(t)
 	for name, tc := range map[string]struct {

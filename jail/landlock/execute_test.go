@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestExecute checks what the right to execute denies: neither programs in memory nor those
+// TestExecute checks the denials of the right to execute: neither programs in memory nor those
 // that an executable loader maps.
 func TestExecute(t *testing.T) {
 	needRoot(t)

@@ -1,5 +1,5 @@
 // Package cli tests the command line as a person uses it: scripts for testscript in
 // testdata/script, and terminals for gaol run --tty and gaol repl.
 //
-// What the commands print in detail is tested beside them, in cmd/gaol.
+// The details of the commands' output are tested beside them, in cmd/gaol.
 package cli

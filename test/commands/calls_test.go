@@ -192,7 +192,7 @@ func TestAddCommands(t *testing.T) {
 	}
 }
 
-// Cells of contexts, and what they leave running, can call.
+// Cells of contexts, and their remaining tasks, can call.
 func TestCommandsOfContext(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{Commands: echo})
 	c, err := rt.NewContext(t.Context(), runtime.ContextOptions{})

@@ -27,7 +27,7 @@ var (
 	longFlag    = regexp.MustCompile(`^--?[a-z][a-z-]*`)
 )
 
-// Commands in sh blocks need not run, but what they use exists.
+// Commands in sh blocks need not run, but their flags and targets exist.
 func TestShellBlocks(t *testing.T) {
 	makefile, err := os.ReadFile(filepath.Join(repo, "Makefile"))
 	if err != nil {

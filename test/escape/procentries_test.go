@@ -9,7 +9,7 @@ import (
 // processEntry is an entry of the folder of a process in /proc.
 type processEntry struct {
 	Name   string
-	Reason string // programs that need it, or what it shows
+	Reason string // programs that need it, or its content
 
 	// Traced: the kernel refuses access to it, or to its content, unless the reader may trace the
 	// process. No guest may trace pid 1.

@@ -190,7 +190,7 @@ func (r snippetRunner) run(t *testing.T, source string, timeout time.Duration) *
 	return out
 }
 
-// A secretHost is what a snippet must not reach: files, a variable and listeners of this
+// A secretHost is the forbidden targets of a snippet: files, a variable and listeners of this
 // process that have a secret.
 type secretHost struct {
 	secret, folder string
@@ -349,7 +349,7 @@ func (v *victim) check(t *testing.T) {
 
 var errNoReport = errors.New("the snippet has not reported what it reached")
 
-// reached returns what a snippet exports as reached.
+// reached returns a snippet's export named reached.
 func reached(out *snippets.Output) (bool, error) {
 	var facts struct{ Reached *bool }
 	if err := json.Unmarshal(out.Facts, &facts); err != nil || facts.Reached == nil {

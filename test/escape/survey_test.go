@@ -33,7 +33,7 @@ type survey struct {
 
 const secret = "of-the-host-7c1d0a"
 
-// Paths that a guest may not read, and what it reads instead.
+// Paths that a guest may not read, and the content that it reads instead.
 var (
 	hidden = []string{ // empty, or does not exist
 		"/proc/cmdline", "/proc/diskstats", "/proc/interrupts", "/proc/keys", "/proc/modules", "/proc/partitions",

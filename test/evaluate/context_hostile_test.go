@@ -72,7 +72,7 @@ func TestContextClaims(t *testing.T) {
 	want(t, c, `1`, `1`)
 }
 
-// A guest that corrupts what the context depends on harms only itself.
+// A guest that corrupts dependencies of the context harms only itself.
 func TestContextCorrupted(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{Bindings: bindings()})
 	for name, code := range harness.SomeByName(map[string]string{

@@ -51,7 +51,7 @@ func wantError(t testing.TB, c *runtime.Context, code, text string) *runtime.Gue
 	return e.Error
 }
 
-// Later cells see what a cell declares, however it declares it.
+// Later cells see the declarations of a cell, whatever their form.
 func TestContextKeepsDeclarations(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{Bindings: bindings(), Files: map[string][]byte{
 		"/workspace/lib/own.mjs":                    []byte("export const own = 'mine'; export default import.meta.url"),

@@ -53,7 +53,7 @@ func quietServer(t *testing.T, serve func(net.Conn)) (port int) {
 	return l.Addr().(*net.TCPAddr).Port
 }
 
-// heldByServer returns what the kernel holds for the sockets of the test's own server, in bytes: nothing of
+// heldByServer returns the kernel's memory for the sockets of the test's own server, in bytes: nothing of
 // the sandbox is charged for these.
 func heldByServer(t *testing.T, port int) (n int64) {
 	t.Helper()
@@ -81,7 +81,7 @@ func heldByServer(t *testing.T, port int) (n int64) {
 // A thousand connections of a run hold no memory of the kernel that no cgroup is charged for: to a
 // server that does not read, and from one that sends more than the guest reads.
 func TestEgressMemory(t *testing.T) {
-	part := make([]byte, 4<<10) // what the server has sent is charged to no cgroup
+	part := make([]byte, 4<<10) // data that the server has sent is charged to no cgroup
 	for name, tc := range map[string]struct {
 		serve func(net.Conn)
 		guest string

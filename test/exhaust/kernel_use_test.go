@@ -71,7 +71,7 @@ func freeByProcessor() int64 {
 	return pages * int64(os.Getpagesize())
 }
 
-// charged returns what a cgroup and those below it are charged, for kernel memory and in
+// charged returns the charges of a cgroup and its children, for kernel memory and in
 // all. Version 1 counts TCP buffers separately.
 func charged(dir string) (kernel, all int64) {
 	if _, err := os.Stat(dir + "/memory.kmem.usage_in_bytes"); err != nil {

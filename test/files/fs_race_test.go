@@ -74,7 +74,7 @@ func newRaceField(t *testing.T) *raceField {
 	return f
 }
 
-// paths are what the host works on below one folder.
+// paths are the targets of the host's operations below one folder.
 func (f *raceField) paths(at string) []string {
 	return []string{at + "/d", at + "/d/canary", at + "/d/sub", at + "/d/sub/canary", at + "/f", at + "/d" + f.outside + "/canary", at + "/d/etc/passwd"}
 }
@@ -231,7 +231,7 @@ const (
 	raceBytes   = 256 << 10
 )
 
-// raceOps return what they saw, to be searched for data of the host.
+// raceOps return the data seen, to be searched for data of the host.
 var raceOps = []struct {
 	name string
 	do   func(f *hostfs.FS, path string) ([]byte, error)

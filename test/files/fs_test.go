@@ -63,7 +63,7 @@ func TestFilesAreShared(t *testing.T) {
 	}
 }
 
-// The host does not follow a guest's link to change what the guest itself may not change.
+// The host does not follow a guest's link to change files that the guest itself may not change.
 func TestFilesOfTheImageStay(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{})
 	f := rt.FS()

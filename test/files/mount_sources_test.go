@@ -14,7 +14,7 @@ import (
 	"gaol/vfs/hostfs"
 )
 
-// What a guest creates in a folder of the host belongs to the folder's owner, and has no
+// A file that a guest creates in a folder of the host belongs to the folder's owner, and has no
 // set-id bits.
 func TestMountSetID(t *testing.T) {
 	dir := t.TempDir()

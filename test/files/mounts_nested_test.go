@@ -54,7 +54,7 @@ func TestCreateBelowMounts(t *testing.T) {
 	}
 }
 
-// What a read-only mount lacks is rejected. What it has is used.
+// A mount point that a read-only mount lacks is rejected. An existing one is used.
 func TestCreateBelowReadOnlyMounts(t *testing.T) {
 	packages := harness.HostTree(t, map[string]string{"p/index.js": `module.exports = 'package'`})
 	dir := harness.HostTree(t, map[string]string{"c/node_modules/.keep": "", "a/b/.keep": ""})

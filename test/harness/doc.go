@@ -1,4 +1,4 @@
-// Package harness is what the end-to-end tests share: runtimes that are closed with
+// Package harness is shared by the end-to-end tests: runtimes that are closed with
 // their test, programs in them, checks for leaks, and locks between test processes.
 //
 //	main.go       Main and MainAlone, which every package of tests calls in its TestMain

@@ -92,7 +92,7 @@ func LiveHeap() (bytes int64) {
 	return int64(m.HeapAlloc)
 }
 
-// RetainedHeap is LiveHeap without what a sync.Pool keeps for one more collection.
+// RetainedHeap is LiveHeap without the objects that a sync.Pool keeps for one more collection.
 func RetainedHeap() int64 {
 	LiveHeap()
 	return LiveHeap()

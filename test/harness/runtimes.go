@@ -55,7 +55,7 @@ func Count(t testing.TB, variable string, fallback int) int {
 	return n
 }
 
-// Fewer is how often a test repeats what it does: all, or few with -short, which make test
+// Fewer is the number of repetitions of a test: all, or few with -short, which make test
 // passes and make soak does not.
 func Fewer(all, few int) int {
 	if testing.Short() {

@@ -15,7 +15,7 @@ import (
 	"gaol/test/harness"
 )
 
-// starvedUses are what a program does with a runtime. Each succeeds, or fails with EMFILE.
+// starvedUses are uses of a runtime. Each succeeds, or fails with EMFILE.
 var starvedUses = []struct {
 	name string
 	do   func(ctx context.Context, rt *runtime.NodeRuntime) error

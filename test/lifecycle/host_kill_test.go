@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	victimVar = "GAOL_TEST_VICTIM"   // what a victim does: a name of victims
+	victimVar = "GAOL_TEST_VICTIM"   // the action of a victim: a name of victims
 	stateVar  = "GAOL_TEST_STATEDIR" // mounted over /run/gaol
 	killers   = 2
 
@@ -35,7 +35,7 @@ const (
 //
 // The victims run below a process that adopts orphans, which therefore sees every process
 // that a victim leaves. Each such process and its victims have their own parent cgroup and
-// state folder, so that no other host removes what they leave.
+// state folder, so that no other host removes their leftovers.
 func TestHostIsKilledAtRandom(t *testing.T) {
 	kills := harness.Count(t, harness.KillsVar, 24)
 	began := time.Now()
@@ -62,7 +62,7 @@ func TestHostIsKilledAtRandom(t *testing.T) {
 	t.Logf("%d kills took %v", kills, time.Since(began).Round(time.Second))
 }
 
-// killTotal is what a killer prints, as JSON.
+// killTotal is a killer's output, as JSON.
 type killTotal struct {
 	Kills    int
 	Busy     int // victims that had processes when they were killed

@@ -179,7 +179,7 @@ func soakOnce(t *testing.T, rt *runtime.NodeRuntime, i int) {
 	}
 }
 
-// kernelMemory is what the kernel holds. Figures of the whole machine depend on what else
+// kernelMemory is the kernel's memory. Figures of the whole machine depend on what else
 // runs there, and are only logged: TestKernelMemory checks the cgroups and names.
 type kernelMemory struct {
 	OwnKiB     int64 // charged to the tests' cgroups, also removed ones, and on v1 to this process

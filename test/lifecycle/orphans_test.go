@@ -112,7 +112,7 @@ func (p orphan) isDead() bool {
 	return p.state == "X" || p.state == "Z" && len(harness.Glob(fmt.Sprintf("/proc/%d/task/*", p.pid))) <= 1
 }
 
-// describe says what the processes are doing.
+// describe returns the states of the processes.
 func describe(list []orphan) string {
 	var text []string
 	for _, p := range list {

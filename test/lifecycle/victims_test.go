@@ -16,7 +16,7 @@ import (
 	"gaol/test/harness"
 )
 
-// victims are what a host does when it is killed. Each function does it once. The names are
+// victims are the actions of a host when it is killed. Each function does it once. The names are
 // in victimNames.
 var victims = map[string][]func() error{
 	"create": {createAndClose, createAndClose, createAndClose},
@@ -28,7 +28,7 @@ var victims = map[string][]func() error{
 
 var victimNames = []string{"create", "run", "pool", "zygote"}
 
-// runVictimHost repeats what the environment names until it is killed. It prints a line when it
+// runVictimHost repeats the action that the environment names until it is killed. It prints a line when it
 // begins and one when it has done everything once.
 func runVictimHost() {
 	if err := mountState(); err != nil {

@@ -138,7 +138,7 @@ var (
 	scopeHint = regexp.MustCompile(`^("\w+": "allow") in --permissions$`)
 )
 
-// take adds what an advice says to the flags.
+// take adds the flags of an advice.
 func (c *hintCase) take(t *testing.T, advice string) {
 	t.Helper()
 	if m := ruleHint.FindStringSubmatch(advice); m != nil {

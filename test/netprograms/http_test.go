@@ -132,7 +132,7 @@ func serveRaw(w http.ResponseWriter, _ *http.Request) {
 	fmt.Fprintf(c, "%s, %v", all, err)
 }
 
-// Clients of HTTP see what they would see outside, and so does the server.
+// Clients of HTTP get the same responses as outside, and the server the same requests.
 func TestHTTP(t *testing.T) {
 	ca := newInternet(t)
 	serve(t, ca, newWebServer())

@@ -14,7 +14,7 @@ import (
 	"gaol/test/internettest"
 )
 
-// What a guest says to a server must agree with the name that it looked up.
+// A guest's first bytes to a server must agree with the name that it looked up.
 func TestOtherNamesOnOneServer(t *testing.T) {
 	serveInternet(t)
 	const code = `

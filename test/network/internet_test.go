@@ -24,7 +24,7 @@ type internet struct {
 
 	mu      sync.Mutex
 	reached map[netip.Addr]int // connections
-	said    bytes.Buffer       // what the guests sent in all of them
+	said    bytes.Buffer       // the guests' data in all of them
 }
 
 // serveInternet starts the servers. They end with the test.

@@ -7,7 +7,7 @@ import (
 	"gaol/test/harness"
 )
 
-// Connections in which a run leaves what a server does not read end soon after the run.
+// Connections with data that a server does not read end soon after the run.
 func TestLeftConnections(t *testing.T) {
 	serveInternet(t)
 	serveFloods(t)

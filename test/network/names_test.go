@@ -65,7 +65,7 @@ var leads = []struct{ url, result string }{
 	{"http://api.example.com/?to=https://other.test/", "refused"},
 }
 
-// What a name resolves to is decided when the guest connects, whatever it was before, and
+// The address of a name is decided when the guest connects, whatever it was before, and
 // whichever names lead there.
 func TestNamesThatLeadElsewhere(t *testing.T) {
 	in := serveInternet(t)

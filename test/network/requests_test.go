@@ -14,7 +14,7 @@ import (
 	"gaol/runtime"
 )
 
-// A request is what a guest sends to api.example.com, for which the rules allow ports 80 and
+// A request is a guest's data to api.example.com, for which the rules allow ports 80 and
 // 443. The result is the status codes of the responses, "handshake" or "alert" for TLS, an
 // errno, or "closed".
 type request struct {
@@ -202,7 +202,7 @@ for (const { name, port, text } of JSON.parse(fs.readFileSync(0))) {
 }
 __return(got);`
 
-// What a guest sends must be about the name that it looked up. Nothing else arrives.
+// A guest's data must be about the name that it looked up. Nothing else arrives.
 func TestRequests(t *testing.T) {
 	in := serveInternet(t)
 	want := map[string]string{}

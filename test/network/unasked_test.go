@@ -29,7 +29,7 @@ const unaskedRequests = `
 	await get(81);
 	await get(80, agent);`
 
-// What a server sends on an idle connection reaches neither the guest nor the standard error of the
+// Data that a server sends on an idle connection reaches neither the guest nor the standard error of the
 // process that embeds gaol: net/http would write up to 4 KB of it there.
 func TestUnaskedBytes(t *testing.T) {
 	serveNames(t)

@@ -107,10 +107,10 @@ func TestPermissionFSOtherRuns(t *testing.T) {
 }
 
 // passed are the attempts of fds.c that succeed with descriptors of /workspace/private from
-// another run: what they were opened for, and nothing that needs opening again.
+// another run: the access they were opened with, and nothing that needs opening again.
 var passed = strings.Split("read,map,write,truncate,list,go to a folder", ",")
 
-// A descriptor from a run with more permissions still works for what it was opened for. It
+// A descriptor from a run with more permissions still allows the access it was opened with. It
 // gives no further access, neither through /proc/self/fd nor to the content of a folder.
 func TestPermissionFSPassedDescriptors(t *testing.T) {
 	rt := withPrivate(t, "fds")

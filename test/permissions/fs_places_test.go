@@ -11,7 +11,7 @@ import (
 	"gaol/test/harness"
 )
 
-// probe finds what a denied operation still allows in a folder: through the working
+// probe finds gaps of a denied operation in a folder: through the working
 // directory, and with files and programs in it.
 const probe = `import fs from 'node:fs'; import { spawnSync } from 'node:child_process';
 	const [, , dir, denied] = process.argv, got = [], t = (name, f) => { try { f(); got.push(name) } catch {} };

@@ -10,7 +10,7 @@ import (
 	"gaol/runtime"
 )
 
-// expectation compares the results of tries with what the permissions imply. outer is nil for a
+// expectation compares the results of tries with the permissions. outer is nil for a
 // runtime's own permissions.
 type expectation struct {
 	p     policy.Permissions

@@ -7,7 +7,7 @@ import (
 	"gaol/policy"
 )
 
-// setMaker makes random permissions that can mostly be enforced: what a folder allows is
+// setMaker makes random permissions that can mostly be enforced: a folder's permissions are
 // taken back as a whole, and chmod and rename come with writing or not at all.
 type setMaker struct{ *rand.Rand }
 
@@ -135,7 +135,7 @@ func (m setMaker) variables() policy.Scope {
 	return s
 }
 
-// narrower leaves out some of what the permissions allow, as a run may.
+// narrower removes some of the permissions, as a run may.
 func (m setMaker) narrower(p policy.Permissions) policy.Permissions {
 	inner := policy.Permissions{Network: pick(m, policy.Scope{}, policy.Scope{}, denied), ChildProcess: pick(m, policy.Scope{}, policy.Scope{}, denied), Env: pick(m, policy.Scope{}, m.variables())}
 	if !slices.ContainsFunc(p.Process.Rules, func(r policy.Rule) bool { return r.Mode == policy.Allow }) {
@@ -143,7 +143,7 @@ func (m setMaker) narrower(p policy.Permissions) policy.Permissions {
 	}
 	inner.FS = p.FS
 	inner.FS.Rules = slices.DeleteFunc(slices.Clone(p.FS.Rules), func(r policy.Rule) bool { return r.Mode == policy.Allow && m.chance(40) })
-	if p.FS.Default == policy.Allow { // only what the runtime hides has to be taken back
+	if p.FS.Default == policy.Allow { // only the runtime's hidden paths have to be taken back
 		inner.FS = policy.Scope{Default: policy.Deny, Rules: m.granted().Rules}
 		for _, r := range p.FS.Rules {
 			if r.Mode == policy.Deny {

@@ -83,7 +83,7 @@ func bystander(t testing.TB, rt *runtime.NodeRuntime) *runtime.Process {
 	return p
 }
 
-// The kernel allows a guest exactly what the permissions say. For random permissions that a
+// The kernel allows a guest exactly the permitted operations. For random permissions that a
 // runtime accepts, every action is tried at every place.
 func TestPermissionFuzz(t *testing.T) {
 	seed, sets := uint64(1), harness.Fewer(20, 3)

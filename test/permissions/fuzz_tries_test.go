@@ -138,7 +138,7 @@ func (l *tryList) folder(dir string, round int, others ...string) {
 	}
 }
 
-// rename also tries what the file allows under its new name.
+// rename also tries operations on the file under its new name.
 func (l *tryList) rename(from, to string) {
 	l.add("rename", from, to, "rename rm", from).takes(policy.FS, "rename", to).takes(policy.FS, "write", to)
 	after := len(*l) - 1

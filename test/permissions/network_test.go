@@ -241,7 +241,7 @@ func TestPermissionProtocols(t *testing.T) {
 
 // A run with fewer ports than its runtime is limited to them even on a socket that another
 // run passes to it. A run that may not create sockets can use one that it is passed:
-// communicating runs of a runtime share what they have.
+// communicating runs of a runtime share their files and descriptors.
 func TestPermissionPassedSocket(t *testing.T) {
 	rt := harness.CreatePermitted(t, policy.Permissions{})
 	pass := harness.Install(t, rt, "pass")

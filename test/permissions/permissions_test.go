@@ -14,7 +14,7 @@ import (
 
 var denied = policy.Scope{Default: policy.Deny}
 
-// allowing is a scope that allows what the patterns match, and nothing else.
+// allowing is a scope that allows the patterns, and nothing else.
 func allowing(ops []policy.Operation, patterns ...string) policy.Scope {
 	return policy.Scope{Default: policy.Deny, Rules: []policy.Rule{{Mode: policy.Allow, Operations: ops, Patterns: patterns}}}
 }
@@ -29,7 +29,7 @@ func answers(text string) map[string]string {
 	return all
 }
 
-// attempts returns what a Node program tries: names, and an error code or "ok".
+// attempts returns the attempts of a Node program: names, and an error code or "ok".
 func attempts(t testing.TB, rt *runtime.NodeRuntime, code string, o runtime.RunOptions) map[string]string {
 	t.Helper()
 	res := harness.Run(t, rt, `

@@ -92,7 +92,7 @@ func TestPermissionProgramList(t *testing.T) {
 	}
 }
 
-// The list is of files, and does not limit what a listed program does. Code in memory files
+// The list is of files, and does not restrict listed programs. Code in memory files
 // belongs to no listed file.
 func TestPermissionListedProgram(t *testing.T) {
 	const at = "/workspace/listed/"

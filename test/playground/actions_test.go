@@ -16,7 +16,7 @@ func (p *tab) visit(url string) {
 	p.waitFor(ready)
 }
 
-// ready is true when the page has its editor, and knows what the server offers.
+// ready is true when the page shows its editor, and knows the server's features.
 const ready = `document.querySelector('.cm-content') && document.documentElement.dataset.ready`
 
 // quote returns a JavaScript string.

@@ -214,7 +214,7 @@ const patience = time.Minute
 
 func pause() { time.Sleep(10 * time.Millisecond) }
 
-// describe returns what a person would see, for a failure.
+// describe returns the visible text, for a failure.
 func (p *tab) describe() string {
 	text, err := chromedp.Run(p.ctx, chromedp.Evaluate[string](`document.body.innerText`))
 	return fmt.Sprintf("%.3000s %v", text, err)

@@ -16,7 +16,7 @@ var attacks = []string{
 	`javascript:globalThis.pwned=5`,
 }
 
-// What a program prints, returns and throws is text, whatever it looks like.
+// A program's output, values and errors are text, whatever they look like.
 func testHostileOutput(t *testing.T, w *world) {
 	p := w.openTab(t)
 	p.visit(w.url)

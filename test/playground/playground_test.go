@@ -9,7 +9,7 @@ import (
 	"gaol/test/harness"
 )
 
-// world is what the tests of the page share.
+// world is the shared state of the tests of the page.
 type world struct {
 	browser context.Context
 	gaol    string

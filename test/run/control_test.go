@@ -44,7 +44,7 @@ const receive = () => {
 // errNoUser is what host functions return that fail.
 var errNoUser = &runtime.CallError{Code: "ENOENT", Message: "there is no such user"}
 
-// checkingHost is a host whose functions check what they receive.
+// checkingHost is a host whose functions check their arguments.
 type checkingHost struct {
 	notes, hanging atomic.Int64
 	size           int          // how many bytes large returns
@@ -103,7 +103,7 @@ func (w *checkingHost) wrongly(format string, args ...any) {
 	w.wrong = append(w.wrong, fmt.Sprintf(format, args...))
 }
 
-// check reports what the functions have found, and that none is still running.
+// check reports the findings of the functions, and that none is still running.
 func (w *checkingHost) check(t testing.TB) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); w.hanging.Load() > 0 && time.Now().Before(deadline); {

@@ -20,7 +20,7 @@ import (
 	"gaol/test/harness"
 )
 
-// received is what the events of a run contained.
+// received is the content of the events of a run.
 type received struct {
 	out, errs []byte
 	calls     []runtime.Call

@@ -116,7 +116,7 @@ func TestServerThatNeverAnswers(t *testing.T) {
 	})
 }
 
-// What a server sends and the host does not read fills only bounded buffers of the host.
+// Data of a server that the host does not read fills only bounded buffers of the host.
 func TestUnreadData(t *testing.T) {
 	eachNetwork(t, func(t *testing.T, rt *runtime.NodeRuntime) {
 		start(t, rt, 3000, hostile)

@@ -64,7 +64,7 @@ func TestHTTP(t *testing.T) {
 	})
 }
 
-// post sends a large request, and checks what the server has got.
+// post sends a large request, and checks the data at the server.
 func post(client *http.Client, server string) error {
 	body := bytes.Repeat([]byte("x"), 1<<20)
 	resp, err := client.Post(server+"/path?query", "text/plain", bytes.NewReader(body))

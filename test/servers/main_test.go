@@ -120,7 +120,7 @@ func get(client *http.Client, url string) string {
 	return fmt.Sprintf("%d %s", resp.StatusCode, body)
 }
 
-// echo is a program that sends back what it gets on port 3000.
+// echo is a program that echoes on port 3000.
 const echo = `
 import net from 'node:net';
 net.createServer({ allowHalfOpen: true }, s => s.on('error', () => {}).pipe(s)).listen(3000, '127.0.0.1');`

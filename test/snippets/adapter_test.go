@@ -72,7 +72,7 @@ func TestDirective(t *testing.T) {
 	}
 }
 
-// A system that does not settle: the errors name what it waits for.
+// A system that does not settle: the errors name the pending tasks.
 func TestDirectiveInFlight(t *testing.T) {
 	r := newRunner(t, snippets.Options{Adapter: snippets.Directive, NodeModules: packages})
 	source := counter + `function load() { return new Promise(() => {}) }`

@@ -11,7 +11,7 @@ import (
 	"gaol/test/harness"
 )
 
-// behaviour is what a snippet does. Empty facts stand for {}.
+// behaviour is the expected output of a snippet. Empty facts stand for {}.
 type behaviour struct {
 	name, source string
 	logs         []string
@@ -151,7 +151,7 @@ func TestOutputBounds(t *testing.T) {
 	}
 }
 
-// Node keeps what it writes past the pipe in memory, which is limited.
+// Node keeps output beyond the pipe's capacity in memory, which is limited.
 func TestOutputFlood(t *testing.T) {
 	out := run(t, newRunner(t, snippets.Options{}), snippets.Input{Source: `for (;;) process.stdout.write('x'.repeat(1 << 16) + '\n')`})
 	if len(out.Errors) != 1 {
@@ -159,7 +159,7 @@ func TestOutputFlood(t *testing.T) {
 	}
 }
 
-// What a snippet leaves is not seen by the next one.
+// A snippet's leftovers are not visible to the next one.
 func TestFresh(t *testing.T) {
 	r := newRunner(t, snippets.Options{})
 	for range harness.Fewer(6, 3) {

@@ -13,7 +13,7 @@ import (
 // examples has a folder for each example of the playground.
 const examples = "../../cmd/gaol/playground/page/src/examples"
 
-// denying is what the playground's strict permissions deny.
+// denying are the denials of the playground's strict permissions.
 const denying = `{"fs": {"rules": [{"mode": "deny", "operations": ["write"], "paths": ["/**"]}]}, "childProcess": "deny"}`
 
 // TestPlaygroundExamples runs the examples that the playground offers.

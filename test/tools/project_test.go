@@ -83,7 +83,7 @@ var projectSteps = []struct{ command, mentions string }{
 
 var projectLimits = runtime.Limits{Memory: 512 << 20}
 
-// checkBuilt reads an archive of what a project's build made.
+// checkBuilt reads an archive of the files of a project's build.
 func checkBuilt(t *testing.T, archive io.Reader) {
 	t.Helper()
 	var names []string

@@ -113,7 +113,7 @@ func TestZygoteAndRunsShareNothing(t *testing.T) {
 	}
 }
 
-// What a run writes to pipes of its Node reaches no other Node. libuv would take it for
+// Data that a run writes to pipes of its Node reaches no other Node. libuv would take it for
 // addresses, and call them.
 func TestZygoteTakesNoSignalsFromRuns(t *testing.T) {
 	rt, other := harness.CreateForking(t, runtime.Options{}), harness.CreateForking(t, runtime.Options{})

@@ -222,7 +222,7 @@ func nodeTest(module, keys string) string {
 		for await (const _ of tests); console.log(passed, failed, JSON.stringify(JSON.parse(fs.readFileSync('/tmp/seen', 'utf8')), KEYS))`)
 }
 
-// differences are what a program can see of how it was started, and why. Remove entries
+// differences are the ways a program can see how it was started, and why. Remove entries
 // that no longer differ.
 var differences = map[string]string{
 	"the flags in a report, which are the zygote's":                 `console.log(process.report.getReport().header.commandLine)`,
@@ -232,7 +232,7 @@ var differences = map[string]string{
 	"threads, of which V8's helpers are there when they are needed": `import fs from 'node:fs'; console.log(fs.readdirSync('/proc/self/task').length)`,
 }
 
-// What a program can see of itself does not depend on the launcher.
+// A program's view of itself does not depend on the launcher.
 func TestForkedProgramsDoTheSame(t *testing.T) {
 	o := harness.Options(runtime.Options{Env: map[string]string{"OWN": "1"}, Limits: runtime.Limits{Memory: 128 << 20}})
 	o.Launcher = runtime.LauncherExec

@@ -8,7 +8,7 @@ import (
 	"unicode/utf16"
 )
 
-// unmark removes the «rule» marks from a program, and returns what they expect: line:column
+// unmark removes the «rule» marks from a program, and returns the expected problems: line:column
 // rule.
 func unmark(marked string) (source string, want []string) {
 	for {

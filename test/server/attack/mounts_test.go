@@ -106,7 +106,7 @@ const walk = path => {
 walk('/m');
 `
 
-// What a guest can do in a mounted folder is what its user can do there, and no more.
+// In a mounted folder a guest has the rights of its user there, and no more.
 func TestMountGivesNoMoreThanTheUserHas(t *testing.T) {
 	s := servertest.Start(t, servertest.Options{Settings: withMounts(sharedTree(t))})
 	for _, c := range []struct {
@@ -134,7 +134,7 @@ func TestMountGivesNoMoreThanTheUserHas(t *testing.T) {
 	}
 }
 
-// tryMount mounts a folder and returns what a guest could do there.
+// tryMount mounts a folder and returns a guest's successful operations there.
 func tryMount(t *testing.T, c *http.Client, source, access string) string {
 	t.Helper()
 	r := servertest.Send(t, c, "POST", "/v1/run", map[string]any{"code": guestTries, "mounts": []any{map[string]string{"source": source, "target": "/m", "access": access}}})

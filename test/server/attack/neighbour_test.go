@@ -165,7 +165,7 @@ func median(times []time.Duration) time.Duration {
 	return slices.Sorted(slices.Values(times))[len(times)/2]
 }
 
-// use is what the server's process has.
+// use counts the resources of the server's process.
 type use struct{ descriptors, memory int64 }
 
 func (u use) since(start use) use {
@@ -182,7 +182,7 @@ func (w *world) use(t *testing.T) use {
 	return use{int64(len(files)), harness.ProcNumber(t, dir+"status", "RssAnon:") << 10}
 }
 
-// settle waits until the server has no more than the bounds allow, and returns what it has.
+// settle waits until the server's use is within the bounds, and returns it.
 func (w *world) settle(t *testing.T, start use, most int64) (left use) {
 	t.Helper()
 	harness.Settle(0, func() int64 {

@@ -44,7 +44,7 @@ func egressUnread(ctx context.Context, t *testing.T, w *world, begun func()) {
 	w.connect(ctx, t, fmt.Sprintf(connecting, unread.Port(), unread.Addr(), writing), begun)
 }
 
-// egressNotReading does not read what a server sends on its connections.
+// egressNotReading does not read from its connections.
 func egressNotReading(ctx context.Context, t *testing.T, w *world, begun func()) {
 	w.connect(ctx, t, fmt.Sprintf(connecting, sending.Port(), sending.Addr(), pausing), begun)
 }

@@ -1,3 +1,3 @@
-// Package content tests what the server's API does with the content of sandboxes: files, archives,
+// Package content tests the server's API for the content of sandboxes: files, archives,
 // snapshots, and the servers of guests. Guests and other tenants are hostile.
 package content

@@ -17,7 +17,7 @@ import (
 	"gaol/test/server/servertest"
 )
 
-// httpServer is a guest's server that replies with what it got, on port 3000.
+// httpServer is a guest's server that echoes requests, on port 3000.
 const httpServer = `import http from 'node:http';
 http.createServer((q, s) => {
 	let body = ''; q.setEncoding('latin1').on('data', d => body += d).on('end', () =>

@@ -56,7 +56,7 @@ func BenchmarkFairness(b *testing.B) {
 	}
 }
 
-// flood is what a tenant sends on many connections.
+// flood is a tenant's requests on many connections.
 type flood struct {
 	name, method, path, body string
 }

@@ -90,7 +90,7 @@ func (r *Response) Into(t testing.TB, v any) {
 	}
 }
 
-// Log keeps what a server logs.
+// Log keeps a server's log.
 type Log struct {
 	mu   sync.Mutex
 	text strings.Builder

@@ -268,7 +268,7 @@ func TestTooMuchInput(t *testing.T) {
 	})
 }
 
-// TestClientVanishes: what a client has made ends when its connection breaks, also in the middle of a
+// TestClientVanishes: everything that a client has created ends when its connection breaks, also in the middle of a
 // call.
 func TestClientVanishes(t *testing.T) {
 	s := servertest.Start(t, servertest.Options{})

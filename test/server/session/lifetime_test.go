@@ -22,7 +22,7 @@ import (
 	"gaol/test/server/servertest"
 )
 
-// TestSessionEnds: what a session has made ends with it, except for detached sandboxes.
+// TestSessionEnds: everything that a session has created ends with it, except for detached sandboxes.
 func TestSessionEnds(t *testing.T) {
 	s := servertest.Start(t, servertest.Options{})
 	first, other := dial(t, s), dial(t, s)

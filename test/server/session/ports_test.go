@@ -42,7 +42,7 @@ func newServer(t *testing.T, c *client.Client, code string) *client.Sandbox {
 	return sb
 }
 
-// echoServer sends what it gets, and ends when its client has ended.
+// echoServer echoes, and ends when its client has ended.
 const echoServer = `import net from 'node:net';
 	net.createServer({ allowHalfOpen: true }, s => s.on('error', () => {}).on('data', d => s.write(d) || s.pause()).on('drain', () => s.resume())
 		.on('end', () => s.end('end'))).listen(3000, '127.0.0.1');`

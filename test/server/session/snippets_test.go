@@ -72,7 +72,7 @@ func testSnippetErrors(t *testing.T, c *client.Client) {
 	}
 }
 
-// testSnippetIsCanceled: what a canceled snippet has printed is in its output.
+// testSnippetIsCanceled: the lines of a canceled snippet are in its output.
 func testSnippetIsCanceled(t *testing.T, c *client.Client) {
 	ctx, cancel := context.WithCancel(t.Context())
 	out, err := c.RunSnippet(ctx, snippets.Input{Source: "console.log('begun'); setInterval(() => {}, 1000)", OnLog: func(string) { cancel() }}, client.SnippetOptions{})

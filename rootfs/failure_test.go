@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestBuildFails checks that each failure has an error of one line, and leaves nothing of an
+// TestBuildFails checks that each failure returns an error of one line, and leaves nothing of an
 // image.
 func TestBuildFails(t *testing.T) {
 	node, err := nodeTarball()

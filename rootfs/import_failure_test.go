@@ -22,7 +22,7 @@ import (
 	"gaol/test/tartest"
 )
 
-// TestImportFailures checks that each failure has the right error, and leaves nothing behind.
+// TestImportFailures checks that each failure returns the right error, and leaves nothing behind.
 func TestImportFailures(t *testing.T) {
 	layers := func(change func(w http.ResponseWriter, r *http.Request, blob []byte)) func(http.Handler) http.Handler {
 		return func(inner http.Handler) http.Handler {

@@ -115,7 +115,7 @@ func sri(content []byte) string {
 	return "sha512-" + base64.StdEncoding.EncodeToString(sum[:])
 }
 
-// nodeTarball has a small dynamic program of the host instead of Node.
+// nodeTarball contains a small dynamic program of the host instead of Node.
 func nodeTarball() ([]byte, error) {
 	program, err := os.ReadFile("/usr/bin/env")
 	return pack(

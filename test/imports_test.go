@@ -65,7 +65,7 @@ var unlinked = map[string]map[string]string{
 // gaol and to start it.
 var maxLinked = map[string]int{module + "/runtime": 395, module + "/cmd/gaol": 590}
 
-// emptyNames are names of packages and files that do not say what these contain.
+// emptyNames are names of packages and files that do not describe their content.
 var emptyNames = []string{"util", "utils", "common", "helper", "helpers", "types", "misc", "base", "lib"}
 
 // pkg is a package as go list prints it.
@@ -123,7 +123,7 @@ func folder(importPath string) (string, bool) {
 	return top, ours
 }
 
-// mayImport reports whether packages of one folder may import those of another.
+// mayImport reports whether packages of one folder may import packages of another.
 func mayImport(from, to string) bool {
 	if from == "test" && to == "cmd" {
 		return true
@@ -314,7 +314,7 @@ func TestTopLevelFolders(t *testing.T) {
 	}
 }
 
-// parse calls f for each of the package's files, parsed as mode says.
+// parse calls f for each of the package's files, parsed with mode.
 func (p pkg) parse(t *testing.T, mode parser.Mode, f func(name string, file *ast.File)) {
 	t.Helper()
 	for _, name := range p.files() {

@@ -188,7 +188,7 @@ func TestSnippetOutput(t *testing.T) {
 	}
 }
 
-// A snippet that is interrupted still has an output.
+// A snippet that is interrupted still returns an output.
 func TestSnippetInterrupted(t *testing.T) {
 	snippetFiles(t, map[string]string{"x.ts": "1"})
 	ctx, cancel := context.WithCancelCause(t.Context())

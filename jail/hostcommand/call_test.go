@@ -155,7 +155,7 @@ func TestCheckName(t *testing.T) {
 }
 
 // The program is small and static, and reports that nothing serves it outside a jail. The Go
-// half has the same number for the call.
+// half uses the same number for the call.
 func TestProgram(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "get-weather")
 	cc := exec.Command("cc", append([]string{"-O2", "-Wall", "-Wextra", "-Werror", "-s", "-x", "c", "-", "-o", program}, Flags...)...)

@@ -14,7 +14,7 @@ import (
 
 const program = "/usr/libexec/program"
 
-// testTree returns a tree with an image that has a program and an /etc/file.
+// testTree returns a tree with an image that contains a program and an /etc/file.
 func testTree(t *testing.T) Tree {
 	t.Helper()
 	image := t.TempDir()

@@ -94,7 +94,7 @@ func (s subject) expected(c guestCall) uint32 {
 	return usual
 }
 
-// guestCall has the fields of the kernel's struct seccomp_data that filters use.
+// guestCall holds the fields of the kernel's struct seccomp_data that filters use.
 type guestCall struct {
 	arch, nr uint32
 	args     [6]uint64

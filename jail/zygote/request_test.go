@@ -52,7 +52,7 @@ func TestEncodeErrors(t *testing.T) {
 	}
 }
 
-// steps has a name for each enum step of the C source.
+// steps names each enum step of the C source.
 func TestSteps(t *testing.T) {
 	_, list, _ := strings.Cut(Source, "enum step {")
 	list, _, _ = strings.Cut(list, "}")

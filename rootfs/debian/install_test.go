@@ -48,7 +48,7 @@ func TestHostileEntry(t *testing.T) {
 	}
 }
 
-// TestReasons checks that each file and package that is left out has a reason.
+// TestReasons checks that each omitted file and package is listed with a reason.
 func TestReasons(t *testing.T) {
 	for _, l := range leftOut {
 		if l.why == "" || !strings.HasPrefix(l.path, "/") {

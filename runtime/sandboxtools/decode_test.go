@@ -207,7 +207,7 @@ func TestMethodsValidate(t *testing.T) {
 
 func errorOf[T any](_ T, err error) error { return err }
 
-// FuzzCall calls every tool with arbitrary text. No call panics, every error has a code,
+// FuzzCall calls every tool with arbitrary text. No call panics, every error carries a code,
 // and accepted arguments conform to the schema.
 func FuzzCall(f *testing.F) {
 	for i, tool := range table {

@@ -16,7 +16,7 @@ import (
 // callTimes is what programs/calls.mjs prints.
 type callTimes struct {
 	Median float64 // microseconds of one call, made one after the other
-	Rate   float64 // calls a second, made all at once
+	Rate   float64 // calls a second, made in parallel
 }
 
 // called returns a measurement of calls of a host function, beside what a program without

@@ -32,7 +32,7 @@
 // is that of npm, a compiler and Node's loader, in the mix that strace found, with a small
 // part of their computing: that is what guests do. The file calls alone are the file-heavy
 // program, which only creates, renames and removes small files: its ratio is overlayfs's
-// own cost of a call. It has no bar, because programs that do something with their files
+// own cost of a call. It is without a bar, because programs that do something with their files
 // do not pay it. The project's bar is also for exec: overlayfs costs both the same.
 //
 // The time of what happens in the host, calls of functions and parsing of snippets,

@@ -16,7 +16,7 @@ type fixtures struct {
 
 // figures returns all figures, in the order of the report.
 // Programs that do something with their files, such as project, do not pay what the
-// file-heavy one pays on a snapshot, overlayfs's own cost of a call. So that has no bar.
+// file-heavy one pays on a snapshot, overlayfs's own cost of a call. So that is without a bar.
 func (x *fixtures) figures() []bench.Figure {
 	const http = "HTTP over loopback by bare node"
 	return slices.Concat(bench.Figures(), []bench.Figure{

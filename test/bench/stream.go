@@ -14,7 +14,7 @@ import (
 // streamed measures how fast a callback receives a gigabyte of output that is not kept. For
 // bare node, cat receives it.
 func (x *fixtures) streamed(ctx context.Context, m *bench.Measurer) (s, base bench.Samples, err error) {
-	const piece = 64 << 10 // bytes that the program prints at once
+	const piece = 64 << 10 // bytes that the program prints with one call
 	rounds := x.work(1 << 30 / piece)
 	p := newProgram("stream", strconv.Itoa(rounds))
 	n := rounds * piece

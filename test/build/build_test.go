@@ -55,7 +55,7 @@ func checkStatic(t *testing.T, bin string) {
 	}
 }
 
-// runc is static, supports all that gaol needs, and has the version of go.mod, which the advice to
+// runc is static, supports all features that gaol needs, and is of the version of go.mod, which the advice to
 // those without it names, too.
 func checkRunc(t *testing.T, bin string) {
 	checkStatic(t, bin)

@@ -94,7 +94,7 @@ func TestREPL(t *testing.T) {
 		t.Errorf("it has %s", kept)
 	}
 
-	// The next session has the history.
+	// The next session reads the history.
 	d = openTerminal(t)
 	cmd = d.beginAs(t, bin, "repl")
 	harness.Expect(t, d.screen, "> ")

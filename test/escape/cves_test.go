@@ -170,7 +170,7 @@ func control(t *testing.T, program *os.File, calls []string, flags uintptr) sysc
 	return errno(t, lines[len(lines)-1])
 }
 
-// SECURITY.md has the table.
+// SECURITY.md contains the table.
 func TestPublicCVEsAreDocumented(t *testing.T) {
 	text, err := os.ReadFile("../../SECURITY.md")
 	if err != nil {

@@ -88,7 +88,7 @@ var deeds = []attack{
 		export const thrown = { get a() { throw 1 } };`, 3 * second, nil},
 	{"huge state", `export const a = 'x'.repeat(5e7), b = Array(1e6).fill({ c: 1 });`, 5 * second, nil},
 
-	// Its own process, and those of others.
+	// Its own process, and other processes.
 	{"exit", `export const a = 1; process.exit(0);`, 0, nil},
 	{"abort", `process.abort();`, 0, wantErrors},
 	{"kill itself", `process.kill(process.pid, 'SIGKILL');`, 0, wantErrors},

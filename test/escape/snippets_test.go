@@ -254,7 +254,7 @@ func (h *secretHost) listen(t *testing.T, network, address string) net.Addr {
 
 func (h *secretHost) snippet(code string) string { return h.places + h.library + code }
 
-// checkNoSecret checks that an output has no secret of others.
+// checkNoSecret checks that an output contains no secret of others.
 func (h *secretHost) checkNoSecret(t *testing.T, out *snippets.Output) {
 	t.Helper()
 	text, err := json.Marshal(out)

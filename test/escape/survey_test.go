@@ -79,7 +79,7 @@ func takeSurvey(t *testing.T) survey {
 	return s
 }
 
-// A guest sees nothing of the host. Everything that it can see has the expected value.
+// A guest sees nothing of the host. Everything that it can see is as expected.
 func TestInside(t *testing.T) {
 	s := takeSurvey(t)
 	for name, check := range map[string]func(*testing.T, survey){
@@ -107,7 +107,7 @@ func TestInside(t *testing.T) {
 // checkStatus checks capabilities, filter and no_new_privs of all processes and threads of
 // a run.
 func checkStatus(t *testing.T, s survey) {
-	if len(s.Status) < 3+4 { // a forked Node has fewer threads than one that was started
+	if len(s.Status) < 3+4 { // a forked Node has fewer threads than a started one
 		t.Errorf("only %d processes and threads are looked at", len(s.Status))
 	}
 	for who, text := range s.Status {
@@ -300,7 +300,7 @@ func TestHostNetworkIsOutOfReach(t *testing.T) {
 	}
 }
 
-// The runs of one runtime see each other, but not those of another.
+// The runs of one runtime see each other, but not another's.
 func TestRunsOfAnotherRuntimeAreInvisible(t *testing.T) {
 	a, b := harness.Create(t, runtime.Options{}), harness.Create(t, runtime.Options{})
 	harness.StartCommand(t, a, "sh", "-c", "echo up; sleep 99; true")

@@ -176,7 +176,7 @@ func TestEscapeReleaseAgent(t *testing.T) {
 			t.Errorf("%s: errno %s", c.name, got)
 		}
 	}
-	// /sys/fs/cgroup has the jail's own files, which show its limits.
+	// /sys/fs/cgroup shows the jail's own files, which show its limits.
 	res := harness.Run(t, rt, `import fs from 'node:fs'; const changed = [];
 		for (const dir of ['/sys', '/sys/fs/cgroup', '/sys/fs/cgroup/memory', '/']) try { fs.mkdirSync(dir + '/x'); changed.push(dir) } catch {}
 		for (const f of fs.readdirSync('/sys', { recursive: true }).map(name => '/sys/' + name)) {

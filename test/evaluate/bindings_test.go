@@ -279,7 +279,7 @@ func TestBindingsRefused(t *testing.T) {
 	}
 }
 
-// A typed function has a JSON Schema for prompts.
+// A typed function describes itself by a JSON Schema for prompts.
 func TestFunctionSchema(t *testing.T) {
 	f := bindings()["api"].(map[string]any)["users"].(map[string]any)["put"].(runtime.Function)
 	var schema struct {

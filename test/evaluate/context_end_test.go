@@ -185,7 +185,7 @@ func TestContextEnds(t *testing.T) {
 	ended(t, c, "exited with code 5")
 }
 
-// Close ends the cell that runs, and those that wait.
+// Close ends the running cell, and the waiting ones.
 func TestContextClose(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{})
 	c := newContext(t, rt, runtime.ContextOptions{})

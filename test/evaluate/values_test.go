@@ -127,7 +127,7 @@ func TestValuesDocument(t *testing.T) {
 	}
 }
 
-// A last expression without JSON is no error, unless the code says that it is the value.
+// A last expression without JSON is not an error, unless the code declares it as the value.
 func TestEvaluateNoResult(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{})
 	c, err := rt.NewContext(t.Context(), runtime.ContextOptions{})

@@ -63,7 +63,7 @@ type exhausted struct {
 	reason   string               // the errno that stopped it, "-" if none did
 	killed   bool                 // whether the kernel killed processes for memory
 	cause    runtime.Cause        // of the run's end
-	err      error                // why the run has no result: nothing that a guest does may cause one
+	err      error                // why there is no result: nothing that a guest does may cause one
 	peak     kernelUse            // the largest increase
 	lost     int64                // the most bytes that no limit bounded
 	left     int64                // bytes that were uncharged when the runtime was closed

@@ -79,7 +79,7 @@ func heldByServer(t *testing.T, port int) (n int64) {
 }
 
 // A thousand connections of a run hold no memory of the kernel that no cgroup is charged for: to a
-// server that does not read, and from one that sends more than the guest reads.
+// server that does not read, and from a server that sends more than the guest reads.
 func TestEgressMemory(t *testing.T) {
 	part := make([]byte, 4<<10) // data that the server has sent is charged to no cgroup
 	for name, tc := range map[string]struct {

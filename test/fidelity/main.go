@@ -148,7 +148,7 @@ func (c *comparison) jailedWays(folder string) []way {
 	return []way{{"exec", exec.run, true}, {"zygote", zygote.run, false}}
 }
 
-// outcomes are those of one test.
+// outcomes are the outcomes of one test.
 type outcomes []outcome
 
 func (list outcomes) passed() bool {

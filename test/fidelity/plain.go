@@ -56,7 +56,7 @@ func (p *plain) run(ctx context.Context, t nodeTest, worker int) (o outcome, err
 	return judge(cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()), nil
 }
 
-// removeParent removes the cgroup that those of the tests were in.
+// removeParent removes the parent of the tests' cgroups.
 func removeParent() error {
 	group, err := cgroup.Open(plainParent)
 	if err != nil {

@@ -44,7 +44,7 @@ func TestImportedWithoutNode(t *testing.T) {
 	}
 }
 
-// An imported file system with Node runs programs, and has a zygote if it is trusted.
+// An imported file system with Node runs programs, and by a zygote if it is trusted.
 func TestImportedNode(t *testing.T) {
 	source := harness.DefaultImage(t).Root()
 	for _, trust := range []bool{false, true} {

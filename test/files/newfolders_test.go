@@ -8,7 +8,7 @@ import (
 	"gaol/test/harness"
 )
 
-// Folders that are made for Options.Files belong to the guest, those of the image do not.
+// Folders that are made for Options.Files belong to the guest, folders of the image do not.
 func TestFoldersAboveFiles(t *testing.T) {
 	const code = `
 		import fs from 'node:fs'; const t = (f) => { try { fs.writeFileSync(f, ''); fs.chmodSync(f.replace(/.[^/]+$/, ''), 0o755); return 'ok' } catch (e) { return e.code } };

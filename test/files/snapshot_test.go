@@ -24,7 +24,7 @@ const makeTree = `
 	fs.symlinkSync('/etc/passwd', 'app/link'); fs.linkSync('app/data', 'app/second'); fs.chmodSync('app', 0o750); fs.utimesSync('app/data', 1e9, 1e9);
 	fs.writeFileSync('/home/node/.npmrc', 'x=y'); fs.writeFileSync('/tmp/not', ''); fs.writeFileSync('node_modules/x', ''); fs.writeFileSync('copy/y', ''); fs.utimesSync('app', 1e9, 1e9); fs.lutimesSync('app/link', 1e9, 1e9)`
 
-// A snapshot has the content of the guest's own folders, and nothing else.
+// A snapshot contains the guest's own folders, and nothing else.
 func TestSnapshot(t *testing.T) {
 	host, copied := harness.HostTree(t, map[string]string{"from-the-host": ""}), harness.HostTree(t, map[string]string{"from-the-host": ""})
 	first := harness.Create(t, runtime.Options{Mounts: []runtime.Mount{

@@ -13,7 +13,7 @@ import (
 // built it beside runc. Without it, tests build their own.
 const BinaryVar = "GAOL_TEST_BINARY"
 
-// binaries has the programs in dir, each with the error of its installation.
+// binaries are the programs in dir, each with the error of its installation.
 var binaries struct {
 	sync.Mutex
 	dir       string

@@ -51,7 +51,7 @@ func createPool(p runtime.PoolOptions) error {
 	return err
 }
 
-// Needs reports whether the isolation of the tests has a feature. If it has not, Needs fails
+// Needs reports whether the isolation of the tests supports a feature. If it does not, Needs fails
 // the test unless asking for the feature is refused as in the table. A test begins with
 //
 //	if !harness.Needs(t, isolation.Zygote) {

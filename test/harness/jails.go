@@ -72,7 +72,7 @@ func JailState() []string {
 // use the same one.
 func RemoveParent() {
 	tenants := Glob("/sys/fs/cgroup/*"+Parent+"/tenants", "/sys/fs/cgroup"+Parent+"/tenants")
-	all := parents() // those of tenants are first
+	all := parents() // tenants' are first
 	for _, dir := range slices.Concat(all, tenants, all) {
 		_ = os.Remove(dir) // it fails if cgroups are left in it, which the leak check reports
 	}

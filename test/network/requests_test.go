@@ -158,7 +158,7 @@ func fragments(record string, size int) string {
 }
 
 // hello2 returns a ClientHello in the format of SSL 2, which OpenSSL still accepts for newer
-// versions. It has no server name.
+// versions. It lacks a server name.
 func hello2() string {
 	ciphers := "\x00\x00\x2f\x00\x00\x35\x00\x00\x0a"
 	return "\x80\x1e\x01\x03\x03\x00\x09\x00\x00\x00\x10" + ciphers + "evil.test-16byte"[:12] + "byte"

@@ -57,7 +57,7 @@ var socketTricks = map[string]string{
 	"abstract": "ECONNREFUSED",
 }
 
-// sources are addresses that a guest binds. Those of others give it nothing.
+// sources are addresses that a guest binds. Addresses of others give it nothing.
 func addSources(want map[string]string) {
 	for _, from := range []string{"93.184.215.14", "10.1.2.3", "10.0.2.3", "127.0.0.1", "192.0.2.1", "198.18.0.1", "169.254.169.254", "0.0.0.0"} {
 		want["from:"+from+"-to-10.1.2.3"] = "refused"

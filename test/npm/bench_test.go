@@ -20,7 +20,7 @@ func TestMain(m *testing.M) { harness.Main(m) }
 // program prints, because each of the compared libraries can do that.
 const program = `console.log(6 * 7)`
 
-// options are those of the SDK's sandboxes: their cgroup is as deep as the server's.
+// options are for the SDK's sandboxes: their cgroup is as deep as the server's.
 func options() runtime.Options {
 	return runtime.Options{Launcher: runtime.LauncherZygote, CgroupParent: harness.Parent + "/tenants/sdk"}
 }

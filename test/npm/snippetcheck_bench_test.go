@@ -75,7 +75,7 @@ func BenchmarkSnippetCheck(b *testing.B) {
 	}
 }
 
-// measureCheck measures a check, including gaol's start, whose summary has a text.
+// measureCheck measures a check, including gaol's start, whose summary contains a text.
 func measureCheck(b *testing.B, cache, text string, args []string) (time.Duration, error) {
 	b.Helper()
 	c := exec.CommandContext(b.Context(), harness.Gaol(b), args...)

@@ -6,7 +6,7 @@
 // It installs the packages of package.json on the host, with the Node of the default
 // image, and runs each file of programs four times: with plain Node, by gaol run with
 // both launchers, and by gaol eval. The packages are mounted with --node-modules; all
-// else is gaol's defaults, unless -memory says otherwise. Standard output and exit code must be those of plain Node.
+// else is gaol's defaults, unless -memory is given. Standard output and exit code must be those of plain Node.
 //
 // A program that needs more than the defaults reports it on its first line:
 //

@@ -37,7 +37,7 @@ func (n plainNode) npm(dir, headers string, args ...string) error {
 	return nil
 }
 
-// install makes dir/node_modules as packageFile says, unless that was done before.
+// install makes dir/node_modules by packageFile, unless that was done before.
 func (n plainNode) install(dir, packageFile string) error {
 	want, err := os.ReadFile(packageFile)
 	if err != nil {

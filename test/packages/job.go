@@ -96,7 +96,7 @@ func shorten(text string) string {
 	return strings.TrimSpace(text)
 }
 
-// inFolder calls do with a new folder that has the program and the packages in it.
+// inFolder calls do with a new folder that contains the program and the packages.
 func (j *job) inFolder(do func(folder string) error) (err error) {
 	folder, err := os.MkdirTemp("", "gaol-packages-")
 	if err != nil {

@@ -44,7 +44,7 @@ func startRedis(t *scope, ca *internettest.Authority) {
 	s := newServer(t, "nobody")
 	cert, key := ca.WriteCertificate(t, s.dir, host)
 	s.own(cert, key)
-	// The package redis-tools has the server, which starts no service, under this name.
+	// The package redis-tools contains the server, which starts no service, under this name.
 	cmd := s.command("redis-check-rdb", "--bind", address.String(), "--port", "6379", "--tls-port", "6380",
 		"--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", ca.File, "--tls-auth-clients", "no",
 		"--requirepass", password, "--save", "", "--appendonly", "no")

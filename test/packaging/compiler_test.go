@@ -22,7 +22,7 @@ var hidden = []string{
 }
 
 // The binary of make build builds the default image on a machine without a compiler, and without
-// the packages catatonit and busybox-static. There is no network either: the store has the downloads.
+// the packages catatonit and busybox-static. There is no network either: the downloads are in the store.
 // A binary of go build fails there.
 func TestImageWithoutCompiler(t *testing.T) {
 	dir := t.TempDir()
@@ -61,7 +61,7 @@ func TestImageWithoutCompiler(t *testing.T) {
 	checkPrograms(t, store, filepath.Join(dir, "prebuilt/native"))
 }
 
-// checkPrograms checks that the image has the programs in the folder prebuilt, which make build
+// checkPrograms checks that the image contains the programs in the folder prebuilt, which make build
 // embedded.
 func checkPrograms(t *testing.T, dir, prebuilt string) {
 	t.Helper()

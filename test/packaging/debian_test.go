@@ -50,7 +50,7 @@ func TestDebianPackage(t *testing.T) {
 	}
 }
 
-// isWhiteout reports whether a file of an overlay stands for one that was deleted.
+// isWhiteout reports whether a file of an overlay stands for a deleted file.
 func isWhiteout(path string) bool {
 	info, err := os.Lstat(path)
 	return err == nil && info.Mode()&os.ModeCharDevice != 0

@@ -91,7 +91,7 @@ func TestPermissionEnvWithoutPath(t *testing.T) {
 	}
 }
 
-// A program that sees no variables has the usual language.
+// A program that sees no variables uses the usual language.
 func TestPermissionEnvAndLanguage(t *testing.T) {
 	const code = `__return([Intl.DateTimeFormat().resolvedOptions(), new Intl.Collator().resolvedOptions(), (1234.5).toLocaleString(), Buffer.from('\u00e4').length])`
 	want := harness.Run(t, harness.CreatePermitted(t, policy.Permissions{}), code, runtime.RunOptions{})

@@ -39,7 +39,7 @@ func TestPermissionFSReadOnly(t *testing.T) {
 	} {
 		t.Run(d.Top+" "+d.Parts[0], func(t *testing.T) {
 			d.Ways = slices.Sorted(maps.Keys(changing))
-			if d.File { // an empty folder has no file to try this with
+			if d.File { // an empty folder contains no file to try this with
 				d.Ways = append(d.Ways, "write", "append", "truncate")
 			}
 			for way, code := range tryWays(t, free, d, runtime.RunOptions{}) {

@@ -20,7 +20,7 @@ import (
 // files: only mounts, and so a runtime's own permissions, prevent it.
 type act struct{ name, takes string }
 
-// rawCalls are those of calls.c.
+// rawCalls are the calls of calls.c.
 var rawCalls = []act{
 	{"open_read", "read"}, {"open_write", "write"}, {"open_both", "read write"}, {"open_append", "write"}, {"open_create", "write"},
 	{"open_trunc", "write truncate"}, {"open_read_trunc", "read truncate"}, {"open_link", "read"}, {"open_path", ""},
@@ -38,7 +38,7 @@ var rawCalls = []act{
 	{"execs", "execute read"}, {"exec_fd", "execute read"}, {"exec_path_fd", "execute read"}, {"exec_memory", "read"},
 }
 
-// nodeCalls are those of calls.mjs.
+// nodeCalls are the calls of calls.mjs.
 var nodeCalls = []act{
 	{"readFile", "read"}, {"readLink", "read"}, {"writeNew", "write"}, {"writeOld", "write truncate"}, {"appendFile", "write"},
 	{"stat", ""}, {"lstat", ""}, {"access", ""}, {"readdir", "readdir"}, {"opendir", "readdir"},

@@ -25,7 +25,7 @@ func (j expectation) allows(y try) bool {
 	})
 }
 
-// mismatch says what differs, or returns "".
+// mismatch describes the difference, or returns "".
 func (j expectation) mismatch(y try, i int, codes []string) string {
 	if y.after >= 0 && codes[y.after] != "" {
 		return ""

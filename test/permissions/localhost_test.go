@@ -36,7 +36,7 @@ const testsOfServers = `
 	await attempt('another host', () => once(net.connect(80, '192.0.2.1'), 'connect').then(() => {}));`
 
 // By default a guest has TCP and UDP on its own localhost, on all ports. It reaches neither the host's localhost nor another
-// host, and has no localhost if the network is denied.
+// host, and no localhost if the network is denied.
 func TestLocalhostByDefault(t *testing.T) {
 	port := strconv.Itoa(int(onHost(t)))
 	own := map[string]string{

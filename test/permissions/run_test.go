@@ -47,7 +47,7 @@ func writingDenied() policy.Permissions {
 	}}}
 }
 
-// A run that asks for fewer permissions has fewer. The next one has those of the runtime.
+// A run that asks for fewer permissions has fewer. The next one has the runtime's.
 func TestPermissionsOfRun(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{Permissions: policy.Open(), Env: map[string]string{"OWN": "1", "OTHER": "1"}})
 	testPermissionsOfRuns(t, rt)

@@ -11,7 +11,7 @@ import (
 	"gaol/test/harness"
 )
 
-// A host that has no descriptors left to answer a guest returns an error. No guest is
+// A host without descriptors to answer a guest returns an error. No guest is
 // reported as killed, and none gets wrong answers.
 func TestPermissionHostOutOfFiles(t *testing.T) {
 	const code = `__return(require('child_process').spawnSync('/bin/true').error?.code ?? 'ok')`

@@ -87,13 +87,13 @@ func (p *tab) text(selector string) string {
 	return eval[string](p, fmt.Sprintf(`document.querySelector(%s).textContent`, quote(selector)))
 }
 
-// wantText waits until an element has a text.
+// wantText waits until an element shows a text.
 func (p *tab) wantText(selector, text string) {
 	p.Helper()
 	p.waitFor(fmt.Sprintf(`document.querySelector(%s)?.textContent.includes(%s)`, quote(selector), quote(text)))
 }
 
-// focused returns the id, or else the class, of the element that has the focus.
+// focused returns the id, or else the class, of the element in focus.
 func (p *tab) focused() string {
 	p.Helper()
 	return eval[string](p, `document.activeElement.id || document.activeElement.className || document.activeElement.tagName`)

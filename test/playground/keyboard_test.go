@@ -43,7 +43,7 @@ func testKeyboard(t *testing.T, w *world) {
 
 const inEditor = `document.activeElement.classList.contains('cm-content')`
 
-// tabTo presses Tab until an element has the focus.
+// tabTo presses Tab until an element is focused.
 func (p *tab) tabTo(id string) {
 	p.Helper()
 	var way []string

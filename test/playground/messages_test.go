@@ -65,7 +65,7 @@ func testMessagesToSite(t *testing.T, w *world) {
 	wait("a page that is not the playground", 2)
 }
 
-// countMessages counts the messages of a frame. Its listener runs after those of the page.
+// countMessages counts the messages of a frame. Its listener runs after the page's.
 const countMessages = `globalThis.messages = 0; addEventListener('message', () => messages++); 0`
 
 // addPlayground adds a frame with the playground, for a parent of an origin.

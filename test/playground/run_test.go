@@ -47,7 +47,7 @@ func testStream(t *testing.T, w *world) {
 	p.run("console.log('again')", "works") // the page is as before
 }
 
-// An error has a mark on its line, and leads the cursor there.
+// An error is marked on its line, and leads the cursor there.
 func testErrorMark(t *testing.T, w *world) {
 	p := w.openTab(t)
 	p.visit(w.url)

@@ -37,7 +37,7 @@ func (p *tab) requests() func() []string {
 
 const umlauts = "const süß: string = '∑ 🧪 \\u2028';\nconsole.log(süß);\n"
 
-// A link that the page makes is one that the Go package reads, and the other way round.
+// The Go package reads links that the page makes, and the other way round.
 func testShare(t *testing.T, w *world) {
 	p := w.openTab(t)
 	p.visit(w.url)

@@ -86,7 +86,7 @@ func TestNeighbourHoldsOutput(t *testing.T) {
 	}
 }
 
-// A run's output is complete even if it enlarged its pipe and ended at once.
+// A run's output is complete even if it enlarged its pipe and ended immediately.
 func TestEnlargedPipe(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{})
 	res := harness.Run(t, rt, `
@@ -140,7 +140,7 @@ func TestTimeoutAfterChildDied(t *testing.T) {
 	}
 }
 
-// A hostile program that delays the starts in one runtime does not delay those of another.
+// A hostile program that delays the starts in one runtime does not delay another's.
 func TestHeldUpStartsDelayNoOtherRuntime(t *testing.T) {
 	rt, other := harness.Create(t, runtime.Options{Limits: runtime.Limits{CPUs: 2}}), harness.Create(t, runtime.Options{})
 	stop := harness.StartProgram(t, rt, stopper)

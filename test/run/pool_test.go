@@ -17,7 +17,7 @@ import (
 	"gaol/test/harness"
 )
 
-// Every runtime from a pool is unused, also when many are requested at once.
+// Every runtime from a pool is unused, also when many are requested together.
 func TestPoolIsAlwaysFresh(t *testing.T) {
 	pool := harness.NewPool(t, harness.Options(runtime.Options{}), runtime.PoolOptions{Size: 3, Parallel: 2})
 	var users sync.WaitGroup

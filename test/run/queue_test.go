@@ -33,7 +33,7 @@ func peak(number func() int) (most func() int) {
 	}
 }
 
-// A thousand runs that are requested at once all complete. The host needs descriptors and
+// A thousand runs that are requested together all complete. The host needs descriptors and
 // runs only for those whose turn it is.
 func TestThousandRunsAtOnce(t *testing.T) {
 	for _, runtimes := range []int{1, 20} {

@@ -90,7 +90,7 @@ func TestSpawnCanceledInTheMiddle(t *testing.T) {
 	}
 }
 
-// Close ends spawned processes, and those that are starting.
+// Close ends spawned processes, and starting ones.
 func TestSpawnAndClose(t *testing.T) {
 	for i := range 8 {
 		rt := harness.Create(t, runtime.Options{})

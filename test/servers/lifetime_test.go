@@ -120,7 +120,7 @@ func TestManyDials(t *testing.T) {
 						return
 					}
 					defer c.Close()
-					open.Wait() // all are open at once
+					open.Wait() // all are open together
 					text := bytes.Repeat(fmt.Append(nil, i), 1000)
 					go func() { _, _ = c.Write(text) }()
 					got := make([]byte, len(text))

@@ -23,7 +23,7 @@ var networks = map[string]string{
 	"outside":   `{"rules":[{"mode":"allow","patterns":["tcp://api.example.com:443"]},{"mode":"allow","operations":["listen"],"patterns":["tcp://localhost:*"]}]}`,
 }
 
-// options returns those of a runtime with a network scope.
+// options returns the options of a runtime with a network scope.
 func options(t testing.TB, network string) runtime.Options {
 	t.Helper()
 	p, err := policy.Parse([]byte(`{"network":` + network + `}`))

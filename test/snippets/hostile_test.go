@@ -20,7 +20,7 @@ const frame = (kind, text) => {
 const leave = () => process.reallyExit(0);
 `
 
-// reports are forged reports, or none. Facts are those of the output; empty: any.
+// reports are forged reports, or none. Facts are the output's; empty: any.
 var reports = map[string]struct{ source, facts string }{
 	"its own report":        {`globalThis.__evaluated({ facts: '{"forged":1}', derived: '{}', errors: [] }); process.reallyExit(0)`, `{"forged":1}`},
 	"facts that are a list": {frame + `frame(1, JSON.stringify({ facts: '[]', derived: '{}', errors: [] })); leave()`, `{}`},

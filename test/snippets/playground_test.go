@@ -10,7 +10,7 @@ import (
 	"gaol/runtime/snippets"
 )
 
-// examples has a folder for each example of the playground.
+// examples contains a folder for each example of the playground.
 const examples = "../../cmd/gaol/playground/page/src/examples"
 
 // denying are the denials of the playground's strict permissions.

@@ -37,7 +37,7 @@ func TestToolsHostilePaths(t *testing.T) {
 		{"canary", sandboxtools.NotFound},
 		{canary, sandboxtools.NotFound},
 		{"/proc/1/environ", sandboxtools.Permission},
-		{"/proc/self/root" + canary, sandboxtools.NotFound}, // the guest's /proc has no process of the host
+		{"/proc/self/root" + canary, sandboxtools.NotFound}, // the guest's /proc shows no process of the host
 		{"magic" + canary, sandboxtools.NotFound},
 		{"/proc/1/root" + canary, sandboxtools.InvalidArgument}, // ELOOP: no magic link is followed
 		{"cwd" + canary, sandboxtools.InvalidArgument},
@@ -80,7 +80,7 @@ func TestToolsHostilePaths(t *testing.T) {
 	}
 }
 
-// Files keep their bytes, and the result says if they are not text.
+// Files keep their bytes, and the result tells if they are not text.
 func TestToolsFiles(t *testing.T) {
 	s := newTools(t, sandboxtools.Options{Create: runtime.Options{Limits: runtime.Limits{Disk: 30 << 20, Inodes: 40_000}}})
 	s.call("init", args{"containerId": "a"})

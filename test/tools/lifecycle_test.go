@@ -166,7 +166,7 @@ func TestToolsConcurrently(t *testing.T) {
 	}
 }
 
-// Of several callers that ask for the same id at once, one gets it. No sandbox is created
+// Of several concurrent callers that ask for the same id, one gets it. No sandbox is created
 // after Close.
 func TestToolsInitConcurrently(t *testing.T) {
 	s := newTools(t, sandboxtools.Options{MaxSandboxes: 3})

@@ -140,7 +140,7 @@ func newPullTools(t *testing.T, images ...string) (tools, *rootfs.Store) {
 }
 
 // The images in Options.Images are imported from any kind of source when they are first
-// used. Those that are not listed are not even read.
+// used. Others are not even read.
 func TestToolsImportImages(t *testing.T) {
 	sources := imageSources(t)
 	reference, _ := busyboxRegistry(t)

@@ -64,7 +64,7 @@ func TestZygotesRetire(t *testing.T) {
 	}
 	all.Wait()
 	t.Logf("%d zygotes in %d groups", len(seen), len(groups))
-	const most = 3 // one that serves, its successor, and one that ends
+	const most = 3 // the serving one, its successor, and an ending one
 	if len(groups) > most {
 		t.Errorf("%d zygotes had %d groups, want at most %d", len(seen), len(groups), most)
 	}
@@ -145,7 +145,7 @@ func TestZygoteIsKilledWhileIdle(t *testing.T) {
 			return len(now) == 1 && now[0] != killed
 		})
 	}
-	names := map[string]bool{} // each hierarchy has the same names
+	names := map[string]bool{} // the same names in each hierarchy
 	for _, group := range harness.ZygoteCgroups() {
 		names[filepath.Base(group)] = true
 	}

@@ -86,7 +86,7 @@ func TestZygoteParkedDies(t *testing.T) {
 	}
 }
 
-// A parked process has the limits of any run, and the first run need not be JavaScript.
+// A parked process gets the limits of any run, and the first run need not be JavaScript.
 func TestZygoteParkedLimits(t *testing.T) {
 	rt := harness.CreateParked(t, runtime.Options{Limits: runtime.Limits{Memory: 64 << 20}})
 	res := harness.Run(t, rt, `const a = []; for (;;) a.push(Buffer.alloc(1 << 20, 1))`, runtime.RunOptions{})

@@ -25,7 +25,7 @@ import (
 // ranCode is the exit code of a child that ran its program.
 const ranCode = 7
 
-// The time limits of a child that stops, and of one that does not.
+// The time limits of a child that stops, and of another child.
 const moment, whole = 150 * time.Millisecond, 10 * time.Second
 
 // zygoteOf returns zygotes of the image with another object, and without helper threads.

@@ -66,7 +66,7 @@ process.exit(length > 1 ? 7 : 2)`
 	}
 }
 
-// If a run has no room for a helper thread, it gets one later. Code that waits for its
+// If a run's limits prevent a helper thread, it gets one later. Code that waits for its
 // work, as Node does at exit, does not hang.
 func TestZygoteHelpersComeWhenThereIsRoom(t *testing.T) {
 	const script = `

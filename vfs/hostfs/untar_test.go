@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// archive makes an archive from headers. Each file has the size of its header.
+// archive makes an archive from headers. Each file is of its header's size.
 func archiveOf(t testing.TB, headers ...tar.Header) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -114,7 +114,7 @@ func TestUntarHostile(t *testing.T) {
 	}
 }
 
-// checkUnpacked checks that only /in has changed, and that it has no dangerous files.
+// checkUnpacked checks that only /in has changed, and that it contains no dangerous files.
 func checkUnpacked(t testing.TB, dir string) {
 	t.Helper()
 	list, err := os.ReadDir(dir)

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// until collects events until each path has the wanted Op, or fails after a timeout.
+// until collects events until they include the wanted Op of each path, or fails after a timeout.
 func until(t *testing.T, w *Watcher, want map[string]Op) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

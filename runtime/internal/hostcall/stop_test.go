@@ -199,7 +199,7 @@ func TestCallsRefused(t *testing.T) {
 	})
 }
 
-// The text of an error has a limit, and is valid whatever the host function returns.
+// The text of an error is bounded, and is valid whatever the host function returns.
 func TestErrorText(t *testing.T) {
 	c := &Dispatcher{codeOf: codeOf}
 	for _, tc := range []struct {

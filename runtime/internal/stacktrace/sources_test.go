@@ -57,7 +57,7 @@ func TestSourcesStack(t *testing.T) {
 	}
 }
 
-// The stored code has a limit, and the latest cell is kept.
+// The stored code is bounded, and the latest cell is kept.
 func TestSourcesForget(t *testing.T) {
 	s := New("", "/usr/libexec/gaol")
 	code := "//" + strings.Repeat("x", 200<<10) + "\nthrow 1;"

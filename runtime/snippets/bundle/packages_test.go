@@ -80,7 +80,7 @@ func namesOf(t testing.TB, module string) (names []string, err error) {
 	text, known := knownNames.Load(string(code))
 	if !known {
 		if text, err = node(t, NamesProgram(module)); err != nil {
-			return nil, nil // such a module has no names
+			return nil, nil // such a module exports no names
 		}
 		knownNames.Store(string(code), text)
 	}
@@ -240,7 +240,7 @@ func TestSeveralProblems(t *testing.T) {
 	}
 }
 
-// A module that throws has no names; then any may be imported, and the program throws.
+// A module that throws exports no names; then any may be imported, and the program throws.
 func TestNamesUnknown(t *testing.T) {
 	folder := install(t)
 	p := newPackages(t, folder)

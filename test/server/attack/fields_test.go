@@ -18,7 +18,7 @@ import (
 	"gaol/test/server/servertest"
 )
 
-// No request has a field with which a client could choose what only the operator may.
+// No field of a request lets a client choose settings of the operator.
 func TestNoSuchFields(t *testing.T) {
 	s := servertest.Start(t, servertest.Options{})
 	c := s.Client(t, mallory)
@@ -119,7 +119,7 @@ func TestEnvironmentStaysInGuest(t *testing.T) {
 	}
 }
 
-// Another tenant's sandbox looks like one that does not exist.
+// Another tenant's sandbox looks like a missing one.
 func TestOtherTenantsSandbox(t *testing.T) {
 	s := servertest.Start(t, servertest.Options{Tokens: servertest.Tokens(t, "ci")})
 	a, m := s.Client(t, alice), s.Client(t, mallory)

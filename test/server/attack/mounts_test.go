@@ -26,7 +26,7 @@ import (
 var (
 	mallory = servertest.User{UID: 61001, GID: 61001, Groups: []int{61010}}
 	alice   = servertest.User{UID: 61002, GID: 61002}
-	// ids above those that a jail has
+	// ids above the range of a jail
 	carol = servertest.User{UID: 261003, GID: 261003}
 )
 
@@ -106,7 +106,7 @@ const walk = path => {
 walk('/m');
 `
 
-// In a mounted folder a guest has the rights of its user there, and no more.
+// In a mounted folder a guest acts with the rights of its user, and no more.
 func TestMountGivesNoMoreThanTheUserHas(t *testing.T) {
 	s := servertest.Start(t, servertest.Options{Settings: withMounts(sharedTree(t))})
 	for _, c := range []struct {
@@ -292,7 +292,7 @@ func TestNodeModulesOfUser(t *testing.T) {
 	}
 }
 
-// Without the user, a guest has the rights of a folder's owner: the test above would fail.
+// Without the user, a guest acts as the folder's owner: the test above would fail.
 func TestMountWithoutUserShowsOwnersFiles(t *testing.T) {
 	base := sharedTree(t)
 	rt := harness.Create(t, runtime.Options{Mounts: []runtime.Mount{{Source: base + "/root", Target: "/m"}}})

@@ -17,7 +17,7 @@ import (
 )
 
 // connecting is a program that opens 1000 connections to an address. Each then does something with its
-// socket s. Those that end are opened again.
+// socket s. Ended ones are opened again.
 const connecting = `
 import net from 'node:net';
 const part = Buffer.alloc(64 << 10);

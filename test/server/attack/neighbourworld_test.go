@@ -28,7 +28,7 @@ import (
 // hangTime ends what hangs.
 const hangTime = time.Minute
 
-// quotaPause is how long an attacker that is refused waits, which is less than the response says.
+// quotaPause is how long an attacker that is refused waits, which is less than in the response.
 const quotaPause = 50 * time.Millisecond
 
 // fewFiles is the limit of the server's descriptors, LimitNOFILE of systemd.

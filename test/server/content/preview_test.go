@@ -127,7 +127,7 @@ func testPreview(t *testing.T, s *servertest.Server) {
 	if res := visit(t, browser, "GET", host, "/v1/sandboxes", nil); res.Status != 200 || !strings.Contains(string(res.Body), `"url":"/v1/sandboxes"`) {
 		t.Errorf("the API below the host: %d %s", res.Status, res.Body)
 	}
-	// A unix socket has no preview hosts.
+	// A unix socket serves no preview hosts.
 	local := s.Client(t, alice)
 	visit(t, local, "GET", host, "/nothing", nil).Want(t, http.StatusNotFound)
 }

@@ -97,7 +97,7 @@ func fairness(t testing.TB, f flood, runs int) (quiet, flooded time.Duration) {
 }
 
 // sendUntil sends the flood's request again and again. A client that is refused tries again a little
-// later, much earlier than the response says.
+// later, much earlier than in the response.
 func sendUntil(stop <-chan struct{}, c *http.Client, f flood) {
 	for {
 		select {

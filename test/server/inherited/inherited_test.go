@@ -166,7 +166,7 @@ func TestHTTP(t *testing.T) {
 	testHangup(t, p, h, path)
 }
 
-// Snapshots are those of the machine, except for those of a server's tenants.
+// Snapshots are the machine's, except for snapshots of a server's tenants.
 func testSnapshots(t *testing.T, h *http.Client, sandbox string) {
 	const name = "gaol-test-inherited"
 	servertest.Send(t, h, http.MethodPost, sandbox+"/snapshots", map[string]any{"name": name}).Want(t, http.StatusCreated)

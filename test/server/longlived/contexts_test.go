@@ -93,7 +93,7 @@ func (c client) busy(t *testing.T, context, code string) *events {
 	return e
 }
 
-// Interrupt ends a busy cell and those that wait. The context survives.
+// Interrupt ends a busy cell and waiting ones. The context survives.
 func testInterrupt(t *testing.T, c client, sandbox string) {
 	ctx := c.context(t, sandbox, object{})
 	c.evaluate(t, ctx, "let kept = 1")

@@ -80,7 +80,7 @@ func testValue(t *testing.T, c client, sandbox string) {
 	}
 }
 
-// A terminal has a size, which can change, and keys.
+// A terminal's size can change, and keys reach the program.
 func testTerminal(t *testing.T, c client, sandbox string) {
 	p := c.spawn(t, sandbox, object{"command": "sh", "args": []string{"-c", "echo $TERM; stty size; trap 'stty size; status=7' WINCH; echo ready; until read a; do :; done; exit $status"}, "terminal": object{"rows": 30, "cols": 70, "term": "vt100"}})
 	e := c.follow(t, "GET", p+"/events", nil, "")

@@ -15,7 +15,7 @@ import (
 	"gaol/cmd/gaol/server/settings"
 )
 
-// TestAudit checks that each call of a tool has a line in the audit log, without the code.
+// TestAudit checks that each call of a tool writes a line to the audit log, without the code.
 func TestAudit(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit")
 	socket := start(t, func(s *settings.Settings) { s.AuditLog = path })

@@ -105,7 +105,7 @@ func testEdit(t *testing.T, s *session) {
 	s.fails("edit_file", args{"sandboxId": id, "path": "/etc/passwd", "oldText": "root", "newText": ""})
 }
 
-// testImage reads an image, and a file that only has the name of one.
+// testImage reads an image, and a file that is an image by name only.
 func testImage(t *testing.T, s *session) {
 	var b bytes.Buffer
 	if err := png.Encode(&b, image.NewGray(image.Rect(0, 0, 2, 2))); err != nil {

@@ -130,7 +130,7 @@ func post(t *testing.T, c *http.Client, method, body, session string) *servertes
 // TestSessions creates more sessions than a tenant may have. The oldest ones end, those in use do not.
 func TestSessions(t *testing.T) {
 	socket := start(t, nil)
-	first := connect(t, socket, alice, "2025-11-25") // it has a stream of events open
+	first := connect(t, socket, alice, "2025-11-25") // its stream of events is open
 	c := client(t, socket, alice)
 	const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`
 	var ids []string
@@ -153,7 +153,7 @@ func TestSessions(t *testing.T) {
 	}
 }
 
-// TestBadRequests checks that errors of HTTP are problem objects, and those of the protocol are not.
+// TestBadRequests checks that errors of HTTP are problem objects, and errors of the protocol are not.
 func TestBadRequests(t *testing.T) {
 	socket := start(t, nil)
 	c := client(t, socket, alice)

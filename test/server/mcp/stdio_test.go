@@ -199,7 +199,7 @@ func (s *session) callUntilProgress(params *mcp.CallToolParams) {
 	}
 }
 
-// running reports whether a process has a text among its arguments.
+// running reports whether an argument of a process is a text.
 func running(text string) bool {
 	for _, path := range harness.Glob("/proc/[0-9]*/cmdline") {
 		if line, err := os.ReadFile(path); err == nil && bytes.Contains(line, []byte(text)) {

@@ -14,7 +14,7 @@ import (
 	"gaol/test/harness"
 )
 
-// modeVar makes this binary a server or a client; optionsVar has the server's options, and storeVar
+// modeVar makes this binary a server or a client; optionsVar holds the server's options, and storeVar
 // its store.
 const (
 	modeVar    = "GAOL_TEST_SERVER_MODE"

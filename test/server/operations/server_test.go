@@ -112,7 +112,7 @@ func (l *serverLog) read(r io.Reader) {
 	}
 }
 
-// waitLog waits for a line of the log in which a field has a value, and returns it. Each line is
+// waitLog waits for a line of the log with a value in a field, and returns it. Each line is
 // returned once.
 func (p *process) waitLog(field, value string) (line map[string]any) {
 	p.t.Helper()

@@ -14,7 +14,7 @@ import (
 	"gaol/vfs/hostfs"
 )
 
-// Each request of a session has a line in the audit log, with the hash of its code.
+// Each request of a session writes a line to the audit log, with the hash of its code.
 func TestAuditOfSession(t *testing.T) {
 	dir := t.TempDir()
 	config, path := filepath.Join(dir, "config"), filepath.Join(dir, "log")
@@ -33,7 +33,7 @@ func TestAuditOfSession(t *testing.T) {
 	entries, _ := readAudit(t, path)
 	for _, e := range entries {
 		l := line{Action: e.Action, Code: e.Code, InSandbox: e.Sandbox != "", Status: e.Status}
-		if e.Action != "GET /v1/session" { // whose bytes are those of all frames
+		if e.Action != "GET /v1/session" { // whose bytes count all frames
 			l.In, l.Out = e.BytesIn, e.BytesOut
 		}
 		if e.ExitCode != nil {

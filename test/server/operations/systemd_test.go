@@ -145,7 +145,7 @@ func TestSystemd(t *testing.T) {
 	_ = c.Close()
 }
 
-// TCP sockets of systemd need tokens, and TLS off loopback, as those of --listen do.
+// TCP sockets of systemd need tokens, and TLS off loopback, as with --listen.
 func TestSystemdRefused(t *testing.T) {
 	tokens := filepath.Join(t.TempDir(), "tokens")
 	writeFile(t, tokens, tokenLine("ci", false))

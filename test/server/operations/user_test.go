@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// getVar has the socket and the path of the URL for getAsUser.
+// getVar holds the socket and the path of the URL for getAsUser.
 const getVar = "GAOL_TEST_SERVER_GET"
 
 // otherUser is a user that is not root.

@@ -22,7 +22,7 @@ func Dial(socket string, user User) (c net.Conn, err error) {
 	return c, err
 }
 
-// Do calls do on a thread that has the user's credentials, and ends afterwards.
+// Do calls do on a thread with the user's credentials, which ends afterwards.
 func (u User) Do(do func() error) error {
 	done := make(chan error)
 	go func() {

@@ -20,7 +20,7 @@ func BenchmarkSession(b *testing.B) {
 	b.Run("clients", benchmarkClients)
 }
 
-// options are those of the SDK's sandboxes: their cgroup is as deep as the server's.
+// options are for the SDK's sandboxes: their cgroup is as deep as the server's.
 func options(o runtime.Options) runtime.Options {
 	o.Launcher, o.CgroupParent = runtime.LauncherZygote, harness.Parent+"/tenants/sdk"
 	return o

@@ -130,7 +130,7 @@ func testInputFails(t *testing.T, c *client.Client) {
 	}
 }
 
-// testCancel: a canceled run has a result, and is gone from the server.
+// testCancel: a canceled run returns a result, and is gone from the server.
 func testCancel(t *testing.T, c *client.Client) {
 	sb := createIn(t, c, client.CreateOptions{})
 	ctx, cancel := context.WithCancelCause(soon(t))

@@ -37,7 +37,7 @@ func testSnippets(t *testing.T, c *client.Client) {
 	}
 }
 
-// testSnippetErrors: mistakes of a snippet are in its output, and those of a request are errors.
+// testSnippetErrors: mistakes of a snippet are in its output, and mistakes of a request are errors.
 func testSnippetErrors(t *testing.T, c *client.Client) {
 	file := func(path, source string) snippets.Input {
 		return snippets.Input{Files: []snippets.File{{Path: path, Source: source}}}

@@ -92,7 +92,7 @@ func TestDirective(t *testing.T) {
 	}
 }
 
-// An operator's adapter has the name of its file.
+// An operator's adapter is named after its file.
 func TestOwnAdapter(t *testing.T) {
 	adapter := filepath.Join(t.TempDir(), "answer.mjs")
 	if err := os.WriteFile(adapter, []byte("export function read() { return { facts: { answer: 42 } } }\n"), 0o644); err != nil {

@@ -31,7 +31,7 @@ func testAnonymous(t *testing.T, s *servertest.Server) {
 	}
 }
 
-// Each address has a separate limit. Requests with a token do not count.
+// Each address is limited separately. Requests with a token do not count.
 func testAnonymousLimit(t *testing.T, s *servertest.Server) {
 	c := overTCP(t, s, "127.0.0.3")
 	send := func(c *http.Client, headers ...string) *servertest.Response {

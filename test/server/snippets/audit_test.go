@@ -15,7 +15,7 @@ import (
 	"gaol/test/server/servertest"
 )
 
-// The audit log has a line for each snippet, with its hash and its preset, and without its source.
+// The audit log contains a line for each snippet, with its hash and its preset, and without its source.
 func TestAudit(t *testing.T) {
 	s := servertest.Start(t, servertest.Options{})
 	path := filepath.Join(t.TempDir(), "audit")

@@ -11,7 +11,7 @@ import (
 	"gaol/test/server/servertest"
 )
 
-// While the server is being stopped, new snippets are refused, and it waits for those that run.
+// While the server is being stopped, new snippets are refused, and it waits for running ones.
 func TestDrainWaits(t *testing.T) {
 	s := servertest.Start(t, servertest.Options{Settings: func(o *settings.Settings) { o.DrainMs = 60_000 }})
 	other := s.Client(t, alice)

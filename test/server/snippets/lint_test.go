@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// The operator's lint rules replace those of the adapter, over HTTP and MCP. Requests may still choose
+// The operator's lint rules replace the adapter's, over HTTP and MCP. Requests may still choose
 // plain programs, which are not checked. A reload reads the rules again.
 func TestLintRules(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rules.json")

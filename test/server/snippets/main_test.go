@@ -24,7 +24,7 @@ const path = "/api/sandbox"
 
 var (
 	alice = servertest.User{UID: 61801, GID: 61801}
-	busy  = servertest.User{UID: 61802, GID: 61802} // may have one run at once
+	busy  = servertest.User{UID: 61802, GID: 61802} // may have one run
 	root  = servertest.User{}
 )
 

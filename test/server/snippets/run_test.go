@@ -24,7 +24,7 @@ func testInfo(t *testing.T, s *servertest.Server) {
 	}
 }
 
-// Every result has the status 200, also that of a snippet that fails or breaks a rule for its files.
+// The status of every result is 200, also that of a snippet that fails or breaks a rule for its files.
 func testResults(t *testing.T, s *servertest.Server) {
 	o := run(t, s, alice, object{"source": "export const n: number = 6 * 7; console.log('hi'); console.error('oh')"})
 	if !slices.Equal(o.Logs, []string{"[log] hi", "[error] oh"}) || o.Facts["n"] != 42.0 || len(o.Errors) != 0 || o.TimedOut || o.DurationMs <= 0 || o.Derived == nil {

@@ -84,7 +84,7 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// Each action of a request has a line with the request's tenant.
+// Each action of a request writes a line with the request's tenant.
 func TestBegin(t *testing.T) {
 	var lines []Entry
 	ctx, request := NewContext(context.Background(), func(e Entry) { lines = append(lines, e) })

@@ -56,7 +56,7 @@ func leaveSocket(t *testing.T, path string) {
 	}
 }
 
-// The socket of a killed server is replaced, and has the mode and group from the start.
+// The socket of a killed server is replaced, with the mode and group from the start.
 func TestListenUnixReplacesStaleSocket(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "new", "s")
 	for range 2 {

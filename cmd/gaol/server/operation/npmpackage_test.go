@@ -17,7 +17,7 @@ import (
 
 const operationsFile = "../../../npm/src/operations.ts"
 
-// TestOperationTypes: the npm package has the types of the server's operations.
+// TestOperationTypes: the npm package defines the types of the server's operations.
 func TestOperationTypes(t *testing.T) {
 	compareGenerated(t, operationsFile, operationTypes(t))
 }

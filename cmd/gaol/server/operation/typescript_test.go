@@ -268,7 +268,7 @@ func jsonName(f reflect.StructField) string {
 	return strings.TrimPrefix(name, "-")
 }
 
-// nullable reports whether a field is null if it has no value.
+// nullable reports whether a field without a value is null.
 func nullable(f reflect.StructField) bool {
 	return optional(f) == "" && f.Type.Kind() == reflect.Pointer
 }

@@ -71,7 +71,7 @@ func opensPrivate(p policy.Permissions) string {
 	return ""
 }
 
-// The default ceiling has no address that is not public, however it is spelled.
+// The default ceiling allows public addresses only, however others are spelled.
 func TestCeilingHasNoPrivateAddress(t *testing.T) {
 	s, created := newService(t, nil)
 	accepted := 0

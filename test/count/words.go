@@ -41,17 +41,16 @@ var prose = regexp.MustCompile(`[a-z][,;:]? [a-z]`)
 // kind is a kind of text.
 type kind int
 
-// The kinds of text. Tests are comments of tests; strings are errors, help and other text of the product.
+// The kinds of text.
 const (
 	comments kind = iota
-	tests
-	texts
+	texts         // errors, help and other strings of the product
 	docs
 	kinds
 )
 
 // String returns the name of the flag with the kind's budget.
-func (k kind) String() string { return [kinds]string{"comments", "tests", "strings", "docs"}[k] }
+func (k kind) String() string { return [kinds]string{"comments", "strings", "docs"}[k] }
 
 // rates are numbers of phrases in 1,000 lines of each kind.
 type rates [kinds]float64
@@ -107,18 +106,14 @@ func (w *wordCount) addGo(name string, text []byte) error {
 		return err
 	}
 	line := func(n ast.Node) int { return set.Position(n.Pos()).Line }
-	of := comments
-	if strings.HasSuffix(name, "_test.go") {
-		of = tests
-	}
-	before := w.lines[of]
+	before := w.lines[comments]
 	for _, group := range file.Comments {
-		w.add(of, name, line(group), group.Text())
+		w.add(comments, name, line(group), group.Text())
 	}
 	if !isProduct(name) {
 		return nil
 	}
-	w.commented += w.lines[of] - before
+	w.commented += w.lines[comments] - before
 	ast.Inspect(file, func(n ast.Node) bool {
 		if literal, ok := n.(*ast.BasicLit); ok && literal.Kind == token.STRING {
 			if value, err := strconv.Unquote(literal.Value); err == nil && prose.MatchString(value) {

@@ -94,7 +94,7 @@ func TestParseRefuses(t *testing.T) {
 		{`{"fs":{"rules":[{"mode":"deny","path":["/a"]}]}}`, "fs.rules[0].path", "unknown key"},
 		{`{"fs":{"rules":[{"mode":"deny","paths":["/a"],"patterns":["/a"]}]}}`, "fs.rules[0].patterns", "has none"},
 		{`{"fs":{"rules":[{"mode":"deny","operations":[],"paths":["/a"]}]}}`, "fs.rules[0].operations", "empty list"},
-		{`{"fs":{"rules":[{"mode":"deny","operations":["spawn"],"paths":["/a"]}]}}`, "fs.rules[0].operations[0]", "no operation of fs"},
+		{`{"fs":{"rules":[{"mode":"deny","operations":["spawn"],"paths":["/a"]}]}}`, "fs.rules[0].operations[0]", "not an operation of fs"},
 		{`{"fs":{"rules":[{"mode":"deny","operations":["rm","rm"],"paths":["/a"]}]}}`, "fs.rules[0].operations[1]", "repeated"},
 		{`{"fs":{"rules":[{"mode":"allow","paths":["/a"]},{"mode":"deny","paths":["a"]}]}}`, "fs.rules[1].paths[0]", "absolute"},
 		{`{"fs":{"rules":[{"mode":"deny","paths":["/a/../b"]}]}}`, "fs.rules[0].paths[0]", "clean"},

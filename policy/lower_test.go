@@ -198,7 +198,7 @@ func TestLowerRefuses(t *testing.T) {
 		{fs(`{"mode":"deny","paths":["/a/**","/a/**/b"]}`), "fs.rules[0].paths[1]", "not patterns of names", "/a/**"},
 		{fs(`{"mode":"deny","operations":["read"],"paths":["/a/**"]}`), "fs.rules[0].paths[0]", "revoke read", "deny everything there"},
 		{fs(`{"mode":"deny","operations":["write"],"paths":["/a/**"]}`), "fs.rules[0].paths[0]", "revoke write", "or all of write"},
-		{fs(`{"mode":"deny","operations":["stat"],"paths":["/a/**"]}`), "fs.rules[0].paths[0]", "no hook for stat", "everything"},
+		{fs(`{"mode":"deny","operations":["stat"],"paths":["/a/**"]}`), "fs.rules[0].paths[0]", "lacks a hook for stat", "everything"},
 		{fs(`{"mode":"deny","operations":["chmod"],"paths":["/workspace/**"]}`), "fs.rules[0].paths[0]", "cannot restrict chmod", "nowhere"},
 		{fs(`{"mode":"deny","operations":["rename"],"paths":["/workspace/**"]}`), "fs.rules[0].paths[0]", "distinguish a rename", "rename everywhere"},
 		{`{"fs":{"rules":[{"mode":"allow","operations":["rm","create_dir"],"paths":["/workspace/**"]},{"mode":"allow","operations":["rm","write","rename"],"paths":["/tmp/**"]}]}}`,

@@ -124,7 +124,7 @@ func TestImportFromRegistry(t *testing.T) {
 		t.Errorf("config %+v", i.Imported.Config)
 	}
 	checkImported(t, i.Root(), map[string]string{"bin/tool": "2"})
-	for _, want := range []string{"fetch layer 1/2", "unpack layer 2/2", "no Node", "stored sha256:"} {
+	for _, want := range []string{"fetch layer 1/2", "unpack layer 2/2", "lacks Node", "stored sha256:"} {
 		if !strings.Contains(progress.String(), want) {
 			t.Errorf("progress lacks %q:\n%s", want, &progress)
 		}

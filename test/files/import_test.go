@@ -39,7 +39,7 @@ func TestImportedWithoutNode(t *testing.T) {
 		return
 	}
 	o.Launcher = runtime.LauncherZygote
-	if _, err := runtime.Create(t.Context(), o); !errors.Is(err, runtime.ErrUnsupported) || !strings.Contains(err.Error(), "no Node") {
+	if _, err := runtime.Create(t.Context(), o); !errors.Is(err, runtime.ErrUnsupported) || !strings.Contains(err.Error(), "lacks Node") {
 		t.Errorf("zygote: %v", err)
 	}
 }

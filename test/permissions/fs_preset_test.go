@@ -84,7 +84,7 @@ func TestPermissionFSRefused(t *testing.T) {
 		{deny(`"paths":["/workspace/**","/workspace/**/.git"]`), "fs.rules[0].paths[1]", "not patterns of names", "/workspace/**"},
 		{deny(`"operations":["read"],"paths":["/workspace/x/**"]`), "fs.rules[0].paths[0]", "revoke read", "deny everything"},
 		{deny(`"operations":["write"],"paths":["/tmp/x/**"]`), "fs.rules[0].paths[0]", "revoke write", "all of write"},
-		{deny(`"operations":["stat"],"paths":["/etc/**"]`), "fs.rules[0].paths[0]", "no hook for stat", "everything"},
+		{deny(`"operations":["stat"],"paths":["/etc/**"]`), "fs.rules[0].paths[0]", "lacks a hook for stat", "everything"},
 		{deny(`"operations":["chmod"],"paths":["/workspace/**"]`), "fs.rules[0].paths[0]", "cannot restrict chmod", "nowhere"},
 		{deny(`"operations":["rename"],"paths":["/workspace/**"]`), "fs.rules[0].paths[0]", "distinguish a rename", "everywhere"},
 		{deny(`"paths":["/usr/local/bin/node"]`), "fs.rules[0].paths[0]", "Node itself", "leave it out"},

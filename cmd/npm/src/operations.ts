@@ -86,7 +86,7 @@ export interface GuestError {
   denied?: string;
 }
 
-/** NetworkUsage is what a run has used of the network. */
+/** NetworkUsage counts a run's use of the network. */
 export interface NetworkUsage {
   connections: number;
   lookups: number;
@@ -738,7 +738,7 @@ export interface UnpackIn extends InFile, FolderUnpack {
 
 /** Listener is an address in a sandbox on which a guest listens. */
 export interface Listener {
-  /** Those of other addresses than localhost's and "all" cannot be reached. */
+  /** Listeners on other addresses than localhost's and "all" cannot be reached. */
   address: string;
   port: number;
 }

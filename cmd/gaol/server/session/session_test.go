@@ -85,7 +85,7 @@ func TestRequests(t *testing.T) {
 		{`{"method":"createSandbox","params":{"image":"../x"}}`, "invalid", ""},
 		{`{"method":"createSandbox","detached":true,"host":{"functions":[{"id":1,"path":["f"]}]}}`, "invalid", "detached"},
 		{`{"method":"createSandbox","host":{"functions":[{"id":1,"path":["f"]},{"id":2,"path":["f"]}]}}`, "invalid", "twice"},
-		{`{"method":"createSandbox","params":{"globals":{"f":1}},"host":{"functions":[{"id":1,"path":["f","g"]}]}}`, "invalid", "no object"},
+		{`{"method":"createSandbox","params":{"globals":{"f":1}},"host":{"functions":[{"id":1,"path":["f","g"]}]}}`, "invalid", "not an object"},
 		{`{"method":"createSandbox","host":{"functions":[{"id":1,"path":["f"],"schema":"` + strings.Repeat("x", maxSchema) + `"}]}}`, "invalid", "functions[0]: f: a schema of"},
 		{`{"method":"runSnippet","params":{}}`, "invalid", "exactly one of source and files"},
 		{`{"method":"runSnippet","params":{"source":"1","files":[]}}`, "invalid", "exactly one of source and files"},

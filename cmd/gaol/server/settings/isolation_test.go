@@ -58,7 +58,7 @@ func TestInvalidIsolations(t *testing.T) {
 		`{"isolation": "oci=runc"}`:                     "not absolute",
 		`{"isolations": [""]}`:                          "is empty",
 		`{"isolations": "runc"}`:                        "isolations: want an array, got a string",
-		`{"isolations": ["runc", "oci=DIR/runc"]}`:      "another one has the name runc",
+		`{"isolations": ["runc", "oci=DIR/runc"]}`:      "the name runc is taken",
 		`{"isolations": ["oci=DIR/native"]}`:            "and not native",
 		`{"isolations": ["oci=DIR/a b"]}`:               "want letters",
 		`{"isolations": ["oci=DIR/missing"]}`:           "no such file",

@@ -106,3 +106,23 @@ func TestReadmeIsShort(t *testing.T) {
 		t.Errorf("README.md has %d lines, more than %d", n, most)
 	}
 }
+
+// A user finds a fact in one page, and an operator reads them all.
+func TestDocsAreShort(t *testing.T) {
+	const mostPages, mostWords = 16, 30_000
+	list, err := filepath.Glob(filepath.Join(repo, "docs/*.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	words := 0
+	for _, page := range list {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		words += len(strings.Fields(string(text)))
+	}
+	if len(list) > mostPages || words > mostWords {
+		t.Errorf("docs has %d pages with %d words, more than %d with %d", len(list), words, mostPages, mostWords)
+	}
+}

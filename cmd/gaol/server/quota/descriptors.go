@@ -8,13 +8,16 @@ import (
 
 var errDescriptors = &Exceeded{Limit: "openFiles", Server: true, RetryAfter: retryAfter}
 
-// reservedShare is the part of the process's descriptors that sandboxes, runs, sessions and connections leave for
-// accepting clients, replying to them, and ending what exists.
-const reservedShare = 8
+// Parts of the process's descriptors. Sandboxes, runs, sessions and connections leave an eighth for requests and their
+// files, and these leave a half of it for accepting clients, replying to them, and ending what exists.
+const (
+	reservedShare = 8
+	repliesShare  = 16
+)
 
-// spareDescriptors reports whether more of the process's descriptors are free than the reserve. The lowest free number
+// spareDescriptors reports whether more of the process's descriptors are free than one of share. The lowest free number
 // shows it in a microsecond: there are at least as many open descriptors below it.
-func spareDescriptors() bool {
+func spareDescriptors(share uint64) bool {
 	var most unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_NOFILE, &most) != nil {
 		return true
@@ -24,5 +27,5 @@ func spareDescriptors() bool {
 		return false
 	}
 	defer null.Close()
-	return uint64(null.Fd()) < most.Cur-most.Cur/reservedShare
+	return uint64(null.Fd()) < most.Cur-most.Cur/share
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // TestDescriptorReserve: before the process has no descriptors left, nothing starts that needs some, for any tenant, and
-// requests that need none still enter.
+// requests enter until the last sixteenth.
 func TestDescriptorReserve(t *testing.T) {
 	var before unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &before); err != nil {
@@ -46,15 +46,16 @@ func TestDescriptorReserve(t *testing.T) {
 		}
 		release()
 	}
-	for {
-		f, err := os.Open(os.DevNull)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if files = append(files, f); f.Fd() > 230 {
-			break
+	openTo := func(fd uintptr) {
+		for len(files) == 0 || files[len(files)-1].Fd() < fd {
+			f, err := os.Open(os.DevNull)
+			if err != nil {
+				t.Fatal(err)
+			}
+			files = append(files, f)
 		}
 	}
+	openTo(230)
 	for name, take := range needs {
 		_, err := take()
 		e, ok := errors.AsType[*Exceeded](err)
@@ -68,4 +69,8 @@ func TestDescriptorReserve(t *testing.T) {
 		t.Fatal(err)
 	}
 	held.Release()
+	openTo(241)
+	if _, err := a.Enter(100); !errors.Is(err, errDescriptors) {
+		t.Errorf("a request enters when less than a sixteenth of the descriptors is left: %v", err)
+	}
 }

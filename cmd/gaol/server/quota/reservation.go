@@ -20,7 +20,11 @@ type Reservation struct {
 // reserve makes a reservation if the limits allow it.
 func (a *Account) reserve(u Limits) (*Reservation, error) {
 	r := &Reservation{server: a.server, account: a}
-	if u.Sandboxes+u.Runs+u.Sessions+u.Connections > 0 && !spareDescriptors() {
+	share := uint64(reservedShare)
+	if u.Concurrent > 0 {
+		share = repliesShare
+	}
+	if u.Concurrent+u.Sandboxes+u.Runs+u.Sessions+u.Connections > 0 && !spareDescriptors(share) {
 		a.server.observe(errDescriptors)
 		return nil, errDescriptors
 	}
@@ -130,7 +134,7 @@ func (a *Account) Egress(ctx context.Context, u runtime.NetworkUse) (release fun
 
 // queue waits for a slot that takes descriptors.
 func (a *Account) queue(ctx context.Context, k kind) (free func(), err error) {
-	if !spareDescriptors() {
+	if !spareDescriptors(reservedShare) {
 		err = errDescriptors
 	} else {
 		free, err = a.server.wait(ctx, a, k)

@@ -6,9 +6,9 @@ import (
 	"sync"
 	"time"
 
+	"gaol/internal/snippet"
 	"gaol/internal/wire"
 	"gaol/runtime/internal/guest"
-	"gaol/runtime/internal/stacktrace"
 	"gaol/runtime/internal/stdio"
 )
 
@@ -21,7 +21,7 @@ import (
 type cells struct {
 	onClose func(error) // called once when the channel is closed; the error is a violation of the protocol
 	onLog   func(Log)   // may be nil
-	sources *stacktrace.Sources
+	sources *snippet.Sources
 	bounds  guest.LogBounds // of the lines between two cells
 	ordered *ordered
 
@@ -100,7 +100,7 @@ var idleBounds = guest.LogBounds{Logs: defaultLogs, LogLength: defaultLogLength}
 
 // newCells returns the cells of a new context. onLog, if not nil, gets the lines that arrive
 // between two cells; otherwise the next cell does.
-func newCells(onLog func(Log), sources *stacktrace.Sources, onClose func(error)) *cells {
+func newCells(onLog func(Log), sources *snippet.Sources, onClose func(error)) *cells {
 	c := &cells{onClose: onClose, onLog: onLog, sources: sources, bounds: idleBounds}
 	c.idle = c.newIdleLogs()
 	c.ordered = newOrdered(idleBounds.LogLength, func(level LogLevel, text string) { c.add(fromConsole, level, text) })
@@ -236,7 +236,7 @@ func (c *cells) finish(body []byte) error {
 }
 
 // newLogs returns empty logs that begin now.
-func newLogs(sources *stacktrace.Sources, o EvaluateOptions) *logs {
+func newLogs(sources *snippet.Sources, o EvaluateOptions) *logs {
 	l := &logs{sources: sources, options: o, began: time.Now()}
 	l.ordered = newOrdered(o.MaxLogLength, func(level LogLevel, text string) { l.add(level, text) })
 	return l

@@ -11,7 +11,6 @@ import (
 	"gaol/internal/snippet"
 	"gaol/policy"
 	"gaol/runtime/internal/guest"
-	"gaol/runtime/internal/stacktrace"
 	"gaol/runtime/internal/stdio"
 )
 
@@ -88,7 +87,7 @@ type Context struct {
 	process *Process
 	cells   *cells
 	streams *stdio.Pumped
-	sources *stacktrace.Sources
+	sources *snippet.Sources
 	closed  chan error // receives the error of the closed control channel
 
 	turn chan struct{} // a lock: holds an element while the context is in use
@@ -118,7 +117,7 @@ func (rt *NodeRuntime) NewContext(ctx context.Context, o ContextOptions) (_ *Con
 		return nil, err
 	}
 	c := &Context{
-		rt: rt, options: o, sources: stacktrace.New("", guest.Dir), closed: make(chan error, 1),
+		rt: rt, options: o, sources: snippet.NewSources("", guest.Dir), closed: make(chan error, 1),
 		declared: map[string]snippet.Declared{},
 		turn:     make(chan struct{}, 1), done: make(chan struct{}),
 	}

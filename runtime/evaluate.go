@@ -13,7 +13,6 @@ import (
 	"gaol/internal/wire"
 	"gaol/policy"
 	"gaol/runtime/internal/guest"
-	"gaol/runtime/internal/stacktrace"
 	"gaol/runtime/internal/work"
 )
 
@@ -177,7 +176,7 @@ const (
 )
 
 // newGuestError returns the error that a guest reported. sources may be nil.
-func newGuestError(f *wire.Failure, sources *stacktrace.Sources) *GuestError {
+func newGuestError(f *wire.Failure, sources *snippet.Sources) *GuestError {
 	e := &GuestError{
 		Name:    truncate(f.Name, maxName),
 		Message: truncate(sources.Relocate(f.Message), maxMessage),
@@ -211,7 +210,7 @@ func newGuestError(f *wire.Failure, sources *stacktrace.Sources) *GuestError {
 func Normalize(code string) (string, error) {
 	p, err := snippet.Module(code)
 	if err != nil {
-		return "", syntaxError(err, stacktrace.Snippet)
+		return "", syntaxError(err, snippet.FileName)
 	}
 	return p.Code, nil
 }
@@ -266,7 +265,7 @@ func (rt *NodeRuntime) evaluate(ctx context.Context, code string, o EvaluateOpti
 	if !o.Module {
 		p, err = rt.opts.work.Compile(limit, work.Source{Code: []byte(code)})
 		if _, invalid := errors.AsType[*snippet.SyntaxError](err); invalid {
-			return &Evaluation{Error: syntaxError(err, stacktrace.Snippet), Duration: time.Since(began)}, nil
+			return &Evaluation{Error: syntaxError(err, snippet.FileName), Duration: time.Since(began)}, nil
 		}
 	}
 	var t *task
@@ -280,10 +279,10 @@ func (rt *NodeRuntime) evaluate(ctx context.Context, code string, o EvaluateOpti
 		}
 		return newLogs(nil, o).conclude(res, &cell{}), err
 	}
-	sources := stacktrace.New("", guest.Dir) // keeps the positions of a module
+	sources := snippet.NewSources("", guest.Dir) // keeps the positions of a module
 	if !o.Module {
-		sources = stacktrace.New(t.program.Path, guest.Dir)
-		sources.Add(stacktrace.Snippet, p, code)
+		sources = snippet.NewSources(t.program.Path, guest.Dir)
+		sources.Add(snippet.FileName, p, code)
 	}
 	l := newLogs(sources, o)
 	l.feed, t.feed, t.main.logs = f, f, l
@@ -320,7 +319,7 @@ func (s settings) evaluateTask(ctx context.Context, p *snippet.Program, o Evalua
 	}
 	s.Calls.Calls, s.Limits.Value = o.MaxCalls, o.MaxOutput
 	s.evaluate = &guest.Evaluate{LogBounds: guest.LogBounds{Logs: o.MaxLogs, LogLength: o.MaxLogLength}, Form: string(o.Form), Explicit: p.Explicit, Interruptible: o.Grace > 0}
-	t, err := nodeProgram(p.Code, true)(ctx, s, RunOptions{Name: stacktrace.Snippet, Permissions: o.Permissions, Env: o.Env, Cwd: o.Cwd})
+	t, err := nodeProgram(p.Code, true)(ctx, s, RunOptions{Name: snippet.FileName, Permissions: o.Permissions, Env: o.Env, Cwd: o.Cwd})
 	if err == nil {
 		t.grace = o.Grace
 	}

@@ -8,8 +8,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"gaol/internal/snippet"
 	"gaol/internal/wire"
-	"gaol/runtime/internal/stacktrace"
 	"gaol/runtime/internal/stdio"
 )
 
@@ -42,7 +42,7 @@ var logLevels = map[wire.Level]LogLevel{
 
 // logs collects the lines of an evaluation. It is safe for concurrent use.
 type logs struct {
-	sources *stacktrace.Sources
+	sources *snippet.Sources
 	options EvaluateOptions
 	began   time.Time
 	feed    *feed // nil unless the evaluation is followed

@@ -12,7 +12,6 @@ import (
 	"gaol/internal/snippet"
 	"gaol/internal/wire"
 	"gaol/runtime/internal/guest"
-	"gaol/runtime/internal/stacktrace"
 	"gaol/runtime/internal/stdio"
 )
 
@@ -34,8 +33,8 @@ func newTestLogs(t *testing.T, code string, o EvaluateOptions) *logs {
 		t.Fatal(err)
 	}
 	o.MaxLogs, o.MaxLogLength = 3, 50
-	sources := stacktrace.New("/workspace/a b/snippet.mjs", guest.Dir)
-	sources.Add(stacktrace.Snippet, p, code)
+	sources := snippet.NewSources("/workspace/a b/snippet.mjs", guest.Dir)
+	sources.Add(snippet.FileName, p, code)
 	return newLogs(sources, o)
 }
 

@@ -22,18 +22,16 @@ type compiler struct {
 // parsed is a valid JavaScript program with its statements.
 type parsed struct {
 	draft
-	list  []statement
-	metas []span // each import.meta
-	decls []declaration
-	// bound are names of CommonJS that the code declares somewhere.
-	bound  nameSet
+	list   []statement
+	metas  []span // each import.meta
+	decls  []declaration
 	listed []binding // by lists of exports: the exported name, and the code's
 	// unused are imports that TypeScript does not use as values.
 	unused map[string]bool
 	// script: the code is not in strict mode.
 	script   bool
-	isModule bool     // only modules allow the code
-	free     []string // names that are assigned to, and may not be declared
+	isModule bool // only modules allow the code
+	tree     *Node
 	// wrapped: the code is the body of an async function, the expression of the only
 	// statement.
 	wrapped bool
@@ -149,7 +147,7 @@ func (d draft) parenthesize(at span) draft {
 
 // object reads a block at the end of the program as an object, if that is valid.
 func (c *compiler) object(d draft, at int) (parsed, bool) {
-	end, ok := parseRest(d.text, at, (*parser).object)
+	end, ok := parseRest(d.text, at, func(p *parser) { p.object() })
 	before := strings.TrimSpace(d.text[:at])
 	if !ok || before != "" && strings.TrimSpace(d.text[at+1:end-1]) == "" {
 		return parsed{}, false
@@ -241,7 +239,7 @@ func boundBy(list []statement) map[string]bool {
 
 func newParsed(d draft, js *parser, list []statement) parsed {
 	return parsed{
-		draft: d, list: list, metas: js.metas, decls: js.decls, bound: js.bound, listed: js.listed, free: js.unbound(),
+		draft: d, list: list, metas: js.metas, decls: js.decls, listed: js.listed, tree: js.root,
 		isModule: js.isModule(list),
 	}
 }
@@ -290,22 +288,11 @@ const (
 
 const nestedTooDeeply = "the code is nested too deeply"
 
-// unbound returns the names that the code assigns to and may not declare.
-func (p *parser) unbound() (names []string) {
-	for _, name := range p.assigned {
-		isName := keywords[name] == 0 && !isCommonJS(name) && name[0] != '#'
-		if isName && !slices.Contains(p.locals, name) && !slices.Contains(p.declared, name) && !slices.Contains(names, name) {
-			names = append(names, name)
-		}
-	}
-	return names
-}
-
 // orScript makes a program a script if it assigns to undeclared names, which modules reject, and uses
 // no syntax of modules.
 func (c *compiler) orScript(p parsed) parsed {
-	if c.module && !p.isModule && !p.script && len(p.free) > 0 {
-		p.script = len((&emitter{parsed: p}).assignments(p.free)) > 0
+	if c.module && !p.isModule && !p.script {
+		p.script = p.assignsGlobals()
 	}
 	return p
 }

@@ -55,20 +55,30 @@
 // Decorators follow JavaScript, unless a comment contains @experimentalDecorators. JSX becomes
 // React.createElement, unless a comment contains @jsx or @jsxRuntime.
 //
-// A parser that keeps positions finds where statements start and end. esbuild does not
-// export its syntax tree, and the known parsers in Go lack either recent syntax or
-// positions. esbuild decides which code is valid.
+// A parser finds where statements start and end, and which variables the code assigns to. esbuild does not
+// export its syntax tree. The parser takes a single pass, in linear time, and knows all syntax of the newest
+// V8. esbuild decides which code is valid. Of the alternatives (2026-11, Go 1.26):
+//
+//   - TypeScript's compiler in Go has only internal packages; in JavaScript it needs a sandbox
+//     and 0.3 s to start.
+//   - grafana/sobek's parser rejects for await, asynchronous generators in objects, and import
+//     attributes. It reads the parameters of arrow functions twice: (a=(a=(a=1)=>1)=>1)=>1
+//     nested 20 times takes 2.2 s, and the time is exponential in the depth.
+//   - tdewolff/parse has scopes, but its tree has no positions.
 //
 // # Files
 //
-// [Strip] translates a file for programs that analyze code, and maps offsets back; [Tokens]
-// splits its result into tokens. [Language] returns the language of a file.
+// [Strip] translates a file for programs that analyze code, and maps offsets back; [Parse]
+// returns the syntax tree of its result, with scopes. [Language] returns the language of a file.
 //
 // [Translate] translates a file of TypeScript or JSX, without a value, and adds a source
 // map. [SyntaxOf] detects whether JavaScript is an ES module or CommonJS. A name such as
 // require counts only if it is a variable that the code does not declare. The parser finds
 // the names; esbuild, which knows scopes, decides only if the code declares one of them
 // somewhere.
+//
+// [Sources] maps positions in a guest's stack traces and messages to the code as its author wrote it.
+// [SourceMap] reads source maps (ECMA-426).
 //
 // # Limits
 //

@@ -74,7 +74,7 @@ func (f *emitter) emit() {
 		}
 		f.deliverCall(s.value)
 	case s.kind == expression:
-		f.deliverOrExport(s.value)
+		f.deliverOrExport(s)
 	case (s.kind == function || s.declares == function && s.kind == exporting) && alone && !f.cell:
 		f.appendValue(s.name + "()")
 	case s.kind == defaulting:
@@ -97,7 +97,7 @@ func (f *emitter) appendExports() {
 		for _, d := range f.decls {
 			for _, t := range d.targets {
 				if s.kind == exporting && s.value.start <= d.start && d.end <= s.value.end {
-					members = append(members, bindingNames(f.text, t.span)...)
+					members = append(members, t.node.bound()...)
 				}
 			}
 		}
@@ -119,14 +119,14 @@ func (f *emitter) deliver(value span) {
 // deliverOrExport makes an expression the value unless it sets a property of exports: the
 // value is then all of exports, which the guest reads. A function assigned to
 // module.exports is called, like one of export default.
-func (f *emitter) deliverOrExport(value span) {
-	switch f.exports(value) {
+func (f *emitter) deliverOrExport(s *statement) {
+	switch s.node.exports() {
 	case exportsProperty:
 		f.appendCode(f.noValue)
 	case exportsFunction:
-		f.deliverCall(value)
+		f.deliverCall(s.value)
 	default:
-		f.deliver(value)
+		f.deliver(s.value)
 	}
 }
 
@@ -196,7 +196,7 @@ func (f *emitter) emitBody(s *statement) {
 	}
 	switch last.kind {
 	case expression:
-		sets, end := f.exports(last.value), ")"
+		sets, end := last.node.exports(), ")"
 		if sets == exportsProperty {
 			return
 		}

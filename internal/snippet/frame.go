@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"unicode"
-
-	"gaol/internal/sourcemap"
 )
 
 const (
@@ -96,7 +94,7 @@ type mapped struct {
 }
 
 func (m mapped) original(offset int) (int, bool) {
-	file, err := sourcemap.Parse(m.sources())
+	file, err := ParseSourceMap(m.sources())
 	if err != nil {
 		return 0, false
 	}

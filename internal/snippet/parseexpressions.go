@@ -1,82 +1,96 @@
 package snippet
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
-// sequence reads an expression with commas. callable reports whether it is exactly one
-// function.
-func (p *parser) sequence(noIn bool) (callable bool) {
-	callable = p.assignment(noIn)
-	for p.accept(",") {
-		p.assignment(noIn)
-		callable = false
+// sequence reads an expression with commas.
+func (p *parser) sequence(noIn bool) *Node {
+	n := p.assignment(noIn)
+	if p.is(",") {
+		n = enclosing(Sequence, "", n)
 	}
-	return callable
+	for p.accept(",") {
+		n.add(p.assignment(noIn))
+	}
+	return n
 }
 
 // assignment reads an expression without commas. Precedence does not affect where it ends,
 // so operands and operators alternate. Operands nested on the right, for which esbuild
 // recurses, count as nested until the end.
-func (p *parser) assignment(noIn bool) (callable bool) {
+func (p *parser) assignment(noIn bool) *Node {
 	depth := p.depth
 	defer func() { p.depth = depth }()
-	callable = true
+	var o operation
 	for level := depth; !p.failed; {
 		p.depth = level
 		p.enter()
-		if p.prefixOperators() {
-			callable = false
-		}
 		if p.is("yield") && p.generator {
+			o.rightAssociative(p.node(Other))
 			if !p.yield() {
-				return false
+				break
 			}
-			callable = false
 			continue
 		}
-		kind := p.operand(noIn)
-		if kind == anArrow {
-			return callable
+		operand, isArrow := p.unary(noIn)
+		o.operand(operand)
+		if isArrow {
+			break
 		}
-		if p.postfixes() || kind != aFunction {
-			callable = false
-		}
-		some, right := p.operator(noIn)
+		some, right := p.operator(noIn, &o)
 		if !some {
-			return callable
+			break
 		}
 		if right {
 			level++
 		}
-		callable = false
 	}
-	return false
+	return o.end()
+}
+
+// unary reads an operand, the operators before it, and all that directly follows it.
+func (p *parser) unary(noIn bool) (n *Node, isArrow bool) {
+	operators := p.prefixOperators()
+	n, isArrow = p.operand(noIn)
+	if !isArrow {
+		n, operators = p.postfixes(n, operators)
+	}
+	for _, o := range slices.Backward(operators) {
+		n = o.add(n)
+	}
+	return n, isArrow
 }
 
 // prefixes are the prefix operators, to the parser also new.
 var prefixes = setOf("!", "~", "+", "-", "++", "--", "typeof", "void", "delete", "new")
 
-func (p *parser) prefixOperators() (some bool) {
+// prefixOperators reads the operators before an operand, and returns their nodes.
+func (p *parser) prefixOperators() (list []*Node) {
 	for p.tok.kind == word || p.tok.kind == punctuator {
 		text := p.text()
 		switch {
 		case text == "await" && p.async && !p.peekIs("=>"):
 			p.noteAwait()
 		case text == "new" && p.peekIs("."):
-			return some
+			return list
 		case !prefixes[text]:
-			return some
+			return list
 		}
 		if text == "~" {
 			p.tildeFenced = p.tildeFenced || fenceAt(p.code, p.tok.start, "~~~")
 		}
 		p.enter()
-		p.next()
-		if increments[text] && p.tok.kind == word {
-			p.assigned = append(p.assigned, p.text())
+		if n := p.named(Unary); n != nil {
+			if text == "new" {
+				n.Kind = Construct
+			}
+			list = append(list, n)
 		}
-		some = true
+		p.next()
 	}
-	return some
+	return list
 }
 
 // noteAwait records an await, which makes the code a module if it is outside functions.
@@ -94,20 +108,32 @@ func (p *parser) yield() bool {
 
 // operator reads a binary operator, if there is one, and reports whether it is
 // right-associative. esbuild makes lists of the left-associative ones.
-func (p *parser) operator(noIn bool) (some, right bool) {
+func (p *parser) operator(noIn bool, o *operation) (some, right bool) {
+	text := p.text()
 	switch {
 	case p.accept("?"):
-		p.assignment(false)
+		test := enclosing(Conditional, "", o.current)
+		o.rightAssociative(test.add(p.assignment(false)))
 		p.expect(":")
 		return true, true
 	case p.tok.kind == word:
-		return p.accept("instanceof") || !noIn && p.accept("in"), false
-	case p.tok.kind != punctuator || notBinary[p.text()]:
+		if some = text == "instanceof" || !noIn && text == "in"; some {
+			o.leftAssociative(text)
+			p.next()
+		}
+		return some, false
+	case p.tok.kind != punctuator || notBinary[text]:
 		return false, false
 	case p.is("<") && strings.HasPrefix(p.code[p.tok.start:], "<!--"):
 		p.fail() // a browser's HTML comment in scripts, an error in modules
 	}
-	right = p.is("**") || p.isAssignment()
+	if p.isAssignment() {
+		right = true
+		o.rightAssociative(enclosing(Assign, text, o.current))
+	} else {
+		right = text == "**"
+		o.leftAssociative(text)
+	}
 	p.next()
 	return true, right
 }
@@ -128,28 +154,32 @@ func setOf(texts ...string) map[string]bool {
 }
 
 // postfixes reads all that directly follows an operand: .name, [key], (arguments), a
-// template, ++.
-func (p *parser) postfixes() (some bool) {
-	for n := 0; ; n++ {
+// template, ++. Of the operators before the operand, a last new takes the arguments.
+func (p *parser) postfixes(n *Node, operators []*Node) (*Node, []*Node) {
+	for count := 0; ; count++ {
 		switch {
 		case p.tok.kind == template:
-			p.template()
+			n = enclosing(Other, "", n).add(p.template())
 		case p.is("."), p.is("?.") && !p.peekIs("(") && !p.peekIs("["):
-			p.member()
+			n = p.member(n)
 		case p.is("?."):
 			p.next()
 		case p.is("["):
-			p.next()
-			p.sequence(false)
-			p.expect("]")
+			n = p.index(n)
 		case p.is("("):
-			p.arguments()
+			call := enclosing(Call, "", n)
+			if last := len(operators) - 1; last >= 0 && operators[last].Kind == Construct {
+				call = operators[last].add(n)
+				operators = operators[:last]
+			}
+			n = call.add(p.arguments()...)
 		case p.isAny("++", "--") && !p.tok.newline:
+			n = enclosing(Unary, p.text(), n)
 			p.next()
 		default:
-			return n > 0
+			return n, operators
 		}
-		if n > maxMembers {
+		if count > maxMembers {
 			p.refusal = nestedTooDeeply
 			p.fail()
 		}
@@ -157,49 +187,90 @@ func (p *parser) postfixes() (some bool) {
 }
 
 // member reads .name, .#name, ?.name and the invalid ?.`…`.
-func (p *parser) member() {
+func (p *parser) member(of *Node) *Node {
 	p.next()
 	if p.tok.kind != word {
 		p.fail()
 	}
+	n := p.named(Member)
 	p.next()
+	if n != nil && of != nil {
+		n.Start = of.Start
+	}
+	return n.add(of)
+}
+
+// index reads [key].
+func (p *parser) index(of *Node) *Node {
+	p.next()
+	n := enclosing(Index, "", of)
+	if n != nil {
+		n.At = p.tok.start
+	}
+	n.add(p.sequence(false))
+	p.expect("]")
+	return n
 }
 
 // arguments reads a list in parentheses: an expression, the arguments of a call, or the
-// parameters of an arrow function. callable reports whether it contains exactly one
-// function.
-func (p *parser) arguments() (callable bool) {
+// parameters of an arrow function.
+func (p *parser) arguments() (list []*Node) {
 	p.expect("(")
-	n := 0
 	p.list(")", func() {
-		spread := p.accept("...")
-		callable = p.assignment(false) && n == 0 && !spread && !p.is(",")
-		n++
+		if n := p.element(); n != nil {
+			list = append(list, n)
+		}
 	})
-	return callable
+	return list
 }
 
-func (p *parser) array() {
+func (p *parser) array() *Node {
+	n := p.node(Array)
 	p.expect("[")
 	p.list("]", func() {
 		if !p.is(",") { // an omitted element
-			p.accept("...")
-			p.assignment(false)
+			n.add(p.element())
 		}
 	})
+	return n
 }
 
 // template reads a template from its first part on.
-func (p *parser) template() {
+func (p *parser) template() *Node {
 	p.fenced = p.fenced || fenceAt(p.code, p.tok.start, "```")
-	for strings.HasSuffix(p.text(), "${") && p.tok.kind == template {
+	n := p.node(Template)
+	for {
+		text, end := p.text(), "`"
+		more := p.tok.kind == template && strings.HasSuffix(text, "${")
+		if more {
+			end = "${"
+		}
+		if part := p.node(Literal); part != nil && text != "" {
+			part.Name = unescape(strings.TrimSuffix(text[1:], end))
+			n.add(part)
+		}
 		p.next()
-		p.sequence(false)
+		if !more {
+			return n
+		}
+		n.add(p.sequence(false))
 		if !p.is("}") {
 			p.fail()
-			return
+			return n
 		}
 		p.rescan(p.lexer.template)
 	}
+}
+
+// literal reads a string or a number.
+func (p *parser) literal() *Node {
+	n := p.node(Literal)
+	if n != nil {
+		n.Name = p.text()
+		if p.tok.kind == quoted {
+			n.Name = unescape(n.Name[1 : len(n.Name)-1])
+		}
+	}
 	p.next()
+	return n
 }

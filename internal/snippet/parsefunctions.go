@@ -1,28 +1,30 @@
 package snippet
 
 // functionFrom reads a function from async or function on, and returns its name.
-func (p *parser) functionFrom() (name string) {
+func (p *parser) functionFrom() (n *Node, name string) {
+	n = p.node(Function)
 	async := p.accept("async")
 	p.expect("function")
 	generator := p.accept("*")
 	if p.tok.kind == word {
-		name = p.bindingName()
+		name = p.text()
+		n.setID(p.binding(Binding))
 	}
 	nameEnd := p.last
-	p.body(context{async: async, generator: generator, function: true})
+	p.body(n, context{async: async, generator: generator, function: true})
 	p.nameEnd = nameEnd
-	return name
+	return n, name
 }
 
 // body reads the parameters and the body of a function.
-func (p *parser) body(c context) {
+func (p *parser) body(n *Node, c context) {
 	p.enter()
 	defer p.leave()
 	p.inside(c, func() {
 		names := p.beginNames()
-		p.arguments()
+		n.add(p.arguments()...)
 		p.bindNames(names)
-		p.lastBody = p.block()
+		p.lastBody = p.block(n)
 	})
 }
 
@@ -34,12 +36,12 @@ func (p *parser) inside(c context, read func()) {
 	p.context = outer
 }
 
-// bindingName reads a name that is declared.
-func (p *parser) bindingName() string {
-	name := p.text()
-	p.bindName(name)
+// binding reads a name that is declared.
+func (p *parser) binding(k NodeKind) *Node {
+	n := p.named(k)
+	p.bindName(p.text())
 	p.next()
-	return name
+	return n
 }
 
 // list reads elements separated by commas, and the end.
@@ -53,33 +55,54 @@ func (p *parser) list(end string, element func()) {
 	p.expect(end)
 }
 
-// object reads an object or an object pattern.
-func (p *parser) object() {
-	p.expect("{")
-	p.list("}", func() {
-		if p.accept("...") {
-			p.assignment(false)
-		} else {
-			p.property()
-		}
-	})
+// element reads an expression, or ... and one.
+func (p *parser) element() *Node {
+	if !p.is("...") {
+		return p.assignment(false)
+	}
+	n := p.node(Spread)
+	p.next()
+	return n.add(p.assignment(false))
 }
 
-func (p *parser) property() {
+// object reads an object or an object pattern.
+func (p *parser) object() *Node {
+	n := p.node(Object)
+	p.expect("{")
+	p.list("}", func() {
+		if p.is("...") {
+			n.add(p.element())
+		} else {
+			n.add(p.property())
+		}
+	})
+	return n
+}
+
+func (p *parser) property() *Node {
 	c := p.modifiers("async", "get", "set")
-	name := p.text()
-	p.key()
+	n, name := p.node(Property), p.text()
+	p.key(n)
 	switch {
 	case p.is("("):
-		p.body(c)
+		p.method(n, c)
 	case p.accept(":"):
-		p.assignment(false)
-	case p.accept("="):
+		n.add(p.assignment(false))
+	default: // {a} or, in patterns, {a = 1}
 		p.useName(name)
-		p.assignment(false)
-	default:
-		p.useName(name)
+		value := n.shorthand()
+		if p.accept("=") {
+			value = enclosing(Assign, "=", value).add(p.assignment(false))
+		}
+		n.add(value)
 	}
+	return n
+}
+
+func (p *parser) method(n *Node, c context) {
+	f := p.node(Function)
+	p.body(f, c)
+	n.add(f)
 }
 
 // modifiers reads the words and the asterisk before a member's name, unless a word is the
@@ -101,55 +124,68 @@ func (p *parser) modifiers(words ...string) context {
 }
 
 // key reads a member's name.
-func (p *parser) key() {
+func (p *parser) key(n *Node) {
+	var key *Node
 	switch {
 	case p.accept("["):
-		p.assignment(false)
+		key = p.assignment(false)
 		p.expect("]")
-	case p.tok.kind == word || p.tok.kind == quoted || p.tok.kind == number:
+	case p.tok.kind == quoted || p.tok.kind == number:
+		key = p.literal()
+	case p.tok.kind == word:
+		if n != nil {
+			n.Name = unescape(p.text())
+		}
 		p.next()
 	default:
 		p.fail()
 	}
+	if n != nil {
+		n.Key = key
+	}
 }
 
 // class reads a class from its keyword on, and returns its name.
-func (p *parser) class() (name string) {
+func (p *parser) class() (n *Node, name string) {
 	depth := p.depth
 	defer func() { p.depth = depth }()
+	n = p.node(Class)
 	p.enter()
 	p.next()
 	if p.tok.kind == word && !p.is("extends") {
-		name = p.bindingName()
+		name = p.text()
+		n.setID(p.binding(Binding))
 	}
 	if p.accept("extends") {
-		p.prefixOperators()
-		p.operand(false)
-		p.postfixes()
+		super, _ := p.unary(false)
+		n.add(super)
 	}
 	p.expect("{")
 	for !p.failed && !p.is("}") {
 		if !p.accept(";") {
-			p.classMember()
+			n.add(p.classMember())
 		}
 	}
 	p.expect("}")
-	return name
+	return n, name
 }
 
-func (p *parser) classMember() {
+func (p *parser) classMember() *Node {
 	c := p.modifiers("static", "async", "get", "set") // V8 lacks accessor: esbuild translates it
 	if p.is("{") {
-		p.inside(context{function: true}, func() { p.block() })
-		return
+		n := p.node(Function)
+		p.inside(context{function: true}, func() { p.block(n) })
+		return n
 	}
-	p.key()
+	n := p.node(Property)
+	p.key(n)
 	if p.is("(") {
-		p.body(c)
-		return
+		p.method(n, c)
+		return n
 	}
 	if p.accept("=") {
-		p.inside(context{function: true}, func() { p.assignment(false) })
+		p.inside(context{function: true}, func() { n.add(p.assignment(false)) })
 	}
 	p.semicolon()
+	return n
 }

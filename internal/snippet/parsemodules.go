@@ -3,6 +3,7 @@ package snippet
 // importStatement reads a static import.
 func (p *parser) importStatement(s *statement) {
 	s.kind = importing
+	s.node = p.node(ImportFrom)
 	p.next()
 	if p.tok.kind != quoted {
 		p.importClause(s)
@@ -18,14 +19,14 @@ func (p *parser) importClause(s *statement) {
 		p.next()
 	}
 	if p.tok.kind == word {
-		s.bindings = append(s.bindings, binding{"default", p.bindingName()})
+		p.importedName(s, "default")
 		if !p.accept(",") {
 			return
 		}
 	}
 	if p.accept("*") {
 		p.expect("as")
-		s.bindings = append(s.bindings, binding{"*", p.bindingName()})
+		p.importedName(s, "*")
 		return
 	}
 	p.expect("{")
@@ -33,15 +34,20 @@ func (p *parser) importClause(s *statement) {
 		if _, next := p.peek(); p.types && p.is("type") && next != "as" && next != "," && next != "}" {
 			p.next()
 		}
-		b := binding{imported: p.text(), local: p.text()}
-		p.next()
-		if p.accept("as") {
-			b.local = p.text()
+		if imported := p.text(); p.peekIs("as") {
 			p.next()
+			p.next()
+			p.importedName(s, imported)
+		} else {
+			p.importedName(s, imported)
 		}
-		s.bindings = append(s.bindings, b)
-		p.bindName(b.local)
 	})
+}
+
+// importedName reads the name that an import binds.
+func (p *parser) importedName(s *statement, imported string) {
+	s.bindings = append(s.bindings, binding{imported, p.text()})
+	s.node.add(p.binding(Binding))
 }
 
 // isPhase reports whether the word after import is a phase and not a binding: import defer
@@ -60,7 +66,9 @@ func (p *parser) moduleName(s *statement) {
 		p.fail()
 	}
 	s.from = span{p.tok.start, p.tok.end}
-	p.next()
+	if module := p.literal(); s.node != nil {
+		s.node.At, s.node.Name = module.At, module.Name
+	}
 	if p.is("with") || p.is("assert") && !p.tok.newline {
 		p.next()
 		s.with.start = p.tok.start
@@ -80,6 +88,7 @@ func (p *parser) exportStatement(s *statement) {
 			p.next()
 		}
 		p.expect("from")
+		s.node = p.node(ImportFrom)
 		p.moduleName(s)
 		p.semicolon()
 	case p.accept("{"):
@@ -89,7 +98,7 @@ func (p *parser) exportStatement(s *statement) {
 		p.exporting = true
 		inner := p.statement()
 		p.exporting = false
-		s.declares, s.name, s.nameEnd = inner.kind, inner.name, inner.nameEnd
+		s.declares, s.name, s.nameEnd, s.node = inner.kind, inner.name, inner.nameEnd, inner.node
 		s.value.end = p.last
 	}
 }
@@ -107,6 +116,7 @@ func (p *parser) exportList(s *statement) {
 	})
 	if p.accept("from") {
 		p.listed = p.listed[:before]
+		s.node = p.node(ImportFrom)
 		p.moduleName(s)
 	}
 	p.semicolon()
@@ -121,16 +131,16 @@ func (p *parser) exportDefault(s *statement) {
 	switch {
 	case p.is("function"), p.is("async") && !after.newline && next == "function":
 		s.declares, s.callable = function, true
-		s.name = p.functionFrom()
-		s.nameEnd = p.nameEnd
+		p.declaredFunction(s)
 		s.value.end = p.last
 	case p.is("class"):
 		s.declares = class
-		s.name = p.class()
+		p.declaredClass(s)
 		s.value.end = p.last
 	default:
 		s.declares = expression
-		s.callable = p.assignment(false)
+		s.node = p.assignment(false)
+		s.callable = s.node.isFunction()
 		s.value.end = p.last
 		p.semicolon()
 	}

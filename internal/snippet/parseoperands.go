@@ -2,99 +2,86 @@ package snippet
 
 import "strings"
 
-// operandKind determines which tokens may follow an operand.
-type operandKind uint8
-
-const (
-	aValue    operandKind = iota
-	aFunction             // a function expression
-	anArrow               // an arrow function, which ends the expression
-)
-
-func (p *parser) operand(noIn bool) operandKind {
+// operand reads an operand. An arrow function ends the expression.
+func (p *parser) operand(noIn bool) (n *Node, isArrow bool) {
 	switch p.tok.kind {
 	case word:
 		return p.wordOperand(noIn)
-	case number, quoted, regex:
-		p.next()
-		return aValue
+	case number, quoted:
+		return p.literal(), false
 	case template:
-		p.template()
-		return aValue
+		return p.template(), false
 	case punctuator:
 		return p.bracketOperand(noIn)
 	}
 	p.fail()
-	return aValue
+	return nil, false
 }
 
-func (p *parser) bracketOperand(noIn bool) operandKind {
+func (p *parser) bracketOperand(noIn bool) (*Node, bool) {
+	n := p.node(Other)
 	switch p.text() {
 	case "(":
-		names := p.beginNames()
-		kind := aValue
-		if p.arguments() {
-			kind = aFunction
-		}
-		return p.arrowOr(kind, names, false, noIn)
+		return p.parenthesized(noIn)
 	case "[", "{":
-		p.arrayOrObject()
+		return p.arrayOrObject(), false
 	case "/", "/=":
 		p.rescan(p.regex)
 		p.next()
 	default:
 		p.fail()
 	}
-	return aValue
+	return n, false
 }
 
-// arrayOrObject reads a value or a pattern that is assigned to.
-func (p *parser) arrayOrObject() {
-	start := p.tok.start
+// parenthesized reads an expression in parentheses, or an arrow function.
+func (p *parser) parenthesized(noIn bool) (*Node, bool) {
+	names := p.beginNames()
+	n := p.node(Sequence)
+	n.add(p.arguments()...)
+	n, isArrow := p.arrowOr(n, names, false, noIn)
+	if !isArrow && n != nil && len(n.Kids) == 1 {
+		n = n.Kids[0]
+	}
+	return n, isArrow
+}
+
+// arrayOrObject reads a value or a pattern.
+func (p *parser) arrayOrObject() *Node {
 	if p.is("[") {
-		p.array()
-	} else {
-		p.object()
+		return p.array()
 	}
-	if p.is("=") {
-		p.noteAssigned(start)
-	}
+	return p.object()
 }
 
-// noteAssigned records the words of an expression that is assigned to, from start to the current token.
-func (p *parser) noteAssigned(start int) {
-	l := lexer{code: p.code[:p.last], pos: start}
-	for t := l.next(); t.kind != atEnd && t.kind != notAToken; t = l.next() {
-		if t.kind == word {
-			p.assigned = append(p.assigned, l.code[t.start:t.end])
-		}
-	}
-}
+var noVariables = setOf("this", "super", "null", "true", "false")
 
-func (p *parser) wordOperand(noIn bool) operandKind {
+func (p *parser) wordOperand(noIn bool) (*Node, bool) {
+	isVariable := true
 	switch p.text() {
 	case "function":
-		p.functionFrom()
-		return aFunction
+		n, _ := p.functionFrom()
+		return n, false
 	case "class":
-		p.class()
-		return aValue
+		n, _ := p.class()
+		return n, false
 	case "async":
 		return p.asyncOperand(noIn)
 	case "import":
-		p.importOperand()
-		return aValue
+		return p.importOperand(), false
 	case "new": // new.target
 		p.next()
 		p.expect(".")
+		isVariable = false
 	}
 	names, name := p.beginNames(), p.text()
+	n := p.named(Identifier)
+	if n != nil && (!isVariable || noVariables[name] || strings.HasPrefix(name, "#")) {
+		n.Kind = Other
+	}
 	p.useName(name)
 	p.next()
-	if p.isAssignment() || p.tok.kind == punctuator && increments[p.text()] {
-		p.assigned = append(p.assigned, name)
-	}
-	return p.arrowOr(aValue, names, false, noIn)
+	return p.arrowOr(n, names, false, noIn)
 }
 
 // isAssignment reports whether the current token is an operator that assigns.
@@ -103,68 +90,87 @@ func (p *parser) isAssignment() bool {
 }
 
 // asyncOperand reads an async function, or async as a name.
-func (p *parser) asyncOperand(noIn bool) operandKind {
+func (p *parser) asyncOperand(noIn bool) (*Node, bool) {
 	switch after, next := p.peek(); {
 	case after.newline:
 	case next == "function":
-		p.functionFrom()
-		return aFunction
+		n, _ := p.functionFrom()
+		return n, false
 	case next == "(":
-		p.next()
-		names := p.beginNames()
-		p.arguments()
-		return p.arrowOr(aValue, names, true, noIn)
+		return p.asyncCall(noIn)
 	case after.kind == word:
 		l := p.lexer
 		l.next()
 		if t := l.next(); p.code[t.start:t.end] == "=>" {
 			p.next()
-			p.bindName(p.text())
-			p.next()
-			return p.arrow(true, noIn)
+			return p.arrow(p.binding(Identifier), true, noIn)
 		}
 	}
 	names := p.beginNames()
+	n := p.named(Identifier)
 	p.next()
-	return p.arrowOr(aValue, names, false, noIn)
+	return p.arrowOr(n, names, false, noIn)
 }
 
-// importOperand reads import(…), import.meta and import.source(…).
-func (p *parser) importOperand() {
+// asyncCall reads an async arrow function, or a call of a function named async.
+func (p *parser) asyncCall(noIn bool) (*Node, bool) {
+	callee, n := p.named(Identifier), p.node(Sequence)
+	p.next()
+	names := p.beginNames()
+	n.add(p.arguments()...)
+	n, isArrow := p.arrowOr(n, names, true, noIn)
+	if !isArrow && n != nil {
+		n = enclosing(Call, "", callee).add(n.Kids...)
+	}
+	return n, isArrow
+}
+
+// importOperand reads import.meta, or the callee of import(…) and import.source(…).
+func (p *parser) importOperand() *Node {
+	n := p.node(ImportCall)
 	start := p.tok.start
 	p.next()
 	switch {
 	case p.accept("."):
 		if p.is("meta") {
 			p.metas = append(p.metas, span{start, p.tok.end})
+			if n != nil {
+				n.Kind = ImportMeta
+			}
 		}
 		p.next()
 	case !p.is("("):
 		p.fail()
 	}
+	return n
 }
 
 // arrowOr reads an arrow function if its arrow follows, whose parameters are the names
-// since beginNames returned names. Otherwise it returns kind.
-func (p *parser) arrowOr(kind operandKind, names nameSet, async, noIn bool) operandKind {
+// since beginNames returned names: a variable, or the children of a sequence.
+func (p *parser) arrowOr(n *Node, names nameSet, async, noIn bool) (*Node, bool) {
 	if !p.is("=>") || p.tok.newline {
 		p.names |= names
-		return kind
+		return n, false
 	}
 	p.bindNames(names)
-	return p.arrow(async, noIn)
+	return p.arrow(n, async, noIn)
 }
 
 // arrow reads an arrow function from its arrow on.
-func (p *parser) arrow(async, noIn bool) operandKind {
+func (p *parser) arrow(n *Node, async, noIn bool) (*Node, bool) {
+	if n != nil && n.Kind != Sequence {
+		n = enclosing(Arrow, "", n)
+	} else if n != nil {
+		n.Kind = Arrow
+	}
 	p.next()
 	p.inside(context{async: async, function: true}, func() {
 		if p.is("{") {
-			p.lastBody = p.block()
+			p.lastBody = p.block(n)
 		} else {
-			p.assignment(noIn)
+			n.add(p.assignment(noIn))
 			p.lastBody = nil
 		}
 	})
-	return anArrow
+	return n, true
 }

@@ -4,7 +4,7 @@ package snippet
 type span struct{ start, end int }
 
 // A parser finds where the statements and expressions of JavaScript start and end, and
-// which names modules bind. It does not validate: esbuild decides which code is valid, and
+// which names modules bind. If root is set, it makes a tree. It does not validate: esbuild decides which code is valid, and
 // of valid code the parser must find the right parts. It accepts more than is valid, but
 // never reads a valid program differently, because the grammar is unambiguous with one
 // token of lookahead; it reads the syntax that arrow parameters and patterns share with
@@ -17,8 +17,10 @@ type parser struct {
 	last int // end of the previous token
 
 	context
-	depth   int  // levels of nesting
-	types   bool // accept TypeScript's imports of types
+	root    *Node // of the tree; nil if none is made
+	depth   int   // levels of nesting
+	nesting int   // the maximum of depth
+	types   bool  // accept TypeScript's imports of types
 	failed  bool
 	refusal string // why the code is rejected, if it is
 
@@ -31,9 +33,6 @@ type parser struct {
 
 	declared []string // names outside functions, and all words of patterns
 	pattern  bool     // inside a pattern
-
-	assigned []string // names that are assigned to, and all words of patterns
-	locals   []string // names that are declared anywhere, except some parameters
 
 	decls     []declaration
 	exporting bool      // reading an exported declaration
@@ -52,19 +51,33 @@ type context struct {
 	function         bool // return is allowed
 }
 
-// parse parses a whole program.
+// parse parses a whole program, with its tree.
 func parse(code string) (*parser, []statement) {
 	p := newParser(code, 0)
-	list := p.statements()
+	return p, p.tree()
+}
+
+// tree reads the program and makes its tree.
+func (p *parser) tree() []statement {
+	p.root = &Node{Kind: Block}
+	list := p.program()
+	if !p.failed {
+		resolve(p.root)
+	}
+	return list
+}
+
+func (p *parser) program() []statement {
+	list := p.statements(p.root)
 	if p.tok.kind != atEnd {
 		p.fail()
 	}
-	return p, list
+	return list
 }
 
 // newParser returns a parser at the first token from an offset on, outside functions.
 func newParser(code string, at int) *parser {
-	p := &parser{lexer: lexer{code: code, pos: at}, context: context{async: true}, lastBlock: -1}
+	p := &parser{lexer: lexer{code: code, pos: at}, context: context{async: true}, lastBlock: -1, nesting: maxNesting}
 	p.next()
 	return p
 }
@@ -118,7 +131,7 @@ func (p *parser) fail() {
 
 // enter starts a level of nesting, which leave ends.
 func (p *parser) enter() {
-	if p.depth++; p.depth > maxNesting {
+	if p.depth++; p.depth > p.nesting {
 		p.refusal = nestedTooDeeply
 		p.fail()
 	}

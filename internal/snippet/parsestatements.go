@@ -37,15 +37,16 @@ type statement struct {
 	bindings []binding // of an import
 	from     span      // the quoted name of a module
 	with     span      // an import's attributes
+	node     *Node     // nil for an empty statement, and without a tree
 }
 
 // A binding is one name that an import binds or a list exports, as written.
 type binding struct{ imported, local string }
 
-func (p *parser) statements() []statement {
+func (p *parser) statements(of *Node) []statement {
 	var list []statement
 	for p.tok.kind != atEnd && !p.is("}") {
-		list = append(list, p.statement())
+		list = append(list, p.part(of)...)
 	}
 	return list
 }
@@ -76,7 +77,8 @@ func (p *parser) punctuatorStatement(s *statement) {
 		if p.depth == 1 {
 			p.lastBlock = p.tok.start
 		}
-		s.parts = [][]statement{p.block()}
+		s.node = p.node(Block)
+		s.parts = [][]statement{p.braces(s.node)}
 	default:
 		p.expressionStatement(s)
 	}
@@ -85,21 +87,21 @@ func (p *parser) punctuatorStatement(s *statement) {
 func (p *parser) wordStatement(s *statement) {
 	switch p.text() {
 	case "var", "const":
-		p.variables()
+		p.variables(s)
 	case "if":
 		p.ifStatement(s)
 	case "for":
-		p.forStatement()
+		p.forStatement(s)
 	case "while", "with":
-		p.whileStatement()
+		p.whileStatement(s)
 	case "do":
-		p.doStatement()
+		p.doStatement(s)
 	case "try":
 		p.tryStatement(s)
 	case "switch":
 		p.switchStatement(s)
 	case "return", "throw", "break", "continue", "debugger":
-		p.jumpStatement()
+		p.jumpStatement(s)
 	case "function":
 		p.functionStatement(s)
 	case "class":
@@ -120,13 +122,14 @@ func (p *parser) nameStatement(s *statement) {
 		s.kind = branching
 		p.next()
 		p.next()
-		s.parts = [][]statement{{p.statement()}}
+		inner := p.statement()
+		s.node, s.parts = inner.node, [][]statement{{inner}}
 	case text == "import" && next != "(" && next != ".":
 		p.importStatement(s)
 	case text == "async" && next == "function" && !after.newline:
 		p.functionStatement(s)
 	case p.declares(text, after):
-		p.variables()
+		p.variables(s)
 	default:
 		p.expressionStatement(s)
 	}
@@ -152,21 +155,23 @@ func (p *parser) declares(text string, after token) bool {
 func (p *parser) expressionStatement(s *statement) {
 	s.kind = expression
 	s.value.start = p.tok.start
-	s.callable = p.sequence(false)
+	s.node = p.sequence(false)
+	s.callable = s.node.isFunction()
 	s.value.end = p.last
 	s.body = p.lastBody
 	p.semicolon()
 }
 
 // variables reads a declaration from its keyword on.
-func (p *parser) variables() {
-	p.declarations(false)
+func (p *parser) variables(s *statement) {
+	s.node = p.declarations(false)
 	p.semicolon()
 }
 
 // declarations reads names or patterns and their initial values.
-func (p *parser) declarations(noIn bool) {
+func (p *parser) declarations(noIn bool) *Node {
 	d := declaration{span{p.tok.start, p.tok.end}, p.text(), noIn, nil}
+	n := p.named(Declaration)
 	if p.accept("await") {
 		p.noteAwait()
 		p.expect("using")
@@ -175,11 +180,14 @@ func (p *parser) declarations(noIn bool) {
 	}
 	for {
 		t := target{span: span{start: p.tok.start}}
-		p.bindingTarget()
+		declarator := p.node(Declarator)
+		t.node = p.bindingTarget()
+		declarator.add(t.node)
 		t.end = p.last
 		if p.accept("=") {
-			p.assignment(noIn)
+			declarator.add(p.assignment(noIn))
 		}
+		n.add(declarator)
 		t.valueEnd = p.last
 		d.targets = append(d.targets, t)
 		if !p.accept(",") {
@@ -190,25 +198,21 @@ func (p *parser) declarations(noIn bool) {
 	if !p.function && (d.keyword == "var" || isTop && (d.keyword == "let" || d.keyword == "const")) {
 		p.decls = append(p.decls, d)
 	}
+	return n
 }
 
 // bindingTarget reads a name or a pattern that is bound.
-func (p *parser) bindingTarget() {
+func (p *parser) bindingTarget() *Node {
 	defer p.bindNames(p.beginNames())
 	if p.tok.kind == word {
-		p.bindName(p.text())
 		p.declare(p.text())
-		p.next()
-		return
+		return p.binding(Identifier)
 	}
 	outer := p.pattern
 	p.pattern = !p.function
-	if p.is("[") {
-		p.array()
-	} else {
-		p.object()
-	}
+	n := p.arrayOrObject()
 	p.pattern = outer
+	return n
 }
 
 func (p *parser) declare(name string) {
@@ -217,25 +221,44 @@ func (p *parser) declare(name string) {
 	}
 }
 
-func (p *parser) block() []statement {
+// block reads a block that is a part of a node.
+func (p *parser) block(of *Node) []statement {
+	n := p.node(Block)
+	of.add(n)
+	return p.braces(n)
+}
+
+// braces reads the statements of a block.
+func (p *parser) braces(block *Node) []statement {
 	p.expect("{")
-	list := p.statements()
+	list := p.statements(block)
 	p.expect("}")
 	return list
 }
 
 func (p *parser) functionStatement(s *statement) {
 	s.kind = function
-	s.name = p.functionFrom()
+	p.declaredFunction(s)
+	p.declare(s.name)
+}
+
+// declaredFunction reads the declaration of a function, which need not have a name.
+func (p *parser) declaredFunction(s *statement) {
+	s.node, s.name = p.functionFrom()
+	s.node.declare()
 	s.nameEnd = p.nameEnd
 	s.body = p.lastBody
-	p.declare(s.name)
 }
 
 func (p *parser) classStatement(s *statement) {
 	s.kind = class
-	s.name = p.class()
+	p.declaredClass(s)
 	p.declare(s.name)
+}
+
+func (p *parser) declaredClass(s *statement) {
+	s.node, s.name = p.class()
+	s.node.declare()
 }
 
 // lastStatement returns the last statement that may have a value. It skips imports, which

@@ -29,48 +29,7 @@ type declaration struct {
 type target struct {
 	span
 	valueEnd int
-}
-
-// bindingNames returns the names that a target binds.
-func bindingNames(code string, at span) (names []string) {
-	p := newParser(code[:at.end], at.start)
-	var read func()
-	initial := func() {
-		if p.accept("=") {
-			p.assignment(false)
-		}
-	}
-	read = func() {
-		switch {
-		case p.accept("["):
-			p.list("]", func() {
-				if !p.is(",") {
-					p.accept("...")
-					read()
-					initial()
-				}
-			})
-		case p.accept("{"):
-			p.list("}", func() {
-				if p.accept("...") {
-					read()
-					return
-				}
-				name := p.text()
-				if p.key(); p.accept(":") {
-					read()
-				} else {
-					names = append(names, name)
-				}
-				initial()
-			})
-		default:
-			names = append(names, p.text())
-			p.next()
-		}
-	}
-	read()
-	return names
+	node     *Node
 }
 
 // conflicts records a declaration of names, and reports whether V8 has one of them in its other
@@ -114,7 +73,7 @@ func (f *emitter) redeclare() {
 		}
 		var names []string
 		for _, t := range d.targets {
-			names = append(names, bindingNames(f.text, t.span)...)
+			names = append(names, t.node.bound()...)
 		}
 		switch {
 		case f.conflicts(names, form):

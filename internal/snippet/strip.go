@@ -8,8 +8,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/evanw/esbuild/pkg/api"
-
-	"gaol/internal/sourcemap"
 )
 
 // Stripped is a file as plain JavaScript.
@@ -17,7 +15,7 @@ type Stripped struct {
 	Code string // as esbuild prints it
 
 	from, to indexed // the file, and Code
-	sources  *sourcemap.Map
+	sources  *SourceMap
 }
 
 // Strip removes the types of a TypeScript file, and translates JSX, enums, namespaces and
@@ -44,7 +42,7 @@ func Strip(name, code string) (*Stripped, *SyntaxError) {
 		return nil, c.syntaxError(d, result)
 	}
 	s := &Stripped{Code: string(result.Code), from: indexOf(d.text), to: indexOf(string(result.Code))}
-	if m, err := sourcemap.Parse(result.Map); err == nil {
+	if m, err := ParseSourceMap(result.Map); err == nil {
 		s.sources = m
 	}
 	return s, nil

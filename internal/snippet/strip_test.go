@@ -67,28 +67,3 @@ func TestStripErrors(t *testing.T) {
 		}
 	}
 }
-
-func TestTokens(t *testing.T) {
-	const code = "a /b/g `c${d}e${f}`\n1n 'g' #h"
-	tokens := NewTokens(code)
-	var got []string
-	for {
-		token := tokens.Next()
-		switch text := code[token.Start:token.End]; {
-		case token.Kind == AtEnd:
-			if want := "a /b/g `c${ d }e${ f }` 1n(newline) 'g' #h"; strings.Join(got, " ") != want {
-				t.Errorf("%s, want %s", got, want)
-			}
-			return
-		case text == "/":
-			token = tokens.Regex(token.Start)
-		case text == "}":
-			token = tokens.Template(token.Start)
-		}
-		text := code[token.Start:token.End]
-		if token.Newline {
-			text += "(newline)"
-		}
-		got = append(got, text)
-	}
-}

@@ -41,7 +41,6 @@ func (p *parser) useName(name string) { p.names |= setOfName(name) }
 func (p *parser) bindName(name string) {
 	p.useName(name)
 	p.bound |= setOfName(name)
-	p.locals = append(p.locals, name)
 }
 
 // beginNames starts a new set of names, and returns the current one.
@@ -71,10 +70,8 @@ func MentionsCommonJS(code string) bool {
 // If code cannot be parsed, only the part before the error counts. In that part, a name counts
 // even if it may be declared.
 func SyntaxOf(code string, given func(name string) bool) (Syntax, *Scopes) {
-	if strings.HasPrefix(code, "#!") {
-		code = "//" + code[2:]
-	}
-	p, list := parse(code)
+	p := newParser(withoutShebang(code), 0)
+	list := p.program()
 	s := Syntax{Module: p.isModule(list)}
 	names := p.names
 	var open []string
@@ -106,6 +103,14 @@ func (s *Scopes) Syntax() Syntax {
 	found.CommonJS = found.CommonJS && usesFree(code, s.Names)
 	found.Module = found.Module || s.Declared && redeclares(code)
 	return found
+}
+
+// withoutShebang makes a comment of a line with #! at the start of code.
+func withoutShebang(code string) string {
+	if strings.HasPrefix(code, "#!") {
+		code = "//" + code[2:]
+	}
+	return code
 }
 
 func isCommonJS(name string) bool { return slices.Contains(commonJS, name) }

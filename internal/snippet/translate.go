@@ -8,8 +8,6 @@ import (
 	"path"
 
 	"github.com/evanw/esbuild/pkg/api"
-
-	"gaol/internal/sourcemap"
 )
 
 // loaders are the languages that [Translate] accepts, by file extension.
@@ -46,7 +44,7 @@ func (e *SyntaxError) Program(name string) string {
 	message, _ := json.Marshal(e.Message)
 	sources, _ := json.Marshal(map[string]any{
 		"version": 3, "names": []string{}, "sources": []string{url.PathEscape(name)}, "sourcesContent": []string{e.snippet},
-		"mappings": "AA" + sourcemap.EncodeNumber(e.Line-1) + sourcemap.EncodeNumber(e.Column-1),
+		"mappings": "AA" + EncodeNumber(e.Line-1) + EncodeNumber(e.Column-1),
 	})
 	return fmt.Sprintf("throw new SyntaxError(%s)\n//# sourceMappingURL=data:application/json;base64,%s\n", message, b64.StdEncoding.EncodeToString(sources))
 }

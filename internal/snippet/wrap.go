@@ -74,41 +74,29 @@ const (
 
 // exports returns the part of exports that an expression sets, which is nothing if the code
 // declares module or exports itself.
-func (p parsed) exports(value span) exported {
-	if p.bound&(setOfName("module")|setOfName("exports")) != 0 {
+func (n *Node) exports() exported {
+	if n == nil || n.Kind != Assign || n.Name != "=" {
 		return exportsNothing
 	}
-	target, right := assigned(p.text[:value.end], value.start)
-	own := strings.TrimPrefix(target, "module.")
-	switch {
-	case strings.HasPrefix(own, "exports.") || strings.HasPrefix(own, "exports["):
-		return exportsProperty
-	case target != "module.exports":
+	target := n.Kids[0]
+	if target.isExports() {
+		if target.Kind == Member && n.Kids[1].isFunction() {
+			return exportsFunction
+		}
 		return exportsNothing
 	}
-	r := newParser(p.text[:value.end], right)
-	if r.assignment(false) && !r.failed && r.tok.kind == atEnd {
-		return exportsFunction
+	for target.Kind == Member || target.Kind == Index {
+		if target = target.Kids[0]; target.isExports() {
+			return exportsProperty
+		}
 	}
 	return exportsNothing
 }
 
-// assigned returns the left side of an assignment, without white space, and the offset
-// after the =. The left side is empty if there is no assignment or it contains other
-// expressions.
-func assigned(code string, start int) (target string, right int) {
-	var b strings.Builder
-	l := lexer{code: code, pos: start}
-	for {
-		t := l.next()
-		text := code[t.start:t.end]
-		switch {
-		case text == "=":
-			return b.String(), t.end
-		case t.kind == word, t.kind == quoted, t.kind == number, text == ".", text == "[", text == "]":
-			b.WriteString(text)
-		default:
-			return "", 0
-		}
+// isExports reports whether an expression is exports or module.exports.
+func (n *Node) isExports() bool {
+	if n.Kind == Member && n.Name == "exports" {
+		return n.Kids[0].Name == "module" && n.Kids[0].IsGlobal()
 	}
+	return n.Name == "exports" && n.IsGlobal()
 }

@@ -15,7 +15,6 @@ import (
 	"github.com/evanw/esbuild/pkg/api"
 
 	"gaol/internal/snippet"
-	"gaol/internal/sourcemap"
 )
 
 // A Job is one run of esbuild for the files of a snippet.
@@ -175,14 +174,14 @@ type Program struct {
 	sourceMap []byte
 	files     map[string]File
 	once      sync.Once
-	parsed    *sourcemap.Map
+	parsed    *snippet.SourceMap
 }
 
 // Position maps a line and a column of Code to the original file, line and column. All count
 // from 1, and columns count UTF-16 code units, as V8 prints them. A column maps to the last position
 // before it that the source map contains. ok is false for code that no file of the snippet contains.
 func (p *Program) Position(line, column int) (path string, l, c int, ok bool) {
-	p.once.Do(func() { p.parsed, _ = sourcemap.Parse(p.sourceMap) })
+	p.once.Do(func() { p.parsed, _ = snippet.ParseSourceMap(p.sourceMap) })
 	if p.parsed == nil || line < 1 || column < 1 {
 		return "", 0, 0, false
 	}

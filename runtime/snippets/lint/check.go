@@ -29,7 +29,9 @@ func (p Problem) String() string {
 }
 
 // code are the extensions of files with code.
-var code = setOf(".ts", ".mts", ".cts", ".tsx", ".js", ".mjs", ".cjs", ".jsx")
+var code = map[string]bool{
+	".ts": true, ".mts": true, ".cts": true, ".tsx": true, ".js": true, ".mjs": true, ".cjs": true, ".jsx": true,
+}
 
 // Check returns the problems of a file, in order, and at most 100. The extension of the name
 // selects the language; a .ts file that is valid only as TSX is read as TSX, as bundles are.
@@ -46,12 +48,11 @@ func (r Rules) Check(name, source string) []Problem {
 		return []Problem{{name, err.Line, err.Column, Syntax, err.Message}}
 	}
 	c := &checker{Rules: r, path: name, source: source, file: file, sorted: slices.Sorted(maps.Keys(r.Properties))}
-	tree, failed, ok := parse(file.Code)
+	tree, failed, ok := snippet.Parse(file.Code)
 	if !ok {
 		c.report(failed, Syntax, "the linter cannot read this code: write it in a simpler way")
 		return c.problems
 	}
-	resolve(tree)
 	c.check(tree, nil)
 	c.checkImportSources()
 	slices.SortFunc(c.problems, func(a, b Problem) int {
@@ -86,95 +87,95 @@ func (c *checker) reportAt(origin int, rule, message string) {
 }
 
 // check checks a node and its descendants.
-func (c *checker) check(n, parent *node) {
-	switch n.kind {
-	case ident:
+func (c *checker) check(n, parent *snippet.Node) {
+	switch n.Kind {
+	case snippet.Identifier:
 		c.checkName(n, parent)
-	case member:
+	case snippet.Member:
 		c.checkMember(n, parent)
-	case index:
-		c.checkKey(n.kids[1], n)
-	case pattern:
+	case snippet.Index:
+		c.checkKey(n.Kids[1], n)
+	case snippet.Pattern:
 		c.checkPattern(n)
-	case call, construct:
+	case snippet.Call, snippet.Construct:
 		c.checkReflection(n)
-	case importFrom:
+	case snippet.ImportFrom:
 		c.checkImport(n)
-	case importCall, importMeta, with:
+	case snippet.ImportCall, snippet.ImportMeta, snippet.With:
 		c.checkConstruct(n)
 	}
-	if n.key != nil {
-		c.check(n.key, n)
+	if n.Key != nil {
+		c.check(n.Key, n)
 	}
-	for _, kid := range n.kids {
+	for _, kid := range n.Kids {
 		c.check(kid, n)
 	}
 }
 
 // checkConstruct reports constructs that are denied in any form.
-func (c *checker) checkConstruct(n *node) {
+func (c *checker) checkConstruct(n *snippet.Node) {
 	switch {
-	case n.kind == importCall && c.has(ImportCall):
-		c.report(n.at, ImportCall, "import() is not allowed: the loaded module cannot be checked. Write an import declaration")
-	case n.kind == importMeta && c.has(ImportMeta):
-		c.report(n.at, ImportMeta, "import.meta is not allowed: snippets have no location")
-	case n.kind == with && c.has(With):
-		c.report(n.at, With, "with is not allowed: its names cannot be checked. Write object.name")
+	case n.Kind == snippet.ImportCall && c.has(ImportCall):
+		c.report(n.At, ImportCall, "import() is not allowed: the loaded module cannot be checked. Write an import declaration")
+	case n.Kind == snippet.ImportMeta && c.has(ImportMeta):
+		c.report(n.At, ImportMeta, "import.meta is not allowed: snippets have no location")
+	case n.Kind == snippet.With && c.has(With):
+		c.report(n.At, With, "with is not allowed: its names cannot be checked. Write object.name")
 	}
 }
 
 // checkName checks a variable.
-func (c *checker) checkName(n, parent *node) {
-	if n.scope.find(n.name) != nil {
+func (c *checker) checkName(n, parent *snippet.Node) {
+	if n.Scope.Find(n.Name) != nil {
 		return
 	}
-	if globals[n.name] {
+	if globals[n.Name] {
 		c.checkGlobal(n, parent)
 		return
 	}
-	reason, denied := c.Names[n.name]
-	switch called := parent != nil && (parent.kind == call || parent.kind == construct) && parent.kids[0] == n; {
-	case n.name == "Function" && called && c.has(Function):
-		c.report(n.at, Function, "Function() is not allowed: %s", noStrings)
+	reason, denied := c.Names[n.Name]
+	switch called := parent != nil && (parent.Kind == snippet.Call || parent.Kind == snippet.Construct) && parent.Kids[0] == n; {
+	case n.Name == "Function" && called && c.has(Function):
+		c.report(n.At, Function, "Function() is not allowed: %s", noStrings)
 	case denied:
-		c.report(n.at, Name, "%s is not allowed: %s", n.name, reason)
+		c.report(n.At, Name, "%s is not allowed: %s", n.Name, reason)
 	}
 }
 
 // checkMember checks a.b.
-func (c *checker) checkMember(n, parent *node) {
-	if globals[n.name] && n.isGlobalObject() {
+func (c *checker) checkMember(n, parent *snippet.Node) {
+	if globals[n.Name] && isGlobalObject(n) {
 		c.checkGlobal(n, parent)
 		return
 	}
-	if reason, denied := c.Properties[n.name]; denied && !c.generated(n) {
-		c.report(n.at, Property, "the property %s is not allowed: %s", n.name, reason)
+	if reason, denied := c.Properties[n.Name]; denied && !c.generated(n) {
+		c.report(n.At, Property, "the property %s is not allowed: %s", n.Name, reason)
 	}
 }
 
 // generated reports whether esbuild has generated a.b or a['b'] from other code. For the member
 // of an enum or the property that a parameter declares, a and b have the same origin; for the
 // exports of a namespace, the origin of a is a keyword.
-func (c *checker) generated(n *node) bool {
-	object, known := c.file.Origin(n.start)
-	name, _ := c.file.Origin(n.at)
-	return known && (object >= name || n.kids[0].kind == ident && keyword().MatchString(c.source[object:min(object+20, len(c.source))]))
+func (c *checker) generated(n *snippet.Node) bool {
+	object, known := c.file.Origin(n.Start)
+	name, _ := c.file.Origin(n.At)
+	return known && (object >= name || n.Kids[0].Kind == snippet.Identifier && keyword().MatchString(c.source[object:min(object+20, len(c.source))]))
 }
 
 var keyword = lazyregexp.New(`^(export|function|class|async\s+function)[\s{(*/]`)
 
 // checkKey checks the key in a[key] or {[key]: b} = a.
-func (c *checker) checkKey(key, of *node) {
-	if of.kind == index && of.kids[0].isGlobalObject() {
+func (c *checker) checkKey(key, of *snippet.Node) {
+	if of.Kind == snippet.Index && isGlobalObject(of.Kids[0]) {
 		return // checkGlobal reports it
 	}
-	if name, reason, denied := c.denied(key); denied && !(of.kind == index && c.generated(of)) {
-		c.report(key.start, Property, "the property %s is not allowed: %s", name, reason)
+	if name, reason, denied := c.denied(key); denied && !(of.Kind == snippet.Index && c.generated(of)) {
+		c.report(key.Start, Property, "the property %s is not allowed: %s", name, reason)
 	}
 }
 
 // denied returns the denied property that an expression may name.
-func (c *checker) denied(key *node) (name, reason string, ok bool) {
+func (c *checker) denied(key *snippet.Node) (name, reason string, ok bool) {
 	for _, t := range fold(key) {
 		for _, name := range c.sorted {
 			if t.mayBe(name) {
@@ -186,28 +187,31 @@ func (c *checker) denied(key *node) (name, reason string, ok bool) {
 }
 
 // checkPattern checks the keys of {a, b: c} = d.
-func (c *checker) checkPattern(n *node) {
-	for _, entry := range n.kids {
-		if entry.kind != patternEntry {
+func (c *checker) checkPattern(n *snippet.Node) {
+	for _, entry := range n.Kids {
+		if entry.Kind != snippet.PatternEntry {
 			continue
 		}
-		if entry.key != nil {
-			c.checkKey(entry.key, entry)
-		} else if reason, denied := c.Properties[entry.name]; denied {
-			c.report(entry.at, Property, "the property %s is not allowed: %s", entry.name, reason)
+		if entry.Key != nil {
+			c.checkKey(entry.Key, entry)
+		} else if reason, denied := c.Properties[entry.Name]; denied {
+			c.report(entry.At, Property, "the property %s is not allowed: %s", entry.Name, reason)
 		}
 	}
 }
 
 // checkReflection checks the names of properties in Reflect.get(a, 'b') and such.
-func (c *checker) checkReflection(n *node) {
-	callee := n.kids[0]
-	if callee.kind != member || !callee.kids[0].isGlobal("Reflect") && !callee.kids[0].isGlobal("Object") {
+func (c *checker) checkReflection(n *snippet.Node) {
+	callee := n.Kids[0]
+	if callee.Kind != snippet.Member {
 		return
 	}
-	for _, arg := range n.kids[1:] {
+	if of := callee.Kids[0]; of.Name != "Reflect" && of.Name != "Object" || !of.IsGlobal() {
+		return
+	}
+	for _, arg := range n.Kids[1:] {
 		if name, reason, denied := c.denied(arg); denied {
-			c.report(arg.start, Property, "the property %s is not allowed: %s", name, reason)
+			c.report(arg.Start, Property, "the property %s is not allowed: %s", name, reason)
 		}
 	}
 }

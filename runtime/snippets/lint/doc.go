@@ -21,20 +21,8 @@
 // that there is no alias to follow. At the top level of a module this is undefined, so it is
 // no way to the global object.
 //
-// # Why this parser
-//
-// The linter sees the code as it runs: esbuild also bundles snippets. esbuild does not export
-// its tree, so its output is parsed again, by a parser for exactly that. It takes a single
-// pass, in linear time, and knows all syntax that esbuild prints for the newest V8. Of the
-// alternatives (2026-11, Go 1.26):
-//
-//   - TypeScript's compiler in Go has only internal packages; in JavaScript it needs a sandbox
-//     and 0.3 s to start.
-//   - grafana/sobek's parser rejects for await, asynchronous generators in objects, and import
-//     attributes. It reads the parameters of arrow functions twice: (a=(a=(a=1)=>1)=>1)=>1
-//     nested 20 times takes 2.2 s, and the time is exponential in the depth.
-//   - tdewolff/parse has scopes, but its tree lacks positions.
-//   - The parser of package internal/snippet finds statements, and has neither tree nor scopes.
+// The linter sees the code as it runs, because esbuild also bundles snippets. Package internal/snippet parses
+// the JavaScript that esbuild prints.
 //
 // # Hostile code
 //

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"gaol/internal/snippet"
 )
 
 // A text is the possible value of an expression. Unknown parts are zero bytes.
@@ -17,54 +19,47 @@ const (
 	maxTexts = 16 // possible values of one expression
 )
 
-type foldState uint8
-
-const (
-	unfolded foldState = iota
-	folding            // the value refers to itself
-	folded
-)
-
 // fold returns the possible values of an expression; of a variable, only the first one. Parts that are not known without
 // running the code are unknown.
-func fold(n *node) []text {
-	switch n.kind {
-	case str:
-		return []text{literal(n.name)}
-	case template:
-		return concat(n.kids...)
-	case binary:
+func fold(n *snippet.Node) []text {
+	switch n.Kind {
+	case snippet.Literal:
+		return []text{literal(n.Name)}
+	case snippet.Template:
+		return concat(n.Kids...)
+	case snippet.Binary:
 		return foldBinary(n)
-	case conditional:
-		return either(n.kids[1:]...)
-	case sequence:
-		if len(n.kids) > 0 {
-			return fold(n.value())
+	case snippet.Conditional:
+		return either(n.Kids[1:]...)
+	case snippet.Sequence:
+		if len(n.Kids) > 0 {
+			return fold(n.Value())
 		}
-	case assign:
+	case snippet.Assign:
 		return foldAssignment(n)
-	case ident:
-		if v := n.scope.find(n.name); v != nil {
-			return v.fold()
+	case snippet.Identifier:
+		if v := n.Scope.Find(n.Name); v != nil {
+			return foldVariable(v)
 		}
-	case array:
-		return join(n.kids, ",")
-	case call:
+	case snippet.Array:
+		return join(n.Kids, ",")
+	case snippet.Call:
 		return foldCall(n)
 	}
 	return []text{unknown}
 }
 
-func (v *variable) fold() []text {
-	if v.value == nil || v.state == folding {
-		return []text{unknown}
+func foldVariable(v *snippet.Variable) []text {
+	if folded, done := v.Data.([]text); done {
+		return folded
 	}
-	if v.state == unfolded {
-		v.state = folding
-		v.folded = fold(v.value)
-		v.state = folded
+	values := []text{unknown}
+	v.Data = values // while it is folded: the value may refer to the variable
+	if v.Value != nil {
+		values = fold(v.Value)
 	}
-	return v.folded
+	v.Data = values
+	return values
 }
 
 func literal(s string) text {
@@ -75,7 +70,7 @@ func literal(s string) text {
 }
 
 // either returns the values of all expressions.
-func either(list ...*node) (all []text) {
+func either(list ...*snippet.Node) (all []text) {
 	for _, n := range list {
 		all = append(all, fold(n)...)
 	}
@@ -90,13 +85,13 @@ func limited(list []text) []text {
 }
 
 // concat returns the values of expressions one after the other.
-func concat(list ...*node) []text { return join(list, "") }
+func concat(list ...*snippet.Node) []text { return join(list, "") }
 
-func join(list []*node, between text) []text {
+func join(list []*snippet.Node, between text) []text {
 	all := []text{""}
 	for i, n := range list {
 		parts := fold(n)
-		if n.kind == spread {
+		if n.Kind == snippet.Spread {
 			parts = []text{unknown}
 		}
 		var next []text
@@ -124,46 +119,46 @@ func literalOrUnknown(t text) text {
 }
 
 // foldBinary folds + and, of lower precedence, ||, && and ??.
-func foldBinary(n *node) []text {
+func foldBinary(n *snippet.Node) []text {
 	var all []text
-	for start := 0; start < len(n.kids); {
+	for start := 0; start < len(n.Kids); {
 		end := start
-		for end < len(n.ops) && n.ops[end] == "+" {
+		for end < len(n.Ops) && n.Ops[end] == "+" {
 			end++
 		}
-		if end < len(n.ops) && !slices.Contains([]string{"||", "&&", "??"}, n.ops[end]) {
+		if end < len(n.Ops) && !slices.Contains([]string{"||", "&&", "??"}, n.Ops[end]) {
 			return []text{unknown} // a comparison, or a number
 		}
-		all = append(all, concat(n.kids[start:end+1]...)...)
+		all = append(all, concat(n.Kids[start:end+1]...)...)
 		start = end + 1
 	}
 	return limited(all)
 }
 
-func foldAssignment(n *node) []text {
-	switch n.name {
+func foldAssignment(n *snippet.Node) []text {
+	switch n.Name {
 	case "=", "||=", "&&=", "??=":
-		return fold(n.value())
+		return fold(n.Value())
 	case "+=":
-		return concat(n.kids...)
+		return concat(n.Kids...)
 	}
 	return []text{unknown}
 }
 
 // foldCall folds String('a'), String.fromCharCode(97), and some methods of strings and
 // arrays.
-func foldCall(n *node) []text {
-	callee, args := n.kids[0], n.kids[1:]
-	if callee.isGlobal("String") && len(args) > 0 {
+func foldCall(n *snippet.Node) []text {
+	callee, args := n.Kids[0], n.Kids[1:]
+	if callee.Name == "String" && callee.IsGlobal() && len(args) > 0 {
 		return fold(args[0])
 	}
-	if callee.kind != member {
+	if callee.Kind != snippet.Member {
 		return []text{unknown}
 	}
-	of := callee.kids[0]
-	switch callee.name {
+	of := callee.Kids[0]
+	switch callee.Name {
 	case "concat":
-		return concat(append([]*node{of}, args...)...)
+		return concat(append([]*snippet.Node{of}, args...)...)
 	case "join":
 		return foldJoin(of, args)
 	case "toLowerCase":
@@ -173,7 +168,7 @@ func foldCall(n *node) []text {
 	case "toString", "valueOf", "normalize":
 		return fold(of)
 	case "fromCharCode", "fromCodePoint":
-		if of.isGlobal("String") {
+		if of.Name == "String" && of.IsGlobal() {
 			return []text{characters(args)}
 		}
 	}
@@ -188,23 +183,23 @@ func mapped(list []text, change func(string) string) []text {
 	return out
 }
 
-func foldJoin(of *node, args []*node) []text {
-	if of.kind != array {
+func foldJoin(of *snippet.Node, args []*snippet.Node) []text {
+	if of.Kind != snippet.Array {
 		return []text{unknown}
 	}
 	between := text(",")
 	if len(args) > 0 {
 		between = fold(args[0])[0]
 	}
-	return join(of.kids, between)
+	return join(of.Kids, between)
 }
 
 // characters returns the text of character codes.
-func characters(list []*node) text {
+func characters(list []*snippet.Node) text {
 	var b strings.Builder
 	for _, n := range list[:min(len(list), maxText)] {
-		code, err := strconv.ParseUint(n.name, 0, 21)
-		if n.kind != str || err != nil || code == 0 {
+		code, err := strconv.ParseUint(n.Name, 0, 21)
+		if n.Kind != snippet.Literal || err != nil || code == 0 {
 			return unknown
 		}
 		b.WriteRune(rune(code))

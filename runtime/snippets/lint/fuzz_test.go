@@ -27,7 +27,7 @@ func FuzzCheck(f *testing.F) {
 			t.Errorf("%v for %d bytes", took, len(source))
 		}
 		if file, err := snippet.Strip(path, source); err == nil {
-			if _, at, ok := parse(file.Code); !ok {
+			if _, at, ok := snippet.Parse(file.Code); !ok {
 				t.Errorf("cannot read %.300q at %d", file.Code, at)
 			}
 		}

@@ -1,4 +1,4 @@
-package sourcemap
+package snippet
 
 import (
 	"encoding/json"
@@ -7,31 +7,31 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func parse(t *testing.T, mappings string, sources ...string) (*Map, error) {
+func parseMap(t *testing.T, mappings string, sources ...string) (*SourceMap, error) {
 	t.Helper()
 	text, err := json.Marshal(map[string]any{"version": 3, "sources": sources, "names": []string{}, "mappings": mappings})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Parse(text)
+	return ParseSourceMap(text)
 }
 
 func TestOriginal(t *testing.T) {
-	m, err := parse(t, "AAAA,IAAM,C;;ACCA,gBDAgBA", "a.ts", "b.ts")
+	m, err := parseMap(t, "AAAA,IAAM,C;;ACCA,gBDAgBA", "a.ts", "b.ts")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, tc := range []struct {
 		line, column int
-		want         Position
+		want         SourcePosition
 		known        bool
 	}{
-		{0, 0, Position{"a.ts", 0, 0}, true},
-		{0, 3, Position{"a.ts", 0, 0}, true},
-		{0, 4, Position{"a.ts", 0, 6}, true},
-		{1, 0, Position{"a.ts", 0, 6}, false},
-		{2, 5, Position{"b.ts", 1, 6}, true},
-		{2, 99, Position{"a.ts", 1, 22}, true},
+		{0, 0, SourcePosition{"a.ts", 0, 0}, true},
+		{0, 3, SourcePosition{"a.ts", 0, 0}, true},
+		{0, 4, SourcePosition{"a.ts", 0, 6}, true},
+		{1, 0, SourcePosition{"a.ts", 0, 6}, false},
+		{2, 5, SourcePosition{"b.ts", 1, 6}, true},
+		{2, 99, SourcePosition{"a.ts", 1, 22}, true},
 	} {
 		got, known := m.Original(tc.line, tc.column)
 		if diff := cmp.Diff(tc.want, got); diff != "" || known != tc.known {
@@ -48,12 +48,12 @@ func TestOriginal(t *testing.T) {
 
 func TestInvalidMaps(t *testing.T) {
 	for _, mappings := range []string{"AA", "AAA", "AAAAAA", "A A", "AAAg", "DAAA", "AADA", "AAAD", "ADAA", "ACAA", "gggggggggggggggA", "AAAA,", ","} {
-		if _, err := parse(t, mappings, "a.ts"); err == nil {
+		if _, err := parseMap(t, mappings, "a.ts"); err == nil {
 			t.Errorf("%q is accepted", mappings)
 		}
 	}
 	for _, text := range []string{"", "{}", `{"version":2,"mappings":""}`, `{"version":3,"mappings":1}`, "[]"} {
-		if _, err := Parse([]byte(text)); err == nil {
+		if _, err := ParseSourceMap([]byte(text)); err == nil {
 			t.Errorf("%s is accepted", text)
 		}
 	}
@@ -67,13 +67,13 @@ func TestEncodeNumber(t *testing.T) {
 	}
 }
 
-// FuzzParse checks that a parsed map leads only to its sources.
-func FuzzParse(f *testing.F) {
+// FuzzSourceMap checks that a parsed map leads only to its sources.
+func FuzzSourceMap(f *testing.F) {
 	for _, text := range []string{"AAAA,IAAM;;ACCA,gBDAgBA", ";;;", "AAAA,A"} {
 		f.Add(text, 0, 1)
 	}
 	f.Fuzz(func(t *testing.T, mappings string, line, column int) {
-		m, err := parse(t, mappings, "a", "b")
+		m, err := parseMap(t, mappings, "a", "b")
 		if err != nil {
 			return
 		}

@@ -1,16 +1,14 @@
-package stacktrace
+package snippet
 
 import (
 	"fmt"
 	"strings"
 	"testing"
-
-	"gaol/internal/snippet"
 )
 
 func addCell(t *testing.T, s *Sources, name, code string) {
 	t.Helper()
-	p, err := snippet.Cell(code)
+	p, err := Cell(code)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -18,11 +16,11 @@ func addCell(t *testing.T, s *Sources, name, code string) {
 }
 
 func TestSourcesRelocate(t *testing.T) {
-	s := New("", "/usr/libexec/gaol")
+	s := NewSources("", "/usr/libexec/gaol")
 	addCell(t, s, "cell-2.js", "const a = 1;\nthrow a;")
 	addCell(t, s, "cell-4.js", "nosuch.member")
 	for text, want := range map[string]string{
-		"at cell-4.js:1:1":                       "at cell-4.js:1:1", // the position of gaol's await
+		"at cell-4.js:1:1":                       "at cell-4.js:1:1", // the codePosition of gaol's await
 		"at cell-4.js:1:15":                      "at cell-4.js:1:8",
 		"at cell-2.js:2:1":                       "at cell-2.js:2:1",
 		"at f (cell-2.js:2:1)":                   "at f (cell-2.js:2:1)",
@@ -43,7 +41,7 @@ func TestSourcesRelocate(t *testing.T) {
 }
 
 func TestSourcesStack(t *testing.T) {
-	s := New("", "/usr/libexec/gaol")
+	s := NewSources("", "/usr/libexec/gaol")
 	addCell(t, s, "cell-1.js", "const a = 1;\nthrow a;")
 	got := s.Stack("Error: m\n    at f (cell-1.js:2:1)\n    at node:vm:1:1\n    at x (node:fs:1:1)\n    at C.#evaluate (/usr/libexec/gaol/context.cjs:9:9)\n    at async cell-1.js:1:1")
 	if want := "Error: m\n    at f (cell-1.js:2:1)\n    at async cell-1.js:1:1"; got != want {
@@ -59,32 +57,32 @@ func TestSourcesStack(t *testing.T) {
 
 // The stored code is bounded, and the latest cell is kept.
 func TestSourcesForget(t *testing.T) {
-	s := New("", "/usr/libexec/gaol")
+	s := NewSources("", "/usr/libexec/gaol")
 	code := "//" + strings.Repeat("x", 200<<10) + "\nthrow 1;"
 	for i := range 50 {
 		addCell(t, s, fmt.Sprintf("cell-%d.js", i), code)
 	}
-	if s.size > maxSize || len(s.list) != len(s.names) || len(s.list) < 2 {
+	if s.size > maxSources || len(s.list) != len(s.names) || len(s.list) < 2 {
 		t.Errorf("%d bytes in %d", s.size, len(s.list))
 	}
 	if got := s.Relocate("cell-0.js:2:1 cell-49.js:2:1"); got != "cell-0.js cell-49.js:2:1" {
 		t.Error(got)
 	}
-	p, err := snippet.Cell("1")
+	p, err := Cell("1")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i := range 100_000 {
 		s.Add(fmt.Sprintf("cell-%d.js", 100+i), p, "1")
 	}
-	if len(s.list) > maxSize/512 {
+	if len(s.list) > maxSources/512 {
 		t.Errorf("%d cells are stored", len(s.list))
 	}
 }
 
 // Frames of gaol, and Node's frames around them, are not in logs.
 func TestSourcesLog(t *testing.T) {
-	s := New("", "/usr/libexec/gaol")
+	s := NewSources("", "/usr/libexec/gaol")
 	addCell(t, s, "cell-1.js", "const a = 1;\nthrow a;")
 	for text, want := range map[string]string{
 		"Error: a\n    at f (cell-1.js:2:1)\n    at Script.run (node:vm:1:1)\n    at I.run (/usr/libexec/gaol/interrupt.cjs:1:1)\n    at process.x (node:internal:1:1)": "Error: a\n    at f (cell-1.js:2:1)",

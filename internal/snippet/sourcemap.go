@@ -1,4 +1,4 @@
-package sourcemap
+package snippet
 
 import (
 	"encoding/json"
@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// A Map is a parsed source map.
-type Map struct {
+// A SourceMap is a parsed source map.
+type SourceMap struct {
 	sources  []string
 	mappings []mapping
 }
 
-// A Position is a position in a source.
-type Position struct {
+// A SourcePosition is a position in a source.
+type SourcePosition struct {
 	Source       string
 	Line, Column int
 }
@@ -26,8 +26,8 @@ type mapping struct {
 	source, line, column int
 }
 
-// Parse parses a source map of version 3. Maps with sections are not supported.
-func Parse(data []byte) (*Map, error) {
+// ParseSourceMap parses a source map of version 3. Maps with sections are not supported.
+func ParseSourceMap(data []byte) (*SourceMap, error) {
 	var file struct {
 		Version  int      `json:"version"`
 		Sources  []string `json:"sources"`
@@ -39,32 +39,32 @@ func Parse(data []byte) (*Map, error) {
 	if file.Version != 3 {
 		return nil, fmt.Errorf("source map: version %d", file.Version)
 	}
-	mappings, err := decode(file.Mappings, len(file.Sources))
+	mappings, err := decodeMappings(file.Mappings, len(file.Sources))
 	if err != nil {
 		return nil, fmt.Errorf("source map: %w", err)
 	}
-	return &Map{file.Sources, mappings}, nil
+	return &SourceMap{file.Sources, mappings}, nil
 }
 
 // Original returns the source position of the last mapping at or before a position. known reports
 // whether the mapping is on the same line.
-func (m *Map) Original(line, column int) (p Position, known bool) {
+func (m *SourceMap) Original(line, column int) (p SourcePosition, known bool) {
 	i := sort.Search(len(m.mappings), func(i int) bool {
 		at := m.mappings[i]
 		return at.atLine > line || at.atLine == line && at.atColumn > column
 	})
 	if i == 0 {
-		return Position{}, false
+		return SourcePosition{}, false
 	}
 	at := m.mappings[i-1]
-	return Position{m.sources[at.source], at.line, at.column}, at.atLine == line
+	return SourcePosition{m.sources[at.source], at.line, at.column}, at.atLine == line
 }
 
 var errMappings = errors.New("invalid mappings")
 
-// decode decodes mappings: semicolons separate lines, commas separate mappings, and each
+// decodeMappings decodes mappings: semicolons separate lines, commas separate mappings, and each
 // number is relative to the previous mapping. Mappings of one number are skipped: they lack a source.
-func decode(mappings string, sources int) ([]mapping, error) {
+func decodeMappings(mappings string, sources int) ([]mapping, error) {
 	list := make([]mapping, 0, strings.Count(mappings, ",")+1)
 	var last mapping
 	for i, line := range strings.Split(mappings, ";") {

@@ -1,4 +1,4 @@
-package stacktrace
+package snippet
 
 import (
 	"fmt"
@@ -9,11 +9,10 @@ import (
 	"unicode/utf16"
 
 	"gaol/internal/lazyregexp"
-	"gaol/internal/snippet"
 )
 
-// Snippet is the module name of a snippet in the guest. Cells are named cell-1.js and so on.
-const Snippet = "snippet.mjs"
+// FileName is the module name of a snippet in the guest. Cells are named cell-1.js and so on.
+const FileName = "snippet.mjs"
 
 // Sources is the code of a snippet, or of the cells of a context. A nil *Sources leaves
 // texts unchanged. It is safe for concurrent use.
@@ -29,28 +28,28 @@ type Sources struct {
 
 // source is a piece of code with its rewritten form.
 type source struct {
-	program *snippet.Program
+	program *Program
 	code    string
 }
 
-// maxSize is how many bytes of code a context remembers. Positions in older cells become the
+// maxSources is how many bytes of code a context remembers. Positions in older cells become the
 // cell's name.
-const maxSize = 8 << 20
+const maxSources = 8 << 20
 
-// New returns empty sources. file is the path that a snippet has in the guest, or empty.
+// NewSources returns empty sources. file is the path that a snippet has in the guest, or empty.
 // gaolFiles is the folder of gaol's own JavaScript, whose frames Stack leaves out.
-func New(file, gaolFiles string) *Sources {
+func NewSources(file, gaolFiles string) *Sources {
 	return &Sources{file: file, gaolFiles: gaolFiles, list: map[string]source{}}
 }
 
 // Add adds code under the name that it has in the guest.
-func (s *Sources) Add(name string, p *snippet.Program, code string) {
+func (s *Sources) Add(name string, p *Program, code string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.list[name] = source{p, code}
 	s.names = append(s.names, name)
 	s.size += s.list[name].size()
-	for s.size > maxSize && len(s.names) > 1 {
+	for s.size > maxSources && len(s.names) > 1 {
 		oldest := s.names[0]
 		s.size -= s.list[oldest].size()
 		delete(s.list, oldest)
@@ -63,9 +62,9 @@ func (s source) size() int {
 	return overhead + len(s.code) + len(s.program.Code)
 }
 
-// position matches a position as V8 prints it: a snippet by its file URL, a cell only by its
+// codePosition matches a codePosition as V8 prints it: a snippet by its file URL, a cell only by its
 // name.
-var position = lazyregexp.New(`(?:file://(/(?:\S*?/)?snippet\.mjs)|(^|[\s(])(cell-\d{1,9}\.js)):(\d{1,9}):(\d{1,9})`)
+var codePosition = lazyregexp.New(`(?:file://(/(?:\S*?/)?snippet\.mjs)|(^|[\s(])(cell-\d{1,9}\.js)):(\d{1,9}):(\d{1,9})`)
 
 // isSnippet reports whether a URL's path is the snippet's. The guest may have files of that
 // name elsewhere.
@@ -74,21 +73,21 @@ func (s *Sources) isSnippet(path string) bool {
 	return err == nil && path == s.file && path != ""
 }
 
-// place is a position in the code as it was given.
+// place is a codePosition in the code as it was given.
 type place struct {
 	name         string
 	line, column int
 	code         string
 }
 
-// original returns the place of a match of position. It returns false for code that gaol has
+// original returns the place of a match of codePosition. It returns false for code that gaol has
 // added, and for unknown sources.
 func (s *Sources) original(found []string) (place, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	name := found[3]
 	if s.isSnippet(found[1]) {
-		name = Snippet
+		name = FileName
 	}
 	from, known := s.list[name]
 	if !known {
@@ -110,7 +109,7 @@ func (s *Sources) original(found []string) (place, bool) {
 // beforeValue is what package snippet adds before the expression that is a cell's value.
 const beforeValue = "await ("
 
-// value returns the position of a cell's value in the rewritten code, which the guest's half
+// value returns the codePosition of a cell's value in the rewritten code, which the guest's half
 // reports as 0:0. It returns 0:0 if there is none, or more than one candidate.
 func (s source) value() (line, column int) {
 	const most = 8 // candidates to try: code may have any number of them
@@ -134,11 +133,11 @@ func (s source) value() (line, column int) {
 	return line, column
 }
 
-var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\u2028", "\n", "\u2029", "\n")
+var lineEndReplacer = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\u2028", "\n", "\u2029", "\n")
 
-// endOf returns the position after a text, as V8 counts.
+// endOf returns the codePosition after a text, as V8 counts.
 func endOf(text string) (line, column int) {
-	text = lineEnds.Replace(text)
+	text = lineEndReplacer.Replace(text)
 	last := text[strings.LastIndexByte(text, '\n')+1:]
 	return 1 + strings.Count(text, "\n"), 1 + len(utf16.Encode([]rune(last)))
 }
@@ -152,8 +151,8 @@ func (s *Sources) Relocate(text string) string {
 	if s == nil || !strings.Contains(text, "js:") { // true of nearly all texts
 		return text
 	}
-	return position().ReplaceAllStringFunc(text, func(found string) string {
-		parts := position().FindStringSubmatch(found)
+	return codePosition().ReplaceAllStringFunc(text, func(found string) string {
+		parts := codePosition().FindStringSubmatch(found)
 		if p, ok := s.original(parts); ok {
 			return fmt.Sprintf("%s%s:%d:%d", parts[2], p.name, p.line, p.column)
 		}
@@ -161,7 +160,7 @@ func (s *Sources) Relocate(text string) string {
 		case parts[1] == "":
 			return parts[2] + parts[3]
 		case s.isSnippet(parts[1]):
-			return Snippet
+			return FileName
 		}
 		return found
 	})
@@ -170,14 +169,14 @@ func (s *Sources) Relocate(text string) string {
 // maxPositions is how many positions of a stack Frame tries.
 const maxPositions = 32
 
-// Frame returns the lines of code around the first known position of a stack, or "".
+// Frame returns the lines of code around the first known codePosition of a stack, or "".
 func (s *Sources) Frame(stack string) string {
 	if s == nil {
 		return ""
 	}
-	for _, found := range position().FindAllStringSubmatch(stack, maxPositions) {
+	for _, found := range codePosition().FindAllStringSubmatch(stack, maxPositions) {
 		if p, ok := s.original(found); ok {
-			return snippet.Frame(p.code, p.line, p.column)
+			return Frame(p.code, p.line, p.column)
 		}
 	}
 	return ""
@@ -203,7 +202,7 @@ func (s *Sources) Log(text string) string {
 	}
 	for line := range strings.SplitSeq(text, "\n") {
 		isOurs := strings.Contains(line, s.gaolFiles)
-		if !isFrame(line) || !isOurs && !isNodes(line) {
+		if !isStackFrame(line) || !isOurs && !isNodes(line) {
 			drop()
 			first++
 		} else {
@@ -215,7 +214,7 @@ func (s *Sources) Log(text string) string {
 	return s.Relocate(strings.Join(kept, "\n"))
 }
 
-func isFrame(line string) bool { return strings.HasPrefix(strings.TrimLeft(line, " "), "at ") }
+func isStackFrame(line string) bool { return strings.HasPrefix(strings.TrimLeft(line, " "), "at ") }
 
 func isNodes(line string) bool {
 	return strings.Contains(line, "(node:") || strings.Contains(line, " node:")
@@ -229,7 +228,7 @@ func (s *Sources) Stack(text string) string {
 	var kept []string
 	for line := range strings.Lines(text) {
 		line = strings.TrimRight(line, "\n")
-		if isFrame(line) && (isNodes(line) || strings.Contains(line, s.gaolFiles) || strings.Contains(line, "__evaluated")) {
+		if isStackFrame(line) && (isNodes(line) || strings.Contains(line, s.gaolFiles) || strings.Contains(line, "__evaluated")) {
 			continue
 		}
 		kept = append(kept, s.Relocate(line))

@@ -1,0 +1,177 @@
+package snippet
+
+// A Scope is a part of the code in which names are declared.
+type Scope struct {
+	parent   *Scope
+	function bool // declares names of var
+	names    map[string]*Variable
+}
+
+// A Variable is a declared name.
+type Variable struct {
+	// Value is the first value, if a declaration of this name alone has it.
+	Value *Node
+	// Data belongs to the caller of [Parse].
+	Data any
+}
+
+func (s *Scope) inner(function bool) *Scope { return &Scope{parent: s, function: function} }
+
+func (s *Scope) declare(name string) *Variable {
+	if s.names == nil {
+		s.names = make(map[string]*Variable)
+	}
+	v := s.names[name]
+	if v == nil {
+		v = new(Variable)
+		s.names[name] = v
+	}
+	return v
+}
+
+// Find returns the variable of a name, or nil for a global.
+func (s *Scope) Find(name string) *Variable {
+	for ; s != nil; s = s.parent {
+		if v := s.names[name]; v != nil {
+			return v
+		}
+	}
+	return nil
+}
+
+// IsGlobal reports whether the node is a variable that the code does not declare.
+func (n *Node) IsGlobal() bool { return n.Kind == Identifier && n.Scope.Find(n.Name) == nil }
+
+// ofVar returns the scope in which var declares names.
+func (s *Scope) ofVar() *Scope {
+	for !s.function {
+		s = s.parent
+	}
+	return s
+}
+
+// resolve sets the scopes of a program's nodes, declares its names, and marks its patterns.
+func resolve(tree *Node) {
+	module := &Scope{function: true}
+	tree.Scope = module
+	resolveAll(tree.Kids, module)
+}
+
+func resolveAll(list []*Node, s *Scope) {
+	for _, n := range list {
+		n.resolve(s)
+	}
+}
+
+func (n *Node) resolve(s *Scope) {
+	n.Scope = s
+	if n.Key != nil {
+		n.Key.resolve(s)
+	}
+	switch n.Kind {
+	case Function, Arrow:
+		n.resolveFunction(s)
+		return
+	case Class:
+		s = n.resolveID(s)
+	case Property:
+		s = s.inner(true) // initial values of fields
+	case Block, CatchBlock:
+		s = s.inner(false)
+	case ImportFrom:
+		for _, local := range n.Kids {
+			s.declare(local.Name)
+		}
+		return
+	case Declaration:
+		n.resolveDeclaration(s)
+		return
+	case Declarator: // of a catch block
+		n.Kids[0].resolvePattern(s, s)
+		return
+	case Assign:
+		if n.Name == "=" {
+			n.Kids[0].resolvePattern(s, nil)
+			resolveAll(n.Kids[1:], s)
+			return
+		}
+	}
+	resolveAll(n.Kids, s)
+}
+
+// resolveID declares the name of a function or class, and returns the scope inside it.
+func (n *Node) resolveID(s *Scope) *Scope {
+	if n.declares {
+		s.declare(n.ID.Name)
+	}
+	s = s.inner(false)
+	if n.ID != nil && !n.declares {
+		s.declare(n.ID.Name)
+	}
+	return s
+}
+
+func (n *Node) resolveFunction(s *Scope) {
+	inner := n.resolveID(s).inner(true)
+	last := len(n.Kids) - 1
+	for _, parameter := range n.Kids[:max(last, 0)] {
+		parameter.resolvePattern(inner, inner)
+	}
+	if last >= 0 {
+		n.Kids[last].resolve(inner)
+	}
+}
+
+func (n *Node) resolveDeclaration(s *Scope) {
+	into := s
+	if n.Name == "var" {
+		into = s.ofVar()
+	}
+	for _, d := range n.Kids {
+		d.Scope = s
+		d.Kids[0].resolvePattern(s, into)
+		resolveAll(d.Kids[1:], s)
+		if d.Kids[0].Kind == Binding && len(d.Kids) == 2 {
+			into.declare(d.Kids[0].Name).Value = d.Kids[1]
+		}
+	}
+}
+
+// resolvePattern resolves the target of an assignment, or, if into is not nil, declares the names
+// of a declaration there.
+func (n *Node) resolvePattern(s, into *Scope) {
+	n.Scope = s
+	switch {
+	case n.Kind == Identifier && into != nil:
+		n.Kind = Binding
+		into.declare(n.Name)
+	case n.Kind == Object:
+		n.Kind = Pattern
+		for _, entry := range n.Kids {
+			entry.resolveEntry(s, into)
+		}
+	case n.Kind == Array, n.Kind == Spread:
+		for _, element := range n.Kids {
+			element.resolvePattern(s, into)
+		}
+	case n.Kind == Assign && n.Name == "=":
+		n.Kids[0].resolvePattern(s, into)
+		resolveAll(n.Kids[1:], s)
+	default:
+		n.resolve(s)
+	}
+}
+
+func (n *Node) resolveEntry(s, into *Scope) {
+	if n.Kind != Property {
+		n.resolvePattern(s, into)
+		return
+	}
+	n.Kind, n.Scope = PatternEntry, s
+	if n.Key != nil {
+		n.Key.resolve(s)
+	}
+	for _, value := range n.Kids {
+		value.resolvePattern(s, into)
+	}
+}

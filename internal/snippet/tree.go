@@ -1,0 +1,230 @@
+package snippet
+
+import "slices"
+
+// NodeKind is the kind of a [Node]. The zero value is a node of which only the children matter.
+type NodeKind uint8
+
+// The kinds of nodes.
+const (
+	Other        NodeKind = iota
+	Identifier            // a variable: name
+	Binding               // a variable where it is declared: name
+	Literal               // a string or number: name is its value
+	Template              // children: Literal and expressions in turn
+	Array                 // children: elements, without holes
+	Object                // children: Property, Spread
+	Property              // of an object or class: name or key, child: value, if any
+	Pattern               // a destructured object. children: PatternEntry, Spread
+	PatternEntry          // like Property, in a pattern
+	Spread                // child: the spread value
+	Member                // a.b: name, child: a
+	Index                 // a[b]: children: a, b
+	Call                  // children: callee, arguments
+	Construct             // like Call, with new
+	Binary                // children: operands, Ops: operators in between, whatever their precedence
+	Assign                // name: operator, children: target, value. A target alone in the head of a loop
+	Conditional           // children: test, two values
+	Sequence              // children: values
+	Unary                 // name: operator, child
+	Function              // ID, children: parameters, body
+	Arrow                 // like Function
+	Class                 // ID, children: superclass if any, Property, Function for static blocks
+	ImportCall            // the callee of import(a)
+	ImportMeta            // import.meta
+	ImportFrom            // an import or export declaration: name: specifier, children: Binding
+	Declaration           // name: var, let, const or using; children: Declarator
+	Declarator            // children: target, value if any
+	Block                 // a scope. children: statements
+	CatchBlock            // a scope. children: Declarator if any, body
+	With                  // children: object, body
+)
+
+// A Node is a node of the syntax tree of JavaScript.
+type Node struct {
+	Kind NodeKind
+	// declares: a function or class whose ID is visible around it.
+	declares bool
+
+	At    int // offset at which it is reported: for Member, the offset of the name
+	Start int // offset of its first token
+	Name  string
+	ID    *Node    // of a function or class
+	Key   *Node    // of a property, if it is computed, a string or a number
+	Kids  []*Node  // none is nil
+	Ops   []string // of Binary
+	Scope *Scope
+}
+
+// maxTreeNesting bounds the depth of a tree. Code that esbuild prints may nest deeper than its source.
+const maxTreeNesting = 4 * maxNesting
+
+// Parse returns the syntax tree of valid JavaScript, with the scopes of its names, or the offset at which
+// the code could not be read.
+func Parse(code string) (tree *Node, failed int, ok bool) {
+	p := newParser(withoutShebang(code), 0)
+	p.nesting = maxTreeNesting
+	p.tree()
+	return p.root, p.tok.start, !p.failed
+}
+
+// node returns a node at the current token, or nil if the parser makes no tree.
+func (p *parser) node(k NodeKind) *Node {
+	if p.root == nil {
+		return nil
+	}
+	return &Node{Kind: k, At: p.tok.start, Start: p.tok.start}
+}
+
+// named returns a node with the text of the current token as its name.
+func (p *parser) named(k NodeKind) *Node {
+	n := p.node(k)
+	if n != nil {
+		n.Name = unescape(p.text())
+	}
+	return n
+}
+
+// enclosing returns a node that starts with its first child.
+func enclosing(k NodeKind, name string, first *Node) *Node {
+	if first == nil {
+		return nil
+	}
+	return &Node{Kind: k, Name: name, At: first.At, Start: first.Start, Kids: []*Node{first}}
+}
+
+func (n *Node) add(kids ...*Node) *Node {
+	if n == nil {
+		return nil
+	}
+	for _, k := range kids {
+		if k != nil {
+			n.Kids = append(n.Kids, k)
+		}
+	}
+	return n
+}
+
+func (n *Node) setID(id *Node) {
+	if n != nil {
+		n.ID = id
+	}
+}
+
+// declare makes the name of a function or class visible around it.
+func (n *Node) declare() {
+	if n != nil {
+		n.declares = n.ID != nil
+	}
+}
+
+// shorthand returns the value of a property that is a variable of the same name.
+func (n *Node) shorthand() *Node {
+	if n == nil {
+		return nil
+	}
+	return &Node{Kind: Identifier, At: n.At, Start: n.Start, Name: n.Name}
+}
+
+// Value returns the last child, or nil.
+func (n *Node) Value() *Node {
+	if len(n.Kids) == 0 {
+		return nil
+	}
+	return n.Kids[len(n.Kids)-1]
+}
+
+// isFunction reports whether an expression is a function.
+func (n *Node) isFunction() bool { return n != nil && (n.Kind == Function || n.Kind == Arrow) }
+
+// An operation collects the operands of an expression. Its nodes are nil if the parser makes no tree.
+type operation struct {
+	outer   []*Node // right-associative operators, whose last operand follows
+	current *Node
+	binary  *Node // current, if it is a list of operands that continues
+}
+
+func (o *operation) operand(n *Node) {
+	if o.binary != nil {
+		o.binary.add(n)
+		return
+	}
+	o.current = n
+}
+
+func (o *operation) leftAssociative(operator string) {
+	if o.binary == nil {
+		o.binary = enclosing(Binary, "", o.current)
+		o.current = o.binary
+	}
+	if o.binary != nil {
+		o.binary.Ops = append(o.binary.Ops, operator)
+	}
+}
+
+func (o *operation) rightAssociative(n *Node) {
+	if n != nil {
+		o.outer = append(o.outer, n)
+	}
+	o.current, o.binary = nil, nil
+}
+
+// end returns the expression.
+func (o *operation) end() *Node {
+	n := o.current
+	for _, outer := range slices.Backward(o.outer) {
+		n = outer.add(n)
+	}
+	return n
+}
+
+// writes finds the variables that a resolved tree assigns to. shorthand: the variable is also the name of a
+// property, as in ({a} = b).
+func (n *Node) writes(found func(variable *Node, shorthand bool)) {
+	kids := n.Kids
+	if n.Kind == Assign || n.Kind == Unary && increments[n.Name] {
+		kids[0].written(false, found)
+		kids = kids[1:]
+	}
+	if n.Key != nil {
+		n.Key.writes(found)
+	}
+	for _, kid := range kids {
+		kid.writes(found)
+	}
+}
+
+// written is like writes for the target of an assignment.
+func (n *Node) written(shorthand bool, found func(variable *Node, shorthand bool)) {
+	switch n.Kind {
+	case Identifier:
+		found(n, shorthand)
+	case Array, Pattern, PatternEntry, Spread:
+		if n.Key != nil {
+			n.Key.writes(found)
+		}
+		for _, kid := range n.Kids {
+			kid.written(n.Kind == PatternEntry && n.Key == nil && kid.Start == n.Start, found)
+		}
+	case Assign: // with an initial value
+		n.Kids[0].written(shorthand, found)
+		n.Kids[1].writes(found)
+	default:
+		n.writes(found)
+	}
+}
+
+// bound returns the names that a target of a declaration binds.
+func (n *Node) bound() (names []string) {
+	kids := n.Kids
+	switch n.Kind {
+	case Binding:
+		return []string{n.Name}
+	case Assign:
+		kids = n.Kids[:1] // without the initial value
+	}
+	for _, kid := range kids {
+		names = append(names, kid.bound()...)
+	}
+	return names
+}

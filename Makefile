@@ -117,7 +117,7 @@ PREBUILT = $(patsubst %/,%,$(dir $(BIN)))/prebuilt
 
 # With the flags of the build of bin/gaol, so that it compiles no package for a second time. Meanwhile, go list
 # downloads the other modules.
-PREBUILD = $(GO) run -trimpath $(STATIC) ./rootfs/programs/prebuild
+PREBUILD = $(GO) run -trimpath $(STATIC) rootfs/programs/prebuild.go
 
 BUILD_GAOL = $(GO) build -overlay $(PREBUILT)/native.json -trimpath $(STATIC) -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/gaol
 

@@ -20,7 +20,6 @@ import (
 	"gaol/jail/mounts"
 	"gaol/jail/oci"
 	"gaol/jail/procfs"
-	"gaol/jail/reap"
 	"gaol/jail/seccomp"
 	"gaol/jail/step"
 )
@@ -102,7 +101,7 @@ func (j *Jail) newNamespaces(top *cgroupFiles) (files map[specs.LinuxNamespaceTy
 		enter.CgroupNamespace(), enter.EffectiveUser(j.slot.firstHostID()), enter.Clone(nil, flags), enter.AwaitHost(),
 	})
 	files = map[specs.LinuxNamespaceType]*os.File{}
-	err = enter.Launch(j.program, list, func(child *reap.Child) error {
+	err = enter.Launch(j.program, list, func(child *enter.Child) error {
 		defer func() {
 			_ = child.Kill() // it was needed for the namespaces only
 			_, _ = child.Wait()

@@ -17,7 +17,6 @@ import (
 	"gaol/jail/kernfile"
 	"gaol/jail/mounts"
 	"gaol/jail/procfs"
-	"gaol/jail/reap"
 	"gaol/jail/step"
 )
 
@@ -111,7 +110,7 @@ func (j *Jail) startPid1(top *cgroupFiles) error {
 	list := enter.List{
 		Steps: j.createSteps(in, init), Filter: j.spec.Filter.Program, Files: []*os.File{null, null, null}, StartIn: in.startIn,
 	}
-	return enter.Launch(j.program, list, func(child *reap.Child) error {
+	return enter.Launch(j.program, list, func(child *enter.Child) error {
 		j.pid1 = child
 		return j.prepareNamespaces()
 	})

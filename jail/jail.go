@@ -10,12 +10,12 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gaol/jail/cgroup"
+	"gaol/jail/enter"
 	"gaol/jail/gateway"
 	"gaol/jail/kernfile"
 	"gaol/jail/landlock"
 	"gaol/jail/mounts"
 	"gaol/jail/oci"
-	"gaol/jail/reap"
 	"gaol/jail/step"
 )
 
@@ -50,7 +50,7 @@ type Jail struct {
 type pid1 interface {
 	PID() int
 	Kill() error
-	Wait() (reap.Exit, error)
+	Wait() (enter.Exit, error)
 }
 
 // Alive reports whether processes can be started in the jail: it is not closed, and its

@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"gaol/jail/lazy"
+	"gaol/jail/kernfile"
 	"gaol/jail/mounts"
 	"gaol/jail/seccomp/notify"
 	"gaol/jail/sockdiag"
@@ -255,7 +255,7 @@ func CheckSocketLists() error {
 	return err
 }
 
-var socketLists = lazy.Value(func() (struct{}, error) {
+var socketLists = kernfile.Once(func() (struct{}, error) {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG)
 	if err == nil {
 		f := os.NewFile(uintptr(fd), "netlink socket")

@@ -14,9 +14,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gaol/jail/cgroup"
+	"gaol/jail/enter"
 	"gaol/jail/kernfile"
 	"gaol/jail/mounts"
-	"gaol/jail/reap"
 	"gaol/jail/step"
 )
 
@@ -49,7 +49,7 @@ type Process struct {
 type firstProcess interface {
 	PID() int
 	Signal(s syscall.Signal, group bool) error
-	Wait() (reap.Exit, error)
+	Wait() (enter.Exit, error)
 }
 
 // Exit describes how a process ended and what its cgroup used.

@@ -9,7 +9,6 @@ import (
 
 	"gaol/jail/enter"
 	"gaol/jail/gateway"
-	"gaol/jail/reap"
 	"gaol/jail/step"
 	"gaol/jail/zygote"
 )
@@ -65,7 +64,7 @@ func (p *Process) launch(ctx context.Context, c *Command, in *cgroupFiles) error
 		return err
 	}
 	list := enter.List{Steps: p.jail.enterSteps(c, in), Filter: c.Filter.Program, Files: c.files(), OnListener: p.onListener(c.Filter)}
-	return enter.Launch(p.jail.program, list, func(child *reap.Child) error {
+	return enter.Launch(p.jail.program, list, func(child *enter.Child) error {
 		p.first = child
 		return nil
 	})

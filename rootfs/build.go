@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"gaol/rootfs/download"
-	"gaol/rootfs/npm"
 	"gaol/rootfs/tree"
 )
 
@@ -108,7 +107,7 @@ type build struct {
 	plan   plan
 	temp   *tempDir
 	tree   *tree.Tree
-	npm    *npm.Client
+	npm    *npmClient
 	report *download.Reporter
 	why    string   // starts the line that announces downloads
 	blobs  []string // names of the image's blobs in the store
@@ -156,10 +155,10 @@ func (b *build) prepare(ctx context.Context, o BuildOptions) error {
 	if err != nil {
 		return err
 	}
-	if b.npm, err = npm.NewClient(npm.Options{Pins: in.pins, Pause: in.pause, Stall: in.stall}); err != nil {
+	if b.npm, err = newNPMClient(npmOptions{Pins: in.pins, Pause: in.pause, Stall: in.stall}); err != nil {
 		return err
 	}
-	b.plan, err = in.plan(o, func(name, version string) (npm.Package, error) { return b.npm.Resolve(ctx, name, version) })
+	b.plan, err = in.plan(o, func(name, version string) (npmPackage, error) { return b.npm.Resolve(ctx, name, version) })
 	b.image.Node, b.image.NPM = b.plan.node.Version, b.plan.npm.Version
 	return err
 }

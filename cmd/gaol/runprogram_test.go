@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"gaol/cmd/gaol/source"
+	"gaol/cmd/gaol/flags"
 	"gaol/runtime"
 )
 
@@ -59,7 +59,7 @@ func TestRunRefuses(t *testing.T) {
 	if err := os.WriteFile(big, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Truncate(big, source.MaxCode+1); err != nil {
+	if err := os.Truncate(big, flags.MaxCode+1); err != nil {
 		t.Fatal(err)
 	}
 	for _, tc := range []struct {

@@ -19,7 +19,6 @@ import (
 	"gaol/cmd/gaol/report"
 	"gaol/cmd/gaol/server"
 	"gaol/cmd/gaol/server/daemon"
-	"gaol/cmd/gaol/units"
 	"gaol/internal/doctor"
 	"gaol/runtime/client"
 )
@@ -215,7 +214,7 @@ func (a *app) printUnit(cmd *cobra.Command, f *serveFlags) error {
 			command = append(command, "--"+f.Name+"="+f.Value.String())
 		}
 	})
-	service, socket := units.Service(command...), units.Socket(f.Socket, f.Group)
+	service, socket := daemon.ServiceUnit(command...), daemon.SocketUnit(f.Socket, f.Group)
 	switch f.printUnit {
 	case "service":
 		return a.print(service)

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gaol/cmd/gaol/flags"
-	"gaol/cmd/gaol/terminal"
+	"gaol/cmd/gaol/report"
 	"gaol/rootfs"
 	"gaol/vfs/hostfs"
 )
@@ -53,7 +53,7 @@ func (a *app) snapshotExport() *cobra.Command {
 // export writes the files of s as a tar archive. It is not limited: the snapshot was when
 // it was taken. While it runs, the lease keeps s from being removed.
 func (a *app) export(s *rootfs.Image) error {
-	if terminal.Is(a.stdout) {
+	if report.IsTerminal(a.stdout) {
 		return errors.New("standard output is a terminal: redirect the archive to a pipe or a file")
 	}
 	lease, err := s.Hold()

@@ -15,7 +15,6 @@ import (
 	"gaol/cmd/gaol/examplecheck"
 	"gaol/cmd/gaol/flags"
 	"gaol/cmd/gaol/report"
-	"gaol/cmd/gaol/source"
 	"gaol/rootfs"
 	"gaol/runtime"
 	"gaol/runtime/snippets"
@@ -134,7 +133,7 @@ func readFlagFile(ctx context.Context, path string, limit int64) ([]byte, error)
 		return nil, err
 	}
 	defer file.Close()
-	return source.Read(ctx, file, path, limit)
+	return flags.Read(ctx, file, path, limit)
 }
 
 // maxAdapter is the most bytes of an adapter's file.

@@ -17,8 +17,6 @@ import (
 	"gaol/cmd/gaol/flags"
 	"gaol/cmd/gaol/report"
 	"gaol/cmd/gaol/server/snippetservice"
-	"gaol/cmd/gaol/source"
-	"gaol/cmd/gaol/terminal"
 	"gaol/internal/strictjson"
 	"gaol/runtime/snippets"
 )
@@ -68,7 +66,7 @@ func (a *app) snippetRunCommand() *cobra.Command {
 	}
 	f := &snippetFlags{}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		implicit := len(args) == 0 && source.IsPiped(a.stdin)
+		implicit := len(args) == 0 && flags.IsPiped(a.stdin)
 		if implicit {
 			args = []string{"-"}
 		}
@@ -163,7 +161,7 @@ func (a *app) readSnippet(ctx context.Context, arg string, f *snippetFlags) (*na
 		}
 		return &namedSnippet{input: snippets.Input{Files: e.Files, Timeout: f.timeout}, example: e}, nil
 	}
-	text, err := source.Read(ctx, a.stdin, "standard input", source.MaxCode)
+	text, err := flags.Read(ctx, a.stdin, "standard input", flags.MaxCode)
 	if err != nil {
 		return nil, err
 	}
@@ -221,7 +219,7 @@ func (a *app) printSnippet(out *snippets.Output, s *namedSnippet, f *snippetFlag
 		if s.example != nil {
 			text = examplecheck.Locate(s.example, text)
 		}
-		fmt.Fprintln(a.stderr, paint("31", "error:", colors(a.stderr))+" "+terminal.Sanitize(text, false))
+		fmt.Fprintln(a.stderr, paint("31", "error:", colors(a.stderr))+" "+report.Sanitize(text, false))
 	}
 	if a.exit != 0 {
 		for _, d := range out.Denials[:min(len(out.Denials), flags.MaxDenials)] {
@@ -237,12 +235,12 @@ func (a *app) printState(name string, text json.RawMessage) error {
 	if string(text) == "{}" || json.Indent(&b, text, "", "  ") != nil {
 		return nil
 	}
-	return a.print(paint("1", name+":", colors(a.stdout)) + " " + terminal.Sanitize(b.String(), false) + "\n")
+	return a.print(paint("1", name+":", colors(a.stdout)) + " " + report.Sanitize(b.String(), false) + "\n")
 }
 
 // logLine returns a line of console, with a color if it is a warning or an error.
 func logLine(line string, colored bool) string {
-	line = terminal.Sanitize(line, false)
+	line = report.Sanitize(line, false)
 	for prefix, color := range map[string]string{"[warn]": "33", "[error]": "31"} {
 		if rest, ok := strings.CutPrefix(line, prefix); ok {
 			line = paint(color, prefix, colored) + rest
@@ -260,4 +258,4 @@ func paint(color, text string, colored bool) string {
 }
 
 // colors reports whether a stream shows colors: it is a terminal, and NO_COLOR is not set.
-func colors(stream any) bool { return terminal.Is(stream) && os.Getenv("NO_COLOR") == "" }
+func colors(stream any) bool { return report.IsTerminal(stream) && os.Getenv("NO_COLOR") == "" }

@@ -24,7 +24,7 @@ func TestProbesAreComplete(t *testing.T) {
 // TestExamine checks this machine. The findings vary, but each must be complete, and
 // nothing may be left behind.
 func TestExamine(t *testing.T) {
-	before := mounts(t)
+	before := mountTable(t)
 	store := filepath.Join(t.TempDir(), "store")
 	r := Examine(t.Context(), Options{Store: store, Program: func(context.Context) (string, error) {
 		t.Error("the program was run, though it would have to build an image")
@@ -46,7 +46,7 @@ func TestExamine(t *testing.T) {
 	if r.OK != allOK {
 		t.Errorf("OK is %v", r.OK)
 	}
-	if after := mounts(t); after != before {
+	if after := mountTable(t); after != before {
 		t.Errorf("mounts before:\n%s\nafter:\n%s", before, after)
 	}
 	if _, err := os.Stat(store); !errors.Is(err, os.ErrNotExist) {
@@ -54,7 +54,7 @@ func TestExamine(t *testing.T) {
 	}
 }
 
-func mounts(t *testing.T) string {
+func mountTable(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {

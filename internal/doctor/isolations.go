@@ -16,7 +16,7 @@ import (
 
 	"gaol/internal/ociruntime"
 	"gaol/jail/cgroup"
-	"gaol/jail/chroot"
+	"gaol/jail/mounts"
 )
 
 // isolation is the name of an OCI runtime, which isolates by containers. The other checks are about the
@@ -122,7 +122,7 @@ func (x *examination) runChild(name string, flags uintptr) error {
 	cmd.Stdout = &out
 	run := cmd.Run
 	if x.chroot {
-		run = func() error { return chroot.Run(cmd.Run) }
+		run = func() error { return mounts.OutsideChroot(cmd.Run) }
 	}
 	err := run()
 	if text := strings.TrimSpace(out.String()); err != nil && text != "" {

@@ -111,7 +111,7 @@ func TestUnifiedControllers(t *testing.T) {
 		t.Fatal(err)
 	}
 	var want []string
-	for line := range strings.Lines(mounts(t)) {
+	for line := range strings.Lines(mountTable(t)) {
 		place, kind, _ := strings.Cut(line, " - ")
 		if strings.HasPrefix(kind, "cgroup2 ") {
 			mounted := strings.Fields(place)[4]

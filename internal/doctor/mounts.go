@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"gaol/jail/chroot"
+	"gaol/jail/mounts"
 )
 
 // fileSystem is a type of file system that jails mount.
@@ -92,14 +92,14 @@ func probeRoot(x *examination) Check {
 	if !x.root {
 		return degraded("can't be checked", "run gaol doctor as root")
 	}
-	is, err := chroot.Detect()
+	is, err := mounts.InChroot()
 	if err != nil {
 		return missing(err.Error(), "in a container, give it CAP_SYS_ADMIN and CAP_SYS_CHROOT (docker run --privileged)")
 	}
 	if !is {
 		return ok("the mount namespace's own")
 	}
-	if err := chroot.Run(func() error { return nil }); err != nil {
+	if err := mounts.OutsideChroot(func() error { return nil }); err != nil {
 		return missing(err.Error(), rootCure)
 	}
 	x.chroot = true

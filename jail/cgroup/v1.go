@@ -14,7 +14,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gaol/jail/kernfile"
-	"gaol/jail/lazy"
 )
 
 // v1 implements a group as one directory per controller.
@@ -26,7 +25,7 @@ type v1 struct {
 }
 
 func newV1(root string) *v1 {
-	return &v1{root: root, others: lazy.Value(func() ([]string, error) { return otherHierarchies(root) })}
+	return &v1{root: root, others: kernfile.Once(func() ([]string, error) { return otherHierarchies(root) })}
 }
 
 // identified returns a backend whose groups have a directory in a v2 hierarchy.

@@ -16,7 +16,10 @@
 // are left: see [LaunchIn]. On the host, [Supervise] makes the program wait for a process that an
 // OCI runtime starts, and end as it does.
 //
-// It is written in C because it must be a small static program: the host's own binary
+// [Child] waits for a process by its pidfd, because [os.Process.Wait] blocks a thread for each
+// process, and Go ends a program that has 10,000 of them.
+//
+// The program is written in C because it must be a small static program: the host's own binary
 // needs libraries that the guest's tree does not have, starting a Go runtime would cost
 // each run a millisecond, and some steps need a process with a single thread.
 //

@@ -15,7 +15,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"gaol/jail/reap"
 	"gaol/jail/step"
 )
 
@@ -59,7 +58,7 @@ type launch struct {
 // the list executes runs, or when every process of the launch has ended. It calls cloned with
 // the child that Clone creates, which must be waited for even if Launch fails; the AwaitHost
 // step waits until cloned has returned. An error is a [*step.Error].
-func Launch(program *os.File, l List, cloned func(*reap.Child) error) error {
+func Launch(program *os.File, l List, cloned func(*Child) error) error {
 	host, socket, err := SocketPair(unix.SOCK_STREAM)
 	if err != nil {
 		return step.Wrap("make", "socket", err)
@@ -71,7 +70,7 @@ func Launch(program *os.File, l List, cloned func(*reap.Child) error) error {
 		return step.Wrap("start", Path, StartError(err))
 	}
 	err = l.execute(host, func(pid int) error {
-		child, err := reap.Adopt(pid)
+		child, err := Adopt(pid)
 		if err != nil {
 			return err
 		}

@@ -11,7 +11,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"gaol/jail/reap"
 	"gaol/jail/step"
 )
 
@@ -22,7 +21,7 @@ const killTimeout = 30 * time.Second
 // is the supervisor, a child of this process: the entry program, which waits for the process and
 // ends as it does. When this process ends, the supervisor kills the process.
 type Supervised struct {
-	supervisor *reap.Child
+	supervisor *Child
 	socket     *net.UnixConn // closing it makes the supervisor kill the process
 	pid        int
 	pidfd      *os.File
@@ -53,7 +52,7 @@ func Supervise(ctx context.Context, program *os.File, files []*os.File, limits [
 		return nil, step.Wrap("start", Path, StartError(err))
 	}
 	s := &Supervised{socket: host}
-	s.supervisor, err = reap.Adopt(first.Pid)
+	s.supervisor, err = Adopt(first.Pid)
 	_ = first.Release()
 	if err != nil {
 		_ = host.Close()
@@ -108,7 +107,7 @@ func (s *Supervised) Kill() error {
 	return err
 }
 
-// Signal is as [reap.Child.Signal].
+// Signal is as [Child.Signal].
 func (s *Supervised) Signal(signal syscall.Signal, group bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -129,8 +128,8 @@ func (s *Supervised) Signal(signal syscall.Signal, group bool) error {
 	return os.NewSyscallError("kill", err)
 }
 
-// Wait is as [reap.Child.Wait].
-func (s *Supervised) Wait() (reap.Exit, error) {
+// Wait is as [Child.Wait].
+func (s *Supervised) Wait() (Exit, error) {
 	exit, err := s.supervisor.Wait()
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -11,8 +11,6 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
-
-	"gaol/jail/reap"
 )
 
 // superviseShell supervises the processes of a shell script, in the place of an OCI runtime.
@@ -37,13 +35,13 @@ func TestSupervise(t *testing.T) {
 	program := build(t)
 	for _, tc := range []struct {
 		end  string
-		want reap.Exit
+		want Exit
 	}{
-		{`exit 7`, reap.Exit{Code: 7}},
-		{`kill -TERM $$`, reap.Exit{Signal: unix.SIGTERM}},
-		{`kill -KILL $$`, reap.Exit{Signal: unix.SIGKILL}},
-		{`kill -SEGV $$`, reap.Exit{Signal: unix.SIGSEGV}},
-		{`exit 137`, reap.Exit{Code: 137}},
+		{`exit 7`, Exit{Code: 7}},
+		{`kill -TERM $$`, Exit{Signal: unix.SIGTERM}},
+		{`kill -KILL $$`, Exit{Signal: unix.SIGKILL}},
+		{`kill -SEGV $$`, Exit{Signal: unix.SIGSEGV}},
+		{`exit 137`, Exit{Code: 137}},
 	} {
 		// The process ends after its parent, which would wait for it otherwise.
 		s, err := superviseShell(t.Context(), t, program, `sh -c 'while [ -d /proc/$1 ]; do :; done; `+tc.end+`' sh $$ & echo $! > $1`)

@@ -25,6 +25,13 @@
 // become that user: it has neither capabilities nor set-user-ID programs. Only pid 1 runs
 // as that user: the reaper of the image, without capabilities.
 //
+// # Chroots
+//
+// In a chroot the kernel refuses to create a user namespace (EPERM). If the root is not a
+// mount point, it also refuses to set propagation and to pivot_root(2) (EINVAL). A jail needs all
+// three. [LeaveChroot] makes the content of the chroot the root of the thread's mount namespace, and unmounts
+// everything that the chroot hides.
+//
 // # Not protected against
 //
 // A caller that asks for mounts of sensitive host folders: package runtime checks sources.

@@ -36,7 +36,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"gaol/jail/chroot"
 	"gaol/jail/kernfile"
 )
 
@@ -95,7 +94,7 @@ func swapIDs(owner, guest, firstID int) []syscall.SysProcIDMap {
 func newIDMap(users, groups []syscall.SysProcIDMap) (f *os.File, err error) {
 	f, err = makeUserNamespace(users, groups)
 	if errors.Is(err, unix.EPERM) { // in a chroot
-		err = chroot.Run(func() (err error) {
+		err = OutsideChroot(func() (err error) {
 			f, err = makeUserNamespace(users, groups)
 			return err
 		})

@@ -24,6 +24,9 @@ func TestMain(m *testing.M) {
 	if os.Getenv(victimVar) != "" {
 		makeIDMaps()
 	}
+	if dir := os.Getenv(guestVar); dir != "" {
+		testInChroot(dir)
+	}
 	os.Exit(m.Run())
 }
 

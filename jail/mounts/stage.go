@@ -10,7 +10,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"gaol/jail/chroot"
 	"gaol/jail/kernfile"
 	"gaol/jail/procfs"
 	"gaol/jail/step"
@@ -101,7 +100,7 @@ func EnterImage(dir, image string, files []File) error {
 		{"write", "layer", s.writeLayer},
 		{"mount", "overlay", func() error { return mountOverlay(Root, unix.MS_RDONLY, layers) }},
 		{"chdir", Root, func() error { return unix.Chdir(Root) }},
-		{"pivot", "root", chroot.Pivot},
+		{"pivot", "root", PivotRoot},
 	})
 }
 
@@ -125,7 +124,7 @@ func run(first, then []action) error {
 func openStage(dir string) []action {
 	return []action{
 		{"unshare", "mount namespace", unshare},
-		{"leave", "chroot", chroot.Leave},
+		{"leave", "chroot", LeaveChroot},
 		// Slave, not private: a disk that the host unmounts must not stay busy here.
 		{"mount", "/", func() error { return unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, "") }},
 		{"mount", "tmpfs", func() error { return unix.Mount("tmpfs", dir, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=0755") }},

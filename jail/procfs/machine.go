@@ -11,7 +11,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gaol/jail/kernfile"
-	"gaol/jail/lazy"
 )
 
 // limitedProcessors returns the numbers of the first online processors, as many as the
@@ -83,7 +82,7 @@ func formatMeminfo(total int64) string {
 
 // readCPUInfo caches the kernel's /proc/cpuinfo: the kernel measures the speed of each
 // processor for every reader.
-var readCPUInfo = lazy.Value(func() (string, error) {
+var readCPUInfo = kernfile.Once(func() (string, error) {
 	text, err := os.ReadFile("/proc/cpuinfo")
 	return string(text), err
 })

@@ -16,12 +16,11 @@ import (
 
 	"gaol/jail/enter"
 	"gaol/jail/kernfile"
-	"gaol/jail/reap"
 )
 
 // Child is a process that a zygote has forked. Its parent is this process.
 type Child struct {
-	*reap.Child
+	*enter.Child
 	zygote *Zygote
 	host   *net.UnixConn // open until the program runs
 
@@ -124,7 +123,7 @@ func (c *Child) readReport() error {
 
 // Wait waits until the child ends and returns how it ended. It must be called exactly once
 // for each child.
-func (c *Child) Wait() (reap.Exit, error) {
+func (c *Child) Wait() (enter.Exit, error) {
 	defer c.zygote.children.Delete(c.PID())
 	defer func() {
 		if c.parked.Swap(false) {
@@ -142,7 +141,7 @@ func (c *Child) discard() {
 
 // adopt returns the child that the zygote has reported.
 func (z *Zygote) adopt(pid int) (*Child, error) {
-	p, err := reap.Adopt(pid)
+	p, err := enter.Adopt(pid)
 	if err != nil {
 		return nil, err
 	}
@@ -170,7 +169,7 @@ func (z *Zygote) reapLost() error {
 		return nil
 	}
 	for deadline := time.Now().Add(lostTimeout); time.Now().Before(deadline); time.Sleep(again) {
-		pid, err := reap.EndedInGroup(z.process.Pid)
+		pid, err := enter.EndedInGroup(z.process.Pid)
 		_, isKnown := z.children.Load(pid)
 		switch {
 		case err == unix.ECHILD: // the group has no children left

@@ -20,7 +20,6 @@ import (
 	"gaol/jail/enter"
 	"gaol/jail/hostcommand"
 	"gaol/jail/zygote"
-	"gaol/rootfs/sharedlib"
 )
 
 // The programs.
@@ -96,7 +95,7 @@ func (m *Maker) Make(ctx context.Context, name, out string) error {
 
 // copyStatic copies a program that needs no shared library.
 func copyStatic(from, to string) error {
-	if !sharedlib.IsStatic(from) {
+	if !IsStatic(from) {
 		return fmt.Errorf("%s is not a static program", from)
 	}
 	in, err := os.Open(from)
@@ -147,7 +146,7 @@ func (m *Maker) compile(ctx context.Context, source, out string, flags []string)
 // compileStatic compiles a program, which must be static whatever the compiler makes of the flags.
 func (m *Maker) compileStatic(ctx context.Context, source, out string, flags []string) error {
 	err := m.compile(ctx, source, out, flags)
-	if err == nil && !sharedlib.IsStatic(out) {
+	if err == nil && !IsStatic(out) {
 		err = errors.New("cc: the program is not static")
 	}
 	return err

@@ -10,6 +10,9 @@
 // snippets against the rules of a framework. An [Adapter] runs with the snippet: it records the
 // objects that the snippet creates, and reads their state at the end, also after an error or a timeout.
 //
+// [EncodeLink] makes the fragment of a URL of a snippet, the part after "#", which browsers do not send
+// to servers.
+//
 // # Isolation
 //
 // Only the sandbox isolates a snippet, as any other program: see package runtime. Lint rules, bundles

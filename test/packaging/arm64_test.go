@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"gaol/rootfs/programs"
-	"gaol/rootfs/sharedlib"
 )
 
 // make build-arm64 made a static program for arm64, which embeds programs for arm64, and a static runc.
@@ -26,14 +25,14 @@ func TestARM64Binary(t *testing.T) {
 		if !bytes.Contains(binary, checkARM64(t, file)) {
 			t.Errorf("%s is not embedded in %s", file, path)
 		}
-		if name != programs.Zygote && !sharedlib.IsStatic(file) {
+		if name != programs.Zygote && !programs.IsStatic(file) {
 			t.Errorf("%s is not static", file)
 		}
 	}
 	runc := filepath.Join(filepath.Dir(path), "runc-arm64")
 	checkARM64(t, runc)
 	for _, file := range []string{path, runc} {
-		if !sharedlib.IsStatic(file) {
+		if !programs.IsStatic(file) {
 			t.Errorf("%s is not static", file)
 		}
 	}

@@ -11,7 +11,6 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"gaol/runtime/snippets"
-	"gaol/runtime/snippets/sharelink"
 )
 
 // requests returns a function that returns the methods and paths of the requests since.
@@ -49,7 +48,7 @@ func testShare(t *testing.T, w *world) {
 	if base != w.url+"/" {
 		t.Errorf("the link leads to %s", base)
 	}
-	got, err := sharelink.Decode(fragment)
+	got, err := snippets.DecodeLink(fragment)
 	if diff := cmp.Diff(snippets.Input{Source: umlauts}, got); err != nil || diff != "" {
 		t.Errorf("%v, %s", err, diff)
 	}
@@ -59,7 +58,7 @@ func testShare(t *testing.T, w *world) {
 // A link to several files shows them.
 func testShareFiles(t *testing.T, w *world) {
 	files := []snippets.File{{Path: "src/main.ts", Source: "import './other.js';\n"}, {Path: "src/other.ts", Source: umlauts}}
-	fragment, err := sharelink.Encode(snippets.Input{Files: files})
+	fragment, err := snippets.EncodeLink(snippets.Input{Files: files})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +68,7 @@ func testShareFiles(t *testing.T, w *world) {
 	p.click("#share")
 	p.waitFor(`document.querySelector('#share-link').value.includes('#files=')`)
 	_, made, _ := strings.Cut(eval[string](p, `document.querySelector('#share-link').value`), "#")
-	if got, err := sharelink.Decode(made); err != nil || !cmp.Equal(got.Files, files) {
+	if got, err := snippets.DecodeLink(made); err != nil || !cmp.Equal(got.Files, files) {
 		t.Errorf("%v, %s", err, cmp.Diff(got.Files, files))
 	}
 }
@@ -94,7 +93,7 @@ func openLink(t *testing.T, w *world, link, source string) *tab {
 
 // Links that are damaged, or unpack to more than the limit, report it and change nothing.
 func testBadLinks(t *testing.T, w *world) {
-	bomb, err := sharelink.Encode(snippets.Input{Source: strings.Repeat("//", 99_000)})
+	bomb, err := snippets.EncodeLink(snippets.Input{Source: strings.Repeat("//", 99_000)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,7 @@ import (
 	"strings"
 
 	"gaol/rootfs"
-	"gaol/rootfs/sharedlib"
+	"gaol/rootfs/programs"
 )
 
 // BareNode starts the image's Node on the host, without any jail.
@@ -41,7 +41,7 @@ func newBareNode(dir string, image *rootfs.Image) (*BareNode, error) {
 		return nil, err
 	}
 	return &BareNode{dir, []string{
-		filepath.Join(root, sharedlib.Loader(program)), "--library-path", strings.Join(libraries, ":"), node,
+		filepath.Join(root, programs.Loader(program)), "--library-path", strings.Join(libraries, ":"), node,
 	}}, nil
 }
 

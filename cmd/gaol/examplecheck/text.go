@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"gaol/cmd/gaol/terminal"
+	"gaol/cmd/gaol/report"
 )
 
 // shownLogs is the number of an example's last lines in a report for people.
@@ -45,7 +45,7 @@ func (r *Result) write(b *strings.Builder, o TextOptions) {
 	if o.Colors {
 		label = "\x1b[" + labels[r.Status].color + "m" + label + "\x1b[0m"
 	}
-	fmt.Fprintf(b, "%s %s\n", label, terminal.Sanitize(r.title(), false))
+	fmt.Fprintf(b, "%s %s\n", label, report.Sanitize(r.title(), false))
 	for _, m := range r.Errors {
 		b.WriteString(indented(m.String()))
 	}
@@ -78,5 +78,5 @@ func indented(text string) string {
 	if text = strings.TrimRight(text, "\n"); text == "" {
 		return ""
 	}
-	return "    " + strings.ReplaceAll(terminal.Sanitize(text, false), "\n", "\n    ") + "\n"
+	return "    " + strings.ReplaceAll(report.Sanitize(text, false), "\n", "\n    ") + "\n"
 }

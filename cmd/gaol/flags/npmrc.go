@@ -16,7 +16,6 @@ import (
 	"slices"
 	"strings"
 
-	"gaol/cmd/gaol/source"
 	"gaol/internal/lazyregexp"
 )
 
@@ -84,7 +83,7 @@ func readNpmrc(settings map[string]npmSetting, file string) error {
 		return err
 	}
 	defer f.Close()
-	text, err := source.Read(context.Background(), f, file, maxNpmrc)
+	text, err := Read(context.Background(), f, file, maxNpmrc)
 	if err != nil {
 		return err
 	}

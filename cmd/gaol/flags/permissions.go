@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"gaol/cmd/gaol/source"
 	"gaol/policy"
 	"gaol/runtime"
 )
@@ -126,12 +125,12 @@ func readPermissions(ctx context.Context, value string) (policy.Permissions, err
 			return policy.Permissions{}, fmt.Errorf("%s: %w", name, err)
 		}
 		defer file.Close()
-		return source.Policy(ctx, file, name+" "+value)
+		return Policy(ctx, file, name+" "+value)
 	}
 	if !strings.HasPrefix(strings.TrimSpace(value), "{") {
 		return policy.Permissions{}, fmt.Errorf("%s %.80q: want a JSON object, or a file of one as @FILE", name, value)
 	}
-	return source.Policy(ctx, strings.NewReader(value), name)
+	return Policy(ctx, strings.NewReader(value), name)
 }
 
 // checkPattern rejects a pattern of --allow-net that cannot be enforced on its own. In all

@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"gaol/cmd/gaol/terminal"
+	"gaol/cmd/gaol/report"
 )
 
 // history implements term.History with a file that lasts. Each input is one entry and
@@ -96,7 +96,7 @@ func (h *history) load(file *os.File) error {
 	}
 	for _, line := range lines {
 		if len(line) > 0 {
-			h.entries = append(h.entries, terminal.Sanitize(string(line), false))
+			h.entries = append(h.entries, report.Sanitize(string(line), false))
 		}
 	}
 	if len(h.entries) < 2*maxEntries && from == 0 {

@@ -12,13 +12,12 @@ import (
 	"golang.org/x/term"
 
 	"gaol/cmd/gaol/report"
-	"gaol/cmd/gaol/terminal"
 	"gaol/runtime"
 )
 
 // runOnTerminal evaluates the lines that the user types on a terminal.
 func (s *session) runOnTerminal(ctx context.Context) error {
-	tty, err := terminal.Open(s.options.Stdin)
+	tty, err := report.OpenTerminal(s.options.Stdin)
 	if err != nil {
 		return err
 	}
@@ -147,9 +146,9 @@ func (e *lineEditor) printLine(text string) {
 // show prints above the line that is being typed.
 func (e *lineEditor) show(text string) { _, _ = e.current().Write([]byte(text + "\n")) }
 
-func (e *lineEditor) log(l runtime.Log) { e.show(terminal.Sanitize(l.Text, false)) }
+func (e *lineEditor) log(l runtime.Log) { e.show(report.Sanitize(l.Text, false)) }
 
-func (e *lineEditor) value(text string) { e.show(terminal.Sanitize(text, true)) }
+func (e *lineEditor) value(text string) { e.show(report.Sanitize(text, true)) }
 
 func (e *lineEditor) note(text string) { e.show(text) }
 
@@ -161,7 +160,7 @@ func (e *lineEditor) failure(failed *runtime.GuestError, code string) {
 		e.show(strings.TrimSpace("Interrupted. " + lost))
 		return
 	}
-	e.show("Uncaught " + terminal.Sanitize(failureText(failed, code), false))
+	e.show("Uncaught " + report.Sanitize(failureText(failed, code), false))
 }
 
 func (e *lineEditor) err() error {

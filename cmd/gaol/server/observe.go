@@ -11,13 +11,13 @@ import (
 
 	"gaol/cmd/gaol/server/api"
 	"gaol/cmd/gaol/server/audit"
-	"gaol/cmd/gaol/server/metrics"
+	"gaol/cmd/gaol/server/service"
 	"gaol/cmd/gaol/server/tenant"
 )
 
 // observer counts and logs requests.
 type observer struct {
-	metrics *metrics.Metrics
+	metrics *service.Metrics
 	audit   *audit.Log
 	log     *slog.Logger
 }

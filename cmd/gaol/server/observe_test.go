@@ -13,7 +13,7 @@ import (
 	"github.com/coder/websocket"
 
 	"gaol/cmd/gaol/server/audit"
-	"gaol/cmd/gaol/server/metrics"
+	"gaol/cmd/gaol/server/service"
 	"gaol/cmd/gaol/server/tenant"
 )
 
@@ -26,7 +26,7 @@ func observed(t *testing.T, mux *http.ServeMux) (url string, end func() string) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := &observer{metrics: metrics.New(), audit: &audit.Log{}, log: slog.New(slog.DiscardHandler)}
+	o := &observer{metrics: service.NewMetrics(), audit: &audit.Log{}, log: slog.New(slog.DiscardHandler)}
 	if err := o.audit.Set(f); err != nil {
 		t.Fatal(err)
 	}

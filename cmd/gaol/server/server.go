@@ -20,7 +20,6 @@ import (
 	"gaol/cmd/gaol/server/api"
 	"gaol/cmd/gaol/server/audit"
 	"gaol/cmd/gaol/server/mcpserver"
-	"gaol/cmd/gaol/server/metrics"
 	"gaol/cmd/gaol/server/service"
 	"gaol/cmd/gaol/server/session"
 	"gaol/cmd/gaol/server/settings"
@@ -73,7 +72,7 @@ const maxHeader = 32 << 10
 func New(o Options) *Server { return newServer(o, defaultTimes) }
 
 func newServer(o Options, times times) *Server {
-	counted := metrics.New()
+	counted := service.NewMetrics()
 	s := &Server{
 		times:    times,
 		service:  service.New(service.Options{Settings: o.Settings, Store: o.Store, Cache: o.Cache, Log: o.Log, CgroupParent: o.CgroupParent, Metrics: counted}),

@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
-	"gaol/cmd/gaol/server/hostfolder"
+	"gaol/cmd/gaol/server/service"
 	"gaol/cmd/gaol/server/settings"
 	"gaol/cmd/gaol/server/tenant"
 	"gaol/runtime"
@@ -237,7 +237,7 @@ func TestMountSwappedPath(t *testing.T) {
 	peer := &tenant.Peer{UID: uint32(mallory.UID), GID: uint32(mallory.GID)}
 	opened, refused := 0, 0
 	for range harness.Fewer(20000, 2000) {
-		f, err := hostfolder.Open(base, "own/dir", peer, false)
+		f, err := service.OpenHostFolder(base, "own/dir", peer, false)
 		if err != nil {
 			if !errors.Is(err, unix.ELOOP) && !errors.Is(err, unix.ENOTDIR) {
 				t.Fatal(err)

@@ -10,14 +10,13 @@ import (
 	"testing"
 
 	"gaol/cmd/gaol/server/daemon"
-	"gaol/cmd/gaol/units"
 	"gaol/rootfs"
 	"gaol/test/harness"
 )
 
 // A server that has only what its systemd unit leaves it runs programs.
 func TestHardenedUnit(t *testing.T) {
-	unit := units.Service("gaol", "serve")
+	unit := daemon.ServiceUnit("gaol", "serve")
 	var dropped []string
 	for _, line := range regexp.MustCompile(`(?m)^CapabilityBoundingSet=~(.*)$`).FindAllStringSubmatch(unit, -1) {
 		for name := range strings.FieldsSeq(line[1]) {

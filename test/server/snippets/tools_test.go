@@ -9,7 +9,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"gaol/runtime/snippets/sharelink"
+	"gaol/runtime/snippets"
 	"gaol/test/server/servertest"
 )
 
@@ -76,7 +76,7 @@ func testTools(t *testing.T, s *servertest.Server) {
 		t.Errorf("%+v\n%s", o, text)
 	}
 	fragment, ok := strings.CutPrefix(o.PlaygroundURL, "https://gaol.example.com/play/#")
-	if in, err := sharelink.Decode(fragment); !ok || err != nil || in.Source != source {
+	if in, err := snippets.DecodeLink(fragment); !ok || err != nil || in.Source != source {
 		t.Errorf("%q: %+v, %v", o.PlaygroundURL, in, err)
 	}
 	res, text = call(t, cs, "run_in_sandbox", object{"files": []object{file("src/main.ts", "console.log(1); throw new RangeError('far')")}})
@@ -177,7 +177,7 @@ func testLinks(t *testing.T, s *servertest.Server) {
 	res, text := call(t, cs, "playground_link", object{"files": files})
 	o, keys := structured(t, res)
 	fragment, ok := strings.CutPrefix(o.PlaygroundURL, "https://gaol.example.com/play/#")
-	if in, err := sharelink.Decode(fragment); !ok || err != nil || len(in.Files) != 2 || in.Files[1].Source != "console.log(1)" || text != o.PlaygroundURL || len(keys) != 1 {
+	if in, err := snippets.DecodeLink(fragment); !ok || err != nil || len(in.Files) != 2 || in.Files[1].Source != "console.log(1)" || text != o.PlaygroundURL || len(keys) != 1 {
 		t.Errorf("%q: %+v, %v", o.PlaygroundURL, in, err)
 	}
 	if res, text := call(t, cs, "playground_link", object{"source": strings.Repeat("a", 8000)}); res.IsError {

@@ -10,7 +10,6 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"gaol/runtime/snippets"
-	"gaol/runtime/snippets/sharelink"
 )
 
 const (
@@ -90,7 +89,7 @@ func (e *endpoint) link(in SnippetFiles) (string, error) {
 	if err := linked.Validate(); err != nil {
 		return "", err
 	}
-	fragment, err := sharelink.Encode(linked)
+	fragment, err := snippets.EncodeLink(linked)
 	if err != nil {
 		return "", err
 	}

@@ -11,7 +11,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"gaol/cmd/gaol/server/hostfolder"
 	"gaol/cmd/gaol/server/tenant"
 	"gaol/runtime"
 	"gaol/runtime/requestjson"
@@ -47,7 +46,7 @@ func (s *Service) addMounts(t *tenant.Tenant, tree requestjson.Tree, o *runtime.
 		return nil, Refuse(Forbidden, "the server does not allow nodeModules of its machine: its setting mounts.nodeModules is not true")
 	}
 	open := func(path string, write bool) (source string, err error) {
-		folder, err := hostfolder.Open(set.Base, path, t.Peer, write)
+		folder, err := OpenHostFolder(set.Base, path, t.Peer, write)
 		if err != nil {
 			return "", s.mountError(path, err)
 		}
@@ -81,7 +80,7 @@ func mountUser(p *tenant.Peer) *runtime.MountUser {
 // also get have details.
 func (s *Service) mountError(path string, err error) error {
 	switch {
-	case errors.Is(err, hostfolder.ErrOutside):
+	case errors.Is(err, ErrOutsideBase):
 		return Refuse(Forbidden, "mount %q: %w", path, err)
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, unix.EROFS):
 		return Refuse(Forbidden, "mount %q: you may not access it like this: %w", path, err)

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 
 	"gaol/cmd/gaol/server/audit"
-	"gaol/cmd/gaol/server/metrics"
 	"gaol/cmd/gaol/server/quota"
 	"gaol/runtime"
 )
@@ -27,13 +26,13 @@ var doing = map[string]string{
 }
 
 // addMetrics connects the service with its metrics.
-func (s *Service) addMetrics(m *metrics.Metrics) {
+func (s *Service) addMetrics(m *Metrics) {
 	if m == nil {
-		m = metrics.New()
+		m = NewMetrics()
 	}
 	s.metrics = m
 	s.quotas.Observe(quota.Observer{Refused: m.Refused, Queued: m.Queued})
-	m.Register(&metrics.Usage{Tenants: func() (named []string, all []quota.Usage) {
+	m.Register(&UsageMetrics{Tenants: func() (named []string, all []quota.Usage) {
 		for name := range s.Settings().Limits() {
 			named = append(named, name)
 		}

@@ -11,7 +11,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"gaol/cmd/gaol/server/metrics"
 	"gaol/cmd/gaol/server/quota"
 	"gaol/cmd/gaol/server/settings"
 	"gaol/cmd/gaol/server/tenant"
@@ -30,7 +29,7 @@ type Options struct {
 	CgroupParent string
 
 	// Metrics count runs and refusals. Nil: none are kept.
-	Metrics *metrics.Metrics
+	Metrics *Metrics
 
 	// Create replaces [runtime.Create] in tests.
 	Create func(context.Context, runtime.Options) (*runtime.NodeRuntime, error)
@@ -48,7 +47,7 @@ type Service struct {
 	quotas   *quota.Server
 	pools    *pools
 	tenants  *tenants
-	metrics  *metrics.Metrics
+	metrics  *Metrics
 	retained retained // processes and contexts that have ended
 	closing  closing
 

@@ -1,4 +1,4 @@
-// Share links: files in the fragment of a URL, as package sharelink writes them.
+// Share links: files in the fragment of a URL, as package runtime/snippets writes them.
 import { filesError, filesOf, mainPath, maxBytes, type File } from "./files.js";
 
 /** A link that cannot be made or read. The message is for people. */

@@ -1,0 +1,288 @@
+package flags
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"gaol/cmd/gaol/report"
+	"gaol/internal/snippet"
+	"gaol/policy"
+	"gaol/runtime"
+)
+
+// Program is a file of code.
+type Program struct {
+	Name   string // the file's name in the guest, or "" for the default
+	Code   string
+	Format runtime.ModuleFormat
+}
+
+// ProgramFile reads a program. If format is FormatAuto, it finds the format as Node
+// does: from the ending, from the nearest package.json, or from the syntax.
+func ProgramFile(ctx context.Context, path string, format runtime.ModuleFormat) (p Program, err error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return p, codeError("run", err)
+	}
+	defer file.Close()
+	p = Program{Name: guestName(path), Format: format}
+	if p.Code, err = readCode(ctx, "run", file, path); err == nil && format == runtime.FormatAuto {
+		p.Format, err = moduleFormat(file)
+	}
+	if err == nil && snippet.Translates(path) && strings.Contains(p.Code, "@") {
+		err = p.addDecorators(file)
+	}
+	return p, err
+}
+
+// addDecorators adds comments to the code that select the decorators of the nearest tsconfig.json.
+func (p *Program) addDecorators(file *os.File) error {
+	path, err := realPath(file)
+	if err != nil || !filepath.IsAbs(path) { // such as a pipe
+		return err
+	}
+	return above(path, func(dir string) (found bool, err error) {
+		name := filepath.Join(dir, "tsconfig.json")
+		if info, err := os.Stat(name); err != nil || !info.Mode().IsRegular() {
+			return false, nil
+		}
+		text, err := readAtMost(name, maxPackage)
+		if err != nil {
+			return true, fmt.Errorf("run: %s: %w", name, err)
+		}
+		p.Code += snippet.Pragmas(string(text))
+		return true, nil
+	})
+}
+
+// realPath returns the path of a file without symbolic links.
+func realPath(file *os.File) (string, error) {
+	return os.Readlink(fmt.Sprintf("/proc/self/fd/%d", file.Fd()))
+}
+
+// above calls f with the folders above a path, until f finds something.
+func above(path string, f func(dir string) (found bool, err error)) error {
+	for dir := filepath.Dir(path); ; dir = filepath.Dir(dir) {
+		if found, err := f(dir); found || err != nil || dir == filepath.Dir(dir) {
+			return err
+		}
+	}
+}
+
+// guestName returns the name in the guest of the file at path. Its ending selects
+// the language. A file without one, such as /dev/fd/63 from a shell's <(...), gets
+// the default name.
+func guestName(path string) string {
+	name := filepath.Base(path)
+	if filepath.Ext(name) == "" {
+		return ""
+	}
+	return name
+}
+
+// moduleFormat finds a file's format from the type in the nearest package.json, and
+// without one leaves it to the file's syntax. It follows symbolic links, as Node
+// does. If the ending selects the format, it returns FormatAuto, for which the
+// runtime looks at the ending.
+func moduleFormat(file *os.File) (format runtime.ModuleFormat, err error) {
+	info, err := file.Stat()
+	if err != nil || !info.Mode().IsRegular() { // such as the pipe of /dev/fd/63
+		return runtime.FormatAuto, err
+	}
+	path, err := realPath(file)
+	if err != nil {
+		return 0, err
+	}
+	switch filepath.Ext(path) {
+	case ".mjs", ".cjs", ".mts", ".cts":
+		return runtime.FormatAuto, nil
+	}
+	format = runtime.FormatDetect
+	err = above(path, func(dir string) (found bool, err error) {
+		if filepath.Base(dir) == "node_modules" { // Node does not look above it either
+			return true, nil
+		}
+		one, found, err := packageFormat(filepath.Join(dir, "package.json"))
+		if found {
+			format = one
+		}
+		return found, err
+	})
+	return format, err
+}
+
+// maxPackage is the longest package.json that is read.
+const maxPackage = 1 << 20
+
+// packageFormat reads the type in a package.json. Like Node, it ignores a file that
+// cannot be opened.
+func packageFormat(path string) (format runtime.ModuleFormat, found bool, err error) {
+	info, err := os.Stat(path) // before Open, which blocks for a FIFO
+	if err != nil || !info.Mode().IsRegular() {
+		return 0, false, nil
+	}
+	text, err := readAtMost(path, maxPackage)
+	if errors.Is(err, os.ErrPermission) || errors.Is(err, os.ErrNotExist) {
+		return 0, false, nil
+	}
+	var description map[string]any
+	if err == nil {
+		err = json.Unmarshal(text, &description)
+	}
+	if err != nil {
+		return 0, false, report.Advise(fmt.Errorf("run: %s is not a valid package.json: %w", path, err), "repair it, or use --format esm or --format cjs")
+	}
+	switch description["type"] {
+	case "module":
+		return runtime.FormatESM, true, nil
+	case "commonjs":
+		return runtime.FormatCommonJS, true, nil
+	}
+	return runtime.FormatDetect, true, nil
+}
+
+// MaxCode is the most bytes of code that are read. Bundles have some megabytes; a longer file
+// is not a program, and would fill gaol's memory.
+const MaxCode = 16 << 20
+
+// stdinName is what errors call standard input.
+const stdinName = "standard input"
+
+// IsPiped reports whether stdin may have text to read: it is a pipe, a socket or a
+// regular file, and neither a terminal nor /dev/null. Reading a terminal that the user has
+// not mentioned would look as if gaol hung.
+func IsPiped(stdin io.Reader) bool {
+	file, ok := stdin.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := file.Stat()
+	return err == nil && (info.Mode().IsRegular() || info.Mode()&(fs.ModeNamedPipe|fs.ModeSocket) != 0)
+}
+
+// File opens the file at path, or returns stdin if path is "-", and the name that
+// errors should use. Close does nothing for stdin.
+func File(path string, stdin io.Reader) (in io.ReadCloser, name string, err error) {
+	if path == "-" {
+		return io.NopCloser(stdin), stdinName, nil
+	}
+	file, err := os.Open(path)
+	return file, path, err
+}
+
+// Code reads code from the file at path, or from stdin if path is "-". Errors start
+// with verb, such as "evaluate".
+func Code(ctx context.Context, verb, path string, stdin io.Reader) (string, error) {
+	in, name, err := File(path, stdin)
+	if err != nil {
+		return "", codeError(verb, err)
+	}
+	defer in.Close()
+	code, err := readCode(ctx, verb, in, name)
+	return code, err
+}
+
+func readCode(ctx context.Context, verb string, r io.Reader, name string) (string, error) {
+	code, err := Read(ctx, r, name, MaxCode)
+	if err != nil && ctx.Err() == nil {
+		err = codeError(verb, err)
+	}
+	return string(code), err
+}
+
+func codeError(verb string, err error) error {
+	return report.Advise(fmt.Errorf("%s: %w", verb, err), "give a file of JavaScript, - or -e CODE")
+}
+
+// Read reads all of r, which errors call name, unless it is longer than limit. It
+// returns when ctx is canceled, even if a Read of r never returns.
+func Read(ctx context.Context, r io.Reader, name string, limit int64) ([]byte, error) {
+	type result struct {
+		text []byte
+		err  error
+	}
+	done := make(chan result, 1) // buffered: the reader may outlive this call
+	go func() {
+		text, err := io.ReadAll(io.LimitReader(r, limit+1))
+		done <- result{text, err}
+	}()
+	select {
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	case got := <-done:
+		if got.err == nil && int64(len(got.text)) > limit {
+			got.err = fmt.Errorf("more than %s", report.SizePhrase(limit))
+		}
+		if p, ok := errors.AsType[*fs.PathError](got.err); ok {
+			got.err = p.Err // without its path: name identifies the file
+		}
+		if got.err != nil {
+			return nil, fmt.Errorf("read %s: %w", name, got.err)
+		}
+		return got.text, nil
+	}
+}
+
+// maxGlobals is the most that package runtime accepts.
+const maxGlobals = 16 << 20
+
+// Globals reads the file of --globals, a JSON object. It returns nil for the path "". The
+// values stay JSON, so that large numbers keep all their digits on the way to the guest.
+func Globals(ctx context.Context, path string) (map[string]any, error) {
+	if path == "" {
+		return nil, nil
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("--globals: %w", err)
+	}
+	defer file.Close()
+	text, err := Read(ctx, file, path, maxGlobals)
+	if err != nil {
+		return nil, err
+	}
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(text, &members); err != nil || members == nil {
+		return nil, report.Advise(fmt.Errorf("--globals %s: not a JSON object", path), `such as {"items": [1, 2]}`)
+	}
+	globals := map[string]any{}
+	for name, v := range members {
+		globals[name] = v
+	}
+	return globals, nil
+}
+
+// Policy reads permissions from r, which errors call name.
+func Policy(ctx context.Context, r io.Reader, name string) (policy.Permissions, error) {
+	text, err := Read(ctx, r, name, policy.MaxText)
+	if err != nil {
+		return policy.Permissions{}, err
+	}
+	p, err := policy.Parse(text)
+	if bad, ok := errors.AsType[*policy.FormatError](err); ok {
+		err = &formatError{name, bad}
+	}
+	return p, err
+}
+
+// formatError adds the name of the text to a FormatError.
+type formatError struct {
+	name string
+	*policy.FormatError
+}
+
+func (e *formatError) Error() string {
+	if e.Place == "" {
+		return e.name + ": " + e.Why
+	}
+	return e.name + ": " + e.Place + ": " + e.Why
+}
+
+func (e *formatError) Unwrap() error { return e.FormatError }

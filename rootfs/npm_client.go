@@ -1,0 +1,185 @@
+package rootfs
+
+import (
+	"context"
+	"crypto/sha512"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"gaol/internal/lazyregexp"
+	"gaol/rootfs/download"
+)
+
+const (
+	tries        = 3
+	maxFetchTime = 15 * time.Minute // for one try, against a server that is slow but never stalls
+)
+
+var errDowngrade = errors.New("redirect from https to http")
+
+// npmClient fetches package descriptions and tarballs from a registry. It does not trust the
+// registry, and callers must check the responses.
+type npmClient struct {
+	o    npmOptions
+	http *http.Client
+	base *url.URL
+}
+
+// npmOptions configure an npmClient.
+type npmOptions struct {
+	Pins  npmPins       // hashes that are known without the registry
+	Pause time.Duration // before the first retry; doubles with each further one
+	Stall time.Duration // without a byte, after which a try has failed
+}
+
+// newNPMClient returns an npmClient for the registry and the proxies that are configured.
+func newNPMClient(o npmOptions) (*npmClient, error) {
+	base, err := configuredRegistry()
+	if err != nil {
+		return nil, err
+	}
+	client := &http.Client{Transport: download.NewTransport(o.Stall), CheckRedirect: checkRedirect}
+	return &npmClient{o, client, base}, nil
+}
+
+// checkRedirect rejects redirects from https to http, because no hash protects descriptions.
+func checkRedirect(req *http.Request, via []*http.Request) error {
+	switch {
+	case len(via) >= 10:
+		return errors.New("10 redirects")
+	case req.URL.Scheme != "https" && via[0].URL.Scheme == "https":
+		return errDowngrade
+	}
+	return nil
+}
+
+// Close closes the connections.
+func (c *npmClient) Close() { c.http.CloseIdleConnections() }
+
+// get passes the body at path, below the registry's address, to consume. If the transfer
+// fails, it retries and calls consume again with a new body. The size is -1 if unknown.
+func (c *npmClient) get(ctx context.Context, path, accept string, consume func(io.Reader, int64) error) error {
+	address := c.base.JoinPath(path)
+	for try, pause := 1, c.o.Pause; ; try, pause = try+1, 2*pause {
+		transient, err := c.try(ctx, address, accept, consume)
+		if err == nil {
+			return nil
+		}
+		if cause := context.Cause(ctx); cause != nil {
+			transient, err = false, cause
+		}
+		if !transient || try == tries {
+			return fmt.Errorf("%s: %w", address.Redacted(), err)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(pause):
+		}
+	}
+}
+
+// try is get without retries. It reports whether a retry may help.
+func (c *npmClient) try(ctx context.Context, address *url.URL, accept string, consume func(io.Reader, int64) error) (transient bool, err error) {
+	ctx, stop := context.WithTimeout(ctx, maxFetchTime)
+	defer stop()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address.String(), nil)
+	if err != nil {
+		return false, err
+	}
+	if accept != "" {
+		req.Header.Set("Accept", accept)
+	}
+	resp, err := c.http.Do(req)
+	if wrapped, ok := errors.AsType[*url.Error](err); ok {
+		err = wrapped.Err // which names the address again
+	}
+	if err != nil {
+		return !errors.Is(err, errDowngrade), err
+	}
+	defer resp.Body.Close()
+	if status := resp.StatusCode; status != http.StatusOK {
+		transient = status >= 500 || status == http.StatusTooManyRequests || status == http.StatusRequestTimeout
+		return transient, errors.New(resp.Status)
+	}
+	in := &body{Reader: resp.Body}
+	err = consume(in, resp.ContentLength)
+	return in.failed, err
+}
+
+// body is a response body. It remembers whether the transfer failed, which a caller that
+// copies it cannot distinguish from an error of the destination.
+type body struct {
+	io.Reader
+	failed bool
+}
+
+func (b *body) Read(p []byte) (int, error) {
+	n, err := b.Reader.Read(p)
+	if err != nil && err != io.EOF {
+		b.failed = true
+	}
+	return n, err
+}
+
+// npmPackage is one version of a package. The name of an image is a hash over its packages as
+// JSON.
+type npmPackage struct {
+	Name, Version string
+	Integrity     string // hex digits of the SHA-512 of the tarball
+}
+
+// String returns the name and version as npm writes them, such as "npm@11.0.0".
+func (p npmPackage) String() string { return p.Name + "@" + p.Version }
+
+// npmVersion matches a version of Node, or its first one or two numbers. It does not match
+// pre-releases.
+var npmVersion = lazyregexp.New(`^[0-9]{1,4}(\.[0-9]{1,4}){0,2}$`)
+
+// npmPins maps "name@version" to an integrity text that is known without the registry.
+type npmPins map[string]string
+
+// errNoPin is the error for a package whose integrity is not pinned.
+var errNoPin = errors.New("no pin")
+
+// Find returns the package if its integrity is pinned, and else errNoPin.
+func (p npmPins) Find(name, version string) (npmPackage, error) {
+	text, pinned := p[name+"@"+version]
+	if !pinned {
+		return npmPackage{}, errNoPin
+	}
+	return newNPMPackage(name, version, text)
+}
+
+func newNPMPackage(name, version, integrity string) (npmPackage, error) {
+	sum, err := parseIntegrity(integrity)
+	if err != nil {
+		return npmPackage{}, fmt.Errorf("%s@%s: %w", name, version, err)
+	}
+	return npmPackage{name, version, sum}, nil
+}
+
+// parseIntegrity reads the SHA-512 from a subresource integrity text, the form that
+// registries and lock files use, and returns its hex digits. It ignores weaker hashes beside
+// it.
+func parseIntegrity(text string) (string, error) {
+	for _, field := range strings.Fields(text) {
+		digest, found := strings.CutPrefix(field, "sha512-")
+		if !found {
+			continue
+		}
+		digest, _, _ = strings.Cut(digest, "?") // options, of which none are defined
+		sum, err := base64.StdEncoding.DecodeString(digest)
+		if err != nil || len(sum) != sha512.Size {
+			return "", fmt.Errorf("integrity %q: not a sha512", text)
+		}
+		return hex.EncodeToString(sum), nil
+	}
+	return "", fmt.Errorf("integrity %q: no sha512", text)
+}

@@ -1,0 +1,170 @@
+package snippets
+
+import (
+	"bytes"
+	"compress/flate"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+
+	jsonv2 "github.com/go-json-experiment/json"
+)
+
+// The names in fragments.
+const (
+	sourceName = "src="
+	filesName  = "files="
+)
+
+const (
+	maxLinkText = 200_000 // bytes
+	maxFiles    = 10
+)
+
+// linkEncoding rejects text whose last character has bits that are not part of a byte.
+var linkEncoding = base64.RawURLEncoding.Strict()
+
+// EncodeLink returns the fragment, without "#", of a link to a snippet: of in's source or files. If the
+// input cannot be encoded, the error is an [*InputError].
+//
+// A fragment has one of two forms:
+//
+//	src=E      E is the source of src/main.ts
+//	files=E    E is the JSON array [{"path": ..., "source": ...}, ...]
+//
+// E is the text in UTF-8, compressed with DEFLATE (RFC 1951), in unpadded base64url. The text has
+// at most 200,000 bytes.
+func EncodeLink(in Input) (fragment string, err error) {
+	name, text, err := linkText(in)
+	if err != nil {
+		return "", err
+	}
+	if len(text) > maxLinkText {
+		return "", &InputError{Code: InputTooLarge, Message: fmt.Sprintf("a link has at most %d bytes of source", maxLinkText)}
+	}
+	var packed bytes.Buffer
+	w, err := flate.NewWriter(&packed, flate.BestCompression)
+	if err != nil {
+		return "", err
+	}
+	if _, err := w.Write(text); err != nil {
+		return "", err
+	}
+	if err := w.Close(); err != nil {
+		return "", err
+	}
+	return name + linkEncoding.EncodeToString(packed.Bytes()), nil
+}
+
+// linkText returns the format and text of an input in a fragment.
+func linkText(in Input) (name string, text []byte, err error) {
+	if (in.Source == "") == (len(in.Files) == 0) {
+		return "", nil, invalidLink("want either source or files")
+	}
+	if in.Source != "" {
+		if !utf8.ValidString(in.Source) {
+			return "", nil, invalidLink("the source is not valid UTF-8")
+		}
+		return sourceName, []byte(in.Source), nil
+	}
+	if len(in.Files) > maxFiles {
+		return "", nil, invalidLink("more than %d files", maxFiles)
+	}
+	for _, f := range in.Files {
+		if !utf8.ValidString(f.Path) || !utf8.ValidString(f.Source) {
+			return "", nil, invalidLink("%q is not valid UTF-8", f.Path)
+		}
+	}
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(in.Files); err != nil {
+		return "", nil, err
+	}
+	return filesName, bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+}
+
+func invalidLink(format string, args ...any) *InputError {
+	return &InputError{Code: InputInvalid, Message: fmt.Sprintf(format, args...)}
+}
+
+// maxEncoded bounds E in bytes. DEFLATE makes a text at most some bytes longer, base64 a third.
+const maxEncoded = 300_000
+
+// DecodeLink returns the source or the files of a fragment, with or without "#".
+func DecodeLink(fragment string) (in Input, err error) {
+	fragment = strings.TrimPrefix(fragment, "#")
+	if e, ok := strings.CutPrefix(fragment, sourceName); ok {
+		text, err := unpackLink(e)
+		if err == nil && len(text) == 0 {
+			err = errors.New("the source is empty")
+		}
+		if err != nil {
+			return in, fmt.Errorf("share link: %w", err)
+		}
+		return Input{Source: string(text)}, nil
+	}
+	if e, ok := strings.CutPrefix(fragment, filesName); ok {
+		files, err := unpackFiles(e)
+		if err != nil {
+			return in, fmt.Errorf("share link: %w", err)
+		}
+		return Input{Files: files}, nil
+	}
+	return in, errors.New("share link: want #src= or #files=")
+}
+
+// unpackLink decodes and decompresses E.
+func unpackLink(e string) ([]byte, error) {
+	if len(e) > maxEncoded {
+		return nil, errors.New("too long")
+	}
+	if strings.ContainsAny(e, "\r\n") {
+		return nil, errors.New("a newline in base64url") // which the decoder ignores
+	}
+	packed, err := linkEncoding.DecodeString(e)
+	if err != nil {
+		return nil, errors.New("invalidLink base64url")
+	}
+	in := bytes.NewReader(packed)
+	text, err := io.ReadAll(io.LimitReader(flate.NewReader(in), maxLinkText+1))
+	switch {
+	case err != nil:
+		return nil, errors.New("invalidLink compressed data")
+	case len(text) > maxLinkText:
+		return nil, fmt.Errorf("more than %d bytes of text", maxLinkText)
+	case in.Len() > 0:
+		return nil, errors.New("data after the compressed text")
+	case !utf8.Valid(text):
+		return nil, errors.New("the text is not valid UTF-8")
+	}
+	return text, nil
+}
+
+func unpackFiles(e string) (files []File, err error) {
+	text, err := unpackLink(e)
+	if err != nil {
+		return nil, err
+	}
+	var list []struct {
+		Path   *string `json:"path"`
+		Source *string `json:"source"`
+	}
+	if err := jsonv2.Unmarshal(text, &list, jsonv2.RejectUnknownMembers(true)); err != nil {
+		return nil, errors.New("the files are not an array of objects with path and source")
+	}
+	if len(list) == 0 || len(list) > maxFiles {
+		return nil, fmt.Errorf("%d files, want 1 to %d", len(list), maxFiles)
+	}
+	for i, f := range list {
+		if f.Path == nil || f.Source == nil {
+			return nil, fmt.Errorf("file %d lacks path or source", i+1)
+		}
+		files = append(files, File{Path: *f.Path, Source: *f.Source})
+	}
+	return files, nil
+}

@@ -58,47 +58,15 @@ RUNS  ?= 1000
 # How long a thousand sandboxes of fifty tenants are used.
 SANDBOXES ?= 10s
 
-# Tests that make soak runs instead of make test: SOAK repeats something for long, LEAKS counts what is left after
-# many kills and runs, and REPEATED repeats attacks that race, and tests of zygotes; make test-runc repeats them less often.
-SOAK := TestBackupOfStore TestBenchForReal TestBenchIsolations TestBenchStopped TestDebianPackage \
-	TestExhaust TestFilesWhileGuestRaces TestFloods TestHardenedUnit TestHostIsKilledWhileCreating \
-	TestHostileCode TestHostileFiles TestHugeSparseFile TestImageWithoutCompiler TestImportedNode \
-	TestImportedUnmerged TestMillionFiles TestManyProcesses TestNetworkInterfacesDespiteSignals \
-	TestNPMInstall TestOtherModule TestPackagesFail TestPrebuiltNeedsLibc TestRace TestStdio \
-	TestThousandRuns.* TestTransient TestZygoteHostIsKilled TestZygoteIsNotStarved
-LEAKS := TestHostIsKilledAtRandom TestKernelMemory TestThousandSandboxes TestZygoteDiesAtAnyMoment TestZygoteManyRuns
-REPEATED := TestEscapeWindow.* TestForked.* TestZygote.*
+# $(call MARKED,Soak) matches the tests that begin with tier.Soak, which make test leaves out, and
+# $(call MARKED_IN,Soak) lists their folders. go doc ./test/tier describes the tiers.
+TESTED    := cmd examples internal jail policy rootfs runtime test vfs
+MARKED     = ^($(shell grep -rh -B1 --include='*_test.go' '^	tier\.$(1)(t)' $(TESTED) | sed -n 's/^func \(Test[A-Za-z0-9_]*\).*/\1/p' | paste -sd '|'))$$
+MARKED_IN  = $(shell grep -rl --include='*_test.go' '^	tier\.$(1)(t)' $(TESTED) | xargs -n1 dirname | sort -u | sed 's|^|./|')
 
-# SLOW lists tests that take more than 1.5 seconds of processor time, and LATE folders of packages. make soak runs
-# them, too: without them make test takes less than five minutes on two processors.
-SLOW := TestAnnouncedPackages TestBuildFails TestContextBusyCompletes TestContextClaims TestContextCorrupted \
-	TestContextDoesNotGrow TestContextEnds TestContextTimeout TestControlEnds TestControlMemory \
-	TestControlModifiedBuiltins TestControlThrottles TestDifferential TestDocsSite \
-	TestEscapeStoppedAndClosed TestEscapeStoppedDuringStart TestFailedSteps TestGraceHostile \
-	TestHeldUpStartsDelayNoOtherRuntime TestHostile TestHostIsKilled \
-	TestHostIsKilledBeforeTheDeathSignal TestImportOwn TestLeaveNothingBehind \
-	TestNpmInstall TestOCIArguments TestPackages TestPackagesOffline TestPermissionFSCalls \
-	TestPermissionFSEveryPlace TestPermissionFSHidden TestPermissionFSHiddenInImage \
-	TestPermissionFSNoExec TestPermissionFSRaces TestPermissionFuzz TestPlaygroundExamples \
-	TestPreludeCalls TestProgramArguments TestProgramSurvivesChangedLists TestProject \
-	TestProjectThroughTools TestREPL TestRunsCostNoThreads TestSnippetsWithoutLint \
-	TestThousandConnections TestToolsImportImages TestUsageIsPerRun TestYoungGeneration
-LATE := examples test/build test/docs test/exhaust test/isolation test/lifecycle test/netprograms test/npm \
-	test/packaging test/playground test/server/attack test/server/inherited test/server/longlived \
-	test/server/openapi test/server/operations test/zygote
-
-# JUDGES are tests that only make attack runs: they compare times, which other tests disturb.
-JUDGES := TestNeighbour
-
-# $(call PATTERN,NAMES) matches tests by name, and $(call PACKAGES,NAMES) lists the folders with such tests.
-space    := $(empty) $(empty)
-ALTERNATIVES = $(subst $(space),|,$(strip $(1)))
-PATTERN   = ^($(ALTERNATIVES))$$
-PACKAGES  = $$(grep -rlE --include='*_test.go' '^func ($(ALTERNATIVES))\(' cmd examples internal jail policy rootfs runtime test vfs | xargs -n1 dirname | sort -u | sed 's|^|./|')
-
-# Tests that make no runs, or that choose the launcher. TestSnippetsWithoutLint is not one of them: the rows that
-# make test leaves out must run here.
-ONE_LAUNCHER := ^(TestMayImport|TestImport|TestForbidden|TestPackage|TestTop|TestOneDoc|TestStandard|TestSecurityDoc|TestScripts|TestForked|TestZygote|TestThousand|TestExhaust|TestPlayground|TestSnippetsPublic|TestSnippetsWithoutNetwork|TestSharedSnippets|TestPublicNetworkWithoutLint|TestSecretsAreFound)
+# Folders whose tests make soak repeats with the other launcher, and make test-runc in containers. Those of
+# the server, of npm and of gaol's own files make their sandboxes natively.
+SANDBOXED := commands escape evaluate files isolation lifecycle netprograms network permissions run servers tools zygote
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL: # several targets use the machine as a whole
@@ -170,23 +138,18 @@ deb: build ## build the Debian package bin/gaol_VERSION_ARCH.deb
 PAGE         := cmd/gaol/playground/page
 PAGE_MODULES := $(PAGE)/node_modules/.package-lock.json
 
-test: image $(PAGE_MODULES) ## run the tests, except slow ones, which make soak runs
+test: image $(PAGE_MODULES) ## run the tests, except those that make soak runs: less than five minutes
 	@.ci/deps test
-	$(ROOT) $(GO_TEST) -short -skip '$(call PATTERN,$(SOAK) $(LEAKS) $(REPEATED) $(SLOW))' \
-		$$($(GO) list ./... | grep -vE '^gaol/($(call ALTERNATIVES,$(LATE)))(/|$$)')
+	$(ROOT) $(GO_TEST) -short ./test/... ./...
 	$(VERIFY)
 
 test-vm: image ## run the tests of kernel features on Debian 12's kernel, in an emulated machine
 	@.ci/deps vm
 	$(ROOT) test/vm/run
 
-# Packages whose tests run in containers, too. Those of the server, of npm and of gaol's own files make
-# their sandboxes natively.
-IN_CONTAINERS := commands escape evaluate files isolation lifecycle netprograms network permissions run servers tools zygote
-
 test-runc: image ## run the tests of sandboxes in containers of runc
 	@.ci/deps test
-	$(ROOT) env GAOL_TEST_BINARY=$(abspath $(BIN)) GAOL_TEST_ISOLATION=oci=$(abspath $(dir $(BIN))runc) $(GO) test -p 2 -count=1 -timeout 60m -short -skip '$(call PATTERN,$(SOAK) $(LEAKS))' -vet=off $(addprefix ./test/,$(IN_CONTAINERS))
+	$(ROOT) env GAOL_TEST_BINARY=$(abspath $(BIN)) GAOL_TEST_ISOLATION=oci=$(abspath $(dir $(BIN))runc) $(GO) test -p 2 -count=1 -timeout 60m -short -vet=off $(addprefix ./test/,$(SANDBOXED))
 	$(VERIFY)
 
 race: image ## race hostile guests against the host's file operations, a minute each
@@ -201,13 +164,10 @@ attack: image ## run all attacks of snippets, try the entry points of public exp
 	$(ROOT) env GAOL_TEST_ATTACK=2s $(GO) test -count=1 -timeout 15m -v -run '^Test(Exhaust|(E|In)gressMemory)$$' ./test/exhaust
 
 soak: image ## run what make test leaves out, repeat tests with the other launcher, kill hosts, and look for leaks after many runs
-	$(ROOT) env GAOL_TEST_LAUNCHER=exec $(GO_TEST) -short -skip '$(ONE_LAUNCHER)|$(call PATTERN,$(SOAK) $(LEAKS))' $$($(GO) list ./test/... | grep -vE '^gaol/test/(server/|isolation)')
-	$(ROOT) $(GO_TEST) -short -skip '$(call PATTERN,$(SOAK) $(LEAKS) $(REPEATED) $(JUDGES))' $(LATE:%=./%/...)
-	$(ROOT) $(GO_TEST) -short -run '$(call PATTERN,$(SLOW))' $(call PACKAGES,$(SLOW))
-	$(ROOT) $(GO_TEST) -run '$(call PATTERN,$(SOAK) $(REPEATED))' -skip '$(call PATTERN,$(LEAKS))' $(call PACKAGES,$(SOAK) $(REPEATED))
-	$(ROOT) env GAOL_TEST_SANDBOXES=$(SANDBOXES) $(GO) test -count=1 -vet=off $(FAST_LINK) -timeout 30m -v -run '^TestThousandSandboxes$$' ./test/server/hardening
-	$(ROOT) env GAOL_TEST_KILLS=$(KILLS) $(GO) test -count=1 -vet=off $(FAST_LINK) -timeout 100m -v -run '^(TestHostIsKilledAtRandom|TestZygoteDiesAtAnyMoment|TestManyContainers)$$' ./test/isolation ./test/lifecycle ./test/zygote
-	$(ROOT) env GAOL_TEST_RUNS=$(RUNS) $(GO) test -count=1 -vet=off $(FAST_LINK) -timeout 3h -v -run '^(TestKernelMemory|TestZygoteManyRuns)$$' ./test/lifecycle ./test/zygote
+	$(ROOT) env GAOL_TEST_LAUNCHER=exec $(GO_TEST) -short $(addprefix ./test/,$(SANDBOXED))
+	$(ROOT) $(GO_TEST) -run '$(call MARKED,Soak)' $(call MARKED_IN,Soak)
+	$(ROOT) env GAOL_TEST_SANDBOXES=$(SANDBOXES) GAOL_TEST_KILLS=$(KILLS) GAOL_TEST_RUNS=$(RUNS) \
+		$(GO) test -p 1 -count=1 -vet=off $(FAST_LINK) -timeout 3h -v -run '$(call MARKED,Leaks)' $(call MARKED_IN,Leaks)
 	$(VERIFY)
 
 # Snippets with zustand, read by the adapter that docs/snippets.md shows.

@@ -5,11 +5,14 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"gaol/test/tier"
 )
 
 // Another module imports gaol by a replace line, and from a vendor folder, which has gaol's C
 // and JavaScript files, too.
 func TestOtherModule(t *testing.T) {
+	tier.Soak(t)
 	dir := copyModule(t)
 	for _, args := range [][]string{
 		{"run", "-mod=mod", "."}, // completes go.mod, as go mod tidy does

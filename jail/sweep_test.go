@@ -17,6 +17,7 @@ import (
 
 	"gaol/jail/cgroup"
 	"gaol/jail/mounts"
+	"gaol/test/tier"
 )
 
 // stateDir is a folder for these tests only, so that they see no other jails. Child
@@ -156,6 +157,7 @@ func TestHostIsKilled(t *testing.T) {
 // A host that is killed at any moment while it creates a jail and starts a process leaves
 // no process, and nothing that a sweep does not remove.
 func TestHostIsKilledWhileCreating(t *testing.T) {
+	tier.Soak(t)
 	const name = "gaol-test-way" // of the entry programs of this test
 	const piece = "if (do_step("
 	patchEntryProgram(t, piece, `if (usleep(2000) | prctl(PR_SET_NAME, "`+name+`")) fail(errno); else `+piece)

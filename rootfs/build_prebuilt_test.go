@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"gaol/rootfs/programs"
+	"gaol/test/tier"
 )
 
 // prebuild gives the store the prebuilt programs of its sources, and takes the host's from it.
@@ -88,6 +89,7 @@ func TestBuildOutdated(t *testing.T) {
 // TestPrebuiltNeedsLibc builds images with prebuilt programs that were linked to a newer C library
 // than the image's.
 func TestPrebuiltNeedsLibc(t *testing.T) {
+	tier.Soak(t)
 	for name, tc := range map[string]struct {
 		libc string
 		want error

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"gaol/test/tier"
 )
 
 // TestBuildFails checks that each failure returns an error of one line, and leaves nothing of an
@@ -138,6 +140,7 @@ func stall(content []byte, began chan<- struct{}) http.HandlerFunc {
 
 // TestTransient checks that transient failures are retried.
 func TestTransient(t *testing.T) {
+	tier.Soak(t)
 	node, err := nodeTarball()
 	must(t, err)
 	for name, first := range map[string]http.HandlerFunc{

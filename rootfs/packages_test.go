@@ -19,6 +19,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"gaol/test/tier"
 )
 
 // debianArchive is a repository of Debian packages on the loopback interface.
@@ -271,6 +273,7 @@ func TestPackagesOffline(t *testing.T) {
 }
 
 func TestPackagesFail(t *testing.T) {
+	tier.Soak(t)
 	for name, c := range map[string]struct {
 		spoil func(d *debianArchive, in *inputs)
 		o     BuildOptions

@@ -5,6 +5,7 @@
 // and hostile ones. The contract of a single package is tested beside it, not here.
 //
 //	harness       shared code of the tests
+//	tier          marks of tests that make test leaves out
 //	escape        attacks on the jail
 //	permissions   enforcement of policies by the kernel
 //	exhaust       kernel memory and limits that all sandboxes share
@@ -21,6 +22,6 @@
 //	packages      compares programs that use npm packages with plain Node
 //
 // The tests need root, because they make jails. They fail if processes, cgroups, mounts,
-// files or descriptors are left when they end. `make soak` runs those
-// that `make test` leaves out, repeats them with the other launcher, and some for much longer.
+// files or descriptors are left when they end. `make soak` runs those that package tier marks,
+// and repeats the tests of sandboxes with the other launcher.
 package test

@@ -157,7 +157,7 @@ func TestMayImport(t *testing.T) {
 }
 
 // forTests are packages that tests of all layers may import. They import nothing of this repository.
-var forTests = []string{module + "/test/internettest", module + "/test/tartest"}
+var forTests = []string{module + "/test/internettest", module + "/test/tartest", module + "/test/tier"}
 
 func TestImportsGoDown(t *testing.T) {
 	for _, p := range packages(t) {

@@ -41,41 +41,67 @@ func anyTest(known map[string]bool, name string, isPrefix bool) bool {
 	return false
 }
 
-// Lists of the Makefile: names of tests, and of folders.
-var makeList = regexp.MustCompile(`(?m)^(SOAK|LEAKS|REPEATED|SLOW|LATE|JUDGES) := ((?:.*\\\n)*.*)$`)
-
-// Every test that make test leaves out exists, so that make soak runs it.
-func TestMakefileNamesTests(t *testing.T) {
-	text, err := os.ReadFile("../Makefile")
-	if err != nil {
-		t.Fatal(err)
-	}
-	lists := makeList.FindAllStringSubmatch(string(text), -1)
-	if len(lists) != 6 {
-		t.Fatalf("%d lists, want 6", len(lists))
-	}
-	known := testFunctions(t)
-	for _, list := range lists {
-		for _, name := range strings.Fields(strings.ReplaceAll(list[2], "\\", "")) {
-			var found bool
-			if list[1] == "LATE" {
-				_, err := os.Stat("../" + name)
-				found = err == nil
-			} else {
-				name, isPrefix := strings.CutSuffix(name, ".*")
-				found = anyTest(known, name, isPrefix)
+// The Makefile finds the marks of package tier by lines: a mark is the first statement of a test.
+func TestTierMarks(t *testing.T) {
+	marks := 0
+	eachTestFile(t, func(path string, file *ast.File) {
+		calls := 0
+		ast.Inspect(file, func(n ast.Node) bool {
+			if isMark(n) {
+				calls++
 			}
-			if !found {
-				t.Errorf("%s names %s, which does not exist", list[1], name)
+			return true
+		})
+		for _, decl := range file.Decls {
+			f, ok := decl.(*ast.FuncDecl)
+			if ok && strings.HasPrefix(f.Name.Name, "Test") && f.Recv == nil && len(f.Body.List) > 0 && isMark(f.Body.List[0]) {
+				calls--
+				marks++
 			}
 		}
+		if calls != 0 {
+			t.Errorf("%s: %d marks are not the first statement of a test", path, calls)
+		}
+	})
+	if marks < 30 {
+		t.Errorf("only %d tests have a mark", marks)
 	}
+}
+
+// isMark reports whether a node is a statement such as tier.Soak(t).
+func isMark(n ast.Node) bool {
+	s, ok := n.(*ast.ExprStmt)
+	if !ok {
+		return false
+	}
+	call, ok := s.X.(*ast.CallExpr)
+	if !ok {
+		return false
+	}
+	f, ok := call.Fun.(*ast.SelectorExpr)
+	if !ok {
+		return false
+	}
+	name, ok := f.X.(*ast.Ident)
+	return ok && name.Name == "tier"
 }
 
 // testFunctions are the names of all functions in the repository's test files.
 func testFunctions(t *testing.T) map[string]bool {
 	t.Helper()
 	known := map[string]bool{}
+	eachTestFile(t, func(_ string, file *ast.File) {
+		for _, decl := range file.Decls {
+			if f, ok := decl.(*ast.FuncDecl); ok {
+				known[f.Name.Name] = true
+			}
+		}
+	})
+	return known
+}
+
+func eachTestFile(t *testing.T, visit func(path string, file *ast.File)) {
+	t.Helper()
 	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
@@ -86,18 +112,12 @@ func testFunctions(t *testing.T) map[string]bool {
 			return nil
 		}
 		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
-		if err != nil {
-			return err
+		if err == nil {
+			visit(path, file)
 		}
-		for _, decl := range file.Decls {
-			if f, ok := decl.(*ast.FuncDecl); ok {
-				known[f.Name.Name] = true
-			}
-		}
-		return nil
+		return err
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return known
 }

@@ -12,6 +12,8 @@ import (
 	"github.com/opencontainers/runtime-spec/specs-go"
 	libseccomp "github.com/seccomp/libseccomp-golang"
 	"golang.org/x/sys/unix"
+
+	"gaol/test/tier"
 )
 
 // container is the section, compiled as a runtime does it, and a guest's filter to compare
@@ -189,6 +191,7 @@ func TestOCICalls(t *testing.T) {
 }
 
 func TestOCIArguments(t *testing.T) {
+	tier.Soak(t)
 	random := rand.New(rand.NewPCG(1, 2))
 	for _, c := range containers(t) {
 		for _, rows := range []map[uint32]Row{c.guest.allowed, c.entry, c.narrowed} {

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"gaol/test/tier"
 )
 
 // subject is a compiled filter and the tables that it was compiled from.
@@ -219,6 +221,7 @@ func TestProgramLoadsArgumentsOnlyIfNeeded(t *testing.T) {
 }
 
 func TestProgramArguments(t *testing.T) {
+	tier.Soak(t)
 	random := rand.New(rand.NewPCG(1, 2))
 	for _, s := range subjects(t) {
 		for nr, r := range s.allowed {

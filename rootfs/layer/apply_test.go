@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"gaol/test/tier"
 )
 
 // TestApply checks the trees of valid layers, and of hostile ones that have a meaning inside the
@@ -182,6 +184,7 @@ func TestLimits(t *testing.T) {
 }
 
 func TestMillionFiles(t *testing.T) {
+	tier.Soak(t)
 	p := newPlace(t)
 	tree, err := Open(p.root, Limits{Entries: 5000})
 	must(t, err)

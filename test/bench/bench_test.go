@@ -18,6 +18,7 @@ import (
 
 	"gaol/cmd/gaol/bench"
 	"gaol/runtime"
+	"gaol/test/tier"
 )
 
 // realBench measures in jails below a cgroup of the test's own, and checks that nothing is left behind.
@@ -78,6 +79,7 @@ func glob(pattern string) []string {
 
 // TestBenchForReal runs the whole benchmark with few samples. It does not check speeds.
 func TestBenchForReal(t *testing.T) {
+	tier.Soak(t)
 	text, err := realBench(t.Context(), t, "-samples", "3", "-quick", "-json")
 	if err != nil {
 		t.Fatal(err)
@@ -147,6 +149,7 @@ func TestBenchOnly(t *testing.T) {
 
 // TestBenchStopped interrupts a benchmark at different steps.
 func TestBenchStopped(t *testing.T) {
+	tier.Soak(t)
 	interrupted := errors.New("interrupted")
 	for _, after := range []time.Duration{50 * time.Millisecond, 700 * time.Millisecond, 3 * time.Second} {
 		t.Run(after.String(), func(t *testing.T) {

@@ -10,10 +10,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"gaol/test/harness"
+	"gaol/test/tier"
 )
 
 // PATH has runc, but not crun.
 func TestBenchIsolations(t *testing.T) {
+	tier.Soak(t)
 	var stdout, stderr strings.Builder
 	cmd := exec.CommandContext(t.Context(), harness.Gaol(t), "bench", "--isolation", "all", "--only", "run-p50,create-run-close", "-n", "3", "--json")
 	cmd.Env = []string{"PATH=" + filepath.Dir(harness.Runc(t))}

@@ -14,6 +14,7 @@ import (
 	"gaol/policy"
 	"gaol/runtime"
 	"gaol/test/harness"
+	"gaol/test/tier"
 )
 
 // noNetwork denies all IP sockets.
@@ -92,6 +93,7 @@ func TestSQLiteLocks(t *testing.T) {
 
 // A guest gets its netlink socket however often signals interrupt the host's threads.
 func TestNetworkInterfacesDespiteSignals(t *testing.T) {
+	tier.Soak(t)
 	stop := make(chan struct{})
 	var senders sync.WaitGroup
 	senders.Go(func() {

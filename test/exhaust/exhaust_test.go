@@ -11,6 +11,7 @@ import (
 
 	"gaol/runtime"
 	"gaol/test/harness"
+	"gaol/test/tier"
 )
 
 // Variables of `make attack`: how long TestExhaust makes each kind of object, and a part of
@@ -49,6 +50,7 @@ func mostOf(name string) int64 { return max(mostUnbounded, late[name]) }
 // objects of a few kinds at a time for a moment, and then those of each suspicious kind
 // alone and for longer.
 func TestExhaust(t *testing.T) {
+	tier.Soak(t)
 	a := attack{duration: 2 * time.Second, program: buildExhaust(t), print: t.Log}
 	if text := os.Getenv(attackVar); text != "" {
 		d, err := time.ParseDuration(text)

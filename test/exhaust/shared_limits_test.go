@@ -10,11 +10,13 @@ import (
 
 	"gaol/runtime"
 	"gaol/test/harness"
+	"gaol/test/tier"
 )
 
 // A sandbox that takes as much as it can get of a resource leaves enough for another. The
 // kernel counts these resources by user, or by the creator of a user namespace.
 func TestEscapeUserWideLimits(t *testing.T) {
+	tier.Soak(t)
 	a, b := harness.Create(t, runtime.Options{}), harness.Create(t, runtime.Options{})
 	hoard := harness.Install(t, a, "hoard")
 	harness.Install(t, b, "hoard")
@@ -39,6 +41,7 @@ func TestEscapeUserWideLimits(t *testing.T) {
 
 // The buffers of sockets are kernel memory, and count against the run's limit.
 func TestEscapeMemoryInSockets(t *testing.T) {
+	tier.Soak(t)
 	rt := harness.Create(t, runtime.Options{Limits: runtime.Limits{Memory: 64 << 20}})
 	hoard := harness.Install(t, rt, "hoard")
 	before := socketPages(t)

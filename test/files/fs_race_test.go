@@ -21,6 +21,7 @@ import (
 
 	"gaol/runtime"
 	"gaol/test/harness"
+	"gaol/test/tier"
 	"gaol/vfs/hostfs"
 )
 
@@ -124,6 +125,7 @@ type raceCount struct{ worked, failed atomic.Int64 }
 // Hostile code of the guest swaps names while the host works on them. No byte of the host's
 // files is read or written.
 func TestFilesWhileGuestRaces(t *testing.T) {
+	tier.Soak(t)
 	length := 3 * time.Second
 	if v := os.Getenv(raceVar); v != "" {
 		var err error

@@ -13,6 +13,7 @@ import (
 	"gaol/runtime"
 	"gaol/runtime/isolation"
 	"gaol/test/harness"
+	"gaol/test/tier"
 )
 
 // An image without Node runs commands, as an ordinary guest.
@@ -46,6 +47,7 @@ func TestImportedWithoutNode(t *testing.T) {
 
 // An imported file system with Node runs programs, and by a zygote if it is trusted.
 func TestImportedNode(t *testing.T) {
+	tier.Soak(t)
 	source := harness.DefaultImage(t).Root()
 	for _, trust := range []bool{false, true} {
 		store := harness.ImportImage(t, source, rootfs.ImportOptions{TrustNode: trust})
@@ -106,6 +108,7 @@ func unmerged(t *testing.T) string {
 
 // An image with another layout runs programs under all permissions.
 func TestImportedUnmerged(t *testing.T) {
+	tier.Soak(t)
 	store := harness.ImportImage(t, unmerged(t), rootfs.ImportOptions{TrustNode: true})
 	for _, l := range harness.Launchers {
 		o := harness.Options(runtime.Options{Store: store})

@@ -19,6 +19,7 @@ import (
 	"gaol/policy"
 	"gaol/runtime"
 	"gaol/test/harness"
+	"gaol/test/tier"
 )
 
 // container makes a sandbox that is a container of runc.
@@ -170,6 +171,7 @@ func TestContainerOfSystemd(t *testing.T) {
 // that are closed while a process runs, leave nothing behind: harness.Main looks for it. To make more:
 // GAOL_TEST_KILLS=500
 func TestManyContainers(t *testing.T) {
+	tier.Leaks(t)
 	o := harness.Options(runtime.Options{Isolation: runtime.IsolationOCI, OCI: runtime.OCIOptions{Runtime: harness.Runc(t)}})
 	canceled := 0
 	for i := range harness.Count(t, harness.KillsVar, harness.Fewer(30, 8)) {

@@ -13,10 +13,12 @@ import (
 
 	"gaol/runtime"
 	"gaol/test/harness"
+	"gaol/test/tier"
 )
 
 // A host with few descriptors delays runs instead of failing them.
 func TestThousandRunsWithFewDescriptors(t *testing.T) {
+	tier.Soak(t)
 	again := hostProgram(t, "crowd")
 	again.Env = append(again.Env, harness.LauncherVar+"=zygote")
 	text, err := again.CombinedOutput()

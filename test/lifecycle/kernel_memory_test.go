@@ -17,6 +17,7 @@ import (
 	"gaol/runtime"
 	"gaol/runtime/isolation"
 	"gaol/test/harness"
+	"gaol/test/tier"
 )
 
 const (
@@ -56,6 +57,7 @@ func (s *cgroupsSeen) look() {
 // such as a page of the image or a file that the run left. So names and memory cgroups are
 // reused, after runs of all kinds, and beside a busy jail.
 func TestKernelMemory(t *testing.T) {
+	tier.Leaks(t)
 	total := harness.Count(t, harness.RunsVar, 240)
 	o := harness.Options(runtime.Options{Limits: runtime.Limits{Memory: 96 << 20}})
 	long := total >= soakLong

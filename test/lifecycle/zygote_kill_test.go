@@ -16,6 +16,7 @@ import (
 	"gaol/runtime"
 	"gaol/runtime/isolation"
 	"gaol/test/harness"
+	"gaol/test/tier"
 )
 
 // While a hundred runs are in progress, zygotes are killed repeatedly. No run hangs: each
@@ -97,6 +98,7 @@ func runStormHost() {
 // A host is killed while zygotes start, fork and end. They and all runs die with it, and
 // the next host removes the rest.
 func TestZygoteHostIsKilled(t *testing.T) {
+	tier.Soak(t)
 	if !harness.Needs(t, isolation.Zygote) {
 		return
 	}

@@ -16,12 +16,14 @@ import (
 
 	"gaol/runtime"
 	"gaol/test/harness"
+	"gaol/test/tier"
 )
 
 const registryURL = "https://" + host + "/npm"
 
 // npm installs the same tree as outside, runs its scripts and makes its links.
 func TestNPMInstall(t *testing.T) {
+	tier.Soak(t)
 	ca := newInternet(t)
 	r := newRegistry(t, registryURL)
 	serve(t, ca, &http.Server{Handler: http.StripPrefix("/npm", r)})

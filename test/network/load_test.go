@@ -14,6 +14,7 @@ import (
 	"gaol/runtime"
 	"gaol/test/harness"
 	"gaol/test/internettest"
+	"gaol/test/tier"
 )
 
 // A runtime can use a thousand connections at the same time.
@@ -158,6 +159,7 @@ func startFlood(t testing.TB, rt *runtime.NodeRuntime, program string, args ...s
 // A runtime that floods its network is refused more, and its neighbour's requests succeed. One that
 // floods a server that reads nothing may be killed for the memory of its data.
 func TestFloods(t *testing.T) {
+	tier.Soak(t)
 	serveInternet(t)
 	serveFloods(t)
 	neighbour := harness.Create(t, runtime.Options{Permissions: permissions(t, floodRules)})

@@ -13,10 +13,12 @@ import (
 
 	"gaol/rootfs"
 	"gaol/test/harness"
+	"gaol/test/tier"
 )
 
 // The commands of docs/hosting.md make a copy of a store that is complete.
 func TestBackupOfStore(t *testing.T) {
+	tier.Soak(t)
 	page, err := os.ReadFile("../../docs/hosting.md")
 	if err != nil {
 		t.Fatal(err)

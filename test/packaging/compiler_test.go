@@ -13,6 +13,7 @@ import (
 	"gaol/jail/zygote"
 	"gaol/rootfs"
 	"gaol/rootfs/programs"
+	"gaol/test/tier"
 )
 
 // hidden are the host's files that an image is built from without prebuilt programs.
@@ -25,6 +26,7 @@ var hidden = []string{
 // the packages catatonit and busybox-static. There is no network either: the downloads are in the store.
 // A binary of go build fails there.
 func TestImageWithoutCompiler(t *testing.T) {
+	tier.Soak(t)
 	dir := t.TempDir()
 	built, plain := filepath.Join(dir, "gaol"), filepath.Join(dir, "plain")
 	run(t, "make", "--no-print-directory", "build", "BIN="+built)

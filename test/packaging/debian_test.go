@@ -6,11 +6,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"gaol/test/tier"
 )
 
 // The Debian package is installed, upgraded, removed and purged in an overlay of this machine's file
 // system, where nothing changes the machine. Without systemd the server is not started.
 func TestDebianPackage(t *testing.T) {
+	tier.Soak(t)
 	if _, err := exec.LookPath("dpkg-deb"); err != nil {
 		t.Skip("dpkg-deb is not installed: this is not Debian")
 	}

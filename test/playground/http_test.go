@@ -7,6 +7,7 @@ import (
 
 	"gaol/cmd/gaol/server/settings"
 	"gaol/test/server/servertest"
+	"gaol/test/tier"
 )
 
 // request is a request to a TCP listener.
@@ -20,6 +21,7 @@ type request struct {
 // The page needs no token and no origin, but the server's own host. It changes nothing for other
 // requests.
 func TestPlaygroundRequests(t *testing.T) {
+	tier.Soak(t)
 	s := servertest.Start(t, servertest.Options{Tokens: servertest.Tokens(t, "a"), Settings: func(set *settings.Settings) {
 		set.Playground.FrameAncestors = []string{"https://docs.example"}
 	}})
@@ -87,6 +89,7 @@ func (r *request) check(t *testing.T, s *servertest.Server) {
 
 // A server without the playground treats its paths as any other.
 func TestPlaygroundOff(t *testing.T) {
+	tier.Soak(t)
 	s := servertest.Start(t, servertest.Options{Tokens: servertest.Tokens(t, "a"), Settings: func(set *settings.Settings) { set.Playground.Off = true }})
 	for _, r := range []request{
 		{method: "GET", path: "/", want: http.StatusUnauthorized},

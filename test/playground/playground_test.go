@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"gaol/test/harness"
+	"gaol/test/tier"
 )
 
 // world is the shared state of the tests of the page.
@@ -23,6 +24,7 @@ const packages = "../../runtime/snippets/testdata/packages/node_modules"
 
 // TestPlayground tests the page in one browser.
 func TestPlayground(t *testing.T) {
+	tier.Soak(t)
 	w := &world{browser: startBrowser(t), gaol: harness.Gaol(t)}
 	w.docs, w.evil = startDocs(t, w), startDocs(t, w)
 	w.url = startServer(t, w.gaol, map[string]any{

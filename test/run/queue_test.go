@@ -10,6 +10,7 @@ import (
 
 	"gaol/runtime"
 	"gaol/test/harness"
+	"gaol/test/tier"
 )
 
 // peak polls a number until the returned function is called, which returns the maximum.
@@ -36,6 +37,7 @@ func peak(number func() int) (most func() int) {
 // A thousand runs that are requested together all complete. The host needs descriptors and
 // runs only for those whose turn it is.
 func TestThousandRunsAtOnce(t *testing.T) {
+	tier.Soak(t)
 	for _, runtimes := range []int{1, 20} {
 		t.Run(fmt.Sprint(runtimes, " runtimes"), func(t *testing.T) {
 			const total, atOnce = 1000, 16

@@ -17,6 +17,7 @@ import (
 
 	"gaol/runtime"
 	"gaol/test/harness"
+	"gaol/test/tier"
 )
 
 // forking are the options of a runtime whose zygote no other test has used.
@@ -210,6 +211,7 @@ func churn(t *testing.T, o runtime.Options, stop <-chan struct{}, runs *atomic.I
 // A zygote may die at any moment, also between a fork and its report. The host reaps the
 // child that was not reported, because its jail could not be closed otherwise.
 func TestZygoteDiesAtAnyMoment(t *testing.T) {
+	tier.Leaks(t)
 	const users = 8
 	kills := harness.Count(t, harness.KillsVar, 15)
 	o := forking(t, runtime.ZygoteOptions{})

@@ -7,6 +7,7 @@ import (
 
 	"gaol/runtime"
 	"gaol/test/harness"
+	"gaol/test/tier"
 )
 
 // starvers are programs that use as much as they can of something, without end. Each prints
@@ -48,6 +49,7 @@ func latency(t *testing.T, rt *runtime.NodeRuntime) (middle, most time.Duration)
 // A guest that uses up a resource slows other runs down only a little: its run is limited,
 // and the zygote is in none of its cgroups.
 func TestZygoteIsNotStarved(t *testing.T) {
+	tier.Soak(t)
 	starver, other := harness.CreateForking(t, runtime.Options{}), harness.CreateForking(t, runtime.Options{})
 	latency(t, other) // starts the zygote
 	usual, _ := latency(t, other)

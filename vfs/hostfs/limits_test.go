@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"gaol/test/tier"
 )
 
 func TestLimits(t *testing.T) {
@@ -62,6 +64,7 @@ func watchOnly(f *FS, dir string, folders int) error {
 
 // TestHugeSparseFile reads the end of a file of 2 GiB.
 func TestHugeSparseFile(t *testing.T) {
+	tier.Soak(t)
 	f, dir := newFS(t, Limits{})
 	const size = 2 << 30
 	if err := f.WriteFile("/huge", []byte("begin"), WriteOptions{}); err != nil {

@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"gaol/test/tier"
 )
 
 // raceVar sets how long TestRace runs, as a time.Duration. The default is a few seconds; make
@@ -122,6 +124,7 @@ func TestRaceLeaksUnguarded(t *testing.T) {
 // TestRace checks that, whatever the guest swaps, no operation reads or writes a file outside
 // the root, or blocks.
 func TestRace(t *testing.T) {
+	tier.Soak(t)
 	f, play, outside := playground(t)
 	length := 3 * time.Second
 	if v := os.Getenv(raceVar); v != "" {

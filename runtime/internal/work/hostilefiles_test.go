@@ -8,6 +8,7 @@ import (
 
 	"gaol/runtime/snippets/bundle"
 	"gaol/runtime/snippets/lint"
+	"gaol/test/tier"
 )
 
 // repeated repeats code with a number for # and the next number for $, up to a size.
@@ -58,6 +59,7 @@ var hostileFiles = []struct{ name, start, part, end string }{
 
 // TestHostileFiles is TestHostile for files that are bundled and linted together.
 func TestHostileFiles(t *testing.T) {
+	tier.Soak(t)
 	sizes := []int{5000, 20_000, 60_000, 190_000}
 	if testing.Short() {
 		sizes = sizes[:1]

@@ -13,6 +13,7 @@ import (
 	"gaol/internal/snippet"
 	"gaol/runtime/snippets/bundle"
 	"gaol/runtime/snippets/lint"
+	"gaol/test/tier"
 )
 
 const parent = "/gaol-test-work"
@@ -99,6 +100,7 @@ func testOperations(t *testing.T, d *Domain) {
 
 // Each input exhausts what bounds it, fails alone, and leaves the domain as it was.
 func TestHostileCode(t *testing.T) {
+	tier.Soak(t)
 	d := open(t)
 	for name, tc := range map[string]struct {
 		source Source

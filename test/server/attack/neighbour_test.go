@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"gaol/test/harness"
+	"gaol/test/tier"
 )
 
 // Bounds: of the neighbour's median beside an attack, and of what the server has more than at the start.
@@ -50,6 +51,7 @@ var hostilities = []hostility{
 // A neighbour of a hostile tenant works as if nearly alone, and the server has nothing left of the attack.
 // GAOL_TEST_ATTACK is how long each attack takes.
 func TestNeighbour(t *testing.T) {
+	tier.Judge(t)
 	duration, print := time.Second/2, t.Log
 	if text := os.Getenv("GAOL_TEST_ATTACK"); text != "" {
 		d, err := time.ParseDuration(text)

@@ -12,6 +12,7 @@ import (
 	"gaol/runtime/resultjson"
 	"gaol/test/harness"
 	"gaol/test/server/servertest"
+	"gaol/test/tier"
 )
 
 // runsOf counts the runs of a tenant that have a cgroup.
@@ -109,6 +110,7 @@ func TestQuotaOfRuns(t *testing.T) {
 // A sandbox has room for runs beside its processes and contexts. Ended ones do not count, and those
 // that are kept are bounded.
 func TestManyProcesses(t *testing.T) {
+	tier.Soak(t)
 	c := newClient(t, servertest.Start(t, servertest.Options{Settings: func(set *settings.Settings) {
 		more := quota.Limits{Memory: 1 << 40, CPUs: 1000} // than this machine may have
 		set.Tenant, set.Server = more.Or(set.Tenant), more.Or(set.Server)

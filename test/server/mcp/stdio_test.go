@@ -18,6 +18,7 @@ import (
 
 	"gaol/test/harness"
 	"gaol/test/server/servertest"
+	"gaol/test/tier"
 )
 
 // gaolMCP returns the command gaol mcp for a user, with a socket in its environment; empty for none.
@@ -31,6 +32,7 @@ func gaolMCP(t *testing.T, user servertest.User, socket string, args ...string) 
 
 // TestStdio uses gaol mcp without privileges.
 func TestStdio(t *testing.T) {
+	tier.Soak(t)
 	socket := start(t, nil)
 	for _, version := range harness.Some([]string{"", "2024-11-05", "2025-11-25"}) {
 		s := dial(t, &mcp.CommandTransport{Command: gaolMCP(t, alice, socket, "--tools", "sandbox")}, version)

@@ -12,10 +12,12 @@ import (
 	"gaol/cmd/gaol/server/daemon"
 	"gaol/rootfs"
 	"gaol/test/harness"
+	"gaol/test/tier"
 )
 
 // A server that has only what its systemd unit leaves it runs programs.
 func TestHardenedUnit(t *testing.T) {
+	tier.Soak(t)
 	unit := daemon.ServiceUnit("gaol", "serve")
 	var dropped []string
 	for _, line := range regexp.MustCompile(`(?m)^CapabilityBoundingSet=~(.*)$`).FindAllStringSubmatch(unit, -1) {

@@ -1,0 +1,8 @@
+// Package tier divides the tests. A test without a mark is in all tiers.
+//
+//	make test     go test -short: the tests without a mark; of long tables only a part
+//	make soak     in full, the tests that begin with tier.Soak or tier.Leaks
+//	go test       everything
+//
+// The Makefile finds the marked tests in the source, so that the mark is the first statement of the test.
+package tier

@@ -1,0 +1,28 @@
+package tier
+
+import "testing"
+
+// Soak marks a test that takes long: it repeats something, builds programs, or uses a browser.
+func Soak(t testing.TB) {
+	t.Helper()
+	leaveOut(t, "make soak runs this test")
+}
+
+// Leaks marks a test that counts what is left after many kills or runs. make soak chooses how many.
+func Leaks(t testing.TB) {
+	t.Helper()
+	leaveOut(t, "make soak runs this test, alone")
+}
+
+// Judge marks a test that compares times, which other tests disturb.
+func Judge(t testing.TB) {
+	t.Helper()
+	leaveOut(t, "make attack runs this test")
+}
+
+func leaveOut(t testing.TB, reason string) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip(reason)
+	}
+}

@@ -11,6 +11,7 @@ import (
 	"gaol/policy"
 	"gaol/runtime"
 	"gaol/test/harness"
+	"gaol/test/tier"
 )
 
 // All limits apply to each cell separately.
@@ -130,6 +131,7 @@ func TestContextPermissions(t *testing.T) {
 
 // Neither the context nor the host grows with the number of cells.
 func TestContextDoesNotGrow(t *testing.T) {
+	tier.Soak(t)
 	c := newContext(t, harness.Create(t, runtime.Options{}), runtime.ContextOptions{})
 	measure := func() int64 { return cell(t, c, `1`, runtime.EvaluateOptions{}).Usage.Memory }
 	some := func(n int) {

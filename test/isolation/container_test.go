@@ -87,6 +87,7 @@ func TestContainerHasFilter(t *testing.T) {
 }
 
 func TestContainerEnds(t *testing.T) {
+	tier.Soak(t)
 	rt := container(t, runtime.Options{Limits: runtime.Limits{Memory: 64 << 20, Pids: 20}})
 	for name, tc := range map[string]struct {
 		program string

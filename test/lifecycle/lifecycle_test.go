@@ -19,10 +19,12 @@ import (
 
 	"gaol/runtime"
 	"gaol/test/harness"
+	"gaol/test/tier"
 )
 
 // Runtimes that are created and closed, some in the middle of a run, leave nothing.
 func TestManyRuntimes(t *testing.T) {
+	tier.Soak(t)
 	before := harness.TakeInventory()
 	const atOnce = 8
 	total := harness.Fewer(200, 50)

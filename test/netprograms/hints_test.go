@@ -16,6 +16,7 @@ import (
 	"gaol/policy"
 	"gaol/test/harness"
 	"gaol/test/internettest"
+	"gaol/test/tier"
 )
 
 const (
@@ -78,6 +79,7 @@ func hintCases(dir, hostServer string) []hintCase {
 
 // For each kind of denial, the program works with what gaol prints that would allow it.
 func TestHintsWork(t *testing.T) {
+	tier.Soak(t)
 	internettest.ServeNames(t, map[string][]netip.Addr{host: {address}, "other.test": {address}, "private.test": {netip.MustParseAddr("10.1.2.3")}})
 	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasSuffix(r.URL.Path, "/info/refs") {

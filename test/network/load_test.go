@@ -19,6 +19,7 @@ import (
 
 // A runtime can use a thousand connections at the same time.
 func TestThousandConnections(t *testing.T) {
+	tier.Soak(t)
 	serveInternet(t)
 	const n = 1000
 	var mu sync.Mutex

@@ -11,6 +11,7 @@ import (
 	"gaol/policy"
 	"gaol/runtime"
 	"gaol/test/harness"
+	"gaol/test/tier"
 )
 
 // publicOnly are permissions of a run for all of /workspace/public, and for the programs in
@@ -37,6 +38,7 @@ func withPrivate(t *testing.T, programs ...string) *runtime.NodeRuntime {
 
 // Opening a path that others change at the same time opens an allowed file or fails.
 func TestPermissionFSRaces(t *testing.T) {
+	tier.Soak(t)
 	// On a busy machine the threads may not run at the same time: once is enough.
 	const tries = 20
 	race := func(t *testing.T, rt *runtime.NodeRuntime, o runtime.RunOptions, secret string) (open, wrong int) {

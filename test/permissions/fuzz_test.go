@@ -14,6 +14,7 @@ import (
 	"gaol/policy"
 	"gaol/runtime"
 	"gaol/test/harness"
+	"gaol/test/tier"
 )
 
 // fuzzSeedVar and fuzzSetsVar have TestPermissionFuzz make other sets, and more: see make fuzz.
@@ -86,6 +87,7 @@ func bystander(t testing.TB, rt *runtime.NodeRuntime) *runtime.Process {
 // The kernel allows a guest exactly the permitted operations. For random permissions that a
 // runtime accepts, every action is tried at every place.
 func TestPermissionFuzz(t *testing.T) {
+	tier.Soak(t)
 	seed, sets := uint64(1), harness.Fewer(20, 3)
 	if text := os.Getenv(fuzzSeedVar); text != "" {
 		var err error

@@ -10,6 +10,7 @@ import (
 	"gaol/policy"
 	"gaol/runtime"
 	"gaol/test/harness"
+	"gaol/test/tier"
 )
 
 // resources is what Node reports about a process, in MiB.
@@ -84,6 +85,7 @@ func TestResources(t *testing.T) {
 
 // The young generation is bounded, so that it leaves room for the rest of the memory.
 func TestYoungGeneration(t *testing.T) {
+	tier.Soak(t)
 	rt := harness.Create(t, runtime.Options{Limits: runtime.Limits{Memory: 128 << 20}})
 	res := harness.Run(t, rt, `import v8 from 'node:v8';
 		const kept = new Map();

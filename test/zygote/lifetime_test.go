@@ -33,6 +33,7 @@ func forking(t *testing.T, z runtime.ZygoteOptions) runtime.Options {
 // Zygotes are replaced while runs are forked from them, without an effect on the runs. They
 // reuse few cgroups, because a removed one may stay in the kernel.
 func TestZygotesRetire(t *testing.T) {
+	tier.Soak(t)
 	const users, forks = 4, 20
 	runs := harness.Fewer(200, 100)
 	o := forking(t, runtime.ZygoteOptions{Forks: forks})

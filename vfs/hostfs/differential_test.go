@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"gaol/test/tier"
 )
 
 // outcome is the result of one operation.
@@ -134,6 +136,7 @@ func alike(a, b string) bool { return a == b || strings.HasSuffix(a, errRootKind
 // TestDifferential runs random operations on an FS, and with the standard library in a
 // chroot. It compares the results and the trees.
 func TestDifferential(t *testing.T) {
+	tier.Soak(t)
 	const operations = 100_000
 	f, one := newMemoryFS(t, Limits{})
 	_, two := newMemoryFS(t, Limits{})

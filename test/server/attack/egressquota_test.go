@@ -14,6 +14,7 @@ import (
 
 	"gaol/test/harness"
 	"gaol/test/server/servertest"
+	"gaol/test/tier"
 )
 
 // full is an address whose server accepts no connections.
@@ -48,6 +49,7 @@ func fill(t *testing.T) {
 // TestEgressQuotas: five sandboxes of one tenant, with connects and look-ups without an answer, keep no descriptors
 // and no turns from another tenant.
 func TestEgressQuotas(t *testing.T) {
+	tier.Soak(t)
 	w := startWorld(t)
 	fill(t)
 	ctx, cancel := context.WithCancel(t.Context())

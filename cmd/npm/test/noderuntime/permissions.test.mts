@@ -34,7 +34,7 @@ test("random permissions decide in gaol as in secure-exec, or are rejected", () 
   assert.ok(rejected > 40, `only ${rejected} were rejected`);
   const text = `${lines.join("\n")}\n`;
   if (process.env["GAOL_UPDATE"] === "1") writeFileSync(recorded, text);
-  assert.equal(text, readFileSync(recorded, "utf8"), "run the tests with GAOL_UPDATE=1, and then go test ./test/npm/permissions");
+  assert.equal(text, readFileSync(recorded, "utf8"), "run the tests with GAOL_UPDATE=1, and then go test ./policy");
 });
 
 test("patterns match as in secure-exec", () => {

@@ -1,4 +1,4 @@
-package permissions
+package policy_test
 
 import (
 	"bufio"
@@ -26,8 +26,10 @@ func (d *decision) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, &[]any{&d.scope, &d.operation, &d.resource, &d.allowed})
 }
 
+// The npm package translates secure-exec's permissions to gaol's. Its own tests record random permissions in
+// gaol's language, and what secure-exec decides.
 func TestTranslationDecidesAsSecureExec(t *testing.T) {
-	file, err := os.Open("../../../cmd/npm/test/testdata/permissions.jsonl")
+	file, err := os.Open("../cmd/npm/test/testdata/permissions.jsonl")
 	if err != nil {
 		t.Fatal(err)
 	}

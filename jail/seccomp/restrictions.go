@@ -131,8 +131,8 @@ var AskConnect = []Row{
 	{Calls: "connect", Reason: "addresses that the network's rules deny", Refuse: cause{Connect, unix.EACCES}.when()},
 }
 
-// NoMetadata refuses changes of modes, owners, times and attributes, for which Landlock has
-// no right.
+// NoMetadata refuses changes of modes, owners, times and attributes, which no Landlock right
+// covers.
 var NoMetadata = []Row{
 	{Calls: "chmod chown lchown utime utimes setxattr lsetxattr removexattr lremovexattr", Reason: "mode, owner, times, attributes", Refuse: metadata.path(0)},
 	{Calls: "fchmodat fchmodat2 fchownat futimesat setxattrat removexattrat", Reason: "as chmod", Refuse: metadata.path(1)},

@@ -172,7 +172,7 @@ func (z *Zygote) reapLost() error {
 		pid, err := enter.EndedInGroup(z.process.Pid)
 		_, isKnown := z.children.Load(pid)
 		switch {
-		case err == unix.ECHILD: // the group has no children left
+		case err == unix.ECHILD: // no children are left in the group
 			return nil
 		case err != nil && err != unix.EINTR:
 			return os.NewSyscallError("waitid", err)

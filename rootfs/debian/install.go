@@ -212,7 +212,7 @@ var stubs = []struct{ name, why string }{
 
 // onlyFiles lists the only file that images get of a package, in addition to its copyright.
 var onlyFiles = map[string]string{
-	"coreutils": "/usr/bin/ls", // busybox has the other programs; its ls prints letters above U+02FF as "?"
+	"coreutils": "/usr/bin/ls", // busybox includes the other programs; its ls prints letters above U+02FF as "?"
 }
 
 // leftOut lists the files of packages that images do not get. A folder ends in a slash.

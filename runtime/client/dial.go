@@ -20,7 +20,7 @@ import (
 // as [runtime.NodeRuntime.Dial] does. If nothing listens, the error is an [*Error] with the code
 // "not_listening": see [Sandbox.WaitForListener].
 //
-// The connection also has the method CloseWrite, as [net.TCPConn] has. The caller closes it; it ends
+// The connection also implements CloseWrite, as [net.TCPConn] does. The caller closes it; it ends
 // with the sandbox and with the client.
 func (sb *Sandbox) Dial(ctx context.Context, port uint16) (net.Conn, error) {
 	own, other, err := socketPair()
@@ -59,7 +59,7 @@ func socketPair() (a, b *net.UnixConn, err error) {
 	for i, fd := range fds {
 		f := os.NewFile(uintptr(fd), "socketpair")
 		ends[i], errs[i] = net.FileConn(f)
-		_ = f.Close() // FileConn has a duplicate
+		_ = f.Close() // FileConn made a duplicate
 	}
 	if err := errors.Join(errs[:]...); err != nil {
 		for _, c := range ends {
@@ -74,7 +74,7 @@ func socketPair() (a, b *net.UnixConn, err error) {
 
 // conn is a connection to a guest's server.
 type conn struct {
-	net.Conn // one end of a stream; attend has the other one
+	net.Conn // one end of a stream; attend holds the other one
 
 	r      *request
 	once   sync.Once

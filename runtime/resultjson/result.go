@@ -155,8 +155,8 @@ func bytesOf(output []byte) []byte {
 
 // Evaluation is the result of a snippet. Programs rely on its shape.
 type Evaluation struct {
-	Value      json.RawMessage `json:"value,omitempty"`   // absent if the code has no value
-	NoValue    string          `json:"noValue,omitempty"` // why the value of the last expression has no JSON
+	Value      json.RawMessage `json:"value,omitempty"`   // absent if the code returns no value
+	NoValue    string          `json:"noValue,omitempty"` // why the value of the last expression cannot be encoded as JSON
 	Error      *GuestError     `json:"error"`
 	Logs       []Log           `json:"logs"`
 	Calls      []Call          `json:"calls"`

@@ -88,7 +88,7 @@ func startGaol(t *testing.T, args ...string) (*exec.Cmd, *bufio.Reader) {
 	return cmd, bufio.NewReader(stdout)
 }
 
-// A program that a signal has ended has a JSON object like any other. It reports on a file that it
+// A program that a signal has ended gets a JSON object like any other. It reports on a file that it
 // is ready, because --json passes no output through.
 func TestRunSignalJSON(t *testing.T) {
 	dir := t.TempDir()

@@ -3,8 +3,8 @@
 //	go run ./test/count [-lines N] [-files N] [-packages N] [-typescript N] [folder]
 //	go run ./test/count -words [-list] [-comments N] [-strings N] [-docs N] [folder]
 //
-// It counts the files that git tracks. A line of Go counts if it has a token that is no comment,
-// a line of TypeScript if it has text outside comments. Tests, generated files and the
+// It counts the files that git tracks. A line of Go counts if it contains a token that is not a comment,
+// a line of TypeScript if it contains text outside comments. Tests, generated files and the
 // folders test and examples do not count.
 //
 // With -words it counts phrases that name things by clauses instead of terms, in 1,000 lines of comments, of

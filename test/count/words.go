@@ -15,7 +15,7 @@ import (
 	"text/tabwriter"
 )
 
-// phrase is a way to name something by a clause where the field has a term.
+// phrase is a way to name something by a clause instead of a term.
 type phrase struct {
 	name string
 	expr *regexp.Regexp

@@ -140,7 +140,7 @@ func TestBindingErrors(t *testing.T) {
 		{"what JSON can't say", `odd()`, `["Error","the host function's result cannot be encoded as JSON","ERR_RESULT"]`},
 		{"a large result", `large(2000)`, `["Error","the result has 2002 bytes of JSON, the limit is 2000","ERR_RESULT"]`},
 		{"large arguments", `echo('x'.repeat(1000))`, `["RangeError","the arguments have 1004 bytes of JSON, the limit is 1000",null]`},
-		{"arguments that JSON has not", `echo(1n)`, `["TypeError","argument 1: a BigInt has no JSON; make it a string or a number",null]`},
+		{"arguments that JSON has not", `echo(1n)`, `["TypeError","argument 1: a BigInt cannot be encoded as JSON; make it a string or a number",null]`},
 		{"the wrong type", `api.users.get('7')`, `ERR_ARGUMENTS`},
 		{"too many", `api.users.get(7, 8)`, `ERR_ARGUMENTS`},
 		{"too few", `api.users.get()`, `ERR_ARGUMENTS`},
@@ -224,7 +224,7 @@ func TestBindingLimits(t *testing.T) {
 	}
 }
 
-// Exec has the functions too, but no __return. So do programs of Spawn. A Worker has none.
+// Exec gets the functions too, but no __return. So do programs of Spawn. A Worker has none.
 // Without Bindings, a program does not even have the descriptor.
 func TestBindingsElsewhere(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{Bindings: bindings()})

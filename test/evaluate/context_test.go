@@ -168,7 +168,7 @@ func TestContextErrors(t *testing.T) {
 		`throw undefined`:                          "undefined",
 		`throw { a: 1 }`:                           "{ a: 1 }",
 		`({ toJSON() { throw new Error('j') } })`:  "Error: j",
-		`return 1n`: "TypeError: value: a BigInt has no JSON",
+		`return 1n`: "TypeError: value: a BigInt cannot be encoded as JSON",
 		`const circle = {}; export default circle.a = circle`: "TypeError: value.a: it is value again",
 		`import('nosuch')`:            "Error: Cannot find package 'nosuch'",
 		`api.users.get(-1)`:           "Error: there is no such user",

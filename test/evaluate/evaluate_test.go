@@ -14,7 +14,7 @@ import (
 	"gaol/test/harness"
 )
 
-// What models write has the value that real Node gives it. internal/snippet tests many more
+// Code as models write it evaluates as in real Node. internal/snippet tests many more
 // shapes.
 func TestEvaluate(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{Bindings: bindings()})
@@ -82,8 +82,8 @@ func TestEvaluateErrors(t *testing.T) {
 		{name: "a host error, later", code: "const a = 1;\nawait fail.async()", want: "Error: it failed", stack: "at async snippet.mjs:2:1", frame: "> 2 | await fail.async()"},
 		{name: "a host error, in a function", code: "async function f() { return await fail.async() }\nawait f()", want: "Error: it failed", stack: "at async f (snippet.mjs:1:29)\n    at async snippet.mjs:2:1", frame: "> 1 |"},
 		{name: "one of several host errors", code: "1;\nawait Promise.all([fail.async(), fail.async()])", want: "Error: it failed", stack: "at async snippet.mjs:2:1", frame: "> 2 |"},
-		{name: "what JSON has not", code: "const n = 1n\nexport default n", want: "TypeError: value: a BigInt has no JSON"},
-		{name: "a function", code: `const f = () => 1; return f`, want: "TypeError: value: a function has no JSON"},
+		{name: "what JSON has not", code: "const n = 1n\nexport default n", want: "TypeError: value: a BigInt cannot be encoded as JSON"},
+		{name: "a function", code: `const f = () => 1; return f`, want: "TypeError: value: a function cannot be encoded as JSON"},
 		{name: "a circle", code: `const a = {}; a.a = a; return a`, want: "TypeError: value.a: it is value again"},
 		{name: "a toJSON of all objects", code: `Object.prototype.toJSON = () => 5; throw new Error('x')`, want: "Error: x", stack: "snippet.mjs:1:42"},
 		{name: "an exit", code: `process.exit(3)`, want: "ExitError: the code ended its process with exit code 3"},
@@ -145,9 +145,9 @@ func TestEvaluateUncaughtHandlers(t *testing.T) {
 func TestEvaluateValueWithoutJSON(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{})
 	for code, want := range map[string]string{
-		"console.log('start')\nsetTimeout(() => console.log('later'), 10); export default 1n":                      "TypeError: value: a BigInt has no JSON",
+		"console.log('start')\nsetTimeout(() => console.log('later'), 10); export default 1n":                      "TypeError: value: a BigInt cannot be encoded as JSON",
 		"console.log('start')\nsetTimeout(() => { console.log('later'); throw new Error('tick') }, 10)":            "Error: tick",
-		"console.log('start')\nsetTimeout(() => { console.log('later'); process.exit(0) }, 10); export default 1n": "TypeError: value: a BigInt has no JSON",
+		"console.log('start')\nsetTimeout(() => { console.log('later'); process.exit(0) }, 10); export default 1n": "TypeError: value: a BigInt cannot be encoded as JSON",
 	} {
 		e := harness.Evaluate(t, rt, code, runtime.EvaluateOptions{})
 		if e.Error == nil || !strings.HasPrefix(e.Error.Error(), want) || !strings.Contains(e.Error.Frame, "> 2 |") || len(e.Logs) != 2 || e.Value != nil {

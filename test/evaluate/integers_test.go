@@ -110,7 +110,7 @@ func TestBigIntsOfPrograms(t *testing.T) {
 		}
 	}
 	e, err := harness.Create(t, runtime.Options{}).Evaluate(t.Context(), `({ a: [1n] })`, runtime.EvaluateOptions{})
-	if err != nil || !strings.HasPrefix(e.NoValue, "value.a[0]: a BigInt has no JSON") {
+	if err != nil || !strings.HasPrefix(e.NoValue, "value.a[0]: a BigInt cannot be encoded as JSON") {
 		t.Errorf("%q, %v", e.NoValue, err)
 	}
 }

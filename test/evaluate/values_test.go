@@ -34,16 +34,16 @@ var values = []struct{ code, json, refused string }{
 	{code: `({ toJSON: () => new Map([['a', 1]]) })`, json: `{"a":1}`},
 	{code: `({ f() {}, [Symbol()]: 1, a: [() => 1, Symbol()] })`, json: `{"a":[null,null]}`},
 	{code: `[{}, [], Object.create(null), new Map(), new Set()]`, json: `[{},[],{},{},[]]`},
-	{code: `({ items: [0, 1, 2, 1n] })`, refused: `.items[3]: a BigInt has no JSON; make it a string or a number`},
-	{code: `[new BigInt64Array(1)]`, refused: `[0]: a BigInt has no JSON; make it a string or a number`},
-	{code: `(() => { const f = () => 1; return { toJSON: () => f } })()`, refused: `: a function has no JSON`},
-	{code: `Symbol()`, refused: `: a symbol has no JSON`},
-	{code: `({ a: { f() {}, [Symbol()]: 1 } })`, refused: `.a: an object of functions alone has no JSON`},
-	{code: `(() => { const a = { 'b c': [] }; a['b c'].push(a['b c']); return a })()`, refused: `["b c"][0]: it is ROOT["b c"] again, and JSON has no cycles`},
-	{code: `(() => { const m = new Map(); m.set('self', new Set([m])); return m })()`, refused: `.self[0]: it is ROOT again, and JSON has no cycles`},
-	{code: `[Promise.resolve(1)]`, refused: `[0]: a Promise has no JSON; await it`},
-	{code: `({ h: new Headers({ a: 'b' }) })`, refused: `.h: a Headers has no JSON: it has no enumerable properties of its own`},
-	{code: `[].values()`, refused: `: an Array Iterator has no JSON: it has no enumerable properties of its own`},
+	{code: `({ items: [0, 1, 2, 1n] })`, refused: `.items[3]: a BigInt cannot be encoded as JSON; make it a string or a number`},
+	{code: `[new BigInt64Array(1)]`, refused: `[0]: a BigInt cannot be encoded as JSON; make it a string or a number`},
+	{code: `(() => { const f = () => 1; return { toJSON: () => f } })()`, refused: `: a function cannot be encoded as JSON`},
+	{code: `Symbol()`, refused: `: a symbol cannot be encoded as JSON`},
+	{code: `({ a: { f() {}, [Symbol()]: 1 } })`, refused: `.a: an object of functions alone cannot be encoded as JSON`},
+	{code: `(() => { const a = { 'b c': [] }; a['b c'].push(a['b c']); return a })()`, refused: `["b c"][0]: it is ROOT["b c"] again: cycles cannot be encoded as JSON`},
+	{code: `(() => { const m = new Map(); m.set('self', new Set([m])); return m })()`, refused: `.self[0]: it is ROOT again: cycles cannot be encoded as JSON`},
+	{code: `[Promise.resolve(1)]`, refused: `[0]: a Promise cannot be encoded as JSON; await it`},
+	{code: `({ h: new Headers({ a: 'b' }) })`, refused: `.h: a Headers cannot be encoded as JSON: it lacks own enumerable properties`},
+	{code: `[].values()`, refused: `: an Array Iterator cannot be encoded as JSON: it lacks own enumerable properties`},
 }
 
 // Values are converted in the same way for __return, for snippets and for arguments of
@@ -135,10 +135,10 @@ func TestEvaluateNoResult(t *testing.T) {
 		t.Fatal(err)
 	}
 	for code, why := range map[string]string{
-		"console.log('start');setTimeout(() => console.log('later'), 10)": "JSON has no cycles",
+		"console.log('start');setTimeout(() => console.log('later'), 10)": "cycles cannot be encoded as JSON",
 		"const t = 1;require('node:net').createServer()":                  "no data",
 		"process.stdin.on('error', () => {})":                             "no data",
-		"if (1) { 2n ** 70n }":                                            "value: a BigInt has no JSON",
+		"if (1) { 2n ** 70n }":                                            "value: a BigInt cannot be encoded as JSON",
 	} {
 		code = strings.ReplaceAll(code, "require('node:net')", "(await import('node:net'))")
 		for _, evaluate := range []func(context.Context, string, runtime.EvaluateOptions) (*runtime.Evaluation, error){rt.Evaluate, c.Evaluate} {
@@ -157,7 +157,7 @@ func TestEvaluateNoResult(t *testing.T) {
 	}
 	for _, code := range []string{"return 1n", "export default 1n", "() => 1n", "function f() { return 1n }"} {
 		e := harness.Evaluate(t, rt, code, runtime.EvaluateOptions{})
-		if e.Error == nil || e.Error.Message != "value: a BigInt has no JSON; make it a string or a number" || e.NoValue != "" {
+		if e.Error == nil || e.Error.Message != "value: a BigInt cannot be encoded as JSON; make it a string or a number" || e.NoValue != "" {
 			t.Errorf("%s: %+v, %q", code, e.Error, e.NoValue)
 		}
 	}

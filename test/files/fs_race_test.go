@@ -31,7 +31,7 @@ const raceVar = "GAOL_TEST_RACE"
 
 const hostMark = "secret of the host "
 
-// hostSecret has a size by which a walk recognizes it: files of the guest never have that
+// hostSecret is of a size by which a walk recognizes it: files of the guest never have that
 // size.
 var hostSecret = strings.Repeat(hostMark, 42)
 

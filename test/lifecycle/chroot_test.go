@@ -24,7 +24,7 @@ const rootVar = "GAOL_TEST_ROOT"
 // enterChroot makes a folder that is no mount point the root of this process, with
 // everything that the host's root has.
 //
-// Precondition: the process has a separate mount namespace.
+// Precondition: the process is in a separate mount namespace.
 func enterChroot(dir string) error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return err

@@ -25,7 +25,7 @@ type orphan struct {
 // has adopted. It returns those that could have ended for goneTime and did not, and those
 // that were blocked for longer than blockedTime.
 //
-// Precondition: this process has no children except for the victim.
+// Precondition: the victim is this process's only child.
 func waitOrphans(since time.Time) []orphan {
 	blocked := map[int]time.Time{} // by pid: when it was last blocked
 	for ; ; time.Sleep(5 * time.Millisecond) {

@@ -65,7 +65,7 @@ func runVictimHost() {
 
 // mountState replaces this process's state folder by stateVar.
 //
-// Precondition: the process has a separate mount namespace.
+// Precondition: the process is in a separate mount namespace.
 func mountState() error {
 	if err := os.MkdirAll(jail.DefaultStateDir, 0o711); err != nil {
 		return err

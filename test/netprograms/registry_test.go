@@ -63,7 +63,7 @@ type dist struct {
 // treeSize is the number of packages of the tree.
 func treeSize() int { return harness.Fewer(60, 20) }
 
-// packageName returns the name of the package i of the tree. A third has a scope.
+// packageName returns the name of the package i of the tree. A third of them are scoped.
 func packageName(i int) string {
 	if i%3 == 2 {
 		return fmt.Sprintf("@tree/p%02d", i)

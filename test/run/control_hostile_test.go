@@ -98,7 +98,7 @@ func TestControlArguments(t *testing.T) {
 		{"a circle", `(o => (o.o = o))({})`, `argument 1.o: it is argument 1 again`},
 		{"a depth", `(() => { let a = []; for (let i = 0; i < 1e5; i++) a = [a]; return a })()`, `call stack`},
 		{"functions and symbols", `[() => 1, Symbol('x')], undefined, NaN, -0`, `[[null,null],null,null,0]`},
-		{"a function", `() => 1`, `argument 1: a function has no JSON`},
+		{"a function", `() => 1`, `argument 1: a function cannot be encoded as JSON`},
 		{"a RegExp, an Error, a Map", `/x/, new Error('x'), new Map([[1, 2]])`, `["/x/",{"name":"Error","message":"x"},[[1,2]]]`},
 		{"boxes", `new String('x'), new Number(1), new Boolean(false)`, `["x",1,false]`},
 		{"__proto__", `JSON.parse('{"__proto__":{"a":1}}'), { __proto__: { b: 1 } }`, `[{"__proto__":{"a":1}},{}]`},

@@ -119,9 +119,9 @@ func TestFilesPersist(t *testing.T) {
 func TestReturnThrows(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{Limits: runtime.Limits{Value: 1000}})
 	for name, tc := range map[string]struct{ code, message string }{
-		"cyclic":   {`const a = {}; a.a = a; __return(a)`, "TypeError: value.a: it is value again, and JSON has no cycles"},
-		"bigint":   {`__return(1n)`, "TypeError: value: a BigInt has no JSON; make it a string or a number"},
-		"function": {`__return(() => 1)`, "TypeError: value: a function has no JSON"},
+		"cyclic":   {`const a = {}; a.a = a; __return(a)`, "TypeError: value.a: it is value again: cycles cannot be encoded as JSON"},
+		"bigint":   {`__return(1n)`, "TypeError: value: a BigInt cannot be encoded as JSON; make it a string or a number"},
+		"function": {`__return(() => 1)`, "TypeError: value: a function cannot be encoded as JSON"},
 		"too big":  {`__return('x'.repeat(1000))`, "RangeError: __return: the value has 1002 bytes of JSON, the limit is 1000"},
 		"own":      {`__return({ toJSON() { throw new Error('mine') } })`, "Error: mine"},
 	} {

@@ -14,7 +14,7 @@ import (
 	"gaol/runtime"
 )
 
-// Context has the methods of a [runtime.Context] that a session uses.
+// Context is the part of a [runtime.Context] that a session uses.
 type Context interface {
 	Evaluate(ctx context.Context, code string, o runtime.EvaluateOptions) (*runtime.Evaluation, error)
 	Complete(ctx context.Context, line string) (prefix string, names []string, err error)

@@ -279,9 +279,9 @@ export interface EvaluationTruncated {
 
 /** Evaluation is the result of a snippet. Programs rely on its shape. */
 export interface Evaluation {
-  /** Absent if the code has no value. */
+  /** Absent if the code returns no value. */
   value?: unknown;
-  /** Why the value of the last expression has no JSON. */
+  /** Why the value of the last expression cannot be encoded as JSON. */
   noValue?: string;
   error: GuestError | null;
   logs: LogLine[];

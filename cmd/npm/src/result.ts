@@ -49,7 +49,7 @@ export interface SuccessfulEvaluation<T = unknown> extends Omit<Evaluated, "valu
   cause: "";
   error: null;
 
-  /** The value of the last expression. Absent if the code has no value. */
+  /** The value of the last expression. Absent if the code returns no value. */
   value?: T;
 }
 

@@ -152,5 +152,5 @@ test("BigInts arrive exactly, both as arguments and as results", { skip: !("rawJ
   assert.deepEqual(given, [2n ** 63n + 1n, "12345678901234567890", 2 ** 60]);
   assert.deepEqual((await exact.run("__return([data.big])")).value, [2n ** 64n]);
   const refusing = await sandbox(t, { globals });
-  assert.match((await refusing.evaluate("echo({ a: 2n })")).error?.message ?? "", /argument 1\.a: a BigInt has no JSON/);
+  assert.match((await refusing.evaluate("echo({ a: 2n })")).error?.message ?? "", /argument 1\.a: a BigInt cannot be encoded as JSON/);
 });

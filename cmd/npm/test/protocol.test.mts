@@ -255,7 +255,7 @@ test("functions reply with values and errors", async (t) => {
     [answer, { bytes: { "\u0000bytes": "QUI=" } }],
     [answer, null],
     [failure, { message: "mine", code: "E_MINE" }],
-    [failure, { message: "the result has no JSON, or too much", code: "ERR_RESULT" }],
+    [failure, { message: "the result cannot be encoded as JSON, or is too large", code: "ERR_RESULT" }],
   ]);
 });
 

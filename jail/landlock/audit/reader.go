@@ -21,7 +21,7 @@ const (
 )
 
 // Reader reads the kernel's records of Landlock and finds the process of each denial. The
-// record of a denial has only its domain's number. Another record, which is sent once, has
+// record of a denial has only its domain's number. Another record, which is sent once, holds
 // the pid of the process that enforced the domain. It follows the first denial, and may have
 // another serial number.
 //

@@ -102,7 +102,7 @@ function fit(text, limit) {
     const json = stringify(length === text.length ? text : `${slice(text, 0, length)}…`);
     if (byteLength(json) <= limit) return json;
   }
-  throw new RangeError(`the value has no text of ${limit} bytes`);
+  throw new RangeError(`the text of the value exceeds ${limit} bytes`);
 }
 
 const MAX_REASON = 1000; // characters of the reason for no value

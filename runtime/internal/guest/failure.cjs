@@ -74,7 +74,7 @@ function propertiesOf(err) {
       const json = toJSON(ownValue(err, name), undefined, MAX_PROPERTY);
       if (json !== undefined && byteLength(json) <= MAX_PROPERTY) members[members.length] = `${stringify(name)}:${json}`;
     } catch {
-      // it has no JSON
+      // it cannot be encoded as JSON
     }
   }
   return join(members, ',');

@@ -16,7 +16,7 @@ import (
 	"gaol/runtime/internal/sandbox"
 )
 
-// Where a guest's file tree has the files.
+// Paths of the files in a guest's file tree.
 const (
 	Dir     = "/usr/libexec/gaol"
 	Prelude = Dir + "/prelude.cjs" // preloaded by every program

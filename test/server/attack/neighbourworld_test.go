@@ -39,7 +39,7 @@ var (
 	unread     = netip.MustParseAddrPort("93.184.215.14:9000") // a server that does not read
 	sending    = netip.MustParseAddrPort("93.184.215.14:9001") // a server that sends without end
 	lenient    = netip.MustParseAddrPort("151.101.1.6:80")     // a server that takes anything for a request
-	named      = "api.example.com"                             // has the address of lenient
+	named      = "api.example.com"                             // resolves to the address of lenient
 	silentZone = "silent.test"                                 // the name server does not reply about names in it
 )
 

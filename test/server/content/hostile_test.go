@@ -126,7 +126,7 @@ func testFilesWhileGuestRacesServer(t *testing.T, s *servertest.Server) {
 	}
 }
 
-// A file that grows without end has the length that it had when it was opened.
+// A file that grows without end is served with its length at the time of opening.
 func testEndlessFile(t *testing.T, s *servertest.Server) {
 	b := newBox(t, s, alice, nil)
 	b.start(t, 3000, `import fs from 'node:fs'; import net from 'node:net';

@@ -109,7 +109,7 @@ func testAccept(t *testing.T, c client, sandbox string) {
 	}
 }
 
-// Without permissions code has the sandbox's own localhost, and no other host: the evaluation lists the denial.
+// Without permissions code reaches the sandbox's own localhost, and no other host: the evaluation lists the denial.
 func testLocalhost(t *testing.T, c client, sandbox string) {
 	const serve = `const http = require('node:http'), { once } = require('node:events');
 		const server = http.createServer((q, r) => r.end('own')).listen(80, '127.0.0.1'); await once(server, 'listening');

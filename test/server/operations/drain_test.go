@@ -72,7 +72,7 @@ func TestKilledServer(t *testing.T) {
 	o := daemon.Options{Socket: filepath.Join(t.TempDir(), "s")}
 	p := start(t, o)
 	p.startRun(p.createSandbox())
-	p.expect(http.StatusOK, "POST", "/v1/run", map[string]any{"code": "1"}) // has a pool
+	p.expect(http.StatusOK, "POST", "/v1/run", map[string]any{"code": "1"}) // creates a pool
 	if len(harness.ProcessesIn(harness.JailCgroups())) == 0 {
 		t.Fatal("the server has no processes")
 	}

@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// tenantCgroup is where a server with the parent cgroup base has the sandboxes of root.
+// tenantCgroup is the cgroup of root's sandboxes on a server with the parent cgroup base.
 func tenantCgroup(base string) string { return base + "/uid-0" }
 
 // serve runs a server until a signal ends it.

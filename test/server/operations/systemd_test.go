@@ -20,7 +20,7 @@ type systemd struct {
 	t        testing.TB
 	path     string
 	states   chan string   // messages that are not about the watchdog
-	watchdog chan struct{} // has an element if there was one about the watchdog
+	watchdog chan struct{} // receives an element for each one about the watchdog
 }
 
 func newSystemd(t testing.TB) *systemd {

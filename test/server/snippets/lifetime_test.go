@@ -15,7 +15,7 @@ import (
 func TestDrainWaits(t *testing.T) {
 	s := servertest.Start(t, servertest.Options{Settings: func(o *settings.Settings) { o.DrainMs = 60_000 }})
 	other := s.Client(t, alice)
-	servertest.Send(t, other, http.MethodGet, path, nil).Want(t, http.StatusOK) // has a connection
+	servertest.Send(t, other, http.MethodGet, path, nil).Want(t, http.StatusOK) // keeps a connection
 	es := follow(t, s, alice, path, object{"source": forever, "timeoutMs": 10_000})
 	es.logged("[log] started")
 	closed := make(chan error, 1)

@@ -85,7 +85,7 @@ func (r *Record) Attach(ctx context.Context) context.Context {
 }
 
 // Begin returns a context with a separate record for one of several actions of a request, such as
-// a message on a WebSocket. The record has the request's tenant. End writes it.
+// a message on a WebSocket. The record keeps the request's tenant. End writes it.
 func Begin(ctx context.Context, action string) (_ context.Context, end func(status int)) {
 	parent := Of(ctx)
 	if parent == nil {

@@ -28,8 +28,8 @@ type CodeArgs struct {
 // CodeResult is the result of run_code.
 type CodeResult struct {
 	Output    string     `json:"output" jsonschema:"What the code printed, at most some 40,000 characters."`
-	Value     any        `json:"value,omitempty" jsonschema:"The value of the last expression. Absent if it is undefined, has no JSON, or is too long."`
-	NoValue   string     `json:"noValue,omitempty" jsonschema:"Why the value has no JSON."`
+	Value     any        `json:"value,omitempty" jsonschema:"The value of the last expression. Absent if it is undefined, cannot be encoded as JSON, or is too long."`
+	NoValue   string     `json:"noValue,omitempty" jsonschema:"Why the value cannot be encoded as JSON."`
 	Error     *CodeError `json:"error,omitempty" jsonschema:"Why the code failed. Absent if it did not."`
 	Truncated bool       `json:"truncated" jsonschema:"Whether output or value are incomplete."`
 	SandboxID string     `json:"sandboxId,omitempty" jsonschema:"The sandbox, if it still exists."`

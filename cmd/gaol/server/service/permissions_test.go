@@ -117,7 +117,7 @@ func mustParse(t *testing.T, text string) policy.Permissions {
 	return p
 }
 
-// A request without a network scope has the sandbox's own localhost, unless the server allows less.
+// A request without a network scope may use the sandbox's own localhost, unless the server allows less.
 func TestDefaultNetwork(t *testing.T) {
 	const tcp = `{"network":{"rules":[{"mode":"allow","operations":["fetch","connect","listen"],"patterns":["tcp://localhost:*"]}]}}`
 	none := policy.Scope{Default: policy.Deny}

@@ -77,7 +77,7 @@ async function invoke(id: number, handler: Handler, args: unknown[], signal: Abo
     if (body.length > maxFrame) throw new Error("too large");
     return frame(send.answer, id, body);
   } catch {
-    return failure(id, Object.assign(new Error("the result has no JSON, or too much"), { code: "ERR_RESULT" }));
+    return failure(id, Object.assign(new Error("the result cannot be encoded as JSON, or is too large"), { code: "ERR_RESULT" }));
   }
 }
 

@@ -52,7 +52,7 @@ func site(t *testing.T, dir string, env ...string) (int, string) {
 	cmd.SysProcAttr = &unix.SysProcAttr{Pdeathsig: unix.SIGKILL}
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	_ = cmd.Run() // the exit status tells
+	_ = cmd.Run() // the exit status shows it
 	if stderr.Len() > 0 {
 		t.Errorf("standard error: %s", &stderr)
 	}

@@ -34,7 +34,7 @@ func TestSnippetInterrupted(t *testing.T) {
 	if err := cmd.Process.Signal(unix.SIGINT); err != nil {
 		t.Fatal(err)
 	}
-	_ = cmd.Wait() // the exit status tells
+	_ = cmd.Wait() // the exit status shows it
 	if code := cmd.ProcessState.ExitCode(); code != 130 || stderr.String() != "error: sandbox: aborted by caller signal\n" {
 		t.Errorf("exit status %d; standard error: %s", code, &stderr)
 	}
@@ -60,7 +60,7 @@ func TestSnippetCheckOnTerminal(t *testing.T) {
 	harness.Expect(t, d.screen, "0/2")
 	harness.Expect(t, d.screen, "\x1b[31mFAIL\x1b[0m "+dir+"/b.ts:1")
 	harness.Expect(t, d.screen, "2 examples: 1 passed, 1 failed")
-	_ = cmd.Wait() // the exit status tells
+	_ = cmd.Wait() // the exit status shows it
 	if code := cmd.ProcessState.ExitCode(); code != 1 {
 		t.Errorf("exit status %d", code)
 	}

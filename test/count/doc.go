@@ -8,7 +8,7 @@
 // folders test and examples do not count.
 //
 // With -words it counts phrases that name things by clauses instead of terms, in 1,000 lines of comments, of
-// strings (errors, help and other text of the product), and of documents. CONTRIBUTING.md tells how to write
+// strings (errors, help and other text of the product), and of documents. CONTRIBUTING.md shows how to write
 // instead.
 //
 // A flag with a number is a budget: the exit status is 1 if the product exceeds it.

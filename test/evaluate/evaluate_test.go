@@ -196,7 +196,7 @@ func TestEvaluateLogs(t *testing.T) {
 	}
 }
 
-// The number of lines, their length, results and calls are limited, and the result tells if
+// The number of lines, their length, results and calls are limited, and the result reports if
 // a limit was reached.
 func TestEvaluateLimits(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{Bindings: bindings()})

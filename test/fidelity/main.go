@@ -55,7 +55,7 @@ type comparison struct {
 	defaults              bool
 }
 
-// compare runs all, prints a report, and tells whether the bars are met.
+// compare runs all, prints a report, and returns whether the bars are met.
 func (c *comparison) compare(ctx context.Context, dir, only string) (ok bool, err error) {
 	pattern, err := regexp.Compile(only)
 	if err != nil {
@@ -194,7 +194,7 @@ func (c *comparison) runAll(ctx context.Context, w way, tests []nodeTest) (map[s
 	return results, context.Cause(ctx)
 }
 
-// report prints what differs from plain Node, and tells whether the bar is met.
+// report prints what differs from plain Node, and returns whether the bar is met.
 func (c *comparison) report(name string, tests []nodeTest, base, results map[string]outcomes) bool {
 	bar := 0.999
 	if c.defaults {
@@ -220,7 +220,7 @@ func (c *comparison) report(name string, tests []nodeTest, base, results map[str
 	return share >= bar && float64(listed) <= 0.002*float64(len(tests))
 }
 
-// classify tells how a test differs; "" if it does not.
+// classify returns how a test differs; "" if it does not.
 func classify(base, results outcomes) string {
 	failed := 0
 	for _, o := range results {

@@ -125,7 +125,7 @@ func TestContainerDenies(t *testing.T) {
 	}
 }
 
-// A runtime that fails tells why, and leaves nothing behind.
+// A runtime that fails reports why, and leaves nothing behind.
 func TestRuntimeFails(t *testing.T) {
 	o := harness.Options(runtime.Options{Isolation: runtime.IsolationOCI, OCI: runtime.OCIOptions{Runtime: "/bin/false"}})
 	rt, err := runtime.Create(t.Context(), o)

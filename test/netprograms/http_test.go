@@ -40,7 +40,7 @@ func newWebServer() *http.Server {
 	mux.HandleFunc("/connection", func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprint(w, r.Context().Value(connectionKey{}))
 	})
-	// The server sees that a client gives up. It tells which one waits, and which one does no more.
+	// The server sees that a client gives up. It reports which one waits, and which one does no more.
 	mux.HandleFunc("/wait", func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Query().Has("flush") {
 			_ = http.NewResponseController(w).Flush()

@@ -121,7 +121,7 @@ func TestPermissionAudit(t *testing.T) {
 	}
 }
 
-// Without audit, the error tells how to enable it.
+// Without audit, the error shows how to enable it.
 func TestPermissionAuditOff(t *testing.T) {
 	auditOn(t) // prevents package audit's tests from enabling it meanwhile
 	if err := setAudit(0); err != nil {

@@ -11,7 +11,7 @@ import (
 	"gaol/test/harness"
 )
 
-// npm gives up without a registry long before the run's timeout, and the denials tell why.
+// npm gives up without a registry long before the run's timeout, and the denials show why.
 func TestNPMWithoutNetwork(t *testing.T) {
 	for name, permissions := range harness.SomeByName(map[string]policy.Permissions{"denied": {Network: policy.Scope{Default: policy.Deny}}, "localhost": {}}) {
 		rt := harness.Create(t, runtime.Options{Permissions: permissions})

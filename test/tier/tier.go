@@ -8,7 +8,7 @@ func Soak(t testing.TB) {
 	leaveOut(t, "make soak runs this test")
 }
 
-// Leaks marks a test that counts what is left after many kills or runs. make soak chooses how many.
+// Leaks marks a test that counts leftovers of many kills or runs. make soak chooses how many.
 func Leaks(t testing.TB) {
 	t.Helper()
 	leaveOut(t, "make soak runs this test, alone")

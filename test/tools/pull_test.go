@@ -188,7 +188,7 @@ func TestToolsImportImages(t *testing.T) {
 	}
 }
 
-// The error code of a failed import tells whether the caller or the host has to act.
+// The error code of a failed import shows whether the caller or the host has to act.
 func TestToolsImportFailures(t *testing.T) {
 	sources := imageSources(t)
 	image, err := tarball.ImageFromPath(sources["archive"], nil)

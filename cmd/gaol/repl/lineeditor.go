@@ -153,7 +153,7 @@ func (e *lineEditor) value(text string) { e.show(report.Sanitize(text, true)) }
 func (e *lineEditor) note(text string) { e.show(text) }
 
 func (e *lineEditor) failure(failed *runtime.GuestError, code string) {
-	// Ctrl-C is not an error of the code. The second sentence of the message tells whether the
+	// Ctrl-C is not an error of the code. The second sentence of the message reports whether the
 	// variables were lost.
 	if failed.Name == "CanceledError" && failed.Stack == "" {
 		_, lost, _ := strings.Cut(failed.Message, ". ")

@@ -155,7 +155,7 @@ func TestOtherTenantsSandbox(t *testing.T) {
 	servertest.Send(t, a, "GET", "/v1/sandboxes/"+box.ID, nil).Want(t, http.StatusOK)
 }
 
-// Only the kernel tells which user has connected: neither headers nor tokens do on a unix socket.
+// Only the kernel knows which user has connected: neither headers nor tokens do on a unix socket.
 func TestIdentity(t *testing.T) {
 	s := servertest.Start(t, servertest.Options{Tokens: servertest.Tokens(t, "ci")})
 	a := s.Client(t, alice)

@@ -147,7 +147,7 @@ func testCellTimeout(t *testing.T, c client, sandbox string) {
 	}
 }
 
-// A context that has exited tells why, and evaluates nothing.
+// A context that has exited reports why, and evaluates nothing.
 func testContextEnded(t *testing.T, c client, sandbox string) {
 	ctx := c.context(t, sandbox, object{})
 	if e := c.evaluate(t, ctx, "process.exit(3)"); e.Error == nil || e.Error.Name != "ExitError" {

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	resultText = " A program that fails or exceeds a limit returns a result, too: its exitCode and cause tell why it ended. With Accept: text/event-stream the response is a stream of events, and the last one carries the result."
+	resultText = " A program that fails or exceeds a limit returns a result, too: its exitCode and cause show why it ended. With Accept: text/event-stream the response is a stream of events, and the last one carries the result."
 	cancelText = " Closing the connection cancels it."
 )
 

@@ -4,6 +4,6 @@
 //	                           ├─ Reserve ──> a sandbox, until it is released
 //	                           └─ Admit ───> a run: waits for its turn, until it is released
 //
-// A request above a quota is refused immediately with an [Exceeded], which tells when to retry. A run
+// A request above a quota is refused immediately with an [Exceeded] with the time to retry. A run
 // within its tenant's quota waits for its turn: see [Account.Admit].
 package quota

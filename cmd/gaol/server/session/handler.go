@@ -93,7 +93,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		InsecureSkipVerify: true, // the server has checked Origin, with the operator's list
 	})
 	if err != nil {
-		h.log.Debug("a handshake failed", "tenant", t.Name, "err", err) // the response has told the client
+		h.log.Debug("a handshake failed", "tenant", t.Name, "err", err) // the client got the response
 		return
 	}
 	c := &connection{service: h.service, snippets: h.snippets, tenant: t, log: h.log, held: held}

@@ -66,7 +66,7 @@ MARKED_IN  = $(shell grep -rl --include='*_test.go' '^	tier\.$(1)(t)' $(TESTED) 
 
 # Folders whose tests make soak repeats with the other launcher, and make test-runc in containers. Those of
 # the server, of npm and of gaol's own files make their sandboxes natively.
-SANDBOXED := commands escape evaluate files isolation lifecycle netprograms network permissions run servers tools zygote
+SANDBOXED := escape evaluate host lifecycle network permissions run tools zygote
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL: # several targets use the machine as a whole
@@ -110,7 +110,7 @@ build-arm64: deps ## build bin/gaol-arm64 and bin/runc-arm64 with Debian's cross
 	$(ARM64_ENV) $(GO) build -overlay bin/prebuilt/arm64.json -trimpath \
 		-tags netgo,osusergo -ldflags '-w -X main.version=$(VERSION) $(STATIC_LINK)' -o bin/gaol-arm64 ./cmd/gaol
 	umask 022; $(ARM64_ENV) $(BUILD_RUNC) -ldflags '-s $(STATIC_LINK)' -o bin/runc-arm64 $(RUNC)
-	GAOL_TEST_ARM64='$(CURDIR)/bin/gaol-arm64' $(GO) test -count=1 -run '^TestARM64Binary$$' ./test/packaging
+	GAOL_TEST_ARM64='$(CURDIR)/bin/gaol-arm64' $(GO) test -count=1 -run '^TestARM64Binary$$' ./test/cli
 
 BUILD_IMAGE = $(ROOT) bin/gaol image build --if-missing
 
@@ -153,7 +153,7 @@ test-runc: image ## run the tests of sandboxes in containers of runc
 	$(VERIFY)
 
 race: image ## race hostile guests against the host's file operations, a minute each
-	$(ROOT) env GAOL_TEST_RACE=1m $(GO) test -count=1 -v -run '^(TestRace|TestFilesWhileGuestRaces)$$' ./vfs/hostfs ./test/files
+	$(ROOT) env GAOL_TEST_RACE=1m $(GO) test -count=1 -v -run '^(TestRace|TestFilesWhileGuestRaces)$$' ./vfs/hostfs ./test/host
 
 fuzz: image ## compare 300 random sets of permissions with what the kernel enforces
 	$(ROOT) env GAOL_TEST_FUZZ_SEED=$$(date +%s) GAOL_TEST_FUZZ_SETS=300 $(GO) test -count=1 -v -run '^TestPermissionFuzz$$' ./test/permissions
@@ -238,8 +238,8 @@ generate: ## write the files that derive from the table of operations: the npm p
 	$(GO) test -count=1 ./cmd/gaol/server/operation -update
 
 openapi: image ## lint the server's OpenAPI document with spectral, from npm
-	$(ROOT) env GAOL_TEST_OPENAPI=$(CURDIR)/bin/openapi.json $(GO) test -count=1 -run '^TestDocument$$' ./test/server/openapi
-	npx --yes @stoplight/spectral-cli@6.16.3 lint --fail-severity=warn --ruleset test/server/openapi/spectral.yaml bin/openapi.json
+	$(ROOT) env GAOL_TEST_OPENAPI=$(CURDIR)/bin/openapi.json $(GO) test -count=1 -run '^TestDocument$$' ./test/server
+	npx --yes @stoplight/spectral-cli@6.16.3 lint --fail-severity=warn --ruleset test/server/spectral.yaml bin/openapi.json
 
 check: deps fmt $(if $(wildcard .git),lines) lint test ## check the format, the budget of lines and lint, which includes vet, and test
 

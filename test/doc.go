@@ -11,11 +11,15 @@
 //	exhaust       kernel memory and limits that all sandboxes share
 //	run           programs: limits, streams, processes, pools
 //	evaluate      snippets, contexts, host functions, values
-//	files         mounts, snapshots, images, the tree from the host
+//	host          files, commands and connections that the host shares with guests
 //	zygote        forked runs
-//	lifecycle     hosts that are killed or lack resources
-//	tools         runtime/sandboxtools
-//	cli           the command line
+//	lifecycle     hosts that are killed or lack resources; the isolations
+//	tools         runtime/sandboxtools and runtime/snippets
+//	cli           the command line, and its installation
+//	network       what guests reach by the rules of the network
+//	server        the server: its API, its operation, its users
+//	playground    the page of the playground, in a browser
+//	docs          the code blocks of the documentation
 //	testdata      programs in C that several packages and package jail attack with
 //	vm            runs a part of the tests on Debian's kernel, in an emulated machine
 //	fidelity      compares Node's own tests in jails with plain Node

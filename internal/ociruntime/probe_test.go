@@ -141,7 +141,7 @@ func TestProbeRemembers(t *testing.T) {
 	}
 }
 
-// crun is what .ci/deps test installs. The runc of make build is tested by test/build.
+// crun is what .ci/deps test installs. The runc of make build is tested by test/cli.
 func TestProbeCrun(t *testing.T) {
 	path, err := Find(Crun)
 	if err != nil {

@@ -1,5 +1,8 @@
 // Package cli tests the command line as a person uses it: scripts for testscript in
 // testdata/script, and terminals for gaol run --tty and gaol repl.
 //
-// The details of the commands' output are tested beside them, in cmd/gaol.
+// It also tests what make build makes, and how gaol is installed: make install, and the Debian
+// package in a copy of this machine's file system.
+//
+// What the commands print in detail is tested beside them, in cmd/gaol.
 package cli

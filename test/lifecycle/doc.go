@@ -4,4 +4,7 @@
 //
 // The test binary is the host, too: hosts_test.go lists what it can do instead of running
 // tests.
+//
+// The files isolation_*_test.go test that sandboxes are the same in each isolation. `make test-runc`
+// runs other packages' tests in containers, too.
 package lifecycle

@@ -1,3 +1,6 @@
-// Package tools tests the sandboxes of runtime/sandboxtools by the names and JSON
-// arguments of its tools, as an engine calls them, with whole projects as examples.
+// Package tools tests what is built on package runtime.
+//
+//	snippets_*_test.go   runners of snippets, package runtime/snippets
+//	*_test.go            the sandboxes of runtime/sandboxtools by the names and JSON arguments of
+//	                     their tools, as an engine calls them, with whole projects as examples
 package tools

@@ -29,6 +29,9 @@ func TestMain(m *testing.M) {
 	case "get":
 		os.Exit(getAsUser())
 	}
+	if os.Getenv(serverVar) != "" {
+		serveInherited()
+	}
 	base := harness.Parent
 	harness.Parent = tenantCgroup(base) // where the harness looks for what servers leave
 	code := harness.RunTests(m)

@@ -1,2 +1,0 @@
-// Package build tests what make build makes.
-package build

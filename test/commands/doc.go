@@ -1,2 +1,0 @@
-// Package commands tests programs of the guest that the host implements.
-package commands

@@ -1,0 +1,9 @@
+package host
+
+import (
+	"testing"
+
+	"gaol/test/harness"
+)
+
+func TestMain(m *testing.M) { harness.Main(m) }

@@ -1,9 +1,0 @@
-package hardening
-
-import (
-	"testing"
-
-	"gaol/test/harness"
-)
-
-func TestMain(m *testing.M) { harness.Main(m) }

@@ -1,2 +1,0 @@
-// Package snippets tests snippets of the server end to end: POST /api/sandbox, and the MCP tools.
-package snippets

@@ -1,2 +1,0 @@
-// Package snippets tests runners of snippets with real sandboxes.
-package snippets

@@ -42,7 +42,7 @@ func (j *jailed) run(ctx context.Context, t nodeTest, worker int) (o outcome, er
 	if len(t.flags) > 0 {
 		res, err = rt.Command(ctx, "node", append(append([]string{}, t.flags...), file), r)
 	} else {
-		r.Name = path.Base(file)
+		r.Name = file // a test finds its file and those beside it
 		if filepath.Ext(file) == ".js" {
 			r.Format = runtime.FormatCommonJS
 		}

@@ -47,7 +47,7 @@ function plain(value) {
   return [...value.keys()].every((key) => typeof key === 'string') ? fromEntries(value) : [...value];
 }
 
-// Returns what the adapter writes instead of an object or a function; undefined if it knows none.
+// Returns the adapter's replacement of an object or a function; undefined if it knows none.
 function serialized(value) {
   const known = typeof value === 'function' || (typeof value === 'object' && value !== null);
   return known ? adapter.serialize?.(value, recorded) : undefined;
@@ -82,7 +82,7 @@ for (const name of ['log', 'info', 'debug', 'warn', 'error']) {
   console[name] = defineProperty((...args) => print(args.map(text).join(' ')), 'name', { value: name });
 }
 
-// Returns what the snippet has exported so far.
+// Returns the snippet's exports so far.
 function exported() {
   const found = {};
   for (const name of ownKeys(namespace)) {
@@ -131,7 +131,7 @@ function serve(modules) {
   });
 }
 
-// Wraps an export of a package, as the adapter says. program.go has the caller.
+// Wraps an export of a package by the adapter. program.go contains the caller.
 function wrap(specifier, name, original) {
   return adapter.wrap[specifier][name](original, record);
 }

@@ -1,4 +1,4 @@
-// Sockets of the sandbox are its own. Hosts outside are allowed by name.
+// Sockets of the sandbox are its own. External hosts are allowed by name.
 import { NodeRuntime } from "gaol";
 
 const permissions = {

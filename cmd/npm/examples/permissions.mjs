@@ -1,4 +1,4 @@
-// The kernel enforces permissions. What it cannot enforce is rejected, with what it can.
+// The kernel enforces permissions. Rules that it cannot enforce are rejected, with the nearest that it can.
 import { NodeRuntime } from "gaol";
 
 const runtime = await NodeRuntime.create({

@@ -1,4 +1,4 @@
-// Plugins of users: each call is a process of its own, and one that misbehaves harms no other.
+// Plugins of users: each call is a separate process, and cannot harm others.
 import { NodeRuntime } from "gaol";
 
 const plugins = {

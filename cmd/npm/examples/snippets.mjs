@@ -1,4 +1,4 @@
-// Does the example in a page of documentation work? A snippet runs in a sandbox, and its result says what it did.
+// Does the example in a page of documentation work? A snippet runs in a sandbox, and its result has the output.
 import { runInSandbox } from "gaol/snippets";
 
 const page = `

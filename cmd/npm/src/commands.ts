@@ -9,7 +9,7 @@ export interface CommandCall extends Readonly<Call> {
   readonly signal: AbortSignal;
 }
 
-/** What a command prints, and its exit status. */
+/** The output of a command, and its exit status. */
 export type CommandOutput = Partial<CommandResult>;
 
 /**

@@ -32,7 +32,7 @@ export interface Files {
   /** Reads a file as UTF-8. */
   readText(path: Path, options?: ReadOptions): Promise<string>;
 
-  /** Reads a file of any size. If it cannot be read, the stream has an error. */
+  /** Reads a file of any size. If it cannot be read, the stream fails. */
   readStream(path: Path, options?: Cancelable): Readable;
 
   /** Writes a file. It appears when all of the content has arrived. */

@@ -4,7 +4,7 @@ import { checkOptions, setOwn, type Names } from "./names.js";
 import type { FunctionDeclaration } from "./operations.js";
 import { isStandardSchema, serverSchema, validate, type JSONSchema, type Schema } from "./schema.js";
 
-/** What a host function gets in addition to its input. */
+/** The second argument of a host function. */
 export interface CallContext {
   /** Aborted when the program no longer waits for the result. */
   readonly signal: AbortSignal;

@@ -9,10 +9,10 @@ import type { Evaluation, RunResult } from "./result.js";
 import { defaultOutput, makeEvaluation, makeRun, treeParams } from "./runs.js";
 import { Sandbox } from "./sandbox.js";
 
-/** Options of {@link run}: those of a run, and of its sandbox. */
+/** Options of {@link run}: of a run, and of its sandbox. */
 export type RunOnceOptions = RunOptions & TreeOptions & OnConnection & { globals?: Globals; commands?: Commands };
 
-/** Options of {@link evaluate}: those of an evaluation, and of its sandbox. */
+/** Options of {@link evaluate}: of an evaluation, and of its sandbox. */
 export type EvaluateOnceOptions = EvaluateOptions & TreeOptions & OnConnection;
 
 const hostNames = { globals: true, commands: true } as const;
@@ -20,7 +20,7 @@ const sandboxNames = { ...treeNames, ...connectionNames, ...hostNames, permissio
 const runOnceNames = { ...runNames, ...sandboxNames } satisfies Names<RunOnceOptions>;
 const evaluateOnceNames = { ...evaluateNames, ...treeNames, ...connectionNames } satisfies Names<EvaluateOnceOptions>;
 
-/** Runs a program in a sandbox of its own, which is gone afterwards. */
+/** Runs a program in a new sandbox, which is closed afterwards. */
 export async function run<T = unknown>(code: string, options: RunOnceOptions = {}): Promise<RunResult<T>> {
   const { globals, commands, limits } = checkOptions("run", options, runOnceNames);
   if (globals === undefined && commands === undefined) {
@@ -34,7 +34,7 @@ export async function run<T = unknown>(code: string, options: RunOnceOptions = {
   }
 }
 
-/** Evaluates code, as models write it, in a sandbox of its own, which is gone afterwards. */
+/** Evaluates code, as models write it, in a new sandbox, which is closed afterwards. */
 export async function evaluate<T = unknown>(code: string, options: EvaluateOnceOptions = {}): Promise<Evaluation<T>> {
   checkOptions("evaluate", options, evaluateOnceNames);
   return makeEvaluation(await sessionOf(options), "evaluate", { code, ...treeParams(options) }, options);

@@ -6,7 +6,7 @@ import type { CallLimits, Cell, ContextRequest, LogLine, ProcessRequest, Program
 
 export type { CallLimits, Limits, Mount } from "./operations.js";
 
-/** What a sandbox consists of. */
+/** The content, limits and permissions of a sandbox. */
 export interface TreeOptions extends Omit<Tree, "files" | "fileBytes" | "hostPorts"> {
   /** Files, by path in the sandbox. */
   files?: Readonly<Record<string, string | Uint8Array>> | undefined;

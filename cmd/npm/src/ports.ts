@@ -42,10 +42,10 @@ export async function fetchPort(connect: Connect, port: number, input: string | 
     r.once("error", fail);
     r.once("response", (response) => {
       try {
-        resolve(toResponse(response, method)); // at once: the stream can end with an error at any time
+        resolve(toResponse(response, method)); // without waiting: the stream can fail at any time
       } catch (err) {
         response.destroy();
-        fail(err); // a program can reply what a Response cannot have
+        fail(err); // a program can send replies that a Response cannot represent
       }
     });
     if (body instanceof Readable) body.on("error", (err) => r.destroy(err)).pipe(r);

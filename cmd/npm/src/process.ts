@@ -28,7 +28,7 @@ export interface Process {
   /** Events other than output, in their order. There are none without the option `events`. */
   readonly events: AsyncIterable<Exclude<RunEvent, { type: "stdout" | "stderr" }>>;
 
-  /** Waits for the end of the process. The result has no output. */
+  /** Waits for the end of the process. The result lacks output. */
   wait(): Promise<RunResult>;
 
   /** Kills the process and its descendants. It does not wait. */

@@ -28,7 +28,7 @@ export function milliseconds(name: string, ms: number | undefined): number | und
   throw invalid(name, `gaol: ${name}: want a number of milliseconds`, "want a number", ms); // JSON has no NaN
 }
 
-/** Returns what a sandbox consists of as requests have it. */
+/** Returns the options of a sandbox in the form of requests. */
 export function treeParams(o: TreeOptions): Tree {
   if (o.bigInts && !("rawJSON" in JSON)) throw new TypeError("gaol: bigInts: JSON.parse of this version of Node loses digits; want Node 22");
   const files = Object.entries(o.files ?? {});

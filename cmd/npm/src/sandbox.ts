@@ -19,7 +19,7 @@ import { defaultOutput, evaluationRequest, makeEvaluation, makeRun, milliseconds
 /** Describes a sandbox. */
 export type SandboxInfo = Required<Info>;
 
-/** What a sandbox has in this program. */
+/** The state of a sandbox in this program. */
 interface Parts {
   info: SandboxInfo;
   session: () => Promise<Session>;
@@ -90,12 +90,12 @@ export class Sandbox {
     return (await performOn(checkOptions("Sandbox.list", options, names.connectionNames), "listSandboxes", {})).sandboxes.map(complete);
   }
 
-  /** Runs a program in a new process. Its value is what it passes to `__return`. */
+  /** Runs a program in a new process. Its value is the argument of `__return`. */
   run<T = unknown>(code: string, options: RunOptions = {}): Promise<RunResult<T>> {
     return this.#run("run", "runIn", { code }, options);
   }
 
-  /** Runs a program that has no value. */
+  /** Runs a program without a value. */
   exec(code: string, options: RunOptions = {}): Promise<RunResult<never>> {
     return this.#run("exec", "execIn", { code }, options);
   }
@@ -138,7 +138,7 @@ export class Sandbox {
     return follow(this.#session(), method, () => ({ params, options: { stdin, signal } }), (run) => runResult<T>(run));
   }
 
-  /** Starts `evaluate` and returns its events. The result has no logs. */
+  /** Starts `evaluate` and returns its events. The result lacks logs. */
   followEvaluate<T = unknown>(code: string, options: Omit<EvaluateOptions, "onLog"> = {}): RunStream<Evaluation<T>> {
     const { onLog: _, ...known } = names.evaluateNames;
     checkOptions("followEvaluate", options, known);
@@ -161,7 +161,7 @@ export class Sandbox {
     return startContext(await this.#session(), this.id, options);
   }
 
-  /** Adds commands to the PATH of all programs, also of those that run, or replaces them. The sandbox must have been created with `commands`. */
+  /** Adds commands to the PATH of all programs, including running ones, or replaces them. The sandbox must have been created with `commands`. */
   async addCommands(commands: Commands): Promise<void> {
     const session = await this.#session();
     const list = declareCommands(session, commands);
@@ -204,7 +204,7 @@ export class Sandbox {
     return this.#perform("takeSnapshot", { name }, { signal: checkOptions("snapshot", options, names.signalNames).signal });
   }
 
-  /** Counts and measures what the sandbox uses. */
+  /** Returns the sandbox's usage. */
   usage(): Promise<ResourceUsage> {
     return this.#perform("getUsage", {});
   }

@@ -24,13 +24,13 @@ const maps = ["properties", "dependentSchemas"];
 /** Keywords that are dropped: the server does not check them, or not as JavaScript does. */
 const dropped = ["pattern", "patternProperties", "format", "$dynamicRef"];
 
-/** What patterns of JavaScript can have and those of the server cannot: look-around, references, other escapes, and large counts. */
+/** Syntax in patterns of JavaScript that the server's patterns lack: look-around, references, other escapes, and large counts. */
 const foreign = /\(\?(?!:)|\\[^dDwWbBnrt.\-/^$*+?()[\]{}|\\]|\{[^}]*\d{4}|\[\^?\]|\[[^\]]*\[/;
 
 /**
  * Returns a schema that accepts all that the given one does, with keywords of the server only: references inside the
- * schema are replaced by what they refer to, draft 7's lists become those of draft 2020-12, and annotations are dropped.
- * With patterns, it keeps those that the server matches as JavaScript does.
+ * schema are replaced by their targets, draft 7's lists are converted to draft 2020-12, and annotations are dropped.
+ * Of patterns, it keeps the ones the server matches as JavaScript does.
  */
 export function simplify(root: JSONSchema, patterns = false): Simplified {
   const unchecked = new Set<string>();
@@ -120,7 +120,7 @@ function modern(o: JSONSchema): JSONSchema {
   return { dependentRequired: required, dependentSchemas: schemas, ...rest, ...tuple };
 }
 
-/** Returns what a reference inside a schema refers to, or undefined. */
+/** Returns the target of a reference inside a schema, or undefined. */
 function resolve(root: unknown, ref: unknown): unknown {
   if (typeof ref !== "string" || !/^#(\/|$)/.test(ref)) return undefined;
   let at = root;

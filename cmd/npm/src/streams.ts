@@ -10,7 +10,7 @@ export interface Receiver {
   read(): void;
 }
 
-/** Returns what a Readable needs to receive pieces with backpressure. */
+/** Returns the methods with which a Readable receives pieces with backpressure. */
 export function newReceiver(stream: () => Readable): Receiver {
   let waiting: (() => void)[] = [];
   return {
@@ -31,10 +31,10 @@ export interface Output {
   readonly stream: Readable;
   readonly push: Receiver["push"];
 
-  /** Ends the stream after what it has. */
+  /** Ends the stream after its buffered data. */
   end(): void;
 
-  /** Ends the stream at once: its output is incomplete. It has no error, which would end a program without a listener. */
+  /** Ends the stream immediately: its output is incomplete. It does not fail, which would end a program without a listener. */
   cut(): void;
 }
 

@@ -47,7 +47,7 @@ function decodeResult({ failed, json }) {
 }
 
 // Calls of host functions. A synchronous call blocks in read, and nothing else in the
-// program runs. Asynchronous calls use the event loop. Both kinds may be in progress at once:
+// program runs. Asynchronous calls use the event loop. Both kinds may be in progress together:
 // each reader delivers the frames that belong to the other.
 class Calls {
   #decoder = new Decoder();
@@ -367,7 +367,7 @@ function defineReturn(limit) {
   defineProperty(globalThis, '__return', { value: __return, configurable: true }); // rehearsals of a zygote delete it
 }
 
-// Defines what the host has for the program.
+// Defines the host's functions and variables for the program.
 function control(head) {
   if (head.bigInts) allowBigInts();
   defineGlobals(head);

@@ -25,7 +25,7 @@ function lineStream(write) {
   return { __proto__: null, write, on: nothing, once: nothing, removeListener: nothing, listenerCount: () => 1, writable: true };
 }
 
-// Sends what the program writes to process.stdout or process.stderr to the host, in one order with
+// Sends the program's output on process.stdout or process.stderr to the host, in one order with
 // console's lines. The stream is created by its first use, as in plain Node.
 function captureStream(name, number) {
   const own = getOwnPropertyDescriptor(process, name);
@@ -109,7 +109,7 @@ const MAX_REASON = 1000; // characters of the reason for no value
 
 // Returns the frame of a value: its JSON or, depending on form, the text that Node's REPL
 // prints; null for undefined. A value without JSON is an error if the code names its value.
-// Otherwise the frame has the reason, as a last expression may be meant for its side effects.
+// Otherwise the frame carries the reason, as a last expression may be meant for its side effects.
 function valueFrame(value, { value: limit, form, explicit }) {
   if (form) return encodeValue(fit(inspect(value, { colors: form === 'colors', showProxy: true }), limit));
   if (value === undefined) return null;

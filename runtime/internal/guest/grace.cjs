@@ -14,7 +14,7 @@ const SIGURG = 23; // which other programs ignore by default
 const { reallyExit } = process;
 const INTERRUPTED = '__interrupted'; // function that the code sets on globalThis
 
-// deliver receives what the function returns.
+// deliver receives the function's result.
 function interruptible(internals, deliver, fail) {
   const { Signal } = internals.internalBinding('signal_wrap');
   let done = false;

@@ -154,7 +154,7 @@ function resetHeapFlags() {
   setFlagsFromString('--max-semi-space-size=0');
 }
 
-// Makes Node use source maps, as --enable-source-maps does, but not those of packages.
+// Makes Node use source maps, as --enable-source-maps does, except for packages.
 function followSourceMaps() {
   if (Module.setSourceMapsSupport) Module.setSourceMapsSupport(true, { nodeModules: false, generatedCode: false });
   else process.setSourceMapsEnabled(true); // before Node 22.14
@@ -191,7 +191,7 @@ function prepareInterruption() {
 const makeInterruptible = (...args) => interruptible(internals, ...args);
 
 // Makes an output stream, if it is a pipe, write synchronously from its first use on: with plain Node's
-// asynchronous pipes, process.exit and uncaught errors would discard what the host has not read yet.
+// asynchronous pipes, process.exit and uncaught errors would discard data that the host has not read yet.
 function writeSynchronously(name) {
   const own = getOwnPropertyDescriptor(process, name);
   defineProperty(process, name, {

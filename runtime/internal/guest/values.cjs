@@ -1,5 +1,5 @@
 // Converts values to JSON for the host: the value of __return, of an evaluation, and the
-// arguments of a call. The rules are those of JSON.stringify, with the exceptions that
+// arguments of a call. The rules follow JSON.stringify, with the exceptions that
 // docs/evaluation.md lists: it would write {} for such values, or fail without naming the place.
 'use strict';
 

@@ -39,7 +39,7 @@ function warmUp(child) {
   v8.setFlagsFromString('--flush-bytecode'); // restores the flags: V8 tags cached data with their hash
 }
 
-// Returns internal arrays of Node: those of its exit code and of its start times.
+// Returns internal arrays of Node: of its exit code and of its start times.
 function takeInternals() {
   const { fields, internalBinding } = ownVariables(['fields', 'internalBinding']);
   return {

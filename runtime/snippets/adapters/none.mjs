@@ -1,2 +1,2 @@
-// The adapter for plain programs: the facts are what the snippet exports.
+// The adapter for plain programs: the facts are the snippet's exports.
 export const read = (recorded, exported) => ({ facts: exported });

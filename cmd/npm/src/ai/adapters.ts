@@ -72,7 +72,7 @@ export function agentsTools(tools: Tools): AgentsToolOptions[] {
   });
 }
 
-/** Returns what a model can use of an error. */
+/** Returns the parts of an error that a model can use. */
 function errorText(error: unknown): string {
   if (error instanceof GaolError) return `Error: ${error.message} (${error.code})`;
   return "Error: the tool could not be called";

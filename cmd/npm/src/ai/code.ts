@@ -9,7 +9,7 @@ export interface CodeToolOptions extends CodeSandboxOptions {
   /** The tool's name. By default `run_code`. */
   name?: string | undefined;
 
-  /** What the model reads about the tool after its own description: for example, which functions the code can call. */
+  /** Text for the model after the tool's own description: for example, which functions the code can call. */
   about?: string | undefined;
 
   /** Variables of the code: values, functions, and objects that have both. */

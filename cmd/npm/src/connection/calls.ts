@@ -18,7 +18,7 @@ export interface Calls {
   stop(reason: Error): void;
 }
 
-/** Functions that ignore their signal run on after their call. No more than this many run at once. */
+/** Functions that ignore their signal run on after their call. At most this many run concurrently. */
 const maxRunning = 2 * maxCalls;
 
 /** Returns calls that reply by sendFrame. */

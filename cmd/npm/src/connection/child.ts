@@ -9,7 +9,7 @@ import { openChannel, ownURL } from "./websocket.js";
 export interface OwnServer {
   readonly channel: Channel;
 
-  /** Adds to an error what the server has printed last. */
+  /** Adds the server's last output to an error. */
   describe(error: ConnectionError): ConnectionError;
 
   /** Waits for the end of the server. */
@@ -43,7 +43,7 @@ export async function startServer(binary: string): Promise<OwnServer> {
   };
 }
 
-/** Connects to the server. If it ends instead, the error says why. */
+/** Connects to the server. If it ends instead, the error has the reason. */
 async function openOn(child: ChildProcess, binary: string, tail: () => string): Promise<Channel> {
   const socket = child.stdio[3] as Socket;
   const failed = newDeferred<never>();
@@ -54,12 +54,12 @@ async function openOn(child: ChildProcess, binary: string, tail: () => string): 
   const opening = openChannel({ url: ownURL, connect: () => socket }).catch((err: unknown) => {
     socket.destroy(); // which ends the server
     if (err instanceof GaolError) throw err;
-    return failed.promise; // says more than that the connection has ended
+    return failed.promise; // more specific than the end of the connection
   });
   return Promise.race([opening, failed.promise]);
 }
 
-/** Passes on what the server prints, and returns a function for the end of it. */
+/** Passes on the server's output, and returns a function that ends this. */
 function follow(child: ChildProcess): () => string {
   let text = "";
   child.stderr?.setEncoding("utf8").on("data", (piece: string) => {

@@ -1,12 +1,12 @@
 import { window } from "../operations.js";
 import { FrameError } from "./frames.js";
 
-/** What the sender of a stream may send. */
+/** The credit of a stream's sender. */
 export interface Credit {
   /** Waits until some credit is left, and uses n bytes. Undefined means that it need not wait. */
   take(n: number): Promise<void> | undefined;
 
-  /** Adds what the receiver has returned. */
+  /** Adds credit that the receiver has returned. */
   add(n: number): void;
 
   /** Makes all that wait continue: nothing more is sent. */
@@ -48,7 +48,7 @@ export function newCredit(): Credit {
   };
 }
 
-/** The receiving end of a stream: it says when to return credit. */
+/** The receiving end of a stream: it decides when to return credit. */
 export interface Debt {
   /** Counts a piece that has arrived. */
   received(n: number): void;

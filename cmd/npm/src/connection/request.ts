@@ -6,12 +6,12 @@ import { creditFrame, frame, parseCredit, parseJSON, parseObject, FrameError, ty
 import { isPromise } from "./ordered.js";
 import type { OpenRequest, RequestOptions, SessionEvent } from "./session.js";
 
-/** What a request needs of its session. */
+/** The part of a session that requests use. */
 export interface Outlet {
   /** Sends a frame. */
   send(f: Uint8Array): void;
 
-  /** Says that the request keeps the process alive, or no longer does. */
+  /** Lets the request keep the process alive, or not. */
   keepAlive(yes: boolean): void;
 
   /** Forgets the request, which has ended. */
@@ -45,7 +45,7 @@ export class Pending implements OpenRequest {
     options.cancelBy?.addEventListener("abort", this.#cancel, { once: true });
   }
 
-  /** Says that the request was sent. */
+  /** Records that the request was sent. */
   sent(): void {
     if (this.#state !== "queued") return;
     this.#state = "sent";

@@ -15,7 +15,7 @@ export interface SessionEvent {
   data: unknown;
 }
 
-/** A function that sandboxed programs call. The signal says that the result is no longer wanted. */
+/** A function that sandboxed programs call. The signal aborts when the result is no longer wanted. */
 export type Handler = (args: unknown[], signal: AbortSignal) => unknown;
 
 /** Standard input of a request. */
@@ -58,7 +58,7 @@ export interface RequestOptions {
   detached?: boolean | undefined;
 }
 
-/** A request that has no result yet. */
+/** A request without a result so far. */
 export interface OpenRequest {
   /** Settles when the request has ended. */
   readonly result: Promise<unknown>;
@@ -72,10 +72,10 @@ export interface OpenRequest {
   /** Ends standard input. */
   end(): void;
 
-  /** Asks the server to end the request, which then has a result. */
+  /** Asks the server to end the request, which then returns a result. */
   cancel(): void;
 
-  /** Says whether the request keeps the Node process alive. It does at first. */
+  /** Sets whether the request keeps the Node process alive. It does at first. */
   keepAlive(yes: boolean): void;
 }
 
@@ -114,7 +114,7 @@ const pingEvery = 30_000;
 
 /** A server of this program alone. */
 export interface Own {
-  /** Adds what the server has printed to an error. */
+  /** Adds the server's output to an error. */
   describe(error: ConnectionError): ConnectionError;
 }
 

@@ -1,6 +1,6 @@
 import { maxRequests } from "../operations.js";
 
-/** What the server accepts of one connection at once. */
+/** The concurrent requests that the server accepts of one connection. */
 export const limits = { requests: maxRequests, open: maxRequests - 32, bytes: 64 << 20 } as const;
 
 /** A place in the queue. */

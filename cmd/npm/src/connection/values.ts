@@ -4,7 +4,7 @@ const bigIntKey = "\u0000bigint";
 
 /**
  * Returns the JSON of a value for sandboxed programs, as JSON.stringify does, except that byte arrays, Dates and
- * BigInts arrive as what they are. Undefined, functions and symbols become null.
+ * BigInts arrive as BigInts. Undefined, functions and symbols become null.
  */
 export function encode(value: unknown): string {
   return JSON.stringify(value, replace) ?? "null";

@@ -69,7 +69,7 @@ function newChannel(socket: WebSocket, stream: Duplex | undefined): Channel {
     send: (f) => socket.send(f, ignore),
     close: (code, reason) => socket.close(code, cut(reason)),
     ping: () => socket.ping(undefined, undefined, ignore),
-    keepAlive: (yes) => void (stream?.destroyed || (yes ? ref : unref)?.call(stream)), // one that is destroyed would add listeners
+    keepAlive: (yes) => void (stream?.destroyed || (yes ? ref : unref)?.call(stream)), // a destroyed stream would add listeners
     listen(on) {
       socket.on("message", (data, binary) => on.message(data as Buffer, binary));
       socket.on("pong", () => on.pong());

@@ -21,7 +21,7 @@ export interface CodeSandboxOptions extends OnConnection {
   /** Calls of functions in one execution: at most 1,000, by default 50. */
   maxApiCalls?: number | undefined;
 
-  /** What the code may do. By default everything inside its sandbox, without network but its own localhost. */
+  /** The permissions of the code. By default everything inside its sandbox, without network but its own localhost. */
   permissions?: Permissions | undefined;
 
   /** What confines it: a name that the server allows, such as `native` or `runc`. By default the server's choice. */
@@ -43,13 +43,13 @@ export interface ExecutionResult<T = unknown> {
   /** How many functions it has called. */
   apiCallCount: number;
 
-  /** What the permissions have denied. */
+  /** The operations that the permissions have denied. */
   denials: Denial[];
 }
 
 /** Executes code, as models write it, that can call functions of this program. */
 export interface CodeSandbox {
-  /** Executes code in a sandbox of its own. Code that fails has a result, too; the promise is rejected if gaol fails. */
+  /** Executes code in a new sandbox. Code that fails returns a result, too; the promise is rejected if gaol fails. */
   execute<T = unknown>(code: string, options?: { signal?: AbortSignal | undefined }): Promise<ExecutionResult<T>>;
 }
 

@@ -15,11 +15,11 @@ export type BindingInput = any;
 
 /** A function of the host that sandboxed programs can call. */
 export interface BindingDefinition {
-  /** What it does. `NAME --help` shows it in the sandbox. */
+  /** Its description. `NAME --help` shows it in the sandbox. */
   description: string;
   /** The JSON Schema of its input, or a schema of zod. */
   inputSchema: object;
-  /** Called on the host. What it returns, or resolves to, is converted to JSON for the program. */
+  /** Called on the host. Its result, which may be a promise, is converted to JSON for the program. */
   handler: (input: BindingInput) => unknown;
   /** How long a call may take, in milliseconds: by default 30,000, at most 300,000. */
   timeoutMs?: number;
@@ -70,13 +70,13 @@ export interface Bindings {
   add(definitions: Record<string, BindingDefinition>): string[];
   /** Calls a binding for a program, which is not trusted. */
   call(name: unknown, input: unknown): Promise<unknown>;
-  /** Calls a binding by its command, and returns what the command prints. */
+  /** Calls a binding by its command, and returns the command's output. */
   command(name: string, args: readonly string[]): Promise<string>;
 }
 
 const maxBindings = 256;
 
-/** Returns the bindings of a runtime, none at first. The function says which ones programs may call. */
+/** Returns the bindings of a runtime, none at first. The function returns the ones that programs may call. */
 export function newBindings(allows: (name: string) => boolean): Bindings {
   const named = new Map<string, Binding>();
   const find = (wanted: unknown): Binding => {

@@ -32,7 +32,7 @@ export interface NodeRuntimeExecResult {
 
 /** The result of {@link NodeRuntime.run}. */
 export interface NodeRuntimeRunResult<T = unknown> extends NodeRuntimeExecResult {
-  /** What the program has passed to `__return`, if its exit status is 0. */
+  /** The value that the program has passed to `__return`, if its exit status is 0. */
   value?: T;
 }
 

@@ -1,6 +1,6 @@
 /**
  * Reports whether a pattern of permissions matches. `*` and `?` stop at `/`, and `**` does not. A `*` alone
- * matches everything, as the documentation of secure-exec says.
+ * matches everything, as in the documentation of secure-exec.
  */
 export function globMatches(pattern: string, value: string): boolean {
   return isAll(pattern) || globExpression(pattern).test(value);

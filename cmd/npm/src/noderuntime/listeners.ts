@@ -17,7 +17,7 @@ export interface NodeRuntimeListenerQuery {
 
 /** A port on which a process of the guest accepts connections. */
 export interface NodeRuntimeListener {
-  /** Empty: the kernel does not say which process it is. */
+  /** Empty: the kernel does not report the process. */
   processId: string;
   host?: string;
   port?: number;

@@ -44,7 +44,7 @@ export class NodeRuntime {
     return new NodeRuntime(await createParts(parseCreateOptions(options)));
   }
 
-  /** Executes an ES module, and returns what it has passed to `__return`. */
+  /** Executes an ES module, and returns the value that it has passed to `__return`. */
   async run<T = unknown>(code: string, options: NodeRuntimeExecOptions = {}): Promise<NodeRuntimeRunResult<T>> {
     const result = await this.#live().sandbox.run<T>(code, { ...runOptions(options), ...programOptions() });
     return { ...execResult(result), value: (result.exitCode === 0 ? result.value : undefined) as T };
@@ -66,7 +66,7 @@ export class NodeRuntime {
     return spawnProcess(session, sandbox.id, { code, ...programOptions() }, options);
   }
 
-  /** Starts a command as a process, and returns at once. */
+  /** Starts a command as a process, and returns immediately. */
   spawnCommand(command: string, args: string[] = [], options: NodeRuntimeSpawnOptions = {}): NodeRuntimeProcess {
     const { session, sandbox } = this.#live();
     return startProcess(session, sandbox.id, { command, args }, options).process;
@@ -125,7 +125,7 @@ export class NodeRuntime {
     return listDir(this.#live().sandbox, path);
   }
 
-  /** Returns what the sandbox uses now. */
+  /** Returns the sandbox's current usage. */
   async getResourceSnapshot(): Promise<NodeRuntimeResourceSnapshot> {
     return resourceSnapshot(this.#live().sandbox);
   }

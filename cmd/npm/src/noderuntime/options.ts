@@ -55,7 +55,7 @@ export interface NodeRuntimeCreateOptions {
    * started also takes `crun`, and `oci=/path` of an OCI runtime. By default the server's choice.
    */
   isolation?: string;
-  /** Folders of the host that programs see. The server must allow them; one that this process has started does. */
+  /** Folders of the host that programs see. The server must allow them; a server that this process has started does. */
   mounts?: HostDirectoryMount[];
   /** A folder of packages of the host that programs can import. */
   nodeModules?: string | NodeModulesMount;
@@ -66,9 +66,9 @@ export interface NodeRuntimeCreateOptions {
   /** Receives the times that the parts of `create` took. */
   onBootTiming?: (timing: NodeRuntimeBootTiming) => void;
   jsRuntime?: JsRuntimeOptions;
-  /** Has no effect: each runtime is a sandbox of its own. */
+  /** Has no effect: each runtime is a separate sandbox. */
   sidecar?: Sidecar;
-  /** Has no effect: the programs of the sandbox are those of its image. */
+  /** Has no effect: the programs of the sandbox are its image's. */
   commandsDir?: string;
   /** Has no effect, as `commandsDir`. */
   wasmCommandDirs?: string[];
@@ -132,10 +132,10 @@ export function warnOnce(name: string): void {
   process.emitWarning(`NodeRuntime: ${name} has no effect in gaol`, { code: "GAOL_NO_EFFECT" });
 }
 
-/** Where `nodeModules` is mounted unless the caller says otherwise. */
+/** Where `nodeModules` is mounted by default. */
 const defaultModules = "/tmp/node_modules";
 
-/** Returns the options of a sandbox, without those that need a connection. */
+/** Returns the options of a sandbox, except options that need a connection. */
 export function sandboxOptions(o: NodeRuntimeCreateOptions): SandboxOptions {
   const { env, cwd, files, isolation, mounts, nodeModules } = o;
   return {

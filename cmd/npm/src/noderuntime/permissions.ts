@@ -17,7 +17,7 @@ export interface PatternPermissionRule {
   mode: PermissionMode;
   /** Operations of the scope, or `*`. By default all. */
   operations?: string[];
-  /** What the rule is about, see {@link Permissions}. By default all. */
+  /** The targets of the rule, see {@link Permissions}. By default all. */
   patterns?: string[];
 }
 

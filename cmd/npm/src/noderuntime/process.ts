@@ -33,7 +33,7 @@ export interface Started {
 /** Numbers of processes that have not started. The kernel's are smaller. */
 let unstarted = 1 << 22;
 
-/** Starts a process. It returns at once. */
+/** Starts a process. It returns immediately. */
 export function startProcess(session: Session, sandbox: string, program: object, o: NodeRuntimeSpawnOptions): Started {
   checkExecOptions(o);
   const params = { sandbox, ...program, env: o.env, cwd: o.cwd, timeoutMs: o.timeout === undefined ? undefined : milliseconds(o.timeout) };

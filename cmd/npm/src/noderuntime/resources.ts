@@ -1,7 +1,7 @@
 import type { ResourceUsage } from "../operations.js";
 import type { Sandbox } from "../sandbox.js";
 
-/** What a sandbox uses. Fields that the kernel does not count are 0. gaol adds `memoryBytes`, `diskBytes` and `inodes`. */
+/** The usage of a sandbox. Fields that the kernel does not count are 0. gaol adds `memoryBytes`, `diskBytes` and `inodes`. */
 export interface NodeRuntimeResourceSnapshot extends Omit<ResourceUsage, "truncated"> {
   fdTables: number;
   pipeBufferedBytes: number;
@@ -12,7 +12,7 @@ export interface NodeRuntimeResourceSnapshot extends Omit<ResourceUsage, "trunca
   queueSnapshots: { name: string; category: string; depth: number; highWater: number; capacity: number; fillPercent: number }[];
 }
 
-/** Asks the server what a sandbox uses. */
+/** Asks the server for the usage of a sandbox. */
 export async function resourceSnapshot(sandbox: Sandbox): Promise<NodeRuntimeResourceSnapshot> {
   const { truncated: _, ...usage } = await sandbox.usage();
   return {

@@ -36,7 +36,7 @@ export function translate(permissions: Permissions, programs: Programs): Policy 
   return policy as Policy; // with the operations of gaol's rules
 }
 
-/** Returns what a rule is in gaol's language, or undefined if it has no effect there. */
+/** Returns a rule in gaol's language, or undefined if it has no effect there. */
 type Translation<Rule> = (rule: Rule, place: string) => PolicyRule | undefined;
 
 function scopeOf<Rule>(name: string, scope: PermissionMode | RulePermissions<Rule>, translation: Translation<Rule>): PolicyScope {
@@ -48,7 +48,7 @@ function scopeOf<Rule>(name: string, scope: PermissionMode | RulePermissions<Rul
   return rules.length === 0 ? byDefault : { default: byDefault, rules };
 }
 
-/** Operations of gaol for those of files. A program that may be read may be executed, if childProcess allows that. */
+/** Operations of gaol for operations on files. A program that may be read may be executed, if childProcess allows that. */
 const fsOperations: Record<string, string[]> = {
   read: ["read", "execute"],
   write: ["write", "chmod"],
@@ -141,7 +141,7 @@ function envRule(rule: PatternPermissionRule, place: string): PolicyRule | undef
   return ruleOf(rule.mode, operations, { patterns: [...new Set(patterns)] });
 }
 
-/** Returns gaol's operations, or undefined for all. Those that the table lacks have the same name. */
+/** Returns gaol's operations, or undefined for all. Operations that the table lacks have the same name. */
 function translated(operations: string[] | undefined, table: Record<string, string[]>): string[] | undefined {
   if (operations === undefined || operations.includes("*")) return undefined;
   return [...new Set(operations.flatMap((op) => table[op] ?? [op]))];

@@ -71,7 +71,7 @@ export function record<T>(item: Check<T>): Check<Record<string, T>> {
   };
 }
 
-/** Accepts objects with no other keys than those of the checks. */
+/** Accepts objects with no other keys than the checks. */
 export function shape<C extends Checks>(checks: C, required: readonly (keyof C & string)[] = []): Check<Checked<C>> {
   return (value, place) => {
     if (!isObject(value)) throw invalid(place, "want an object", value);

@@ -23,7 +23,7 @@ export interface SnippetOptions extends OnConnection {
   /** Wall-clock time of the snippet in milliseconds: 100 to 10,000, by default 5,000. The nearest allowed value is used. */
   timeoutMs?: number | undefined;
 
-  /** Ends the snippet, whose result then has the error `sandbox: aborted by caller signal`. */
+  /** Ends the snippet, whose result then contains the error `sandbox: aborted by caller signal`. */
   signal?: AbortSignal | undefined;
 
   /** What reads the framework's state: `none` (the exports of the snippet), `directive`, or your own on a server of this program alone. By default the server's. */
@@ -31,7 +31,7 @@ export interface SnippetOptions extends OnConnection {
 
   /**
    * The folder with the packages that snippets may import, on a server of this program alone. By default the nearest
-   * `node_modules` of the working directory; `""` is none. Other servers have a folder of their own.
+   * `node_modules` of the working directory; `""` is none. Other servers use their operator's folder.
    */
   nodeModules?: string | undefined;
 

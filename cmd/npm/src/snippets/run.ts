@@ -9,7 +9,7 @@ import { nearestModules } from "./modules.js";
 const aborted = "sandbox: aborted by caller signal";
 
 /**
- * Runs a snippet in a sandbox of its own, and returns what it printed, the state of the framework that it uses, and its
+ * Runs a snippet in a new sandbox, and returns its output, the state of the framework that it uses, and its
  * errors. All failures of the snippet, invalid input, and an aborted signal are in `errors`. The promise is rejected if gaol
  * itself fails, or with what `onLog` throws.
  */

@@ -39,7 +39,7 @@ export type SandboxTools = { readonly [Name in ToolName]: SandboxTool<Name> };
 /**
  * Returns the ten tools of sandboxes. They use the sandboxes of their connection, which end with it, and which all
  * callers on that connection share. Errors are `GaolError`s with the tools' codes, such as `invalid_argument` and
- * `not_directory`. A command that fails, or is killed, has a result.
+ * `not_directory`. A command that fails, or is killed, returns a result.
  */
 export function sandboxTools(options: OnConnection = {}): SandboxTools {
   checkOptions("sandboxTools", options, connectionNames);

@@ -135,7 +135,7 @@ func (j *Jail) moveToInitCgroup(top *cgroupFiles) error {
 // launchInContainer is launch for a jail that is a container.
 func (p *Process) launchInContainer(ctx context.Context, c *Command, in *cgroupFiles) error {
 	if c.Zygote != nil {
-		return step.Wrap("start", c.Path, errNoZygote)
+		return step.Wrap("start", c.name(), errNoZygote)
 	}
 	steps := in.joinSteps()
 	if in.startIn != nil {
@@ -146,7 +146,7 @@ func (p *Process) launchInContainer(ctx context.Context, c *Command, in *cgroupF
 		defer procs.Close()
 		steps = append(steps, enter.JoinCgroup(procs))
 	}
-	list := enter.List{Steps: containerSteps(c, steps), Filter: c.Filter.Program, Files: c.files(), OnListener: p.onListener(c.Filter)}
+	list := enter.List{Steps: containerSteps(c, steps), Filter: c.Filter.Program, Files: c.Files, OnListener: p.onListener(c.Filter)}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	go func() { // before the process joins its cgroup, killing the cgroup does not end it

@@ -50,9 +50,10 @@ func start(t *testing.T, j *Jail, script string, change ...func(*Command)) (*Pro
 	defer in.Close()
 	defer outW.Close()
 	c := Command{
-		Path: "/bin/sh", Args: []string{"-c", script}, Env: []string{"PATH=/bin", "A=b"}, Dir: "/work",
-		Stdin: in, Stdout: outW, Stderr: outW, OpenFiles: 64, FileSize: 1 << 20,
-		Limits: cgroup.Limits{Memory: 32 << 20, CPUs: 1, Pids: 16},
+		Program: Program{
+			Args: []string{"/bin/sh", "-c", script}, Env: []string{"PATH=/bin", "A=b"}, Dir: "/work", Files: []*os.File{in, outW, outW},
+		},
+		OpenFiles: 64, FileSize: 1 << 20, Limits: cgroup.Limits{Memory: 32 << 20, CPUs: 1, Pids: 16},
 	}
 	for _, f := range change {
 		f(&c)
@@ -187,7 +188,8 @@ func TestStartErrors(t *testing.T) {
 		{"sh", "/etc/gaol/note", unix.ENOTDIR},
 	} {
 		_, err := j.Start(t.Context(), Command{
-			Path: tc.path, Dir: tc.dir, Env: []string{"PATH=/bin"}, Stdin: null, Stdout: null, Stderr: null, OpenFiles: 64,
+			Program:   Program{Args: []string{tc.path}, Dir: tc.dir, Env: []string{"PATH=/bin"}, Files: []*os.File{null, null, null}},
+			OpenFiles: 64,
 		})
 		if err == nil || tc.want != nil && !errors.Is(err, tc.want) {
 			t.Errorf("%s in %s: %v, want %v", tc.path, tc.dir, err, tc.want)
@@ -295,7 +297,7 @@ func TestClose(t *testing.T) {
 	}
 	null, _ := os.Open(os.DevNull)
 	defer null.Close()
-	if _, err := j.Start(t.Context(), Command{Path: "sh", Stdin: null, Stdout: null, Stderr: null}); !errors.Is(err, ErrClosed) {
+	if _, err := j.Start(t.Context(), Command{Program: Program{Args: []string{"sh"}, Files: []*os.File{null, null, null}}}); !errors.Is(err, ErrClosed) {
 		t.Errorf("start in a closed jail: %v", err)
 	}
 	left, err := filepath.Glob(filepath.Join(jailsDir(stateDir), j.slot.name()+"*"))

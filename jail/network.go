@@ -59,29 +59,19 @@ func (j *Jail) Dial(ctx context.Context, to netip.AddrPort, buffer int) (*net.TC
 // maxListeners bounds what Listeners.List returns.
 const maxListeners = 1024
 
-// Listeners lists the TCP sockets on which the jail's processes listen.
-type Listeners struct {
-	socket  *os.File
-	firstID int // of the jail's users
-}
-
-// OpenListeners opens a list. The jail must have been created with Spec.Loopback. The caller
-// closes the list before the jail, and the jail after OpenListeners has returned.
-func (j *Jail) OpenListeners() (*Listeners, error) {
+// Listeners returns the TCP addresses on which the jail's processes listen, in order, at most 1,024.
+// If port is not 0, it returns only addresses with that port. It omits the host's listeners. The jail
+// must have been created with Spec.Loopback, and be closed after Listeners has returned.
+func (j *Jail) Listeners(port uint16) ([]netip.AddrPort, error) {
 	s, err := j.netlinkSocket(unix.SOCK_RAW, unix.NETLINK_SOCK_DIAG)
 	if err != nil {
 		return nil, step.Wrap("list", "sockets", err)
 	}
-	return &Listeners{s, j.slot.firstHostID()}, nil
-}
-
-// List returns the addresses in order, at most 1,024. If port is not 0, it returns only addresses
-// with that port. It omits the host's listeners.
-func (l *Listeners) List(port uint16) ([]netip.AddrPort, error) {
+	defer s.Close()
 	found := map[netip.AddrPort]struct{}{} // several sockets can share an address
 	q := sockdiag.Query{Protocol: unix.IPPROTO_TCP, States: 1 << unix.BPF_TCP_LISTEN, Port: port}
-	err := q.Each(l.socket, func(s sockdiag.Socket) {
-		if !isHosts(s, l.firstID) && len(found) < maxListeners {
+	err = q.Each(s, func(s sockdiag.Socket) {
+		if !isHosts(s, j.slot.firstHostID()) && len(found) < maxListeners {
 			found[s.Own()] = struct{}{}
 		}
 	})
@@ -90,6 +80,3 @@ func (l *Listeners) List(port uint16) ([]netip.AddrPort, error) {
 	}
 	return slices.SortedFunc(maps.Keys(found), netip.AddrPort.Compare), nil
 }
-
-// Close closes the list.
-func (l *Listeners) Close() { l.socket.Close() }

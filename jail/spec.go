@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"os"
 	"slices"
+	"strings"
 
 	"gaol/jail/cgroup"
 	"gaol/jail/enter"
@@ -57,33 +58,21 @@ type Spec struct {
 	StateDir string
 }
 
-// Command is a process to start in a jail.
+// Program is the program that a process runs, with its files. The caller closes its own copies of
+// the files; no other descriptor of the host is open in the process. With Terminal, the first file must be a
+// terminal that [Jail.OpenTerminal] returned for this process alone.
+type Program = zygote.Program
+
+// Command is a process to start in a jail. Script is ignored without Zygote.
 type Command struct {
-	Path string   // a guest path, or a name that is looked up in PATH of Env
-	Args []string // without the program's name
-	Env  []string // K=V
-	Dir  string   // guest path of the working directory
+	Program
 
 	// FromRoot makes the process begin in /, if it may enter Dir. Its program enters Dir. FromRoot is
 	// ignored with Zygote.
 	FromRoot bool
 
-	// Stdin, Stdout and Stderr become the process's descriptors 0 to 2, and Files become 3 and
-	// up. No other descriptor of the host is open in it. The caller closes its own copies.
-	Stdin, Stdout, Stderr *os.File
-	Files                 []*os.File
-
-	// Terminal makes Stdin the controlling terminal of the process's session. It must be
-	// a terminal that [Jail.OpenTerminal] returned for this process alone.
-	Terminal bool
-
 	// Zygote forks the process. Nil: the entry program starts it.
 	Zygote *zygote.Pool
-
-	// Script, if not 0, is the index in Args, from 1, of the script that the forked child
-	// runs with the Node that it already is; Path and Args are then only the command line that
-	// it shows. Zero: the child executes Path. Script is ignored without Zygote.
-	Script int
 
 	// Parked, if not nil, becomes the process, unless it has ended. It keeps the Limits,
 	// OpenFiles, FileSize, Filter and Ruleset that were passed to Park.
@@ -124,9 +113,8 @@ type Command struct {
 	FileSize  int64         // RLIMIT_FSIZE, bytes; 0: the host process's limit
 }
 
-func (c *Command) files() []*os.File {
-	return append([]*os.File{c.Stdin, c.Stdout, c.Stderr}, c.Files...)
-}
+// name returns the program's path or name; "" for a process that waits for its program.
+func (c *Command) name() string { return strings.Join(c.Args[:min(len(c.Args), 1)], "") }
 
 // Tree describes the file tree of a jail.
 type Tree = mounts.Tree

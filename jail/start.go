@@ -60,10 +60,10 @@ func (p *Process) launch(ctx context.Context, c *Command, in *cgroupFiles) error
 		return p.launchInContainer(ctx, c, in)
 	}
 	if c.Zygote != nil {
-		_, err := p.fork(ctx, c, in, zygoteProgram(c))
+		_, err := p.fork(ctx, c, in, &c.Program)
 		return err
 	}
-	list := enter.List{Steps: p.jail.enterSteps(c, in), Filter: c.Filter.Program, Files: c.files(), OnListener: p.onListener(c.Filter)}
+	list := enter.List{Steps: p.jail.enterSteps(c, in), Filter: c.Filter.Program, Files: c.Files, OnListener: p.onListener(c.Filter)}
 	return enter.Launch(p.jail.program, list, func(child *enter.Child) error {
 		p.first = child
 		return nil
@@ -98,7 +98,7 @@ func (p *Process) startError(ctx context.Context, c *Command, err error) error {
 	<-p.done
 	switch {
 	case ctx.Err() != nil:
-		return step.Wrap("start", c.Path, ctx.Err())
+		return step.Wrap("start", c.name(), ctx.Err())
 	case p.jail.closed.Load():
 		return ErrClosed
 	}
@@ -152,7 +152,7 @@ func (p *Process) launchInCgroup(c *Command, launch func(p *Process, in *cgroupF
 // otherwise.
 func (j *Jail) chownPipes(c *Command) error {
 	first := j.slot.firstHostID()
-	for _, f := range []*os.File{c.Stdin, c.Stdout, c.Stderr} {
+	for _, f := range c.Files[:3] {
 		info, err := f.Stat()
 		if err != nil {
 			return err
@@ -188,30 +188,18 @@ func (p *Process) fork(ctx context.Context, c *Command, in *cgroupFiles, program
 	return child, nil
 }
 
-// zygoteProgram returns the part of the command that a parked child gets at Start.
-func zygoteProgram(c *Command) *zygote.Program {
-	return &zygote.Program{
-		Args:     append([]string{c.Path}, c.Args...),
-		Script:   c.Script,
-		Env:      c.Env,
-		Dir:      c.Dir,
-		Terminal: c.Terminal,
-		Files:    c.files(),
-	}
-}
-
 // forkError adds the target to a failed step of a zygote or its child.
 func forkError(c *Command, err error) error {
 	failed, ok := errors.AsType[*StepError](err)
 	switch {
 	case !ok:
-		return step.Wrap("fork", c.Path, err)
+		return step.Wrap("fork", c.name(), err)
 	case failed.Target != "":
 		return err
 	case failed.Step == "chdir":
 		return step.Wrap(failed.Step, c.Dir, failed.Err)
 	}
-	return step.Wrap(failed.Step, c.Path, failed.Err)
+	return step.Wrap(failed.Step, c.name(), failed.Err)
 }
 
 // Parked is a process that a zygote has forked in advance: it is in the jail, in a separate
@@ -261,7 +249,7 @@ func (k *Parked) run(ctx context.Context, c *Command) (*Process, error) {
 		return p, zygote.ErrEnded // its cgroup has been removed
 	}
 	p.parkedCPU.Store(int64(usage.CPU))
-	err = p.become(c, func() error { return k.child.Run(ctx, zygoteProgram(c)) })
+	err = p.become(c, func() error { return k.child.Run(ctx, &c.Program) })
 	if err != nil && !errors.Is(err, zygote.ErrEnded) {
 		p.Kill()
 		return p, forkError(c, err)

@@ -26,7 +26,7 @@ func TestStartIsKilled(t *testing.T) {
 	for i := range starts {
 		ctx, cancel := context.WithTimeout(t.Context(), whole*time.Duration(i)/starts)
 		p, err := j.Start(ctx, Command{
-			Path: "/bin/sh", Args: []string{"-c", "sleep 100"}, Dir: "/", Stdin: null, Stdout: null, Stderr: null, OpenFiles: 64,
+			Program: Program{Args: []string{"/bin/sh", "-c", "sleep 100"}, Dir: "/", Files: []*os.File{null, null, null}}, OpenFiles: 64,
 		})
 		cancel()
 		if err != nil {

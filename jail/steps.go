@@ -121,7 +121,7 @@ func (c *Command) lastSteps() (steps []enter.Step) {
 	if c.Filter.Notify {
 		filter = enter.FilterWithListener()
 	}
-	return append(steps, filter, enter.Execute(append([]string{c.Path}, c.Args...), c.Env))
+	return append(steps, filter, enter.Execute(c.Args, c.Env))
 }
 
 // commonSteps need rights that are dropped after them.

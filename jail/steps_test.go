@@ -55,7 +55,7 @@ func stepsOf(t *testing.T, j *Jail) (making, entering []enter.Step) {
 	}
 	defer top.close()
 	in := top.with(j.shared)
-	return j.createSteps(in, nil), j.enterSteps(&Command{Path: "sh", Dir: "/work", Terminal: true, OpenFiles: 64, Filter: j.spec.Filter}, in)
+	return j.createSteps(in, nil), j.enterSteps(&Command{Program: Program{Args: []string{"sh"}, Dir: "/work", Terminal: true}, OpenFiles: 64, Filter: j.spec.Filter}, in)
 }
 
 // createAndStart creates a jail and starts a process in it. Its filter contains a number and
@@ -75,7 +75,10 @@ func createAndStart(t *testing.T, number uint32) error {
 	}
 	defer term.Close()
 	_, err = j.Start(t.Context(), Command{
-		Path: "sh", Dir: "/work", Env: []string{"PATH=/bin"}, Stdin: term.Guest, Stdout: term.Guest, Stderr: term.Guest, Terminal: true, OpenFiles: 64,
+		Program: Program{
+			Args: []string{"sh"}, Dir: "/work", Env: []string{"PATH=/bin"}, Files: []*os.File{term.Guest, term.Guest, term.Guest}, Terminal: true,
+		},
+		OpenFiles: 64,
 	})
 	return errors.Join(err, j.Close())
 }

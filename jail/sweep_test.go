@@ -94,7 +94,7 @@ func createBusyJail() (number int, err error) {
 	// The second run reuses the cgroup of the first; that of the last is spare.
 	for _, script := range []string{"", "sleep 1000 & sleep 1000", ""} {
 		p, err := j.Start(context.Background(), Command{
-			Path: "/bin/sh", Args: []string{"-c", script}, Dir: "/", Stdin: null, Stdout: null, Stderr: null, OpenFiles: 64,
+			Program: Program{Args: []string{"/bin/sh", "-c", script}, Dir: "/", Files: []*os.File{null, null, null}}, OpenFiles: 64,
 		})
 		if err == nil && script == "" {
 			_, err = p.Wait()

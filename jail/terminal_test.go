@@ -28,7 +28,7 @@ func onTerminal(t *testing.T, j *Jail, script string) string {
 	term := openTerminal(t, j)
 	defer term.Close()
 	p, read := start(t, j, script, func(c *Command) {
-		c.Stdin, c.Stdout, c.Stderr, c.Terminal = term.Guest, term.Guest, term.Guest, true
+		c.Files, c.Terminal = []*os.File{term.Guest, term.Guest, term.Guest}, true
 	})
 	read()
 	if exit, err := p.Wait(); err != nil || exit.Code != 0 || exit.Signal != 0 {

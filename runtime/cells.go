@@ -1,7 +1,6 @@
 package runtime
 
 import (
-	"encoding/json"
 	"fmt"
 	"sync"
 	"time"
@@ -40,60 +39,6 @@ const (
 	fromStderr
 	lineSources
 )
-
-// cell is a guest's report about one program: of a run or, in a context, of an evaluation or a
-// request for completions.
-type cell struct {
-	number   uint32 // in a context
-	maxValue int64  // bytes
-	logs     *logs  // nil for Run and a request for completions, which have no lines
-	value    json.RawMessage
-	failure  *wire.Failure // the last error that was not caught
-	noValue  string        // why the value cannot be encoded as JSON
-	done     chan struct{} // in a context: closed when the guest reports the end
-}
-
-// Limits of frames. The guest's half truncates to less.
-const (
-	maxFailure = 256 << 10
-	maxNoValue = 8 << 10
-	maxOutput  = 8 << 10
-)
-
-// maxFrame returns the maximum size of a frame about the cell; 0 refuses it.
-func (cl *cell) maxFrame(kind wire.Kind) int64 {
-	switch kind {
-	case wire.KindValue:
-		return cl.maxValue
-	case wire.KindFailure:
-		return maxFailure
-	case wire.KindNoValue:
-		return maxNoValue
-	}
-	return 0
-}
-
-// receive stores the report in a frame that maxFrame has accepted. A later value or failure replaces
-// the earlier one.
-func (cl *cell) receive(kind wire.Kind, body []byte) error {
-	switch kind {
-	case wire.KindValue:
-		value, err := wire.ParseValue(body)
-		if err == nil {
-			cl.value = value
-		}
-		return err
-	case wire.KindFailure:
-		f, err := wire.ParseFailure(body)
-		if err == nil {
-			cl.failure = &f
-		}
-		return err
-	case wire.KindNoValue:
-		cl.noValue = wire.ParseNoValue(body)
-	}
-	return nil
-}
 
 // idleBounds limits the lines between two cells.
 var idleBounds = guest.LogBounds{Logs: defaultLogs, LogLength: defaultLogLength}

@@ -140,22 +140,18 @@ type runCommands struct {
 }
 
 // openCalls makes what performs the run's calls of functions and commands.
-func (r *activeRun) openCalls(ctx context.Context, c *sandbox.Command) {
-	t, hasCommands := r.task, r.rt.opts.Commands != nil
-	if len(t.functions) == 0 && !hasCommands {
-		return
-	}
+func (p *Process) openCalls() {
 	var out *hostcall.Writer
-	if r.control != nil {
-		out = r.control.out
+	if p.control != nil {
+		out = p.control.out
 	}
-	r.calls = hostcall.New(ctx, t.functions, hostcall.Limits(t.calls), out, codeOf)
-	if r.control != nil {
-		r.control.calls = r.calls
+	p.calls = hostcall.New(p.limit, p.functions, hostcall.Limits(p.limits), out, codeOf)
+	if p.control != nil {
+		p.control.calls = p.calls
 	}
-	if hasCommands {
-		r.commands = &runCommands{commands: &r.rt.commands, calls: r.calls, limits: t.calls, most: maxOpenCalls(t.calls), open: map[*sandbox.CommandCall]struct{}{}}
-		c.OnCommand = r.commands.begin
+	if p.rt.opts.Commands != nil {
+		p.commands = &runCommands{commands: &p.rt.commands, calls: p.calls, limits: p.limits, most: maxOpenCalls(p.limits), open: map[*sandbox.CommandCall]struct{}{}}
+		p.command.OnCommand = p.commands.begin
 	}
 }
 
@@ -198,11 +194,8 @@ func (c *runCommands) end(call *sandbox.CommandCall) {
 }
 
 // close ends all calls. It does not wait for functions of the host: the dispatcher must be
-// stopped before. It may be called on nil.
+// stopped before.
 func (c *runCommands) close() {
-	if c == nil {
-		return
-	}
 	c.mu.Lock()
 	c.closed = true
 	for call := range c.open {

@@ -125,19 +125,18 @@ func (rt *NodeRuntime) NewContext(ctx context.Context, o ContextOptions) (_ *Con
 	c.streams = &stdio.Pumped{Stdout: c.cells.sink(fromStdout, LogStdout), Stderr: c.cells.sink(fromStderr, LogStderr)}
 	start := &cell{done: make(chan struct{})}
 	c.cells.begin(start)
-	t, err := rt.opts.contextTask(ctx, o, c.cells)
-	if err != nil {
-		return nil, err
-	}
 	// Unlike runs, contexts do not wait for their turn: the active ones may never end.
 	select {
 	case rt.contexts <- struct{}{}:
 	default:
 		return nil, ErrManyContexts
 	}
-	if c.process, err = rt.start(ctx, t, c.streams, 0); err != nil {
+	pr := rt.code(contextCode)
+	pr.globals, pr.heap, pr.cells, pr.context = o.Globals, o.Heap, c.cells, &guest.Context{LogBounds: idleBounds, Last: o.LastValue}
+	c.process = &Process{program: pr, streams: c.streams, detached: true}
+	if !rt.start(ctx, c.process, RunOptions{Name: contextName, Permissions: o.Permissions, Env: o.Env, Cwd: o.Cwd, Timeout: -1}) {
 		rt.contexts.leave()
-		return nil, err
+		return nil, c.process.startError()
 	}
 	go c.wait()
 	if err := c.awaitStart(ctx, start); err != nil {
@@ -168,20 +167,6 @@ func (c *Context) awaitStart(ctx context.Context, start *cell) error {
 func (o ContextOptions) resolve(l Limits) (ContextOptions, error) {
 	o.IdleTimeout = cmp.Or(o.IdleTimeout, defaultIdle)
 	return o, checkHeap(o.Heap, l)
-}
-
-// contextTask lowers a context.
-func (s settings) contextTask(ctx context.Context, o ContextOptions, c *cells) (*task, error) {
-	if err := s.overlay(o.Globals, o.Heap); err != nil {
-		return nil, err
-	}
-	s.context = &guest.Context{LogBounds: idleBounds, Last: o.LastValue}
-	t, err := nodeProgram(contextCode, true)(ctx, s, RunOptions{Name: contextName, Permissions: o.Permissions, Env: o.Env, Cwd: o.Cwd})
-	if err != nil {
-		return nil, err
-	}
-	t.main, t.cells = nil, c
-	return t, nil
 }
 
 // wait waits for the process's end, and ends it if its channel is closed: without the channel

@@ -34,7 +34,7 @@ func TestContextSlowEnd(t *testing.T) {
 // idleContext returns a context that closes after it has not been used for a time.
 func idleContext(after time.Duration) *Context {
 	c := &Context{
-		options: ContextOptions{IdleTimeout: after}, process: &Process{run: &activeRun{killed: make(chan struct{})}},
+		options: ContextOptions{IdleTimeout: after}, process: &Process{killed: make(chan struct{})},
 		turn: make(chan struct{}, 1), done: make(chan struct{}),
 	}
 	c.idle = time.AfterFunc(time.Hour, c.stopIdle)
@@ -50,7 +50,7 @@ func TestContextIdle(t *testing.T) {
 		}
 		c.leaveTurn()
 		select {
-		case <-c.process.run.killed:
+		case <-c.process.killed:
 		case <-time.After(time.Minute):
 			t.Fatal("the context is still open")
 		}
@@ -66,7 +66,7 @@ func TestContextIdleLate(t *testing.T) {
 	c.leaveTurn()
 	c.stopIdle()
 	select {
-	case <-c.process.run.killed:
+	case <-c.process.killed:
 		t.Fatal("the context closed just after it was used")
 	default:
 	}

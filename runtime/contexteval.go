@@ -150,7 +150,7 @@ func (c *Context) resolve(o EvaluateOptions) (_ EvaluateOptions, globals string,
 //
 // Preconditions: the caller holds c.turn.
 func (c *Context) perform(ctx context.Context, cl *cell, message guest.Cell) (*Evaluation, error) {
-	run := c.process.run
+	run := c.process
 	denied, _ := run.denials.Since(nil)
 	used, _ := run.usage()                // zero if it has just ended
 	if calls := run.calls; calls != nil { // the limit and the list are the cell's
@@ -240,7 +240,7 @@ func (c *Context) await(limit context.Context, cl *cell) bool {
 }
 
 // send sends a frame. It does not wait for a guest that does not read.
-func (c *Context) send(frame []byte) { go c.process.run.control.out.Send(frame) }
+func (c *Context) send(frame []byte) { go c.process.control.out.Send(frame) }
 
 // interruptions are the ways to interrupt a cell, in the order in which they are tried, each
 // with the time that it gets.
@@ -251,9 +251,9 @@ var interruptions = []struct {
 	// A waiting cell ends; the operation that it awaits continues.
 	{100 * time.Millisecond, func(c *Context, cl *cell) { c.send(wire.AppendInterrupt(nil, cl.number)) }},
 	// Node terminates the cell's script.
-	{400 * time.Millisecond, func(c *Context, _ *cell) { _ = c.process.run.process.Signal(unix.SIGINT, false) }},
+	{400 * time.Millisecond, func(c *Context, _ *cell) { _ = c.process.child.Signal(unix.SIGINT, false) }},
 	// Child processes that it waits for get the signal, too.
-	{1500 * time.Millisecond, func(c *Context, _ *cell) { _ = c.process.run.process.Signal(unix.SIGINT, true) }},
+	{1500 * time.Millisecond, func(c *Context, _ *cell) { _ = c.process.child.Signal(unix.SIGINT, true) }},
 }
 
 // interrupt ends a cell, and if necessary the process. It waits for the end.
@@ -290,7 +290,7 @@ func (c *Context) outcome(cl *cell, cause Cause) (*Result, error) {
 	if cause != CauseNone {
 		res.Cause = cause
 	}
-	c.process.run.addCalls(res)
+	c.process.addCalls(res)
 	for i := range res.Calls {
 		if res.Calls[i].Error == hostcall.Unanswered {
 			res.Calls[i].Error = "the cell ended first"

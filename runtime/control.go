@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"encoding/json"
 	"errors"
 	"io"
 	"time"
@@ -31,7 +32,7 @@ type control struct {
 // maxFrame returns the maximum size of a frame; 0 refuses it.
 func (c *control) maxFrame(kind wire.Kind) int64 {
 	switch {
-	case kind.IsCall():
+	case kind.IsCall() && c.calls != nil:
 		return c.calls.MaxFrame()
 	case kind == wire.KindTranslate && c.translator != nil:
 		return maxTranslation
@@ -127,19 +128,73 @@ func (c *control) refusal() error {
 	return &hostcall.Error{Code: CodeNoCell, Message: "host functions can be called while a cell is evaluated"}
 }
 
+// cell is a guest's report about one program: of a run or, in a context, of an evaluation or a
+// request for completions.
+type cell struct {
+	number   uint32 // in a context
+	maxValue int64  // bytes
+	logs     *logs  // nil for Run and a request for completions, which have no lines
+	value    json.RawMessage
+	failure  *wire.Failure // the last error that was not caught
+	noValue  string        // why the value cannot be encoded as JSON
+	done     chan struct{} // in a context: closed when the guest reports the end
+}
+
+// Limits of frames. The guest's half truncates to less.
+const (
+	maxFailure = 256 << 10
+	maxNoValue = 8 << 10
+	maxOutput  = 8 << 10
+)
+
+// maxFrame returns the maximum size of a frame about the cell; 0 refuses it.
+func (cl *cell) maxFrame(kind wire.Kind) int64 {
+	switch kind {
+	case wire.KindValue:
+		return cl.maxValue
+	case wire.KindFailure:
+		return maxFailure
+	case wire.KindNoValue:
+		return maxNoValue
+	}
+	return 0
+}
+
+// receive stores the report in a frame that maxFrame has accepted. A later value or failure replaces
+// the earlier one.
+func (cl *cell) receive(kind wire.Kind, body []byte) error {
+	switch kind {
+	case wire.KindValue:
+		value, err := wire.ParseValue(body)
+		if err == nil {
+			cl.value = value
+		}
+		return err
+	case wire.KindFailure:
+		f, err := wire.ParseFailure(body)
+		if err == nil {
+			cl.failure = &f
+		}
+		return err
+	case wire.KindNoValue:
+		cl.noValue = wire.ParseNoValue(body)
+	}
+	return nil
+}
+
 // interrupt interrupts a program with a grace period whose time is up, and waits for its end.
 // guest/grace.cjs is the guest's half.
 //
 // SIGURG, which other programs ignore, wakes an event loop that waits. SIGINT terminates
 // running code.
-func (r *activeRun) interrupt() {
-	r.interrupted = true
-	_ = r.process.Signal(unix.SIGURG, false) // it may have ended
-	_ = r.process.Signal(unix.SIGINT, false)
+func (p *Process) interrupt() {
+	p.interrupted = true
+	_ = p.child.Signal(unix.SIGURG, false) // it may have ended
+	_ = p.child.Signal(unix.SIGINT, false)
 	select {
-	case <-r.process.Done():
-	case <-time.After(r.task.grace):
-	case <-r.rt.closing:
-	case <-r.killed:
+	case <-p.child.Done():
+	case <-time.After(p.program.grace):
+	case <-p.rt.closing:
+	case <-p.killed:
 	}
 }

@@ -109,9 +109,9 @@ func (g *fakeGuest) end() *Result {
 	g.send.Close()
 	<-g.pumped
 	g.control.calls.Stop()
-	r := &activeRun{task: &task{}, control: g.control, calls: g.control.calls}
+	p := &Process{main: g.control.main, calls: g.control.calls}
 	res := &Result{}
-	r.addReport(res)
+	p.addReport(res)
 	return res
 }
 

@@ -20,7 +20,6 @@ import (
 type NodeRuntime struct {
 	opts     settings
 	sandbox  sandbox.Sandbox // nil before it is made
-	rules    *sandbox.Rules
 	store    string          // host folder
 	leases   []*rootfs.Lease // of the image, and of snapshots that are mounted
 	network  *network        // nil if the rules allow no external host
@@ -93,10 +92,13 @@ func newRuntime(s settings) *NodeRuntime {
 	if !s.WorkInProcess {
 		s.work = work.Open(s.CgroupParent) // release closes it
 	}
+	if variables, err := s.environment(nil, nil); err == nil { // otherwise each run reports the error
+		s.variables = &variables
+	}
 	rt := &NodeRuntime{opts: s, queue: make(queue, s.MaxConcurrentRuns), contexts: make(queue, s.MaxContexts)}
 	rt.alive, rt.end = context.WithCancel(context.Background())
 	rt.closing = rt.alive.Done()
-	rt.active.runs = map[*activeRun]struct{}{}
+	rt.active.runs = map[*Process]struct{}{}
 	rt.commands.byName = maps.Clone(s.Commands)
 	return rt
 }
@@ -152,7 +154,7 @@ func (rt *NodeRuntime) build(ctx context.Context, image *rootfs.Image) error {
 	if err != nil {
 		return err
 	}
-	box, err := newSandbox(ctx, s.Options, &spec)
+	box, err := newSandbox(ctx, s.Options, spec)
 	if f, ok := errors.AsType[*sandbox.FieldError](err); ok {
 		err = &OptionError{f.Field, f.Err}
 	}
@@ -162,7 +164,7 @@ func (rt *NodeRuntime) build(ctx context.Context, image *rootfs.Image) error {
 	return rt.attach(box)
 }
 
-// attach takes over the sandbox, opens its gateway and files, and loads the rules.
+// attach takes over the sandbox, and opens its gateway and files.
 func (rt *NodeRuntime) attach(box sandbox.Sandbox) (err error) {
 	rt.sandbox = box
 	if rt.opts.plan.Net.Egress != nil {
@@ -170,15 +172,8 @@ func (rt *NodeRuntime) attach(box sandbox.Sandbox) (err error) {
 			return err
 		}
 	}
-	if rt.files, err = box.Files(); err != nil {
-		return err
-	}
-	rt.rules = &sandbox.Rules{Permissions: rt.opts.Permissions, Plan: rt.opts.plan}
-	if err := box.Load(rt.rules); err != nil {
-		return err
-	}
-	rt.keepParking()
-	return nil
+	rt.files, err = box.Files()
+	return err
 }
 
 // Close kills all runs, which then end with CauseCanceled and [ErrClosed], and removes the
@@ -208,7 +203,6 @@ func (rt *NodeRuntime) release() error {
 		failed = errors.Join(failed, rt.sandbox.Close())
 	}
 	rt.active.spawned.Wait() // they read what their processes have written
-	rt.rules.Close()
 	for _, lease := range slices.Backward(rt.leases) {
 		failed = errors.Join(failed, lease.Close())
 	}

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"gaol/policy"
-	"gaol/runtime/internal/sandbox"
 )
 
 var (
@@ -89,20 +88,11 @@ func (rt *NodeRuntime) Listeners(ctx context.Context) (_ []netip.AddrPort, err e
 		return nil, err
 	}
 	defer done()
-	sockets, err := rt.openListeners()
-	if err != nil {
-		return nil, err
-	}
-	defer sockets.Close()
-	return sockets.List(0)
-}
-
-func (rt *NodeRuntime) openListeners() (sandbox.Listeners, error) {
-	sockets, err := rt.sandbox.OpenListeners()
+	list, err := rt.sandbox.Listeners(0)
 	if err != nil {
 		return nil, rt.orDied(err)
 	}
-	return sockets, nil
+	return list, nil
 }
 
 // The pauses of WaitForListener.
@@ -122,15 +112,13 @@ func (rt *NodeRuntime) WaitForListener(ctx context.Context, port uint16) (err er
 		return err
 	}
 	defer done()
-	sockets, err := rt.openListeners()
-	if err != nil {
-		return err
-	}
-	defer sockets.Close()
 	for pause := firstLook; ; pause = min(2*pause, lastLook) {
-		list, err := sockets.List(port)
-		if err != nil || slices.ContainsFunc(list, canDial) {
-			return err
+		list, err := rt.sandbox.Listeners(port)
+		if err != nil {
+			return rt.orDied(err)
+		}
+		if slices.ContainsFunc(list, canDial) {
+			return nil
 		}
 		if !rt.sandbox.Alive() {
 			return errDied

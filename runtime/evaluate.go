@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path"
 	"slices"
 	"time"
 
@@ -258,39 +259,47 @@ func (rt *NodeRuntime) evaluate(ctx context.Context, code string, o EvaluateOpti
 	if err != nil {
 		return nil, err
 	}
-	began := time.Now() // only for code that never runs: otherwise Duration is the run's
-	limit, stop := rt.bound(ctx, o.Timeout)
-	defer stop()
-	p := &snippet.Program{Code: code}
-	if !o.Module {
-		p, err = rt.opts.work.Compile(limit, work.Source{Code: []byte(code)})
-		if _, invalid := errors.AsType[*snippet.SyntaxError](err); invalid {
-			return &Evaluation{Error: syntaxError(err, snippet.FileName), Duration: time.Since(began)}, nil
-		}
-	}
-	var t *task
-	if err == nil {
-		t, err = rt.opts.evaluateTask(limit, p, o)
-	}
+	dir, err := rt.opts.dir(o.Cwd)
 	if err != nil {
-		res, err := rt.notStarted(limit, &task{launcher: rt.opts.Launcher}, began, err)
-		if res == nil {
-			return nil, err
-		}
-		return newLogs(nil, o).conclude(res, &cell{}), err
+		return nil, err
 	}
-	sources := snippet.NewSources("", guest.Dir) // keeps the positions of a module
+	main := &cell{logs: newLogs(snippet.NewSources("", guest.Dir), o)} // a module keeps its positions
+	main.logs.feed = f
+	compiled := &snippet.Program{Code: code}
 	if !o.Module {
-		sources = snippet.NewSources(t.program.Path, guest.Dir)
-		sources.Add(snippet.FileName, p, code)
+		var e *Evaluation
+		if compiled, e, err = rt.compile(ctx, code, main); compiled == nil {
+			return e, err
+		}
+		main.logs.sources = snippet.NewSources(path.Join(dir, snippet.FileName), guest.Dir)
+		main.logs.sources.Add(snippet.FileName, compiled, code)
 	}
-	l := newLogs(sources, o)
-	l.feed, t.feed, t.main.logs = f, f, l
-	res, err := rt.do(ctx, t, RunOptions{Timeout: o.Timeout})
+	res, err := rt.run(ctx, &program{
+		code: compiled.Code, value: o.MaxOutput, globals: o.Globals, heap: o.Heap, calls: o.MaxCalls, grace: o.Grace, main: main,
+		evaluate: &guest.Evaluate{LogBounds: guest.LogBounds{Logs: o.MaxLogs, LogLength: o.MaxLogLength}, Form: string(o.Form), Explicit: compiled.Explicit, Interruptible: o.Grace > 0},
+	}, RunOptions{Name: snippet.FileName, Permissions: o.Permissions, Env: o.Env, Cwd: o.Cwd, Timeout: o.Timeout}, f)
 	if res == nil {
 		return nil, err
 	}
-	return l.conclude(res, t.main), err
+	return main.logs.conclude(res, main), err
+}
+
+// compile compiles a snippet. If that fails, it returns the result of the evaluation.
+func (rt *NodeRuntime) compile(ctx context.Context, code string, main *cell) (p *snippet.Program, e *Evaluation, err error) {
+	l := main.logs
+	limit, stop := rt.bound(ctx, l.options.Timeout)
+	defer stop()
+	if p, err = rt.opts.work.Compile(limit, work.Source{Code: []byte(code)}); err == nil {
+		return p, nil, nil
+	}
+	if _, invalid := errors.AsType[*snippet.SyntaxError](err); invalid {
+		return nil, &Evaluation{Error: syntaxError(err, snippet.FileName), Duration: time.Since(l.began)}, nil
+	}
+	failed := &Process{rt: rt, began: l.began, launcher: rt.opts.Launcher}
+	if failed.fail(limit, err); failed.res != nil {
+		e = l.conclude(failed.res, main)
+	}
+	return nil, e, failed.err
 }
 
 // resolve checks the options and fills in defaults.
@@ -310,18 +319,4 @@ func (o EvaluateOptions) resolve(l Limits) (EvaluateOptions, error) {
 		checkLimit("Grace", o.Grace.Seconds(), 0, maxGrace.Seconds()),
 		checkLimit("MaxLogLength", o.MaxLogLength, 1, maxLogLength),
 	)
-}
-
-// evaluateTask lowers an evaluation.
-func (s settings) evaluateTask(ctx context.Context, p *snippet.Program, o EvaluateOptions) (*task, error) {
-	if err := s.overlay(o.Globals, o.Heap); err != nil {
-		return nil, err
-	}
-	s.Calls.Calls, s.Limits.Value = o.MaxCalls, o.MaxOutput
-	s.evaluate = &guest.Evaluate{LogBounds: guest.LogBounds{Logs: o.MaxLogs, LogLength: o.MaxLogLength}, Form: string(o.Form), Explicit: p.Explicit, Interruptible: o.Grace > 0}
-	t, err := nodeProgram(p.Code, true)(ctx, s, RunOptions{Name: snippet.FileName, Permissions: o.Permissions, Env: o.Env, Cwd: o.Cwd})
-	if err == nil {
-		t.grace = o.Grace
-	}
-	return t, err
 }

@@ -108,11 +108,10 @@ func TestNeedNode(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.programs = &programs{}
-		if _, err := nodeProgram("1", true)(t.Context(), s, RunOptions{}); (err == nil) != ok || err != nil && !errors.Is(err, ErrUnsupported) {
+		if _, err := lowered(t, s, &program{code: "1"}, RunOptions{}); (err == nil) != ok || err != nil && !errors.Is(err, ErrUnsupported) {
 			t.Errorf("Node %q: %v", node, err)
 		}
-		if _, err := imageCommand("sh", nil)(t.Context(), s, RunOptions{}); err != nil {
+		if _, err := lowered(t, s, imageProgram("sh", nil), RunOptions{}); err != nil {
 			t.Errorf("a command in an image with Node %q: %v", node, err)
 		}
 	}
@@ -136,46 +135,49 @@ func TestImagePlaces(t *testing.T) {
 	if !granted["/opt/node/bin/node"] || !granted["/lib"] || granted["/lib64"] || granted[enforce.NodePath] {
 		t.Errorf("grants %+v", s.plan.Grants)
 	}
-	s.programs = &programs{}
-	task, err := nodeProgram("1", true)(t.Context(), s, RunOptions{})
-	if err != nil || task.command.Path != m.NodePath {
-		t.Errorf("%v, task %+v", err, task)
+	p, err := lowered(t, s, &program{code: "1"}, RunOptions{})
+	if err != nil || p.command.Args[0] != m.NodePath {
+		t.Errorf("%v, process %+v", err, p)
 	}
 	if w := s.warm(); w.Node != m.NodePath {
 		t.Errorf("zygote %q", w.Node)
 	}
 }
 
-func TestLauncherOfTask(t *testing.T) {
-	program, variable := nodeProgram("1", true), RunOptions{Env: map[string]string{"NODE_OPTIONS": "--no-warnings"}}
+// lowered returns the process that a program and the options of its run describe.
+func lowered(t *testing.T, s settings, pr *program, o RunOptions) (*Process, error) {
+	t.Helper()
+	s.programs = &programs{}
+	p := &Process{program: pr}
+	return p, p.lower(t.Context(), s, o)
+}
+
+func TestLauncherOfRun(t *testing.T) {
+	code, variable := program{code: "1"}, RunOptions{Env: map[string]string{"NODE_OPTIONS": "--no-warnings"}}
+	onTerminal := program{code: "1", terminal: true}
 	for name, tc := range map[string]struct {
-		lower    lowering
+		program  program
 		options  RunOptions
-		terminal bool
 		launcher Launcher
 		want     Launcher
 		reason   bool
 	}{
-		"a program":                 {program, RunOptions{}, false, LauncherZygote, LauncherZygote, false},
-		"a program with a variable": {program, variable, false, LauncherZygote, LauncherExec, true},
-		"a program on a terminal":   {program, RunOptions{}, true, LauncherZygote, LauncherExec, true},
-		"a command":                 {imageCommand("sh", nil), variable, true, LauncherZygote, LauncherZygote, false},
-		"exec requested":            {program, RunOptions{}, true, LauncherExec, LauncherExec, false},
+		"a program":                 {code, RunOptions{}, LauncherZygote, LauncherZygote, false},
+		"a program with a variable": {code, variable, LauncherZygote, LauncherExec, true},
+		"a program on a terminal":   {onTerminal, RunOptions{}, LauncherZygote, LauncherExec, true},
+		"a command":                 {program{command: []string{"sh"}, terminal: true}, variable, LauncherZygote, LauncherZygote, false},
+		"exec requested":            {onTerminal, RunOptions{}, LauncherExec, LauncherExec, false},
 	} {
 		s, err := Options{Launcher: tc.launcher}.resolve()
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.programs = &programs{}
-		task, err := tc.lower(t.Context(), s, tc.options)
+		p, err := lowered(t, s, &tc.program, tc.options)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if tc.terminal {
-			task.useTerminal()
-		}
-		if task.launcher != tc.want || (task.reason != "") != tc.reason {
-			t.Errorf("%s: %v, %q", name, task.launcher, task.reason)
+		if p.launcher != tc.want || (p.reason != "") != tc.reason || (p.command.Script != 0) != (tc.want == LauncherZygote && tc.program.command == nil) {
+			t.Errorf("%s: %v, %q, script %d", name, p.launcher, p.reason, p.command.Script)
 		}
 	}
 }

@@ -11,8 +11,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"gaol/policy"
 	"gaol/rootfs"
-	"gaol/runtime/internal/enforce"
 	"gaol/runtime/internal/guest"
 	"gaol/runtime/internal/sandbox"
 	"gaol/vfs"
@@ -256,10 +256,9 @@ func (s settings) throughOverlay(m Mount) bool {
 // spec.Mounts.
 func (s settings) configureMounts(spec *sandbox.Spec) {
 	mounts := spec.Mounts
-	spec.Files = s.files
 	cwd := string(s.cwd)
 	if slices.ContainsFunc(mounts, func(m sandbox.Mount) bool { return m.Target != cwd && isIn(cwd, m.Target) }) {
-		spec.Make = append(slices.Clone(spec.Make), sandbox.Place{Path: cwd, Tree: true})
+		spec.Make = append(spec.Make, policy.Place{Path: cwd, Tree: true})
 	}
 	s.seal(spec, mounts)
 	if !s.ReadOnlyRoot {
@@ -268,12 +267,12 @@ func (s settings) configureMounts(spec *sandbox.Spec) {
 	readOnly := texts(slices.Concat(vfs.Own(s.cwd), vfs.Shared()))
 	for _, m := range mounts[len(mounts)-len(s.Mounts):] {
 		if m.Access != ReadOnly {
-			spec.Writable = append(spec.Writable, sandbox.Place{Path: m.Target, Tree: isFolder(m.Source)})
+			spec.Writable = append(spec.Writable, policy.Place{Path: m.Target, Tree: isFolder(m.Source)})
 			readOnly = slices.DeleteFunc(readOnly, func(dir string) bool { return isIn(dir, m.Target) })
 		}
 	}
 	for _, dir := range readOnly {
-		spec.ReadOnly = append(spec.ReadOnly, sandbox.Place{Path: dir, Tree: true})
+		spec.ReadOnly = append(spec.ReadOnly, policy.Place{Path: dir, Tree: true})
 	}
 }
 
@@ -283,11 +282,11 @@ func (s settings) seal(spec *sandbox.Spec, mounts []sandbox.Mount) {
 		if m.Access == ReadOnly || !s.sealed(m.Target) {
 			continue
 		}
-		spec.ReadOnly = append(spec.ReadOnly, sandbox.Place{Path: m.Target, Tree: true})
+		spec.ReadOnly = append(spec.ReadOnly, policy.Place{Path: m.Target, Tree: true})
 		spec.Writable = append(spec.Writable, s.writable(m.Target)...)
 		for _, inner := range mounts {
 			if inner.Access != ReadOnly && inner.Target != m.Target && isIn(inner.Target, m.Target) && !s.sealed(inner.Target) {
-				spec.Writable = append(spec.Writable, sandbox.Place{Path: inner.Target, Tree: isFolder(inner.Source)})
+				spec.Writable = append(spec.Writable, policy.Place{Path: inner.Target, Tree: isFolder(inner.Source)})
 			}
 		}
 	}
@@ -296,13 +295,18 @@ func (s settings) seal(spec *sandbox.Spec, mounts []sandbox.Mount) {
 func (s settings) sealed(dir string) bool { return slices.Contains(s.plan.Sealed, dir) }
 
 // writable returns the places in a folder where the guest may change something.
-func (s settings) writable(dir string) (list []sandbox.Place) {
+func (s settings) writable(dir string) (list []policy.Place) {
 	for _, g := range s.plan.Grants {
-		if isIn(g.Place.Path, dir) && slices.ContainsFunc(g.Operations, enforce.Changes) {
-			list = append(list, sandbox.Place(g.Place))
+		if isIn(g.Place.Path, dir) && slices.ContainsFunc(g.Operations, changes) {
+			list = append(list, g.Place)
 		}
 	}
 	return list
+}
+
+// changes reports whether a read-only mount refuses the operation.
+func changes(op policy.Operation) bool {
+	return sandbox.Creates(op) || op == "rm" || op == "rename" || op == "truncate"
 }
 
 func isFolder(f *os.File) bool {

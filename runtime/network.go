@@ -195,32 +195,29 @@ type runNetwork struct {
 	owner   uint64 // 0 before the start
 }
 
-// joinNetwork makes a command's process a part of the runtime's network, if its rules allow one.
-func (r *activeRun) joinNetwork(c *sandbox.Command) {
-	n, rules := r.rt.network, cmp.Or(r.task.rules, r.rt.rules)
-	out := rules.Plan.Net.Egress
-	if n == nil || out == nil {
+// joinNetwork makes the run a part of the runtime's network, if its permissions allow an external host.
+func (p *Process) joinNetwork() {
+	n, c, plan := p.rt.network, &p.command, cmp.Or(p.command.Plan, p.rt.opts.plan)
+	if plan.Net.Egress == nil {
 		return
 	}
-	client := n.all.Part(out, r.task.network.egress(), egress.Observer{Event: r.observeEgress, Wait: r.waitForFeed})
-	r.network = &runNetwork{network: n, client: client}
+	client := n.all.Part(plan.Net.Egress, p.egress.egress(), egress.Observer{Event: p.observeEgress, Wait: p.waitForFeed})
+	p.network = &runNetwork{network: n, client: client}
 	local := func(port uint16) policy.Decision {
-		d := rules.Permissions.Decide(policy.Network, "connect", "tcp://localhost:"+strconv.Itoa(int(port)))
-		d.Allowed = d.Allowed || rules.Plan.Net.UDP // the protocol of a connect is unknown, and UDP may use any port
+		d := p.permissions.Decide(policy.Network, "connect", "tcp://localhost:"+strconv.Itoa(int(port)))
+		d.Allowed = d.Allowed || plan.Net.UDP // the protocol of a connect is unknown, and UDP may use any port
 		return d
 	}
+	isNarrower := c.Plan != nil
 	c.Connect = func(to netip.AddrPort) bool { return n.server.Allows(client, to, local) }
 	c.OnOwner = func(id uint64) {
-		r.network.owner = id
-		n.add(id, client, rules != r.rt.rules)
+		p.network.owner = id
+		n.add(id, client, isNarrower)
 	}
 }
 
 // end ends the reports of a run that has ended. A second call does nothing.
 func (n *runNetwork) end() {
-	if n == nil {
-		return
-	}
 	n.client.End()
 	if n.owner != 0 {
 		n.network.remove(n.owner)
@@ -228,23 +225,18 @@ func (n *runNetwork) end() {
 	}
 }
 
-func (n *runNetwork) usage() NetworkUsage {
-	if n == nil {
-		return NetworkUsage{}
-	}
-	return NetworkUsage(n.client.Usage())
-}
+func (n *runNetwork) usage() NetworkUsage { return NetworkUsage(n.client.Usage()) }
 
 func (u NetworkUsage) minus(v NetworkUsage) NetworkUsage {
 	return NetworkUsage{u.Connections - v.Connections, u.Lookups - v.Lookups, u.Denied - v.Denied, u.BytesIn - v.BytesIn, u.BytesOut - v.BytesOut}
 }
 
-func (r *activeRun) waitForFeed() { r.followed().WaitForRoom() }
+func (p *Process) waitForFeed() { p.followed().WaitForRoom() }
 
 // observeEgress reports the run's egress.
-func (r *activeRun) observeEgress(e egress.Event) {
+func (p *Process) observeEgress(e egress.Event) {
 	if e.Outcome != egress.Denied {
-		if f := r.followed(); f != nil {
+		if f := p.followed(); f != nil {
 			f.Put(ConnectEvent{newConnection(e)}, stdio.EventWeight)
 		}
 		return
@@ -260,7 +252,7 @@ func (r *activeRun) observeEgress(e egress.Event) {
 			d.Address = e.Address.Addr().String()
 		}
 	}
-	r.denials.AddEgress(d, e.Rule, e.Limit)
+	p.denials.AddEgress(d, e.Rule, e.Limit)
 }
 
 func newConnection(e egress.Event) Connection {

@@ -56,32 +56,28 @@ func (s *settings) setPermissions(p policy.Permissions) (err error) {
 	return s.checkStart(s.Permissions, s.plan)
 }
 
-// narrowed returns the rules of a run whose permissions are narrower than its runtime's. Runs
+// narrowed returns the complete permissions, and their plan, of a run whose permissions are narrower than its runtime's. Runs
 // share the runtime's mounts, so only rules that need none can be narrower. The launcher and the
 // filter depend on the permissions of both together.
 //
 // Of the folders of programs the run may read its own, and if the runtime restricts reading,
 // whose names no other run can guess.
-func (s *settings) narrowed(p policy.Permissions, folder string) (*sandbox.Rules, error) {
+func (s *settings) narrowed(p policy.Permissions, folder string) (complete policy.Permissions, plan *policy.Plan, err error) {
 	tree := s.tree()
 	if !s.plan.Restricts {
 		tree.Program = path.Join(sandbox.ProgramDir, folder)
 	}
-	plan, err := policy.LowerRun(s.Permissions, p, tree.World())
-	if err != nil {
-		return nil, err
+	if plan, err = policy.LowerRun(s.Permissions, p, tree.World()); err != nil {
+		return p, nil, err
 	}
 	if plan.NoInspect && !s.plan.NoInspect {
-		return nil, fmt.Errorf("process: inspect is denied by how /proc is mounted: deny it in the runtime's permissions: %w", ErrUnsupported)
+		return p, nil, fmt.Errorf("process: inspect is denied by how /proc is mounted: deny it in the runtime's permissions: %w", ErrUnsupported)
 	}
 	if err := tree.CheckPlaces(p); err != nil {
-		return nil, err
+		return p, nil, err
 	}
-	complete := p.Over(s.Permissions)
-	if err := s.checkStart(complete, plan); err != nil {
-		return nil, err
-	}
-	return &sandbox.Rules{Permissions: complete, Plan: plan}, nil
+	complete = p.Over(s.Permissions)
+	return complete, plan, s.checkStart(complete, plan)
 }
 
 // checkStart refuses permissions that the isolation cannot enforce, or under which the launcher
@@ -111,7 +107,7 @@ func (s *settings) nodePath() string { return cmp.Or(s.node, enforce.NodePath) }
 
 // Missing describes the parts of the runtime's permissions that the kernel does not enforce.
 // It is empty without Options.AllowDegraded.
-func (rt *NodeRuntime) Missing() []string { return slices.Clone(rt.rules.Missing) }
+func (rt *NodeRuntime) Missing() []string { return slices.Clone(rt.sandbox.Missing()) }
 
 // CheckPermissions returns how the kernel would enforce o.Permissions, without making
 // anything and without privileges: see [policy.Plan] Notes. Of o it reads Permissions,

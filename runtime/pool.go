@@ -121,13 +121,13 @@ func NewPool(o Options, p PoolOptions) (_ *Pool, err error) {
 	pool := newPool(p, func(ctx context.Context) (*NodeRuntime, error) {
 		rt, err := create(ctx, s)
 		if err == nil && p.Park {
-			if err = rt.park(ctx); err != nil {
+			if err = rt.sandbox.Warm(ctx, true); err != nil {
 				return nil, errors.Join(err, rt.Close())
 			}
 		}
 		return rt, err
 	})
-	pool.alive = (*NodeRuntime).isFresh
+	pool.alive = (*NodeRuntime).isAlive
 	pool.closeRuntime = (*NodeRuntime).Close
 	pool.start()
 	return pool, nil
@@ -224,21 +224,5 @@ func (p *Pool) Close() error {
 	return p.failed
 }
 
-// park forks the process of the first run in advance.
-func (rt *NodeRuntime) park(ctx context.Context) error {
-	c := rt.opts.command()
-	c.Rules = rt.rules
-	return rt.sandbox.Prepare(ctx, &c)
-}
-
-// keepParking forks the process of each later run in advance, unless Options.Zygote.Park is negative.
-func (rt *NodeRuntime) keepParking() {
-	if wait := cmp.Or(rt.opts.Zygote.Park, defaultPark); rt.opts.Launcher == LauncherZygote && wait > 0 {
-		c := rt.opts.command()
-		c.Rules = rt.rules
-		rt.sandbox.KeepPreparing(&c, wait)
-	}
-}
-
-// isFresh reports whether an unused runtime still works.
-func (rt *NodeRuntime) isFresh() bool { return rt.sandbox.Fresh() }
+// isAlive reports whether an unused runtime still works.
+func (rt *NodeRuntime) isAlive() bool { return rt.sandbox.Alive() }

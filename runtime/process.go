@@ -1,13 +1,11 @@
 package runtime
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"iter"
-	"maps"
 	"math"
 	"os"
 	"path"
@@ -18,6 +16,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"gaol/policy"
+	"gaol/runtime/internal/enforce"
+	"gaol/runtime/internal/guest"
+	"gaol/runtime/internal/hostcall"
 	"gaol/runtime/internal/sandbox"
 	"gaol/runtime/internal/stdio"
 )
@@ -40,15 +42,47 @@ type Process struct {
 	// terminal Stdout has everything, and Stderr is empty. io.EOF is the end.
 	Stdout, Stderr io.Reader
 
-	run      *activeRun
+	rt       *NodeRuntime
+	program  *program
+	streams  stdio.Streams
+	exceeded chan struct{} // closed when the output exceeds a limit that ends the run; may be nil
+	detached bool          // it outlives the context of its start, and a goroutine waits for it
+	queued   time.Duration
+	began    time.Time
 	limit    context.Context // of its time
 	stop     context.CancelFunc
-	queued   time.Duration
-	terminal *sandbox.Terminal // may be nil
+
+	// lower sets these.
+	command     sandbox.Command
+	args        []string // as the caller gave them
+	folder      string   // of the program, in sandbox.ProgramDir
+	permissions policy.Permissions
+	egress      NetworkLimits
+	launcher    Launcher
+	reason      string // why launcher is not the runtime's
+	limits      CallLimits
+	code        *guest.Program // nil: a program of the image
+	functions   []hostcall.Function
+	main        *cell // the program's report; nil in a context, and for a program of the image
+
+	// open sets these.
+	pipes    stdio.Pipes
+	control  *control             // nil: not a Node program
+	calls    *hostcall.Dispatcher // nil: the run can make none
+	commands *runCommands         // nil without Options.Commands
+	network  *runNetwork          // nil: no egress
+	denials  *enforce.Denials
+	child    sandbox.Process
+	reading  sync.WaitGroup
+
+	interrupted bool // by interrupt; only finish and supervise use it
+
+	kill   sync.Once
+	killed chan struct{} // closed when the caller wants the run to end
 
 	mu    sync.Mutex
 	ended bool  // endEvents was called
-	feed  *feed // nil until Events is called
+	feed  *feed // nil unless the run is followed
 	pumps sync.WaitGroup
 
 	done chan struct{}
@@ -57,23 +91,17 @@ type Process struct {
 }
 
 // PID returns the process's ID, as the guest sees it.
-func (p *Process) PID() int { return p.run.process.GuestPID() }
+func (p *Process) PID() int { return p.child.GuestPID() }
 
 // wait waits for the process's end and releases its resources. Its place in the queue is free
 // before Done is closed, so that a caller can start the next run after Done. The
 // ExitEvent has what Wait returns, so it comes after that. The runtime's Close waits for all of
 // it.
 func (p *Process) wait() {
-	rt := p.run.rt
-	defer rt.active.spawned.Done()
+	defer p.rt.active.spawned.Done()
 	defer p.endEvents()
 	defer close(p.done)
-	defer rt.queue.leave()
-	defer p.stop()
-	p.res, p.err = p.run.finish(p.limit, nil)
-	if p.res != nil {
-		p.res.Queued = p.queued
-	}
+	p.res, p.err = p.end()
 }
 
 // Done returns a channel that is closed when nothing is left of the process and its
@@ -110,11 +138,11 @@ func (p *Process) outcome() (res *Result, err error) {
 // Usage returns the resources that the process and its descendants have used so far.
 func (p *Process) Usage() (_ Usage, err error) {
 	defer wrap(&err, "usage")
-	return p.run.usage()
+	return p.usage()
 }
 
 // Kill ends the process and its descendants, with CauseCanceled. It does not wait.
-func (p *Process) Kill() { p.run.cancel() }
+func (p *Process) Kill() { p.kill.Do(func() { close(p.killed) }) }
 
 // Signal sends a signal to the process. SIGKILL is [Process.Kill]. The error wraps
 // os.ErrProcessDone once the process has ended. If the signal ends the process, its cause is
@@ -129,10 +157,64 @@ func (p *Process) signal(s syscall.Signal, group bool) (err error) {
 	if s < 1 || s > lastSignal {
 		return fmt.Errorf("gaol: signal %d: %w", int(s), unix.EINVAL)
 	}
-	err = p.run.signal(s, group)
+	err = p.send(s, group)
 	wrap(&err, "signal")
 	return err
 }
+
+const lastSignal = 64 // SIGRTMAX
+
+// send sends a signal to the run's first process, or its process group. SIGKILL is Kill.
+func (p *Process) send(s syscall.Signal, group bool) error {
+	switch {
+	case p.hasEnded():
+		return os.ErrProcessDone
+	case s == unix.SIGKILL:
+		p.Kill()
+		return nil
+	}
+	return p.child.Signal(s, group)
+}
+
+// passSignals sends signals to the run until stop is called, which waits for the last one.
+func (p *Process) passSignals(signals <-chan syscall.Signal) (stop func()) {
+	if signals == nil {
+		return func() {}
+	}
+	done := make(chan struct{})
+	var passing sync.WaitGroup
+	passing.Go(func() {
+		for {
+			select {
+			case s, ok := <-signals:
+				if !ok {
+					return
+				}
+				_ = p.send(s, false) // fails if the run has ended, or there is no such signal
+			case <-done:
+				return
+			}
+		}
+	})
+	return func() {
+		close(done)
+		passing.Wait()
+	}
+}
+
+func (p *Process) usage() (Usage, error) {
+	u, err := p.child.Usage()
+	if p.hasEnded() {
+		u.Memory = 0
+	}
+	all := Usage{CPU: u.CPU, Memory: u.Memory, PeakMemory: u.PeakMemory, PeakPids: u.PeakPids}
+	if p.network != nil {
+		all.Network = p.network.usage()
+	}
+	return all, err
+}
+
+func (p *Process) hasEnded() bool { return isClosed(p.child.Done()) }
 
 // ErrNoTerminal is what Resize returns for a process without a terminal.
 var ErrNoTerminal = errors.New("the process does not use a terminal")
@@ -141,14 +223,15 @@ var ErrNoTerminal = errors.New("the process does not use a terminal")
 // group gets SIGWINCH. The error wraps os.ErrProcessDone once the process has ended.
 func (p *Process) Resize(rows, cols uint16) (err error) {
 	defer wrap(&err, "resize")
-	if p.terminal == nil {
+	streams, _ := p.streams.(*stdio.Interactive)
+	if streams == nil || streams.Terminal == nil {
 		return ErrNoTerminal
 	}
 	size := sandbox.TerminalSize{Rows: rows, Cols: cols}
 	if err := checkSize(size); err != nil {
 		return err
 	}
-	err = p.terminal.Resize(size)
+	err = streams.Terminal.Resize(size)
 	if errors.Is(err, os.ErrClosed) {
 		err = os.ErrProcessDone
 	}
@@ -167,7 +250,10 @@ func (p *Process) Events() iter.Seq[Event] {
 	if p.feed == nil {
 		f := stdio.NewFeed[Event]()
 		p.feed = f
-		p.run.follow(f)
+		p.observe()
+		if p.hasEnded() { // drain may have missed the feed
+			f.End()
+		}
 		p.pumps.Go(func() { stdio.Pump(p.Stdout, followStdout(f, math.MaxInt64, nil)) })
 		p.pumps.Go(func() { stdio.Pump(p.Stderr, followStderr(f, math.MaxInt64, nil)) })
 		if p.ended {
@@ -175,6 +261,29 @@ func (p *Process) Events() iter.Seq[Event] {
 		}
 	}
 	return func(yield func(Event) bool) { p.feed.All(yield) }
+}
+
+// observe sends denials and calls to the feed, beginning with the earlier ones.
+func (p *Process) observe() {
+	f := p.feed
+	p.denials.Observe(func(d enforce.Denial) { f.Put(DenialEvent{newDenial(d)}, 0) })
+	if p.calls != nil {
+		p.calls.Observe(func(record hostcall.Record) { f.Put(CallEvent{Call(record)}, stdio.EventWeight) }, f.WaitForRoom)
+	}
+}
+
+// followed returns the run's feed, or nil.
+func (p *Process) followed() *feed {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.feed
+}
+
+// endFeed marks the end of the run: nothing waits for a follower any more.
+func (p *Process) endFeed() {
+	if f := p.followed(); f != nil {
+		f.End()
+	}
 }
 
 // endEvents adds the remaining output and the ExitEvent. It does not wait for the receiver.
@@ -212,16 +321,16 @@ type ProcessInfo struct {
 // Processes lists the active runs, the oldest first.
 func (rt *NodeRuntime) Processes() []ProcessInfo {
 	var list []ProcessInfo
-	for _, r := range rt.active.list() {
-		usage, err := r.usage()
-		if err != nil || r.hasEnded() {
+	for _, p := range rt.active.list() {
+		usage, err := p.usage()
+		if err != nil || p.hasEnded() {
 			continue
 		}
-		name := r.task.command.Path
-		if r.task.program != nil {
-			name = path.Base(r.task.program.Path)
+		name := p.command.Args[0]
+		if p.code != nil {
+			name = path.Base(p.code.Path)
 		}
-		list = append(list, ProcessInfo{r.process.GuestPID(), name, slices.Clone(r.task.args), r.began, usage})
+		list = append(list, ProcessInfo{p.child.GuestPID(), name, slices.Clone(p.args), p.began, usage})
 	}
 	return list
 }
@@ -229,58 +338,11 @@ func (rt *NodeRuntime) Processes() []ProcessInfo {
 // Kill ends the run whose first process has that PID, as [Process.Kill] does. The error wraps
 // os.ErrProcessDone if no run has it.
 func (rt *NodeRuntime) Kill(pid int) error {
-	for _, r := range rt.active.list() {
-		if r.process.GuestPID() == pid && !r.hasEnded() {
-			r.cancel()
+	for _, p := range rt.active.list() {
+		if p.child.GuestPID() == pid && !p.hasEnded() {
+			p.Kill()
 			return nil
 		}
 	}
 	return fmt.Errorf("gaol: kill %d: %w", pid, os.ErrProcessDone)
-}
-
-// activeRuns is the set of a runtime's active runs.
-type activeRuns struct {
-	mu     sync.Mutex
-	runs   map[*activeRun]struct{}
-	closed bool
-
-	spawned sync.WaitGroup // goroutines that wait for runs without a waiting caller
-}
-
-func (a *activeRuns) add(r *activeRun) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.runs[r] = struct{}{}
-}
-
-func (a *activeRuns) remove(r *activeRun) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	delete(a.runs, r)
-}
-
-// list returns the runs, the oldest first.
-func (a *activeRuns) list() []*activeRun {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return slices.SortedFunc(maps.Keys(a.runs), func(a, b *activeRun) int {
-		return cmp.Or(a.began.Compare(b.began), cmp.Compare(a.process.GuestPID(), b.process.GuestPID()))
-	})
-}
-
-// reserve reports whether another run without a waiting caller may start. The caller must
-// then call spawned.Done.
-func (a *activeRuns) reserve() bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if !a.closed {
-		a.spawned.Add(1)
-	}
-	return !a.closed
-}
-
-func (a *activeRuns) close() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.closed = true
 }

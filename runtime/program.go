@@ -11,9 +11,11 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"time"
 	"unicode/utf8"
 
 	"gaol/internal/snippet"
+	"gaol/policy"
 	"gaol/runtime/internal/guest"
 	"gaol/runtime/internal/sandbox"
 	"gaol/vfs"
@@ -58,93 +60,228 @@ var endings = map[string]ModuleFormat{
 	".js": FormatAuto, ".ts": FormatAuto, ".tsx": FormatAuto, ".jsx": FormatAuto,
 }
 
-// nodeProgram lowers a Node program. With hasValue it can return one.
-func nodeProgram(code string, hasValue bool) lowering {
-	return func(ctx context.Context, s settings, o RunOptions) (*task, error) {
-		if s.noNode != nil {
-			return nil, fmt.Errorf("%w: %w", s.noNode, ErrUnsupported)
-		}
-		t, err := s.newTask(o)
-		if err == nil {
-			err = s.chooseLauncher(t)
-		}
-		if err == nil {
-			err = s.addProgram(ctx, t, code, o)
-		}
-		if err != nil {
-			return nil, err
-		}
-		if hasValue {
-			t.program.Value = s.Limits.Value
-		}
-		t.main = &cell{maxValue: t.program.Value} // 0 refuses values
-		return t, nil
-	}
+// program is what a run starts: a program of the image, or code for Node.
+type program struct {
+	command  []string // a program of the image and its arguments; nil: code
+	terminal bool     // its standard streams are a terminal
+
+	code  string
+	value int64 // bytes of the value that it may return; 0: __return is not defined
+
+	// The following are those of a snippet or a context; a zero field is as for other programs.
+	globals  map[string]any
+	heap     int64 // bytes
+	calls    int
+	grace    time.Duration // as EvaluateOptions.Grace
+	evaluate *guest.Evaluate
+	context  *guest.Context
+	main     *cell  // the snippet's report
+	cells    *cells // the context's
 }
 
-// chooseLauncher makes the task a new Node process if a forked one would ignore a variable.
-func (s settings) chooseLauncher(t *task) error {
-	name := startVariable(t.command.Env)
-	if name == "" {
-		return nil
-	}
-	permissions, plan := s.Permissions, s.plan
-	if t.rules != nil {
-		permissions, plan = t.rules.Permissions, t.rules.Plan
-	}
-	if !s.mayStartNode(permissions, plan) {
-		return optionError("Env", "Node reads %s when it starts, which requires a separate Node, and %s is not among the programs that may be started: %w", name, s.nodePath(), ErrUnsupported)
-	}
-	t.startNode("Node reads the variable " + name + " when it starts")
-	return nil
+func imageProgram(name string, args []string) *program {
+	return &program{command: append([]string{name}, args...)}
 }
 
-// addProgram adds the code of a Node program to a task.
-func (s settings) addProgram(ctx context.Context, t *task, code string, o RunOptions) error {
-	if len(code) > maxProgram {
-		return fmt.Errorf("the program has %d bytes, the limit is %d", len(code), maxProgram)
+// code returns a program that can return a value.
+func (rt *NodeRuntime) code(code string) *program {
+	return &program{code: code, value: rt.opts.Limits.Value}
+}
+
+// lower describes the process to start, by the program and the options of its run. ctx bounds the work
+// on the code.
+func (p *Process) lower(ctx context.Context, s settings, o RunOptions) error {
+	pr := p.program
+	if pr.command != nil {
+		return p.lowerCommand(s, o)
 	}
-	if err := s.verifySchemas(ctx); err != nil {
-		return err
+	if s.noNode != nil {
+		return fmt.Errorf("%w: %w", s.noNode, ErrUnsupported)
 	}
-	p, err := s.newProgram(ctx, code, o)
+	if pr.globals != nil || pr.heap != 0 {
+		if err := s.overlay(pr.globals, pr.heap); err != nil {
+			return err
+		}
+	}
+	env, err := p.lowerOptions(s, o)
+	if err == nil {
+		err = p.chooseLauncher(s, env.start)
+	}
+	if err == nil {
+		err = p.addCode(ctx, s, o)
+	}
 	if err != nil {
 		return err
 	}
-	base := string(t.dir.Join(p.Path))
+	c := &p.command
+	// Node looks for a package.json in the folder where it preloads a module, and then remembers for good that
+	// there is none (nodejs/node#60425). Variables such as NODE_OPTIONS may have paths relative to Dir.
+	if c.FromRoot = env.start == "" && utf8.ValidString(c.Dir); c.FromRoot {
+		p.code.Dir = c.Dir
+	}
+	p.limits.Calls = cmp.Or(pr.calls, p.limits.Calls)
+	if pr.cells == nil {
+		p.main = cmp.Or(pr.main, &cell{})
+		p.main.maxValue = pr.value // 0 refuses values
+	}
+	return nil
+}
+
+// lowerCommand lowers a program of the image.
+func (p *Process) lowerCommand(s settings, o RunOptions) error {
+	name, args := p.program.command[0], p.program.command[1:]
+	if name == "" || strings.ContainsRune(name, 0) {
+		return fmt.Errorf("command %q: no program's name", name)
+	}
+	if len(o.Args) > 0 {
+		return optionError("Args", "a command's arguments are Command's own")
+	}
+	o.Args = args
+	_, err := p.lowerOptions(s, o)
+	p.command.Args = p.program.command
+	return err
+}
+
+// lowerOptions lowers the options that all programs have.
+func (p *Process) lowerOptions(s settings, o RunOptions) (env environment, err error) {
+	c := &p.command
+	p.launcher, p.limits, p.args, p.egress = s.Launcher, s.Calls, o.Args, o.Network
+	p.permissions, p.folder = s.Permissions, s.programs.next(s.plan.Restricts)
+	c.Terminal = p.program.terminal
+	if c.Dir, err = s.dir(o.Cwd); err != nil {
+		return env, err
+	}
+	if err := o.check(); err != nil {
+		return env, err
+	}
+	var own *policy.Permissions
+	if !o.Permissions.IsZero() {
+		if p.permissions, c.Plan, err = s.narrowed(o.Permissions, p.folder); err != nil {
+			return env, optionError("Permissions", "%w", err)
+		}
+		own = &p.permissions
+	}
+	env, err = s.environment(o.Env, own)
+	c.Env = env.list
+	return env, err
+}
+
+// dir returns the working directory of a run.
+func (s settings) dir(cwd string) (string, error) {
+	if cwd == "" {
+		return string(s.cwd), nil
+	}
+	at, err := vfs.ParsePath(cwd)
+	if err != nil {
+		return "", optionError("Cwd", "%w", err)
+	}
+	return string(at), nil
+}
+
+// check checks the options that do not depend on the runtime's.
+func (o RunOptions) check() error {
+	if o.Network != (NetworkLimits{}) {
+		if err := o.Network.validate(); err != nil {
+			return optionError("Network", "%w", err)
+		}
+	}
+	if o.OnOutputLimit < TruncateOutput || o.OnOutputLimit > KillOnOutput {
+		return optionError("OnOutputLimit", "action %d is not valid", o.OnOutputLimit)
+	}
+	return checkArgs(o.Args)
+}
+
+func checkArgs(args []string) error {
+	total := 0
+	for _, arg := range args {
+		if strings.ContainsRune(arg, 0) {
+			return optionError("Args", "%q has a NUL", arg)
+		}
+		if len(arg) >= maxString {
+			return optionError("Args", "an argument has %d bytes, the limit is %d", len(arg), maxString-1)
+		}
+		total += len(arg) + 1
+	}
+	if total > maxStrings {
+		return optionError("Args", "all together have %d bytes, the limit is %d", total, maxStrings)
+	}
+	return nil
+}
+
+// chooseLauncher makes the run a new Node process, although the runtime forks others, if a forked one would
+// ignore a variable or the terminal.
+func (p *Process) chooseLauncher(s settings, variable string) error {
+	if variable != "" {
+		if !s.mayStartNode(p.permissions, cmp.Or(p.command.Plan, s.plan)) {
+			return optionError("Env", "Node reads %s when it starts, which requires a separate Node, and %s is not among the programs that may be started: %w", variable, s.nodePath(), ErrUnsupported)
+		}
+		variable = "Node reads the variable " + variable + " when it starts"
+	} else if p.program.terminal {
+		variable = "the program uses a terminal, and the streams of a forked Node are pipes"
+	}
+	if variable != "" && p.launcher == LauncherZygote {
+		p.launcher, p.reason = LauncherExec, variable
+	}
+	return nil
+}
+
+// addCode adds the code of a Node program.
+func (p *Process) addCode(ctx context.Context, s settings, o RunOptions) error {
+	pr, c := p.program, &p.command
+	if len(pr.code) > maxProgram {
+		return fmt.Errorf("the program has %d bytes, the limit is %d", len(pr.code), maxProgram)
+	}
+	if len(s.bindings.Functions) > 0 {
+		if err := s.verifySchemas(ctx); err != nil {
+			return err
+		}
+		p.functions = s.checkedFunctions()
+	}
+	code, err := s.newProgram(ctx, pr.code, o)
+	if err != nil {
+		return err
+	}
+	base := path.Join(c.Dir, code.Path)
 	switch {
-	case path.IsAbs(p.Path):
-		base = p.Path // the caller has chosen it
-	case s.evaluate != nil || s.context != nil: // a snippet or cell is no file
-		p.Path = base
+	case path.IsAbs(code.Path):
+		base = code.Path // the caller has chosen it
+	case pr.evaluate != nil || pr.context != nil: // a snippet or cell is no file
+		code.Path = base
 	default:
-		p.Path, p.Base, p.Source = path.Join(sandbox.ProgramDir, t.folder, p.Path), base, code
+		c.File = &sandbox.ProgramFile{Folder: p.folder, Name: code.Path, Text: []byte(pr.code), Packages: path.Join(path.Dir(base), "node_modules")}
+		code.Path, code.Base = path.Join(sandbox.ProgramDir, p.folder, code.Path), base
 	}
 	if !utf8.ValidString(base) {
 		return fmt.Errorf("the program's path %q is not UTF-8", base)
 	}
-	if p.Globals, err = s.bindings.Values(); err != nil {
+	if code.Globals, err = s.bindings.Values(); err != nil {
 		return err
 	}
-	for i, f := range s.bindings.Functions {
-		p.Functions = append(p.Functions, f.Path)
+	for i, f := range p.functions {
+		code.Functions = append(code.Functions, f.Path)
 		if f.Async {
-			p.Async = append(p.Async, i)
+			code.Async = append(code.Async, i)
 		}
 	}
-	p.TypeScript = s.context != nil || mayImportTypeScript(o.Name, code, s.evaluate != nil)
-	p.Args, p.BigInts, p.Evaluate, p.Context = s.Calls.Arguments, s.BigInts, s.evaluate, s.context
-	t.program, t.functions, t.calls = p, s.checkedFunctions(), s.Calls
-	c := &t.command
-	c.Path, c.HeapMiB = s.nodePath(), s.heapMiB
-	// Node looks for a package.json in the folder where it preloads a module, and then remembers for good that
-	// there is none (nodejs/node#60425). Variables such as NODE_OPTIONS may have paths relative to Dir.
-	if c.FromRoot = startVariable(c.Env) == "" && utf8.ValidString(c.Dir); c.FromRoot {
-		p.Dir = c.Dir
+	code.TypeScript = pr.context != nil || mayImportTypeScript(o.Name, pr.code, pr.evaluate != nil)
+	code.Args, code.BigInts, code.Value, code.Evaluate, code.Context = s.Calls.Arguments, s.BigInts, pr.value, pr.evaluate, pr.context
+	p.code, c.HeapMiB = code, s.heapMiB
+	c.Args = slices.Concat([]string{s.nodePath()}, heapFlags(s.heapMiB), []string{"--require=" + guest.Prelude, base}, o.Args) // other runs may see the command line: it must not show Path
+	if p.launcher == LauncherZygote {
+		c.Script = len(c.Args) - len(o.Args) - 1 // the program's path
 	}
-	c.Args = slices.Concat(heapFlags(s.heapMiB), []string{"--require=" + guest.Prelude, base}, o.Args) // other runs may see the command line: it must not show Path
-	c.Script = len(c.Args) - len(o.Args)                                                               // counted from 1: the program's path
 	return nil
+}
+
+// mayImportTypeScript reports whether a program may import TypeScript files. JavaScript imports them
+// by their extension. The check is quick, so that other programs are not slowed down.
+func mayImportTypeScript(name, code string, isSnippet bool) bool {
+	for _, ending := range []string{".ts", ".mts", ".cts"} {
+		if strings.Contains(code, ending) {
+			return true
+		}
+	}
+	return (isSnippet || snippet.Translates(path.Base(name))) && strings.Contains(code, "./")
 }
 
 // newProgram translates a program's code to JavaScript and determines its format. Path is o.Name, or
@@ -242,25 +379,4 @@ func (p *programs) next(secret bool) string {
 		name += "-" + strings.ToLower(rand.Text()[:16]) // 80 bits
 	}
 	return name
-}
-
-// addFile writes the run's program, if it is a file.
-func (r *activeRun) addFile() error {
-	p := r.task.program
-	if p == nil || p.Base == "" {
-		return nil
-	}
-	file := sandbox.File{Path: path.Base(p.Path), Mode: 0o444, Data: []byte(p.Source)}
-	err := r.rt.sandbox.AddProgram(r.task.folder, file, path.Join(path.Dir(p.Base), "node_modules"))
-	r.hasFile = err == nil
-	p.Source = ""
-	return err
-}
-
-// removeFile undoes addFile.
-func (r *activeRun) removeFile() {
-	if r.hasFile {
-		r.hasFile = false
-		_ = r.rt.sandbox.RemoveProgram(r.task.folder, path.Base(r.task.program.Path)) // fails only if the sandbox is closed
-	}
 }

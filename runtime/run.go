@@ -1,10 +1,13 @@
 package runtime
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	goruntime "runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -38,13 +41,13 @@ var ErrClosed = sandbox.ErrClosed
 // CauseCanceled, is returned too, with all that the run has printed and returned so far.
 func (rt *NodeRuntime) Run(ctx context.Context, code string, o RunOptions) (_ *Result, err error) {
 	defer wrap(&err, "run")
-	return rt.run(ctx, nodeProgram(code, true), o, nil)
+	return rt.run(ctx, rt.code(code), o, nil)
 }
 
 // Exec is Run for a program without a value: __return is not defined.
 func (rt *NodeRuntime) Exec(ctx context.Context, code string, o RunOptions) (_ *Result, err error) {
 	defer wrap(&err, "exec")
-	return rt.run(ctx, nodeProgram(code, false), o, nil)
+	return rt.run(ctx, &program{code: code}, o, nil)
 }
 
 // Command runs a program of the image with arguments, without a shell. name is a path in the
@@ -53,58 +56,19 @@ func (rt *NodeRuntime) Exec(ctx context.Context, code string, o RunOptions) (_ *
 // fs.ErrPermission if it may not be executed.
 func (rt *NodeRuntime) Command(ctx context.Context, name string, args []string, o RunOptions) (_ *Result, err error) {
 	defer wrap(&err, "command")
-	return rt.run(ctx, imageCommand(name, args), o, nil)
+	return rt.run(ctx, imageProgram(name, args), o, nil)
 }
 
-// run runs what lower makes of the options, and sends its events to f, if f is not nil.
-func (rt *NodeRuntime) run(ctx context.Context, lower lowering, o RunOptions, f *feed) (*Result, error) {
-	if isClosed(rt.closing) {
-		return nil, ErrClosed
+// run runs a program and waits for its end. Its events go to f, if f is not nil.
+func (rt *NodeRuntime) run(ctx context.Context, pr *program, o RunOptions, f *feed) (*Result, error) {
+	p := &Process{program: pr, feed: f, exceeded: make(chan struct{})}
+	stdout, stderr := p.sinks(rt.opts.Limits.Output, o)
+	p.streams = &stdio.Pumped{Stdin: o.Stdin, Stdout: stdout, Stderr: stderr}
+	if !rt.start(ctx, p, o) {
+		return p.res, p.err
 	}
-	began := time.Now()
-	limit, stop := rt.bound(ctx, o.Timeout)
-	defer stop()
-	t, err := lower(limit, rt.opts, o)
-	if err != nil {
-		return rt.notStarted(limit, &task{launcher: rt.opts.Launcher}, began, err)
-	}
-	t.feed = f
-	return rt.do(ctx, t, o)
-}
-
-// do runs a task when its turn has come.
-func (rt *NodeRuntime) do(ctx context.Context, t *task, o RunOptions) (*Result, error) {
-	requested := time.Now()
-	started, ok := rt.takeTurn(ctx)
-	queued := time.Since(requested)
-	if !ok { // only its context or its runtime can end a run before its turn
-		res := t.killed(CauseCanceled)
-		res.Queued = queued
-		return res, rt.cancellation(ctx)
-	}
-	defer rt.queue.leave()
-	defer started() // a second call does nothing
-	res, err := rt.perform(ctx, t, o, started)
-	if res != nil {
-		res.Queued = queued
-	}
-	return res, err
-}
-
-// perform runs a task from its start to its end. It calls started after the start.
-func (rt *NodeRuntime) perform(ctx context.Context, t *task, o RunOptions, started func()) (*Result, error) {
-	began := time.Now()
-	limit, stop := withTimeout(ctx, o.Timeout)
-	defer stop()
-	outputExceeded := make(chan struct{}) // closed once, by whichever output is first
-	stdout, stderr := rt.sinks(t, o, sync.OnceFunc(func() { close(outputExceeded) }))
-	r, err := rt.startRun(limit, t, &stdio.Pumped{Stdin: o.Stdin, Stdout: stdout, Stderr: stderr})
-	started()
-	if err != nil {
-		return rt.notStarted(limit, t, began, err)
-	}
-	stopSignals := r.passSignals(o.Signals)
-	res, err := r.finish(limit, outputExceeded)
+	stopSignals := p.passSignals(o.Signals)
+	res, err := p.end()
 	stopSignals()
 	if out, ok := stdout.(*stdio.Capture); ok && res != nil {
 		res.Stdout, res.Truncated.Stdout = out.Kept, out.Truncated
@@ -114,18 +78,18 @@ func (rt *NodeRuntime) perform(ctx context.Context, t *task, o RunOptions, start
 	return res, err
 }
 
-// sinks returns where the output of a task goes: into the lines of an evaluation, a feed, or
+// sinks returns where the output of a run goes: into the lines of an evaluation, a feed, or
 // memory.
-func (rt *NodeRuntime) sinks(t *task, o RunOptions, onExceeded func()) (stdout, stderr stdio.Sink) {
-	limit := rt.opts.Limits.Output
-	if o.OnOutputLimit != KillOnOutput {
-		onExceeded = nil
+func (p *Process) sinks(limit int64, o RunOptions) (stdout, stderr stdio.Sink) {
+	var onExceeded func()
+	if o.OnOutputLimit == KillOnOutput {
+		onExceeded = sync.OnceFunc(func() { close(p.exceeded) }) // by whichever output is first
 	}
-	switch {
-	case t.main != nil && t.main.logs != nil:
-		return t.main.logs.sink(LogStdout), t.main.logs.sink(LogStderr)
-	case t.feed != nil:
-		return followStdout(t.feed, limit, onExceeded), followStderr(t.feed, limit, onExceeded)
+	switch main := p.program.main; {
+	case main != nil:
+		return main.logs.sink(LogStdout), main.logs.sink(LogStderr)
+	case p.feed != nil:
+		return followStdout(p.feed, limit, onExceeded), followStderr(p.feed, limit, onExceeded)
 	}
 	capture := func(callback func([]byte)) stdio.Sink {
 		return &stdio.Capture{Limit: limit, OnLimit: onExceeded, OnOutput: callback}
@@ -257,4 +221,51 @@ func (rt *NodeRuntime) takeTurn(ctx context.Context) (started func(), ok bool) {
 		return nil, false
 	}
 	return starts.leaveAfter(startLease), true
+}
+
+// activeRuns is the set of a runtime's active runs.
+type activeRuns struct {
+	mu     sync.Mutex
+	runs   map[*Process]struct{}
+	closed bool
+
+	spawned sync.WaitGroup // goroutines that wait for runs without a waiting caller
+}
+
+func (a *activeRuns) add(r *Process) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.runs[r] = struct{}{}
+}
+
+func (a *activeRuns) remove(r *Process) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.runs, r)
+}
+
+// list returns the runs, the oldest first.
+func (a *activeRuns) list() []*Process {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.SortedFunc(maps.Keys(a.runs), func(a, b *Process) int {
+		return cmp.Or(a.began.Compare(b.began), cmp.Compare(a.child.GuestPID(), b.child.GuestPID()))
+	})
+}
+
+// reserve reports whether another run without a waiting caller may start. The caller must
+// then call spawned.Done.
+func (a *activeRuns) reserve() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.closed {
+		a.spawned.Add(1)
+	}
+	return !a.closed
+}
+
+func (a *activeRuns) close() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.closed = true
 }

@@ -1,11 +1,11 @@
 package runtime
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
 	"gaol/internal/ociruntime"
-	"gaol/runtime/internal/enforce"
 	"gaol/runtime/internal/guest"
 	"gaol/runtime/internal/sandbox"
 	"gaol/runtime/internal/sandbox/native"
@@ -14,7 +14,7 @@ import (
 
 // newSandbox makes a sandbox. It is the only place that chooses what confines processes. The
 // caller closes the sources of the mounts.
-func newSandbox(ctx context.Context, o Options, spec *sandbox.Spec) (sandbox.Sandbox, error) {
+func newSandbox(ctx context.Context, o Options, spec sandbox.Spec) (sandbox.Sandbox, error) {
 	var oci *native.OCI
 	if o.Isolation == IsolationOCI {
 		path, err := ociruntime.Find(o.OCI.Runtime)
@@ -39,18 +39,33 @@ func (rt *NodeRuntime) spec() (spec sandbox.Spec, err error) {
 		return spec, optionError("Cwd", "%w", err)
 	}
 	spec = sandbox.Spec{
-		Tree:          sandbox.Tree{Image: plan.Image, Layer: slices.Clone(guest.Files()), Disk: plan.Disk, Inodes: plan.Inodes, Dirs: texts(plan.Dirs), Commands: s.commandNames()},
+		Image:         plan.Image,
+		Layer:         guest.Files(),
+		Dirs:          texts(plan.Dirs),
+		Files:         s.files,
+		Disk:          plan.Disk,
+		Inodes:        plan.Inodes,
+		Commands:      s.commandNames(),
 		Hostname:      s.Hostname,
-		Limits:        s.command().Limits,
+		Limits:        sandbox.Limits{Memory: s.Limits.Memory, CPUs: s.Limits.CPUs, Pids: s.Limits.Pids},
+		OpenFiles:     s.Limits.Files,
 		CgroupParent:  s.CgroupParent,
 		UnixSockets:   s.UnixSockets,
+		Plan:          s.plan,
+		Permissions:   s.Permissions,
+		World:         s.tree().World(),
 		AllowDegraded: s.AllowDegraded,
 		AuditDenials:  s.AuditDenials,
 	}
-	if s.Launcher == LauncherZygote {
-		spec.Warm = s.warm()
+	// The tree bounds its own size. The limit of a file's length is for sparse files, which
+	// occupy nothing but are read as zeros. A folder of the host that the guest writes to has
+	// no such limit, and the kernel has only one for all files of a process.
+	if !slices.ContainsFunc(s.Mounts, func(m Mount) bool { return m.Access == ReadWrite }) {
+		spec.FileSize = s.Limits.Disk
 	}
-	enforce.Configure(&spec, s.plan, s.Permissions, s.tree().World())
+	if s.Launcher == LauncherZygote {
+		spec.Warm, spec.Park = s.warm(), max(0, cmp.Or(s.Zygote.Park, defaultPark))
+	}
 	if spec.Mounts, err = rt.openMounts(); err == nil {
 		s.configureMounts(&spec)
 	}

@@ -46,15 +46,7 @@ type fakeProcess struct {
 	exit   sandbox.Exit
 }
 
-func (s *fakeSandbox) Load(*sandbox.Rules) error { return nil }
-
 func (s *fakeSandbox) Alive() bool { return true }
-
-func (s *fakeSandbox) AddProgram(string, sandbox.File, string) error { return nil }
-
-func (s *fakeSandbox) RemoveProgram(string, string) error { return nil }
-
-func (s *fakeSandbox) KeepPreparing(*sandbox.Command, time.Duration) {}
 
 func (s *fakeSandbox) Files() (*hostfs.FS, error) {
 	root, err := os.Open(s.root)
@@ -67,15 +59,14 @@ func (s *fakeSandbox) Files() (*hostfs.FS, error) {
 func (s *fakeSandbox) Start(_ context.Context, c *sandbox.Command) (sandbox.Process, error) {
 	p := &fakeProcess{Command: *c, killed: make(chan struct{}), done: make(chan struct{})}
 	p.kill = sync.OnceFunc(func() { close(p.killed) })
-	files := []*os.File{}
-	for _, f := range append([]*os.File{c.Stdin, c.Stdout, c.Stderr}, c.Files...) {
+	p.Files = nil
+	for _, f := range c.Files {
 		fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0)
 		if err != nil {
 			return nil, err
 		}
-		files = append(files, os.NewFile(uintptr(fd), f.Name()))
+		p.Files = append(p.Files, os.NewFile(uintptr(fd), f.Name()))
 	}
-	p.Stdin, p.Stdout, p.Stderr, p.Files = files[0], files[1], files[2], files[3:]
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
@@ -85,7 +76,7 @@ func (s *fakeSandbox) Start(_ context.Context, c *sandbox.Command) (sandbox.Proc
 	s.work.Go(func() {
 		defer close(p.done)
 		p.exit = s.script(p)
-		for _, f := range files {
+		for _, f := range p.Files {
 			f.Close()
 		}
 	})
@@ -126,10 +117,6 @@ func (p *fakeProcess) Wait() (sandbox.Exit, error) {
 
 func (p *fakeProcess) Usage() (sandbox.Usage, error) { return sandbox.Usage{Memory: 1 << 20}, nil }
 
-func (p *fakeProcess) CPU() (time.Duration, error) { return 0, nil }
-
-func (p *fakeProcess) Release() {}
-
 // wait is a script that ends when it is killed.
 func (p *fakeProcess) wait() sandbox.Exit {
 	<-p.killed
@@ -166,13 +153,13 @@ func TestRunInAnySandbox(t *testing.T) {
 		want    Result // without Duration and the like
 	}{
 		"output": {RunOptions{Stdin: strings.NewReader("in")}, func(p *fakeProcess) sandbox.Exit {
-			text, _ := io.ReadAll(p.Stdin)
-			_, _ = p.Stdout.Write(append(text, "-out"...))
-			_, _ = p.Stderr.WriteString("err")
+			text, _ := io.ReadAll(p.Files[0])
+			_, _ = p.Files[1].Write(append(text, "-out"...))
+			_, _ = p.Files[2].WriteString("err")
 			return sandbox.Exit{Code: 3, Usage: sandbox.Usage{CPU: time.Second, PeakMemory: 5}}
 		}, Result{Stdout: []byte("in-out"), Stderr: []byte("err"), ExitCode: 3, Usage: Usage{CPU: time.Second, PeakMemory: 5}}},
 		"a value": {RunOptions{}, func(p *fakeProcess) sandbox.Exit {
-			_, _ = p.Files[0].Write(frame(1, `{"sum":3}`))
+			_, _ = p.Files[3].Write(frame(1, `{"sum":3}`))
 			return sandbox.Exit{}
 		}, Result{Value: []byte(`{"sum":3}`)}},
 		"timeout":       {RunOptions{Timeout: time.Millisecond}, (*fakeProcess).wait, Result{ExitCode: 137, Signal: "SIGKILL", Cause: CauseTimeout}},
@@ -207,8 +194,8 @@ func TestCommandForSandbox(t *testing.T) {
 	if _, err := rt.Command(t.Context(), "ls", []string{"-l"}, RunOptions{Cwd: "/tmp"}); err != nil {
 		t.Fatal(err)
 	}
-	if got.Path != "ls" || !slices.Equal(got.Args, []string{"-l"}) || got.Dir != "/tmp" || !slices.Contains(got.Env, "A=b") ||
-		got.Limits != (sandbox.Limits{Memory: 256 << 20, CPUs: 1, Pids: 64}) || got.Rules != rt.rules || got.Rules.Plan == nil || got.Script != 0 {
+	if !slices.Equal(got.Args, []string{"ls", "-l"}) || got.Dir != "/tmp" || !slices.Contains(got.Env, "A=b") ||
+		got.Plan != nil || got.File != nil || got.Script != 0 {
 		t.Errorf("%+v", got)
 	}
 }
@@ -216,10 +203,10 @@ func TestCommandForSandbox(t *testing.T) {
 // A spawned process, and the end of all when the runtime is closed.
 func TestSpawnInAnySandbox(t *testing.T) {
 	rt := inSandbox(t, Options{}, func(p *fakeProcess) sandbox.Exit {
-		if p.Path == "sleep" {
+		if p.Args[0] == "sleep" {
 			return p.wait()
 		}
-		_, _ = io.Copy(p.Stdout, p.Stdin)
+		_, _ = io.Copy(p.Files[1], p.Files[0])
 		return sandbox.Exit{}
 	})
 	cat, err := rt.Spawn(t.Context(), "cat", nil, SpawnOptions{})

@@ -15,7 +15,6 @@ import (
 	"gaol/internal/egress"
 	"gaol/internal/lazyregexp"
 	"gaol/policy"
-	"gaol/runtime/internal/guest"
 	"gaol/runtime/internal/hostcall"
 	"gaol/runtime/internal/sandbox"
 	"gaol/runtime/internal/work"
@@ -44,6 +43,7 @@ type settings struct {
 	Options
 
 	env       map[string]string // Env, over the variables that every run has
+	variables *environment      // of runs that add none; set by newRuntime
 	cwd       vfs.Path
 	noNode    error    // why an imported image can only run commands
 	node      string   // guest path of an imported image's Node; "" for the usual one
@@ -61,9 +61,7 @@ type settings struct {
 	programs *programs    // of the sandbox; set by newRuntime, because sandboxes of a pool share the settings
 	work     *work.Domain // compiles code
 	bindings *hostcall.Bindings
-	heapMiB  int64           // of V8's old space
-	evaluate *guest.Evaluate // nil except for Evaluate
-	context  *guest.Context  // nil except for a context
+	heapMiB  int64 // of V8's old space
 }
 
 // resolve validates options and fills in defaults.
@@ -131,13 +129,13 @@ func (s *settings) setCalls(o Options) (err error) {
 	return nil
 }
 
-// overlay adds the variables of one program, and sets the heap of its Node in bytes.
+// overlay adds the variables of one program, and sets the heap of its Node in bytes; 0: the runtime's.
 func (s *settings) overlay(globals map[string]any, heap int64) error {
 	given, err := s.newBindings(globals)
 	if err != nil {
 		return optionError("Globals", "%w", err)
 	}
-	s.bindings, s.heapMiB = s.bindings.Overlay(given), heap>>20
+	s.bindings, s.heapMiB = s.bindings.Overlay(given), cmp.Or(heap>>20, s.heapMiB)
 	return nil
 }
 

@@ -15,7 +15,6 @@ import (
 	"gaol/runtime/internal/guest"
 	"gaol/runtime/internal/hostcall"
 	"gaol/runtime/internal/work"
-	"gaol/vfs"
 )
 
 func TestDefaults(t *testing.T) {
@@ -114,8 +113,7 @@ func TestResolveCopies(t *testing.T) {
 	if s.env["A"] != "1" || s.Permissions.PassesEnv("B") {
 		t.Error("the settings share memory with the caller's options")
 	}
-	s.programs = &programs{}
-	if _, err := nodeProgram("", true)(t.Context(), s, RunOptions{Env: map[string]string{"A": "3"}}); err != nil {
+	if _, err := lowered(t, s, &program{}, RunOptions{Env: map[string]string{"A": "3"}}); err != nil {
 		t.Fatal(err)
 	}
 	if s.env["A"] != "1" {
@@ -123,51 +121,49 @@ func TestResolveCopies(t *testing.T) {
 	}
 }
 
-func TestTasks(t *testing.T) {
+func TestLower(t *testing.T) {
 	s, err := Options{Limits: Limits{Memory: 512 << 20}}.resolve()
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.programs = &programs{}
-	task, err := nodeProgram("1", true)(t.Context(), s, RunOptions{Args: []string{"--x"}, Name: "job.ts", Cwd: "/tmp"})
+	p, err := lowered(t, s, &program{code: "1"}, RunOptions{Args: []string{"--x"}, Name: "job.ts", Cwd: "/tmp"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	wantArgs := []string{"--max-old-space-size=376", "--max-semi-space-size=32", "--require=" + guest.Prelude, "/tmp/job.ts", "--x"}
-	if diff := cmp.Diff(wantArgs, task.command.Args); diff != "" {
+	wantArgs := []string{enforce.NodePath, "--max-old-space-size=376", "--max-semi-space-size=32", "--require=" + guest.Prelude, "/tmp/job.ts", "--x"}
+	if diff := cmp.Diff(wantArgs, p.command.Args); diff != "" {
 		t.Errorf("arguments (-want +got):\n%s", diff)
 	}
-	if task.command.Path != enforce.NodePath || task.dir != vfs.Path("/tmp") {
-		t.Errorf("starts %s in %s", task.command.Path, task.dir)
+	if c := p.command; c.Dir != "/tmp" || c.Args[c.Script] != "/tmp/job.ts" {
+		t.Errorf("script %d in %s", c.Script, c.Dir)
 	}
-	task, err = imageCommand("npm", []string{"-v"})(t.Context(), s, RunOptions{})
+	p, err = lowered(t, s, imageProgram("npm", []string{"-v"}), RunOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if task.command.Path != "npm" || !cmp.Equal(task.command.Args, []string{"-v"}) || task.program != nil {
-		t.Errorf("command is %+v", task)
+	if !cmp.Equal(p.command.Args, []string{"npm", "-v"}) || p.code != nil {
+		t.Errorf("command is %+v", p.command)
 	}
 }
 
-func TestTasksRefused(t *testing.T) {
+func TestLowerRefuses(t *testing.T) {
 	s, _ := Options{}.resolve()
 	for _, o := range []RunOptions{
 		{Name: "a/b.mjs"}, {Name: "noending"}, {Name: "a.py"}, {Name: "\xff.mjs"}, {Name: strings.Repeat("a", 300) + ".mjs"},
 		{Cwd: "rel"}, {OnOutputLimit: 7}, {OnOutputLimit: -1}, {Args: []string{"a\x00"}}, {Args: []string{strings.Repeat("a", maxString)}},
 		{Args: slices.Repeat([]string{strings.Repeat("a", maxString-1)}, 7)}, {Env: map[string]string{"=": ""}},
 	} {
-		s.programs = &programs{}
-		if _, err := nodeProgram("", true)(t.Context(), s, o); err == nil {
+		if _, err := lowered(t, s, &program{}, o); err == nil {
 			t.Errorf("%+v is accepted", o)
 		}
 	}
-	if _, err := nodeProgram(strings.Repeat(" ", maxProgram+1), true)(t.Context(), s, RunOptions{}); err == nil {
+	if _, err := lowered(t, s, &program{code: strings.Repeat(" ", maxProgram+1)}, RunOptions{}); err == nil {
 		t.Error("a program over the limit is accepted")
 	}
-	if _, err := imageCommand("", nil)(t.Context(), s, RunOptions{}); err == nil {
+	if _, err := lowered(t, s, imageProgram("", nil), RunOptions{}); err == nil {
 		t.Error("a command without a name is accepted")
 	}
-	if _, err := imageCommand("ls", nil)(t.Context(), s, RunOptions{Args: []string{"-l"}}); err == nil {
+	if _, err := lowered(t, s, imageProgram("ls", nil), RunOptions{Args: []string{"-l"}}); err == nil {
 		t.Error("a command with arguments in two places is accepted")
 	}
 }

@@ -3,7 +3,6 @@ package runtime
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"time"
@@ -71,87 +70,40 @@ const (
 // [Process].
 func (rt *NodeRuntime) Spawn(ctx context.Context, name string, args []string, o SpawnOptions) (_ *Process, err error) {
 	defer wrap(&err, "spawn")
-	return rt.spawn(ctx, imageCommand(name, args), o)
+	return rt.spawn(ctx, imageProgram(name, args), o)
 }
 
 // SpawnCode is Spawn for a Node program, as in [NodeRuntime.Run]. The value that it passes to
 // __return is in the Result of [Process.Wait].
 func (rt *NodeRuntime) SpawnCode(ctx context.Context, code string, o SpawnOptions) (_ *Process, err error) {
 	defer wrap(&err, "spawn")
-	return rt.spawn(ctx, nodeProgram(code, true), o)
+	return rt.spawn(ctx, rt.code(code), o)
 }
 
-func (rt *NodeRuntime) spawn(ctx context.Context, lower lowering, o SpawnOptions) (*Process, error) {
+func (rt *NodeRuntime) spawn(ctx context.Context, pr *program, o SpawnOptions) (*Process, error) {
 	size, err := o.validate()
 	if err != nil {
 		return nil, err
 	}
-	limit, stop := rt.bound(ctx, 0)
-	defer stop()
-	t, err := lower(limit, rt.opts, o.runOptions())
-	if err != nil {
-		return nil, rt.startError(limit, err)
-	}
 	streams := &stdio.Interactive{}
 	if o.Terminal != nil {
-		t.useTerminal()
+		pr.terminal = true
 		streams.OpenTerminal = func() (*sandbox.Terminal, error) { return rt.sandbox.OpenTerminal(size) }
 	}
-	p, err := rt.start(ctx, t, streams, o.Timeout)
-	if err != nil {
-		return nil, err
+	p := &Process{program: pr, streams: streams, detached: true}
+	if !rt.start(ctx, p, o.runOptions()) {
+		return nil, p.startError()
 	}
-	p.Stdin, p.Stdout, p.Stderr, p.terminal = streams.Stdin, streams.Stdout, streams.Stderr, streams.Terminal
+	p.Stdin, p.Stdout, p.Stderr = streams.Stdin, streams.Stdout, streams.Stderr
 	return p, nil
 }
 
-// start starts a process without a waiting caller, when its turn has come. Process.wait then
-// leaves the runtime's queue. A timeout of zero is no limit.
-func (rt *NodeRuntime) start(ctx context.Context, t *task, s stdio.Streams, timeout time.Duration) (_ *Process, err error) {
-	if !rt.active.reserve() {
-		return nil, ErrClosed
+// startError returns why a detached process could not be started.
+func (p *Process) startError() error {
+	if p.err == nil {
+		return errTimeout // the only end of a start that is no error of a run
 	}
-	defer func() {
-		if err != nil {
-			rt.active.spawned.Done()
-		}
-	}()
-	asked := time.Now()
-	started, ok := rt.takeTurn(ctx)
-	if !ok {
-		return nil, rt.startError(ctx, nil)
-	}
-	defer started()
-	p := &Process{queued: time.Since(asked), done: make(chan struct{})}
-	// ctx bounds the start only. detach reports whether ctx was still active when the start
-	// returned: from then on the process no longer depends on it.
-	p.limit, p.stop = withTimeout(context.WithoutCancel(ctx), cmp.Or(timeout, -1))
-	detach := context.AfterFunc(ctx, p.stop)
-	p.run, err = rt.startRun(p.limit, t, s)
-	if detach() && err == nil {
-		go p.wait()
-		return p, nil
-	}
-	if err == nil { // it began just as ctx ended
-		_, err = p.run.finish(p.limit, nil)
-	}
-	err = rt.startError(ctx, errors.Join(err, context.Cause(p.limit)))
-	p.stop()
-	rt.queue.leave()
-	return nil, err
-}
-
-// startError returns why a process could not be started.
-func (rt *NodeRuntime) startError(ctx context.Context, err error) error {
-	switch {
-	case ctx.Err() != nil:
-		return contextError(ctx)
-	case isClosed(rt.closing):
-		return ErrClosed
-	case errors.Is(err, errTimeout):
-		return errTimeout
-	}
-	return err
+	return p.err
 }
 
 // validate checks the options, and returns the size of the terminal.
@@ -181,7 +133,7 @@ func checkSize(s sandbox.TerminalSize) error {
 
 // runOptions returns the options that RunOptions has, too.
 func (o SpawnOptions) runOptions() RunOptions {
-	r := RunOptions{Permissions: o.Permissions, Name: o.Name, Format: o.Format, Args: o.Args, Env: o.Env, Cwd: o.Cwd}
+	r := RunOptions{Permissions: o.Permissions, Name: o.Name, Format: o.Format, Args: o.Args, Env: o.Env, Cwd: o.Cwd, Timeout: cmp.Or(o.Timeout, -1)}
 	if o.Terminal == nil {
 		return r
 	}

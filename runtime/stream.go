@@ -2,21 +2,12 @@ package runtime
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"iter"
 	"net/netip"
-	"path"
-	"strings"
-	"sync"
 	"time"
 
-	"gaol/internal/snippet"
-	"gaol/internal/wire"
-	"gaol/runtime/internal/hostcall"
 	"gaol/runtime/internal/stdio"
-	"gaol/runtime/internal/work"
 )
 
 // Event is something that a run did, as [Stream] and [Process.Events] report it: a
@@ -134,17 +125,17 @@ type Stream struct {
 //	}
 //	res, err := s.Result()
 func (rt *NodeRuntime) FollowRun(ctx context.Context, code string, o RunOptions) *Stream {
-	return rt.followRun(ctx, "run", nodeProgram(code, true), o)
+	return rt.followRun(ctx, "run", rt.code(code), o)
 }
 
 // FollowExec is FollowRun for [NodeRuntime.Exec].
 func (rt *NodeRuntime) FollowExec(ctx context.Context, code string, o RunOptions) *Stream {
-	return rt.followRun(ctx, "exec", nodeProgram(code, false), o)
+	return rt.followRun(ctx, "exec", &program{code: code}, o)
 }
 
 // FollowCommand is FollowRun for [NodeRuntime.Command].
 func (rt *NodeRuntime) FollowCommand(ctx context.Context, name string, args []string, o RunOptions) *Stream {
-	return rt.followRun(ctx, "command", imageCommand(name, args), o)
+	return rt.followRun(ctx, "command", imageProgram(name, args), o)
 }
 
 // FollowEvaluate is FollowRun for [NodeRuntime.Evaluate]. Everything that the snippet prints
@@ -157,13 +148,13 @@ func (rt *NodeRuntime) FollowEvaluate(ctx context.Context, code string, o Evalua
 	})
 }
 
-func (rt *NodeRuntime) followRun(ctx context.Context, method string, lower lowering, o RunOptions) *Stream {
+func (rt *NodeRuntime) followRun(ctx context.Context, method string, pr *program, o RunOptions) *Stream {
 	return rt.follow(ctx, method, func(ctx context.Context, f *feed) (exit ExitEvent) {
 		if o.OnStdout != nil || o.OnStderr != nil {
 			exit.Err = errors.New("options OnStdout and OnStderr: a run that is followed has events")
 			return exit
 		}
-		exit.Result, exit.Err = rt.run(ctx, lower, o, f)
+		exit.Result, exit.Err = rt.run(ctx, pr, o, f)
 		return exit
 	})
 }
@@ -226,106 +217,4 @@ func (s *Stream) Result() (*Result, error) {
 func (s *Stream) Evaluation() (*Evaluation, error) {
 	<-s.done
 	return s.exit.Evaluation, s.exit.Err
-}
-
-// Limits of the files that a run makes the host translate.
-const (
-	maxTranslations    = 2000
-	maxTranslationTime = 30 * time.Second         // of all of them
-	maxTranslation     = snippet.MaxCode + 96<<10 // bytes of a frame: a file, its path and its configuration
-)
-
-// translator translates the files of TypeScript that a run imports, one at a time: its program waits
-// for each. A file is as hostile as the program.
-type translator struct {
-	work *work.Domain
-	out  *hostcall.Writer
-
-	ctx    context.Context // ends with the run
-	cancel context.CancelFunc
-	ending sync.WaitGroup
-
-	mu    sync.Mutex
-	busy  bool
-	count int
-	time  time.Duration
-}
-
-func newTranslator(d *work.Domain, out *hostcall.Writer) *translator {
-	t := &translator{work: d, out: out}
-	t.ctx, t.cancel = context.WithCancel(context.Background())
-	return t
-}
-
-// mayImportTypeScript reports whether a program may import TypeScript files. JavaScript imports them
-// by their extension. The check is quick, so that other programs are not slowed down.
-func mayImportTypeScript(name, code string, isSnippet bool) bool {
-	for _, ending := range []string{".ts", ".mts", ".cts"} {
-		if strings.Contains(code, ending) {
-			return true
-		}
-	}
-	return (isSnippet || snippet.Translates(path.Base(name))) && strings.Contains(code, "./")
-}
-
-// accept starts a translation. The error is a violation of the protocol.
-func (t *translator) accept(body []byte) error {
-	f, err := wire.ParseTranslation(body)
-	if err != nil {
-		return err
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.busy {
-		return fmt.Errorf("%w: two files at once", wire.ErrFrame)
-	}
-	t.busy = true
-	t.count++
-	left := maxTranslationTime - t.time
-	if t.count > maxTranslations {
-		left = 0
-	}
-	t.ending.Go(func() { t.answer(f, left) })
-	return nil
-}
-
-// answer translates a file in the time that is left to the run.
-func (t *translator) answer(f wire.Translation, left time.Duration) {
-	began := time.Now()
-	ctx, cancel := context.WithTimeout(t.ctx, left)
-	defer cancel()
-	code, module, err := t.work.TranslateImport(ctx, f)
-	t.mu.Lock()
-	t.busy = false // before the answer, after which the next request may arrive
-	t.time += time.Since(began)
-	t.mu.Unlock()
-	var reply any = struct {
-		Code   string `json:"code"`
-		Module bool   `json:"module"`
-	}{code, module}
-	if err != nil {
-		reply = translationError(f.Path, err)
-	}
-	text, failed := json.Marshal(reply)
-	if failed != nil {
-		panic(failed) // texts and a boolean
-	}
-	t.out.Answer(f.ID, err != nil, text)
-}
-
-// translationError returns the program's error for a file that cannot be translated.
-func translationError(name string, err error) *hostcall.Error {
-	if errors.Is(err, context.DeadlineExceeded) {
-		return &hostcall.Error{Message: fmt.Sprintf("translate %s: the files of TypeScript of a run are at most %d, and take at most %v", name, maxTranslations, maxTranslationTime), Code: "ERR_TYPESCRIPT_LIMIT"}
-	}
-	return &hostcall.Error{Message: fmt.Sprintf("translate %s: the host failed", name), Code: hostcall.CodePanic}
-}
-
-// stop ends the translation in progress. It may be called on nil.
-func (t *translator) stop() {
-	if t != nil {
-		t.cancel()
-		t.out.Close() // an answer may wait for the guest
-		t.ending.Wait()
-	}
 }

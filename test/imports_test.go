@@ -215,6 +215,8 @@ func TestInternalOfRuntime(t *testing.T) {
 // do not implement a sandbox by it.
 var jailImports = map[string]map[string]string{
 	sandboxPackage: {
+		module + "/jail":             "the types that describe a program, a terminal and resources, which a jail behind another wall has, too",
+		module + "/jail/cgroup":      "the types of limits and usage",
 		module + "/jail/mounts":      "the types that describe a file tree",
 		module + "/jail/hostcommand": "the protocol of commands, which all sandboxes have",
 	},

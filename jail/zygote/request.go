@@ -39,22 +39,22 @@ type Entry struct {
 	OnListener func(listener *os.File, conn syscall.Conn)
 }
 
-// Program is the program that a child runs.
+// Program is the program that a process runs.
 type Program struct {
 	// Args are the program and its arguments, as in /proc. The program is a guest path,
 	// or a name to look up in PATH of Env.
 	Args []string
 
-	// Script is the index in Args of a script's path, which its arguments follow. The
-	// child then continues as Node, and Args should be Node's command line. If it is
-	// zero, the child executes Args[0].
+	// Script, if not 0, is the index in Args of a script's path, which its arguments follow. A child
+	// of a zygote then continues as the Node that it already is, and Args, which should be Node's
+	// command line, are only shown. Zero: the process executes Args[0].
 	Script int
 
 	Env []string // K=V
 	Dir string   // guest path of the working directory
 
 	// Terminal makes the first of Files, a terminal without a session, the controlling
-	// terminal of the child's session.
+	// terminal of the process's session.
 	Terminal bool
 
 	// Files become the descriptors from 0 on: at least three, at most six.

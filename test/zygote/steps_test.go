@@ -96,8 +96,9 @@ func runOnce(t *testing.T, j *jail.Jail, c jail.Command, limit time.Duration) (j
 	defer term.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
-	c.Path, c.Args, c.Script, c.Dir = "/usr/local/bin/node", []string{"main"}, 1, "/tmp"
-	c.Stdin, c.Stdout, c.Stderr, c.Terminal = term.Guest, term.Guest, term.Guest, true
+	c.Program = jail.Program{
+		Args: []string{"/usr/local/bin/node", "main"}, Script: 1, Dir: "/tmp", Terminal: true, Files: []*os.File{term.Guest, term.Guest, term.Guest},
+	}
 	p, err := j.Start(ctx, c)
 	if err != nil {
 		return jail.Exit{}, err

@@ -1,8 +1,6 @@
-// Package enforce turns a plan of package policy into the description of a sandbox, and
-// collects denials.
+// Package enforce describes a runtime's file tree to package policy, and collects denials.
 //
-//	policy.Plan ── Configure ──> sandbox.Spec: hidden, read-only and noexec places, the network
-//	           (package sandbox enforces the rest of it in each process: see sandbox.Rules)
+//	Tree ── World ──> policy.Lower ──> policy.Plan, which package sandbox enforces
 //
 //	the sandbox's reports, egress, last lines of stderr ──> Denials ──> list
 //

@@ -3,7 +3,7 @@
 // that an implementation may start processes by other means, such as an agent inside a
 // virtual machine.
 //
-//	package runtime ── Spec ─────> a Sandbox ── Load ──────────> Rules
+//	package runtime ── Spec ─────> a Sandbox
 //	                   Command ──>    │   ├──── Start ─────────> Process
 //	                                  │   ├──── OpenGateway ───> external hosts
 //	                                  │   └──── Dial, Files ───> the guest's servers and files

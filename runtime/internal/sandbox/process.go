@@ -1,46 +1,31 @@
 package sandbox
 
 import (
-	"io"
 	"net/netip"
-	"os"
 	"syscall"
-	"time"
 
+	"gaol/jail"
+	"gaol/jail/cgroup"
 	"gaol/policy"
 )
 
-// Command is a process to start.
+// Command is a process to start. The sandbox adds its limits and what enforces its permissions.
 type Command struct {
-	Path string   // a guest path, or a name that is looked up in PATH of Env
-	Args []string // without the program's name
-	Env  []string // K=V
-	Dir  string   // guest path of the working directory
+	// Program is what the process runs. Its Files are pipes or a terminal, whose other ends the
+	// caller has; no other files of the host are inherited. Script and HeapMiB, the size of the
+	// script's heap or 0 for that of Spec.Warm, are hints: a sandbox without Spec.Warm executes Args.
+	jail.Program
+	HeapMiB int64
 
 	FromRoot bool // the process begins in /, if it may enter Dir, and enters Dir itself; a hint
 
-	// Stdin, Stdout and Stderr are pipes or a terminal, and become the process's descriptors 0
-	// to 2; Files become descriptors 3 and above. No other files of the host are inherited.
-	Stdin, Stdout, Stderr *os.File
-	Files                 []*os.File
+	// File, if not nil, is a file that the guest can read, and not change, until the process ends.
+	File *ProgramFile
 
-	Terminal bool // Stdin is the Guest of a Terminal, which controls the process's session
+	Plan *policy.Plan // nil: that of Spec
 
-	// Script, if not 0, is the index in Args, from 1, of a script that a warm Node may run
-	// instead of a new one, and HeapMiB is the size of its heap, 0 for that of Spec.Warm. Both are
-	// hints: an implementation without Spec.Warm starts Path with Args.
-	Script  int
-	HeapMiB int64
-
-	Rules *Rules // loaded by the sandbox
-
-	Limits    Limits // of the process and its descendants together
-	OpenFiles int64  // of each process
-	FileSize  int64  // bytes of the longest file that it may write; 0: no limit
-
-	// Denied is called for each operation that the rules deny, if the sandbox learns of it, from
-	// any goroutine: from before Start returns until Process.Release does. Only Prepare does not
-	// need it.
+	// Denied, if not nil, is called for each operation that the plan denies, if the sandbox learns of
+	// it, from any goroutine: from before Start returns until Process.Wait does.
 	Denied func(Denial)
 
 	// Connect, if not nil, is called when the process connects an internet socket; if it returns
@@ -57,25 +42,14 @@ type Command struct {
 	OnCommand func(name string) (CommandEnds, error)
 }
 
-// Rules are the permissions of a process and what enforces them.
-type Rules struct {
-	Permissions policy.Permissions // complete: no scope is left to a default
-	Plan        *policy.Plan
-
-	// Sandbox.Load sets these: the rules that it cannot enforce, only with Spec.AllowDegraded, and
-	// its data.
-	Missing []string
-	Loaded  io.Closer
+// ProgramFile is a file in a new folder of ProgramDir. Beside it is a link node_modules to Packages.
+type ProgramFile struct {
+	Folder, Name string
+	Text         []byte
+	Packages     string
 }
 
-// Close releases what Load has made. It may be called on nil.
-func (r *Rules) Close() {
-	if r != nil && r.Loaded != nil {
-		_ = r.Loaded.Close() // nothing depends on it any more
-	}
-}
-
-// Denial is an operation that rules denied. Its target is the guest's text, of any size and
+// Denial is an operation that a plan denied. Its target is the guest's text, of any size and
 // content.
 type Denial struct {
 	Scope     string
@@ -108,42 +82,20 @@ type Process interface {
 	// Done is closed when nothing is left of the process and its descendants.
 	Done() <-chan struct{}
 
-	// Wait waits for Done and returns how the process ended.
+	// Wait waits for Done and for late reports of denials, and returns how the process ended. It
+	// must be called once.
 	Wait() (Exit, error)
 
-	// Usage and CPU return the resources that the process and its descendants have used so far. After
-	// the process has exited, Usage returns the same as Wait, and CPU may fail.
+	// Usage returns the resources that the process and its descendants have used so far; after
+	// the process has exited, the same as Wait.
 	Usage() (Usage, error)
-	CPU() (time.Duration, error)
-
-	// Release waits for late reports of denials. It must be called once after Wait.
-	Release()
 }
 
 // Exit describes how a process ended.
-type Exit struct {
-	Code   int            // exit status, if Signal is 0
-	Signal syscall.Signal // the signal that killed it
-
-	// Uncharged reports that it was killed because it held too much memory of the kernel that
-	// its limit does not count.
-	Uncharged bool
-	Usage     Usage
-}
+type Exit = jail.Exit
 
 // Limits bound the resources of a process together with its descendants.
-type Limits struct {
-	Memory int64   // bytes
-	CPUs   float64 // processors kept busy
-	Pids   int64   // tasks: processes and threads
-}
+type Limits = cgroup.Limits
 
 // Usage is the current and total resource usage of a process and its descendants.
-type Usage struct {
-	CPU         time.Duration // processor time, user and system
-	Memory      int64         // bytes now
-	PeakMemory  int64         // bytes; 0: unknown
-	PeakPids    int64         // tasks at one time; 0: unknown
-	OOMKills    int64         // processes killed because memory ran out
-	PidsRefused int64         // processes and threads that the limit on tasks refused
-}
+type Usage = cgroup.Usage

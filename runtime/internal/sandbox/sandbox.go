@@ -5,9 +5,9 @@ import (
 	"errors"
 	"net"
 	"net/netip"
-	"os"
 	"time"
 
+	"gaol/jail"
 	"gaol/jail/hostcommand"
 	"gaol/jail/mounts"
 	"gaol/policy"
@@ -35,29 +35,20 @@ func (e *FieldError) Unwrap() error { return e.Err }
 
 // Sandbox is a file tree and the processes that Start starts in it. It is safe for concurrent use.
 type Sandbox interface {
-	// Load prepares what enforces rules, before they are part of a Command, and sets their
-	// Missing. The caller closes the rules.
-	Load(*Rules) error
-
 	// Start starts a process and returns when its program runs. The caller closes its own
 	// copies of the files. Once ctx is done, the process is killed and the error is that of ctx.
 	// If the program does not exist, the error wraps fs.ErrNotExist.
 	Start(ctx context.Context, c *Command) (Process, error)
 
-	// Warm waits until what Spec.Warm describes is ready.
-	Warm(ctx context.Context) error
+	// Warm waits until what Spec.Warm describes is ready. With park it also starts the process of
+	// the first Command in advance.
+	Warm(ctx context.Context, park bool) error
 
-	// Prepare starts the process of the next run in advance, for a Command with the Rules and
-	// limits of c. KeepPreparing, which is called before Start, makes the sandbox do so whenever its
-	// last process has ended, while a processor is idle. The prepared process waits for at most this
-	// long. Both need Spec.Warm.
-	Prepare(ctx context.Context, c *Command) error
-	KeepPreparing(c *Command, most time.Duration)
-
-	// Alive reports whether processes can be started. Fresh reports whether the process of
-	// Prepare, if any, still waits, too.
+	// Alive reports whether processes can be started.
 	Alive() bool
-	Fresh() bool
+
+	// Missing describes the rules of Spec.Plan that are not enforced, with Spec.AllowDegraded.
+	Missing() []string
 
 	// OpenTerminal opens a terminal for one process. The error wraps ENOSPC if the guest has
 	// too many.
@@ -68,25 +59,19 @@ type Sandbox interface {
 	Files() (*hostfs.FS, error)
 
 	// AddCommand adds a command of the host, see Command.OnCommand, unless it exists. The
-	// sandbox must have been created with Tree.Commands.
+	// sandbox must have been created with Spec.Commands.
 	AddCommand(name string) error
 
-	// AddProgram makes a folder in ProgramDir with a file of that name, which the guest can read
-	// and not change, and a link node_modules to packages. No folder of that name may exist.
-	// RemoveProgram removes it.
-	AddProgram(folder string, file File, packages string) error
-	RemoveProgram(folder, file string) error
-
-	// OpenGateway redirects connections to external hosts to the caller. Spec.Net must have Egress. It
-	// is called once, before Start. The caller closes the gateway before the sandbox.
+	// OpenGateway redirects connections to external hosts to the caller. Spec.Plan must have
+	// Egress. It is called once, before Start. The caller closes the gateway before the sandbox.
 	OpenGateway() (*Gateway, error)
 
-	// Dial connects to a TCP server of the guest, on an address of localhost. OpenListeners opens
-	// a list of such servers. Spec.Net must have Inet. The caller closes both before the sandbox,
-	// and the sandbox after the calls have returned. An error that wraps ESRCH means that the
-	// sandbox has died.
+	// Dial connects to a TCP server of the guest, on an address of localhost. Listeners returns the
+	// addresses of such servers in order, at most 1,024: all, or only those with a port. Spec.Plan must
+	// have Inet. The caller closes the sandbox after the calls have returned. An error that wraps
+	// ESRCH means that the sandbox has died.
 	Dial(ctx context.Context, to netip.AddrPort, buffer int) (*net.TCPConn, error)
-	OpenListeners() (Listeners, error)
+	Listeners(port uint16) ([]netip.AddrPort, error)
 
 	// Resources counts what all processes use now. The caller closes the sandbox after it has
 	// returned.
@@ -95,13 +80,6 @@ type Sandbox interface {
 	// Close kills all processes and removes the sandbox with its files. It returns when nothing
 	// is left.
 	Close() error
-}
-
-// Listeners is a list of the guest's TCP servers.
-type Listeners interface {
-	// List returns their addresses in order, at most 1,024: all, or only those with a port.
-	List(port uint16) ([]netip.AddrPort, error)
-	Close()
 }
 
 // Gateway holds the host's ends of the guest's connections to external hosts.
@@ -125,53 +103,14 @@ type Gateway struct {
 }
 
 // TerminalSize is the size of a terminal's window in characters. Neither number may be zero.
-type TerminalSize struct{ Rows, Cols uint16 }
+type TerminalSize = jail.TerminalSize
 
 // Terminal is a terminal for one process.
-type Terminal struct {
-	TerminalControl
-
-	// Host is the host's end: writes to it are input, and reads return output. Guest is the other
-	// end, for the process's standard streams, and so is Kept: once all files of that end are
-	// closed, reads of Host fail with EIO instead of waiting for output.
-	Host, Guest, Kept *os.File
-}
-
-// TerminalControl changes and reads a terminal's settings. Its errors wrap os.ErrClosed if the
-// host's end is closed.
-type TerminalControl interface {
-	// Resize sets the size, of which the foreground process group is notified.
-	Resize(TerminalSize) error
-
-	// EndOfInput returns the key that ends the input at the beginning of a line, 0 for none.
-	EndOfInput() (key byte, err error)
-}
+type Terminal = jail.Terminal
 
 // Resources counts the processes, descriptors and sockets of a runtime's active runs, and the
 // content of its tree.
-type Resources struct {
-	Processes   int
-	Descriptors int // of all processes together
-	Sockets     int // that a process has open
-	Pipes       int // without a name
-	Terminals   int
-
-	Listeners   int // TCP sockets that listen
-	Connections int // TCP sockets that are connected; two for a connection inside the sandbox
-
-	Memory int64 // bytes that are charged to the runs
-	Disk   int64 // bytes in the writable layer
-	Inodes int64 // files and folders in the writable layer
-
-	// Truncated reports that a limit ended the count of descriptors, sockets, pipes and terminals.
-	Truncated bool
-}
-
-// Tree describes the file tree. A sandbox sets Protected and Proc itself.
-type Tree = mounts.Tree
-
-// Place is a part of the tree.
-type Place = mounts.Place
+type Resources = jail.Resources
 
 // File is a file to create in the tree.
 type File = mounts.File
@@ -218,32 +157,63 @@ func CheckCommand(name string) error { return hostcommand.CheckName(name) }
 
 // Spec describes a sandbox.
 type Spec struct {
-	Tree
+	Image  string   // host path of the root
+	Layer  []File   // shown over it; the guest can read and execute them
+	Dirs   []string // the guest's own folders, in the order in which they are made
+	Mounts []Mount
+	Files  []File // the guest's own, which do not count against Disk
 
-	Hostname      string
-	Limits        Limits // that the guest reads in /proc and /sys; they enforce nothing: see Command.Limits
-	CgroupParent  string // absolute path of the cgroup in which the sandbox's are made
-	Net           policy.Net
-	HideProcesses bool // processes of other runs do not appear in /proc
-	UnixSockets   bool // processes may make unix sockets with names
+	Disk   int64 // bytes that the guest may write
+	Inodes int64
 
-	AllowDegraded bool // omit rules that this machine cannot enforce, see Rules.Missing
+	// Make are places that are created, for the guest, if they are missing. ReadOnly are places where nothing can be
+	// changed, in addition to those of Plan, with exceptions in Writable.
+	Make, ReadOnly, Writable []policy.Place
+
+	Commands []string // the first commands of the host, see Command.OnCommand; nil: there are none, ever
+
+	Hostname     string
+	CgroupParent string // absolute path of the cgroup in which the sandbox's are made
+	UnixSockets  bool   // processes may make unix sockets with names
+
+	// Limits, OpenFiles and FileSize bound each Command's processes together, each process, and
+	// the bytes of the longest file that a process may write; 0: no limit.
+	Limits              Limits
+	OpenFiles, FileSize int64
+
+	Plan          *policy.Plan       // of Permissions, in World
+	Permissions   policy.Permissions // complete
+	World         policy.World
+	AllowDegraded bool // omit rules that this machine cannot enforce, see Sandbox.Missing
 	AuditDenials  bool // report what only the kernel's audit log has, see Command.Denied
 
 	Warm *Warm // nil: each run starts a new Node
+
+	// Park, if not 0, makes the sandbox start the process of the next Command in advance whenever its
+	// last process has ended, while a processor is idle. The process waits for at most this long.
+	Park time.Duration
 }
 
-// Warm describes a Node that runs are forked from, which has run no guest code. Sandboxes with
-// the same Image and the same fields but Args, Env and Layer share it; these must be alike for
-// all sandboxes of the process.
+// Creates reports whether an operation can create a file.
+func Creates(op policy.Operation) bool {
+	return op == "write" || op == "create_dir" || op == "symlink"
+}
+
+// Warm describes a Node that runs are forked from, which has run no guest code. Sandboxes of the same
+// kind share it: Args, Env and Layer must be alike for all sandboxes of the process.
 type Warm struct {
-	Node    string // guest path
-	HeapMiB int64  // of V8's old space, unless a Command has another
+	WarmKind
 
 	Args  func(heapMiB int64) []string // after Node
 	Env   []string                     // K=V
 	Layer []File                       // shown over the image
+}
 
+// WarmKind identifies a Node that runs are forked from.
+type WarmKind struct {
+	Image        string // as Spec.Image
+	Node         string // guest path
+	HeapMiB      int64  // of V8's old space, unless a Command has another
 	CgroupParent string
 
 	Forks    int // runs of one Node; 0: the default, as for the others

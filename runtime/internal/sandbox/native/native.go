@@ -5,32 +5,25 @@ import (
 	"errors"
 	"net"
 	"net/netip"
-	"slices"
 
 	"gaol/jail"
-	"gaol/jail/cgroup"
 	"gaol/jail/enter"
 	"gaol/jail/gateway"
 	"gaol/jail/mounts"
 	"gaol/jail/oci"
 	"gaol/jail/seccomp"
-	"gaol/jail/zygote"
-	"gaol/policy"
 	"gaol/runtime/internal/sandbox"
 	"gaol/vfs/hostfs"
 )
 
 // Sandbox is a jail.
 type Sandbox struct {
+	spec    sandbox.Spec
 	jail    *jail.Jail
 	zygotes *zygoteSet // nil without Spec.Warm
 	audit   *auditLog  // nil without Spec.AuditDenials
-
-	net                             policy.Net
-	unixSockets, commands, degraded bool
-	heapMiB                         int64 // of Spec.Warm
-
-	parking parking[parked]
+	rules   *rules     // of Spec.Plan
+	parking parking[*jail.Parked]
 }
 
 var _ sandbox.Sandbox = (*Sandbox)(nil)
@@ -40,24 +33,24 @@ type OCI = oci.Runtime
 
 // New creates a jail, which is a container if runtime is not nil; spec then has no Warm. The caller
 // closes the sources of the mounts.
-func New(ctx context.Context, spec *sandbox.Spec, runtime *OCI) (*Sandbox, error) {
-	s := &Sandbox{net: spec.Net, unixSockets: spec.UnixSockets, commands: spec.Commands != nil, degraded: spec.AllowDegraded}
-	if err := s.open(ctx, spec, runtime); err != nil {
+func New(ctx context.Context, spec sandbox.Spec, runtime *OCI) (*Sandbox, error) {
+	s := &Sandbox{spec: spec}
+	if err := s.open(ctx, runtime); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
 }
 
-func (s *Sandbox) open(ctx context.Context, spec *sandbox.Spec, runtime *OCI) (err error) {
-	if spec.AuditDenials {
+func (s *Sandbox) open(ctx context.Context, runtime *OCI) (err error) {
+	if s.spec.AuditDenials {
 		if s.audit, err = openAudit(); err != nil {
 			return &sandbox.FieldError{Field: "AuditDenials", Err: err}
 		}
 	}
-	if w := spec.Warm; w != nil { // it starts while the jail is made
-		s.heapMiB, s.zygotes = w.HeapMiB, acquireZygotes(spec.Image, w)
+	if s.spec.Warm != nil { // it starts while the jail is made
+		s.zygotes = acquireZygotes(s.spec.Warm)
 	}
-	j, err := jailSpec(spec)
+	j, err := s.jailSpec()
 	if err != nil {
 		return err
 	}
@@ -66,44 +59,33 @@ func (s *Sandbox) open(ctx context.Context, spec *sandbox.Spec, runtime *OCI) (e
 	if errors.Is(err, jail.ErrNoCommands) {
 		err = &sandbox.FieldError{Field: "Commands", Err: err}
 	}
+	if err != nil {
+		return err
+	}
+	if s.rules, err = s.load(s.spec.Plan); err == nil && s.spec.Park > 0 {
+		s.parking.start, s.parking.mayStart, s.parking.most = s.park, hasIdleProcessor, s.spec.Park
+	}
 	return err
 }
 
-func jailSpec(spec *sandbox.Spec) (jail.Spec, error) {
+func (s *Sandbox) jailSpec() (jail.Spec, error) {
 	filter, err := seccomp.Compile(nil, false)
 	if err != nil {
 		return jail.Spec{}, err
 	}
-	j := jail.Spec{
-		Tree:          spec.Tree,
-		Limits:        cgroup.Limits(spec.Limits),
-		HideProcesses: spec.HideProcesses,
-		Loopback:      spec.Net.Inet,
-		Identified:    spec.Net.Egress != nil,
-		Hostname:      spec.Hostname,
+	net := s.spec.Plan.Net
+	return jail.Spec{
+		Tree:          tree(&s.spec),
+		Limits:        s.spec.Limits,
+		HideProcesses: s.spec.Plan.NoInspect,
+		Loopback:      net.Inet,
+		Identified:    net.Egress != nil,
+		Hostname:      s.spec.Hostname,
 		Reaper:        []string{enter.Reaper, "-P"},
 		Filter:        filter,
-		CgroupParent:  spec.CgroupParent,
+		CgroupParent:  s.spec.CgroupParent,
 		StateDir:      sandbox.StateDir,
-	}
-	if spec.Net.Egress != nil {
-		j.Layer = append(slices.Clip(j.Layer), jail.File{Path: "/etc/resolv.conf", Mode: 0o644, Data: resolvConf})
-	}
-	return j, nil
-}
-
-// acquireZygotes returns the zygotes that w describes, for an image.
-func acquireZygotes(image string, w *sandbox.Warm) *zygoteSet {
-	kind := zygoteKind{
-		Image: image, Node: w.Node, HeapMiB: w.HeapMiB, CgroupParent: w.CgroupParent,
-		Options: zygote.Options{Forks: w.Forks, Age: w.Age, Patience: w.Patience},
-	}
-	return acquireSet(kind, func(k zygoteKind) zygote.Spec {
-		return zygote.Spec{
-			Image: k.Image, Layer: w.Layer, Args: append([]string{k.Node}, w.Args(k.HeapMiB)...), Env: w.Env,
-			Dir: sandbox.StateDir, Cgroup: k.CgroupParent,
-		}
-	})
+	}, nil
 }
 
 // Close implements sandbox.Sandbox.
@@ -113,15 +95,28 @@ func (s *Sandbox) Close() (err error) {
 		err = s.jail.Close()
 	}
 	s.zygotes.release() // nothing that needs a zygote can start any more
+	s.rules.close()
 	return errors.Join(err, s.audit.close())
 }
 
 // Alive implements sandbox.Sandbox.
 func (s *Sandbox) Alive() bool { return s.jail.Alive() }
 
+// Missing implements sandbox.Sandbox.
+func (s *Sandbox) Missing() []string { return s.rules.missing }
+
 // Warm implements sandbox.Sandbox.
-func (s *Sandbox) Warm(ctx context.Context) error {
-	if s.zygotes == nil {
+func (s *Sandbox) Warm(ctx context.Context, park bool) error {
+	switch {
+	case park && s.zygotes == nil:
+		return errors.ErrUnsupported
+	case park:
+		p, err := s.park(ctx)
+		if err == nil {
+			s.parking.put(p)
+		}
+		return err
+	case s.zygotes == nil:
 		return nil
 	}
 	return s.zygotes.pool(0).Wait(ctx)
@@ -129,14 +124,6 @@ func (s *Sandbox) Warm(ctx context.Context) error {
 
 // AddCommand implements sandbox.Sandbox.
 func (s *Sandbox) AddCommand(name string) error { return s.jail.AddCommand(name) }
-
-// AddProgram implements sandbox.Sandbox.
-func (s *Sandbox) AddProgram(folder string, file sandbox.File, packages string) error {
-	return s.jail.AddProgram(folder, file, packages)
-}
-
-// RemoveProgram implements sandbox.Sandbox.
-func (s *Sandbox) RemoveProgram(folder, file string) error { return s.jail.RemoveProgram(folder, file) }
 
 // Files implements sandbox.Sandbox.
 func (s *Sandbox) Files() (*hostfs.FS, error) {
@@ -158,19 +145,7 @@ func (s *Sandbox) Files() (*hostfs.FS, error) {
 
 // OpenTerminal implements sandbox.Sandbox.
 func (s *Sandbox) OpenTerminal(size sandbox.TerminalSize) (*sandbox.Terminal, error) {
-	t, err := s.jail.OpenTerminal(jail.TerminalSize(size))
-	if err != nil {
-		return nil, err
-	}
-	return &sandbox.Terminal{TerminalControl: control{t}, Host: t.Host, Guest: t.Guest, Kept: t.Kept}, nil
-}
-
-// control implements sandbox.TerminalControl.
-type control struct{ *jail.Terminal }
-
-// Resize sets the size.
-func (c control) Resize(size sandbox.TerminalSize) error {
-	return c.Terminal.Resize(jail.TerminalSize(size))
+	return s.jail.OpenTerminal(size)
 }
 
 // resolvConf is the guest's /etc/resolv.conf.
@@ -178,8 +153,9 @@ var resolvConf = []byte("nameserver " + gateway.Resolver.String() + "\n")
 
 // OpenGateway implements sandbox.Sandbox.
 func (s *Sandbox) OpenGateway() (*sandbox.Gateway, error) {
-	c := gateway.Config{UDP: s.net.UDP, Host: s.net.Host}
-	for _, r := range s.net.Local {
+	plan := s.spec.Plan.Net
+	c := gateway.Config{UDP: plan.UDP, Host: plan.Host}
+	for _, r := range plan.Local {
 		c.TCP = append(c.TCP, gateway.PortRange(r))
 	}
 	g, err := s.jail.OpenGateway(c)
@@ -197,17 +173,10 @@ func (s *Sandbox) Dial(ctx context.Context, to netip.AddrPort, buffer int) (*net
 	return s.jail.Dial(ctx, to, buffer)
 }
 
-// OpenListeners implements sandbox.Sandbox.
-func (s *Sandbox) OpenListeners() (sandbox.Listeners, error) {
-	l, err := s.jail.OpenListeners()
-	if err != nil {
-		return nil, err // not a nil list
-	}
-	return l, nil
-}
+// Listeners implements sandbox.Sandbox.
+func (s *Sandbox) Listeners(port uint16) ([]netip.AddrPort, error) { return s.jail.Listeners(port) }
 
 // Resources implements sandbox.Sandbox.
 func (s *Sandbox) Resources(ctx context.Context) (sandbox.Resources, error) {
-	r, err := s.jail.Resources(ctx)
-	return sandbox.Resources(r), err
+	return s.jail.Resources(ctx)
 }

@@ -3,7 +3,6 @@ package native
 import (
 	"bytes"
 	"context"
-	"errors"
 	goruntime "runtime"
 	"strconv"
 	"sync"
@@ -50,13 +49,6 @@ func (k *parking[P]) put(p P) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.waiting = &p
-}
-
-// peek returns the process that waits, or nil.
-func (k *parking[P]) peek() *P {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.waiting
 }
 
 // begin counts a starting process, and returns the parked process or nil. The caller must use it or
@@ -186,34 +178,9 @@ func hasIdleProcessor() bool {
 	return err == nil && n <= goruntime.NumCPU()
 }
 
-// parked is a process that was started in advance, and the rules that it has.
-type parked struct {
-	*jail.Parked
-	rules *sandbox.Rules
-}
-
-// park starts a process in advance for a command such as c.
-func (s *Sandbox) park(ctx context.Context, c *sandbox.Command) (parked, error) {
-	p, err := s.jail.Park(ctx, s.command(c))
-	return parked{p, c.Rules}, err
-}
-
-// Prepare implements sandbox.Sandbox.
-func (s *Sandbox) Prepare(ctx context.Context, c *sandbox.Command) error {
-	if s.zygotes == nil {
-		return errors.ErrUnsupported
-	}
-	p, err := s.park(ctx, c)
-	if err == nil {
-		s.parking.put(p)
-	}
-	return err
-}
-
-// KeepPreparing implements sandbox.Sandbox.
-func (s *Sandbox) KeepPreparing(c *sandbox.Command, most time.Duration) {
-	s.parking.start = func(ctx context.Context) (parked, error) { return s.park(ctx, c) }
-	s.parking.mayStart, s.parking.most = hasIdleProcessor, most
+// park starts a process in advance for a Command without a Plan, and with the default heap.
+func (s *Sandbox) park(ctx context.Context) (*jail.Parked, error) {
+	return s.jail.Park(ctx, s.command(&sandbox.Command{}, s.rules))
 }
 
 // takeParked counts a starting process. It returns the parked process if it can run c.
@@ -222,15 +189,9 @@ func (s *Sandbox) takeParked(ctx context.Context, c *sandbox.Command) (*jail.Par
 	if p == nil {
 		return nil, err
 	}
-	if c.Rules == p.rules && (c.HeapMiB == 0 || c.HeapMiB == s.heapMiB) {
-		return p.Parked, nil
+	if c.Plan == nil && (c.HeapMiB == 0 || c.HeapMiB == s.spec.Warm.HeapMiB) {
+		return *p, nil
 	}
-	p.Kill() // otherwise this process could stop it
+	(*p).Kill() // otherwise this process could stop it
 	return nil, nil
-}
-
-// Fresh implements sandbox.Sandbox.
-func (s *Sandbox) Fresh() bool {
-	p := s.parking.peek()
-	return s.Alive() && (p == nil || p.Alive())
 }

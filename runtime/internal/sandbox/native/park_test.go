@@ -56,6 +56,13 @@ func newStarter(most time.Duration) *starter {
 	return s
 }
 
+// peek returns the process that waits, or nil.
+func (s *starter) peek() *waiter {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.waiting
+}
+
 // mustBegin calls begin.
 func (s *starter) mustBegin(t *testing.T) *waiter {
 	t.Helper()

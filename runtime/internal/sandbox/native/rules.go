@@ -5,59 +5,56 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"gaol/jail"
 	"gaol/jail/landlock"
 	"gaol/jail/seccomp"
 	"gaol/policy"
-	"gaol/runtime/internal/sandbox"
 )
 
-// loaded is what enforces rules, see sandbox.Rules.Loaded.
-type loaded struct {
-	filter  *seccomp.Filter
-	ruleset *os.File // nil if the plan needs none
-	flags   uint32   // of landlock_restrict_self(2)
+// rules are what enforces a plan, apart from the mounts.
+type rules struct {
+	filter      *seccomp.Filter
+	ruleset     *os.File // nil if the plan needs none
+	flags       uint32   // of landlock_restrict_self(2)
+	noLocalhost bool
+	missing     []string // what is not enforced, with Spec.AllowDegraded
 }
 
-// Close releases the ruleset.
-func (l *loaded) Close() error { return l.ruleset.Close() }
+// close releases the ruleset. It may be called on nil.
+func (r *rules) close() {
+	if r != nil {
+		r.ruleset.Close()
+	}
+}
 
-// Load implements sandbox.Sandbox. It makes the Landlock ruleset inside the jail, where its
-// paths lead to the files that the guest sees.
-func (s *Sandbox) Load(r *sandbox.Rules) error {
-	filter, err := seccomp.Compile(s.rows(r.Plan), true)
+// load makes what enforces a plan: the Landlock ruleset inside the jail, where its paths lead to the
+// files that the guest sees. The caller closes the rules.
+func (s *Sandbox) load(p *policy.Plan) (*rules, error) {
+	filter, err := seccomp.Compile(s.rows(p), true)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	l := &loaded{filter: filter}
-	r.Loaded = l
-	rs := ruleset(r.Plan)
+	r := &rules{filter: filter, noLocalhost: p.Net.NoLocalhost}
+	rs := ruleset(p)
 	if rs == nil {
-		return nil
+		return r, nil
 	}
-	rs.Degraded = s.degraded
-	if r.Missing, err = rs.Missing(); err == nil {
-		l.flags = logFlags(s.audit != nil)
-		l.ruleset, err = s.jail.Ruleset(rs)
-	} else if s.degraded {
-		r.Missing, err = []string{"everything that Landlock enforces: " + err.Error()}, nil
+	rs.Degraded = s.spec.AllowDegraded
+	if r.missing, err = rs.Missing(); err == nil {
+		r.flags = logFlags(s.audit != nil)
+		r.ruleset, err = s.jail.Ruleset(rs)
+	} else if s.spec.AllowDegraded {
+		r.missing, err = []string{"everything that Landlock enforces: " + err.Error()}, nil
 	}
-	return err
-}
-
-// apply puts a command's process under rules.
-func (s *Sandbox) apply(r *sandbox.Rules, c *jail.Command) {
-	l := r.Loaded.(*loaded) // by Load
-	c.Filter, c.Ruleset, c.RulesetFlags, c.NoLocalhost = l.filter, l.ruleset, l.flags, r.Plan.Net.NoLocalhost
+	return r, err
 }
 
 // rows returns the restrictions of the system call filter.
 func (s *Sandbox) rows(p *policy.Plan) (rows []seccomp.Row) {
-	if s.commands {
+	if s.spec.Commands != nil {
 		rows = append(rows, seccomp.AskCommand...)
 	}
 	rows = append(rows, refusedCalls(p)...)
-	if !s.unixSockets {
+	if !s.spec.UnixSockets {
 		rows = append(rows, seccomp.NoNamedSockets...)
 	}
 	return rows

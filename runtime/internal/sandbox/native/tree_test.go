@@ -1,4 +1,4 @@
-package enforce
+package native
 
 import (
 	"testing"
@@ -6,13 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"gaol/policy"
-	"gaol/runtime/internal/sandbox"
-	"gaol/vfs"
 )
-
-func lower(p policy.Permissions) (*policy.Plan, error) {
-	return policy.Lower(p.Clone().Over(policy.Default()), Tree{Cwd: vfs.Workspace}.World())
-}
 
 // Folders that a guest may write to exist from the start.
 func TestGrantedPlaces(t *testing.T) {
@@ -20,9 +14,9 @@ func TestGrantedPlaces(t *testing.T) {
 	allow := func(path string, ops ...policy.Operation) policy.Rule {
 		return policy.Rule{Mode: policy.Allow, Operations: ops, Paths: []string{path}}
 	}
-	tree := func(paths ...string) (list []sandbox.Place) {
+	tree := func(paths ...string) (list []policy.Place) {
 		for _, p := range paths {
-			list = append(list, sandbox.Place{Path: p, Tree: true})
+			list = append(list, policy.Place{Path: p, Tree: true})
 		}
 		return list
 	}
@@ -30,12 +24,12 @@ func TestGrantedPlaces(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
 		rules []policy.Rule
-		own   []sandbox.Place
-		kept  []sandbox.Place
+		own   []policy.Place
+		kept  []policy.Place
 	}{
 		{"a folder", []policy.Rule{allow("/workspace/a/out/**", all...)}, tree("/workspace/a/out"), nil},
 		{"to be read", []policy.Rule{allow("/workspace/in/**", "read", "readdir")}, nil, tree("/workspace/in")},
-		{"a file", []policy.Rule{allow("/workspace/log", "write")}, []sandbox.Place{{Path: "/workspace/log"}}, nil},
+		{"a file", []policy.Rule{allow("/workspace/log", "write")}, []policy.Place{{Path: "/workspace/log"}}, nil},
 		{"in a shared folder", []policy.Rule{allow("/tmp/out/**", all...)}, tree("/tmp/out"), nil},
 		{"its own folder", []policy.Rule{allow("/workspace/**", all...)}, nil, nil},
 		{"the image's", []policy.Rule{allow("/opt/out/**", all...)}, nil, nil},
@@ -43,12 +37,12 @@ func TestGrantedPlaces(t *testing.T) {
 		{"in what is hidden", []policy.Rule{allow("/**"), {Mode: policy.Deny, Paths: []string{"/workspace/**"}}, allow("/workspace/out/**")}, tree("/workspace/out"), nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			plan, err := lower(policy.Permissions{FS: policy.Scope{Rules: tc.rules}})
+			plan, err := policy.Lower(policy.Permissions{FS: policy.Scope{Rules: tc.rules}}.Over(policy.Default()), w)
 			if err != nil {
 				t.Fatal(err)
 			}
 			own, kept := grantedPlaces(plan, w)
-			if diff := cmp.Diff([][]sandbox.Place{tc.own, tc.kept}, [][]sandbox.Place{own, kept}); diff != "" {
+			if diff := cmp.Diff([][]policy.Place{tc.own, tc.kept}, [][]policy.Place{own, kept}); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})

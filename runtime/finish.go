@@ -1,0 +1,169 @@
+package runtime
+
+import (
+	"strings"
+	"time"
+
+	"gaol/internal/wire"
+	"gaol/runtime/internal/enforce"
+	"gaol/runtime/internal/hostcall"
+)
+
+// end waits for the run's end, and leaves the runtime's queue.
+func (p *Process) end() (*Result, error) {
+	defer p.rt.queue.leave()
+	defer p.stop()
+	res, err := p.finish()
+	if res != nil {
+		res.Queued = p.queued
+	}
+	return res, err
+}
+
+// finish waits for the run's end, or ends it, and returns its result. With CauseCanceled there
+// may be an error beside the result: see cancellation.
+func (p *Process) finish() (*Result, error) {
+	defer p.close()
+	defer p.rt.active.remove(p)
+	cause := p.supervise()
+	<-p.child.Done()
+	res := &Result{Duration: time.Since(p.began), Launcher: p.launcher, LauncherReason: p.reason} // without the time that callbacks take for the rest of the output
+	if p.network != nil {
+		p.network.end()
+	}
+	p.drain()
+	exit, err := p.child.Wait() // last, because the kernel delivers its records late
+	if err == nil {
+		err = p.streams.Err()
+	}
+	if err != nil {
+		return nil, err
+	}
+	p.addReport(res)
+	res.conclude(cause, exit, p.streams.StderrTail())
+	if p.network != nil {
+		res.Usage.Network = p.network.usage()
+	}
+	switch {
+	case p.interrupted:
+		res.Cause = CauseTimeout // even if it has exited since
+	case res.Cause == CauseNone && isClosed(p.exceeded): // it ended before it could be killed
+		res.Cause = CauseOutput
+	}
+	// After the kernel's own reports: a hint that repeats one of them is dropped.
+	p.denials.AddHint(res.ExitCode, p.streams.StderrTail())
+	if p.main != nil && p.main.logs != nil {
+		p.addErrorHint(p.main.failure)
+	}
+	p.addDenials(res, nil)
+	if res.Cause == CauseCanceled && (p.limit.Err() != nil || !isClosed(p.killed)) {
+		return res, p.rt.cancellation(p.limit)
+	}
+	return res, nil
+}
+
+// drain reads all that the run has written. The run has ended.
+//
+// Whatever could wait is released first: no guest reads the results of functions that still
+// run, a follower may be slow, and another run may hold a pipe open. Then nothing delays the
+// readers.
+func (p *Process) drain() {
+	p.stopCalls()
+	p.endFeed()
+	p.pipes.End()
+	p.streams.Drain()
+	p.reading.Wait()
+}
+
+// addReport adds the reports and calls of the run.
+func (p *Process) addReport(res *Result) {
+	p.addCalls(res)
+	if main := p.main; main != nil {
+		res.Value = main.value
+		if main.logs == nil && main.failure != nil { // Evaluate has another form for it
+			res.Error = newGuestError(main.failure, nil)
+		}
+	}
+}
+
+func (p *Process) addCalls(res *Result) {
+	if calls := p.calls; calls != nil {
+		records, truncated := calls.Records()
+		res.Calls, res.Truncated.Calls = mapped(records, func(r hostcall.Record) Call { return Call(r) }), truncated
+	}
+}
+
+// addErrorHint adds the denial that the error of a snippet hints at. Programs print theirs.
+func (p *Process) addErrorHint(f *wire.Failure) {
+	var text strings.Builder
+	write := func(*wire.Failure) {}
+	write = func(f *wire.Failure) {
+		if f == nil {
+			return
+		}
+		text.WriteString(f.Name + ": " + f.Message + "\n")
+		write(f.Cause)
+		for _, one := range f.Errors {
+			write(one)
+		}
+	}
+	write(f)
+	p.denials.AddError(text.String())
+}
+
+// addDenials adds the denials that are not in before.
+func (p *Process) addDenials(res *Result, before []enforce.Denial) {
+	list, truncated := p.denials.Since(before)
+	res.Denials, res.Truncated.Denials = mapped(list, newDenial), truncated
+}
+
+// supervise waits for the end of the run. It kills a run that exceeds a limit which the
+// kernel does not enforce, and returns why it did.
+func (p *Process) supervise() Cause {
+	var checkCPU <-chan time.Time // never, without a limit
+	if p.rt.opts.Limits.CPUTime > 0 {
+		checkCPU = time.After(0)
+	}
+	for {
+		cause := CauseCanceled
+		select {
+		case <-p.child.Done():
+			switch {
+			case p.limit.Err() != nil:
+				return endCause(p.limit) // which may have killed it during its start
+			case isClosed(p.rt.closing), isClosed(p.killed):
+				return CauseCanceled // before this goroutine could kill it
+			}
+			return CauseNone
+		case <-checkCPU:
+			left := p.cpuLeft()
+			if left > 0 {
+				checkCPU = time.After(left)
+				continue
+			}
+			cause = CauseCPU
+		case <-p.exceeded:
+			cause = CauseOutput
+		case <-p.limit.Done():
+			if cause = endCause(p.limit); cause == CauseTimeout && p.program.grace > 0 {
+				p.interrupt()
+			}
+		case <-p.rt.closing:
+		case <-p.killed:
+		}
+		p.child.Kill()
+		return cause
+	}
+}
+
+// cpuLeft returns a time in which the run cannot use up its CPU time, at least 2 ms, or 0 if
+// it has used it up. The kernel limits CPU time only for single processes.
+func (p *Process) cpuLeft() time.Duration {
+	const least = 2 * time.Millisecond
+	l := p.rt.opts.Limits
+	used, err := p.child.Usage()
+	if err == nil && used.CPU >= l.CPUTime {
+		return 0
+	}
+	return max(time.Duration(float64(l.CPUTime-used.CPU)/l.CPUs), least)
+}

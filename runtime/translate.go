@@ -1,0 +1,104 @@
+package runtime
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"gaol/internal/snippet"
+	"gaol/internal/wire"
+	"gaol/runtime/internal/hostcall"
+	"gaol/runtime/internal/work"
+)
+
+// Limits of the files that a run makes the host translate.
+const (
+	maxTranslations    = 2000
+	maxTranslationTime = 30 * time.Second         // of all of them
+	maxTranslation     = snippet.MaxCode + 96<<10 // bytes of a frame: a file, its path and its configuration
+)
+
+// translator translates the files of TypeScript that a run imports, one at a time: its program waits
+// for each. A file is as hostile as the program.
+type translator struct {
+	work *work.Domain
+	out  *hostcall.Writer
+
+	ctx    context.Context // ends with the run
+	cancel context.CancelFunc
+	ending sync.WaitGroup
+
+	mu    sync.Mutex
+	busy  bool
+	count int
+	time  time.Duration
+}
+
+func newTranslator(d *work.Domain, out *hostcall.Writer) *translator {
+	t := &translator{work: d, out: out}
+	t.ctx, t.cancel = context.WithCancel(context.Background())
+	return t
+}
+
+// accept starts a translation. The error is a violation of the protocol.
+func (t *translator) accept(body []byte) error {
+	f, err := wire.ParseTranslation(body)
+	if err != nil {
+		return err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.busy {
+		return fmt.Errorf("%w: two files at once", wire.ErrFrame)
+	}
+	t.busy = true
+	t.count++
+	left := maxTranslationTime - t.time
+	if t.count > maxTranslations {
+		left = 0
+	}
+	t.ending.Go(func() { t.answer(f, left) })
+	return nil
+}
+
+// answer translates a file in the time that is left to the run.
+func (t *translator) answer(f wire.Translation, left time.Duration) {
+	began := time.Now()
+	ctx, cancel := context.WithTimeout(t.ctx, left)
+	defer cancel()
+	code, module, err := t.work.TranslateImport(ctx, f)
+	t.mu.Lock()
+	t.busy = false // before the answer, after which the next request may arrive
+	t.time += time.Since(began)
+	t.mu.Unlock()
+	var reply any = struct {
+		Code   string `json:"code"`
+		Module bool   `json:"module"`
+	}{code, module}
+	if err != nil {
+		reply = translationError(f.Path, err)
+	}
+	text, failed := json.Marshal(reply)
+	if failed != nil {
+		panic(failed) // texts and a boolean
+	}
+	t.out.Answer(f.ID, err != nil, text)
+}
+
+// translationError returns the program's error for a file that cannot be translated.
+func translationError(name string, err error) *hostcall.Error {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return &hostcall.Error{Message: fmt.Sprintf("translate %s: the files of TypeScript of a run are at most %d, and take at most %v", name, maxTranslations, maxTranslationTime), Code: "ERR_TYPESCRIPT_LIMIT"}
+	}
+	return &hostcall.Error{Message: fmt.Sprintf("translate %s: the host failed", name), Code: hostcall.CodePanic}
+}
+
+// stop ends the translation in progress.
+func (t *translator) stop() {
+	t.cancel()
+	t.out.Close() // an answer may wait for the guest
+	t.ending.Wait()
+}

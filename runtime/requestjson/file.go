@@ -18,10 +18,17 @@ type (
 		Links bool `json:"links,omitempty" query:"links" doc:"Describe a link itself."`
 	}
 
+	// FileRead selects a part of a file.
+	FileRead struct {
+		Offset int64 `json:"offset,omitempty" query:"offset" minimum:"0" doc:"The byte to begin at. By default 0."`
+		Limit  int64 `json:"limit,omitempty" query:"limit" minimum:"0" doc:"How many bytes to read at most. By default all."`
+	}
+
 	// FolderList selects files to list.
 	FolderList struct {
-		Recursive bool `json:"recursive,omitempty" query:"recursive" doc:"List everything below the folder, without following links."`
-		Limit     int  `json:"limit,omitempty" query:"limit" minimum:"1" maximum:"10000" default:"1000" doc:"How many files to list at most."`
+		Recursive bool   `json:"recursive,omitempty" query:"recursive" doc:"List everything below the folder, without following links."`
+		Limit     int    `json:"limit,omitempty" query:"limit" minimum:"1" maximum:"10000" default:"1000" doc:"How many files to list at most."`
+		Exclude   string `json:"exclude,omitempty" query:"exclude" maxLength:"255" doc:"The name of folders below the folder that are listed without their content, such as node_modules."`
 	}
 
 	// FolderMake describes a folder to make.

@@ -114,6 +114,11 @@ type (
 		Path      string `json:"path,omitempty" maxLength:"4095" doc:"An absolute, clean path in the sandbox. In a query, its bytes need not be UTF-8."`
 		PathBytes []byte `json:"pathBytes,omitempty" maxLength:"5460" doc:"Instead of path: its bytes in base64, if they are not UTF-8."`
 	}
+	// ReadIn is the input of readFile.
+	ReadIn struct {
+		InFile
+		FileRead
+	}
 	// WriteIn is the input of writeFile.
 	WriteIn struct {
 		InFile

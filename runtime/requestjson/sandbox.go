@@ -47,6 +47,12 @@ type RunRequest struct {
 	Tree
 }
 
+// CommandRequest is a program of the image with a new sandbox.
+type CommandRequest struct {
+	Command
+	Tree
+}
+
 // EvaluateRequest is a snippet with a new sandbox.
 type EvaluateRequest struct {
 	Snippet
@@ -55,7 +61,7 @@ type EvaluateRequest struct {
 
 // SandboxRequest is a sandbox to create.
 type SandboxRequest struct {
-	Permissions   json.RawMessage            `json:"permissions,omitempty" doc:"What its runs may do, by scope: fs, network, childProcess, process, env. By default everything inside the sandbox, with its own localhost, and no other host."`
+	Permissions   json.RawMessage            `json:"permissions,omitempty" doc:"What its runs may do, by scope: fs, network, childProcess, process, env. Each is \"allow\", \"deny\", or an object with a default and rules, such as {\"network\": {\"default\": \"deny\", \"rules\": [{\"mode\": \"allow\", \"patterns\": [\"tcp://registry.npmjs.org:443\"]}]}}. By default everything inside the sandbox, with its own localhost, and no other host."`
 	Globals       map[string]json.RawMessage `json:"globals,omitempty" doc:"Variables of all programs."`
 	Env           map[string]string          `json:"env,omitempty" doc:"Environment variables of all runs."`
 	Cwd           string                     `json:"cwd,omitempty" maxLength:"4095" doc:"The working directory. By default /workspace."`

@@ -1,6 +1,7 @@
 package sandboxtools
 
 import (
+	"cmp"
 	"context"
 	"strings"
 	"time"
@@ -9,37 +10,63 @@ import (
 	"gaol/runtime"
 )
 
-// Command implements sandbox_command: it runs a program, without a shell, and waits until
-// it exits.
-func (t *Toolbox) Command(ctx context.Context, a CommandArgs) (CommandResult, error) {
-	return use(ctx, t, "sandbox_command", a, func(s *sandbox, a CommandArgs) (CommandResult, error) {
-		o := runtime.RunOptions{Cwd: a.WorkingDirectory, Env: map[string]string{}, Timeout: time.Duration(a.Timeout) * time.Millisecond}
-		for _, v := range a.EnvVars {
-			name, value, _ := strings.Cut(v, "=")
-			o.Env[name] = value
-		}
-		run, cancel := context.WithCancel(ctx)
-		defer cancel()
-		defer context.AfterFunc(s.commands, cancel)()
-		release, err := t.start(run, s)
-		if err != nil {
-			return CommandResult{}, err
-		}
-		defer release()
-		res, err := s.rt.Command(run, a.Executable, a.Args, o)
-		switch {
-		case err != nil && ctx.Err() == nil && s.commands.Err() != nil:
-			return CommandResult{}, refuse(Closed, "containerId", "sandbox %q is stopped", s.id)
-		case err != nil:
-			return CommandResult{}, err
-		}
-		return CommandResult{
-			Stdout: outputText(res.Stdout, res.Truncated.Stdout), Stderr: outputText(res.Stderr, res.Truncated.Stderr),
-			ExitCode: int64(res.ExitCode), TimedOut: res.Cause == runtime.CauseTimeout, Cause: string(res.Cause),
-			StdoutTruncated: res.Truncated.Stdout, StderrTruncated: res.Truncated.Stderr,
-		}, nil
-	})
+// The most bytes of all texts of a list, with a NUL for each. The runtime's limit on variables is twice
+// the total here: the other half is left for the sandbox's own.
+const (
+	maxArgs    = 768 << 10
+	maxEnvVars = 384 << 10
+)
+
+// bounded returns an error for texts with more bytes than a limit.
+func bounded(place string, list []string, limit int) error {
+	total := len(list)
+	for _, text := range list {
+		total += len(text)
+	}
+	if total > limit {
+		return refuse(InvalidArgument, place, "%d bytes in total, the limit is %d", total, limit)
+	}
+	return nil
 }
+
+// command implements sandbox_command: it runs a program, without a shell, and waits until
+// it exits.
+func (t *Toolbox) command(ctx context.Context, s *sandbox, a *CommandArgs) (CommandResult, error) {
+	o := runtime.RunOptions{Env: map[string]string{}, Timeout: time.Duration(cmp.Or(a.Timeout, defaultTimeout)) * time.Millisecond}
+	for _, v := range a.EnvVars {
+		name, value, _ := strings.Cut(v, "=")
+		o.Env[name] = value
+	}
+	err := cmp.Or(bounded("args", a.Args, maxArgs), bounded("envVars", a.EnvVars, maxEnvVars))
+	if err == nil {
+		o.Cwd, err = s.resolve("workingDirectory", a.WorkingDirectory)
+	}
+	if err != nil {
+		return CommandResult{}, err
+	}
+	run, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(s.commands, cancel)()
+	release, err := t.start(run, s)
+	if err != nil {
+		return CommandResult{}, err
+	}
+	defer release()
+	res, err := s.rt.Command(run, a.Executable, a.Args, o)
+	switch {
+	case err != nil && ctx.Err() == nil && s.commands.Err() != nil:
+		return CommandResult{}, refuse(Closed, "containerId", "sandbox %q is stopped", s.id)
+	case err != nil:
+		return CommandResult{}, err
+	}
+	return CommandResult{
+		Stdout: outputText(res.Stdout, res.Truncated.Stdout), Stderr: outputText(res.Stderr, res.Truncated.Stderr),
+		ExitCode: int64(res.ExitCode), TimedOut: res.Cause == runtime.CauseTimeout, Cause: string(res.Cause),
+		StdoutTruncated: res.Truncated.Stdout, StderrTruncated: res.Truncated.Stderr,
+	}, nil
+}
+
+const defaultTimeout = 30_000 // milliseconds
 
 // start calls Options.Start for a command.
 func (t *Toolbox) start(ctx context.Context, s *sandbox) (release func(), err error) {

@@ -1,5 +1,5 @@
 // Package sandboxtools offers sandboxes to workflow engines and agents: ten tools with the
-// names and arguments that engines use, called with JSON or as Go methods.
+// names and arguments that engines use, called with JSON.
 //
 //	New ──> Toolbox ── Call("sandbox_init") ──> containerId ── Call("sandbox_…") … ── Call("sandbox_destroy")
 //	           │                                     └── IdleLimit without a call: closed as well
@@ -23,8 +23,8 @@
 //	sandbox_file_info         containerId! path!                                    path name type size permissions owner group
 //	                                                                                modifiedAt accessedAt createdAt
 //
-// [Tools] returns their JSON Schemas. The schemas, the decoding and the checks of the
-// arguments are all derived from the structs, such as [InitArgs].
+// [Tools] returns their JSON Schemas. Package internal/schema derives the schemas, the decoding
+// and the checks of the arguments from the structs, such as [InitArgs].
 //
 // Paths are paths in the guest, absolute or relative to /<rootPath>. ".." is resolved
 // lexically and never leaves the guest's root. Package vfs/hostfs keeps the guest's links

@@ -130,6 +130,9 @@ func codeFor(err error) Code {
 	if _, ok := errors.AsType[*hostfs.LimitError](err); ok {
 		return Limit
 	}
+	if _, ok := errors.AsType[*runtime.OptionError](err); ok { // of a command
+		return InvalidArgument
+	}
 	step, isStep := errors.AsType[*jail.StepError](err)
 	_, isFile := errors.AsType[*fs.PathError](err)
 	if isStep && step.Step != "exec" && step.Step != "chdir" || !isStep && !isFile {

@@ -81,7 +81,7 @@ func TestResolve(t *testing.T) {
 		{"a", "/work/space/a"}, {".", "/work/space"}, {"a/../b/", "/work/space/b"}, {"..", "/work"}, {"../../../..", "/"},
 		{"/", "/"}, {"//a//b/./", "/a/b"}, {"/../../a", "/a"}, {"a\nb", "/work/space/a\nb"}, {"~", "/work/space/~"},
 	} {
-		if got, err := s.resolve(tc.in); got != tc.want || err != nil {
+		if got, err := s.resolve("path", tc.in); got != tc.want || err != nil {
 			t.Errorf("%q: %q, %v", tc.in, got, err)
 		}
 	}

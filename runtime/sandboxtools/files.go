@@ -20,39 +20,35 @@ import (
 // maxFile is the maximum size of a file that one call reads or writes, in bytes.
 const maxFile = 16 << 20
 
-// WriteFile implements sandbox_write_file. If it fails, the file keeps its old content.
-func (t *Toolbox) WriteFile(ctx context.Context, a WriteFileArgs) (WriteFileResult, error) {
-	return use(ctx, t, "sandbox_write_file", a, func(s *sandbox, a WriteFileArgs) (WriteFileResult, error) {
-		data := []byte(a.Content)
-		if a.Encoding == "base64" {
-			var err error
-			if data, err = base64.StdEncoding.Strict().DecodeString(a.Content); err != nil {
-				return WriteFileResult{}, &Error{Code: InvalidArgument, Place: "content", Err: err}
-			}
+// writeFile implements sandbox_write_file. If it fails, the file keeps its old content.
+func (s *sandbox) writeFile(_ context.Context, a *WriteFileArgs) (WriteFileResult, error) {
+	data := []byte(a.Content)
+	if a.Encoding == "base64" {
+		var err error
+		if data, err = base64.StdEncoding.Strict().DecodeString(a.Content); err != nil {
+			return WriteFileResult{}, &Error{Code: InvalidArgument, Place: "content", Err: err}
 		}
-		if len(data) > maxFile {
-			return WriteFileResult{}, refuse(Limit, "content", "%d bytes, the limit is %d", len(data), maxFile)
-		}
-		err := s.files().WriteFile(a.Path, data, hostfs.WriteOptions{Parents: a.CreateParentDirs})
-		return WriteFileResult{Path: a.Path, Size: int64(len(data))}, err
-	})
+	}
+	if len(data) > maxFile {
+		return WriteFileResult{}, refuse(Limit, "content", "%d bytes, the limit is %d", len(data), maxFile)
+	}
+	err := s.files().WriteFile(a.Path, data, hostfs.WriteOptions{Parents: a.CreateParentDirs})
+	return WriteFileResult{Path: a.Path, Size: int64(len(data))}, err
 }
 
-// ReadFile implements sandbox_read_file.
-func (t *Toolbox) ReadFile(ctx context.Context, a ReadFileArgs) (ReadFileResult, error) {
-	return use(ctx, t, "sandbox_read_file", a, func(s *sandbox, a ReadFileArgs) (ReadFileResult, error) {
-		data, err := readBounded(s.files(), a.Path)
-		if err != nil {
-			return ReadFileResult{}, err
-		}
-		r := ReadFileResult{Path: a.Path, Encoding: a.Encoding, Size: int64(len(data))}
-		if r.Encoding != "base64" && utf8.Valid(data) {
-			r.Content = string(data)
-		} else {
-			r.Encoding, r.Content = "base64", base64.StdEncoding.EncodeToString(data)
-		}
-		return r, nil
-	})
+// readFile implements sandbox_read_file.
+func (s *sandbox) readFile(_ context.Context, a *ReadFileArgs) (ReadFileResult, error) {
+	data, err := readBounded(s.files(), a.Path)
+	if err != nil {
+		return ReadFileResult{}, err
+	}
+	r := ReadFileResult{Path: a.Path, Encoding: cmp.Or(a.Encoding, "utf8"), Size: int64(len(data))}
+	if r.Encoding != "base64" && utf8.Valid(data) {
+		r.Content = string(data)
+	} else {
+		r.Encoding, r.Content = "base64", base64.StdEncoding.EncodeToString(data)
+	}
+	return r, nil
 }
 
 // readBounded reads a file of at most maxFile bytes. The file may grow meanwhile.
@@ -69,61 +65,53 @@ func readBounded(files *hostfs.FS, p string) ([]byte, error) {
 	return data, err
 }
 
-// CreateDirectory implements sandbox_create_directory.
-func (t *Toolbox) CreateDirectory(ctx context.Context, a CreateDirectoryArgs) (CreateDirectoryResult, error) {
-	return use(ctx, t, "sandbox_create_directory", a, func(s *sandbox, a CreateDirectoryArgs) (CreateDirectoryResult, error) {
-		mkdir := s.files().Mkdir
+// createDirectory implements sandbox_create_directory.
+func (s *sandbox) createDirectory(_ context.Context, a *CreateDirectoryArgs) (CreateDirectoryResult, error) {
+	mkdir := s.files().Mkdir
+	if a.Recursive {
+		mkdir = s.files().MkdirAll
+	}
+	return CreateDirectoryResult{Path: a.Path}, mkdir(a.Path, 0)
+}
+
+// delete implements sandbox_delete.
+func (s *sandbox) delete(_ context.Context, a *DeleteArgs) (DeleteResult, error) {
+	_, err := s.files().Lstat(a.Path) // RemoveAll does not report whether the path existed
+	if err == nil {
+		remove := s.files().Remove
 		if a.Recursive {
-			mkdir = s.files().MkdirAll
+			remove = s.files().RemoveAll
 		}
-		return CreateDirectoryResult{Path: a.Path}, mkdir(a.Path, 0)
-	})
+		err = remove(a.Path)
+	}
+	missing := errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR)
+	if missing && a.Force {
+		return DeleteResult{Path: a.Path}, nil
+	}
+	return DeleteResult{Path: a.Path, Deleted: true}, err
 }
 
-// Delete implements sandbox_delete.
-func (t *Toolbox) Delete(ctx context.Context, a DeleteArgs) (DeleteResult, error) {
-	return use(ctx, t, "sandbox_delete", a, func(s *sandbox, a DeleteArgs) (DeleteResult, error) {
-		_, err := s.files().Lstat(a.Path) // RemoveAll does not report whether the path existed
-		if err == nil {
-			remove := s.files().Remove
-			if a.Recursive {
-				remove = s.files().RemoveAll
-			}
-			err = remove(a.Path)
-		}
-		missing := errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR)
-		if missing && a.Force {
-			return DeleteResult{Path: a.Path}, nil
-		}
-		return DeleteResult{Path: a.Path, Deleted: true}, err
-	})
+// exists implements sandbox_exists.
+func (s *sandbox) exists(_ context.Context, a *InFile) (ExistsResult, error) {
+	exists, err := s.files().Exists(a.Path)
+	return ExistsResult{Path: a.Path, Exists: exists}, err
 }
 
-// Exists implements sandbox_exists.
-func (t *Toolbox) Exists(ctx context.Context, a ExistsArgs) (ExistsResult, error) {
-	return use(ctx, t, "sandbox_exists", a, func(s *sandbox, a ExistsArgs) (ExistsResult, error) {
-		exists, err := s.files().Exists(a.Path)
-		return ExistsResult{Path: a.Path, Exists: exists}, err
-	})
-}
-
-// FileInfo implements sandbox_file_info.
-func (t *Toolbox) FileInfo(ctx context.Context, a FileInfoArgs) (FileInfoResult, error) {
-	return use(ctx, t, "sandbox_file_info", a, func(s *sandbox, a FileInfoArgs) (FileInfoResult, error) {
-		i, err := s.files().Lstat(a.Path)
-		if err != nil {
-			return FileInfoResult{}, err
-		}
-		r := FileInfoResult{
-			Path: a.Path, Name: i.Name(), Type: typeName(i.Mode()), Size: i.Size(),
-			Permissions: octalMode(i.Mode()), Owner: int64(i.Owner()), Group: int64(i.Group()),
-			ModifiedAt: timeText(i.ModTime()), AccessedAt: timeText(i.AccessTime()),
-		}
-		if !i.CreateTime().IsZero() {
-			r.CreatedAt = timeText(i.CreateTime())
-		}
-		return r, nil
-	})
+// fileInfo implements sandbox_file_info.
+func (s *sandbox) fileInfo(_ context.Context, a *InFile) (FileInfoResult, error) {
+	i, err := s.files().Lstat(a.Path)
+	if err != nil {
+		return FileInfoResult{}, err
+	}
+	r := FileInfoResult{
+		Path: a.Path, Name: i.Name(), Type: typeName(i.Mode()), Size: i.Size(),
+		Permissions: octalMode(i.Mode()), Owner: int64(i.Owner()), Group: int64(i.Group()),
+		ModifiedAt: timeText(i.ModTime()), AccessedAt: timeText(i.AccessTime()),
+	}
+	if !i.CreateTime().IsZero() {
+		r.CreatedAt = timeText(i.CreateTime())
+	}
+	return r, nil
 }
 
 var typeNames = map[fs.FileMode]string{0: "file", fs.ModeDir: "directory", fs.ModeSymlink: "symlink"}
@@ -164,16 +152,14 @@ const (
 	maxPathBytes = 4 << 20
 )
 
-// ListDirectory implements sandbox_list_directory.
-func (t *Toolbox) ListDirectory(ctx context.Context, a ListDirectoryArgs) (ListDirectoryResult, error) {
-	return use(ctx, t, "sandbox_list_directory", a, func(s *sandbox, a ListDirectoryArgs) (ListDirectoryResult, error) {
-		l := &listing{ctx: ctx, recursive: a.Recursive, result: ListDirectoryResult{Path: a.Path, Entries: []Entry{}}}
-		err := s.files().Walk(a.Path, l.visit)
-		if _, tooLarge := errors.AsType[*hostfs.LimitError](err); tooLarge && len(l.result.Entries) > 0 { // a limit of Walk
-			l.result.Truncated, err = true, nil
-		}
-		return l.result, err
-	})
+// listDirectory implements sandbox_list_directory.
+func (s *sandbox) listDirectory(ctx context.Context, a *ListDirectoryArgs) (ListDirectoryResult, error) {
+	l := &listing{ctx: ctx, recursive: a.Recursive, result: ListDirectoryResult{Path: a.Path, Entries: []Entry{}}}
+	err := s.files().Walk(a.Path, l.visit)
+	if _, tooLarge := errors.AsType[*hostfs.LimitError](err); tooLarge && len(l.result.Entries) > 0 { // a limit of Walk
+		l.result.Truncated, err = true, nil
+	}
+	return l.result, err
 }
 
 // listing collects the entries of a walk. It checks ctx, as a large tree takes time.

@@ -1,6 +1,7 @@
 package sandboxtools
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -18,37 +19,32 @@ import (
 	"gaol/vfs"
 )
 
-// Init implements sandbox_init: it creates a sandbox.
-func (t *Toolbox) Init(ctx context.Context, a InitArgs) (InitResult, error) {
-	return invoke(ctx, "sandbox_init", a, func(a InitArgs) (InitResult, error) {
-		root, err := parseRoot(a.RootPath)
-		if err != nil {
-			return InitResult{}, err
+// init implements sandbox_init: it creates a sandbox.
+func (t *Toolbox) init(ctx context.Context, a *InitArgs) (InitResult, error) {
+	root, err := parseRoot(cmp.Or(a.RootPath, "workspace"))
+	if err != nil {
+		return InitResult{}, err
+	}
+	s := &sandbox{id: cmp.Or(a.ContainerID, strings.ToLower(rand.Text())), root: root}
+	if err := t.reserve(s); err != nil {
+		return InitResult{}, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(t.closing, cancel)()
+	rt, result, err := t.create(ctx, s, a)
+	if err != nil {
+		t.unreserve(s)
+		if t.closing.Err() != nil {
+			err = errClosed()
 		}
-		if a.ContainerID == "" {
-			a.ContainerID = strings.ToLower(rand.Text())
-		}
-		s := &sandbox{id: a.ContainerID, root: root}
-		if err := t.reserve(s); err != nil {
-			return InitResult{}, err
-		}
-		ctx, cancel := context.WithCancel(ctx)
-		defer cancel()
-		defer context.AfterFunc(t.closing, cancel)()
-		rt, result, err := t.create(ctx, s, a)
-		if err != nil {
-			t.unreserve(s)
-			if t.closing.Err() != nil {
-				err = errClosed()
-			}
-			return InitResult{}, err
-		}
-		return result, t.publish(s, rt)
-	})
+		return InitResult{}, err
+	}
+	return result, t.publish(s, rt)
 }
 
 // create creates the runtime of a sandbox.
-func (t *Toolbox) create(ctx context.Context, s *sandbox, a InitArgs) (*runtime.NodeRuntime, InitResult, error) {
+func (t *Toolbox) create(ctx context.Context, s *sandbox, a *InitArgs) (*runtime.NodeRuntime, InitResult, error) {
 	o := t.o.Create
 	o.Cwd, o.Hostname = string(s.root), a.ContainerName
 	if !hostNamePattern().MatchString(o.Hostname) {
@@ -125,29 +121,27 @@ func parseRoot(rootPath string) (vfs.Path, error) {
 
 var hostNamePattern = lazyregexp.New(`^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$`)
 
-// Destroy implements sandbox_destroy. It returns when the sandbox is closed.
-func (t *Toolbox) Destroy(ctx context.Context, a DestroyArgs) (DestroyResult, error) {
-	return invoke(ctx, "sandbox_destroy", a, func(a DestroyArgs) (DestroyResult, error) {
-		t.mu.Lock()
-		s, err := t.find(a.ContainerID)
-		if err != nil {
-			t.mu.Unlock()
-			return DestroyResult{}, err
-		}
-		result := DestroyResult{ContainerID: s.id, Removed: *a.RemoveContainer}
-		if !result.Removed {
-			s.state = stopped
-			t.mu.Unlock()
-			s.stop()
-			return result, nil
-		}
-		done := t.startClose(s)
+// destroy implements sandbox_destroy. It returns when the sandbox is closed.
+func (t *Toolbox) destroy(_ context.Context, a *DestroyArgs) (DestroyResult, error) {
+	t.mu.Lock()
+	s, err := t.find(a.ContainerID)
+	if err != nil {
 		t.mu.Unlock()
-		if err := <-done; err != nil {
-			return DestroyResult{}, &Error{Code: Internal, Err: err}
-		}
+		return DestroyResult{}, err
+	}
+	result := DestroyResult{ContainerID: s.id, Removed: a.RemoveContainer == nil || *a.RemoveContainer}
+	if !result.Removed {
+		s.state = stopped
+		t.mu.Unlock()
+		s.stop()
 		return result, nil
-	})
+	}
+	done := t.startClose(s)
+	t.mu.Unlock()
+	if err := <-done; err != nil {
+		return DestroyResult{}, &Error{Code: Internal, Err: err}
+	}
+	return result, nil
 }
 
 // projectFlags open a folder as a handle only: nothing in it is read or changed.

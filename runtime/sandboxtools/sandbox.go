@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"path"
-	"reflect"
 	"time"
 
 	"gaol/runtime"
@@ -44,29 +43,17 @@ type sandbox struct {
 
 func (s *sandbox) files() *hostfs.FS { return s.rt.FS() }
 
-// resolvePaths makes the guest paths among the arguments absolute.
-func (s *sandbox) resolvePaths(args reflect.Value) error {
-	for i, f := range fieldsOf(args.Type()) {
-		if !f.path {
-			continue
-		}
-		p, err := s.resolve(args.Field(i).String())
-		if err != nil {
-			return &Error{Code: InvalidArgument, Place: f.name, Err: err}
-		}
-		args.Field(i).SetString(p)
-	}
-	return nil
-}
-
 // resolve returns a path of a call as an absolute path in the guest. It resolves ".."
 // lexically, without regard to links; the parent of "/" is "/".
-func (s *sandbox) resolve(p string) (string, error) {
+func (s *sandbox) resolve(place, p string) (string, error) {
 	if !path.IsAbs(p) {
 		p = path.Join(string(s.root), p)
 	}
 	clean, err := vfs.ParsePath(path.Clean(p))
-	return string(clean), err
+	if err != nil {
+		return "", &Error{Code: InvalidArgument, Place: place, Err: err}
+	}
+	return string(clean), nil
 }
 
 // reserve reserves the id of a new sandbox. The caller must call publish or unreserve.

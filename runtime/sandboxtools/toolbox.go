@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"gaol/internal/schema"
 	"gaol/runtime"
 )
 
@@ -78,46 +79,37 @@ func (t *Toolbox) Close() error {
 	return t.err
 }
 
+// maxCall is the maximum size of the JSON text of a call, in bytes. It has room for the
+// largest content, with the escapes that text with newlines and quotes needs.
+const maxCall = 64 << 20
+
 // Call calls a tool by its name, with the arguments and the result in JSON as [Tools]
 // describes. All errors are *[Error].
 func (t *Toolbox) Call(ctx context.Context, tool string, args json.RawMessage) (json.RawMessage, error) {
-	i := slices.IndexFunc(table, func(r row) bool { return r.name == tool })
+	i := slices.IndexFunc(table(), func(r row) bool { return r.name == tool })
 	if i < 0 {
 		return nil, refuse(UnknownTool, "", "unknown tool %.40q", tool)
 	}
-	result, err := table[i].call(ctx, t, args)
+	result, err := table()[i].perform(ctx, t, args)
 	if err == nil {
 		return json.Marshal(result) // cannot fail: structs of strings, numbers and booleans
 	}
 	return nil, inTool(tool, err)
 }
 
-// invoke implements a call of a tool: it normalizes the arguments and passes them to do.
-func invoke[A, R any](ctx context.Context, tool string, a A, do func(A) (R, error)) (result R, err error) {
-	if err = cmp.Or(normalize(&a), ctx.Err()); err == nil {
-		result, err = do(a)
+// perform decodes the arguments and calls the tool.
+func (r row) perform(ctx context.Context, t *Toolbox, args json.RawMessage) (any, error) {
+	if len(args) > maxCall {
+		return nil, refuse(InvalidArgument, "", "%d bytes of JSON, the limit is %d", len(args), maxCall)
 	}
-	if err != nil {
-		return *new(R), inTool(tool, err)
+	a, err := r.args.Decode(args, nil)
+	if invalid, ok := errors.AsType[*schema.InvalidError](err); ok {
+		return nil, &Error{Code: InvalidArgument, Place: invalid.Details[0].Location, Err: errors.New(invalid.Details[0].Message)}
 	}
-	return result, nil
-}
-
-// use implements a call of a tool that works on a sandbox. The sandbox does not expire
-// during the call. do receives absolute paths.
-func use[A, R any](ctx context.Context, t *Toolbox, tool string, a A, do func(*sandbox, A) (R, error)) (R, error) {
-	return invoke(ctx, tool, a, func(a A) (result R, err error) {
-		args := reflect.ValueOf(&a).Elem()
-		s, err := t.acquire(args.FieldByName("ContainerID").String())
-		if err != nil {
-			return result, err
-		}
-		defer t.release(s)
-		if err := s.resolvePaths(args); err != nil {
-			return result, err
-		}
-		return do(s, a)
-	})
+	if err = cmp.Or(err, ctx.Err()); err != nil {
+		return nil, err
+	}
+	return r.call(ctx, t, a)
 }
 
 func errClosed() error { return refuse(Closed, "", "the toolbox is closed") }
@@ -133,45 +125,94 @@ type Tool struct {
 // Tools returns all tools. Their schemas are derived from the structs that [Toolbox.Call]
 // decodes and encodes.
 func Tools() []Tool {
-	list := make([]Tool, 0, len(table))
-	for _, r := range table {
-		list = append(list, Tool{r.name, r.about, schemaText(r.args), schemaText(r.result)})
+	list := make([]Tool, 0, len(table()))
+	for _, r := range table() {
+		list = append(list, Tool{r.name, r.about, slices.Clone(r.input), slices.Clone(r.output)})
 	}
 	return list
 }
 
-// row is a tool with its implementation in JSON.
+// row is a tool with its implementation.
 type row struct {
-	name, about  string
-	args, result reflect.Type
-	call         func(context.Context, *Toolbox, json.RawMessage) (any, error)
+	name, about   string
+	args          *schema.Input
+	input, output json.RawMessage // their schemas
+	call          func(context.Context, *Toolbox, any) (any, error)
 }
 
-func tool[A, R any](name, about string, do func(*Toolbox, context.Context, A) (R, error)) row {
+// types has the types of all tools.
+var types = schema.NewSet()
+
+func tool[A, R any](name, about string, do func(*Toolbox, context.Context, *A) (R, error)) row {
+	args := types.Input(reflect.TypeFor[A](), name)
 	return row{
-		name, about, reflect.TypeFor[A](), reflect.TypeFor[R](),
-		func(ctx context.Context, t *Toolbox, text json.RawMessage) (any, error) {
-			var a A
-			if err := decode(text, &a); err != nil {
-				return nil, err
-			}
-			return do(t, ctx, a)
-		},
+		name, about, args, schemaText(args.View()), schemaText(types.View(reflect.TypeFor[R]())),
+		func(ctx context.Context, t *Toolbox, a any) (any, error) { return do(t, ctx, a.(*A)) },
 	}
 }
 
-var table = []row{
-	tool("sandbox_init", "Creates a sandbox for untrusted Node.js programs and their files.", (*Toolbox).Init),
-	tool("sandbox_destroy", "Destroys a sandbox: kills its commands and deletes its files.", (*Toolbox).Destroy),
-	tool("sandbox_command", "Runs a program in a sandbox, without a shell, and returns its output and exit code.", (*Toolbox).Command),
-	tool("sandbox_write_file", "Writes a file in a sandbox. An existing file is replaced.", (*Toolbox).WriteFile),
-	tool("sandbox_read_file", "Reads a file in a sandbox.", (*Toolbox).ReadFile),
-	tool("sandbox_list_directory", "Lists a folder in a sandbox.", (*Toolbox).ListDirectory),
-	tool("sandbox_create_directory", "Creates a folder in a sandbox.", (*Toolbox).CreateDirectory),
-	tool("sandbox_delete", "Deletes a file, a link or a folder in a sandbox.", (*Toolbox).Delete),
-	tool("sandbox_exists", "Reports whether a path exists in a sandbox.", (*Toolbox).Exists),
-	tool("sandbox_file_info", "Reports the type, size, permissions, owner and times of a path in a sandbox.", (*Toolbox).FileInfo),
+func schemaText(view any) json.RawMessage {
+	text, err := json.Marshal(view)
+	if err != nil {
+		panic(err) // it is from our own tags
+	}
+	return text
 }
+
+// container is a pointer to arguments with the id of a sandbox.
+type container[T any] interface {
+	*T
+	container() *InSandbox
+}
+
+func (in *InSandbox) container() *InSandbox { return in }
+
+// toolIn is tool for a tool that works on a sandbox, which does not expire during the call.
+func toolIn[A any, P container[A], R any](name, about string, do func(*Toolbox, context.Context, *sandbox, *A) (R, error)) row {
+	return tool(name, about, func(t *Toolbox, ctx context.Context, a *A) (result R, err error) {
+		s, err := t.acquire(P(a).container().ContainerID)
+		if err != nil {
+			return result, err
+		}
+		defer t.release(s)
+		return do(t, ctx, s, a)
+	})
+}
+
+// file is a pointer to arguments with a path.
+type file[T any] interface {
+	container[T]
+	file() *InFile
+}
+
+func (in *InFile) file() *InFile { return in }
+
+// toolOn is toolIn for a tool that works on a file, whose path becomes absolute.
+func toolOn[A any, P file[A], R any](name, about string, do func(*sandbox, context.Context, *A) (R, error)) row {
+	return toolIn[A, P](name, about, func(_ *Toolbox, ctx context.Context, s *sandbox, a *A) (result R, err error) {
+		f := P(a).file()
+		if f.Path, err = s.resolve("path", f.Path); err != nil {
+			return result, err
+		}
+		return do(s, ctx, a)
+	})
+}
+
+// table has the tools. It is built on first use.
+var table = sync.OnceValue(func() []row {
+	return []row{
+		tool("sandbox_init", "Creates a sandbox for untrusted Node.js programs and their files.", (*Toolbox).init),
+		tool("sandbox_destroy", "Destroys a sandbox: kills its commands and deletes its files.", (*Toolbox).destroy),
+		toolIn("sandbox_command", "Runs a program in a sandbox, without a shell, and returns its output and exit code.", (*Toolbox).command),
+		toolOn("sandbox_write_file", "Writes a file in a sandbox. An existing file is replaced.", (*sandbox).writeFile),
+		toolOn("sandbox_read_file", "Reads a file in a sandbox.", (*sandbox).readFile),
+		toolOn("sandbox_list_directory", "Lists a folder in a sandbox.", (*sandbox).listDirectory),
+		toolOn("sandbox_create_directory", "Creates a folder in a sandbox.", (*sandbox).createDirectory),
+		toolOn("sandbox_delete", "Deletes a file, a link or a folder in a sandbox. The target of a link remains.", (*sandbox).delete),
+		toolOn("sandbox_exists", "Reports whether a path exists in a sandbox.", (*sandbox).exists),
+		toolOn("sandbox_file_info", "Reports the type, size, permissions, owner and times of a path in a sandbox. A link is not followed.", (*sandbox).fileInfo),
+	}
+})
 
 // Options configure a [Toolbox]. The zero value allows 16 sandboxes with the defaults of
 // package runtime, and shares no folder of the host.

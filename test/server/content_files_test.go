@@ -66,6 +66,13 @@ func testFileContent(t *testing.T, s *servertest.Server) {
 	if got := servertest.Do(t, b.Client, r); got.Status != http.StatusPartialContent || !bytes.Equal(got.Body, data[1<<20:1<<20+8]) {
 		t.Errorf("a range is %d %q", got.Status, got.Body)
 	}
+	for query, want := range map[string][]byte{"offset=1048576&limit=8": data[1<<20 : 1<<20+8], fmt.Sprintf("offset=%d", len(data)-3): data[len(data)-3:], "offset=99999999": {}} {
+		r := b.request(t, "GET", nil, "files", "path", "/workspace/a/b/data")
+		r.URL.RawQuery += "&" + query
+		if got := servertest.Do(t, b.Client, r); got.Status != http.StatusOK || !bytes.Equal(got.Body, want) {
+			t.Errorf("%s: %d, %d bytes", query, got.Status, len(got.Body))
+		}
+	}
 	for name, c := range map[string]struct {
 		value  string
 		status int
@@ -98,6 +105,9 @@ func testFileOperations(t *testing.T, s *servertest.Server) {
 	all := b.list(t, "path", "/workspace", "recursive", "true")
 	if got, want := paths(all), []string{"/workspace/empty", "/workspace/link", "/workspace/one", "/workspace/one/two", "/workspace/one/two/x"}; !slices.Equal(got, want) || all.Truncated {
 		t.Errorf("below the folder are %v, want %v", got, want)
+	}
+	if got, want := paths(b.list(t, "path", "/workspace", "recursive", "true", "exclude", "two")), paths(all)[:4]; !slices.Equal(got, want) {
+		t.Errorf("without what is in two there are %v, want %v", got, want)
 	}
 	if few := b.list(t, "path", "/workspace", "recursive", "true", "limit", "2"); len(few.Files) != 2 || !few.Truncated {
 		t.Errorf("with a limit of 2 files: %+v", few)

@@ -27,18 +27,16 @@ func TestPrepare(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	made, err := box.Init(t.Context(), sandboxtools.InitArgs{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := box.Init(t.Context(), sandboxtools.InitArgs{}); sandboxtools.CodeOf(err) != sandboxtools.Internal || released.Load() != 1 {
+	s := tools{t, box}
+	made := s.call("init", args{})
+	if _, err := s.try("init", args{}); sandboxtools.CodeOf(err) != sandboxtools.Internal || released.Load() != 1 {
 		t.Errorf("a sandbox that cannot be created: %v, %d released", err, released.Load())
 	}
-	if _, err := box.Init(t.Context(), sandboxtools.InitArgs{}); sandboxtools.CodeOf(err) != sandboxtools.Limit || !errors.Is(err, refused) {
+	if _, err := s.try("init", args{}); sandboxtools.CodeOf(err) != sandboxtools.Limit || !errors.Is(err, refused) {
 		t.Errorf("refused: %v", err)
 	}
-	if _, err := box.Destroy(t.Context(), sandboxtools.DestroyArgs{ContainerID: made.ContainerID}); err != nil || released.Load() != 2 {
-		t.Errorf("destroy: %v, %d released", err, released.Load())
+	if s.call("destroy", args{"containerId": made["containerId"]}); released.Load() != 2 {
+		t.Errorf("destroy: %d released", released.Load())
 	}
 	if err := box.Close(); err != nil {
 		t.Error(err)
@@ -65,12 +63,10 @@ func TestStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = box.Close() }()
-	sandbox, err := box.Init(t.Context(), sandboxtools.InitArgs{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := tools{t, box}
+	made := s.call("init", args{})
 	command := func(name string) error {
-		_, err := box.Command(t.Context(), sandboxtools.CommandArgs{ContainerID: sandbox.ContainerID, Executable: name})
+		_, err := s.try("command", args{"containerId": made["containerId"], "executable": name})
 		return err
 	}
 	if err := command("true"); err != nil {

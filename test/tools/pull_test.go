@@ -69,16 +69,17 @@ func TestToolsPullImages(t *testing.T) {
 			t.Error(err)
 		}
 	})
+	s := tools{t, box}
 	var all sync.WaitGroup
 	for range 3 {
 		all.Go(func() {
-			made, err := box.Init(t.Context(), sandboxtools.InitArgs{ImageName: reference})
+			made, err := s.try("init", args{"imageName": reference})
 			if err != nil {
 				t.Error(err)
 				return
 			}
-			res, err := box.Command(t.Context(), sandboxtools.CommandArgs{ContainerID: made.ContainerID, Executable: "sh", Args: []string{"-c", "echo $((6 * 7)); pwd"}})
-			if err != nil || res.Stdout != "42\n/workspace\n" {
+			res, err := s.try("command", args{"containerId": made["containerId"], "executable": "sh", "args": []string{"-c", "echo $((6 * 7)); pwd"}})
+			if err != nil || res["stdout"] != "42\n/workspace\n" {
 				t.Errorf("%+v, %v", res, err)
 			}
 		})
@@ -88,9 +89,7 @@ func TestToolsPullImages(t *testing.T) {
 		t.Errorf("its manifest was asked for %d times", n)
 	}
 	other := strings.Replace(reference, ":1", ":2", 1)
-	if made, err := box.Init(t.Context(), sandboxtools.InitArgs{ImageName: other}); sandboxtools.CodeOf(err) != sandboxtools.NotFound {
-		t.Errorf("one that is not named: %+v, %v", made, err)
-	}
+	s.refused(sandboxtools.NotFound, "init", args{"imageName": other})
 }
 
 // imageSources are one image in all local forms.

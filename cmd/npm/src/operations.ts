@@ -260,6 +260,16 @@ export interface Tree {
 export interface RunRequest extends Program, Tree {
 }
 
+/** Command is a program of the image and how to start it. */
+export interface Command extends Start {
+  /** A program of the image, or the path of one in the sandbox. */
+  command: string;
+}
+
+/** CommandRequest is a program of the image with a new sandbox. */
+export interface CommandRequest extends Command, Tree {
+}
+
 /** LogLevel is the console method that printed a line. */
 export type LogLevel = "debug" | "log" | "info" | "warn" | "error" | "stdout" | "stderr";
 
@@ -333,12 +343,6 @@ export interface InSandbox {
 export interface ProgramIn extends InSandbox, Program {
 }
 
-/** Command is a program of the image and how to start it. */
-export interface Command extends Start {
-  /** A program of the image, or the path of one in the sandbox. */
-  command: string;
-}
-
 /** CommandIn is the input of commandIn. */
 export interface CommandIn extends InSandbox, Command {
 }
@@ -366,7 +370,7 @@ export interface SandboxInfo {
 
 /** SandboxRequest is a sandbox to create. */
 export interface SandboxRequest extends Tree {
-  /** What its runs may do, by scope: fs, network, childProcess, process, env. By default everything inside the sandbox, with its own localhost, and no other host. */
+  /** What its runs may do, by scope: fs, network, childProcess, process, env. Each is "allow", "deny", or an object with a default and rules, such as {"network": {"default": "deny", "rules": [{"mode": "allow", "patterns": ["tcp://registry.npmjs.org:443"]}]}}. By default everything inside the sandbox, with its own localhost, and no other host. */
   permissions?: Permissions | undefined;
   /** Variables of all programs. */
   globals?: Readonly<Record<string, unknown>> | undefined;
@@ -635,6 +639,18 @@ export interface InFile extends InSandbox {
   pathBytes?: Uint8Array | undefined;
 }
 
+/** FileRead selects a part of a file. */
+export interface FileRead {
+  /** The byte to begin at. By default 0. */
+  offset?: number | undefined;
+  /** How many bytes to read at most. By default all. */
+  limit?: number | undefined;
+}
+
+/** ReadIn is the input of readFile. */
+export interface ReadIn extends InFile, FileRead {
+}
+
 /** FileMode holds the permissions of a new file or folder. */
 export interface FileMode {
   /** Permissions of a new file or folder, in octal. By default 644, and 755 for a folder. */
@@ -684,6 +700,8 @@ export interface FolderList {
   recursive?: boolean | undefined;
   /** How many files to list at most. */
   limit?: number | undefined;
+  /** The name of folders below the folder that are listed without their content, such as node_modules. */
+  exclude?: string | undefined;
 }
 
 /** ListIn is the input of listFiles. */
@@ -966,6 +984,8 @@ export interface Host {
 export interface Operations {
   /** Run a program in a new sandbox. */
   run: { params: RunRequest; result: Run };
+  /** Run a program of the image in a sandbox of its own. */
+  command: { params: CommandRequest; result: Run };
   /** Evaluate a snippet in a new sandbox. */
   evaluate: { params: EvaluateRequest; result: Evaluation };
   /** Run a program and return its value. */
@@ -1021,7 +1041,7 @@ export interface Operations {
   /** Evaluate a cell after the earlier ones. */
   evaluateCell: { params: CellIn; result: Evaluation };
   /** Read a file, or a range of it. */
-  readFile: { params: InFile; result: FileInfo };
+  readFile: { params: ReadIn; result: FileInfo };
   /** Write a file. */
   writeFile: { params: WriteIn; result: FileInfo };
   /** Remove a file or a folder. */
@@ -1065,6 +1085,7 @@ export interface Operations {
 /** The shapes of the results. */
 export const results: Readonly<Record<keyof Operations, string>> = {
   run: "Run",
+  command: "Run",
   evaluate: "Evaluation",
   runIn: "Run",
   execIn: "Run",
@@ -1172,12 +1193,13 @@ export const fields = {
   NodeModules: { hostPath: true, guestPath: true },
   Tree: { image: true, snapshot: true, files: true, fileBytes: true, limits: { memoryBytes: true, cpus: true, cpuTimeMs: true, pids: true, files: true, diskBytes: true, inodes: true, outputBytes: true, valueBytes: true }, isolation: true, readOnly: true, hostname: true, mounts: { source: true, target: true, access: true }, nodeModules: { hostPath: true, guestPath: true }, bigInts: true, hostPorts: true },
   RunRequest: { code: true, name: true, format: true, permissions: true, args: true, env: true, cwd: true, stdin: true, timeoutMs: true, maxTimeout: true, image: true, snapshot: true, files: true, fileBytes: true, limits: { memoryBytes: true, cpus: true, cpuTimeMs: true, pids: true, files: true, diskBytes: true, inodes: true, outputBytes: true, valueBytes: true }, isolation: true, readOnly: true, hostname: true, mounts: { source: true, target: true, access: true }, nodeModules: { hostPath: true, guestPath: true }, bigInts: true, hostPorts: true },
+  Command: { command: true, permissions: true, args: true, env: true, cwd: true, stdin: true, timeoutMs: true, maxTimeout: true },
+  CommandRequest: { command: true, permissions: true, args: true, env: true, cwd: true, stdin: true, timeoutMs: true, maxTimeout: true, image: true, snapshot: true, files: true, fileBytes: true, limits: { memoryBytes: true, cpus: true, cpuTimeMs: true, pids: true, files: true, diskBytes: true, inodes: true, outputBytes: true, valueBytes: true }, isolation: true, readOnly: true, hostname: true, mounts: { source: true, target: true, access: true }, nodeModules: { hostPath: true, guestPath: true }, bigInts: true, hostPorts: true },
   Cell: { code: true, globals: true, maxOutput: true, maxLogs: true, maxLogLength: true, form: true, timeoutMs: true, maxTimeout: true },
   Snippet: { code: true, globals: true, maxOutput: true, maxLogs: true, maxLogLength: true, form: true, timeoutMs: true, maxTimeout: true, permissions: true, env: true, cwd: true },
   EvaluateRequest: { code: true, globals: true, maxOutput: true, maxLogs: true, maxLogLength: true, form: true, timeoutMs: true, maxTimeout: true, permissions: true, env: true, cwd: true, image: true, snapshot: true, files: true, fileBytes: true, limits: { memoryBytes: true, cpus: true, cpuTimeMs: true, pids: true, files: true, diskBytes: true, inodes: true, outputBytes: true, valueBytes: true }, isolation: true, readOnly: true, hostname: true, mounts: { source: true, target: true, access: true }, nodeModules: { hostPath: true, guestPath: true }, bigInts: true, hostPorts: true },
   InSandbox: { sandbox: true },
   ProgramIn: { sandbox: true, code: true, name: true, format: true, permissions: true, args: true, env: true, cwd: true, stdin: true, timeoutMs: true, maxTimeout: true },
-  Command: { command: true, permissions: true, args: true, env: true, cwd: true, stdin: true, timeoutMs: true, maxTimeout: true },
   CommandIn: { sandbox: true, command: true, permissions: true, args: true, env: true, cwd: true, stdin: true, timeoutMs: true, maxTimeout: true },
   SnippetIn: { sandbox: true, code: true, globals: true, maxOutput: true, maxLogs: true, maxLogLength: true, form: true, timeoutMs: true, maxTimeout: true, permissions: true, env: true, cwd: true },
   SandboxRequest: { permissions: true, globals: true, env: true, cwd: true, idleTimeoutMs: true, lifetimeMs: true, image: true, snapshot: true, files: true, fileBytes: true, limits: { memoryBytes: true, cpus: true, cpuTimeMs: true, pids: true, files: true, diskBytes: true, inodes: true, outputBytes: true, valueBytes: true }, isolation: true, readOnly: true, hostname: true, mounts: { source: true, target: true, access: true }, nodeModules: { hostPath: true, guestPath: true }, bigInts: true, hostPorts: true },
@@ -1197,6 +1219,8 @@ export const fields = {
   CompleteIn: { sandbox: true, context: true, line: true },
   CellIn: { sandbox: true, context: true, code: true, globals: true, maxOutput: true, maxLogs: true, maxLogLength: true, form: true, timeoutMs: true, maxTimeout: true },
   InFile: { sandbox: true, path: true, pathBytes: true },
+  FileRead: { offset: true, limit: true },
+  ReadIn: { sandbox: true, path: true, pathBytes: true, offset: true, limit: true },
   FileMode: { mode: true },
   FileWrite: { mode: true, createParents: true },
   WriteIn: { sandbox: true, path: true, pathBytes: true, mode: true, createParents: true },
@@ -1204,8 +1228,8 @@ export const fields = {
   RemoveIn: { sandbox: true, path: true, pathBytes: true, recursive: true },
   FileStat: { links: true },
   StatIn: { sandbox: true, path: true, pathBytes: true, links: true },
-  FolderList: { recursive: true, limit: true },
-  ListIn: { sandbox: true, path: true, pathBytes: true, recursive: true, limit: true },
+  FolderList: { recursive: true, limit: true, exclude: true },
+  ListIn: { sandbox: true, path: true, pathBytes: true, recursive: true, limit: true, exclude: true },
   FolderMake: { mode: true, createParents: true },
   FolderIn: { sandbox: true, path: true, pathBytes: true, mode: true, createParents: true },
   MoveIn: { sandbox: true, from: true, fromBytes: true, to: true, toBytes: true },

@@ -67,7 +67,7 @@ test("errors have the tools' codes, and name the argument", async () => {
   await assert.rejects(tools.sandbox_read_file.execute({ containerId, path: "/etc" }), code("is_directory"));
   await assert.rejects(tools.sandbox_read_file.execute({ containerId, path: "" }), code("invalid_argument", "path"));
   await assert.rejects(tools.sandbox_init.execute({ rootPath: "../up" }), code("invalid_argument", "rootPath"));
-  await assert.rejects(tools.sandbox_exists.execute({ containerId, path: "x", more: 1 } as never), code("invalid_argument"));
+  await assert.rejects(tools.sandbox_exists.execute({ containerId, path: "x", more: 1 } as never), code("invalid_argument", "more"));
   await assert.rejects(tools.sandbox_write_file.execute({ containerId, path: "x", content: "\u0001".repeat(20 << 20) }), code("too_large"));
   await tools.sandbox_destroy.execute({ containerId });
 });

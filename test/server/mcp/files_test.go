@@ -74,13 +74,13 @@ func testPages(t *testing.T, s *session, id string) {
 func testFileErrors(t *testing.T, s *session, id string) {
 	s.ok("run_command", args{"sandboxId": id, "command": "mkfifo fifo; ln -s /proc/self/mem mem; ln -s ../../../etc/shadow shadow; truncate -s 20M big"}, nil)
 	for path, text := range map[string]string{
-		"missing": "does not exist", "dir": "is a folder", "a.txt/x": "not a folder", "fifo": "neither a file nor a folder", "a\x00b": "path",
+		"missing": "no such file or directory. list_files", "dir": "is a directory. Use list_files", "a.txt/x": "not a directory", "fifo": "neither a file nor a folder", "a\x00b": "path",
 	} {
 		s.fails("read_file", args{"sandboxId": id, "path": path}, text)
 	}
 	s.fails("read_file", args{"sandboxId": id, "path": "mem"})
 	s.fails("read_file", args{"sandboxId": id, "path": "shadow"}) // the guest may not read the image's, either
-	s.fails("list_files", args{"sandboxId": id, "path": "a.txt"}, "not a folder")
+	s.fails("list_files", args{"sandboxId": id, "path": "a.txt"}, "not a directory")
 	s.fails("write_file", args{"sandboxId": id, "path": "/usr/x", "content": ""})
 	s.fails("write_file", args{"sandboxId": id, "path": "x", "content": "%", "encoding": "base64"}, "base64")
 	for _, uri := range []string{"gaol://sandbox/" + id + "/workspace/missing", "gaol://sandbox/sb-none/x", "file:///etc/passwd"} {
@@ -103,16 +103,16 @@ func testArguments(t *testing.T, s *session) {
 	}{
 		{"run_code", args{}, "code"},
 		{"run_code", args{"code": 1}, "code"},
-		{"run_code", args{"code": "1", "language": "py"}, "enum"},
+		{"run_code", args{"code": "1", "language": "py"}, "one of"},
 		{"run_code", args{"code": "1", "sandbox": "x"}, "sandbox"},
-		{"run_code", args{"code": "1", "timeoutMs": -1}, "minimum"},
+		{"run_code", args{"code": "1", "timeoutMs": -1}, ">= 0"},
 		{"run_code", args{"code": "1", "sandboxId": "sb-none"}, "create_sandbox"},
 		{"run_code", args{"code": "1", "contextId": "ctx-none"}, "no context"},
-		{"run_command", args{"command": ""}, "minLength"},
+		{"run_command", args{"command": ""}, "length >= 1"},
 		{"create_sandbox", args{"permissions": args{"network": args{"default": "allow", "rules": []any{args{"mode": "maybe"}}}}}, "maybe"},
 		{"create_sandbox", args{"permissions": args{"nope": "allow"}}, "nope"},
 		{"create_sandbox", args{"image": "../../etc"}, ""},
-		{"create_sandbox", args{"memoryBytes": -1}, "minimum"},
+		{"create_sandbox", args{"limits": args{"memoryBytes": -1}}, ">= 0"},
 		{"close_sandbox", args{"sandboxId": "sb-none"}, "no sandbox"},
 		{"write_file", args{"sandboxId": "sb-none", "path": "x", "content": ""}, "no sandbox"},
 		{"sandbox_exists", args{"containerId": "none", "path": "/"}, "sandbox_init"},

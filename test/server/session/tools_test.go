@@ -97,8 +97,8 @@ func testToolErrors(t *testing.T, r *raw) {
 	}{
 		{"sandbox_nosuch", `{}`, "unknown_tool", "", http.StatusNotFound},
 		{"sandbox_exists", `{"containerId":"none","path":"/"}`, "not_found", "containerId", http.StatusNotFound},
-		{"sandbox_exists", `{"containerId":"a"}`, "invalid_argument", "path", http.StatusUnprocessableEntity},
-		{"sandbox_exists", `{"containerId":"a","path":"/","more":1}`, "invalid_argument", "", http.StatusUnprocessableEntity},
+		{"sandbox_exists", `{"containerId":"a","path":1}`, "invalid_argument", "path", http.StatusUnprocessableEntity},
+		{"sandbox_exists", `{"containerId":"a","path":"/","more":1}`, "invalid_argument", "more", http.StatusUnprocessableEntity},
 		{"sandbox_exists", `[]`, "invalid_argument", "", http.StatusUnprocessableEntity},
 		{"sandbox_init", `{"containerId":"a"}`, "exists", "containerId", http.StatusConflict},
 		{"sandbox_init", `{"imageName":"other"}`, "forbidden", "", http.StatusForbidden},

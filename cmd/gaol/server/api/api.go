@@ -17,6 +17,7 @@ import (
 	"gaol/cmd/gaol/server/service"
 	"gaol/cmd/gaol/server/snippetservice"
 	"gaol/cmd/gaol/server/tenant"
+	"gaol/internal/schema"
 	"gaol/internal/strictjson"
 )
 
@@ -152,7 +153,7 @@ func decode(o *operation.Operation, w http.ResponseWriter, r *http.Request, head
 		}
 	}
 	in, err := o.Decode(body, params)
-	if bad, ok := errors.AsType[*operation.InvalidError](err); ok {
+	if bad, ok := errors.AsType[*schema.InvalidError](err); ok {
 		if bad.Syntax {
 			p := NewProblem(http.StatusBadRequest, "validation failed")
 			p.Errors = []*huma.ErrorDetail{{Message: bad.Details[0].Message, Location: "body"}}

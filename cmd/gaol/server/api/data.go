@@ -14,23 +14,24 @@ import (
 // skippedTrailer is the trailer with the number of files that could not be packed.
 const skippedTrailer = "Gaol-Skipped"
 
-// file returns the sandbox and the path of a request about a file. The caller calls release.
-func (a *API) file(name string, w http.ResponseWriter, r *http.Request) (ctx context.Context, sb *service.Sandbox, path string, release func(), err error) {
-	in, err := decode(operation.ByName(name), w, r, nil)
-	if err != nil {
-		return nil, nil, "", nil, err
-	}
-	file := in.(*requestjson.InFile)
-	if path, err = file.FilePath(); err != nil {
+// use returns the sandbox of a request about a file, after its input has been decoded. The caller calls release.
+func (a *API) use(r *http.Request, in *requestjson.InFile) (ctx context.Context, sb *service.Sandbox, path string, release func(), err error) {
+	if path, err = in.FilePath(); err != nil {
 		return nil, nil, "", nil, service.Refuse(service.Invalid, "%w", err)
 	}
-	ctx, sb, release, err = a.service.Use(r.Context(), tenant.FromContext(r.Context()), file.Sandbox)
+	ctx, sb, release, err = a.service.Use(r.Context(), tenant.FromContext(r.Context()), in.Sandbox)
 	return ctx, sb, path, release, err
 }
 
 // readFile sends a file, or a range of it.
 func (a *API) readFile(w http.ResponseWriter, r *http.Request) {
-	ctx, sb, path, release, err := a.file("readFile", w, r)
+	decoded, err := decode(operation.ByName("readFile"), w, r, nil)
+	if err != nil {
+		ProblemOf(err).Write(w)
+		return
+	}
+	in := decoded.(*requestjson.ReadIn)
+	ctx, sb, path, release, err := a.use(r, &in.InFile)
 	if err != nil {
 		ProblemOf(err).Write(w)
 		return
@@ -43,12 +44,17 @@ func (a *API) readFile(w http.ResponseWriter, r *http.Request) {
 	}
 	defer func() { _ = file.Close() }()
 	w.Header().Set("Content-Type", operation.Octets)
-	http.ServeContent(newDownload(ctx, w), r, "", service.ClampTime(info.ModTime()), file)
+	http.ServeContent(newDownload(ctx, w), r, "", service.ClampTime(info.ModTime()), service.Part(file, info.Size(), in.FileRead))
 }
 
 // packFolder sends an archive of a folder.
 func (a *API) packFolder(w http.ResponseWriter, r *http.Request) {
-	ctx, sb, path, release, err := a.file("packFolder", w, r)
+	in, err := decode(operation.ByName("packFolder"), w, r, nil)
+	if err != nil {
+		ProblemOf(err).Write(w)
+		return
+	}
+	ctx, sb, path, release, err := a.use(r, in.(*requestjson.InFile))
 	if err != nil {
 		ProblemOf(err).Write(w)
 		return

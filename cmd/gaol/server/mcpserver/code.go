@@ -9,62 +9,75 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"gaol/cmd/gaol/server/audit"
+	"gaol/cmd/gaol/server/operation"
 	"gaol/cmd/gaol/server/service"
 	"gaol/runtime"
 	"gaol/runtime/requestjson"
 	"gaol/runtime/resultjson"
 )
 
-// CodeArgs are the arguments of run_code.
-type CodeArgs struct {
-	Code      string `json:"code" jsonschema:"The code. The value of its last expression is the result; what it prints is the output. It may use import, require and await."`
-	Language  string `json:"language,omitempty" jsonschema:"js (the default) or ts. TypeScript and JSX are translated in both; types are not checked."`
-	SandboxID string `json:"sandboxId,omitempty" jsonschema:"The sandbox to run in. Omit it for a fresh one that is deleted afterwards."`
-	ContextID string `json:"contextId,omitempty" jsonschema:"Keeps variables between calls, as in a notebook: \"new\" creates a context, and a contextId of an earlier result continues it."`
-	TimeoutMs int64  `json:"timeoutMs,omitempty" jsonschema:"Time limit in milliseconds; 30,000 by default."`
+const codeAbout = `Runs JavaScript or TypeScript with Node.js in a sandbox, and returns what it prints and the value of its last expression. It may use import, require and await. Without sandboxId it uses a fresh sandbox. With contextId, variables are kept between calls. A failure of the code is reported with its position.`
+
+// runTools are the tools that run code and commands.
+func runTools() []*tool {
+	return []*tool{
+		define(tool{does: changes, open: true}, operation.Operation{
+			Name: "run_code", Summary: "Run code", Doc: codeAbout, Fields: []string{"code", "language", "sandboxId", "contextId", "timeoutMs"},
+		}, runCode),
+		define(tool{does: changes, open: true}, operation.Operation{
+			Name: "run_command", Summary: "Run a command", Doc: commandAbout, Fields: []string{"command", "args", "cwd", "env", "stdin", "sandboxId", "timeoutMs"},
+		}, runCommand),
+	}
 }
 
-// CodeResult is the result of run_code.
-type CodeResult struct {
-	Output    string     `json:"output" jsonschema:"What the code printed, at most some 40,000 characters."`
-	Value     any        `json:"value,omitempty" jsonschema:"The value of the last expression. Absent if it is undefined, cannot be encoded as JSON, or is too long."`
-	NoValue   string     `json:"noValue,omitempty" jsonschema:"Why the value cannot be encoded as JSON."`
-	Error     *CodeError `json:"error,omitempty" jsonschema:"Why the code failed. Absent if it did not."`
-	Truncated bool       `json:"truncated" jsonschema:"Whether output or value are incomplete."`
-	SandboxID string     `json:"sandboxId,omitempty" jsonschema:"The sandbox, if it still exists."`
-	ContextID string     `json:"contextId,omitempty" jsonschema:"The context, for further calls."`
-	runSummary
+// FreshSandbox is the sandbox of a run.
+type FreshSandbox struct {
+	SandboxID string `json:"sandboxId,omitempty" maxLength:"64" doc:"The sandbox to run in. Omit it for a fresh one that is deleted afterwards."`
 }
 
-// runSummary is what all runs report.
-type runSummary struct {
-	Cause           string   `json:"cause,omitempty" jsonschema:"Why gaol or the kernel ended it: timeout, cpu, memory, pids, output, canceled or signal. Absent if it ended by itself."`
-	DurationMs      float64  `json:"durationMs"`
-	CPUMs           float64  `json:"cpuMs"`
-	PeakMemoryBytes int64    `json:"peakMemoryBytes"`
-	Denials         []Denial `json:"denials" jsonschema:"What permissions denied, and what would allow it."`
+type codeIn struct {
+	requestjson.Cell
+	FreshSandbox
+	Language  string `json:"language,omitempty" enum:"js,ts" doc:"js (the default) or ts. TypeScript and JSX are translated in both; types are not checked."`
+	ContextID string `json:"contextId,omitempty" maxLength:"64" doc:"Keeps variables between calls, as in a notebook: \"new\" creates a context, and a contextId of an earlier result continues it."`
 }
 
-func summary(cause runtime.Cause, durationMs float64, u resultjson.Usage, denials []Denial) runSummary {
-	return runSummary{string(cause), durationMs, u.CPUMs, u.PeakMemoryBytes, denials}
+type codeOut struct {
+	Output    string          `json:"output" doc:"What the code printed, at most some 40,000 characters."`
+	Value     json.RawMessage `json:"value,omitempty" doc:"The value of the last expression. Absent if it is undefined, cannot be encoded as JSON, or is too long."`
+	NoValue   string          `json:"noValue,omitempty" doc:"Why the value cannot be encoded as JSON."`
+	Error     *codeError      `json:"error,omitempty" doc:"Why the code failed. Absent if it did not."`
+	Truncated bool            `json:"truncated" doc:"Whether output or value are incomplete."`
+	SandboxID string          `json:"sandboxId,omitempty" doc:"The sandbox, if it still exists."`
+	ContextID string          `json:"contextId,omitempty" doc:"The context, for further calls."`
+	RunSummary
 }
 
-// CodeError is an error of the code.
-type CodeError struct {
+// RunSummary is what all runs report.
+type RunSummary struct {
+	Cause      runtime.Cause    `json:"cause,omitempty" doc:"Why gaol or the kernel ended it: timeout, cpu, memory, pids, output, canceled or signal. Absent if it ended by itself."`
+	DurationMs float64          `json:"durationMs"`
+	Usage      resultjson.Usage `json:"usage"`
+	Denials    []denial         `json:"denials" doc:"What permissions denied, and what would allow it."`
+
+	*overflow
+}
+
+// codeError is an error of the code.
+type codeError struct {
 	Name    string `json:"name"`
 	Message string `json:"message"`
 	Stack   string `json:"stack,omitempty"`
-	Frame   string `json:"frame,omitempty" jsonschema:"The lines of the code around the position."`
+	Frame   string `json:"frame,omitempty" doc:"The lines of the code around the position."`
 }
 
 const maxErrorText = 4000 // characters of each field
 
-func newCodeError(e *runtime.GuestError) *CodeError {
+func newCodeError(e *runtime.GuestError) *codeError {
 	if e == nil {
 		return nil
 	}
-	c := &CodeError{e.Name, strings.TrimPrefix(e.Error(), e.Name+": "), e.Stack, e.Frame}
+	c := &codeError{e.Name, strings.TrimPrefix(e.Error(), e.Name+": "), e.Stack, e.Frame}
 	if c.Stack != "" {
 		c.Stack = e.Trace()
 	}
@@ -74,7 +87,7 @@ func newCodeError(e *runtime.GuestError) *CodeError {
 	return c
 }
 
-func (c *CodeError) text() string {
+func (c *codeError) text() string {
 	if c == nil {
 		return ""
 	}
@@ -85,69 +98,71 @@ func (c *CodeError) text() string {
 	return paragraphs(head, c.Stack, c.Frame)
 }
 
-func (e *endpoint) runCode(ctx context.Context, r *mcp.CallToolRequest, a CodeArgs) (res *mcp.CallToolResult, out *CodeResult, err error) {
-	p := newProgress(ctx, r)
-	defer p.stop()
-	if a.ContextID != "" {
-		return e.runCell(ctx, p, a)
+func runCode(ctx context.Context, c *operation.Call, in *codeIn) (*codeOut, error) {
+	in.MaxLogs, in.MaxLogLength = maxLines, maxLineLength
+	of := requestjson.InSandbox{Sandbox: in.SandboxID}
+	switch {
+	case in.ContextID != "":
+		return runCell(ctx, c, in)
+	case in.SandboxID != "":
+		return evaluate(ctx, c, of.Sandbox, "evaluateIn", &requestjson.SnippetIn{InSandbox: of, Snippet: requestjson.Snippet{Cell: in.Cell}})
 	}
-	err = e.useSandbox(ctx, a.SandboxID, func(ctx context.Context, sb *service.Sandbox) (keep bool, err error) {
-		o := &overflow{sb: sb}
-		res, out, err = e.evaluate(ctx, o, p, a, func(ctx context.Context, c requestjson.Cell, s service.Streams) (*resultjson.Evaluation, error) {
-			return sb.Evaluate(ctx, requestjson.Snippet{Cell: c}, s)
-		})
-		if out != nil && (o.kept() || a.SandboxID != "") {
-			out.SandboxID = sb.ID
-		}
-		return o.kept(), err
-	})
-	return res, out, e.explain(err)
+	return evaluate(ctx, c, "", "evaluate", &requestjson.EvaluateRequest{Snippet: requestjson.Snippet{Cell: in.Cell}})
 }
 
-// useSandbox calls do with a sandbox: a new one without an id.
-func (e *endpoint) useSandbox(ctx context.Context, id string, do func(context.Context, *service.Sandbox) (keep bool, err error)) error {
-	if id == "" {
-		return e.service.UseNew(ctx, e.tenant, do)
-	}
-	sb, err := e.acquire(id)
-	if err != nil {
-		return err
-	}
-	defer sb.Release()
-	_, err = do(ctx, sb)
-	return err
-}
+// newContext is the contextId that asks for a new context.
+const newContext = "new"
 
 // runCell runs code in a context.
-func (e *endpoint) runCell(ctx context.Context, p *progress, a CodeArgs) (*mcp.CallToolResult, *CodeResult, error) {
-	var live *liveContext
-	var err error
-	if a.ContextID == newContext {
-		live, err = e.open(ctx, a.SandboxID)
-	} else {
-		live, err = e.findContext(a.ContextID, a.SandboxID)
-	}
+func runCell(ctx context.Context, c *operation.Call, in *codeIn) (*codeOut, error) {
+	at, err := openContext(ctx, c, in)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	o := &overflow{sb: live.sb}
-	defer live.sb.Release()
-	res, out, err := e.evaluate(ctx, o, p, a, live.context.Evaluate)
+	out, err := evaluate(ctx, c, at.Sandbox, "evaluateCell", &requestjson.CellIn{InContext: *at, Cell: in.Cell})
 	if errors.Is(err, runtime.ErrContextEnded) {
-		return nil, nil, fmt.Errorf("context %q has ended: its variables are lost. Pass contextId %q for a new one", live.context.ID, newContext)
+		return nil, fmt.Errorf("context %q has ended: its variables are lost. Pass contextId %q for a new one", at.Context, newContext)
 	}
 	if err != nil {
-		return nil, nil, e.explain(err)
+		return nil, err
 	}
-	out.SandboxID = live.sb.ID
-	if live.context.Info().State == resultjson.Ended {
-		o.notes = append(o.notes, fmt.Sprintf("[context %s has ended: its variables are lost]", live.context.ID))
+	if info, err := operation.Perform[*resultjson.ContextInfo](ctx, c, "getContext", at); err != nil || info.State == resultjson.Ended {
+		out.note("[context %s has ended: its variables are lost]", at.Context)
 	} else {
-		out.ContextID = live.context.ID
-		o.notes = append(o.notes, fmt.Sprintf("[contextId %s, sandboxId %s]", live.context.ID, live.sb.ID))
+		out.ContextID = at.Context
+		out.note("[contextId %s, sandboxId %s]", at.Context, at.Sandbox)
 	}
-	res.Content = o.content(out.text())
-	return res, out, nil
+	return out, nil
+}
+
+// openContext returns the context of a call, or creates one: in the sandbox of the call, or else in a new one.
+func openContext(ctx context.Context, c *operation.Call, in *codeIn) (*requestjson.InContext, error) {
+	if in.ContextID != newContext {
+		sandbox, err := c.Service.FindContext(c.Tenant, in.ContextID)
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("no context %.64q: it has ended or never existed. Its variables are lost; pass contextId %q for a new one", in.ContextID, newContext)
+		case in.SandboxID != "" && in.SandboxID != sandbox:
+			return nil, fmt.Errorf("context %q is in sandbox %q, not in %.64q: omit sandboxId", in.ContextID, sandbox, in.SandboxID)
+		}
+		return &requestjson.InContext{InSandbox: requestjson.InSandbox{Sandbox: sandbox}, Context: in.ContextID}, nil
+	}
+	of := requestjson.InSandbox{Sandbox: in.SandboxID}
+	if of.Sandbox == "" {
+		made, err := operation.Perform[*resultjson.SandboxInfo](ctx, c, "createSandbox", &requestjson.SandboxRequest{})
+		if err != nil {
+			return nil, err
+		}
+		of.Sandbox = made.ID
+	}
+	info, err := operation.Perform[*resultjson.ContextInfo](ctx, c, "createContext", &requestjson.ContextIn{InSandbox: of})
+	if err != nil && in.SandboxID == "" {
+		_, _ = operation.Perform[any](ctx, c, "deleteSandbox", &of) // the error is more important
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &requestjson.InContext{InSandbox: of, Context: info.ID}, nil
 }
 
 // errOutput is why code is canceled that prints more than a run may.
@@ -159,62 +174,60 @@ const (
 	maxLineLength = 1_000_000 // characters
 )
 
-// evaluate runs code by do, and describes how it ended.
-func (e *endpoint) evaluate(ctx context.Context, o *overflow, p *progress, a CodeArgs, do func(context.Context, requestjson.Cell, service.Streams) (*resultjson.Evaluation, error)) (*mcp.CallToolResult, *CodeResult, error) {
-	audit.Of(ctx).SetSandbox(o.sb.ID)
-	ctx, cancel := context.WithCancelCause(ctx)
+// evaluate performs an operation that evaluates code, in a sandbox: an empty id is a fresh one.
+func evaluate(ctx context.Context, c *operation.Call, sandbox, name string, in any) (*codeOut, error) {
+	running, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	printed := 0
-	to := func(event service.Event) error {
+	watched := *c
+	watched.BoundsLogs = true
+	watched.To = func(event service.Event) error {
 		if l, ok := event.Data.(resultjson.Log); ok {
-			p.note(l.Text)
+			c.OnOutput([]byte(l.Text))
 			if printed += len(l.Text); printed > maxOutput {
 				cancel(errOutput)
 			}
 		}
 		return nil
 	}
-	c := requestjson.Cell{Code: a.Code, Timeout: requestjson.Timeout{Ms: a.TimeoutMs}, MaxLogs: maxLines, MaxLogLength: maxLineLength}
-	n, err := do(ctx, c, service.Streams{To: to, BoundsLogs: true})
-	flooded := n != nil && errors.Is(context.Cause(ctx), errOutput)
+	n, err := operation.Perform[*resultjson.Evaluation](running, &watched, name, in)
+	flooded := n != nil && errors.Is(context.Cause(running), errOutput)
 	if err != nil && !flooded {
-		return nil, nil, err
+		return nil, err
 	}
-	out := e.newCodeResult(o, n)
+	out := newCodeOut(&overflow{ctx: ctx, call: c, sandbox: sandbox}, n)
 	if flooded {
-		out.Cause, out.Truncated = string(runtime.CauseOutput), true
-		out.Error = &CodeError{Name: "LimitError", Message: errOutput.Error()}
+		out.Cause, out.Truncated = runtime.CauseOutput, true
+		out.Error = &codeError{Name: "LimitError", Message: errOutput.Error()}
 	}
-	return &mcp.CallToolResult{Content: o.content(out.text()), IsError: out.Error != nil || out.Cause != ""}, out, nil
+	return out, nil
 }
 
-func (e *endpoint) newCodeResult(o *overflow, n *resultjson.Evaluation) *CodeResult {
+func newCodeOut(o *overflow, n *resultjson.Evaluation) *codeOut {
 	var lines strings.Builder
 	for _, l := range n.Logs {
 		lines.WriteString(l.Text + "\n")
 	}
 	output, value := lines.String(), string(n.Value)
 	forOutput, forValue := shares(output, value)
-	out := &CodeResult{
-		NoValue: n.NoValue, Error: newCodeError(n.Evaluation().Error), Truncated: n.Truncated.Logs,
-		runSummary: summary(n.Cause, n.DurationMs, n.Usage, e.denials(o.sb.Permissions(), n.Denials)),
-	}
+	out := &codeOut{NoValue: n.NoValue, Error: newCodeError(n.Evaluation().Error)}
+	out.RunSummary = RunSummary{n.Cause, n.DurationMs, n.Usage, newDenials(o.call, o.sandbox, n.Denials), o}
 	if n.Truncated.Logs {
-		o.notes = append(o.notes, fmt.Sprintf("[output: only the first %d lines were kept]", maxLines))
+		o.note("[output: only the first %d lines were kept]", maxLines)
 	}
 	out.Output = o.fit("output.txt", "text/plain", output, forOutput)
 	if shown := o.fit("value.json", "application/json", value, forValue); shown != value {
 		out.NoValue = "it is too long: " + shown[:min(len(shown), 200)] + "…"
 		out.NoValue = strings.ToValidUTF8(out.NoValue, "")
-	} else if value != "" {
-		out.Value = json.RawMessage(value)
+	} else {
+		out.Value = n.Value
 	}
-	out.Truncated = out.Truncated || o.kept() || len(o.notes) > 0
+	out.Truncated, out.SandboxID = len(o.notes) > 0, o.sandbox
 	return out
 }
 
-// text describes a result.
-func (r *CodeResult) text() string {
+// content describes the result.
+func (r *codeOut) content() ([]mcp.Content, bool) {
 	value := ""
 	switch {
 	case r.Value != nil:
@@ -222,5 +235,6 @@ func (r *CodeResult) text() string {
 	case r.NoValue != "":
 		value = "[no value: " + r.NoValue + "]"
 	}
-	return paragraphs(append([]string{r.Output, value, r.Error.text()}, denialLines(r.Denials)...)...)
+	text := paragraphs(append([]string{r.Output, value, r.Error.text()}, denialLines(r.Denials)...)...)
+	return r.withLinks(text), r.Error != nil || r.Cause != ""
 }

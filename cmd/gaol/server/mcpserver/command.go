@@ -2,66 +2,58 @@ package mcpserver
 
 import (
 	"context"
-	"encoding/base64"
 	"fmt"
-	"unicode/utf8"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"gaol/cmd/gaol/server/audit"
-	"gaol/cmd/gaol/server/service"
+	"gaol/cmd/gaol/server/operation"
 	"gaol/runtime/requestjson"
 	"gaol/runtime/resultjson"
 )
 
-// CommandArgs are the arguments of run_command.
-type CommandArgs struct {
-	Command   string            `json:"command" jsonschema:"Without args, a line for the shell, such as \"ls -l | wc -l\". With args, the program alone."`
-	Args      []string          `json:"args,omitempty" jsonschema:"The program's arguments, which no shell changes."`
-	Cwd       string            `json:"cwd,omitempty" jsonschema:"The working directory; /workspace by default."`
-	Env       map[string]string `json:"env,omitempty" jsonschema:"Environment variables."`
-	Stdin     string            `json:"stdin,omitempty" jsonschema:"Standard input; empty by default."`
-	SandboxID string            `json:"sandboxId,omitempty" jsonschema:"The sandbox to run in. Omit it for a fresh one that is deleted afterwards."`
-	TimeoutMs int64             `json:"timeoutMs,omitempty" jsonschema:"Time limit in milliseconds; 30,000 by default."`
+const commandAbout = `Runs a command in a sandbox, such as node, npm or a shell line, and returns its output and exit code when it has ended: servers need start_process. Without sandboxId it uses a fresh sandbox.`
+
+type commandIn struct {
+	FreshSandbox
+	Command string `json:"command" minLength:"1" maxLength:"131072" doc:"Without args, a line for the shell, such as \"ls -l | wc -l\". With args, the program alone."`
+	requestjson.Start
 }
 
-// CommandResult is the result of run_command.
-type CommandResult struct {
-	Stdout    string `json:"stdout" jsonschema:"Standard output. Invalid UTF-8 becomes U+FFFD."`
-	Stderr    string `json:"stderr" jsonschema:"Standard error, likewise."`
-	ExitCode  int    `json:"exitCode" jsonschema:"The exit status; 128+n if signal n killed it."`
-	Signal    string `json:"signal,omitempty" jsonschema:"The signal that killed it."`
-	Truncated bool   `json:"truncated" jsonschema:"Whether stdout or stderr are incomplete."`
-	SandboxID string `json:"sandboxId,omitempty" jsonschema:"The sandbox, if it still exists."`
-	runSummary
+type commandOut struct {
+	Stdout    string `json:"stdout" doc:"Standard output. Invalid UTF-8 becomes U+FFFD."`
+	Stderr    string `json:"stderr" doc:"Standard error, likewise."`
+	ExitCode  int    `json:"exitCode" doc:"The exit status; 128+n if signal n killed it."`
+	Signal    string `json:"signal,omitempty" doc:"The signal that killed it."`
+	Truncated bool   `json:"truncated" doc:"Whether stdout or stderr are incomplete."`
+	SandboxID string `json:"sandboxId,omitempty" doc:"The sandbox, if it still exists."`
+	RunSummary
 }
 
-func (e *endpoint) runCommand(ctx context.Context, r *mcp.CallToolRequest, a CommandArgs) (res *mcp.CallToolResult, out *CommandResult, err error) {
-	p := newProgress(ctx, r)
-	defer p.stop()
-	err = e.useSandbox(ctx, a.SandboxID, func(ctx context.Context, sb *service.Sandbox) (keep bool, err error) {
-		run, err := e.command(ctx, sb, p, a)
-		if err != nil {
-			return false, err
-		}
-		o := &overflow{sb: sb}
-		out = e.newCommandResult(o, run)
-		if o.kept() || a.SandboxID != "" {
-			out.SandboxID = sb.ID
-		}
-		res = &mcp.CallToolResult{Content: o.content(out.text()), IsError: out.ExitCode != 0 || out.Cause != ""}
-		return o.kept(), nil
-	})
-	return res, out, e.explain(err)
-}
-
-// command runs a command in a sandbox.
-func (e *endpoint) command(ctx context.Context, sb *service.Sandbox, p *progress, a CommandArgs) (*resultjson.Run, error) {
-	name, args := program(a.Command, a.Args)
-	audit.Of(ctx).SetSandbox(sb.ID)
-	note := func(b []byte) { p.note(string(b[max(0, len(b)-1000):])) }
-	start := requestjson.Start{Args: args, Env: a.Env, Cwd: a.Cwd, Stdin: a.Stdin, Timeout: requestjson.Timeout{Ms: a.TimeoutMs}}
-	return sb.Command(ctx, requestjson.Command{Command: name, Start: start}, service.Streams{OnOutput: note})
+func runCommand(ctx context.Context, c *operation.Call, in *commandIn) (*commandOut, error) {
+	command := requestjson.Command{Start: in.Start}
+	command.Command, command.Args = program(in.Command, in.Args)
+	var run *resultjson.Run
+	var err error
+	if in.SandboxID == "" {
+		run, err = operation.Perform[*resultjson.Run](ctx, c, "command", &requestjson.CommandRequest{Command: command})
+	} else {
+		run, err = operation.Perform[*resultjson.Run](ctx, c, "commandIn", &requestjson.CommandIn{InSandbox: requestjson.InSandbox{Sandbox: in.SandboxID}, Command: command})
+	}
+	if err != nil {
+		return nil, err
+	}
+	o := &overflow{ctx: ctx, call: c, sandbox: in.SandboxID}
+	forStdout, forStderr := shares(run.Stdout, run.Stderr)
+	out := &commandOut{
+		Stdout: o.fit("stdout.txt", "text/plain", run.Stdout, forStdout), Stderr: o.fit("stderr.txt", "text/plain", run.Stderr, forStderr),
+		ExitCode: run.ExitCode, Signal: run.Signal,
+		RunSummary: RunSummary{run.Cause, run.DurationMs, run.Usage, newDenials(c, in.SandboxID, run.Denials), o},
+	}
+	if run.Truncated.Stdout || run.Truncated.Stderr {
+		o.note("[the command printed more than its sandbox keeps]")
+	}
+	out.Truncated, out.SandboxID = len(o.notes) > 0, o.sandbox
+	return out, nil
 }
 
 // program returns the program of a call: the shell for a line, which has no arguments.
@@ -72,37 +64,15 @@ func program(command string, args []string) (name string, list []string) {
 	return command, args
 }
 
-func (e *endpoint) newCommandResult(o *overflow, res *resultjson.Run) *CommandResult {
-	stdout, stderr := res.Stdout, res.Stderr
-	forStdout, forStderr := shares(stdout, stderr)
-	out := &CommandResult{
-		Stdout: o.fit("stdout.txt", "text/plain", stdout, forStdout), Stderr: o.fit("stderr.txt", "text/plain", stderr, forStderr),
-		ExitCode: res.ExitCode, Signal: res.Signal,
-		runSummary: summary(res.Cause, res.DurationMs, res.Usage, e.denials(o.sb.Permissions(), res.Denials)),
-	}
-	if res.Truncated.Stdout || res.Truncated.Stderr {
-		o.notes = append(o.notes, "[the command printed more than its sandbox keeps]")
-	}
-	out.Truncated = len(o.notes) > 0
-	return out
-}
-
-// text describes a result.
-func (r *CommandResult) text() string {
+// content describes the result.
+func (r *commandOut) content() ([]mcp.Content, bool) {
 	ended := ""
 	switch {
 	case r.Cause != "":
-		ended = "[ended by gaol: " + r.Cause + "]"
+		ended = "[ended by gaol: " + string(r.Cause) + "]"
 	case r.ExitCode != 0:
 		ended = fmt.Sprintf("[exit code %d]", r.ExitCode)
 	}
-	return paragraphs(append([]string{r.Stdout, r.Stderr, ended}, denialLines(r.Denials)...)...)
-}
-
-// encode returns bytes as text, or in base64 if they are none.
-func encode(b []byte) (content, encoding string) {
-	if utf8.Valid(b) {
-		return string(b), "utf8"
-	}
-	return base64.StdEncoding.EncodeToString(b), "base64"
+	text := paragraphs(append([]string{r.Stdout, r.Stderr, ended}, denialLines(r.Denials)...)...)
+	return r.withLinks(text), r.ExitCode != 0 || r.Cause != ""
 }

@@ -1,6 +1,7 @@
 package mcpserver
 
 import (
+	"bytes"
 	"context"
 	"encoding/base64"
 	"errors"
@@ -8,16 +9,39 @@ import (
 	"io"
 	"io/fs"
 	"mime"
+	"net/http"
 	"path"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"gaol/cmd/gaol/server/operation"
 	"gaol/cmd/gaol/server/service"
+	"gaol/runtime/requestjson"
+	"gaol/runtime/resultjson"
 	"gaol/vfs"
-	"gaol/vfs/hostfs"
 )
+
+// fileTools are the tools for files.
+func fileTools() []*tool {
+	return []*tool{
+		define(tool{does: changes, repeated: true}, operation.Operation{
+			Name: "write_file", Summary: "Write a file", Doc: "Writes a file in a sandbox. An existing one is replaced.",
+		}, writeFile),
+		define(tool{does: changes}, operation.Operation{
+			Name: "edit_file", Summary: "Edit a file",
+			Doc: "Replaces a text in a file of a sandbox by another one. The text must occur exactly once, unless replaceAll is set.",
+		}, editFile),
+		define(tool{does: reads, repeated: true}, operation.Operation{
+			Name: "read_file", Summary: "Read a file",
+			Doc: "Reads a file in a sandbox: at most some 40,000 characters, from an offset. PNG, JPEG, GIF and WebP files are returned as images.",
+		}, readFile),
+		define(tool{does: reads, repeated: true}, operation.Operation{
+			Name: "list_files", Summary: "List files", Doc: "Lists a folder in a sandbox; with recursive, the folders in it, too, except those called node_modules.", Fields: []string{"sandboxId", "path", "recursive"},
+		}, listFiles),
+	}
+}
 
 // guestPath returns the absolute path in a sandbox for one of a call.
 func guestPath(name string) (string, error) {
@@ -26,131 +50,207 @@ func guestPath(name string) (string, error) {
 	}
 	clean, err := vfs.ParsePath(path.Clean(name))
 	if err != nil {
-		return "", fmt.Errorf("path: %w", err)
+		return "", service.Refuse(service.Invalid, "path: %w", err)
 	}
 	return string(clean), nil
 }
 
-// inSandbox calls do with a sandbox and a path in it.
-func (e *endpoint) inSandbox(id, name string, do func(sb *service.Sandbox, path string) error) error {
-	p, err := guestPath(name)
-	if err != nil {
-		return err
+// file names a file in the sandbox by its absolute path.
+func (in InSandbox) file(path string) requestjson.InFile {
+	f := requestjson.InFile{InSandbox: in.in()}
+	f.Path, f.PathBytes = requestjson.SplitPath(path)
+	return f
+}
+
+// InFile names a file.
+type InFile struct {
+	InSandbox
+	Path string `json:"path" minLength:"1" maxLength:"4095" doc:"An absolute path, or one relative to /workspace."`
+}
+
+func (in InFile) file() (f requestjson.InFile, err error) {
+	p, err := guestPath(in.Path)
+	return in.InSandbox.file(p), err
+}
+
+// readContent returns a part of a file.
+func readContent(ctx context.Context, c *operation.Call, f requestjson.InFile, part requestjson.FileRead) ([]byte, *resultjson.FileInfo, error) {
+	var content bytes.Buffer
+	reading := *c
+	reading.Download = &content
+	info, err := operation.Perform[*resultjson.FileInfo](ctx, &reading, "readFile", &requestjson.ReadIn{InFile: f, FileRead: part})
+	return content.Bytes(), info, err
+}
+
+// maxResource bounds a file that is read as a resource, or edited.
+const maxResource = 16 << 20
+
+// readAll returns a whole file.
+func readAll(ctx context.Context, c *operation.Call, f requestjson.InFile) ([]byte, error) {
+	content, info, err := readContent(ctx, c, f, requestjson.FileRead{Limit: maxResource})
+	if err == nil && info.Size > maxResource {
+		return nil, service.Refuse(service.TooLarge, "%s has more than 16 MiB: use read_file with an offset, or run_command", info.Path)
 	}
-	sb, err := e.acquire(id)
-	if err != nil {
-		return err
+	return content, err
+}
+
+// writeContent writes a file, and the folders above it that are missing.
+func writeContent(ctx context.Context, c *operation.Call, f requestjson.InFile, content []byte) error {
+	writing := *c
+	writing.Upload = func(_ context.Context, most int64) (io.Reader, error) {
+		return http.MaxBytesReader(nil, io.NopCloser(bytes.NewReader(content)), most), nil
 	}
-	defer sb.Release()
-	return e.fileError(p, do(sb, p))
+	_, err := operation.Perform[any](ctx, &writing, "writeFile", &requestjson.WriteIn{InFile: f, FileWrite: requestjson.FileWrite{Parents: true}})
+	return err
 }
 
-// WriteArgs are the arguments of write_file.
-type WriteArgs struct {
-	SandboxID string `json:"sandboxId" jsonschema:"The sandbox."`
-	Path      string `json:"path" jsonschema:"An absolute path, or one relative to /workspace. Missing folders are created."`
-	Content   string `json:"content" jsonschema:"The new content. It replaces the old one."`
-	Encoding  string `json:"encoding,omitempty" jsonschema:"utf8 (the default) or base64, for content that is not text."`
+type writeIn struct {
+	InFile
+	Content  string `json:"content" doc:"The new content. It replaces the old one. Missing folders are created."`
+	Encoding string `json:"encoding,omitempty" enum:"utf8,base64" doc:"utf8 (the default) or base64, for content that is not text."`
 }
 
-// WriteResult is the result of write_file.
-type WriteResult struct {
-	Path string `json:"path" jsonschema:"The absolute path."`
-	Size int    `json:"size" jsonschema:"Bytes."`
-	URI  string `json:"uri" jsonschema:"The file as a resource."`
+// WriteOut describes a file that was written.
+type WriteOut struct {
+	Path string `json:"path" doc:"The absolute path."`
+	Size int    `json:"size" doc:"Bytes of the file now."`
+	URI  string `json:"uri" doc:"The file as a resource."`
 }
 
-func (e *endpoint) writeFile(_ context.Context, _ *mcp.CallToolRequest, a WriteArgs) (res *mcp.CallToolResult, out *WriteResult, err error) {
-	content := []byte(a.Content)
-	if a.Encoding == "base64" {
-		if content, err = base64.StdEncoding.DecodeString(a.Content); err != nil {
-			return nil, nil, fmt.Errorf("content: %w", err)
+func writeFile(ctx context.Context, c *operation.Call, in *writeIn) (*WriteOut, error) {
+	content := []byte(in.Content)
+	if in.Encoding == "base64" {
+		var err error
+		if content, err = base64.StdEncoding.DecodeString(in.Content); err != nil {
+			return nil, fmt.Errorf("content: %w", err)
 		}
 	}
-	err = e.inSandbox(a.SandboxID, a.Path, func(sb *service.Sandbox, path string) error {
-		out = &WriteResult{path, len(content), fileURI(sb.ID, path)}
-		return sb.FS().WriteFile(path, content, hostfs.WriteOptions{Parents: true})
-	})
-	if err != nil {
-		return nil, nil, err
+	return in.write(ctx, c, content)
+}
+
+func (in InFile) write(ctx context.Context, c *operation.Call, content []byte) (*WriteOut, error) {
+	f, err := in.file()
+	if err == nil {
+		err = writeContent(ctx, c, f, content)
 	}
-	return textResult(fmt.Sprintf("wrote %d bytes to %s", out.Size, out.Path)), out, nil
+	return &WriteOut{f.Path, len(content), fileURI(in.SandboxID, f.Path)}, err
 }
 
-// ReadArgs are the arguments of read_file.
-type ReadArgs struct {
-	SandboxID string `json:"sandboxId" jsonschema:"The sandbox."`
-	Path      string `json:"path" jsonschema:"An absolute path, or one relative to /workspace."`
-	Offset    int64  `json:"offset,omitempty" jsonschema:"The byte to begin at; 0 by default."`
+func (r *WriteOut) content() ([]mcp.Content, bool) {
+	return texts(fmt.Sprintf("wrote %d bytes to %s", r.Size, r.Path)), false
 }
 
-// ReadResult is the result of read_file.
-type ReadResult struct {
-	Path       string `json:"path" jsonschema:"The absolute path."`
-	Content    string `json:"content" jsonschema:"At most some 40,000 characters; empty for an image."`
-	Encoding   string `json:"encoding" jsonschema:"utf8, base64 if the content is not text, or image if the result has it as an image."`
-	Size       int64  `json:"size" jsonschema:"Bytes of the whole file."`
-	NextOffset int64  `json:"nextOffset,omitempty" jsonschema:"Where the rest begins. Absent at the end of the file."`
-	URI        string `json:"uri" jsonschema:"The whole file as a resource."`
+type editIn struct {
+	InFile
+	OldText    string `json:"oldText" minLength:"1" doc:"The text to replace, exactly as in the file, with enough lines around it to be unique."`
+	NewText    string `json:"newText" doc:"The text to put there; empty to delete."`
+	ReplaceAll bool   `json:"replaceAll,omitempty" doc:"Replace all occurrences."`
 }
 
-func (e *endpoint) readFile(_ context.Context, _ *mcp.CallToolRequest, a ReadArgs) (res *mcp.CallToolResult, out *ReadResult, err error) {
-	var image *mcp.ImageContent
-	err = e.inSandbox(a.SandboxID, a.Path, func(sb *service.Sandbox, path string) error {
-		out = &ReadResult{Path: path, URI: fileURI(sb.ID, path)}
-		if err := out.read(sb.FS(), a.Offset); err != nil || out.Encoding != "base64" || a.Offset != 0 {
-			return err
+type editOut struct {
+	WriteOut
+	Replacements int `json:"replacements" doc:"How often the text was replaced."`
+}
+
+func editFile(ctx context.Context, c *operation.Call, in *editIn) (*editOut, error) {
+	f, err := in.file()
+	if err != nil {
+		return nil, err
+	}
+	content, err := readAll(ctx, c, f)
+	if err != nil {
+		return nil, err
+	}
+	edited, n, err := replace(content, in)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", f.Path, err)
+	}
+	written, err := in.write(ctx, c, edited)
+	return &editOut{*written, n}, err
+}
+
+func (r *editOut) content() ([]mcp.Content, bool) {
+	return texts(fmt.Sprintf("replaced the text %d times in %s, which has %d bytes now", r.Replacements, r.Path, r.Size)), false
+}
+
+// replace replaces the text of a call. It checks the size of the result before it makes it.
+func replace(content []byte, in *editIn) (edited []byte, n int, err error) {
+	n = bytes.Count(content, []byte(in.OldText))
+	switch {
+	case n == 0:
+		return nil, 0, errors.New("it does not contain oldText: read_file shows the exact text, blanks included")
+	case n > 1 && !in.ReplaceAll:
+		return nil, 0, fmt.Errorf("it contains oldText %d times: include more of the lines around it, or set replaceAll", n)
+	case len(content)+n*(len(in.NewText)-len(in.OldText)) > maxResource:
+		return nil, 0, errors.New("it would have more than 16 MiB: use run_command")
+	}
+	return bytes.ReplaceAll(content, []byte(in.OldText), []byte(in.NewText)), n, nil
+}
+
+type readIn struct {
+	InFile
+	Offset int64 `json:"offset,omitempty" minimum:"0" doc:"The byte to begin at; 0 by default."`
+}
+
+type readOut struct {
+	Path       string `json:"path" doc:"The absolute path."`
+	Content    string `json:"content" doc:"At most some 40,000 characters; empty for an image."`
+	Encoding   string `json:"encoding" doc:"utf8, base64 if the content is not text, or image if the result has it as an image."`
+	Size       int64  `json:"size" doc:"Bytes of the whole file."`
+	NextOffset int64  `json:"nextOffset,omitempty" doc:"Where the rest begins. Absent at the end of the file."`
+	URI        string `json:"uri" doc:"The whole file as a resource."`
+
+	offset int64
+	image  *mcp.ImageContent
+}
+
+// maxImage bounds an image in a result, in bytes: models accept at most 5 MB in base64.
+const maxImage = 3_700_000
+
+// imageTypes are the types that models accept.
+var imageTypes = map[string]bool{"image/png": true, "image/jpeg": true, "image/gif": true, "image/webp": true}
+
+func readFile(ctx context.Context, c *operation.Call, in *readIn) (*readOut, error) {
+	f, err := in.file()
+	if err != nil {
+		return nil, err
+	}
+	b, info, err := readContent(ctx, c, f, requestjson.FileRead{Offset: in.Offset, Limit: maxText})
+	if err != nil {
+		return nil, err
+	}
+	out := &readOut{Path: info.Path, Size: info.Size, URI: fileURI(in.SandboxID, info.Path), offset: in.Offset}
+	if in.Offset == 0 && info.Size <= maxImage && imageTypes[http.DetectContentType(b)] {
+		if b, err = readAll(ctx, c, f); err != nil {
+			return nil, err
 		}
-		image, err = readImage(sb, path)
-		return err
-	})
-	if err != nil {
-		return nil, nil, err
+		out.Encoding, out.image = "image", &mcp.ImageContent{Data: b, MIMEType: http.DetectContentType(b)}
+		return out, nil
 	}
-	if image != nil {
-		out.Content, out.Encoding, out.NextOffset = "", "image", 0
-		return &mcp.CallToolResult{Content: []mcp.Content{image}}, out, nil
+	if in.Offset+int64(len(b)) < info.Size {
+		b = wholeCharacters(b)
 	}
-	res = textResult(out.Content)
-	if out.NextOffset > 0 {
-		note := fmt.Sprintf("[%d of %d bytes; the rest: read_file with offset %d]", out.NextOffset-a.Offset, out.Size, out.NextOffset)
-		res.Content = append(res.Content, &mcp.TextContent{Text: note}, &mcp.ResourceLink{URI: out.URI, Name: path.Base(out.Path), Title: "The whole file", Size: &out.Size})
+	out.Content, out.Encoding = string(b), "utf8"
+	if !utf8.Valid(b) {
+		b = b[:min(len(b), maxText/4*3)] // base64 is longer
+		out.Content, out.Encoding = base64.StdEncoding.EncodeToString(b), "base64"
 	}
-	return res, out, nil
+	if next := in.Offset + int64(len(b)); next < info.Size {
+		out.NextOffset = next
+	}
+	return out, nil
 }
 
-// read reads a part of a file.
-func (r *ReadResult) read(files *hostfs.FS, offset int64) error {
-	f, err := files.Open(r.Path)
-	if err != nil {
-		return err
+func (r *readOut) content() ([]mcp.Content, bool) {
+	if r.image != nil {
+		return []mcp.Content{r.image}, false
 	}
-	defer func() { _ = f.Close() }()
-	info, err := f.Stat()
-	if err != nil {
-		return err
+	content := texts(r.Content)
+	if r.NextOffset > 0 {
+		note := fmt.Sprintf("[%d of %d bytes; the rest: read_file with offset %d]", r.NextOffset-r.offset, r.Size, r.NextOffset)
+		content = append(content, &mcp.TextContent{Text: note}, &mcp.ResourceLink{URI: r.URI, Name: path.Base(r.Path), Title: "The whole file", Size: &r.Size})
 	}
-	if info.IsDir() {
-		return errFolder
-	}
-	r.Size = info.Size()
-	b := make([]byte, maxText+utf8.UTFMax)
-	n, err := f.ReadAt(b, offset)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return err
-	}
-	end := n < len(b)
-	if b = b[:n]; !end {
-		b = wholeCharacters(b[:maxText])
-	}
-	if !utf8.Valid(b) && len(b) > maxText/4*3 { // base64 is longer
-		b, end = b[:maxText/4*3], false
-	}
-	r.Content, r.Encoding = encode(b)
-	if !end {
-		r.NextOffset = offset + int64(len(b))
-	}
-	return nil
+	return content, false
 }
 
 // wholeCharacters removes a character at the end that is incomplete.
@@ -166,101 +266,65 @@ func wholeCharacters(b []byte) []byte {
 	return b
 }
 
-// ListArgs are the arguments of list_files.
-type ListArgs struct {
-	SandboxID string `json:"sandboxId" jsonschema:"The sandbox."`
-	Path      string `json:"path,omitempty" jsonschema:"A folder; /workspace by default."`
-	Recursive bool   `json:"recursive,omitempty" jsonschema:"Whether to list the folders in it, too, except those called node_modules."`
+type listIn struct {
+	InSandbox
+	Path string `json:"path,omitempty" maxLength:"4095" doc:"A folder; /workspace by default."`
+	requestjson.FolderList
 }
 
-// ListResult is the result of list_files.
-type ListResult struct {
-	Path      string  `json:"path" jsonschema:"The absolute path of the folder."`
-	Files     []Entry `json:"files" jsonschema:"Sorted, each folder before its content."`
-	Truncated bool    `json:"truncated" jsonschema:"Whether there are more than 1,000."`
+// listOut is the result of list_files.
+type listOut struct {
+	Path      string  `json:"path" doc:"The absolute path of the folder."`
+	Files     []entry `json:"files" doc:"Sorted, each folder before its content."`
+	Truncated bool    `json:"truncated" doc:"Whether there are more than 1,000."`
 }
 
-// Entry is a file in a list.
-type Entry struct {
-	Path string `json:"path" jsonschema:"The path below the listed folder. Invalid UTF-8 becomes U+FFFD."`
-	Type string `json:"type" jsonschema:"file, folder, link or other"`
-	Size int64  `json:"size" jsonschema:"Bytes."`
+// entry is a file in a list.
+type entry struct {
+	Path string `json:"path" doc:"The path below the listed folder. Invalid UTF-8 becomes U+FFFD."`
+	Type string `json:"type" doc:"file, folder, link, fifo, socket or device"`
+	Size int64  `json:"size" doc:"Bytes."`
 }
 
-const (
-	maxEntries  = 1000
-	maxListText = maxText // bytes of all paths
-)
-
-func (e *endpoint) listFiles(ctx context.Context, _ *mcp.CallToolRequest, a ListArgs) (res *mcp.CallToolResult, out *ListResult, err error) {
-	err = e.inSandbox(a.SandboxID, a.Path, func(sb *service.Sandbox, path string) error {
-		out = &ListResult{Path: path, Files: []Entry{}}
-		return out.list(ctx, sb.FS(), a.Recursive)
-	})
+func listFiles(ctx context.Context, c *operation.Call, in *listIn) (*listOut, error) {
+	f, err := InFile{in.InSandbox, in.Path}.file()
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	lines := []string{}
-	for _, f := range out.Files {
+	in.Exclude = "node_modules"
+	list, err := operation.Perform[*service.FileList](ctx, c, "listFiles", &requestjson.ListIn{InFile: f, FolderList: in.FolderList})
+	if err != nil {
+		return nil, err
+	}
+	out := &listOut{f.Path, []entry{}, list.Truncated}
+	total := 0
+	for _, file := range list.Files {
+		name := strings.TrimPrefix(strings.TrimPrefix(file.Path, f.Path), "/")
+		if total += len(name); total > maxText {
+			out.Truncated = true
+			break
+		}
+		out.Files = append(out.Files, entry{name, file.Type, file.Size})
+	}
+	return out, nil
+}
+
+func (r *listOut) content() ([]mcp.Content, bool) {
+	var lines strings.Builder
+	for _, f := range r.Files {
 		if f.Type == "folder" {
 			f.Path += "/"
 		}
-		lines = append(lines, fmt.Sprintf("%9d %s", f.Size, f.Path))
+		fmt.Fprintf(&lines, "%9d %s\n", f.Size, f.Path)
 	}
-	if out.Truncated {
-		lines = append(lines, "[there are more]")
+	if r.Truncated {
+		lines.WriteString("[there are more]\n")
 	}
-	if len(lines) == 0 {
-		lines = append(lines, "(empty)")
+	if lines.Len() == 0 {
+		lines.WriteString("(empty)\n")
 	}
-	return textResult(strings.Join(lines, "\n")), out, nil
+	return texts(strings.TrimSuffix(lines.String(), "\n")), false
 }
-
-func (r *ListResult) list(ctx context.Context, files *hostfs.FS, recursive bool) error {
-	info, err := files.Stat(r.Path)
-	if err != nil {
-		return err
-	}
-	if !info.IsDir() {
-		return errNoFolder
-	}
-	total := 0
-	return files.Walk(r.Path, func(p string, info *hostfs.Info, err error) error {
-		switch {
-		case ctx.Err() != nil:
-			return ctx.Err()
-		case p == r.Path:
-			return err
-		case err != nil: // a folder that the guest has made unreadable is listed without content
-			return nil
-		}
-		name := strings.ToValidUTF8(strings.TrimPrefix(strings.TrimPrefix(p, r.Path), "/"), "\uFFFD")
-		if total += len(name); len(r.Files) == maxEntries || total > maxListText {
-			r.Truncated = true
-			return fs.SkipAll
-		}
-		r.Files = append(r.Files, Entry{name, typeOf(info), info.Size()})
-		if info.IsDir() && (!recursive || info.Name() == "node_modules") {
-			return fs.SkipDir
-		}
-		return nil
-	})
-}
-
-func typeOf(info *hostfs.Info) string {
-	switch {
-	case info.IsDir():
-		return "folder"
-	case info.Mode().IsRegular():
-		return "file"
-	case info.Mode()&fs.ModeSymlink != 0:
-		return "link"
-	}
-	return "other"
-}
-
-// maxResource bounds a file that is read as a resource.
-const maxResource = 16 << 20
 
 // addResources adds the files of sandboxes.
 func (e *endpoint) addResources() {
@@ -270,49 +334,29 @@ func (e *endpoint) addResources() {
 	}, e.readResource)
 }
 
-func (e *endpoint) readResource(_ context.Context, r *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+func (e *endpoint) readResource(ctx context.Context, r *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
 	uri := r.Params.URI
 	id, name, ok := parseURI(uri)
 	if !ok {
 		return nil, mcp.ResourceNotFoundError(uri)
 	}
-	c := &mcp.ResourceContents{URI: uri, MIMEType: mime.TypeByExtension(path.Ext(name))}
-	err := e.inSandbox(id, name, func(sb *service.Sandbox, path string) error {
-		b, err := readAll(sb, path)
-		if err != nil {
-			return err
-		}
-		if utf8.Valid(b) {
-			c.Text = string(b)
-		} else {
-			c.Blob = b
-		}
-		return nil
-	})
+	p, err := guestPath(name)
+	if err != nil {
+		return nil, err
+	}
+	b, err := readAll(ctx, e.call(), InSandbox{id}.file(p))
 	if failed, ok := errors.AsType[*service.Error](err); ok && failed.Code == service.NotFound || errors.Is(err, fs.ErrNotExist) {
 		return nil, mcp.ResourceNotFoundError(uri)
 	}
 	if err != nil {
 		return nil, err
 	}
+	c := &mcp.ResourceContents{URI: uri, MIMEType: mime.TypeByExtension(path.Ext(name))}
+	if c.Text = string(b); !utf8.ValidString(c.Text) {
+		c.Text, c.Blob = "", b
+	}
 	if c.MIMEType == "" {
 		c.MIMEType = map[bool]string{true: "text/plain", false: "application/octet-stream"}[c.Blob == nil]
 	}
 	return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{c}}, nil
-}
-
-func readAll(sb *service.Sandbox, path string) ([]byte, error) {
-	f, err := sb.FS().Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = f.Close() }()
-	b, err := io.ReadAll(io.LimitReader(f, maxResource+1))
-	if err != nil {
-		return nil, err
-	}
-	if len(b) > maxResource {
-		return nil, errLargeFile
-	}
-	return b, nil
 }

@@ -1,6 +1,7 @@
 package mcpserver
 
 import (
+	"context"
 	"crypto/rand"
 	"fmt"
 	"net/url"
@@ -8,13 +9,17 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"gaol/cmd/gaol/server/service"
-	"gaol/vfs/hostfs"
+	"gaol/cmd/gaol/server/operation"
+	"gaol/runtime/requestjson"
+	"gaol/runtime/resultjson"
 )
 
 // overflow writes text that is too long for a result to files of the sandbox, and links to them.
 type overflow struct {
-	sb    *service.Sandbox
+	ctx     context.Context // of the call
+	call    *operation.Call
+	sandbox string // empty: one is created for the first file
+
 	links []mcp.Content
 	notes []string
 }
@@ -27,26 +32,39 @@ func (o *overflow) fit(name, kind, text string, characters int) string {
 		return text
 	}
 	path := "/tmp/gaol-" + strings.ToLower(rand.Text()[:10]) + "-" + name
-	if err := o.sb.FS().WriteFile(path, []byte(text), hostfs.WriteOptions{Parents: true}); err != nil {
-		o.notes = append(o.notes, fmt.Sprintf("[%s: only the first %d characters are shown; the rest is lost: the sandbox has no space for it in /tmp]", name, characters))
+	if err := o.keep(path, text); err != nil {
+		o.note("[%s: only the first %d characters are shown; the rest is lost: %v]", name, characters, err)
 		return shown
 	}
 	size := int64(len(text))
-	o.links = append(o.links, &mcp.ResourceLink{URI: fileURI(o.sb.ID, path), Name: name, Title: "All of " + name, MIMEType: kind, Size: &size})
-	o.notes = append(o.notes, fmt.Sprintf("[%s: only the first %d characters are shown. All %d bytes are in the file %s of sandbox %s: use read_file with an offset]", name, characters, size, path, o.sb.ID))
+	o.links = append(o.links, &mcp.ResourceLink{URI: fileURI(o.sandbox, path), Name: name, Title: "All of " + name, MIMEType: kind, Size: &size})
+	o.note("[%s: only the first %d characters are shown. All %d bytes are in the file %s of sandbox %s: use read_file with an offset]", name, characters, size, path, o.sandbox)
 	return shown
 }
 
-// kept reports whether files remain in the sandbox.
-func (o *overflow) kept() bool { return len(o.links) > 0 }
+// keep writes a file to the sandbox, or to a new one.
+func (o *overflow) keep(path, text string) error {
+	if o.sandbox == "" {
+		made, err := operation.Perform[*resultjson.SandboxInfo](o.ctx, o.call, "createSandbox", &requestjson.SandboxRequest{})
+		if err != nil {
+			return err
+		}
+		o.sandbox = made.ID
+	}
+	return writeContent(o.ctx, o.call, InSandbox{o.sandbox}.file(path), []byte(text))
+}
 
-// content is the content of a result: its text, and the links.
-func (o *overflow) content(texts ...string) []mcp.Content {
-	text := paragraphs(append(texts, o.notes...)...)
-	if text == "" {
+// note adds a line to the text of the result.
+func (o *overflow) note(format string, args ...any) {
+	o.notes = append(o.notes, fmt.Sprintf(format, args...))
+}
+
+// withLinks is the content of a result: its text with the notes, and the links.
+func (o *overflow) withLinks(text string) []mcp.Content {
+	if text = paragraphs(append([]string{text}, o.notes...)...); text == "" {
 		text = "(no output)"
 	}
-	return append([]mcp.Content{&mcp.TextContent{Text: text}}, o.links...)
+	return append(texts(text), o.links...)
 }
 
 // shares divides the characters of a result between two texts: the second one has at least a quarter

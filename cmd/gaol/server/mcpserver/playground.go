@@ -9,6 +9,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"gaol/cmd/gaol/server/operation"
+	"gaol/cmd/gaol/server/settings"
 	"gaol/runtime/snippets"
 )
 
@@ -20,26 +22,17 @@ const (
 	maxLinked = 8000 // bytes of UTF-8 in a link
 )
 
-// LinkResult is the result of playground_link.
-type LinkResult struct {
+// linkOut is the result of playground_link.
+type linkOut struct {
 	PlaygroundURL string `json:"playgroundUrl"`
 }
 
-// addPlaygroundLink adds the tool playground_link.
-func (e *endpoint) addPlaygroundLink() {
-	link := describe(linkTool, "Link to the playground", linkAbout, reads, true, false)
-	link.InputSchema, link.OutputSchema = snippetSchema[SnippetFiles](), schemaOf[LinkResult]()
-	e.mcp.AddTool(link, e.snippetTool(e.playgroundLink))
-	e.mcp.AddReceivingMiddleware(e.hideLink)
-}
+func (r *linkOut) content() ([]mcp.Content, bool) { return texts(r.PlaygroundURL), false }
 
-// hasPlayground reports whether the settings have the page. They can change at any time.
-func (e *endpoint) hasPlayground() bool { return !e.service.Settings().Playground.Off }
-
-// hideLink makes playground_link an unknown tool while there is no playground.
+// hideLink makes playground_link an unknown tool while there is no playground: the settings can change at any time.
 func (e *endpoint) hideLink(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, r mcp.Request) (mcp.Result, error) {
-		if e.hasPlayground() {
+		if !e.service.Settings().Playground.Off {
 			return next(ctx, method, r)
 		}
 		if call, ok := r.(*mcp.CallToolRequest); ok && call.Params.Name == linkTool {
@@ -53,45 +46,30 @@ func (e *endpoint) hideLink(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
-func (e *endpoint) playgroundLink(_ context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-	var in SnippetFiles
-	if err := decodeSnippet(r, &in, &in); err != nil {
-		return nil, err
-	}
-	url, err := e.link(in)
+func linkSnippet(_ context.Context, c *operation.Call, in *SnippetFiles) (*linkOut, error) {
+	checked, err := in.input()
 	if err != nil {
 		return nil, err
 	}
-	res := textResult(url)
-	res.StructuredContent = &LinkResult{url}
-	return res, nil
+	url, err := link(c.Service.Settings(), checked)
+	return &linkOut{url}, err
 }
 
 // link returns a link to a snippet.
-func (e *endpoint) link(in SnippetFiles) (string, error) {
-	if !e.hasPlayground() {
+func link(set *settings.Settings, in snippets.Input) (string, error) {
+	switch {
+	case set.Playground.Off:
 		return "", errors.New("the server has no playground")
-	}
-	base := e.service.Settings().PublicURL
-	if base == "" {
+	case set.PublicURL == "":
 		return "", errors.New("the server has no public URL: its operator sets one with --public-url")
 	}
-	size, linked := 0, snippets.Input{Files: in.list()}
-	if in.Source != nil {
-		size, linked.Source = len(*in.Source), *in.Source
-	}
+	size := len(in.Source)
 	for _, f := range in.Files {
 		size += len(f.Source)
 	}
 	if size > maxLinked {
 		return "", &snippets.InputError{Code: snippets.InputTooLarge, Message: fmt.Sprintf("the snippet has %d bytes, the limit for a link is %d", size, maxLinked)}
 	}
-	if err := linked.Validate(); err != nil {
-		return "", err
-	}
-	fragment, err := snippets.EncodeLink(linked)
-	if err != nil {
-		return "", err
-	}
-	return base + "/#" + fragment, nil
+	fragment, err := snippets.EncodeLink(in)
+	return set.PublicURL + "/#" + fragment, err
 }

@@ -10,206 +10,210 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"gaol/cmd/gaol/server/audit"
+	"gaol/cmd/gaol/server/operation"
 	"gaol/cmd/gaol/server/service"
+	"gaol/runtime"
 	"gaol/runtime/requestjson"
 	"gaol/runtime/resultjson"
 )
 
-// StartArgs are the arguments of start_process.
-type StartArgs struct {
-	SandboxID string            `json:"sandboxId" jsonschema:"The sandbox."`
-	Command   string            `json:"command" jsonschema:"Without args, a line for the shell, such as \"npm run dev\". With args, the program alone."`
-	Args      []string          `json:"args,omitempty" jsonschema:"The program's arguments, which no shell changes."`
-	Cwd       string            `json:"cwd,omitempty" jsonschema:"The working directory; /workspace by default."`
-	Env       map[string]string `json:"env,omitempty" jsonschema:"Environment variables."`
-	TimeoutMs int64             `json:"timeoutMs,omitempty" jsonschema:"Time limit in milliseconds; by default the process lives as long as its sandbox."`
-	WaitMs    int64             `json:"waitMs,omitempty" jsonschema:"How long to wait for its first output or its end; 1,000 by default, at most 30,000."`
+// processTools are the tools for background processes.
+func processTools() []*tool {
+	return []*tool{
+		define(tool{does: changes, open: true}, operation.Operation{
+			Name: "start_process", Summary: "Start a process", Fields: []string{"sandboxId", "command", "args", "cwd", "env", "timeoutMs", "waitMs"},
+			Doc: "Starts a program in a sandbox that continues in the background, such as a server, and returns its first output. Use read_process for later output, write_process for its input, and stop_process to end it. It ends with its sandbox.",
+		}, startProcess),
+		define(tool{does: reads}, operation.Operation{
+			Name: "read_process", Summary: "Read a process's output",
+			Doc: "Returns the output of a background process since a cursor, and whether it still runs. It waits for new output.",
+		}, readProcess),
+		define(tool{does: changes}, operation.Operation{
+			Name: "write_process", Summary: "Write to a process", Fields: []string{"sandboxId", "processId", "text", "close"},
+			Doc: "Writes to the standard input of a background process.",
+		}, writeProcess),
+		define(tool{does: changes}, operation.Operation{
+			Name: "stop_process", Summary: "Stop a process",
+			Doc: "Ends a background process with its descendants, and returns the rest of its output.",
+		}, stopProcess),
+	}
 }
 
-// ProcessArgs name a process.
-type ProcessArgs struct {
-	SandboxID string `json:"sandboxId" jsonschema:"The sandbox."`
-	ProcessID string `json:"processId" jsonschema:"The process, from start_process."`
+type startIn struct {
+	InSandbox
+	Command string `json:"command" minLength:"1" maxLength:"131072" doc:"Without args, a line for the shell, such as \"npm run dev\". With args, the program alone."`
+	requestjson.ProcessRequest
+	Wait
 }
 
-// PollArgs are the arguments of read_process.
-type PollArgs struct {
-	ProcessArgs
-	Cursor string `json:"cursor,omitempty" jsonschema:"The cursor of the last result: only later output is returned. Omit it for all output that is kept."`
-	WaitMs int64  `json:"waitMs,omitempty" jsonschema:"How long to wait for new output or the end; 1,000 by default, at most 30,000."`
+// InProcess names a process.
+type InProcess struct {
+	InSandbox
+	ProcessID string `json:"processId" maxLength:"64" doc:"The process, from start_process."`
 }
 
-// InputArgs are the arguments of write_process.
-type InputArgs struct {
-	ProcessArgs
-	Text  string `json:"text,omitempty" jsonschema:"Text for its standard input. Lines end with a newline."`
-	Close bool   `json:"close,omitempty" jsonschema:"Close the standard input afterwards."`
+func (in InProcess) process() requestjson.InProcess {
+	return requestjson.InProcess{InSandbox: in.in(), Process: in.ProcessID}
 }
 
-// StopArgs are the arguments of stop_process.
-type StopArgs struct {
-	ProcessArgs
-	Cursor string `json:"cursor,omitempty" jsonschema:"The cursor of the last result, for the output since."`
-	Signal string `json:"signal,omitempty" jsonschema:"The signal to send first: SIGTERM by default. After two seconds the process is killed with all its descendants."`
+// Wait is how long to wait for output.
+type Wait struct {
+	WaitMs int64 `json:"waitMs,omitempty" minimum:"0" doc:"How long to wait for new output or the end; 1,000 by default, at most 30,000."`
 }
 
-// ProcessResult describes a process.
-type ProcessResult struct {
-	ProcessID string   `json:"processId" jsonschema:"The process, for read_process, write_process and stop_process."`
-	Output    string   `json:"output" jsonschema:"Its new output, of both streams in order: at most some 40,000 characters."`
-	Cursor    string   `json:"cursor" jsonschema:"The position after this output, for read_process."`
-	More      bool     `json:"more" jsonschema:"Whether there is more output already."`
-	Lost      bool     `json:"lost" jsonschema:"Whether output before this is gone, because only the last 1 MiB is kept."`
-	Running   bool     `json:"running" jsonschema:"Whether it has not ended."`
-	ExitCode  *int     `json:"exitCode,omitempty" jsonschema:"The exit status; 128+n if signal n killed it. Absent while it runs."`
-	Signal    string   `json:"signal,omitempty" jsonschema:"The signal that killed it."`
-	Cause     string   `json:"cause,omitempty" jsonschema:"Why gaol or the kernel ended it, as for run_command."`
-	Failure   string   `json:"failure,omitempty" jsonschema:"Why there is no exit code although it has ended."`
-	Denials   []Denial `json:"denials" jsonschema:"What permissions denied, and what would allow it. Complete when it has ended."`
+// Since is a position in the output.
+type Since struct {
+	Cursor string `json:"cursor,omitempty" maxLength:"64" doc:"The cursor of the last result: only later output is returned. Omit it for all output that is kept."`
 }
 
-// InputResult is the result of write_process.
-type InputResult struct {
-	ProcessID string `json:"processId"`
-	Bytes     int    `json:"bytes" jsonschema:"Bytes written."`
+type pollIn struct {
+	InProcess
+	Since
+	Wait
 }
 
-// addProcessTools adds the tools for background processes.
-func (e *endpoint) addProcessTools() {
-	wait, sandbox, process := atLeastZero("waitMs"), longest("sandboxId", 64), longest("processId", 64)
-	add(e, describe("start_process", "Start a process", `Starts a program in a sandbox that continues in the background, such as a server, and returns its first output. Use read_process for later output, write_process for its input, and stop_process to end it. It ends with its sandbox.`, changes, false, true),
-		e.startProcess, wait, sandbox, atLeastZero("timeoutMs"), shortest("command", 1), longest("command", 128<<10))
-	add(e, describe("read_process", "Read a process's output", `Returns the output of a background process since a cursor, and whether it still runs. It waits for new output.`, reads, false, false),
-		e.readProcess, wait, sandbox, process, longest("cursor", 64))
-	add(e, describe("write_process", "Write to a process", `Writes to the standard input of a background process.`, changes, false, false),
-		e.writeProcess, sandbox, process, longest("text", 1<<20))
-	add(e, describe("stop_process", "Stop a process", `Ends a background process with its descendants, and returns the rest of its output.`, changes, false, false),
-		e.stopProcess, sandbox, process, longest("cursor", 64), longest("signal", 16))
+type inputIn struct {
+	InProcess
+	requestjson.Input
+}
+
+type stopIn struct {
+	InProcess
+	Since
+	Signal string `json:"signal,omitempty" maxLength:"16" doc:"The signal to send first: SIGTERM by default. After two seconds the process is killed with all its descendants."`
+}
+
+// processOut describes a process.
+type processOut struct {
+	ProcessID string        `json:"processId" doc:"The process, for read_process, write_process and stop_process."`
+	Output    string        `json:"output" doc:"Its new output, of both streams in order: at most some 40,000 characters."`
+	Cursor    string        `json:"cursor" doc:"The position after this output, for read_process."`
+	More      bool          `json:"more" doc:"Whether there is more output already."`
+	Lost      bool          `json:"lost" doc:"Whether output before this is gone, because only the last 1 MiB is kept."`
+	Running   bool          `json:"running" doc:"Whether it has not ended."`
+	ExitCode  *int          `json:"exitCode,omitempty" doc:"The exit status; 128+n if signal n killed it. Absent while it runs."`
+	Signal    string        `json:"signal,omitempty" doc:"The signal that killed it."`
+	Cause     runtime.Cause `json:"cause,omitempty" doc:"Why gaol or the kernel ended it, as for run_command."`
+	Failure   string        `json:"failure,omitempty" doc:"Why there is no exit code although it has ended."`
+	Denials   []denial      `json:"denials" doc:"What permissions denied, and what would allow it. Complete when it has ended."`
 }
 
 const (
-	maxWait   = 30 * time.Second
-	stopGrace = 2 * time.Second
+	defaultWait = 1000 // milliseconds
+	maxWait     = 30_000
+	stopGrace   = 2000
 )
 
-func (e *endpoint) startProcess(ctx context.Context, _ *mcp.CallToolRequest, a StartArgs) (*mcp.CallToolResult, *ProcessResult, error) {
-	sb, err := e.acquire(a.SandboxID)
+func startProcess(ctx context.Context, c *operation.Call, in *startIn) (*processOut, error) {
+	r := in.ProcessRequest
+	r.Command, r.Args = program(in.Command, in.Args)
+	p, err := operation.Perform[*resultjson.ProcessInfo](ctx, c, "spawn", &requestjson.SpawnIn{InSandbox: in.in(), ProcessRequest: r})
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	defer sb.Release()
-	audit.Of(ctx).SetSandbox(sb.ID)
-	name, args := program(a.Command, a.Args)
-	p, err := sb.Spawn(ctx, requestjson.ProcessRequest{Command: name, Args: args, Cwd: a.Cwd, Env: a.Env, TimeoutMs: a.TimeoutMs})
-	if err != nil {
-		return nil, nil, err
-	}
-	return e.processResult(ctx, sb, p, "", a.WaitMs)
+	return poll(ctx, c, pollIn{InProcess: InProcess{in.InSandbox, p.ID}, Wait: in.Wait})
 }
 
-// inProcess calls do with a process.
-func (e *endpoint) inProcess(ctx context.Context, a ProcessArgs, do func(*service.Sandbox, *service.Process) error) error {
-	sb, err := e.acquire(a.SandboxID)
-	if err != nil {
+func readProcess(ctx context.Context, c *operation.Call, in *pollIn) (*processOut, error) {
+	return poll(ctx, c, *in)
+}
+
+// inputOut is the result of write_process.
+type inputOut struct {
+	ProcessID string `json:"processId"`
+	Bytes     int    `json:"bytes" doc:"Bytes written."`
+}
+
+func writeProcess(ctx context.Context, c *operation.Call, in *inputIn) (*inputOut, error) {
+	if _, err := operation.Perform[any](ctx, c, "writeProcess", &requestjson.StdinIn{InProcess: in.process(), Input: in.Input}); err != nil {
+		return nil, processError(ctx, c, in.InProcess, err)
+	}
+	return &inputOut{in.ProcessID, len(in.Text)}, nil
+}
+
+func (r *inputOut) content() ([]mcp.Content, bool) {
+	return texts(fmt.Sprintf("wrote %d bytes", r.Bytes)), false
+}
+
+func stopProcess(ctx context.Context, c *operation.Call, in *stopIn) (*processOut, error) {
+	signal := &requestjson.SignalIn{InProcess: in.process(), Signal: cmp.Or(in.Signal, "SIGTERM")}
+	_, err := operation.Perform[any](ctx, c, "signalProcess", signal)
+	if failed, ok := errors.AsType[*service.Error](err); err != nil && (!ok || failed.Code != service.Closed) {
+		return nil, processError(ctx, c, in.InProcess, err)
+	}
+	wait := &requestjson.WaitIn{InProcess: in.process(), TimeoutMs: stopGrace}
+	if info, err := operation.Perform[*resultjson.ProcessInfo](ctx, c, "waitProcess", wait); err == nil && info.State == resultjson.Running {
+		signal.Signal = "SIGKILL"
+		_, _ = operation.Perform[any](ctx, c, "signalProcess", signal) // fails if it has ended since
+	}
+	wait.TimeoutMs = 0
+	if _, err := operation.Perform[any](ctx, c, "waitProcess", wait); err != nil {
+		return nil, err
+	}
+	out, err := poll(ctx, c, pollIn{InProcess: in.InProcess, Since: in.Since})
+	_, failed := operation.Perform[any](ctx, c, "deleteProcess", new(in.process()))
+	return out, errors.Join(err, failed)
+}
+
+// processError adds to the error of an unknown process which the sandbox has.
+func processError(ctx context.Context, c *operation.Call, in InProcess, err error) error {
+	if failed, ok := errors.AsType[*service.Error](err); !ok || failed.Code != service.NotFound {
 		return err
 	}
-	defer sb.Release()
-	audit.Of(ctx).SetSandbox(sb.ID)
-	p, err := sb.Process(a.ProcessID)
-	if err != nil {
-		return &explained{err, processHint(sb)}
+	list, missing := operation.Perform[operation.ProcessList](ctx, c, "listProcesses", new(in.in()))
+	if missing != nil {
+		return missing
 	}
-	return do(sb, p)
-}
-
-// processHint lists the processes of a sandbox.
-func processHint(sb *service.Sandbox) string {
 	var ids []string
-	list := sb.SpawnedProcesses()
-	for _, p := range list[max(0, len(list)-maxNamed):] {
+	for _, p := range list.Processes[max(0, len(list.Processes)-maxNamed):] {
 		ids = append(ids, p.ID)
 	}
 	if len(ids) == 0 {
-		return "The sandbox has no processes: start one with start_process"
+		return &explained{err, "The sandbox has no processes: start one with start_process"}
 	}
-	return "Its processes: " + strings.Join(ids, ", ")
+	return &explained{err, "Its processes: " + strings.Join(ids, ", ")}
 }
 
-func (e *endpoint) readProcess(ctx context.Context, _ *mcp.CallToolRequest, a PollArgs) (res *mcp.CallToolResult, out *ProcessResult, err error) {
-	err = e.inProcess(ctx, a.ProcessArgs, func(sb *service.Sandbox, p *service.Process) (err error) {
-		res, out, err = e.processResult(ctx, sb, p, a.Cursor, a.WaitMs)
-		return err
-	})
-	return res, out, err
-}
-
-func (e *endpoint) writeProcess(ctx context.Context, _ *mcp.CallToolRequest, a InputArgs) (*mcp.CallToolResult, *InputResult, error) {
-	err := e.inProcess(ctx, a.ProcessArgs, func(_ *service.Sandbox, p *service.Process) error {
-		return p.WriteStdin(ctx, requestjson.Input{Text: a.Text, Close: a.Close})
-	})
+// poll waits until a process has output after a cursor, has ended, or the wait is over, and describes it.
+func poll(ctx context.Context, c *operation.Call, in pollIn) (*processOut, error) {
+	o, info, err := readOutput(ctx, c, in)
 	if err != nil {
-		return nil, nil, err
+		return nil, processError(ctx, c, in.InProcess, err)
 	}
-	return textResult(fmt.Sprintf("wrote %d bytes", len(a.Text))), &InputResult{a.ProcessID, len(a.Text)}, nil
+	out := &processOut{
+		ProcessID: info.ID, Output: o.text.String(), Cursor: o.at.String(), More: o.full, Lost: o.lost, Denials: []denial{},
+		Running: !o.ended,
+	}
+	if out.Running {
+		return out, nil
+	}
+	out.Failure = info.Failure
+	if run := info.Result; run != nil {
+		out.ExitCode, out.Signal, out.Cause = &run.ExitCode, run.Signal, run.Cause
+		out.Denials = newDenials(c, in.SandboxID, run.Denials)
+	}
+	return out, nil
 }
 
-func (e *endpoint) stopProcess(ctx context.Context, _ *mcp.CallToolRequest, a StopArgs) (res *mcp.CallToolResult, out *ProcessResult, err error) {
-	err = e.inProcess(ctx, a.ProcessArgs, func(sb *service.Sandbox, p *service.Process) error {
-		err := p.Signal(cmp.Or(a.Signal, "SIGTERM"), false)
-		if failed, ok := errors.AsType[*service.Error](err); err != nil && (!ok || failed.Code != service.Closed) {
-			return err
-		}
-		grace, cancel := context.WithTimeout(ctx, stopGrace)
-		defer cancel()
-		if p.Wait(grace).State == resultjson.Running {
-			_ = p.Signal("SIGKILL", false) // fails if it has ended since
-			p.Wait(ctx)
-		}
-		res, out, err = e.processResult(ctx, sb, p, a.Cursor, 0)
-		return errors.Join(err, p.Delete(ctx))
-	})
-	return res, out, err
-}
-
-// processResult waits until p has output after a cursor, has ended, or the wait is over, and describes it.
-func (e *endpoint) processResult(ctx context.Context, sb *service.Sandbox, p *service.Process, cursor string, waitMs int64) (*mcp.CallToolResult, *ProcessResult, error) {
-	wait := min(time.Duration(waitMs)*time.Millisecond, maxWait)
-	if waitMs == 0 {
-		wait = time.Second
+// content describes the process.
+func (r *processOut) content() ([]mcp.Content, bool) {
+	status := "[ended: " + r.Failure + "]"
+	switch {
+	case r.Running:
+		status = "[running]"
+	case r.Cause != "":
+		status = "[ended by gaol: " + string(r.Cause) + "]"
+	case r.ExitCode != nil:
+		status = fmt.Sprintf("[exit code %d]", *r.ExitCode)
 	}
-	o, err := readOutput(ctx, p, cursor, wait)
-	if err != nil {
-		return nil, nil, err
+	lost, more := "", ""
+	if r.Lost {
+		lost = "[earlier output is gone]"
 	}
-	out := &ProcessResult{ProcessID: p.ID, Output: o.text.String(), Cursor: o.at.String(), More: o.full, Lost: o.lost, Denials: []Denial{}}
-	status := "[running]"
-	if out.Running = !o.ended; o.ended {
-		info := p.Info()
-		status = "[ended: " + info.Failure + "]"
-		if out.Failure = info.Failure; info.Result != nil {
-			status = out.endedBy(info.Result)
-			out.Denials = e.denials(sb.Permissions(), info.Result.Denials)
-		}
+	if r.More {
+		more = "[there is more: read_process with cursor " + r.Cursor + "]"
 	}
-	notes := []string{}
-	if o.lost {
-		notes = append(notes, "[earlier output is gone]")
-	}
-	if o.full {
-		notes = append(notes, "[there is more: read_process with cursor "+out.Cursor+"]")
-	}
-	text := paragraphs(append(append([]string{out.Output}, notes...), append([]string{"process " + p.ID + " " + status}, denialLines(out.Denials)...)...)...)
-	return textResult(text), out, nil
-}
-
-// endedBy records how the process has ended, and describes it.
-func (r *ProcessResult) endedBy(run *resultjson.Run) string {
-	r.ExitCode, r.Signal, r.Cause = &run.ExitCode, run.Signal, string(run.Cause)
-	if r.Cause != "" {
-		return "[ended by gaol: " + r.Cause + "]"
-	}
-	return fmt.Sprintf("[exit code %d]", run.ExitCode)
+	return texts(paragraphs(append([]string{r.Output, lost, more, "process " + r.ProcessID + " " + status}, denialLines(r.Denials)...)...)), false
 }
 
 // cursor is a position in the output of a process: the event that was returned last, and how many bytes
@@ -245,29 +249,34 @@ var errFull = errors.New("the result is full")
 
 // readOutput returns the output after a position. If there is none, it waits for some, and then takes what
 // has been printed together.
-func readOutput(ctx context.Context, p *service.Process, from string, wait time.Duration) (o *output, err error) {
+func readOutput(ctx context.Context, c *operation.Call, in pollIn) (o *output, info *resultjson.ProcessInfo, err error) {
 	o = &output{}
-	if o.at, err = parseCursor(from); err != nil {
-		return nil, err
+	if o.at, err = parseCursor(in.Cursor); err != nil {
+		return nil, nil, err
 	}
-	if _, err := p.HasMore(o.at.event); err != nil {
-		return nil, err
-	}
-	waiting, cancel := context.WithTimeout(ctx, wait)
+	wait := min(cmp.Or(in.WaitMs, defaultWait), maxWait)
+	waiting, cancel := context.WithTimeout(ctx, time.Duration(wait)*time.Millisecond)
 	defer cancel()
-	err = p.Follow(waiting, o.at.event, func(event service.Event) error {
+	watched := *c
+	watched.To = func(event service.Event) error {
 		if o.text.Len() == 0 {
 			time.AfterFunc(settle, cancel)
 		}
 		return o.add(event)
-	})
-	switch {
-	case err == nil: // at the last event
-		o.ended = p.Wait(ctx).State == resultjson.Ended
-	case o.full:
-		o.ended = p.Info().State == resultjson.Ended
 	}
-	return o, ctx.Err()
+	follow := &requestjson.FollowIn{InProcess: in.process(), After: o.at.event}
+	info, err = operation.Perform[*resultjson.ProcessInfo](waiting, &watched, "followProcess", follow)
+	switch {
+	case info == nil:
+		return nil, nil, err
+	case err == nil: // at the last event; the end follows
+		info, err = operation.Perform[*resultjson.ProcessInfo](ctx, c, "waitProcess", &requestjson.WaitIn{InProcess: in.process()})
+		o.ended = true
+		return o, info, err
+	case o.full:
+		o.ended = info.State == resultjson.Ended
+	}
+	return o, info, ctx.Err()
 }
 
 // settle is how long more output is awaited after the first.

@@ -70,9 +70,12 @@ func (p *progress) each(ctx context.Context, send func(string)) {
 	}
 }
 
+// maxNote bounds the bytes of output in which a note looks for the last line.
+const maxNote = 1000
+
 // note reports output. While a notification is being sent, earlier notes are dropped.
-func (p *progress) note(output string) {
-	text := oneLine(output)
+func (p *progress) note(output []byte) {
+	text := oneLine(string(output[max(0, len(output)-maxNote):]))
 	if p.notes == nil || text == "" {
 		return
 	}

@@ -116,8 +116,10 @@ func (s *Server) newEndpoint(t *tenant.Tenant) (*endpoint, error) {
 			SetCacheable: func(_ context.Context, _ mcp.Request, c *mcp.Cacheable) { c.CacheScope = "private" },
 			Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}, Resources: &mcp.ResourceCapabilities{}},
 		})
-		e.addTools()
-		e.addSnippetTools()
+		for _, t := range tools() {
+			e.add(t)
+		}
+		e.mcp.AddReceivingMiddleware(e.hideLink)
 		e.addResources()
 	}
 	if s.SandboxTools {

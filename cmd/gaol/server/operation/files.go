@@ -53,8 +53,8 @@ func files() []*Operation {
 			Errors:  []int{http.StatusRequestedRangeNotSatisfiable, http.StatusPreconditionFailed},
 			Summary: "Read a file, or a range of it",
 			Doc:     "Returns the bytes of a file. A Range header selects a part.",
-		}, func(_ context.Context, c *Call, sb *service.Sandbox, path string, _ *requestjson.InFile) (*resultjson.FileInfo, error) {
-			return sb.ReadFile(path, c.Download)
+		}, func(_ context.Context, c *Call, sb *service.Sandbox, path string, in *requestjson.ReadIn) (*resultjson.FileInfo, error) {
+			return sb.ReadFile(path, in.FileRead, c.Download)
 		}),
 		defineFile(Operation{
 			Name: "writeFile", Method: http.MethodPut, Path: filesPath, Upload: []string{Octets}, Errors: uploadErrors,

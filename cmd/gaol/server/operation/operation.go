@@ -7,12 +7,11 @@ import (
 	"reflect"
 	"sync"
 
-	"github.com/danielgtaylor/huma/v2"
-
 	"gaol/cmd/gaol/server/audit"
 	"gaol/cmd/gaol/server/service"
 	"gaol/cmd/gaol/server/snippetservice"
 	"gaol/cmd/gaol/server/tenant"
+	"gaol/internal/schema"
 )
 
 // Operation describes an operation.
@@ -42,7 +41,11 @@ type Operation struct {
 	Output reflect.Type
 	Brief  func(any) any
 
-	input  *input
+	// Fields are the fields of the input type that requests may have. Nil: all.
+	Fields []string
+
+	input  *schema.Input
+	path   []PathField
 	do     func(context.Context, *Call, any) (any, error)
 	direct bool // the HTTP codec handles it separately
 }
@@ -95,9 +98,15 @@ func (o *Operation) Do(ctx context.Context, c *Call, in any) (any, error) {
 // such as ranges, matter.
 func (o *Operation) IsDirect() bool { return o.direct }
 
-// define completes the description of an operation. The result type [none] means no output.
+// define adds an operation to the table.
 func define[In, Out any](o Operation, do func(context.Context, *Call, *In) (Out, error)) *Operation {
-	o.input = newInput(reflect.TypeFor[In](), &o)
+	return Define(registry, o, do)
+}
+
+// Define completes the description of an operation, whose types become a part of set. The result type [none] means no
+// output. Doors define operations of their own as compositions of the table's.
+func Define[In, Out any](set *schema.Set, o Operation, do func(context.Context, *Call, *In) (Out, error)) *Operation {
+	o.setInput(set, reflect.TypeFor[In]())
 	if o.Output == nil && reflect.TypeFor[Out]() != reflect.TypeFor[none]() {
 		o.Output = reflect.TypeFor[Out]()
 	}
@@ -160,6 +169,14 @@ var All = sync.OnceValue(func() []*Operation {
 	return all
 })
 
+// Perform performs an operation of the table, whose result is an R. As with [Operation.Do], there may be one in spite
+// of an error.
+func Perform[R any](ctx context.Context, c *Call, name string, in any) (result R, err error) {
+	out, err := ByName(name).Do(ctx, c, in)
+	result, _ = out.(R)
+	return result, err
+}
+
 // ByName returns the operation with a name, nil if there is none.
 func ByName(name string) *Operation { return byName()[name] }
 
@@ -171,5 +188,5 @@ var byName = sync.OnceValue(func() map[string]*Operation {
 	return m
 })
 
-// registry holds the schemas of all inputs.
-var registry = huma.NewMapRegistry("#/", huma.DefaultSchemaNamer)
+// registry has the schemas of all inputs.
+var registry = schema.NewSet()

@@ -16,8 +16,8 @@ type pointerInProcess[T any] interface {
 	InProcessID() string
 }
 
-// processList is a list of processes.
-type processList struct {
+// ProcessList is a list of processes.
+type ProcessList struct {
 	Processes []*resultjson.ProcessInfo `json:"processes"`
 }
 
@@ -49,8 +49,8 @@ func processes() []*Operation {
 			Name: "listProcesses", Tag: "processes", Method: http.MethodGet, Path: all, Query: true,
 			Summary: "List the processes, the oldest first",
 			Doc:     "Lists processes, including recently ended ones.",
-		}, func(_ context.Context, _ *Call, sb *service.Sandbox, _ *requestjson.InSandbox) (processList, error) {
-			return processList{sb.SpawnedProcesses()}, nil
+		}, func(_ context.Context, _ *Call, sb *service.Sandbox, _ *requestjson.InSandbox) (ProcessList, error) {
+			return ProcessList{sb.SpawnedProcesses()}, nil
 		}),
 		defineProcess(Operation{
 			Name: "getProcess", Method: http.MethodGet, Path: one, Query: true,

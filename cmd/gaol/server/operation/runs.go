@@ -27,6 +27,13 @@ func runs() []*Operation {
 			return c.Service.Run(ctx, c.Tenant, *in, c.Streams)
 		}),
 		define(Operation{
+			Name: "command", Tag: tag, Method: http.MethodPost, Path: "/v1/command", Errors: unprocessable, Events: runEvents,
+			Summary: "Run a program of the image in a sandbox of its own",
+			Doc:     "Runs a program of the image, such as sh or npm, in a fresh sandbox that is deleted afterwards." + resultText + cancelText,
+		}, func(ctx context.Context, c *Call, in *requestjson.CommandRequest) (*resultjson.Run, error) {
+			return c.Service.Command(ctx, c.Tenant, *in, c.Streams)
+		}),
+		define(Operation{
 			Name: "evaluate", Tag: "evaluate", Method: http.MethodPost, Path: "/v1/evaluate", Errors: unprocessable, Events: evaluateEvents,
 			Summary: "Evaluate a snippet in a new sandbox",
 			Doc:     "Evaluates a snippet in a fresh sandbox that is deleted afterwards. The value of its last expression is in the result." + resultText + cancelText,

@@ -9,8 +9,8 @@ import (
 	"gaol/runtime/resultjson"
 )
 
-// sandboxList is a list of sandboxes.
-type sandboxList struct {
+// SandboxList is a list of sandboxes.
+type SandboxList struct {
 	Sandboxes []*resultjson.SandboxInfo `json:"sandboxes"`
 }
 
@@ -33,8 +33,8 @@ func sandboxes() []*Operation {
 			Name: "listSandboxes", Tag: tag, Method: http.MethodGet, Path: all, Query: true,
 			Summary: "List your sandboxes, the oldest first",
 			Doc:     "Lists your sandboxes only. It does not renew them.",
-		}, func(_ context.Context, c *Call, _ *struct{}) (sandboxList, error) {
-			return sandboxList{c.Service.Sandboxes(c.Tenant)}, nil
+		}, func(_ context.Context, c *Call, _ *struct{}) (SandboxList, error) {
+			return SandboxList{c.Service.Sandboxes(c.Tenant)}, nil
 		}),
 		define(Operation{
 			Name: "getSandbox", Tag: tag, Method: http.MethodGet, Path: one, Query: true, Errors: missing,

@@ -20,8 +20,8 @@ const SnippetPath = "/api/sandbox"
 // maxSnippetBody has room for the largest snippet with each byte written as \u0000.
 const maxSnippetBody = 6*snippets.MaxBytes + 64<<10
 
-// snippetRunIn is the input of runSnippet.
-type snippetRunIn struct {
+// SnippetRunIn is the input of runSnippet.
+type SnippetRunIn struct {
 	snippetservice.Request
 	NodeModules string `json:"nodeModules,omitempty" maxLength:"4095" hidden:"true" doc:"The absolute path of the folder with the packages that the snippet may import. Only a server of one program allows it, as the next two."`
 	AdapterCode string `json:"adapterCode,omitempty" maxLength:"1048576" hidden:"true" doc:"The ES module of an adapter, whose name is adapter."`
@@ -54,7 +54,7 @@ func snippetRuns() []*Operation {
 	}
 }
 
-func runSnippet(ctx context.Context, c *Call, in *snippetRunIn) (*snippetservice.Result, error) {
+func runSnippet(ctx context.Context, c *Call, in *SnippetRunIn) (*snippetservice.Result, error) {
 	host, err := in.host(c.Service)
 	if err != nil {
 		return nil, err
@@ -80,7 +80,7 @@ func runSnippet(ctx context.Context, c *Call, in *snippetRunIn) (*snippetservice
 }
 
 // host returns what only a trusted client may set, nil if it has set nothing.
-func (in *snippetRunIn) host(s *service.Service) (*snippetservice.Host, error) {
+func (in *SnippetRunIn) host(s *service.Service) (*snippetservice.Host, error) {
 	if in.NodeModules == "" && in.AdapterCode == "" && !in.NoLint {
 		return nil, nil
 	}

@@ -97,17 +97,14 @@ func (sb *Sandbox) Context(id string) (*Context, error) {
 	return find(&sb.longLived, &sb.longLived.contexts, "context", id)
 }
 
-// FindContext returns a context of the tenant and its sandbox, which the caller releases.
-func (s *Service) FindContext(t *tenant.Tenant, id string) (*Context, *Sandbox, error) {
-	for _, info := range s.ofTenant(t) {
-		c, err := info.Context(id)
-		if err != nil || c.Info().State == resultjson.Ended {
-			continue
+// FindContext returns the sandbox of a context of the tenant that has not ended.
+func (s *Service) FindContext(t *tenant.Tenant, id string) (sandbox string, err error) {
+	for _, sb := range s.ofTenant(t) {
+		if c, err := sb.Context(id); err == nil && c.Info().State != resultjson.Ended {
+			return sb.ID, nil
 		}
-		sb, err := s.Acquire(t, info.ID)
-		return c, sb, err
 	}
-	return nil, nil, Refuse(NotFound, "no context %q", id)
+	return "", Refuse(NotFound, "no context %q", id)
 }
 
 // Contexts describes the contexts of the sandbox, the oldest first.

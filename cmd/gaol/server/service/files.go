@@ -50,16 +50,26 @@ func (sb *Sandbox) OpenFile(path string) (*hostfs.File, fs.FileInfo, error) {
 	return f, info, nil
 }
 
-// ReadFile writes the content of a regular file to w, as much as it has in the beginning: a guest may
+// Part returns a part of a file of some bytes.
+func Part(f io.ReaderAt, size int64, r requestjson.FileRead) *io.SectionReader {
+	n := max(0, size-r.Offset)
+	if r.Limit > 0 {
+		n = min(n, r.Limit)
+	}
+	return io.NewSectionReader(f, r.Offset, n)
+}
+
+// ReadFile writes a part of a regular file to w, of the content that it has in the beginning: a guest may
 // append to it all the time.
-func (sb *Sandbox) ReadFile(path string, w io.Writer) (*resultjson.FileInfo, error) {
+func (sb *Sandbox) ReadFile(path string, r requestjson.FileRead, w io.Writer) (*resultjson.FileInfo, error) {
 	f, info, err := sb.OpenFile(path)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = f.Close() }()
-	n, err := io.Copy(w, io.LimitReader(f, info.Size()))
-	if err == nil && n < info.Size() {
+	part := Part(f, info.Size(), r)
+	n, err := io.Copy(w, part)
+	if err == nil && n < part.Size() {
 		err = &fs.PathError{Op: "read", Path: path, Err: hostfs.ErrChanged}
 	}
 	if err != nil {
@@ -128,7 +138,7 @@ func (sb *Sandbox) ListFiles(ctx context.Context, path string, w requestjson.Fol
 	defer done()
 	l := &FileList{Files: []*resultjson.FileInfo{}, limit: min(cmp.Or(w.Limit, defaultListed), MaxListed)}
 	if w.Recursive {
-		err = sb.walk(ctx, path, l)
+		err = sb.walk(ctx, path, w.Exclude, l)
 	} else {
 		err = sb.readFolder(path, l)
 	}
@@ -163,7 +173,7 @@ func join(folder, name string) string {
 	return folder + "/" + name
 }
 
-func (sb *Sandbox) walk(ctx context.Context, folder string, l *FileList) error {
+func (sb *Sandbox) walk(ctx context.Context, folder, exclude string, l *FileList) error {
 	err := sb.FS().Walk(folder, func(path string, info *hostfs.Info, err error) error {
 		switch {
 		case ctx.Err() != nil:
@@ -179,6 +189,8 @@ func (sb *Sandbox) walk(ctx context.Context, folder string, l *FileList) error {
 			return nil
 		case !l.add(path, info):
 			return fs.SkipAll
+		case info.IsDir() && exclude != "" && info.Name() == exclude:
+			return fs.SkipDir
 		}
 		return nil
 	})

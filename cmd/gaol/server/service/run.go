@@ -71,7 +71,16 @@ func (s *Service) Run(ctx context.Context, t *tenant.Tenant, r requestjson.RunRe
 	})
 }
 
-// Evaluate evaluates a snippet in a new sandbox.
+// Command runs a program of the image in a sandbox of its own.
+func (s *Service) Command(ctx context.Context, t *tenant.Tenant, r requestjson.CommandRequest, streams Streams) (*resultjson.Run, error) {
+	permissions := r.Permissions
+	r.Permissions = nil
+	return once(ctx, s, t, r.Tree, permissions, r.Cwd, func(ctx context.Context, sb *Sandbox) (*resultjson.Run, error) {
+		return sb.Command(ctx, r.Command, streams)
+	})
+}
+
+// Evaluate evaluates a snippet in a sandbox of its own.
 func (s *Service) Evaluate(ctx context.Context, t *tenant.Tenant, r requestjson.EvaluateRequest, streams Streams) (*resultjson.Evaluation, error) {
 	permissions := r.Permissions
 	r.Permissions = nil

@@ -6,13 +6,10 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
-	"time"
 
 	"gaol/cmd/gaol/server/tenant"
 	"gaol/policy"
 	"gaol/runtime"
-	"gaol/runtime/requestjson"
 	"gaol/vfs"
 	"gaol/vfs/hostfs"
 )
@@ -53,35 +50,6 @@ func (sb *Sandbox) MaxUpload() int64 { return sb.account.Limits().Upload }
 // tenant returns the sandbox's tenant.
 func (sb *Sandbox) tenant() *tenant.Tenant { return &tenant.Tenant{Name: sb.owner} }
 
-// UseNew calls do with a new sandbox with default options. The sandbox is closed
-// afterwards. If do keeps it, it joins the tenant's other sandboxes instead.
-func (s *Service) UseNew(ctx context.Context, t *tenant.Tenant, do func(context.Context, *Sandbox) (keep bool, err error)) error {
-	ctx, end, err := s.Begin(ctx)
-	if err != nil {
-		return err
-	}
-	defer end()
-	o, done, err := s.options(t, requestjson.Tree{}, nil, "")
-	if err != nil {
-		return err
-	}
-	done() // there are no mounts
-	sb, err := s.openOnce(ctx, t, o, true)
-	if err != nil {
-		return err
-	}
-	set := s.settings.Load()
-	sb.permissions, sb.close = o.Permissions, sync.OnceValue(sb.close)
-	sb.ID, sb.Created = newID("sb-"), time.Now()
-	sb.idleTimeout, sb.expires = milliseconds(set.IdleTimeoutMs), time.Now().Add(milliseconds(set.LifetimeMs))
-	keep, err := do(ctx, sb)
-	if keep && s.add(sb) == nil {
-		return err
-	}
-	s.closeOnce(t, sb)
-	return err
-}
-
 // FS returns the sandbox's files.
 func (sb *Sandbox) FS() *hostfs.FS { return sb.runtime.FS() }
 
@@ -96,8 +64,17 @@ func (sb *Sandbox) AddCommands(commands map[string]runtime.HostCommand) error {
 	return sb.fail("add commands", sb.runtime.AddCommands(commands))
 }
 
-// Permissions returns the permissions of the sandbox.
-func (sb *Sandbox) Permissions() policy.Permissions { return sb.permissions.Clone() }
+// PermissionsOf returns the permissions of a sandbox of the tenant, and without it the permissions of one that is
+// created without any.
+func (s *Service) PermissionsOf(t *tenant.Tenant, id string) policy.Permissions {
+	for _, sb := range s.ofTenant(t) {
+		if sb.ID == id {
+			return sb.permissions.Clone()
+		}
+	}
+	p, _ := s.permissions(nil, "", nil) // which cannot exceed the server's
+	return p
+}
 
 // Allows reports whether a tenant may create sandboxes with some permissions.
 func (s *Service) Allows(p policy.Permissions) bool {

@@ -13,6 +13,7 @@ import (
 
 	"gaol/cmd/gaol/server/operation"
 	"gaol/cmd/gaol/server/service"
+	"gaol/internal/schema"
 	protocol "gaol/internal/session"
 	"gaol/runtime/resultjson"
 )
@@ -43,7 +44,7 @@ func (t *task) perform(o *operation.Operation, r protocol.Request) (any, error) 
 
 // invalid returns the error of an input that cannot be decoded.
 func invalid(err error) error {
-	bad, ok := errors.AsType[*operation.InvalidError](err)
+	bad, ok := errors.AsType[*schema.InvalidError](err)
 	if ok && bad.Syntax {
 		return service.Refuse(service.Invalid, "params: %w", bad)
 	}

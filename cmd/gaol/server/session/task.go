@@ -14,6 +14,7 @@ import (
 	"gaol/cmd/gaol/server/operation"
 	"gaol/cmd/gaol/server/quota"
 	"gaol/cmd/gaol/server/service"
+	"gaol/internal/schema"
 	protocol "gaol/internal/session"
 	"gaol/internal/strictjson"
 )
@@ -147,7 +148,7 @@ const statusCanceled = 499
 func problemOf(err error) protocol.Problem {
 	if e, ok := errors.AsType[*service.Error](err); ok {
 		p := protocol.Problem{Status: e.Status(), Code: string(e.Code), Detail: e.Error(), RetryAfterMs: e.RetryAfter.Milliseconds()}
-		if bad, ok := errors.AsType[*operation.InvalidError](err); ok && !bad.Syntax {
+		if bad, ok := errors.AsType[*schema.InvalidError](err); ok && !bad.Syntax {
 			p.Errors, _ = json.Marshal(bad.Details) // strings, and values that were JSON
 		}
 		return p

@@ -58,15 +58,15 @@ export interface ToolArguments {
   sandbox_read_file: {
     /** The id of the sandbox. */
     containerId: string;
-    /** The encoding of the result. A file that is not valid UTF-8 is always returned as base64: the result says which encoding it has. */
+    /** The encoding of the result. A file that is not valid UTF-8 is always returned as base64: the result says which encoding it has. The file may have at most 16 MiB. */
     encoding?: "utf8" | "base64" | undefined;
-    /** A path in the guest, absolute or relative to /<rootPath>. The file may have at most 16 MiB. */
+    /** A path in the guest, absolute or relative to /<rootPath>. */
     path: string;
   };
   sandbox_list_directory: {
     /** The id of the sandbox. */
     containerId: string;
-    /** A folder in the guest, absolute or relative to /<rootPath>. */
+    /** A path in the guest, absolute or relative to /<rootPath>. */
     path: string;
     /** List subfolders too. Links are not followed. */
     recursive?: boolean | undefined;
@@ -84,7 +84,7 @@ export interface ToolArguments {
     containerId: string;
     /** Succeed if the path does not exist. */
     force?: boolean | undefined;
-    /** A path in the guest, absolute or relative to /<rootPath>. A link is removed, not its target. */
+    /** A path in the guest, absolute or relative to /<rootPath>. */
     path: string;
     /** Remove a folder with its content. Otherwise a folder must be empty. */
     recursive?: boolean | undefined;
@@ -98,7 +98,7 @@ export interface ToolArguments {
   sandbox_file_info: {
     /** The id of the sandbox. */
     containerId: string;
-    /** A path in the guest, absolute or relative to /<rootPath>. A link is not followed. */
+    /** A path in the guest, absolute or relative to /<rootPath>. */
     path: string;
   };
 }
@@ -222,7 +222,6 @@ export const definitions: readonly Definition[] = [
     "name": "sandbox_init",
     "description": "Creates a sandbox for untrusted Node.js programs and their files.",
     "inputSchema": {
-      "$schema": "https://json-schema.org/draft/2020-12/schema",
       "additionalProperties": false,
       "properties": {
         "containerId": {
@@ -240,11 +239,13 @@ export const definitions: readonly Definition[] = [
         "imageName": {
           "description": "An image of the store: a name, an id, or a unique prefix of an id. Or a registry reference or a path, exactly as the host lists it. If omitted or empty, the default image is used.",
           "maxLength": 4095,
+          "pattern": "^[^\\x00]*$",
           "type": "string"
         },
         "projectOutPath": {
           "description": "A folder on the host that the guest reads and writes at /\u003crootPath\u003e. It is created if missing. If omitted or empty, the files are deleted with the sandbox.",
           "maxLength": 4095,
+          "pattern": "^[^\\x00]*$",
           "type": "string"
         },
         "rootPath": {
@@ -255,11 +256,9 @@ export const definitions: readonly Definition[] = [
           "type": "string"
         }
       },
-      "required": [],
       "type": "object"
     },
     "outputSchema": {
-      "$schema": "https://json-schema.org/draft/2020-12/schema",
       "additionalProperties": false,
       "properties": {
         "containerId": {
@@ -302,14 +301,13 @@ export const definitions: readonly Definition[] = [
     "name": "sandbox_destroy",
     "description": "Destroys a sandbox: kills its commands and deletes its files.",
     "inputSchema": {
-      "$schema": "https://json-schema.org/draft/2020-12/schema",
       "additionalProperties": false,
       "properties": {
         "containerId": {
           "description": "The id of the sandbox.",
           "maxLength": 64,
           "minLength": 1,
-          "pattern": "^([A-Za-z0-9][A-Za-z0-9_.-]*)?$",
+          "pattern": "^[A-Za-z0-9][A-Za-z0-9_.-]*$",
           "type": "string"
         },
         "removeContainer": {
@@ -324,7 +322,6 @@ export const definitions: readonly Definition[] = [
       "type": "object"
     },
     "outputSchema": {
-      "$schema": "https://json-schema.org/draft/2020-12/schema",
       "additionalProperties": false,
       "properties": {
         "containerId": {
@@ -347,13 +344,13 @@ export const definitions: readonly Definition[] = [
     "name": "sandbox_command",
     "description": "Runs a program in a sandbox, without a shell, and returns its output and exit code.",
     "inputSchema": {
-      "$schema": "https://json-schema.org/draft/2020-12/schema",
       "additionalProperties": false,
       "properties": {
         "args": {
           "description": "The arguments, passed unchanged.",
           "items": {
             "maxLength": 131071,
+            "pattern": "^[^\\x00]*$",
             "type": "string"
           },
           "maxItems": 8192,
@@ -363,7 +360,7 @@ export const definitions: readonly Definition[] = [
           "description": "The id of the sandbox.",
           "maxLength": 64,
           "minLength": 1,
-          "pattern": "^([A-Za-z0-9][A-Za-z0-9_.-]*)?$",
+          "pattern": "^[A-Za-z0-9][A-Za-z0-9_.-]*$",
           "type": "string"
         },
         "envVars": {
@@ -371,7 +368,7 @@ export const definitions: readonly Definition[] = [
           "items": {
             "maxLength": 131070,
             "minLength": 2,
-            "pattern": "^[^=]+=",
+            "pattern": "^[^=\\x00]+=[^\\x00]*$",
             "type": "string"
           },
           "maxItems": 1024,
@@ -381,6 +378,7 @@ export const definitions: readonly Definition[] = [
           "description": "A program in the guest: a path, or a name that is looked up in PATH. No shell is used.",
           "maxLength": 4095,
           "minLength": 1,
+          "pattern": "^[^\\x00]*$",
           "type": "string"
         },
         "timeout": {
@@ -394,17 +392,17 @@ export const definitions: readonly Definition[] = [
           "default": ".",
           "description": "The folder to start in, absolute or relative to /\u003crootPath\u003e, which is the default.",
           "maxLength": 4095,
+          "pattern": "^[^\\x00]*$",
           "type": "string"
         }
       },
       "required": [
-        "containerId",
-        "executable"
+        "executable",
+        "containerId"
       ],
       "type": "object"
     },
     "outputSchema": {
-      "$schema": "https://json-schema.org/draft/2020-12/schema",
       "additionalProperties": false,
       "properties": {
         "cause": {
@@ -452,14 +450,13 @@ export const definitions: readonly Definition[] = [
     "name": "sandbox_write_file",
     "description": "Writes a file in a sandbox. An existing file is replaced.",
     "inputSchema": {
-      "$schema": "https://json-schema.org/draft/2020-12/schema",
       "additionalProperties": false,
       "properties": {
         "containerId": {
           "description": "The id of the sandbox.",
           "maxLength": 64,
           "minLength": 1,
-          "pattern": "^([A-Za-z0-9][A-Za-z0-9_.-]*)?$",
+          "pattern": "^[A-Za-z0-9][A-Za-z0-9_.-]*$",
           "type": "string"
         },
         "content": {
@@ -485,18 +482,18 @@ export const definitions: readonly Definition[] = [
           "description": "A path in the guest, absolute or relative to /\u003crootPath\u003e.",
           "maxLength": 4095,
           "minLength": 1,
+          "pattern": "^[^\\x00]*$",
           "type": "string"
         }
       },
       "required": [
-        "containerId",
+        "content",
         "path",
-        "content"
+        "containerId"
       ],
       "type": "object"
     },
     "outputSchema": {
-      "$schema": "https://json-schema.org/draft/2020-12/schema",
       "additionalProperties": false,
       "properties": {
         "path": {
@@ -519,19 +516,18 @@ export const definitions: readonly Definition[] = [
     "name": "sandbox_read_file",
     "description": "Reads a file in a sandbox.",
     "inputSchema": {
-      "$schema": "https://json-schema.org/draft/2020-12/schema",
       "additionalProperties": false,
       "properties": {
         "containerId": {
           "description": "The id of the sandbox.",
           "maxLength": 64,
           "minLength": 1,
-          "pattern": "^([A-Za-z0-9][A-Za-z0-9_.-]*)?$",
+          "pattern": "^[A-Za-z0-9][A-Za-z0-9_.-]*$",
           "type": "string"
         },
         "encoding": {
           "default": "utf8",
-          "description": "The encoding of the result. A file that is not valid UTF-8 is always returned as base64: the result says which encoding it has.",
+          "description": "The encoding of the result. A file that is not valid UTF-8 is always returned as base64: the result says which encoding it has. The file may have at most 16 MiB.",
           "enum": [
             "utf8",
             "base64"
@@ -539,20 +535,20 @@ export const definitions: readonly Definition[] = [
           "type": "string"
         },
         "path": {
-          "description": "A path in the guest, absolute or relative to /\u003crootPath\u003e. The file may have at most 16 MiB.",
+          "description": "A path in the guest, absolute or relative to /\u003crootPath\u003e.",
           "maxLength": 4095,
           "minLength": 1,
+          "pattern": "^[^\\x00]*$",
           "type": "string"
         }
       },
       "required": [
-        "containerId",
-        "path"
+        "path",
+        "containerId"
       ],
       "type": "object"
     },
     "outputSchema": {
-      "$schema": "https://json-schema.org/draft/2020-12/schema",
       "additionalProperties": false,
       "properties": {
         "content": {
@@ -585,20 +581,20 @@ export const definitions: readonly Definition[] = [
     "name": "sandbox_list_directory",
     "description": "Lists a folder in a sandbox.",
     "inputSchema": {
-      "$schema": "https://json-schema.org/draft/2020-12/schema",
       "additionalProperties": false,
       "properties": {
         "containerId": {
           "description": "The id of the sandbox.",
           "maxLength": 64,
           "minLength": 1,
-          "pattern": "^([A-Za-z0-9][A-Za-z0-9_.-]*)?$",
+          "pattern": "^[A-Za-z0-9][A-Za-z0-9_.-]*$",
           "type": "string"
         },
         "path": {
-          "description": "A folder in the guest, absolute or relative to /\u003crootPath\u003e.",
+          "description": "A path in the guest, absolute or relative to /\u003crootPath\u003e.",
           "maxLength": 4095,
           "minLength": 1,
+          "pattern": "^[^\\x00]*$",
           "type": "string"
         },
         "recursive": {
@@ -608,13 +604,12 @@ export const definitions: readonly Definition[] = [
         }
       },
       "required": [
-        "containerId",
-        "path"
+        "path",
+        "containerId"
       ],
       "type": "object"
     },
     "outputSchema": {
-      "$schema": "https://json-schema.org/draft/2020-12/schema",
       "additionalProperties": false,
       "properties": {
         "entries": {
@@ -670,20 +665,20 @@ export const definitions: readonly Definition[] = [
     "name": "sandbox_create_directory",
     "description": "Creates a folder in a sandbox.",
     "inputSchema": {
-      "$schema": "https://json-schema.org/draft/2020-12/schema",
       "additionalProperties": false,
       "properties": {
         "containerId": {
           "description": "The id of the sandbox.",
           "maxLength": 64,
           "minLength": 1,
-          "pattern": "^([A-Za-z0-9][A-Za-z0-9_.-]*)?$",
+          "pattern": "^[A-Za-z0-9][A-Za-z0-9_.-]*$",
           "type": "string"
         },
         "path": {
           "description": "A path in the guest, absolute or relative to /\u003crootPath\u003e.",
           "maxLength": 4095,
           "minLength": 1,
+          "pattern": "^[^\\x00]*$",
           "type": "string"
         },
         "recursive": {
@@ -693,13 +688,12 @@ export const definitions: readonly Definition[] = [
         }
       },
       "required": [
-        "containerId",
-        "path"
+        "path",
+        "containerId"
       ],
       "type": "object"
     },
     "outputSchema": {
-      "$schema": "https://json-schema.org/draft/2020-12/schema",
       "additionalProperties": false,
       "properties": {
         "path": {
@@ -715,16 +709,15 @@ export const definitions: readonly Definition[] = [
   },
   {
     "name": "sandbox_delete",
-    "description": "Deletes a file, a link or a folder in a sandbox.",
+    "description": "Deletes a file, a link or a folder in a sandbox. The target of a link remains.",
     "inputSchema": {
-      "$schema": "https://json-schema.org/draft/2020-12/schema",
       "additionalProperties": false,
       "properties": {
         "containerId": {
           "description": "The id of the sandbox.",
           "maxLength": 64,
           "minLength": 1,
-          "pattern": "^([A-Za-z0-9][A-Za-z0-9_.-]*)?$",
+          "pattern": "^[A-Za-z0-9][A-Za-z0-9_.-]*$",
           "type": "string"
         },
         "force": {
@@ -733,9 +726,10 @@ export const definitions: readonly Definition[] = [
           "type": "boolean"
         },
         "path": {
-          "description": "A path in the guest, absolute or relative to /\u003crootPath\u003e. A link is removed, not its target.",
+          "description": "A path in the guest, absolute or relative to /\u003crootPath\u003e.",
           "maxLength": 4095,
           "minLength": 1,
+          "pattern": "^[^\\x00]*$",
           "type": "string"
         },
         "recursive": {
@@ -745,13 +739,12 @@ export const definitions: readonly Definition[] = [
         }
       },
       "required": [
-        "containerId",
-        "path"
+        "path",
+        "containerId"
       ],
       "type": "object"
     },
     "outputSchema": {
-      "$schema": "https://json-schema.org/draft/2020-12/schema",
       "additionalProperties": false,
       "properties": {
         "deleted": {
@@ -774,31 +767,30 @@ export const definitions: readonly Definition[] = [
     "name": "sandbox_exists",
     "description": "Reports whether a path exists in a sandbox.",
     "inputSchema": {
-      "$schema": "https://json-schema.org/draft/2020-12/schema",
       "additionalProperties": false,
       "properties": {
         "containerId": {
           "description": "The id of the sandbox.",
           "maxLength": 64,
           "minLength": 1,
-          "pattern": "^([A-Za-z0-9][A-Za-z0-9_.-]*)?$",
+          "pattern": "^[A-Za-z0-9][A-Za-z0-9_.-]*$",
           "type": "string"
         },
         "path": {
           "description": "A path in the guest, absolute or relative to /\u003crootPath\u003e.",
           "maxLength": 4095,
           "minLength": 1,
+          "pattern": "^[^\\x00]*$",
           "type": "string"
         }
       },
       "required": [
-        "containerId",
-        "path"
+        "path",
+        "containerId"
       ],
       "type": "object"
     },
     "outputSchema": {
-      "$schema": "https://json-schema.org/draft/2020-12/schema",
       "additionalProperties": false,
       "properties": {
         "exists": {
@@ -819,33 +811,32 @@ export const definitions: readonly Definition[] = [
   },
   {
     "name": "sandbox_file_info",
-    "description": "Reports the type, size, permissions, owner and times of a path in a sandbox.",
+    "description": "Reports the type, size, permissions, owner and times of a path in a sandbox. A link is not followed.",
     "inputSchema": {
-      "$schema": "https://json-schema.org/draft/2020-12/schema",
       "additionalProperties": false,
       "properties": {
         "containerId": {
           "description": "The id of the sandbox.",
           "maxLength": 64,
           "minLength": 1,
-          "pattern": "^([A-Za-z0-9][A-Za-z0-9_.-]*)?$",
+          "pattern": "^[A-Za-z0-9][A-Za-z0-9_.-]*$",
           "type": "string"
         },
         "path": {
-          "description": "A path in the guest, absolute or relative to /\u003crootPath\u003e. A link is not followed.",
+          "description": "A path in the guest, absolute or relative to /\u003crootPath\u003e.",
           "maxLength": 4095,
           "minLength": 1,
+          "pattern": "^[^\\x00]*$",
           "type": "string"
         }
       },
       "required": [
-        "containerId",
-        "path"
+        "path",
+        "containerId"
       ],
       "type": "object"
     },
     "outputSchema": {
-      "$schema": "https://json-schema.org/draft/2020-12/schema",
       "additionalProperties": false,
       "properties": {
         "accessedAt": {

@@ -5,17 +5,17 @@ func (p *parser) ifStatement(s *statement) {
 	s.node = p.node(Other)
 	p.next()
 	s.node.add(p.condition())
-	s.parts = [][]statement{p.part(s.node)}
+	s.parts = [][]statement{{p.part(s.node)}}
 	if p.accept("else") {
-		s.parts = append(s.parts, p.part(s.node))
+		s.parts = append(s.parts, []statement{p.part(s.node)})
 	}
 }
 
 // part reads a statement that is a part of another one.
-func (p *parser) part(of *Node) []statement {
+func (p *parser) part(of *Node) statement {
 	s := p.statement()
 	of.add(s.node)
-	return []statement{s}
+	return s
 }
 
 // condition reads an expression in parentheses.
@@ -133,7 +133,7 @@ func (p *parser) clause(cases *Node) []statement {
 	ends := false
 	for p.tok.kind != atEnd && !p.isAny("}", "case", "default") {
 		ends = p.is("break")
-		list = append(list, p.part(cases)...)
+		list = append(list, p.part(cases))
 	}
 	if ends && len(list) > 0 {
 		list = list[:len(list)-1]

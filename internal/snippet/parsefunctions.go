@@ -8,7 +8,7 @@ func (p *parser) functionFrom() (n *Node, name string) {
 	generator := p.accept("*")
 	if p.tok.kind == word {
 		name = p.text()
-		n.setID(p.binding(Binding))
+		n.setKey(p.binding(Binding))
 	}
 	nameEnd := p.last
 	p.body(n, context{async: async, generator: generator, function: true})
@@ -140,9 +140,7 @@ func (p *parser) key(n *Node) {
 	default:
 		p.fail()
 	}
-	if n != nil {
-		n.Key = key
-	}
+	n.setKey(key)
 }
 
 // class reads a class from its keyword on, and returns its name.
@@ -154,7 +152,7 @@ func (p *parser) class() (n *Node, name string) {
 	p.next()
 	if p.tok.kind == word && !p.is("extends") {
 		name = p.text()
-		n.setID(p.binding(Binding))
+		n.setKey(p.binding(Binding))
 	}
 	if p.accept("extends") {
 		super, _ := p.unary(false)

@@ -46,7 +46,7 @@ type binding struct{ imported, local string }
 func (p *parser) statements(of *Node) []statement {
 	var list []statement
 	for p.tok.kind != atEnd && !p.is("}") {
-		list = append(list, p.part(of)...)
+		list = append(list, p.part(of))
 	}
 	return list
 }

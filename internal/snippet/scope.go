@@ -102,11 +102,11 @@ func (n *Node) resolve(s *Scope) {
 // resolveID declares the name of a function or class, and returns the scope inside it.
 func (n *Node) resolveID(s *Scope) *Scope {
 	if n.declares {
-		s.declare(n.ID.Name)
+		s.declare(n.Key.Name)
 	}
 	s = s.inner(false)
-	if n.ID != nil && !n.declares {
-		s.declare(n.ID.Name)
+	if n.Key != nil && !n.declares {
+		s.declare(n.Key.Name)
 	}
 	return s
 }

@@ -27,9 +27,9 @@ const (
 	Conditional           // children: test, two values
 	Sequence              // children: values
 	Unary                 // name: operator, child
-	Function              // ID, children: parameters, body
+	Function              // Key, children: parameters, body
 	Arrow                 // like Function
-	Class                 // ID, children: superclass if any, Property, Function for static blocks
+	Class                 // Key, children: superclass if any, Property, Function for static blocks
 	ImportCall            // the callee of import(a)
 	ImportMeta            // import.meta
 	ImportFrom            // an import or export declaration: name: specifier, children: Binding
@@ -43,14 +43,13 @@ const (
 // A Node is a node of the syntax tree of JavaScript.
 type Node struct {
 	Kind NodeKind
-	// declares: a function or class whose ID is visible around it.
+	// declares: a function or class whose name is visible around it.
 	declares bool
 
 	At    int // offset at which it is reported: for Member, the offset of the name
 	Start int // offset of its first token
 	Name  string
-	ID    *Node    // of a function or class
-	Key   *Node    // of a property, if it is computed, a string or a number
+	Key   *Node    // the name of a function or class; of a property if it is computed, a string or a number
 	Kids  []*Node  // none is nil
 	Ops   []string // of Binary
 	Scope *Scope
@@ -105,16 +104,16 @@ func (n *Node) add(kids ...*Node) *Node {
 	return n
 }
 
-func (n *Node) setID(id *Node) {
+func (n *Node) setKey(key *Node) {
 	if n != nil {
-		n.ID = id
+		n.Key = key
 	}
 }
 
 // declare makes the name of a function or class visible around it.
 func (n *Node) declare() {
 	if n != nil {
-		n.declares = n.ID != nil
+		n.declares = n.Key != nil
 	}
 }
 

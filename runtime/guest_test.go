@@ -5,6 +5,8 @@ import (
 	"os"
 	"testing"
 	"time"
+
+	"gaol/test/tier"
 )
 
 //go:embed internal/guest/*.mjs
@@ -15,7 +17,10 @@ func TestPrelude(t *testing.T) { guestTest(t, "prelude") }
 
 func TestPreludeWire(t *testing.T) { guestTest(t, "wire") }
 
-func TestPreludeCalls(t *testing.T) { guestTest(t, "calls") }
+func TestPreludeCalls(t *testing.T) {
+	tier.Soak(t)
+	guestTest(t, "calls")
+}
 
 func TestPreludeValues(t *testing.T) { guestTest(t, "values") }
 

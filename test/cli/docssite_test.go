@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gaol/test/harness"
+	"gaol/test/tier"
 )
 
 // docsSite copies examples/docs-site, with its framework as npm ci installs it.
@@ -73,6 +74,7 @@ func change(t *testing.T, file, old, text string) {
 // TestDocsSite runs the CI gate of examples/docs-site: it passes, and it fails when an example
 // or the framework breaks.
 func TestDocsSite(t *testing.T) {
+	tier.Soak(t)
 	dir := docsSite(t)
 	if code, out := site(t, dir); code != 0 || !strings.HasPrefix(out, "8 examples: 7 passed, 0 failed, 1 skipped; 0 from the cache, ") {
 		t.Fatalf("exit status %d:\n%s", code, out)

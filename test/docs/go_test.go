@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"gaol/test/tier"
 )
 
 // imports are the packages that blocks use without importing them, by name.
@@ -24,6 +26,7 @@ var imports = map[string]string{
 
 // Each block of Go is a package. It exists only in go's overlay.
 func TestGoBlocksCompile(t *testing.T) {
+	tier.Soak(t)
 	dir, root := t.TempDir(), abs(t, repo)
 	overlay := map[string]map[string]string{"Replace": {}}
 	for i, b := range allBlocks(t, "go") {

@@ -16,7 +16,6 @@ import (
 
 	"gaol/runtime"
 	"gaol/test/harness"
-	"gaol/test/tier"
 )
 
 // pushing clones a repository, adds a commit and pushes it. The pack is sent in chunks,
@@ -36,7 +35,6 @@ git rev-parse HEAD
 
 // git clones from and pushes to a server, over HTTPS and by HTTP.
 func TestGit(t *testing.T) {
-	tier.Soak(t)
 	ca := newInternet(t)
 	work, bare := newRepository(t)
 	serve(t, ca, &http.Server{Handler: newGitServer(t, filepath.Dir(bare))})
@@ -63,7 +61,6 @@ func TestGit(t *testing.T) {
 
 // Without the authority's certificate, and from a host that no rule allows, nothing is cloned.
 func TestGitRefused(t *testing.T) {
-	tier.Soak(t)
 	ca := newInternet(t)
 	_, bare := newRepository(t)
 	serve(t, ca, &http.Server{Handler: newGitServer(t, filepath.Dir(bare))})

@@ -16,7 +16,6 @@ import (
 
 	"gaol/runtime"
 	"gaol/test/harness"
-	"gaol/test/tier"
 )
 
 // connectionKey is the key of a connection's number in the context of its requests.
@@ -135,7 +134,6 @@ func serveRaw(w http.ResponseWriter, _ *http.Request) {
 
 // Clients of HTTP get the same responses as outside, and the server the same requests.
 func TestHTTP(t *testing.T) {
-	tier.Soak(t)
 	ca := newInternet(t)
 	serve(t, ca, newWebServer())
 	for _, scheme := range []string{"http", "https"} {
@@ -145,7 +143,6 @@ func TestHTTP(t *testing.T) {
 
 // Node trusts the authorities of NODE_EXTRA_CA_CERTS, and no others.
 func TestExtraAuthorities(t *testing.T) {
-	tier.Soak(t)
 	ca := newInternet(t)
 	serve(t, ca, newWebServer())
 	const code = `console.log(await fetch('https://api.example.com/status?code=200').then(res => res.status, err => err.cause.code))`
@@ -179,7 +176,6 @@ rm "$2/big"
 
 // curl sends and gets the same as outside.
 func TestCurl(t *testing.T) {
-	tier.Soak(t)
 	ca := newInternet(t)
 	serve(t, ca, newWebServer())
 	for _, scheme := range []string{"http", "https"} {

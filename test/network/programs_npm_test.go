@@ -59,7 +59,6 @@ func TestNPMInstall(t *testing.T) {
 // Without the authority's certificate, and with a registry that no rule allows, nothing is
 // installed.
 func TestNPMInstallRefused(t *testing.T) {
-	tier.Soak(t)
 	ca := newInternet(t)
 	r := newRegistry(t, registryURL)
 	serve(t, ca, &http.Server{Handler: http.StripPrefix("/npm", r)})
@@ -138,7 +137,6 @@ func readTree(t *testing.T, dir string) map[string]string {
 // With the preset npm the command line allows the registry of the host's configuration.
 // Without that, it names the flag that would.
 func TestPresetNPM(t *testing.T) {
-	tier.Soak(t)
 	ca := newInternet(t)
 	serve(t, ca, &http.Server{Handler: http.StripPrefix("/npm", newRegistry(t, registryURL))})
 	dir, home := newProject(t), t.TempDir()

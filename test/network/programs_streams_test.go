@@ -7,8 +7,6 @@ import (
 	"testing"
 
 	"github.com/coder/websocket"
-
-	"gaol/test/tier"
 )
 
 // serveEvents sends three events for each connection, numbered from the last one that the
@@ -40,7 +38,6 @@ func serveEvents(next chan string) http.HandlerFunc {
 
 // Events arrive one by one, and each side sees that the other closes the connection.
 func TestEventStream(t *testing.T) {
-	tier.Soak(t)
 	ca := newInternet(t)
 	next := make(chan string)
 	mux := http.NewServeMux()
@@ -92,7 +89,6 @@ func serveWebSocket(w http.ResponseWriter, r *http.Request) {
 
 // Node's own WebSocket carries messages in both directions.
 func TestWebSocket(t *testing.T) {
-	tier.Soak(t)
 	ca := newInternet(t)
 	serve(t, ca, &http.Server{Handler: http.HandlerFunc(serveWebSocket)})
 	for _, scheme := range []string{"ws", "wss"} {

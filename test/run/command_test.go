@@ -11,6 +11,7 @@ import (
 
 	"gaol/runtime"
 	"gaol/test/harness"
+	"gaol/test/tier"
 )
 
 func TestCommand(t *testing.T) {
@@ -54,6 +55,7 @@ func TestCommandErrors(t *testing.T) {
 
 // npm installs a package from a tarball and runs its lifecycle script.
 func TestNpmInstall(t *testing.T) {
+	tier.Soak(t)
 	rt := harness.Create(t, runtime.Options{})
 	harness.Run(t, rt, `
 		import fs from 'node:fs';

@@ -25,6 +25,7 @@ import (
 	"gaol/runtime"
 	"gaol/runtime/sandboxtools"
 	"gaol/test/harness"
+	"gaol/test/tier"
 )
 
 // busyboxRegistry serves an image on loopback, and counts the requests for its layers.
@@ -141,6 +142,7 @@ func newPullTools(t *testing.T, images ...string) (tools, *rootfs.Store) {
 // The images in Options.Images are imported from any kind of source when they are first
 // used. Others are not even read.
 func TestToolsImportImages(t *testing.T) {
+	tier.Soak(t)
 	sources := imageSources(t)
 	reference, _ := busyboxRegistry(t)
 	sources["registry"] = "docker://" + reference

@@ -41,9 +41,10 @@ func anyTest(known map[string]bool, name string, isPrefix bool) bool {
 	return false
 }
 
-// The Makefile finds the marks of package tier by lines: a mark is the first statement of a test.
+// The Makefile finds the marks of package tier by lines, and runs the tests by name: a mark is the first
+// statement of a test, whose name no other package has.
 func TestTierMarks(t *testing.T) {
-	marks := 0
+	marked, named := map[string]string{}, map[string]int{}
 	eachTestFile(t, func(path string, file *ast.File) {
 		calls := 0
 		ast.Inspect(file, func(n ast.Node) bool {
@@ -54,17 +55,26 @@ func TestTierMarks(t *testing.T) {
 		})
 		for _, decl := range file.Decls {
 			f, ok := decl.(*ast.FuncDecl)
-			if ok && strings.HasPrefix(f.Name.Name, "Test") && f.Recv == nil && len(f.Body.List) > 0 && isMark(f.Body.List[0]) {
+			if !ok || !strings.HasPrefix(f.Name.Name, "Test") || f.Recv != nil {
+				continue
+			}
+			named[f.Name.Name]++
+			if len(f.Body.List) > 0 && isMark(f.Body.List[0]) {
 				calls--
-				marks++
+				marked[f.Name.Name] = path
 			}
 		}
 		if calls != 0 {
 			t.Errorf("%s: %d marks are not the first statement of a test", path, calls)
 		}
 	})
-	if marks < 30 {
-		t.Errorf("only %d tests have a mark", marks)
+	if len(marked) < 30 {
+		t.Errorf("only %d tests have a mark", len(marked))
+	}
+	for name, path := range marked {
+		if named[name] > 1 {
+			t.Errorf("%s: another package has a test %s, too", path, name)
+		}
 	}
 }
 

@@ -23,7 +23,7 @@ import (
 )
 
 // Runtimes that are created and closed, some in the middle of a run, leave nothing.
-func TestManyRuntimes(t *testing.T) {
+func TestManyRuntimesEnd(t *testing.T) {
 	tier.Soak(t)
 	before := harness.TakeInventory()
 	const atOnce = 8

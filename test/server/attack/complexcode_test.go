@@ -15,7 +15,7 @@ import (
 
 // A tenant sends code that takes a compiler years, to each operation that compiles. Each request ends, as
 // its caller's fault, the server can be closed meanwhile, and another tenant's requests continue.
-func TestComplexCode(t *testing.T) {
+func TestComplexCodeOfTenant(t *testing.T) {
 	tier.Soak(t)
 	s := servertest.Start(t, servertest.Options{})
 	attacker, neighbour := s.Client(t, mallory), s.Client(t, alice)

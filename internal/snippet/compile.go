@@ -3,7 +3,6 @@ package snippet
 import (
 	"cmp"
 	"encoding/json"
-	"slices"
 	"strings"
 
 	"github.com/evanw/esbuild/pkg/api"
@@ -206,7 +205,7 @@ func (c *compiler) translated(d draft, loader api.Loader) (parsed, bool) {
 	if js.failed {
 		return c.recordError(out.errorAt(js.tok.start, cmp.Or(js.refusal, "the JavaScript that esbuild made of this cannot be parsed")))
 	}
-	if js.rebinds(list) && !js.topReturn {
+	if js.root.Scope.rebinds() && !js.topReturn {
 		if err := c.check(out); err != nil {
 			return c.recordError(err)
 		}
@@ -242,21 +241,6 @@ func newParsed(d draft, js *parser, list []statement) parsed {
 		draft: d, list: list, metas: js.metas, decls: js.decls, listed: js.listed, tree: js.root,
 		isModule: js.isModule(list),
 	}
-}
-
-// rebinds reports whether an imported name may be declared again outside functions.
-// TypeScript allows that, because the import could be a type.
-func (p *parser) rebinds(list []statement) bool {
-	bound := make(map[string]bool)
-	for _, s := range list {
-		for _, b := range s.bindings {
-			if bound[b.local] {
-				return true
-			}
-			bound[b.local] = true
-		}
-	}
-	return len(bound) > 0 && slices.ContainsFunc(p.declared, func(name string) bool { return bound[name] })
 }
 
 // parenthesized tries code that is not a complete statement: an object or an anonymous

@@ -131,11 +131,11 @@ func (p *parser) exportDefault(s *statement) {
 	switch {
 	case p.is("function"), p.is("async") && !after.newline && next == "function":
 		s.declares, s.callable = function, true
-		p.declaredFunction(s)
+		p.functionStatement(s)
 		s.value.end = p.last
 	case p.is("class"):
 		s.declares = class
-		p.declaredClass(s)
+		p.classStatement(s)
 		s.value.end = p.last
 	default:
 		s.declares = expression

@@ -31,9 +31,6 @@ type parser struct {
 	fenced      bool        // a line starts with ```
 	tildeFenced bool        // a line starts with three tildes
 
-	declared []string // names outside functions, and all words of patterns
-	pattern  bool     // inside a pattern
-
 	decls     []declaration
 	exporting bool      // reading an exported declaration
 	listed    []binding // of lists: the exported name, and the code's
@@ -102,12 +99,8 @@ func (p *parser) next() {
 }
 
 func (p *parser) setToken(t token) {
-	p.tok = t
-	switch {
-	case t.kind == notAToken:
+	if p.tok = t; t.kind == notAToken {
 		p.fail()
-	case t.kind == word && p.pattern:
-		p.declared = append(p.declared, p.text())
 	}
 }
 

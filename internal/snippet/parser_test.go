@@ -2,6 +2,8 @@ package snippet
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -145,8 +147,10 @@ func TestParserFields(t *testing.T) {
 		{"two functions", "() => a, () => b", func(_ *parser, l []statement) bool { return !l[0].callable }},
 		{"an argument", "a(() => b)", func(_ *parser, l []statement) bool { return !l[0].callable }},
 		{"names", "import a from 'b'; let [c, { d: e }] = f; function g(h) { let i }", func(r *parser, _ []statement) bool {
-			return cmp.Equal(r.declared, []string{"c", "d", "e", "g"})
+			return cmp.Equal(slices.Sorted(maps.Keys(r.root.Scope.names)), []string{"a", "c", "e", "g"})
 		}},
+		{"an import declared again", "import a from 'b'; let a", func(r *parser, _ []statement) bool { return r.root.Scope.rebinds() }},
+		{"a hidden import", "import a from 'b'; { let a } (a) => a; var c; var c", func(r *parser, _ []statement) bool { return !r.root.Scope.rebinds() }},
 	} {
 		r, list := parse(tc.code)
 		if r.failed || !tc.holds(r, list) {

@@ -103,8 +103,10 @@ func (p *parser) wordStatement(s *statement) {
 	case "return", "throw", "break", "continue", "debugger":
 		p.jumpStatement(s)
 	case "function":
+		s.kind = function
 		p.functionStatement(s)
 	case "class":
+		s.kind = class
 		p.classStatement(s)
 	case "export":
 		p.exportStatement(s)
@@ -127,6 +129,7 @@ func (p *parser) nameStatement(s *statement) {
 	case text == "import" && next != "(" && next != ".":
 		p.importStatement(s)
 	case text == "async" && next == "function" && !after.newline:
+		s.kind = function
 		p.functionStatement(s)
 	case p.declares(text, after):
 		p.variables(s)
@@ -205,20 +208,9 @@ func (p *parser) declarations(noIn bool) *Node {
 func (p *parser) bindingTarget() *Node {
 	defer p.bindNames(p.beginNames())
 	if p.tok.kind == word {
-		p.declare(p.text())
 		return p.binding(Identifier)
 	}
-	outer := p.pattern
-	p.pattern = !p.function
-	n := p.arrayOrObject()
-	p.pattern = outer
-	return n
-}
-
-func (p *parser) declare(name string) {
-	if !p.function {
-		p.declared = append(p.declared, name)
-	}
+	return p.arrayOrObject()
 }
 
 // block reads a block that is a part of a node.
@@ -236,14 +228,8 @@ func (p *parser) braces(block *Node) []statement {
 	return list
 }
 
+// functionStatement reads the declaration of a function. That of export default need not have a name.
 func (p *parser) functionStatement(s *statement) {
-	s.kind = function
-	p.declaredFunction(s)
-	p.declare(s.name)
-}
-
-// declaredFunction reads the declaration of a function, which need not have a name.
-func (p *parser) declaredFunction(s *statement) {
 	s.node, s.name = p.functionFrom()
 	s.node.declare()
 	s.nameEnd = p.nameEnd
@@ -251,12 +237,6 @@ func (p *parser) declaredFunction(s *statement) {
 }
 
 func (p *parser) classStatement(s *statement) {
-	s.kind = class
-	p.declaredClass(s)
-	p.declare(s.name)
-}
-
-func (p *parser) declaredClass(s *statement) {
 	s.node, s.name = p.class()
 	s.node.declare()
 }

@@ -13,6 +13,10 @@ type Variable struct {
 	Value *Node
 	// Data belongs to the caller of [Parse].
 	Data any
+
+	lexical  bool // by let, const, using or class
+	imported bool
+	count    int // of declarations
 }
 
 func (s *Scope) inner(function bool) *Scope { return &Scope{parent: s, function: function} }
@@ -26,6 +30,7 @@ func (s *Scope) declare(name string) *Variable {
 		v = new(Variable)
 		s.names[name] = v
 	}
+	v.count++
 	return v
 }
 
@@ -41,6 +46,17 @@ func (s *Scope) Find(name string) *Variable {
 
 // IsGlobal reports whether the node is a variable that the code does not declare.
 func (n *Node) IsGlobal() bool { return n.Kind == Identifier && n.Scope.Find(n.Name) == nil }
+
+// rebinds reports whether an imported name is declared again. TypeScript allows that, because the import
+// could be a type.
+func (s *Scope) rebinds() bool {
+	for _, v := range s.names {
+		if v.imported && v.count > 1 {
+			return true
+		}
+	}
+	return false
+}
 
 // ofVar returns the scope in which var declares names.
 func (s *Scope) ofVar() *Scope {
@@ -80,7 +96,7 @@ func (n *Node) resolve(s *Scope) {
 		s = s.inner(false)
 	case ImportFrom:
 		for _, local := range n.Kids {
-			s.declare(local.Name)
+			s.declare(local.Name).imported = true
 		}
 		return
 	case Declaration:
@@ -102,7 +118,8 @@ func (n *Node) resolve(s *Scope) {
 // resolveID declares the name of a function or class, and returns the scope inside it.
 func (n *Node) resolveID(s *Scope) *Scope {
 	if n.declares {
-		s.declare(n.Key.Name)
+		v := s.declare(n.Key.Name)
+		v.lexical = v.lexical || n.Kind == Class
 	}
 	s = s.inner(false)
 	if n.Key != nil && !n.declares {
@@ -131,8 +148,11 @@ func (n *Node) resolveDeclaration(s *Scope) {
 		d.Scope = s
 		d.Kids[0].resolvePattern(s, into)
 		resolveAll(d.Kids[1:], s)
+		for _, name := range d.Kids[0].bound() {
+			into.names[name].lexical = n.Name != "var"
+		}
 		if d.Kids[0].Kind == Binding && len(d.Kids) == 2 {
-			into.declare(d.Kids[0].Name).Value = d.Kids[1]
+			into.names[d.Kids[0].Name].Value = d.Kids[1]
 		}
 	}
 }

@@ -3,8 +3,6 @@ package snippet
 import (
 	"slices"
 	"strings"
-
-	"github.com/evanw/esbuild/pkg/api"
 )
 
 // Syntax is the module format that the text of a program indicates.
@@ -64,8 +62,8 @@ func MentionsCommonJS(code string) bool {
 }
 
 // SyntaxOf detects the module format of JavaScript. Names for which given returns true are
-// globals of the program, not CommonJS's. If the code declares names of CommonJS somewhere, only
-// esbuild knows in which scope: the Syntax is then preliminary, and Scopes determine it.
+// globals of the program, not CommonJS's. If the code declares names of CommonJS somewhere, the Syntax is
+// preliminary, and Scopes determine it, which takes memory: a tree of the code.
 //
 // If code cannot be parsed, only the part before the error counts. In that part, a name counts
 // even if it may be declared.
@@ -86,23 +84,35 @@ func SyntaxOf(code string, given func(name string) bool) (Syntax, *Scopes) {
 	if p.bound == 0 || p.failed {
 		return s, nil
 	}
-	return s, &Scopes{[]byte(code), open, slices.ContainsFunc(p.declared, isCommonJS), s}
+	return s, &Scopes{[]byte(code), open, s}
 }
 
 // Scopes is code whose Syntax depends on the scopes of names.
 type Scopes struct {
 	Code        []byte
 	Names       []string // that are CommonJS's unless the code declares them
-	Declared    bool     // the code declares one at its top level
 	Preliminary Syntax
 }
 
 // Syntax determines the format.
 func (s *Scopes) Syntax() Syntax {
-	code, found := string(s.Code), s.Preliminary
-	found.CommonJS = found.CommonJS && usesFree(code, s.Names)
-	found.Module = found.Module || s.Declared && redeclares(code)
+	found := s.Preliminary
+	tree, _, ok := Parse(string(s.Code))
+	if !ok {
+		return found
+	}
+	found.CommonJS = found.CommonJS && tree.uses(s.Names)
+	for _, name := range commonJS {
+		v := tree.Scope.names[name]
+		found.Module = found.Module || v != nil && v.lexical
+	}
 	return found
+}
+
+// uses reports whether a tree uses one of the names without declaring it.
+func (n *Node) uses(names []string) bool {
+	return slices.Contains(names, n.Name) && n.IsGlobal() || n.Key != nil && n.Key.uses(names) ||
+		slices.ContainsFunc(n.Kids, func(kid *Node) bool { return kid.uses(names) })
 }
 
 // withoutShebang makes a comment of a line with #! at the start of code.
@@ -122,32 +132,4 @@ func (p *parser) isModule(list []statement) bool {
 // isModuleSyntax reports whether only ES modules allow the statement.
 func (s statement) isModuleSyntax() bool {
 	return s.kind == importing || s.kind == exporting || s.kind == defaulting
-}
-
-// usesFree reports whether code uses one of the names without declaring it. esbuild resolves all
-// scopes, and replaces only such names.
-func usesFree(code string, names []string) bool {
-	marker := "__free"
-	for strings.Contains(code, marker) {
-		marker += "_"
-	}
-	define := make(map[string]string, len(names))
-	for _, name := range names {
-		define[name] = marker
-	}
-	result := transformPlain(code, define)
-	return len(result.Errors) == 0 && strings.Contains(string(result.Code), marker)
-}
-
-// redeclares reports whether const, let or class declares a name of CommonJS at the top
-// level: declaring it again by var is then an error.
-func redeclares(code string) bool {
-	return len(transformPlain(code, nil).Errors) == 0 && len(transformPlain(code+"\n;var "+strings.Join(commonJS, ", "), nil).Errors) > 0
-}
-
-func transformPlain(code string, define map[string]string) api.TransformResult {
-	return api.Transform(code, api.TransformOptions{
-		Define: define, Sourcefile: "program.js", Loader: api.LoaderJS, Target: api.ESNext,
-		TreeShaking: api.TreeShakingFalse, LogLevel: api.LogLevelSilent,
-	})
 }

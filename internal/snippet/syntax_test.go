@@ -1,6 +1,11 @@
 package snippet
 
-import "testing"
+import (
+	"strings"
+	"testing"
+
+	"github.com/evanw/esbuild/pkg/api"
+)
 
 func TestSyntaxOf(t *testing.T) {
 	none := func(string) bool { return false }
@@ -124,4 +129,26 @@ func BenchmarkSyntaxOf(b *testing.B) {
 			}
 		})
 	}
+}
+
+// usesFree reports whether code uses one of the names without declaring it. esbuild resolves all
+// scopes, and replaces only such names.
+func usesFree(code string, names []string) bool {
+	marker := "__free"
+	for strings.Contains(code, marker) {
+		marker += "_"
+	}
+	define := make(map[string]string, len(names))
+	for _, name := range names {
+		define[name] = marker
+	}
+	result := transformPlain(code, define)
+	return len(result.Errors) == 0 && strings.Contains(string(result.Code), marker)
+}
+
+func transformPlain(code string, define map[string]string) api.TransformResult {
+	return api.Transform(code, api.TransformOptions{
+		Define: define, Sourcefile: "program.js", Loader: api.LoaderJS, Target: api.ESNext,
+		TreeShaking: api.TreeShakingFalse, LogLevel: api.LogLevelSilent,
+	})
 }

@@ -39,8 +39,12 @@ var steps = []step{
 	{operation: "run", in: `[]`},
 	{operation: "command", in: `{"command": "sh", "args": ["-c", "cat a; exit 2"], "files": {"/workspace/a": "text"}, "env": {"A": "b"}}`},
 	{operation: "command", in: `{"command": "true", "permissions": {"network": "perhaps"}}`},
+	{operation: "command", in: `{"command": "sh", "args": ["-c", "cat; echo $A >&2; exit 2"], "env": {"A": "b"}, "stdin": "in"}`},
+	{operation: "command", in: `{"command": "nosuch"}`},
 	{operation: "evaluate", in: `{"code": "console.log(x); x + 1", "globals": {"x": 41}}`},
 	{operation: "evaluate", in: `{"code": "null.x", "maxLogs": 5}`},
+	{operation: "evaluate", in: `{"code": "[1, 'a']"}`},
+	{operation: "evaluate", in: `{"code": "1", "timeoutMs": -1}`},
 	{operation: "createSandbox", in: `{"env": {"A": "b"}, "globals": {"g": {"h": 1}}, "permissions": {"network": "deny"}}`, save: "sandbox"},
 	{operation: "createSandbox", in: `{"idleTimeoutMs": 1000000000000}`},
 	{operation: "listSandboxes", in: `{}`},
@@ -54,6 +58,8 @@ var steps = []step{
 	{operation: "commandIn", in: `{"sandbox": "$sandbox", "command": "/etc/passwd"}`},
 	{operation: "commandIn", in: `{"sandbox": "$sandbox", "command": "true", "cwd": "/nosuch"}`},
 	{operation: "evaluateIn", in: `{"sandbox": "$sandbox", "code": "fetch('http://192.0.2.1').catch(e => e.cause.code)", "form": "text"}`},
+	{operation: "evaluateIn", in: `{"sandbox": "$sandbox", "code": "g.h + process.env.A"}`},
+	{operation: "evaluateIn", in: `{"sandbox": "no", "code": "1"}`},
 	{operation: "spawn", in: `{"sandbox": "$sandbox", "command": "cat"}`, save: "process"},
 	{operation: "spawn", in: `{"sandbox": "$sandbox", "code": "process.exit(5)", "terminal": {"rows": 2, "cols": 3}}`, save: "second"},
 	{operation: "spawn", in: `{"sandbox": "$sandbox"}`},
@@ -82,6 +88,10 @@ var steps = []step{
 	{operation: "writeFile", in: `{"sandbox": "$sandbox", "path": "/workspace/d/f", "createParents": true, "mode": "600"}`, data: "content"},
 	{operation: "writeFile", in: `{"sandbox": "$sandbox", "path": "/workspace/d/f", "mode": "9"}`, data: "content"},
 	{operation: "writeFile", in: `{"sandbox": "$sandbox", "path": "relative"}`, data: "content"},
+	{operation: "writeFile", in: `{"sandbox": "$sandbox", "path": "/workspace/h"}`, data: "text"},
+	{operation: "writeFile", in: `{"sandbox": "$sandbox", "path": "/usr/h"}`, data: "text"},
+	{operation: "listFiles", in: `{"sandbox": "$sandbox", "path": "/workspace"}`},
+	{operation: "listFiles", in: `{"sandbox": "$sandbox", "path": "/workspace/h"}`},
 	{operation: "statFile", in: `{"sandbox": "$sandbox", "path": "/workspace/d/f", "links": true}`},
 	{operation: "makeFolder", in: `{"sandbox": "$sandbox", "path": "/workspace/e"}`},
 	{operation: "moveFile", in: `{"sandbox": "$sandbox", "from": "/workspace/d/f", "to": "/workspace/e/g"}`},
@@ -108,35 +118,47 @@ var steps = []step{
 // runSnippet, which another API has fixed.
 var special = []string{"readFile", "packFolder", "followProcess", "runSnippet", "tool", "normalize", "addCommands", "dial"}
 
-// TestDoors: HTTP and sessions have the same operations, with the same results and errors.
+// TestDoors: all doors have the same operations, with the same results and errors.
 func TestDoors(t *testing.T) {
 	s := servertest.Start(t, servertest.Options{})
 	r := newRaw(t, s, `{}`)
 	r.request(1<<20, "deleteSandbox", `{"sandbox":"SB"}`)
 	r.until(1<<20, protocol.KindResult)
 	web := s.Client(t, servertest.User{})
-	doors := map[string]func(step) reply{
-		"http":    func(s step) reply { return byHTTP(t, web, s) },
-		"session": func(s step) reply { return r.bySession(s) },
+	model := newMCP(t, s, web)
+	remote, local := &goDoor{t: t, web: web, client: dial(t, s), used: map[string]bool{}}, &goDoor{t: t, sandboxes: map[string]runner{}, used: map[string]bool{}}
+	want := through(func(s step) (reply, func(reply) reply) { return byHTTP(t, web, s), nil })
+	doors := map[string]func(step) (reply, func(reply) reply){
+		"session": func(s step) (reply, func(reply) reply) { return r.bySession(s), nil },
+		"MCP":     model.do,
+		"client": func(s step) (reply, func(reply) reply) {
+			got, _ := remote.do(s)
+			return got, nil
+		},
+		"SDK": func(s step) (reply, func(reply) reply) {
+			got, ok := local.do(s)
+			return got, func(want reply) reply { return inSDK(s, want, ok) }
+		},
 	}
-	got := map[string][]reply{}
 	for name, do := range doors {
-		ids := map[string]string{}
-		for _, s := range steps {
-			for name, id := range ids {
-				s.in = strings.ReplaceAll(s.in, "$"+name, id)
+		for i, got := range through(do) {
+			expected := want[i].reply
+			if got.common != nil {
+				expected = got.common(expected)
 			}
-			answer := do(s)
-			if s.save != "" {
-				id, _ := answer.Result.(map[string]any)["id"].(string)
-				ids[s.save] = id
+			if diff := cmp.Diff(expected, got.reply); diff != "" {
+				t.Errorf("%s %s (- HTTP, + %s):\n%s", steps[i].operation, steps[i].in, name, diff)
 			}
-			got[name] = append(got[name], reply{answer.Code, answer.Status, stable(answer.Result, ids)})
 		}
 	}
-	for i, s := range steps {
-		if diff := cmp.Diff(got["http"][i], got["session"][i]); diff != "" {
-			t.Errorf("%s %s (- HTTP, + session):\n%s", s.operation, s.in, diff)
+	for name := range toolsOf {
+		if !model.used[name] {
+			t.Errorf("no tool has performed %s", name)
+		}
+	}
+	for _, name := range inGo {
+		if !remote.used[name] || !local.used[name] {
+			t.Errorf("%s: performed by the client: %v, by the SDK: %v", name, remote.used[name], local.used[name])
 		}
 	}
 	for _, o := range operation.All() {
@@ -145,6 +167,31 @@ func TestDoors(t *testing.T) {
 			t.Errorf("%s: used by a step: %v", o.Name, used)
 		}
 	}
+}
+
+// outcome is the reply of a door to a step, and what it has in common with HTTP's.
+type outcome struct {
+	reply
+	common func(reply) reply // nil: everything
+}
+
+// through makes all requests through a door.
+func through(do func(step) (reply, func(reply) reply)) (all []outcome) {
+	ids := map[string]string{}
+	for _, s := range steps {
+		for name, id := range ids {
+			s.in = strings.ReplaceAll(s.in, "$"+name, id)
+		}
+		got, common := do(s)
+		if result, ok := got.Result.(map[string]any); ok && s.save != "" {
+			ids[s.save], _ = result["id"].(string)
+			if common != nil {
+				delete(result, "id")
+			}
+		}
+		all = append(all, outcome{reply{got.Code, got.Status, stable(got.Result, ids)}, common})
+	}
+	return all
 }
 
 // reply is the reply of a door.

@@ -89,7 +89,9 @@ func (c *control) close(err error) {
 		c.main.logs.ordered.flush(0)
 	}
 	c.in.Close()
-	c.out.Close()
+	if c.out != nil {
+		c.out.Close()
+	}
 	close(c.done)
 }
 

@@ -88,12 +88,9 @@ func create(ctx context.Context, s settings) (*NodeRuntime, error) {
 
 // newRuntime returns a runtime without a sandbox.
 func newRuntime(s settings) *NodeRuntime {
-	s.programs = &programs{}
+	s = s.forRuns()
 	if !s.WorkInProcess {
 		s.work = work.Open(s.CgroupParent) // release closes it
-	}
-	if variables, err := s.environment(nil, nil); err == nil { // otherwise each run reports the error
-		s.variables = &variables
 	}
 	rt := &NodeRuntime{opts: s, queue: make(queue, s.MaxConcurrentRuns), contexts: make(queue, s.MaxContexts)}
 	rt.alive, rt.end = context.WithCancel(context.Background())
@@ -211,14 +208,6 @@ func (rt *NodeRuntime) release() error {
 
 func texts(paths []vfs.Path) []string {
 	return mapped(paths, func(p vfs.Path) string { return string(p) })
-}
-
-// mapped returns f of each element. It keeps nil.
-func mapped[A, B any](list []A, f func(A) B) (out []B) {
-	for _, v := range list {
-		out = append(out, f(v))
-	}
-	return out
 }
 
 // FS gives the host access to the files of the sandbox, whether guests run or not. Operations see

@@ -20,9 +20,6 @@ type environment struct {
 // environment returns the variables of a run: the settings' and more, except for what the
 // settings' permissions hide, or the run's own; nil: it has none.
 func (s settings) environment(more map[string]string, own *policy.Permissions) (environment, error) {
-	if len(more) == 0 && own == nil && s.variables != nil {
-		return *s.variables, nil
-	}
 	env := maps.Clone(s.env)
 	if err := overlayEnv(env, more); err != nil {
 		return environment{}, optionError("Env", "%w", err)
@@ -131,4 +128,21 @@ func envList(env map[string]string) []string {
 	}
 	slices.Sort(list)
 	return list
+}
+
+func checkArgs(args []string) error {
+	total := 0
+	for _, arg := range args {
+		if strings.ContainsRune(arg, 0) {
+			return optionError("Args", "%q has a NUL", arg)
+		}
+		if len(arg) >= maxString {
+			return optionError("Args", "an argument has %d bytes, the limit is %d", len(arg), maxString-1)
+		}
+		total += len(arg) + 1
+	}
+	if total > maxStrings {
+		return optionError("Args", "all together have %d bytes, the limit is %d", total, maxStrings)
+	}
+	return nil
 }

@@ -75,6 +75,20 @@ func (p *Process) drain() {
 	p.reading.Wait()
 }
 
+// followed returns the run's feed, or nil.
+func (p *Process) followed() *feed {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.feed
+}
+
+// endFeed marks the end of the run: nothing waits for a follower any more.
+func (p *Process) endFeed() {
+	if f := p.followed(); f != nil {
+		f.End()
+	}
+}
+
 // addReport adds the reports and calls of the run.
 func (p *Process) addReport(res *Result) {
 	p.addCalls(res)

@@ -147,9 +147,8 @@ func TestImagePlaces(t *testing.T) {
 // lowered returns the process that a program and the options of its run describe.
 func lowered(t *testing.T, s settings, pr *program, o RunOptions) (*Process, error) {
 	t.Helper()
-	s.programs = &programs{}
 	p := &Process{program: pr}
-	return p, p.lower(t.Context(), s, o)
+	return p, p.lower(t.Context(), s.forRuns(), o)
 }
 
 func TestLauncherOfRun(t *testing.T) {

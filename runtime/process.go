@@ -73,7 +73,7 @@ type Process struct {
 	network  *runNetwork          // nil: no egress
 	denials  *enforce.Denials
 	child    sandbox.Process
-	reading  sync.WaitGroup
+	reading  sync.WaitGroup // of the control channel and of signals
 
 	interrupted bool // by interrupt; only finish and supervise use it
 
@@ -176,29 +176,18 @@ func (p *Process) send(s syscall.Signal, group bool) error {
 	return p.child.Signal(s, group)
 }
 
-// passSignals sends signals to the run until stop is called, which waits for the last one.
-func (p *Process) passSignals(signals <-chan syscall.Signal) (stop func()) {
-	if signals == nil {
-		return func() {}
-	}
-	done := make(chan struct{})
-	var passing sync.WaitGroup
-	passing.Go(func() {
-		for {
-			select {
-			case s, ok := <-signals:
-				if !ok {
-					return
-				}
-				_ = p.send(s, false) // fails if the run has ended, or there is no such signal
-			case <-done:
+// passSignals sends signals to the run until its end.
+func (p *Process) passSignals(signals <-chan syscall.Signal) {
+	for {
+		select {
+		case s, ok := <-signals:
+			if !ok {
 				return
 			}
+			_ = p.send(s, false) // fails if the run has ended, or there is no such signal
+		case <-p.child.Done():
+			return
 		}
-	})
-	return func() {
-		close(done)
-		passing.Wait()
 	}
 }
 
@@ -269,20 +258,6 @@ func (p *Process) observe() {
 	p.denials.Observe(func(d enforce.Denial) { f.Put(DenialEvent{newDenial(d)}, 0) })
 	if p.calls != nil {
 		p.calls.Observe(func(record hostcall.Record) { f.Put(CallEvent{Call(record)}, stdio.EventWeight) }, f.WaitForRoom)
-	}
-}
-
-// followed returns the run's feed, or nil.
-func (p *Process) followed() *feed {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.feed
-}
-
-// endFeed marks the end of the run: nothing waits for a follower any more.
-func (p *Process) endFeed() {
-	if f := p.followed(); f != nil {
-		f.End()
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"path"
 	"slices"
@@ -161,7 +160,9 @@ func (p *Process) lowerOptions(s settings, o RunOptions) (env environment, err e
 		}
 		own = &p.permissions
 	}
-	env, err = s.environment(o.Env, own)
+	if env = *s.variables; len(o.Env) > 0 || own != nil {
+		env, err = s.environment(o.Env, own)
+	}
 	c.Env = env.list
 	return env, err
 }
@@ -188,22 +189,8 @@ func (o RunOptions) check() error {
 	if o.OnOutputLimit < TruncateOutput || o.OnOutputLimit > KillOnOutput {
 		return optionError("OnOutputLimit", "action %d is not valid", o.OnOutputLimit)
 	}
-	return checkArgs(o.Args)
-}
-
-func checkArgs(args []string) error {
-	total := 0
-	for _, arg := range args {
-		if strings.ContainsRune(arg, 0) {
-			return optionError("Args", "%q has a NUL", arg)
-		}
-		if len(arg) >= maxString {
-			return optionError("Args", "an argument has %d bytes, the limit is %d", len(arg), maxString-1)
-		}
-		total += len(arg) + 1
-	}
-	if total > maxStrings {
-		return optionError("Args", "all together have %d bytes, the limit is %d", total, maxStrings)
+	if len(o.Args) > 0 {
+		return checkArgs(o.Args)
 	}
 	return nil
 }
@@ -266,7 +253,7 @@ func (p *Process) addCode(ctx context.Context, s settings, o RunOptions) error {
 	code.TypeScript = pr.context != nil || mayImportTypeScript(o.Name, pr.code, pr.evaluate != nil)
 	code.Args, code.BigInts, code.Value, code.Evaluate, code.Context = s.Calls.Arguments, s.BigInts, pr.value, pr.evaluate, pr.context
 	p.code, c.HeapMiB = code, s.heapMiB
-	c.Args = slices.Concat([]string{s.nodePath()}, heapFlags(s.heapMiB), []string{"--require=" + guest.Prelude, base}, o.Args) // other runs may see the command line: it must not show Path
+	c.Args = slices.Concat(s.nodeCommand, []string{base}, o.Args) // other runs may see the command line: it must not show Path
 	if p.launcher == LauncherZygote {
 		c.Script = len(c.Args) - len(o.Args) - 1 // the program's path
 	}
@@ -281,7 +268,7 @@ func mayImportTypeScript(name, code string, isSnippet bool) bool {
 			return true
 		}
 	}
-	return (isSnippet || snippet.Translates(path.Base(name))) && strings.Contains(code, "./")
+	return (isSnippet || name != "" && snippet.Translates(path.Base(name))) && strings.Contains(code, "./")
 }
 
 // newProgram translates a program's code to JavaScript and determines its format. Path is o.Name, or
@@ -290,7 +277,7 @@ func (s settings) newProgram(ctx context.Context, code string, o RunOptions) (*g
 	given, asked := o.Name, o.Format
 	dir, name := path.Split(cmp.Or(given, defaultName))
 	fixed, known := endings[path.Ext(name)]
-	if !known || !isFolderPath(dir) || strings.ContainsRune(name, 0) || len(name) > 255 {
+	if !known || dir != "" && !isFolderPath(dir) || strings.ContainsRune(name, 0) || len(name) > 255 {
 		return nil, optionError("Name", "%q is not a file name or absolute path that ends in .mjs, .js, .cjs, .mts, .ts, .cts, .tsx or .jsx", given)
 	}
 	if given == "" {
@@ -305,11 +292,14 @@ func (s settings) newProgram(ctx context.Context, code string, o RunOptions) (*g
 	default:
 		asked = fixed
 	}
-	p, err := s.translate(ctx, name, code, asked == FormatCommonJS) // first, because import may only name types
-	if err != nil {
-		return nil, err
+	p := &guest.Program{Path: name, Code: strings.TrimPrefix(code, "\ufeff")} // Node, too, ignores a byte order mark
+	if given != "" && snippet.Translates(name) {
+		if err := s.translate(ctx, p, code, asked == FormatCommonJS); err != nil { // first, because import may only name types
+			return nil, err
+		}
 	}
-	if asked, err = s.detect(ctx, p.Code, asked); err != nil {
+	asked, err := s.detect(ctx, p.Code, asked)
+	if err != nil {
 		return nil, err
 	}
 	format := formats[asked]
@@ -318,38 +308,6 @@ func (s settings) newProgram(ctx context.Context, code string, o RunOptions) (*g
 	}
 	p.Format = format + p.Format
 	p.Path = dir + p.Path
-	return p, nil
-}
-
-// isFolderPath reports whether dir is the folder of an absolute path, or empty.
-func isFolderPath(dir string) bool {
-	if dir == "" || dir == "/" {
-		return true
-	}
-	_, err := vfs.ParsePath(strings.TrimSuffix(dir, "/"))
-	return err == nil
-}
-
-// translate turns TypeScript and JSX into JavaScript. Code that esbuild refuses becomes a
-// program that throws the error. Code that is too large for esbuild is left to Node, which
-// can strip types: Format then ends with Node's suffix for TypeScript.
-func (s settings) translate(ctx context.Context, name, code string, commonJS bool) (*guest.Program, error) {
-	p := &guest.Program{Path: name, Code: strings.TrimPrefix(code, "\ufeff")} // Node, too, ignores a byte order mark
-	if !snippet.Translates(name) {
-		return p, nil
-	}
-	script, err := s.work.Translate(ctx, name, code, commonJS)
-	syntax, invalid := errors.AsType[*snippet.SyntaxError](err)
-	switch {
-	case err == nil:
-		p.Code, p.Mapped = script, true
-	case !invalid:
-		return nil, err
-	case syntax.Limit && !strings.HasSuffix(name, "x"):
-		p.Format = "-typescript"
-	default:
-		p.Code, p.Mapped = syntax.Program(name), true
-	}
 	return p, nil
 }
 

@@ -198,3 +198,11 @@ const (
 func newDenial(d enforce.Denial) Denial {
 	return Denial{d.Scope, d.Operation, d.Target, d.Address, d.Rule, d.Count, DenialSource(d.Source)}
 }
+
+// mapped returns f of each element. It keeps nil.
+func mapped[A, B any](list []A, f func(A) B) (out []B) {
+	for _, v := range list {
+		out = append(out, f(v))
+	}
+	return out
+}

@@ -67,9 +67,10 @@ func (rt *NodeRuntime) run(ctx context.Context, pr *program, o RunOptions, f *fe
 	if !rt.start(ctx, p, o) {
 		return p.res, p.err
 	}
-	stopSignals := p.passSignals(o.Signals)
+	if o.Signals != nil {
+		p.reading.Go(func() { p.passSignals(o.Signals) })
+	}
 	res, err := p.end()
-	stopSignals()
 	if out, ok := stdout.(*stdio.Capture); ok && res != nil {
 		res.Stdout, res.Truncated.Stdout = out.Kept, out.Truncated
 		out = stderr.(*stdio.Capture)

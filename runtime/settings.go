@@ -15,6 +15,7 @@ import (
 	"gaol/internal/egress"
 	"gaol/internal/lazyregexp"
 	"gaol/policy"
+	"gaol/runtime/internal/guest"
 	"gaol/runtime/internal/hostcall"
 	"gaol/runtime/internal/sandbox"
 	"gaol/runtime/internal/work"
@@ -43,7 +44,6 @@ type settings struct {
 	Options
 
 	env       map[string]string // Env, over the variables that every run has
-	variables *environment      // of runs that add none; set by newRuntime
 	cwd       vfs.Path
 	noNode    error    // why an imported image can only run commands
 	node      string   // guest path of an imported image's Node; "" for the usual one
@@ -58,10 +58,14 @@ type settings struct {
 	packages     string   // name of a snapshot with packages
 	files        []sandbox.File
 
-	programs *programs    // of the sandbox; set by newRuntime, because sandboxes of a pool share the settings
 	work     *work.Domain // compiles code
 	bindings *hostcall.Bindings
 	heapMiB  int64 // of V8's old space
+
+	// forRuns sets these.
+	programs    *programs    // of the sandbox: those of a pool share the settings
+	variables   *environment // of runs that add none
+	nodeCommand []string     // the command line of Node before the program
 }
 
 // resolve validates options and fills in defaults.
@@ -135,8 +139,25 @@ func (s *settings) overlay(globals map[string]any, heap int64) error {
 	if err != nil {
 		return optionError("Globals", "%w", err)
 	}
-	s.bindings, s.heapMiB = s.bindings.Overlay(given), cmp.Or(heap>>20, s.heapMiB)
+	s.bindings = s.bindings.Overlay(given)
+	if heap != 0 {
+		s.heapMiB = heap >> 20
+		s.setNodeCommand()
+	}
 	return nil
+}
+
+// forRuns adds what the runs of a sandbox share.
+func (s settings) forRuns() settings {
+	s.programs = &programs{}
+	s.setNodeCommand()
+	variables, _ := s.environment(nil, nil) // resolve has checked them
+	s.variables = &variables
+	return s
+}
+
+func (s *settings) setNodeCommand() {
+	s.nodeCommand = slices.Concat([]string{s.nodePath()}, heapFlags(s.heapMiB), []string{"--require=" + guest.Prelude})
 }
 
 var hostnamePattern = lazyregexp.New(`^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$`)

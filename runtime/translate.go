@@ -5,14 +5,46 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
 	"gaol/internal/snippet"
 	"gaol/internal/wire"
+	"gaol/runtime/internal/guest"
 	"gaol/runtime/internal/hostcall"
 	"gaol/runtime/internal/work"
+	"gaol/vfs"
 )
+
+// isFolderPath reports whether dir is the folder of an absolute path, or empty.
+func isFolderPath(dir string) bool {
+	if dir == "" || dir == "/" {
+		return true
+	}
+	_, err := vfs.ParsePath(strings.TrimSuffix(dir, "/"))
+	return err == nil
+}
+
+// translate turns the TypeScript or JSX of p into JavaScript. Code that esbuild refuses becomes a
+// program that throws the error. Code that is too large for esbuild is left to Node, which
+// can strip types: Format then ends with Node's suffix for TypeScript.
+func (s settings) translate(ctx context.Context, p *guest.Program, code string, commonJS bool) error {
+	name := p.Path
+	script, err := s.work.Translate(ctx, name, code, commonJS)
+	syntax, invalid := errors.AsType[*snippet.SyntaxError](err)
+	switch {
+	case err == nil:
+		p.Code, p.Mapped = script, true
+	case !invalid:
+		return err
+	case syntax.Limit && !strings.HasSuffix(name, "x"):
+		p.Format = "-typescript"
+	default:
+		p.Code, p.Mapped = syntax.Program(name), true
+	}
+	return nil
+}
 
 // Limits of the files that a run makes the host translate.
 const (

@@ -154,7 +154,10 @@ func sanitize(target string) string {
 // AddHint adds the denial that the end of standard error hints at, for a run that has
 // ended with an exit code.
 func (d *Denials) AddHint(exitCode int, stderrTail []byte) {
-	if n, ok := d.hint(exitCode, stderrTail); ok && !d.isKnown(n) {
+	if exitCode == 0 {
+		return
+	}
+	if n, ok := d.hint(stderrTail); ok && !d.isKnown(n) {
 		d.add(n)
 	}
 }

@@ -45,10 +45,7 @@ var operationsTo = map[string][]policy.Operation{
 }
 
 // hint returns the denial that the last lines of standard error indicate, if the permissions deny it.
-func (d *Denials) hint(exitCode int, tail []byte) (Denial, bool) {
-	if exitCode == 0 {
-		return Denial{}, false
-	}
+func (d *Denials) hint(tail []byte) (Denial, bool) {
 	// Node prints its version after an error, and npm begins its lines with "npm error".
 	if bytes.Contains(tail, []byte("Node.js v")) || bytes.Contains(tail, []byte("npm error ")) {
 		return d.nodeHint(tail)

@@ -104,7 +104,7 @@ func overlayEnv(env, extra map[string]string) error {
 		case name == "" || strings.ContainsAny(name, "=\x00"):
 			return fmt.Errorf("%q: %w", name, errEnvName)
 		case strings.ContainsRune(value, 0):
-			return fmt.Errorf("%q: the value has a NUL", name)
+			return fmt.Errorf("%q: the value contains a NUL", name)
 		case len(name)+len(value)+2 > maxString:
 			return fmt.Errorf("%q: longer than %d bytes", name, maxString)
 		}
@@ -134,7 +134,7 @@ func checkArgs(args []string) error {
 	total := 0
 	for _, arg := range args {
 		if strings.ContainsRune(arg, 0) {
-			return optionError("Args", "%q has a NUL", arg)
+			return optionError("Args", "%q contains a NUL", arg)
 		}
 		if len(arg) >= maxString {
 			return optionError("Args", "an argument has %d bytes, the limit is %d", len(arg), maxString-1)

@@ -15,7 +15,7 @@ import (
 
 func init() { huma.ValidateStrictCasing, huma.DefaultArrayNullable = true, false }
 
-// Set has the schemas of types that refer to each other. It must be complete before it is used concurrently.
+// Set holds the schemas of types that refer to each other. It must be complete before it is used concurrently.
 type Set struct{ huma.Registry }
 
 // NewSet returns an empty set.

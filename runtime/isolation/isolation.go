@@ -36,7 +36,7 @@ func Permission(scope string, op policy.Operation) Feature {
 
 // missing are the features that an isolation lacks, with the reason. Features that are not listed are supported.
 var missing = map[Name]map[Feature]string{
-	Native: {OCIRuntime: "it has no OCI runtime"},
+	Native: {OCIRuntime: "it lacks an OCI runtime"},
 	OCI: {
 		Zygote: "each run is started by the OCI runtime, with a new Node",
 		Park:   "no process can wait in the container for its program, because each run is started by the OCI runtime",

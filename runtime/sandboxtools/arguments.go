@@ -35,7 +35,7 @@ type CommandArgs struct {
 	Executable       string   `json:"executable" minLength:"1" maxLength:"4095" pattern:"^[^\\x00]*$" doc:"A program in the guest: a path, or a name that is looked up in PATH. No shell is used."`
 	Args             []string `json:"args,omitempty" maxItems:"8192" maxLength:"131071" pattern:"^[^\\x00]*$" doc:"The arguments, passed unchanged."`
 	WorkingDirectory string   `json:"workingDirectory,omitempty" maxLength:"4095" pattern:"^[^\\x00]*$" default:"." doc:"The folder to start in, absolute or relative to /<rootPath>, which is the default."`
-	EnvVars          []string `json:"envVars,omitempty" maxItems:"1024" minLength:"2" maxLength:"131070" pattern:"^[^=\\x00]+=[^\\x00]*$" doc:"Environment variables as K=V. They override those of the sandbox; the last of several with the same name wins."`
+	EnvVars          []string `json:"envVars,omitempty" maxItems:"1024" minLength:"2" maxLength:"131070" pattern:"^[^=\\x00]+=[^\\x00]*$" doc:"Environment variables as K=V. They override the sandbox's; the last of several with the same name wins."`
 	Timeout          int64    `json:"timeout,omitempty" minimum:"1" maximum:"3600000" default:"30000" doc:"Milliseconds after which the command is killed."`
 }
 
@@ -50,7 +50,7 @@ type WriteFileArgs struct {
 // ReadFileArgs are the arguments of sandbox_read_file.
 type ReadFileArgs struct {
 	InFile
-	Encoding string `json:"encoding,omitempty" enum:"utf8,base64" default:"utf8" doc:"The encoding of the result. A file that is not valid UTF-8 is always returned as base64: the result says which encoding it has. The file may have at most 16 MiB."`
+	Encoding string `json:"encoding,omitempty" enum:"utf8,base64" default:"utf8" doc:"The encoding of the result. A file that is not valid UTF-8 is always returned as base64: the result names the encoding. The file may have at most 16 MiB."`
 }
 
 // ListDirectoryArgs are the arguments of sandbox_list_directory.

@@ -45,7 +45,7 @@
 //
 // # Non-goals
 //
-// It is not a server: MCP and HTTP are built on top of it. It has no users: any caller can
+// It is not a server: MCP and HTTP are built on top of it. It does not know users: any caller can
 // use all of its sandboxes. An engine needs a Toolbox for each party that must not reach the
 // sandboxes of others, or has to keep the ids apart. It imports only the images that
 // Options.Images lists.

@@ -18,7 +18,7 @@ import (
 type Code string
 
 const (
-	InvalidArgument Code = "invalid_argument" // the call is wrong; Error.Place says where
+	InvalidArgument Code = "invalid_argument" // the call is wrong; Error.Place is where
 	UnknownTool     Code = "unknown_tool"     // no tool has that name
 	NotFound        Code = "not_found"        // no such sandbox, image (in the store, or at its source), file or program
 	Exists          Code = "exists"           // the id or the path exists

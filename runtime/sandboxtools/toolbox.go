@@ -140,7 +140,7 @@ type row struct {
 	call          func(context.Context, *Toolbox, any) (any, error)
 }
 
-// types has the types of all tools.
+// types holds the types of all tools.
 var types = schema.NewSet()
 
 func tool[A, R any](name, about string, do func(*Toolbox, context.Context, *A) (R, error)) row {
@@ -198,7 +198,7 @@ func toolOn[A any, P file[A], R any](name, about string, do func(*sandbox, conte
 	})
 }
 
-// table has the tools. It is built on first use.
+// table holds the tools. It is built on first use.
 var table = sync.OnceValue(func() []row {
 	return []row{
 		tool("sandbox_init", "Creates a sandbox for untrusted Node.js programs and their files.", (*Toolbox).init),
@@ -242,7 +242,7 @@ type Options struct {
 	// Only the file system limits what guests write there.
 	ProjectBase string
 
-	// MaxSandboxes is the maximum number of sandboxes at once. Zero: 16. Each may use as
+	// MaxSandboxes is the maximum number of sandboxes. Zero: 16. Each may use as
 	// much as Create.Limits allow.
 	MaxSandboxes int
 

@@ -227,7 +227,7 @@ func (s *Server) addHealth(mux *http.ServeMux) {
 			return
 		}
 		if err := ready.get(); err != nil {
-			api.WriteProblem(w, http.StatusServiceUnavailable, "the server cannot run programs; its log says why")
+			api.WriteProblem(w, http.StatusServiceUnavailable, "the server cannot run programs: see its log")
 			return
 		}
 		fmt.Fprintln(w, "ok")

@@ -984,7 +984,7 @@ export interface Host {
 export interface Operations {
   /** Run a program in a new sandbox. */
   run: { params: RunRequest; result: Run };
-  /** Run a program of the image in a sandbox of its own. */
+  /** Run a program of the image in a new sandbox. */
   command: { params: CommandRequest; result: Run };
   /** Evaluate a snippet in a new sandbox. */
   evaluate: { params: EvaluateRequest; result: Evaluation };

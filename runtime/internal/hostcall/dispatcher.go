@@ -11,7 +11,7 @@ import (
 	"gaol/internal/wire"
 )
 
-// Record describes a call. It has the same fields as runtime.Call.
+// Record describes a call, with the fields of runtime.Call.
 type Record struct {
 	Name      string
 	Duration  time.Duration

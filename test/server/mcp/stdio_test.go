@@ -155,7 +155,7 @@ func TestStdioPrivate(t *testing.T) {
 	testValue(t, s)
 	s.ok("sandbox_init", args{}, nil)
 	s.ok("run_in_sandbox", args{"source": "export const x: number = 1"}, nil)
-	s.fails("playground_link", args{"source": "1"}, "runtime-error: ", "no public URL")
+	s.fails("playground_link", args{"source": "1"}, "runtime-error: ", "lacks a public URL")
 	if err := s.Close(); err != nil {
 		t.Errorf("exit status: %v", err)
 	}

@@ -14,7 +14,7 @@ type denial struct {
 	AllowWith string `json:"allowWith,omitempty" doc:"The permission of a new sandbox that would allow it, unless the server forbids it."`
 }
 
-// argument is what the advice about denials names.
+// argument is the argument that advice about denials names.
 const argument = "permissions of create_sandbox"
 
 // newDenials describes the denials of a run in a sandbox: an empty id is a fresh one.

@@ -5,10 +5,10 @@
 //	                                             └─ earlier ones: sessions, bounded for each tenant
 //	gaol mcp ── stdio ───────> Server.MCP ──> tools ──> package service ──> runtime
 //
-// Each tenant has an MCP server of its own, so that nothing of one is visible to another. A guest
+// Tenants share no MCP server, so that nothing of one is visible to another. A guest
 // that fails is a result with isError; so is a call with wrong arguments, because the model can
 // correct it.
 //
-// It does not limit what a model may be talked into: the output of guests, and names of their
+// It does not protect a model from persuasion: the output of guests, and names of their
 // files, are untrusted text.
 package mcpserver

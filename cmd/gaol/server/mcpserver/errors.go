@@ -16,7 +16,7 @@ import (
 // maxNamed bounds the sandboxes that an error names.
 const maxNamed = 10
 
-// explained is an error with what a model can do about it.
+// explained is an error with advice for a model.
 type explained struct {
 	error
 	advice string
@@ -25,7 +25,7 @@ type explained struct {
 func (e *explained) Error() string { return e.error.Error() + ". " + e.advice }
 func (e *explained) Unwrap() error { return e.error }
 
-// explain adds to an error of a call what a model can do about it.
+// explain adds advice for a model to an error of a call.
 func explain(ctx context.Context, c *operation.Call, err error) error {
 	failed, ok := errors.AsType[*service.Error](err)
 	if _, done := errors.AsType[*explained](err); done || !ok {

@@ -44,7 +44,7 @@ func (e *endpoint) addHandlers() {
 	e.stateless = mcp.NewStreamableHTTPHandler(get, &o)
 }
 
-// ServeHTTP serves a request whose context has a tenant.
+// ServeHTTP serves a request whose context carries a tenant.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	e, err := s.endpoint(tenant.FromContext(r.Context()))
 	switch {
@@ -53,7 +53,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	case err != nil:
 		s.Log.Error("start an MCP server", "err", err)
-		api.WriteProblem(w, http.StatusInternalServerError, "the server failed to start MCP; its log says why")
+		api.WriteProblem(w, http.StatusInternalServerError, "the server failed to start MCP: see its log")
 		return
 	}
 	if p := readBody(w, r); p != nil {
@@ -76,7 +76,7 @@ func readBody(w http.ResponseWriter, r *http.Request) *api.Problem {
 	}
 	c := http.NewResponseController(w)
 	if err := c.SetReadDeadline(time.Now().Add(bodyTimeout)); err != nil {
-		return api.NewProblem(http.StatusInternalServerError, "the connection has no deadlines")
+		return api.NewProblem(http.StatusInternalServerError, "the connection does not support deadlines")
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	_, tooLarge := errors.AsType[*http.MaxBytesError](err)
@@ -144,7 +144,7 @@ func (w *problemWriter) finish() {
 	}
 }
 
-// maxSessions bounds the sessions of one tenant. A new one replaces the one that has been unused
+// maxSessions bounds the sessions of one tenant. A new one replaces the session that has been unused
 // for the longest time.
 const maxSessions = 64
 
@@ -197,7 +197,7 @@ func (s *sessions) begin(id string) (end func()) {
 	}
 }
 
-// live returns the tenant's sessions. Those of single requests have no id.
+// live returns the tenant's sessions. Sessions of single requests lack an id.
 func (e *endpoint) live() map[string]*mcp.ServerSession {
 	live := map[string]*mcp.ServerSession{}
 	for s := range e.mcp.Sessions() {
@@ -218,7 +218,7 @@ func (e *endpoint) makeRoom() bool {
 	if oldest == nil {
 		return false
 	}
-	_ = oldest.Close() // it has no request
+	_ = oldest.Close() // no request uses it
 	return true
 }
 

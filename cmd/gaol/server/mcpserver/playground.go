@@ -17,7 +17,7 @@ import (
 const (
 	linkTool = "playground_link"
 
-	linkAbout = `Returns a link that opens a snippet in the server's playground. The link itself has the source: nothing is stored, and opening it runs nothing.`
+	linkAbout = `Returns a link that opens a snippet in the server's playground. The link itself contains the source: nothing is stored, and opening it runs nothing.`
 
 	maxLinked = 8000 // bytes of UTF-8 in a link
 )
@@ -59,9 +59,9 @@ func linkSnippet(_ context.Context, c *operation.Call, in *SnippetFiles) (*linkO
 func link(set *settings.Settings, in snippets.Input) (string, error) {
 	switch {
 	case set.Playground.Off:
-		return "", errors.New("the server has no playground")
+		return "", errors.New("the server serves no playground")
 	case set.PublicURL == "":
-		return "", errors.New("the server has no public URL: its operator sets one with --public-url")
+		return "", errors.New("the server lacks a public URL: its operator sets one with --public-url")
 	}
 	size := len(in.Source)
 	for _, f := range in.Files {

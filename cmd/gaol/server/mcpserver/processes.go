@@ -169,7 +169,7 @@ func processError(ctx context.Context, c *operation.Call, in InProcess, err erro
 		ids = append(ids, p.ID)
 	}
 	if len(ids) == 0 {
-		return &explained{err, "The sandbox has no processes: start one with start_process"}
+		return &explained{err, "There are no processes in the sandbox: start one with start_process"}
 	}
 	return &explained{err, "Its processes: " + strings.Join(ids, ", ")}
 }

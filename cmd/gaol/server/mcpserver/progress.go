@@ -17,7 +17,7 @@ const (
 	heartbeat = 5 * time.Second
 )
 
-// progress sends notifications about a run: at once when it prints something, and regularly. Its
+// progress sends notifications about a run: immediately when it prints something, and regularly. Its
 // methods do nothing for a client that has not asked for them.
 type progress struct {
 	notes chan string

@@ -14,7 +14,7 @@ import (
 	"gaol/runtime/resultjson"
 )
 
-const createAbout = `Creates a sandbox whose files are kept between calls, until it is closed, or unused for some time. Permissions say what its code may do, for example which hosts it may reach.`
+const createAbout = `Creates a sandbox whose files are kept between calls, until it is closed, or unused for some time. Permissions restrict its code, for example which hosts it may reach.`
 
 // sandboxTools are the tools that create and close sandboxes.
 func sandboxTools() []*tool {

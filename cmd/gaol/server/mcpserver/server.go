@@ -104,7 +104,7 @@ type endpoint struct {
 
 const instructions = `gaol runs untrusted JavaScript and TypeScript in sandboxes on Linux, with Node.js.
 run_code without sandboxId uses a fresh sandbox that is deleted afterwards. To keep files between calls, create a sandbox with create_sandbox and pass its sandboxId. To keep variables, too, pass contextId "new" to run_code, and later the contextId of its result.
-By default code has no network but the sandbox's own localhost, and only the folders of the sandbox. When something was denied, the result's denials say which permission of create_sandbox would allow it.`
+By default code reaches no network but the sandbox's own localhost, and only the folders of the sandbox. When something was denied, the result's denials name the permission of create_sandbox that would allow it.`
 
 func (s *Server) newEndpoint(t *tenant.Tenant) (*endpoint, error) {
 	e := &endpoint{tenant: t, service: s.Service, server: s}
@@ -132,14 +132,14 @@ func (s *Server) newEndpoint(t *tenant.Tenant) (*endpoint, error) {
 	return e, nil
 }
 
-// recover turns a panic into an error of the request. The SDK calls handlers in goroutines of its own,
+// recover turns a panic into an error of the request. The SDK calls handlers in other goroutines,
 // where package http does not do that: one request would end the server.
 func (e *endpoint) recover(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, r mcp.Request) (res mcp.Result, err error) {
 		defer func() {
 			if p := recover(); p != nil {
 				e.server.Log.Error("panic", "method", method, "tenant", e.tenant.Name, "panic", p, "stack", string(debug.Stack()))
-				res, err = nil, errors.New("the server failed; its log says why")
+				res, err = nil, errors.New("the server failed: see its log")
 			}
 		}()
 		return next(ctx, method, r)
@@ -149,7 +149,7 @@ func (e *endpoint) recover(next mcp.MethodHandler) mcp.MethodHandler {
 // close ends the sessions, and closes the sandboxes of the toolbox. No call is in progress.
 func (e *endpoint) close() error {
 	for s := range e.mcp.Sessions() {
-		_ = s.Close() // the connection ends, whatever the client says
+		_ = s.Close() // the connection ends, whatever the client replies
 	}
 	if e.toolbox == nil {
 		return nil

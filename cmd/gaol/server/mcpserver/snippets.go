@@ -22,7 +22,7 @@ import (
 const (
 	directiveAbout = "Execute a Directive snippet and return its observed behavior"
 
-	snippetAbout = `Runs an example in TypeScript or JavaScript: one file, or several that import each other. It returns the lines that the example logs, its state after it has settled (what it exports, or the state of its framework), and its errors with their positions. Use it to find out whether an example works.`
+	snippetAbout = `Runs an example in TypeScript or JavaScript: one file, or several that import each other. It returns the lines that the example logs, its state after it has settled (its exports, or the state of its framework), and its errors with their positions. Use it to find out whether an example works.`
 )
 
 // maxSource bounds source, in UTF-16 code units, as JavaScript counts.
@@ -158,7 +158,7 @@ func fitSnippet(out *snippets.Output) *snippets.Output {
 	return &fitted
 }
 
-// fitLines returns the first lines of some, and says how many are left out.
+// fitLines returns the first lines of some, and notes the number of the rest.
 func fitLines(lines []string) []string {
 	fitted := []string{}
 	for i, room := 0, maxText/4; i < len(lines); i++ {
@@ -171,7 +171,7 @@ func fitLines(lines []string) []string {
 	return fitted
 }
 
-// fitState returns an object, or another one that says how long it is.
+// fitState returns an object, or an object with its length instead.
 func fitState(text json.RawMessage) json.RawMessage {
 	if utf8.RuneCount(text) <= maxText/4 {
 		return text

@@ -38,7 +38,7 @@ type result interface {
 	content() (content []mcp.Content, failed bool)
 }
 
-// effect is what a tool does to its sandbox.
+// effect is the effect of a tool on its sandbox.
 type effect int
 
 const (
@@ -47,7 +47,7 @@ const (
 	changes               // it may destroy files and processes
 )
 
-// describe returns a tool without schemas. Repeated says that calling it twice has the effect of
+// describe returns a tool without schemas. Repeated means that calling it twice is equivalent to
 // calling it once; open, that it may reach external hosts.
 func describe(name, title, description string, does effect, repeated, open bool) *mcp.Tool {
 	destroys := does == changes
@@ -56,7 +56,7 @@ func describe(name, title, description string, does effect, repeated, open bool)
 	}}
 }
 
-// types has the types of all tools.
+// types holds the types of all tools.
 var types = schema.NewSet()
 
 // define completes an entry of the table. Fields are the arguments, if the input type has more.

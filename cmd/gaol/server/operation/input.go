@@ -116,7 +116,7 @@ func (o *Operation) Decode(body []byte, params map[string]string) (any, error) {
 // bytesSuffix ends the name of a field with the bytes of the field before it, for text that is not UTF-8.
 const bytesSuffix = "Bytes"
 
-// parse parses a parameter of a path or a query, or says why it cannot be.
+// parse parses a parameter of a path or a query, or returns why it is invalid.
 func parse(of *huma.Schema, text string) (v any, why string) {
 	switch of.Type {
 	case huma.TypeInteger:

@@ -104,7 +104,7 @@ func define[In, Out any](o Operation, do func(context.Context, *Call, *In) (Out,
 }
 
 // Define completes the description of an operation, whose types become a part of set. The result type [none] means no
-// output. Doors define operations of their own as compositions of the table's.
+// output. Doors define further operations as compositions of the table's.
 func Define[In, Out any](set *schema.Set, o Operation, do func(context.Context, *Call, *In) (Out, error)) *Operation {
 	o.setInput(set, reflect.TypeFor[In]())
 	if o.Output == nil && reflect.TypeFor[Out]() != reflect.TypeFor[none]() {
@@ -188,5 +188,5 @@ var byName = sync.OnceValue(func() map[string]*Operation {
 	return m
 })
 
-// registry has the schemas of all inputs.
+// registry holds the schemas of all inputs.
 var registry = schema.NewSet()

@@ -28,7 +28,7 @@ func runs() []*Operation {
 		}),
 		define(Operation{
 			Name: "command", Tag: tag, Method: http.MethodPost, Path: "/v1/command", Errors: unprocessable, Events: runEvents,
-			Summary: "Run a program of the image in a sandbox of its own",
+			Summary: "Run a program of the image in a new sandbox",
 			Doc:     "Runs a program of the image, such as sh or npm, in a fresh sandbox that is deleted afterwards." + resultText + cancelText,
 		}, func(ctx context.Context, c *Call, in *requestjson.CommandRequest) (*resultjson.Run, error) {
 			return c.Service.Command(ctx, c.Tenant, *in, c.Streams)

@@ -8,7 +8,7 @@
 // exist for them. Data from tenants is hostile: requests are checked against the server's settings
 // and quotas.
 //
-// [Metrics] counts what the server does, for Prometheus. Labels have a bounded number of values: names of
+// [Metrics] counts the server's operations, for Prometheus. Labels have a bounded number of values: names of
 // operations, causes and limits. A tenant is a label only if the server's settings name it; all others
 // together are "other".
 package service

@@ -93,7 +93,7 @@ func (s *Service) mountError(path string, err error) error {
 		}
 	}
 	s.log.Error("mount", "path", path, "err", err)
-	return &Error{Code: Internal, Err: fmt.Errorf("mount %q: the server failed to open it; its log says why", path)}
+	return &Error{Code: Internal, Err: fmt.Errorf("mount %q: the server failed to open it: see its log", path)}
 }
 
 // trust prepares the service for a client that is trusted like root, as a program that embeds gaol is:

@@ -80,7 +80,7 @@ func (s *Service) Command(ctx context.Context, t *tenant.Tenant, r requestjson.C
 	})
 }
 
-// Evaluate evaluates a snippet in a sandbox of its own.
+// Evaluate evaluates a snippet in a new sandbox.
 func (s *Service) Evaluate(ctx context.Context, t *tenant.Tenant, r requestjson.EvaluateRequest, streams Streams) (*resultjson.Evaluation, error) {
 	permissions := r.Permissions
 	r.Permissions = nil

@@ -125,7 +125,7 @@ func (s *Service) Convert(doing string, t *tenant.Tenant, err error) error {
 	err = convert(err)
 	if e, ok := errors.AsType[*Error](err); ok && e.Code == Internal && !s.trusted {
 		s.log.Error(doing, "tenant", t.Name, "err", e.Err)
-		return Refuse(Internal, "the server failed to %s; its log says why", doing)
+		return Refuse(Internal, "the server failed to %s: see its log", doing)
 	}
 	return err
 }

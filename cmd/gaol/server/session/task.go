@@ -73,7 +73,7 @@ func (t *task) executeSafely(f protocol.Frame) (result any, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			t.log.Error("a request panicked", "tenant", t.tenant.Name, "panic", p, "stack", string(debug.Stack()))
-			err = &service.Error{Code: service.Internal, Err: errors.New("the server failed; its log says why")}
+			err = &service.Error{Code: service.Internal, Err: errors.New("the server failed: see its log")}
 		}
 	}()
 	return t.execute(f)

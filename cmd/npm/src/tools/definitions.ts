@@ -34,7 +34,7 @@ export interface ToolArguments {
     args?: string[] | undefined;
     /** The id of the sandbox. */
     containerId: string;
-    /** Environment variables as K=V. They override those of the sandbox; the last of several with the same name wins. */
+    /** Environment variables as K=V. They override the sandbox's; the last of several with the same name wins. */
     envVars?: string[] | undefined;
     /** A program in the guest: a path, or a name that is looked up in PATH. No shell is used. */
     executable: string;
@@ -58,7 +58,7 @@ export interface ToolArguments {
   sandbox_read_file: {
     /** The id of the sandbox. */
     containerId: string;
-    /** The encoding of the result. A file that is not valid UTF-8 is always returned as base64: the result says which encoding it has. The file may have at most 16 MiB. */
+    /** The encoding of the result. A file that is not valid UTF-8 is always returned as base64: the result names the encoding. The file may have at most 16 MiB. */
     encoding?: "utf8" | "base64" | undefined;
     /** A path in the guest, absolute or relative to /<rootPath>. */
     path: string;
@@ -364,7 +364,7 @@ export const definitions: readonly Definition[] = [
           "type": "string"
         },
         "envVars": {
-          "description": "Environment variables as K=V. They override those of the sandbox; the last of several with the same name wins.",
+          "description": "Environment variables as K=V. They override the sandbox's; the last of several with the same name wins.",
           "items": {
             "maxLength": 131070,
             "minLength": 2,
@@ -527,7 +527,7 @@ export const definitions: readonly Definition[] = [
         },
         "encoding": {
           "default": "utf8",
-          "description": "The encoding of the result. A file that is not valid UTF-8 is always returned as base64: the result says which encoding it has. The file may have at most 16 MiB.",
+          "description": "The encoding of the result. A file that is not valid UTF-8 is always returned as base64: the result names the encoding. The file may have at most 16 MiB.",
           "enum": [
             "utf8",
             "base64"

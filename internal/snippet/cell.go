@@ -67,7 +67,7 @@ func (f *emitter) unexport(s *statement) {
 func (f *emitter) dropDefault(s *statement, last bool) {
 	words := span{s.start, s.value.start}
 	switch {
-	case s.name != "":
+	case s.name() != "":
 		f.blank(words)
 	case !last:
 		f.edits = append(f.edits, replace(words, "void ("+lineEnds(f.text[words.start:words.end])))

@@ -129,7 +129,7 @@ func (c *compiler) reinterpretLast(d draft, s *statement) (parsed, bool) {
 	switch {
 	case s.kind == block:
 		return inner.object(d, s.start)
-	case s.kind == function && s.name == "":
+	case s.kind == function && s.name() == "":
 		return inner.javascript(d.parenthesize(s.span))
 	}
 	return parsed{}, false

@@ -68,7 +68,7 @@ func (f *emitter) emit() {
 	switch {
 	case s == nil:
 		f.appendExports()
-	case s.kind == expression && s.callable:
+	case s.kind == expression && s.callable():
 		if f.wrapped {
 			f.emitBody(s)
 		}
@@ -76,7 +76,7 @@ func (f *emitter) emit() {
 	case s.kind == expression:
 		f.deliverOrExport(s)
 	case (s.kind == function || s.declares == function && s.kind == exporting) && alone && !f.cell:
-		f.appendValue(s.name + "()")
+		f.appendValue(s.name() + "()")
 	case s.kind == defaulting:
 		f.emitDefault(s)
 	case s.kind == block || s.kind == branching:
@@ -140,16 +140,16 @@ func (f *emitter) deliverCall(value span) {
 // function.
 func (f *emitter) emitDefault(s *statement) {
 	call := ""
-	if s.callable {
+	if s.callable() {
 		call = "()"
 	}
-	if s.name != "" {
-		f.appendValue(s.name + call)
+	if s.name() != "" {
+		f.appendValue(s.name() + call)
 		return
 	}
 	words := span{s.start, s.value.start}
 	f.edits = append(f.edits, replace(words, lineEnds(f.text[words.start:words.end])))
-	if s.callable {
+	if s.callable() {
 		f.deliverCall(s.value)
 	} else {
 		f.deliver(s.value)
@@ -200,7 +200,7 @@ func (f *emitter) emitBody(s *statement) {
 		if sets == exportsProperty {
 			return
 		}
-		if sets == exportsFunction || last.callable {
+		if sets == exportsFunction || last.callable() {
 			end = ")()"
 		}
 		f.insertBefore(last.value, "return await (")

@@ -1,19 +1,16 @@
 package snippet
 
-// functionFrom reads a function from async or function on, and returns its name.
-func (p *parser) functionFrom() (n *Node, name string) {
-	n = p.node(Function)
+// functionFrom reads a function from async or function on.
+func (p *parser) functionFrom() *Node {
+	n := p.node(Function)
 	async := p.accept("async")
 	p.expect("function")
 	generator := p.accept("*")
 	if p.tok.kind == word {
-		name = p.text()
 		n.setKey(p.binding(Binding))
 	}
-	nameEnd := p.last
 	p.body(n, context{async: async, generator: generator, function: true})
-	p.nameEnd = nameEnd
-	return n, name
+	return n
 }
 
 // body reads the parameters and the body of a function.
@@ -143,15 +140,14 @@ func (p *parser) key(n *Node) {
 	n.setKey(key)
 }
 
-// class reads a class from its keyword on, and returns its name.
-func (p *parser) class() (n *Node, name string) {
+// class reads a class from its keyword on.
+func (p *parser) class() *Node {
 	depth := p.depth
 	defer func() { p.depth = depth }()
-	n = p.node(Class)
+	n := p.node(Class)
 	p.enter()
 	p.next()
 	if p.tok.kind == word && !p.is("extends") {
-		name = p.text()
 		n.setKey(p.binding(Binding))
 	}
 	if p.accept("extends") {
@@ -165,7 +161,7 @@ func (p *parser) class() (n *Node, name string) {
 		}
 	}
 	p.expect("}")
-	return n, name
+	return n
 }
 
 func (p *parser) classMember() *Node {

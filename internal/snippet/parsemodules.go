@@ -98,7 +98,7 @@ func (p *parser) exportStatement(s *statement) {
 		p.exporting = true
 		inner := p.statement()
 		p.exporting = false
-		s.declares, s.name, s.nameEnd, s.node = inner.kind, inner.name, inner.nameEnd, inner.node
+		s.declares, s.node = inner.kind, inner.node
 		s.value.end = p.last
 	}
 }
@@ -130,7 +130,7 @@ func (p *parser) exportDefault(s *statement) {
 	after, next := p.peek()
 	switch {
 	case p.is("function"), p.is("async") && !after.newline && next == "function":
-		s.declares, s.callable = function, true
+		s.declares = function
 		p.functionStatement(s)
 		s.value.end = p.last
 	case p.is("class"):
@@ -140,7 +140,6 @@ func (p *parser) exportDefault(s *statement) {
 	default:
 		s.declares = expression
 		s.node = p.assignment(false)
-		s.callable = s.node.isFunction()
 		s.value.end = p.last
 		p.semicolon()
 	}

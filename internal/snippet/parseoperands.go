@@ -60,11 +60,9 @@ func (p *parser) wordOperand(noIn bool) (*Node, bool) {
 	isVariable := true
 	switch p.text() {
 	case "function":
-		n, _ := p.functionFrom()
-		return n, false
+		return p.functionFrom(), false
 	case "class":
-		n, _ := p.class()
-		return n, false
+		return p.class(), false
 	case "async":
 		return p.asyncOperand(noIn)
 	case "import":
@@ -94,8 +92,7 @@ func (p *parser) asyncOperand(noIn bool) (*Node, bool) {
 	switch after, next := p.peek(); {
 	case after.newline:
 	case next == "function":
-		n, _ := p.functionFrom()
-		return n, false
+		return p.functionFrom(), false
 	case next == "(":
 		return p.asyncCall(noIn)
 	case after.kind == word:

@@ -25,7 +25,6 @@ type parser struct {
 	refusal string // why the code is rejected, if it is
 
 	lastBody    []statement // of the last function body
-	nameEnd     int         // of the last function with a name
 	topReturn   bool        // a return outside functions
 	lastBlock   int         // start of the last top-level statement that is a block, or -1
 	fenced      bool        // a line starts with ```

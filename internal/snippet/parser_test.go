@@ -142,10 +142,10 @@ func TestParserFields(t *testing.T) {
 		{"tildes", "~~~\na", func(r *parser, _ []statement) bool { return r.tildeFenced && !r.fenced }},
 		{"tildes in a line", "x = ~~~a", func(r *parser, _ []statement) bool { return !r.tildeFenced }},
 		{"imports at run time", "() => { import('a'); import.meta.b }", func(r *parser, _ []statement) bool { return len(r.metas) == 1 }},
-		{"an arrow function", "(async () => { a })", func(_ *parser, l []statement) bool { return l[0].callable && len(l[0].body) == 1 }},
-		{"a call", "(() => a)()", func(_ *parser, l []statement) bool { return !l[0].callable }},
-		{"two functions", "() => a, () => b", func(_ *parser, l []statement) bool { return !l[0].callable }},
-		{"an argument", "a(() => b)", func(_ *parser, l []statement) bool { return !l[0].callable }},
+		{"an arrow function", "(async () => { a })", func(_ *parser, l []statement) bool { return l[0].callable() && len(l[0].body) == 1 }},
+		{"a call", "(() => a)()", func(_ *parser, l []statement) bool { return !l[0].callable() }},
+		{"two functions", "() => a, () => b", func(_ *parser, l []statement) bool { return !l[0].callable() }},
+		{"an argument", "a(() => b)", func(_ *parser, l []statement) bool { return !l[0].callable() }},
 		{"names", "import a from 'b'; let [c, { d: e }] = f; function g(h) { let i }", func(r *parser, _ []statement) bool {
 			return cmp.Equal(slices.Sorted(maps.Keys(r.root.Scope.names)), []string{"a", "c", "e", "g"})
 		}},

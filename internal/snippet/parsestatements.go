@@ -23,13 +23,8 @@ type statement struct {
 	// value is the expression of an expression statement or of export default, and the
 	// declaration of an export.
 	value span
-	// callable: the value is exactly one function expression.
-	callable bool
 	// body is the body of a function that is the value or is declared.
 	body []statement
-	// name is the name of the declared function or class.
-	name    string
-	nameEnd int // of a function
 	// parts are the lists of statements one of which runs last.
 	parts [][]statement
 	// declares is the kind of the exported declaration.
@@ -159,7 +154,6 @@ func (p *parser) expressionStatement(s *statement) {
 	s.kind = expression
 	s.value.start = p.tok.start
 	s.node = p.sequence(false)
-	s.callable = s.node.isFunction()
 	s.value.end = p.last
 	s.body = p.lastBody
 	p.semicolon()
@@ -230,15 +224,27 @@ func (p *parser) braces(block *Node) []statement {
 
 // functionStatement reads the declaration of a function. That of export default need not have a name.
 func (p *parser) functionStatement(s *statement) {
-	s.node, s.name = p.functionFrom()
+	s.node = p.functionFrom()
 	s.node.declare()
-	s.nameEnd = p.nameEnd
 	s.body = p.lastBody
 }
 
 func (p *parser) classStatement(s *statement) {
-	s.node, s.name = p.class()
+	s.node = p.class()
 	s.node.declare()
+}
+
+// name returns the name of a declared function or class.
+func (s *statement) name() string {
+	if s.node == nil || !s.node.declares {
+		return ""
+	}
+	return s.node.Key.Name
+}
+
+// callable reports whether the value is exactly one function.
+func (s *statement) callable() bool {
+	return (s.kind == expression || s.kind == defaulting) && s.node.isFunction()
 }
 
 // lastStatement returns the last statement that may have a value. It skips imports, which

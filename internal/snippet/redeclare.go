@@ -128,17 +128,19 @@ func (f *emitter) redeclareStatement(s *statement) {
 	if kind == exporting || kind == defaulting {
 		kind, start, end = s.declares, s.value.start, s.value.end
 	}
-	names := []string{s.name}
+	name := s.name()
+	names := []string{name}
 	switch {
-	case s.name == "":
+	case name == "":
 	case kind == class && f.conflicts(names, Lexical):
 		f.renew(names, Lexical)
-		f.insert(start, s.name+" = ")
+		f.insert(start, name+" = ")
 		f.insert(end, ";")
 	case kind == function && f.conflicts(names, Global):
 		f.renew(names, Global)
-		head := s.name + " = " + oneLine(f.text[start:s.nameEnd-len(s.name)])
-		f.moves = append(f.moves, move{span{s.nameEnd, end}, head})
+		l := lexer{code: f.text, pos: s.node.Key.Start}
+		head := name + " = " + oneLine(f.text[start:l.pos])
+		f.moves = append(f.moves, move{span{l.next().end, end}, head})
 		f.edits = append(f.edits, f.remove(span{start, end}))
 	}
 }

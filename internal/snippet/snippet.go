@@ -95,7 +95,7 @@ func (p parsed) explicit() bool {
 	if s == nil || p.wrapped {
 		return p.wrapped
 	}
-	return s.kind != expression && s.kind != block && s.kind != branching || s.callable
+	return s.kind != expression && s.kind != block && s.kind != branching || s.callable()
 }
 
 // Position maps a 1-based line and column of Code to a position in the original snippet.

@@ -15,6 +15,7 @@ import (
 	"gaol/policy"
 	"gaol/runtime"
 	"gaol/runtime/requestjson"
+	"gaol/runtime/resultjson"
 )
 
 // CreateOptions are the options of a sandbox. They mean the same as in [runtime.Options]; the zero
@@ -58,16 +59,12 @@ type CreateOptions struct {
 	Detached bool
 }
 
-// Info describes a sandbox.
-type Info struct {
-	ID          string    `json:"id"`
-	Created     time.Time `json:"created"`
-	Expires     time.Time `json:"expires"`     // when it is deleted, unless it is used before
-	LifetimeEnd time.Time `json:"lifetimeEnd"` // when it is deleted at the latest
-	Isolation   string    `json:"isolation"`   // its name
-	Processes   int       `json:"processes"`   // active runs, processes and contexts
-	Missing     []string  `json:"missing"`     // rules that the server's kernel does not enforce
-}
+// Descriptions as the server sends them.
+type (
+	Info         = resultjson.SandboxInfo
+	Usage        = resultjson.SandboxUsage
+	SnapshotInfo = resultjson.SnapshotInfo
+)
 
 // Sandbox is a sandbox on the server. Its methods may be called concurrently.
 type Sandbox struct {
@@ -206,32 +203,10 @@ func wrap(doing string, err error) error {
 	return fmt.Errorf("gaol: %s: %w", doing, err)
 }
 
-// Usage counts the resources that a sandbox uses.
-type Usage struct {
-	RunningProcesses  int   // of runs, processes and contexts, with their descendants
-	ExitedProcesses   int   // processes and contexts of the HTTP API that have ended and are kept
-	OpenFds           int   // of all processes together
-	Sockets           int   // of all kinds
-	SocketListeners   int   // of TCP
-	SocketConnections int   // of TCP
-	Pipes             int   // including standard input and output
-	Ptys              int   // terminals
-	MemoryBytes       int64 // of all processes together
-	DiskBytes         int64 // written to the tree
-	Inodes            int64 // files and folders written to the tree
-	Truncated         bool  // there are more descriptors than the server counts
-}
-
 // Usage returns the sandbox's current usage.
 func (sb *Sandbox) Usage(ctx context.Context) (u Usage, err error) {
 	err = sb.c.do(ctx, "getUsage", sb.in(), &u)
 	return u, wrap("usage", err)
-}
-
-// SnapshotInfo describes a snapshot of the caller.
-type SnapshotInfo struct {
-	Name string `json:"name"`
-	Size int64  `json:"size"` // bytes of its files
 }
 
 // Snapshot copies the folders of the sandbox to a snapshot with a new name, which

@@ -119,7 +119,7 @@ func TestEscapeLeakedDescriptor(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer leak.Close()
-	_, read := start(t, j, "/attack", func(c *Command) { c.Files = []*os.File{leak} })
+	_, read := start(t, j, "/attack", func(c *Command) { c.Files = append(c.Files, leak) })
 	if got := read(); !strings.Contains(got, "fd 3 outside") {
 		t.Errorf("guard off: %q: the test proves nothing", got)
 	}

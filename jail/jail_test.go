@@ -195,6 +195,11 @@ func TestStartErrors(t *testing.T) {
 			t.Errorf("%s in %s: %v, want %v", tc.path, tc.dir, err, tc.want)
 		}
 	}
+	for _, p := range []Program{{Args: []string{"sh"}, Files: []*os.File{null, null}}, {Files: []*os.File{null, null, null}}} {
+		if _, err := j.Start(t.Context(), Command{Program: p, OpenFiles: 64}); !errors.Is(err, unix.EINVAL) {
+			t.Errorf("%+v: %v", p, err)
+		}
+	}
 	if got := output(t, j, "echo fine"); got != "fine" {
 		t.Errorf("after failed starts: %q", got)
 	}

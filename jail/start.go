@@ -7,6 +7,8 @@ import (
 	"os"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"gaol/jail/enter"
 	"gaol/jail/gateway"
 	"gaol/jail/step"
@@ -38,6 +40,9 @@ func (j *Jail) Start(ctx context.Context, c Command) (*Process, error) {
 
 // become calls launch, which makes the process run c's program.
 func (p *Process) become(c *Command, launch func() error) error {
+	if len(c.Files) < 3 || len(c.Args) == 0 {
+		return step.Wrap("start", c.name(), unix.EINVAL)
+	}
 	p.notify.expect(c)
 	p.runs.Store(true)
 	if c.OnCgroup != nil {

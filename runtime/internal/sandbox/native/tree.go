@@ -74,10 +74,6 @@ func grantedPlaces(p *policy.Plan, w policy.World) (own, kept []policy.Place) {
 	return own, kept
 }
 
-func creates(op policy.Operation) bool {
-	return op == "write" || op == "create_dir" || op == "symlink"
-}
-
 func places(lists ...[]policy.Place) (out []jail.Place) {
 	for _, list := range lists {
 		for _, p := range list {

@@ -71,40 +71,40 @@ func (d draft) edit(edits []edit) draft {
 	var pieces edited
 	last := 0
 	for _, e := range edits {
-		pieces = append(pieces, piece{b.Len(), last, true, true})
+		pieces = append(pieces, Piece{b.Len(), last, true, true})
 		b.WriteString(d.text[last:e.start])
 		if e.text != "" {
 			if !e.moved {
 				e.from = e.start
 			}
-			pieces = append(pieces, piece{b.Len(), e.from, e.copied, e.moved})
+			pieces = append(pieces, Piece{b.Len(), e.from, e.copied, e.moved})
 			b.WriteString(e.text)
 		}
 		last = e.end
 	}
 	if last < len(d.text) {
-		pieces = append(pieces, piece{b.Len(), last, true, true})
+		pieces = append(pieces, Piece{b.Len(), last, true, true})
 		b.WriteString(d.text[last:])
 	}
 	return d.with(b.String(), pieces)
 }
 
 // edited is the stage of edits: the pieces of the text, in order.
-type edited []piece
+type edited []Piece
 
-// A piece is a part of the text: offset after corresponds to offset before in the previous text.
-// It is unchanged if copied.
-type piece struct {
-	after, before int
-	copied, known bool
+// A Piece is a part of the text after edits: offset After corresponds to offset Before in the previous text.
+// It is unchanged if Copied.
+type Piece struct {
+	After, Before int
+	Copied, Known bool
 }
 
 func (e edited) original(offset int) (int, bool) {
 	// of several pieces at one offset, only the last is not empty
-	i := sort.Search(len(e), func(i int) bool { return e[i].after > offset }) - 1
+	i := sort.Search(len(e), func(i int) bool { return e[i].After > offset }) - 1
 	p := e[max(i, 0)] // the first one starts at 0
-	if p.copied {
-		return p.before + offset - p.after, true
+	if p.Copied {
+		return p.Before + offset - p.After, true
 	}
-	return p.before, p.known
+	return p.Before, p.Known
 }

@@ -27,7 +27,7 @@ type Program struct {
 	text   string // V8 reports positions in it: Code, or the script in Code
 	script bool
 	draft  draft
-	load   func() []Stage // the draft's stages, for a program of another process; else nil
+	load   func() []stage // the draft's stages, for a program of another process; else nil
 }
 
 // Module compiles code to an ES module that calls [Deliver] once, at its end: with the
@@ -111,7 +111,7 @@ func (p *Program) Position(line, column int) (l, c int, ok bool) {
 	}
 	d := p.draft
 	if p.load != nil {
-		d.stages = restore(p.load())
+		d.stages = p.load()
 	}
 	before, known := d.origin(offset)
 	if !known {

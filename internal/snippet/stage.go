@@ -10,22 +10,12 @@ type Stage struct {
 	Map      []byte // its source map
 }
 
-// A Piece is a part of the text after an edit.
-type Piece struct {
-	After, Before int
-	Copied, Known bool
-}
-
 // Stages returns the changes that led to Code.
 func (p *Program) Stages() (list []Stage) {
 	for _, s := range p.draft.stages {
 		switch s := s.(type) {
 		case edited:
-			var pieces []Piece
-			for _, p := range s {
-				pieces = append(pieces, Piece{p.after, p.before, p.copied, p.known})
-			}
-			list = append(list, Stage{Pieces: pieces})
+			list = append(list, Stage{Pieces: s})
 		case mapped:
 			list = append(list, Stage{From: []byte(s.from), To: []byte(s.to), Map: s.sources()})
 		}
@@ -50,7 +40,8 @@ func (e Encoded) Decode(snippet string, load func() []Stage) *Program {
 	d := newDraft(snippet)
 	d.text = string(e.Text)
 	p := newProgram(d, e.Explicit, e.Script)
-	p.Declares, p.load = e.Declares, sync.OnceValue(load)
+	p.Declares = e.Declares
+	p.load = sync.OnceValue(func() []stage { return restore(load()) })
 	return p
 }
 
@@ -61,11 +52,11 @@ func restore(list []Stage) (stages []stage) {
 			stages = append(stages, mapped{string(s.From), string(s.To), func() []byte { return s.Map }})
 			continue
 		}
-		pieces := make(edited, len(s.Pieces))
-		for i, p := range s.Pieces {
-			pieces[i] = piece{bounded(p.After), bounded(p.Before), p.Copied, p.Known}
+		for i := range s.Pieces {
+			p := &s.Pieces[i]
+			p.After, p.Before = bounded(p.After), bounded(p.Before)
 		}
-		stages = append(stages, pieces)
+		stages = append(stages, edited(s.Pieces))
 	}
 	return stages
 }

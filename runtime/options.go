@@ -226,17 +226,17 @@ type RunOptions struct {
 	//
 	// esbuild translates TypeScript and JSX to JavaScript, see Options.WorkInProcess: enum, namespaces,
 	// parameter properties and decorators work; types are not checked. A source map keeps the
-	// lines in stack traces. tsconfig.json is not read: imported names that are not used as values are
-	// removed, as they may be types; JSX becomes React.createElement unless a comment contains @jsx or
-	// @jsxRuntime, and decorators are JavaScript's unless one contains @experimentalDecorators: then
-	// decorators of parameters are accepted, too. In CommonJS, import and export declarations become
+	// lines in stack traces. Imported names that are not used as values are removed, as they may be types;
+	// JSX becomes React.createElement unless a comment contains @jsx or @jsxRuntime, and decorators are
+	// JavaScript's unless a comment contains @experimentalDecorators, or the nearest tsconfig.json of the
+	// sandbox has it: then decorators of parameters are accepted, too. Its other options are ignored. In CommonJS, import and export declarations become
 	// require and exports. Code of more than 256 KiB is passed to Node, which can only strip types; as
 	// .tsx or .jsx it throws a SyntaxError, as does code whose translation takes too long or too much memory.
 	//
 	// Files that such a program imports, or a program of JavaScript by a path with .ts, .mts or .cts, are
 	// translated in the same way, except in packages and workers: at most 2,000, in 30 seconds. Paths may
-	// omit the extension or have that of JavaScript, as in ./util and ./util.js for util.ts. Of the nearest
-	// tsconfig.json, experimentalDecorators is used, and emitDecoratorMetadata refused; "extends" is ignored.
+	// omit the extension or have that of JavaScript, as in ./util and ./util.js for util.ts. The option
+	// emitDecoratorMetadata of a tsconfig.json is refused, and "extends" is ignored.
 	Name string
 
 	// Format is the program's module format. A format that contradicts the ending of Name is

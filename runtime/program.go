@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"io"
 	"path"
 	"slices"
 	"strconv"
@@ -224,7 +225,15 @@ func (p *Process) addCode(ctx context.Context, s settings, o RunOptions) error {
 		}
 		p.functions = s.checkedFunctions()
 	}
-	code, err := s.newProgram(ctx, pr.code, o)
+	text := pr.code
+	if snippet.Translates(path.Base(o.Name)) && strings.Contains(text, "@") {
+		dir := c.Dir
+		if path.IsAbs(o.Name) {
+			dir = path.Dir(o.Name)
+		}
+		text += p.rt.decorators(dir)
+	}
+	code, err := s.newProgram(ctx, text, o)
 	if err != nil {
 		return err
 	}
@@ -258,6 +267,28 @@ func (p *Process) addCode(ctx context.Context, s settings, o RunOptions) error {
 		c.Script = len(c.Args) - len(o.Args) - 1 // the program's path
 	}
 	return nil
+}
+
+// maxConfig is the longest tsconfig.json that is read, in bytes.
+const maxConfig = 64 << 10
+
+// decorators returns comments that select the decorators of the tsconfig.json of the sandbox that is nearest to a folder.
+func (rt *NodeRuntime) decorators(dir string) string {
+	for ; ; dir = path.Dir(dir) {
+		f, err := rt.files.Open(path.Join(dir, "tsconfig.json"))
+		if err != nil {
+			if dir == "/" {
+				return ""
+			}
+			continue
+		}
+		defer f.Close()
+		text, err := io.ReadAll(io.LimitReader(f, maxConfig))
+		if err != nil {
+			return ""
+		}
+		return snippet.Pragmas(string(text))
+	}
 }
 
 // mayImportTypeScript reports whether a program may import TypeScript files. JavaScript imports them

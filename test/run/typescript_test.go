@@ -88,6 +88,25 @@ func TestTypeScriptImports(t *testing.T) {
 	}
 }
 
+// The tsconfig.json nearest to a program selects its decorators.
+func TestTypeScriptDecorators(t *testing.T) {
+	rt := harness.Create(t, runtime.Options{Files: sourceFiles("/workspace/")})
+	const code = "function P(t: any, k: any, i: number) { console.log(k, i) }\nclass A { f(@P x: number) {} }"
+	for _, tc := range []struct{ cwd, name, want string }{
+		{"/workspace/nest/src", "main.ts", "f 0\n"},
+		{"/workspace", "/workspace/nest/src/main.ts", "f 0\n"},
+		{"/workspace", "main.ts", ""},
+	} {
+		res, err := rt.Run(t.Context(), code, runtime.RunOptions{Name: tc.name, Cwd: tc.cwd})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if string(res.Stdout) != tc.want || (res.ExitCode == 0) != (tc.want != "") {
+			t.Errorf("%s in %s: exit code %d\n%s%s", tc.name, tc.cwd, res.ExitCode, res.Stdout, res.Stderr)
+		}
+	}
+}
+
 // Programs of CommonJS, of JavaScript, snippets and cells import it, too.
 func TestTypeScriptImporters(t *testing.T) {
 	for _, launcher := range []runtime.Launcher{runtime.LauncherZygote, runtime.LauncherExec} {

@@ -5,34 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"strings"
 	"testing"
-	"time"
 
 	"gaol/policy"
 	"gaol/runtime"
 	"gaol/runtime/client"
 )
-
-func testRun(t *testing.T, c *client.Client) {
-	sb := createIn(t, c, client.CreateOptions{Env: map[string]string{"A": "1"}, Files: map[string][]byte{"/workspace/f": {0xff, 0}}})
-	res, err := sb.Run(soon(t), `
-		import fs from 'node:fs';
-		process.stdout.write(fs.readFileSync('f'));
-		console.error(process.env.A + process.argv[2] + fs.readFileSync(0));
-		__return({ html: '<&>' });
-		process.exitCode = 3;`, runtime.RunOptions{Args: []string{"b"}, Stdin: strings.NewReader("in")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if string(res.Stdout) != "\xff\x00" || string(res.Stderr) != "1bin\n" || res.ExitCode != 3 || string(res.Value) != `{"html":"<&>"}` {
-		t.Errorf("%q %q %d %s", res.Stdout, res.Stderr, res.ExitCode, res.Value)
-	}
-	if res.Duration <= 0 || res.Usage.PeakMemory == 0 || res.Cause != runtime.CauseNone {
-		t.Errorf("%+v", res)
-	}
-}
 
 // testForgedOutput: output that looks like an error of net/http does not end the session.
 func testForgedOutput(t *testing.T, c *client.Client) {
@@ -47,48 +26,10 @@ func testForgedOutput(t *testing.T, c *client.Client) {
 	}
 }
 
-func testRunKinds(t *testing.T, c *client.Client) {
-	sb := createIn(t, c, client.CreateOptions{})
-	ctx := soon(t)
-	res, err := sb.Exec(ctx, `console.log(typeof __return)`, runtime.RunOptions{})
-	if err != nil || string(res.Stdout) != "undefined\n" {
-		t.Errorf("exec: %v %+v", err, res)
-	}
-	res, err = sb.Command(ctx, "sh", []string{"-c", "echo $0; exit 4", "x"}, runtime.RunOptions{})
-	if err != nil || string(res.Stdout) != "x\n" || res.ExitCode != 4 {
-		t.Errorf("command: %v %+v", err, res)
-	}
-	if _, err = sb.Command(ctx, "nosuch", nil, runtime.RunOptions{}); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("a command that does not exist: %v", err)
-	}
-	res, err = sb.Run(ctx, `throw new RangeError('x')`, runtime.RunOptions{})
-	if err != nil || res.Error == nil || res.Error.Name != "RangeError" || res.ExitCode != 1 {
-		t.Errorf("throw: %v %+v", err, res)
-	}
-	res, err = sb.Run(ctx, `setInterval(() => {}, 1000)`, runtime.RunOptions{Timeout: time.Millisecond * 300})
-	if err != nil || res.Cause != runtime.CauseTimeout {
-		t.Errorf("timeout: %v %+v", err, res)
-	}
-	if _, err = sb.Run(ctx, `1`, runtime.RunOptions{Timeout: 1000 * time.Hour}); !isCode(err, "invalid") {
-		t.Errorf("a timeout above the server's: %v", err)
-	}
-}
-
 // isCode reports whether an error is a refusal with a code.
 func isCode(err error, code string) bool {
 	e, ok := errors.AsType[*client.Error](err)
 	return ok && e.Code == code
-}
-
-func testRunsOfTheirOwn(t *testing.T, c *client.Client) {
-	res, err := c.Run(soon(t), `console.log('a\xff'); __return(process.argv[2])`, runtime.RunOptions{Args: []string{"z"}})
-	if err != nil || string(res.Stdout) != "a\u00ff\n" || string(res.Value) != `"z"` {
-		t.Errorf("%v %+v", err, res)
-	}
-	e, err := c.Evaluate(soon(t), `console.log(n); n * 2`, runtime.EvaluateOptions{Globals: map[string]any{"n": 4}})
-	if err != nil || string(e.Value) != "8" || len(e.Logs) != 1 {
-		t.Errorf("%v %+v", err, e)
-	}
 }
 
 // testLargeOutput: output beyond all windows arrives whole, in callbacks and in the result.

@@ -13,9 +13,9 @@ test("types", () => {
   expectTypeOf(exited).guards.toExtend<{ signal: "" }>();
 
   type Failed = Extract<Evaluation<number>, { error: GuestError }>;
-  expectTypeOf<Failed["result"]>().toEqualTypeOf<undefined>();
+  expectTypeOf<Failed["value"]>().toEqualTypeOf<undefined>();
   type Succeeded = Extract<Evaluation<number>, { error: null }>;
-  expectTypeOf<Succeeded["result"]>().toEqualTypeOf<number | undefined>();
+  expectTypeOf<Succeeded["value"]>().toEqualTypeOf<number | undefined>();
 
   hostFunction({ input: z.object({ a: z.coerce.number(), b: z.string().default("x") }) }, (input, { signal }) => {
     expectTypeOf(input).toEqualTypeOf<{ a: number; b: string }>();

@@ -59,12 +59,14 @@ type CreateOptions struct {
 	Detached bool
 }
 
-// Descriptions as the server sends them.
-type (
-	Info         = resultjson.SandboxInfo
-	Usage        = resultjson.SandboxUsage
-	SnapshotInfo = resultjson.SnapshotInfo
-)
+// Info describes a sandbox.
+type Info = resultjson.SandboxInfo
+
+// Usage counts the resources that a sandbox uses.
+type Usage = resultjson.SandboxUsage
+
+// SnapshotInfo describes a snapshot of the caller.
+type SnapshotInfo = resultjson.SnapshotInfo
 
 // Sandbox is a sandbox on the server. Its methods may be called concurrently.
 type Sandbox struct {

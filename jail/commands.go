@@ -121,7 +121,7 @@ func (j *Jail) AddProgram(folder string, file File, packages string) error {
 	})
 }
 
-// RemoveProgram removes what AddProgram has made.
+// RemoveProgram removes the files of AddProgram.
 func (j *Jail) RemoveProgram(folder, file string) error {
 	return j.programs.use("remove", func(dir *os.File) error { return mounts.RemoveProgram(dir, folder, file) })
 }

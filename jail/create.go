@@ -116,7 +116,7 @@ func (j *Jail) startPid1(top *cgroupFiles) error {
 	})
 }
 
-// prepareNamespaces does what pid 1 waits for and can't do itself.
+// prepareNamespaces does the set-up that pid 1 waits for and can't do itself.
 func (j *Jail) prepareNamespaces() error {
 	if err := j.openPid1(); err != nil {
 		return err
@@ -169,7 +169,7 @@ func (j *Jail) Close() error {
 	return j.remove()
 }
 
-// remove removes what Create has made so far.
+// remove removes everything that Create has made so far.
 func (j *Jail) remove() error {
 	var failed error
 	if j.pid1 != nil {

@@ -25,7 +25,7 @@ import (
 // sockets and descriptors are listed one by one.
 const (
 	maxLocks        = 16_384   // of a run, some 200 bytes each, when they are counted: see lockGrowth; SQLite takes three for a database
-	maxSocketMemory = 16 << 20 // bytes that all sockets of a jail may hold beyond what its runs are charged
+	maxSocketMemory = 16 << 20 // bytes that all sockets of a jail may hold beyond its runs' charges
 	maxSameDir      = 12       // descriptors of one folder of an overlay, of a run
 
 	// Bytes that may stall in the TCP sockets of a jail when the kernel's pages have grown:
@@ -180,7 +180,7 @@ func (p *Process) killForMemory() {
 
 // kernelMemory is memory of the machine's kernel, in bytes.
 type kernelMemory struct {
-	slab  int64 // in object caches, without what can be reclaimed
+	slab  int64 // in object caches, without reclaimable memory
 	all   int64 // for anything but files and the memory of processes
 	pages int64 // the part of all that no other field of /proc/meminfo has, such as data in sockets
 }
@@ -193,7 +193,7 @@ func readKernelMemory() (kernelMemory, error) {
 	return parseKernelMemory(string(text))
 }
 
-// parseKernelMemory parses what proc_meminfo(5) describes.
+// parseKernelMemory parses the format of proc_meminfo(5).
 func parseKernelMemory(text string) (m kernelMemory, err error) {
 	values := map[string]int64{}
 	for line := range strings.Lines(text) {

@@ -22,7 +22,7 @@ import (
 )
 
 // routeSockets opens netlink sockets of the route family for one run, and limits their
-// number: the kernel charges what such a socket has queued to no cgroup.
+// number: the kernel charges the queue of such a socket to no cgroup.
 type routeSockets struct {
 	jail *Jail
 

@@ -56,7 +56,7 @@ func (j *Jail) Dial(ctx context.Context, to netip.AddrPort, buffer int) (*net.TC
 	return gateway.Dial(ctx, j.pidfd, to, buffer)
 }
 
-// maxListeners bounds what Listeners.List returns.
+// maxListeners bounds the result of Listeners.List.
 const maxListeners = 1024
 
 // Listeners returns the TCP addresses on which the jail's processes listen, in order, at most 1,024.

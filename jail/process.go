@@ -52,13 +52,13 @@ type firstProcess interface {
 	Wait() (enter.Exit, error)
 }
 
-// Exit describes how a process ended and what its cgroup used.
+// Exit describes how a process ended and its cgroup's usage.
 type Exit struct {
 	Code   int            // exit status, if Signal is 0
 	Signal syscall.Signal // the signal that killed it
 
 	// Uncharged reports that it was killed because it held too much kernel memory that is
-	// not charged to any cgroup: file locks, or what sockets hold.
+	// not charged to any cgroup: file locks, or data in sockets.
 	Uncharged bool
 	Usage     cgroup.Usage
 }

@@ -35,14 +35,14 @@ var errNoSlot = fmt.Errorf("all %d slots for live jails are in use", maxSlots)
 
 // A slot is the number of a live jail on this machine. It determines the jail's user ids,
 // its name and its cgroup. It is held by locking a file in the state folder. The kernel
-// releases the lock when the process that holds it dies: the file then names what must be
+// releases the lock when the process that holds it dies: the file then names the objects that must be
 // removed.
 type slot struct {
 	number int
 	file   *os.File
 }
 
-// claim is the content of a slot's file: what must be removed if the process that holds the
+// claim is the content of a slot's file: the objects to remove if the process that holds the
 // slot dies.
 type claim struct {
 	CgroupParent string `json:"cgroupParent"`
@@ -158,7 +158,7 @@ func sweepOnce(stateDir string) {
 	}
 }
 
-// sweep removes what dead host processes left in the state folder and in the cgroups.
+// sweep removes leftovers of dead host processes from the state folder and the cgroups.
 func sweep(stateDir string) error {
 	dir := jailsDir(stateDir)
 	entries, err := os.ReadDir(dir)

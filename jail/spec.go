@@ -157,7 +157,7 @@ var (
 // owner of the files of an image in the folder dir.
 func CheckOwners(dir string) error { return mounts.CheckOwners(dir, firstID) }
 
-// fullTree returns the spec's tree with what each jail has.
+// fullTree returns the spec's tree with the parts of every jail.
 func (s *Spec) fullTree() Tree {
 	t := s.Tree
 	if len(s.Reaper) > 0 { // without its pid 1 there is no jail

@@ -162,7 +162,7 @@ func (l *lowering) deniesNeed(e entry, p Place, n Need) bool {
 	})
 }
 
-// The functions below enforce for the whole guest, or reject, what Landlock cannot enforce
+// The functions below enforce for the whole guest, or reject, operations that Landlock cannot enforce
 // for each place.
 
 // checkFiles rejects operations on single files that Landlock checks on the folder, and

@@ -7,7 +7,7 @@ import (
 )
 
 // Narrow merges a run's permissions over its runtime's. inner may only narrow outer: the
-// first rule of inner that allows what outer denies is a *[RuleError]. The env scope is
+// first rule of inner that allows an operation outer denies is a *[RuleError]. The env scope is
 // not compared: pass only variables for which [Permissions.PassesEnv] of both returns
 // true.
 func Narrow(outer, inner Permissions, w World) (Permissions, error) {

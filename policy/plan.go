@@ -32,7 +32,7 @@ type Place struct {
 	Tree bool // a folder; otherwise one file, and the jail must reject a folder there
 }
 
-// Grant is what Landlock grants at a place and below it, in addition to grants above.
+// Grant is the set of rights that Landlock grants at a place and below it, in addition to grants above.
 // Operations never contain stat, readlink and chmod, which Landlock does not restrict.
 // Operations on folders have no effect on a single file.
 type Grant struct {

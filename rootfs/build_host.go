@@ -26,7 +26,7 @@ func (e *MissingError) Error() string {
 var errNoApt = errors.New("the host lacks apt-get and dpkg-deb, which install bash, git and other Debian packages into images: " +
 	"build an image without them with gaol image build --minimal, and use it with --image minimal")
 
-// CheckHost reports what this host lacks for building the default image. The error is
+// CheckHost reports missing requirements of this host for building the default image. The error is
 // a [*MissingError], or another one if apt is missing.
 func CheckHost() error {
 	in := pinned()

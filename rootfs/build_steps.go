@@ -78,7 +78,7 @@ func (b *build) layOut(context.Context) error {
 	return nil
 }
 
-// copyHostFiles adds what Debian packages would: CA certificates, and the host's time zones
+// copyHostFiles adds files that Debian packages would add: CA certificates, and the host's time zones
 // except its own (localtime) and the two rarely used copies of all zones.
 func (b *build) copyHostFiles(context.Context) error {
 	if b.plan.packages != nil {

@@ -9,7 +9,7 @@
 // its tree, its list of packages, and the config of an imported one. The text that is hashed
 // for the tree is stored with it, so that [Image.Verify] can list the changed files.
 //
-// # Where to find what
+// # Layout
 //
 //	store*.go, image*.go   the store: lookup, names, locks, commit, removal, snapshots
 //	build*.go              building an image: inputs, plan, steps

@@ -27,7 +27,7 @@ const (
 	idPrefix  = tree.IDPrefix
 	imageFile = "image.json"
 	imageRoot = "rootfs"
-	imageList = "files" // what tree.Seal lists
+	imageList = "files" // the list of tree.Seal
 	imageLock = "lock"
 )
 

@@ -225,7 +225,7 @@ func (m *importer) unpackLayer(ctx context.Context, t *layer.Tree, l *oci.Layer,
 	return err
 }
 
-// The blobs of a store are the layers of imported images, as registries have them, by
+// The blobs of a store are the layers of imported images, as downloaded from registries, by
 // digest: an import downloads only the layers that no image in the store has. A blob is
 // stored together with the first image that has it, and removed with the last one.
 

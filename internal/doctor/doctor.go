@@ -68,7 +68,7 @@ type examination struct {
 	hasImage bool // set by the probe of the image store
 }
 
-// Examine runs all probes and never fails: what cannot be checked is a finding too. It
+// Examine runs all probes and never fails: a check that cannot run is a finding too. It
 // skips the remaining probes when ctx is done.
 func Examine(ctx context.Context, o Options) *Report {
 	x := &examination{ctx: ctx, options: o, root: isRoot()}

@@ -202,7 +202,7 @@ func probeLandlock(*examination) Check {
 // probeAudit checks.
 const landlockABI = 6
 
-// landlockFinding lists the ABIs that are missing, and what each would add.
+// landlockFinding lists the missing ABIs, and the features of each.
 func landlockFinding(abi int) Check {
 	detail := fmt.Sprintf("ABI %d", abi)
 	if abi >= landlockABI {

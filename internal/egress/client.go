@@ -11,7 +11,7 @@ import (
 	"gaol/policy"
 )
 
-// Limits bound what one client uses. A zero field sets no limit.
+// Limits bound the use of one client. A zero field sets no limit.
 type Limits struct {
 	Connections       int   // open at the same time
 	ConnectionsPerSec int   // new ones, TCP
@@ -257,7 +257,7 @@ type Event struct {
 	Port      uint16           // zero for dns
 	Rule      int              // of the network scope; -1 for its default
 	Limit     string           // the limit that refused it; "" for a rule
-	Why       string           // what else was wrong, such as another server name; or ""
+	Why       string           // another reason, such as another server name; or ""
 	Resolved  bool             // denied because Host resolves to Address
 
 	BytesIn, BytesOut int64

@@ -58,7 +58,7 @@ func (c *compiler) program(d draft) (parsed, bool) {
 	if startsOutsideCode(d.text[:fences[0].start]) && fences[0].mark == '`' {
 		return c.markdown(d, fences)
 	}
-	js, _ := parse(d.text) // code scans what cannot be parsed
+	js, _ := parse(d.text) // code scans text that cannot be parsed
 	if js.fenced {
 		return c.markdown(d, fences)
 	}

@@ -167,7 +167,7 @@ func (f *emitter) prologue() []edit {
 	return edits
 }
 
-// A move is the text of a function after its name, and what precedes it at the start of the code.
+// A move is the text of a function after its name, and its prefix at the start of the code.
 type move struct {
 	span
 	head string

@@ -123,7 +123,7 @@ func (p *Program) Position(line, column int) (l, c int, ok bool) {
 
 const internalError = "gaol could not parse this"
 
-// compile detects what code is: JavaScript, TypeScript or JSX, plain or in Markdown.
+// compile detects the language of code: JavaScript, TypeScript or JSX, plain or in Markdown.
 func compile(code string, module bool) (p parsed, err error) {
 	d := newDraft(code)
 	defer func() {

@@ -106,7 +106,7 @@ func (s *Sources) original(found []string) (place, bool) {
 	return place{}, false
 }
 
-// beforeValue is what package snippet adds before the expression that is a cell's value.
+// beforeValue is the text that package snippet adds before the expression of a cell's value.
 const beforeValue = "await ("
 
 // value returns the codePosition of a cell's value in the rewritten code, which the guest's half

@@ -18,7 +18,7 @@ import (
 	"gaol/jail/kernfile"
 )
 
-// Limits are limits on what all processes of a group and its descendants use together.
+// Limits are limits for all processes of a group and its descendants together.
 // A zero field sets no limit; a negative one is an error.
 type Limits struct {
 	Memory int64   // bytes, including page cache and kernel memory; swap is never used; v1 allows as much again for TCP buffers

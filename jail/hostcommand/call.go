@@ -84,7 +84,7 @@ func (c *Call) Close() {
 	c.answers.Close()
 }
 
-// SetDeadline makes the methods fail that have not returned by then. The zero time means never.
+// SetDeadline sets the time at which calls of the methods fail. The zero time means never.
 func (c *Call) SetDeadline(at time.Time) error {
 	return errors.Join(c.requests.SetReadDeadline(at), c.answers.SetWriteDeadline(at))
 }

@@ -80,7 +80,7 @@ func WriteProgram(dir *os.File, folder string, file File, packages string, owner
 
 const packagesLink = "node_modules"
 
-// RemoveProgram removes what WriteProgram has made.
+// RemoveProgram removes the files of WriteProgram.
 func RemoveProgram(dir *os.File, folder, file string) error {
 	fd := int(dir.Fd())
 	for _, name := range []string{file, packagesLink} {

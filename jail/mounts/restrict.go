@@ -48,7 +48,7 @@ func (s *Stage) restrict() error {
 	return nil
 }
 
-// A restricter mounts what hides or restricts places.
+// A restricter makes the mounts that hide or restrict places.
 type restricter struct {
 	*builder
 	pinned  map[string]bool
@@ -212,7 +212,7 @@ func (r *restricter) pin(path string) (missing error) {
 	return missing
 }
 
-// mount mounts what shows, hides or restricts a place.
+// mount makes the mount that shows, hides or restricts a place.
 func (r *restricter) mount(p Place) error {
 	if _, isLink := r.links[p.Path]; isLink {
 		return nil

@@ -158,7 +158,7 @@ var NoWatch = []Row{
 }
 
 // The pages of the image are in one page cache for all sandboxes. A sandbox that could remove a page,
-// or find out without reading it whether it is cached, would learn what others read, and two sandboxes
+// or find out without reading it whether it is cached, would learn which files others read, and two sandboxes
 // could communicate. mincore reports pages of other owners' files as cached since Linux 5.2, and
 // cachestat is in Denied.
 

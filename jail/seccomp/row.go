@@ -12,7 +12,7 @@ import (
 // Row is a table's entry for one or more system calls.
 type Row struct {
 	Calls  string    // their names as in the kernel's tables, separated by blanks
-	Reason string    // what needs the calls, or why no guest may make them
+	Reason string    // why guests need the calls, or may not make them
 	Refuse []Refusal // arguments that are refused; none in Denied
 
 	// Errno replaces EPERM in Denied, if programs have a fallback for another errno. It

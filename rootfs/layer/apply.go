@@ -40,7 +40,7 @@ func (b *budget) eachEntry(ctx context.Context, r io.Reader, do func(*tar.Header
 	for archive := tar.NewReader(in); ; {
 		h, err := archive.Next()
 		if err == io.EOF {
-			_, err = io.Copy(io.Discard, in) // an archive's digest covers what follows, too
+			_, err = io.Copy(io.Discard, in) // an archive's digest covers the rest, too
 			return err
 		}
 		if err == nil && h.Typeflag == tar.TypeXGlobalHeader {

@@ -16,6 +16,6 @@
 //
 // # Not protected against
 //
-// The hash covers what gaol compiles. The compiler, the C library, catatonit and busybox are
+// The hash covers the programs that gaol compiles. The compiler, the C library, catatonit and busybox are
 // from the machine that ran `make build`, or that builds the image.
 package programs

@@ -41,7 +41,7 @@ type Maker struct {
 	Reaper, Busybox        string // host paths of static programs
 	Compiler               string // empty: cc
 	Arch                   string // as Go names it; empty: that of this binary
-	Prebuilt               fs.FS  // what Prebuild wrote; nil: the programs are made on this machine
+	Prebuilt               fs.FS  // the output of Prebuild; nil: the programs are made on this machine
 }
 
 // Default returns a Maker of gaol's own sources and Debian's programs, with the programs that are

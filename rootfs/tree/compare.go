@@ -181,7 +181,7 @@ func skip(info fs.FileInfo) error {
 	return nil
 }
 
-// compare compares what files of the same path and type have.
+// compare compares the attributes of files of the same path and type.
 func (c *comparison) compare(host string, info fs.FileInfo, want *listEntry) error {
 	if got := info.Mode().String(); got != want.mode {
 		c.add(want.path, Mode, want.mode, got)

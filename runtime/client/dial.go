@@ -81,7 +81,7 @@ type conn struct {
 	closed chan struct{}
 
 	mu  sync.Mutex
-	err error // why the connection has ended, unless by its ends
+	err error // error that terminated the connection; nil if a peer closed it normally
 }
 
 // Read reads data from the guest. It returns an error if the connection was reset.

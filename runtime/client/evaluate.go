@@ -13,7 +13,7 @@ import (
 	"gaol/runtime/snippets"
 )
 
-// snippet returns a snippet as requests have it, a request without input, and a function that releases its
+// snippet returns a snippet encoded for requests, a request without input, and a function that releases its
 // host functions.
 func (c *Client) snippet(method, code string, o runtime.EvaluateOptions) (n requestjson.Snippet, m message, release func(), err error) {
 	switch {

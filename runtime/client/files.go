@@ -31,7 +31,7 @@ func (f *FS) in(path string) (in requestjson.InFile) {
 	return in
 }
 
-// octal returns permissions as requests have them; empty for the default.
+// octal encodes permissions for requests; empty for the default.
 func octal(m fs.FileMode) requestjson.FileMode {
 	if m == 0 {
 		return requestjson.FileMode{}

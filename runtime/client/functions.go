@@ -44,7 +44,7 @@ func (c *Client) bind(given map[string]any) (values map[string]json.RawMessage, 
 	return values, host, func() { c.release(ids) }, nil
 }
 
-// encodeHost returns functions as requests have them; nil if there are none.
+// encodeHost encodes functions for requests; nil if there are none.
 func encodeHost(h session.Host) json.RawMessage {
 	if len(h.Functions) == 0 && h.Commands == nil && h.Calls == (session.CallLimits{}) {
 		return nil

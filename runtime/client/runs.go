@@ -31,7 +31,7 @@ func (sb *Sandbox) newRun(method string, in any, o runtime.RunOptions) pending {
 	return pending{m, o, sb.output}
 }
 
-// program returns a program as requests have it.
+// program encodes a program for requests.
 func program(code string, o runtime.RunOptions) requestjson.Program {
 	return requestjson.Program{Code: code, Name: o.Name, Format: formats[o.Format], Start: start(o)}
 }
@@ -40,7 +40,7 @@ func start(o runtime.RunOptions) requestjson.Start {
 	return requestjson.Start{Permissions: permissionsOf(o.Permissions), Args: o.Args, Env: o.Env, Cwd: o.Cwd, Timeout: timeout(o.Timeout)}
 }
 
-// permissionsOf returns permissions as requests have them.
+// permissionsOf encodes permissions for requests.
 func permissionsOf(p policy.Permissions) json.RawMessage {
 	if reflect.ValueOf(p).IsZero() {
 		return nil
@@ -173,7 +173,7 @@ func (c *Client) exchange(ctx context.Context, doing string, m message, o runtim
 // isCanceled reports whether a request whose context has ended was ended by that.
 func isCanceled(err error) bool { return err == nil || errors.Is(err, context.Canceled) }
 
-// timeout returns the time limit of a run as requests have it.
+// timeout encodes the time limit of a run for requests.
 func timeout(d time.Duration) requestjson.Timeout {
 	if d < 0 {
 		return requestjson.Timeout{Max: true}

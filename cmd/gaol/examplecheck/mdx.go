@@ -13,7 +13,7 @@ func prioritized(p parser.BlockParser, priority int) util.PrioritizedValue {
 	return util.Prioritized(p, priority)
 }
 
-// mdxFenceParser parses fences as MDX has them: they may be indented by any number of blanks,
+// mdxFenceParser parses fences of MDX: they may be indented by any number of blanks,
 // because elements of JSX are.
 type mdxFenceParser struct{}
 

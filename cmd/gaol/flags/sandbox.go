@@ -168,7 +168,7 @@ func (f *Sandbox) MountFolder(dir, target string) (err error) {
 	return nil
 }
 
-// Options returns the options of the sandbox. Limits.Output is the caller's to set.
+// Options returns the options of the sandbox. The caller sets Limits.Output.
 func (f *Sandbox) Options() runtime.Options {
 	o := f.options
 	o.Permissions = f.allowed()

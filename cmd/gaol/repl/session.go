@@ -33,7 +33,7 @@ type Options struct {
 
 	NewContext func(ctx context.Context, o runtime.ContextOptions) (Context, error)
 	Globals    map[string]any
-	Timeout    time.Duration                  // of each cell, as runtime.EvaluateOptions has it
+	Timeout    time.Duration                  // of each cell, as in runtime.EvaluateOptions
 	Denials    func(*runtime.Result) []string // lines about the denials of a failed cell
 }
 

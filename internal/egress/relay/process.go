@@ -34,7 +34,7 @@ var role = subprocess.Register(subprocess.Role{
 	Name: "egress", Calls: seccomp.Egress, HostNetwork: true, Packets: true,
 	Serve: func(conn *os.File) error {
 		defer goruntime.KeepAlive(conn) // or the garbage collector closes it
-		log.SetOutput(io.Discard)       // net/http logs what servers send without a request
+		log.SetOutput(io.Discard)       // net/http logs data that servers send without a request
 		return ignoreGone(serve(int(conn.Fd()), idleTime))
 	},
 })

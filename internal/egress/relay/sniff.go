@@ -103,7 +103,7 @@ func (r *recognizer) word(c byte) protocol {
 	return unclear
 }
 
-// target reads what follows a method.
+// target reads the part after a method.
 func (r *recognizer) target(c byte) protocol {
 	switch {
 	case c == 0: // not in HTTP; the git protocol has one after a path

@@ -1,4 +1,4 @@
-// Package audit reports what Landlock denied, from the kernel's audit records. It needs
+// Package audit reports Landlock's denials, from the kernel's audit records. It needs
 // Linux 6.15 and an enabled audit system.
 //
 //	kernel                                       Reader's goroutine

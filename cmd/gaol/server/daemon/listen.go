@@ -50,7 +50,7 @@ func (p *process) open(c *current) (list []listener, err error) {
 	}
 	if p.Listen != "" {
 		var config net.ListenConfig
-		config.SetMultipathTCP(false) // has not all options of TCP
+		config.SetMultipathTCP(false) // it lacks some options of TCP
 		l, err := config.Listen(context.Background(), "tcp", p.Listen)
 		if err != nil {
 			return list, err

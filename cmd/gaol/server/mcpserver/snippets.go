@@ -28,7 +28,7 @@ const (
 // maxSource bounds source, in UTF-16 code units, as JavaScript counts.
 const maxSource = 8000
 
-// codeRuntimeError is the code of failures of these tools that have none of [snippets.InputError].
+// codeRuntimeError is the code of failures of these tools without a code of [snippets.InputError].
 const codeRuntimeError = "runtime-error"
 
 // snippetTools are the tools for snippets. The text of a failure begins with its code.

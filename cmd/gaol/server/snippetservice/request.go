@@ -64,7 +64,7 @@ type Log struct {
 // EventLog is the name of the event with a [Log].
 const EventLog = service.EventLog
 
-// ErrSource is the error of a request that has not exactly one of source and files.
+// ErrSource is the error of a request without exactly one of source and files.
 var ErrSource = &service.Error{Code: service.Invalid, Err: fmt.Errorf("want exactly one of source and files")}
 
 // Input returns the request as the SDK has it, with a timeout of at most most.

@@ -16,7 +16,7 @@ type rules struct {
 	ruleset     *os.File // nil if the plan needs none
 	flags       uint32   // of landlock_restrict_self(2)
 	noLocalhost bool
-	missing     []string // what is not enforced, with Spec.AllowDegraded
+	missing     []string // permissions that are not enforced, with Spec.AllowDegraded
 }
 
 // close releases the ruleset. It may be called on nil.

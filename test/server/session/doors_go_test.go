@@ -238,7 +238,7 @@ func (d *goDoor) clientFile(ctx context.Context, files *client.FS, s step, in an
 func sdkFile(files *hostfs.FS, s step, in any) error {
 	switch in := in.(type) {
 	case *requestjson.WriteIn:
-		mode, err := strconv.ParseUint(in.Mode, 8, 16)
+		mode, err := strconv.ParseUint(cmp.Or(in.Mode, "0"), 8, 16)
 		if err != nil || mode > 0o777 {
 			return errOther
 		}
@@ -261,6 +261,7 @@ func run(ctx context.Context, do func(context.Context, string, runtime.RunOption
 	if err != nil {
 		return nil, err
 	}
+	o.Name = p.Name
 	return newRun(do(ctx, p.Code, o))
 }
 

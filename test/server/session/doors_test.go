@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -25,6 +26,7 @@ type step struct {
 	operation, in string
 	save          string // the name for the id of the result
 	data          string // that the request carries
+	value         any    // of the result; nil: compared among the doors alone
 }
 
 // steps use each operation, also with inputs that are refused.
@@ -43,7 +45,9 @@ var steps = []step{
 	{operation: "command", in: `{"command": "nosuch"}`},
 	{operation: "evaluate", in: `{"code": "console.log(x); x + 1", "globals": {"x": 41}}`},
 	{operation: "evaluate", in: `{"code": "null.x", "maxLogs": 5}`},
-	{operation: "evaluate", in: `{"code": "[1, 'a']"}`},
+	{operation: "evaluate", in: `{"code": "[1, 'a']"}`, value: []any{1.0, "a"}},
+	{operation: "evaluate", in: `{"code": "export const answer = 42"}`, value: map[string]any{"answer": 42.0}},
+	{operation: "evaluate", in: `{"code": "total = 0; for (i = 0; i < 3; i++) total += i; total"}`, value: 3.0},
 	{operation: "evaluate", in: `{"code": "1", "timeoutMs": -1}`},
 	{operation: "createSandbox", in: `{"env": {"A": "b"}, "globals": {"g": {"h": 1}}, "permissions": {"network": "deny"}}`, save: "sandbox"},
 	{operation: "createSandbox", in: `{"idleTimeoutMs": 1000000000000}`},
@@ -103,6 +107,11 @@ var steps = []step{
 	{operation: "removeFile", in: `{"sandbox": "$sandbox", "path": "/workspace/e", "recursive": true}`},
 	{operation: "unpackFolder", in: `{"sandbox": "$sandbox", "path": "/workspace"}`, data: "no archive"},
 	{operation: "unpackFolder", in: `{"sandbox": "$sandbox", "path": "/workspace"}`, data: strings.Repeat("\x00", 1024)},
+	{operation: "writeFile", in: `{"sandbox": "$sandbox", "path": "/workspace/e.ts"}`, data: "export enum E { A = 7 }\nexport type T = number"},
+	{operation: "writeFile", in: `{"sandbox": "$sandbox", "path": "/workspace/tsconfig.json"}`, data: `{"compilerOptions": {"experimentalDecorators": true}}`},
+	{operation: "evaluateIn", in: `{"sandbox": "$sandbox", "code": "import { E } from './e'; E.A"}`, value: 7.0},
+	{operation: "runIn", in: `{"sandbox": "$sandbox", "code": "import { E, type T } from './e.js'; const t: T = E.A; __return(t)", "name": "main.ts"}`, value: 7.0},
+	{operation: "runIn", in: `{"sandbox": "$sandbox", "code": "function P(t: any, k: any, i: number) { __return(i) }\nclass A { f(x: number, @P y: number) {} }", "name": "main.ts"}`, value: 1.0},
 	{operation: "listListeners", in: `{"sandbox": "$sandbox"}`},
 	{operation: "waitForPort", in: `{"sandbox": "$sandbox", "port": 3000, "timeoutMs": 1}`},
 	{operation: "waitForPort", in: `{"sandbox": "$sandbox", "port": 0, "timeoutMs": 1}`},
@@ -130,6 +139,11 @@ func TestDoors(t *testing.T) {
 	model := newMCP(t, s, web)
 	remote, local := &goDoor{t: t, web: web, client: dial(t, s), used: map[string]bool{}}, &goDoor{t: t, sandboxes: map[string]runner{}, used: map[string]bool{}}
 	want := through(func(s step) (reply, func(reply) reply) { return byHTTP(t, web, s), nil })
+	for i, s := range steps {
+		if result, _ := want[i].Result.(map[string]any); s.value != nil && !reflect.DeepEqual(result["value"], s.value) {
+			t.Errorf("%s %s: %v, not the value %v", s.operation, s.in, want[i].reply, s.value)
+		}
+	}
 	doors := map[string]func(step) (reply, func(reply) reply){
 		"session": func(s step) (reply, func(reply) reply) { return r.bySession(s), nil },
 		"MCP":     model.do,

@@ -13,6 +13,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/danielgtaylor/huma/v2"
+
 	"gaol/internal/schema"
 	"gaol/runtime"
 )
@@ -151,7 +153,8 @@ func tool[A, R any](name, about string, do func(*Toolbox, context.Context, *A) (
 	}
 }
 
-func schemaText(view any) json.RawMessage {
+func schemaText(view *huma.Schema) json.RawMessage {
+	view.Extensions = map[string]any{"$schema": "https://json-schema.org/draft/2020-12/schema"}
 	text, err := json.Marshal(view)
 	if err != nil {
 		panic(err) // it is from our own tags

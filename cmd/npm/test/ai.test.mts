@@ -36,7 +36,7 @@ const script: Script = [
   { call: { name: "sandbox_command", args: { containerId: "model", executable: "echo", args: ["hi"] } }, sees: (r) => assert.equal(r["stdout"], "hi\n") },
   { call: { name: "sandbox_destroy", args: { containerId: "model" } }, sees: (r) => assert.equal(r["removed"], true) },
   { call: { name: "sandbox_exists", args: { containerId: "model", path: "/" } }, sees: (r) => assert.match(String(r["failure"]), /"model" does not exist/) },
-  { call: { name: "sandbox_exists", args: { path: 5 } }, sees: (r) => assert.match(String(r["failure"]), /path: the type is not string/) },
+  { call: { name: "sandbox_exists", args: { containerId: "model", path: 5 } }, sees: (r) => assert.match(String(r["failure"]), /path: expected string/) },
   { call: { name: "run_code", args: {} }, sees: (r) => assert.match(String(r["failure"]), /code: want a string/) },
   { call: "done" },
 ];

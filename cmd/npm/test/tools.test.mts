@@ -100,7 +100,7 @@ test("zod's schemas are the tools'", () => {
 
 /** The types of a JSON Schema's properties, such as `path!: string`; ! marks required ones. */
 function properties(schema: Record<string, unknown>): string[] {
-  const required = schema["required"] as string[];
+  const required = (schema["required"] ?? []) as string[];
   return Object.entries(schema["properties"] as Record<string, { type: string }>).map(([name, { type }]) => `${name}${required.includes(name) ? "!" : ""}: ${type}`).sort();
 }
 

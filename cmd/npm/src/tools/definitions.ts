@@ -222,6 +222,7 @@ export const definitions: readonly Definition[] = [
     "name": "sandbox_init",
     "description": "Creates a sandbox for untrusted Node.js programs and their files.",
     "inputSchema": {
+      "$schema": "https://json-schema.org/draft/2020-12/schema",
       "additionalProperties": false,
       "properties": {
         "containerId": {
@@ -259,6 +260,7 @@ export const definitions: readonly Definition[] = [
       "type": "object"
     },
     "outputSchema": {
+      "$schema": "https://json-schema.org/draft/2020-12/schema",
       "additionalProperties": false,
       "properties": {
         "containerId": {
@@ -301,6 +303,7 @@ export const definitions: readonly Definition[] = [
     "name": "sandbox_destroy",
     "description": "Destroys a sandbox: kills its commands and deletes its files.",
     "inputSchema": {
+      "$schema": "https://json-schema.org/draft/2020-12/schema",
       "additionalProperties": false,
       "properties": {
         "containerId": {
@@ -322,6 +325,7 @@ export const definitions: readonly Definition[] = [
       "type": "object"
     },
     "outputSchema": {
+      "$schema": "https://json-schema.org/draft/2020-12/schema",
       "additionalProperties": false,
       "properties": {
         "containerId": {
@@ -344,6 +348,7 @@ export const definitions: readonly Definition[] = [
     "name": "sandbox_command",
     "description": "Runs a program in a sandbox, without a shell, and returns its output and exit code.",
     "inputSchema": {
+      "$schema": "https://json-schema.org/draft/2020-12/schema",
       "additionalProperties": false,
       "properties": {
         "args": {
@@ -403,6 +408,7 @@ export const definitions: readonly Definition[] = [
       "type": "object"
     },
     "outputSchema": {
+      "$schema": "https://json-schema.org/draft/2020-12/schema",
       "additionalProperties": false,
       "properties": {
         "cause": {
@@ -450,6 +456,7 @@ export const definitions: readonly Definition[] = [
     "name": "sandbox_write_file",
     "description": "Writes a file in a sandbox. An existing file is replaced.",
     "inputSchema": {
+      "$schema": "https://json-schema.org/draft/2020-12/schema",
       "additionalProperties": false,
       "properties": {
         "containerId": {
@@ -494,6 +501,7 @@ export const definitions: readonly Definition[] = [
       "type": "object"
     },
     "outputSchema": {
+      "$schema": "https://json-schema.org/draft/2020-12/schema",
       "additionalProperties": false,
       "properties": {
         "path": {
@@ -516,6 +524,7 @@ export const definitions: readonly Definition[] = [
     "name": "sandbox_read_file",
     "description": "Reads a file in a sandbox.",
     "inputSchema": {
+      "$schema": "https://json-schema.org/draft/2020-12/schema",
       "additionalProperties": false,
       "properties": {
         "containerId": {
@@ -549,6 +558,7 @@ export const definitions: readonly Definition[] = [
       "type": "object"
     },
     "outputSchema": {
+      "$schema": "https://json-schema.org/draft/2020-12/schema",
       "additionalProperties": false,
       "properties": {
         "content": {
@@ -581,6 +591,7 @@ export const definitions: readonly Definition[] = [
     "name": "sandbox_list_directory",
     "description": "Lists a folder in a sandbox.",
     "inputSchema": {
+      "$schema": "https://json-schema.org/draft/2020-12/schema",
       "additionalProperties": false,
       "properties": {
         "containerId": {
@@ -610,6 +621,7 @@ export const definitions: readonly Definition[] = [
       "type": "object"
     },
     "outputSchema": {
+      "$schema": "https://json-schema.org/draft/2020-12/schema",
       "additionalProperties": false,
       "properties": {
         "entries": {
@@ -665,6 +677,7 @@ export const definitions: readonly Definition[] = [
     "name": "sandbox_create_directory",
     "description": "Creates a folder in a sandbox.",
     "inputSchema": {
+      "$schema": "https://json-schema.org/draft/2020-12/schema",
       "additionalProperties": false,
       "properties": {
         "containerId": {
@@ -694,6 +707,7 @@ export const definitions: readonly Definition[] = [
       "type": "object"
     },
     "outputSchema": {
+      "$schema": "https://json-schema.org/draft/2020-12/schema",
       "additionalProperties": false,
       "properties": {
         "path": {
@@ -711,6 +725,7 @@ export const definitions: readonly Definition[] = [
     "name": "sandbox_delete",
     "description": "Deletes a file, a link or a folder in a sandbox. The target of a link remains.",
     "inputSchema": {
+      "$schema": "https://json-schema.org/draft/2020-12/schema",
       "additionalProperties": false,
       "properties": {
         "containerId": {
@@ -745,6 +760,7 @@ export const definitions: readonly Definition[] = [
       "type": "object"
     },
     "outputSchema": {
+      "$schema": "https://json-schema.org/draft/2020-12/schema",
       "additionalProperties": false,
       "properties": {
         "deleted": {
@@ -767,6 +783,7 @@ export const definitions: readonly Definition[] = [
     "name": "sandbox_exists",
     "description": "Reports whether a path exists in a sandbox.",
     "inputSchema": {
+      "$schema": "https://json-schema.org/draft/2020-12/schema",
       "additionalProperties": false,
       "properties": {
         "containerId": {
@@ -791,6 +808,7 @@ export const definitions: readonly Definition[] = [
       "type": "object"
     },
     "outputSchema": {
+      "$schema": "https://json-schema.org/draft/2020-12/schema",
       "additionalProperties": false,
       "properties": {
         "exists": {
@@ -813,6 +831,7 @@ export const definitions: readonly Definition[] = [
     "name": "sandbox_file_info",
     "description": "Reports the type, size, permissions, owner and times of a path in a sandbox. A link is not followed.",
     "inputSchema": {
+      "$schema": "https://json-schema.org/draft/2020-12/schema",
       "additionalProperties": false,
       "properties": {
         "containerId": {
@@ -837,6 +856,7 @@ export const definitions: readonly Definition[] = [
       "type": "object"
     },
     "outputSchema": {
+      "$schema": "https://json-schema.org/draft/2020-12/schema",
       "additionalProperties": false,
       "properties": {
         "accessedAt": {

@@ -32,7 +32,7 @@ type control struct {
 // maxFrame returns the maximum size of a frame; 0 refuses it.
 func (c *control) maxFrame(kind wire.Kind) int64 {
 	switch {
-	case kind.IsCall() && c.calls != nil:
+	case kind.IsCall():
 		return c.calls.MaxFrame()
 	case kind == wire.KindTranslate && c.translator != nil:
 		return maxTranslation

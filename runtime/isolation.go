@@ -1,12 +1,10 @@
 package runtime
 
 import (
-	"cmp"
 	"fmt"
 	"path/filepath"
 	"strings"
 
-	"gaol/policy"
 	"gaol/runtime/isolation"
 )
 
@@ -62,21 +60,6 @@ func ParseIsolation(name string) (Isolation, OCIOptions, error) {
 	return 0, OCIOptions{}, fmt.Errorf("isolation %q: not one of native, runc, crun and oci=/path", name)
 }
 
-// isolationName is the reverse of ParseIsolation.
-func (o Options) isolationName() string {
-	if o.Isolation == IsolationNative {
-		return "native"
-	}
-	name := cmp.Or(o.OCI.Runtime, "runc")
-	if name != "runc" && name != "crun" {
-		name = "oci=" + name
-	}
-	if o.OCI.SystemdCgroup {
-		name += systemdSuffix
-	}
-	return name
-}
-
 func (o Options) checkIsolation() error {
 	switch {
 	case o.Isolation < IsolationNative || o.Isolation > IsolationOCI:
@@ -108,13 +91,4 @@ func (o Options) launcher() Launcher {
 		return LauncherExec
 	}
 	return o.Launcher
-}
-
-// explainIsolation adds the isolation's differences from native isolation to a plan's notes.
-func (o Options) explainIsolation(plan *policy.Plan) {
-	for i, n := range plan.Notes {
-		if text := isolation.Explain(isolation.Name(o.Isolation.String()), n.Scope); text != "" {
-			plan.Notes[i].Text += "; isolation " + o.isolationName() + ": " + text
-		}
-	}
 }

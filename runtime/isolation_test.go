@@ -64,26 +64,6 @@ func TestIsolationWithoutZygote(t *testing.T) {
 	}
 }
 
-// CheckPermissions explains what another isolation does in another way.
-func TestIsolationExplains(t *testing.T) {
-	o := Options{Permissions: policy.Permissions{Process: policy.Scope{Default: policy.Allow}}, AllowDegraded: true}
-	native, err := CheckPermissions(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	o.Isolation, o.OCI.Runtime = IsolationOCI, "crun"
-	oci, err := CheckPermissions(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i, n := range oci.Notes {
-		more, ok := strings.CutPrefix(n.Text, native.Notes[i].Text)
-		if differs := n.Scope != policy.Env; !ok || strings.HasPrefix(more, "; isolation crun: ") != differs || !differs && more != "" {
-			t.Errorf("%s: %q, natively %q", n.Scope, n.Text, native.Notes[i].Text)
-		}
-	}
-}
-
 func TestParseIsolation(t *testing.T) {
 	for name, want := range map[string]Options{
 		"":                    {},
@@ -97,9 +77,6 @@ func TestParseIsolation(t *testing.T) {
 		iso, oci, err := ParseIsolation(name)
 		if err != nil || iso != want.Isolation || oci != want.OCI {
 			t.Errorf("%q: %v, %+v, %v", name, iso, oci, err)
-		}
-		if back := (Options{Isolation: iso, OCI: oci}).isolationName(); name != "" && back != name {
-			t.Errorf("%q: the name is %q", name, back)
 		}
 	}
 	for _, name := range []string{"oci", "oci=", "oci=runc", "+systemd", "native+systemd", "runc+systemd+systemd", "oci=+systemd", "docker", "Native"} {

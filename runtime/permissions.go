@@ -131,7 +131,6 @@ func CheckPermissions(o Options) (*policy.Plan, error) {
 	if err := s.allowHostPorts(); err != nil {
 		return nil, err
 	}
-	s.explainIsolation(s.plan)
 	if o.AllowDegraded {
 		return s.plan, nil
 	}

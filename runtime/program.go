@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
-	"io"
 	"path"
 	"slices"
 	"strconv"
@@ -77,10 +76,6 @@ type program struct {
 	context  *guest.Context
 	main     *cell  // the snippet's report
 	cells    *cells // the context's
-}
-
-func imageProgram(name string, args []string) *program {
-	return &program{command: append([]string{name}, args...)}
 }
 
 // code returns a program that can return a value.
@@ -226,21 +221,16 @@ func (p *Process) addCode(ctx context.Context, s settings, o RunOptions) error {
 		p.functions = s.checkedFunctions()
 	}
 	text := pr.code
-	if snippet.Translates(path.Base(o.Name)) && strings.Contains(text, "@") {
-		dir := c.Dir
-		if path.IsAbs(o.Name) {
-			dir = path.Dir(o.Name)
-		}
-		text += p.rt.decorators(dir)
+	if o.Name != "" && snippet.Translates(path.Base(o.Name)) && strings.Contains(text, "@") {
+		text += p.rt.decorators(path.Dir(programPath(c.Dir, o.Name)))
 	}
 	code, err := s.newProgram(ctx, text, o)
 	if err != nil {
 		return err
 	}
-	base := path.Join(c.Dir, code.Path)
+	base := programPath(c.Dir, code.Path)
 	switch {
-	case path.IsAbs(code.Path):
-		base = code.Path // the caller has chosen it
+	case path.IsAbs(code.Path): // the caller has chosen it
 	case pr.evaluate != nil || pr.context != nil: // a snippet or cell is no file
 		code.Path = base
 	default:
@@ -269,26 +259,12 @@ func (p *Process) addCode(ctx context.Context, s settings, o RunOptions) error {
 	return nil
 }
 
-// maxConfig is the longest tsconfig.json that is read, in bytes.
-const maxConfig = 64 << 10
-
-// decorators returns comments that select the decorators of the tsconfig.json of the sandbox that is nearest to a folder.
-func (rt *NodeRuntime) decorators(dir string) string {
-	for ; ; dir = path.Dir(dir) {
-		f, err := rt.files.Open(path.Join(dir, "tsconfig.json"))
-		if err != nil {
-			if dir == "/" {
-				return ""
-			}
-			continue
-		}
-		defer f.Close()
-		text, err := io.ReadAll(io.LimitReader(f, maxConfig))
-		if err != nil {
-			return ""
-		}
-		return snippet.Pragmas(string(text))
+// programPath returns the path from which a program imports.
+func programPath(dir, name string) string {
+	if path.IsAbs(name) {
+		return name
 	}
+	return path.Join(dir, name)
 }
 
 // mayImportTypeScript reports whether a program may import TypeScript files. JavaScript imports them

@@ -59,6 +59,10 @@ func (rt *NodeRuntime) Command(ctx context.Context, name string, args []string, 
 	return rt.run(ctx, imageProgram(name, args), o, nil)
 }
 
+func imageProgram(name string, args []string) *program {
+	return &program{command: append([]string{name}, args...)}
+}
+
 // run runs a program and waits for its end. Its events go to f, if f is not nil.
 func (rt *NodeRuntime) run(ctx context.Context, pr *program, o RunOptions, f *feed) (*Result, error) {
 	p := &Process{program: pr, feed: f, exceeded: make(chan struct{})}

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"path"
 	"strings"
 	"sync"
 	"time"
@@ -44,6 +46,28 @@ func (s settings) translate(ctx context.Context, p *guest.Program, code string, 
 		p.Code, p.Mapped = syntax.Program(name), true
 	}
 	return nil
+}
+
+// maxConfig is the longest tsconfig.json that is read, in bytes.
+const maxConfig = 64 << 10
+
+// decorators returns comments that select the decorators of the tsconfig.json of the sandbox that is nearest to a folder.
+func (rt *NodeRuntime) decorators(dir string) string {
+	for ; ; dir = path.Dir(dir) {
+		f, err := rt.files.Open(path.Join(dir, "tsconfig.json"))
+		if err != nil {
+			if dir == "/" {
+				return ""
+			}
+			continue
+		}
+		defer f.Close()
+		text, err := io.ReadAll(io.LimitReader(f, maxConfig))
+		if err != nil {
+			return ""
+		}
+		return snippet.Pragmas(string(text))
+	}
 }
 
 // Limits of the files that a run makes the host translate.

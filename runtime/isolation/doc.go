@@ -1,5 +1,5 @@
-// Package isolation lists the features that an isolation of a sandbox lacks, and the mechanisms that
-// differ from native isolation: see runtime.Options.Isolation. docs/isolation.md compares them.
+// Package isolation lists the features that an isolation of a sandbox lacks: see
+// runtime.Options.Isolation. docs/isolation.md compares the mechanisms.
 //
 //	missing ──> Check, CheckPermissions ── runtime.Create refuses, *UnsupportedError
 //	                                       tests expect that refusal

@@ -43,16 +43,6 @@ var missing = map[Name]map[Feature]string{
 	},
 }
 
-// mechanisms describe how an isolation enforces a scope, where that differs from Native.
-var mechanisms = map[Name]map[string]string{OCI: {
-	policy.FS:           inContainer,
-	policy.ChildProcess: inContainer,
-	policy.Network:      "the same filter and ruleset; BPF and egress in the network namespace that the runtime makes",
-	policy.Process:      "the same ruleset and filter, loaded by the entry program over the runtime's filter; the runtime mounts `/proc` with `hidepid`",
-}}
-
-const inContainer = "the same, in the container's root; the entry program loads the ruleset and the filter, over the runtime's filter"
-
 // UnsupportedError reports that an isolation lacks a feature. It wraps errors.ErrUnsupported.
 type UnsupportedError struct {
 	Isolation Name
@@ -93,6 +83,3 @@ func Check(n Name, f Feature) error {
 func CheckPermissions(n Name, p policy.Permissions) error {
 	return p.RefuseOperations(func(scope string, op policy.Operation) error { return Check(n, Permission(scope, op)) })
 }
-
-// Explain describes how an isolation enforces a scope, where that differs from Native; otherwise "".
-func Explain(n Name, scope string) string { return mechanisms[n][scope] }

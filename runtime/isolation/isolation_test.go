@@ -56,14 +56,3 @@ func TestCheckPermissions(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
-
-func TestExplain(t *testing.T) {
-	for _, scope := range policy.Scopes() {
-		if text := Explain(Native, scope); text != "" {
-			t.Errorf("native, %s: %q", scope, text)
-		}
-		if text := Explain(OCI, scope); (text == "") != (scope == policy.Env) {
-			t.Errorf("oci, %s: %q", scope, text)
-		}
-	}
-}

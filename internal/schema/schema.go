@@ -93,12 +93,12 @@ func (in *Input) Decode(text []byte, more map[string]any, found ...error) (any, 
 // View returns the schema for clients, see [Set.View].
 func (in *Input) View() *huma.Schema { return in.set.inline(in.Schema) }
 
-// View returns the schema of a type for clients. It has no references, no null and no formats of numbers, which some
-// clients cannot translate for their models.
+// View returns the schema of a type for clients. References, null and formats of numbers are omitted: some
+// clients cannot translate them for their models.
 func (s *Set) View(t reflect.Type) *huma.Schema { return s.inline(s.Schema(t, false, "")) }
 
-// inline returns a copy of a schema of View. Above are the schemas around it: one that contains itself ends as an
-// object of any kind.
+// inline returns a copy of a schema of View. Above are the schemas around it: recursion ends with an object of any
+// kind.
 func (s *Set) inline(schema *huma.Schema, above ...*huma.Schema) *huma.Schema {
 	about := schema.Description
 	for schema.Ref != "" {

@@ -95,7 +95,7 @@ func TestFields(t *testing.T) {
 	}
 }
 
-// TestView: a view has no references, also not of types that contain themselves, and changing it changes no input.
+// TestView: views omit references, also of recursive types, and changing it changes no input.
 func TestView(t *testing.T) {
 	set := NewSet()
 	in := set.Input(reflect.TypeFor[request](), "request")

@@ -43,7 +43,7 @@ type codeIn struct {
 }
 
 type codeOut struct {
-	Output    string          `json:"output" doc:"What the code printed, at most some 40,000 characters."`
+	Output    string          `json:"output" doc:"Output of the code, at most some 40,000 characters."`
 	Value     json.RawMessage `json:"value,omitempty" doc:"The value of the last expression. Absent if it is undefined, cannot be encoded as JSON, or is too long."`
 	NoValue   string          `json:"noValue,omitempty" doc:"Why the value cannot be encoded as JSON."`
 	Error     *codeError      `json:"error,omitempty" doc:"Why the code failed. Absent if it did not."`

@@ -56,7 +56,7 @@ func runCommand(ctx context.Context, c *operation.Call, in *commandIn) (*command
 	return out, nil
 }
 
-// program returns the program of a call: the shell for a line, which has no arguments.
+// program returns the program of a call: the shell for a line.
 func program(command string, args []string) (name string, list []string) {
 	if args == nil {
 		return "/bin/sh", []string{"-c", command}

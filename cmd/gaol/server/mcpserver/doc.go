@@ -3,7 +3,11 @@
 //
 //	POST, GET, DELETE /mcp ──> Server.ServeHTTP ─┬─ protocol 2026-07-28 and later: without sessions
 //	                                             └─ earlier ones: sessions, bounded for each tenant
-//	gaol mcp ── stdio ───────> Server.MCP ──> tools ──> package service ──> runtime
+//	gaol mcp ── stdio ───────> Server.MCP ──> tools ──> package operation ──> package service
+//
+// The tools are a table of operations that consist of the server's operations: their schemas, decoding, bounds and
+// errors come from there. This package adds text for models: it shortens output, explains errors, and names the
+// permission that a denied operation needs.
 //
 // Tenants share no MCP server, so that nothing of one is visible to another. A guest
 // that fails is a result with isError; so is a call with wrong arguments, because the model can

@@ -50,7 +50,7 @@ func adaptIsolation(e *endpoint, t *mcp.Tool, in *huma.Schema) {
 	}
 }
 
-// isolationAbout names the isolation of the sandboxes of a tool that has no argument for it.
+// isolationAbout names the isolation of the sandboxes of a tool without an argument for it.
 func isolationAbout(names []string) string { return " Its isolation is " + names[0] + "." }
 
 // sandboxOut is the result of create_sandbox.

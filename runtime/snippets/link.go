@@ -128,13 +128,13 @@ func unpackLink(e string) ([]byte, error) {
 	}
 	packed, err := linkEncoding.DecodeString(e)
 	if err != nil {
-		return nil, errors.New("invalidLink base64url")
+		return nil, errors.New("invalid base64url")
 	}
 	in := bytes.NewReader(packed)
 	text, err := io.ReadAll(io.LimitReader(flate.NewReader(in), maxLinkText+1))
 	switch {
 	case err != nil:
-		return nil, errors.New("invalidLink compressed data")
+		return nil, errors.New("invalid compressed data")
 	case len(text) > maxLinkText:
 		return nil, fmt.Errorf("more than %d bytes of text", maxLinkText)
 	case in.Len() > 0:

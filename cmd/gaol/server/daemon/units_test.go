@@ -32,14 +32,14 @@ func TestUnitsAreValid(t *testing.T) {
 
 func TestQuote(t *testing.T) {
 	for word, want := range map[string]string{
-		"--socketUnit=/run/s": "--socketUnit=/run/s",
-		"--config=/etc/a b":   `"--config=/etc/a b"`,
-		"":                    `""`,
-		"50%":                 "50%%",
-		"$HOME":               "$$HOME",
-		`a"b\c`:               `"a\"b\\c"`,
-		"a;b":                 `"a;b"`,
-		"a\nExecStart=b":      `a\nExecStart=b`,
+		"--socket=/run/s":   "--socket=/run/s",
+		"--config=/etc/a b": `"--config=/etc/a b"`,
+		"":                  `""`,
+		"50%":               "50%%",
+		"$HOME":             "$$HOME",
+		`a"b\c`:             `"a\"b\\c"`,
+		"a;b":               `"a;b"`,
+		"a\nExecStart=b":    `a\nExecStart=b`,
 	} {
 		if got := quote(word); got != want {
 			t.Errorf("quote(%q) = %s, want %s", word, got, want)

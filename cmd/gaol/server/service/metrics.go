@@ -106,7 +106,7 @@ type UsageMetrics struct {
 }
 
 // otherTenants is the label of all tenants that the settings do not name.
-const otherTenants = "otherTenants"
+const otherTenants = "other"
 
 // gauges are the metrics of a [UsageMetrics].
 var gauges = []struct {
@@ -122,7 +122,7 @@ var gauges = []struct {
 }
 
 func gauge(name, help string) *prometheus.Desc {
-	return prometheus.NewDesc(name, help+" By tenants that the settings name; otherTenants is all others together.", []string{"tenant"}, nil)
+	return prometheus.NewDesc(name, help+" By tenants that the settings name; other is all others together.", []string{"tenant"}, nil)
 }
 
 // Describe implements [prometheus.Collector].

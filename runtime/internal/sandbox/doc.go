@@ -10,8 +10,12 @@
 //	                                Close
 //
 // Package native implements it by package jail. package runtime chooses the implementation:
-// see newSandbox there.
+// see newSandbox there. An OCI runtime needs no other one: a container differs from a jail only in how
+// its first process and its runs are started, see package jail/oci. It has the same tree, cgroups,
+// filters, gateway and files.
 //
-// Every implementation uses the file tree that package jail/mounts describes, and calls commands by
-// the protocol of package jail/hostcommand.
+// A second wall has a jail inside, so Spec and Command contain what a jail needs to know, as data.
+// What does not pass through a wire is left to its implementation: the files of a Command, whose
+// other ends the caller reads and writes, the sockets of a Gateway, and the functions of a Command, which
+// report or decide something about its process.
 package sandbox

@@ -135,7 +135,7 @@ type runCommands struct {
 
 	mu     sync.Mutex
 	closed bool
-	open   map[*sandbox.CommandCall]struct{}
+	open   map[sandbox.CommandCall]struct{}
 	work   sync.WaitGroup
 }
 
@@ -150,7 +150,7 @@ func (p *Process) openCalls() {
 		p.control.calls = p.calls
 	}
 	if p.rt.opts.Commands != nil {
-		p.commands = &runCommands{commands: &p.rt.commands, calls: p.calls, limits: p.limits, most: maxOpenCalls(p.limits), open: map[*sandbox.CommandCall]struct{}{}}
+		p.commands = &runCommands{commands: &p.rt.commands, calls: p.calls, limits: p.limits, most: maxOpenCalls(p.limits), open: map[sandbox.CommandCall]struct{}{}}
 		p.command.OnCommand = p.commands.begin
 	}
 }
@@ -162,31 +162,26 @@ func maxOpenCalls(l CallLimits) int {
 	return max(1, min(calls, l.Concurrent, int(bytes/max(l.Arguments, l.Result, 1))))
 }
 
-// begin starts a call, and returns the guest's ends of its pipes. If there are too many, the
-// program tries again.
-func (c *runCommands) begin(name string) (sandbox.CommandEnds, error) {
+// begin takes over a call. If there are too many, the program tries again.
+func (c *runCommands) begin(name string, call sandbox.CommandCall) error {
 	command, exists := c.commands.get(name)
 	if !exists {
-		return sandbox.CommandEnds{}, unix.EACCES
+		return unix.EACCES
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed || len(c.open) >= c.most {
-		return sandbox.CommandEnds{}, unix.EAGAIN
-	}
-	call, guest, err := sandbox.OpenCall()
-	if err != nil {
-		return sandbox.CommandEnds{}, err
+		return unix.EAGAIN
 	}
 	c.open[call] = struct{}{}
 	c.work.Go(func() {
 		defer c.end(call)
 		c.serve(call, name, command)
 	})
-	return guest, nil
+	return nil
 }
 
-func (c *runCommands) end(call *sandbox.CommandCall) {
+func (c *runCommands) end(call sandbox.CommandCall) {
 	call.Close()
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -206,7 +201,7 @@ func (c *runCommands) close() {
 }
 
 // serve performs a call and replies. Without a reply, the program prints that the call has ended.
-func (c *runCommands) serve(call *sandbox.CommandCall, name string, command HostCommand) {
+func (c *runCommands) serve(call sandbox.CommandCall, name string, command HostCommand) {
 	_ = call.SetDeadline(time.Now().Add(c.limits.Timeout)) // it supports deadlines
 	request, size, err := c.read(call, command)
 	var res CommandResult
@@ -233,7 +228,7 @@ func (c *runCommands) serve(call *sandbox.CommandCall, name string, command Host
 }
 
 // read reads a call. The size is that of the arguments and the input.
-func (c *runCommands) read(call *sandbox.CommandCall, command HostCommand) (request CommandCall, size int, err error) {
+func (c *runCommands) read(call sandbox.CommandCall, command HostCommand) (request CommandCall, size int, err error) {
 	request.Args, err = call.Arguments(c.limits.Arguments)
 	for _, arg := range request.Args {
 		size += len(arg) + 1
@@ -249,7 +244,7 @@ func (c *runCommands) read(call *sandbox.CommandCall, command HostCommand) (requ
 }
 
 // perform calls the host's function.
-func (c *runCommands) perform(call *sandbox.CommandCall, command HostCommand, request CommandCall, size int) (res CommandResult, err error) {
+func (c *runCommands) perform(call sandbox.CommandCall, command HostCommand, request CommandCall, size int) (res CommandResult, err error) {
 	err = c.calls.Do(request.Name, size, func(ctx context.Context) (int, error) {
 		ctx, cancel := context.WithCancelCause(ctx)
 		defer cancel(nil)

@@ -3,6 +3,7 @@ package sandbox
 import (
 	"net/netip"
 	"syscall"
+	"time"
 
 	"gaol/jail"
 	"gaol/jail/cgroup"
@@ -37,9 +38,28 @@ type Command struct {
 	OnOwner func(owner uint64)
 
 	// OnCommand, if not nil, is called when a process calls a command, from one goroutine at a
-	// time. It returns the guest's ends of the pipes, which the sandbox closes. The errno that an
-	// error wraps becomes the caller's; with EAGAIN it tries again.
-	OnCommand func(name string) (CommandEnds, error)
+	// time. It takes over the call, unless it returns an error: the errno that this wraps becomes the
+	// caller's; with EAGAIN it tries again.
+	OnCommand func(name string, call CommandCall) error
+}
+
+// CommandCall is a call of a command, which has one user at a time, except for Close. A call that is closed
+// before Reply has failed.
+type CommandCall interface {
+	// Arguments returns the arguments, and then Input the standard input, which may have most bytes.
+	// The error wraps ErrCallSize if they have more.
+	Arguments(most int64) ([]string, error)
+	Input(most int64) ([]byte, error)
+
+	// Reply sends the output, and the status with which the program exits.
+	Reply(output, errors []byte, status uint8) error
+
+	// Wait returns when the program has ended.
+	Wait()
+
+	// SetDeadline makes the methods fail that have not returned by then. The zero time means never.
+	SetDeadline(at time.Time) error
+	Close()
 }
 
 // ProgramFile is a file in a new folder of ProgramDir. Beside it is a link node_modules to Packages.

@@ -140,17 +140,8 @@ const CommandDir = hostcommand.Dir
 // ProgramDir is the folder of the tree for programs. The guest can enter it, and not list it.
 const ProgramDir = mounts.ProgramDir
 
-// CommandCall is the host's end of a call of a command.
-type CommandCall = hostcommand.Call
-
-// CommandEnds are the guest's ends.
-type CommandEnds = hostcommand.Ends
-
 // ErrCallSize is the error of a CommandCall whose arguments or input are too large.
 var ErrCallSize = hostcommand.ErrSize
-
-// OpenCall opens the pipes of a call.
-func OpenCall() (*CommandCall, CommandEnds, error) { return hostcommand.Open() }
 
 // CheckCommand returns an error if a command cannot have the name.
 func CheckCommand(name string) error { return hostcommand.CheckName(name) }

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"gaol/jail"
+	"gaol/jail/hostcommand"
 	"gaol/jail/seccomp/notify"
 	"gaol/runtime/internal/sandbox"
 )
@@ -64,16 +65,33 @@ func (s *Sandbox) command(c *sandbox.Command, r *rules) jail.Command {
 	j := jail.Command{
 		Program: c.Program, FromRoot: c.FromRoot,
 		Limits: s.spec.Limits, OpenFiles: s.spec.OpenFiles, FileSize: s.spec.FileSize,
-		Connect: c.Connect, OnCgroup: c.OnOwner, OnCommand: c.OnCommand,
+		Connect: c.Connect, OnCgroup: c.OnOwner,
 		Filter: r.filter, Ruleset: r.ruleset, RulesetFlags: r.flags, NoLocalhost: r.noLocalhost,
 	}
 	if c.Denied != nil {
 		j.Refused = func(call notify.Call) { c.Denied(refused(call)) }
 	}
+	if c.OnCommand != nil {
+		j.OnCommand = func(name string) (hostcommand.Ends, error) { return openCall(name, c.OnCommand) }
+	}
 	if s.zygotes != nil {
 		j.Zygote = s.zygotes.pool(c.HeapMiB)
 	}
 	return j
+}
+
+// openCall opens the pipes of a call, of which the host's ends are passed to take.
+func openCall(name string, take func(string, sandbox.CommandCall) error) (hostcommand.Ends, error) {
+	call, guest, err := hostcommand.Open()
+	if err != nil {
+		return guest, err
+	}
+	if err := take(name, call); err != nil {
+		call.Close()
+		guest.Close()
+		return hostcommand.Ends{}, err
+	}
+	return guest, nil
 }
 
 // Wait implements sandbox.Process.

@@ -50,7 +50,7 @@ GO_TEST = env GAOL_TEST_BINARY=$(abspath $(BIN)) $(GO) test -p $(AT_ONCE) -count
 # Fails if tests have changed the default image. It is silent otherwise: the output ends on go test's own lines.
 VERIFY = @found=$$($(ROOT) $(BIN) image verify default) || { echo "$$found"; exit 1; }
 
-# How long make soak takes: some twenty minutes. For a day's worth of runs:
+# How long make soak takes: some ten minutes. For a day's worth of runs:
 #	make soak KILLS=2000 RUNS=100000
 KILLS ?= 40
 RUNS  ?= 1000

@@ -61,7 +61,7 @@ func (rt *NodeRuntime) decorators(dir string) string {
 			}
 			continue
 		}
-		defer f.Close()
+		defer func() { _ = f.Close() }()
 		text, err := io.ReadAll(io.LimitReader(f, maxConfig))
 		if err != nil {
 			return ""

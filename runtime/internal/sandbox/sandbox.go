@@ -89,8 +89,8 @@ type Gateway struct {
 	TCP []*net.TCPListener
 
 	// DNS and DNSTCP receive questions to Resolver, an address inside the sandbox.
-	DNS      *net.UDPConn
-	DNSTCP   *net.TCPListener
+	DNS      net.PacketConn
+	DNSTCP   net.Listener
 	Resolver netip.Addr
 	Guest    []netip.Addr // of the guest's programs
 

@@ -56,7 +56,7 @@ func (rt *NodeRuntime) Dial(ctx context.Context, network string, port uint16) (_
 		if c, err = rt.sandbox.Dial(ctx, netip.AddrPortFrom(a, port), buffer); err == nil {
 			return rt.dialed.add(c)
 		}
-		if ctx.Err() != nil || !isAbsent(err) {
+		if ctx.Err() != nil || !isNotListening(err) {
 			break
 		}
 	}
@@ -71,8 +71,8 @@ func (rt *NodeRuntime) orDied(err error) error {
 	return err
 }
 
-// isAbsent reports whether another address may have the server.
-func isAbsent(err error) bool {
+// isNotListening reports whether err means that the address has no listener.
+func isNotListening(err error) bool {
 	return errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.EADDRNOTAVAIL) || errors.Is(err, syscall.EAFNOSUPPORT)
 }
 
@@ -136,11 +136,10 @@ func canDial(a netip.AddrPort) bool {
 	return a.Addr().IsUnspecified() || a.Addr() == loopback4 || a.Addr() == loopback6
 }
 
-// reachServer begins a call that is about the guest's server on a port. The caller must call
-// done. The context ends when Close begins.
+// reachServer checks that a port may be dialed and begins a call. The caller must call done. The context ends when Close begins.
 func (rt *NodeRuntime) reachServer(ctx context.Context, port uint16) (_ context.Context, done func(), err error) {
 	if !rt.opts.Permissions.Decide(policy.Network, "listen", fmt.Sprintf("tcp://localhost:%d", port)).Allowed {
-		return nil, nil, fmt.Errorf("guests may not listen on localhost:%d by the network scope of Permissions: %w", port, fs.ErrPermission)
+		return nil, nil, fmt.Errorf("network permissions deny listening on localhost:%d: %w", port, fs.ErrPermission)
 	}
 	if err := rt.opts.checkNotHostPort(port); err != nil {
 		return nil, nil, err

@@ -65,7 +65,7 @@ func (o Options) checkIsolation() error {
 	case o.Isolation < IsolationNative || o.Isolation > IsolationOCI:
 		return optionError("Isolation", "%v does not exist", o.Isolation)
 	case o.OCI != (OCIOptions{}):
-		if err := o.needs(isolation.OCIRuntime); err != nil {
+		if err := o.Isolation.Check(isolation.OCIRuntime); err != nil {
 			return optionError("OCI", "%w", err)
 		}
 	}
@@ -73,21 +73,21 @@ func (o Options) checkIsolation() error {
 		return optionError("OCI", "Runtime %q is not runc, crun or an absolute path", r)
 	}
 	if o.Zygote != (ZygoteOptions{}) {
-		if err := o.needs(isolation.Zygote); err != nil {
+		if err := o.Isolation.Check(isolation.Zygote); err != nil {
 			return optionError("Zygote", "%w", err)
 		}
 	}
 	return nil
 }
 
-// needs returns a *[isolation.UnsupportedError] if the isolation lacks a feature.
-func (o Options) needs(f isolation.Feature) error {
-	return isolation.Check(isolation.Name(o.Isolation.String()), f)
+// Check returns a *[isolation.UnsupportedError] if the isolation lacks a feature.
+func (i Isolation) Check(f isolation.Feature) error {
+	return isolation.Check(isolation.Name(i.String()), f)
 }
 
 // launcher returns the launcher that the isolation has.
 func (o Options) launcher() Launcher {
-	if o.Launcher == LauncherZygote && o.needs(isolation.Zygote) != nil {
+	if o.Launcher == LauncherZygote && o.Isolation.Check(isolation.Zygote) != nil {
 		return LauncherExec
 	}
 	return o.Launcher

@@ -89,7 +89,7 @@ func (s *settings) checkStart(p policy.Permissions, plan *policy.Plan) error {
 	if s.Launcher == LauncherZygote || s.mayStartNode(p, plan) {
 		return nil
 	}
-	if err := s.needs(isolation.Zygote); err != nil {
+	if err := s.Isolation.Check(isolation.Zygote); err != nil {
 		return fmt.Errorf("childProcess: %s is not among the programs that may be started: list it: %w", s.nodePath(), err)
 	}
 	return fmt.Errorf("childProcess: %s is not among the programs that may be started, and LauncherExec starts it for each run: list it, or use LauncherZygote: %w", s.nodePath(), ErrUnsupported)

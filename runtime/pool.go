@@ -112,7 +112,7 @@ func NewPool(o Options, p PoolOptions) (_ *Pool, err error) {
 	if p, err = p.resolve(); err != nil {
 		return nil, err
 	}
-	if err := s.needs(isolation.Park); p.Park && err != nil {
+	if err := s.Isolation.Check(isolation.Park); p.Park && err != nil {
 		return nil, optionError("Park", "%w", err)
 	}
 	if p.Park && s.Launcher != LauncherZygote {

@@ -67,10 +67,7 @@ func (f policyFlags) options() (o runtime.Options, err error) {
 	if o.Isolation, o.OCI, err = flags.ParseIsolation(f.isolation); err != nil {
 		return o, err
 	}
-	if o.Isolation != runtime.IsolationNative && o.Launcher == runtime.LauncherZygote {
-		return o, fmt.Errorf("--launcher zygote needs --isolation native, not %s", f.isolation)
-	}
-	return o, nil
+	return o, flags.CheckLauncher(&o)
 }
 
 func (a *app) policyCheck() *cobra.Command {

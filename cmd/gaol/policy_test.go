@@ -80,7 +80,7 @@ func TestPolicyRefuses(t *testing.T) {
 		{"policy check --cwd a -", "--cwd"},
 		{"policy check --isolation docker -", `--isolation "docker"`},
 		{"policy check --isolation oci=x -", "is not absolute"},
-		{"policy check --isolation runc --launcher zygote -", "--launcher zygote needs --isolation native"},
+		{"policy check --isolation runc --launcher zygote -", "--launcher zygote: isolation oci does not support"},
 		{"policy check --cwd /a/../b -", "--cwd"},
 		{"policy presets lax", "want one of strict, workspace, default, open, npm"},
 		{"policy presets strict --project .", "--project is for the preset npm"},

@@ -62,7 +62,7 @@ func (s source) size() int {
 	return overhead + len(s.code) + len(s.program.Code)
 }
 
-// codePosition matches a codePosition as V8 prints it: a snippet by its file URL, a cell only by its
+// codePosition matches a source position as printed by V8: a snippet by its file URL, a cell only by its
 // name.
 var codePosition = lazyregexp.New(`(?:file://(/(?:\S*?/)?snippet\.mjs)|(^|[\s(])(cell-\d{1,9}\.js)):(\d{1,9}):(\d{1,9})`)
 
@@ -73,7 +73,7 @@ func (s *Sources) isSnippet(path string) bool {
 	return err == nil && path == s.file && path != ""
 }
 
-// place is a codePosition in the code as it was given.
+// place is a position in the code as it was given.
 type place struct {
 	name         string
 	line, column int
@@ -109,7 +109,7 @@ func (s *Sources) original(found []string) (place, bool) {
 // beforeValue is the text that package snippet adds before the expression of a cell's value.
 const beforeValue = "await ("
 
-// value returns the codePosition of a cell's value in the rewritten code, which the guest's half
+// value returns the position of a cell's value in the rewritten code, which the guest's half
 // reports as 0:0. It returns 0:0 if there is none, or more than one candidate.
 func (s source) value() (line, column int) {
 	const most = 8 // candidates to try: code may have any number of them
@@ -135,7 +135,7 @@ func (s source) value() (line, column int) {
 
 var lineEndReplacer = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\u2028", "\n", "\u2029", "\n")
 
-// endOf returns the codePosition after a text, as V8 counts.
+// endOf returns the position after a text, as V8 counts.
 func endOf(text string) (line, column int) {
 	text = lineEndReplacer.Replace(text)
 	last := text[strings.LastIndexByte(text, '\n')+1:]
@@ -169,7 +169,7 @@ func (s *Sources) Relocate(text string) string {
 // maxPositions is how many positions of a stack Frame tries.
 const maxPositions = 32
 
-// Frame returns the lines of code around the first known codePosition of a stack, or "".
+// Frame returns the lines of code around the first known position of a stack, or "".
 func (s *Sources) Frame(stack string) string {
 	if s == nil {
 		return ""

@@ -20,7 +20,7 @@ func TestSourcesRelocate(t *testing.T) {
 	addCell(t, s, "cell-2.js", "const a = 1;\nthrow a;")
 	addCell(t, s, "cell-4.js", "nosuch.member")
 	for text, want := range map[string]string{
-		"at cell-4.js:1:1":                       "at cell-4.js:1:1", // the codePosition of gaol's await
+		"at cell-4.js:1:1":                       "at cell-4.js:1:1", // the position of gaol's await
 		"at cell-4.js:1:15":                      "at cell-4.js:1:8",
 		"at cell-2.js:2:1":                       "at cell-2.js:2:1",
 		"at f (cell-2.js:2:1)":                   "at f (cell-2.js:2:1)",

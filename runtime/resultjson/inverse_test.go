@@ -3,6 +3,7 @@ package resultjson
 import (
 	"encoding/json"
 	"net/netip"
+	"reflect"
 	"testing"
 	"time"
 
@@ -17,7 +18,7 @@ var guestError = &runtime.GuestError{
 	Cause: &runtime.GuestError{Message: "cause"},
 }
 
-var denials = []runtime.Denial{{Scope: "fs", Operation: policy.Operation("write"), Target: "/x", Rule: "fs.default", Count: 2, Source: runtime.SourceAudit}}
+var denials = []runtime.Denial{{Scope: "fs", Operation: policy.Operation("write"), Target: "/x", Rule: "fs.default", Count: 2, Source: runtime.SourceAudit, Address: "192.0.2.1"}}
 
 var calls = []runtime.Call{{Name: "api.get", Duration: 5 * time.Microsecond, Arguments: 2, Result: 3, Error: "e"}}
 
@@ -68,6 +69,18 @@ func TestEvaluationBack(t *testing.T) {
 	}
 }
 
+// zeroFields returns the names of the fields of a structure, and of those in it, that are zero.
+func zeroFields(v reflect.Value) (names []string) {
+	for f, value := range v.Fields() {
+		if value.IsZero() {
+			names = append(names, f.Name)
+		} else if value.Kind() == reflect.Struct && f.IsExported() {
+			names = append(names, zeroFields(value)...)
+		}
+	}
+	return names
+}
+
 func TestEventsBack(t *testing.T) {
 	for _, want := range []runtime.Event{
 		runtime.LogEvent{Log: runtime.Log{Level: runtime.LogLog, Text: "x", At: time.Millisecond}},
@@ -78,6 +91,9 @@ func TestEventsBack(t *testing.T) {
 			Duration: time.Second, Outcome: "closed",
 		}},
 	} {
+		if names := zeroFields(reflect.ValueOf(want)); names != nil {
+			t.Errorf("%T: the test leaves %v zero", want, names)
+		}
 		name, data := NewEvent(want)
 		text, err := json.Marshal(data)
 		if err != nil {

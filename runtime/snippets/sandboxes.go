@@ -8,6 +8,7 @@ import (
 
 	"gaol/policy"
 	"gaol/runtime"
+	"gaol/runtime/isolation"
 	"gaol/runtime/snippets/bundle"
 )
 
@@ -53,7 +54,7 @@ func (s *sandboxes) init(o Options, packages *bundle.Packages) (err error) {
 		return nil
 	}
 	s.live = make(queue, 2*o.MaxConcurrent)
-	s.pool, err = runtime.NewPool(s.options, runtime.PoolOptions{Size: min(o.MaxConcurrent, maxReady), Park: o.Isolation == runtime.IsolationNative})
+	s.pool, err = runtime.NewPool(s.options, runtime.PoolOptions{Size: min(o.MaxConcurrent, maxReady), Park: o.Isolation.Check(isolation.Park) == nil})
 	return err
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"gaol/cmd/gaol/publish"
 	"gaol/runtime"
+	"gaol/runtime/isolation"
 )
 
 // Sandbox holds the flags that gaol run, eval and repl share.
@@ -246,8 +247,13 @@ func (f *Sandbox) checkIsolation() (err error) {
 	if o.Isolation, o.OCI, err = ParseIsolation(f.isolation); err != nil {
 		return err
 	}
-	if o.Isolation != runtime.IsolationNative && o.Launcher == runtime.LauncherZygote {
-		return fmt.Errorf("--launcher zygote needs --isolation native, not %s", f.isolation)
+	return CheckLauncher(o)
+}
+
+// CheckLauncher reports whether the isolation supports the launcher.
+func CheckLauncher(o *runtime.Options) error {
+	if err := o.Isolation.Check(isolation.Zygote); err != nil && o.Launcher == runtime.LauncherZygote {
+		return fmt.Errorf("--launcher zygote: %w", err)
 	}
 	return nil
 }

@@ -22,7 +22,7 @@ import (
 // public are the paths that need no tenant.
 var public = []string{"/healthz", "/readyz", "/openapi.json", "/openapi.yaml", "/openapi-3.0.json", "/openapi-3.0.yaml"}
 
-// guard checks what all requests have in common, and finds their tenant.
+// guard validates and authenticates each request.
 func (s *Server) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Content-Type-Options", "nosniff")
@@ -37,7 +37,7 @@ func (s *Server) guard(next http.Handler) http.Handler {
 		if s.preview(w, r) {
 			return
 		}
-		s.share(w, r)
+		s.setCORS(w, r)
 		if status, why := s.refuse(r); status != 0 {
 			api.WriteProblem(w, status, why)
 			return
@@ -191,7 +191,7 @@ func (s *Server) isAllowedOrigin(r *http.Request) bool {
 		site := r.Header.Get("Sec-Fetch-Site") // browsers omit Origin for GET
 		return site == "" || site == "same-origin" || site == "none"
 	}
-	if slices.Contains(s.service.Settings().Origins, origin) || s.mayShare(r) {
+	if slices.Contains(s.service.Settings().Origins, origin) || s.allowsCORS(r) {
 		return true
 	}
 	u, err := url.Parse(origin)
@@ -259,29 +259,28 @@ func (s *statusOnly) Header() http.Header            { return s.header }
 func (s *statusOnly) WriteHeader(status int)         { s.status = status }
 func (s *statusOnly) Write(text []byte) (int, error) { return len(text), nil }
 
-// mayShare reports whether the operator allows pages of the request's origin to run snippets, and the
+// allowsCORS reports whether the operator allows pages of the request's origin to run snippets, and the
 // request is about them.
-func (s *Server) mayShare(r *http.Request) bool {
+func (s *Server) allowsCORS(r *http.Request) bool {
 	return r.URL.Path == operation.SnippetPath && slices.Contains(s.service.Settings().Snippets.Origins, r.Header.Get("Origin"))
 }
 
-// share lets a page of another origin read the response, also that of an error. There are no cookies,
-// so that the page cannot act as its user.
-func (s *Server) share(w http.ResponseWriter, r *http.Request) {
+// setCORS sets the CORS headers, on error responses too. There are no cookies, so that a page cannot act
+// as its user.
+func (s *Server) setCORS(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path != operation.SnippetPath {
 		return
 	}
 	w.Header().Add("Vary", "Origin")
-	if s.mayShare(r) {
+	if s.allowsCORS(r) {
 		w.Header().Set("Access-Control-Allow-Origin", r.Header.Get("Origin"))
 		w.Header().Set("Access-Control-Expose-Headers", "Retry-After")
 	}
 }
 
-// preflight replies to a browser's question of whether a page may send a request. It returns false for
-// other requests.
+// preflight answers a CORS preflight request, and reports whether r is one.
 func (s *Server) preflight(w http.ResponseWriter, r *http.Request) bool {
-	if r.Method != http.MethodOptions || r.Header.Get("Access-Control-Request-Method") == "" || !s.mayShare(r) {
+	if r.Method != http.MethodOptions || r.Header.Get("Access-Control-Request-Method") == "" || !s.allowsCORS(r) {
 		return false
 	}
 	w.Header().Set("Access-Control-Allow-Methods", "GET, POST")

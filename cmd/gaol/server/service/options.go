@@ -18,6 +18,7 @@ import (
 	"gaol/policy"
 	"gaol/rootfs"
 	"gaol/runtime"
+	"gaol/runtime/isolation"
 	"gaol/runtime/requestjson"
 	"gaol/vfs"
 )
@@ -265,10 +266,10 @@ func (s *Service) isolation(name string) (settings.Isolation, error) {
 	return i, &Error{Code: code, Err: err}
 }
 
-// isolate sets the isolation of a sandbox. Only native ones have zygotes.
+// isolate sets the isolation of a sandbox.
 func isolate(o *runtime.Options, i settings.Isolation) {
 	o.Isolation, o.OCI = i.Kind, i.OCI
-	if i.Kind != runtime.IsolationNative {
+	if i.Kind.Check(isolation.Zygote) != nil {
 		o.Launcher, o.Zygote = runtime.LauncherExec, runtime.ZygoteOptions{}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"gaol/runtime"
+	"gaol/runtime/isolation"
 )
 
 // pools keep unused sandboxes with default options, for requests that need a new one. Each
@@ -64,7 +65,7 @@ func (p *pools) acquire(name string, o runtime.Options) (*tenantPool, error) {
 			return nil, nil
 		}
 		done := p.tenants.use(name)
-		created, err := runtime.NewPool(o, runtime.PoolOptions{Size: poolSize, Park: o.Isolation == runtime.IsolationNative})
+		created, err := runtime.NewPool(o, runtime.PoolOptions{Size: poolSize, Park: o.Isolation.Check(isolation.Park) == nil})
 		if err != nil {
 			done()
 			return nil, err

@@ -71,7 +71,7 @@ func (s *Service) Run(ctx context.Context, t *tenant.Tenant, r requestjson.RunRe
 	})
 }
 
-// Command runs a program of the image in a sandbox of its own.
+// Command runs a program of the image in a new sandbox.
 func (s *Service) Command(ctx context.Context, t *tenant.Tenant, r requestjson.CommandRequest, streams Streams) (*resultjson.Run, error) {
 	permissions := r.Permissions
 	r.Permissions = nil
@@ -107,6 +107,7 @@ func once[R any](ctx context.Context, s *Service, t *tenant.Tenant, tree request
 		return nil, err
 	}
 	defer s.closeOnce(t, sb)
+	sb.begun = true
 	return do(ctx, sb)
 }
 
@@ -216,11 +217,14 @@ func (sb *Sandbox) run(ctx context.Context, kind string, run func(context.Contex
 
 // admitted calls do when it is the tenant's turn, with a context that ends with the service.
 func (sb *Sandbox) admitted(ctx context.Context, doing string, do func(context.Context) error) error {
-	ctx, end, err := sb.service.Begin(ctx)
-	if err != nil {
-		return err
+	if !sb.begun {
+		begun, end, err := sb.service.Begin(ctx)
+		if err != nil {
+			return err
+		}
+		defer end()
+		ctx = begun
 	}
-	defer end()
 	l := sb.Limits()
 	release, err := sb.account.Admit(ctx, l.Memory, l.CPUs)
 	if err != nil {

@@ -38,6 +38,7 @@ type Sandbox struct {
 	closed bool
 
 	close func() error // once
+	begun bool         // Service.Begin has counted its only use
 
 	isolation   string             // its name
 	permissions policy.Permissions // of all its runs

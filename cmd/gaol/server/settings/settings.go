@@ -34,7 +34,7 @@ type Settings struct {
 	// Isolations are others that requests may name.
 	Isolations []string `json:"isolations,omitzero"`
 
-	// Permissions are the most that a sandbox may be allowed. Default: everything inside the
+	// Permissions are the upper bound of the permissions of a sandbox. Default: everything inside the
 	// sandbox, and the public internet; private addresses of the network stay denied.
 	Permissions policy.Permissions `json:"permissions,omitzero"`
 
@@ -64,7 +64,7 @@ type Settings struct {
 	// Tenant bounds each of them.
 	Tenant quota.Limits `json:"tenant,omitzero"`
 
-	// Tenants bounds single ones by name, such as "uid:1000" or "token:ci".
+	// Tenants are the limits of single tenants by name, such as "uid:1000" or "token:ci".
 	Tenants map[string]quota.Limits `json:"tenants,omitzero"`
 
 	// Hosts are names by which browsers and programs reach the TCP listener, beside localhost and
@@ -144,14 +144,14 @@ func readFile(path string, s *Settings) error {
 	}
 	defer f.Close()
 	if info, err := f.Stat(); err != nil || info.Mode().Perm()&0o022 != 0 {
-		return errors.Join(err, errors.New("other users may be able to write to it: want mode 0644 or less"))
+		return errors.Join(err, errors.New("file is writable by group or others: want mode 0644 or less"))
 	}
 	text, err := io.ReadAll(io.LimitReader(f, maxFile+1))
 	if err != nil {
 		return err
 	}
 	if len(text) > maxFile {
-		return errors.New("more than 1 MiB")
+		return errors.New("file exceeds 1 MiB")
 	}
 	return strictjson.Decode(text, s)
 }

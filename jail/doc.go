@@ -21,7 +21,7 @@
 // pid 1, and starts the entry program of each process, see package oci. Everything else is the same,
 // but there are no zygotes. A supervisor kills pid 1 when the host dies.
 //
-// A host in a chroot can create jails, too: package chroot moves the thread out of the
+// A host in a chroot can create jails, too: mounts.OutsideChroot moves the thread out of the
 // chroot, without which the kernel would refuse to create the user namespace.
 //
 // The package locks the main goroutine of every program that imports it to the main thread:

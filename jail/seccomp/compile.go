@@ -44,7 +44,7 @@ func compile(m machine, t tables) ([]unix.SockFilter, error) {
 	if err := add(t.allowed, func(Row) *node { return g.action(unix.SECCOMP_RET_ALLOW) }); err != nil {
 		return nil, err
 	}
-	if err := add(t.denied, func(r Row) *node { return g.errno(cmp.Or(r.Errno, unix.EPERM)) }); err != nil {
+	if err := add(t.denied, func(r Row) *node { return g.errno(cmp.Or(r.Errno, deniedErrno)) }); err != nil {
 		return nil, err
 	}
 	for name := range restrictions { // misspelt, and without effect

@@ -2,7 +2,10 @@ package seccomp
 
 import "golang.org/x/sys/unix"
 
-// Denied are calls that no guest may make. They return EPERM or the row's own errno. It
+// deniedErrno is the errno of a denied call whose row has none.
+const deniedErrno = unix.EPERM
+
+// Denied are calls that no guest may make. They return deniedErrno or the row's own errno. It
 // must not be modified.
 var Denied = []Row{
 	// The kernel's own programmability and introspection.

@@ -7,7 +7,8 @@
 //
 // The tools are a table of operations that consist of the server's operations: their schemas, decoding, bounds and
 // errors come from there. This package adds text for models: it shortens output, explains errors, and names the
-// permission that a denied operation needs.
+// permission that a denied operation needs. A tool's description is the Doc of its row: see runTools, processTools and
+// the other functions that end in Tools.
 //
 // Tenants share no MCP server, so that nothing of one is visible to another. A guest
 // that fails is a result with isError; so is a call with wrong arguments, because the model can

@@ -27,8 +27,8 @@ const (
 	EventCall    EventName = "call"    // resultjson.Call
 	EventConnect EventName = "connect" // resultjson.Connection
 	EventDenial  EventName = "denial"  // runtime.Denial
-	EventGap     EventName = "gap"     // Gap
-	EventStarted EventName = "started" // *ProcessInfo or *ContextInfo, if the request lasts until its end
+	EventGap     EventName = "gap"     // resultjson.Gap
+	EventStarted EventName = "started" // *resultjson.ProcessInfo or *resultjson.ContextInfo, if the request lasts until its end
 	EventEnd     EventName = "end"     // nothing: a guest's server sends no more
 	EventResult  EventName = "result"  // *resultjson.Run or *resultjson.Evaluation
 	EventError   EventName = "error"   // error

@@ -37,7 +37,7 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// pageList returns the names of all operations, and the params of those that OpenAPI does not document.
+// pageList returns the names of all operations, with the params that OpenAPI does not document.
 func pageList() string {
 	var http, session []string
 	for _, o := range All() {

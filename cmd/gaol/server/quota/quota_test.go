@@ -184,7 +184,7 @@ func TestSetWhileInUse(t *testing.T) {
 	wantUnused(t, s)
 }
 
-// start calls Admit on a new goroutine. The run waits or has its slot when it returns. It ends at
+// start calls Admit on a new goroutine. When start returns, the run is queued or admitted. It ends at
 // once, or with ctx.
 func start(ctx context.Context, s *Server, a *Account, started chan<- string, atOnce bool) {
 	waiting := func() int {

@@ -76,7 +76,7 @@ export interface Bindings {
 
 const maxBindings = 256;
 
-/** Returns the bindings of a runtime, none at first. The function returns the ones that programs may call. */
+/** Returns the bindings of a runtime, none at first. The function returns the bindings that programs may call. */
 export function newBindings(allows: (name: string) => boolean): Bindings {
   const named = new Map<string, Binding>();
   const find = (wanted: unknown): Binding => {

@@ -20,4 +20,3 @@ function becomeRun(pid, args, program) {
 }
 
 module.exports = { becomeRun, entry };
-delete require.cache[__filename];

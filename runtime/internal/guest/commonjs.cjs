@@ -42,4 +42,3 @@ class Exports {
 }
 
 module.exports = { Exports };
-delete require.cache[__filename];

@@ -67,4 +67,3 @@ function complete({ path, prefix }, lexical) {
 }
 
 module.exports = { complete, saveNodeGetters };
-delete require.cache[__filename];

@@ -19,7 +19,9 @@ const { AsyncLocalStorage } = require('node:async_hooks');
 const { onInit } = require('node:v8').promiseHooks;
 const { Exports } = require('./commonjs.cjs');
 const { complete, saveNodeGetters } = require('./complete.cjs');
-const { allowBigInts, captureConsole, failureFrame, refused, valueFrame, writeAll } = require('./evaluate.cjs');
+const { refused, writeAll } = require('./control.cjs');
+const { captureConsole, valueFrame } = require('./evaluate.cjs');
+const { failureFrame } = require('./failure.cjs');
 const { Interrupts } = require('./interrupt.cjs');
 const { Error, Object, Promise, Proxy, SafeSet, String, SyntaxError, TypeError, apply, method, parse, shift, slice, split, startsWith, stringify, textIncludes } = require('./intrinsics.cjs');
 const { CELL, encodeDone, encodeValue } = require('./wire.cjs');
@@ -99,8 +101,7 @@ class Context {
   #interrupted = 0; // number of the last cell that was interrupted
   #waiting = [];
 
-  constructor({ path, bigInts, context: bounds }, internals, calls, { defineGlobals, installTypeScript }) {
-    if (bigInts) allowBigInts();
+  constructor({ path, context: bounds }, internals, calls, { defineGlobals, installTypeScript }) {
     this.#keepsLast = bounds.last;
     if (bounds.last) this.#defineLast();
     saveNodeGetters();
@@ -320,4 +321,3 @@ function unsettled() {
 }
 
 module.exports = { context: (...args) => new Context(...args) };
-delete require.cache[__filename];

@@ -7,12 +7,12 @@ const { inspect, types } = require('node:util');
 const { Exports } = require('./commonjs.cjs');
 const { Object, RangeError, String, apply, endsWith, method, slice, stringify, then } = require('./intrinsics.cjs');
 const { encodeLog, encodeNoValue, encodeOutput, encodeValue } = require('./wire.cjs');
-const control = require('./control.cjs');
-const { failureFrame, reportFatal, useInternals } = require('./failure.cjs')(control);
+const { refused, valueJSON, writeAll } = require('./control.cjs');
+const { failureFrame } = require('./failure.cjs');
+const { isRefusal } = require('./values.cjs');
 
 const LEVEL = { debug: 1, log: 2, info: 3, warn: 4, error: 5 };
 
-const { allowBigInts, isRefusal, refused, valueJSON, writeAll } = control;
 const { defineProperty, getOwnPropertyDescriptor } = Object;
 const { byteLength, from } = Buffer;
 const { isPromise } = types;
@@ -123,8 +123,7 @@ function valueFrame(value, { value: limit, form, explicit }) {
 }
 
 // makeInterruptible is for options.interruptible.
-function evaluate({ path, value: limit, bigInts, evaluate: options }, makeInterruptible) {
-  if (bigInts) allowBigInts();
+function evaluate({ path, value: limit, evaluate: options }, makeInterruptible) {
   captureConsole(options);
   reportUncaught();
   const exported = new Exports(path);
@@ -149,5 +148,4 @@ function evaluate({ path, value: limit, bigInts, evaluate: options }, makeInterr
   if (options.interruptible) makeInterruptible((value) => deliver(value, true), (err) => writeAll(failureFrame(err)));
 }
 
-module.exports = { allowBigInts, captureConsole, evaluate, failureFrame, refused, reportFatal, useInternals, valueFrame, writeAll };
-delete require.cache[__filename];
+module.exports = { captureConsole, evaluate, valueFrame };

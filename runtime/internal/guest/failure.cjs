@@ -4,9 +4,8 @@
 
 const { inspect } = require('node:util');
 const { Error, Object, SafeSet, String, SyntaxError, apply, concat, exec, includes, join, method, slice, split, startsWith, stringify, trimStart } = require('./intrinsics.cjs');
+const { toJSON, writeAll } = require('./control.cjs');
 const { encodeFailure } = require('./wire.cjs');
-
-let toJSON, writeAll; // from control.cjs
 
 const { AggregateError, SuppressedError } = globalThis; // Node 22 lacks the second
 const { isArray } = Array;
@@ -184,8 +183,4 @@ function reportFatal() {
   });
 }
 
-module.exports = (control) => {
-  ({ toJSON, writeAll } = control);
-  return { failureFrame, reportFatal, useInternals: (binding) => (internalBinding = binding) };
-};
-delete require.cache[__filename];
+module.exports = { failureFrame, reportFatal, useInternals: (binding) => (internalBinding = binding) };

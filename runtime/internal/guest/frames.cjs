@@ -41,4 +41,3 @@ function withoutOurs(trace, fileOf) {
 }
 
 module.exports = { hideFrames };
-delete require.cache[__filename];

@@ -38,4 +38,3 @@ function interruptible(internals, deliver, fail) {
 }
 
 module.exports = { interruptible };
-delete require.cache[__filename];

@@ -141,4 +141,3 @@ class Interrupts {
 const isInterrupt = (err) => isNativeError(err) && getOwnPropertyDescriptor(err, 'code')?.value === 'ERR_SCRIPT_EXECUTION_INTERRUPTED';
 
 module.exports = { Interrupts };
-delete require.cache[__filename];

@@ -28,13 +28,12 @@ const Module = require('node:module');
 const nodePath = require('node:path');
 const { pathToFileURL } = require('node:url');
 const { setFlagsFromString } = require('node:v8');
-const { isMainThread } = require('node:worker_threads');
 const { control, defineGlobals, theCalls } = require('./control.cjs');
-const { evaluate, reportFatal, useInternals } = require('./evaluate.cjs');
-const { Object } = require('./intrinsics.cjs');
+const { reportFatal, useInternals } = require('./failure.cjs');
 const { VERSION } = require('./wire.cjs');
 
-const { defineProperty, getOwnPropertyDescriptor } = Object;
+const { defineProperty, getOwnPropertyDescriptor, keys } = Object;
+const isMainThread = !process.chdir.disabled; // package node:worker_threads takes half a millisecond to load
 
 const PROGRAM_FD = 4;
 const PASSES_FLAGS = /node:(test|bench)/; // modules that pass Node's own flags to children
@@ -160,17 +159,21 @@ function followSourceMaps() {
   else process.setSourceMapsEnabled(true); // before Node 22.14
 }
 
-// Few runs are contexts. A zygote loads this module in advance, other processes on demand.
-let context;
-const loadContext = () => (context ??= require('./context.cjs').context);
+// Modules that few programs need. A zygote loads them in advance.
+const onDemand = (name) => {
+  let loaded;
+  return () => (loaded ??= require(name));
+};
+const loadContext = onDemand('./context.cjs');
+const loadEvaluate = onDemand('./evaluate.cjs');
+const loadGrace = onDemand('./grace.cjs');
+const typeScript = onDemand('./typescript.cjs');
 
-// Few programs import TypeScript.
-let installTypeScript;
 function loadTypeScript() {
-  installTypeScript ??= require('./typescript.cjs').install;
+  const { install } = typeScript();
   return (program) => {
     const calls = isMainThread ? theCalls() : null;
-    installTypeScript(program, calls && ((...args) => calls.translate(...args)), followSourceMaps);
+    install(program, calls && ((...args) => calls.translate(...args)), followSourceMaps);
   };
 }
 
@@ -183,12 +186,10 @@ function findInternals() {
   return (internals = { internalBinding, internalRequire });
 }
 
-let interruptible;
 function prepareInterruption() {
   findInternals();
-  interruptible ??= require('./grace.cjs').interruptible;
+  loadGrace();
 }
-const makeInterruptible = (...args) => interruptible(internals, ...args);
 
 // Makes an output stream, if it is a pipe, write synchronously from its first use on: with plain Node's
 // asynchronous pipes, process.exit and uncaught errors would discard data that the host has not read yet.
@@ -208,23 +209,23 @@ function writeSynchronously(name) {
 function begin(program, main) {
   // Before serve, whose hooks must not see their imports.
   if (program.context && isMainThread) {
-    const install = loadTypeScript();
-    loadContext()(program, findInternals(), theCalls(), { defineGlobals, installTypeScript: () => install(program) });
+    const installTypeScript = loadTypeScript();
+    loadContext().context(program, findInternals(), theCalls(), { defineGlobals, installTypeScript: () => installTypeScript(program) });
   }
-  if (program.evaluate?.interruptible) prepareInterruption();
+  if (program.evaluate && isMainThread) loadEvaluate();
+  if (program.evaluate?.interruptible && isMainThread) prepareInterruption();
   if (program.mapped) followSourceMaps();
   if (program.typescript && !program.context) loadTypeScript()(program);
   if (program.base && IMPORTS.some((word) => program.source.includes(word))) importFrom(program);
   serve(program, redirect(program, main));
   if (isMainThread) process.argv[1] = program.path;
-  delete require.cache[__filename];
-  delete require.cache[`${__dirname}/intrinsics.cjs`];
+  for (const name of keys(require.cache)) if (name.startsWith(`${__dirname}/`)) delete require.cache[name];
   process.execArgv = []; // hides the flags from the program and from its forks
   if (!isMainThread) return;
   writeSynchronously('stdout');
   writeSynchronously('stderr');
   control(program);
-  if (program.evaluate) evaluate(program, makeInterruptible);
+  if (program.evaluate) loadEvaluate().evaluate(program, (...args) => loadGrace().interruptible(internals, ...args));
   else if (!program.context) reportFatal();
 }
 
@@ -238,4 +239,4 @@ function start() {
   begin(program, isMainThread ? process.argv[1] : program.path);
 }
 
-module.exports = { begin, decodeProgram, encodeProgram, loadContext, loadTypeScript, prepareInterruption, readFile, readProgram, resetHeapFlags, start };
+module.exports = { begin, decodeProgram, encodeProgram, loadContext, loadEvaluate, loadTypeScript, prepareInterruption, readFile, readProgram, resetHeapFlags, start };

@@ -109,4 +109,3 @@ function install({ path: main, base }, translate, followSourceMaps) {
 }
 
 module.exports = { install };
-delete require.cache[__filename];

@@ -247,4 +247,3 @@ function convert(value, names, left) {
 }
 
 module.exports = { allowBigInts, convert, isRefusal, nameOfArguments, nameOfValue, toJSON };
-delete require.cache[__filename];

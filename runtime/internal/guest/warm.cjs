@@ -5,7 +5,7 @@
 const Module = require('node:module');
 const v8 = require('node:v8');
 const { hideFlags, ownVariables } = require('./inside.cjs');
-const { decodeProgram, encodeProgram, loadContext, loadTypeScript, prepareInterruption, readFile } = require('./program.cjs');
+const { decodeProgram, encodeProgram, loadContext, loadEvaluate, loadTypeScript, prepareInterruption, readFile } = require('./program.cjs');
 
 const warm = [
   'assert', 'buffer', 'child_process', 'crypto', 'events', 'fs/promises', 'net', 'os', 'path', 'perf_hooks', 'stream',
@@ -23,6 +23,7 @@ function warmUp(child) {
   // Modules that nearly every program uses: children share their compiled code.
   for (const name of warm) require(name);
   loadContext();
+  loadEvaluate();
   loadTypeScript();
   prepareInterruption();
   console.log(); // creates process.stdout, a pipe as in every child
@@ -101,4 +102,3 @@ function callNative(source) {
 }
 
 module.exports = { rehearse, takeInternals, warmUp };
-delete require.cache[__filename];

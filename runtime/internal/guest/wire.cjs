@@ -196,4 +196,3 @@ function fromHost(json) {
 }
 
 module.exports = { ANSWER, ASK, CALL, CELL, Decoder, Frames, INTERRUPT, VERSION, encodeDone, encodeFailure, encodeLog, encodeNoValue, encodeOutput, encodeTranslation, encodeValue, fromHost };
-delete require.cache[__filename];

@@ -154,8 +154,6 @@ func (c *compiler) object(d draft, at int) (parsed, bool) {
 	return c.javascript(d.parenthesize(span{at, end}))
 }
 
-const markdownInCode = "this line starts a code block of Markdown: pass only the code"
-
 // typescript tries TypeScript and TSX.
 func (c *compiler) typescript(d draft) (parsed, bool) {
 	p, ok := c.typed(d, api.LoaderTS)
@@ -165,12 +163,11 @@ func (c *compiler) typescript(d draft) (parsed, bool) {
 	return c.typed(d, api.LoaderTSX)
 }
 
-// typed translates one of them with esbuild. Fences of Markdown would be text between JSX
-// tags, or a template that is called with an element.
+// typed translates one of them with esbuild.
 func (c *compiler) typed(d draft, loader api.Loader) (parsed, bool) {
-	s, err := d.scan(loader == api.LoaderTSX)
+	err := c.findFence(d, loader)
 	switch {
-	case err != nil && s.jsx: // TSX is the last language, and esbuild's errors would mislead
+	case err != nil && loader == api.LoaderTSX: // the last language, and esbuild's errors would mislead
 		c.err, c.conclusive = err, true
 		return parsed{}, false
 	case err != nil:
@@ -182,18 +179,9 @@ func (c *compiler) typed(d draft, loader api.Loader) (parsed, bool) {
 	if !strings.Contains(d.text, "return") {
 		return parsed{}, false
 	}
-	p, ok := c.translated(wrap(d, s.imports()), loader)
+	p, ok := c.translated(wrap(d, c.imports(d, loader)), loader)
 	p.wrapped = true
 	return p, ok
-}
-
-// scan rejects Markdown.
-func (d draft) scan(jsx bool) (*scanner, *SyntaxError) {
-	s := scan(d.text, jsx)
-	if s.fenced {
-		return s, d.errorAt(s.pos, markdownInCode)
-	}
-	return s, nil
 }
 
 func (c *compiler) translated(d draft, loader api.Loader) (parsed, bool) {

@@ -243,7 +243,9 @@ func parseFence(line string) (fence, bool) {
 
 // fencePrefix is the text that may precede a fence: spaces and the markers of block quotes
 // and list items. An asterisk is not accepted, because lines of comments start with it.
-var fencePrefix = lazyregexp.New(`^(?:[ \t>]|[-+] |[0-9]{1,9}[.)] )*`)
+var fencePrefix = lazyregexp.New(fencePrefixPattern)
+
+const fencePrefixPattern = `^(?:[ \t>]|[-+] |[0-9]{1,9}[.)] )*`
 
 // fenceAt reports whether the mark at an offset is a fence: whether it starts a line.
 func fenceAt(code string, at int, mark string) bool {
@@ -255,6 +257,38 @@ func fenceAt(code string, at int, mark string) bool {
 		return false
 	}
 	return fencePrefix().FindString(code[start:at]) == code[start:at]
+}
+
+// fenceMarks matches the marks of fences, as submatches.
+var fenceMarks = lazyregexp.New("(?m)" + fencePrefixPattern + "(```|~~~)")
+
+const markdownInCode = "this line starts a code block of Markdown: pass only the code"
+
+// findFence returns an error for the first fence outside comments, strings and templates. To esbuild it would be a
+// template that is called with an element, or text between tags, which is valid. It reports the text that replaces
+// the marks here, in all of these places.
+func (c *compiler) findFence(d draft, loader api.Loader) *SyntaxError {
+	const invalid = "<%%"
+	var marks []int
+	text := []byte(d.text)
+	for _, m := range fenceMarks().FindAllStringSubmatchIndex(d.text, -1) {
+		if at := m[2]; text[at] == '`' || loader == api.LoaderTSX || loader == api.LoaderJSX { // elsewhere, tildes are operators
+			marks = append(marks, at)
+			copy(text[at:], invalid)
+		}
+	}
+	if marks == nil {
+		return nil
+	}
+	probe := draft{text: string(text)}
+	for _, m := range c.transform(probe, api.TransformOptions{Loader: loader}).Errors {
+		for _, at := range marks {
+			if n := probe.offset(m) - at; n >= 0 && n < len(invalid) {
+				return d.errorAt(at, markdownInCode)
+			}
+		}
+	}
+	return nil
 }
 
 // singleLineBlock returns the code of ```js 1 + 1```, if that is the whole text.
@@ -295,10 +329,8 @@ func mayHaveJSX(code string) bool {
 // parses reports whether [Strip] accepts a file in a language.
 func parses(ext, code string) bool {
 	d, c := newDraft(code), compiler{file: "file" + ext}
-	if d.checkFile(hasJSX(ext)) != nil {
+	if c.checkFile(d, loaderOf(ext)) != nil {
 		return false
 	}
-	return len(c.transform(d, api.TransformOptions{Loader: loaders[ext]}).Errors) == 0
+	return len(c.transform(d, api.TransformOptions{Loader: loaderOf(ext)}).Errors) == 0
 }
-
-func hasJSX(ext string) bool { return ext == ".tsx" || ext == ".jsx" }

@@ -22,12 +22,8 @@ type Stripped struct {
 // decorators, which JavaScript lacks. [Language] selects the language of the file.
 func Strip(name, code string) (*Stripped, *SyntaxError) {
 	ext := Language(name, code)
-	loader, typed := loaders[ext]
-	if !typed {
-		loader = api.LoaderJS
-	}
-	d, c := newDraft(code), compiler{file: "file" + ext}
-	if err := d.checkFile(hasJSX(ext)); err != nil {
+	d, c, loader := newDraft(code), compiler{file: "file" + ext}, loaderOf(ext)
+	if err := c.checkFile(d, loader); err != nil {
 		return nil, err
 	}
 	options := api.TransformOptions{Loader: loader, Sourcemap: api.SourceMapExternal, SourcesContent: api.SourcesContentExclude}
@@ -49,7 +45,7 @@ func Strip(name, code string) (*Stripped, *SyntaxError) {
 }
 
 // checkFile checks size and encoding, and rejects Markdown, which esbuild does not.
-func (d draft) checkFile(jsx bool) *SyntaxError {
+func (c *compiler) checkFile(d draft, loader api.Loader) *SyntaxError {
 	n := validLength(d.text)
 	var err *SyntaxError
 	switch {
@@ -58,8 +54,7 @@ func (d draft) checkFile(jsx bool) *SyntaxError {
 	case n < len(d.text):
 		err = d.errorAt(n, "the code is not UTF-8")
 	default:
-		_, err := d.scan(jsx)
-		return err
+		return c.findFence(d, loader)
 	}
 	err.Limit = true
 	return err
@@ -68,8 +63,8 @@ func (d draft) checkFile(jsx bool) *SyntaxError {
 // CheckFile checks a file to be bundled, in the language of an extension, for what esbuild does not
 // reject. For import() with an expression as its path, esbuild would search folders.
 func CheckFile(code, ext string) *SyntaxError {
-	d := newDraft(code)
-	if err := d.checkFile(hasJSX(ext)); err != nil {
+	d, c := newDraft(code), compiler{file: "file" + ext}
+	if err := c.checkFile(d, loaderOf(ext)); err != nil {
 		return err
 	}
 	if at := computedImport(code); at >= 0 {

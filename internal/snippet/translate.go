@@ -1,6 +1,7 @@
 package snippet
 
 import (
+	"cmp"
 	b64 "encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -15,6 +16,9 @@ var loaders = map[string]api.Loader{
 	".ts": api.LoaderTS, ".mts": api.LoaderTS, ".cts": api.LoaderTS, ".tsx": api.LoaderTSX, ".jsx": api.LoaderJSX,
 }
 
+// loaderOf returns the language of an extension, which is JavaScript for other files.
+func loaderOf(ext string) api.Loader { return cmp.Or(loaders[ext], api.LoaderJS) }
+
 // Translates reports whether [Translate] accepts files of this name.
 func Translates(name string) bool { return loaders[path.Ext(name)] != 0 }
 
@@ -24,7 +28,7 @@ func Translates(name string) bool { return loaders[path.Ext(name)] != 0 }
 func Translate(name, code string, commonJS bool) (string, *SyntaxError) {
 	d, c := newDraft(code), compiler{file: url.PathEscape(name)}
 	loader := loaders[path.Ext(name)]
-	if err := d.checkFile(loader != api.LoaderTS); err != nil {
+	if err := c.checkFile(d, loader); err != nil {
 		return "", err
 	}
 	options := api.TransformOptions{Loader: loader, Sourcemap: api.SourceMapInline, TsconfigRaw: Config(d.text)}

@@ -1,6 +1,10 @@
 package snippet
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/evanw/esbuild/pkg/api"
+)
 
 // wrap makes the code the body of an async function, so that it may return. Imports move
 // before it.
@@ -48,19 +52,34 @@ func importsOf(list []statement) []span {
 	return imports
 }
 
-// imports returns the import declarations outside all brackets. Other uses of the word,
-// such as import(…), import.meta and import a = b, cannot be parsed as declarations.
-func (s *scanner) imports() []span {
-	var list []span
-	for _, start := range s.importStarts {
-		p := newParser(s.code, start)
+// imports returns the import declarations of TypeScript. esbuild reports the first one that it finds in
+// the function that wraps the code, after the keyword; those in other brackets it always reports.
+func (c *compiler) imports(d draft, loader api.Loader) (list []span) {
+	const keyword = "import"
+	options := api.TransformOptions{Loader: loader}
+	invalid := map[int]bool{}
+	for _, m := range c.transform(d, options).Errors {
+		invalid[d.offset(m)] = true
+	}
+	for {
+		wrapped := wrap(d, list)
+		errors := c.transform(wrapped, options).Errors
+		if len(errors) == 0 {
+			return list
+		}
+		at, _ := wrapped.stages[len(d.stages)].original(wrapped.offset(errors[0]))
+		start := strings.LastIndex(d.text[:at], keyword)
+		if invalid[at] || start < 0 || strings.TrimSpace(d.text[start+len(keyword):at]) != "" {
+			return list
+		}
+		p := newParser(d.text, start)
 		p.types = true
 		p.importStatement(&statement{})
-		if !p.failed {
-			list = append(list, span{start, p.last})
+		if p.failed {
+			return list
 		}
+		list = append(list, span{start, p.last})
 	}
-	return list
 }
 
 // exported is the part of CommonJS's exports that an expression sets.

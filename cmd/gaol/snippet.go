@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -15,6 +14,7 @@ import (
 	"gaol/cmd/gaol/examplecheck"
 	"gaol/cmd/gaol/flags"
 	"gaol/cmd/gaol/report"
+	"gaol/cmd/gaol/server/settings"
 	"gaol/rootfs"
 	"gaol/runtime"
 	"gaol/runtime/snippets"
@@ -69,7 +69,7 @@ func completeAdapter(_ *cobra.Command, _ []string, _ string) ([]string, cobra.Sh
 }
 
 // check rejects wrong values, and reads the lint rules and the adapter.
-func (f *snippetFlags) check(ctx context.Context) (err error) {
+func (f *snippetFlags) check() (err error) {
 	if err := flags.CheckNotEmpty(f.set, "node-modules", "adapter", "lint-rules", "image", "store"); err != nil {
 		return err
 	}
@@ -89,10 +89,10 @@ func (f *snippetFlags) check(ctx context.Context) (err error) {
 	if f.server != "" {
 		return f.checkServer()
 	}
-	if err := f.readLintRules(ctx); err != nil {
+	if err := f.readLintRules(); err != nil {
 		return err
 	}
-	return f.readAdapter(ctx)
+	return f.readAdapter()
 }
 
 // checkServer rejects flags that servers lack. The server knows its adapters.
@@ -104,19 +104,16 @@ func (f *snippetFlags) checkServer() error {
 	return flags.RejectOnServer(f.set, "node-modules", "no-lint", "lint-rules", "isolation", "image", "store")
 }
 
-// maxLintRules is the most bytes that package lint accepts.
-const maxLintRules = 1 << 20
-
-func (f *snippetFlags) readLintRules(ctx context.Context) error {
+func (f *snippetFlags) readLintRules() error {
 	if f.lintRules == "" {
 		return nil
 	}
 	if f.options.NoLint {
 		return errors.New("--lint-rules and --no-lint exclude each other: --no-lint turns off all rules")
 	}
-	text, err := readFlagFile(ctx, f.lintRules, maxLintRules)
+	text, err := flags.ReadFile(f.lintRules, settings.MaxLintRules, nil)
 	if err != nil {
-		return fmt.Errorf("--lint-rules: %w", err)
+		return fmt.Errorf("--lint-rules: open %s: %w", report.OneLine(f.lintRules), err)
 	}
 	rules, err := lint.Parse(text)
 	if err != nil {
@@ -126,20 +123,7 @@ func (f *snippetFlags) readLintRules(ctx context.Context) error {
 	return nil
 }
 
-// readFlagFile reads a file that a flag names.
-func readFlagFile(ctx context.Context, path string, limit int64) ([]byte, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	return flags.Read(ctx, file, path, limit)
-}
-
-// maxAdapter is the most bytes of an adapter's file.
-const maxAdapter = 1 << 20
-
-func (f *snippetFlags) readAdapter(ctx context.Context) error {
+func (f *snippetFlags) readAdapter() error {
 	for _, a := range []snippets.Adapter{snippets.None, snippets.Directive} {
 		if f.adapter == a.Name {
 			f.options.Adapter = a
@@ -149,9 +133,9 @@ func (f *snippetFlags) readAdapter(ctx context.Context) error {
 	if filepath.Ext(f.adapter) != ".mjs" {
 		return fmt.Errorf("--adapter %s: want none, directive or a FILE.mjs", report.OneLine(f.adapter))
 	}
-	code, err := readFlagFile(ctx, f.adapter, maxAdapter)
+	code, err := flags.ReadFile(f.adapter, settings.MaxAdapter, nil)
 	if err != nil {
-		return fmt.Errorf("--adapter: %w", err)
+		return fmt.Errorf("--adapter: open %s: %w", report.OneLine(f.adapter), err)
 	}
 	f.options.Adapter = snippets.Adapter{Name: strings.TrimSuffix(filepath.Base(f.adapter), ".mjs"), Code: string(code)}
 	return nil

@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"gaol/cmd/gaol/examplecheck"
+	"gaol/cmd/gaol/server/settings"
 	"gaol/runtime"
 	"gaol/runtime/snippets"
 	"gaol/runtime/snippets/lint"
@@ -134,12 +135,12 @@ func TestSnippetFlags(t *testing.T) {
 func TestLintRulesErrors(t *testing.T) {
 	snippetFiles(t, map[string]string{
 		"docs/x.ts": "1", "ok.json": "{}", "null.json": "null", "unknown.json": `{"name": {}}`, "rule.json": `{"constructs": ["delete"]}`,
-		"two.json": "{} {}", "large.json": strings.Repeat(" ", maxLintRules+1),
+		"two.json": "{} {}", "large.json": strings.Repeat(" ", settings.MaxLintRules+1),
 	})
 	for args, want := range map[string]string{
 		"--lint-rules ok.json --no-lint": "--lint-rules and --no-lint exclude each other",
 		"--lint-rules missing.json":      "--lint-rules: open missing.json: no such file",
-		"--lint-rules docs":              "--lint-rules: read docs: is a directory",
+		"--lint-rules docs":              "--lint-rules: open docs: it is not a regular file",
 		"--lint-rules -":                 "--lint-rules: open -: no such file",
 		"--lint-rules=":                  "--lint-rules",
 		"--lint-rules null.json":         "null.json: lint rules: want an object",

@@ -72,7 +72,7 @@ func (a *app) snippetCheckCommand() *cobra.Command {
 	f := &checkFlags{}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		f.server = cmp.Or(f.server, a.server)
-		err := f.check(cmd.Context())
+		err := f.check()
 		if err == nil && f.json && f.github {
 			err = errors.New("--json and --github exclude each other: --json prints nothing else")
 		}

@@ -71,7 +71,7 @@ func (a *app) snippetRunCommand() *cobra.Command {
 			args = []string{"-"}
 		}
 		f.server = cmp.Or(f.server, a.server)
-		err := f.check(cmd.Context())
+		err := f.check()
 		if err == nil && len(args) != 1 {
 			err = errNoSnippet
 		}

@@ -1,15 +1,19 @@
 package flags
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"gaol/cmd/gaol/report"
 )
 
 // mainFiles are the main modules of a folder whose package.json names none.
@@ -44,41 +48,36 @@ func prefixed(dir string, names []string) (out []string) {
 	return out
 }
 
+// packageMain returns the main of a folder's package.json. Node ignores values that are not strings.
 func packageMain(dir string) (string, error) {
-	file := filepath.Join(dir, "package.json")
-	info, err := os.Stat(file) // before Open, which blocks for a FIFO
-	if errors.Is(err, os.ErrNotExist) {
-		return "", nil
-	}
-	if err == nil && !info.Mode().IsRegular() {
-		err = errors.New("not a regular file")
-	}
-	var text []byte
-	if err == nil {
-		text, err = readAtMost(file, maxPackage)
-	}
-	var p struct {
-		Main any `json:"main"`
-	}
-	if err == nil {
-		err = json.Unmarshal(text, &p)
-	}
-	if err != nil {
-		return "", fmt.Errorf("run: %s: %w", file, err)
-	}
-	main, _ := p.Main.(string) // Node ignores other types
-	return main, nil
+	description, _, err := packageJSON(filepath.Join(dir, "package.json"))
+	main, _ := description["main"].(string)
+	return main, err
 }
 
-func readAtMost(file string, most int64) ([]byte, error) {
-	f, err := os.Open(file)
+var errNotRegular = errors.New("it is not a regular file")
+
+// ReadFile reads a regular file of at most most bytes. Check may refuse it, and may be nil. Errors
+// lack the path.
+func ReadFile(path string, most int64, check func(fs.FileInfo) error) ([]byte, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0) // a FIFO does not block
+	if err != nil {
+		return nil, errors.Unwrap(err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = errNotRegular
+	}
+	if err == nil && check != nil {
+		err = check(info)
+	}
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
 	text, err := io.ReadAll(io.LimitReader(f, most+1))
 	if err == nil && int64(len(text)) > most {
-		err = fmt.Errorf("longer than %d bytes", most)
+		err = fmt.Errorf("more than %s", report.SizePhrase(most))
 	}
 	return text, err
 }

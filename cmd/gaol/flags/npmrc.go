@@ -41,8 +41,8 @@ func registryAddresses(project string) ([]string, error) {
 	}
 	for _, variable := range os.Environ() {
 		name, text, _ := strings.Cut(variable, "=")
-		if key, ok := cutPrefixFold(name, "npm_config_"); ok && text != "" {
-			setNpm(settings, strings.ToLower(key), text, name)
+		if key, ok := strings.CutPrefix(strings.ToLower(name), "npm_config_"); ok && text != "" {
+			setNpm(settings, key, text, name)
 		}
 	}
 	var list []string
@@ -127,13 +127,6 @@ func expandNpm(text string) string {
 		}
 		return value
 	})
-}
-
-func cutPrefixFold(s, prefix string) (string, bool) {
-	if len(s) < len(prefix) || !strings.EqualFold(s[:len(prefix)], prefix) {
-		return s, false
-	}
-	return s[len(prefix):], true
 }
 
 var (

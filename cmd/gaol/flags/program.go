@@ -50,10 +50,10 @@ func (p *Program) addDecorators(file *os.File) error {
 	}
 	return above(path, func(dir string) (found bool, err error) {
 		name := filepath.Join(dir, "tsconfig.json")
-		if info, err := os.Stat(name); err != nil || !info.Mode().IsRegular() {
+		text, err := ReadFile(name, maxPackage, nil)
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errNotRegular) {
 			return false, nil
 		}
-		text, err := readAtMost(name, maxPackage)
 		if err != nil {
 			return true, fmt.Errorf("run: %s: %w", name, err)
 		}
@@ -109,9 +109,12 @@ func moduleFormat(file *os.File) (format runtime.ModuleFormat, err error) {
 		if filepath.Base(dir) == "node_modules" { // Node does not look above it either
 			return true, nil
 		}
-		one, found, err := packageFormat(filepath.Join(dir, "package.json"))
-		if found {
-			format = one
+		description, found, err := packageJSON(filepath.Join(dir, "package.json"))
+		switch description["type"] {
+		case "module":
+			format = runtime.FormatESM
+		case "commonjs":
+			format = runtime.FormatCommonJS
 		}
 		return found, err
 	})
@@ -121,31 +124,19 @@ func moduleFormat(file *os.File) (format runtime.ModuleFormat, err error) {
 // maxPackage is the longest package.json that is read.
 const maxPackage = 1 << 20
 
-// packageFormat reads the type in a package.json. Like Node, it ignores a file that
-// cannot be opened.
-func packageFormat(path string) (format runtime.ModuleFormat, found bool, err error) {
-	info, err := os.Stat(path) // before Open, which blocks for a FIFO
-	if err != nil || !info.Mode().IsRegular() {
-		return 0, false, nil
+// packageJSON reads a package.json. Like Node, it ignores a file that cannot be opened.
+func packageJSON(path string) (description map[string]any, found bool, err error) {
+	text, err := ReadFile(path, maxPackage, nil)
+	if errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, errNotRegular) {
+		return nil, false, nil
 	}
-	text, err := readAtMost(path, maxPackage)
-	if errors.Is(err, os.ErrPermission) || errors.Is(err, os.ErrNotExist) {
-		return 0, false, nil
-	}
-	var description map[string]any
 	if err == nil {
 		err = json.Unmarshal(text, &description)
 	}
 	if err != nil {
-		return 0, false, report.Advise(fmt.Errorf("run: %s is not a valid package.json: %w", path, err), "repair it, or use --format esm or --format cjs")
+		return nil, false, report.Advise(fmt.Errorf("run: %s is not a valid package.json: %w", path, err), "repair it, or use --format esm or --format cjs")
 	}
-	switch description["type"] {
-	case "module":
-		return runtime.FormatESM, true, nil
-	case "commonjs":
-		return runtime.FormatCommonJS, true, nil
-	}
-	return runtime.FormatDetect, true, nil
+	return description, true, nil
 }
 
 // MaxCode is the most bytes of code that are read. Bundles have some megabytes; a longer file

@@ -1,9 +1,7 @@
 package report
 
 import (
-	"slices"
 	"sync"
-	"unicode/utf8"
 
 	"gaol/runtime"
 	"gaol/runtime/resultjson"
@@ -21,8 +19,8 @@ type Interleaved struct {
 
 type recordedStream struct {
 	name      string
-	remaining int64  // bytes that may still be recorded
-	partial   []byte // the beginning of a character
+	remaining int64 // bytes that may still be recorded
+	splitter  resultjson.Splitter
 }
 
 // NewInterleaved records at most limit bytes of each stream.
@@ -43,23 +41,19 @@ func (n *Interleaved) record(s *recordedStream, b []byte) {
 	defer n.mu.Unlock()
 	b = b[:min(int64(len(b)), s.remaining)]
 	s.remaining -= int64(len(b))
-	b = append(s.partial, b...)
-	complete := completeCharacters(b)
-	s.partial = slices.Clone(b[complete:])
-	n.add(s.name, b[:complete])
+	n.add(s.name, s.splitter.Split(b))
 }
 
-// add appends text.
+// add appends output.
 //
 // Preconditions: n.mu is held.
-func (n *Interleaved) add(stream string, text []byte) {
-	last := len(n.pieces) - 1
-	switch {
-	case len(text) == 0:
-	case last >= 0 && n.pieces[last].Stream == stream:
-		n.pieces[last].Text = append(n.pieces[last].Text, text...)
-	default:
-		n.pieces = append(n.pieces, resultjson.Piece{Stream: stream, Text: slices.Clone(text)})
+func (n *Interleaved) add(stream string, output []resultjson.Output) {
+	for _, o := range output {
+		if last := len(n.pieces) - 1; last < 0 || n.pieces[last].Stream != stream {
+			n.pieces = append(n.pieces, resultjson.Piece{Stream: stream})
+		}
+		text := &n.pieces[len(n.pieces)-1].Text
+		*text = append(*text, o.Text...)
 	}
 }
 
@@ -67,22 +61,8 @@ func (n *Interleaved) add(stream string, text []byte) {
 func (n *Interleaved) Pieces() []resultjson.Piece {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	for _, s := range n.streams {
-		n.add(s.name, s.partial)
+	for i := range n.streams {
+		n.add(n.streams[i].name, n.streams[i].splitter.End())
 	}
 	return append([]resultjson.Piece{}, n.pieces...) // a list even if empty
-}
-
-// completeCharacters returns how many bytes precede a UTF-8 character that is cut
-// off at the end of b.
-func completeCharacters(b []byte) int {
-	for i := len(b) - 1; i >= max(0, len(b)-utf8.UTFMax+1); i-- {
-		if utf8.RuneStart(b[i]) {
-			if !utf8.FullRune(b[i:]) {
-				return i
-			}
-			break
-		}
-	}
-	return len(b)
 }

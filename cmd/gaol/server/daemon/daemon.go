@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -103,7 +104,7 @@ func (p *process) serve(listeners []listener) error {
 	}
 	done, stopHelping := context.WithCancel(context.Background())
 	go p.watch(done) // not waited for: it blocks while systemd does not read
-	helping.Go(func() { p.closeIdle(done) })
+	helping.Go(func() { closeIdle(done, cmp.Or(p.IdleEvery, defaultIdleEvery), p.log) })
 	p.notify(daemon.SdNotifyReady)
 	p.reloads(failed)
 	err := p.drain()
@@ -129,15 +130,11 @@ func (p *process) drain() error {
 // closeTime is how long closing all sandboxes may take.
 const closeTime = 30 * time.Second
 
-// closeIdle stops zygotes that no sandbox uses, again and again.
-func (p *process) closeIdle(ctx context.Context) {
-	every := p.IdleEvery
-	if every == 0 {
-		every = defaultIdleEvery
-	}
+// closeIdle stops zygotes that no sandbox uses, at intervals until ctx ends.
+func closeIdle(ctx context.Context, every time.Duration, log *slog.Logger) {
 	repeat(ctx, every, func() {
 		if err := runtime.CloseIdle(); err != nil {
-			p.log.Error("stop idle zygotes", "err", err)
+			log.Error("stop idle zygotes", "err", err)
 		}
 	})
 }
@@ -187,53 +184,36 @@ func (p *process) watch(ctx context.Context) {
 type signals struct {
 	term    context.Context // ends with the first SIGTERM or SIGINT
 	now     context.Context // ends with the second one; the third one ends the process
-	hangups chan struct{}   // receives a value after SIGHUP
-
-	received chan os.Signal
-	done     chan struct{}
-	cancel   context.CancelFunc
+	hangups chan os.Signal  // receives SIGHUP; another one while one is pending is dropped
+	stop    func()          // ends the handling
 }
 
 // newSignals handles signals until stop. The end of ctx is like a SIGTERM.
 func newSignals(ctx context.Context) *signals {
-	s := &signals{hangups: make(chan struct{}, 1), received: make(chan os.Signal, 8), done: make(chan struct{})}
+	s := &signals{hangups: make(chan os.Signal, 1)}
 	now, cancelNow := context.WithCancel(context.WithoutCancel(ctx))
 	term, cancelTerm := context.WithCancel(now)
-	s.now, s.term, s.cancel = now, term, cancelNow
-	if ctx.Done() != nil {
-		context.AfterFunc(ctx, cancelTerm)
+	ends := make(chan os.Signal, 8)
+	s.now, s.term, s.stop = now, term, func() {
+		signal.Stop(s.hangups)
+		signal.Stop(ends)
+		cancelNow()
 	}
-	signal.Notify(s.received, syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM)
-	go s.handle(cancelTerm, cancelNow)
-	return s
-}
-
-func (s *signals) handle(first, second context.CancelFunc) {
-	for {
-		var sig os.Signal
+	signal.Notify(s.hangups, syscall.SIGHUP)
+	signal.Notify(ends, syscall.SIGINT, syscall.SIGTERM)
+	go func() {
 		select {
-		case <-s.done:
-			return
-		case sig = <-s.received:
+		case <-ends:
+		case <-ctx.Done():
+		case <-now.Done():
 		}
-		switch {
-		case sig == syscall.SIGHUP:
-			select {
-			case s.hangups <- struct{}{}:
-			default: // a reload is pending, which reads the files of now
-			}
-		case s.term.Err() == nil:
-			first()
-		default:
-			second()
+		cancelTerm()
+		select {
+		case <-ends:
+			cancelNow()
 			signal.Reset(syscall.SIGINT, syscall.SIGTERM)
+		case <-now.Done():
 		}
-	}
-}
-
-// stop ends the handling.
-func (s *signals) stop() {
-	signal.Stop(s.received)
-	close(s.done)
-	s.cancel()
+	}()
+	return s
 }

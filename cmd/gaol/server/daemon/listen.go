@@ -20,7 +20,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gaol/cmd/gaol/server"
-	"gaol/runtime"
 )
 
 // listener is a server's listener, with TLS if tls is not nil.
@@ -159,11 +158,7 @@ func RunInherited(ctx context.Context, o InheritedOptions) error {
 	}
 	idle, stopIdle := context.WithCancel(ctx)
 	defer stopIdle()
-	go repeat(idle, defaultIdleEvery, func() {
-		if err := runtime.CloseIdle(); err != nil {
-			o.Server.Log.Error("stop idle zygotes", "err", err)
-		}
-	})
+	go closeIdle(idle, defaultIdleEvery, o.Server.Log)
 	return server.ServeSingle(ctx, c, o.Server)
 }
 

@@ -4,10 +4,9 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
+	"io/fs"
 	"math"
 	"net/url"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -16,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"gaol/cmd/gaol/flags"
 	"gaol/cmd/gaol/server/quota"
 	"gaol/internal/lazyregexp"
 	"gaol/internal/strictjson"
@@ -138,20 +138,14 @@ func ReadWith(path string, o Overrides) (*Settings, error) {
 }
 
 func readFile(path string, s *Settings) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return errors.Unwrap(err) // without the path, which the caller adds
-	}
-	defer f.Close()
-	if info, err := f.Stat(); err != nil || info.Mode().Perm()&0o022 != 0 {
-		return errors.Join(err, errors.New("file is writable by group or others: want mode 0644 or less"))
-	}
-	text, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	text, err := flags.ReadFile(path, maxFile, func(info fs.FileInfo) error {
+		if info.Mode().Perm()&0o022 != 0 {
+			return errors.New("file is writable by group or others: want mode 0644 or less")
+		}
+		return nil
+	})
 	if err != nil {
 		return err
-	}
-	if len(text) > maxFile {
-		return errors.New("file exceeds 1 MiB")
 	}
 	return strictjson.Decode(text, s)
 }

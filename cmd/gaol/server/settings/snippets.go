@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"net/netip"
 	"net/url"
@@ -13,8 +12,7 @@ import (
 	"slices"
 	"strings"
 
-	"golang.org/x/sys/unix"
-
+	"gaol/cmd/gaol/flags"
 	"gaol/cmd/gaol/server/quota"
 	"gaol/internal/lazyregexp"
 	"gaol/policy"
@@ -80,8 +78,8 @@ const (
 
 // The most bytes of the file of an adapter, and of the one of lint rules.
 const (
-	maxAdapter   = 1 << 20
-	maxLintRules = 1 << 20
+	MaxAdapter   = 1 << 20
+	MaxLintRules = 1 << 20
 )
 
 // Limits returns the limits of tenants that have their own.
@@ -189,7 +187,7 @@ func (s *Snippets) readAdapter() error {
 	if !adapterName().MatchString(name) || name == snippets.None.Name || name == snippets.Directive.Name {
 		return errors.New("the file's name names the adapter: want lower-case letters, digits and ._-, and neither none nor directive")
 	}
-	code, err := readAtMost(s.Adapter, maxAdapter)
+	code, err := flags.ReadFile(s.Adapter, MaxAdapter, nil)
 	if err == nil && len(code) == 0 {
 		err = errors.New("it is empty")
 	}
@@ -209,7 +207,7 @@ func (s *Snippets) readLintRules() error {
 	if !filepath.IsAbs(s.LintRules) {
 		return errors.New("want an absolute path")
 	}
-	text, err := readAtMost(s.LintRules, maxLintRules)
+	text, err := flags.ReadFile(s.LintRules, MaxLintRules, nil)
 	if err != nil {
 		return err
 	}
@@ -219,23 +217,6 @@ func (s *Snippets) readLintRules() error {
 	}
 	s.rules = &rules
 	return nil
-}
-
-// readAtMost reads a regular file.
-func readAtMost(path string, most int64) ([]byte, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, errors.Unwrap(err)
-	}
-	defer f.Close()
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return nil, cmp.Or(err, errors.New("it is not a regular file"))
-	}
-	text, err := io.ReadAll(io.LimitReader(f, most+1))
-	if err == nil && int64(len(text)) > most {
-		err = fmt.Errorf("more than %d bytes", most)
-	}
-	return text, err
 }
 
 // publicPreset is the network of the public internet.

@@ -75,7 +75,7 @@ var snippetSettings = map[string]string{
 func TestSnippetSettings(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{
-		"zustand.mjs": "export {}", "large.mjs": strings.Repeat(" ", maxAdapter+1), "empty.mjs": "", "none.mjs": "1", "A B.mjs": "1",
+		"zustand.mjs": "export {}", "large.mjs": strings.Repeat(" ", MaxAdapter+1), "empty.mjs": "", "none.mjs": "1", "A B.mjs": "1",
 		"rules.json": `{"extends": "directive"}`, "wrong.json": `{"extends": "react"}`,
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {

@@ -1,7 +1,6 @@
 package rootfs
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -224,14 +223,9 @@ func variable(env []string, name string) (value string) {
 // Difference is a change of one file of a stored image.
 type Difference = tree.Difference
 
-// Errors of [Image.Verify], to be matched with errors.Is.
-var (
-	// ErrNoList is the error for an image of an older gaol, which stored no list of its files.
-	ErrNoList = errors.New("an older gaol made it, and stored no list of its files")
-
-	// ErrRecord is the error for an image whose description or list of files was changed.
-	ErrRecord = errors.New("its image.json or list of files was changed: together they do not have the hash that is its id")
-)
+// ErrRecord is the error of [Image.Verify] for an image whose description or list of files was
+// changed or removed.
+var ErrRecord = errors.New("its image.json or list of files was changed: together they do not have the hash that is its id")
 
 // VerifyOptions are the options of Verify. The zero value reads all files.
 type VerifyOptions struct {
@@ -243,8 +237,7 @@ type VerifyOptions struct {
 
 // Verify compares the image's files with its id, and returns the changes in the order of a
 // walk. It follows no links and does not compare times. An error means that it could not
-// compare: it wraps ErrNotFound for an image that was removed, ErrNoList or ErrRecord. Images
-// of an older gaol can be verified as long as nothing was changed, if Sample is zero.
+// compare: it wraps ErrNotFound for an image that was removed, or ErrRecord.
 func (i *Image) Verify(ctx context.Context, o VerifyOptions) ([]Difference, error) {
 	lease, err := i.Hold()
 	if err != nil {
@@ -268,33 +261,13 @@ func (i *Image) verify(ctx context.Context, o VerifyOptions) ([]Difference, erro
 		compare.Reads = i.sample(o.Sample)
 	}
 	list, err := os.ReadFile(filepath.Join(i.dir, imageList))
-	switch {
-	case errors.Is(err, fs.ErrNotExist) && o.Sample == 0:
-		if list, err = i.makeList(); err != nil {
-			return nil, err
-		}
-		compare.Reads = func(fs.FileInfo) bool { return false } // makeList has read them
-	case errors.Is(err, fs.ErrNotExist):
-		return nil, ErrNoList
-	case err != nil:
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
-	case !i.isOf(tree.ListID(list)):
+	}
+	if !i.isOf(tree.ListID(list)) {
 		return nil, ErrRecord
 	}
 	return tree.Compare(ctx, i.Root(), list, compare)
-}
-
-// makeList returns the list of an image that was stored without, if its files are unchanged.
-func (i *Image) makeList() ([]byte, error) {
-	var list bytes.Buffer
-	id, _, err := tree.Sum(i.Root(), &list)
-	if err != nil {
-		return nil, err
-	}
-	if !i.isOf(id) {
-		return nil, fmt.Errorf("its files were changed, and it is not known which: %w", ErrNoList)
-	}
-	return list.Bytes(), nil
 }
 
 // isOf reports whether treeID gives the image's id. It compares with the name of the image's folder,

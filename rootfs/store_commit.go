@@ -62,10 +62,6 @@ func (s *Store) commit(ctx context.Context, temp *tempDir, i *Image, names []str
 func (s *Store) insert(dir, digits string, i *Image) (fresh bool, err error) {
 	place := filepath.Join(s.images(), digits)
 	if _, err := os.Lstat(filepath.Join(place, imageFile)); err == nil {
-		// An image that an older gaol has made lacks the list.
-		if err := os.Rename(filepath.Join(dir, imageList), filepath.Join(place, imageList)); err != nil {
-			return false, err
-		}
 		return false, s.merge(digits, i)
 	}
 	// A killed removal may have left names of this image, which must not be valid again.

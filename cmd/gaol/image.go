@@ -33,9 +33,7 @@ func (a *app) imageCommand() *cobra.Command {
 node24.21.0-23ed74ce174b, which every build gives, does not count. An id is removed with
 all its names. An image in use cannot be removed.`, rootfs.Open)
 	verify := a.verifyCommand("images", `Remove a changed image by its id, which gaol image ls prints, and build or import it
-again: a build does not replace an image that the store has. An image of an older gaol lacks
-the list of its files, so that changed files are not named. gaol image build adds
-the list if the image that it builds is the same.`, rootfs.Open)
+again: a build does not replace an image that the store has.`, rootfs.Open)
 	return group("image", "List, build, import, verify and remove images", imageLong, list, a.imageBuild(), a.imageImport(), verify, remove)
 }
 

@@ -71,7 +71,7 @@ func (a *app) verify(ctx context.Context, i *rootfs.Image, mayBeGone bool) error
 	found, err := i.Verify(ctx, rootfs.VerifyOptions{})
 	result := "unchanged"
 	switch {
-	case errors.Is(err, rootfs.ErrNoList), errors.Is(err, rootfs.ErrRecord):
+	case errors.Is(err, rootfs.ErrRecord):
 		a.exit, result = storeDamaged, errors.Unwrap(err).Error()
 	case mayBeGone && errors.Is(err, rootfs.ErrNotFound):
 		return nil

@@ -53,16 +53,13 @@ func TestProbeImageFiles(t *testing.T) {
 	}
 	check(Degraded, `default: 1 differences, first "/file" (content)`)
 	list := filepath.Join(filepath.Dir(first.Root()), "files")
-	if err := os.WriteFile(list, nil, 0o600); err != nil {
-		t.Fatal(err)
+	for _, change := range []func() error{
+		func() error { return os.WriteFile(list, nil, 0o600) },
+		func() error { return os.Remove(list) },
+	} {
+		if err := change(); err != nil {
+			t.Fatal(err)
+		}
+		check(Degraded, "default: verify image "+first.ID+": its image.json or list of files was changed")
 	}
-	check(Degraded, "default: verify image "+first.ID+": its image.json or list of files was changed")
-	if err := os.Remove(list); err != nil {
-		t.Fatal(err)
-	}
-	check(Degraded, "app: 1 differences")
-	if err := os.Remove(added); err != nil {
-		t.Fatal(err)
-	}
-	check(OK, "a sample of 1 of 2 images is unchanged; gaol image verify compares older ones")
 }

@@ -150,7 +150,7 @@ func probeImageFiles(x *examination, dir string) Check {
 		return missing(err.Error(), "choose a folder with --store")
 	}
 	slices.SortStableFunc(images, func(a, b *rootfs.Image) int { return rank(a) - rank(b) })
-	compared, older, start := 0, 0, time.Now()
+	compared, start := 0, time.Now()
 	for _, i := range images {
 		if compared > 0 && time.Since(start) > enoughTime {
 			break
@@ -158,8 +158,6 @@ func probeImageFiles(x *examination, dir string) Check {
 		found, err := i.Verify(x.ctx, rootfs.VerifyOptions{Sample: sampleBytes})
 		switch {
 		case errors.Is(err, rootfs.ErrNotFound): // removed since it was listed
-		case errors.Is(err, rootfs.ErrNoList):
-			older++
 		case errors.Is(err, os.ErrPermission) && !x.root:
 			return degraded("can't be compared", "run gaol doctor as root")
 		case err != nil || len(found) > 0:
@@ -168,19 +166,10 @@ func probeImageFiles(x *examination, dir string) Check {
 			compared++
 		}
 	}
-	return ok(summary(compared, older, len(images)))
-}
-
-// summary describes how many images are unchanged. Images of an older gaol lack a list of
-// their files, without which there is no quick comparison.
-func summary(compared, older, all int) string {
-	switch {
-	case all == 0:
-		return "there are no images"
-	case older > 0:
-		return fmt.Sprintf("a sample of %d of %d images is unchanged; gaol image verify compares older ones", compared, all)
+	if len(images) == 0 {
+		return ok("there are no images")
 	}
-	return fmt.Sprintf("a sample of %d of %d images is unchanged", compared, all)
+	return ok(fmt.Sprintf("a sample of %d of %d images is unchanged", compared, len(images)))
 }
 
 // rank sorts the default image before all others.

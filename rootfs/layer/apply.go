@@ -90,7 +90,7 @@ func (a *applier) entry(h *tar.Header, content io.Reader) error {
 	if err != nil {
 		return err
 	}
-	defer d.Close()
+	defer d.close()
 	if err := a.place(d, name, h, content); err != nil {
 		return fmt.Errorf("%.200q: %w", h.Name, err)
 	}
@@ -120,17 +120,12 @@ func split(p string) (dir, name string, err error) {
 	return path.Join(".", path.Join(names[:last]...)), names[last], nil
 }
 
-// key identifies a name in a folder, independent of the path to the folder.
-func (a *applier) key(d *os.File, name string) uint64 {
-	var st unix.Stat_t
-	_ = unix.Fstat(int(d.Fd()), &st) // it cannot fail for an open descriptor
-	return maphash.Comparable(a.seed, struct {
-		folder uint64
-		name   string
-	}{st.Ino, name})
+// key identifies a name in a folder.
+func (a *applier) key(d openFolder, name string) uint64 {
+	return maphash.Comparable(a.seed, [2]string{d.path, name})
 }
 
-func (a *applier) isMade(d *os.File, name string) bool {
+func (a *applier) isMade(d openFolder, name string) bool {
 	_, made := a.made[a.key(d, name)]
 	return made
 }
@@ -144,78 +139,106 @@ func (a *applier) whiteout(dir, name string) error {
 	if name != opaque && strings.HasPrefix(name, reserved) {
 		return nil
 	}
-	d, err := a.open(dir, unix.O_RDONLY|unix.O_DIRECTORY)
+	d, err := a.existing(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	if d, err = a.checkDepth(d, dir, err); err != nil {
+	if err != nil {
 		return err
 	}
-	defer d.Close()
+	defer d.close()
 	if a.isMade(d, name) {
 		return nil // a repeated whiteout: only this layer's files are left, and searching them may take long
 	}
 	a.made[a.key(d, name)] = struct{}{}
-	if name != opaque {
-		_, err = prune(d, hidden, a.isMade)
-		return err
+	if name == opaque {
+		_, err = a.hideAll(d)
+	} else {
+		_, err = a.hide(d, hidden)
 	}
-	_, err = pruneInside(d, ".", a.isMade)
 	return err
 }
 
+// hide removes name and everything in it from the folder d, except this layer's files and their
+// parents. It reports whether name is gone.
+func (a *applier) hide(d openFolder, name string) (gone bool, err error) {
+	info, err := d.Lstat(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	gone = !a.isMade(d, name)
+	if info.IsDir() {
+		inside, err := d.OpenRoot(name)
+		if err != nil {
+			return false, err
+		}
+		defer inside.Close()
+		all, err := a.hideAll(openFolder{Root: inside, path: path.Join(d.path, name)})
+		if err != nil {
+			return false, err
+		}
+		gone = gone && all
+	}
+	if gone {
+		err = d.Remove(name)
+	}
+	return gone, err
+}
+
+// hideAll hides everything in a folder, and reports whether the folder is empty now.
+func (a *applier) hideAll(d openFolder) (empty bool, err error) {
+	entries, err := fs.ReadDir(d.FS(), ".")
+	empty = true
+	for _, e := range entries {
+		gone, err := a.hide(d, e.Name())
+		if err != nil {
+			return false, err
+		}
+		empty = empty && gone
+	}
+	return empty, err
+}
+
 // place creates the entry h in the folder d.
-func (a *applier) place(d *os.File, name string, h *tar.Header, content io.Reader) error {
+func (a *applier) place(d openFolder, name string, h *tar.Header, content io.Reader) error {
 	switch h.Typeflag {
 	case tar.TypeDir:
-		return placeFolder(d, name)
+		return d.ensure(name)
 	case tar.TypeReg, tar.TypeCont, tar.TypeGNUSparse:
 		if err := a.budget.store(h.Size); err != nil {
 			return err
 		}
-		return a.placeFile(d, name, h, content)
+		return d.place(name, h, content)
 	case tar.TypeSymlink:
 		if len(h.Linkname) == 0 || len(h.Linkname) >= unix.PathMax || strings.ContainsRune(h.Linkname, 0) {
 			return fmt.Errorf("%w: target %.80q", ErrRefused, h.Linkname)
 		}
-		if _, err := prune(d, name, keepNothing); err != nil {
+		if err := d.RemoveAll(name); err != nil {
 			return err
 		}
-		return unix.Symlinkat(h.Linkname, int(d.Fd()), name)
+		return d.Symlink(h.Linkname, name)
 	case tar.TypeLink:
 		return a.placeLink(d, name, h.Linkname)
 	case tar.TypeChar, tar.TypeBlock, tar.TypeFifo:
 		a.Dropped++
-		_, err := prune(d, name, keepNothing)
-		return err
+		return d.RemoveAll(name)
 	}
 	return fmt.Errorf("%w: type %q", ErrRefused, h.Typeflag)
 }
 
-// placeFolder makes a folder. It keeps an existing folder, but replaces a link to one.
-func placeFolder(d *os.File, name string) error {
-	is, err := kind(d, name)
-	if err != nil || is == unix.S_IFDIR {
+// place makes a new file. It does not write to an existing one, which may have other names by
+// hard links.
+func (d openFolder) place(name string, h *tar.Header, content io.Reader) error {
+	if err := d.RemoveAll(name); err != nil {
 		return err
 	}
-	if _, err := prune(d, name, keepNothing); err != nil {
-		return err
-	}
-	return unix.Mkdirat(int(d.Fd()), name, 0o755)
-}
-
-// placeFile makes a new file. It does not write to an existing one, which may have other
-// names by hard links.
-func (a *applier) placeFile(d *os.File, name string, h *tar.Header, content io.Reader) error {
-	if _, err := prune(d, name, keepNothing); err != nil {
-		return err
-	}
-	const flags = unix.O_WRONLY | unix.O_CREAT | unix.O_EXCL | unix.O_NOFOLLOW | unix.O_CLOEXEC
-	fd, err := unix.Openat(int(d.Fd()), name, flags, 0o600)
+	f, err := d.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}
-	f := os.NewFile(uintptr(fd), name)
 	_, err = io.Copy(f, io.LimitReader(content, h.Size))
 	return errors.Join(err, f.Chmod(FileMode(h.Mode)), f.Close())
 }
@@ -230,7 +253,7 @@ func FileMode(mode int64) fs.FileMode {
 }
 
 // placeLink makes a hard link to a file or symbolic link of the tree.
-func (a *applier) placeLink(d *os.File, name, target string) error {
+func (a *applier) placeLink(d openFolder, name, target string) error {
 	dir, base, err := split(target)
 	if err != nil {
 		return err
@@ -238,20 +261,20 @@ func (a *applier) placeLink(d *os.File, name, target string) error {
 	if base == "" {
 		return fmt.Errorf("%w: hard link to the root", ErrRefused)
 	}
-	from, err := a.open(dir, unix.O_PATH|unix.O_DIRECTORY)
-	if from, err = a.checkDepth(from, dir, err); err != nil {
+	from, err := a.existing(dir)
+	if err != nil {
 		return fmt.Errorf("%w: hard link to %.80q: %w", ErrRefused, target, err)
 	}
-	defer from.Close()
-	if is, err := kind(from, base); err != nil || is != unix.S_IFREG && is != unix.S_IFLNK {
+	defer from.close()
+	if info, err := from.Lstat(base); err != nil || info.Mode().Type()&^fs.ModeSymlink != 0 {
 		return errors.Join(err, fmt.Errorf("%w: hard link to %.80q, which is not a file", ErrRefused, target))
 	}
-	if a.key(from, base) == a.key(d, name) {
+	if from.path == d.path && base == name {
 		return nil // the link is its own target
 	}
-	if _, err := prune(d, name, keepNothing); err != nil {
+	if err := d.RemoveAll(name); err != nil {
 		return err
 	}
-	// If the pruned folder held the target, Linkat fails with ENOENT.
-	return unix.Linkat(int(from.Fd()), base, int(d.Fd()), name, 0)
+	// If the removed folder held the target, Linkat fails with ENOENT.
+	return unix.Linkat(int(from.file.Fd()), base, int(d.file.Fd()), name, 0)
 }

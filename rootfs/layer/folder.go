@@ -28,8 +28,8 @@ func (t *Tree) EnsureFolder(p string) error {
 	if err != nil {
 		return err
 	}
-	defer d.Close()
-	return placeFolder(d, name)
+	defer d.close()
+	return d.ensure(name)
 }
 
 // EmptyFolder makes p an empty folder, and makes its missing parents. It fails if a parent
@@ -39,26 +39,22 @@ func (t *Tree) EmptyFolder(p string) error {
 	if err != nil {
 		return err
 	}
-	defer d.Close()
+	defer d.close()
 	// Through a link, the emptied folder would be another one of the image's.
-	if real, err := t.GuestPath(d); err != nil || real != path.Dir(p) {
-		return errors.Join(err, fmt.Errorf("%w: a parent of %s is a link", ErrRefused, p))
+	if d.path != path.Dir(p) {
+		return fmt.Errorf("%w: a parent of %s is a link", ErrRefused, p)
 	}
-	if _, err := prune(d, path.Base(p), keepNothing); err != nil {
-		return err
-	}
-	return unix.Mkdirat(int(d.Fd()), path.Base(p), 0o755)
+	return d.empty(path.Base(p))
 }
 
 // IsFolder reports whether the clean path p leads to a folder without following a link.
 func (t *Tree) IsFolder(p string) bool {
-	d, err := t.open(p, unix.O_PATH|unix.O_DIRECTORY)
+	d, err := t.existing(p)
 	if err != nil {
 		return false
 	}
-	defer d.Close()
-	real, err := t.GuestPath(d)
-	return err == nil && real == p
+	d.close()
+	return d.path == p
 }
 
 // OpenFile opens the regular file at the guest path p for reading. It follows links. The
@@ -84,7 +80,7 @@ func (t *Tree) OpenFile(p string) (*os.File, error) {
 
 // GuestPath returns the guest path of an open file of the tree, with all links resolved.
 func (t *Tree) GuestPath(f *os.File) (string, error) {
-	real, err := realPath(int(f.Fd()))
+	real, err := os.Readlink(descriptorPath(f))
 	if err != nil {
 		return "", err
 	}

@@ -1,7 +1,6 @@
 package tree
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -57,11 +56,12 @@ type CompareOptions struct {
 // links. Files have no extended attributes but the labels of security modules. Times are
 // not compared, since the id does not depend on them.
 func Compare(ctx context.Context, root string, list []byte, o CompareOptions) ([]Difference, error) {
-	c := &comparison{options: o, rest: list}
-	if err := c.advance(); err != nil {
+	want, err := parseList(list)
+	if err != nil {
 		return nil, err
 	}
-	err := filepath.WalkDir(root, func(host string, _ fs.DirEntry, err error) error {
+	c := &comparison{options: o, want: want}
+	err = filepath.WalkDir(root, func(host string, _ fs.DirEntry, err error) error {
 		if err == nil {
 			err = context.Cause(ctx)
 		}
@@ -74,103 +74,78 @@ func Compare(ctx context.Context, root string, list []byte, o CompareOptions) ([
 		}
 		return c.visit(host, path.Join("/", rel))
 	})
-	for err == nil && c.next != nil {
-		err = c.removed()
+	if err != nil {
+		return nil, err
 	}
-	return c.found, err
+	for p, e := range c.want {
+		if _, above := c.want[path.Dir(p)]; !above && !e.visited {
+			c.add(p, Removed, e.mode, "")
+		}
+	}
+	slices.SortStableFunc(c.found, func(a, b Difference) int { // as a walk visits them
+		return slices.Compare(strings.Split(a.Path, "/"), strings.Split(b.Path, "/"))
+	})
+	return c.found, nil
 }
 
-// comparison walks the tree and the list, which have the same order, side by side.
+// comparison compares the files of a tree with a list.
 type comparison struct {
 	options CompareOptions
-	rest    []byte     // of the list
-	next    *listEntry // the first entry before rest; nil at the end of the list
+	want    map[string]*listEntry // the rest of the list, by path
 	found   []Difference
 }
 
 // listEntry is a line of the list.
-type listEntry struct{ mode, path, content string }
+type listEntry struct {
+	mode, content string
+	visited       bool // it has another type now, and stays in the rest above its content
+}
 
 // errList rejects a list that neither Seal nor Sum has written.
 var errList = errors.New("malformed list of files")
 
-func parseEntry(line string) (*listEntry, error) {
-	mode, rest, _ := strings.Cut(line, " ")
-	quoted, err := strconv.QuotedPrefix(rest)
-	if err != nil {
-		return nil, errList
-	}
-	name, err := strconv.Unquote(quoted)
-	content, failed := strconv.Unquote(strings.TrimPrefix(rest[len(quoted):], " "))
-	if err != nil || failed != nil {
-		return nil, errList
-	}
-	return &listEntry{mode, path.Join("/", name), content}, nil
-}
-
-// advance reads the next entry of the list.
-func (c *comparison) advance() (err error) {
-	if c.next = nil; len(c.rest) == 0 {
-		return nil
-	}
-	line, rest, _ := bytes.Cut(c.rest, []byte("\n"))
-	c.rest = rest
-	c.next, err = parseEntry(string(line))
-	return err
-}
-
-// skipBelow skips the entries of a folder's content.
-func (c *comparison) skipBelow(dir string) error {
-	for c.next != nil && strings.HasPrefix(c.next.path, strings.TrimSuffix(dir, "/")+"/") {
-		if err := c.advance(); err != nil {
-			return err
+func parseList(list []byte) (map[string]*listEntry, error) {
+	entries := map[string]*listEntry{}
+	for line := range strings.Lines(string(list)) {
+		mode, rest, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
+		quoted, err := strconv.QuotedPrefix(rest)
+		if err != nil {
+			return nil, errList
 		}
+		name, err := strconv.Unquote(quoted)
+		content, failed := strconv.Unquote(strings.TrimPrefix(rest[len(quoted):], " "))
+		if err != nil || failed != nil {
+			return nil, errList
+		}
+		entries[path.Join("/", name)] = &listEntry{mode: mode, content: content}
 	}
-	return nil
+	return entries, nil
 }
 
 func (c *comparison) add(p string, change Change, want, got string) {
 	c.found = append(c.found, Difference{p, change, want, got})
 }
 
-// removed reports the next entry of the list as removed.
-func (c *comparison) removed() error {
-	gone := c.next
-	c.add(gone.path, Removed, gone.mode, "")
-	if err := c.advance(); err != nil {
-		return err
-	}
-	return c.skipBelow(gone.path)
-}
-
-// visit compares the file at the host path with the next entry of the list. It returns
-// fs.SkipDir for a folder that the list lacks.
+// visit compares the file at the host path with its entry of the list. It returns fs.SkipDir for a
+// folder that the list lacks.
 func (c *comparison) visit(host, p string) error {
 	info, err := os.Lstat(host)
 	if err != nil {
 		return err
 	}
-	for c.next != nil && isBefore(c.next.path, p) {
-		if err := c.removed(); err != nil {
-			return err
-		}
-	}
-	if c.next == nil || c.next.path != p {
-		c.add(p, Added, "", info.Mode().String())
+	mode := info.Mode().String()
+	want, listed := c.want[p]
+	switch {
+	case !listed:
+		c.add(p, Added, "", mode)
+		return skip(info)
+	case typeOf(want.mode) != typeOf(mode):
+		want.visited = true
+		c.add(p, Type, want.mode, mode)
 		return skip(info)
 	}
-	want := c.next
-	if err := c.advance(); err != nil {
-		return err
-	}
-	if typeOf(want.mode) != typeOf(info.Mode().String()) {
-		c.add(p, Type, want.mode, info.Mode().String())
-		if err := c.skipBelow(p); err != nil {
-			return err
-		}
-		return skip(info)
-	}
-	return c.compare(host, info, want)
+	delete(c.want, p)
+	return c.compare(host, p, info, want)
 }
 
 // skip returns fs.SkipDir for a folder. For a file, that would skip the rest of its folder.
@@ -182,13 +157,13 @@ func skip(info fs.FileInfo) error {
 }
 
 // compare compares the attributes of files of the same path and type.
-func (c *comparison) compare(host string, info fs.FileInfo, want *listEntry) error {
+func (c *comparison) compare(host, p string, info fs.FileInfo, want *listEntry) error {
 	if got := info.Mode().String(); got != want.mode {
-		c.add(want.path, Mode, want.mode, got)
+		c.add(p, Mode, want.mode, got)
 	}
 	st := info.Sys().(*syscall.Stat_t)
 	if uid := c.options.UID; st.Uid != uid || uid == 0 && st.Gid != 0 {
-		c.add(want.path, Owner, fmt.Sprintf("%d:%d", uid, uid), fmt.Sprintf("%d:%d", st.Uid, st.Gid))
+		c.add(p, Owner, fmt.Sprintf("%d:%d", uid, uid), fmt.Sprintf("%d:%d", st.Uid, st.Gid))
 	}
 	if !info.Mode().IsRegular() || c.options.Reads == nil || c.options.Reads(info) {
 		change := Content
@@ -200,20 +175,14 @@ func (c *comparison) compare(host string, info fs.FileInfo, want *listEntry) err
 			return err
 		}
 		if got != want.content {
-			c.add(want.path, change, want.content, got)
+			c.add(p, change, want.content, got)
 		}
 	}
 	names, err := xattrs(host)
 	if len(names) > 0 {
-		c.add(want.path, Xattrs, "", strings.Join(names, " "))
+		c.add(p, Xattrs, "", strings.Join(names, " "))
 	}
 	return err
-}
-
-// isBefore reports whether a walk visits a before b: folders precede their content, and names
-// are sorted within their folder.
-func isBefore(a, b string) bool {
-	return slices.Compare(strings.Split(a, "/"), strings.Split(b, "/")) < 0
 }
 
 // typeOf returns the letters of a mode that are its type, "" for a regular file.

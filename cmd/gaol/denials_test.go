@@ -35,13 +35,13 @@ func TestDenied(t *testing.T) {
 	}{
 		{"a socket, for whatever it was", []string{"--preset", "strict"}, socket(tcp, 3), ": network socket AF_INET6 SOCK_STREAM (network.default), 3 times"},
 		{"listen", []string{"--preset", "strict"}, network("listen", "tcp://localhost:80"),
-			", as the program says: network listen tcp://localhost:80 (network.default); allow with --allow-net 'tcp://localhost:*'"},
+			", reported by the program: network listen tcp://localhost:80 (network.default); allow with --allow-net 'tcp://localhost:*'"},
 		{"udp", []string{"--preset", "strict"}, network("listen", "udp://localhost:*"),
-			", as the program says: network listen udp://localhost:* (network.default); allow with --allow-net 'udp://localhost:*'"},
+			", reported by the program: network listen udp://localhost:* (network.default); allow with --allow-net 'udp://localhost:*'"},
 		{"connect", []string{"--preset", "strict"}, network("connect", "tcp://127.0.0.1:3000"),
-			", as the program says: network connect tcp://127.0.0.1:3000 (network.default); allow with --allow-net 'tcp://localhost:*', or --host-port 3000 if the server runs on this machine"},
+			", reported by the program: network connect tcp://127.0.0.1:3000 (network.default); allow with --allow-net 'tcp://localhost:*', or --host-port 3000 if the server runs on this machine"},
 		{"a port of the host", nil, runtime.Denial{Scope: "network", Operation: "connect", Target: "tcp://[::1]:3000", Rule: "hostPorts", Count: 1, Source: runtime.SourceStderr},
-			", as the program says: network connect tcp://[::1]:3000 (hostPorts); allow with --host-port 3000 if the server runs on this machine"},
+			", reported by the program: network connect tcp://[::1]:3000 (hostPorts); allow with --host-port 3000 if the server runs on this machine"},
 		{"a name's private address", []string{"--allow-net", "api.test"},
 			runtime.Denial{Scope: "network", Operation: "connect", Target: "tcp://api.test:80", Address: "10.0.0.5", Rule: "network.default", Count: 1, Source: runtime.SourceEgress},
 			": network connect tcp://api.test:80 resolves to 10.0.0.5, a private address or one of the host's own (network.default); allow with --allow-net 10.0.0.5:80"},
@@ -51,13 +51,13 @@ func TestDenied(t *testing.T) {
 		{"a unix socket beside a mount", nil, runtime.Denial{Scope: "network", Operation: "socket", Target: "AF_UNIX SOCK_STREAM", Rule: "mounts", Count: 1, Source: runtime.SourceSeccomp},
 			": network socket AF_UNIX SOCK_STREAM (mounts); allow with --unix-sockets, or mount the folder copy-on-write (SOURCE:TARGET:cow)"},
 		{"network in permissions", []string{"--permissions", `{"network":"deny"}`}, network("dns", "dns://a.test"),
-			`, as the program says: network dns dns://a.test (network.default); allow with the rule {"mode":"allow","patterns":["tcp://a.test:*"]} at the end of network in --permissions`},
+			`, reported by the program: network dns dns://a.test (network.default); allow with the rule {"mode":"allow","patterns":["tcp://a.test:*"]} at the end of network in --permissions`},
 		{"a port", []string{"--permissions", `{"network":{"rules":[{"mode":"allow","operations":["listen"],"patterns":["tcp://localhost:*"]}]}}`},
 			runtime.Denial{Scope: "network", Operation: "connect", Target: "tcp://[::1]:80", Rule: "network.default", Count: 1, Source: runtime.SourceStderr},
-			", as the program says: network connect tcp://[::1]:80 (network.default); allow with the rule {\"mode\":\"allow\",\"patterns\":[\"tcp://localhost:*\"]} at the end of network in --permissions"},
+			", reported by the program: network connect tcp://[::1]:80 (network.default); allow with the rule {\"mode\":\"allow\",\"patterns\":[\"tcp://localhost:*\"]} at the end of network in --permissions"},
 		{"a host outside", []string{"--allow-net", "udp://localhost:*"},
 			runtime.Denial{Scope: "network", Operation: "connect", Target: "tcp://1.1.1.1:80", Rule: "network.default", Count: 1, Source: runtime.SourceStderr},
-			", as the program says: network connect tcp://1.1.1.1:80 (network.default); allow with --allow-net 1.1.1.1:80"},
+			", reported by the program: network connect tcp://1.1.1.1:80 (network.default); allow with --allow-net 1.1.1.1:80"},
 		{"a private address", nil,
 			runtime.Denial{Scope: "network", Operation: "connect", Target: "tcp://[fd00::1]:80", Rule: "network.default", Count: 1, Source: runtime.SourceEgress},
 			": network connect tcp://[fd00::1]:80 (network.default); allow with --allow-net '[fd00::1]:80'"},
@@ -69,24 +69,24 @@ func TestDenied(t *testing.T) {
 			": network connect tcp://a.test:443 (limits.connections)"},
 		{"a name", []string{"--allow-net", "tcp://localhost:*"},
 			runtime.Denial{Scope: "network", Operation: "dns", Target: "dns://registry.npmjs.org", Rule: "network.default", Count: 1, Source: runtime.SourceStderr},
-			", as the program says: network dns dns://registry.npmjs.org (network.default); allow with --allow-net registry.npmjs.org"},
+			", reported by the program: network dns dns://registry.npmjs.org (network.default); allow with --allow-net registry.npmjs.org"},
 		{"a kind that nothing allows", nil, socket("AF_INET SOCK_RAW", 1), ": network socket AF_INET SOCK_RAW (network.default)"},
 		{"allowed already", []string{"--preset", "open"}, socket(tcp, 1), ": network socket AF_INET6 SOCK_STREAM (network.default)"},
 		{"spawn", []string{"--preset", "strict"}, spawn, `: childProcess spawn (childProcess.default); allow with "childProcess": "allow" in --permissions`},
 		{"read", []string{"--preset", "strict"}, file("read", "/etc/hosts"),
-			`, as the program says: fs read /etc/hosts (fs.default); allow with the rule {"mode":"allow","operations":["read"],"paths":["/etc/hosts"]} at the end of fs in --permissions`},
+			`, reported by the program: fs read /etc/hosts (fs.default); allow with the rule {"mode":"allow","operations":["read"],"paths":["/etc/hosts"]} at the end of fs in --permissions`},
 		{"readdir", []string{"--preset", "strict"}, file("readdir", "/etc"),
-			`, as the program says: fs readdir /etc (fs.default); allow with the rule {"mode":"allow","operations":["read","readdir"],"paths":["/etc/**"]} at the end of fs in --permissions`},
+			`, reported by the program: fs readdir /etc (fs.default); allow with the rule {"mode":"allow","operations":["read","readdir"],"paths":["/etc/**"]} at the end of fs in --permissions`},
 		{"write where chmod goes with it", []string{"--preset", "workspace"}, file("write", "/tmp/x"),
-			`, as the program says: fs write /tmp/x (fs.default); allow with the rule {"mode":"allow","operations":["write","create_dir","rm","rename","symlink","chmod","truncate"],"paths":["/tmp/**"]} at the end of fs in --permissions`},
+			`, reported by the program: fs write /tmp/x (fs.default); allow with the rule {"mode":"allow","operations":["write","create_dir","rm","rename","symlink","chmod","truncate"],"paths":["/tmp/**"]} at the end of fs in --permissions`},
 		{"a folder, by audit", []string{"--preset", "workspace"},
 			runtime.Denial{Scope: "fs", Operation: "create_dir", Target: "/tmp", Rule: "fs.rules[0]", Count: 2, Source: runtime.SourceAudit},
 			`: fs create_dir /tmp (fs.rules[0]), 2 times; allow with the rule {"mode":"allow","operations":["write","create_dir","rm","rename","symlink","chmod","truncate"],"paths":["/tmp/**"]} at the end of fs in --permissions`},
 		{"a file or its folder, by audit", []string{"--preset", "workspace"},
 			runtime.Denial{Scope: "fs", Operation: "write", Target: "/tmp", Rule: "fs.rules[0]", Count: 1, Source: runtime.SourceAudit}, ": fs write /tmp (fs.rules[0])"},
-		{"control characters in a name", []string{"--preset", "strict"}, file("read", "/a\x1b[31m\u009b "), `, as the program says: fs read "/a\x1b[31m\u009b " (fs.default)`},
-		{"a pattern for a name", []string{"--preset", "strict"}, file("read", "/a*"), `, as the program says: fs read /a* (fs.default)`},
-		{"allowed by default", nil, file("read", "/a"), `, as the program says: fs read /a (fs.default)`},
+		{"control characters in a name", []string{"--preset", "strict"}, file("read", "/a\x1b[31m\u009b "), `, reported by the program: fs read "/a\x1b[31m\u009b " (fs.default)`},
+		{"a pattern for a name", []string{"--preset", "strict"}, file("read", "/a*"), `, reported by the program: fs read /a* (fs.default)`},
+		{"allowed by default", nil, file("read", "/a"), `, reported by the program: fs read /a (fs.default)`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			f := fake{guest: returns(runtime.Result{ExitCode: 1, Denials: []runtime.Denial{tc.denial}})}
@@ -110,7 +110,7 @@ func TestDeniedExternal(t *testing.T) {
 	name := runtime.Denial{Scope: "network", Operation: "dns", Target: "dns://example.com", Rule: "network.default", Count: 1, Source: runtime.SourceStderr}
 	f := fake{guest: returns(runtime.Result{ExitCode: 1, Denials: []runtime.Denial{socket("AF_INET SOCK_DGRAM", 2), name}})}
 	want := "gaol: denied: network socket AF_INET SOCK_DGRAM (network.default), 2 times\n" +
-		"gaol: denied, as the program says: network dns dns://example.com (network.default); allow with --allow-net example.com\n"
+		"gaol: denied, reported by the program: network dns dns://example.com (network.default); allow with --allow-net example.com\n"
 	if got := f.call(t, "", "run", "-e", "1"); got.stderr != want {
 		t.Errorf("standard error has %q, want %q", got.stderr, want)
 	}

@@ -39,11 +39,16 @@ func TestLinks(t *testing.T) {
 // prose returns a page without its code blocks.
 func prose(t *testing.T, page string) string {
 	t.Helper()
+	return fenced.ReplaceAllString(readPage(t, page), "")
+}
+
+func readPage(t *testing.T, page string) string {
+	t.Helper()
 	text, err := os.ReadFile(filepath.Join(repo, page))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return fenced.ReplaceAllString(string(text), "")
+	return string(text)
 }
 
 // anchors are the names that GitHub gives the headings of a page.

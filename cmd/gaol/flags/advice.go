@@ -227,7 +227,7 @@ func isLocal(d runtime.Denial) bool {
 func DenialText(d runtime.Denial) string {
 	text := "denied"
 	if d.Source == runtime.SourceStderr {
-		text += ", as the program says"
+		text += ", reported by the program"
 	}
 	text += ": " + d.Scope + " " + string(d.Operation)
 	if d.Target != "" {

@@ -5,10 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
+	"net/http"
 	"os"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -137,31 +140,30 @@ func (a *app) mcpConfig(cmd *cobra.Command, f *mcpFlags) error {
 // mcp serves one client.
 func (a *app) mcp(ctx context.Context, f *mcpFlags) error {
 	address := f.address()
-	if address == "" && os.Geteuid() == 0 && mcpstdio.IsAbsent(client.DefaultSocket) {
-		return a.mcpPrivate(ctx, f)
+	server, err := client.NewHTTP(serverOptions(address))
+	if err != nil {
+		return err
 	}
-	if f.isolation != "" {
+	if strings.Contains(address, "://") && os.Getenv("GAOL_TOKEN") == "" {
+		return fmt.Errorf("%s needs a token: set GAOL_TOKEN", address)
+	}
+	p, prefix := mcpstdio.NewProxy(server), ""
+	if len(f.tools) > 0 {
+		prefix = "sandbox_"
+	}
+	err = p.Check(ctx, prefix)
+	absent := errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED)
+	switch {
+	case absent && address == "" && os.Geteuid() == 0:
+		return a.mcpPrivate(ctx, f)
+	case errors.Is(err, mcpstdio.ErrNoTools):
+		return errors.New("the server lacks sandbox tools: start it with gaol serve --tools sandbox")
+	case err != nil:
+		return err
+	case f.isolation != "":
 		return errServerIsolation
 	}
-	upstream, err := mcpstdio.NewUpstream(cmp.Or(address, client.DefaultSocket), os.Getenv("GAOL_TOKEN"))
-	if err != nil {
-		return err
-	}
-	p, err := mcpstdio.NewProxy(ctx, upstream, versionText())
-	if err != nil {
-		return err
-	}
-	defer p.Close()
-	if len(f.tools) > 0 {
-		has, err := p.HasTools(ctx, "sandbox_")
-		if err == nil && !has {
-			err = errors.New("the server lacks sandbox tools: start it with gaol serve --tools sandbox")
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return mcpstdio.Serve(ctx, p.Server, a.stdin, a.stdout, p.Abandon)
+	return p.Serve(ctx, a.stdin, a.stdout)
 }
 
 // mcpPrivate serves one client by a service of this process.
@@ -173,13 +175,11 @@ func (a *app) mcpPrivate(ctx context.Context, f *mcpFlags) (err error) {
 	log := slog.New(slog.NewTextHandler(a.stderr, nil))
 	s := service.New(service.Options{Settings: set, Store: f.store, Log: log})
 	m := mcpserver.New(mcpserver.Options{Service: s, Snippets: snippetservice.New(s, log), Version: versionText(), Log: log, SandboxTools: len(f.tools) > 0})
+	local, stop := mcpstdio.Local(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		m.ServeHTTP(w, r.WithContext(tenant.NewContext(r.Context(), &tenant.Tenant{Name: "uid:0", Admin: true})))
+	}))
 	now, cancel := context.WithCancel(context.Background())
 	cancel()
-	abandon := func() { _ = s.Close(now) } // again below, for the error
-	defer func() { err = errors.Join(err, s.Close(now), m.Close()) }()
-	server, err := m.MCP(&tenant.Tenant{Name: "uid:0", Admin: true})
-	if err != nil {
-		return err
-	}
-	return mcpstdio.Serve(ctx, server, a.stdin, a.stdout, abandon)
+	defer func() { err = errors.Join(err, s.Close(now), m.Close(), stop()) }()
+	return mcpstdio.NewProxy(local).Serve(ctx, a.stdin, a.stdout)
 }

@@ -16,13 +16,17 @@ import (
 	"gaol/runtime/snippets"
 )
 
-// dial connects to a server, by the path of its socket or a URL.
-func dial(ctx context.Context, server string) (*client.Client, error) {
-	o := client.Options{Socket: server}
-	if strings.HasPrefix(server, "http://") || strings.HasPrefix(server, "https://") {
-		o = client.Options{Address: server}
+// serverOptions selects a server by the path of its socket or a URL. Empty: the socket of [client.Socket].
+func serverOptions(server string) client.Options {
+	if strings.Contains(server, "://") {
+		return client.Options{Address: server}
 	}
-	c, err := client.Dial(ctx, o)
+	return client.Options{Socket: server}
+}
+
+// dial connects to a server, see [serverOptions].
+func dial(ctx context.Context, server string) (*client.Client, error) {
+	c, err := client.Dial(ctx, serverOptions(server))
 	if err != nil {
 		return nil, adviseServer(err)
 	}

@@ -49,8 +49,8 @@ func TestNotAMember(t *testing.T) {
 		if err := os.Chown(path, -1, gid); err != nil {
 			t.Skip("needs root: ", err)
 		}
-		target := &target{socket: path}
-		if text := target.explain(unix.EACCES).Error(); !strings.Contains(text, want+" may") {
+		target := &HTTP{socket: path}
+		if text := target.Explain(unix.EACCES).Error(); !strings.Contains(text, want+" may") {
 			t.Error(text)
 		}
 	}

@@ -72,18 +72,18 @@ type Client struct {
 
 // Dial connects to a server. ctx bounds the handshake only.
 func Dial(ctx context.Context, o Options) (*Client, error) {
-	t, err := newTarget(o)
+	h, err := NewHTTP(o)
 	if err != nil {
 		return nil, err
 	}
-	socket, response, err := websocket.Dial(ctx, t.url, &websocket.DialOptions{
-		HTTPClient: t.client, HTTPHeader: t.header, Subprotocols: []string{session.Protocol},
+	socket, response, err := websocket.Dial(ctx, h.URL+"/v1/session", &websocket.DialOptions{
+		HTTPClient: h.Client, Subprotocols: []string{session.Protocol},
 	})
 	if err != nil {
 		if refused := refusal(response); refused != nil {
 			return nil, fmt.Errorf("gaol: dial: %w", refused)
 		}
-		return nil, t.explain(err)
+		return nil, h.Explain(err)
 	}
 	if socket.Subprotocol() != session.Protocol {
 		_ = socket.CloseNow()

@@ -2,314 +2,180 @@ package mcpstdio
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
-	"net"
+	"io"
 	"net/http"
 	"net/url"
-	"os"
-	"os/user"
-	"strconv"
 	"strings"
 	"sync"
-	"syscall"
+	"sync/atomic"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"gaol/cmd/gaol/server/mcpserver"
+	"gaol/runtime/client"
+)
+
+const (
+	// grace is how long calls may continue after standard input has ended.
+	grace = 2 * time.Second
+
+	// maxLine bounds one message of the client.
+	maxLine = 16 << 20
+
+	// codeRejected is the code of the SDK's error for a response of HTTP that contains no reply.
+	codeRejected = -32005
 )
 
 // Proxy forwards the requests of one client to a server.
 type Proxy struct {
-	*mcp.Server // to be served to the client
-
-	client   *mcp.Client
-	upstream Upstream
-	ctx      context.Context // of all calls
-	cancel   context.CancelFunc
-
-	mu       sync.Mutex
-	session  *mcp.ClientSession // nil if the connection has failed
-	calls    int
-	progress map[string]reporting // calls that report progress, by the token that the server has got
+	server  *client.HTTP
+	http    *http.Client
+	client  mcp.Connection
+	version atomic.Value // string: the protocol version of the client, if it has initialized
+	running sync.Map     // jsonrpc.ID -> context.CancelFunc
 }
 
-// reporting is a call whose client has asked for progress.
-type reporting struct {
-	client *mcp.ServerSession
-	token  any // any JSON
-}
-
-// NewProxy connects to a server. The caller closes the proxy.
-func NewProxy(ctx context.Context, u Upstream, version string) (*Proxy, error) {
-	p := &Proxy{upstream: u, progress: map[string]reporting{}}
-	p.ctx, p.cancel = context.WithCancel(context.Background())
-	name := &mcp.Implementation{Name: "gaol", Title: "gaol sandboxes", Version: version}
-	p.client = mcp.NewClient(name, &mcp.ClientOptions{
-		Capabilities:                &mcp.ClientCapabilities{},
-		ProgressNotificationHandler: p.passProgress,
-	})
-	session, err := p.connect(ctx)
-	if err != nil {
-		p.cancel()
-		return nil, u.explain(err)
-	}
-	first := session.InitializeResult()
-	p.Server = mcp.NewServer(name, &mcp.ServerOptions{
-		Instructions: first.Instructions,
-		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}, Resources: &mcp.ResourceCapabilities{}},
-	})
-	p.AddReceivingMiddleware(p.forward)
-	return p, nil
-}
-
-// HasTools reports whether the server has tools whose names have a prefix.
-func (p *Proxy) HasTools(ctx context.Context, prefix string) (bool, error) {
-	s, err := p.connect(ctx)
-	if err != nil {
-		return false, err
-	}
-	for t, err := range s.Tools(ctx, nil) {
-		if err != nil || strings.HasPrefix(t.Name, prefix) {
-			return err == nil, err
-		}
-	}
-	return false, nil
-}
-
-// Abandon ends all calls that are in progress, on the server, too.
-func (p *Proxy) Abandon() { p.cancel() }
-
-// Close ends all calls and the connection.
-func (p *Proxy) Close() {
-	p.cancel()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.session != nil {
-		_ = p.session.Close() // the server may have gone
-	}
-	p.upstream.client.CloseIdleConnections()
-}
-
-// connect returns the session with the server. After a failure it is a new one.
-func (p *Proxy) connect(ctx context.Context) (*mcp.ClientSession, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.session != nil {
-		return p.session, nil
-	}
-	s, err := p.client.Connect(ctx, &mcp.StreamableClientTransport{
-		Endpoint: p.upstream.url, HTTPClient: p.upstream.client, MaxRetries: -1, DisableStandaloneSSE: true, MaxEventSize: -1,
-	}, nil)
-	if err == nil {
-		p.session = s
-	}
-	return s, err
-}
-
-// forward sends requests about tools and resources to the server. The SDK replies to all others.
-func (p *Proxy) forward(next mcp.MethodHandler) mcp.MethodHandler {
-	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
-		send := p.sender(req)
-		if send == nil {
-			return next(ctx, method, req)
-		}
-		ctx, cancel := context.WithCancel(ctx)
-		defer cancel()
-		defer context.AfterFunc(p.ctx, cancel)()
-		s, err := p.connect(ctx)
-		if err != nil {
-			return nil, p.upstream.explain(err)
-		}
-		res, err := send(ctx, s)
-		if err == nil {
-			return res, nil
-		}
-		_, isReply := errors.AsType[*jsonrpc.Error](err)
-		_, unsent := errors.AsType[*url.Error](err) // which the SDK calls a reply, too
-		if isReply && !unsent || ctx.Err() != nil {
-			return nil, err
-		}
-		p.drop(s)
-		return nil, p.upstream.explain(err)
-	}
-}
-
-// sender returns the function that sends a request to the server, or nil if the request is not
-// forwarded.
-func (p *Proxy) sender(req mcp.Request) func(context.Context, *mcp.ClientSession) (mcp.Result, error) {
-	switch r := req.(type) {
-	case *mcp.ListToolsRequest:
-		return func(ctx context.Context, s *mcp.ClientSession) (mcp.Result, error) {
-			return result(s.ListTools(ctx, &mcp.ListToolsParams{Cursor: orZero(r.Params).Cursor}))
-		}
-	case *mcp.CallToolRequest:
-		return func(ctx context.Context, s *mcp.ClientSession) (mcp.Result, error) { return p.call(ctx, s, r) }
-	case *mcp.ListResourcesRequest:
-		return func(ctx context.Context, s *mcp.ClientSession) (mcp.Result, error) {
-			return result(s.ListResources(ctx, &mcp.ListResourcesParams{Cursor: orZero(r.Params).Cursor}))
-		}
-	case *mcp.ListResourceTemplatesRequest:
-		return func(ctx context.Context, s *mcp.ClientSession) (mcp.Result, error) {
-			return result(s.ListResourceTemplates(ctx, &mcp.ListResourceTemplatesParams{Cursor: orZero(r.Params).Cursor}))
-		}
-	case *mcp.ReadResourceRequest:
-		return func(ctx context.Context, s *mcp.ClientSession) (mcp.Result, error) {
-			return result(s.ReadResource(ctx, &mcp.ReadResourceParams{URI: r.Params.URI}))
-		}
-	}
-	return nil
-}
-
-// orZero returns the parameters of a list, which may be absent.
-func orZero[P any](p *P) *P {
-	if p == nil {
-		return new(P)
-	}
+// NewProxy returns a proxy that has not connected yet.
+func NewProxy(server *client.HTTP) *Proxy {
+	p := &Proxy{server: server}
+	p.http = &http.Client{Transport: roundTripper(p.roundTrip), CheckRedirect: server.CheckRedirect}
 	return p
 }
 
-// result avoids an interface with a nil pointer.
-func result[R mcp.Result](r R, err error) (mcp.Result, error) {
-	if err != nil {
-		return nil, err
-	}
-	return r, nil
-}
+type roundTripper func(*http.Request) (*http.Response, error)
 
-// call calls a tool, and passes its progress on.
-func (p *Proxy) call(ctx context.Context, s *mcp.ClientSession, r *mcp.CallToolRequest) (mcp.Result, error) {
-	params := &mcp.CallToolParams{Name: r.Params.Name, Arguments: r.Params.Arguments}
-	if token := r.Params.GetProgressToken(); token != nil {
-		own, forget := p.report(reporting{r.Session, token})
-		defer forget()
-		params.SetProgressToken(own)
-	}
-	return result(s.CallTool(ctx, params))
-}
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// report passes progress on, until forget is called.
-func (p *Proxy) report(r reporting) (token string, forget func()) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.calls++
-	token = strconv.Itoa(p.calls)
-	p.progress[token] = r
-	return token, func() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		delete(p.progress, token)
-	}
-}
-
-func (p *Proxy) passProgress(ctx context.Context, r *mcp.ProgressNotificationClientRequest) {
-	token, ok := r.Params.ProgressToken.(string)
-	p.mu.Lock()
-	call := p.progress[token]
-	p.mu.Unlock()
-	if !ok || call.client == nil {
-		return
-	}
-	params := *r.Params
-	params.ProgressToken, params.Meta = call.token, nil
-	_ = call.client.NotifyProgress(ctx, &params) // the client may have gone
-}
-
-// drop discards a failed session.
-func (p *Proxy) drop(s *mcp.ClientSession) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.session == s {
-		p.session = nil
-	}
-	go func() { _ = s.Close() }() // it waits for other calls
-}
-
-// withToken sends a bearer token with each request.
-type withToken struct {
-	http.RoundTripper
-	token string
-}
-
-// RoundTrip implements [http.RoundTripper].
-func (w withToken) RoundTrip(r *http.Request) (*http.Response, error) {
+// roundTrip sends a request that the server serves without a session.
+func (p *Proxy) roundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
-	r.Header.Set("Authorization", "Bearer "+w.token)
-	return w.RoundTripper.RoundTrip(r)
+	r.Header.Set(mcpserver.StatelessHeader, "true")
+	if version, ok := p.version.Load().(string); ok && r.Header.Get(mcpserver.VersionHeader) == "" {
+		r.Header.Set(mcpserver.VersionHeader, version)
+	}
+	return p.server.Transport.RoundTrip(r)
 }
 
-// CloseIdleConnections closes the idle connections of the transport.
-func (w withToken) CloseIdleConnections() {
-	if c, ok := w.RoundTripper.(interface{ CloseIdleConnections() }); ok {
-		c.CloseIdleConnections()
-	}
+func (p *Proxy) transport() mcp.Transport {
+	return &mcp.StreamableClientTransport{Endpoint: p.server.URL + "/mcp", HTTPClient: p.http, MaxRetries: -1, DisableStandaloneSSE: true, MaxEventSize: -1}
 }
 
-func redirects(*http.Request, []*http.Request) error { return fmt.Errorf("the server redirects") }
+// ErrNoTools is the error of [Proxy.Check] for a server without some tools.
+var ErrNoTools = errors.New("the server lacks tools")
 
-// Upstream is a server that a [Proxy] connects to.
-type Upstream struct {
-	address string // as the user knows it
-	url     string
-	client  *http.Client
-}
-
-// NewUpstream returns the server at an address: the path of a unix socket, or an http or https URL. A
-// token is needed for URLs only.
-func NewUpstream(address, token string) (u Upstream, err error) {
-	transport := &http.Transport{}
-	u = Upstream{address: address, url: "http://gaol/mcp", client: &http.Client{Transport: transport, CheckRedirect: redirects}}
-	if !strings.Contains(address, "://") {
-		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return new(net.Dialer).DialContext(ctx, "unix", address)
-		}
-		return u, nil
-	}
-	parsed, err := url.Parse(address)
-	if err != nil || parsed.Host == "" || parsed.Scheme != "http" && parsed.Scheme != "https" {
-		return u, fmt.Errorf("%q: want the path of a socket, or an http or https URL", address)
-	}
-	if token == "" {
-		return u, fmt.Errorf("%s needs a token: set GAOL_TOKEN", address)
-	}
-	u.url = strings.TrimSuffix(parsed.String(), "/") + "/mcp"
-	u.client.Transport = withToken{transport, token}
-	return u, nil
-}
-
-// IsAbsent reports whether no server listens on a socket.
-func IsAbsent(socket string) bool {
-	c, err := net.Dial("unix", socket)
-	if err == nil {
-		_ = c.Close()
-	}
-	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED)
-}
-
-// explain returns an error that names the remedy for a failed connection.
-func (u Upstream) explain(err error) error {
-	switch {
-	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
-		return fmt.Errorf("no server at %s: start one with gaol serve, or set GAOL_SOCKET to its socket", u.address)
-	case errors.Is(err, fs.ErrPermission):
-		return fmt.Errorf("no permission for %s: %s", u.address, membership(u.address))
-	}
-	return fmt.Errorf("server at %s: %w", u.address, err)
-}
-
-// membership names the group that may connect to a socket.
-func membership(socket string) string {
-	info, err := os.Stat(socket)
+// Check connects to the server, which must have a tool whose name has a prefix.
+func (p *Proxy) Check(ctx context.Context, prefix string) error {
+	s, err := mcp.NewClient(&mcp.Implementation{Name: "gaol"}, nil).Connect(ctx, p.transport(), nil)
 	if err != nil {
-		return "its folder is closed to you"
+		return p.server.Explain(err)
 	}
-	stat, ok := info.Sys().(*syscall.Stat_t)
-	if !ok || stat.Gid == 0 {
-		return "only root may connect; gaol serve --group names a group that may"
+	defer func() { _ = s.Close() }() // there is no session to end
+	for t, err := range s.Tools(ctx, nil) {
+		if err != nil || strings.HasPrefix(t.Name, prefix) {
+			return err
+		}
 	}
-	group := strconv.Itoa(int(stat.Gid))
-	if g, err := user.LookupGroupId(group); err == nil {
-		group = g.Name
+	return ErrNoTools
+}
+
+// Serve serves the client until its input or ctx ends. It ends the calls that are in progress after some time then.
+func (p *Proxy) Serve(ctx context.Context, in io.Reader, out io.Writer) (err error) {
+	p.client, err = (&mcp.IOTransport{Reader: io.NopCloser(in), Writer: output{out}, MaxLineLength: maxLine}).Connect(ctx)
+	if err != nil {
+		return err
 	}
-	return "join the group " + group + ", as with usermod -aG " + group + " USER, and log in again"
+	calls, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var pending sync.WaitGroup
+	for {
+		var m jsonrpc.Message
+		if m, err = p.client.Read(ctx); err != nil {
+			break
+		}
+		r, ok := m.(*jsonrpc.Request)
+		switch {
+		case !ok: // the server requests nothing from clients
+		case r.IsCall():
+			call, end := context.WithCancel(calls)
+			p.running.Store(r.ID, end)
+			pending.Go(func() {
+				defer end()
+				defer p.running.Delete(r.ID)
+				p.forward(call, r)
+			})
+		case r.Method == "notifications/cancelled":
+			if end, ok := p.running.Load(canceled(r)); ok {
+				end.(context.CancelFunc)()
+			}
+		} // without a session, other notifications mean nothing to the server
+	}
+	defer time.AfterFunc(grace, cancel).Stop()
+	pending.Wait()
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
+}
+
+// output is a writer that stays open: the process owns its standard output.
+type output struct{ io.Writer }
+
+// Close does nothing.
+func (output) Close() error { return nil }
+
+// canceled returns the call that a notification cancels.
+func canceled(r *jsonrpc.Request) (id jsonrpc.ID) {
+	var p mcp.CancelledParams
+	if json.Unmarshal(r.Params, &p) == nil {
+		id, _ = jsonrpc.MakeID(p.RequestID) // the zero ID, of no call, if it is invalid
+	}
+	return id
+}
+
+// forward sends a call to the server, and what the server replies to the client. A canceled call has no reply.
+func (p *Proxy) forward(ctx context.Context, r *jsonrpc.Request) {
+	server, err := p.transport().Connect(ctx)
+	if err == nil {
+		defer func() { _ = server.Close() }() // there is no session to end
+		err = server.Write(ctx, r)
+	}
+	for err == nil {
+		var m jsonrpc.Message
+		if m, err = server.Read(ctx); err != nil {
+			break
+		}
+		res, replied := m.(*jsonrpc.Response)
+		if replied && r.Method == "initialize" {
+			p.setVersion(res)
+		}
+		_ = p.client.Write(ctx, m) // the client may have gone
+		if replied {
+			return
+		}
+	}
+	_ = p.client.Write(ctx, &jsonrpc.Response{ID: r.ID, Error: p.explain(err)}) // likewise
+}
+
+// setVersion records the protocol version that the server has chosen.
+func (p *Proxy) setVersion(r *jsonrpc.Response) {
+	var result mcp.InitializeResult
+	if json.Unmarshal(r.Result, &result) == nil && result.ProtocolVersion != "" {
+		p.version.Store(result.ProtocolVersion)
+	}
+}
+
+// explain returns the error of a call for the client.
+func (p *Proxy) explain(err error) error {
+	if _, unsent := errors.AsType[*url.Error](err); unsent {
+		return p.server.Explain(err)
+	}
+	if reply, ok := errors.AsType[*jsonrpc.Error](err); ok && reply.Code != codeRejected {
+		return reply
+	}
+	return fmt.Errorf("server: %w", err)
 }

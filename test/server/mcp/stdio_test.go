@@ -55,37 +55,42 @@ func TestStdio(t *testing.T) {
 // TestStdioIsKilled kills the proxy during a call: the server ends the run.
 func TestStdioIsKilled(t *testing.T) {
 	socket := start(t, nil)
-	cmd := gaolMCP(t, alice, socket)
-	s := dial(t, &mcp.CommandTransport{Command: cmd}, "")
-	id := s.create(nil)
-	params := &mcp.CallToolParams{Name: "run_command", Arguments: args{"command": "echo begun; sleep 600", "sandboxId": id, "timeoutMs": 600_000}}
-	params.SetProgressToken(1)
-	s.callUntilProgress(params)
-	if err := cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
+	for _, version := range []string{"", "2025-06-18"} {
+		cmd := gaolMCP(t, alice, socket)
+		s := dial(t, &mcp.CommandTransport{Command: cmd}, version)
+		id := s.create(nil)
+		params := &mcp.CallToolParams{Name: "run_command", Arguments: args{"command": "echo begun; sleep 600", "sandboxId": id, "timeoutMs": 600_000}}
+		params.SetProgressToken(1)
+		s.callUntilProgress(params)
+		if err := cmd.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		harness.WaitFor(t, "the run has ended", func() bool { return processes(t, client(t, socket, alice), id) == 0 })
 	}
-	harness.WaitFor(t, "the run has ended", func() bool { return processes(t, client(t, socket, alice), id) == 0 })
 }
 
 // TestStdioServerRestarts stops the server, which the client notices, and starts another one.
 func TestStdioServerRestarts(t *testing.T) {
 	link := filepath.Join(servertest.PublicDir(t), "gaol.sock")
-	var s *session
+	var s, old *session
 	t.Run("first server", func(part *testing.T) { // it is closed at the end of this part
 		if err := os.Symlink(start(part, nil), link); err != nil {
 			part.Fatal(err)
 		}
 		s = dial(t, &mcp.CommandTransport{Command: gaolMCP(t, alice, link)}, "")
+		old = dial(t, &mcp.CommandTransport{Command: gaolMCP(t, alice, link)}, "2025-06-18")
 		testValue(part, s.in(part))
+		testValue(part, old.in(part))
 	})
 	_, err := s.CallTool(t.Context(), &mcp.CallToolParams{Name: "run_code", Arguments: args{"code": "1"}})
-	if err == nil || !strings.Contains(err.Error(), "no server at "+link) {
+	if err == nil || !strings.Contains(err.Error(), "no server listens on "+link) {
 		t.Errorf("without a server: %v", err)
 	}
 	if err := errors.Join(os.Remove(link), os.Symlink(start(t, nil), link)); err != nil {
 		t.Fatal(err)
 	}
 	testValue(t, s)
+	testValue(t, old)
 }
 
 // TestStdioInput pipes requests into gaol mcp: it replies to all, prints nothing else, and ends.
@@ -129,9 +134,9 @@ func TestStdioErrors(t *testing.T) {
 		args   []string
 		want   string
 	}{
-		{socket, nil, "no permission for " + socket},
-		{socket + "-none", nil, "no server at " + socket + "-none: start one with gaol serve"},
-		{"ftp://host", nil, "want the path of a socket"},
+		{socket, nil, "you may not use the server on " + socket},
+		{socket + "-none", nil, "no server listens on " + socket + "-none; root starts one with: gaol serve"},
+		{"ftp://host", nil, "want http:// or https://"},
 		{"http://127.0.0.1:1", nil, "set GAOL_TOKEN"},
 		{socket, []string{"--tools", "nope"}, "want sandbox"},
 	} {

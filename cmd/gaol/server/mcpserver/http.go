@@ -2,6 +2,7 @@ package mcpserver
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"mime"
@@ -25,22 +26,42 @@ const (
 	// maxValues bounds the values of a request: the SDK keeps each of them.
 	maxValues = 1 << 16
 
-	// bodyTimeout is how long a request may take to arrive.
-	bodyTimeout = 30 * time.Second
-
 	// sessionTimeout is how long a session lives without a request.
 	sessionTimeout = time.Hour
 
 	// statelessVersion is the first protocol version without sessions.
 	statelessVersion = "2026-07-28"
+
+	// VersionHeader is the protocol version of a request.
+	VersionHeader = "Mcp-Protocol-Version"
+
+	// StatelessHeader makes requests of any version stateless. The proxy of gaol mcp sends it.
+	StatelessHeader = "Gaol-Mcp-Stateless"
 )
+
+// requestKey is the context key of the context of an HTTP request that is not part of a session.
+type requestKey struct{}
+
+// withRequest ends a call when its HTTP request ends, unless that is part of a session. The SDK does so for the
+// newest protocol version only.
+func withRequest(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, r mcp.Request) (mcp.Result, error) {
+		if request, ok := ctx.Value(requestKey{}).(context.Context); ok {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithCancel(ctx)
+			defer cancel()
+			defer context.AfterFunc(request, cancel)()
+		}
+		return next(ctx, method, r)
+	}
+}
 
 // addHandlers adds the handlers for HTTP. Host and Origin have been checked before.
 func (e *endpoint) addHandlers() {
 	get := func(*http.Request) *mcp.Server { return e.mcp }
 	o := mcp.StreamableHTTPOptions{MaxRequestBodyBytes: maxBody, DisableLocalhostProtection: true, SessionTimeout: sessionTimeout}
 	e.stateful = mcp.NewStreamableHTTPHandler(get, &o)
-	o.Stateless, o.PropagateRequestCancellation = true, true
+	o.Stateless = true
 	e.stateless = mcp.NewStreamableHTTPHandler(get, &o)
 }
 
@@ -61,8 +82,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	problems := &problemWriter{ResponseWriter: w}
-	if r.Header.Get("Mcp-Protocol-Version") >= statelessVersion {
-		e.stateless.ServeHTTP(problems, r)
+	if r.Header.Get(VersionHeader) >= statelessVersion || r.Header.Get(StatelessHeader) != "" {
+		e.stateless.ServeHTTP(problems, r.WithContext(context.WithValue(r.Context(), requestKey{}, r.Context())))
 	} else {
 		e.serveSession(problems, r)
 	}
@@ -73,10 +94,6 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func readBody(w http.ResponseWriter, r *http.Request) *api.Problem {
 	if r.Method != http.MethodPost {
 		return nil
-	}
-	c := http.NewResponseController(w)
-	if err := c.SetReadDeadline(time.Now().Add(bodyTimeout)); err != nil {
-		return api.NewProblem(http.StatusInternalServerError, "the connection does not support deadlines")
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	_, tooLarge := errors.AsType[*http.MaxBytesError](err)
@@ -94,7 +111,6 @@ func readBody(w http.ResponseWriter, r *http.Request) *api.Problem {
 	if err != nil {
 		return api.NewProblem(http.StatusBadRequest, "the body: "+err.Error())
 	}
-	_ = c.SetReadDeadline(time.Time{}) // it has worked above
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	return nil
 }

@@ -67,15 +67,6 @@ func (s *Server) endpoint(t *tenant.Tenant) (*endpoint, error) {
 	return e, nil
 }
 
-// MCP returns the MCP server of a tenant, to serve it on another transport than HTTP.
-func (s *Server) MCP(t *tenant.Tenant) (*mcp.Server, error) {
-	e, err := s.endpoint(t)
-	if err != nil {
-		return nil, err
-	}
-	return e.mcp, nil
-}
-
 // Close ends all sessions, and closes the sandboxes of the tools of package sandboxtools. The
 // service, which has been closed before, has ended all calls.
 func (s *Server) Close() error {
@@ -127,7 +118,7 @@ func (s *Server) newEndpoint(t *tenant.Tenant) (*endpoint, error) {
 			return nil, err
 		}
 	}
-	e.mcp.AddReceivingMiddleware(e.recover)
+	e.mcp.AddReceivingMiddleware(withRequest, e.recover)
 	e.addHandlers()
 	return e, nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net"
-	"net/netip"
 
 	"gaol/jail"
 	"gaol/jail/enter"
@@ -16,14 +15,14 @@ import (
 	"gaol/vfs/hostfs"
 )
 
-// Sandbox is a jail.
+// Sandbox is a jail, whose methods implement most of sandbox.Sandbox.
 type Sandbox struct {
-	spec    sandbox.Spec
-	jail    *jail.Jail
-	zygotes *zygoteSet // nil without Spec.Warm
-	audit   *auditLog  // nil without Spec.AuditDenials
-	rules   *rules     // of Spec.Plan
-	parking parking[*jail.Parked]
+	*jail.Jail // nil before it is made
+	spec       sandbox.Spec
+	zygotes    *zygoteSet // nil without Spec.Warm
+	audit      *auditLog  // nil without Spec.AuditDenials
+	rules      *rules     // of Spec.Plan
+	parking    parking[*jail.Parked]
 }
 
 var _ sandbox.Sandbox = (*Sandbox)(nil)
@@ -55,7 +54,7 @@ func (s *Sandbox) open(ctx context.Context, runtime *OCI) (err error) {
 		return err
 	}
 	j.OCI = runtime
-	s.jail, err = jail.Create(ctx, j)
+	s.Jail, err = jail.Create(ctx, j)
 	if errors.Is(err, jail.ErrNoCommands) {
 		err = &sandbox.FieldError{Field: "Commands", Err: err}
 	}
@@ -91,16 +90,13 @@ func (s *Sandbox) jailSpec() (jail.Spec, error) {
 // Close implements sandbox.Sandbox.
 func (s *Sandbox) Close() (err error) {
 	s.parking.close()
-	if s.jail != nil {
-		err = s.jail.Close()
+	if s.Jail != nil {
+		err = s.Jail.Close()
 	}
 	s.zygotes.release() // nothing that needs a zygote can start any more
 	s.rules.close()
 	return errors.Join(err, s.audit.close())
 }
-
-// Alive implements sandbox.Sandbox.
-func (s *Sandbox) Alive() bool { return s.jail.Alive() }
 
 // Missing implements sandbox.Sandbox.
 func (s *Sandbox) Missing() []string { return s.rules.missing }
@@ -122,16 +118,13 @@ func (s *Sandbox) Warm(ctx context.Context, park bool) error {
 	return s.zygotes.pool(0).Wait(ctx)
 }
 
-// AddCommand implements sandbox.Sandbox.
-func (s *Sandbox) AddCommand(name string) error { return s.jail.AddCommand(name) }
-
 // Files implements sandbox.Sandbox.
 func (s *Sandbox) Files() (*hostfs.FS, error) {
-	root, err := s.jail.Root()
+	root, err := s.Root()
 	if err != nil {
 		return nil, err
 	}
-	first, count := s.jail.HostIDs()
+	first, count := s.HostIDs()
 	files, err := hostfs.New(root, hostfs.Options{
 		UID: first + mounts.GuestUID, GID: first + mounts.GuestGID,
 		IDs:    hostfs.IDs{First: uint32(first), Count: uint32(count)},
@@ -141,11 +134,6 @@ func (s *Sandbox) Files() (*hostfs.FS, error) {
 		return nil, errors.Join(err, root.Close())
 	}
 	return files, nil
-}
-
-// OpenTerminal implements sandbox.Sandbox.
-func (s *Sandbox) OpenTerminal(size sandbox.TerminalSize) (*sandbox.Terminal, error) {
-	return s.jail.OpenTerminal(size)
 }
 
 // resolvConf is the guest's /etc/resolv.conf.
@@ -158,7 +146,7 @@ func (s *Sandbox) OpenGateway() (*sandbox.Gateway, error) {
 	for _, r := range plan.Local {
 		c.TCP = append(c.TCP, gateway.PortRange(r))
 	}
-	g, err := s.jail.OpenGateway(c)
+	g, err := s.Jail.OpenGateway(c)
 	if err != nil {
 		return nil, err
 	}
@@ -166,17 +154,4 @@ func (s *Sandbox) OpenGateway() (*sandbox.Gateway, error) {
 		TCP: append([]*net.TCPListener{g.TCP}, g.Host...), DNS: g.DNS, DNSTCP: g.DNSTCP, Resolver: gateway.Resolver,
 		Guest: gateway.Guest(), Owner: g.Owner, Close: g.Close,
 	}, nil
-}
-
-// Dial implements sandbox.Sandbox.
-func (s *Sandbox) Dial(ctx context.Context, to netip.AddrPort, buffer int) (*net.TCPConn, error) {
-	return s.jail.Dial(ctx, to, buffer)
-}
-
-// Listeners implements sandbox.Sandbox.
-func (s *Sandbox) Listeners(port uint16) ([]netip.AddrPort, error) { return s.jail.Listeners(port) }
-
-// Resources implements sandbox.Sandbox.
-func (s *Sandbox) Resources(ctx context.Context) (sandbox.Resources, error) {
-	return s.jail.Resources(ctx)
 }

@@ -180,7 +180,7 @@ func hasIdleProcessor() bool {
 
 // park starts a process in advance for a Command without a Plan, and with the default heap.
 func (s *Sandbox) park(ctx context.Context) (*jail.Parked, error) {
-	return s.jail.Park(ctx, s.command(&sandbox.Command{}, s.rules))
+	return s.Park(ctx, s.command(&sandbox.Command{}, s.rules))
 }
 
 // takeParked counts a starting process. It returns the parked process if it can run c.

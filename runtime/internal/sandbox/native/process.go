@@ -27,11 +27,11 @@ func (s *Sandbox) Start(ctx context.Context, c *sandbox.Command) (sandbox.Proces
 
 func (s *Sandbox) start(ctx context.Context, c *sandbox.Command, p *process) (err error) {
 	if f := c.File; f != nil { // before load, whose rules name the file
-		if err := s.jail.AddProgram(f.Folder, jail.File{Path: f.Name, Mode: 0o444, Data: f.Text}, f.Packages); err != nil {
+		if err := s.AddProgram(f.Folder, jail.File{Path: f.Name, Mode: 0o444, Data: f.Text}, f.Packages); err != nil {
 			return err
 		}
-		folder, name := f.Folder, f.Name                                           // not the text
-		p.undo = append(p.undo, func() { _ = s.jail.RemoveProgram(folder, name) }) // fails only if the jail is closed
+		folder, name := f.Folder, f.Name                                      // not the text
+		p.undo = append(p.undo, func() { _ = s.RemoveProgram(folder, name) }) // fails only if the jail is closed
 	}
 	r := s.rules
 	if c.Plan != nil {
@@ -42,7 +42,7 @@ func (s *Sandbox) start(ctx context.Context, c *sandbox.Command, p *process) (er
 	}
 	j := s.command(c, r)
 	if j.Parked, err = s.takeParked(ctx, c); err == nil {
-		p.Process, err = s.jail.Start(ctx, j)
+		p.Process, err = s.Jail.Start(ctx, j)
 	}
 	if err != nil {
 		s.parking.end()

@@ -37,41 +37,46 @@ type Config struct {
 	Args    []string // of pid 1
 }
 
-// spec completes the runtime's base.
-func (c *Config) spec(s *specs.Spec) error {
-	s.Process = c.process(s.Process, 0, c.Args)
-	s.Root = &specs.Root{Path: c.Root} // not Readonly: each mount sets its own flags
-	s.Hostname = c.Hostname
-	s.Domainname = "(none)" // the kernel's initial value; otherwise the host's would remain
-	s.Mounts = c.mounts()
-	l := s.Linux
-	l.UIDMappings, l.GIDMappings = nil, nil
-	l.Namespaces = slices.DeleteFunc(l.Namespaces, func(n specs.LinuxNamespace) bool { return c.Namespaces[n.Type] != nil })
-	for kind, f := range c.Namespaces {
-		l.Namespaces = append(l.Namespaces, specs.LinuxNamespace{Type: kind, Path: fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), f.Fd())})
+// spec returns the runtime's configuration of the container. Devices and readonly paths are those of "runc spec".
+func (c *Config) spec() (*specs.Spec, error) {
+	namespaces := []specs.LinuxNamespace{{Type: specs.PIDNamespace}, {Type: specs.IPCNamespace}, {Type: specs.UTSNamespace}, {Type: specs.MountNamespace}}
+	if c.Namespaces[specs.NetworkNamespace] == nil {
+		namespaces = append(namespaces, specs.LinuxNamespace{Type: specs.NetworkNamespace})
 	}
-	l.CgroupsPath = c.CgroupsPath
-	s.Annotations = map[string]string{"org.systemd.property.CollectMode": "'inactive-or-failed'"} // systemd's, if it makes the cgroup
-	l.Seccomp = c.Seccomp
+	for kind, f := range c.Namespaces {
+		namespaces = append(namespaces, specs.LinuxNamespace{Type: kind, Path: fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), f.Fd())})
+	}
 	masked, err := masks()
-	l.MaskedPaths = append(l.MaskedPaths, masked...)
-	slices.Sort(l.MaskedPaths)
-	l.MaskedPaths = slices.Compact(l.MaskedPaths)
-	return err
+	return &specs.Spec{
+		Version:     "1.0.2", // crun refuses others than 1.0
+		Process:     c.process(0, c.Args),
+		Root:        &specs.Root{Path: c.Root}, // not Readonly: each mount sets its own flags
+		Hostname:    c.Hostname,
+		Domainname:  "(none)", // the kernel's initial value; otherwise the host's would remain
+		Mounts:      c.mounts(),
+		Annotations: map[string]string{"org.systemd.property.CollectMode": "'inactive-or-failed'"}, // systemd's, if it makes the cgroup
+		Linux: &specs.Linux{
+			Resources:     &specs.LinuxResources{Devices: []specs.LinuxDeviceCgroup{{Allow: false, Access: "rwm"}}},
+			CgroupsPath:   c.CgroupsPath,
+			Namespaces:    namespaces,
+			Seccomp:       c.Seccomp,
+			MaskedPaths:   append(masked, "/sys/firmware"),
+			ReadonlyPaths: []string{"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"},
+		},
+	}, err
 }
 
-// process returns the base's process with other arguments, and without rights.
-func (c *Config) process(base *specs.Process, id uint32, args []string) *specs.Process {
-	p := *base
-	p.Terminal, p.ConsoleSize = false, nil
-	p.User = specs.User{UID: id, GID: id}
-	p.Args, p.Env, p.Cwd = args, []string{}, "/"
-	p.Capabilities = &specs.LinuxCapabilities{}
-	p.NoNewPrivileges = true
-	p.Rlimits = nil // inherits Limits from the runtime; the entry program sets the others
-	most := 1000
-	p.OOMScoreAdj = &most // the kernel kills guests first when the machine is short of memory
-	return &p
+// process returns a process without rights.
+func (c *Config) process(id uint32, args []string) *specs.Process {
+	most := 1000 // the kernel kills guests first when the machine is short of memory
+	return &specs.Process{
+		User: specs.User{UID: id, GID: id},
+		Args: args, Env: []string{}, Cwd: "/",
+		Capabilities:    &specs.LinuxCapabilities{},
+		NoNewPrivileges: true,
+		OOMScoreAdj:     &most,
+		// Without Rlimits it inherits Limits from the runtime; the entry program sets the others.
+	}
 }
 
 // mounts returns the container's mounts. Its root already contains /dev.

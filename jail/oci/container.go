@@ -8,14 +8,12 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
-	"time"
 
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 
@@ -47,16 +45,12 @@ func (r *Runtime) Create(ctx context.Context, program *os.File, dir, id string, 
 	if !filepath.IsAbs(dir) {
 		return nil, nil, step.Wrap("make", dir, errRelative)
 	}
-	base, err := r.base(ctx)
+	spec, err := c.spec()
 	if err != nil {
-		return nil, nil, step.Wrap("read", "spec of the OCI runtime", err)
-	}
-	k := &Container{runtime: r, program: program, dir: dir, id: id, limits: c.Limits, files: map[int]string{}}
-	k.process = c.process(base.Process, user, nil)
-	if err := c.spec(base); err != nil {
 		return nil, nil, step.Wrap("list", "/proc", err)
 	}
-	if err := k.writeBundle(base); err != nil {
+	k := &Container{runtime: r, program: program, dir: dir, id: id, process: c.process(user, nil), limits: c.Limits, files: map[int]string{}}
+	if err := k.writeBundle(spec); err != nil {
 		return nil, nil, step.Wrap("write", "bundle", err)
 	}
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
@@ -141,51 +135,6 @@ type Runtime struct {
 
 	// SystemdCgroup makes the runtime let systemd make the containers' cgroups.
 	SystemdCgroup bool
-}
-
-// timeout limits a call of the runtime that neither creates nor starts anything.
-const timeout = 10 * time.Second
-
-// bases are the specs that runtimes print, by the identity of the runtime's program.
-var bases sync.Map
-
-// base returns the spec that the runtime prints, which the caller may modify.
-func (r *Runtime) base(ctx context.Context) (*specs.Spec, error) {
-	info, err := os.Stat(r.Path)
-	if err != nil {
-		return nil, err
-	}
-	key := fmt.Sprint(r.Path, info.Size(), info.ModTime())
-	text, ok := bases.Load(key)
-	if !ok {
-		if text, err = r.printBase(ctx); err != nil {
-			return nil, err
-		}
-		bases.Store(key, text)
-	}
-	var s specs.Spec
-	if err := json.Unmarshal(text.([]byte), &s); err != nil {
-		return nil, fmt.Errorf("%s spec: %w", r.Path, err)
-	}
-	if s.Process == nil || s.Root == nil || s.Linux == nil {
-		return nil, fmt.Errorf("%s spec: %w", r.Path, errors.New("no process, root or linux"))
-	}
-	return &s, nil
-}
-
-func (r *Runtime) printBase(ctx context.Context) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	dir, err := os.MkdirTemp("", "gaol-oci-")
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = os.RemoveAll(dir) }()
-	cmd := exec.CommandContext(ctx, r.Path, "spec", "--bundle", dir)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("%s spec: %w: %.200q", r.Path, err, out)
-	}
-	return os.ReadFile(filepath.Join(dir, "config.json"))
 }
 
 // command returns the arguments of a command of the runtime.

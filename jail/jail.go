@@ -57,18 +57,15 @@ type pid1 interface {
 // pid 1 has not ended, which the host's OOM killer or its root may have killed. It takes one
 // system call.
 func (j *Jail) Alive() bool {
-	conn, err := j.pidfd.SyscallConn()
-	if err != nil {
-		return false
-	}
 	alive := false
-	err = conn.Control(func(fd uintptr) {
+	err := kernfile.Control(j.pidfd, func(fd int) error {
 		ended := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}} // pidfd_open(2): readable once it has ended
 		n, err := unix.Poll(ended, 0)
 		for err == unix.EINTR {
 			n, err = unix.Poll(ended, 0)
 		}
-		alive = n == 0 && err == nil
+		alive = n == 0
+		return err
 	})
 	return err == nil && alive
 }

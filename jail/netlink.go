@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
-	goruntime "runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -73,41 +72,20 @@ func (r *routeSockets) count() (int, error) {
 // netlinkSocket opens a socket in the jail's network namespace, on a thread without
 // capabilities: the kernel remembers the capabilities that opened a netlink socket.
 func (j *Jail) netlinkSocket(kind, protocol int) (f *os.File, err error) {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		goruntime.LockOSThread() // never unlocked: the thread ends with the goroutine
-		f, err = openNetlink(j.pidfd, kind, protocol)
-	}()
-	<-done
-	return f, err
-}
-
-// openNetlink opens a socket in the network namespace of a process.
-//
-// Preconditions: the thread is locked, and is not used again.
-func openNetlink(pidfd *os.File, kind, protocol int) (*os.File, error) {
-	raw, err := pidfd.SyscallConn() // Close may close it meanwhile
-	if err != nil {
-		return nil, err
-	}
-	var entered error
-	err = raw.Control(func(fd uintptr) {
-		entered = os.NewSyscallError("setns", unix.Setns(int(fd), unix.CLONE_NEWNET))
+	err = kernfile.InNetwork(j.pidfd, func() error {
+		header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+		var none [2]unix.CapUserData
+		if err := unix.Capset(&header, &none[0]); err != nil {
+			return os.NewSyscallError("capset", err)
+		}
+		fd, err := unix.Socket(unix.AF_NETLINK, kind|unix.SOCK_CLOEXEC, protocol)
+		if err != nil {
+			return os.NewSyscallError("socket", err)
+		}
+		f = os.NewFile(uintptr(fd), "netlink socket")
+		return nil
 	})
-	if err := errors.Join(err, entered); err != nil {
-		return nil, err
-	}
-	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
-	var none [2]unix.CapUserData
-	if err := unix.Capset(&header, &none[0]); err != nil {
-		return nil, os.NewSyscallError("capset", err)
-	}
-	fd, err := unix.Socket(unix.AF_NETLINK, kind|unix.SOCK_CLOEXEC, protocol)
-	if err != nil {
-		return nil, os.NewSyscallError("socket", err)
-	}
-	return os.NewFile(uintptr(fd), "netlink socket"), nil
+	return f, err
 }
 
 // maxRouteMemory limits the memory of a run's sockets, unless net.core.rmem_max is more than
@@ -256,9 +234,8 @@ func CheckSocketLists() error {
 }
 
 var socketLists = kernfile.Once(func() (struct{}, error) {
-	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG)
+	f, err := sockdiag.Open()
 	if err == nil {
-		f := os.NewFile(uintptr(fd), "netlink socket")
 		defer f.Close()
 		err = new(socketUse).addAll(f)
 	}

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gaol/internal/egress/relay"
+	"gaol/jail/kernfile"
 )
 
 // connection is one of the guest's.
@@ -193,7 +194,7 @@ func (c *connection) socket(ctx context.Context) (*os.File, error) {
 // prepareSocket refuses anything but a new TCP socket, and sets the size of its buffers, in bytes;
 // the kernel doubles it.
 func prepareSocket(f *os.File, size int) error {
-	return control(f, func(fd int) error {
+	return kernfile.Control(f, func(fd int) error {
 		protocol, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_PROTOCOL)
 		info, noInfo := unix.GetsockoptTCPInfo(fd, unix.SOL_TCP, unix.TCP_INFO)
 		if err := errors.Join(err, noInfo); err != nil {

@@ -7,12 +7,12 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"gaol/jail/gateway"
+	"gaol/jail/kernfile"
 	"gaol/policy"
 )
 
@@ -179,7 +179,7 @@ func (r *route) start(f *os.File, buffer int, to netip.AddrPort) error {
 
 // sockaddr returns the form of an address for the family of a socket.
 func sockaddr(f *os.File, to netip.AddrPort) (a unix.Sockaddr, err error) {
-	err = control(f, func(fd int) error {
+	err = kernfile.Control(f, func(fd int) error {
 		domain, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_DOMAIN)
 		switch {
 		case err != nil:
@@ -194,16 +194,6 @@ func sockaddr(f *os.File, to netip.AddrPort) (a unix.Sockaddr, err error) {
 		return nil
 	})
 	return a, err
-}
-
-func control(c syscall.Conn, call func(fd int) error) error {
-	raw, err := c.SyscallConn()
-	if err != nil {
-		return err
-	}
-	var failed error
-	err = raw.Control(func(fd uintptr) { failed = call(int(fd)) })
-	return errors.Join(err, failed)
 }
 
 // absolute returns the name with a dot at its end, so that the host's search domains do

@@ -7,7 +7,6 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
-	goruntime "runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -17,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
 
+	"gaol/jail/kernfile"
 	"gaol/policy"
 	"gaol/test/internettest"
 )
@@ -47,7 +47,7 @@ var guestSpace *os.File
 
 // openSpace makes a network namespace.
 func openSpace() (f *os.File, err error) {
-	err = onThread(func() error {
+	err = kernfile.OnThread(func() error {
 		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
 			return err
 		}
@@ -57,25 +57,8 @@ func openSpace() (f *os.File, err error) {
 	return f, err
 }
 
-// onThread calls f on a thread that ends afterwards.
-func onThread(f func() error) error {
-	result := make(chan error)
-	go func() {
-		goruntime.LockOSThread()
-		result <- f()
-	}()
-	return <-result
-}
-
 // inGuest calls f in the guest's network namespace.
-func inGuest(f func() error) error {
-	return onThread(func() error {
-		if err := unix.Setns(int(guestSpace.Fd()), unix.CLONE_NEWNET); err != nil {
-			return err
-		}
-		return f()
-	})
-}
+func inGuest(f func() error) error { return kernfile.InNetwork(guestSpace, f) }
 
 // configure assigns all addresses to lo, in the thread's network namespace.
 func configure() error {

@@ -8,8 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"gaol/internal/egress/relay"
 	"gaol/policy"
 )
@@ -132,14 +130,4 @@ func addrPort(a net.Addr) netip.AddrPort {
 	}
 	p := t.AddrPort()
 	return netip.AddrPortFrom(p.Addr().WithZone("").Unmap(), p.Port())
-}
-
-func sockaddrPort(a unix.Sockaddr) netip.AddrPort {
-	switch a := a.(type) {
-	case *unix.SockaddrInet4:
-		return netip.AddrPortFrom(netip.AddrFrom4(a.Addr), uint16(a.Port))
-	case *unix.SockaddrInet6:
-		return netip.AddrPortFrom(netip.AddrFrom16(a.Addr).Unmap(), uint16(a.Port))
-	}
-	return netip.AddrPort{}
 }

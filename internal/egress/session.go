@@ -7,12 +7,14 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"os"
 	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"gaol/internal/egress/relay"
+	"gaol/jail/kernfile"
 	"gaol/jail/subprocess"
 )
 
@@ -65,7 +67,7 @@ func (s *Server) ServeTCP(listeners ...*net.TCPListener) error {
 		err := s.carry(listeners)
 		switch {
 		case errors.Is(err, errNotStarted):
-			s.refuse(ready, listeners)
+			s.refuse(listeners)
 		case err != nil:
 			select {
 			case <-time.After(restartPause):
@@ -91,32 +93,32 @@ func (s *Server) carry(listeners []*net.TCPListener) error {
 }
 
 // refuse resets the connections that come until the next attempt to start a relay.
-func (s *Server) refuse(ready *relay.Readiness, listeners []*net.TCPListener) {
-	for until := time.Now().Add(restartPause); ; {
-		left := time.Until(until)
-		if left <= 0 || ready.Wait(left) != nil {
-			return
-		}
-		for _, l := range listeners {
-			_ = control(l, func(fd int) error { return s.refuseFrom(fd) }) // it fails if l is closed
-		}
+func (s *Server) refuse(listeners []*net.TCPListener) {
+	until := time.Now().Add(restartPause)
+	var tasks sync.WaitGroup
+	for _, l := range listeners {
+		tasks.Go(func() {
+			_ = l.SetDeadline(until) // it fails if l is closed
+			defer context.AfterFunc(s.ctx, func() { _ = l.SetDeadline(time.Unix(1, 0)) })()
+			s.refuseFrom(l)
+		})
 	}
+	tasks.Wait()
 }
 
-// refuseFrom resets and reports the connections that wait for a listener.
-func (s *Server) refuseFrom(listener int) error {
+// refuseFrom resets and reports the connections that come until the deadline of a listener.
+func (s *Server) refuseFrom(l *net.TCPListener) {
 	for {
-		fd, from, err := unix.Accept4(listener, unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK)
-		if err != nil {
-			return err
-		}
-		to, err := unix.Getsockname(fd)
-		if err == nil {
-			s.reportRefused(sockaddrPort(from), sockaddrPort(to)) // before the guest sees it, because its run may end then
-			err = unix.SetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1})
-		}
-		if err := errors.Join(err, unix.Close(fd)); err != nil {
-			return err
+		c, err := l.AcceptTCP()
+		switch {
+		case err == nil:
+			s.reportRefused(addrPort(c.RemoteAddr()), addrPort(c.LocalAddr())) // before the guest sees it, because its run may end then
+			_ = c.SetLinger(0)
+			_ = c.Close()
+		case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, net.ErrClosed):
+			return
+		default:
+			time.Sleep(10 * time.Millisecond) // this process has too many descriptors, and the connection still waits
 		}
 	}
 }
@@ -142,7 +144,7 @@ func readinessOf(listeners []*net.TCPListener) (*relay.Readiness, error) {
 		return nil, err
 	}
 	for _, l := range listeners {
-		if err := control(l, ready.Add); err != nil {
+		if err := kernfile.Control(l, ready.Add); err != nil {
 			return nil, errors.Join(err, ready.Close())
 		}
 	}

@@ -8,11 +8,11 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"gaol/jail/kernfile"
 	"gaol/jail/sockdiag"
 )
 
@@ -69,10 +69,7 @@ func openSocket(of *os.File, to netip.AddrPort, buffer int) (*os.File, error) {
 		family = unix.AF_INET
 	}
 	var fd int
-	err := onThread(func() (err error) {
-		if err := unix.Setns(int(of.Fd()), unix.CLONE_NEWNET); err != nil {
-			return os.NewSyscallError("setns", err)
-		}
+	err := kernfile.InNetwork(of, func() (err error) {
 		fd, err = unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 		return os.NewSyscallError("socket", err)
 	})
@@ -89,7 +86,7 @@ func openSocket(of *os.File, to netip.AddrPort, buffer int) (*os.File, error) {
 
 // bind binds a socket to an unused port of an address, and returns its key of Gateway.dialed.
 func bind(s *os.File, a netip.Addr) (key uint32, err error) {
-	err = control(s, func(fd int) error {
+	err = kernfile.Control(s, func(fd int) error {
 		if err := unix.Bind(fd, sockaddr(netip.AddrPortFrom(a, 0))); err != nil {
 			return os.NewSyscallError("bind", err)
 		}
@@ -105,19 +102,13 @@ func bind(s *os.File, a netip.Addr) (key uint32, err error) {
 	return key, err
 }
 
-func control(s *os.File, f func(fd int) error) error {
-	raw, err := s.SyscallConn()
-	if err != nil {
-		return err
-	}
-	var failed error
-	err = raw.Control(func(fd uintptr) { failed = f(int(fd)) })
-	return errors.Join(err, failed)
-}
-
 // connect connects a socket. A guest that accepts no connections lets it wait until ctx ends.
 func connect(ctx context.Context, s *os.File, to netip.AddrPort) (*net.TCPConn, error) {
-	if err := Connect(ctx, s, sockaddr(to)); err != nil {
+	err := Start(s, sockaddr(to))
+	if errors.Is(err, unix.EINPROGRESS) {
+		err = Wait(ctx, s)
+	}
+	if err != nil {
 		return nil, err
 	}
 	c, err := net.FileConn(s)
@@ -127,21 +118,13 @@ func connect(ctx context.Context, s *os.File, to netip.AddrPort) (*net.TCPConn, 
 	return c.(*net.TCPConn), nil
 }
 
-// Connect connects a non-blocking socket. If ctx ends first, the error is its cause, and the socket
-// still connects.
-func Connect(ctx context.Context, s *os.File, to unix.Sockaddr) error {
-	if err := Start(s, to); !errors.Is(err, unix.EINPROGRESS) {
-		return err
-	}
-	return Wait(ctx, s)
-}
-
 // Start begins to connect a non-blocking socket. The error is EINPROGRESS if the result is left to [Wait].
 func Start(s *os.File, to unix.Sockaddr) error {
-	return os.NewSyscallError("connect", control(s, func(fd int) error { return unix.Connect(fd, to) }))
+	return os.NewSyscallError("connect", kernfile.Control(s, func(fd int) error { return unix.Connect(fd, to) }))
 }
 
-// Wait waits until a socket is connected, as Connect does.
+// Wait waits until a socket is connected. If ctx ends first, the error is its cause, and the socket still
+// connects.
 func Wait(ctx context.Context, s *os.File) error {
 	raw, err := s.SyscallConn()
 	if err != nil {
@@ -191,35 +174,11 @@ func sockaddr(a netip.AddrPort) unix.Sockaddr {
 // processes could have used.
 var ErrNoOwner = errors.New("no socket of the guest, or several")
 
-// diag is a netlink socket in the namespace, for one question at a time.
-type diag struct {
-	mu   sync.Mutex
-	file *os.File
-}
-
-// openDiag opens a socket in the thread's namespace.
-func openDiag() (*diag, error) {
-	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG)
-	if err != nil {
-		return nil, os.NewSyscallError("socket", err)
-	}
-	return &diag{file: os.NewFile(uintptr(fd), "socket of sock_diag")}, nil
-}
-
-func (d *diag) close() error {
-	if d == nil {
-		return nil
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.file.Close()
-}
-
 // Owner returns the id of the v2 cgroup in which the guest has made the socket at its end of a
 // connection, or of a datagram. Network is tcp or udp, and to is where the guest sent it.
 func (g *Gateway) Owner(network string, guest, to netip.AddrPort) (cgroup uint64, err error) {
-	g.diag.mu.Lock()
-	defer g.diag.mu.Unlock()
+	g.asking.Lock()
+	defer g.asking.Unlock()
 	owners := map[uint64]struct{}{}
 	add := func(s sockdiag.Socket) {
 		if cgroup = 0; len(s.Attribute(sockdiag.Cgroup, 8)) > 0 {
@@ -229,10 +188,10 @@ func (g *Gateway) Owner(network string, guest, to netip.AddrPort) (cgroup uint64
 	}
 	if network == "udp" {
 		// Several sockets can share the port, and which of them has sent a datagram is unknown.
-		err = sockdiag.Query{Protocol: unix.IPPROTO_UDP, Port: guest.Port()}.Each(g.diag.file, add)
+		err = sockdiag.Query{Protocol: unix.IPPROTO_UDP, Port: guest.Port()}.Each(g.diag, add)
 	} else {
 		var s sockdiag.Socket
-		if s, err = sockdiag.Connection(g.diag.file, guest, to); err == nil {
+		if s, err = sockdiag.Connection(g.diag, guest, to); err == nil {
 			add(s)
 		}
 	}

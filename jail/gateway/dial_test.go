@@ -10,6 +10,8 @@ import (
 	goruntime "runtime"
 	"testing"
 
+	"gaol/jail/kernfile"
+
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 )
@@ -82,7 +84,7 @@ func fillQueue(t *testing.T, g *Gateway, inside func(func() error) error, at net
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { l.Close() })
-	if err := control(fileOf(t, l), func(fd int) error { return unix.Listen(fd, 0) }); err != nil { // room for one
+	if err := kernfile.Control(fileOf(t, l), func(fd int) error { return unix.Listen(fd, 0) }); err != nil { // room for one
 		t.Fatal(err)
 	}
 	c, err := g.Dial(t.Context(), at, socketBuffer)

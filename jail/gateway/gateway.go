@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/netip"
 	"os"
-	goruntime "runtime"
+	"slices"
+	"sync"
 	"syscall"
 	"time"
 
@@ -17,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gaol/jail/kernfile"
+	"gaol/jail/sockdiag"
 )
 
 // Addresses in the namespace. 10.0.2.0/24 is what user-mode networks usually have.
@@ -52,10 +55,12 @@ type Gateway struct {
 	DNSTCP *net.TCPListener
 	Host   []*net.TCPListener // two for each port in Config.Host
 
-	space   *os.File // the network namespace
-	objects []interface{ Close() error }
-	dialed  *ebpf.Map // keys for the source ports of the host's own connections
-	diag    *diag
+	space  *os.File    // the network namespace
+	owned  []io.Closer // all sockets and BPF objects, in the order in which they were opened
+	dialed *ebpf.Map   // keys for the source ports of the host's own connections
+
+	asking sync.Mutex // held for one question to diag
+	diag   *os.File   // a netlink socket of sock_diag in the namespace
 }
 
 // Open opens a gateway in the network namespace that a pidfd's process is in, or that a file
@@ -69,17 +74,14 @@ func Open(of *os.File, c Config) (*Gateway, error) {
 }
 
 func (g *Gateway) open(of *os.File, c Config) error {
-	err := onThread(func() (err error) {
-		if err := unix.Setns(int(of.Fd()), unix.CLONE_NEWNET); err != nil {
-			return os.NewSyscallError("setns", err)
-		}
+	err := kernfile.InNetwork(of, func() (err error) {
 		if g.space, err = os.Open(fmt.Sprintf("/proc/self/task/%d/ns/net", unix.Gettid())); err != nil {
 			return err
 		}
 		if err := errors.Join(addRoutes(), limitBuffers()); err != nil {
 			return err
 		}
-		if g.diag, err = openDiag(); err != nil {
+		if g.diag, err = sockdiag.Open(); err != nil {
 			return err
 		}
 		return errors.Join(g.listen(), g.listenHost(c.Host))
@@ -106,13 +108,15 @@ func limitBuffers() error {
 // listen opens the sockets, in the thread's namespace.
 func (g *Gateway) listen() (err error) {
 	resolver := netip.AddrPortFrom(Resolver, 53)
-	if g.TCP, err = listenTCP("[::]:0"); err != nil {
+	if g.TCP, err = g.listenTCP("[::]:0"); err != nil {
 		return err
 	}
-	if g.DNSTCP, err = listenTCP(resolver.String()); err != nil {
+	if g.DNSTCP, err = g.listenTCP(resolver.String()); err != nil {
 		return err
 	}
-	g.DNS, err = net.ListenUDP("udp4", net.UDPAddrFromAddrPort(resolver))
+	if g.DNS, err = net.ListenUDP("udp4", net.UDPAddrFromAddrPort(resolver)); err == nil {
+		g.owned = append(g.owned, g.DNS)
+	}
 	return err
 }
 
@@ -121,7 +125,7 @@ func (g *Gateway) listen() (err error) {
 func (g *Gateway) listenHost(ports []uint16) error {
 	for _, port := range ports {
 		for _, a := range []netip.Addr{loopback4, netip.IPv6Loopback()} {
-			l, err := listenTCP(netip.AddrPortFrom(a, port).String())
+			l, err := g.listenTCP(netip.AddrPortFrom(a, port).String())
 			if err != nil {
 				return err
 			}
@@ -142,7 +146,7 @@ func setBuffers(fd, size int) error {
 }
 
 // listenTCP listens without MPTCP, whose sockets neither BPF nor splice(2) accepts.
-func listenTCP(address string) (*net.TCPListener, error) {
+func (g *Gateway) listenTCP(address string) (*net.TCPListener, error) {
 	lc := net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) error {
 		var set error
 		err := raw.Control(func(fd uintptr) { set = setBuffers(int(fd), socketBuffer) })
@@ -153,6 +157,7 @@ func listenTCP(address string) (*net.TCPListener, error) {
 	if err != nil {
 		return nil, err
 	}
+	g.owned = append(g.owned, l)
 	return l.(*net.TCPListener), nil
 }
 
@@ -162,13 +167,13 @@ func (g *Gateway) attach(c Config) error {
 	if err != nil {
 		return bpfError("map", err)
 	}
-	g.objects = append(g.objects, listener)
+	g.owned = append(g.owned, listener)
 	g.dialed, err = ebpf.NewMap(&ebpf.MapSpec{Name: "gaol_dialed", Type: ebpf.Hash, KeySize: 4, ValueSize: 1, MaxEntries: maxDials})
 	if err != nil {
 		return bpfError("map", err)
 	}
-	g.objects = append(g.objects, g.dialed)
-	if err := putSocket(listener, g.TCP); err != nil {
+	g.owned = append(g.owned, g.dialed)
+	if err := kernfile.Control(g.TCP, func(fd int) error { return listener.Put(uint32(0), uint64(fd)) }); err != nil {
 		return bpfError("map", err)
 	}
 	program, err := ebpf.NewProgram(&ebpf.ProgramSpec{
@@ -178,12 +183,12 @@ func (g *Gateway) attach(c Config) error {
 	if err != nil {
 		return bpfError("program", err)
 	}
-	g.objects = append(g.objects, program)
+	g.owned = append(g.owned, program)
 	attached, err := link.AttachNetNs(int(g.space.Fd()), program)
 	if err != nil {
 		return bpfError("link", err)
 	}
-	g.objects = append(g.objects, attached)
+	g.owned = append(g.owned, attached)
 	return nil
 }
 
@@ -192,53 +197,23 @@ func bpfError(object string, err error) error {
 	return fmt.Errorf("BPF %s: %w (it needs Linux 5.9 with CONFIG_BPF_SYSCALL, and CAP_BPF or root)", object, err)
 }
 
-func putSocket(m *ebpf.Map, l *net.TCPListener) error {
-	raw, err := l.SyscallConn()
-	if err != nil {
-		return err
-	}
-	var putErr error
-	err = raw.Control(func(fd uintptr) { putErr = m.Put(uint32(0), uint64(fd)) })
-	return errors.Join(err, putErr)
-}
-
-// Close closes the sockets and detaches the BPF program. Accepted connections stay open.
+// Close detaches the BPF program and closes the sockets. Accepted connections stay open.
 func (g *Gateway) Close() error {
 	var failed error
-	if g.TCP != nil {
-		failed = errors.Join(failed, g.TCP.Close())
+	for _, c := range slices.Backward(g.owned) {
+		failed = errors.Join(failed, c.Close())
 	}
-	for _, l := range g.Host {
-		failed = errors.Join(failed, l.Close())
-	}
-	if g.DNSTCP != nil {
-		failed = errors.Join(failed, g.DNSTCP.Close())
-	}
-	if g.DNS != nil {
-		failed = errors.Join(failed, g.DNS.Close())
-	}
-	for i := len(g.objects) - 1; i >= 0; i-- {
-		failed = errors.Join(failed, g.objects[i].Close())
-	}
-	g.space.Close() // may be nil
-	return errors.Join(failed, g.diag.close())
-}
-
-// onThread calls f on a thread that ends afterwards, because it may be in another
-// namespace then.
-func onThread(f func() error) error {
-	result := make(chan error)
-	go func() {
-		goruntime.LockOSThread() // never unlocked: the thread ends with the goroutine
-		result <- f()
-	}()
-	return <-result
+	g.space.Close() // may be nil, and so may diag
+	g.asking.Lock()
+	defer g.asking.Unlock()
+	g.diag.Close()
+	return failed
 }
 
 // Probe opens and closes a gateway in a new network namespace.
 func Probe() error {
 	var space *os.File
-	err := onThread(func() (err error) {
+	err := kernfile.OnThread(func() (err error) {
 		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
 			return os.NewSyscallError("unshare", err)
 		}
@@ -259,10 +234,7 @@ func Probe() error {
 // probeOwner connects to the listener as a guest would, and asks for the cgroup.
 func (g *Gateway) probeOwner() error {
 	to := netip.AddrPortFrom(netip.AddrFrom4([4]byte{93, 184, 215, 14}), 443) // any address leads to the listener
-	return onThread(func() error {
-		if err := unix.Setns(int(g.space.Fd()), unix.CLONE_NEWNET); err != nil {
-			return os.NewSyscallError("setns", err)
-		}
+	return kernfile.InNetwork(g.space, func() error {
 		c, err := net.DialTimeout("tcp", to.String(), time.Second)
 		if err != nil {
 			return err

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"gaol/jail/kernfile"
+
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
 )
@@ -44,12 +46,7 @@ func startJail(t *testing.T) (pidfd *os.File, inside func(func() error) error) {
 	pidfd = os.NewFile(uintptr(fd), "pidfd")
 	t.Cleanup(func() { pidfd.Close() })
 	return pidfd, func(f func() error) error {
-		return onThread(func() error {
-			if err := unix.Setns(int(pidfd.Fd()), unix.CLONE_NEWNET); err != nil {
-				return err
-			}
-			return f()
-		})
+		return kernfile.InNetwork(pidfd, f)
 	}
 }
 

@@ -55,22 +55,8 @@ func notToLocalhost() asm.Instructions {
 		asm.Ja.Label("pass"),
 	)
 	code = append(code, loadBytes("v6", destination6, 16)...)
-	return append(code,
-		asm.LoadMem(asm.R2, asm.RFP, -16, asm.Word),
-		asm.LoadMem(asm.R3, asm.RFP, -12, asm.Word),
-		asm.Or.Reg(asm.R2, asm.R3),
-		asm.LoadMem(asm.R3, asm.RFP, -8, asm.Word),
-		asm.Or.Reg(asm.R2, asm.R3),
-		asm.JNE.Imm(asm.R2, 0, "pass"),
-		asm.LoadMem(asm.R2, asm.RFP, -4, asm.Word),
-		asm.HostTo(asm.BE, asm.R2, asm.Word),
-		asm.JEq.Imm(asm.R2, 1, "drop"),
-
-		asm.Mov.Imm(asm.R0, skPass).WithSymbol("pass"),
-		asm.Return(),
-		asm.Mov.Imm(asm.R0, skDrop).WithSymbol("drop"),
-		asm.Return(),
-	)
+	code = append(code, unlessLoopback6("address6", asm.RFP, -16, "pass")...)
+	return append(append(code, asm.Ja.Label("drop")), verdicts()...)
 }
 
 // loadBytes returns the part that copies up to 16 bytes of the packet to the stack.

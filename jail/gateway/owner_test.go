@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 
+	"gaol/jail/sockdiag"
+
 	"golang.org/x/sys/unix"
 )
 
@@ -152,11 +154,11 @@ func TestOwnerIgnoresListener(t *testing.T) {
 }
 
 func BenchmarkOwner(b *testing.B) {
-	d, err := openDiag()
+	d, err := sockdiag.Open()
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer func() { _ = d.close() }()
+	defer d.Close()
 	g := &Gateway{diag: d}
 	for _, network := range []string{"tcp", "udp"} {
 		b.Run(network, func(b *testing.B) {

@@ -48,7 +48,7 @@ func lookup(c Config, listeners, dialed int) asm.Instructions {
 
 // destination returns the part that jumps to localhost, outside, pass or drop.
 func destination() asm.Instructions {
-	return asm.Instructions{
+	code := asm.Instructions{
 		// The resolver's replies, to whichever address the guest sent from.
 		asm.LoadMem(asm.R2, ctx, offRemoteIP4, asm.Word),
 		asm.HostTo(asm.BE, asm.R2, asm.Word),
@@ -66,22 +66,28 @@ func destination() asm.Instructions {
 
 		asm.JEq.Imm(port, 53, "pass").WithSymbol("resolver"),
 		asm.Ja.Label("drop"),
+	}
+	return append(code, unlessLoopback6("v6", ctx, offLocalIP6, "outside")...)
+}
 
-		asm.LoadMem(asm.R2, ctx, offLocalIP6, asm.Word).WithSymbol("v6"),
-		asm.LoadMem(asm.R3, ctx, offLocalIP6+4, asm.Word),
-		asm.Or.Reg(asm.R2, asm.R3),
-		asm.LoadMem(asm.R3, ctx, offLocalIP6+8, asm.Word),
-		asm.Or.Reg(asm.R2, asm.R3),
-		asm.JNE.Imm(asm.R2, 0, "outside"),
-		asm.LoadMem(asm.R2, ctx, offLocalIP6+12, asm.Word),
-		asm.HostTo(asm.BE, asm.R2, asm.Word),
-		asm.JNE.Imm(asm.R2, 1, "outside"),
+// unlessLoopback6 returns the part that jumps to a label unless the address at base is ::1. It overwrites R3 and R4.
+func unlessLoopback6(symbol string, base asm.Register, address int16, label string) asm.Instructions {
+	return asm.Instructions{
+		asm.LoadMem(asm.R3, base, address, asm.Word).WithSymbol(symbol),
+		asm.LoadMem(asm.R4, base, address+4, asm.Word),
+		asm.Or.Reg(asm.R3, asm.R4),
+		asm.LoadMem(asm.R4, base, address+8, asm.Word),
+		asm.Or.Reg(asm.R3, asm.R4),
+		asm.JNE.Imm(asm.R3, 0, label),
+		asm.LoadMem(asm.R3, base, address+12, asm.Word),
+		asm.HostTo(asm.BE, asm.R3, asm.Word),
+		asm.JNE.Imm(asm.R3, 1, label),
 	}
 }
 
 // outside returns the part that assigns TCP to the host's listener, and the end.
 func outside(listeners int) asm.Instructions {
-	return asm.Instructions{
+	code := asm.Instructions{
 		asm.JNE.Imm(protocol, unix.IPPROTO_TCP, "drop").WithSymbol("outside"),
 		asm.StoreImm(asm.RFP, -4, 0, asm.Word),
 		asm.LoadMapPtr(asm.R1, listeners),
@@ -98,19 +104,20 @@ func outside(listeners int) asm.Instructions {
 		asm.Mov.Reg(asm.R1, listener),
 		asm.FnSkRelease.Call(),
 		asm.JNE.Imm(ctx, 0, "drop"),
+	}
+	return append(code, verdicts()...)
+}
 
+// verdicts returns the end of a program, which begins with pass.
+func verdicts() asm.Instructions {
+	const skDrop, skPass = 0, 1 // enum sk_action in linux/bpf.h
+	return asm.Instructions{
 		asm.Mov.Imm(asm.R0, skPass).WithSymbol("pass"),
 		asm.Return(),
 		asm.Mov.Imm(asm.R0, skDrop).WithSymbol("drop"),
 		asm.Return(),
 	}
 }
-
-// The program's results: enum sk_action in linux/bpf.h.
-const (
-	skDrop = 0
-	skPass = 1
-)
 
 // localhost returns the part for the loopback addresses. It jumps to pass or drop.
 func localhost(c Config, dialed int) asm.Instructions {
@@ -151,7 +158,7 @@ func forwarded() asm.Instructions {
 // fromHost returns the instructions that pass connections of the host, whose source is a port of
 // 127.0.0.1 or ::1 in dialed. No other socket can have that address and port.
 func fromHost(dialed int) asm.Instructions {
-	return asm.Instructions{
+	code := asm.Instructions{
 		asm.LoadMem(asm.R2, ctx, offRemotePort, asm.Half).WithSymbol("host"),
 		asm.HostTo(asm.BE, asm.R2, asm.Half),
 		asm.LoadMem(asm.R3, ctx, offFamily, asm.Word),
@@ -160,16 +167,9 @@ func fromHost(dialed int) asm.Instructions {
 		asm.HostTo(asm.BE, asm.R3, asm.Word),
 		asm.JNE.Imm(asm.R3, 127<<24|1, "drop"),
 		asm.Ja.Label("find"),
-
-		asm.LoadMem(asm.R3, ctx, offRemoteIP6, asm.Word).WithSymbol("host6"),
-		asm.LoadMem(asm.R4, ctx, offRemoteIP6+4, asm.Word),
-		asm.Or.Reg(asm.R3, asm.R4),
-		asm.LoadMem(asm.R4, ctx, offRemoteIP6+8, asm.Word),
-		asm.Or.Reg(asm.R3, asm.R4),
-		asm.JNE.Imm(asm.R3, 0, "drop"),
-		asm.LoadMem(asm.R3, ctx, offRemoteIP6+12, asm.Word),
-		asm.HostTo(asm.BE, asm.R3, asm.Word),
-		asm.JNE.Imm(asm.R3, 1, "drop"),
+	}
+	code = append(code, unlessLoopback6("host6", ctx, offRemoteIP6, "drop")...)
+	return append(code,
 		asm.Or.Imm(asm.R2, dialed6),
 
 		asm.StoreMem(asm.RFP, -4, asm.R2, asm.Word).WithSymbol("find"),
@@ -179,7 +179,7 @@ func fromHost(dialed int) asm.Instructions {
 		asm.FnMapLookupElem.Call(),
 		asm.JNE.Imm(asm.R0, 0, "pass"),
 		asm.Ja.Label("drop"),
-	}
+	)
 }
 
 // resolverInt returns the resolver's address as an operand.

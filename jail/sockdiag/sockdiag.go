@@ -38,6 +38,15 @@ const (
 	Cgroup = 21 // INET_DIAG_CGROUP_ID: a 64-bit number, since Linux 5.9
 )
 
+// Open opens a netlink socket for queries in the thread's network namespace.
+func Open() (*os.File, error) {
+	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG)
+	if err != nil {
+		return nil, os.NewSyscallError("socket", err)
+	}
+	return os.NewFile(uintptr(fd), "socket of sock_diag"), nil
+}
+
 // Query selects sockets of the network namespace of a netlink socket.
 type Query struct {
 	Protocol byte // unix.IPPROTO_TCP or unix.IPPROTO_UDP

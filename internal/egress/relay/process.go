@@ -14,6 +14,7 @@ import (
 
 	"gaol/jail/cgroup"
 	"gaol/jail/enter"
+	"gaol/jail/kernfile"
 	"gaol/jail/seccomp"
 	"gaol/jail/subprocess"
 )
@@ -71,11 +72,16 @@ func Start(ctx context.Context, at Place, n int, listeners []*net.TCPListener) (
 	fds := []int{fd}
 	defer func() { CloseAll(fds) }()
 	for _, l := range listeners {
-		copied, err := copyOf(l)
+		err := kernfile.Control(l, func(of int) error {
+			copied, err := unix.FcntlInt(uintptr(of), unix.F_DUPFD_CLOEXEC, 0)
+			if err == nil {
+				fds = append(fds, copied)
+			}
+			return err
+		})
 		if err != nil {
 			return nil, errors.Join(err, counters.close())
 		}
-		fds = append(fds, copied)
 	}
 	p.Counters = counters
 	if err := p.start(ctx, at, n); err != nil {
@@ -117,16 +123,6 @@ func (p *Process) startHere() error {
 		_ = serve(int(other.Fd()), idleTime) // the host notices the end of the socket
 	}()
 	return nil
-}
-
-// copyOf returns a descriptor for a listener.
-func copyOf(l *net.TCPListener) (fd int, err error) {
-	raw, err := l.SyscallConn()
-	if err != nil {
-		return 0, err
-	}
-	failed := raw.Control(func(of uintptr) { fd, err = unix.FcntlInt(of, unix.F_DUPFD_CLOEXEC, 0) })
-	return fd, errors.Join(failed, err)
 }
 
 // sendTimeout bounds how long a relay does not read its messages.

@@ -6,6 +6,8 @@ import (
 	"sync"
 
 	"golang.org/x/sys/unix"
+
+	"gaol/jail/kernfile"
 )
 
 // reset closes a connection so that the other side gets ECONNRESET.
@@ -39,13 +41,12 @@ func waitForData(c net.Conn) int64 {
 
 // hasEnded reports whether all that the other side has sent has arrived, and its end.
 func hasEnded(c *net.TCPConn) bool {
-	raw, err := c.SyscallConn()
-	if err != nil {
-		return true
-	}
 	var info *unix.TCPInfo
-	_ = raw.Control(func(fd uintptr) { info, err = unix.GetsockoptTCPInfo(int(fd), unix.SOL_TCP, unix.TCP_INFO) }) // it fails if c is closed
-	return err != nil || info == nil || info.State != unix.BPF_TCP_ESTABLISHED
+	err := kernfile.Control(c, func(fd int) (err error) {
+		info, err = unix.GetsockoptTCPInfo(fd, unix.SOL_TCP, unix.TCP_INFO)
+		return err
+	})
+	return err != nil || info.State != unix.BPF_TCP_ESTABLISHED
 }
 
 const (

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"gaol/jail/kernfile"
 )
 
 // Readiness waits for listeners that have a connection to accept.
@@ -25,15 +27,10 @@ func NewReadiness() (*Readiness, error) {
 
 // Add adds a listener, which stays the caller's.
 func (r *Readiness) Add(listener int) error {
-	raw, err := r.file.SyscallConn()
-	if err != nil {
-		return err
-	}
-	var failed error
-	err = raw.Control(func(epoll uintptr) {
-		failed = unix.EpollCtl(int(epoll), unix.EPOLL_CTL_ADD, listener, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(listener)})
+	return kernfile.Control(r.file, func(epoll int) error {
+		event := unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(listener)}
+		return os.NewSyscallError("epoll_ctl", unix.EpollCtl(epoll, unix.EPOLL_CTL_ADD, listener, &event))
 	})
-	return errors.Join(err, os.NewSyscallError("epoll_ctl", failed))
 }
 
 // Wait waits until a listener is ready. After the time, unless that is 0, the error is

@@ -1,0 +1,43 @@
+package kernfile
+
+import (
+	"os"
+	goruntime "runtime"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// Control calls f with a descriptor, which is not closed meanwhile.
+func Control(c syscall.Conn, f func(fd int) error) error {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var failed error
+	if err := raw.Control(func(fd uintptr) { failed = f(int(fd)) }); err != nil {
+		return err
+	}
+	return failed
+}
+
+// OnThread calls f on a new thread that ends afterwards: it may enter namespaces and give up rights.
+func OnThread(f func() error) error {
+	done := make(chan error)
+	go func() {
+		goruntime.LockOSThread() // never unlocked: the thread ends with the goroutine
+		done <- f()
+	}()
+	return <-done
+}
+
+// InNetwork is OnThread in a network namespace: a file of /proc/PID/ns, or a pidfd of a process in it.
+func InNetwork(of *os.File, f func() error) error {
+	return OnThread(func() error {
+		err := Control(of, func(fd int) error { return os.NewSyscallError("setns", unix.Setns(fd, unix.CLONE_NEWNET)) })
+		if err != nil {
+			return err
+		}
+		return f()
+	})
+}

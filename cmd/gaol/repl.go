@@ -69,9 +69,9 @@ func (a *app) replCommand() *cobra.Command {
 	}
 	f.Set.StringVar(&f.globals, "globals", "", "`FILE` with a JSON object whose members become variables")
 	f.Set.BoolVar(&f.noHistory, "no-history", false, "neither read nor write the history")
+	f.AddTimeout("time limit of each input; 0 for none (default: none at a terminal, else 30s)")
+	f.Set.Lookup("timeout").DefValue = ""
 	f.AddLimits()
-	timeout := f.Set.Lookup("timeout")
-	timeout.Usage, timeout.DefValue = "time limit of each input; 0 for none (default: none at a terminal, else 30s)", ""
 	f.AddEnvironment(cmd)
 	return cmd
 }

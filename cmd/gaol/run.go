@@ -92,6 +92,7 @@ type runFlags struct {
 	json, stdin, command, tty, interleave bool
 	withFolder                            bool
 	file, code, save                      string
+	cwd                                   string // of gaol exec
 	format                                runtime.ModuleFormat
 	maxOutput                             int64
 }
@@ -122,6 +123,7 @@ func (a *app) runCommand() *cobra.Command {
 	set.BoolVar(&f.interleave, "interleave", false, "with --json, also list the output of both streams in the order in which it was read")
 	set.BoolVar(&f.stdin, "stdin", false, "pass standard input to the program, instead of an empty one")
 	set.BoolVar(&f.tty, "tty", false, "connect the program to this terminal; the only time limit is then that of --timeout, if given")
+	f.AddTimeout("time limit of the run; 0 for none")
 	f.AddLimits()
 	set.Var(flags.Size(&f.maxOutput), "max-output", "bytes of each output stream that --json keeps; if given without --json, that are passed through")
 	flags.Complete(cmd, "format", cobra.FixedCompletions([]string{"auto", "esm", "cjs"}, cobra.ShellCompDirectiveNoFileComp))
@@ -195,7 +197,11 @@ func (a *app) runIn(ctx context.Context, sb sandbox, p *program, f *runFlags, st
 	if f.tty {
 		return a.runOnTerminal(ctx, sb, p, f)
 	}
-	return a.runProgram(ctx, sb, p, f, streams, interleaved)
+	res, err := a.runProgram(ctx, sb, p, f, streams, interleaved)
+	if p.command != "" {
+		err = adviseCommand(err)
+	}
+	return res, err
 }
 
 // runner is what runs a program: a sandbox of this process or of a server.
@@ -208,7 +214,7 @@ type runner interface {
 func (a *app) runProgram(ctx context.Context, sb runner, p *program, f *runFlags, streams *report.Streams, interleaved *report.Interleaved) (*runtime.Result, error) {
 	signals, done := a.signals.forProgram()
 	defer done()
-	o := runtime.RunOptions{Timeout: f.Timeout(), Signals: signals}
+	o := runtime.RunOptions{Cwd: f.cwd, Timeout: f.Timeout(), Signals: signals}
 	if f.stdin {
 		o.Stdin = a.stdin
 	}
@@ -222,8 +228,7 @@ func (a *app) runProgram(ctx context.Context, sb runner, p *program, f *runFlags
 		o.Name, o.Format, o.Args = p.Name, p.Format, p.args
 		return sb.Run(ctx, p.Code, o)
 	}
-	res, err := sb.Command(ctx, p.command, p.args, o)
-	return res, adviseCommand(err)
+	return sb.Command(ctx, p.command, p.args, o)
 }
 
 // adviseCommand adds advice for a command that is not in the guest.

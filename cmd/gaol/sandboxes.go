@@ -12,9 +12,7 @@ import (
 
 	"gaol/cmd/gaol/flags"
 	"gaol/cmd/gaol/report"
-	"gaol/runtime"
 	"gaol/runtime/client"
-	"gaol/runtime/resultjson"
 )
 
 const serverUsage = "server with the sandboxes, by default the one of this machine"
@@ -94,16 +92,10 @@ prints it. Signals are passed on as gaol run does.
 Exit status: the program's own; 124 if it ran out of time, 137 if it was killed for
 memory; 125 if gaol itself failed.`
 
-// execFlags are the flags of gaol exec.
-type execFlags struct {
-	socket, cwd string
-	stdin, json bool
-	timeout     time.Duration
-}
-
 // execCommand runs a command in a sandbox.
 func (a *app) execCommand() *cobra.Command {
-	f := &execFlags{timeout: runtime.DefaultTimeout}
+	var socket string
+	f := &runFlags{}
 	cmd := &cobra.Command{
 		Use: "exec [flags] SANDBOX -- PROG [ARG...]", Short: "Run a command in a sandbox on a gaol server", Long: execLong, DisableFlagsInUseLine: true,
 		Example: "  gaol exec sb-4pj7gsn2vyd3qzlkbcyx5mtdea -- ls -l\n  echo 'console.log(1)' | gaol exec --stdin sb-4pj7gsn2vyd3qzlkbcyx5mtdea -- node",
@@ -115,61 +107,33 @@ func (a *app) execCommand() *cobra.Command {
 		return nil
 	})
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return onServer(cmd.Context(), f.socket, func(c *client.Client) error {
+		return onServer(cmd.Context(), socket, func(c *client.Client) error {
 			return a.exec(cmd.Context(), c.Sandbox(args[0]), args[1:], f)
 		})
 	}
-	set := cmd.Flags()
-	set.SortFlags = false
-	set.BoolVar(&f.json, "json", false, "print one JSON object about the run and nothing else")
-	set.BoolVar(&f.stdin, "stdin", false, "pass standard input to the program, instead of an empty one")
-	set.Var(flags.Duration(&f.timeout), "timeout", "time limit of the run; 0 for the longest that the server allows")
-	set.StringVar(&f.cwd, "cwd", "", "working `DIR` in the sandbox (default: that of the sandbox)")
-	flags.AddServer(cmd, &f.socket, serverUsage)
+	f.Sandbox = flags.NewSandbox(cmd)
+	f.Set.BoolVar(&f.json, "json", false, "print one JSON object about the run and nothing else")
+	f.Set.BoolVar(&f.stdin, "stdin", false, "pass standard input to the program, instead of an empty one")
+	f.AddTimeout("time limit of the run; 0 for the longest that the server allows")
+	f.Set.StringVar(&f.cwd, "cwd", "", "working `DIR` in the sandbox (default: that of the sandbox)")
+	flags.AddServer(cmd, &socket, serverUsage)
 	return cmd
 }
 
 // exec runs a command in a sandbox, and sets a.exit.
-func (a *app) exec(ctx context.Context, sb *client.Sandbox, command []string, f *execFlags) error {
+func (a *app) exec(ctx context.Context, sb *client.Sandbox, command []string, f *runFlags) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	signals, done := a.signals.forProgram()
-	defer done()
-	o := runtime.RunOptions{Cwd: f.cwd, Timeout: f.timeout, Signals: signals}
-	if f.timeout == 0 {
-		o.Timeout = -1
-	}
-	if f.stdin {
-		o.Stdin = a.stdin
-	}
 	streams := report.NewStreams(a.stdout, a.stderr, math.MaxInt64, cancel)
-	if !f.json {
-		streams.Attach(&o)
-	}
-	res, err := sb.Command(ctx, command[0], command[1:], o)
+	res, err := a.runProgram(ctx, sb, &program{command: command[0], args: command[1:]}, f, streams, nil)
 	if failed := streams.Err(); failed != nil {
 		err = failed // which canceled the run
 	}
-	if err != nil {
-		return adviseExec(ctx, sb, err)
+	if err == nil {
+		return a.reportRun(res, f, streams, nil)
 	}
-	a.exit = report.Status(res)
-	if f.json {
-		return report.JSON(a.stdout, resultjson.NewRun(res))
+	if _, missing := sb.Info(ctx); missing == nil { // else err is about the sandbox
+		err = adviseCommand(err)
 	}
-	switch res.Cause {
-	case runtime.CauseTimeout:
-		report.Notes(a.stderr, fmt.Sprintf("the program was stopped: it ran longer than %v", f.timeout))
-	case runtime.CauseMemory:
-		report.Notes(a.stderr, "the program was killed for memory")
-	}
-	return nil
-}
-
-// adviseExec adds advice for a command that is not in the sandbox, unless the sandbox is missing.
-func adviseExec(ctx context.Context, sb *client.Sandbox, err error) error {
-	if _, missing := sb.Info(ctx); missing != nil {
-		return err
-	}
-	return adviseCommand(err)
+	return err
 }

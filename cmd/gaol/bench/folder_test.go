@@ -1,22 +1,29 @@
 package bench
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
 )
 
-// newFolder removes stale folders, which no process has locked, and keeps the others.
+// newFolder removes the folders of processes that have ended, and keeps all others.
 func TestLeftFolders(t *testing.T) {
 	parent, elsewhere := t.TempDir(), t.TempDir()
-	left, link := filepath.Join(parent, folderPrefix+"left"), filepath.Join(parent, folderPrefix+"link")
-	if err := os.MkdirAll(filepath.Join(left, "programs"), 0o700); err != nil {
-		t.Fatal(err)
+	ended := 1 << 30 // above the kernel's largest pid
+	name := func(pid int, end string) string {
+		return filepath.Join(parent, fmt.Sprintf("%s%d-%s", folderPrefix, pid, end))
+	}
+	left, used, link, other := name(ended, "1"), name(os.Getppid(), "1"), name(ended, "link"), filepath.Join(parent, folderPrefix+"other")
+	for _, path := range []string{filepath.Join(left, "programs"), used, other} {
+		if err := os.MkdirAll(path, 0o700); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if err := os.Symlink(elsewhere, link); err != nil {
 		t.Fatal(err)
 	}
-	first, err := newFolder(parent)
+	own, err := newFolder(parent)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -24,17 +31,9 @@ func TestLeftFolders(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for path, want := range map[string]bool{left: false, link: true, elsewhere: true, first.path: true, second.path: true} {
+	for path, want := range map[string]bool{left: false, link: false, used: true, other: true, elsewhere: true, own: true, second: true} {
 		if _, err := os.Lstat(path); (err == nil) != want {
 			t.Errorf("%s: %v, want it to exist: %t", path, err, want)
-		}
-	}
-	for _, f := range []*folder{first, second} {
-		if err := f.close(); err != nil {
-			t.Error(err)
-		}
-		if _, err := os.Lstat(f.path); !os.IsNotExist(err) {
-			t.Errorf("%s: %v after close", f.path, err)
 		}
 	}
 }

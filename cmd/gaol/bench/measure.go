@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	goruntime "runtime"
 	"strings"
 
@@ -49,7 +50,7 @@ func Measure(ctx context.Context, o Options) (*Report, error) {
 	if err == nil {
 		err = m.WithRuntimes(ctx, func(*runtime.Options) {}, func(all Runtimes) error {
 			m.Lasting = all
-			return errors.Join(m.measureAll(ctx), m.close())
+			return errors.Join(m.measureAll(ctx), os.RemoveAll(m.folder))
 		})
 	}
 	goruntime.KeepAlive(heap)
@@ -65,7 +66,7 @@ type Measurer struct {
 	Lasting Runtimes // for runs in an existing runtime
 	Bare    *BareNode
 
-	folder *folder // of bare Node's programs; nil until open
+	folder string  // of bare Node's programs; empty until open
 	warm   Samples // of runs
 	report Report
 }
@@ -108,18 +109,11 @@ func (m *Measurer) open(ctx context.Context) error {
 	if m.folder, err = newFolder(memoryFolder()); err != nil {
 		return err
 	}
-	if m.Bare, err = newBareNode(m.folder.path, image); err != nil {
+	if m.Bare, err = newBareNode(m.folder, image); err != nil {
 		return err
 	}
 	m.report.Environment, err = environment(m.Options, image)
 	return err
-}
-
-func (m *Measurer) close() error {
-	if m.folder == nil {
-		return nil
-	}
-	return m.folder.close()
 }
 
 func (m *Measurer) measureAll(ctx context.Context) error {

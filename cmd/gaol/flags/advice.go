@@ -190,8 +190,8 @@ func rulesFor(d runtime.Denial) []policy.Rule {
 // The first ones usually explain the rest, and the program's own message should stay in sight.
 const MaxDenials = 5
 
-// Denials returns lines about what permissions denied to a failed program, each with
-// the flag or rule that would allow it. A program that succeeded gets none.
+// Denials returns lines about what permissions denied to a failed program, each with the flag or rule
+// that would allow it if the command has such flags. A program that succeeded gets none.
 func (f *Sandbox) Denials(res *runtime.Result) (lines []string) {
 	if res.ExitCode == 0 {
 		return nil
@@ -200,7 +200,10 @@ func (f *Sandbox) Denials(res *runtime.Result) (lines []string) {
 	if len(shown) > MaxDenials {
 		shown = shown[:MaxDenials-1]
 	}
-	advice := f.advice().For(res.Denials)
+	advice := make([]string, len(shown))
+	if f.Set.Lookup("permissions") != nil {
+		advice = f.advice().For(shown)
+	}
 	for i, d := range shown {
 		line := DenialText(d)
 		if how := advice[i]; how != "" {

@@ -38,7 +38,7 @@ func NewSandbox(cmd *cobra.Command) Sandbox {
 	cmd.Flags().SortFlags = false
 	return Sandbox{
 		Set:     cmd.Flags(),
-		timeout: 30 * time.Second,
+		timeout: runtime.DefaultTimeout,
 		options: runtime.Options{
 			Launcher: runtime.LauncherExec, // one run takes half as long as with a zygote, which has to warm up
 			Limits:   runtime.DefaultLimits(),
@@ -48,10 +48,12 @@ func NewSandbox(cmd *cobra.Command) Sandbox {
 	}
 }
 
-// AddLimits defines the flags that limit what code may use.
+// AddTimeout defines --timeout.
+func (f *Sandbox) AddTimeout(usage string) { f.Set.Var(Duration(&f.timeout), "timeout", usage) }
+
+// AddLimits defines the other flags that limit what code may use.
 func (f *Sandbox) AddLimits() {
 	o := &f.options
-	f.Set.Var(Duration(&f.timeout), "timeout", "time limit of the run; 0 for none")
 	f.Set.Var(Size(&o.Limits.Memory), "memory", "memory limit; there is no swap")
 	f.Set.Var(number(&o.Limits.CPUs), "cpus", "processors that it may keep busy")
 	f.Set.Var(Duration(&o.Limits.CPUTime), "cpu-time", "limit of processor time; 0 for none")
@@ -201,18 +203,22 @@ func (f *Sandbox) Notes(missing []string, limits runtime.Limits) (lines []string
 }
 
 // causeNotes describes, by cause, how a limit ended a run, and names the flag that sets the limit.
-var causeNotes = map[runtime.Cause]struct{ text, flag string }{
-	runtime.CauseTimeout: {"the program was stopped: it ran longer than %s", "timeout"},
-	runtime.CauseMemory:  {"the program was killed for memory: it needed more than %s", "memory"},
-	runtime.CauseCPU:     {"the program was stopped: it used more than %s of processor time", "cpu-time"},
-	runtime.CausePids:    {"the program failed: it needed more than %s processes and threads", "pids"},
+var causeNotes = map[runtime.Cause]struct{ text, limit, flag string }{
+	runtime.CauseTimeout: {"the program was stopped", "it ran longer than %s", "timeout"},
+	runtime.CauseMemory:  {"the program was killed for memory", "it needed more than %s", "memory"},
+	runtime.CauseCPU:     {"the program was stopped", "it used more than %s of processor time", "cpu-time"},
+	runtime.CausePids:    {"the program failed", "it needed more than %s processes and threads", "pids"},
 }
 
 // ResultNotes returns the lines about a run that a limit ended or that permissions
-// denied something.
+// denied something. A command without the flag of a limit does not know its value.
 func (f *Sandbox) ResultNotes(res *runtime.Result) (lines []string) {
 	if note, ok := causeNotes[res.Cause]; ok {
-		lines = []string{fmt.Sprintf(note.text, f.Set.Lookup(note.flag).Value) + "; allow more with --" + note.flag}
+		how := "it reached the sandbox's limit of " + note.flag
+		if flag := f.Set.Lookup(note.flag); flag != nil {
+			how = fmt.Sprintf(note.limit, flag.Value) + "; allow more with --" + note.flag
+		}
+		lines = []string{note.text + ": " + how}
 	}
 	return append(lines, f.Denials(res)...)
 }

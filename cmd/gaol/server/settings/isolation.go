@@ -4,12 +4,12 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"gaol/internal/lazyregexp"
+	"gaol/internal/ociruntime"
 	"gaol/runtime"
 )
 
@@ -110,15 +110,10 @@ func parseIsolation(text string) (i Isolation, err error) {
 
 // checkProgram checks the program that a path names, because requests would only fail later.
 func (i Isolation) checkProgram() error {
-	path := i.OCI.Runtime
-	if !filepath.IsAbs(path) {
+	if !filepath.IsAbs(i.OCI.Runtime) {
 		return nil
 	}
-	info, err := os.Stat(path)
-	if err == nil && (!info.Mode().IsRegular() || info.Mode().Perm()&0o111 == 0) {
-		err = errors.New(path + " is not a program")
-	}
-	if err != nil {
+	if _, err := ociruntime.Find(i.OCI.Runtime); err != nil {
 		return fmt.Errorf("isolation %q: %w", i.Name, err)
 	}
 	return nil

@@ -62,8 +62,8 @@ func TestInvalidIsolations(t *testing.T) {
 		`{"isolations": ["oci=DIR/native"]}`:            "and not native",
 		`{"isolations": ["oci=DIR/a b"]}`:               "want letters",
 		`{"isolations": ["oci=DIR/missing"]}`:           "no such file",
-		`{"isolations": ["oci=DIR/file"]}`:              "is not a program",
-		`{"isolations": ["oci=DIR"]}`:                   "is not a program",
+		`{"isolations": ["oci=DIR/file"]}`:              "is not executable",
+		`{"isolations": ["oci=DIR"]}`:                   "is not a regular file",
 		`{"isolations": ["crun", {"runc": "/bin/id"}]}`: "isolations[1]: want a string, got an object",
 	} {
 		if _, err := readText(t, strings.ReplaceAll(text, "DIR", dir), Overrides{}); err == nil || !strings.Contains(err.Error(), want) {

@@ -11,7 +11,7 @@ import (
 type draft struct {
 	snippet string
 	text    string
-	stages  []stage // in the order of the changes
+	stages  []Stage // in the order of the changes
 }
 
 // newDraft returns the draft of code without a byte order mark, which counts in no column.
@@ -22,10 +22,48 @@ func newDraft(code string) draft {
 
 const bom = "\ufeff"
 
-// A stage is one change. original maps an offset after the change to the offset before it. For
-// inserted text, it returns the nearest offset, and known is false.
-type stage interface {
-	original(offset int) (before int, known bool)
+// A Stage is one change of a snippet: an edit, or a translation by esbuild.
+type Stage struct {
+	Pieces []Piece // of an edit, in order; none for a translation
+
+	From, To []byte // the text before and after a translation
+	Map      []byte // its source map
+}
+
+// A Piece is a part of the text after edits: offset After corresponds to offset Before in the previous text.
+// It is unchanged if Copied.
+type Piece struct {
+	After, Before int
+	Copied, Known bool
+}
+
+// original maps an offset after the change to the offset before it. For inserted text, and for code that esbuild
+// has added, it returns the nearest offset, and known is false.
+func (s Stage) original(offset int) (before int, known bool) {
+	if len(s.Pieces) == 0 {
+		return s.untranslated(offset)
+	}
+	// of several pieces at one offset, only the last is not empty
+	i := sort.Search(len(s.Pieces), func(i int) bool { return s.Pieces[i].After > offset }) - 1
+	p := s.Pieces[max(i, 0)] // the first one starts at 0
+	if p.Copied {
+		return p.Before + offset - p.After, true
+	}
+	return p.Before, p.Known
+}
+
+func (s Stage) untranslated(offset int) (before int, known bool) {
+	file, err := ParseSourceMap(s.Map)
+	if err != nil {
+		return 0, false
+	}
+	line, column := positionOf(string(s.To), min(offset, len(s.To)))
+	p, known := file.Original(line-1, column-1)
+	if p.Source != "" && p.Source != moduleName && p.Source != scriptName {
+		return 0, false // a comment in the code named another source
+	}
+	before = offsetOf(string(s.From), p.Line+1, p.Column+1)
+	return max(before, 0), known && before >= 0
 }
 
 // origin maps an offset of the text to the snippet.
@@ -39,7 +77,7 @@ func (d draft) origin(offset int) (before int, known bool) {
 	return offset, known
 }
 
-func (d draft) with(text string, s stage) draft {
+func (d draft) with(text string, s Stage) draft {
 	return draft{d.snippet, text, append(slices.Clip(d.stages), s)}
 }
 
@@ -68,7 +106,7 @@ func (d draft) edit(edits []edit) draft {
 		return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.end, b.end))
 	})
 	var b strings.Builder
-	var pieces edited
+	var pieces []Piece
 	last := 0
 	for _, e := range edits {
 		pieces = append(pieces, Piece{b.Len(), last, true, true})
@@ -86,25 +124,5 @@ func (d draft) edit(edits []edit) draft {
 		pieces = append(pieces, Piece{b.Len(), last, true, true})
 		b.WriteString(d.text[last:])
 	}
-	return d.with(b.String(), pieces)
-}
-
-// edited is the stage of edits: the pieces of the text, in order.
-type edited []Piece
-
-// A Piece is a part of the text after edits: offset After corresponds to offset Before in the previous text.
-// It is unchanged if Copied.
-type Piece struct {
-	After, Before int
-	Copied, Known bool
-}
-
-func (e edited) original(offset int) (int, bool) {
-	// of several pieces at one offset, only the last is not empty
-	i := sort.Search(len(e), func(i int) bool { return e[i].After > offset }) - 1
-	p := e[max(i, 0)] // the first one starts at 0
-	if p.Copied {
-		return p.Before + offset - p.After, true
-	}
-	return p.Before, p.Known
+	return d.with(b.String(), Stage{Pieces: pieces})
 }

@@ -3,7 +3,6 @@ package snippet
 import (
 	"cmp"
 	"strings"
-	"sync"
 
 	"github.com/evanw/esbuild/pkg/api"
 )
@@ -16,42 +15,22 @@ const (
 
 // check reports the first error that esbuild finds in parsed JavaScript.
 func (c *compiler) check(d draft) *SyntaxError {
-	if c.isValid(d) {
-		return nil
-	}
 	if result := c.transform(d, api.TransformOptions{Loader: api.LoaderJS}); len(result.Errors) > 0 {
 		return c.syntaxError(d, result)
 	}
 	return nil
 }
 
-// isValid reports whether esbuild finds no error in the code. It appends a break, which is
-// invalid there, and checks that this is the only error: esbuild continues after it, so
-// that it has checked all of the code, but does not print any, which would take half of
-// its time.
-func (c *compiler) isValid(d draft) bool {
-	const last = "break"
-	d.text += "\n;" + last
-	result := c.transform(d, api.TransformOptions{Loader: api.LoaderJS})
-	return len(result.Errors) == 1 && d.offset(result.Errors[0]) == len(d.text)-len(last)
-}
-
-// translate translates TypeScript or JSX to JavaScript. The source map is only made when a position
-// is needed, for code that fails.
+// translate translates TypeScript or JSX to JavaScript.
 func (c *compiler) translate(d draft, loader api.Loader, keep imports) (draft, *SyntaxError) {
-	result := c.transform(d, api.TransformOptions{Loader: loader, TsconfigRaw: keep.config(LegacyDecorators(d.text))})
+	result := c.transform(d, api.TransformOptions{
+		Loader: loader, TsconfigRaw: keep.config(LegacyDecorators(d.text)),
+		Sourcemap: api.SourceMapExternal, SourcesContent: api.SourcesContentExclude,
+	})
 	if len(result.Errors) > 0 {
 		return draft{}, c.syntaxError(d, result)
 	}
-	sources := sync.OnceValue(func() []byte {
-		return c.transform(d, api.TransformOptions{
-			Loader:         loader,
-			TsconfigRaw:    keep.config(LegacyDecorators(d.text)),
-			Sourcemap:      api.SourceMapExternal,
-			SourcesContent: api.SourcesContentExclude,
-		}).Map
-	})
-	return d.with(string(result.Code), mapped{d.text, string(result.Code), sources}), nil
+	return d.with(string(result.Code), Stage{From: []byte(d.text), To: result.Code, Map: result.Map}), nil
 }
 
 func (c *compiler) transform(d draft, options api.TransformOptions) api.TransformResult {

@@ -143,7 +143,7 @@ func TestPlainJavaScriptStays(t *testing.T) {
 			continue
 		}
 		for _, stage := range p.draft.stages {
-			if _, translated := stage.(mapped); translated {
+			if stage.Map != nil {
 				p = nil
 				break
 			}

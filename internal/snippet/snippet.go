@@ -27,7 +27,6 @@ type Program struct {
 	text   string // V8 reports positions in it: Code, or the script in Code
 	script bool
 	draft  draft
-	load   func() []stage // the draft's stages, for a program of another process; else nil
 }
 
 // Module compiles code to an ES module that calls [Deliver] once, at its end: with the
@@ -109,15 +108,12 @@ func (p *Program) Position(line, column int) (l, c int, ok bool) {
 	if offset < 0 {
 		return 0, 0, false
 	}
-	d := p.draft
-	if p.load != nil {
-		d.stages = p.load()
-	}
-	before, known := d.origin(offset)
+	before, known := p.draft.origin(offset)
 	if !known {
 		return 0, 0, false
 	}
-	l, c = positionOf(d.snippet, min(before, len(d.snippet)))
+	code := p.draft.snippet
+	l, c = positionOf(code, max(0, min(before, len(code)))) // another process may have sent the stages
 	return l, c, true
 }
 

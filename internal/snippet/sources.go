@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"unicode/utf16"
 
 	"gaol/internal/lazyregexp"
 )
@@ -58,8 +57,11 @@ func (s *Sources) Add(name string, p *Program, code string) {
 }
 
 func (s source) size() int {
-	const overhead = 512
-	return overhead + len(s.code) + len(s.program.Code)
+	size := 512 + len(s.code) + len(s.program.Code)
+	for _, t := range s.program.draft.stages {
+		size += 32*len(t.Pieces) + len(t.From) + len(t.To) + len(t.Map)
+	}
+	return size
 }
 
 // codePosition matches a source position as printed by V8: a snippet by its file URL, a cell only by its
@@ -112,34 +114,21 @@ const beforeValue = "await ("
 // value returns the position of a cell's value in the rewritten code, which the guest's half
 // reports as 0:0. It returns 0:0 if there is none, or more than one candidate.
 func (s source) value() (line, column int) {
-	const most = 8 // candidates to try: code may have any number of them
-	code := s.program.Code
-	for range most {
-		at := strings.LastIndex(code, beforeValue)
-		if at < 0 {
-			break
-		}
-		code = code[:at]
-		l, c := endOf(code)
-		insideLine, insideColumn, _ := s.program.Position(l, c+len(beforeValue))
-		if ownLine, ownColumn, ok := s.program.Position(l, c); !ok || ownLine != insideLine || ownColumn != insideColumn {
-			continue // the cell's own await
+	stages, code := s.program.draft.stages, s.program.Code
+	if len(stages) == 0 {
+		return 0, 0
+	}
+	for _, p := range stages[len(stages)-1].Pieces {
+		added := p.Known && !p.Copied && p.After >= 0 && p.After <= len(code)
+		if !added || !strings.HasPrefix(code[p.After:], beforeValue) {
+			continue
 		}
 		if line > 0 {
 			return 0, 0
 		}
-		line, column = l, c
+		line, column = positionOf(code, p.After)
 	}
 	return line, column
-}
-
-var lineEndReplacer = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\u2028", "\n", "\u2029", "\n")
-
-// endOf returns the position after a text, as V8 counts.
-func endOf(text string) (line, column int) {
-	text = lineEndReplacer.Replace(text)
-	last := text[strings.LastIndexByte(text, '\n')+1:]
-	return 1 + strings.Count(text, "\n"), 1 + len(utf16.Encode([]rune(last)))
 }
 
 // maxAddition is more than the length of the code added before an expression that is a value,

@@ -3,9 +3,7 @@ package snippet
 import (
 	"encoding/json"
 	"fmt"
-	"sort"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/evanw/esbuild/pkg/api"
 )
@@ -80,7 +78,10 @@ func (s *Stripped) Origin(offset int) (before int, known bool) {
 		return 0, false
 	}
 	at, _ := s.sources.Original(s.to.position(offset))
-	return s.from.offset(at.Line, at.Column), at.Source != ""
+	if before = s.from.offset(at.Line, at.Column); before < 0 {
+		before = len(s.from.code)
+	}
+	return before, at.Source != ""
 }
 
 // Position returns the line and column of an offset in the file. Both count from 1, columns
@@ -88,56 +89,6 @@ func (s *Stripped) Origin(offset int) (before int, known bool) {
 func (s *Stripped) Position(offset int) (line, column int) {
 	line, column = s.from.position(offset)
 	return line + 1, column + 1
-}
-
-// indexed is a text with an index of its positions. Lines and columns
-// count from 0.
-type indexed struct {
-	size  int
-	lines []int   // the offset of each line
-	units []int32 // the number of UTF-16 units before each offset; nil if all is ASCII
-}
-
-func indexOf(code string) indexed {
-	x := indexed{size: len(code)}
-	for start := range lines(code) {
-		x.lines = append(x.lines, start)
-	}
-	if strings.IndexFunc(code, func(r rune) bool { return r >= utf8.RuneSelf }) < 0 {
-		return x
-	}
-	x.units = make([]int32, len(code)+1)
-	n := int32(0)
-	for i, r := range code {
-		x.units[i] = n
-		n += int32(width(r))
-		for j := 1; j < utf8.RuneLen(r); j++ {
-			x.units[i+j] = n
-		}
-	}
-	x.units[len(code)] = n
-	return x
-}
-
-func (x indexed) unitsBefore(offset int) int {
-	if x.units == nil {
-		return offset
-	}
-	return int(x.units[offset])
-}
-
-func (x indexed) position(offset int) (line, column int) {
-	line = sort.SearchInts(x.lines, offset+1) - 1
-	return line, x.unitsBefore(offset) - x.unitsBefore(x.lines[line])
-}
-
-// offset returns the offset of a position, or of the nearest valid position.
-func (x indexed) offset(line, column int) int {
-	if line < 0 || line >= len(x.lines) {
-		return x.size
-	}
-	want := x.unitsBefore(x.lines[line]) + column
-	return sort.Search(x.size, func(i int) bool { return x.unitsBefore(i) >= want })
 }
 
 // Comments that select TypeScript's older decorators, as the options of tsconfig.json do.

@@ -3,6 +3,7 @@ package snippet
 import (
 	"fmt"
 	"iter"
+	"sort"
 	"strings"
 	"unicode/utf8"
 )
@@ -70,41 +71,69 @@ func lines(code string) iter.Seq2[int, string] {
 	}
 }
 
-// offsetOf returns the offset of a 1-based line and column of code, or -1. Columns count
-// UTF-16 units.
-func offsetOf(code string, line, column int) int {
-	for start, text := range lines(code) {
-		if line--; line != 0 || column < 1 {
-			continue
-		}
-		offset := 0
-		for column--; column > 0 && offset < len(text); {
-			r, n := utf8.DecodeRuneInString(text[offset:])
-			offset += n
-			column -= width(r)
-		}
-		if column <= 0 {
-			return start + offset
-		}
-	}
-	return -1
+// indexed is a text with an index of its positions. Lines and columns count from 0, columns in UTF-16 units.
+type indexed struct {
+	code  string
+	lines []span  // without their ends
+	units []int32 // the number of UTF-16 units before each offset; nil if all is ASCII
 }
+
+func indexOf(code string) indexed {
+	x := indexed{code: code}
+	for start, text := range lines(code) {
+		x.lines = append(x.lines, span{start, start + len(text)})
+	}
+	if strings.IndexFunc(code, func(r rune) bool { return r >= utf8.RuneSelf }) < 0 {
+		return x
+	}
+	x.units = make([]int32, len(code)+1)
+	n := 0
+	for i := 0; i < len(code); {
+		r, size := utf8.DecodeRuneInString(code[i:])
+		for range size { // also offsets in the rune
+			x.units[i] = int32(n)
+			i++
+		}
+		n += width(r)
+	}
+	x.units[len(code)] = int32(n)
+	return x
+}
+
+func (x indexed) unitsBefore(offset int) int {
+	if x.units == nil {
+		return offset
+	}
+	return int(x.units[offset])
+}
+
+func (x indexed) position(offset int) (line, column int) {
+	offset = max(0, min(offset, len(x.code)))
+	line = sort.Search(len(x.lines), func(i int) bool { return x.lines[i].start > offset }) - 1
+	return line, x.unitsBefore(offset) - x.unitsBefore(x.lines[line].start)
+}
+
+// offset returns the offset of a position, or -1.
+func (x indexed) offset(line, column int) int {
+	if line < 0 || line >= len(x.lines) || column < 0 {
+		return -1
+	}
+	at := x.lines[line]
+	want := x.unitsBefore(at.start) + column
+	n := sort.Search(at.end-at.start+1, func(i int) bool { return x.unitsBefore(at.start+i) >= want })
+	if at.start+n > at.end {
+		return -1
+	}
+	return at.start + n
+}
+
+// offsetOf returns the offset of a 1-based line and column of code, or -1.
+func offsetOf(code string, line, column int) int { return indexOf(code).offset(line-1, column-1) }
 
 // positionOf returns the 1-based line and column of an offset.
 func positionOf(code string, offset int) (line, column int) {
-	first := 0
-	for start := range lines(code) {
-		if start > offset {
-			break
-		}
-		first = start
-		line++
-	}
-	column = 1
-	for _, r := range code[first:max(first, offset)] {
-		column += width(r)
-	}
-	return line, column
+	line, column = indexOf(code).position(offset)
+	return line + 1, column + 1
 }
 
 // width returns the number of UTF-16 units of a rune.

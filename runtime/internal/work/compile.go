@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"path"
-	"reflect"
 	"strings"
 
 	"gaol/internal/snippet"
@@ -31,49 +30,19 @@ type compiled struct {
 	Err *snippet.SyntaxError
 }
 
-var (
-	compileOperation = define("compile", func(s Source) compiled { return newCompiled(lastProgram.compile(s)) })
-	stagesOperation  = define("find positions", func(s Source) []snippet.Stage {
-		p, err := lastProgram.compile(s)
-		if err != nil {
-			return nil
-		}
-		return p.Stages()
-	})
-)
-
-func newCompiled(p *snippet.Program, err error) compiled {
+var compileOperation = define("compile", func(s Source) compiled {
+	p, err := s.compile()
 	if err != nil {
 		return compiled{Err: asSyntaxError(err)}
 	}
 	return compiled{Encoded: p.Encode()}
-}
+})
 
 func asSyntaxError(err error) *snippet.SyntaxError {
 	if syntax, ok := errors.AsType[*snippet.SyntaxError](err); ok {
 		return syntax
 	}
 	return &snippet.SyntaxError{Message: err.Error(), Line: 1, Column: 1}
-}
-
-// lastProgram is the last program that this process has compiled, because its positions are asked
-// for later. Only subprocesses use it, which perform one operation at a time.
-var lastProgram memory
-
-type memory struct {
-	source  Source
-	program *snippet.Program
-}
-
-func (m *memory) compile(s Source) (*snippet.Program, error) {
-	if m.program != nil && reflect.DeepEqual(m.source, s) {
-		return m.program, nil
-	}
-	p, err := s.compile()
-	if err == nil {
-		m.source, m.program = s, p
-	}
-	return p, err
 }
 
 // Compile compiles a snippet. The error is a [*snippet.SyntaxError] for invalid code, and for code that
@@ -91,18 +60,7 @@ func (d *Domain) Compile(ctx context.Context, s Source) (*snippet.Program, error
 	if err := invalid(c.Err, err, string(s.Code)); err != nil {
 		return nil, err
 	}
-	return c.Decode(string(s.Code), func() []snippet.Stage { return d.stages(s) }), nil
-}
-
-// stages returns the stages of a program. If that fails, its positions are unknown.
-func (d *Domain) stages(s Source) []snippet.Stage {
-	ctx, cancel := context.WithTimeout(context.Background(), maxTime)
-	defer cancel()
-	list, err := stagesOperation.do(ctx, d, s)
-	if err != nil {
-		return []snippet.Stage{{}} // maps nothing
-	}
-	return list
+	return c.Decode(string(s.Code)), nil
 }
 
 // file is a file to translate.

@@ -213,7 +213,7 @@ func BenchmarkCompile(b *testing.B) {
 	} {
 		for kind, d := range map[string]*Domain{"in process": InProcess, "confined": confined} {
 			b.Run(name+"/"+kind, func(b *testing.B) {
-				for i := 0; b.Loop(); i++ { // other code each time: a process remembers its last
+				for i := 0; b.Loop(); i++ {
 					if _, err := d.Compile(b.Context(), Source{Code: fmt.Appendf(nil, "%s // %d", code, i)}); err != nil {
 						b.Fatal(err)
 					}

@@ -2,7 +2,6 @@ package snippet
 
 import (
 	"cmp"
-	"encoding/json"
 	"strings"
 
 	"github.com/evanw/esbuild/pkg/api"
@@ -272,6 +271,5 @@ func (c *compiler) orScript(p parsed) parsed {
 // inModule returns a module that runs a script. In stack traces, the script's frames appear as the
 // module's; the module's own frame is named like Node's internal frames, which stack traces omit.
 func inModule(script string) string {
-	text, _ := json.Marshal(script + "\n//# sourceURL=") // is valid UTF-8
-	return "(0, eval)(" + string(text) + " + import.meta.url)\n//# sourceURL=node:snippet"
+	return "(0, eval)(" + Quote(script+"\n//# sourceURL=") + " + import.meta.url)\n//# sourceURL=node:snippet"
 }

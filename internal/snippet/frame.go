@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"unicode"
+	"unicode/utf16"
 )
 
 const (
@@ -56,7 +57,7 @@ func Frame(code string, line, column int) string {
 func runesBefore(line string, column int) int {
 	n := 0
 	for _, r := range line {
-		if column -= width(r); column < 1 {
+		if column -= utf16.RuneLen(r); column < 1 {
 			break
 		}
 		n++

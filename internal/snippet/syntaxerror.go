@@ -5,6 +5,7 @@ import (
 	"iter"
 	"sort"
 	"strings"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -94,7 +95,7 @@ func indexOf(code string) indexed {
 			x.units[i] = int32(n)
 			i++
 		}
-		n += width(r)
+		n += utf16.RuneLen(r)
 	}
 	x.units[len(code)] = int32(n)
 	return x
@@ -134,14 +135,6 @@ func offsetOf(code string, line, column int) int { return indexOf(code).offset(l
 func positionOf(code string, offset int) (line, column int) {
 	line, column = indexOf(code).position(offset)
 	return line + 1, column + 1
-}
-
-// width returns the number of UTF-16 units of a rune.
-func width(r rune) int {
-	if r >= 0x10000 {
-		return 2
-	}
-	return 1
 }
 
 // lineEnds returns only the line ends of s.

@@ -45,10 +45,9 @@ func Translate(name, code string, commonJS bool) (string, *SyntaxError) {
 // Program returns JavaScript that throws the error. A source map maps it to its position in
 // the file of that name.
 func (e *SyntaxError) Program(name string) string {
-	message, _ := json.Marshal(e.Message)
 	sources, _ := json.Marshal(map[string]any{
 		"version": 3, "names": []string{}, "sources": []string{url.PathEscape(name)}, "sourcesContent": []string{e.snippet},
 		"mappings": "AA" + EncodeNumber(e.Line-1) + EncodeNumber(e.Column-1),
 	})
-	return fmt.Sprintf("throw new SyntaxError(%s)\n//# sourceMappingURL=data:application/json;base64,%s\n", message, b64.StdEncoding.EncodeToString(sources))
+	return fmt.Sprintf("throw new SyntaxError(%s)\n//# sourceMappingURL=data:application/json;base64,%s\n", Quote(e.Message), b64.StdEncoding.EncodeToString(sources))
 }

@@ -3,13 +3,13 @@ package snippets
 import (
 	"context"
 	_ "embed"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
 	"gaol/internal/lazyregexp"
+	"gaol/internal/snippet"
 	"gaol/runtime"
 )
 
@@ -40,11 +40,11 @@ func (w wraps) replacements() map[string]string {
 	const wrap = `globalThis[Symbol.for("gaol.wrap")]`
 	modules := map[string]string{}
 	for _, specifier := range slices.Sorted(maps.Keys(w)) {
-		from := quote(specifier)
+		from := snippet.Quote(specifier)
 		var b strings.Builder
 		fmt.Fprintf(&b, "import * as real from %s;\nexport * from %s;\n", from, from)
 		for _, name := range w[specifier] {
-			fmt.Fprintf(&b, "const $%[1]s = %[2]s(%[3]s, %[4]s, real.%[1]s);\nexport { $%[1]s as %[1]s };\n", name, wrap, from, quote(name))
+			fmt.Fprintf(&b, "const $%[1]s = %[2]s(%[3]s, %[4]s, real.%[1]s);\nexport { $%[1]s as %[1]s };\n", name, wrap, from, snippet.Quote(name))
 		}
 		if !slices.Contains(w[specifier], "default") {
 			b.WriteString("export default real.default;\n")
@@ -52,12 +52,6 @@ func (w wraps) replacements() map[string]string {
 		modules[specifier] = b.String()
 	}
 	return modules
-}
-
-// quote returns a text as a JavaScript string.
-func quote(text string) string {
-	b, _ := json.Marshal(text) // encoding a string cannot fail
-	return string(b)
 }
 
 // The adapter is the operator's, but mistakes in it must not become code.

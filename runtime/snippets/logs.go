@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"gaol/internal/snippet"
 	"gaol/runtime"
 	"gaol/runtime/snippets/bundle"
 )
@@ -42,7 +43,7 @@ func (l *logs) add(entry runtime.Log) {
 	left := MaxLogBytes - l.bytes
 	l.cut = len(l.lines) == MaxLogs || len(line) > left
 	if len(l.lines) < MaxLogs {
-		l.append(cut(line, left))
+		l.append(snippet.Shorten(line, left))
 	}
 	if l.cut {
 		l.append(fmt.Sprintf("[warn] further output is left out: the limit is %d lines and %d KiB", MaxLogs, MaxLogBytes>>10))

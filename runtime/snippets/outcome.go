@@ -9,6 +9,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"gaol/internal/snippet"
 	"gaol/runtime"
 )
 
@@ -77,7 +78,7 @@ func (o outcome) head(e *runtime.GuestError) string {
 func (o outcome) describe(e *runtime.GuestError) string {
 	const maxFrames = 10
 	var b strings.Builder
-	b.WriteString(cut(o.head(e), maxErrorText/2))
+	b.WriteString(snippet.Shorten(o.head(e), maxErrorText/2))
 	for _, frame := range o.program.frames(e.Stack, maxFrames) {
 		b.WriteString("\n" + frame)
 	}
@@ -117,7 +118,7 @@ func (o *Output) addReport(text json.RawMessage, locate func(string) string) {
 		return
 	}
 	for _, e := range r.Errors {
-		o.addError(locate(cut(e, maxErrorText)))
+		o.addError(locate(snippet.Shorten(e, maxErrorText)))
 	}
 	facts, ok := object(r.Facts)
 	derived, derivedOK := object(r.Derived)
@@ -142,7 +143,7 @@ func (o *Output) addProblem(p Problem) {
 	if len(o.Errors) >= maxErrors {
 		return
 	}
-	p.Message = cut(p.Message, maxErrorText)
+	p.Message = snippet.Shorten(p.Message, maxErrorText)
 	o.Problems = append(o.Problems, p)
 	o.addError(fmt.Sprintf("%s:%d:%d — %s", p.Path, p.Line, p.Column, p.Message))
 }
@@ -152,16 +153,5 @@ func (o *Output) addError(text string) {
 	if len(o.Errors) >= maxErrors {
 		return
 	}
-	o.Errors = append(o.Errors, cut(text, maxErrorText))
-}
-
-// cut shortens a text to a number of bytes, and marks that with an ellipsis.
-func cut(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	for most > 0 && !utf8.RuneStart(text[most]) {
-		most--
-	}
-	return text[:most] + "…"
+	o.Errors = append(o.Errors, snippet.Shorten(text, maxErrorText))
 }

@@ -58,8 +58,10 @@ func (j *Job) Run() Built {
 			continue
 		}
 		ext := snippet.Language(f.Path, f.Source)
-		if p, bad := check(f, ext); bad {
-			return Built{Problems: []Problem{p}}
+		if ext != ".json" {
+			if err := snippet.CheckFile(f.Source, ext); err != nil {
+				return Built{Problems: []Problem{{f.Path, err.Line, err.Column, err.Message}}}
+			}
 		}
 		b.files[path.Clean(f.Path)], b.languages[path.Clean(f.Path)] = f, ext
 		b.require = b.require || strings.Contains(f.Source, "require") || strings.Contains(f.Source, `\u`)
@@ -81,17 +83,6 @@ func (j *Job) Run() Built {
 		return Built{Problems: []Problem{{j.Entry, 1, 1, snippet.NoMetadata}}}
 	}
 	return out
-}
-
-// check checks properties of the files that esbuild does not check.
-func check(f File, ext string) (p Problem, bad bool) {
-	if ext == ".json" {
-		return checkJSON(f)
-	}
-	if err := snippet.CheckFile(f.Source, ext); err != nil {
-		return Problem{f.Path, err.Line, err.Column, err.Message}, true
-	}
-	return Problem{}, false
 }
 
 // placeholder replaces the folder of the set in paths while that is unknown. It has the same

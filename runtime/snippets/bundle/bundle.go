@@ -10,9 +10,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"gaol/internal/lazyregexp"
+	"gaol/internal/snippet"
 )
 
 // File is a file of a snippet.
@@ -51,12 +51,7 @@ type Options struct {
 	Run func(context.Context, Job) (Built, error)
 }
 
-const (
-	defaultEntry = "src/main.ts"
-
-	// maxBytes bounds the files of a snippet together.
-	maxBytes = 256 << 10
-)
+const defaultEntry = "src/main.ts"
 
 // Bundle bundles files. Problems are errors in them, at most 20; then there is no program.
 // The error is the host's or ctx's.
@@ -67,10 +62,7 @@ func Bundle(ctx context.Context, files []File, o Options) (*Program, []Problem, 
 	if o.Run == nil {
 		o.Run = func(_ context.Context, j Job) (Built, error) { return j.Run(), nil }
 	}
-	j, problems := newJob(files, o)
-	if len(problems) > 0 {
-		return nil, problems, nil
-	}
+	j := newJob(files, o)
 	return j.bundle(ctx, o)
 }
 
@@ -78,28 +70,14 @@ var mountPath = lazyregexp.New(`^(/[\w.-]+)+$`)
 
 func validMount(name string) bool { return mountPath().MatchString(name) && path.Clean(name) == name }
 
-// newJob runs the checks of the files that need no parser.
-func newJob(files []File, o Options) (Job, []Problem) {
+// newJob returns the job of files, with the known entries of the packages that they mention.
+func newJob(files []File, o Options) Job {
 	j := Job{Files: files, Entry: cmp.Or(o.Entry, defaultEntry), Mount: o.Mount, Replace: o.Replace, Placeholder: placeholder}
 	if j.Packages = o.Packages != nil; j.Packages {
 		j.JSX = o.Packages.hasJSXRuntime()
 		j.Entries = o.Packages.mentioned(j.texts())
 	}
-	total := 0
-	found := false
-	for _, f := range files {
-		if total += len(f.Source); total > maxBytes {
-			return j, []Problem{{f.Path, 1, 1, fmt.Sprintf("the files have more than %d bytes", maxBytes)}}
-		}
-		if !utf8.ValidString(f.Source) {
-			return j, []Problem{{f.Path, 1, 1, "the file is not UTF-8"}}
-		}
-		found = found || path.Clean(f.Path) == path.Clean(j.Entry)
-	}
-	if !found {
-		return j, []Problem{{j.Entry, 1, 1, "this file is missing"}}
-	}
-	return j, nil
+	return j
 }
 
 // texts returns the text of all modules.
@@ -174,7 +152,7 @@ func (j *Job) checked(list []Problem) []Problem {
 		if !slices.ContainsFunc(j.Files, func(f File) bool { return f.Path == p.Path }) {
 			p.Path, p.Line, p.Column = j.Entry, 1, 1
 		}
-		list[i] = Problem{p.Path, max(p.Line, 1), max(p.Column, 1), clip(p.Message)}
+		list[i] = Problem{p.Path, max(p.Line, 1), max(p.Column, 1), snippet.Shorten(p.Message, maxText)}
 	}
 	return list
 }
@@ -215,7 +193,7 @@ func (e Entry) stub(folder string) string {
 	}
 	list := make([]string, len(e.Names))
 	for i, name := range e.Names {
-		list[i] = quoteJS(name)
+		list[i] = snippet.Quote(name)
 	}
 	return fmt.Sprintf("export {%s} from %s", strings.Join(list, ","), file)
 }
@@ -227,7 +205,7 @@ func wrapper(file string, names []string) string {
 	var values, exports strings.Builder
 	whole := "m"
 	for i, name := range names {
-		fmt.Fprintf(&values, "const v%d = get(%s);\n", i, quoteJS(name))
+		fmt.Fprintf(&values, "const v%d = get(%s);\n", i, snippet.Quote(name))
 		switch name {
 		case "default":
 			if slices.Contains(names, "__esModule") {
@@ -237,7 +215,7 @@ func wrapper(file string, names []string) string {
 		case "__esModule":
 			continue
 		}
-		fmt.Fprintf(&exports, "v%d as %s, ", i, quoteJS(name))
+		fmt.Fprintf(&exports, "v%d as %s, ", i, snippet.Quote(name))
 	}
 	return fmt.Sprintf("import m from %s;\nconst get = (name) => { try { return m[name]; } catch {} };\n%sexport { %s%s as default };\n",
 		strconv.Quote("./"+file), values.String(), exports.String(), whole)

@@ -107,15 +107,11 @@ func TestProblems(t *testing.T) {
 		{"missing export", []File{{"src/main.ts", "import { b } from './a.js'; b()"}, {"src/a.ts", "export const c = 1"}}, []Problem{
 			{"src/main.ts", 1, 10, `"b" is not exported by "src/a.ts"`},
 		}},
-		{"no entry", []File{{"src/a.ts", "1"}}, []Problem{{"src/main.ts", 1, 1, "this file is missing"}}},
 		{"JSON", []File{{"src/main.ts", "import './a.json'"}, {"src/a.json", "{\n \"😀\": x}"}}, []Problem{
-			{"src/a.json", 2, 8, "invalid character 'x' looking for beginning of value"},
+			{"src/a.json", 2, 8, `Unexpected "x" in JSON`},
 		}},
 		{"deep JSON", []File{{"src/main.ts", "import './a.json'"}, {"src/a.json", strings.Repeat("[", 100_000)}}, []Problem{
-			{"src/a.json", 1, 10001, "invalid character '[' exceeded max depth"},
-		}},
-		{"long key", []File{{"src/main.ts", "import './a.json'"}, {"src/a.json", `{"` + long + `": 1}`}}, []Problem{
-			{"src/a.json", 1, 1, "a key of the object is too long"},
+			{"src/a.json", 1, 100_001, "Unexpected end of file in JSON"},
 		}},
 		{"extension", []File{{"src/main.ts", "import './a.css'"}, {"src/a.css", ""}}, []Problem{
 			{"src/main.ts", 1, 8, `the extension of "src/a.css" is not supported`},
@@ -127,7 +123,7 @@ func TestProblems(t *testing.T) {
 			{"src/main.ts", 2, 1, "import() needs a string as its path"},
 		}},
 		{"large", []File{{"src/main.ts", strings.Repeat("//\n", 100_000)}}, []Problem{
-			{"src/main.ts", 1, 1, "the files have more than 262144 bytes"},
+			{"src/main.ts", 1, 1, "the file has 300000 bytes, the limit is 262144"},
 		}},
 		{"deep", []File{{"src/main.ts", strings.Repeat("(", 10_000)}}, []Problem{
 			{"src/main.ts", 1, 10_001, "Unexpected end of file"},

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"gaol/internal/snippet"
 )
 
 // FuzzPaths checks that imports find only files of the snippet, and that problems are in its
@@ -17,7 +19,7 @@ func FuzzPaths(f *testing.F) {
 		if !utf8.ValidString(specifier) || len(name) > 128 || len(specifier) > 1000 {
 			return
 		}
-		files := []File{{"src/main.ts", "import * as a from " + quoteJS(specifier) + ";\n a;"}, {name, "export const a = 'the file'"}}
+		files := []File{{"src/main.ts", "import * as a from " + snippet.Quote(specifier) + ";\n a;"}, {name, "export const a = 'the file'"}}
 		program, problems, err := Bundle(t.Context(), files, Options{})
 		if err != nil {
 			t.Fatal(err)

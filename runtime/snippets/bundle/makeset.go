@@ -18,6 +18,7 @@ import (
 	"github.com/evanw/esbuild/pkg/api"
 
 	"gaol/internal/lazyregexp"
+	"gaol/internal/snippet"
 )
 
 // outputs is the folder of esbuild's results, relative to the folder of the packages. It is never
@@ -97,12 +98,12 @@ func packageProblem(specifier string, m api.Message) string {
 		by = fmt.Sprintf(", which %s imports", m.Location.File)
 	}
 	if name := unresolved().FindStringSubmatch(m.Text); name != nil {
-		return clip(fmt.Sprintf(notFound, name[1]) + by)
+		return snippet.Shorten(fmt.Sprintf(notFound, name[1])+by, maxText)
 	}
 	if m.Location != nil {
 		by = fmt.Sprintf("%s:%d: ", m.Location.File, m.Location.Line)
 	}
-	return clip(fmt.Sprintf("package %q: %s%s", specifier, by, m.Text))
+	return snippet.Shorten(fmt.Sprintf("package %q: %s%s", specifier, by, m.Text), maxText)
 }
 
 // wrap adds modules that export the names of modules in CommonJS.
@@ -307,7 +308,7 @@ func (p *Packages) stamps(b *built, specifiers []string, start time.Time) map[st
 			add(filepath.Join(root, name))
 		}
 		for _, specifier := range specifiers {
-			add(filepath.Join(root, packageOf(specifier))) // may be a symbolic link
+			add(filepath.Join(root, snippet.PackageOf(specifier))) // may be a symbolic link
 		}
 	}
 	return files

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"gaol/internal/snippet"
+
 	"golang.org/x/sys/unix"
 )
 
@@ -151,7 +153,7 @@ func (p *Packages) incomplete(specifiers []string) *set {
 	for i, specifier := range specifiers {
 		e, _ := p.lastKnown(specifier)
 		switch {
-		case !p.hasPackage(packageOf(specifier)):
+		case !p.hasPackage(snippet.PackageOf(specifier)):
 			e = Entry{Problem: fmt.Sprintf(notFound, specifier)}
 			bad = true
 		case i >= maxImports:

@@ -10,6 +10,7 @@ import (
 	"github.com/evanw/esbuild/pkg/api"
 
 	"gaol/internal/lazyregexp"
+	"gaol/internal/snippet"
 )
 
 // The namespaces of modules in esbuild.
@@ -54,7 +55,7 @@ func (b *build) resolve(a api.OnResolveArgs) (api.OnResolveResult, error) {
 }
 
 func failed(format, name string) (api.OnResolveResult, error) {
-	text := fmt.Sprintf(format, clip(name))
+	text := fmt.Sprintf(format, snippet.Shorten(name, maxText))
 	return api.OnResolveResult{Errors: []api.Message{{Text: text}}}, nil
 }
 
@@ -124,7 +125,7 @@ func namespaceModule(specifier string) string {
 const m = Object.defineProperty({}, "__esModule", { value: true });
 for (const name of Object.keys(exports)) Object.defineProperty(m, name, { enumerable: true, get: () => exports[name] });
 export default m;
-`, quoteJS(specifier))
+`, snippet.Quote(specifier))
 }
 
 func (p *Packages) loadNamespace(a api.OnLoadArgs) (api.OnLoadResult, error) {

@@ -1,15 +1,14 @@
 package bundle
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
-	"unicode/utf8"
+	"unicode/utf16"
 
 	"github.com/evanw/esbuild/pkg/api"
 
 	"gaol/internal/lazyregexp"
+	"gaol/internal/snippet"
 )
 
 const (
@@ -43,21 +42,9 @@ var (
 // messageText returns esbuild's text without the names of our namespaces.
 func messageText(text string) string {
 	if m := missingExport().FindStringSubmatch(text); m != nil {
-		return fmt.Sprintf("%q is not exported by %q", clip(m[2]), clip(m[1]))
+		return fmt.Sprintf("%q is not exported by %q", snippet.Shorten(m[2], maxText), snippet.Shorten(m[1], maxText))
 	}
-	return clip(namespaces().ReplaceAllString(text, `"`))
-}
-
-// clip shortens a text that may be as long as the snippet.
-func clip(text string) string {
-	if len(text) <= maxText {
-		return text
-	}
-	n := maxText
-	for !utf8.RuneStart(text[n]) {
-		n--
-	}
-	return text[:n] + "…"
+	return snippet.Shorten(namespaces().ReplaceAllString(text, `"`), maxText)
 }
 
 // utf16Column converts esbuild's column, which counts bytes from 0.
@@ -66,43 +53,4 @@ func utf16Column(line string, column int) int {
 }
 
 // utf16Length returns the length of text in UTF-16 code units.
-func utf16Length(text string) (n int) {
-	for _, r := range text {
-		n++
-		if r > 0xffff {
-			n++
-		}
-	}
-	return n
-}
-
-// maxKey bounds the names in JSON files: they are exports, see maxName in internal/snippet.
-const maxKey = 256
-
-// checkJSON checks a file of JSON with the parser of Go, which limits how deep it nests.
-func checkJSON(f File) (p Problem, bad bool) {
-	at := func(offset int64, text string) (Problem, bool) {
-		before := f.Source[:min(max(int(offset)-1, 0), len(f.Source))]
-		line := strings.Count(before, "\n") + 1
-		return Problem{f.Path, line, utf16Length(before[strings.LastIndexByte(before, '\n')+1:]) + 1, text}, true
-	}
-	if !utf8.ValidString(f.Source) {
-		return at(0, "the file is not UTF-8")
-	}
-	if !json.Valid([]byte(f.Source)) {
-		var v json.RawMessage
-		err := json.Unmarshal([]byte(f.Source), &v)
-		if e, ok := errors.AsType[*json.SyntaxError](err); ok {
-			return at(e.Offset, e.Error())
-		}
-		return at(0, "invalid JSON")
-	}
-	var object map[string]json.RawMessage
-	_ = json.Unmarshal([]byte(f.Source), &object) // other values have no names
-	for key := range object {
-		if len(key) > maxKey {
-			return at(0, "a key of the object is too long")
-		}
-	}
-	return Problem{}, false
-}
+func utf16Length(text string) int { return len(utf16.Encode([]rune(text))) }

@@ -1,7 +1,6 @@
 package bundle
 
 import (
-	"encoding/json"
 	"path"
 	"slices"
 	"strings"
@@ -10,6 +9,7 @@ import (
 	"github.com/evanw/esbuild/pkg/api"
 
 	"gaol/internal/lazyregexp"
+	"gaol/internal/snippet"
 )
 
 // loaders are esbuild's loaders by extension.
@@ -77,15 +77,6 @@ func validSpecifier(text string) bool {
 	return len(text) <= maxSpecifier && specifiers().MatchString(text) && path.Clean(text) == text
 }
 
-// packageOf returns the package's name of a specifier.
-func packageOf(specifier string) string {
-	parts := strings.SplitN(specifier, "/", 3)
-	if strings.HasPrefix(specifier, "@") && len(parts) > 1 {
-		return parts[0] + "/" + parts[1]
-	}
-	return parts[0]
-}
-
 // builtins are Node's modules that need no node: before their name.
 var builtins = func() map[string]bool {
 	m := make(map[string]bool)
@@ -109,7 +100,7 @@ const (
 // exports object of a module in CommonJS. It is for [PackagesOptions].Names. path is the
 // module's path in the sandbox.
 func NamesProgram(path string) string {
-	return "import m from " + quoteJS(path) + `;
+	return "import m from " + snippet.Quote(path) + `;
 const names = new Set();
 const isObject = (v) => v !== null && (typeof v === 'object' || typeof v === 'function');
 const builtin = [Object.prototype, Function.prototype, Array.prototype];
@@ -133,10 +124,4 @@ func checkedNames(names []string) []string {
 	slices.Sort(list)
 	list = slices.Compact(list)
 	return list[:min(len(list), maxNames)]
-}
-
-// quoteJS returns a text as a JavaScript string.
-func quoteJS(text string) string {
-	quoted, _ := json.Marshal(text) // encoding a string cannot fail
-	return string(quoted)
 }

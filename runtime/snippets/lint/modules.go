@@ -37,7 +37,7 @@ func (c *checker) importRule(specifier string) (rule, message string) {
 		}
 		return "", ""
 	}
-	name := packageOf(specifier)
+	name := snippet.PackageOf(specifier)
 	if reason, denied := c.DeniedImports[name]; denied {
 		return Import, fmt.Sprintf("%s may not be imported: %s", name, reason)
 	}
@@ -45,13 +45,4 @@ func (c *checker) importRule(specifier string) (rule, message string) {
 		return Import, fmt.Sprintf("%.100q may not be imported. Allowed are files, such as './other.js', and %s", specifier, strings.Join(c.Imports, ", "))
 	}
 	return "", ""
-}
-
-// packageOf returns the package of a specifier, without a subpath.
-func packageOf(specifier string) string {
-	parts := strings.SplitN(specifier, "/", 3)
-	if strings.HasPrefix(specifier, "@") && len(parts) > 1 {
-		return parts[0] + "/" + parts[1]
-	}
-	return parts[0]
 }

@@ -6,8 +6,7 @@
 //	              └─ checks that must not affect the host (namespaces, mounts) run
 //	                 in a child process: this program, executed under another name
 //
-// Where possible, a probe does what gaol would do: it mounts a file system or creates a
-// namespace. Settings are read only to explain a failure.
+// Where possible, a probe does what gaol would do: it mounts a file system or creates a namespace.
 //
 // What OCI runtimes support is asked of their programs; no container is made.
 //

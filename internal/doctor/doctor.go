@@ -55,7 +55,7 @@ func missing(detail, cure string) Check  { return Check{Status: Missing, Detail:
 // probe is one check of the examination.
 type probe struct {
 	name string
-	why  string // completes "needed to ..."; empty for settings that only explain others
+	why  string // completes "needed to ..."; empty for what is optional, and for all together
 	run  func(*examination) Check
 }
 
@@ -101,9 +101,6 @@ func probes() []probe {
 		{"socket lists", "limit the socket memory of guests with a network", probeSocketLists},
 		{"gateway", "lead connections to external hosts through the host", probeGateway},
 		{"audit", "", probeAudit},
-		{"user namespaces", "", probeUserNamespaceLimit},
-		{"unprivileged user namespaces", "", restriction{"kernel.unprivileged_userns_clone", 1}.probe},
-		{"apparmor", "", restriction{"kernel.apparmor_restrict_unprivileged_userns", 0}.probe},
 	}
 	for _, n := range namespaces {
 		list = append(list, probe{n.name + " namespace", n.why, n.probe})

@@ -5,9 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
-	"unsafe"
 
 	seccomp "github.com/seccomp/libseccomp-golang"
 	"golang.org/x/sys/unix"
@@ -86,48 +84,23 @@ func probeGateway(*examination) Check {
 	return ok("BPF sk_lookup, compiled")
 }
 
-// seccompActions are the actions that the filter uses.
-var seccompActions = []struct {
-	name   string
-	action uint32
-	needed bool
-}{
-	{"errno", unix.SECCOMP_RET_ERRNO, true},
-	{"kill_process", unix.SECCOMP_RET_KILL_PROCESS, true},
-	{"log", unix.SECCOMP_RET_LOG, false},
-	{"user_notif", unix.SECCOMP_RET_USER_NOTIF, false},
-}
-
-const seccompCure = "boot a kernel with CONFIG_SECCOMP=y and CONFIG_SECCOMP_FILTER=y"
+// Levels of libseccomp's API, as seccomp_api_get(3) lists them.
+const (
+	levelKillProcess = 3 // Linux 4.14
+	levelUserNotify  = 5 // Linux 5.0
+)
 
 func probeSeccomp(*examination) Check {
-	if err := unix.Prctl(unix.PR_GET_SECCOMP, 0, 0, 0, 0); err != nil {
-		return missing("none: "+err.Error(), seccompCure)
-	}
-	var have, lacking []string
-	needed := false
-	for _, a := range seccompActions {
-		if hasSeccompAction(a.action) {
-			have = append(have, a.name)
-			continue
-		}
-		lacking = append(lacking, a.name)
-		needed = needed || a.needed
-	}
+	level, err := seccomp.GetAPI() // tries the kernel's features
 	switch {
-	case needed:
-		return missing("no filter action "+strings.Join(lacking, ", "), seccompCure)
-	case lacking != nil:
-		return degraded("no filter action "+strings.Join(lacking, ", "), "boot a kernel of version 5.0 or later")
+	case err != nil:
+		return missing(err.Error(), "boot a kernel with CONFIG_SECCOMP=y and CONFIG_SECCOMP_FILTER=y")
+	case level < levelKillProcess:
+		return missing(fmt.Sprintf("API level %d, without the action kill_process", level), "boot a kernel with CONFIG_SECCOMP=y and CONFIG_SECCOMP_FILTER=y")
+	case level < levelUserNotify:
+		return degraded(fmt.Sprintf("API level %d, without the action user_notif", level), "boot a kernel of version 5.0 or later")
 	}
-	return ok("filter actions " + strings.Join(have, ", "))
-}
-
-// hasSeccompAction asks the kernel, because not every container shows
-// /proc/sys/kernel/seccomp/actions_avail, which lists the actions.
-func hasSeccompAction(action uint32) bool {
-	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_GET_ACTION_AVAIL, 0, uintptr(unsafe.Pointer(&action)))
-	return errno == 0
+	return ok(fmt.Sprintf("API level %d", level))
 }
 
 func probeLibseccomp(*examination) Check {
@@ -137,57 +110,6 @@ func probeLibseccomp(*examination) Check {
 		return missing(detail+": it lacks system calls of current Node", "apt-get install libseccomp2, of version 2.5 or later")
 	}
 	return ok(detail)
-}
-
-// readSetting reads a number from /proc/sys; found is false if the kernel lacks the
-// setting.
-func readSetting(name string) (value int, found bool, err error) {
-	text, err := os.ReadFile(filepath.Join("/proc/sys", strings.ReplaceAll(name, ".", "/")))
-	if errors.Is(err, os.ErrNotExist) {
-		return 0, false, nil
-	}
-	if err != nil {
-		return 0, false, err
-	}
-	value, err = strconv.Atoi(strings.TrimSpace(string(text)))
-	return value, true, err
-}
-
-func probeUserNamespaceLimit(*examination) Check {
-	const name = "user.max_user_namespaces"
-	n, found, err := readSetting(name)
-	switch {
-	case err != nil:
-		return degraded(err.Error(), "mount -t proc proc /proc")
-	case !found:
-		return missing("this kernel has none", "boot a kernel with CONFIG_USER_NS=y")
-	case n == 0:
-		return missing(name+" is 0", "sysctl -w "+name+"=65536")
-	}
-	return ok(fmt.Sprintf("%s is %d", name, n))
-}
-
-// restriction is a setting that restricts all users but root. gaol needs root anyway, so
-// such a setting is not a failure but explains others.
-type restriction struct {
-	name string
-	free int // the value that does not restrict
-}
-
-func (r restriction) probe(x *examination) Check {
-	n, found, err := readSetting(r.name)
-	detail := fmt.Sprintf("%s is %d", r.name, n)
-	switch {
-	case err != nil:
-		return degraded(err.Error(), "mount -t proc proc /proc")
-	case !found:
-		return ok("this kernel lacks " + r.name)
-	case n == r.free:
-		return ok(detail)
-	case x.root:
-		return ok(detail + ", which doesn't bind root")
-	}
-	return degraded(detail, fmt.Sprintf("run gaol as root, or sysctl -w %s=%d", r.name, r.free))
 }
 
 func probeLandlock(*examination) Check {

@@ -96,8 +96,7 @@ func (n namespace) probe(x *examination) Check {
 func (n namespace) cure(err error) string {
 	switch {
 	case errors.Is(err, unix.EPERM), errors.Is(err, unix.EACCES):
-		return "run as root; in a container, give it CAP_SYS_ADMIN and a seccomp profile that allows clone " +
-			"(docker run --privileged); on Ubuntu, sysctl -w kernel.apparmor_restrict_unprivileged_userns=0"
+		return "run as root; in a container, give it CAP_SYS_ADMIN and a seccomp profile that allows clone (docker run --privileged)"
 	case errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EUSERS):
 		return "sysctl -w user.max_" + n.sysctl + "_namespaces=65536"
 	case errors.Is(err, unix.EINVAL) && n.config != "":

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -63,9 +62,8 @@ func (a *app) evalCommand() *cobra.Command {
 		Example:               evalExample,
 		DisableFlagsInUseLine: true, // evalUse shows them
 	}
-	f := &evalFlags{Sandbox: flags.NewSandbox(cmd), options: runtime.EvaluateOptions{MaxOutput: 1 << 20, MaxLogs: 100, MaxLogLength: 1000}}
+	f := &evalFlags{Sandbox: flags.NewSandbox(cmd, a.server), options: runtime.EvaluateOptions{MaxOutput: 1 << 20, MaxLogs: 100, MaxLogLength: 1000}}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		f.Server = cmp.Or(f.Server, a.server)
 		code, err := f.readCode(cmd, args, a.stdin)
 		if err != nil {
 			return err

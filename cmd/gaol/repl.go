@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -59,9 +58,8 @@ func (a *app) replCommand() *cobra.Command {
 		Args:                  usageArgs(noArgs),
 		DisableFlagsInUseLine: true,
 	}
-	f := &replFlags{Sandbox: flags.NewSandbox(cmd)}
+	f := &replFlags{Sandbox: flags.NewSandbox(cmd, a.server)}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		f.Server = cmp.Or(f.Server, a.server)
 		if err := f.Check(cmd.Context(), "globals"); err != nil {
 			return report.UsageError(cmd.CommandPath(), err)
 		}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -105,9 +104,8 @@ func (a *app) runCommand() *cobra.Command {
 		Example:               runExample,
 		DisableFlagsInUseLine: true, // runUse shows them
 	}
-	f := &runFlags{Sandbox: flags.NewSandbox(cmd), maxOutput: runtime.DefaultLimits().Output}
+	f := &runFlags{Sandbox: flags.NewSandbox(cmd, a.server), maxOutput: runtime.DefaultLimits().Output}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		f.Server = cmp.Or(f.Server, a.server)
 		p, err := f.program(cmd, args, a.stdin)
 		if err != nil {
 			return err

@@ -111,7 +111,7 @@ func (a *app) execCommand() *cobra.Command {
 			return a.exec(cmd.Context(), c.Sandbox(args[0]), args[1:], f)
 		})
 	}
-	f.Sandbox = flags.NewSandbox(cmd)
+	f.Sandbox = flags.NewSandbox(cmd, "")
 	f.Set.BoolVar(&f.json, "json", false, "print one JSON object about the run and nothing else")
 	f.Set.BoolVar(&f.stdin, "stdin", false, "pass standard input to the program, instead of an empty one")
 	f.AddTimeout("time limit of the run; 0 for the longest that the server allows")

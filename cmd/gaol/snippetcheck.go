@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -69,9 +68,8 @@ func (a *app) snippetCheckCommand() *cobra.Command {
 		Example: snippetCheckExample,
 		Args:    usageArgs(cobra.MinimumNArgs(1)),
 	}
-	f := &checkFlags{}
+	f := &checkFlags{snippetFlags: snippetFlags{server: a.server}}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		f.server = cmp.Or(f.server, a.server)
 		err := f.check()
 		if err == nil && f.json && f.github {
 			err = errors.New("--json and --github exclude each other: --json prints nothing else")

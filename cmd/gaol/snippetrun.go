@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -64,13 +63,12 @@ func (a *app) snippetRunCommand() *cobra.Command {
 		Example:               snippetRunExample,
 		DisableFlagsInUseLine: true, // snippetRunUse shows them
 	}
-	f := &snippetFlags{}
+	f := &snippetFlags{server: a.server}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		implicit := len(args) == 0 && flags.IsPiped(a.stdin)
 		if implicit {
 			args = []string{"-"}
 		}
-		f.server = cmp.Or(f.server, a.server)
 		err := f.check()
 		if err == nil && len(args) != 1 {
 			err = errNoSnippet

@@ -33,11 +33,13 @@ type Sandbox struct {
 }
 
 // NewSandbox returns the flags of cmd with the defaults of package runtime, so that --help
-// and the notes about a limit can name them. AddLimits and AddEnvironment define the flags.
-func NewSandbox(cmd *cobra.Command) Sandbox {
+// and the notes about a limit can name them. Server is the default of --server. AddLimits and
+// AddEnvironment define the flags.
+func NewSandbox(cmd *cobra.Command, server string) Sandbox {
 	cmd.Flags().SortFlags = false
 	return Sandbox{
 		Set:     cmd.Flags(),
+		Server:  server,
 		timeout: runtime.DefaultTimeout,
 		options: runtime.Options{
 			Launcher: runtime.LauncherExec, // one run takes half as long as with a zygote, which has to warm up

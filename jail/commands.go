@@ -5,7 +5,7 @@ import (
 	"os"
 	"path"
 	"strconv"
-	"sync"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 
@@ -15,30 +15,23 @@ import (
 	"gaol/jail/step"
 )
 
-// ErrNoCommands is wrapped by Create's error for an image without the program of commands.
-var ErrNoCommands = mounts.ErrNoCommands
-
 // commands are the files of the jail that call the host. The zero value has none.
 type commands struct {
-	mu      sync.Mutex
-	dir     *os.File
-	program unix.Stat_t // all of them are names of this file
+	dir     *mounts.HostDir
+	program *syscall.Stat_t // all of them are names of this file
 }
 
 // open takes over the folder, which may be nil.
-func (c *commands) open(dir *os.File) error {
+func (c *commands) open(dir *mounts.HostDir) error {
 	c.dir = dir
 	if dir == nil {
 		return nil
 	}
-	return os.NewSyscallError("stat", unix.Fstatat(int(dir.Fd()), hostcommand.Program, &c.program, unix.AT_SYMLINK_NOFOLLOW))
-}
-
-func (c *commands) close() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.dir.Close() // it may be nil
-	c.dir = nil
+	info, err := dir.Lstat(hostcommand.Program)
+	if err == nil {
+		c.program = info.Sys().(*syscall.Stat_t)
+	}
+	return err
 }
 
 var errNoCommandDir = errors.New("the jail was created without Commands")
@@ -46,20 +39,25 @@ var errNoCommandDir = errors.New("the jail was created without Commands")
 // AddCommand adds a command, if the jail lacks it: a program with that name in
 // hostcommand.Dir, see Command.OnCommand. The jail must have been created with Tree.Commands.
 func (j *Jail) AddCommand(name string) error {
-	c := &j.commands
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	err := hostcommand.CheckName(name)
 	switch {
 	case err != nil:
 	case j.closed.Load():
 		err = ErrClosed
-	case c.dir == nil:
+	case j.commands.dir == nil:
 		err = errNoCommandDir
 	default:
-		err = mounts.AddCommand(c.dir, name)
+		err = j.commands.dir.AddCommand(name)
 	}
-	return step.Wrap("add", "command", err)
+	return hostDirError("add", "command", err)
+}
+
+// hostDirError wraps an error of a folder in which the host writes. The folder is closed with the jail.
+func hostDirError(name, target string, err error) error {
+	if errors.Is(err, os.ErrClosed) {
+		err = ErrClosed
+	}
+	return step.Wrap(name, target, err)
 }
 
 // name returns the command that a process executes. The kernel knows by which name.
@@ -71,7 +69,7 @@ func (c *commands) name(pid int) (string, error) {
 	if err := unix.Stat(exe, &file); err != nil {
 		return "", err
 	}
-	if c.program.Ino == 0 || file.Dev != c.program.Dev || file.Ino != c.program.Ino {
+	if c.program == nil || file.Dev != c.program.Dev || file.Ino != c.program.Ino {
 		return "", unix.EPERM
 	}
 	target, err := os.Readlink(exe)
@@ -90,38 +88,13 @@ func (p *Process) openCommand(c notify.Call) (hostcommand.Ends, error) {
 	return p.notify.command(name)
 }
 
-// programs is the folder of AddProgram.
-type programs struct {
-	mu  sync.Mutex
-	dir *os.File
-}
-
-func (p *programs) close() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.dir.Close() // it may be nil
-	p.dir = nil
-}
-
-// use calls f with the folder, unless the jail is closed.
-func (p *programs) use(name string, f func(dir *os.File) error) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.dir == nil {
-		return ErrClosed
-	}
-	return step.Wrap(name, "program", f(p.dir))
-}
-
 // AddProgram makes a folder in ProgramDir with a file of that name, which processes of the jail
 // can read and not change, and a link node_modules to packages. No folder of that name may exist.
 func (j *Jail) AddProgram(folder string, file File, packages string) error {
-	return j.programs.use("write", func(dir *os.File) error {
-		return mounts.WriteProgram(dir, folder, file, packages, j.slot.firstHostID())
-	})
+	return hostDirError("write", "program", j.programs.WriteProgram(folder, file, packages))
 }
 
 // RemoveProgram removes the files of AddProgram.
-func (j *Jail) RemoveProgram(folder, file string) error {
-	return j.programs.use("remove", func(dir *os.File) error { return mounts.RemoveProgram(dir, folder, file) })
+func (j *Jail) RemoveProgram(folder string) error {
+	return hostDirError("remove", "program", j.programs.RemoveAll(folder))
 }

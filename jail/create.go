@@ -80,7 +80,7 @@ func (j *Jail) start() error {
 	if err := j.commands.open(stage.Commands()); err != nil {
 		return step.Wrap("open", "commands", err)
 	}
-	j.programs.dir = stage.Programs()
+	j.programs = stage.Programs()
 	start := j.startPid1
 	if j.spec.OCI != nil {
 		start = j.startContainer
@@ -177,8 +177,8 @@ func (j *Jail) remove() error {
 		failed = errors.Join(failed, step.Wrap("wait", "pid 1", j.waitPid1()))
 	}
 	j.program.Close() // these may be nil
-	j.commands.close()
-	j.programs.close()
+	_ = j.commands.dir.Close()
+	_ = j.programs.Close()
 	j.pidfd.Close()
 	if j.shared != nil {
 		j.shared.close()

@@ -37,8 +37,8 @@ type Jail struct {
 	pidfd     *os.File         // of pid 1
 	gateway   *gateway.Gateway // nil before OpenGateway
 	commands  commands         // of Spec.Commands
-	programs  programs
-	release   chan struct{} // closed to end the thread that started pid 1
+	programs  *mounts.HostDir  // of AddProgram
+	release   chan struct{}    // closed to end the thread that started pid 1
 
 	mu     sync.Mutex
 	closed atomic.Bool // changed with mu held

@@ -43,17 +43,36 @@ type BuildOptions struct {
 	Progress io.Writer
 }
 
-// StepError is the error of a build: the step that failed, and the cause.
+// StepError is the error of a build or an import: the step that failed, and the cause.
 type StepError struct {
+	Op   string // "build image", or "import" and the source
 	Step string // such as "unpack node"
 	Err  error
 }
 
-// Error names the step and the cause.
-func (e *StepError) Error() string { return "build image: " + e.Step + ": " + e.Err.Error() }
+// Error names the operation, the step and the cause.
+func (e *StepError) Error() string { return e.Op + ": " + e.Step + ": " + e.Err.Error() }
 
 // Unwrap returns the cause.
 func (e *StepError) Unwrap() error { return e.Err }
+
+// step is a step of a build or an import.
+type step[T any] struct {
+	name string
+	run  func(T, context.Context) error
+}
+
+// runSteps runs the steps of an operation until one fails.
+func runSteps[T any](ctx context.Context, op string, steps []step[T], of T) error {
+	for _, s := range steps {
+		if err := s.run(of, ctx); err != nil {
+			return &StepError{op, s.name, err}
+		}
+	}
+	return nil
+}
+
+const buildImage = "build image"
 
 // Build makes an image and stores it. If the store already contains an image with the
 // same content, Build returns that image, with the new names. A build that fails or is killed
@@ -122,7 +141,7 @@ func (s *Store) build(ctx context.Context, o BuildOptions, always bool) (_ *Imag
 	}
 	defer func() { err = errors.Join(err, b.close()) }()
 	if err := b.prepare(ctx, o); err != nil {
-		return nil, &StepError{"prepare", err}
+		return nil, &StepError{buildImage, "prepare", err}
 	}
 	if err := s.makeDirs(); err != nil {
 		return nil, err
@@ -131,7 +150,7 @@ func (s *Store) build(ctx context.Context, o BuildOptions, always bool) (_ *Imag
 	// take longer. Correctness does not depend on this lock.
 	turn, err := lockWait(ctx, filepath.Join(s.locks(), b.plan.names[0]))
 	if err != nil {
-		return nil, &StepError{"wait for another build", err}
+		return nil, &StepError{buildImage, "wait for another build", err}
 	}
 	defer turn.Close()
 	if !always {
@@ -139,7 +158,10 @@ func (s *Store) build(ctx context.Context, o BuildOptions, always bool) (_ *Imag
 			return i, err
 		}
 	}
-	return b.run(ctx)
+	if err := runSteps(ctx, buildImage, buildSteps, b); err != nil {
+		return nil, err
+	}
+	return &b.image, nil
 }
 
 // prepare checks everything that depends on the host or the options, before anything large
@@ -155,22 +177,12 @@ func (b *build) prepare(ctx context.Context, o BuildOptions) error {
 	if err != nil {
 		return err
 	}
-	if b.npm, err = newNPMClient(npmOptions{Pins: in.pins, Pause: in.pause, Stall: in.stall}); err != nil {
+	if b.npm, err = newNPMClient(in); err != nil {
 		return err
 	}
 	b.plan, err = in.plan(o, func(name, version string) (npmPackage, error) { return b.npm.Resolve(ctx, name, version) })
 	b.image.Node, b.image.NPM = b.plan.node.Version, b.plan.npm.Version
 	return err
-}
-
-// run builds the image in a temporary folder and moves it into the store.
-func (b *build) run(ctx context.Context) (*Image, error) {
-	for _, s := range buildSteps {
-		if err := s.run(b, ctx); err != nil {
-			return nil, &StepError{s.name, err}
-		}
-	}
-	return &b.image, nil
 }
 
 // close closes the connections and files of the build, and removes its temporary folder.

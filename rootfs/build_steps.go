@@ -21,10 +21,7 @@ import (
 
 // buildSteps write the tree. Steps that need only the host run first, so that a problem
 // there is found before anything is downloaded.
-var buildSteps = []struct {
-	name string
-	run  func(*build, context.Context) error
-}{
+var buildSteps = []step[*build]{
 	{"make a folder", (*build).makeTree},
 	{"lay out", (*build).layOut},
 	{"entry program", (*build).addEnter},

@@ -195,7 +195,7 @@ func TestBuildsRaceWithoutLock(t *testing.T) {
 			b := &build{store: s, report: download.NewReporter(nil)}
 			err := b.prepare(t.Context(), BuildOptions{})
 			if err == nil {
-				_, err = b.run(t.Context())
+				err = runSteps(t.Context(), buildImage, buildSteps, b)
 			}
 			if err := errors.Join(err, b.close()); err != nil {
 				t.Error(err)

@@ -18,7 +18,7 @@ import (
 	"gaol/rootfs/oci"
 )
 
-// Causes of an [*ImportError], to be matched with errors.Is.
+// Causes of the [*StepError] of an import, to be matched with errors.Is.
 var (
 	ErrDigest       = oci.ErrDigest       // content does not match its digest
 	ErrTruncated    = oci.ErrTruncated    // content ends too early
@@ -60,21 +60,6 @@ type ImportOptions struct {
 	Progress io.Writer
 }
 
-// ImportError is the error of an import: its source, the step that failed, and the cause.
-type ImportError struct {
-	Source string
-	Step   string // such as "unpack"
-	Err    error
-}
-
-// Error names the source, the step and the cause.
-func (e *ImportError) Error() string {
-	return fmt.Sprintf("import %s: %s: %s", e.Source, e.Step, e.Err)
-}
-
-// Unwrap returns the cause.
-func (e *ImportError) Unwrap() error { return e.Err }
-
 // Import makes an image from an existing one: an image of a registry
 // ("registry.example/app:1", also with the prefix "docker://"; it needs
 // [ImportOptions].Registry), an OCI layout (a folder
@@ -89,14 +74,12 @@ func (e *ImportError) Unwrap() error { return e.Err }
 // the store removes; if it was killed in its last moment, it leaves the image without its
 // name, which [Store.Prune] removes.
 //
-// An error is an [*ImportError].
+// An error is a [*StepError].
 func (s *Store) Import(ctx context.Context, source string, o ImportOptions) (_ *Image, err error) {
 	m := &importer{build: build{store: s, report: download.NewReporter(o.Progress)}, options: o, name: source}
 	defer func() { err = errors.Join(err, m.close()) }()
-	for _, step := range importSteps {
-		if err := step.run(m, ctx); err != nil {
-			return nil, &ImportError{source, step.name, err}
-		}
+	if err := runSteps(ctx, "import "+source, importSteps, m); err != nil {
+		return nil, err
 	}
 	return &m.image, nil
 }
@@ -111,10 +94,7 @@ type importer struct {
 
 // importSteps make an image from a source. All but the last one write only to the import's
 // temporary folder.
-var importSteps = []struct {
-	name string
-	run  func(*importer, context.Context) error
-}{
+var importSteps = []step[*importer]{
 	{"prepare", (*importer).prepare},
 	{"open", (*importer).open},
 	{"unpack", (*importer).unpackLayers},

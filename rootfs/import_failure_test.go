@@ -145,7 +145,7 @@ func TestImportFailures(t *testing.T) {
 			o := named("x")
 			o.Limits = tc.limits
 			_, err := s.Import(t.Context(), ref, o)
-			if _, typed := errors.AsType[*ImportError](err); !typed || !errors.Is(err, tc.want) {
+			if _, typed := errors.AsType[*StepError](err); !typed || !errors.Is(err, tc.want) {
 				t.Errorf("error %v", err)
 			}
 			checkNothing(t, s)

@@ -167,7 +167,7 @@ func TestImportLocalFailures(t *testing.T) {
 	} {
 		s := openTiny(t, t.TempDir())
 		_, err := s.Import(t.Context(), tc.source, tc.o)
-		if _, typed := errors.AsType[*ImportError](err); !typed || tc.want != nil && !errors.Is(err, tc.want) {
+		if _, typed := errors.AsType[*StepError](err); !typed || tc.want != nil && !errors.Is(err, tc.want) {
 			t.Errorf("%s: %v", name, err)
 		}
 		checkNothing(t, s)

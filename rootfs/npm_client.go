@@ -27,26 +27,19 @@ var errDowngrade = errors.New("redirect from https to http")
 // npmClient fetches package descriptions and tarballs from a registry. It does not trust the
 // registry, and callers must check the responses.
 type npmClient struct {
-	o    npmOptions
+	in   *inputs
 	http *http.Client
 	base *url.URL
 }
 
-// npmOptions configure an npmClient.
-type npmOptions struct {
-	Pins  npmPins       // hashes that are known without the registry
-	Pause time.Duration // before the first retry; doubles with each further one
-	Stall time.Duration // without a byte, after which a try has failed
-}
-
 // newNPMClient returns an npmClient for the registry and the proxies that are configured.
-func newNPMClient(o npmOptions) (*npmClient, error) {
+func newNPMClient(in *inputs) (*npmClient, error) {
 	base, err := configuredRegistry()
 	if err != nil {
 		return nil, err
 	}
-	client := &http.Client{Transport: download.NewTransport(o.Stall), CheckRedirect: checkRedirect}
-	return &npmClient{o, client, base}, nil
+	client := &http.Client{Transport: download.NewTransport(in.stall), CheckRedirect: checkRedirect}
+	return &npmClient{in, client, base}, nil
 }
 
 // checkRedirect rejects redirects from https to http, because no hash protects descriptions.
@@ -67,7 +60,7 @@ func (c *npmClient) Close() { c.http.CloseIdleConnections() }
 // fails, it retries and calls consume again with a new body. The size is -1 if unknown.
 func (c *npmClient) get(ctx context.Context, path, accept string, consume func(io.Reader, int64) error) error {
 	address := c.base.JoinPath(path)
-	for try, pause := 1, c.o.Pause; ; try, pause = try+1, 2*pause {
+	for try, pause := 1, c.in.pause; ; try, pause = try+1, 2*pause {
 		transient, err := c.try(ctx, address, accept, consume)
 		if err == nil {
 			return nil

@@ -83,7 +83,7 @@ type release struct {
 // Resolve returns the package for a version, or the newest one for the first numbers of a
 // version. A pinned integrity takes precedence over the registry's.
 func (c *npmClient) Resolve(ctx context.Context, name, version string) (npmPackage, error) {
-	p, err := c.o.Pins.Find(name, version)
+	p, err := c.in.pins.Find(name, version)
 	if !errors.Is(err, errNoPin) {
 		return p, err
 	}
@@ -91,7 +91,7 @@ func (c *npmClient) Resolve(ctx context.Context, name, version string) (npmPacka
 	if err != nil {
 		return npmPackage{}, err
 	}
-	if p, err = c.o.Pins.Find(name, r.Version); !errors.Is(err, errNoPin) {
+	if p, err = c.in.pins.Find(name, r.Version); !errors.Is(err, errNoPin) {
 		return p, err
 	}
 	return newNPMPackage(name, r.Version, r.Dist.Integrity)

@@ -66,7 +66,7 @@ func TestDowngrade(t *testing.T) {
 	secure := httptest.NewTLSServer(http.RedirectHandler(plain.URL, http.StatusFound))
 	defer secure.Close()
 	t.Setenv("npm_config_registry", secure.URL)
-	c, err := newNPMClient(npmOptions{})
+	c, err := newNPMClient(&inputs{})
 	must(t, err)
 	defer c.Close()
 	c.http.Transport = secure.Client().Transport
@@ -87,7 +87,7 @@ func TestScope(t *testing.T) {
 	}))
 	defer registry.Close()
 	t.Setenv("npm_config_registry", registry.URL)
-	c, err := newNPMClient(npmOptions{Stall: time.Minute})
+	c, err := newNPMClient(&inputs{stall: time.Minute})
 	must(t, err)
 	defer c.Close()
 	sum := sha512.Sum512([]byte(content))

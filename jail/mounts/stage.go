@@ -42,7 +42,7 @@ type Stage struct {
 	rootID int // host id of the guest's root
 	clones *clones
 
-	commands, programs *os.File // see Commands and Programs
+	commands, programs *HostDir // see Commands and Programs
 }
 
 func (s *Stage) guestUID() int { return s.rootID + GuestUID }
@@ -59,8 +59,8 @@ func Prepare(t Tree, firstID int) *Stage {
 // Close closes the cloned mounts, and the host's folders. What Mount mounted stays.
 func (s *Stage) Close() {
 	s.clones.close()
-	s.commands.Close() // nil if it was taken
-	s.programs.Close()
+	_ = s.commands.Close() // nil if it was taken
+	_ = s.programs.Close()
 }
 
 // Mount mounts the tree, without /proc, at Root below dir. It makes dir the thread's

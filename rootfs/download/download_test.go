@@ -2,6 +2,7 @@ package download
 
 import (
 	"crypto/sha256"
+	"crypto/tls"
 	"encoding/hex"
 	"errors"
 	"io"
@@ -41,11 +42,18 @@ func TestVerify(t *testing.T) {
 // TestTransportStalls checks that a server that stops before or in the body is given up, and
 // that one that sends slowly is not.
 func TestTransportStalls(t *testing.T) {
+	for _, proto := range []string{"HTTP/1.1", "HTTP/2.0"} {
+		t.Run(proto, func(t *testing.T) { testStalls(t, proto) })
+	}
+}
+
+func testStalls(t *testing.T, proto string) {
 	const stall = 500 * time.Millisecond
 	done := make(chan struct{})
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/silent" {
 			<-done
+			return
 		}
 		for range 12 {
 			_, _ = w.Write([]byte("x"))
@@ -56,13 +64,20 @@ func TestTransportStalls(t *testing.T) {
 			<-done
 		}
 	}))
+	server.EnableHTTP2 = proto == "HTTP/2.0"
+	server.StartTLS()
 	defer server.Close()
 	defer close(done)
-	client := &http.Client{Transport: NewTransport(stall)}
+	transport := NewTransport(stall)
+	transport.TLSClientConfig = &tls.Config{RootCAs: server.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs}
+	client := &http.Client{Transport: transport}
 	defer client.CloseIdleConnections()
 	for path, want := range map[string]error{"/silent": ErrStalled, "/half": ErrStalled, "/slow": nil} {
 		resp, err := client.Get(server.URL + path)
 		if err == nil {
+			if resp.Proto != proto {
+				t.Errorf("%s: %s", path, resp.Proto)
+			}
 			_, err = io.Copy(io.Discard, resp.Body)
 			resp.Body.Close()
 		}

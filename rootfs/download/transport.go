@@ -6,6 +6,7 @@ import (
 	"errors"
 	"hash"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"time"
@@ -14,75 +15,47 @@ import (
 // ErrStalled is the error for a server that sent nothing for too long.
 var ErrStalled = errors.New("the server stopped sending")
 
-// Transport is an [http.RoundTripper] that cancels a request with [ErrStalled] when the
-// server sends nothing for a while. It uses the proxies that the environment names. It has
-// its own connections, so that [Transport.CloseIdleConnections] can close all of them.
-type Transport struct {
-	*http.Transport
-	stall time.Duration
-}
-
-// NewTransport returns a Transport that waits for stall at most until the next byte.
-func NewTransport(stall time.Duration) *Transport {
-	return &Transport{&http.Transport{
+// NewTransport returns a transport whose requests fail with [ErrStalled] when the server sends
+// nothing for that long. It uses the proxies that the environment names. It has its own connections,
+// so that [http.Transport.CloseIdleConnections] can close all of them.
+func NewTransport(stall time.Duration) *http.Transport {
+	dialer := net.Dialer{Timeout: stall}
+	return &http.Transport{
 		Proxy:               http.ProxyFromEnvironment,
 		ForceAttemptHTTP2:   true,
 		TLSHandshakeTimeout: stall,
-	}, stall}
-}
-
-// RoundTrip implements [http.RoundTripper]. The timer runs until the body is closed.
-func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
-	ctx, cancel := context.WithCancelCause(req.Context())
-	b := &watchedBody{ctx: ctx, cancel: cancel, stall: t.stall}
-	b.watchdog = time.AfterFunc(t.stall, func() { cancel(ErrStalled) })
-	resp, err := t.Transport.RoundTrip(req.WithContext(ctx))
-	if err != nil {
-		err = b.cause(err)
-		b.stop()
-		return nil, err
+		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+			conn, err := dialer.DialContext(ctx, network, address)
+			return &watchedConn{conn, stall}, err
+		},
 	}
-	b.ReadCloser = resp.Body
-	resp.Body = b
-	return resp, nil
 }
 
-// watchedBody is a response body that restarts the watchdog with each byte.
-type watchedBody struct {
-	io.ReadCloser
-	ctx      context.Context
-	cancel   context.CancelCauseFunc
-	watchdog *time.Timer
-	stall    time.Duration
+// watchedConn is a connection whose reads fail with ErrStalled if nothing arrives for a time. A write
+// restarts the time: HTTP/2 reads from a connection between requests, too.
+type watchedConn struct {
+	net.Conn
+	stall time.Duration
 }
 
-func (b *watchedBody) stop() {
-	b.watchdog.Stop()
-	b.cancel(nil)
-}
+func (c *watchedConn) restart() error { return c.SetReadDeadline(time.Now().Add(c.stall)) }
 
-// cause replaces the error of a request that the watchdog has canceled.
-func (b *watchedBody) cause(err error) error {
-	if errors.Is(context.Cause(b.ctx), ErrStalled) {
-		return ErrStalled
+func (c *watchedConn) Read(p []byte) (int, error) {
+	if err := c.restart(); err != nil {
+		return 0, err
 	}
-	return err
-}
-
-func (b *watchedBody) Read(p []byte) (int, error) {
-	n, err := b.ReadCloser.Read(p)
-	if n > 0 {
-		b.watchdog.Reset(b.stall)
-	}
-	if err != nil && err != io.EOF {
-		err = b.cause(err)
+	n, err := c.Conn.Read(p)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		err = ErrStalled
 	}
 	return n, err
 }
 
-func (b *watchedBody) Close() error {
-	defer b.stop()
-	return b.ReadCloser.Close()
+func (c *watchedConn) Write(p []byte) (int, error) {
+	if err := c.restart(); err != nil {
+		return 0, err
+	}
+	return c.Conn.Write(p)
 }
 
 // ErrIntegrity is the error for a download whose content does not have the expected hash.

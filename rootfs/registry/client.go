@@ -106,7 +106,7 @@ func remoteError(ctx context.Context, err error) error {
 // registryTransport sends the requests to a registry, and to the servers that the registry refers
 // to: for tokens, and for blobs that it keeps elsewhere.
 type registryTransport struct {
-	base     *download.Transport
+	base     *http.Transport
 	loopback bool // the registry is on this host's loopback interface
 }
 

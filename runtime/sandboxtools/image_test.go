@@ -41,7 +41,7 @@ func TestImageSources(t *testing.T) {
 
 func TestImageCodes(t *testing.T) {
 	for _, row := range imageCodes {
-		err := imageError(&rootfs.ImportError{Source: "s", Step: "open", Err: row.cause})
+		err := imageError(&rootfs.StepError{Op: "import s", Step: "open", Err: row.cause})
 		if err.Code != row.code || err.Code == Internal || !errors.Is(err, row.cause) || !strings.Contains(err.Error(), row.cure) {
 			t.Errorf("%v: %v", row.cause, err)
 		}

@@ -4,13 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
-	"gaol/jail"
-	"gaol/jail/hostcommand"
 	"gaol/rootfs"
 	"gaol/runtime"
 	"gaol/runtime/isolation"
@@ -60,7 +56,7 @@ func TestCommands(t *testing.T) {
 	}
 }
 
-// Parked runs, images without Node, and images that an older gaol has made.
+// Parked runs, and images without Node.
 func TestCommandImages(t *testing.T) {
 	if harness.Needs(t, isolation.Park) {
 		rt := harness.CreateParked(t, runtime.Options{Commands: echo})
@@ -76,16 +72,4 @@ func TestCommandImages(t *testing.T) {
 	if got := harness.Output(t, rt, runtime.RunOptions{}, "sh", "-c", "get-weather a"); got != `get-weather ["a"] ""` {
 		t.Errorf("imported: %q", got)
 	}
-	programs, err := filepath.Glob(filepath.Join(store, "images", "*", "*", hostcommand.Path))
-	if err != nil || len(programs) != 1 {
-		t.Fatalf("%q %v", programs, err)
-	}
-	if err := os.Remove(programs[0]); err != nil {
-		t.Fatal(err)
-	}
-	if err := harness.CreateError(t, o); !errors.Is(err, jail.ErrNoCommands) {
-		t.Errorf("an older image: %v", err)
-	}
-	o.Commands = nil
-	harness.Create(t, o)
 }

@@ -55,9 +55,6 @@ func (s *Sandbox) open(ctx context.Context, runtime *OCI) (err error) {
 	}
 	j.OCI = runtime
 	s.Jail, err = jail.Create(ctx, j)
-	if errors.Is(err, jail.ErrNoCommands) {
-		err = &sandbox.FieldError{Field: "Commands", Err: err}
-	}
 	if err != nil {
 		return err
 	}

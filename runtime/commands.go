@@ -128,10 +128,7 @@ func addCommandsPath(env map[string]string) {
 
 // runCommands are the calls of commands of one run.
 type runCommands struct {
-	commands *commands
-	calls    *hostcall.Dispatcher
-	limits   CallLimits
-	most     int // concurrent calls
+	run *Process
 
 	mu     sync.Mutex
 	closed bool
@@ -150,7 +147,7 @@ func (p *Process) openCalls() {
 		p.control.calls = p.calls
 	}
 	if p.rt.opts.Commands != nil {
-		p.commands = &runCommands{commands: &p.rt.commands, calls: p.calls, limits: p.limits, most: maxOpenCalls(p.limits), open: map[sandbox.CommandCall]struct{}{}}
+		p.commands = &runCommands{run: p, open: map[sandbox.CommandCall]struct{}{}}
 		p.command.OnCommand = p.commands.begin
 	}
 }
@@ -164,13 +161,13 @@ func maxOpenCalls(l CallLimits) int {
 
 // begin takes over a call. If there are too many, the program tries again.
 func (c *runCommands) begin(name string, call sandbox.CommandCall) error {
-	command, exists := c.commands.get(name)
+	command, exists := c.run.rt.commands.get(name)
 	if !exists {
 		return unix.EACCES
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.closed || len(c.open) >= c.most {
+	if c.closed || len(c.open) >= maxOpenCalls(c.run.limits) {
 		return unix.EAGAIN
 	}
 	c.open[call] = struct{}{}
@@ -202,7 +199,7 @@ func (c *runCommands) close() {
 
 // serve performs a call and replies. Without a reply, the program prints that the call has ended.
 func (c *runCommands) serve(call sandbox.CommandCall, name string, command HostCommand) {
-	_ = call.SetDeadline(time.Now().Add(c.limits.Timeout)) // it supports deadlines
+	_ = call.SetDeadline(time.Now().Add(c.run.limits.Timeout)) // it supports deadlines
 	request, size, err := c.read(call, command)
 	var res CommandResult
 	switch {
@@ -211,9 +208,9 @@ func (c *runCommands) serve(call sandbox.CommandCall, name string, command HostC
 		_ = call.SetDeadline(time.Time{})
 		res, err = c.perform(call, command, request, size)
 	case errors.Is(err, sandbox.ErrCallSize):
-		err = c.calls.Do(name, size, nil) // refuses and records it
+		err = c.run.calls.Do(name, size, nil) // refuses and records it
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		err = fmt.Errorf("the call has taken longer than %v", c.limits.Timeout)
+		err = fmt.Errorf("the call has taken longer than %v", c.run.limits.Timeout)
 	default: // the program has ended, or is another one
 		return
 	}
@@ -223,29 +220,29 @@ func (c *runCommands) serve(call sandbox.CommandCall, name string, command HostC
 	if err != nil {
 		res = CommandResult{Stderr: []byte(name + ": " + err.Error() + "\n"), ExitCode: 1}
 	}
-	_ = call.SetDeadline(time.Now().Add(c.limits.Timeout))
+	_ = call.SetDeadline(time.Now().Add(c.run.limits.Timeout))
 	_ = call.Reply(res.Stdout, res.Stderr, uint8(res.ExitCode)) // fails if the program has ended
 }
 
 // read reads a call. The size is that of the arguments and the input.
 func (c *runCommands) read(call sandbox.CommandCall, command HostCommand) (request CommandCall, size int, err error) {
-	request.Args, err = call.Arguments(c.limits.Arguments)
+	request.Args, err = call.Arguments(c.run.limits.Arguments)
 	for _, arg := range request.Args {
 		size += len(arg) + 1
 	}
 	if err == nil && command.Stdin {
-		request.Stdin, err = call.Input(c.limits.Arguments - int64(size))
+		request.Stdin, err = call.Input(c.run.limits.Arguments - int64(size))
 		size += len(request.Stdin)
 	}
 	if errors.Is(err, sandbox.ErrCallSize) {
-		size = int(c.limits.Arguments) + 1
+		size = int(c.run.limits.Arguments) + 1
 	}
 	return request, size, err
 }
 
 // perform calls the host's function.
 func (c *runCommands) perform(call sandbox.CommandCall, command HostCommand, request CommandCall, size int) (res CommandResult, err error) {
-	err = c.calls.Do(request.Name, size, func(ctx context.Context) (int, error) {
+	err = c.run.calls.Do(request.Name, size, func(ctx context.Context) (int, error) {
 		ctx, cancel := context.WithCancelCause(ctx)
 		defer cancel(nil)
 		go func() { // ends when the call is closed
@@ -257,7 +254,7 @@ func (c *runCommands) perform(call sandbox.CommandCall, command HostCommand, req
 		case errors.Is(context.Cause(ctx), errProgramEnded):
 			err = errProgramEnded // whatever the function made of it
 		case err == nil:
-			err = r.check(c.limits.Result)
+			err = r.check(c.run.limits.Result)
 		}
 		if err != nil {
 			return 0, err

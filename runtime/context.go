@@ -220,11 +220,11 @@ func (c *Context) endError(res *Result) error {
 	case res == nil:
 		return errors.New("its process could not be ended")
 	case res.Cause == CauseMemory:
-		return errors.New("it used up its memory")
+		return errors.New("it exceeded its memory limit")
 	case res.Cause == CauseCanceled:
 		return errors.New("its process was killed")
 	case res.Cause != CauseNone && res.Cause != CauseSignal:
-		return fmt.Errorf("it used up its limit: %s", res.Cause)
+		return fmt.Errorf("it exceeded its limit: %s", res.Cause)
 	case res.Signal != "":
 		return fmt.Errorf("its process was ended by %s", res.Signal)
 	}

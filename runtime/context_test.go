@@ -14,7 +14,7 @@ func TestContextSlowEnd(t *testing.T) {
 		want string
 	}{
 		{&Result{ExitCode: 3}, exited.Error()},
-		{&Result{Cause: CauseMemory, Signal: killedSignal}, "it used up its memory"},
+		{&Result{Cause: CauseMemory, Signal: killedSignal}, "it exceeded its memory limit"},
 		{&Result{Cause: CauseCanceled, Signal: killedSignal}, errSilent.Error()},
 		{nil, errSilent.Error()},
 	} {

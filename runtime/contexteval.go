@@ -64,6 +64,7 @@ func (c *Context) Evaluate(ctx context.Context, code string, o EvaluateOptions) 
 	case err != nil && ctx.Err() != nil:
 		return l.conclude(&Result{Cause: CauseCanceled}, &cell{}), contextError(ctx)
 	case errors.Is(err, ErrContextEnded):
+		<-c.done
 		return l.conclude(&Result{Cause: CauseCanceled}, &cell{}), c.err
 	case err != nil:
 		return nil, err
@@ -79,7 +80,7 @@ func (c *Context) Evaluate(ctx context.Context, code string, o EvaluateOptions) 
 
 // compile compiles a cell. The end of the context, and the cell's timeout, end it.
 func (c *Context) compile(ctx context.Context, code string, timeout time.Duration) (*snippet.Program, error) {
-	limit, stop := boundBy(ctx, timeout, c.done, ErrContextEnded)
+	limit, stop := bound(ctx, timeout, c.process.limit, ErrContextEnded)
 	defer stop()
 	declared := map[string]snippet.Declared{}
 	for name, d := range c.declared {

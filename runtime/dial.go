@@ -49,17 +49,17 @@ func (rt *NodeRuntime) Dial(ctx context.Context, network string, port uint16) (_
 		return nil, err
 	}
 	defer done()
-	buffer, release := rt.dialed.reserve()
-	defer release()
+	c, buffer := rt.dialed.reserve()
 	for _, a := range addresses {
-		var c *net.TCPConn
-		if c, err = rt.sandbox.Dial(ctx, netip.AddrPortFrom(a, port), buffer); err == nil {
-			return rt.dialed.add(c)
+		var tcp *net.TCPConn
+		if tcp, err = rt.sandbox.Dial(ctx, netip.AddrPortFrom(a, port), buffer); err == nil {
+			return c.open(tcp)
 		}
 		if ctx.Err() != nil || !isNotListening(err) {
 			break
 		}
 	}
+	c.forget()
 	return nil, rt.orDied(fmt.Errorf("localhost:%d: %w", port, err))
 }
 
@@ -154,8 +154,7 @@ type dialed struct {
 
 	mu          sync.Mutex
 	closed      bool
-	dialing     int
-	connections map[*guestConn]struct{} // nil before the first
+	connections map[*guestConn]struct{} // open or being dialed; nil before the first
 }
 
 // begin begins a call. The caller must call done. The context ends with alive.
@@ -169,9 +168,8 @@ func (d *dialed) begin(ctx, alive context.Context) (_ context.Context, done func
 		return nil, nil, ErrClosed
 	}
 	d.calls.Add(1)
-	ctx, cancel := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(alive, func() { cancel(ErrClosed) })
-	return ctx, func() { stop(); cancel(nil); d.calls.Done() }, nil
+	ctx, stop := until(ctx, alive, ErrClosed)
+	return ctx, func() { stop(); d.calls.Done() }, nil
 }
 
 // Buffers of the host's connections to guests are charged to no sandbox. A few connections have large ones;
@@ -182,33 +180,16 @@ const (
 	totalBuffers = 2 << 20
 )
 
-// reserve returns the size of the buffers of the next connection. The caller calls release when it has
-// been added, or has failed.
-func (d *dialed) reserve() (buffer int, release func()) {
+// reserve adds a connection that is being dialed, and returns the size of its buffers.
+func (d *dialed) reserve() (c *guestConn, buffer int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.dialing++
-	return min(max(totalBuffers/(len(d.connections)+d.dialing), minBuffer), maxBuffer), func() {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		d.dialing--
-	}
-}
-
-// add adds a connection, or closes it if the runtime is closed.
-func (d *dialed) add(c *net.TCPConn) (net.Conn, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.closed {
-		_ = c.Close()
-		return nil, ErrClosed
-	}
 	if d.connections == nil {
 		d.connections = map[*guestConn]struct{}{}
 	}
-	guest := &guestConn{c, d}
-	d.connections[guest] = struct{}{}
-	return guest, nil
+	c = &guestConn{of: d}
+	d.connections[c] = struct{}{}
+	return c, min(max(totalBuffers/len(d.connections), minBuffer), maxBuffer)
 }
 
 // close resets all connections and waits for the calls, which the end of alive has canceled.
@@ -216,6 +197,9 @@ func (d *dialed) close() {
 	d.mu.Lock()
 	d.closed = true
 	for c := range d.connections {
+		if c.TCPConn == nil {
+			continue // open closes it
+		}
 		_ = c.SetLinger(0) // data that no guest reads would keep the network namespace
 		_ = c.TCPConn.Close()
 	}
@@ -226,14 +210,31 @@ func (d *dialed) close() {
 
 // guestConn is a connection to a guest's server.
 type guestConn struct {
-	*net.TCPConn
-	of *dialed
+	*net.TCPConn // nil while it is being dialed
+	of           *dialed
+}
+
+// open makes it an open connection, or closes tcp if the runtime is closed.
+func (c *guestConn) open(tcp *net.TCPConn) (net.Conn, error) {
+	c.of.mu.Lock()
+	defer c.of.mu.Unlock()
+	if c.of.closed {
+		_ = tcp.Close()
+		return nil, ErrClosed
+	}
+	c.TCPConn = tcp
+	return c, nil
+}
+
+// forget removes it.
+func (c *guestConn) forget() {
+	c.of.mu.Lock()
+	defer c.of.mu.Unlock()
+	delete(c.of.connections, c)
 }
 
 // Close closes the connection.
 func (c *guestConn) Close() error {
-	c.of.mu.Lock()
-	delete(c.of.connections, c)
-	c.of.mu.Unlock()
+	c.forget()
 	return c.TCPConn.Close()
 }

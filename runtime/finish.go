@@ -69,7 +69,7 @@ func (p *Process) finish() (*Result, error) {
 // readers.
 func (p *Process) drain() {
 	p.stopCalls()
-	p.endFeed()
+	p.followed().End() // nothing waits for a follower any more
 	p.pipes.End()
 	p.streams.Drain()
 	p.reading.Wait()
@@ -80,13 +80,6 @@ func (p *Process) followed() *feed {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.feed
-}
-
-// endFeed marks the end of the run: nothing waits for a follower any more.
-func (p *Process) endFeed() {
-	if f := p.followed(); f != nil {
-		f.End()
-	}
 }
 
 // addReport adds the reports and calls of the run.
@@ -170,8 +163,8 @@ func (p *Process) supervise() Cause {
 	}
 }
 
-// cpuLeft returns a time in which the run cannot use up its CPU time, at least 2 ms, or 0 if
-// it has used it up. The kernel limits CPU time only for single processes.
+// cpuLeft returns a time in which the run cannot exceed its CPU time, at least 2 ms, or 0 if
+// it has exceeded it. The kernel limits CPU time only for single processes.
 func (p *Process) cpuLeft() time.Duration {
 	const least = 2 * time.Millisecond
 	l := p.rt.opts.Limits

@@ -67,7 +67,7 @@ func (e *CallError) Error() string { return e.Message }
 // Codes of errors that guests see for calls that reach no function, or whose result cannot
 // be sent.
 const (
-	CodeManyCalls = hostcall.CodeManyCalls // CallLimits.Calls is used up, or too many calls are running
+	CodeManyCalls = hostcall.CodeManyCalls // CallLimits.Calls is exhausted, or too many calls are running
 	CodeArguments = hostcall.CodeArguments // the arguments do not match a typed function
 	CodeTimeout   = hostcall.CodeTimeout   // CallLimits.Timeout passed
 	CodeResult    = hostcall.CodeResult    // the result is too large, or cannot be encoded as JSON

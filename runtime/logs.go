@@ -226,7 +226,7 @@ func (l *logs) failure(res *Result, reported *wire.Failure) *GuestError {
 	case CauseTimeout:
 		return &GuestError{Name: "TimeoutError", Message: fmt.Sprintf("the code took longer than %v", timeout)}
 	case CauseMemory:
-		message := "the code used up its memory"
+		message := "the code exceeded its memory limit"
 		if res.Signal != "SIGKILL" { // V8 aborted, the kernel did not kill
 			message += fmt.Sprintf(": %d MiB of heap", o.Heap>>20)
 		}
@@ -240,7 +240,7 @@ func (l *logs) failure(res *Result, reported *wire.Failure) *GuestError {
 			return &GuestError{Name: "LimitError", Message: "the code started too many processes or threads"}
 		}
 	default:
-		return &GuestError{Name: "LimitError", Message: fmt.Sprintf("the code used up its limit: %s", res.Cause)}
+		return &GuestError{Name: "LimitError", Message: fmt.Sprintf("the code exceeded its limit: %s", res.Cause)}
 	}
 	if reported != nil {
 		return newGuestError(reported, l.sources)

@@ -58,11 +58,11 @@ func (l NetworkLimits) validate() error {
 }
 
 // NetworkQuota bounds the total use of external hosts by several runtimes, such as a tenant's. It is called for each
-// use; release ends it. It returns a [*NetworkQuotaError] if a quota is used up, for a connection without waiting;
+// use; release ends it. It returns a [*NetworkQuotaError] if a quota is exhausted, for a connection without waiting;
 // the run's denials then include the quota's name, such as "quota.egressConnections".
 type NetworkQuota = egress.Quota
 
-// NetworkQuotaError names a quota that is used up.
+// NetworkQuotaError names an exhausted quota.
 type NetworkQuotaError = egress.QuotaError
 
 // NetworkUse is a use of the network that a [NetworkQuota] can refuse.

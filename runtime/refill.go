@@ -43,7 +43,7 @@ func (p *Pool) add(rt *NodeRuntime) {
 	switch {
 	case len(p.waiting) > 0:
 		p.wakeFirst(outcome{runtime: rt})
-	case p.closed || len(p.ready) == p.options.Size: // the Get that it was for has given up
+	case p.closed || len(p.ready) == p.options.Size: // the Get that requested it was canceled
 		p.discard(rt)
 	default:
 		p.ready = append(p.ready, idleRuntime{rt, time.Now()})

@@ -21,7 +21,7 @@ type Cause string
 const (
 	CauseNone     Cause = ""         // its program exited, with any exit code
 	CauseTimeout  Cause = "timeout"  // RunOptions.Timeout passed
-	CauseCPU      Cause = "cpu"      // Limits.CPUTime was used up
+	CauseCPU      Cause = "cpu"      // Limits.CPUTime was exceeded
 	CauseMemory   Cause = "memory"   // the kernel killed a process of the run for memory, the first process's Node filled its heap, or the run held 16,384 file locks or 32 MiB in sockets beyond what it was charged for
 	CausePids     Cause = "pids"     // it failed after Limits.Pids refused it a process or thread
 	CauseOutput   Cause = "output"   // it printed more than Limits.Output, with KillOnOutput

@@ -115,27 +115,19 @@ func withTimeout(ctx context.Context, timeout time.Duration) (context.Context, c
 	return context.WithTimeoutCause(ctx, timeout, errTimeout)
 }
 
-// bound returns a context for work on a run's code before it starts. It ends with the runtime,
-// too.
-func (rt *NodeRuntime) bound(ctx context.Context, timeout time.Duration) (limit context.Context, stop func()) {
-	return boundBy(ctx, timeout, rt.closing, ErrClosed)
+// until returns a context that also ends with another one, because of cause.
+func until(ctx, end context.Context, cause error) (_ context.Context, stop func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	unwatch := context.AfterFunc(end, func() { cancel(cause) })
+	return ctx, func() { unwatch(); cancel(nil) }
 }
 
-// boundBy is bound for what ends when closed is closed, because of cause.
-func boundBy(ctx context.Context, timeout time.Duration, closed <-chan struct{}, cause error) (limit context.Context, stop func()) {
-	ctx, cancel := context.WithCancelCause(ctx)
+// bound returns a context for work on a run's code before it starts. It also ends with another one,
+// because of cause.
+func bound(ctx context.Context, timeout time.Duration, end context.Context, cause error) (limit context.Context, stop func()) {
+	ctx, leave := until(ctx, end, cause)
 	limit, stopTimer := withTimeout(ctx, timeout)
-	go func() {
-		select {
-		case <-closed:
-			cancel(cause)
-		case <-limit.Done():
-		}
-	}()
-	return limit, func() {
-		stopTimer()
-		cancel(nil)
-	}
+	return limit, func() { stopTimer(); leave() }
 }
 
 // endCause returns why the context of withTimeout ended. The caller's own deadline is a

@@ -10,7 +10,6 @@ import (
 	"net/url"
 	"path"
 	"slices"
-	"strings"
 
 	"gaol/internal/egress"
 	"gaol/internal/lazyregexp"
@@ -189,15 +188,16 @@ func checkCount(option string, n int) error {
 type initFiles struct {
 	limits Limits
 	bytes  int64
-	files  []sandbox.File
+	byPath map[string]sandbox.File
 }
 
 // reservedForFiles are folders that cannot have files of the caller, except for /dev/shm.
 var reservedForFiles = append([]vfs.Path{"/sys"}, reservedForMounts...)
 
-// initFiles returns the files that the tree begins with.
-func (o Options) initFiles(l Limits) ([]sandbox.File, error) {
-	g := &initFiles{limits: l}
+// initFiles returns the files that the tree begins with, sorted, because the order of maps is random
+// and the jail's files should not be.
+func (o Options) initFiles(l Limits) (list []sandbox.File, err error) {
+	g := &initFiles{limits: l, byPath: map[string]sandbox.File{}}
 	for name, text := range o.Files {
 		if err := g.add(name, 0o644, slices.Clone(text)); err != nil {
 			return nil, optionError("Files", "%w", err)
@@ -208,15 +208,15 @@ func (o Options) initFiles(l Limits) ([]sandbox.File, error) {
 			return nil, optionError("Folders", "%w", err)
 		}
 	}
-	// Sorted, because the order of maps is random and the jail's files should not be. Two paths
-	// of the two options can be the same.
-	slices.SortFunc(g.files, func(a, b sandbox.File) int { return strings.Compare(a.Path, b.Path) })
-	for i := 1; i < len(g.files); i++ {
-		if g.files[i].Path == g.files[i-1].Path {
-			return nil, fmt.Errorf("options Files and Folders: %s twice", g.files[i].Path)
+	for _, name := range slices.Sorted(maps.Keys(g.byPath)) {
+		for dir := path.Dir(name); dir != "/"; dir = path.Dir(dir) {
+			if _, isFile := g.byPath[dir]; isFile {
+				return nil, optionError("Files", "%s is a file, and has %s in it", dir, name)
+			}
 		}
+		list = append(list, g.byPath[name])
 	}
-	return g.files, g.checkNesting()
+	return list, nil
 }
 
 func (g *initFiles) folder(dir string, from fs.FS) error {
@@ -256,25 +256,6 @@ func (g *initFiles) read(from fs.FS, name string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, g.limits.Disk-g.bytes+1))
 }
 
-// checkNesting rejects files that would have to be folders, too.
-func (g *initFiles) checkNesting() error {
-	isFile := map[vfs.Path]bool{}
-	for _, f := range g.files {
-		isFile[vfs.Path(f.Path)] = true
-	}
-	for _, f := range g.files {
-		for dir := path.Dir(f.Path); dir != "/"; dir = path.Dir(dir) {
-			if isFile[vfs.Path(dir)] {
-				return optionError("Files", "%s is a file, and has %s in it", dir, f.Path)
-			}
-		}
-		if f.Path == "/" {
-			return optionError("Files", "/ is a folder")
-		}
-	}
-	return nil
-}
-
 func (g *initFiles) add(name string, mode fs.FileMode, text []byte) error {
 	at, err := vfs.ParsePath(name)
 	if err != nil {
@@ -284,12 +265,17 @@ func (g *initFiles) add(name string, mode fs.FileMode, text []byte) error {
 		return err
 	}
 	g.bytes += int64(len(text))
-	if g.bytes > g.limits.Disk {
+	_, twice := g.byPath[name]
+	switch {
+	case name == "/":
+		return errors.New("/ is a folder")
+	case twice:
+		return fmt.Errorf("%s twice", name)
+	case g.bytes > g.limits.Disk:
 		return fmt.Errorf("%s: the files have more than %s in all, the limit of the disk", name, formatBytes(g.limits.Disk))
-	}
-	if int64(len(g.files)) == g.limits.Inodes {
+	case int64(len(g.byPath)) == g.limits.Inodes:
 		return fmt.Errorf("%s: there are more than %d files, the limit of the tree", name, g.limits.Inodes)
 	}
-	g.files = append(g.files, sandbox.File{Path: name, Mode: mode, Data: text})
+	g.byPath[name] = sandbox.File{Path: name, Mode: mode, Data: text}
 	return nil
 }

@@ -165,8 +165,8 @@ func TestContextEnds(t *testing.T) {
 		{`process.exit(0)`, "ExitError: the code ended its process with exit code 0. The context has ended", "its process has exited with code 0"},
 		{`setTimeout(() => process.exit(4), 10); await new Promise(r => setTimeout(r, 9999))`, "ExitError: the code ended its process with exit code 4.", "exited with code 4"},
 		{`process.kill(process.pid, 'SIGKILL'); await new Promise(r => setTimeout(r, 9999))`, "SignalError: the code was ended by SIGKILL. The context", "ended by SIGKILL"},
-		{`const all = []; for (;;) all.push({ all })`, "OutOfMemoryError: the code used up its memory", "it used up its memory"},
-		{`const all = []; for (;;) all.push(Buffer.alloc(1 << 20, 1))`, "OutOfMemoryError: the code used up its memory", "it used up its memory"},
+		{`const all = []; for (;;) all.push({ all })`, "OutOfMemoryError: the code exceeded its memory limit", "it exceeded its memory limit"},
+		{`const all = []; for (;;) all.push(Buffer.alloc(1 << 20, 1))`, "OutOfMemoryError: the code exceeded its memory limit", "it exceeded its memory limit"},
 		{`process.removeAllListeners('uncaughtException'); setTimeout(() => { throw new Error('mine') }); await new Promise(r => setTimeout(r, 9999))`, "ExitError: the code ended its process with exit code 1", "exited with code 1"},
 	} {
 		c := newContext(t, rt, runtime.ContextOptions{})

@@ -71,16 +71,15 @@ type Dispatcher struct {
 	stopped bool
 	quiet   sync.Cond // signals Stop: a function has returned
 
-	pending    map[uint64]*pendingCall // calls without an answer, by key
-	others     uint64                  // calls of Do
-	bytes      int                     // of their arguments
-	alarm      *time.Timer             // for the first of them that is late; nil: not set
-	count      int
-	first      int // index of the first record: each cell of a context begins a new list
-	records    []Record
-	observe    func(Record) // may be nil
-	wait       func()       // blocks while the observer is behind; may be nil
-	unfinished []Record     // after Stop: calls that had no answer
+	pending map[uint64]*pendingCall // calls without an answer, by key
+	others  uint64                  // calls of Do
+	bytes   int                     // of their arguments
+	alarm   *time.Timer             // for the first of them that is late; nil: not set
+	count   int
+	first   int // index of the first record: each cell of a context begins a new list
+	records []Record
+	observe func(Record) // may be nil
+	wait    func()       // blocks while the observer is behind; may be nil
 }
 
 // New returns the dispatcher of a run whose context is ctx. codeOf returns the code that a guest
@@ -112,14 +111,11 @@ func (d *Dispatcher) Observe(f func(Record), wait func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, r := range d.records {
-		if r.Error != Unanswered {
+		if d.stopped || r.Error != Unanswered {
 			f(r)
 		}
 	}
 	d.observe, d.wait = f, wait
-	for _, r := range d.unfinished {
-		f(r)
-	}
 }
 
 // Accept starts a call. If refused is not nil, the call is answered with that error. If
@@ -184,7 +180,7 @@ func (d *Dispatcher) add(p *pendingCall) {
 	d.bytes += p.size
 	if len(d.records) < maxRecords {
 		p.index = d.first + len(d.records)
-		d.records = append(d.records, d.unanswered(p))
+		d.records = append(d.records, unanswered(p))
 	}
 }
 
@@ -271,7 +267,7 @@ func (d *Dispatcher) expire() {
 }
 
 // unanswered returns the record of a call that the end of the run cut off.
-func (d *Dispatcher) unanswered(p *pendingCall) Record {
+func unanswered(p *pendingCall) Record {
 	return Record{Name: p.name, Arguments: p.size, Error: Unanswered}
 }
 
@@ -283,8 +279,10 @@ func (d *Dispatcher) Stop() {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if !d.stopped {
-		d.cutOff() // once, while the pending calls are known
+	for _, id := range slices.Sorted(maps.Keys(d.pending)) { // none the second time
+		if d.observe != nil {
+			d.observe(unanswered(d.pending[id]))
+		}
 	}
 	d.stopped, d.queue, d.pending = true, nil, nil // a stopped timer may keep d alive for long
 	d.cancel()
@@ -301,19 +299,6 @@ func (d *Dispatcher) Stop() {
 		defer over.Stop()
 		for d.running > 0 && time.Since(d.newest) < grace {
 			d.quiet.Wait()
-		}
-	}
-}
-
-// cutOff records the calls that have no answer.
-//
-// Preconditions: d.mu is held.
-func (d *Dispatcher) cutOff() {
-	for _, id := range slices.Sorted(maps.Keys(d.pending)) {
-		r := d.unanswered(d.pending[id])
-		d.unfinished = append(d.unfinished, r)
-		if d.observe != nil {
-			d.observe(r)
 		}
 	}
 }

@@ -74,9 +74,12 @@ func removeUser() error {
 // watch calls report with the denials of a process, given its ID on the host. stop must be
 // called after the process's end; it sleeps 10 ms.
 func (l *auditLog) watch(pid int, report func(sandbox.Denial)) (stop func()) {
-	if !l.addUser() {
+	sharedAudit.Lock()
+	defer sharedAudit.Unlock()
+	if l.closed {
 		return func() {}
 	}
+	sharedAudit.users++
 	unwatch := l.reader.Watch(pid, func(d audit.Denial) { reportRecord(d, report) })
 	return func() {
 		time.Sleep(auditLag)
@@ -85,16 +88,6 @@ func (l *auditLog) watch(pid int, report func(sandbox.Denial)) (stop func()) {
 		defer sharedAudit.Unlock()
 		_ = removeUser() // an error of closing a socket that nothing reads any more
 	}
-}
-
-// addUser makes a process a user of the log, unless its sandbox is closed.
-func (l *auditLog) addUser() bool {
-	sharedAudit.Lock()
-	defer sharedAudit.Unlock()
-	if !l.closed {
-		sharedAudit.users++
-	}
-	return !l.closed
 }
 
 // operationOf maps the names of Landlock's rights in the audit log to operations.

@@ -14,6 +14,7 @@ import (
 	"gaol/cmd/gaol/server/api"
 	"gaol/cmd/gaol/server/operation"
 	"gaol/cmd/gaol/server/quota"
+	"gaol/cmd/gaol/server/service"
 	"gaol/cmd/gaol/server/settings"
 	"gaol/cmd/gaol/server/tenant"
 	"gaol/internal/strictjson"
@@ -65,14 +66,15 @@ func (s *Server) serveTenant(w http.ResponseWriter, r *http.Request, next http.H
 		api.ProblemOf(err).Write(w)
 		return
 	}
-	held, err := s.service.Enter(t, bodyBytes(r))
+	account := s.service.Account(t)
+	held, err := account.Enter(bodyBytes(r))
 	if err != nil {
 		api.ProblemOf(err).Write(w)
 		return
 	}
 	defer held.Release()
 	if isText(r) {
-		body := &heldBody{ReadCloser: r.Body, hold: held.Hold, turn: func() (func(), error) { return s.service.Text(r.Context(), t) }}
+		body := &heldBody{ReadCloser: r.Body, hold: held.Hold, turn: func() (func(), error) { return account.Text(r.Context()) }}
 		defer body.end()
 		r.Body = body
 	}
@@ -86,7 +88,7 @@ func (s *Server) count(t *tenant.Tenant, r *http.Request) error {
 			return err
 		}
 	}
-	return s.service.Count(t)
+	return s.service.Account(t).Request()
 }
 
 // isText reports whether a request's body is JSON, which is kept in memory.
@@ -136,6 +138,9 @@ func (b *heldBody) Read(p []byte) (n int, err error) {
 		if b.err = b.values.Add(p[:n]); b.err == nil && b.values.Kept > before {
 			b.err = b.hold(int64(b.values.Kept-before) * quota.ValueBytes)
 		}
+	}
+	if e, ok := service.AsError(b.err); ok {
+		b.err = e
 	}
 	if b.err != nil {
 		return 0, b.err

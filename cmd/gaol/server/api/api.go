@@ -40,16 +40,11 @@ func Register(mux *http.ServeMux, s *service.Service, n *snippetservice.Service,
 	config.Components.Schemas = huma.NewMapRegistry("#/components/schemas/", schemaName)
 	config.Info.Description = "Runs untrusted Node.js programs in sandboxes that the kernel enforces."
 	a := &API{s, n, humago.New(mux, config).OpenAPI()} // which adds the document's paths
-	special := map[string]http.HandlerFunc{"readFile": a.readFile, "packFolder": a.packFolder, "followProcess": a.followProcess}
 	for _, o := range operation.All() {
 		if o.Path == "" {
 			continue
 		}
-		serve := a.serve(o)
-		if o.IsDirect() {
-			serve = special[o.Name]
-		}
-		mux.HandleFunc(o.Method+" "+o.Path, serve)
+		mux.HandleFunc(o.Method+" "+o.Path, a.serve(o))
 		a.describe(o)
 	}
 	a.completeDocument()
@@ -59,44 +54,58 @@ func Register(mux *http.ServeMux, s *service.Service, n *snippetservice.Service,
 // serve returns the handler of an operation.
 func (a *API) serve(o *operation.Operation) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		in, err := decode(o, w, r, nil)
+		in, err := decode(o, w, r)
 		if err != nil {
 			ProblemOf(err).Write(w)
 			return
 		}
-		if o.Events != nil && wantsEvents(r) {
-			stream(r.Context(), w, firstSign, func(ctx context.Context, s *eventStream) error {
-				c := a.call(r)
+		c := &operation.Call{Service: a.service, Snippets: a.snippets, Tenant: tenant.FromContext(r.Context())}
+		do := func(ctx context.Context) (any, error) { return o.Do(ctx, c, in) }
+		switch {
+		case o.EventsOnly || o.Events != nil && wantsEvents(r):
+			sendEvents(o, w, r, func(ctx context.Context, s *eventStream) (any, error) {
 				c.To = s.send
-				out, err := o.Do(ctx, c, in)
-				if err != nil {
-					return problemOf(o, err)
-				}
-				return s.send(service.Event{Name: service.EventResult, Data: out})
+				return do(ctx)
 			})
-			return
-		}
-		c := a.call(r)
-		var data *upload
-		c.Upload = func(ctx context.Context, maxBytes int64) (_ io.Reader, err error) {
-			data, err = newUpload(ctx, w, r, maxBytes)
-			return data, err
-		}
-		out, err := o.Do(r.Context(), c, in)
-		if err != nil {
-			if data != nil {
-				err = data.reason(err)
+		case o.Download != "":
+			ctx, end, err := a.service.Begin(r.Context()) // its end interrupts the download
+			if err != nil {
+				ProblemOf(err).Write(w)
+				return
 			}
-			problemOf(o, err).Write(w)
-			return
+			defer end()
+			d := &download{ResponseWriter: w, operation: o, request: r.WithContext(ctx), control: http.NewResponseController(w)}
+			c.Download = d
+			d.send(do)
+		default:
+			u := &upload{w: w, request: r}
+			c.Upload = u.open
+			out, err := do(r.Context())
+			if err = u.reason(err); err != nil {
+				problemOf(o, err).Write(w)
+				return
+			}
+			respond(o, w, out)
 		}
-		respond(o, w, out)
 	}
 }
 
-// call returns the call of a request without streams.
-func (a *API) call(r *http.Request) *operation.Call {
-	return &operation.Call{Service: a.service, Snippets: a.snippets, Tenant: tenant.FromContext(r.Context())}
+// sendEvents performs an operation and sends its events.
+func sendEvents(o *operation.Operation, w http.ResponseWriter, r *http.Request, do func(context.Context, *eventStream) (any, error)) {
+	begin := firstSign
+	if o.EventsOnly {
+		begin = followSign
+	}
+	stream(r.Context(), w, begin, func(ctx context.Context, s *eventStream) error {
+		out, err := do(ctx, s)
+		switch {
+		case err != nil:
+			return problemOf(o, err)
+		case o.EventsOnly:
+			return nil
+		}
+		return s.send(service.Event{Name: service.EventResult, Data: out})
+	})
 }
 
 // respond writes the result of an operation.
@@ -108,7 +117,7 @@ func respond(o *operation.Operation, w http.ResponseWriter, out any) {
 	if o.Brief != nil {
 		out = o.Brief(out)
 	}
-	text, err := encode(out)
+	text, err := operation.Encode(out)
 	if err != nil {
 		ProblemOf(err).Write(w)
 		return
@@ -130,8 +139,8 @@ func wantsEvents(r *http.Request) bool {
 	return negotiation.SelectQValue(r.Header.Get("Accept"), []string{typeJSON, typeEvents}) == typeEvents
 }
 
-// decode returns the input of a request. Headers are parameters from headers.
-func decode(o *operation.Operation, w http.ResponseWriter, r *http.Request, headers map[string]string) (any, error) {
+// decode returns the input of a request.
+func decode(o *operation.Operation, w http.ResponseWriter, r *http.Request) (any, error) {
 	params := map[string]string{}
 	for _, f := range o.PathFields() {
 		params[f.Field] = r.PathValue(f.Name)
@@ -142,8 +151,8 @@ func decode(o *operation.Operation, w http.ResponseWriter, r *http.Request, head
 		}
 		params[name] = values[0]
 	}
-	for name, value := range headers {
-		params[name] = value
+	if id := r.Header.Get("Last-Event-ID"); id != "" && o.EventsOnly {
+		params["lastEventId"] = id
 	}
 	var body []byte
 	if o.HasBody() {

@@ -31,15 +31,15 @@ var tags = []*huma.Tag{
 // commonErrors are the statuses of errors that all operations have.
 var commonErrors = []int{http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusServiceUnavailable}
 
-// directResponses are the responses of operations with their own handlers.
-var directResponses = map[string]map[string]*huma.Response{
+// dataResponses are the responses of operations that return data.
+var dataResponses = map[string]map[string]*huma.Response{
 	"readFile": {
 		"200": {Description: "The content of the file.", Content: binary(operation.Octets)},
 		"206": {Description: "The range that the header Range asks for.", Content: binary(operation.Octets, "multipart/byteranges")},
 		"304": {Description: "The file has not changed since the time that the request has."},
 	},
 	"packFolder": {
-		"200": {Description: "The archive. The trailer " + skippedTrailer + " says how many files it lacks. It ends early if the server fails.", Content: binary(operation.Tar)},
+		"200": {Description: "The archive. The trailer Gaol-Skipped has the number of files that it lacks. It ends early if the server fails.", Content: binary(operation.Tar)},
 	},
 }
 
@@ -109,10 +109,10 @@ func (a *API) body(o *operation.Operation) *huma.RequestBody {
 
 // responses describes the responses of an operation that are not errors.
 func (a *API) responses(o *operation.Operation) map[string]*huma.Response {
-	if special := directResponses[o.Name]; special != nil {
+	if special := dataResponses[o.Name]; special != nil {
 		return maps.Clone(special)
 	}
-	if o.IsDirect() {
+	if o.EventsOnly {
 		return map[string]*huma.Response{
 			"200": {Description: "OK", Content: map[string]*huma.MediaType{typeEvents: {Schema: a.events(o.Events, true)}}},
 			"204": {Description: "The client has got the last event."},

@@ -3,8 +3,8 @@ package api
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -12,12 +12,15 @@ import (
 	"sync"
 	"time"
 
+	"gaol/cmd/gaol/server/operation"
 	"gaol/cmd/gaol/server/service"
 )
 
 const (
-	// firstSign is when the response of a run begins if there is no event earlier.
-	firstSign = time.Second
+	// firstSign is when the response of a run begins if there is no event earlier, and followSign that of an operation
+	// that only has events. An error that occurs before has its own status.
+	firstSign  = time.Second
+	followSign = 100 * time.Millisecond
 
 	// keepAlive is the time between the comments that show that a stream is alive.
 	keepAlive = 15 * time.Second
@@ -46,15 +49,16 @@ func stream(ctx context.Context, w http.ResponseWriter, begin time.Duration, do 
 	s.timer = time.AfterFunc(begin, s.sign)
 	s.mu.Unlock()
 	err := do(ctx, s)
-	if err != nil && s.close() {
-		problem := ProblemOf(err)
-		if !s.begun {
-			problem.Write(w)
-			return
-		}
-		_ = s.write(frame(service.Event{Name: service.EventError, Data: problem}))
+	switch alive := s.close(); {
+	case !alive:
+	case err == nil && !s.begun: // the client has had all events
+		w.WriteHeader(http.StatusNoContent)
+	case err != nil && !s.begun:
+		ProblemOf(err).Write(w)
+	case err != nil:
+		_ = s.write(frame(service.Event{Name: service.EventError, Data: ProblemOf(err)}))
+		_ = s.close()
 	}
-	_ = s.close()
 }
 
 var errStreamEnded = errors.New("the response has ended")
@@ -118,7 +122,7 @@ func (s *eventStream) write(text []byte) error {
 
 // frame encodes an event.
 func frame(e service.Event) []byte {
-	data, err := encode(e.Data)
+	data, err := operation.Encode(e.Data)
 	if err != nil {
 		return frame(service.Event{ID: e.ID, Name: service.EventError, Data: NewProblem(http.StatusInternalServerError, "the event cannot be encoded as JSON")})
 	}
@@ -132,38 +136,30 @@ func frame(e service.Event) []byte {
 	return b.Bytes()
 }
 
-// encode encodes a value as one line of JSON.
-func encode(v any) ([]byte, error) {
-	var b bytes.Buffer
-	encoder := json.NewEncoder(&b)
-	encoder.SetEscapeHTML(false)
-	err := encoder.Encode(v)
-	return b.Bytes(), err
-}
-
-// upload is the body of a request, at most max bytes. The server's deadlines make it fail if it is too
-// slow, and so does the end of its context.
+// upload is the body of a request. The server's deadlines make it fail if it is too slow, and so does the end of its
+// context.
 type upload struct {
+	w       http.ResponseWriter
+	request *http.Request
 	ctx     context.Context
 	body    io.Reader
-	control *http.ResponseController
-	err     error // of the body
+	err     error // of the body, or why it was refused
 }
 
-// newUpload returns the body of the request.
-func newUpload(ctx context.Context, w http.ResponseWriter, r *http.Request, maxBytes int64) (u *upload, err error) {
-	if encoding := r.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
-		return nil, NewProblem(http.StatusUnsupportedMediaType, "Content-Encoding is not supported: send the bytes as they are")
+// open returns a reader of the body, at most some bytes.
+func (u *upload) open(ctx context.Context, maxBytes int64) (io.Reader, error) {
+	u.ctx, u.body = ctx, http.MaxBytesReader(u.w, u.request.Body, maxBytes)
+	if encoding := u.request.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
+		u.err = NewProblem(http.StatusUnsupportedMediaType, "Content-Encoding is not supported: send the bytes as they are")
+	} else if u.request.ContentLength > maxBytes {
+		u.err = service.UploadTooLarge(maxBytes)
 	}
-	if r.ContentLength > maxBytes {
-		return nil, service.UploadTooLarge(maxBytes)
-	}
-	return &upload{ctx: ctx, body: http.MaxBytesReader(w, r.Body, maxBytes), control: http.NewResponseController(w)}, nil
+	return u, u.err
 }
 
 // Read implements [io.Reader].
 func (u *upload) Read(p []byte) (n int, err error) {
-	defer interrupt(u.ctx, u.control.SetReadDeadline)()
+	defer interrupt(u.ctx, http.NewResponseController(u.w).SetReadDeadline)()
 	n, err = u.body.Read(p)
 	if err != nil && err != io.EOF {
 		u.err = err
@@ -189,12 +185,14 @@ func interrupt(ctx context.Context, set func(time.Time) error) (stop func()) {
 
 const interruptAgain = 10 * time.Millisecond
 
-// reason returns the error of an operation that has read the body: the body's, if it has one.
+// reason returns the error of an operation that may have read the body: the body's, if it has one.
 func (u *upload) reason(err error) error {
 	large, isLarge := errors.AsType[*http.MaxBytesError](u.err)
 	switch {
-	case u.err == nil:
+	case err == nil || u.err == nil:
 		return err
+	case errors.As(u.err, new(*Problem)) || errors.As(u.err, new(*service.Error)):
+		return u.err
 	case isLarge:
 		return service.UploadTooLarge(large.Limit)
 	case u.ctx.Err() != nil:
@@ -205,17 +203,46 @@ func (u *upload) reason(err error) error {
 	return NewProblem(http.StatusBadRequest, "the body ended early")
 }
 
-// download writes the body of a response. The server's deadlines make it fail if the client is too
-// slow, and so does the end of its context.
+// download writes data that is the result of an operation as the response. The server's deadlines make it fail if the
+// client is too slow, and so does the end of its context.
 type download struct {
 	http.ResponseWriter
-	ctx     context.Context
-	control *http.ResponseController
-	refused bool // the response is a problem
+	operation *operation.Operation
+	request   *http.Request
+	control   *http.ResponseController
+	begun     bool
+	refused   bool // the response is a problem
 }
 
-func newDownload(ctx context.Context, w http.ResponseWriter) *download {
-	return &download{ResponseWriter: w, ctx: ctx, control: http.NewResponseController(w)}
+// send performs the operation, which writes the data.
+func (d *download) send(do func(context.Context) (any, error)) {
+	out, err := do(d.request.Context())
+	switch {
+	case err != nil && d.begun:
+		panic(http.ErrAbortHandler) // so that the client sees that the data is incomplete
+	case err != nil:
+		problemOf(d.operation, err).Write(d.ResponseWriter)
+	case d.operation.Trailer != "":
+		d.Header().Set(d.operation.Trailer, fmt.Sprint(out))
+	}
+}
+
+// begin sets the header before the first byte.
+func (d *download) begin() {
+	if d.begun {
+		return
+	}
+	d.begun = true
+	d.Header().Set("Content-Type", d.operation.Download)
+	if d.operation.Trailer != "" {
+		d.Header().Set("Trailer", d.operation.Trailer)
+	}
+}
+
+// ServeContent sends a file, or the ranges of it that the client asks for.
+func (d *download) ServeContent(modified time.Time, content io.ReadSeeker) {
+	d.begin()
+	http.ServeContent(d, d.request, "", modified, content)
 }
 
 // WriteHeader implements [http.ResponseWriter]. Errors of package http become problems.
@@ -229,13 +256,15 @@ func (d *download) WriteHeader(status int) {
 
 // Write implements [io.Writer].
 func (d *download) Write(p []byte) (int, error) {
-	if d.ctx.Err() != nil {
-		return 0, context.Cause(d.ctx)
+	ctx := d.request.Context()
+	if ctx.Err() != nil {
+		return 0, context.Cause(ctx)
 	}
 	if d.refused {
 		return len(p), nil
 	}
-	defer interrupt(d.ctx, d.control.SetWriteDeadline)()
+	d.begin()
+	defer interrupt(ctx, d.control.SetWriteDeadline)()
 	return d.ResponseWriter.Write(p)
 }
 

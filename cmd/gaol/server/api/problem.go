@@ -60,7 +60,7 @@ func ProblemOf(err error) *Problem {
 	if p, ok := errors.AsType[*Problem](err); ok {
 		return p
 	}
-	e, ok := errors.AsType[*service.Error](err)
+	e, ok := service.AsError(err)
 	if !ok {
 		return NewProblem(http.StatusInternalServerError, "")
 	}

@@ -3,22 +3,20 @@ package operation
 import (
 	"context"
 	"net/http"
+	"strconv"
 
 	"gaol/cmd/gaol/server/service"
 	"gaol/runtime/requestjson"
 	"gaol/runtime/resultjson"
 )
 
-// pointerInFile is a pointer to an input with a path.
-type pointerInFile[T any] interface {
-	pointerIn[T]
-	FilePath() (string, error)
-}
-
 // packed counts the files that an archive lacks.
 type packed struct {
 	Skipped int `json:"skipped" doc:"Files that the archive lacks."`
 }
+
+// String returns the number, for a trailer.
+func (p packed) String() string { return strconv.Itoa(p.Skipped) }
 
 const (
 	filesPath = "/v1/sandboxes/{id}/files"
@@ -35,10 +33,10 @@ var fileErrors = []int{http.StatusConflict, http.StatusRequestEntityTooLarge, ht
 var uploadErrors = []int{http.StatusRequestTimeout, http.StatusUnsupportedMediaType}
 
 // defineFile completes the description of an operation on a file.
-func defineFile[In any, P pointerInFile[In], Out any](o Operation, do func(context.Context, *Call, *service.Sandbox, string, *In) (Out, error)) *Operation {
+func defineFile[In, Out any](o Operation, do func(context.Context, *Call, *service.Sandbox, string, *In) (Out, error)) *Operation {
 	o.Tag, o.Query, o.Errors = "files", true, append(o.Errors, fileErrors...)
-	return defineUse[In, P](o, func(ctx context.Context, c *Call, sb *service.Sandbox, in *In) (out Out, err error) {
-		path, err := P(in).FilePath()
+	return defineIn(o, func(ctx context.Context, c *Call, sb *service.Sandbox, in *In) (out Out, err error) {
+		path, err := any(in).(interface{ FilePath() (string, error) }).FilePath()
 		if err != nil {
 			return out, service.Refuse(service.Invalid, "%w", err)
 		}
@@ -49,7 +47,7 @@ func defineFile[In any, P pointerInFile[In], Out any](o Operation, do func(conte
 func files() []*Operation {
 	return []*Operation{
 		defineFile(Operation{
-			Name: "readFile", Method: http.MethodGet, Path: filesPath, direct: true,
+			Name: "readFile", Method: http.MethodGet, Path: filesPath, Download: Octets,
 			Errors:  []int{http.StatusRequestedRangeNotSatisfiable, http.StatusPreconditionFailed},
 			Summary: "Read a file, or a range of it",
 			Doc:     "Returns the bytes of a file. A Range header selects a part.",
@@ -89,13 +87,13 @@ func files() []*Operation {
 		}, func(_ context.Context, _ *Call, sb *service.Sandbox, path string, in *requestjson.FolderIn) (none, error) {
 			return none{}, sb.MakeFolder(path, in.FolderMake)
 		}),
-		defineUse(Operation{
+		defineIn(Operation{
 			Name: "moveFile", Tag: "files", Method: http.MethodPost, Path: filesPath + "/move", Query: true, Errors: fileErrors,
 			Summary: "Move a file or a folder",
 			Doc:     "Renames a file, a folder or a link.",
 		}, moveFile),
 		defineFile(Operation{
-			Name: "packFolder", Method: http.MethodGet, Path: filesPath + "/tar", direct: true,
+			Name: "packFolder", Method: http.MethodGet, Path: filesPath + "/tar", Download: Tar, Trailer: "Gaol-Skipped",
 			Summary: "Download the content of a folder as a tar archive",
 			Doc:     "Returns the files, folders and links below a folder as a tar archive. The archive is written while it is sent.",
 		}, func(_ context.Context, c *Call, sb *service.Sandbox, path string, _ *requestjson.InFile) (packed, error) {

@@ -1,7 +1,9 @@
 package operation
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"io"
 	"net/http"
 	"reflect"
@@ -34,7 +36,12 @@ type Operation struct {
 	BadInput int      // the status of input that the schema does not allow; zero: 422
 	MaxBody  int64    // bytes; zero: the default of the API
 	Upload   []string // media types of data that the request carries
+	Download string   // the media type of data that HTTP returns instead of the result
+	Trailer  string   // the header of HTTP that follows the data and has the result; empty: there is none
 	Events   []EventType
+
+	// EventsOnly sends events to every client of HTTP. A client that has got all of them gets no content.
+	EventsOnly bool
 
 	// Output is the type of the result, nil if there is none. Brief, if not nil, returns the part of
 	// a result that clients get by HTTP if they want no events, and Output is its type then.
@@ -44,10 +51,13 @@ type Operation struct {
 	// Fields are the fields of the input type that requests may have. Nil: all.
 	Fields []string
 
-	input  *schema.Input
-	path   []PathField
-	do     func(context.Context, *Call, any) (any, error)
-	direct bool // the HTTP codec handles it separately
+	input *schema.Input
+	path  []PathField
+	do    func(context.Context, *Call, any) (any, error)
+
+	// detached is for operations that may last as long as a program, or that can be performed while the server is
+	// being stopped: it does not wait for them.
+	detached bool
 }
 
 // EventType is a kind of event with an example of its data.
@@ -70,7 +80,7 @@ type Call struct {
 	// for operations without Upload.
 	Upload func(ctx context.Context, maxBytes int64) (io.Reader, error)
 
-	// Download receives data that is the result, such as the content of a file.
+	// Download receives data that is the result, such as the content of a file: see [service.Sandbox.ReadFile].
 	Download io.Writer
 
 	// Session is nil by HTTP.
@@ -94,13 +104,18 @@ func (o *Operation) Do(ctx context.Context, c *Call, in any) (any, error) {
 	return o.do(ctx, c, in)
 }
 
-// IsDirect reports whether the HTTP codec handles the operation separately, because features of HTTP,
-// such as ranges, matter.
-func (o *Operation) IsDirect() bool { return o.direct }
-
-// define adds an operation to the table.
+// define adds an operation to the table. The server waits for its end, and its errors are of package service.
 func define[In, Out any](o Operation, do func(context.Context, *Call, *In) (Out, error)) *Operation {
-	return Define(registry, o, do)
+	return Define(registry, o, func(ctx context.Context, c *Call, in *In) (out Out, err error) {
+		perform := func(ctx context.Context) (err error) {
+			out, err = do(ctx, c, in)
+			return err
+		}
+		if o.detached {
+			return out, c.Service.Convert(o.Name, c.Tenant, perform(ctx))
+		}
+		return out, c.Service.Perform(ctx, c.Tenant, o.Name, perform)
+	})
 }
 
 // Define completes the description of an operation, whose types become a part of set. The result type [none] means no
@@ -120,23 +135,26 @@ func Define[In, Out any](set *schema.Set, o Operation, do func(context.Context, 
 	return &o
 }
 
+// Encode encodes an output or an event as one line of JSON. Values keep the text that the program gave them.
+func Encode(v any) ([]byte, error) {
+	var text bytes.Buffer
+	e := json.NewEncoder(&text)
+	e.SetEscapeHTML(false)
+	err := e.Encode(v)
+	return text.Bytes(), err
+}
+
 // none is the output of operations without one.
 type none struct{}
 
 // inSandbox is an input with the name of a sandbox.
 type inSandbox interface{ InSandboxID() string }
 
-// pointerIn is a pointer to an input with the name of a sandbox.
-type pointerIn[T any] interface {
-	*T
-	inSandbox
-}
-
 // defineIn completes the description of an operation in a sandbox, which does not expire meanwhile.
-func defineIn[In any, P pointerIn[In], Out any](o Operation, do func(context.Context, *Call, *service.Sandbox, *In) (Out, error)) *Operation {
+func defineIn[In, Out any](o Operation, do func(context.Context, *Call, *service.Sandbox, *In) (Out, error)) *Operation {
 	o.Errors = append([]int{http.StatusNotFound, http.StatusGone, http.StatusUnprocessableEntity}, o.Errors...)
 	return define(o, func(ctx context.Context, c *Call, in *In) (out Out, err error) {
-		sb, err := c.Service.Acquire(c.Tenant, P(in).InSandboxID())
+		sb, err := c.Service.Acquire(ctx, c.Tenant, any(in).(inSandbox).InSandboxID())
 		if err != nil {
 			return out, err
 		}
@@ -145,16 +163,14 @@ func defineIn[In any, P pointerIn[In], Out any](o Operation, do func(context.Con
 	})
 }
 
-// defineUse is defineIn for an operation that is not a run, and that the server waits for when it is
-// stopped.
-func defineUse[In any, P pointerIn[In], Out any](o Operation, do func(context.Context, *Call, *service.Sandbox, *In) (Out, error)) *Operation {
-	return defineIn[In, P](o, func(ctx context.Context, c *Call, sb *service.Sandbox, in *In) (out Out, err error) {
-		ctx, end, err := c.Service.Begin(ctx)
+// defineOf completes the description of an operation on a part of a sandbox, which find finds.
+func defineOf[Part, In, Out any](o Operation, find func(*service.Sandbox, any) (Part, error), do func(context.Context, *Call, Part, *In) (Out, error)) *Operation {
+	return defineIn(o, func(ctx context.Context, c *Call, sb *service.Sandbox, in *In) (out Out, err error) {
+		part, err := find(sb, in)
 		if err != nil {
 			return out, err
 		}
-		defer end()
-		return do(ctx, c, sb, in)
+		return do(ctx, c, part, in)
 	})
 }
 

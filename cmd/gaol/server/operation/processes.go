@@ -10,12 +10,6 @@ import (
 	"gaol/runtime/resultjson"
 )
 
-// pointerInProcess is a pointer to an input with the name of a process.
-type pointerInProcess[T any] interface {
-	pointerIn[T]
-	InProcessID() string
-}
-
 // ProcessList is a list of processes.
 type ProcessList struct {
 	Processes []*resultjson.ProcessInfo `json:"processes"`
@@ -26,22 +20,18 @@ type ProcessList struct {
 const maxStdinBody = 8 << 20
 
 // defineProcess completes the description of an operation on a process.
-func defineProcess[In any, P pointerInProcess[In], Out any](o Operation, do func(context.Context, *Call, *service.Process, *In) (Out, error)) *Operation {
+func defineProcess[In, Out any](o Operation, do func(context.Context, *Call, *service.Process, *In) (Out, error)) *Operation {
 	o.Tag = "processes"
-	return defineIn[In, P](o, func(ctx context.Context, c *Call, sb *service.Sandbox, in *In) (out Out, err error) {
-		p, err := sb.Process(P(in).InProcessID())
-		if err != nil {
-			return out, err
-		}
-		return do(ctx, c, p, in)
-	})
+	return defineOf(o, func(sb *service.Sandbox, in any) (*service.Process, error) {
+		return sb.Process(in.(interface{ InProcessID() string }).InProcessID())
+	}, do)
 }
 
 func processes() []*Operation {
 	const all, one = "/v1/sandboxes/{id}/processes", "/v1/sandboxes/{id}/processes/{process}"
 	return []*Operation{
 		defineIn(Operation{
-			Name: "spawn", Tag: "processes", Method: http.MethodPost, Path: all, Status: http.StatusCreated,
+			Name: "spawn", Tag: "processes", Method: http.MethodPost, Path: all, Status: http.StatusCreated, detached: true,
 			Summary: "Start a process that lives on",
 			Doc:     "Starts a process with pipes or a terminal. It ends with its sandbox at the latest, and counts as a run for its whole life.",
 		}, spawn),
@@ -60,7 +50,7 @@ func processes() []*Operation {
 			return p.Info(), nil
 		}),
 		defineProcess(Operation{
-			Name: "waitProcess", Method: http.MethodGet, Path: one + "/wait", Query: true,
+			Name: "waitProcess", Method: http.MethodGet, Path: one + "/wait", Query: true, detached: true,
 			Summary: "Wait until a process has ended",
 			Doc:     "Returns when the process has ended, or after the timeout.",
 		}, wait),
@@ -86,7 +76,7 @@ func processes() []*Operation {
 			return none{}, p.Resize(in.Rows, in.Cols)
 		}),
 		defineProcess(Operation{
-			Name: "writeProcess", Method: http.MethodPost, Path: one + "/stdin", MaxBody: maxStdinBody,
+			Name: "writeProcess", Method: http.MethodPost, Path: one + "/stdin", MaxBody: maxStdinBody, detached: true,
 			Errors:  []int{http.StatusConflict, http.StatusRequestEntityTooLarge},
 			Summary: "Write to a process's standard input, or close it",
 			Doc:     "Writes to standard input and waits until the process has room for it.",
@@ -94,17 +84,14 @@ func processes() []*Operation {
 			return none{}, p.WriteStdin(ctx, in.Input)
 		}),
 		defineProcess(Operation{
-			Name: "followProcess", Method: http.MethodGet, Path: one + "/events", Query: true, Events: processEvents, direct: true,
+			Name: "followProcess", Method: http.MethodGet, Path: one + "/events", Query: true, Events: processEvents, EventsOnly: true, detached: true,
 			Summary: "Follow a process's output and other events",
 			Doc:     "Streams output and other events. Last-Event-ID continues after an event; a gap event means that some have been dropped.",
 		}, func(ctx context.Context, c *Call, p *service.Process, in *requestjson.FollowIn) (*resultjson.ProcessInfo, error) {
 			if c.To == nil {
 				return nil, service.Refuse(service.Invalid, "events: a client that follows a process wants them")
 			}
-			if _, err := p.HasMore(in.After); err != nil {
-				return nil, err
-			}
-			err := p.Attach(ctx, in.After, c.Streams)
+			err := p.Follow(ctx, in.After, c.Streams)
 			return p.Info(), err
 		}),
 	}
@@ -136,12 +123,6 @@ func wait(ctx context.Context, _ *Call, p *service.Process, in *requestjson.Wait
 	return p.Wait(ctx), nil
 }
 
-// pointerInContext is a pointer to an input with the name of a context.
-type pointerInContext[T any] interface {
-	pointerIn[T]
-	InContextID() string
-}
-
 // Outputs of operations on contexts.
 type (
 	contextList struct {
@@ -153,22 +134,18 @@ type (
 )
 
 // defineContext completes the description of an operation on a context.
-func defineContext[In any, P pointerInContext[In], Out any](o Operation, do func(context.Context, *Call, *service.Context, *In) (Out, error)) *Operation {
+func defineContext[In, Out any](o Operation, do func(context.Context, *Call, *service.Context, *In) (Out, error)) *Operation {
 	o.Tag = "contexts"
-	return defineIn[In, P](o, func(ctx context.Context, c *Call, sb *service.Sandbox, in *In) (out Out, err error) {
-		found, err := sb.Context(P(in).InContextID())
-		if err != nil {
-			return out, err
-		}
-		return do(ctx, c, found, in)
-	})
+	return defineOf(o, func(sb *service.Sandbox, in any) (*service.Context, error) {
+		return sb.Context(in.(interface{ InContextID() string }).InContextID())
+	}, do)
 }
 
 func contexts() []*Operation {
 	const all, one = "/v1/sandboxes/{id}/contexts", "/v1/sandboxes/{id}/contexts/{context}"
 	return []*Operation{
 		defineIn(Operation{
-			Name: "createContext", Tag: "contexts", Method: http.MethodPost, Path: all, Status: http.StatusCreated,
+			Name: "createContext", Tag: "contexts", Method: http.MethodPost, Path: all, Status: http.StatusCreated, detached: true,
 			Summary: "Create a context, which keeps the declarations of its cells",
 			Doc:     "Starts a Node process that keeps the declarations of its cells until it is deleted, idle for some time, or exits.",
 		}, createContext),

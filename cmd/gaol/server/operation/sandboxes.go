@@ -30,14 +30,14 @@ func sandboxes() []*Operation {
 			return info, err
 		}),
 		define(Operation{
-			Name: "listSandboxes", Tag: tag, Method: http.MethodGet, Path: all, Query: true,
+			Name: "listSandboxes", Tag: tag, Method: http.MethodGet, Path: all, Query: true, detached: true,
 			Summary: "List your sandboxes, the oldest first",
 			Doc:     "Lists your sandboxes only. It does not renew them.",
 		}, func(_ context.Context, c *Call, _ *struct{}) (SandboxList, error) {
 			return SandboxList{c.Service.Sandboxes(c.Tenant)}, nil
 		}),
 		define(Operation{
-			Name: "getSandbox", Tag: tag, Method: http.MethodGet, Path: one, Query: true, Errors: missing,
+			Name: "getSandbox", Tag: tag, Method: http.MethodGet, Path: one, Query: true, Errors: missing, detached: true,
 			Summary: "Describe a sandbox, without renewing it",
 			Doc:     "Describes a sandbox. Other requests about it restart its idle timeout; this one does not.",
 		}, func(_ context.Context, c *Call, in *requestjson.InSandbox) (*resultjson.SandboxInfo, error) {
@@ -47,21 +47,21 @@ func sandboxes() []*Operation {
 			Name: "renewSandbox", Tag: tag, Method: http.MethodPost, Path: one + "/renew", Errors: missing,
 			Summary: "Restart the idle timeout of a sandbox",
 			Doc:     "Restarts the idle timeout. Each use of the sandbox does the same.",
-		}, func(_ context.Context, c *Call, in *requestjson.InSandbox) (*resultjson.SandboxInfo, error) {
-			return c.Service.Renew(c.Tenant, in.Sandbox)
+		}, func(ctx context.Context, c *Call, in *requestjson.InSandbox) (*resultjson.SandboxInfo, error) {
+			return c.Service.Renew(ctx, c.Tenant, in.Sandbox)
 		}),
 		define(Operation{
 			Name: "deleteSandbox", Tag: tag, Method: http.MethodDelete, Path: one, Query: true, Errors: missing,
 			Summary: "Delete a sandbox, with all that runs in it",
 			Doc:     "Kills all that runs in the sandbox and removes its files. Snapshots of it stay.",
-		}, func(_ context.Context, c *Call, in *requestjson.InSandbox) (none, error) {
-			err := c.Service.Delete(c.Tenant, in.Sandbox)
+		}, func(ctx context.Context, c *Call, in *requestjson.InSandbox) (none, error) {
+			err := c.Service.Delete(ctx, c.Tenant, in.Sandbox)
 			if err == nil && c.Session != nil {
 				c.Session.Disown(in.Sandbox)
 			}
 			return none{}, err
 		}),
-		defineUse(Operation{
+		defineIn(Operation{
 			Name: "getUsage", Tag: tag, Method: http.MethodGet, Path: one + "/usage", Query: true,
 			Summary: "Count the resources that a sandbox uses",
 			Doc:     "Counts processes, descriptors, sockets, memory and files.",
@@ -84,7 +84,7 @@ type (
 func ports() []*Operation {
 	const tag, all = "listeners", "/v1/sandboxes/{id}/listeners"
 	return []*Operation{
-		defineUse(Operation{
+		defineIn(Operation{
 			Name: "listListeners", Tag: tag, Method: http.MethodGet, Path: all, Query: true,
 			Summary: "List the TCP addresses on which guests listen",
 			Doc:     "Lists the addresses on which programs of the sandbox listen now.",
@@ -92,7 +92,7 @@ func ports() []*Operation {
 			list, err := sb.ListListeners(ctx)
 			return listenerList{list}, err
 		}),
-		defineUse(Operation{
+		defineIn(Operation{
 			Name: "waitForPort", Tag: tag, Method: http.MethodPost, Path: all + "/{port}/wait", BodyOptional: true,
 			Summary: "Wait until a guest listens on a port",
 			Doc:     "Returns when a program listens on the port, or after the timeout.",
@@ -105,13 +105,13 @@ func ports() []*Operation {
 func snapshots() []*Operation {
 	const tag = "snapshots"
 	return []*Operation{
-		define(Operation{
+		defineIn(Operation{
 			Name: "takeSnapshot", Tag: tag, Method: http.MethodPost, Path: "/v1/sandboxes/{id}/snapshots", Status: http.StatusCreated,
-			Errors:  []int{http.StatusNotFound, http.StatusConflict, http.StatusGone, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity},
+			Errors:  []int{http.StatusConflict, http.StatusRequestEntityTooLarge},
 			Summary: "Copy the folders of a sandbox to a snapshot",
 			Doc:     "Copies the sandbox's own folders. A new sandbox can begin with them.",
-		}, func(ctx context.Context, c *Call, in *requestjson.SnapshotIn) (*resultjson.SnapshotInfo, error) {
-			return c.Service.TakeSnapshot(ctx, c.Tenant, in.Sandbox, in.SnapshotRequest)
+		}, func(ctx context.Context, _ *Call, sb *service.Sandbox, in *requestjson.SnapshotIn) (*resultjson.SnapshotInfo, error) {
+			return sb.TakeSnapshot(ctx, in.Name)
 		}),
 		define(Operation{
 			Name: "listSnapshots", Tag: tag, Method: http.MethodGet, Path: "/v1/snapshots", Query: true,

@@ -19,7 +19,7 @@ import (
 // sessions are the operations that only sessions have.
 func sessions() []*Operation {
 	return []*Operation{
-		define(Operation{Name: "tool", Summary: "Call a tool of package sandboxtools, whose sandboxes end with the session"}, callTool),
+		Define(registry, Operation{Name: "tool", Summary: "Call a tool of package sandboxtools, whose sandboxes end with the session"}, callTool),
 		define(Operation{Name: "normalize", Summary: "Turn a snippet into an ES module"}, func(ctx context.Context, c *Call, in *requestjson.NormalizeIn) (*resultjson.Normalized, error) {
 			audit.Of(ctx).SetCode(in.Code)
 			return c.Service.Normalize(ctx, c.Tenant, in.Code)
@@ -30,7 +30,7 @@ func sessions() []*Operation {
 			}
 			return none{}, sb.AddCommands(c.Commands)
 		}),
-		defineUse(Operation{Name: "dial", Summary: "Connect to a guest's server until both directions have ended"}, dial),
+		defineIn(Operation{Name: "dial", Summary: "Connect to a guest's server until both directions have ended"}, dial),
 	}
 }
 

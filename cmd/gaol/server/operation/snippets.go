@@ -32,7 +32,7 @@ func snippetRuns() []*Operation {
 	const tag = "snippets"
 	return []*Operation{
 		define(Operation{
-			Name: "describeSnippets", Tag: tag, Method: http.MethodGet, Path: SnippetPath, Query: true,
+			Name: "describeSnippets", Tag: tag, Method: http.MethodGet, Path: SnippetPath, Query: true, detached: true,
 			Summary: "Describe the snippets that the server runs",
 			Doc:     "Lists adapters, permission presets and limits.",
 		}, func(_ context.Context, c *Call, _ *struct{}) (*snippetservice.Info, error) {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"sync"
-	"time"
 
 	"gaol/cmd/gaol/server/audit"
 	"gaol/cmd/gaol/server/tenant"
@@ -19,16 +18,11 @@ const maxCells = 16
 
 // Context is a Node process of a sandbox that keeps the declarations of its cells.
 type Context struct {
-	ID string
-
-	sandbox *Sandbox
+	program
 	context *runtime.Context
-	since   time.Time
 
 	mu    sync.Mutex
 	cells map[*cell]struct{}
-
-	ended chan struct{} // closed when it has ended and is retained
 }
 
 // cell is a cell that is evaluated or waits.
@@ -43,22 +37,20 @@ func (sb *Sandbox) NewContext(ctx context.Context, r requestjson.ContextRequest,
 	}
 	audit.Of(ctx).SetPermissions(r.Permissions)
 	var started *runtime.Context
-	release, leave, err := sb.start(ctx, "create a context", func() (err error) {
+	common, err := sb.start(ctx, "c-", func(ctx context.Context) (err error) {
 		started, err = sb.runtime.NewContext(ctx, o)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	c := &Context{ID: newID("c-"), sandbox: sb, context: started, since: time.Now(), cells: map[*cell]struct{}{}, ended: make(chan struct{})}
-	insert(&sb.longLived, &sb.longLived.contexts, c.ID, c)
+	c := &Context{program: common, context: started, cells: map[*cell]struct{}{}}
+	sb.longLived.add(c)
 	go func() {
-		defer leave()
 		<-started.Done()
 		_ = started.Close() // stops its timer; the reason of its end stays
-		release()
-		sb.retain(c.ID, 4*eventSize)
-		close(c.ended)
+		c.release()
+		c.retain(4 * eventSize)
 	}()
 	return c, nil
 }
@@ -93,9 +85,7 @@ func (c *Context) Attend(ctx context.Context, s Streams) (*resultjson.ContextInf
 }
 
 // Context returns a context of the sandbox.
-func (sb *Sandbox) Context(id string) (*Context, error) {
-	return find(&sb.longLived, &sb.longLived.contexts, "context", id)
-}
+func (sb *Sandbox) Context(id string) (*Context, error) { return find[*Context](sb, "context", id) }
 
 // FindContext returns the sandbox of a context of the tenant that has not ended.
 func (s *Service) FindContext(t *tenant.Tenant, id string) (sandbox string, err error) {
@@ -108,19 +98,13 @@ func (s *Service) FindContext(t *tenant.Tenant, id string) (sandbox string, err 
 }
 
 // Contexts describes the contexts of the sandbox, the oldest first.
-func (sb *Sandbox) Contexts() []*resultjson.ContextInfo {
-	list := []*resultjson.ContextInfo{}
-	for _, c := range byAge(&sb.longLived, &sb.longLived.contexts, func(c *Context) time.Time { return c.since }) {
-		list = append(list, c.Info())
-	}
-	return list
-}
+func (sb *Sandbox) Contexts() []*resultjson.ContextInfo { return describe(sb, (*Context).Info) }
 
 // Info describes the context.
 func (c *Context) Info() *resultjson.ContextInfo {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	info := &resultjson.ContextInfo{ID: c.ID, State: resultjson.Running, Created: c.since, Cells: len(c.cells)}
+	info := &resultjson.ContextInfo{ID: c.ID, State: resultjson.Running, Created: c.started, Cells: len(c.cells)}
 	if err := c.context.Err(); err != nil {
 		info.State, info.Reason = resultjson.Ended, err.Error()
 		if exit, ok := errors.AsType[*runtime.ExitError](err); ok {
@@ -159,11 +143,6 @@ func (c *Context) Evaluate(ctx context.Context, r requestjson.Cell, s Streams) (
 	if err != nil {
 		return nil, err
 	}
-	ctx, end, err := c.sandbox.service.Begin(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer end()
 	ctx, leave, err := c.begin(ctx)
 	if err != nil {
 		return nil, err
@@ -179,11 +158,13 @@ func (c *Context) Evaluate(ctx context.Context, r requestjson.Cell, s Streams) (
 		}
 	}
 	recordCode(ctx, r.Code, nil)
-	e, err := c.context.Evaluate(ctx, r.Code, o)
-	if e != nil && errors.Is(err, errInterrupted) {
-		err = nil
+	var exit runtime.ExitEvent
+	exit.Evaluation, exit.Err = c.context.Evaluate(ctx, r.Code, o)
+	if exit.Evaluation != nil && errors.Is(exit.Err, errInterrupted) {
+		exit.Err = nil
 	}
-	return c.sandbox.evaluated(ctx, KindCell, e, begun(c.sandbox.fail("evaluate a cell", err)))
+	c.sandbox.service.Record(ctx, KindCell, exit)
+	return evaluationOf(exit)
 }
 
 // Interrupt cancels the current cell and the waiting ones, and returns how many it canceled.
@@ -205,7 +186,7 @@ func (c *Context) Complete(ctx context.Context, line string) (*resultjson.Comple
 	defer end()
 	prefix, names, err := c.context.Complete(ctx, line)
 	if err != nil && !errors.Is(err, errInterrupted) {
-		return nil, c.sandbox.fail("complete a line", err)
+		return nil, err
 	}
 	if names == nil {
 		names = []string{}
@@ -217,6 +198,6 @@ func (c *Context) Complete(ctx context.Context, line string) (*resultjson.Comple
 func (c *Context) Delete() error {
 	err := c.context.Close()
 	<-c.ended
-	c.sandbox.service.retained.remove(c.sandbox, c.ID)
-	return c.sandbox.fail("close a context", err)
+	c.forget()
+	return err
 }

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gaol/cmd/gaol/server/quota"
+	"gaol/cmd/gaol/server/tenant"
 	"gaol/jail"
 	"gaol/jail/mounts"
 	"gaol/policy"
@@ -79,46 +80,55 @@ func Refuse(code Code, format string, args ...any) *Error {
 	return &Error{Code: code, Err: fmt.Errorf(format, args...)}
 }
 
-// convert returns an error of the SDK as an *Error. Internal errors keep their text as the cause
-// only: it may name files of the host.
-func convert(err error) error {
+// AsError returns an error of this package, of a quota or of the SDK as an *Error, unless the tenant has not caused it.
+func AsError(err error) (*Error, bool) {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e, true
+	}
+	if e, ok := errors.AsType[*quota.Exceeded](err); ok {
+		return &Error{Code: Exceeded, Err: e, RetryAfter: e.RetryAfter}, true
+	}
+	switch {
+	case isStart(err):
+		return &Error{Code: startCode(err), Err: err}, true
+	case isInvalid(err):
+		return &Error{Code: Invalid, Err: err}, true
+	case isAny(err, runtime.ErrClosed, runtime.ErrContextEnded):
+		return &Error{Code: Closed, Err: err}, true
+	}
+	return nil, false
+}
+
+// Convert returns the error of an operation as an [*Error], unless it was canceled. It logs an error that the tenant has
+// not caused, because its text may name files of the host.
+func (s *Service) Convert(operation string, t *tenant.Tenant, err error) error {
 	if err == nil || errors.Is(err, context.Canceled) {
 		return err
 	}
-	if e, ok := errors.AsType[*Error](err); ok {
+	if e, ok := AsError(err); ok {
 		return e
 	}
-	if e, ok := errors.AsType[*quota.Exceeded](err); ok {
-		return &Error{Code: Exceeded, Err: e, RetryAfter: e.RetryAfter}
-	}
-	if isStart(err) {
-		return &Error{Code: startCode(err), Err: err}
-	}
-	if isInvalid(err) {
-		return &Error{Code: Invalid, Err: err}
-	}
-	if errors.Is(err, runtime.ErrClosed) || errors.Is(err, runtime.ErrContextEnded) {
-		return &Error{Code: Closed, Err: err}
+	if !s.trusted {
+		s.log.Error("an operation failed", "operation", operation, "tenant", t.Name, "err", err)
+		err = errors.New("the server failed: see its log")
 	}
 	return &Error{Code: Internal, Err: err}
 }
 
+// isAny reports whether an error is one of some.
+func isAny(err error, targets ...error) bool {
+	return slices.ContainsFunc(targets, func(target error) bool { return errors.Is(err, target) })
+}
+
+func is[T error](err error) bool {
+	_, ok := errors.AsType[T](err)
+	return ok
+}
+
 // isInvalid reports whether an error of the SDK is about the caller's options.
 func isInvalid(err error) bool {
-	_, option := errors.AsType[*runtime.OptionError](err)
-	_, limit := errors.AsType[*runtime.LimitError](err)
-	_, rule := errors.AsType[*policy.RuleError](err)
-	_, format := errors.AsType[*policy.FormatError](err)
-	_, path := errors.AsType[*mounts.PathError](err)
-	if option || limit || rule || format || path {
-		return true
-	}
-	for _, asked := range []error{rootfs.ErrNotFound, jail.ErrNoIDMap, jail.ErrNotInMount, mounts.ErrProtected} {
-		if errors.Is(err, asked) {
-			return true
-		}
-	}
-	return false
+	return is[*runtime.OptionError](err) || is[*runtime.LimitError](err) || is[*policy.RuleError](err) || is[*policy.FormatError](err) || is[*mounts.PathError](err) ||
+		isAny(err, rootfs.ErrNotFound, jail.ErrNoIDMap, jail.ErrNotInMount, mounts.ErrProtected)
 }
 
 // startErrors are the system's errors that a tenant's choice of a program or a folder causes.
@@ -131,10 +141,7 @@ var startErrors = []error{
 // missing in the sandbox or cannot be used. The text of such an error names paths of the guest only.
 func isStart(err error) bool {
 	step, ok := errors.AsType[*jail.StepError](err)
-	if !ok || step.Step != "exec" && step.Step != "chdir" {
-		return false
-	}
-	return slices.ContainsFunc(startErrors, func(e error) bool { return errors.Is(step.Err, e) })
+	return ok && (step.Step == "exec" || step.Step == "chdir") && isAny(step.Err, startErrors...)
 }
 
 // startCode returns the code of an error of isStart.
@@ -196,20 +203,20 @@ func UploadTooLarge(limit int64) error {
 }
 
 // fileError converts an error of package hostfs, which names paths of the guest only.
-func (sb *Sandbox) fileError(doing string, err error) error {
+func fileError(err error) error {
 	if err == nil {
 		return nil
 	}
-	if _, limit := errors.AsType[*hostfs.LimitError](err); limit {
+	if is[*hostfs.LimitError](err) {
 		return &Error{Code: TooLarge, Err: err}
 	}
 	if large, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return UploadTooLarge(large.Limit)
 	}
 	for _, row := range fileErrors {
-		if slices.ContainsFunc(row.errs, func(target error) bool { return errors.Is(err, target) }) {
+		if isAny(err, row.errs...) {
 			return &Error{Code: row.code, Err: err}
 		}
 	}
-	return sb.fail(doing, err)
+	return err
 }

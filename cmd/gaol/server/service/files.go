@@ -33,49 +33,37 @@ const (
 	minTarBytes = 1 << 30
 )
 
-// OpenFile opens a regular file for reading. The caller closes it.
-func (sb *Sandbox) OpenFile(path string) (*hostfs.File, fs.FileInfo, error) {
-	f, err := sb.FS().Open(path)
-	if err != nil {
-		return nil, nil, sb.fileError("open a file", err)
-	}
-	info, err := f.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = &fs.PathError{Op: "open", Path: path, Err: unix.EISDIR}
-	}
-	if err != nil {
-		_ = f.Close()
-		return nil, nil, sb.fileError("open a file", err)
-	}
-	return f, info, nil
-}
-
-// Part returns a part of a file of some bytes.
-func Part(f io.ReaderAt, size int64, r requestjson.FileRead) *io.SectionReader {
-	n := max(0, size-r.Offset)
-	if r.Limit > 0 {
-		n = min(n, r.Limit)
-	}
-	return io.NewSectionReader(f, r.Offset, n)
+// contentServer is a writer to a client that selects ranges of the content itself, as HTTP does.
+type contentServer interface {
+	ServeContent(modified time.Time, content io.ReadSeeker)
 }
 
 // ReadFile writes a part of a regular file to w, of the content that it has in the beginning: a guest may
 // append to it all the time.
 func (sb *Sandbox) ReadFile(path string, r requestjson.FileRead, w io.Writer) (*resultjson.FileInfo, error) {
-	f, info, err := sb.OpenFile(path)
+	f, err := sb.FS().Open(path)
 	if err != nil {
-		return nil, err
+		return nil, fileError(err)
 	}
 	defer func() { _ = f.Close() }()
-	part := Part(f, info.Size(), r)
-	n, err := io.Copy(w, part)
-	if err == nil && n < part.Size() {
-		err = &fs.PathError{Op: "read", Path: path, Err: hostfs.ErrChanged}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = &fs.PathError{Op: "open", Path: path, Err: unix.EISDIR}
 	}
 	if err != nil {
-		return nil, sb.fileError("read a file", err)
+		return nil, fileError(err)
 	}
-	return newFileInfo(path, info), nil
+	n := max(0, info.Size()-r.Offset)
+	if r.Limit > 0 {
+		n = min(n, r.Limit)
+	}
+	part := io.NewSectionReader(f, r.Offset, n)
+	if s, ok := w.(contentServer); ok {
+		s.ServeContent(clampTime(info.ModTime()), part)
+	} else if _, err = io.CopyN(w, part, n); err == io.EOF {
+		err = &fs.PathError{Op: "read", Path: path, Err: hostfs.ErrChanged}
+	}
+	return newFileInfo(path, info), fileError(err)
 }
 
 // WriteFile replaces or makes a file, when all of r has been read.
@@ -85,7 +73,7 @@ func (sb *Sandbox) WriteFile(path string, r io.Reader, w requestjson.FileWrite) 
 		return 0, err
 	}
 	n, err := sb.FS().WriteFrom(path, r, o)
-	return n, sb.fileError("write a file", err)
+	return n, fileError(err)
 }
 
 // Stat describes a file, or the link itself.
@@ -96,13 +84,13 @@ func (sb *Sandbox) Stat(path string, w requestjson.FileStat) (*resultjson.FileIn
 	}
 	info, err := stat(path)
 	if err != nil {
-		return nil, sb.fileError("describe a file", err)
+		return nil, fileError(err)
 	}
 	described := newFileInfo(path, info)
 	if info.Type() == fs.ModeSymlink {
 		text, err := sb.FS().ReadLink(path)
 		if err != nil {
-			return nil, sb.fileError("read a link", err)
+			return nil, fileError(err)
 		}
 		described.Target, described.TargetBytes = text8(text)
 	}
@@ -143,7 +131,7 @@ func (sb *Sandbox) ListFiles(ctx context.Context, path string, w requestjson.Fol
 		err = sb.readFolder(path, l)
 	}
 	if err != nil {
-		return nil, sb.fileError("list a folder", err)
+		return nil, fileError(err)
 	}
 	return l, nil
 }
@@ -212,12 +200,12 @@ func (sb *Sandbox) MakeFolder(path string, w requestjson.FolderMake) error {
 	if w.Parents {
 		mkdir = sb.FS().MkdirAll
 	}
-	return sb.fileError("make a folder", mkdir(path, mode))
+	return fileError(mkdir(path, mode))
 }
 
 // Move moves a file or a folder. It replaces a file by a file, and an empty folder by a folder.
 func (sb *Sandbox) Move(from, to string) error {
-	return sb.fileError("move a file", sb.FS().Rename(from, to))
+	return fileError(sb.FS().Rename(from, to))
 }
 
 // Remove removes a file, a link or an empty folder; if it is recursive, a folder with its content.
@@ -225,43 +213,41 @@ func (sb *Sandbox) Remove(path string, w requestjson.FileRemove) error {
 	remove := sb.FS().Remove
 	if w.Recursive {
 		if _, err := sb.FS().Lstat(path); err != nil {
-			return sb.fileError("remove a file", err)
+			return fileError(err)
 		}
 		remove = sb.FS().RemoveAll
 	}
-	return sb.fileError("remove a file", remove(path))
-}
-
-// CheckFolder returns an error unless path leads to a folder.
-func (sb *Sandbox) CheckFolder(path string) error {
-	info, err := sb.FS().Stat(path)
-	if err == nil && !info.IsDir() {
-		err = &fs.PathError{Op: "open", Path: path, Err: unix.ENOTDIR}
-	}
-	return sb.fileError("open a folder", err)
+	return fileError(remove(path))
 }
 
 // Tar writes an archive of a folder's content. It is bounded by the sandbox's disk limit, or by 1
 // GiB if that is more.
 func (sb *Sandbox) Tar(w io.Writer, path string) (hostfs.TarReport, error) {
+	info, err := sb.FS().Stat(path)
+	if err == nil && !info.IsDir() {
+		err = &fs.PathError{Op: "open", Path: path, Err: unix.ENOTDIR}
+	}
+	if err != nil {
+		return hostfs.TarReport{}, fileError(err)
+	}
 	report, err := sb.FS().Tar(w, path, hostfs.TarOptions{Bytes: max(sb.Limits().Disk, minTarBytes)})
-	return report, sb.fileError("pack a folder", err)
+	return report, fileError(err)
 }
 
 // Untar unpacks an archive into a folder.
 func (sb *Sandbox) Untar(r io.Reader, path string, w requestjson.FolderUnpack) (resultjson.Unpacked, error) {
 	if w.Parents {
 		if err := sb.FS().MkdirAll(path, 0); err != nil {
-			return resultjson.Unpacked{}, sb.fileError("make a folder", err)
+			return resultjson.Unpacked{}, fileError(err)
 		}
 	}
 	report, err := sb.FS().Untar(r, path, hostfs.UntarOptions{Bytes: sb.MaxUpload()})
-	return resultjson.Unpacked{Entries: report.Entries, Bytes: report.Bytes}, sb.fileError("unpack an archive", err)
+	return resultjson.Unpacked{Entries: report.Entries, Bytes: report.Bytes}, fileError(err)
 }
 
 func newFileInfo(path string, info fs.FileInfo) *resultjson.FileInfo {
 	i := &resultjson.FileInfo{
-		Type: fileType(info.Mode()), Size: info.Size(), Mode: fmt.Sprintf("%04o", info.Mode().Perm()), Modified: ClampTime(info.ModTime()),
+		Type: fileType(info.Mode()), Size: info.Size(), Mode: fmt.Sprintf("%04o", info.Mode().Perm()), Modified: clampTime(info.ModTime()),
 	}
 	i.Path, i.PathBytes = text8(path)
 	return i
@@ -297,9 +283,9 @@ var (
 	lastTime  = time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)
 )
 
-// ClampTime returns the time in UTC that JSON can have: a guest can set the time of a file to any
+// clampTime returns the time in UTC that JSON can have: a guest can set the time of a file to any
 // 64-bit number of seconds.
-func ClampTime(t time.Time) time.Time {
+func clampTime(t time.Time) time.Time {
 	// Not by Before: it overflows.
 	switch s := t.Unix(); {
 	case s < firstTime.Unix():

@@ -38,15 +38,15 @@ const (
 // it.
 type Sink func(Event) error
 
-// deliver passes the events of a stream to a client. An error of the sink cancels the run, whose result so far is
+// deliver passes the events of a stream to a sink. An error of the sink cancels the run, whose result so far is
 // beside the error.
-func deliver(s *runtime.Stream, client Streams) (exit runtime.ExitEvent, err error) {
-	t := translator{raw: client.Raw}
+func deliver(s *runtime.Stream, to Sink) (exit runtime.ExitEvent) {
+	var t translator
 	var failed error
 	for e := range s.Events() {
 		for _, event := range t.events(e) {
-			if failed = client.To(event); failed != nil {
-				break
+			if failed == nil {
+				failed = to(event)
 			}
 		}
 		if failed != nil {
@@ -56,25 +56,22 @@ func deliver(s *runtime.Stream, client Streams) (exit runtime.ExitEvent, err err
 	exit.Result, exit.Err = s.Result()
 	exit.Evaluation, _ = s.Evaluation() // it returns the same error
 	if failed != nil {
-		return exit, fmt.Errorf("%w: %w", context.Canceled, failed)
+		exit.Err = fmt.Errorf("%w: %w", context.Canceled, failed)
 	}
-	return exit, exit.Err
+	return exit
 }
 
 // translator converts the events of one run.
-type translator struct {
-	stdout, stderr resultjson.Splitter
-	raw            bool // output stays bytes
-}
+type translator struct{ stdout, stderr resultjson.Splitter }
 
 // events returns the events for clients that e leads to. The last one, a [runtime.ExitEvent], leads
 // to the rest of the output.
 func (t *translator) events(e runtime.Event) []Event {
 	switch e := e.(type) {
 	case runtime.StdoutEvent:
-		return t.outputs(EventStdout, &t.stdout, e.Data)
+		return outputs(EventStdout, t.stdout.Split(e.Data))
 	case runtime.StderrEvent:
-		return t.outputs(EventStderr, &t.stderr, e.Data)
+		return outputs(EventStderr, t.stderr.Split(e.Data))
 	case runtime.ExitEvent:
 		return append(outputs(EventStdout, t.stdout.End()), outputs(EventStderr, t.stderr.End())...)
 	}
@@ -82,13 +79,6 @@ func (t *translator) events(e runtime.Event) []Event {
 		return []Event{{Name: EventName(name), Data: data}}
 	}
 	return nil
-}
-
-func (t *translator) outputs(name EventName, s *resultjson.Splitter, data []byte) []Event {
-	if t.raw {
-		return []Event{{Name: name, Data: data}}
-	}
-	return outputs(name, s.Split(data))
 }
 
 func outputs(name EventName, pieces []resultjson.Output) (events []Event) {

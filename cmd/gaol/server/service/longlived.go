@@ -3,7 +3,6 @@ package service
 import (
 	"context"
 	"crypto/rand"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -13,75 +12,93 @@ import (
 )
 
 const (
-	// maxLongLived is how many active processes and contexts a sandbox has. It is less than the
-	// runs that the SDK lets a sandbox have, so that some are left for others.
+	// maxLongLived bounds the active processes and contexts of a sandbox. The SDK allows more runs, so that others can
+	// start beside them.
 	maxLongLived = 48
 
-	// retryLater is when to retry a request that exceeds the current room in a sandbox or
-	// process.
+	// retryLater is when to retry a request that a sandbox or process has no room for now.
 	retryLater = time.Second
 )
 
 // longLived are the processes and contexts of a sandbox: active ones, and ended ones that are
 // retained.
 type longLived struct {
-	mu        sync.Mutex
-	closed    bool
-	active    int
-	processes map[string]*Process
-	contexts  map[string]*Context
-	work      sync.WaitGroup // of active ones
+	mu     sync.Mutex
+	closed bool
+	active int
+	byID   map[string]entry
+	work   sync.WaitGroup // of active ones
 }
+
+// entry is a [Process] or a [Context].
+type entry interface{ common() *program }
+
+// program is the common part of processes and contexts.
+type program struct {
+	ID string
+
+	sandbox *Sandbox
+	started time.Time
+	unadmit func()        // returns its quota
+	ended   chan struct{} // closed when it has ended and is retained
+}
+
+func (p *program) common() *program { return p }
 
 // newID returns an ID that is not used again and that cannot be guessed.
 func newID(prefix string) string { return prefix + strings.ToLower(rand.Text()) }
 
-// start calls do, which starts a process or context, when it is the tenant's turn. Once that has
-// ended, release must be called, which returns its quota, and then, when its end is recorded, leave.
-func (sb *Sandbox) start(ctx context.Context, doing string, do func() error) (release, leave func(), err error) {
-	free, leave, err := sb.longLived.reserve()
+// start starts a process or context by do when it is the tenant's turn. The caller then adds it to the sandbox, and when
+// it has ended calls release, and then retain.
+func (sb *Sandbox) start(ctx context.Context, prefix string, do func(context.Context) error) (p program, err error) {
+	ctx, end, err := sb.service.Begin(ctx)
 	if err != nil {
-		return nil, nil, err
+		return p, err
+	}
+	defer end()
+	if err := sb.longLived.reserve(); err != nil {
+		return p, err
 	}
 	l := sb.Limits()
 	unadmit, err := sb.account.Admit(ctx, l.Memory, l.CPUs)
+	if err == nil {
+		if err = startError(do(ctx)); err != nil {
+			unadmit()
+		}
+	}
 	if err != nil {
-		free()
-		leave()
-		return nil, nil, convert(err)
+		sb.longLived.free()
+		sb.longLived.work.Done()
+		return p, err
 	}
-	release = func() { unadmit(); free() }
-	if err := do(); err != nil {
-		release()
-		leave()
-		return nil, nil, sb.fail(doing, startError(err))
-	}
-	return release, leave, nil
+	return program{newID(prefix), sb, time.Now(), unadmit, make(chan struct{})}, nil
 }
 
-// fail converts an error of the SDK, and logs it if it is not the tenant's fault.
-func (sb *Sandbox) fail(doing string, err error) error {
-	return sb.service.Convert(doing, sb.tenant(), err)
-}
-
-// reserve counts a process or context until free is called. Closing the sandbox waits for leave.
-func (l *longLived) reserve() (free, leave func(), err error) {
+// reserve counts a process or context until free is called. Closing the sandbox waits for its work.
+func (l *longLived) reserve() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
-		return nil, nil, Refuse(Closed, "the sandbox has been deleted")
+		return Refuse(Closed, "the sandbox has been deleted")
 	}
 	if l.active >= maxLongLived {
-		return nil, nil, exceeded("the sandbox has %d active processes and contexts, the most it may have", maxLongLived)
+		return exceeded("the sandbox has %d active processes and contexts, the most it may have", maxLongLived)
 	}
 	l.active++
 	l.work.Add(1)
-	free = func() {
-		l.mu.Lock()
-		l.active--
-		l.mu.Unlock()
-	}
-	return free, l.work.Done, nil
+	return nil
+}
+
+func (l *longLived) free() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.active--
+}
+
+// release returns the quota of a program that has ended.
+func (p *program) release() {
+	p.unadmit()
+	p.sandbox.longLived.free()
 }
 
 // closeLongLived calls closeRuntime, which ends all processes and contexts, and forgets them.
@@ -92,36 +109,49 @@ func (sb *Sandbox) closeLongLived(closeRuntime func() error) error {
 	l.mu.Unlock()
 	err := closeRuntime()
 	l.work.Wait()
-	sb.service.retained.removeSandbox(sb.owner, sb)
+	sb.service.retained.remove(sb.owner, func(p *program) bool { return p.sandbox == sb })
 	return err
 }
 
-// byAge returns the values of a map, the oldest first.
-func byAge[T any](l *longLived, m *map[string]T, started func(T) time.Time) []T {
+// add adds a process or context.
+func (l *longLived) add(e entry) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return slices.SortedFunc(maps.Values(*m), func(a, b T) int { return started(a).Compare(started(b)) })
+	if l.byID == nil {
+		l.byID = map[string]entry{}
+	}
+	l.byID[e.common().ID] = e
 }
 
-// find returns the value with an ID.
-func find[T any](l *longLived, m *map[string]T, kind, id string) (T, error) {
+// find returns the process or context with an ID.
+func find[T entry](sb *Sandbox, kind, id string) (T, error) {
+	l := &sb.longLived
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	v, ok := (*m)[id]
+	e, ok := l.byID[id].(T)
 	if !ok {
-		return v, Refuse(NotFound, "no %s %q in the sandbox", kind, id)
+		return e, Refuse(NotFound, "no %s %q in the sandbox", kind, id)
 	}
-	return v, nil
+	return e, nil
 }
 
-// insert adds a value.
-func insert[T any](l *longLived, m *map[string]T, id string, v T) {
+// describe describes the processes or the contexts of a sandbox, the oldest first.
+func describe[T entry, Info any](sb *Sandbox, info func(T) Info) []Info {
+	l := &sb.longLived
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	if *m == nil {
-		*m = map[string]T{}
+	var found []T
+	for _, e := range l.byID {
+		if e, ok := e.(T); ok {
+			found = append(found, e)
+		}
 	}
-	(*m)[id] = v
+	l.mu.Unlock()
+	slices.SortFunc(found, func(a, b T) int { return a.common().started.Compare(b.common().started) })
+	list := []Info{}
+	for _, e := range found {
+		list = append(list, info(e))
+	}
+	return list
 }
 
 const (
@@ -142,63 +172,61 @@ type retained struct {
 
 // retainee is a process or context that has ended.
 type retainee struct {
-	sandbox *Sandbox
-	id      string
-	bytes   int
-	expiry  *time.Timer
+	*program
+	bytes  int
+	expiry *time.Timer
 }
 
 // retain keeps a process or context that has ended for a while.
-func (sb *Sandbox) retain(id string, bytes int) {
-	r := &sb.service.retained
+func (p *program) retain(bytes int) {
+	defer p.sandbox.longLived.work.Done()
+	p.sandbox.service.retained.add(p, bytes)
+	close(p.ended)
+}
+
+func (r *retained) add(p *program, bytes int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.byName == nil {
 		r.byName = map[string][]*retainee{}
 	}
-	e := &retainee{sandbox: sb, id: id, bytes: bytes}
-	e.expiry = time.AfterFunc(retainTime, func() { r.remove(sb, id) })
-	all := slices.Concat(r.byName[sb.owner], []*retainee{e})
+	owner := p.sandbox.owner
+	all := append(r.byName[owner], &retainee{p, bytes, time.AfterFunc(retainTime, p.forget)})
 	total := 0
 	for i := len(all) - 1; i >= 0; i-- {
 		total += all[i].bytes
 		if n := len(all) - i; n > 1 && (n > retainCount || total > retainBytes) {
 			for _, old := range all[:i+1] {
-				old.forget()
+				old.drop()
 			}
 			all = slices.Clone(all[i+1:])
 			break
 		}
 	}
-	r.byName[sb.owner] = all
+	r.byName[owner] = all
 }
 
-// forget removes an ended process or context from its sandbox.
-func (e *retainee) forget() {
+// drop removes an ended process or context from its sandbox.
+func (e *retainee) drop() {
 	e.expiry.Stop()
 	l := &e.sandbox.longLived
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	delete(l.processes, e.id)
-	delete(l.contexts, e.id)
+	delete(l.byID, e.ID)
 }
 
-// remove forgets one process or context, if it is retained.
-func (r *retained) remove(sb *Sandbox, id string) {
-	r.removeFunc(sb.owner, func(e *retainee) bool { return e.sandbox == sb && e.id == id })
+// forget forgets a process or context, if it is retained.
+func (p *program) forget() {
+	p.sandbox.service.retained.remove(p.sandbox.owner, func(other *program) bool { return other == p })
 }
 
-// removeSandbox forgets all processes and contexts of a sandbox.
-func (r *retained) removeSandbox(owner string, sb *Sandbox) {
-	r.removeFunc(owner, func(e *retainee) bool { return e.sandbox == sb })
-}
-
-func (r *retained) removeFunc(owner string, match func(*retainee) bool) {
+// remove forgets retained processes and contexts.
+func (r *retained) remove(owner string, match func(*program) bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	left := slices.DeleteFunc(r.byName[owner], func(e *retainee) bool {
-		if match(e) {
-			e.forget()
+		if match(e.program) {
+			e.drop()
 			return true
 		}
 		return false
@@ -219,7 +247,7 @@ func (sb *Sandbox) Usage(ctx context.Context) (*resultjson.SandboxUsage, error) 
 	defer done()
 	r, err := sb.runtime.Resources(ctx)
 	if err != nil {
-		return nil, sb.fail("count resources", err)
+		return nil, err
 	}
 	return &resultjson.SandboxUsage{
 		RunningProcesses: r.Processes, ExitedProcesses: sb.service.retained.count(sb), OpenFds: r.Descriptors,

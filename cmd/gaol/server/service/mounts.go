@@ -48,7 +48,7 @@ func (s *Service) addMounts(t *tenant.Tenant, tree requestjson.Tree, o *runtime.
 	open := func(path string, write bool) (source string, err error) {
 		folder, err := OpenHostFolder(set.Base, path, t.Peer, write)
 		if err != nil {
-			return "", s.mountError(path, err)
+			return "", mountError(path, err)
 		}
 		opened = append(opened, folder)
 		return "/proc/self/fd/" + strconv.Itoa(int(folder.Fd())), nil
@@ -78,7 +78,7 @@ func mountUser(p *tenant.Peer) *runtime.MountUser {
 
 // mountError returns the error for a folder that could not be opened. Only errors that the user would
 // also get have details.
-func (s *Service) mountError(path string, err error) error {
+func mountError(path string, err error) error {
 	switch {
 	case errors.Is(err, ErrOutsideBase):
 		return Refuse(Forbidden, "mount %q: %w", path, err)
@@ -92,8 +92,7 @@ func (s *Service) mountError(path string, err error) error {
 			return Refuse(Invalid, "mount %q: %w", path, errno)
 		}
 	}
-	s.log.Error("mount", "path", path, "err", err)
-	return &Error{Code: Internal, Err: fmt.Errorf("mount %q: the server failed to open it: see its log", path)}
+	return fmt.Errorf("mount %q: %w", path, err)
 }
 
 // trust prepares the service for a client that is trusted like root, as a program that embeds gaol is:

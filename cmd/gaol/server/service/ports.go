@@ -17,7 +17,7 @@ import (
 func (sb *Sandbox) ListListeners(ctx context.Context) ([]resultjson.Listener, error) {
 	addresses, err := sb.runtime.Listeners(ctx)
 	if err != nil {
-		return nil, sb.portError("list listeners", err)
+		return nil, portError(err)
 	}
 	list := []resultjson.Listener{}
 	for _, a := range addresses {
@@ -44,16 +44,13 @@ func (sb *Sandbox) WaitForPort(ctx context.Context, port uint16, w requestjson.P
 		return &resultjson.PortState{}, nil
 	}
 	if err != nil {
-		return nil, sb.portError("wait for a port", err)
+		return nil, portError(err)
 	}
 	return &resultjson.PortState{Listening: true}, nil
 }
 
 // Connect counts a connection to a port of the sandbox until release is called.
-func (sb *Sandbox) Connect() (release func(), err error) {
-	release, err = sb.account.Connect()
-	return release, convert(err)
-}
+func (sb *Sandbox) Connect() (release func(), err error) { return sb.account.Connect() }
 
 // DialPort connects to a guest's server on a port of localhost. The connection counts towards the
 // tenant's quota until the caller closes it.
@@ -103,23 +100,22 @@ func (sb *Sandbox) ConnectionError(ctx context.Context, err error) error {
 }
 
 // portError converts an error of the sandbox's ports.
-func (sb *Sandbox) portError(doing string, err error) error {
+func portError(err error) error {
 	if errors.Is(err, fs.ErrPermission) {
-		return &Error{Code: Forbidden, Err: errListen}
+		return errListen
 	}
-	return sb.fail(doing, err)
+	return err
 }
 
-var errListen = errors.New("the sandbox's permissions do not let it listen on this port")
+var errListen = Refuse(Forbidden, "the sandbox's permissions do not let it listen on this port")
 
 // GatewayError converts an error of a request to a guest's port.
 func GatewayError(err error) error {
-	_, large := errors.AsType[*http.MaxBytesError](err)
 	switch {
-	case large:
+	case is[*http.MaxBytesError](err):
 		return Refuse(TooLarge, "the body is larger than your quota uploadBytes")
 	case errors.Is(err, fs.ErrPermission):
-		return &Error{Code: Forbidden, Err: errListen}
+		return errListen
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return Refuse(NotListening, "nothing listens on this port of the sandbox's localhost")
 	case errors.Is(err, runtime.ErrClosed):

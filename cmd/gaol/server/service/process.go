@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"time"
 
@@ -17,20 +18,15 @@ import (
 
 // Process is a process that a sandbox has, with all its descendants.
 type Process struct {
-	ID string
-
-	sandbox *Sandbox
+	program
 	process *runtime.Process
-	info    resultjson.ProcessInfo // what does not change
+	info    resultjson.ProcessInfo // of the active process, without usage
 	ring    *ring
 	stdin   *stdin
 
-	ended   chan struct{} // closed when the following are set
-	at      time.Time
-	usage   runtime.Usage
-	exit    *runtime.Result
-	result  *resultjson.Run
-	failure string
+	// Of the process that has ended, set before ended is closed.
+	final resultjson.ProcessInfo
+	exit  *runtime.Result
 }
 
 // Spawn starts a process. It lives until it exits, is killed or exceeds a limit, or its
@@ -46,7 +42,7 @@ func (sb *Sandbox) Spawn(ctx context.Context, r requestjson.ProcessRequest) (*Pr
 		recordCode(ctx, r.Code, r.Permissions)
 	}
 	var started *runtime.Process
-	release, leave, err := sb.start(ctx, "start a process", func() (err error) {
+	common, err := sb.start(ctx, "p-", func(ctx context.Context) (err error) {
 		if r.Command != "" {
 			started, err = sb.runtime.Spawn(ctx, r.Command, r.Args, o)
 			return err
@@ -58,9 +54,9 @@ func (sb *Sandbox) Spawn(ctx context.Context, r requestjson.ProcessRequest) (*Pr
 	if err != nil {
 		return nil, err
 	}
-	p := newProcess(sb, started, r)
-	insert(&sb.longLived, &sb.longLived.processes, p.ID, p)
-	go p.follow(release, leave)
+	p := newProcess(common, started, r)
+	sb.longLived.add(p)
+	go p.collect()
 	return p, nil
 }
 
@@ -91,12 +87,11 @@ func (sb *Sandbox) spawnOptions(r requestjson.ProcessRequest) (o runtime.SpawnOp
 // maxArgs bounds the arguments that are kept for descriptions of a process, in bytes.
 const maxArgs = 4 << 10
 
-func newProcess(sb *Sandbox, started *runtime.Process, r requestjson.ProcessRequest) *Process {
-	p := &Process{ID: newID("p-"), sandbox: sb, process: started, ring: newRing(r.WhenFull == "wait"), ended: make(chan struct{})}
-	p.stdin = newStdin(started)
+func newProcess(common program, started *runtime.Process, r requestjson.ProcessRequest) *Process {
+	p := &Process{program: common, process: started, ring: newRing(r.WhenFull == "wait"), stdin: newStdin(started)}
 	p.info = resultjson.ProcessInfo{
-		ID: p.ID, PID: started.PID(), Program: cmp.Or(r.Command, r.Name, "code"), Args: []string{},
-		Started: time.Now(), Terminal: r.Terminal != nil,
+		ID: p.ID, PID: started.PID(), State: resultjson.Running, Program: cmp.Or(r.Command, r.Name, "code"), Args: []string{},
+		Started: p.started, Terminal: r.Terminal != nil,
 	}
 	size := 0
 	for _, arg := range r.Args {
@@ -108,10 +103,8 @@ func newProcess(sb *Sandbox, started *runtime.Process, r requestjson.ProcessRequ
 	return p
 }
 
-// follow moves the process's events to the ring until it has ended. It calls release before clients
-// can see the end.
-func (p *Process) follow(release, leave func()) {
-	defer leave()
+// collect moves the process's events to the ring until it has ended.
+func (p *Process) collect() {
 	go func() {
 		<-p.process.Done()
 		p.ring.release()
@@ -122,7 +115,7 @@ func (p *Process) follow(release, leave func()) {
 			p.ring.add(event, false)
 		}
 		if exit, ok := e.(runtime.ExitEvent); ok {
-			release()
+			p.release() // before clients can see the end
 			p.finish(exit)
 		}
 	}
@@ -130,65 +123,47 @@ func (p *Process) follow(release, leave func()) {
 
 // finish records how the process has ended.
 func (p *Process) finish(exit runtime.ExitEvent) {
-	p.at = time.Now()
+	p.final, p.final.Ended = p.info, new(time.Now())
+	p.final.State = resultjson.Ended
 	size := p.ring.bytes() + eventSize
 	last := Event{Name: EventError}
-	if exit.Result != nil {
-		p.usage, p.exit = exit.Result.Usage, exit.Result
-		p.sandbox.service.metrics.Run(KindProcess, exit.Result.Cause, exit.Result.Duration)
-		p.result = resultjson.NewRun(exit.Result)
-		size += len(p.result.Value)
-		last = Event{Name: EventResult, Data: p.result}
+	if p.exit = exit.Result; p.exit != nil {
+		p.sandbox.service.metrics.Run(KindProcess, p.exit.Cause, p.exit.Duration)
+		p.final.Usage, p.final.Result = processUsage(p.exit.Usage), resultjson.NewRun(p.exit)
+		size += len(p.final.Result.Value)
+		last = Event{Name: EventResult, Data: p.final.Result}
 	} else {
-		err := p.sandbox.fail("end a process", exit.Err)
-		p.failure, last.Data = err.Error(), err
+		err := p.sandbox.service.Convert("end a process", p.sandbox.tenant(), exit.Err)
+		p.final.Failure, last.Data = err.Error(), err
 	}
 	p.ring.add(last, true)
-	p.sandbox.retain(p.ID, size)
-	close(p.ended)
+	p.final.LastEventID, _ = p.ring.lastID()
+	p.retain(size)
 }
 
 // Process returns a process of the sandbox.
-func (sb *Sandbox) Process(id string) (*Process, error) {
-	return find(&sb.longLived, &sb.longLived.processes, "process", id)
-}
+func (sb *Sandbox) Process(id string) (*Process, error) { return find[*Process](sb, "process", id) }
 
 // SpawnedProcesses describes the processes that the sandbox has, the oldest first. They include
 // ended processes that are retained, but not other runs.
-func (sb *Sandbox) SpawnedProcesses() []*resultjson.ProcessInfo {
-	list := []*resultjson.ProcessInfo{}
-	for _, p := range byAge(&sb.longLived, &sb.longLived.processes, func(p *Process) time.Time { return p.info.Started }) {
-		list = append(list, p.Info())
-	}
-	return list
-}
+func (sb *Sandbox) SpawnedProcesses() []*resultjson.ProcessInfo { return describe(sb, (*Process).Info) }
 
 // Info describes the process.
 func (p *Process) Info() *resultjson.ProcessInfo {
+	select {
+	case <-p.ended:
+		return new(p.final)
+	default:
+	}
 	info := p.info
 	info.LastEventID, _ = p.ring.lastID()
-	if !p.hasEnded() {
-		info.State = resultjson.Running
-		usage, _ := p.process.Usage() // zero if it has just ended
-		info.Usage = processUsage(usage)
-		return &info
-	}
-	info.State, info.Usage = resultjson.Ended, processUsage(p.usage)
-	info.Ended, info.Result, info.Failure = &p.at, p.result, p.failure
+	usage, _ := p.process.Usage() // zero if it has just ended
+	info.Usage = processUsage(usage)
 	return &info
 }
 
 func processUsage(u runtime.Usage) resultjson.ProcessUsage {
 	return resultjson.ProcessUsage{Usage: resultjson.NewUsage(u), Memory: u.Memory}
-}
-
-func (p *Process) hasEnded() bool {
-	select {
-	case <-p.ended:
-		return true
-	default:
-		return false
-	}
 }
 
 // Signal sends a signal, such as SIGTERM, to the process, or to the process group that it leads.
@@ -202,7 +177,7 @@ func (p *Process) Signal(name string, group bool) error {
 	if group {
 		send = p.process.SignalGroup
 	}
-	return p.done("send a signal", send(s))
+	return ended(send(s))
 }
 
 // Resize changes the size of the process's terminal.
@@ -211,18 +186,18 @@ func (p *Process) Resize(rows, cols uint16) error {
 	if errors.Is(err, runtime.ErrNoTerminal) {
 		return &Error{Code: Conflict, Err: runtime.ErrNoTerminal}
 	}
-	return p.done("resize a terminal", err)
+	return ended(err)
 }
 
 // errEnded is the error of a request that needs an active process.
-var errEnded = &Error{Code: Closed, Err: errors.New("the process has ended")}
+var errEnded = Refuse(Closed, "the process has ended")
 
-// done converts an error of an operation on the process.
-func (p *Process) done(doing string, err error) error {
-	if errors.Is(err, os.ErrProcessDone) || errors.Is(err, unix.ESRCH) {
+// ended converts an error of an operation on a process.
+func ended(err error) error {
+	if isAny(err, os.ErrProcessDone, unix.ESRCH) {
 		return errEnded
 	}
-	return p.sandbox.fail(doing, err)
+	return err
 }
 
 // Wait waits until the process has ended or ctx ends, and describes it.
@@ -242,29 +217,54 @@ func (p *Process) Delete(ctx context.Context) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	p.sandbox.service.retained.remove(p.sandbox, p.ID)
+	p.forget()
 	return nil
 }
 
-// HasMore reports whether the process has events after a number, or may have some later. A number
-// of an event that does not exist yet is an error.
-func (p *Process) HasMore(after uint64) (bool, error) {
-	last, ended := p.ring.lastID()
-	if after > last {
-		return false, Refuse(Invalid, "event %d: the last one is %d", after, last)
+// Attend connects the process with a client until it has ended, and forgets it. The end of ctx kills the
+// process.
+func (p *Process) Attend(ctx context.Context, s Streams) (*resultjson.ProcessInfo, error) {
+	defer context.AfterFunc(ctx, p.process.Kill)()
+	err := s.To(Event{Name: EventStarted, Data: p.Info()})
+	if err == nil {
+		err = p.Follow(context.WithoutCancel(ctx), 0, s)
 	}
-	return after < last || !ended, nil
+	if err != nil { // the client does not want the rest
+		p.process.Kill()
+	}
+	<-p.ended
+	audit.Of(ctx).SetResult(p.exit)
+	p.forget()
+	return p.Info(), context.Cause(ctx)
 }
 
-// Follow passes the process's events after a number to a sink, until the last event, the sink's
-// error or the end of ctx. It does not slow down the process unless that waits for readers.
-func (p *Process) Follow(ctx context.Context, after uint64, to Sink) error {
+// Follow passes the process's events after a number to a client, and the client's input to the process, until the last
+// event, the client's error or the end of ctx. A slow client slows down the process only if that waits for readers.
+func (p *Process) Follow(ctx context.Context, after uint64, s Streams) error {
+	if last, _ := p.ring.lastID(); after > last {
+		return Refuse(Invalid, "event %d: the last one is %d", after, last)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if s.Stdin != nil {
+		go p.stdin.copyFrom(ctx, s.Stdin) // which the caller closes afterwards
+	}
+	go func() {
+		for {
+			select {
+			case signal := <-s.Signals:
+				_ = p.process.Signal(signal) // fails if the process has ended
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
 	p.ring.confirm(after)
 	for {
 		events, changed := p.ring.read(after)
 		for _, e := range events {
-			if err := to(e); err != nil {
-				return err
+			if err := s.To(e); err != nil {
+				return fmt.Errorf("%w: %w", context.Canceled, err)
 			}
 			after = e.ID
 			p.ring.confirm(after)
@@ -281,47 +281,4 @@ func (p *Process) Follow(ctx context.Context, after uint64, to Sink) error {
 			return context.Cause(ctx)
 		}
 	}
-}
-
-// Attend connects the process with a client until it has ended, and forgets it. The end of ctx kills the
-// process.
-func (p *Process) Attend(ctx context.Context, s Streams) (*resultjson.ProcessInfo, error) {
-	defer context.AfterFunc(ctx, p.process.Kill)()
-	err := s.To(Event{Name: EventStarted, Data: p.Info()})
-	if err == nil {
-		err = p.Attach(context.WithoutCancel(ctx), 0, s)
-	}
-	if err != nil { // the client does not want the rest
-		p.process.Kill()
-	}
-	<-p.ended
-	audit.Of(ctx).SetResult(p.exit)
-	p.sandbox.service.retained.remove(p.sandbox, p.ID)
-	return p.Info(), context.Cause(ctx)
-}
-
-// Attach passes the process's events after a number to a client, without the last one, and the client's
-// input to the process, until the process or ctx ends. An error is the client's, or the cause of ctx.
-func (p *Process) Attach(ctx context.Context, after uint64, s Streams) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	if s.Stdin != nil {
-		go p.stdin.copyFrom(ctx, s.Stdin) // which the caller closes afterwards
-	}
-	go func() {
-		for {
-			select {
-			case signal := <-s.Signals:
-				_ = p.process.Signal(signal) // fails if the process has ended
-			case <-ctx.Done():
-				return
-			}
-		}
-	}()
-	return p.Follow(ctx, after, func(e Event) error {
-		if e.Name == EventResult || e.Name == EventError {
-			return nil
-		}
-		return s.To(e)
-	})
 }

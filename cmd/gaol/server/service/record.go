@@ -20,11 +20,6 @@ const (
 	KindSnippet  = "snippet" // of package snippets
 )
 
-// doing names the service's action for a kind of run, for errors.
-var doing = map[string]string{
-	KindRun: "run a program", KindExec: "run a program", KindCommand: "run a command", KindEvaluate: "evaluate a snippet",
-}
-
 // addMetrics connects the service with its metrics.
 func (s *Service) addMetrics(m *Metrics) {
 	if m == nil {
@@ -40,12 +35,16 @@ func (s *Service) addMetrics(m *Metrics) {
 	}})
 }
 
-// recordRun adds the end of a run to the audit log and the metrics. Both may be nil: res, and err.
-func (s *Service) recordRun(ctx context.Context, kind string, res *runtime.Result, err error) {
-	audit.Of(ctx).SetResult(res)
-	if res != nil {
-		s.metrics.Run(kind, res.Cause, res.Duration)
-	} else if err != nil {
+// Record adds the end of a run to the audit log and the metrics. Without a result and an evaluation, it has failed.
+func (s *Service) Record(ctx context.Context, kind string, exit runtime.ExitEvent) {
+	audit.Of(ctx).SetResult(exit.Result)
+	audit.Of(ctx).SetEvaluation(exit.Evaluation)
+	switch {
+	case exit.Result != nil:
+		s.metrics.Run(kind, exit.Result.Cause, exit.Result.Duration)
+	case exit.Evaluation != nil:
+		s.metrics.Run(kind, exit.Evaluation.Cause, exit.Evaluation.Duration)
+	case exit.Err != nil:
 		s.metrics.RunError(kind)
 	}
 }
@@ -60,15 +59,4 @@ func recordCode(ctx context.Context, code string, permissions json.RawMessage) {
 func recordCommand(ctx context.Context, name string, args []string, permissions json.RawMessage) {
 	audit.Of(ctx).SetCommand(name, args)
 	audit.Of(ctx).SetPermissions(permissions)
-}
-
-// RecordEvaluation adds the end of an evaluation to the audit log and the metrics. The evaluation is nil if it
-// failed.
-func (s *Service) RecordEvaluation(ctx context.Context, kind string, e *runtime.Evaluation, err error) {
-	audit.Of(ctx).SetEvaluation(e)
-	if e != nil {
-		s.metrics.Run(kind, e.Cause, e.Duration)
-	} else if err != nil {
-		s.metrics.RunError(kind)
-	}
 }

@@ -14,14 +14,15 @@ func newRetaining(s *Service, owner string) *Sandbox {
 
 // end makes a process of a sandbox end.
 func (sb *Sandbox) end(id string, bytes int) {
-	insert(&sb.longLived, &sb.longLived.processes, id, &Process{ID: id})
-	sb.retain(id, bytes)
+	p := &Process{program: program{ID: id, sandbox: sb}}
+	sb.longLived.add(p)
+	sb.service.retained.add(&p.program, bytes)
 }
 
 func (sb *Sandbox) kept() int {
 	sb.longLived.mu.Lock()
 	defer sb.longLived.mu.Unlock()
-	return len(sb.longLived.processes)
+	return len(sb.longLived.byID)
 }
 
 // The entries of a tenant are bounded by number and size, and does not depend on other tenants.
@@ -52,7 +53,7 @@ func TestRetainBounds(t *testing.T) {
 		t.Error("the other tenant's is gone")
 	}
 	for _, sb := range []*Sandbox{a, b, other} {
-		s.retained.removeSandbox(sb.owner, sb)
+		s.retained.remove(sb.owner, func(p *program) bool { return p.sandbox == sb })
 		if sb.kept() != 0 {
 			t.Errorf("%d are kept without a sandbox", sb.kept())
 		}

@@ -30,10 +30,6 @@ type Streams struct {
 	// OnOutput is called with each piece of the output of a run that To does not receive. It may be nil.
 	OnOutput func([]byte)
 
-	// Raw passes the output of a run to To as []byte, which To must not keep, instead of as
-	// resultjson.Output.
-	Raw bool
-
 	// BoundsLogs lets To bound the lines of an evaluation, instead of its request.
 	BoundsLogs bool
 
@@ -64,50 +60,48 @@ func (s Streams) bind(values map[string]json.RawMessage) (map[string]any, error)
 
 // Run runs a program in a new sandbox.
 func (s *Service) Run(ctx context.Context, t *tenant.Tenant, r requestjson.RunRequest, streams Streams) (*resultjson.Run, error) {
-	permissions := r.Permissions
-	r.Permissions = nil // they are the sandbox's
-	return once(ctx, s, t, r.Tree, permissions, r.Cwd, func(ctx context.Context, sb *Sandbox) (*resultjson.Run, error) {
+	return once(ctx, s, t, fresh{r.Tree, &r.Permissions, r.Cwd}, func(ctx context.Context, sb *Sandbox) (*resultjson.Run, error) {
 		return sb.Run(ctx, r.Program, streams)
 	})
 }
 
 // Command runs a program of the image in a new sandbox.
 func (s *Service) Command(ctx context.Context, t *tenant.Tenant, r requestjson.CommandRequest, streams Streams) (*resultjson.Run, error) {
-	permissions := r.Permissions
-	r.Permissions = nil
-	return once(ctx, s, t, r.Tree, permissions, r.Cwd, func(ctx context.Context, sb *Sandbox) (*resultjson.Run, error) {
+	return once(ctx, s, t, fresh{r.Tree, &r.Permissions, r.Cwd}, func(ctx context.Context, sb *Sandbox) (*resultjson.Run, error) {
 		return sb.Command(ctx, r.Command, streams)
 	})
 }
 
 // Evaluate evaluates a snippet in a new sandbox.
 func (s *Service) Evaluate(ctx context.Context, t *tenant.Tenant, r requestjson.EvaluateRequest, streams Streams) (*resultjson.Evaluation, error) {
-	permissions := r.Permissions
-	r.Permissions = nil
-	return once(ctx, s, t, r.Tree, permissions, r.Cwd, func(ctx context.Context, sb *Sandbox) (*resultjson.Evaluation, error) {
+	return once(ctx, s, t, fresh{r.Tree, &r.Permissions, r.Cwd}, func(ctx context.Context, sb *Sandbox) (*resultjson.Evaluation, error) {
 		return sb.Evaluate(ctx, r.Snippet, streams)
 	})
 }
 
+// fresh describes the sandbox of one request, which takes over the permissions of the run.
+type fresh struct {
+	tree        requestjson.Tree
+	permissions *json.RawMessage
+	cwd         string
+}
+
 // once calls do with a new sandbox, from the tenant's pool if the options are the default.
-func once[R any](ctx context.Context, s *Service, t *tenant.Tenant, tree requestjson.Tree, permissions json.RawMessage, cwd string, do func(context.Context, *Sandbox) (*R, error)) (_ *R, err error) {
-	ctx, end, err := s.Begin(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer end()
+func once[R any](ctx context.Context, s *Service, t *tenant.Tenant, f fresh, do func(context.Context, *Sandbox) (*R, error)) (*R, error) {
+	permissions := *f.permissions
+	*f.permissions = nil
 	audit.Of(ctx).SetPermissions(permissions)
-	o, done, err := s.options(t, tree, permissions, cwd)
+	o, done, err := s.options(t, f.tree, permissions, f.cwd)
 	if err != nil {
 		return nil, err
 	}
-	sb, err := s.openOnce(ctx, t, o, isDefault(tree) && len(permissions) == 0 && cwd == "")
+	sb, err := s.openOnce(ctx, t, o, isDefault(f.tree) && len(permissions) == 0 && f.cwd == "")
 	done()
 	if err != nil {
 		return nil, err
 	}
-	defer s.closeOnce(t, sb)
-	sb.begun = true
+	// In the background, so that the response does not wait.
+	defer s.work.Go(func() { s.closeLogged(sb) })
 	return do(ctx, sb)
 }
 
@@ -119,32 +113,17 @@ func (s *Service) openOnce(ctx context.Context, t *tenant.Tenant, o runtime.Opti
 	account := s.Account(t)
 	release, err := account.Reserve(runtime.DefaultLimits().Disk)
 	if err != nil {
-		return nil, convert(err)
+		return nil, err
 	}
 	rt, err := s.pools.get(ctx, t.Name, o)
 	if err != nil || rt == nil {
 		release()
 		if err != nil {
-			return nil, s.Convert("create a sandbox", t, err)
+			return nil, err
 		}
 		return s.open(ctx, t, o)
 	}
-	unuse := s.tenants.use(t.Name) // the pool may be closed before it
-	return &Sandbox{runtime: rt, owner: t.Name, account: account, service: s, close: func() error {
-		defer release()
-		defer unuse()
-		return s.closing.do(rt.Close)
-	}}, nil
-}
-
-// closeOnce closes the sandbox of one request in the background, so that the response does not
-// wait.
-func (s *Service) closeOnce(t *tenant.Tenant, sb *Sandbox) {
-	s.work.Go(func() {
-		if err := sb.close(); err != nil {
-			s.log.Error("close a sandbox", "tenant", t.Name, "err", err)
-		}
-	})
+	return s.newSandbox(t, rt, release), nil
 }
 
 // isDefault reports whether a sandbox from a pool will do.
@@ -174,16 +153,12 @@ func (sb *Sandbox) runProgram(ctx context.Context, kind string, p requestjson.Pr
 	if err != nil {
 		return nil, err
 	}
-	o.Name, o.Format = p.Name, formats[p.Format]
-	o.Args = p.Args
+	o.Name, o.Format, o.Args = p.Name, formats[p.Format], p.Args
 	recordCode(ctx, p.Code, p.Permissions)
-	return sb.run(ctx, kind, func(ctx context.Context) (*runtime.Result, error) {
-		if s.To == nil {
-			return run(ctx, p.Code, o)
-		}
-		exit, err := deliver(follow(ctx, p.Code, o), s)
-		return exit.Result, err
-	})
+	exit := sb.perform(ctx, kind, s, func(exit *runtime.ExitEvent) {
+		exit.Result, exit.Err = run(ctx, p.Code, o)
+	}, func() *runtime.Stream { return follow(ctx, p.Code, o) })
+	return resultOf(exit)
 }
 
 // Command runs a program of the image.
@@ -193,45 +168,10 @@ func (sb *Sandbox) Command(ctx context.Context, c requestjson.Command, s Streams
 		return nil, err
 	}
 	recordCommand(ctx, c.Command, c.Args, c.Permissions)
-	return sb.run(ctx, KindCommand, func(ctx context.Context) (*runtime.Result, error) {
-		if s.To == nil {
-			return sb.runtime.Command(ctx, c.Command, c.Args, o)
-		}
-		exit, err := deliver(sb.runtime.FollowCommand(ctx, c.Command, c.Args, o), s)
-		return exit.Result, err
-	})
-}
-
-func (sb *Sandbox) run(ctx context.Context, kind string, run func(context.Context) (*runtime.Result, error)) (*resultjson.Run, error) {
-	var res *runtime.Result
-	err := sb.admitted(ctx, doing[kind], func(ctx context.Context) (err error) {
-		res, err = run(ctx)
-		return err
-	})
-	sb.service.recordRun(ctx, kind, res, err)
-	if res == nil {
-		return nil, err
-	}
-	return resultjson.NewRun(res), err
-}
-
-// admitted calls do when it is the tenant's turn, with a context that ends with the service.
-func (sb *Sandbox) admitted(ctx context.Context, doing string, do func(context.Context) error) error {
-	if !sb.begun {
-		begun, end, err := sb.service.Begin(ctx)
-		if err != nil {
-			return err
-		}
-		defer end()
-		ctx = begun
-	}
-	l := sb.Limits()
-	release, err := sb.account.Admit(ctx, l.Memory, l.CPUs)
-	if err != nil {
-		return convert(err)
-	}
-	defer release()
-	return begun(sb.fail(doing, do(ctx)))
+	exit := sb.perform(ctx, KindCommand, s, func(exit *runtime.ExitEvent) {
+		exit.Result, exit.Err = sb.runtime.Command(ctx, c.Command, c.Args, o)
+	}, func() *runtime.Stream { return sb.runtime.FollowCommand(ctx, c.Command, c.Args, o) })
+	return resultOf(exit)
 }
 
 // Evaluate evaluates a snippet. The evaluation has its logs also if the events have them.
@@ -245,26 +185,43 @@ func (sb *Sandbox) Evaluate(ctx context.Context, n requestjson.Snippet, s Stream
 		return nil, err
 	}
 	recordCode(ctx, n.Code, n.Permissions)
-	var e *runtime.Evaluation
-	err = sb.admitted(ctx, doing[KindEvaluate], func(ctx context.Context) (err error) {
-		if s.To == nil {
-			e, err = sb.runtime.Evaluate(ctx, n.Code, o)
-			return err
-		}
-		exit, err := deliver(sb.runtime.FollowEvaluate(ctx, n.Code, o), s)
-		e = exit.Evaluation
-		return err
-	})
-	return sb.evaluated(ctx, KindEvaluate, e, err)
+	exit := sb.perform(ctx, KindEvaluate, s, func(exit *runtime.ExitEvent) {
+		exit.Evaluation, exit.Err = sb.runtime.Evaluate(ctx, n.Code, o)
+	}, func() *runtime.Stream { return sb.runtime.FollowEvaluate(ctx, n.Code, o) })
+	return evaluationOf(exit)
 }
 
-// evaluated records the end of an evaluation, and describes it.
-func (sb *Sandbox) evaluated(ctx context.Context, kind string, e *runtime.Evaluation, err error) (*resultjson.Evaluation, error) {
-	sb.service.RecordEvaluation(ctx, kind, e, err)
-	if e == nil {
-		return nil, err
+// perform runs a program when it is the tenant's turn, or follows it for a client that wants events, and records how it
+// ended.
+func (sb *Sandbox) perform(ctx context.Context, kind string, s Streams, run func(*runtime.ExitEvent), follow func() *runtime.Stream) (exit runtime.ExitEvent) {
+	l := sb.Limits()
+	release, err := sb.account.Admit(ctx, l.Memory, l.CPUs)
+	if exit.Err = err; err == nil {
+		defer release()
+		if s.To == nil {
+			run(&exit)
+		} else {
+			exit = deliver(follow(), s.To)
+		}
 	}
-	return resultjson.NewEvaluation(e), err
+	sb.service.Record(ctx, kind, exit)
+	return exit
+}
+
+// resultOf describes how a run ended.
+func resultOf(exit runtime.ExitEvent) (*resultjson.Run, error) {
+	if exit.Result == nil {
+		return nil, exit.Err
+	}
+	return resultjson.NewRun(exit.Result), exit.Err
+}
+
+// evaluationOf describes how an evaluation ended.
+func evaluationOf(exit runtime.ExitEvent) (*resultjson.Evaluation, error) {
+	if exit.Evaluation == nil {
+		return nil, exit.Err
+	}
+	return resultjson.NewEvaluation(exit.Evaluation), exit.Err
 }
 
 // maxLogs bounds the lines that an evaluation keeps, in characters.
@@ -320,12 +277,12 @@ func (sb *Sandbox) timeout(t requestjson.Timeout) (time.Duration, error) {
 func (s *Service) Normalize(ctx context.Context, t *tenant.Tenant, code string) (*resultjson.Normalized, error) {
 	release, err := s.Account(t).Admit(ctx, 0, 0)
 	if err != nil {
-		return nil, convert(err)
+		return nil, err
 	}
 	defer release()
 	module, err := runtime.Normalize(code)
 	if failed, ok := errors.AsType[*runtime.GuestError](err); ok {
 		return &resultjson.Normalized{Error: &resultjson.GuestError{Name: failed.Name, Message: failed.Message, Stack: failed.Stack, Frame: &failed.Frame}}, nil
 	}
-	return &resultjson.Normalized{Code: module}, convert(err)
+	return &resultjson.Normalized{Code: module}, err
 }

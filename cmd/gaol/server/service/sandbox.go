@@ -27,7 +27,6 @@ type Sandbox struct {
 	owner       string
 	account     *quota.Account
 	service     *Service
-	release     func() // its quota
 	idleTimeout time.Duration
 	expires     time.Time // at the latest
 
@@ -38,7 +37,6 @@ type Sandbox struct {
 	closed bool
 
 	close func() error // once
-	begun bool         // Service.Begin has counted its only use
 
 	isolation   string             // its name
 	permissions policy.Permissions // of all its runs
@@ -47,11 +45,6 @@ type Sandbox struct {
 
 // CreateSandbox creates a sandbox.
 func (s *Service) CreateSandbox(ctx context.Context, t *tenant.Tenant, r requestjson.SandboxRequest, streams Streams) (*resultjson.SandboxInfo, error) {
-	ctx, end, err := s.Begin(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer end()
 	audit.Of(ctx).SetPermissions(r.Permissions)
 	isolation, err := s.isolation(r.Isolation)
 	if err != nil {
@@ -86,65 +79,52 @@ func (s *Service) CreateSandbox(ctx context.Context, t *tenant.Tenant, r request
 // open creates a sandbox that is not in the list yet.
 func (s *Service) open(ctx context.Context, t *tenant.Tenant, o runtime.Options) (*Sandbox, error) {
 	account := s.Account(t)
-	disk := cmp.Or(o.Limits.Disk, runtime.DefaultLimits().Disk)
-	release, err := account.Reserve(disk)
+	release, err := account.Reserve(cmp.Or(o.Limits.Disk, runtime.DefaultLimits().Disk))
 	if err != nil {
-		return nil, convert(err)
+		return nil, err
 	}
-	unuse := s.tenants.use(t.Name)
-	rt, err := s.createInTurn(ctx, account, o)
+	defer s.tenants.use(t.Name)() // before it is created
+	done, err := account.Create(ctx)
 	if err != nil {
-		unuse()
 		release()
-		return nil, s.Convert("create a sandbox", t, err)
+		return nil, err
 	}
-	sb := &Sandbox{
-		runtime: rt, ID: newID("sb-"), Created: time.Now(),
-		owner: t.Name, account: account, service: s, release: release,
+	defer done()
+	rt, err := s.create(ctx, o)
+	if err != nil {
+		release()
+		return nil, err
 	}
+	sb := s.newSandbox(t, rt, release)
 	sb.permissions = o.Permissions
+	return sb, nil
+}
+
+// newSandbox returns a sandbox that is not in the list yet. Release returns its quota.
+func (s *Service) newSandbox(t *tenant.Tenant, rt *runtime.NodeRuntime, release func()) *Sandbox {
+	sb := &Sandbox{runtime: rt, ID: newID("sb-"), Created: time.Now(), owner: t.Name, account: s.Account(t), service: s}
+	unuse := s.tenants.use(t.Name)
 	sb.close = sync.OnceValue(func() error {
 		defer release()
 		defer unuse()
 		return sb.closeLongLived(func() error { return s.closing.do(rt.Close) })
 	})
-	return sb, nil
+	return sb
 }
 
-// createInTurn creates a sandbox when it is the tenant's turn.
-func (s *Service) createInTurn(ctx context.Context, account *quota.Account, o runtime.Options) (*runtime.NodeRuntime, error) {
-	done, err := account.Create(ctx)
-	if err != nil {
-		return nil, err
+// closeLogged closes a sandbox, and logs an error.
+func (s *Service) closeLogged(sb *Sandbox) {
+	if err := sb.close(); err != nil {
+		s.log.Error("close a sandbox", "sandbox", sb.ID, "tenant", sb.owner, "err", err)
 	}
-	defer done()
-	return s.create(ctx, o)
-}
-
-// Convert converts an error of the SDK, and logs it if it is not the tenant's fault.
-func (s *Service) Convert(doing string, t *tenant.Tenant, err error) error {
-	err = convert(err)
-	if e, ok := errors.AsType[*Error](err); ok && e.Code == Internal && !s.trusted {
-		s.log.Error(doing, "tenant", t.Name, "err", e.Err)
-		return Refuse(Internal, "the server failed to %s: see its log", doing)
-	}
-	return err
-}
-
-// begun converts the error of work that has begun: the end of the server interrupts it.
-func begun(err error) error {
-	if e, ok := errors.AsType[*Error](err); ok && e.Code == Draining {
-		return Refuse(Interrupted, "the server was stopped during the operation, which may have had effects")
-	}
-	return err
 }
 
 // add adds a sandbox to the list, and starts its timers.
 func (s *Service) add(sb *Sandbox) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.draining {
-		return &Error{Code: Draining, Err: errDraining}
+	if s.draining { // or the client would get a sandbox that is closed at the same time
+		return errDraining
 	}
 	s.sandboxes[sb.ID] = sb
 	sb.mu.Lock()
@@ -195,21 +175,19 @@ func (sb *Sandbox) remove() {
 	sb.mu.Unlock()
 	go func() {
 		defer s.work.Done()
-		if err := sb.close(); err != nil {
-			s.log.Error("close a sandbox", "sandbox", sb.ID, "tenant", sb.owner, "err", err)
-		}
+		s.closeLogged(sb)
 	}()
 }
 
 // Acquire returns a sandbox of the tenant. It is not deleted for being idle before Release, which
-// the caller calls once.
-func (s *Service) Acquire(t *tenant.Tenant, id string) (*Sandbox, error) {
+// the caller calls once. While the service is being stopped, only work that has begun gets one.
+func (s *Service) Acquire(ctx context.Context, t *tenant.Tenant, id string) (*Sandbox, error) {
 	s.mu.Lock()
 	sb := s.sandboxes[id]
 	draining := s.draining
 	s.mu.Unlock()
-	if draining {
-		return nil, &Error{Code: Draining, Err: errDraining}
+	if draining && !s.hasBegun(ctx) {
+		return nil, errDraining
 	}
 	if sb == nil || sb.owner != t.Name {
 		return nil, Refuse(NotFound, "no sandbox %q", id)
@@ -257,8 +235,8 @@ func (sb *Sandbox) Info() *resultjson.SandboxInfo {
 }
 
 // Renew restarts the idle timeout of a sandbox, and describes it.
-func (s *Service) Renew(t *tenant.Tenant, id string) (*resultjson.SandboxInfo, error) {
-	sb, err := s.Acquire(t, id)
+func (s *Service) Renew(ctx context.Context, t *tenant.Tenant, id string) (*resultjson.SandboxInfo, error) {
+	sb, err := s.Acquire(ctx, t, id)
 	if err != nil {
 		return nil, err
 	}
@@ -300,14 +278,14 @@ func (s *Service) ofTenant(t *tenant.Tenant) (list []*Sandbox) {
 }
 
 // Delete closes a sandbox of the tenant, with all that runs in it.
-func (s *Service) Delete(t *tenant.Tenant, id string) error {
-	sb, err := s.Acquire(t, id)
+func (s *Service) Delete(ctx context.Context, t *tenant.Tenant, id string) error {
+	sb, err := s.Acquire(ctx, t, id)
 	if err != nil {
 		return err
 	}
 	sb.remove()
 	sb.Release()
-	return s.Convert("close a sandbox", t, sb.close())
+	return sb.close()
 }
 
 // closeSandboxes closes all sandboxes of a service that accepts no more.

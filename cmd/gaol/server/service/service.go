@@ -102,35 +102,6 @@ func (s *Service) Settings() *settings.Settings { return s.settings.Load() }
 // Account returns the quotas of a tenant.
 func (s *Service) Account(t *tenant.Tenant) *quota.Account { return s.quotas.Account(t.Name) }
 
-// Count counts a request of a tenant, or returns an error if there are too many.
-func (s *Service) Count(t *tenant.Tenant) error { return convert(s.Account(t).Request()) }
-
-// Enter counts a request of a tenant with a body of JSON of some bytes until the reservation is released, or
-// returns an error if too many are in progress.
-func (s *Service) Enter(t *tenant.Tenant, body int64) (*Reservation, error) {
-	r, err := s.Account(t).Enter(body)
-	return &Reservation{r}, convert(err)
-}
-
-// Reservation is a request's reservation of its tenant's quotas.
-type Reservation struct{ *quota.Reservation }
-
-// Hold reserves more memory, see [quota.Reservation].
-func (r *Reservation) Hold(bytes int64) error { return convert(r.Reservation.Hold(bytes)) }
-
-// Text waits for the turn of a large text of a tenant, see [quota.Account].
-func (s *Service) Text(ctx context.Context, t *tenant.Tenant) (done func(), err error) {
-	done, err = s.Account(t).Text(ctx)
-	return done, convert(err)
-}
-
-// Session counts a session of a tenant until the reservation is released, or returns an error if there are too
-// many.
-func (s *Service) Session(t *tenant.Tenant) (*Reservation, error) {
-	r, err := s.Account(t).Session()
-	return &Reservation{r}, convert(err)
-}
-
 // networkQuota bounds the egress of all sandboxes of a tenant.
 func (s *Service) networkQuota(t *tenant.Tenant) runtime.NetworkQuota {
 	if s.trusted { // its sandboxes have the bounds of the process
@@ -142,24 +113,46 @@ func (s *Service) networkQuota(t *tenant.Tenant) runtime.NetworkQuota {
 // Usage returns what each tenant uses now.
 func (s *Service) Usage() []quota.Usage { return s.quotas.Usage() }
 
-var errDraining = errors.New("the server is being stopped")
+var errDraining = Refuse(Draining, "the server is being stopped")
+
+// begunKey is the context key of the service that has counted the context's work.
+type begunKey struct{}
+
+func (s *Service) hasBegun(ctx context.Context) bool { return ctx.Value(begunKey{}) == s }
 
 // Begin counts a piece of work, which Close waits for until end is called. The returned context also ends with the
-// service.
+// service. Parts of such work are not counted, and not refused when the service is stopped meanwhile.
 func (s *Service) Begin(ctx context.Context) (_ context.Context, end func(), err error) {
+	if s.hasBegun(ctx) {
+		return ctx, func() {}, nil
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.draining {
-		return nil, nil, &Error{Code: Draining, Err: errDraining}
+		return nil, nil, errDraining
 	}
 	s.work.Add(1)
-	ctx, cancel := context.WithCancelCause(ctx)
+	ctx, cancel := context.WithCancelCause(context.WithValue(ctx, begunKey{}, s))
 	stop := context.AfterFunc(s.ctx, func() { cancel(context.Cause(s.ctx)) })
 	return ctx, func() {
 		stop()
 		cancel(nil)
 		s.work.Done()
 	}, nil
+}
+
+// Perform calls do as a piece of work of a tenant, and converts its error.
+func (s *Service) Perform(ctx context.Context, t *tenant.Tenant, operation string, do func(context.Context) error) error {
+	ctx, end, err := s.Begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer end()
+	err = s.Convert(operation, t, do(ctx))
+	if e, ok := errors.AsType[*Error](err); ok && e.Code == Draining && ctx.Err() != nil {
+		return Refuse(Interrupted, "the server was stopped during the operation, which may have had effects")
+	}
+	return err
 }
 
 // Draining reports whether the service accepts nothing new.
@@ -183,7 +176,7 @@ func (s *Service) Close(ctx context.Context) error {
 	select {
 	case <-finished:
 	case <-ctx.Done():
-		s.cancel(&Error{Code: Draining, Err: errDraining})
+		s.cancel(errDraining)
 		<-finished
 	}
 	s.cancel(nil)

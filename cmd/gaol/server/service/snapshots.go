@@ -16,7 +16,6 @@ import (
 	"gaol/internal/lazyregexp"
 	"gaol/rootfs"
 	"gaol/runtime"
-	"gaol/runtime/requestjson"
 	"gaol/runtime/resultjson"
 	"gaol/vfs/hostfs"
 )
@@ -38,43 +37,34 @@ type pendingSnapshots struct {
 	byName map[string]int64
 }
 
-// TakeSnapshot copies the folders of a sandbox of the tenant to a snapshot with a new name.
-func (s *Service) TakeSnapshot(ctx context.Context, t *tenant.Tenant, id string, r requestjson.SnapshotRequest) (*resultjson.SnapshotInfo, error) {
-	if err := s.checkSnapshotName(t, r.Name); err != nil {
+// TakeSnapshot copies the folders of the sandbox to a snapshot with a new name.
+func (sb *Sandbox) TakeSnapshot(ctx context.Context, name string) (*resultjson.SnapshotInfo, error) {
+	s, t := sb.service, sb.tenant()
+	if err := s.checkSnapshotName(t, name); err != nil {
 		return nil, err
 	}
-	ctx, sb, release, err := s.Use(ctx, t, id)
-	if err != nil {
-		return nil, err
-	}
-	defer release()
 	done, err := s.snapshots.wait(ctx, t.Name)
 	if err != nil {
 		return nil, err
 	}
 	defer done()
-	name := s.snapshotPrefix(t) + r.Name
-	bytes, free, err := s.reserveSnapshot(t, name)
+	stored := s.snapshotPrefix(t) + name
+	bytes, free, err := s.reserveSnapshot(t, stored)
 	if err != nil {
-		return nil, s.Convert("take a snapshot", t, err)
+		return nil, err
 	}
 	defer free()
-	taken, err := sb.runtime.Snapshot(ctx, runtime.SnapshotOptions{Name: name, Bytes: bytes, Entries: maxSnapshotEntries})
-	if err != nil {
-		return nil, s.snapshotError(t, err)
-	}
-	return &resultjson.SnapshotInfo{Name: r.Name, Size: taken.Size}, nil
-}
-
-// snapshotError converts an error of [runtime.NodeRuntime.Snapshot]. Most may name files of the host.
-func (s *Service) snapshotError(t *tenant.Tenant, err error) error {
+	taken, err := sb.runtime.Snapshot(ctx, runtime.SnapshotOptions{Name: stored, Bytes: bytes, Entries: maxSnapshotEntries})
 	if limit, ok := errors.AsType[*hostfs.LimitError](err); ok {
-		return Refuse(TooLarge, "the sandbox's folders have %w, which is all that the quotas have left for this snapshot", limit)
+		return nil, Refuse(TooLarge, "the sandbox's folders have %w, which is all that the quotas have left for this snapshot", limit)
 	}
 	if errors.Is(err, fs.ErrPermission) { // the guest's user may not read a file
-		return &Error{Code: Forbidden, Err: err}
+		return nil, &Error{Code: Forbidden, Err: err}
 	}
-	return s.Convert("take a snapshot", t, err)
+	if err != nil {
+		return nil, err
+	}
+	return &resultjson.SnapshotInfo{Name: name, Size: taken.Size}, nil
 }
 
 func (s *Service) checkSnapshotName(t *tenant.Tenant, name string) error {
@@ -186,7 +176,7 @@ func (s *Service) Snapshots(ctx context.Context, t *tenant.Tenant) ([]resultjson
 	defer done()
 	sizes, err := s.storedSnapshots()
 	if err != nil {
-		return nil, s.Convert("list snapshots", t, err)
+		return nil, err
 	}
 	list := []resultjson.SnapshotInfo{}
 	for _, name := range slices.Sorted(maps.Keys(sizes)) {
@@ -217,5 +207,5 @@ func (s *Service) DeleteSnapshot(ctx context.Context, t *tenant.Tenant, name str
 	case errors.Is(err, rootfs.ErrInUse):
 		return Refuse(Conflict, "snapshot %q is in use: delete the sandboxes that were created from it first", name)
 	}
-	return s.Convert("delete a snapshot", t, err)
+	return err
 }

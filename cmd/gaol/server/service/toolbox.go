@@ -32,7 +32,7 @@ func (s *Service) NewToolbox(t *tenant.Tenant) (*Toolbox, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.draining {
-		return nil, &Error{Code: Draining, Err: errDraining}
+		return nil, errDraining
 	}
 	if s.toolboxes == nil {
 		s.toolboxes = map[*Toolbox]bool{}
@@ -77,18 +77,18 @@ func (s *Service) toolboxOptions(t *tenant.Tenant) sandboxtools.Options {
 		IdleLimit:    milliseconds(set.IdleTimeoutMs),
 		Start: func(ctx context.Context, l runtime.Limits) (release func(), err error) {
 			release, err = account.Admit(ctx, l.Memory, l.CPUs)
-			return release, convert(err)
+			return release, s.Convert("call a tool", t, err)
 		},
 		Prepare: func(o *runtime.Options) (release func(), err error) {
 			if s.Draining() {
-				return nil, &Error{Code: Draining, Err: errDraining}
+				return nil, errDraining
 			}
 			if o.Permissions, err = s.permissions(nil, path.Clean(o.Cwd), nil); err != nil {
 				return nil, err
 			}
 			s.isolateByDefault(o)
 			release, err = account.Reserve(runtime.DefaultLimits().Disk)
-			return release, convert(err)
+			return release, s.Convert("call a tool", t, err)
 		},
 	}
 }

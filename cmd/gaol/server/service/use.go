@@ -21,7 +21,7 @@ func (s *Service) Use(ctx context.Context, t *tenant.Tenant, id string) (_ conte
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	sb, err := s.Acquire(t, id)
+	sb, err := s.Acquire(ctx, t, id)
 	if err != nil {
 		end()
 		return nil, nil, nil, err
@@ -38,7 +38,7 @@ func (s *Service) UseByID(ctx context.Context, id string) (_ context.Context, _ 
 	if sb == nil {
 		return nil, nil, nil, Refuse(NotFound, "no such sandbox")
 	}
-	if err := convert(sb.account.Request()); err != nil {
+	if err := sb.account.Request(); err != nil {
 		return nil, nil, nil, err
 	}
 	return s.Use(ctx, sb.tenant(), id)
@@ -61,11 +61,11 @@ func (sb *Sandbox) NewTransport() *http.Transport { return sb.runtime.NewTranspo
 
 // AddCommands adds programs that the client implements.
 func (sb *Sandbox) AddCommands(commands map[string]runtime.HostCommand) error {
-	return sb.fail("add commands", sb.runtime.AddCommands(commands))
+	return sb.runtime.AddCommands(commands)
 }
 
-// PermissionsOf returns the permissions of a sandbox of the tenant, and without it the permissions of one that is
-// created without any.
+// PermissionsOf returns the permissions of a sandbox of the tenant. For another id it returns those of a sandbox whose
+// request has none.
 func (s *Service) PermissionsOf(t *tenant.Tenant, id string) policy.Permissions {
 	for _, sb := range s.ofTenant(t) {
 		if sb.ID == id {
@@ -120,21 +120,20 @@ func (s *Service) External(t *tenant.Tenant) (e External, done func()) {
 	return e, s.tenants.use(t.Name)
 }
 
-// Admit reserves a sandbox with limits, and calls do when it is the tenant's turn to start a run in
-// it. Doing is for errors of do, which are logged if they are not the tenant's fault.
-func (s *Service) Admit(ctx context.Context, t *tenant.Tenant, doing string, l runtime.Limits, do func(context.Context) error) error {
+// Admit reserves a sandbox with limits, and calls do when it is the tenant's turn to start a run in it.
+func (s *Service) Admit(ctx context.Context, t *tenant.Tenant, l runtime.Limits, do func() error) error {
 	account := s.Account(t)
 	free, err := account.Reserve(l.Disk)
 	if err != nil {
-		return convert(err)
+		return err
 	}
 	defer free()
 	release, err := account.Admit(ctx, l.Memory, l.CPUs)
 	if err != nil {
-		return convert(err)
+		return err
 	}
 	defer release()
-	return begun(s.Convert(doing, t, do(ctx)))
+	return do()
 }
 
 // Trusted reports whether the only client is trusted like root.

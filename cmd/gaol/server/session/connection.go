@@ -44,7 +44,7 @@ type connection struct {
 	snippets *snippetservice.Service
 	tenant   *tenant.Tenant
 	log      *slog.Logger
-	held     *service.Reservation
+	held     *quota.Reservation
 	socket   *protocol.Socket
 	calls    *calls
 	tools    tools
@@ -94,7 +94,7 @@ func (c *connection) reserve(bytes int) (release func(), err error) {
 	}
 	done := func() {}
 	if bytes > quota.LargeText {
-		if done, err = c.service.Text(c.ctx, c.tenant); err != nil {
+		if done, err = c.service.Account(c.tenant).Text(c.ctx); err != nil {
 			_ = c.hold(-bytes)
 			return nil, err
 		}
@@ -252,8 +252,8 @@ func (c *connection) deleteSandboxes() {
 	var deleting sync.WaitGroup
 	for id := range maps.Keys(c.sandboxes) {
 		deleting.Go(func() {
-			err := c.service.Delete(c.tenant, id)
-			if e, ok := errors.AsType[*service.Error](err); err != nil && (!ok || e.Code == service.Internal) {
+			err := c.service.Delete(context.Background(), c.tenant, id)
+			if _, ok := service.AsError(err); err != nil && !ok {
 				c.log.Error("delete a sandbox of a session", "tenant", c.tenant.Name, "err", err)
 			}
 		})

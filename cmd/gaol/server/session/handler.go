@@ -14,6 +14,7 @@ import (
 
 	"gaol/cmd/gaol/server/api"
 	"gaol/cmd/gaol/server/audit"
+	"gaol/cmd/gaol/server/quota"
 	"gaol/cmd/gaol/server/service"
 	"gaol/cmd/gaol/server/snippetservice"
 	"gaol/cmd/gaol/server/tenant"
@@ -59,13 +60,13 @@ func (h *Handler) Close() {
 }
 
 // begin counts a session, or returns why there can be no more.
-func (h *Handler) begin(t *tenant.Tenant) (*service.Reservation, error) {
+func (h *Handler) begin(t *tenant.Tenant) (*quota.Reservation, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed || h.service.Draining() {
 		return nil, &service.Error{Code: service.Draining, Err: errStopped}
 	}
-	held, err := h.service.Session(t)
+	held, err := h.service.Account(t).Session()
 	if err == nil {
 		h.open.Add(1)
 	}

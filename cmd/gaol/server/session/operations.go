@@ -1,7 +1,6 @@
 package session
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -59,7 +58,7 @@ func (t *task) newCall(o *operation.Operation, r protocol.Request) (c *operation
 		c.Stdin = t.stdin
 	}
 	if r.Events {
-		c.To, c.Raw = t.sink, true
+		c.To = t.sink
 	}
 	if len(r.Host) == 0 {
 		return c, nil
@@ -81,35 +80,27 @@ func (t *task) newCall(o *operation.Operation, r protocol.Request) (c *operation
 	return c, err
 }
 
-// sink sends an event: output as bytes, and others as JSON.
+// sink sends an event: output as bytes, and others as JSON. The result of the request stands for the last event of a
+// process.
 func (t *task) sink(e service.Event) error {
-	kind := protocol.KindStdout
-	if e.Name == service.EventStderr {
-		kind = protocol.KindStderr
+	if e.Name == service.EventResult || e.Name == service.EventError {
+		return nil
 	}
-	switch o := e.Data.(type) {
-	case []byte:
-		return t.output(kind, o)
-	case resultjson.Output: // of a process
+	if o, ok := e.Data.(resultjson.Output); ok {
+		kind := protocol.KindStdout
+		if e.Name == service.EventStderr {
+			kind = protocol.KindStderr
+		}
 		if o.Bytes == nil {
 			o.Bytes = []byte(o.Text)
 		}
 		return t.output(kind, o.Bytes)
 	}
-	data, err := encode(e.Data)
+	data, err := operation.Encode(e.Data)
 	if err != nil {
 		return err
 	}
 	return t.event(protocol.Event{Event: string(e.Name), Data: data})
-}
-
-// encode encodes a value as the API does: values keep the text that the program gave them.
-func encode(v any) (json.RawMessage, error) {
-	var text bytes.Buffer
-	e := json.NewEncoder(&text)
-	e.SetEscapeHTML(false)
-	err := e.Encode(v)
-	return text.Bytes(), err
 }
 
 // sendOutput sends the output of a run, which its result then lacks.

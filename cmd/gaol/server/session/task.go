@@ -51,7 +51,7 @@ func newTask(c *connection, id uint32) *task {
 // run executes the request and sends its result.
 func (t *task) run(f protocol.Frame) {
 	result, err := t.executeSafely(f)
-	if refused, ok := errors.AsType[*service.Error](context.Cause(t.ctx)); ok { // its input exceeds a quota
+	if refused, ok := service.AsError(context.Cause(t.ctx)); ok { // its input exceeds a quota
 		err = refused
 	}
 	t.cancel(nil)
@@ -83,14 +83,15 @@ func (t *task) execute(f protocol.Frame) (any, error) {
 	if f.Refused != nil {
 		return nil, f.Refused
 	}
-	if err := t.service.Count(t.tenant); err != nil {
+	account := t.service.Account(t.tenant)
+	if err := account.Request(); err != nil {
 		return nil, err
 	}
 	var values strictjson.Counter
 	if err := values.Add(f.Body); err != nil {
 		return nil, service.Refuse(service.Invalid, "the request: %w", err)
 	}
-	held, err := t.service.Enter(t.tenant, int64(values.Kept)*quota.ValueBytes) // the frame has reserved its text
+	held, err := account.Enter(int64(values.Kept) * quota.ValueBytes) // the frame has reserved its text
 	if err != nil {
 		return nil, err
 	}
@@ -124,7 +125,7 @@ func (t *task) recorded(method string, do func() (any, error)) (result any, err 
 }
 
 func resultFrame(id uint32, result any) ([]byte, error) {
-	body, err := encode(result)
+	body, err := operation.Encode(result)
 	if err != nil {
 		return nil, err
 	}
@@ -146,14 +147,18 @@ func errorFrame(id uint32, err error) []byte {
 const statusCanceled = 499
 
 func problemOf(err error) protocol.Problem {
-	if e, ok := errors.AsType[*service.Error](err); ok {
+	e, ok := errors.AsType[*service.Error](err)
+	if !ok {
+		if p, ok := toolProblem(err); ok {
+			return p
+		}
+		e, ok = service.AsError(err)
+	}
+	if ok {
 		p := protocol.Problem{Status: e.Status(), Code: string(e.Code), Detail: e.Error(), RetryAfterMs: e.RetryAfter.Milliseconds()}
 		if bad, ok := errors.AsType[*schema.InvalidError](err); ok && !bad.Syntax {
 			p.Errors, _ = json.Marshal(bad.Details) // strings, and values that were JSON
 		}
-		return p
-	}
-	if p, ok := toolProblem(err); ok {
 		return p
 	}
 	if errors.Is(err, context.Canceled) {

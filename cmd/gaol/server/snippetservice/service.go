@@ -31,19 +31,11 @@ func New(s *service.Service, log *slog.Logger) *Service {
 	return n
 }
 
-// doing names the service's action, for errors.
-const doing = "run a snippet"
-
 // Run runs a snippet of a tenant. onLog, if not nil, is called with each line as it arrives. Errors are
 // of package service. For an input that breaks a rule of package snippets the error is a
 // [*snippets.InputError], beside an output that reports it. If ctx ends the snippet, the error is beside
 // the output so far.
 func (s *Service) Run(ctx context.Context, t *tenant.Tenant, r Request, onLog func(string)) (out *snippets.Output, err error) {
-	ctx, end, err := s.service.Begin(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer end()
 	in, k, err := s.check(t, r, onLog)
 	if err != nil {
 		return nil, err
@@ -51,7 +43,7 @@ func (s *Service) Run(ctx context.Context, t *tenant.Tenant, r Request, onLog fu
 	audit.Of(ctx).SetCode(r.code())
 	audit.Of(ctx).SetPermissions([]byte(strconv.Quote(k.preset)))
 	var bad *snippets.InputError
-	err = s.service.Admit(ctx, t, doing, snippets.Limits(), func(ctx context.Context) error {
+	err = s.service.Admit(ctx, t, snippets.Limits(), func() error {
 		out, err = s.run(ctx, t, k, in)
 		if errors.As(err, &bad) {
 			return nil
@@ -150,7 +142,7 @@ func (s *Service) create(t *tenant.Tenant, k key) (_ *snippets.Runner, closeAll 
 // record adds the end of a run to the audit log and the metrics.
 func (s *Service) record(ctx context.Context, out *snippets.Output, err error) {
 	if out == nil {
-		s.service.RecordEvaluation(ctx, service.KindSnippet, nil, err)
+		s.service.Record(ctx, service.KindSnippet, runtime.ExitEvent{Err: err})
 		return
 	}
 	e := &runtime.Evaluation{Denials: out.Denials, Usage: out.Usage, Duration: time.Duration(out.DurationMs * float64(time.Millisecond))}
@@ -160,7 +152,7 @@ func (s *Service) record(ctx context.Context, out *snippets.Output, err error) {
 	case out.TimedOut:
 		e.Cause = runtime.CauseTimeout
 	}
-	s.service.RecordEvaluation(ctx, service.KindSnippet, e, nil)
+	s.service.Record(ctx, service.KindSnippet, runtime.ExitEvent{Evaluation: e})
 }
 
 const (

@@ -1,0 +1,55 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+
+	"gaol/cmd/gaol/server/tenant"
+	"gaol/runtime/requestjson"
+)
+
+func codeOf(err error) Code {
+	e, _ := errors.AsType[*Error](err)
+	if e == nil {
+		return ""
+	}
+	return e.Code
+}
+
+// While the service is being stopped, work that has begun may begin its parts, and other work is refused. What the end of
+// the service cancels is interrupted.
+func TestBeginWhileDraining(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, created := newService(t, nil)
+		me := &tenant.Tenant{Name: "uid:1"}
+		run := func(ctx context.Context) error {
+			_, err := s.Run(ctx, me, requestjson.RunRequest{Tree: requestjson.Tree{Hostname: "h"}}, Streams{})
+			return err
+		}
+		stop, stopNow := context.WithCancel(t.Context())
+		err := s.Perform(t.Context(), me, "outer", func(ctx context.Context) error {
+			go func() { _ = s.Close(stop) }()
+			synctest.Wait()
+			if err := s.Perform(ctx, me, "inner", run); codeOf(err) != Internal || len(*created) != 1 {
+				t.Errorf("a part: %v, %d sandboxes", err, len(*created))
+			}
+			if _, err := s.Acquire(ctx, me, "no"); codeOf(err) != NotFound {
+				t.Errorf("a sandbox for a part: %v", err)
+			}
+			if _, err := s.Acquire(t.Context(), me, "no"); codeOf(err) != Draining {
+				t.Errorf("a sandbox: %v", err)
+			}
+			if err := s.Perform(t.Context(), me, "other", run); codeOf(err) != Draining || len(*created) != 1 {
+				t.Errorf("other work: %v, %d sandboxes", err, len(*created))
+			}
+			stopNow()
+			<-ctx.Done()
+			return context.Cause(ctx)
+		})
+		if codeOf(err) != Interrupted {
+			t.Errorf("%v", err)
+		}
+	})
+}

@@ -91,6 +91,9 @@ func processes() []*Operation {
 			if c.To == nil {
 				return nil, service.Refuse(service.Invalid, "events: a client that follows a process wants them")
 			}
+			if last := p.Info().LastEventID; in.After > last {
+				return nil, service.Refuse(service.Invalid, "event %d: the last one is %d", in.After, last)
+			}
 			err := p.Follow(ctx, in.After, c.Streams)
 			return p.Info(), err
 		}),

@@ -239,11 +239,8 @@ func (p *Process) Attend(ctx context.Context, s Streams) (*resultjson.ProcessInf
 }
 
 // Follow passes the process's events after a number to a client, and the client's input to the process, until the last
-// event, the client's error or the end of ctx. A slow client slows down the process only if that waits for readers.
+// event, the client's error or the end of ctx. The event must exist. A slow client slows down the process only if that waits for readers.
 func (p *Process) Follow(ctx context.Context, after uint64, s Streams) error {
-	if last, _ := p.ring.lastID(); after > last {
-		return Refuse(Invalid, "event %d: the last one is %d", after, last)
-	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	if s.Stdin != nil {

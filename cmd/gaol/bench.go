@@ -23,9 +23,6 @@ launchers take turns, so that other load on the machine slows down all of them.
 Each figure is printed on one line for each launcher: its value, which is a median unless
 its name tells otherwise, and the ratio to bare node.
 
---json prints one object instead: environment, and figures with id, name, unit, values
-and ratio by launcher, and against.
-
 --isolation compares isolations instead of launchers: "all" means native, runc and crun,
 except isolations that do not work on this machine, which standard error names, and leftOut of
 --json. Each uses its fastest launcher.
@@ -72,7 +69,7 @@ func (a *app) benchCommand() *cobra.Command {
 	}
 	set := cmd.Flags()
 	set.SortFlags = false
-	set.BoolVar(&asJSON, "json", false, "print one JSON object and nothing else")
+	set.BoolVar(&asJSON, "json", false, "print one JSON object: environment, leftOut, and figures with id, name, unit, values and ratio by launcher, and against")
 	ids := bench.IDs(o.Figures)
 	set.StringSliceVar(&only, "only", nil, "measure only the figures with these `ids`: "+strings.Join(ids, ","))
 	set.Var(flags.Choice(&o.Jailed, "NAME", "both", "want exec, zygote or both", launchers), "launcher", "exec, zygote, or both side by side")

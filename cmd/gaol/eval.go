@@ -32,13 +32,9 @@ Lines of console are printed as they come: lines of log, info and debug on stand
 before the value, and lines of warn and error on standard error. An error is printed on
 standard error, with the positions in the snippet and the lines around them.
 
---globals names a file with a JSON object: each member becomes a variable of the snippet.
-
 Exit status: 0 without an error, 1 with one, 124 if the snippet ran out of time, 137 if it
 was killed for memory; 125 if gaol itself failed. With --json, one object has all of
-that, and standard error stays empty unless gaol itself failed.
-
-The flags for limits, permissions, mounts and --server are the same as for gaol run.`
+that, and standard error stays empty unless gaol itself failed.`
 
 const evalExample = `  gaol eval -e '1 + 1'
   gaol eval -e 'async () => (await import("node:os")).cpus().length'

@@ -39,26 +39,16 @@ again: a build does not replace an image that the store has.`, rootfs.Open)
 
 const buildLong = `Build an image and print its id on standard output.
 
-It needs no compiler if make build built this program. Downloads are kept in the
-store; a line before shows their size.
-
-Node and npm come from the npm registry that npm_config_registry names, through the proxy
-that the environment names, and are checked against known hashes. An image whose content is
-in the store already is not stored twice. Without --if-missing, the Debian packages are
-brought up to date.
-
-bash, git, curl, jq, tar, unzip, fontconfig with the DejaVu fonts, time zones and CA
-certificates are Debian packages. apt-get downloads them from the sources that this
-machine has configured, and checks them; the first time that is 40 MB. Their versions and
-hashes are in the image's image.json. Nothing is installed on this machine, and no
-maintainer script is run. git lacks the commands that are written in Perl, such as
-send-email and svn. ls is GNU's; the other tools of the shell are busybox's.
+Node and npm come from the npm registry of npm_config_registry, and are checked against known
+hashes. bash, git, curl, jq, tar, unzip, fontconfig with the DejaVu fonts, time zones and CA
+certificates are Debian packages of this machine's apt sources, which are brought up to date
+without --if-missing. Nothing is installed on this machine, and no maintainer script is run.
 
   default          Node, npm, and the programs above      193 MB
   --with python3   also Python with its standard library  216 MB
   --minimal        Node, npm and busybox, without apt     149 MB
 
-For --image, the last two are named python3 and minimal.`
+For --image, the last two are named python3 and minimal. See docs/files.md.`
 
 func (a *app) imageBuild() *cobra.Command {
 	// Unlike a.progress, also into files and pipes, such as logs of builds: there is no program
@@ -105,12 +95,8 @@ and a path if a file or folder of that name exists. Digests are checked. Credent
 from docker login. Plain http is used for registries on this host only.
 
 Owners, set-id bits, devices and extended attributes are dropped: the files belong to
-root, and every guest can read them. The program that starts a jail is gaol's own. Of the
-image's environment, only PATH is used. Node is the one in /usr/local/bin or in PATH. An
-image without Node can run commands: gaol run --command --image NAME -- PROG ARG...
-
-The image's programs run in jails only. For --launcher zygote its Node would run outside,
-as root: --trust-node allows that.`
+root, and every guest can read them. Of the image's environment, only PATH is used. Node is
+the one in /usr/local/bin or in PATH. An image without Node can run commands.`
 
 func (a *app) imageImport() *cobra.Command {
 	o := rootfs.ImportOptions{Registry: registry.Client{}, Progress: a.stderr, Limits: layer.Limits{Bytes: layer.DefaultBytes, Entries: layer.DefaultEntries}}

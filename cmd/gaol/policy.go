@@ -129,11 +129,9 @@ func (a *app) checkPolicy(ctx context.Context, file string, o runtime.Options, i
 
 const policyPresetsLong = `List the presets, or print one as the JSON that --permissions @FILE takes.
 
-The preset npm allows the registries that npm install uses on the host: those in ~/.npmrc, in
-the global npmrc and in variables such as npm_config_registry. The .npmrc of a
-project counts only with --project: a guest may have written it. Tokens and passwords are
-not printed. The guest needs its own .npmrc, or --env npm_config_registry=URL, to use
-another registry than npm's.`
+The preset npm allows the registries that npm install uses on the host. The .npmrc of a
+project counts only with --project: a guest may have written it. To use another registry than
+npm's, the guest needs its own .npmrc, or --env npm_config_registry=URL.`
 
 func (a *app) policyPresets() *cobra.Command {
 	var cwd, project string

@@ -24,19 +24,14 @@ is typed or stops what runs, and Ctrl-D quits. The history is kept in
 $XDG_STATE_HOME/gaol/repl_history, without input that begins with a space; ␤ separates the
 lines of one input. Code that cannot be stopped alone, such as a callback that never
 returns, ends the process: a message reports it, and another process starts without the
-variables. There is no time limit unless --timeout is given.
+variables.
 
 If standard input is not a terminal, its lines are evaluated without prompts: values and
-lines of console.log are printed on standard output, errors on standard error. --timeout
-limits each input, by default to 30 s.
-
---globals names a file with a JSON object: each member becomes a variable.
+lines of console.log are printed on standard output, errors on standard error.
 
 Exit status: that of process.exit, if the code called it; else 0 on a terminal; without one
 1 if there was an error, or 124 or 137 if the process was lost because it ran too long or
-used too much memory; 125 if gaol itself failed.
-
-The flags for limits, permissions, mounts and --server are the same as for gaol run.`
+used too much memory; 125 if gaol itself failed.`
 
 const replExample = `  gaol repl
   gaol repl --mount ./data:/workspace/data --node-modules ./node_modules

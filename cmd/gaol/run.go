@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -22,54 +23,40 @@ const runUse = `run [flags] FILE|DIR [-- ARG...]
   gaol run [flags] [-] [-- ARG...] < CODE
   gaol run [flags] --command -- PROG [ARG...]`
 
-const runLong = `Run one program in a jail that is created for it and removed after it.
+var runLong = `Run one program in a jail that is created for it and removed after it.
 
-FILE is JavaScript, TypeScript or JSX, according to its ending. Its module format is
-found as Node does: from the ending (.mjs, .cjs, .mts, .cts), from the type in the
-nearest package.json on the host, or else from its syntax. Code from -e is CommonJS, as
-with node -e, unless it uses what only ES modules have. Code from standard input is an ES
-module, unless it uses what only CommonJS has, such as require, and nothing that only ES
-modules have. Standard input is read if it is piped and nothing else is named. --format
-overrides all that. Of the nearest tsconfig.json, only experimentalDecorators is used, and
-emitDecoratorMetadata refused: see go doc gaol/runtime.RunOptions.
+FILE is JavaScript, TypeScript or JSX. Its module format is found as Node does: from its
+ending, from the type in the nearest package.json on the host, or else from its syntax.
+Code from -e is CommonJS, and code from standard input an ES module, unless its syntax is
+that of the other format. Standard input is read if it is piped and nothing else is named.
+Of the nearest tsconfig.json, only experimentalDecorators is used: see
+go doc gaol/runtime.RunOptions.
 
-FILE is read on the host. The program sees nothing else of the host: no files, no
-environment, and of the network its own localhost. --with-folder shows it the folder of
-FILE, read-only. If FILE is a folder, that is shown, and the program is the main of its
+The program sees nothing else of the host: no files, no environment, and of the network its
+own localhost. If FILE is a folder, the program sees that, and is the main of its
 package.json, or index.
 
---preset selects the program's permissions. Scopes of --permissions replace the preset's,
-and --allow-net adds to its network scope: see gaol policy. If a program fails after a
-denial, up to five lines on standard error name the denials, and how to allow them.
+Scopes of --permissions replace those of --preset, and --allow-net adds to the network scope:
+see gaol policy. If a program fails after a denial, up to five lines on standard error name
+the denials, and how to allow them.
 
-Output is passed through as the program prints it. Only --json shows the value that the
-program passes to globalThis.__return.
+Output is passed through. Only --json shows the value passed to globalThis.__return.
 
---publish 8080:3000 passes connections to port 8080 of this machine, on 127.0.0.1, on to a
-server on port 3000 of the program while it runs; --publish 0.0.0.0:8080:3000 on all of its
-addresses. The program may then listen on localhost. A connection that comes before
-it listens waits for 10 seconds at most. A port accepts at most 256 connections.
+--publish 8080:3000 leads connections to port 8080 of this machine, on 127.0.0.1, to a server
+on port 3000 of the program; 0.0.0.0:8080:3000 on all addresses. A connection that comes
+before the program listens waits for 10 seconds at most. A port accepts at most 256.
 
---server uses a server that root has started with gaol serve. Without root, gaol uses the server
-of this machine if its socket exists. The server's operator decides which images, permissions
-and isolations are allowed. What needs files of the host, or its ports, is not available on a
-server: --with-folder, --mount, --node-modules, --publish, --save, --heap, --store, --launcher,
---unix-sockets, --proxy, --proxy-names, --audit-denials and --allow-degraded. --timeout 0 is then the longest
-time that the server allows.
+Without root, gaol uses the server of this machine if its socket exists. Its operator decides
+which images, permissions and isolations are allowed, and the longest time. A server has no
+--` + strings.Join(flags.NotOnServer, ", --") + `.
 
-The first SIGINT or SIGTERM that gaol gets goes to the program, which has 5 seconds to end by
-itself; a second signal, or SIGHUP, kills it. The program's descendants do not get the
-signal, and end with it.
+The first SIGINT or SIGTERM goes to the program, which has 5 seconds to end by itself; a
+second signal, or SIGHUP, kills it. Its descendants do not get the signal, and end with it.
 
-With --tty the program runs on a new terminal, connected to this one: it gets all
-keys, and everything it prints, escape sequences included, appears here.
-
-Exit status: the program's own; 124 if it ran out of time, 137 if it was killed for
-memory, each with a line on standard error; 125 if gaol itself failed. With --json, the
-object's "cause" is why a run ended and standard error stays empty, unless --publish chose
-a port, or gaol itself failed: then there is no object.
-
-Sizes are bytes, or end in k, m or g (powers of 1024).`
+Exit status: the program's own; 124 if it ran out of time, 137 if it was killed for memory,
+each with a line on standard error; 125 if gaol itself failed. With --json, the object's
+"cause" is why a run ended, and standard error stays empty, unless --publish chose a port, or
+gaol itself failed: then there is no object.`
 
 const runExample = `  gaol run prog.mjs
   gaol run prog.mjs -- --flag-of-the-program input.txt

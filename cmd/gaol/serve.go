@@ -26,14 +26,10 @@ import (
 const serveLong = `Serve an HTTP API for programs in any language, on a unix socket.
 
 Users in the socket's group can run code in sandboxes. That does not make them root: see
-docs/server.md. --config names a file of JSON with quotas, the permissions that sandboxes
-may have at most, and more.
+docs/server.md. docs/settings.md describes the file of --config.
 
---listen also serves TCP. Callers then need a token: --tokens names a file that has, on each
-line, a name and the SHA-256 of its token. Unless the address is a loopback one, TCP needs
---tls-cert and --tls-key, or --insecure.
-
---node-modules and --public-url are for snippets, which the server runs at /api/sandbox.
+Callers of --listen need a token: see gaol token. Unless the address is a loopback one, TCP
+needs --tls-cert and --tls-key, or --insecure.
 
 SIGTERM and SIGINT stop the server: it accepts nothing new, and ends what still runs after
 the time in the file, or with a second signal. SIGHUP reads the files again, and opens

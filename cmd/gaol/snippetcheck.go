@@ -40,10 +40,7 @@ Words behind the language of a fence:
 compares the output with this file if it exists, except for durations.
 
 Outputs of examples that pass are cached in the user's cache folder, by everything that they
-depend on: files, packages, adapter, lint rules, options, image and version of gaol. Nothing is cached
-with --network public, or by a server.
-
---github adds annotations for GitHub's pages, as it is the default where GITHUB_ACTIONS is true.
+depend on. Nothing is cached with --network public, or by a server.
 
 Exit status: 0 if all examples work, 1 if one does not, 125 if gaol itself failed, or found no
 example.`
@@ -88,7 +85,7 @@ func (a *app) snippetCheckCommand() *cobra.Command {
 	f.set.BoolVar(&f.noCache, "no-cache", false, "run examples although nothing has changed")
 	f.set.BoolVarP(&f.verbose, "verbose", "v", false, "also list the examples that do not fail")
 	f.set.BoolVar(&f.json, "json", false, "print one JSON object about the check and nothing else")
-	f.set.BoolVar(&f.github, "github", false, "also print annotations for GitHub")
+	f.set.BoolVar(&f.github, "github", false, "also print annotations for GitHub (default: where GITHUB_ACTIONS is true)")
 	return cmd
 }
 

@@ -36,13 +36,9 @@ derived, which is computed from them. Errors are printed on standard error.
    "timedOut": false}
 
 With it, standard input may be an input object, {"source": TEXT} or {"files": [{"path":
-PATH, "source": TEXT}]}, in both cases with "timeoutMs" if wanted: an integer, rounded to
-the nearest from 100 to 10000. Text is an input object if its first characters other than
-blanks are { and ": no program begins so. Mistakes in an input object, such as unknown or
-repeated names, are errors of the output.
-
---node-modules names the packages that it may import. Without --network public, the network
-is denied.
+PATH, "source": TEXT}]}, in both cases with "timeoutMs" if wanted. Text is an input object if
+its first characters other than blanks are { and ": no program begins so. Mistakes in an
+input object are errors of the output.
 
 Exit status: 0 if there is no error and the time was enough, 1 otherwise, 125 if gaol
 itself failed.`

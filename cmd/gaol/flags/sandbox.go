@@ -56,7 +56,7 @@ func (f *Sandbox) AddTimeout(usage string) { f.Set.Var(Duration(&f.timeout), "ti
 // AddLimits defines the other flags that limit what code may use.
 func (f *Sandbox) AddLimits() {
 	o := &f.options
-	f.Set.Var(Size(&o.Limits.Memory), "memory", "memory limit; there is no swap")
+	f.Set.Var(Size(&o.Limits.Memory), "memory", "memory limit, in bytes or with k, m or g for powers of 1024; there is no swap")
 	f.Set.Var(number(&o.Limits.CPUs), "cpus", "processors that it may keep busy")
 	f.Set.Var(Duration(&o.Limits.CPUTime), "cpu-time", "limit of processor time; 0 for none")
 	f.Set.Var(Count(&o.Limits.Pids), "pids", "limit of processes and threads")
@@ -140,7 +140,7 @@ func (f *Sandbox) Check(ctx context.Context, names ...string) error {
 		return err
 	}
 	if f.Server != "" {
-		if err := RejectOnServer(f.Set, notOnServer...); err != nil {
+		if err := RejectOnServer(f.Set, NotOnServer...); err != nil {
 			return err
 		}
 	}

@@ -43,8 +43,8 @@ func FindServer() string {
 	return client.Socket()
 }
 
-// notOnServer are flags that servers do not have: they need files or ports of the host, or are the operator's to choose.
-var notOnServer = []string{"with-folder", "mount", "node-modules", "publish", "save", "store", "launcher", "unix-sockets", "allow-degraded", "audit-denials", "proxy", "proxy-names", "heap"}
+// NotOnServer are flags that servers do not have: they need files or ports of the host, or are the operator's to choose.
+var NotOnServer = []string{"with-folder", "mount", "node-modules", "publish", "save", "store", "launcher", "unix-sockets", "allow-degraded", "audit-denials", "proxy", "proxy-names", "heap"}
 
 // RejectOnServer rejects flags that servers lack.
 func RejectOnServer(set *pflag.FlagSet, names ...string) error {

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/sync/semaphore"
+
 	"gaol/internal/lazyregexp"
 	"gaol/internal/snippet"
 	"gaol/runtime"
@@ -76,7 +78,7 @@ func (w wraps) validate() error {
 
 // reader reads an adapter once.
 type reader struct {
-	turn  queue // of one
+	turn  *semaphore.Weighted // of one
 	known bool
 	wraps wraps
 }
@@ -84,10 +86,10 @@ type reader struct {
 // wrapped returns the exports that the adapter wraps. Reading them also warms up the zygote, so that
 // the first snippet need not wait for it.
 func (r *Runner) wrapped(ctx context.Context) (wraps, error) {
-	if err := r.reader.turn.enter(ctx); err != nil {
+	if err := r.reader.turn.Acquire(ctx, 1); err != nil {
 		return nil, err
 	}
-	defer r.reader.turn.leave()
+	defer r.reader.turn.Release(1)
 	if r.reader.known {
 		return r.reader.wraps, nil
 	}

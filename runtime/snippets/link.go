@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"compress/flate"
 	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -18,11 +17,6 @@ import (
 const (
 	sourceName = "src="
 	filesName  = "files="
-)
-
-const (
-	maxLinkText = 200_000 // bytes
-	maxFiles    = 10
 )
 
 // linkEncoding rejects text whose last character has bits that are not part of a byte.
@@ -43,8 +37,8 @@ func EncodeLink(in Input) (fragment string, err error) {
 	if err != nil {
 		return "", err
 	}
-	if len(text) > maxLinkText {
-		return "", &InputError{Code: InputTooLarge, Message: fmt.Sprintf("a link has at most %d bytes of source", maxLinkText)}
+	if len(text) > MaxBytes {
+		return "", &InputError{Code: InputTooLarge, Message: fmt.Sprintf("a link has at most %d bytes of source", MaxBytes)}
 	}
 	var packed bytes.Buffer
 	w, err := flate.NewWriter(&packed, flate.BestCompression)
@@ -63,33 +57,22 @@ func EncodeLink(in Input) (fragment string, err error) {
 // linkText returns the format and text of an input in a fragment.
 func linkText(in Input) (name string, text []byte, err error) {
 	if (in.Source == "") == (len(in.Files) == 0) {
-		return "", nil, invalidLink("want either source or files")
+		return "", nil, invalid("want either source or files")
 	}
 	if in.Source != "" {
 		if !utf8.ValidString(in.Source) {
-			return "", nil, invalidLink("the source is not valid UTF-8")
+			return "", nil, invalid("the source is not valid UTF-8")
 		}
 		return sourceName, []byte(in.Source), nil
 	}
-	if len(in.Files) > maxFiles {
-		return "", nil, invalidLink("more than %d files", maxFiles)
+	if len(in.Files) > MaxFiles {
+		return "", nil, invalid("more than %d files", MaxFiles)
 	}
-	for _, f := range in.Files {
-		if !utf8.ValidString(f.Path) || !utf8.ValidString(f.Source) {
-			return "", nil, invalidLink("%q is not valid UTF-8", f.Path)
-		}
+	text, err = jsonv2.Marshal(in.Files)
+	if err != nil { // it is not UTF-8
+		return "", nil, invalid("the files: %v", err)
 	}
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(in.Files); err != nil {
-		return "", nil, err
-	}
-	return filesName, bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
-}
-
-func invalidLink(format string, args ...any) *InputError {
-	return &InputError{Code: InputInvalid, Message: fmt.Sprintf(format, args...)}
+	return filesName, text, nil
 }
 
 // maxEncoded bounds E in bytes. DEFLATE makes a text at most some bytes longer, base64 a third.
@@ -131,12 +114,12 @@ func unpackLink(e string) ([]byte, error) {
 		return nil, errors.New("invalid base64url")
 	}
 	in := bytes.NewReader(packed)
-	text, err := io.ReadAll(io.LimitReader(flate.NewReader(in), maxLinkText+1))
+	text, err := io.ReadAll(io.LimitReader(flate.NewReader(in), MaxBytes+1))
 	switch {
 	case err != nil:
 		return nil, errors.New("invalid compressed data")
-	case len(text) > maxLinkText:
-		return nil, fmt.Errorf("more than %d bytes of text", maxLinkText)
+	case len(text) > MaxBytes:
+		return nil, fmt.Errorf("more than %d bytes of text", MaxBytes)
 	case in.Len() > 0:
 		return nil, errors.New("data after the compressed text")
 	case !utf8.Valid(text):
@@ -157,8 +140,8 @@ func unpackFiles(e string) (files []File, err error) {
 	if err := jsonv2.Unmarshal(text, &list, jsonv2.RejectUnknownMembers(true)); err != nil {
 		return nil, errors.New("the files are not an array of objects with path and source")
 	}
-	if len(list) == 0 || len(list) > maxFiles {
-		return nil, fmt.Errorf("%d files, want 1 to %d", len(list), maxFiles)
+	if len(list) == 0 || len(list) > MaxFiles {
+		return nil, fmt.Errorf("%d files, want 1 to %d", len(list), MaxFiles)
 	}
 	for i, f := range list {
 		if f.Path == nil || f.Source == nil {

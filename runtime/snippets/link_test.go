@@ -15,7 +15,7 @@ func TestRoundTrip(t *testing.T) {
 	for name, in := range map[string]Input{
 		"source":   {Source: "export const x = 1\n"},
 		"unicode":  {Source: "// 𝒳 é \u2028 </script> & \x00"},
-		"longest":  {Source: strings.Repeat("ab", maxLinkText/2)},
+		"longest":  {Source: strings.Repeat("ab", MaxBytes/2)},
 		"files":    {Files: []File{{Path: "src/main.ts", Source: "import './x.js'"}, {Path: "src/x.ts", Source: "<&>\u2028"}}},
 		"no lines": {Files: []File{{Path: "src/main.ts"}}},
 	} {
@@ -59,9 +59,9 @@ func TestEncodeRefuses(t *testing.T) {
 		"both":       {Input{Source: "1", Files: []File{file}}, InputInvalid},
 		"bytes":      {Input{Source: "\xff"}, InputInvalid},
 		"file bytes": {Input{Files: []File{{Path: "a", Source: "\xff"}}}, InputInvalid},
-		"many files": {Input{Files: make([]File, maxFiles+1)}, InputInvalid},
-		"too large":  {Input{Source: strings.Repeat("a", maxLinkText+1)}, InputTooLarge},
-		"large file": {Input{Files: []File{{Path: "a", Source: strings.Repeat("a", maxLinkText)}}}, InputTooLarge},
+		"many files": {Input{Files: make([]File, MaxFiles+1)}, InputInvalid},
+		"too large":  {Input{Source: strings.Repeat("a", MaxBytes+1)}, InputTooLarge},
+		"large file": {Input{Files: []File{{Path: "a", Source: strings.Repeat("a", MaxBytes)}}}, InputTooLarge},
 	} {
 		_, err := EncodeLink(c.in)
 		if e, ok := errors.AsType[*InputError](err); !ok || e.Code != c.code {
@@ -77,8 +77,8 @@ func TestDecodeRefuses(t *testing.T) {
 		"other name":     "source=" + pack("1"),
 		"no data":        "src=",
 		"empty source":   "src=" + pack(""),
-		"bomb":           "src=" + pack(strings.Repeat("a", 100*maxLinkText)),
-		"one too many":   "src=" + pack(strings.Repeat("a", maxLinkText+1)),
+		"bomb":           "src=" + pack(strings.Repeat("a", 100*MaxBytes)),
+		"one too many":   "src=" + pack(strings.Repeat("a", MaxBytes+1)),
 		"empty blocks":   "src=" + stored,
 		"cut":            "src=" + pack("console.log(1)")[:8],
 		"padding":        "src=" + pack("console.log(1)") + "==",
@@ -90,7 +90,7 @@ func TestDecodeRefuses(t *testing.T) {
 		"no array":       "files=" + pack(`{"path":"a","source":"b"}`),
 		"no files":       "files=" + pack(`[]`),
 		"null":           "files=" + pack(`null`),
-		"many files":     "files=" + pack("["+strings.Repeat(`{"path":"a","source":""},`, maxFiles)+`{"path":"a","source":""}]`),
+		"many files":     "files=" + pack("["+strings.Repeat(`{"path":"a","source":""},`, MaxFiles)+`{"path":"a","source":""}]`),
 		"no source":      "files=" + pack(`[{"path":"a"}]`),
 		"null source":    "files=" + pack(`[{"path":"a","source":null}]`),
 		"number":         "files=" + pack(`[{"path":"a","source":1}]`),
@@ -134,7 +134,7 @@ func FuzzDecode(f *testing.F) {
 		for _, file := range in.Files {
 			size += len(file.Path) + len(file.Source)
 		}
-		if size > maxLinkText || len(in.Files) > maxFiles {
+		if size > MaxBytes || len(in.Files) > MaxFiles {
 			t.Fatalf("%d bytes, %d files", size, len(in.Files))
 		}
 		again, err := EncodeLink(in)

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"gaol/policy"
 	"gaol/runtime"
 	"gaol/runtime/internal/work"
@@ -72,7 +74,7 @@ type Runner struct {
 	rules     lint.Rules
 	domain    *work.Domain // lints and bundles
 	sandboxes sandboxes
-	turns     queue
+	turns     *semaphore.Weighted
 
 	open   context.Context // ends when Close begins
 	cancel context.CancelCauseFunc
@@ -90,9 +92,9 @@ func New(o Options) (*Runner, error) {
 	}
 	o.Adapter = cmp.Or(o.Adapter, None)
 	o.MaxConcurrent = cmp.Or(o.MaxConcurrent, 2*goruntime.GOMAXPROCS(0))
-	r := &Runner{adapter: o.Adapter, turns: make(queue, o.MaxConcurrent)}
+	r := &Runner{adapter: o.Adapter, turns: semaphore.NewWeighted(int64(o.MaxConcurrent))}
 	r.open, r.cancel = context.WithCancelCause(context.Background())
-	r.reader.turn = make(queue, 1)
+	r.reader.turn = semaphore.NewWeighted(1)
 	r.rules, r.lint = o.rules()
 	if r.domain = work.InProcess; !o.WorkInProcess {
 		r.domain = work.Open(cmp.Or(o.CgroupParent, runtime.DefaultCgroupParent))
@@ -160,10 +162,10 @@ func (r *Runner) run(ctx context.Context, in Input, out *Output) error {
 	if err != nil {
 		return err
 	}
-	if err := r.turns.enter(ctx); err != nil {
+	if err := r.turns.Acquire(ctx, 1); err != nil {
 		return err
 	}
-	defer r.turns.leave()
+	defer r.turns.Release(1)
 	wraps, err := r.wrapped(ctx)
 	if err != nil {
 		return err
@@ -211,22 +213,3 @@ func (r *Runner) Close() error {
 	}
 	return r.sandboxes.close()
 }
-
-// queue is a semaphore that serves callers in order: a channel wakes senders in the order in
-// which they began to wait.
-type queue chan struct{}
-
-// enter acquires the semaphore; the caller must call leave. If ctx ends first, it returns ctx's cause.
-func (q queue) enter(ctx context.Context) error {
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	select {
-	case q <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
-func (q queue) leave() { <-q }

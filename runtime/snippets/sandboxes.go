@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"sync"
 
+	"golang.org/x/sync/semaphore"
+
 	"gaol/policy"
 	"gaol/runtime"
 	"gaol/runtime/isolation"
@@ -30,8 +32,8 @@ const (
 // supports that. It is closed in the background, and not reused.
 type sandboxes struct {
 	options runtime.Options
-	pool    *runtime.Pool // nil if one sandbox is shared
-	live    queue         // bounds sandboxes in use or being closed
+	pool    *runtime.Pool       // nil if one sandbox is shared
+	live    *semaphore.Weighted // bounds sandboxes in use or being closed
 	closers sync.WaitGroup
 
 	mu     sync.Mutex
@@ -53,7 +55,7 @@ func (s *sandboxes) init(o Options, packages *bundle.Packages) (err error) {
 		s.options.ReadOnlyRoot, s.options.MaxConcurrentRuns = true, o.MaxConcurrent
 		return nil
 	}
-	s.live = make(queue, 2*o.MaxConcurrent)
+	s.live = semaphore.NewWeighted(int64(2 * o.MaxConcurrent))
 	s.pool, err = runtime.NewPool(s.options, runtime.PoolOptions{Size: min(o.MaxConcurrent, maxReady), Park: o.Isolation.Check(isolation.Park) == nil})
 	return err
 }
@@ -98,17 +100,17 @@ func (s *sandboxes) use(ctx context.Context, f func(*runtime.NodeRuntime) error)
 		}
 		return err
 	}
-	if err := s.live.enter(ctx); err != nil {
+	if err := s.live.Acquire(ctx, 1); err != nil {
 		return err
 	}
 	rt, err := s.pool.Get(ctx)
 	if err != nil {
-		s.live.leave()
+		s.live.Release(1)
 		return err
 	}
 	defer s.closers.Go(func() {
 		s.note(rt.Close())
-		s.live.leave()
+		s.live.Release(1)
 	})
 	return f(rt)
 }

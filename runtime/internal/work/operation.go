@@ -1,14 +1,13 @@
 package work
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"unicode/utf8"
 
+	"gaol/internal/strictjson"
 	"gaol/runtime/snippets/bundle"
 	"gaol/runtime/snippets/lint"
 )
@@ -33,7 +32,7 @@ type operation[In, Out any] struct {
 func define[In, Out any](name string, run func(In) Out) operation[In, Out] {
 	operations[name] = func(text json.RawMessage) (any, error) {
 		var in In
-		if err := decode(text, &in); err != nil {
+		if err := strictjson.Decode(text, &in); err != nil {
 			return nil, err
 		}
 		return run(in), nil
@@ -44,7 +43,7 @@ func define[In, Out any](name string, run func(In) Out) operation[In, Out] {
 // dispatch performs a request in the subprocess.
 func dispatch(request []byte) ([]byte, error) {
 	var m message
-	if err := decode(request, &m); err != nil {
+	if err := strictjson.Decode(request, &m); err != nil {
 		return nil, err
 	}
 	run := operations[m.Operation]
@@ -80,7 +79,7 @@ func (o operation[In, Out]) do(ctx context.Context, d *Domain, in In) (out Out, 
 	if err != nil {
 		return out, err
 	}
-	if err := decode(reply, &out); err != nil {
+	if err := strictjson.Decode(reply, &out); err != nil {
 		return out, &Failure{Operation: o.name, Reason: "it has made the process reply with garbage", Err: err}
 	}
 	return out, nil
@@ -100,21 +99,6 @@ func abandonable(ctx context.Context, f func()) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-}
-
-var errTrailing = errors.New("data after the JSON")
-
-// decode decodes JSON strictly.
-func decode(text []byte, v any) error {
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.DisallowUnknownFields()
-	if err := d.Decode(v); err != nil {
-		return err
-	}
-	if _, err := d.Token(); err != io.EOF {
-		return errTrailing
-	}
-	return nil
 }
 
 var bundleOperation = define("bundle", func(j bundle.Job) bundle.Built { return j.Run() })

@@ -171,7 +171,7 @@ func cacheVersion() string {
 // printCheck prints the report.
 func (a *app) printCheck(r *examplecheck.Report, f *checkFlags) error {
 	if f.json {
-		return report.JSON(a.stdout, r.JSON())
+		return report.JSON(a.stdout, r)
 	}
 	text := r.Text(examplecheck.TextOptions{Verbose: f.verbose, Colors: colors(a.stdout)})
 	if f.github {

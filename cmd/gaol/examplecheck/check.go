@@ -48,7 +48,7 @@ func Check(ctx context.Context, list []*Example, o Options) (*Report, error) {
 	r := &Report{Results: make([]*Result, len(list))}
 	var missing []*Result
 	for i, e := range list {
-		r.Results[i] = &Result{Example: e}
+		r.Results[i] = &Result{Example: e, Errors: []Message{}}
 		if e.Fault != "" || e.Skip != "" || o.Cache.load(r.Results[i]) {
 			continue
 		}
@@ -65,7 +65,7 @@ func Check(ctx context.Context, list []*Example, o Options) (*Report, error) {
 		return nil, err
 	}
 	r.count()
-	r.Duration = time.Since(start)
+	r.DurationMs = time.Since(start).Milliseconds()
 	return r, nil
 }
 
@@ -126,13 +126,13 @@ func (r *Result) judge() {
 	case e.Fault != "":
 		r.fail(Message{File: e.File, Line: e.Line, Text: e.Fault})
 	case e.Skip != "":
-		r.Status = Skipped
+		r.Status, r.Reason = Skipped, e.Skip
 	case e.WantError && !r.hasError():
 		r.fail(Message{File: e.File, Line: e.Line, Text: expectedError(e)})
 		r.failAll(out.Errors)
 	case !e.WantError && (len(out.Errors) > 0 || out.TimedOut):
 		r.failAll(out.Errors)
-		if r.Errors == nil {
+		if len(r.Errors) == 0 {
 			r.fail(Message{File: e.File, Line: e.Line, Text: "it ran out of time"})
 		}
 	}
@@ -174,18 +174,18 @@ func expectedError(e *Example) string {
 
 // Example is code that should work, and where it is.
 type Example struct {
-	File string // the file that contains it, as reports name it
-	Line int    // where it begins: 1, or the line of a fence
-	Name string // its name in a page, such as "counter", or "#2" for the second without a name; "" for a code file
+	File string `json:"file"`           // the file that contains it, as reports name it
+	Line int    `json:"line"`           // where it begins: 1, or the line of a fence
+	Name string `json:"name,omitempty"` // its name in a page, such as "counter", or "#2" for the second without a name; "" for a code file
 
-	Files []snippets.File // with src/main.ts
+	Files []snippets.File `json:"-"` // with src/main.ts
 
-	Skip      string // why it is not run; "" if it is
-	WantError bool   // it must report an error
-	ErrorText string // which contains this
+	Skip      string `json:"-"` // why it is not run; "" if it is
+	WantError bool   `json:"-"` // it must report an error
+	ErrorText string `json:"-"` // which contains this
 
 	// Fault is the reason why it cannot be run, such as a wrong attribute of its fence.
-	Fault string
+	Fault string `json:"-"`
 
 	folder  *folder
 	sources map[string]source // by path in Files

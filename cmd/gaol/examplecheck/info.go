@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"gaol/internal/lazyregexp"
 	"gaol/runtime/snippets"
 )
 
@@ -47,55 +48,23 @@ func parseInfo(text string) fenceInfo {
 		end = len(text)
 	}
 	info := fenceInfo{ending: languages[strings.ToLower(text[:end])]}
-	for rest := strings.TrimLeft(text[end:], " \t"); rest != ""; rest = strings.TrimLeft(rest, " \t") {
-		var a attribute
-		a, rest = nextAttribute(rest)
-		info.words = append(info.words, a)
+	for _, m := range word().FindAllStringSubmatch(text[end:], -1) {
+		switch {
+		case m[1] != "":
+			info.words = append(info.words, attribute{name: m[1] + "}"})
+		case m[0] != "":
+			info.words = append(info.words, attribute{m[2], m[5] + escaped().ReplaceAllString(m[3]+m[4], "$1")})
+		}
 	}
 	return info
 }
 
-// nextAttribute parses the first word of text, which is not empty and begins with no blank.
-// Marks of highlighted lines such as {1, 3} are one word.
-func nextAttribute(text string) (a attribute, rest string) {
-	if text[0] == '{' {
-		mark, rest, _ := strings.Cut(text, "}")
-		return attribute{name: mark + "}"}, rest
-	}
-	end := strings.IndexAny(text, " \t=")
-	if end < 0 || text[end] != '=' {
-		if end < 0 {
-			end = len(text)
-		}
-		return attribute{name: text[:end]}, text[end:]
-	}
-	a = attribute{name: text[:end]}
-	a.value, rest = attributeValue(text[end+1:])
-	return a, rest
-}
-
-// attributeValue parses what follows an equals sign. In quotes, a backslash precedes a quote or
-// a backslash that is part of the value.
-func attributeValue(text string) (value, rest string) {
-	if text == "" || text[0] != '"' && text[0] != '\'' {
-		end := strings.IndexAny(text, " \t")
-		if end < 0 {
-			end = len(text)
-		}
-		return text[:end], text[end:]
-	}
-	var b strings.Builder
-	for i := 1; i < len(text); i++ {
-		switch {
-		case text[i] == text[0]:
-			return b.String(), text[i+1:]
-		case text[i] == '\\' && i+1 < len(text):
-			i++
-		}
-		b.WriteByte(text[i])
-	}
-	return b.String(), ""
-}
+// word matches marks of highlighted lines such as {1, 3}, or a name and its value, in double quotes, in single quotes or
+// without. In quotes, a backslash precedes a quote or a backslash that is part of the value.
+var (
+	word    = lazyregexp.New(`(\{[^}]*)\}?|([^ \t=]*)(?:=(?:"((?:[^"\\]|\\.)*)"?|'((?:[^'\\]|\\.)*)'?|([^ \t]*)))?`)
+	escaped = lazyregexp.New(`\\(.)`)
+)
 
 // mainFile is the file that a snippet runs.
 const mainFile = "src/main.ts"

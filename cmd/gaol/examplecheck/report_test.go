@@ -7,7 +7,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -16,7 +15,7 @@ func TestText(t *testing.T) {
 	dir := t.TempDir()
 	f := &fake{}
 	r := check(t, dir, fenced("ts run example=a", "log a")+fenced("ts run example=b", "log \x1b[2J\nerror src/main.ts:1:2 — \x1b]0;x\x07")+fenced("ts run skip=why", "a"), Options{Open: f.open})
-	r.Duration = 123 * time.Millisecond
+	r.DurationMs = 123
 	got := strings.ReplaceAll(r.Text(TextOptions{Verbose: true}), dir+"/", "")
 	want := `ok   x.md:1 a
 FAIL x.md:4 b
@@ -66,7 +65,7 @@ func TestJSONReport(t *testing.T) {
 	dir := t.TempDir()
 	f := &fake{}
 	r := check(t, dir, fenced("ts run", "error src/main.ts:1:2 — <b>")+fenced("ts run skip=why", "a"), Options{Open: f.open})
-	text, err := json.Marshal(r.JSON())
+	text, err := json.Marshal(r)
 	if err != nil {
 		t.Fatal(err)
 	}

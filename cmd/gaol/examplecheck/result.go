@@ -3,7 +3,6 @@ package examplecheck
 import (
 	"strconv"
 	"strings"
-	"time"
 
 	"gaol/internal/lazyregexp"
 	"gaol/runtime/snippets"
@@ -19,14 +18,15 @@ const (
 	Skipped Status = "skipped"
 )
 
-// Result is what became of an example.
+// Result is what became of an example. It has JSON, as a report does.
 type Result struct {
-	Example *Example
-	Status  Status
-	Cached  bool             // Output is of an earlier check
-	Output  *snippets.Output // nil if it did not run
-	Errors  []Message        // why it failed
-	Diff    string           // of the expected output and this one, if they differ
+	*Example
+	Status Status           `json:"status"`
+	Reason string           `json:"reason,omitempty"` // why it is skipped
+	Cached bool             `json:"cached"`           // Output is of an earlier check
+	Errors []Message        `json:"errors"`           // why it failed
+	Diff   string           `json:"diff,omitempty"`   // of the expected output and this one, if they differ
+	Output *snippets.Output `json:"output,omitempty"` // nil if it did not run
 }
 
 // Message is an error where a person can repair it.
@@ -50,9 +50,12 @@ func (m Message) place() string {
 
 // Report is the result of a check.
 type Report struct {
-	Results                         []*Result
-	Passed, Failed, Skipped, Cached int
-	Duration                        time.Duration
+	Results    []*Result `json:"examples"`
+	Passed     int       `json:"passed"`
+	Failed     int       `json:"failed"`
+	Skipped    int       `json:"skipped"`
+	Cached     int       `json:"cached"`
+	DurationMs int64     `json:"durationMs"`
 }
 
 func (r *Report) count() {
@@ -104,47 +107,4 @@ func errorOf(e *Example, text string) Message {
 	m := locate(e, text)
 	m.Text = strings.TrimPrefix(m.Text, m.place()+" — ")
 	return m
-}
-
-// JSON is the JSON of a report.
-type JSON struct {
-	Examples   []ExampleJSON `json:"examples"`
-	Passed     int           `json:"passed"`
-	Failed     int           `json:"failed"`
-	Skipped    int           `json:"skipped"`
-	Cached     int           `json:"cached"`
-	DurationMs int64         `json:"durationMs"`
-}
-
-// ExampleJSON is the JSON of a result.
-type ExampleJSON struct {
-	File   string           `json:"file"`
-	Line   int              `json:"line"`
-	Name   string           `json:"name,omitempty"`
-	Status Status           `json:"status"`
-	Reason string           `json:"reason,omitempty"` // why it is skipped
-	Cached bool             `json:"cached"`
-	Errors []Message        `json:"errors"`
-	Diff   string           `json:"diff,omitempty"`
-	Output *snippets.Output `json:"output,omitempty"`
-}
-
-// JSON returns the report as an object.
-func (r *Report) JSON() JSON {
-	object := JSON{
-		Examples: []ExampleJSON{}, Passed: r.Passed, Failed: r.Failed, Skipped: r.Skipped, Cached: r.Cached,
-		DurationMs: r.Duration.Milliseconds(),
-	}
-	for _, result := range r.Results {
-		e := result.Example
-		example := ExampleJSON{
-			File: e.File, Line: e.Line, Name: e.Name, Status: result.Status, Cached: result.Cached,
-			Errors: append([]Message{}, result.Errors...), Diff: result.Diff, Output: result.Output,
-		}
-		if result.Status == Skipped {
-			example.Reason = e.Skip
-		}
-		object.Examples = append(object.Examples, example)
-	}
-	return object
 }

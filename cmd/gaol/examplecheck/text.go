@@ -32,7 +32,7 @@ func (r *Report) Text(o TextOptions) string {
 
 func (r *Report) summary() string {
 	return fmt.Sprintf("%d examples: %d passed, %d failed, %d skipped; %d from the cache, %s",
-		len(r.Results), r.Passed, r.Failed, r.Skipped, r.Cached, r.Duration.Round(10*time.Millisecond))
+		len(r.Results), r.Passed, r.Failed, r.Skipped, r.Cached, (time.Duration(r.DurationMs) * time.Millisecond).Round(10*time.Millisecond))
 }
 
 // labels begin the line of an example, with a color.

@@ -3,6 +3,7 @@ package snippet
 import (
 	"fmt"
 	"net/url"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -177,30 +178,13 @@ func (s *Sources) Log(text string) string {
 	if s == nil || !strings.Contains(text, s.gaolFiles) {
 		return s.Relocate(text)
 	}
-	var kept []string
-	first, ours := 0, false // the frames of Node and gaol at the end of kept, and whether one is gaol's
-	drop := func() {
-		if ours {
-			last := kept[len(kept)-1]
-			rest := last[1+strings.LastIndexAny(last, ")0123456789"):] // such as the brace before properties
-			if kept = kept[:first]; first > 0 {
-				kept[first-1] += rest
-			}
+	internal := regexp.MustCompile(`(?:(?:^|\n) *at\b[^\n]*(?:[( ]node:|` + regexp.QuoteMeta(s.gaolFiles) + `)[^\n]*)+`)
+	return s.Relocate(internal.ReplaceAllStringFunc(text, func(frames string) string {
+		if !strings.Contains(frames, s.gaolFiles) {
+			return frames
 		}
-		first, ours = len(kept), false
-	}
-	for line := range strings.SplitSeq(text, "\n") {
-		isOurs := strings.Contains(line, s.gaolFiles)
-		if !isStackFrame(line) || !isOurs && !isNodes(line) {
-			drop()
-			first++
-		} else {
-			ours = ours || isOurs
-		}
-		kept = append(kept, line)
-	}
-	drop()
-	return s.Relocate(strings.Join(kept, "\n"))
+		return frames[1+strings.LastIndexAny(frames, ")0123456789"):] // such as the brace before properties
+	}))
 }
 
 func isStackFrame(line string) bool { return strings.HasPrefix(strings.TrimLeft(line, " "), "at ") }

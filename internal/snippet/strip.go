@@ -58,19 +58,6 @@ func (c *compiler) checkFile(d draft, loader api.Loader) *SyntaxError {
 	return err
 }
 
-// CheckFile checks a file to be bundled, in the language of an extension, for what esbuild does not
-// reject. For import() with an expression as its path, esbuild would search folders.
-func CheckFile(code, ext string) *SyntaxError {
-	d, c := newDraft(code), compiler{file: "file" + ext}
-	if err := c.checkFile(d, loaderOf(ext)); err != nil {
-		return err
-	}
-	if at := computedImport(code); at >= 0 {
-		return d.errorAt(at, "import() needs a string as its path")
-	}
-	return nil
-}
-
 // Origin returns the offset in the file of an offset of Code. For code that esbuild has
 // added, it is the nearest offset before it, and known is false if there is none.
 func (s *Stripped) Origin(offset int) (before int, known bool) {

@@ -27,9 +27,21 @@ import (
 // errNoZygote is the error of commands that a jail with Spec.OCI cannot start.
 var errNoZygote = errors.New("a container cannot have zygotes")
 
-// startContainer lets the OCI runtime make the namespaces, the root directory and pid 1, as
-// startPid1 does for other jails.
-func (j *Jail) startContainer(top *cgroupFiles) error {
+// container lets an OCI runtime make the namespaces, the root directory and pid 1, and start processes
+// in them.
+type container struct {
+	*Jail
+	made *oci.Container // nil before startPid1
+}
+
+// extend implements starter. The runtime executes the entry program in the tree.
+func (j *container) extend(t *Tree) {
+	addProgram(t, enter.Path)
+	t.Layer = append(t.Layer, j.spec.limitFiles()...)
+}
+
+// startPid1 implements starter.
+func (j *container) startPid1(top *cgroupFiles) error {
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
 	namespaces, err := j.newNamespaces(top)
@@ -50,11 +62,11 @@ func (j *Jail) startContainer(top *cgroupFiles) error {
 	if c.Seccomp, err = seccomp.OCI(); err != nil {
 		return step.Wrap("seccomp", "container", err)
 	}
-	container, pid1, err := j.spec.OCI.Create(ctx, j.program, j.slot.containerDir(), "gaol-"+j.slot.name(), c, GuestUID)
+	made, pid1, err := j.spec.OCI.Create(ctx, j.program, j.slot.containerDir(), "gaol-"+j.slot.name(), c, GuestUID)
 	if err != nil {
 		return err
 	}
-	j.container, j.pid1 = container, pid1
+	j.made, j.pid1 = made, pid1
 	if err := j.openPid1(); err != nil {
 		return err
 	}
@@ -132,8 +144,8 @@ func (j *Jail) moveToInitCgroup(top *cgroupFiles) error {
 	return kernfile.WriteFile(filepath.Join(init.Name(), "cgroup.procs"), strconv.Itoa(j.pid1.PID()))
 }
 
-// launchInContainer is launch for a jail that is a container.
-func (p *Process) launchInContainer(ctx context.Context, c *Command, in *cgroupFiles) error {
+// launch implements starter.
+func (j *container) launch(ctx context.Context, p *Process, c *Command, in *cgroupFiles) error {
 	if c.Zygote != nil {
 		return step.Wrap("start", c.name(), errNoZygote)
 	}
@@ -159,7 +171,7 @@ func (p *Process) launchInContainer(ctx context.Context, c *Command, in *cgroupF
 	var child *enter.Supervised
 	unwatch := func() bool { return true }
 	err := enter.LaunchIn(list, func(files []*os.File, args []string) (err error) {
-		if child, err = p.jail.container.Start(ctx, files, args); err == nil {
+		if child, err = j.made.Start(ctx, files, args); err == nil {
 			p.first = child
 			unwatch = context.AfterFunc(ctx, func() { _ = child.Kill() })
 		}

@@ -36,6 +36,10 @@ func Create(ctx context.Context, s Spec) (*Jail, error) {
 		return nil, err
 	}
 	j := &Jail{spec: s, slot: sl, release: make(chan struct{}), live: map[*Process]struct{}{}}
+	j.starter = entryProgram{j}
+	if s.OCI != nil {
+		j.starter = &container{Jail: j}
+	}
 	if err := j.startOnThread(); err != nil {
 		return nil, errors.Join(err, j.remove())
 	}
@@ -64,7 +68,9 @@ func (j *Jail) start() error {
 		return step.Wrap("open", "mount namespace", err)
 	}
 	defer host.Close()
-	stage := mounts.Prepare(j.spec.fullTree(), j.slot.firstHostID())
+	tree := j.spec.fullTree()
+	j.starter.extend(&tree)
+	stage := mounts.Prepare(tree, j.slot.firstHostID())
 	defer stage.Close()
 	top, err := j.makeCgroups()
 	if err != nil {
@@ -81,20 +87,21 @@ func (j *Jail) start() error {
 		return step.Wrap("open", "commands", err)
 	}
 	j.programs = stage.Programs()
-	start := j.startPid1
-	if j.spec.OCI != nil {
-		start = j.startContainer
-	}
-	if err := start(top); err != nil {
+	if err := j.starter.startPid1(top); err != nil {
 		return err
 	}
 	// The jail has its own copy of the mounts: release this thread's.
 	return step.Wrap("leave", "mount namespace", unix.Setns(int(host.Fd()), unix.CLONE_NEWNS))
 }
 
-// startPid1 starts pid 1 by the entry program. Pid 1 reads and prints nothing, so its
-// descriptors 0 to 2 are /dev/null.
-func (j *Jail) startPid1(top *cgroupFiles) error {
+// entryProgram starts processes by package enter's program.
+type entryProgram struct{ *Jail }
+
+func (entryProgram) extend(*Tree) {}
+
+// startPid1 implements starter. Pid 1 reads and prints nothing, so its descriptors 0 to 2 are
+// /dev/null.
+func (j entryProgram) startPid1(top *cgroupFiles) error {
 	null, err := kernfile.Open(os.DevNull, unix.O_RDWR)
 	if err != nil {
 		return step.Wrap("open", os.DevNull, err)

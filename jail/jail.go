@@ -1,6 +1,7 @@
 package jail
 
 import (
+	"context"
 	"errors"
 	"os"
 	"strconv"
@@ -15,7 +16,6 @@ import (
 	"gaol/jail/kernfile"
 	"gaol/jail/landlock"
 	"gaol/jail/mounts"
-	"gaol/jail/oci"
 	"gaol/jail/step"
 )
 
@@ -27,23 +27,36 @@ type StepError = step.Error
 
 // Jail is a file tree and the processes that Start starts in it.
 type Jail struct {
-	spec      Spec
-	slot      *slot
-	program   *os.File         // the entry program
-	shared    *cgroupFiles     // cgroups that all processes of the jail are in
-	pool      *cgroup.Pool     // of the runs' cgroups
-	pid1      pid1             // nil before it is started
-	container *oci.Container   // nil without Spec.OCI
-	pidfd     *os.File         // of pid 1
-	gateway   *gateway.Gateway // nil before OpenGateway
-	commands  commands         // of Spec.Commands
-	programs  *mounts.HostDir  // of AddProgram
-	release   chan struct{}    // closed to end the thread that started pid 1
+	spec     Spec
+	slot     *slot
+	program  *os.File     // the entry program
+	shared   *cgroupFiles // cgroups that all processes of the jail are in
+	pool     *cgroup.Pool // of the runs' cgroups
+	starter  starter
+	pid1     pid1             // nil before it is started
+	pidfd    *os.File         // of pid 1
+	gateway  *gateway.Gateway // nil before OpenGateway
+	commands commands         // of Spec.Commands
+	programs *mounts.HostDir  // of AddProgram
+	release  chan struct{}    // closed to end the thread that started pid 1
 
 	mu     sync.Mutex
 	closed atomic.Bool // changed with mu held
 	runs   sync.WaitGroup
 	live   map[*Process]struct{}
+}
+
+// starter starts the processes of a jail: the entry program does, or an OCI runtime.
+type starter interface {
+	// extend adds to the tree what the starter needs in it.
+	extend(*Tree)
+
+	// startPid1 makes the namespaces and pid 1, which has its own copy of the calling thread's mounts.
+	startPid1(top *cgroupFiles) error
+
+	// launch sets p.first to a new process, in the cgroups of in, and returns when it runs c's
+	// program. If it fails, it may have set p.first, which must be waited for.
+	launch(ctx context.Context, p *Process, c *Command, in *cgroupFiles) error
 }
 
 // pid1 is the first process of a jail.

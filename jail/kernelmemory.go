@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gaol/jail/kernfile"
+	"gaol/jail/mounts"
 )
 
 // The kernel does not charge all memory that it allocates for a guest to its cgroup: file
@@ -257,7 +258,7 @@ func lockOwner(line string) int {
 // names of the folder: some 300 bytes for each of the inodes that the jail may have.
 func (w *memoryWatch) checkOpenDirs() {
 	hasCopies := func(s *Spec) bool {
-		return slices.ContainsFunc(s.Mounts, func(m Mount) bool { return m.Access == CopyOnWrite })
+		return slices.ContainsFunc(s.Mounts, func(m mounts.Mount) bool { return m.Access == mounts.CopyOnWrite })
 	}
 	for _, runs := range w.byJail(hasCopies) {
 		for _, p := range runs {

@@ -41,7 +41,7 @@ func hostFolder(t *testing.T) (dir string, source *os.File) {
 
 func TestMountReadOnly(t *testing.T) {
 	_, source := hostFolder(t)
-	j := newJail(t, func(s *Spec) { s.Mounts = []Mount{{Source: source, Target: "/work/a/host"}} })
+	j := newJail(t, func(s *Spec) { s.Mounts = []mounts.Mount{{Source: source, Target: "/work/a/host"}} })
 	tries{
 		{"cat /work/a/host/file /work/a/host/open", "host's file\nhost's open"},
 		{"cat /work/a/host/closed", "cat: can't open '/work/a/host/closed': Permission denied"},
@@ -54,7 +54,9 @@ func TestMountReadOnly(t *testing.T) {
 
 func TestMountReadWrite(t *testing.T) {
 	dir, source := hostFolder(t)
-	j := newJail(t, func(s *Spec) { s.Mounts = []Mount{{Source: source, Target: "/srv/host", Access: ReadWrite}} })
+	j := newJail(t, func(s *Spec) {
+		s.Mounts = []mounts.Mount{{Source: source, Target: "/srv/host", Access: mounts.ReadWrite}}
+	})
 	tries{
 		{"echo mine >/srv/host/file && echo new >/srv/host/sub/new && stat -c '%a %u' /srv/host/sub/new", "644 1000"},
 		{"busybox ln -s /etc/passwd /srv/host/link && busybox rm /srv/host/open && ls /srv/host", "closed\nfile\nlink\nsub"},
@@ -72,7 +74,9 @@ func TestMountReadWrite(t *testing.T) {
 
 func TestMountCopyOnWrite(t *testing.T) {
 	dir, source := hostFolder(t)
-	change := func(s *Spec) { s.Mounts = []Mount{{Source: source, Target: "/work/host", Access: CopyOnWrite}} }
+	change := func(s *Spec) {
+		s.Mounts = []mounts.Mount{{Source: source, Target: "/work/host", Access: mounts.CopyOnWrite}}
+	}
 	j, other := newJail(t, change), newJail(t, change)
 	tries{
 		{"echo mine >/work/host/file && busybox rm /work/host/open && mkdir /work/host/sub/d && busybox mv /work/host/sub /work/host/renamed && cat /work/host/file && stat -c '%a %u' /work/host /work/host/file", "mine\n755 1000\n600 1000"},
@@ -96,7 +100,7 @@ func TestMountOneFile(t *testing.T) {
 	}
 	defer source.Close()
 	j := newJail(t, func(s *Spec) {
-		s.Mounts = []Mount{{Source: source, Target: "/work/one"}, {Source: source, Target: "/etc/two"}}
+		s.Mounts = []mounts.Mount{{Source: source, Target: "/work/one"}, {Source: source, Target: "/etc/two"}}
 	})
 	tries{{"cat /work/one /etc/two; echo x >/work/one", "host's file\nhost's file\n/bin/sh: can't create /work/one: Read-only file system"}}.check(t, j)
 }
@@ -110,9 +114,9 @@ func TestMountsExecuteNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	change := func(s *Spec) {
-		s.Mounts = []Mount{
-			{Source: source, Target: "/work/ro"}, {Source: source, Target: "/work/rw", Access: ReadWrite}, {Source: source, Target: "/work/cow", Access: CopyOnWrite},
-			{Source: source, Target: "/listed", Access: CopyOnWrite},
+		s.Mounts = []mounts.Mount{
+			{Source: source, Target: "/work/ro"}, {Source: source, Target: "/work/rw", Access: mounts.ReadWrite}, {Source: source, Target: "/work/cow", Access: mounts.CopyOnWrite},
+			{Source: source, Target: "/listed", Access: mounts.CopyOnWrite},
 		}
 	}
 	list := func(s *Spec) {
@@ -133,7 +137,7 @@ func TestMountsExecuteNothing(t *testing.T) {
 func TestMountsInAReadOnlyPlace(t *testing.T) {
 	dir, source := hostFolder(t)
 	j := newJail(t, func(s *Spec) {
-		s.Mounts = []Mount{{Source: source, Target: "/work/cow", Access: CopyOnWrite}, {Source: source, Target: "/work/cow/sub/ro"}, {Source: source, Target: "/work/ro"}}
+		s.Mounts = []mounts.Mount{{Source: source, Target: "/work/cow", Access: mounts.CopyOnWrite}, {Source: source, Target: "/work/cow/sub/ro"}, {Source: source, Target: "/work/ro"}}
 		s.ReadOnly, s.Writable = []Place{tree("/work")}, []Place{tree("/work/cow")}
 	})
 	tries{
@@ -152,7 +156,7 @@ func TestMountInAHiddenPlace(t *testing.T) {
 	_, source := hostFolder(t)
 	j := newJail(t, func(s *Spec) {
 		s.Hide = []Place{tree("/work/secret")}
-		s.Mounts = []Mount{{Source: source, Target: "/work/secret/a/host"}}
+		s.Mounts = []mounts.Mount{{Source: source, Target: "/work/secret/a/host"}}
 	})
 	tries{{"cat /work/secret/a/host/file", "cat: can't open '/work/secret/a/host/file': Permission denied"}}.check(t, j)
 }
@@ -162,7 +166,7 @@ func TestMountInAHiddenPlace(t *testing.T) {
 func TestMountBelowAnother(t *testing.T) {
 	dir, source := hostFolder(t)
 	j := newJail(t, func(s *Spec) {
-		s.Mounts = []Mount{{Source: source, Target: "/work/rw", Access: ReadWrite}, {Source: source, Target: "/work/rw/sub/a/ro"}, {Source: source, Target: "/new/place"}}
+		s.Mounts = []mounts.Mount{{Source: source, Target: "/work/rw", Access: mounts.ReadWrite}, {Source: source, Target: "/work/rw/sub/a/ro"}, {Source: source, Target: "/new/place"}}
 		s.Make, s.Files = []Place{tree("/work/rw/made")}, []File{{Path: "/work/rw/b/c", Mode: 0o640, Data: []byte("content")}}
 	})
 	tries{
@@ -191,22 +195,22 @@ func TestMountsRefused(t *testing.T) {
 	}
 	defer proc.Close()
 	for name, tc := range map[string]struct {
-		mount Mount
+		mount mounts.Mount
 		want  error
 	}{
-		"the root":          {Mount{Source: source, Target: "/"}, mounts.ErrProtected},
-		"over our own":      {Mount{Source: source, Target: "/usr/libexec"}, mounts.ErrProtected},
-		"in /proc":          {Mount{Source: source, Target: "/proc/self"}, syscall.EBUSY},
-		"over /dev":         {Mount{Source: source, Target: "/dev"}, syscall.EBUSY},
-		"relative":          {Mount{Source: source, Target: "work/x"}, syscall.EINVAL},
-		"through a link":    {Mount{Source: source, Target: "/bin/sh"}, syscall.ELOOP},
-		"below a file":      {Mount{Source: source, Target: "/bin/busybox/x"}, syscall.ENOTDIR},
-		"a file on a tree":  {Mount{Source: one, Target: "/work"}, syscall.EISDIR},
-		"a copy of a file":  {Mount{Source: one, Target: "/work/x", Access: CopyOnWrite}, syscall.ENOTDIR},
-		"what has no owner": {Mount{Source: proc, Target: "/work/x", Access: ReadWrite}, ErrNoIDMap},
+		"the root":          {mounts.Mount{Source: source, Target: "/"}, mounts.ErrProtected},
+		"over our own":      {mounts.Mount{Source: source, Target: "/usr/libexec"}, mounts.ErrProtected},
+		"in /proc":          {mounts.Mount{Source: source, Target: "/proc/self"}, syscall.EBUSY},
+		"over /dev":         {mounts.Mount{Source: source, Target: "/dev"}, syscall.EBUSY},
+		"relative":          {mounts.Mount{Source: source, Target: "work/x"}, syscall.EINVAL},
+		"through a link":    {mounts.Mount{Source: source, Target: "/bin/sh"}, syscall.ELOOP},
+		"below a file":      {mounts.Mount{Source: source, Target: "/bin/busybox/x"}, syscall.ENOTDIR},
+		"a file on a tree":  {mounts.Mount{Source: one, Target: "/work"}, syscall.EISDIR},
+		"a copy of a file":  {mounts.Mount{Source: one, Target: "/work/x", Access: mounts.CopyOnWrite}, syscall.ENOTDIR},
+		"what has no owner": {mounts.Mount{Source: proc, Target: "/work/x", Access: mounts.ReadWrite}, ErrNoIDMap},
 	} {
 		spec := testSpec(t)
-		spec.Mounts = []Mount{tc.mount}
+		spec.Mounts = []mounts.Mount{tc.mount}
 		j, err := Create(t.Context(), spec)
 		if err == nil {
 			j.Close()

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"gaol/jail/mounts"
+
 	"golang.org/x/sys/unix"
 )
 
@@ -120,7 +122,7 @@ func TestEscapePageCache(t *testing.T) {
 		}
 		dir := os.NewFile(uintptr(source), "bits")
 		t.Cleanup(func() { dir.Close() })
-		s.Mounts = []Mount{{Source: dir, Target: "/shared"}}
+		s.Mounts = []mounts.Mount{{Source: dir, Target: "/shared"}}
 	}
 	on, off := newJail(t, withAttack(t, "cache"), shared), newJail(t, withAttack(t, "cache"), shared, noFilter)
 	const (

@@ -125,22 +125,6 @@ type Place = mounts.Place
 // File is a file to create in the tree.
 type File = mounts.File
 
-// Mount shows a folder or a file of the host in the tree.
-type Mount = mounts.Mount
-
-// Owner is a user and a group of the host.
-type Owner = mounts.Owner
-
-// Access is a guest's access to a folder of the host.
-type Access = mounts.Access
-
-// The zero value allows the least.
-const (
-	ReadOnly    = mounts.ReadOnly
-	CopyOnWrite = mounts.CopyOnWrite
-	ReadWrite   = mounts.ReadWrite
-)
-
 // The ids of guest processes, as they see them.
 const (
 	GuestUID = mounts.GuestUID
@@ -161,11 +145,7 @@ func CheckOwners(dir string) error { return mounts.CheckOwners(dir, firstID) }
 func (s *Spec) fullTree() Tree {
 	t := s.Tree
 	if len(s.Reaper) > 0 { // without its pid 1 there is no jail
-		programs := []Place{{Path: s.Reaper[0]}}
-		if s.OCI != nil { // which executes it in the tree
-			programs = append(programs, Place{Path: enter.Path})
-		}
-		t.Show, t.Exec = slices.Concat(t.Show, programs), slices.Concat(t.Exec, programs)
+		addProgram(&t, s.Reaper[0])
 	}
 	// No cgroup file system is mounted in a jail: libuv needs only these files of it to size
 	// Node for the limits.
@@ -173,10 +153,12 @@ func (s *Spec) fullTree() Tree {
 	for path, text := range s.Limits.Files() {
 		t.Layer = append(t.Layer, File{Path: path, Mode: 0o444, Data: []byte(text)})
 	}
-	if s.OCI != nil {
-		t.Layer = append(t.Layer, s.limitFiles()...)
-	}
 	t.Protected = []string{enter.Path, enter.Reaper}
 	t.Proc = procfs.Config{Hostname: s.Hostname, Memory: s.Limits.Memory, CPUs: s.Limits.CPUs}
 	return t
+}
+
+// addProgram lets programs of the jail execute a file, whatever the tree hides.
+func addProgram(t *Tree, path string) {
+	t.Show, t.Exec = append(slices.Clip(t.Show), Place{Path: path}), append(slices.Clip(t.Exec), Place{Path: path})
 }

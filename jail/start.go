@@ -34,7 +34,7 @@ func (j *Jail) Start(ctx context.Context, c Command) (*Process, error) {
 		}
 	}
 	return j.begin(ctx, &c, func(p *Process, in *cgroupFiles) error {
-		return p.become(&c, func() error { return p.launch(ctx, &c, in) })
+		return p.become(&c, func() error { return j.starter.launch(ctx, p, &c, in) })
 	})
 }
 
@@ -58,18 +58,14 @@ func (p *Process) become(c *Command, launch func() error) error {
 	return p.notify.startError(launch())
 }
 
-// launch sets p.first to a new process, in the cgroups of in, and returns when it runs c's
-// program. If it fails, it may have set p.first, which must be waited for.
-func (p *Process) launch(ctx context.Context, c *Command, in *cgroupFiles) error {
-	if p.jail.container != nil {
-		return p.launchInContainer(ctx, c, in)
-	}
+// launch implements starter.
+func (j entryProgram) launch(ctx context.Context, p *Process, c *Command, in *cgroupFiles) error {
 	if c.Zygote != nil {
 		_, err := p.fork(ctx, c, in, &c.Program)
 		return err
 	}
-	list := enter.List{Steps: p.jail.enterSteps(c, in), Filter: c.Filter.Program, Files: c.Files, OnListener: p.onListener(c.Filter)}
-	return enter.Launch(p.jail.program, list, func(child *enter.Child) error {
+	list := enter.List{Steps: j.enterSteps(c, in), Filter: c.Filter.Program, Files: c.Files, OnListener: p.onListener(c.Filter)}
+	return enter.Launch(j.program, list, func(child *enter.Child) error {
 		p.first = child
 		return nil
 	})

@@ -83,7 +83,7 @@ func (k *Container) supervise(ctx context.Context, target string, files []*os.Fi
 	p, err := enter.Supervise(ctx, k.program, files, k.limits, pidFile, command(pidFile))
 	_ = os.Remove(pidFile) // it does not exist if the runtime failed
 	if errors.Is(err, syscall.ECHILD) {
-		err = step.Wrap("run "+filepath.Base(k.runtime.Path), target, logged(k.dir, errRuntime))
+		err = step.Wrap("run "+k.runtime.Path, target, logged(k.dir, errRuntime))
 	}
 	return p, err
 }

@@ -95,17 +95,24 @@ const (
 
 // Evaluation is the result of a snippet.
 type Evaluation struct {
-	Value    json.RawMessage // JSON text of the snippet's value; nil if it has none, or is undefined
-	NoValue  string          // why the value of the last expression, such as a server, cannot be encoded as JSON; otherwise empty
-	Error    *GuestError     // nil if it did not fail
-	Logs     []Log           // console's lines and other output, in the order of arrival
-	Calls    []Call          // of host functions, in the order of arrival
-	Duration time.Duration   // as Result.Duration
-	Cause    Cause           // why the process ended, unless its program exited
-	Usage    Usage
-	Denials  []Denial // as Result.Denials
-	// Truncated marks incomplete lists.
-	Truncated struct{ Logs, Calls, Denials bool }
+	Value    json.RawMessage `json:"value,omitempty"`   // JSON text of the snippet's value; nil if it has none, or is undefined
+	NoValue  string          `json:"noValue,omitempty"` // why the value of the last expression, such as a server, cannot be encoded as JSON; otherwise empty
+	Error    *GuestError     `json:"error"`             // nil if it did not fail
+	Logs     []Log           `json:"logs"`              // console's lines and other output, in the order of arrival
+	Calls    []Call          `json:"calls"`             // of host functions, in the order of arrival
+	Duration time.Duration   `json:"durationMs"`        // as Result.Duration
+	Cause    Cause           `json:"cause"`             // why the process ended, unless its program exited
+	Usage    Usage           `json:"usage"`
+	Denials  []Denial        `json:"denials"` // as Result.Denials
+
+	Truncated EvaluationTruncated `json:"truncated"`
+}
+
+// EvaluationTruncated marks incomplete lists.
+type EvaluationTruncated struct {
+	Logs    bool `json:"logs"`
+	Calls   bool `json:"calls"`
+	Denials bool `json:"denials"`
 }
 
 // Decode unmarshals Value into v. It returns Error if the snippet failed, and an error that
@@ -130,30 +137,30 @@ func (e *Evaluation) Decode(v any) error {
 // "ExitError" (process.exit with another code than 0) and "UnsettledError" (an await that
 // never settles). Name is empty if the thrown value is not an Error.
 type GuestError struct {
-	Name    string
-	Message string
-	Stack   string // with the snippet's own lines and columns; may be empty
-	Frame   string // the lines of the snippet around the position, if it is known
+	Name    string `json:"name"`
+	Message string `json:"message"`
+	Stack   string `json:"stack"`                  // with the snippet's own lines and columns; may be empty
+	Frame   string `json:"frame" required:"false"` // the lines of the snippet around the position, if it is known
 
 	// Code is the error's property code, such as "ENOENT", or a number as text. It may be
 	// empty.
-	Code string
+	Code string `json:"code,omitempty"`
 
 	// Properties are its other own enumerable properties that have JSON, such as errno and
 	// path: at most 32, of 4 KiB each. Getters are not called.
-	Properties map[string]json.RawMessage
+	Properties map[string]json.RawMessage `json:"properties,omitempty"`
 
 	// Cause is its property cause, nested at most 4 deep. A cause that is not an error has only
 	// a Message.
-	Cause *GuestError
+	Cause *GuestError `json:"cause,omitempty"`
 
 	// Errors are the first 8 errors of an AggregateError, or the two of a SuppressedError. A
 	// GuestError contains at most 16 others. None occurs twice.
-	Errors []*GuestError
+	Errors []*GuestError `json:"errors,omitempty"`
 
 	// Denied is the rule that denied the connection or look-up that caused an evaluation's error,
 	// such as "network.default". It may be empty.
-	Denied string
+	Denied string `json:"denied,omitempty"`
 }
 
 // Error returns "Name: Message" with the messages of the causes, and with Denied, such as

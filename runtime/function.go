@@ -105,11 +105,11 @@ func (l CallLimits) resolve(d CallLimits) (CallLimits, error) {
 
 // Call describes a call of a host function.
 type Call struct {
-	Name      string        `json:"name"` // such as "api.get"
-	Duration  time.Duration `json:"-"`    // wall-clock time on the host, including its time in the queue
-	Arguments int           `json:"-"`    // bytes of their JSON
-	Result    int           `json:"-"`    // bytes of its JSON; 0 for a call that failed
-	Error     string        `json:"-"`    // the error that the guest got, or why the result cannot be encoded as JSON; empty on success
+	Name      string        `json:"name"`           // such as "api.get"
+	Duration  time.Duration `json:"ms"`             // wall-clock time on the host, including its time in the queue
+	Arguments int           `json:"argumentsBytes"` // bytes of their JSON
+	Result    int           `json:"resultBytes"`    // bytes of its JSON; 0 for a call that failed
+	Error     string        `json:"error"`          // the error that the guest got, or why the result cannot be encoded as JSON; empty on success
 }
 
 // codeOf returns the code that a guest sees for an error of a function.

@@ -54,6 +54,18 @@ const (
 // String returns the launcher's name on the command line.
 func (l Launcher) String() string { return nameOf(l, "zygote", "exec") }
 
+// MarshalText returns the launcher's name.
+func (l Launcher) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
+
+// UnmarshalText decodes a name. The default stands for names that this version does not know.
+func (l *Launcher) UnmarshalText(name []byte) error {
+	*l = LauncherZygote
+	if string(name) == LauncherExec.String() {
+		*l = LauncherExec
+	}
+	return nil
+}
+
 // nameOf returns the name of a constant whose type has values from 0 on.
 func nameOf[T ~int](value T, names ...string) string {
 	if value < 0 || int(value) >= len(names) {

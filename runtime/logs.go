@@ -15,9 +15,9 @@ import (
 
 // Log is a line that a snippet printed.
 type Log struct {
-	Level LogLevel
-	Text  string        // as Node prints it, without the final newline; it may contain newlines
-	At    time.Duration // since the beginning of the evaluation, by the host's clock
+	Level LogLevel      `json:"level"`
+	Text  string        `json:"text"` // as Node prints it, without the final newline; it may contain newlines
+	At    time.Duration `json:"ms"`   // since the beginning of the evaluation, by the host's clock
 }
 
 // LogLevel is the console method that printed a line.

@@ -32,54 +32,63 @@ const (
 // Result describes a run that has ended, including a program that throws, exits with another code
 // than 0, or exceeds a limit.
 type Result struct {
-	Stdout   []byte          // captured standard output, at most Limits.Output bytes
-	Stderr   []byte          // captured standard error, likewise
-	ExitCode int             // exit status; 128+n for a guest that signal n killed
-	Signal   string          // name of the signal that killed it, such as "SIGKILL"; empty if none did
-	Cause    Cause           // why it ended, unless its program exited
-	Value    json.RawMessage // JSON text of the last __return; nil when nothing was returned
+	Stdout   []byte          `json:"-"`               // captured standard output, at most Limits.Output bytes
+	Stderr   []byte          `json:"-"`               // captured standard error, likewise
+	ExitCode int             `json:"exitCode"`        // exit status; 128+n for a guest that signal n killed
+	Signal   string          `json:"signal"`          // name of the signal that killed it, such as "SIGKILL"; empty if none did
+	Cause    Cause           `json:"cause"`           // why it ended, unless its program exited
+	Value    json.RawMessage `json:"value,omitempty"` // JSON text of the last __return; nil when nothing was returned
 
 	// Error is the uncaught error that ended a program of Run, Exec or SpawnCode; nil if it
 	// ended otherwise. It comes from the guest. Standard error contains the same, except for
 	// its Properties.
-	Error *GuestError
+	Error *GuestError `json:"error,omitempty"`
 
-	Duration time.Duration // wall-clock time from its turn to the last process reaped
-	Queued   time.Duration // wall-clock time before its turn: see Options.MaxConcurrentRuns
-	Usage    Usage
+	Queued   time.Duration `json:"queuedMs,omitempty"` // wall-clock time before its turn: see Options.MaxConcurrentRuns
+	Duration time.Duration `json:"durationMs"`         // wall-clock time from its turn to the last process reaped
+	Usage    Usage         `json:"usage"`
 
-	// Launcher is the launcher that started the run. LauncherReason is why it differs from
-	// Options.Launcher; empty if it does not.
-	Launcher       Launcher
-	LauncherReason string
+	Truncated Truncated `json:"truncated"`
+
+	// Calls are the calls of host functions (Options.Bindings), in the order in which they
+	// arrived: the first 1,000.
+	Calls []Call `json:"calls,omitempty"`
 
 	// Denials are the operations that permissions denied to the run, in the order of their
 	// first occurrence: at most 64 different ones.
-	Denials []Denial
-	// Calls are the calls of host functions (Options.Bindings), in the order in which they
-	// arrived: the first 1,000.
-	Calls []Call
-	// Truncated marks which of Stdout, Stderr, Denials and Calls are incomplete.
-	Truncated struct{ Stdout, Stderr, Denials, Calls bool }
+	Denials []Denial `json:"denials"`
+
+	// Launcher is the launcher that started the run. LauncherReason is why it differs from
+	// Options.Launcher; empty if it does not.
+	Launcher       Launcher `json:"launcher"`
+	LauncherReason string   `json:"launcherReason,omitempty"`
+}
+
+// Truncated marks which fields of a Result are incomplete.
+type Truncated struct {
+	Stdout  bool `json:"stdout"`
+	Stderr  bool `json:"stderr"`
+	Denials bool `json:"denials"`
+	Calls   bool `json:"calls,omitempty"`
 }
 
 // Usage is what all processes of a run together use. The run's cgroup counts all but Network.
 type Usage struct {
-	CPU        time.Duration // user and system time
-	Memory     int64         // bytes now; 0 after the end
-	PeakMemory int64         // bytes
-	PeakPids   int64         // concurrent tasks; 0 where the kernel does not report it (before Linux 6.1)
+	CPU        time.Duration `json:"cpuMs"`           // user and system time
+	Memory     int64         `json:"-"`               // bytes now; 0 after the end
+	PeakMemory int64         `json:"peakMemoryBytes"` // bytes
+	PeakPids   int64         `json:"pids"`            // concurrent tasks; 0 where the kernel does not report it (before Linux 6.1)
 
-	Network NetworkUsage // of external hosts
+	Network NetworkUsage `json:"network,omitzero"` // of external hosts
 }
 
 // NetworkUsage is a run's use of external hosts. Traffic with localhost does not count.
 type NetworkUsage struct {
-	Connections int64 // that the rules allow
-	Lookups     int64 // questions to the resolver
-	Denied      int64 // connections and look-ups that were refused
-	BytesIn     int64 // from servers
-	BytesOut    int64 // to servers
+	Connections int64 `json:"connections"` // that the rules allow
+	Lookups     int64 `json:"lookups"`     // questions to the resolver
+	Denied      int64 `json:"denied"`      // connections and look-ups that were refused
+	BytesIn     int64 `json:"bytesIn"`     // from servers
+	BytesOut    int64 `json:"bytesOut"`    // to servers
 }
 
 // ErrNoValue is Decode's error for a run that returned nothing.

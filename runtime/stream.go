@@ -39,18 +39,18 @@ type ConnectEvent struct{ Connection Connection }
 
 // Connection is a TCP connection to an external host.
 type Connection struct {
-	Host     string         // the name that the guest has looked up; "" if it used an address
-	Address  netip.AddrPort // the server's; one of the guest's resolver if the server was not reached
-	Port     uint16
-	Rule     string // the rule that allowed it, such as "network.rules[2]" or "network.default"
-	BytesIn  int64  // from the server
-	BytesOut int64  // to the server
-	Duration time.Duration
+	Host     string         `json:"host"`    // the name that the guest has looked up; "" if it used an address
+	Address  netip.AddrPort `json:"address"` // the server's; one of the guest's resolver if the server was not reached
+	Port     uint16         `json:"port"`
+	Rule     string         `json:"rule"`     // the rule that allowed it, such as "network.rules[2]" or "network.default"
+	BytesIn  int64          `json:"bytesIn"`  // from the server
+	BytesOut int64          `json:"bytesOut"` // to the server
+	Duration time.Duration  `json:"durationMs"`
 
 	// Outcome is "closed", or why the connection failed: "refused" by the server,
 	// "unreachable" (no route, or the name does not resolve), "timeout" (the server did not
 	// accept it in time), or "failed" (reset).
-	Outcome string
+	Outcome string `json:"outcome" enum:"closed,refused,unreachable,timeout,failed"`
 }
 
 // DenialEvent is an operation that the run's permissions denied, when it occurs for the first

@@ -12,7 +12,6 @@ import (
 	"gaol/cmd/gaol/flags"
 	"gaol/cmd/gaol/report"
 	"gaol/runtime"
-	"gaol/runtime/resultjson"
 )
 
 const evalUse = `eval [flags] FILE
@@ -144,7 +143,7 @@ func (a *app) eval(ctx context.Context, code string, f *evalFlags) error {
 	}
 	a.exit = report.EvaluationStatus(e)
 	if f.json {
-		return report.JSON(a.stdout, resultjson.NewEvaluation(e))
+		return report.JSON(a.stdout, e)
 	}
 	return a.printEvaluation(e, f)
 }

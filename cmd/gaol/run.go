@@ -15,7 +15,6 @@ import (
 	"gaol/cmd/gaol/publish"
 	"gaol/cmd/gaol/report"
 	"gaol/runtime"
-	"gaol/runtime/resultjson"
 )
 
 const runUse = `run [flags] FILE|DIR [-- ARG...]
@@ -156,9 +155,12 @@ func (a *app) reportRun(res *runtime.Result, f *runFlags, streams *report.Stream
 		report.Notes(a.stderr, slices.Concat(streams.Notes(), f.ResultNotes(res), f.folderNote(res))...)
 		return nil
 	}
-	object := resultjson.NewRun(res)
-	if f.interleave {
-		object.Output = interleaved.Pieces()
+	if !f.interleave {
+		return report.JSON(a.stdout, res)
+	}
+	object, err := interleaved.Object(res)
+	if err != nil {
+		return err
 	}
 	return report.JSON(a.stdout, object)
 }

@@ -78,14 +78,7 @@ func (c *Client) evaluate(ctx context.Context, m message, onLog func(runtime.Log
 // followEvaluate evaluates a snippet, and passes its events to handle.
 func (c *Client) followEvaluate(ctx context.Context, m message, handle func(session.Frame)) (*runtime.Evaluation, error) {
 	var e *runtime.Evaluation
-	err := c.exchange(ctx, "evaluate", m, runtime.RunOptions{}, handle, func(text json.RawMessage) error {
-		var evaluation *resultjson.Evaluation
-		if err := json.Unmarshal(text, &evaluation); err != nil || evaluation == nil {
-			return fmt.Errorf("an invalid result of the server: %w", errors.Join(err))
-		}
-		e = evaluation.Evaluation()
-		return nil
-	})
+	err := c.exchange(ctx, "evaluate", m, runtime.RunOptions{}, handle, into(&e))
 	return e, err
 }
 
@@ -119,64 +112,45 @@ type SnippetOptions struct {
 	NoLint bool
 }
 
-// snippetRequest are the parameters of runSnippet.
-type snippetRequest struct {
-	Source      *string         `json:"source,omitempty"`
-	Files       []snippets.File `json:"files,omitempty"`
-	TimeoutMs   int64           `json:"timeoutMs,omitempty"`
-	Adapter     string          `json:"adapter,omitempty"`
-	AdapterCode string          `json:"adapterCode,omitempty"`
-	Permissions string          `json:"permissions,omitempty"`
-	NodeModules string          `json:"nodeModules,omitempty"`
-	NoLint      bool            `json:"noLint,omitempty"`
-}
-
-func newSnippetRequest(in snippets.Input, o SnippetOptions) snippetRequest {
-	p := snippetRequest{
-		Files: in.Files, TimeoutMs: milliseconds(in.Timeout), Adapter: o.Adapter.Name, AdapterCode: o.Adapter.Code,
-		Permissions: o.Permissions, NodeModules: o.NodeModules, NoLint: o.NoLint,
-	}
+func newSnippetRequest(in snippets.Input, o SnippetOptions) (r requestjson.SnippetRunIn) {
+	r.Files, r.Adapter, r.AdapterCode, r.Permissions = in.Files, o.Adapter.Name, o.Adapter.Code, o.Permissions
+	r.NodeModules, r.NoLint = o.NodeModules, o.NoLint
 	if in.Source != "" {
-		p.Source = &in.Source
+		r.Source = &in.Source
 	}
-	return p
-}
-
-// snippetResult is the result of runSnippet.
-type snippetResult struct {
-	*snippets.Output
-	Problems []snippets.Problem `json:"problems"`
-	Denials  []runtime.Denial   `json:"denials"`
-	Usage    resultjson.Usage   `json:"usage"`
+	if ms := milliseconds(in.Timeout); ms != 0 {
+		r.TimeoutMs = &ms
+	}
+	return r
 }
 
 // RunSnippet runs a snippet in a new sandbox. A snippet that fails or breaks a rule of
 // [snippets.Input] is an Output with Errors. If ctx ends the run, the error wraps ctx's error, beside the
 // Output so far, which is nil if the snippet had not begun.
 func (c *Client) RunSnippet(ctx context.Context, in snippets.Input, o SnippetOptions) (*snippets.Output, error) {
-	var out *snippets.Output
 	handle := func(f session.Frame) {
 		if line, ok := snippetLine(f); ok && in.OnLog != nil {
 			in.OnLog(line)
 		}
 	}
-	err := c.exchange(ctx, "run snippet", message{session.Request{Method: "runSnippet", Events: in.OnLog != nil}, newSnippetRequest(in, o)}, runtime.RunOptions{}, handle, func(text json.RawMessage) error {
-		var r snippetResult
-		if err := json.Unmarshal(text, &r); err != nil || r.Output == nil {
-			return fmt.Errorf("an invalid result of the server: %w", errors.Join(err))
-		}
-		out = r.Output
-		out.Problems, out.Denials, out.Usage = r.Problems, r.Denials, r.Usage.Usage()
-		return nil
-	})
-	return out, err
+	m := message{session.Request{Method: "runSnippet", Events: in.OnLog != nil}, newSnippetRequest(in, o)}
+	var r *resultjson.SnippetResult
+	err := c.exchange(ctx, "run snippet", m, runtime.RunOptions{}, handle, into(&r))
+	switch {
+	case r == nil:
+		return nil, err
+	case r.Output == nil:
+		return nil, wrap("run snippet", errors.New("an invalid result of the server: no output"))
+	}
+	r.Output.Problems, r.Output.Denials, r.Output.Usage = r.Problems, r.Denials, r.Usage
+	return r.Output, err
 }
 
 // snippetLine returns the line of an event.
 func snippetLine(f session.Frame) (line string, ok bool) {
 	var e struct {
 		Event string
-		Data  struct{ Line string }
+		Data  resultjson.SnippetLog
 	}
 	if f.Kind != session.KindEvent || json.Unmarshal(f.Body, &e) != nil {
 		return "", false

@@ -130,7 +130,7 @@ func (p *Process) attend(stdout, stderr *session.Buffer) {
 	switch {
 	case err != nil:
 	case info.Result != nil:
-		p.result = info.Result.Result()
+		p.result = info.Result
 	default:
 		err = errors.New(info.Failure)
 	}

@@ -12,7 +12,6 @@ import (
 	"gaol/policy"
 	"gaol/runtime"
 	"gaol/runtime/requestjson"
-	"gaol/runtime/resultjson"
 )
 
 // formats are the names of module formats.
@@ -124,15 +123,20 @@ func (c *Client) run(ctx context.Context, doing string, p pending) (*runtime.Res
 // follow makes a run, and passes its output and events to handle.
 func (c *Client) follow(ctx context.Context, doing string, p pending, handle func(session.Frame)) (*runtime.Result, error) {
 	var res *runtime.Result
-	err := c.exchange(ctx, doing, p.message, p.options, handle, func(text json.RawMessage) error {
-		var run *resultjson.Run
-		if err := json.Unmarshal(text, &run); err != nil || run == nil {
+	err := c.exchange(ctx, doing, p.message, p.options, handle, into(&res))
+	return res, err
+}
+
+// into returns a function that decodes a result, which must not be null.
+func into[T any](result **T) func(json.RawMessage) error {
+	return func(text json.RawMessage) error {
+		var v *T
+		if err := json.Unmarshal(text, &v); err != nil || v == nil {
 			return fmt.Errorf("an invalid result of the server: %w", errors.Join(err))
 		}
-		res = run.Result()
+		*result = v
 		return nil
-	})
-	return res, err
+	}
 }
 
 // exchange makes a run with the standard input and signals of o, and decodes its result. If ctx or standard input ends the

@@ -1,6 +1,4 @@
-// Package resultjson defines the JSON forms of results: the objects that gaol run --json and
-// gaol eval --json print, and that the server and its clients exchange.
-//
-// A field of an event has four places: the SDK's type, the type and its New function here, and the inverse for
-// package client. TestEventsBack fails if the last one lacks the field. The npm package's types are generated.
+// Package resultjson defines the JSON that the server and its clients exchange beside the results of package runtime,
+// whose types are their JSON. To add a field to a result or an event, add it with a tag to the type of package runtime, and
+// make generate: schemas, both directions of the JSON and the npm package's types follow.
 package resultjson

@@ -2,10 +2,13 @@ package resultjson
 
 import (
 	"bytes"
+	"encoding/json"
+	"fmt"
 	"time"
 	"unicode/utf8"
 
 	"gaol/runtime"
+	"gaol/runtime/internal/jsonform"
 )
 
 // Output is a piece of a program's output, as an event of a run has it.
@@ -78,49 +81,41 @@ func incomplete(b []byte) int {
 	return 0
 }
 
-// Connection is a TCP connection to an external host, which has ended or failed.
-type Connection struct {
-	Host       string  `json:"host"`    // the name that the guest has looked up; empty if it used an address
-	Address    string  `json:"address"` // with the port
-	Port       int     `json:"port"`
-	Rule       string  `json:"rule"` // that allowed it
-	BytesIn    int64   `json:"bytesIn"`
-	BytesOut   int64   `json:"bytesOut"`
-	DurationMs float64 `json:"durationMs"`
-	Outcome    string  `json:"outcome" enum:"closed,refused,unreachable,timeout,failed"`
-}
-
-// NewConnection converts a connection.
-func NewConnection(c runtime.Connection) Connection {
-	o := Connection{c.Host, "", int(c.Port), c.Rule, c.BytesIn, c.BytesOut, Milliseconds(c.Duration), c.Outcome}
-	if c.Address.IsValid() {
-		o.Address = c.Address.String()
+// NewEvent returns the JSON of an event of a run other than its output and its end. The name is empty for others.
+func NewEvent(e runtime.Event) (name string, data any) {
+	switch e := e.(type) {
+	case runtime.LogEvent:
+		return "log", e.Log
+	case runtime.CallEvent:
+		return "call", e.Call
+	case runtime.ConnectEvent:
+		return "connect", e.Connection
+	case runtime.DenialEvent:
+		return "denial", e.Denial
 	}
-	return o
+	return "", nil
 }
 
-// NewLog converts a line.
-func NewLog(l runtime.Log) Log {
-	return Log{l.Level, l.Text, Milliseconds(l.At.Round(time.Microsecond))}
+// Event decodes an event of a run other than its output. It fails if this version does not know the event.
+func Event(name string, data []byte) (runtime.Event, error) {
+	switch name {
+	case "log":
+		return decode(data, func(l runtime.Log) runtime.Event { return runtime.LogEvent{Log: l} })
+	case "call":
+		return decode(data, func(c runtime.Call) runtime.Event { return runtime.CallEvent{Call: c} })
+	case "connect":
+		return decode(data, func(c runtime.Connection) runtime.Event { return runtime.ConnectEvent{Connection: c} })
+	case "denial":
+		return decode(data, func(d runtime.Denial) runtime.Event { return runtime.DenialEvent{Denial: d} })
+	}
+	return nil, fmt.Errorf("unknown event %q", name)
 }
 
-// NewCall converts a call.
-func NewCall(c runtime.Call) Call {
-	return Call{c.Name, Milliseconds(c.Duration), c.Arguments, c.Result, c.Error}
+func decode[T any](data []byte, event func(T) runtime.Event) (runtime.Event, error) {
+	var v T
+	err := json.Unmarshal(data, &v)
+	return event(v), err
 }
 
-// NewUsage converts the usage of a run so far.
-func NewUsage(u runtime.Usage) Usage { return newUsage(u) }
-
-// Piece is a part of one stream. Neighboring pieces are of different streams.
-type Piece struct {
-	Stream string `json:"stream"` // stdout or stderr
-	Text   Text   `json:"text"`
-}
-
-// Text is bytes that JSON has as a string, not in base64: a string could not grow without
-// a copy. Invalid UTF-8 becomes U+FFFD.
-type Text []byte
-
-// MarshalText implements [encoding.TextMarshaler].
-func (t Text) MarshalText() ([]byte, error) { return t, nil }
+// Milliseconds keeps three decimals: the rest is noise.
+func Milliseconds(d time.Duration) float64 { return jsonform.Milliseconds(d) }

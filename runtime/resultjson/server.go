@@ -1,6 +1,11 @@
 package resultjson
 
-import "time"
+import (
+	"time"
+
+	"gaol/runtime"
+	"gaol/runtime/internal/jsonform"
+)
 
 // ProcessState is whether a process is active.
 type ProcessState string
@@ -24,24 +29,40 @@ type SandboxInfo struct {
 
 // ProcessInfo describes a process.
 type ProcessInfo struct {
-	ID          string       `json:"id" doc:"Its name in other requests. It is not used again."`
-	PID         int          `json:"pid" doc:"Its process ID inside the sandbox, which may be used again."`
-	State       ProcessState `json:"state" enum:"running,ended"`
-	Program     string       `json:"program" doc:"The command, or the name of the program."`
-	Args        []string     `json:"args" doc:"Its arguments, unless they have more than 4 KiB."`
-	Started     time.Time    `json:"started"`
-	Terminal    bool         `json:"terminal" doc:"Whether it runs on a terminal."`
-	Usage       ProcessUsage `json:"usage"`
-	LastEventID uint64       `json:"lastEventId" doc:"The number of its newest event; 0 if there is none."`
-	Ended       *time.Time   `json:"ended,omitempty" doc:"When it ended."`
-	Result      *Run         `json:"result,omitempty" doc:"How it ended, without its output, which the events have."`
-	Failure     string       `json:"failure,omitempty" doc:"Why there is no result although it has ended."`
+	ID          string          `json:"id" doc:"Its name in other requests. It is not used again."`
+	PID         int             `json:"pid" doc:"Its process ID inside the sandbox, which may be used again."`
+	State       ProcessState    `json:"state" enum:"running,ended"`
+	Program     string          `json:"program" doc:"The command, or the name of the program."`
+	Args        []string        `json:"args" doc:"Its arguments, unless they have more than 4 KiB."`
+	Started     time.Time       `json:"started"`
+	Terminal    bool            `json:"terminal" doc:"Whether it runs on a terminal."`
+	Usage       ProcessUsage    `json:"usage"`
+	LastEventID uint64          `json:"lastEventId" doc:"The number of its newest event; 0 if there is none."`
+	Ended       *time.Time      `json:"ended,omitempty" doc:"When it ended."`
+	Result      *runtime.Result `json:"result,omitempty" doc:"How it ended, without its output, which the events have."`
+	Failure     string          `json:"failure,omitempty" doc:"Why there is no result although it has ended."`
 }
 
 // ProcessUsage is the usage of a process.
 type ProcessUsage struct {
-	Usage
+	UsageFields
 	Memory int64 `json:"memoryBytes" doc:"Memory in use now; 0 after the end."`
+}
+
+// UsageFields are the fields of ProcessUsage that a run has, too.
+type UsageFields runtime.Usage
+
+type plainProcessUsage ProcessUsage // without methods
+
+// NewProcessUsage converts the usage of a process.
+func NewProcessUsage(u runtime.Usage) ProcessUsage { return ProcessUsage{UsageFields(u), u.Memory} }
+
+// MarshalJSON implements [json.Marshaler].
+func (u ProcessUsage) MarshalJSON() ([]byte, error) { return jsonform.Marshal(plainProcessUsage(u)) }
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (u *ProcessUsage) UnmarshalJSON(text []byte) error {
+	return jsonform.Unmarshal(text, (*plainProcessUsage)(u))
 }
 
 // ContextInfo describes a context.
@@ -121,6 +142,6 @@ type Gap struct {
 
 // Normalized is the result of Normalize.
 type Normalized struct {
-	Code  string      `json:"code,omitempty"`
-	Error *GuestError `json:"error"`
+	Code  string              `json:"code,omitempty"`
+	Error *runtime.GuestError `json:"error"`
 }

@@ -13,8 +13,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"gaol/runtime"
 	"gaol/runtime/client"
-	"gaol/runtime/resultjson"
 	"gaol/test/harness"
 	"gaol/test/server/servertest"
 )
@@ -104,7 +104,7 @@ func TestRunSignalJSON(t *testing.T) {
 		t.Fatalf("%q, %v", text, err)
 	}
 	_ = cmd.Process.Signal(unix.SIGTERM)
-	var run resultjson.Run
+	var run runtime.Result
 	if err := json.NewDecoder(out).Decode(&run); err != nil || run.ExitCode != 3 || string(run.Value) != `"saved"` || run.Cause != "" {
 		t.Errorf("%+v, %v", run, err)
 	}

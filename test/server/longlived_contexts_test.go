@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"gaol/runtime"
 	"gaol/runtime/resultjson"
 	"gaol/test/harness"
 	"gaol/test/server/servertest"
@@ -43,7 +44,7 @@ func (c tenantClient) context(t *testing.T, sandbox string, body object) string 
 }
 
 // evaluate evaluates a cell.
-func (c tenantClient) evaluate(t *testing.T, context, code string) (e resultjson.Evaluation) {
+func (c tenantClient) evaluate(t *testing.T, context, code string) (e runtime.Evaluation) {
 	t.Helper()
 	c.send(t, "POST", context+"/cells", object{"code": code}, http.StatusOK, &e)
 	return e
@@ -111,7 +112,7 @@ func testInterrupt(t *testing.T, c tenantClient, sandbox string) {
 		t.Fatalf("%+v", all)
 	}
 	for name, text := range map[string]string{"busy": all[0].data, "waiting": string((<-waiting).Body)} {
-		var result resultjson.Evaluation
+		var result runtime.Evaluation
 		if err := json.Unmarshal([]byte(text), &result); err != nil || result.Error == nil || result.Error.Name != "CanceledError" {
 			t.Errorf("%s: %s, %v", name, text, err)
 		}
@@ -140,7 +141,7 @@ func testCellVanishes(t *testing.T, c tenantClient, sandbox string) {
 
 func testCellTimeout(t *testing.T, c tenantClient, sandbox string) {
 	ctx := c.context(t, sandbox, object{})
-	var e resultjson.Evaluation
+	var e runtime.Evaluation
 	c.send(t, "POST", ctx+"/cells", object{"code": "for (;;);", "timeoutMs": 100}, http.StatusOK, &e)
 	if e.Error == nil || e.Error.Name != "TimeoutError" {
 		t.Errorf("%+v", e)

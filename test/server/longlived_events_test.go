@@ -102,7 +102,7 @@ func testAccept(t *testing.T, c tenantClient, sandbox string) {
 		if got := res.Header.Get("Content-Type"); got != want || res.Status != http.StatusOK {
 			t.Errorf("Accept %q: %d %s: %s", accept, res.Status, got, res.Body)
 		}
-		var e resultjson.Evaluation
+		var e runtime.Evaluation
 		if want == "application/json" && (json.Unmarshal(res.Body, &e) != nil || string(e.Value) != "1") {
 			t.Errorf("Accept %q: %s", accept, res.Body)
 		}
@@ -115,7 +115,7 @@ func testLocalhost(t *testing.T, c tenantClient, sandbox string) {
 		const server = http.createServer((q, r) => r.end('own')).listen(80, '127.0.0.1'); await once(server, 'listening');
 		const text = await (await fetch('http://127.0.0.1/')).text(); server.close(); text`
 	for _, path := range []string{"/v1/evaluate", sandbox + "/evaluate"} {
-		var own, other resultjson.Evaluation
+		var own, other runtime.Evaluation
 		c.send(t, "POST", path, object{"code": serve}, http.StatusOK, &own)
 		if string(own.Value) != `"own"` || own.Error != nil || len(own.Denials) > 0 {
 			t.Errorf("%s: %s, %+v, denials %+v", path, own.Value, own.Error, own.Denials)
@@ -135,7 +135,7 @@ func testDenial(t *testing.T, c tenantClient, sandbox string) {
 		"permissions": object{"childProcess": "deny"},
 	}, "").rest(t)
 	var denial runtime.Denial
-	var result resultjson.Run
+	var result runtime.Result
 	for _, e := range all {
 		switch e.name {
 		case "denial":

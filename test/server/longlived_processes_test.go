@@ -48,7 +48,7 @@ func testInput(t *testing.T, c tenantClient, sandbox string) {
 	e.until(t, "got é v in /tmp\n")
 	c.write(t, p, object{"bytes": base64.StdEncoding.EncodeToString([]byte("\x00\xff")), "close": true})
 	all := ""
-	var result resultjson.Run
+	var result runtime.Result
 	for i, next := range e.rest(t) {
 		all += next.output(t)
 		if next.id == "" {
@@ -62,7 +62,7 @@ func testInput(t *testing.T, c tenantClient, sandbox string) {
 		t.Errorf("output %q, result %+v", all, result)
 	}
 	info := c.wait(t, p)
-	if info.Result.ExitCode != 3 || info.Program != "sh" || len(info.Args) != 2 || info.Usage.CPUMs <= 0 || info.Usage.Memory != 0 {
+	if info.Result.ExitCode != 3 || info.Program != "sh" || len(info.Args) != 2 || info.Usage.CPU <= 0 || info.Usage.Memory != 0 {
 		t.Errorf("%+v", info)
 	}
 	c.send(t, "POST", p+"/stdin", object{"text": "x"}, http.StatusGone, nil)
@@ -126,9 +126,9 @@ func testDescendants(t *testing.T, c tenantClient, sandbox string) {
 	c.follow(t, "GET", p+"/events", nil, "").until(t, "up\n")
 	c.write(t, p, object{"close": true})
 	c.wait(t, p)
-	var res resultjson.Run
+	var res runtime.Result
 	c.send(t, "POST", sandbox+"/command", object{"command": "sh", "args": []string{"-c", "cat /proc/[0-9]*/comm 2>/dev/null; true"}}, http.StatusOK, &res)
-	if res.ExitCode != 0 || strings.Contains(res.Stdout, "sleep") {
+	if res.ExitCode != 0 || strings.Contains(string(res.Stdout), "sleep") {
 		t.Errorf("%+v", res)
 	}
 }
@@ -298,7 +298,7 @@ func testFullPipe(t *testing.T, c tenantClient, sandbox string) {
 	go func() {
 		blocked <- servertest.Send(t, c.Client, "POST", p+"/stdin", object{"text": strings.Repeat("x", 1<<20)})
 	}()
-	var res resultjson.Run
+	var res runtime.Result
 	c.send(t, "POST", sandbox+"/command", object{"command": "touch", "args": []string{"/tmp/go"}}, http.StatusOK, &res)
 	(<-blocked).Want(t, http.StatusNoContent)
 	c.write(t, p, object{"text": "y", "close": true})

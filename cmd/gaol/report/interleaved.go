@@ -1,6 +1,7 @@
 package report
 
 import (
+	"encoding/json"
 	"sync"
 
 	"gaol/runtime"
@@ -13,7 +14,7 @@ import (
 // change places.
 type Interleaved struct {
 	mu      sync.Mutex
-	pieces  []resultjson.Piece
+	pieces  []Piece
 	streams [2]recordedStream
 }
 
@@ -50,19 +51,42 @@ func (n *Interleaved) record(s *recordedStream, b []byte) {
 func (n *Interleaved) add(stream string, output []resultjson.Output) {
 	for _, o := range output {
 		if last := len(n.pieces) - 1; last < 0 || n.pieces[last].Stream != stream {
-			n.pieces = append(n.pieces, resultjson.Piece{Stream: stream})
+			n.pieces = append(n.pieces, Piece{Stream: stream})
 		}
 		text := &n.pieces[len(n.pieces)-1].Text
 		*text = append(*text, o.Text...)
 	}
 }
 
+// Piece is a part of one stream. Neighboring pieces are of different streams.
+type Piece struct {
+	Stream string `json:"stream"` // stdout or stderr
+	Text   Text   `json:"text"`
+}
+
+// Text is bytes that JSON has as a string, not in base64: a string could not grow without
+// a copy. Invalid UTF-8 becomes U+FFFD.
+type Text []byte
+
+// MarshalText implements [encoding.TextMarshaler].
+func (t Text) MarshalText() ([]byte, error) { return t, nil }
+
+// Object returns the JSON of a result with both streams in the order in which they were read.
+func (n *Interleaved) Object(res *runtime.Result) (json.RawMessage, error) {
+	text, err := res.MarshalJSON()
+	if err != nil {
+		return nil, err
+	}
+	pieces, err := Line(n.Pieces())
+	return json.RawMessage(`{"output":` + pieces + "," + string(text[1:])), err
+}
+
 // Pieces returns the recorded pieces. Call it once, after the run.
-func (n *Interleaved) Pieces() []resultjson.Piece {
+func (n *Interleaved) Pieces() []Piece {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for i := range n.streams {
 		n.add(n.streams[i].name, n.streams[i].splitter.End())
 	}
-	return append([]resultjson.Piece{}, n.pieces...) // a list even if empty
+	return append([]Piece{}, n.pieces...) // a list even if empty
 }

@@ -6,11 +6,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"gaol/runtime"
-	"gaol/runtime/resultjson"
 )
 
 func TestInterleaved(t *testing.T) {
-	for limit, want := range map[int64][]resultjson.Piece{
+	for limit, want := range map[int64][]Piece{
 		16: pieces("stdout", "ab", "stderr", "err", "stdout", "ümore", "stderr", "\xff\xe2\x82"),
 		3:  pieces("stdout", "ab", "stderr", "err", "stdout", "\xc3"),
 		0:  {},
@@ -30,9 +29,9 @@ func TestInterleaved(t *testing.T) {
 }
 
 // pieces makes a list of pairs of a stream and a text.
-func pieces(pairs ...string) (list []resultjson.Piece) {
+func pieces(pairs ...string) (list []Piece) {
 	for i := 0; i < len(pairs); i += 2 {
-		list = append(list, resultjson.Piece{Stream: pairs[i], Text: resultjson.Text(pairs[i+1])})
+		list = append(list, Piece{Stream: pairs[i], Text: Text(pairs[i+1])})
 	}
 	return list
 }

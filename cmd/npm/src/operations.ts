@@ -68,43 +68,55 @@ export interface Permissions {
 /** Cause is why a run ended, unless its program exited. */
 export type Cause = "timeout" | "cpu" | "memory" | "pids" | "output" | "canceled" | "signal";
 
-/** GuestError is an error that the guest's code did not catch. */
+/** GuestError is why a program or a snippet failed, in a form for its author. Everything comes from the guest, except for the following names. If no error of the guest ended a snippet, Name is one of "TimeoutError", "OutOfMemoryError", "LimitError" (another of Limits), "CanceledError", "SignalError", "ExitError" (process.exit with another code than 0) and "UnsettledError" (an await that never settles). Name is empty if the thrown value is not an Error. */
 export interface GuestError {
   name: string;
   message: string;
+  /** With the snippet's own lines and columns; may be empty. */
   stack: string;
-  /** Of evaluations. */
+  /** The lines of the snippet around the position, if it is known. */
   frame?: string;
+  /** Code is the error's property code, such as "ENOENT", or a number as text. It may be empty. */
   code?: string;
+  /** Properties are its other own enumerable properties that have JSON, such as errno and path: at most 32, of 4 KiB each. Getters are not called. */
   properties?: Record<string, unknown>;
+  /** Cause is its property cause, nested at most 4 deep. A cause that is not an error has only a Message. */
   cause?: GuestError;
-  /** Of an AggregateError or a SuppressedError. */
+  /** Errors are the first 8 errors of an AggregateError, or the two of a SuppressedError. A GuestError contains at most 16 others. None occurs twice. */
   errors?: GuestError[];
+  /** Denied is the rule that denied the connection or look-up that caused an evaluation's error, such as "network.default". It may be empty. */
+  denied?: string;
   /** Text is the message with the messages of the causes and the rule that denied the operation; absent if it is "name: message". */
   text?: string;
-  /** The rule. */
-  denied?: string;
 }
 
-/** NetworkUsage counts a run's use of the network. */
+/** NetworkUsage is a run's use of external hosts. Traffic with localhost does not count. */
 export interface NetworkUsage {
+  /** That the rules allow. */
   connections: number;
+  /** Questions to the resolver. */
   lookups: number;
+  /** Connections and look-ups that were refused. */
   denied: number;
+  /** From servers. */
   bytesIn: number;
+  /** To servers. */
   bytesOut: number;
 }
 
-/** Usage is the usage of a run. */
+/** Usage is what all processes of a run together use. The run's cgroup counts all but Network. */
 export interface Usage {
+  /** User and system time. */
   cpuMs: number;
+  /** Bytes. */
   peakMemoryBytes: number;
+  /** Concurrent tasks; 0 where the kernel does not report it (before Linux 6.1). */
   pids: number;
-  /** Absent if the run has not used any. */
+  /** Of external hosts. */
   network?: NetworkUsage;
 }
 
-/** Truncated marks incomplete fields. */
+/** Truncated marks which fields of a Result are incomplete. */
 export interface Truncated {
   stdout: boolean;
   stderr: boolean;
@@ -112,12 +124,17 @@ export interface Truncated {
   calls?: boolean;
 }
 
-/** Call is a call of a host function. */
+/** Call describes a call of a host function. */
 export interface Call {
+  /** Such as "api.get". */
   name: string;
+  /** Wall-clock time on the host, including its time in the queue. */
   ms: number;
+  /** Bytes of their JSON. */
   argumentsBytes: number;
+  /** Bytes of its JSON; 0 for a call that failed. */
   resultBytes: number;
+  /** The error that the guest got, or why the result cannot be encoded as JSON; empty on success. */
   error: string;
 }
 
@@ -137,24 +154,29 @@ export interface Denial {
   source: string;
 }
 
-/** Run is the result of a run. Programs rely on its shape. */
+/** Run describes a run that has ended, including a program that throws, exits with another code than 0, or exceeds a limit. */
 export interface Run {
+  /** Exit status; 128+n for a guest that signal n killed. */
   exitCode: number;
+  /** Name of the signal that killed it, such as "SIGKILL"; empty if none did. */
   signal: string;
+  /** Why it ended, unless its program exited. */
   cause: Cause | "";
-  /** Absent if the program returned none. */
+  /** JSON text of the last __return; nil when nothing was returned. */
   value?: unknown;
-  /** Absent unless an uncaught error ended the program. */
+  /** Error is the uncaught error that ended a program of Run, Exec or SpawnCode; nil if it ended otherwise. It comes from the guest. Standard error contains the same, except for its Properties. */
   error?: GuestError;
-  /** The wait for its turn, of at least a millisecond. */
+  /** Wall-clock time before its turn: see Options.MaxConcurrentRuns. */
   queuedMs?: number;
+  /** Wall-clock time from its turn to the last process reaped. */
   durationMs: number;
   usage: Usage;
   truncated: Truncated;
-  /** Of host functions. */
+  /** Calls are the calls of host functions (Options.Bindings), in the order in which they arrived: the first 1,000. */
   calls?: Call[];
+  /** Denials are the operations that permissions denied to the run, in the order of their first occurrence: at most 64 different ones. */
   denials: Denial[];
-  /** Launcher is the launcher that was used. LauncherReason is absent unless another one was requested. */
+  /** Launcher is the launcher that started the run. LauncherReason is why it differs from Options.Launcher; empty if it does not. */
   launcher: string;
   launcherReason?: string;
 }
@@ -273,10 +295,12 @@ export interface CommandRequest extends Command, Tree {
 /** LogLevel is the console method that printed a line. */
 export type LogLevel = "debug" | "log" | "info" | "warn" | "error" | "stdout" | "stderr";
 
-/** LogLine is a line of an evaluation. */
+/** LogLine is a line that a snippet printed. */
 export interface LogLine {
   level: LogLevel;
+  /** As Node prints it, without the final newline; it may contain newlines. */
   text: string;
+  /** Since the beginning of the evaluation, by the host's clock. */
   ms: number;
 }
 
@@ -287,18 +311,24 @@ export interface EvaluationTruncated {
   denials: boolean;
 }
 
-/** Evaluation is the result of a snippet. Programs rely on its shape. */
+/** Evaluation is the result of a snippet. */
 export interface Evaluation {
-  /** Absent if the code returns no value. */
+  /** JSON text of the snippet's value; nil if it has none, or is undefined. */
   value?: unknown;
-  /** Why the value of the last expression cannot be encoded as JSON. */
+  /** Why the value of the last expression, such as a server, cannot be encoded as JSON; otherwise empty. */
   noValue?: string;
+  /** Nil if it did not fail. */
   error: GuestError | null;
+  /** Console's lines and other output, in the order of arrival. */
   logs: LogLine[];
+  /** Of host functions, in the order of arrival. */
   calls: Call[];
+  /** As Result.Duration. */
   durationMs: number;
+  /** Why the process ended, unless its program exited. */
   cause: Cause | "";
   usage: Usage;
+  /** As Result.Denials. */
   denials: Denial[];
   truncated: EvaluationTruncated;
 }
@@ -907,18 +937,21 @@ export interface SnippetLog {
   line: string;
 }
 
-/** OutgoingConnection is a TCP connection to an external host, which has ended or failed. */
+/** OutgoingConnection is a TCP connection to an external host. */
 export interface OutgoingConnection {
-  /** The name that the guest has looked up; empty if it used an address. */
+  /** The name that the guest has looked up; "" if it used an address. */
   host: string;
-  /** With the port. */
+  /** The server's; one of the guest's resolver if the server was not reached. */
   address: string;
   port: number;
-  /** That allowed it. */
+  /** The rule that allowed it, such as "network.rules[2]" or "network.default". */
   rule: string;
+  /** From the server. */
   bytesIn: number;
+  /** To the server. */
   bytesOut: number;
   durationMs: number;
+  /** Outcome is "closed", or why the connection failed: "refused" by the server, "unreachable" (no route, or the name does not resolve), "timeout" (the server did not accept it in time), or "failed" (reset). */
   outcome: "closed" | "refused" | "unreachable" | "timeout" | "failed";
 }
 
@@ -1137,7 +1170,7 @@ export const results: Readonly<Record<keyof Operations, string>> = {
 
 /** The shapes of the fields of objects, by type. Optional fields end in a question mark. */
 export const shapes: Readonly<Record<string, Readonly<Record<string, string>>>> = {
-  GuestError: { "name": "string", "message": "string", "stack": "string", "frame?": "string", "code?": "string", "properties?": "object", "cause?": "GuestError", "errors?": "GuestError[]", "text?": "string", "denied?": "string", },
+  GuestError: { "name": "string", "message": "string", "stack": "string", "frame?": "string", "code?": "string", "properties?": "object", "cause?": "GuestError", "errors?": "GuestError[]", "denied?": "string", "text?": "string", },
   NetworkUsage: { "connections": "number", "lookups": "number", "denied": "number", "bytesIn": "number", "bytesOut": "number", },
   Usage: { "cpuMs": "number", "peakMemoryBytes": "number", "pids": "number", "network?": "NetworkUsage", },
   Truncated: { "stdout": "boolean", "stderr": "boolean", "denials": "boolean", "calls?": "boolean", },

@@ -18,7 +18,6 @@ import (
 	"gaol/runtime"
 	"gaol/runtime/client"
 	"gaol/runtime/requestjson"
-	"gaol/runtime/resultjson"
 	"gaol/test/harness"
 	"gaol/vfs/hostfs"
 )
@@ -269,7 +268,7 @@ func newRun(res *runtime.Result, err error) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return resultjson.NewRun(res), nil
+	return res, nil
 }
 
 func evaluate(ctx context.Context, sb runner, n requestjson.Snippet) (any, error) {
@@ -281,7 +280,7 @@ func evaluate(ctx context.Context, sb runner, n requestjson.Snippet) (any, error
 	if err != nil {
 		return nil, err
 	}
-	return resultjson.NewEvaluation(e), nil
+	return e, nil
 }
 
 // runOptions returns the options of a run, and an error if Go cannot express them.

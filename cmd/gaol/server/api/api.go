@@ -38,6 +38,7 @@ func Register(mux *http.ServeMux, s *service.Service, n *snippetservice.Service,
 	config.SchemasPath = ""  // the document has them
 	config.CreateHooks = nil // they add $schema to each response
 	config.Components.Schemas = huma.NewMapRegistry("#/components/schemas/", schemaName)
+	operation.RegisterForms(config.Components.Schemas)
 	config.Info.Description = "Runs untrusted Node.js programs in sandboxes that the kernel enforces."
 	a := &API{s, n, humago.New(mux, config).OpenAPI()} // which adds the document's paths
 	for _, o := range operation.All() {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"gaol/cmd/gaol/server/service"
+	"gaol/runtime"
 	"gaol/runtime/resultjson"
 )
 
@@ -86,7 +87,7 @@ func TestStreamBreaks(t *testing.T) {
 
 // Data without JSON does not break the stream.
 func TestFrameWithoutJSON(t *testing.T) {
-	got := string(frame(service.Event{ID: 1, Name: service.EventResult, Data: &resultjson.Run{Value: []byte("{")}}))
+	got := string(frame(service.Event{ID: 1, Name: service.EventResult, Data: &runtime.Result{Value: []byte("{")}}))
 	if !strings.HasPrefix(got, "id: 1\nevent: error\ndata: {") || strings.Count(got, "\n") != 4 {
 		t.Errorf("%q", got)
 	}

@@ -55,10 +55,10 @@ type codeOut struct {
 
 // RunSummary is what all runs report.
 type RunSummary struct {
-	Cause      runtime.Cause    `json:"cause,omitempty" doc:"Why gaol or the kernel ended it: timeout, cpu, memory, pids, output, canceled or signal. Absent if it ended by itself."`
-	DurationMs float64          `json:"durationMs"`
-	Usage      resultjson.Usage `json:"usage"`
-	Denials    []denial         `json:"denials" doc:"What permissions denied, and what would allow it."`
+	Cause      runtime.Cause `json:"cause,omitempty" doc:"Why gaol or the kernel ended it: timeout, cpu, memory, pids, output, canceled or signal. Absent if it ended by itself."`
+	DurationMs float64       `json:"durationMs"`
+	Usage      runtime.Usage `json:"usage"`
+	Denials    []denial      `json:"denials" doc:"What permissions denied, and what would allow it."`
 
 	*overflow
 }
@@ -182,7 +182,7 @@ func evaluate(ctx context.Context, c *operation.Call, sandbox, name string, in a
 	watched := *c
 	watched.BoundsLogs = true
 	watched.To = func(event service.Event) error {
-		if l, ok := event.Data.(resultjson.Log); ok {
+		if l, ok := event.Data.(runtime.Log); ok {
 			c.OnOutput([]byte(l.Text))
 			if printed += len(l.Text); printed > maxOutput {
 				cancel(errOutput)
@@ -190,7 +190,7 @@ func evaluate(ctx context.Context, c *operation.Call, sandbox, name string, in a
 		}
 		return nil
 	}
-	n, err := operation.Perform[*resultjson.Evaluation](running, &watched, name, in)
+	n, err := operation.Perform[*runtime.Evaluation](running, &watched, name, in)
 	flooded := n != nil && errors.Is(context.Cause(running), errOutput)
 	if err != nil && !flooded {
 		return nil, err
@@ -203,15 +203,15 @@ func evaluate(ctx context.Context, c *operation.Call, sandbox, name string, in a
 	return out, nil
 }
 
-func newCodeOut(o *overflow, n *resultjson.Evaluation) *codeOut {
+func newCodeOut(o *overflow, n *runtime.Evaluation) *codeOut {
 	var lines strings.Builder
 	for _, l := range n.Logs {
 		lines.WriteString(l.Text + "\n")
 	}
 	output, value := lines.String(), string(n.Value)
 	forOutput, forValue := shares(output, value)
-	out := &codeOut{NoValue: n.NoValue, Error: newCodeError(n.Evaluation().Error)}
-	out.RunSummary = RunSummary{n.Cause, n.DurationMs, n.Usage, newDenials(o.call, o.sandbox, n.Denials), o}
+	out := &codeOut{NoValue: n.NoValue, Error: newCodeError(n.Error)}
+	out.RunSummary = RunSummary{n.Cause, resultjson.Milliseconds(n.Duration), n.Usage, newDenials(o.call, o.sandbox, n.Denials), o}
 	if n.Truncated.Logs {
 		o.note("[output: only the first %d lines were kept]", maxLines)
 	}

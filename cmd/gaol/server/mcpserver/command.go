@@ -7,6 +7,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"gaol/cmd/gaol/server/operation"
+	"gaol/runtime"
 	"gaol/runtime/requestjson"
 	"gaol/runtime/resultjson"
 )
@@ -32,22 +33,23 @@ type commandOut struct {
 func runCommand(ctx context.Context, c *operation.Call, in *commandIn) (*commandOut, error) {
 	command := requestjson.Command{Start: in.Start}
 	command.Command, command.Args = program(in.Command, in.Args)
-	var run *resultjson.Run
+	var run *runtime.Result
 	var err error
 	if in.SandboxID == "" {
-		run, err = operation.Perform[*resultjson.Run](ctx, c, "command", &requestjson.CommandRequest{Command: command})
+		run, err = operation.Perform[*runtime.Result](ctx, c, "command", &requestjson.CommandRequest{Command: command})
 	} else {
-		run, err = operation.Perform[*resultjson.Run](ctx, c, "commandIn", &requestjson.CommandIn{InSandbox: requestjson.InSandbox{Sandbox: in.SandboxID}, Command: command})
+		run, err = operation.Perform[*runtime.Result](ctx, c, "commandIn", &requestjson.CommandIn{InSandbox: requestjson.InSandbox{Sandbox: in.SandboxID}, Command: command})
 	}
 	if err != nil {
 		return nil, err
 	}
 	o := &overflow{ctx: ctx, call: c, sandbox: in.SandboxID}
-	forStdout, forStderr := shares(run.Stdout, run.Stderr)
+	stdout, stderr := string(run.Stdout), string(run.Stderr)
+	forStdout, forStderr := shares(stdout, stderr)
 	out := &commandOut{
-		Stdout: o.fit("stdout.txt", "text/plain", run.Stdout, forStdout), Stderr: o.fit("stderr.txt", "text/plain", run.Stderr, forStderr),
+		Stdout: o.fit("stdout.txt", "text/plain", stdout, forStdout), Stderr: o.fit("stderr.txt", "text/plain", stderr, forStderr),
 		ExitCode: run.ExitCode, Signal: run.Signal,
-		RunSummary: RunSummary{run.Cause, run.DurationMs, run.Usage, newDenials(c, in.SandboxID, run.Denials), o},
+		RunSummary: RunSummary{run.Cause, resultjson.Milliseconds(run.Duration), run.Usage, newDenials(c, in.SandboxID, run.Denials), o},
 	}
 	if run.Truncated.Stdout || run.Truncated.Stderr {
 		o.note("[the command printed more than its sandbox keeps]")

@@ -16,6 +16,8 @@ import (
 	"gaol/cmd/gaol/server/service"
 	"gaol/cmd/gaol/server/snippetservice"
 	"gaol/internal/schema"
+	"gaol/runtime/requestjson"
+	"gaol/runtime/resultjson"
 	"gaol/runtime/snippets"
 )
 
@@ -116,13 +118,13 @@ func runSnippet(ctx context.Context, c *operation.Call, in *snippetIn) (*snippet
 	}
 	watched := *c
 	watched.To = func(event service.Event) error {
-		if l, ok := event.Data.(snippetservice.Log); ok {
+		if l, ok := event.Data.(resultjson.SnippetLog); ok {
 			c.OnOutput([]byte(l.Line))
 		}
 		return nil
 	}
-	run := &operation.SnippetRunIn{Request: snippetservice.Request{Source: in.Source, Files: in.Files, TimeoutMs: in.TimeoutMs}}
-	res, err := operation.Perform[*snippetservice.Result](ctx, &watched, "runSnippet", run)
+	run := &requestjson.SnippetRunIn{SnippetRequest: requestjson.SnippetRequest{Source: in.Source, Files: in.Files, TimeoutMs: in.TimeoutMs}}
+	res, err := operation.Perform[*resultjson.SnippetResult](ctx, &watched, "runSnippet", run)
 	if err != nil {
 		return nil, err
 	}

@@ -13,7 +13,6 @@ import (
 	"gaol/cmd/gaol/server/audit"
 	"gaol/cmd/gaol/server/operation"
 	"gaol/cmd/gaol/server/service"
-	"gaol/internal/schema"
 )
 
 // tool is an entry of the table of tools: an operation that consists of the server's operations, and what clients
@@ -57,7 +56,7 @@ func describe(name, title, description string, does effect, repeated, open bool)
 }
 
 // types holds the types of all tools.
-var types = schema.NewSet()
+var types = operation.NewSet()
 
 // define completes an entry of the table. Fields are the arguments, if the input type has more.
 func define[In any, Out result](t tool, o operation.Operation, do func(context.Context, *operation.Call, *In) (Out, error)) *tool {

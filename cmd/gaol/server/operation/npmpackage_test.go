@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"gaol/cmd/gaol/server/snippetservice"
 	"gaol/internal/session"
 	"gaol/policy"
 	"gaol/runtime"
@@ -51,9 +50,9 @@ func operationTypes(t *testing.T) []byte {
 		fmt.Fprintf(&operations, "%s  %s: { params: %s; result: %s };\n", comment("  ", o.Summary), o.Name, w.input("", o.Type()), result)
 		fmt.Fprintf(&results, "  %s: %q,\n", o.Name, shape)
 	}
-	w.result("", reflect.TypeFor[resultjson.Log]())
-	w.result("", reflect.TypeFor[snippetservice.Log]())
-	w.result("", reflect.TypeFor[resultjson.Connection]())
+	w.result("", reflect.TypeFor[runtime.Log]())
+	w.result("", reflect.TypeFor[resultjson.SnippetLog]())
+	w.result("", reflect.TypeFor[runtime.Connection]())
 	w.result("", reflect.TypeFor[session.CommandCall]())
 	w.result("", reflect.TypeFor[session.CommandResult]())
 	w.input("", reflect.TypeFor[session.Host]())

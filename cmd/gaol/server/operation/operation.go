@@ -9,11 +9,14 @@ import (
 	"reflect"
 	"sync"
 
+	"github.com/danielgtaylor/huma/v2"
+
 	"gaol/cmd/gaol/server/audit"
 	"gaol/cmd/gaol/server/service"
 	"gaol/cmd/gaol/server/snippetservice"
 	"gaol/cmd/gaol/server/tenant"
 	"gaol/internal/schema"
+	"gaol/runtime/resultjson"
 )
 
 // Operation describes an operation.
@@ -205,4 +208,18 @@ var byName = sync.OnceValue(func() map[string]*Operation {
 })
 
 // registry holds the schemas of all inputs.
-var registry = schema.NewSet()
+var registry = NewSet()
+
+// NewSet returns an empty set that can describe the JSON of results.
+func NewSet() *schema.Set {
+	s := schema.NewSet()
+	RegisterForms(s)
+	return s
+}
+
+// RegisterForms lets a registry describe the JSON of results.
+func RegisterForms(r huma.Registry) {
+	for of, form := range resultjson.Forms() {
+		r.RegisterTypeAlias(of, form)
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"gaol/cmd/gaol/server/service"
+	"gaol/runtime"
 	"gaol/runtime/requestjson"
 	"gaol/runtime/resultjson"
 )
@@ -191,7 +192,7 @@ func contexts() []*Operation {
 			Name: "evaluateCell", Method: http.MethodPost, Path: one + "/cells", Events: cellEvents,
 			Summary: "Evaluate a cell after the earlier ones",
 			Doc:     "Evaluates code that sees the top-level declarations of earlier cells. Cells are evaluated one after another." + cancelText,
-		}, func(ctx context.Context, c *Call, found *service.Context, in *requestjson.CellIn) (*resultjson.Evaluation, error) {
+		}, func(ctx context.Context, c *Call, found *service.Context, in *requestjson.CellIn) (*runtime.Evaluation, error) {
 			if c.Bind != nil {
 				return nil, service.Refuse(service.Invalid, "functions: a context has them, not its cells")
 			}

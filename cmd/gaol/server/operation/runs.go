@@ -23,49 +23,49 @@ func runs() []*Operation {
 			Name: "run", Tag: tag, Method: http.MethodPost, Path: "/v1/run", Errors: unprocessable, Events: runEvents,
 			Summary: "Run a program in a new sandbox",
 			Doc:     "Runs a program in a fresh sandbox that is deleted afterwards. The value that it passes to globalThis.__return is in the result." + resultText + cancelText,
-		}, func(ctx context.Context, c *Call, in *requestjson.RunRequest) (*resultjson.Run, error) {
+		}, func(ctx context.Context, c *Call, in *requestjson.RunRequest) (*runtime.Result, error) {
 			return c.Service.Run(ctx, c.Tenant, *in, c.Streams)
 		}),
 		define(Operation{
 			Name: "command", Tag: tag, Method: http.MethodPost, Path: "/v1/command", Errors: unprocessable, Events: runEvents,
 			Summary: "Run a program of the image in a new sandbox",
 			Doc:     "Runs a program of the image, such as sh or npm, in a fresh sandbox that is deleted afterwards." + resultText + cancelText,
-		}, func(ctx context.Context, c *Call, in *requestjson.CommandRequest) (*resultjson.Run, error) {
+		}, func(ctx context.Context, c *Call, in *requestjson.CommandRequest) (*runtime.Result, error) {
 			return c.Service.Command(ctx, c.Tenant, *in, c.Streams)
 		}),
 		define(Operation{
 			Name: "evaluate", Tag: "evaluate", Method: http.MethodPost, Path: "/v1/evaluate", Errors: unprocessable, Events: evaluateEvents,
 			Summary: "Evaluate a snippet in a new sandbox",
 			Doc:     "Evaluates a snippet in a fresh sandbox that is deleted afterwards. The value of its last expression is in the result." + resultText + cancelText,
-		}, func(ctx context.Context, c *Call, in *requestjson.EvaluateRequest) (*resultjson.Evaluation, error) {
+		}, func(ctx context.Context, c *Call, in *requestjson.EvaluateRequest) (*runtime.Evaluation, error) {
 			return c.Service.Evaluate(ctx, c.Tenant, *in, c.Streams)
 		}),
 		defineIn(Operation{
 			Name: "runIn", Tag: tag, Method: http.MethodPost, Path: in + "/run", Events: runEvents,
 			Summary: "Run a program and return its value",
 			Doc:     "Runs a program and returns the value that it passes to globalThis.__return." + resultText + cancelText,
-		}, func(ctx context.Context, c *Call, sb *service.Sandbox, in *requestjson.ProgramIn) (*resultjson.Run, error) {
+		}, func(ctx context.Context, c *Call, sb *service.Sandbox, in *requestjson.ProgramIn) (*runtime.Result, error) {
 			return sb.Run(ctx, in.Program, c.Streams)
 		}),
 		defineIn(Operation{
 			Name: "execIn", Tag: tag, Method: http.MethodPost, Path: in + "/exec", Events: runEvents,
 			Summary: "Run a program without a value",
 			Doc:     "Runs a program and returns its output and exit code." + resultText + cancelText,
-		}, func(ctx context.Context, c *Call, sb *service.Sandbox, in *requestjson.ProgramIn) (*resultjson.Run, error) {
+		}, func(ctx context.Context, c *Call, sb *service.Sandbox, in *requestjson.ProgramIn) (*runtime.Result, error) {
 			return sb.Exec(ctx, in.Program, c.Streams)
 		}),
 		defineIn(Operation{
 			Name: "commandIn", Tag: tag, Method: http.MethodPost, Path: in + "/command", Events: runEvents,
 			Summary: "Run a program of the image",
 			Doc:     "Runs a program of the image, such as sh or npm." + resultText + cancelText,
-		}, func(ctx context.Context, c *Call, sb *service.Sandbox, in *requestjson.CommandIn) (*resultjson.Run, error) {
+		}, func(ctx context.Context, c *Call, sb *service.Sandbox, in *requestjson.CommandIn) (*runtime.Result, error) {
 			return sb.Command(ctx, in.Command, c.Streams)
 		}),
 		defineIn(Operation{
 			Name: "evaluateIn", Tag: tag, Method: http.MethodPost, Path: in + "/evaluate", Events: evaluateEvents,
 			Summary: "Evaluate a snippet",
 			Doc:     "Evaluates a snippet in a new process. The value of its last expression is in the result." + resultText + cancelText,
-		}, func(ctx context.Context, c *Call, sb *service.Sandbox, in *requestjson.SnippetIn) (*resultjson.Evaluation, error) {
+		}, func(ctx context.Context, c *Call, sb *service.Sandbox, in *requestjson.SnippetIn) (*runtime.Evaluation, error) {
 			return sb.Evaluate(ctx, in.Snippet, c.Streams)
 		}),
 	}
@@ -73,8 +73,8 @@ func runs() []*Operation {
 
 // commonEvents are the events of all runs.
 var commonEvents = []EventType{
-	{service.EventCall, resultjson.Call{}, "A call of a host function that has returned."},
-	{service.EventConnect, resultjson.Connection{}, "A connection to an external host that has ended or failed."},
+	{service.EventCall, runtime.Call{}, "A call of a host function that has returned."},
+	{service.EventConnect, runtime.Connection{}, "A connection to an external host that has ended or failed."},
 	{service.EventDenial, runtime.Denial{}, "An operation that the permissions denied, when it occurs for the first time."},
 	{service.EventError, nil, "The last event, if the server could not run it, or it was canceled."},
 }
@@ -86,18 +86,18 @@ var outputEvents = append([]EventType{
 }, commonEvents...)
 
 // logEvent is that of evaluations.
-var logEvent = EventType{service.EventLog, resultjson.Log{}, "A line that the snippet printed."}
+var logEvent = EventType{service.EventLog, runtime.Log{}, "A line that the snippet printed."}
 
 var (
-	runEvents      = append([]EventType{{service.EventResult, resultjson.Run{}, "The last event: the object of the other response, without output."}}, outputEvents...)
-	evaluateEvents = append([]EventType{logEvent, {service.EventResult, resultjson.Evaluation{}, "The last event: the object of the other response."}}, commonEvents...)
+	runEvents      = append([]EventType{{service.EventResult, runtime.Result{}, "The last event: the object of the other response, without output."}}, outputEvents...)
+	evaluateEvents = append([]EventType{logEvent, {service.EventResult, runtime.Evaluation{}, "The last event: the object of the other response."}}, commonEvents...)
 	processEvents  = append([]EventType{
 		{service.EventGap, resultjson.Gap{}, "Events that are gone, because the process printed more than is kept."},
-		{service.EventResult, resultjson.Run{}, "The last event: how the process ended, without output."},
+		{service.EventResult, runtime.Result{}, "The last event: how the process ended, without output."},
 	}, outputEvents...)
 	cellEvents = []EventType{
 		logEvent,
-		{service.EventResult, resultjson.Evaluation{}, "The last event: the object of the other response."},
+		{service.EventResult, runtime.Evaluation{}, "The last event: the object of the other response."},
 		{service.EventError, nil, "The last event, if the server could not evaluate the cell, or it was canceled."},
 	}
 )

@@ -2,14 +2,13 @@ package operation
 
 import (
 	"context"
-	"errors"
 	"net/http"
-	"os"
-	"path/filepath"
 	"reflect"
 
 	"gaol/cmd/gaol/server/service"
 	"gaol/cmd/gaol/server/snippetservice"
+	"gaol/runtime/requestjson"
+	"gaol/runtime/resultjson"
 	"gaol/runtime/snippets"
 )
 
@@ -19,14 +18,6 @@ const SnippetPath = "/api/sandbox"
 
 // maxSnippetBody has room for the largest snippet with each byte written as \u0000.
 const maxSnippetBody = 6*snippets.MaxBytes + 64<<10
-
-// SnippetRunIn is the input of runSnippet.
-type SnippetRunIn struct {
-	snippetservice.Request
-	NodeModules string `json:"nodeModules,omitempty" maxLength:"4095" hidden:"true" doc:"The absolute path of the folder with the packages that the snippet may import. Only a server of one program allows it, as the next two."`
-	AdapterCode string `json:"adapterCode,omitempty" maxLength:"1048576" hidden:"true" doc:"The ES module of an adapter, whose name is adapter."`
-	NoLint      bool   `json:"noLint,omitempty" hidden:"true" doc:"Do not check the adapter's lint rules."`
-}
 
 func snippetRuns() []*Operation {
 	const tag = "snippets"
@@ -42,10 +33,10 @@ func snippetRuns() []*Operation {
 			Name: "runSnippet", Tag: tag, Method: http.MethodPost, Path: SnippetPath, MaxBody: maxSnippetBody,
 			// As in the API that this path is compatible with.
 			BadInput: http.StatusBadRequest, Errors: []int{http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType},
-			Output: reflect.TypeFor[snippets.Output](), Brief: func(out any) any { return out.(*snippetservice.Result).Output },
+			Output: reflect.TypeFor[snippets.Output](), Brief: func(out any) any { return out.(*resultjson.SnippetResult).Output },
 			Events: []EventType{
-				{snippetservice.EventLog, snippetservice.Log{}, "A line that the snippet printed."},
-				{service.EventResult, snippetservice.Result{}, "The last event: the object of the other response, with more about the run."},
+				{service.EventLog, resultjson.SnippetLog{}, "A line that the snippet printed."},
+				{service.EventResult, resultjson.SnippetResult{}, "The last event: the object of the other response, with more about the run."},
 				{service.EventError, nil, "The last event, if the server could not run the snippet."},
 			},
 			Summary: "Run a snippet and return its output",
@@ -54,13 +45,8 @@ func snippetRuns() []*Operation {
 	}
 }
 
-func runSnippet(ctx context.Context, c *Call, in *SnippetRunIn) (*snippetservice.Result, error) {
-	host, err := in.host(c.Service)
-	if err != nil {
-		return nil, err
-	}
-	r := in.Request
-	r.Host = host
+func runSnippet(ctx context.Context, c *Call, in *requestjson.SnippetRunIn) (*resultjson.SnippetResult, error) {
+	r := snippetservice.Request(*in)
 	if err := c.Snippets.Check(r); err != nil {
 		return nil, err
 	}
@@ -76,27 +62,7 @@ func runSnippet(ctx context.Context, c *Call, in *SnippetRunIn) (*snippetservice
 	if out == nil {
 		return nil, err
 	}
-	return snippetservice.NewResult(out), err
-}
-
-// host returns what only a trusted client may set, nil if it has set nothing.
-func (in *SnippetRunIn) host(s *service.Service) (*snippetservice.Host, error) {
-	if in.NodeModules == "" && in.AdapterCode == "" && !in.NoLint {
-		return nil, nil
-	}
-	if !s.Trusted() {
-		return nil, &service.Error{Code: service.Forbidden, Err: errors.New("nodeModules, adapterCode and noLint: only a server of one program allows them")}
-	}
-	if in.NodeModules != "" {
-		if info, err := os.Stat(in.NodeModules); !filepath.IsAbs(in.NodeModules) || err != nil || !info.IsDir() {
-			return nil, service.Refuse(service.Invalid, "nodeModules %q: want the absolute path of a folder", in.NodeModules)
-		}
-	}
-	h := &snippetservice.Host{NodeModules: in.NodeModules, NoLint: in.NoLint}
-	if in.AdapterCode != "" {
-		h.Adapter = snippets.Adapter{Name: in.Adapter, Code: in.AdapterCode}
-	}
-	return h, nil
+	return resultjson.NewSnippetResult(out), err
 }
 
 // sendLines sends lines as events until wait is called. It has room for all lines of a snippet, so that a
@@ -106,7 +72,7 @@ func sendLines(to service.Sink) (lines chan<- string, wait func()) {
 	go func() {
 		defer close(done)
 		for line := range queue {
-			_ = to(service.Event{Name: snippetservice.EventLog, Data: snippetservice.Log{Line: line}}) // it cancels the request if the client has gone
+			_ = to(service.Event{Name: service.EventLog, Data: resultjson.SnippetLog{Line: line}}) // it cancels the request if the client has gone
 		}
 	}()
 	return queue, func() { close(queue); <-done }

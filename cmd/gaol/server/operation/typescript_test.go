@@ -2,11 +2,13 @@ package operation
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -40,9 +42,9 @@ func compareGenerated(t *testing.T, file string, want []byte) {
 
 // renamed are types with another name in TypeScript, where all are in one module and some are exported to users.
 var renamed = map[reflect.Type]string{
-	reflect.TypeFor[resultjson.Connection]():   "OutgoingConnection",
-	reflect.TypeFor[resultjson.Log]():          "LogLine",
-	reflect.TypeFor[resultjson.Network]():      "NetworkUsage",
+	reflect.TypeFor[runtime.Result]():          "Run",
+	reflect.TypeFor[runtime.Connection]():      "OutgoingConnection",
+	reflect.TypeFor[runtime.Log]():             "LogLine",
 	reflect.TypeFor[resultjson.SandboxUsage](): "ResourceUsage",
 	reflect.TypeFor[session.Command]():         "CommandDeclaration",
 	reflect.TypeFor[session.Function]():        "FunctionDeclaration",
@@ -70,6 +72,8 @@ func (w *writer) result(field string, t reflect.Type) string {
 	switch t {
 	case reflect.TypeFor[time.Time]():
 		return "Date"
+	case reflect.TypeFor[runtime.Launcher](), reflect.TypeFor[netip.AddrPort]():
+		return "string"
 	case reflect.TypeFor[json.RawMessage]():
 		if objects[field] {
 			return "Record<string, unknown>"
@@ -166,12 +170,11 @@ func (w *writer) object(t reflect.Type, input bool) string {
 	w.names[name] = t
 	var body, shape bytes.Buffer
 	var extends []string
-	for i := range t.NumField() {
-		f := t.Field(i)
+	for _, f := range members(t) {
 		key := jsonName(f)
 		switch {
 		case f.Anonymous && key == "":
-			extends = append(extends, w.typeOf(f.Type, input))
+			extends = append(extends, w.typeOf(cmp.Or(withMethods[f.Type], f.Type), input))
 		case f.IsExported() && key != "" && !omitted[name+"."+key]:
 			fmt.Fprintf(&body, "%s%s", w.fieldDoc(t, f), w.field(name, f, input))
 			of := w.shape(name+"."+key, f.Type)
@@ -195,6 +198,23 @@ func (w *writer) object(t reflect.Type, input bool) string {
 	}
 	fmt.Fprintf(&w.out, "%sexport interface %s {\n%s}\n\n", comment("", name+strings.TrimPrefix(w.docs[t.PkgPath()+"."+t.Name()], t.Name())), head, body.String())
 	return name
+}
+
+// withMethods are types by the types without methods that others embed.
+var withMethods = map[reflect.Type]reflect.Type{reflect.TypeFor[resultjson.ProcessUsage]().Field(0).Type: reflect.TypeFor[runtime.Usage]()}
+
+// members returns the fields of a struct or of its form in JSON.
+func members(t reflect.Type) (list []reflect.StructField) {
+	form := resultjson.Forms()[t]
+	t = cmp.Or(form, t)
+	for i := range t.NumField() {
+		if f := t.Field(i); form != nil && f.Anonymous {
+			list = append(list, members(f.Type)...)
+		} else {
+			list = append(list, f)
+		}
+	}
+	return list
 }
 
 // field returns a field of an interface.
@@ -274,7 +294,7 @@ func nullable(f reflect.StructField) bool {
 }
 
 func optional(f reflect.StructField) string {
-	if strings.Contains(f.Tag.Get("json"), ",omit") {
+	if strings.Contains(f.Tag.Get("json"), ",omit") || f.Tag.Get("required") == "false" {
 		return "?"
 	}
 	return ""
@@ -285,7 +305,11 @@ func (w *writer) fieldDoc(t reflect.Type, f reflect.StructField) string {
 	if doc := f.Tag.Get("doc"); doc != "" {
 		return comment("  ", strings.NewReplacer(", in base64", "", " in base64", "").Replace(doc)) // bytes are a Uint8Array
 	}
-	return comment("  ", w.docs[t.PkgPath()+"."+t.Name()+"."+f.Name])
+	doc := w.docs[t.PkgPath()+"."+t.Name()+"."+f.Name]
+	if form := resultjson.Forms()[t]; form != nil && doc == "" {
+		doc = w.docs[form.PkgPath()+"."+form.Name()+"."+f.Name]
+	}
+	return comment("  ", doc)
 }
 
 // comment returns a comment in TypeScript, or nothing.

@@ -138,7 +138,7 @@ func (c *Context) begin(ctx context.Context) (_ context.Context, end func(), err
 
 // Evaluate evaluates a cell when the earlier ones are done. If ctx ends, the cell is interrupted.
 // Of events, there are the lines that it prints.
-func (c *Context) Evaluate(ctx context.Context, r requestjson.Cell, s Streams) (*resultjson.Evaluation, error) {
+func (c *Context) Evaluate(ctx context.Context, r requestjson.Cell, s Streams) (*runtime.Evaluation, error) {
 	o, err := c.sandbox.evaluateOptions(r, s)
 	if err != nil {
 		return nil, err
@@ -152,7 +152,7 @@ func (c *Context) Evaluate(ctx context.Context, r requestjson.Cell, s Streams) (
 	defer cancel(nil)
 	if s.To != nil {
 		o.OnLog = func(l runtime.Log) {
-			if err := s.To(Event{Name: EventLog, Data: resultjson.NewLog(l)}); err != nil {
+			if err := s.To(Event{Name: EventLog, Data: l}); err != nil {
 				cancel(err)
 			}
 		}
@@ -164,7 +164,7 @@ func (c *Context) Evaluate(ctx context.Context, r requestjson.Cell, s Streams) (
 		exit.Err = nil
 	}
 	c.sandbox.service.Record(ctx, KindCell, exit)
-	return evaluationOf(exit)
+	return exit.Evaluation, exit.Err
 }
 
 // Interrupt cancels the current cell and the waiting ones, and returns how many it canceled.

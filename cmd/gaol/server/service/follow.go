@@ -23,14 +23,14 @@ type EventName string
 const (
 	EventStdout  EventName = "stdout"  // resultjson.Output
 	EventStderr  EventName = "stderr"  // resultjson.Output
-	EventLog     EventName = "log"     // resultjson.Log
-	EventCall    EventName = "call"    // resultjson.Call
-	EventConnect EventName = "connect" // resultjson.Connection
+	EventLog     EventName = "log"     // runtime.Log
+	EventCall    EventName = "call"    // runtime.Call
+	EventConnect EventName = "connect" // runtime.Connection
 	EventDenial  EventName = "denial"  // runtime.Denial
 	EventGap     EventName = "gap"     // resultjson.Gap
 	EventStarted EventName = "started" // *resultjson.ProcessInfo or *resultjson.ContextInfo, if the request lasts until its end
 	EventEnd     EventName = "end"     // nothing: a guest's server sends no more
-	EventResult  EventName = "result"  // *resultjson.Run or *resultjson.Evaluation
+	EventResult  EventName = "result"  // *runtime.Result or *runtime.Evaluation
 	EventError   EventName = "error"   // error
 )
 

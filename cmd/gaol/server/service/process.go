@@ -129,7 +129,7 @@ func (p *Process) finish(exit runtime.ExitEvent) {
 	last := Event{Name: EventError}
 	if p.exit = exit.Result; p.exit != nil {
 		p.sandbox.service.metrics.Run(KindProcess, p.exit.Cause, p.exit.Duration)
-		p.final.Usage, p.final.Result = processUsage(p.exit.Usage), resultjson.NewRun(p.exit)
+		p.final.Usage, p.final.Result = resultjson.NewProcessUsage(p.exit.Usage), p.exit
 		size += len(p.final.Result.Value)
 		last = Event{Name: EventResult, Data: p.final.Result}
 	} else {
@@ -158,12 +158,8 @@ func (p *Process) Info() *resultjson.ProcessInfo {
 	info := p.info
 	info.LastEventID, _ = p.ring.lastID()
 	usage, _ := p.process.Usage() // zero if it has just ended
-	info.Usage = processUsage(usage)
+	info.Usage = resultjson.NewProcessUsage(usage)
 	return &info
-}
-
-func processUsage(u runtime.Usage) resultjson.ProcessUsage {
-	return resultjson.ProcessUsage{Usage: resultjson.NewUsage(u), Memory: u.Memory}
 }
 
 // Signal sends a signal, such as SIGTERM, to the process, or to the process group that it leads.

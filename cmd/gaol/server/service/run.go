@@ -59,22 +59,22 @@ func (s Streams) bind(values map[string]json.RawMessage) (map[string]any, error)
 }
 
 // Run runs a program in a new sandbox.
-func (s *Service) Run(ctx context.Context, t *tenant.Tenant, r requestjson.RunRequest, streams Streams) (*resultjson.Run, error) {
-	return once(ctx, s, t, fresh{r.Tree, &r.Permissions, r.Cwd}, func(ctx context.Context, sb *Sandbox) (*resultjson.Run, error) {
+func (s *Service) Run(ctx context.Context, t *tenant.Tenant, r requestjson.RunRequest, streams Streams) (*runtime.Result, error) {
+	return once(ctx, s, t, fresh{r.Tree, &r.Permissions, r.Cwd}, func(ctx context.Context, sb *Sandbox) (*runtime.Result, error) {
 		return sb.Run(ctx, r.Program, streams)
 	})
 }
 
 // Command runs a program of the image in a new sandbox.
-func (s *Service) Command(ctx context.Context, t *tenant.Tenant, r requestjson.CommandRequest, streams Streams) (*resultjson.Run, error) {
-	return once(ctx, s, t, fresh{r.Tree, &r.Permissions, r.Cwd}, func(ctx context.Context, sb *Sandbox) (*resultjson.Run, error) {
+func (s *Service) Command(ctx context.Context, t *tenant.Tenant, r requestjson.CommandRequest, streams Streams) (*runtime.Result, error) {
+	return once(ctx, s, t, fresh{r.Tree, &r.Permissions, r.Cwd}, func(ctx context.Context, sb *Sandbox) (*runtime.Result, error) {
 		return sb.Command(ctx, r.Command, streams)
 	})
 }
 
 // Evaluate evaluates a snippet in a new sandbox.
-func (s *Service) Evaluate(ctx context.Context, t *tenant.Tenant, r requestjson.EvaluateRequest, streams Streams) (*resultjson.Evaluation, error) {
-	return once(ctx, s, t, fresh{r.Tree, &r.Permissions, r.Cwd}, func(ctx context.Context, sb *Sandbox) (*resultjson.Evaluation, error) {
+func (s *Service) Evaluate(ctx context.Context, t *tenant.Tenant, r requestjson.EvaluateRequest, streams Streams) (*runtime.Evaluation, error) {
+	return once(ctx, s, t, fresh{r.Tree, &r.Permissions, r.Cwd}, func(ctx context.Context, sb *Sandbox) (*runtime.Evaluation, error) {
 		return sb.Evaluate(ctx, r.Snippet, streams)
 	})
 }
@@ -137,18 +137,18 @@ var formats = map[string]runtime.ModuleFormat{"": runtime.FormatAuto, "auto": ru
 
 // Run runs a program in the sandbox. If ctx ends the run, the error is beside the result so far, as for
 // all runs.
-func (sb *Sandbox) Run(ctx context.Context, p requestjson.Program, s Streams) (*resultjson.Run, error) {
+func (sb *Sandbox) Run(ctx context.Context, p requestjson.Program, s Streams) (*runtime.Result, error) {
 	return sb.runProgram(ctx, KindRun, p, s, sb.runtime.Run, sb.runtime.FollowRun)
 }
 
 // Exec is Run without a value.
-func (sb *Sandbox) Exec(ctx context.Context, p requestjson.Program, s Streams) (*resultjson.Run, error) {
+func (sb *Sandbox) Exec(ctx context.Context, p requestjson.Program, s Streams) (*runtime.Result, error) {
 	return sb.runProgram(ctx, KindExec, p, s, sb.runtime.Exec, sb.runtime.FollowExec)
 }
 
 func (sb *Sandbox) runProgram(ctx context.Context, kind string, p requestjson.Program, s Streams,
 	run func(context.Context, string, runtime.RunOptions) (*runtime.Result, error), follow func(context.Context, string, runtime.RunOptions) *runtime.Stream,
-) (*resultjson.Run, error) {
+) (*runtime.Result, error) {
 	o, err := sb.runOptions(p.Start, s)
 	if err != nil {
 		return nil, err
@@ -158,11 +158,11 @@ func (sb *Sandbox) runProgram(ctx context.Context, kind string, p requestjson.Pr
 	exit := sb.perform(ctx, kind, s, func(exit *runtime.ExitEvent) {
 		exit.Result, exit.Err = run(ctx, p.Code, o)
 	}, func() *runtime.Stream { return follow(ctx, p.Code, o) })
-	return resultOf(exit)
+	return exit.Result, exit.Err
 }
 
 // Command runs a program of the image.
-func (sb *Sandbox) Command(ctx context.Context, c requestjson.Command, s Streams) (*resultjson.Run, error) {
+func (sb *Sandbox) Command(ctx context.Context, c requestjson.Command, s Streams) (*runtime.Result, error) {
 	o, err := sb.runOptions(c.Start, s)
 	if err != nil {
 		return nil, err
@@ -171,11 +171,11 @@ func (sb *Sandbox) Command(ctx context.Context, c requestjson.Command, s Streams
 	exit := sb.perform(ctx, KindCommand, s, func(exit *runtime.ExitEvent) {
 		exit.Result, exit.Err = sb.runtime.Command(ctx, c.Command, c.Args, o)
 	}, func() *runtime.Stream { return sb.runtime.FollowCommand(ctx, c.Command, c.Args, o) })
-	return resultOf(exit)
+	return exit.Result, exit.Err
 }
 
 // Evaluate evaluates a snippet. The evaluation has its logs also if the events have them.
-func (sb *Sandbox) Evaluate(ctx context.Context, n requestjson.Snippet, s Streams) (*resultjson.Evaluation, error) {
+func (sb *Sandbox) Evaluate(ctx context.Context, n requestjson.Snippet, s Streams) (*runtime.Evaluation, error) {
 	o, err := sb.evaluateOptions(n.Cell, s)
 	if err != nil {
 		return nil, err
@@ -188,7 +188,7 @@ func (sb *Sandbox) Evaluate(ctx context.Context, n requestjson.Snippet, s Stream
 	exit := sb.perform(ctx, KindEvaluate, s, func(exit *runtime.ExitEvent) {
 		exit.Evaluation, exit.Err = sb.runtime.Evaluate(ctx, n.Code, o)
 	}, func() *runtime.Stream { return sb.runtime.FollowEvaluate(ctx, n.Code, o) })
-	return evaluationOf(exit)
+	return exit.Evaluation, exit.Err
 }
 
 // perform runs a program when it is the tenant's turn, or follows it for a client that wants events, and records how it
@@ -206,22 +206,6 @@ func (sb *Sandbox) perform(ctx context.Context, kind string, s Streams, run func
 	}
 	sb.service.Record(ctx, kind, exit)
 	return exit
-}
-
-// resultOf describes how a run ended.
-func resultOf(exit runtime.ExitEvent) (*resultjson.Run, error) {
-	if exit.Result == nil {
-		return nil, exit.Err
-	}
-	return resultjson.NewRun(exit.Result), exit.Err
-}
-
-// evaluationOf describes how an evaluation ended.
-func evaluationOf(exit runtime.ExitEvent) (*resultjson.Evaluation, error) {
-	if exit.Evaluation == nil {
-		return nil, exit.Err
-	}
-	return resultjson.NewEvaluation(exit.Evaluation), exit.Err
 }
 
 // maxLogs bounds the lines that an evaluation keeps, in characters.
@@ -282,7 +266,7 @@ func (s *Service) Normalize(ctx context.Context, t *tenant.Tenant, code string) 
 	defer release()
 	module, err := runtime.Normalize(code)
 	if failed, ok := errors.AsType[*runtime.GuestError](err); ok {
-		return &resultjson.Normalized{Error: &resultjson.GuestError{Name: failed.Name, Message: failed.Message, Stack: failed.Stack, Frame: &failed.Frame}}, nil
+		return &resultjson.Normalized{Error: &runtime.GuestError{Name: failed.Name, Message: failed.Message, Stack: failed.Stack, Frame: failed.Frame}}, nil
 	}
 	return &resultjson.Normalized{Code: module}, err
 }

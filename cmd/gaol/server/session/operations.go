@@ -14,6 +14,7 @@ import (
 	"gaol/cmd/gaol/server/service"
 	"gaol/internal/schema"
 	protocol "gaol/internal/session"
+	"gaol/runtime"
 	"gaol/runtime/resultjson"
 )
 
@@ -35,7 +36,7 @@ func (t *task) perform(o *operation.Operation, r protocol.Request) (any, error) 
 	if out != nil && errors.Is(err, errCanceled) && errors.Is(context.Cause(t.ctx), errCanceled) {
 		err = nil
 	}
-	if run, ok := out.(*resultjson.Run); ok && err == nil {
+	if run, ok := out.(*runtime.Result); ok && err == nil {
 		t.sendOutput(run)
 	}
 	return out, err
@@ -104,11 +105,10 @@ func (t *task) sink(e service.Event) error {
 }
 
 // sendOutput sends the output of a run, which its result then lacks.
-func (t *task) sendOutput(r *resultjson.Run) {
-	original := r.Result()
-	r.Truncated.Stdout = t.output(protocol.KindStdout, original.Stdout) != nil || r.Truncated.Stdout
-	r.Truncated.Stderr = t.output(protocol.KindStderr, original.Stderr) != nil || r.Truncated.Stderr
-	r.Stdout, r.Stderr, r.StdoutBytes, r.StderrBytes = "", "", nil, nil
+func (t *task) sendOutput(r *runtime.Result) {
+	r.Truncated.Stdout = t.output(protocol.KindStdout, r.Stdout) != nil || r.Truncated.Stdout
+	r.Truncated.Stderr = t.output(protocol.KindStderr, r.Stderr) != nil || r.Truncated.Stderr
+	r.Stdout, r.Stderr = nil, nil
 }
 
 // signal passes a signal of the client to the run of the task. Signals that no run takes are dropped.

@@ -3,8 +3,11 @@ package snippetservice
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -12,57 +15,12 @@ import (
 	"gaol/cmd/gaol/server/service"
 	"gaol/cmd/gaol/server/settings"
 	"gaol/policy"
-	"gaol/runtime"
-	"gaol/runtime/resultjson"
+	"gaol/runtime/requestjson"
 	"gaol/runtime/snippets"
 )
 
-// Request is a snippet to run. Exactly one of Source and Files is present.
-type Request struct {
-	Source      *string         `json:"source,omitempty" doc:"The text of src/main.ts, as the only file."`
-	Files       []snippets.File `json:"files,omitempty" doc:"1 to 10 files, of 200,000 bytes of UTF-8 together. One is src/main.ts, which runs; the others are imported by it."`
-	TimeoutMs   *int64          `json:"timeoutMs,omitempty" doc:"Wall-clock time limit: 100 to 10,000, to which other values are rounded. By default 5,000."`
-	Adapter     string          `json:"adapter,omitempty" maxLength:"64" doc:"What reads the state of a framework: one of the names that GET /api/sandbox lists."`
-	Permissions string          `json:"permissions,omitempty" enum:"strict,default,public" doc:"strict: nothing but compute and read; default: everything inside the sandbox, and no network; public: default with the public internet, if the server allows that."`
-
-	// Host is what only a client may set that is trusted like root.
-	Host *Host `json:"-"`
-}
-
-// Host has options that name files of the host, or have code for the adapter.
-type Host struct {
-	NodeModules string
-	Adapter     snippets.Adapter // zero: Request.Adapter
-	NoLint      bool
-}
-
-// Result is the output of a run, with its report.
-type Result struct {
-	*snippets.Output
-	Problems []snippets.Problem `json:"problems"`
-	Denials  []runtime.Denial   `json:"denials"`
-	Usage    resultjson.Usage   `json:"usage"`
-}
-
-// NewResult converts an output.
-func NewResult(o *snippets.Output) *Result {
-	r := &Result{o, o.Problems, o.Denials, resultjson.NewUsage(o.Usage)}
-	if r.Problems == nil {
-		r.Problems = []snippets.Problem{}
-	}
-	if r.Denials == nil {
-		r.Denials = []runtime.Denial{}
-	}
-	return r
-}
-
-// Log is a line that a snippet has printed.
-type Log struct {
-	Line string `json:"line" doc:"Such as [log] hello."`
-}
-
-// EventLog is the name of the event with a [Log].
-const EventLog = service.EventLog
+// Request is a snippet to run.
+type Request requestjson.SnippetRunIn
 
 // ErrSource is the error of a request without exactly one of source and files.
 var ErrSource = &service.Error{Code: service.Invalid, Err: fmt.Errorf("want exactly one of source and files")}
@@ -96,10 +54,26 @@ func (r *Request) code() string {
 	return string(text)
 }
 
+// usesHost reports whether the request sets what only a client may set that is trusted like root.
+func (r *Request) usesHost() bool { return r.NodeModules != "" || r.AdapterCode != "" || r.NoLint }
+
+// checkHost checks what usesHost is about.
+func (s *Service) checkHost(r *Request) error {
+	if !s.service.Trusted() {
+		return &service.Error{Code: service.Forbidden, Err: errors.New("nodeModules, adapterCode and noLint: only a server of one program allows them")}
+	}
+	if r.NodeModules != "" {
+		if info, err := os.Stat(r.NodeModules); !filepath.IsAbs(r.NodeModules) || err != nil || !info.IsDir() {
+			return service.Refuse(service.Invalid, "nodeModules %q: want the absolute path of a folder", r.NodeModules)
+		}
+	}
+	return nil
+}
+
 // adapter returns the adapter that a request names.
 func (r *Request) adapter(set *settings.Settings) (snippets.Adapter, error) {
-	if r.Host != nil && r.Host.Adapter.Code != "" {
-		return r.Host.Adapter, nil
+	if r.AdapterCode != "" {
+		return snippets.Adapter{Name: r.Adapter, Code: r.AdapterCode}, nil
 	}
 	all := adapters(set)
 	if r.Adapter == "" {

@@ -76,6 +76,11 @@ func (s *Service) Check(r Request) error {
 // check returns the input for the SDK, and the key of the runner.
 func (s *Service) check(t *tenant.Tenant, r Request, onLog func(string)) (in snippets.Input, k key, err error) {
 	set := s.service.Settings()
+	if r.usesHost() {
+		if err := s.checkHost(&r); err != nil {
+			return in, k, err
+		}
+	}
 	if in, err = r.Input(maxTimeout(set), onLog); err != nil {
 		return in, k, err
 	}
@@ -88,11 +93,8 @@ func (s *Service) check(t *tenant.Tenant, r Request, onLog func(string)) (in sni
 		return in, k, err
 	}
 	k = newKey(set, t.Name, preset, adapter)
-	if r.Host != nil {
-		if !s.service.Trusted() {
-			return in, k, &service.Error{Code: service.Forbidden, Err: errors.New("nodeModules, and the code of an adapter, are for clients that are trusted like root")}
-		}
-		k.nodeModules, k.noLint = r.Host.NodeModules, r.Host.NoLint
+	if r.usesHost() {
+		k.nodeModules, k.noLint = r.NodeModules, r.NoLint
 	}
 	return in, k, nil
 }

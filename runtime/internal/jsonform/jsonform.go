@@ -1,0 +1,36 @@
+package jsonform
+
+import (
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	jsonv1 "github.com/go-json-experiment/json/v1"
+)
+
+// encoding is that of package json, except for what package jsonform documents. The encoder that calls a MarshalJSON
+// escapes <, > and &, if it escapes them.
+var encoding = json.JoinOptions(jsonv1.DefaultOptionsV1(), jsontext.EscapeForHTML(false), json.FormatNilSliceAsNull(false))
+
+var (
+	durations = json.MarshalToFunc(func(e *jsontext.Encoder, d time.Duration) error {
+		return e.WriteToken(jsontext.Float(Milliseconds(d)))
+	})
+	decoding = json.JoinOptions(jsonv1.DefaultOptionsV1(), json.WithUnmarshalers(json.UnmarshalFromFunc(func(d *jsontext.Decoder, to *time.Duration) error {
+		var ms float64
+		err := json.UnmarshalDecode(d, &ms)
+		*to = time.Duration(ms * float64(time.Millisecond)).Round(time.Microsecond)
+		return err
+	})))
+)
+
+// Marshal encodes a struct without a method MarshalJSON. The functions more encode types in it differently.
+func Marshal(v any, more ...*json.Marshalers) ([]byte, error) {
+	return json.Marshal(v, encoding, json.WithMarshalers(json.JoinMarshalers(append(more, durations)...)))
+}
+
+// Unmarshal decodes into a struct without a method UnmarshalJSON.
+func Unmarshal(text []byte, v any) error { return json.Unmarshal(text, v, decoding) }
+
+// Milliseconds keeps three decimals: the rest is noise.
+func Milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

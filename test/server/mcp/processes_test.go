@@ -59,7 +59,7 @@ func testProcessEnds(t *testing.T, s *session, id string) {
 	in := args{"sandboxId": id, "processId": p.ProcessID}
 	s.fails("write_process", with(in, args{"text": "x"}), "has ended")
 	s.fails("read_process", with(in, args{"cursor": "x"}), "cursor")
-	s.fails("read_process", with(in, args{"cursor": "99999.0"}), "event 99999")
+	s.fails("read_process", with(in, args{"cursor": "99999"}), "event 99999")
 	s.fails("stop_process", with(in, args{"signal": "SIGNOTHING"}), "SIGNOTHING")
 	s.ok("stop_process", in, &p)
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -181,7 +182,7 @@ func poll(ctx context.Context, c *operation.Call, in pollIn) (*processOut, error
 		return nil, processError(ctx, c, in.InProcess, err)
 	}
 	out := &processOut{
-		ProcessID: info.ID, Output: o.text.String(), Cursor: o.at.String(), More: o.full, Lost: o.lost, Denials: []denial{},
+		ProcessID: info.ID, Output: o.text.String(), Cursor: strconv.FormatUint(o.at, 10), More: o.full, Lost: o.lost, Denials: []denial{},
 		Running: !o.ended,
 	}
 	if out.Running {
@@ -216,30 +217,10 @@ func (r *processOut) content() ([]mcp.Content, bool) {
 	return texts(paragraphs(append([]string{r.Output, lost, more, "process " + r.ProcessID + " " + status}, denialLines(r.Denials)...)...)), false
 }
 
-// cursor is a position in the output of a process: the event that was returned last, and how many bytes
-// of the next one were.
-type cursor struct {
-	event uint64
-	bytes int
-}
-
-func (c cursor) String() string { return fmt.Sprintf("%d.%d", c.event, c.bytes) }
-
-func parseCursor(s string) (c cursor, err error) {
-	if s == "" {
-		return c, nil
-	}
-	var rest string
-	if n, _ := fmt.Sscanf(s, "%d.%d%s", &c.event, &c.bytes, &rest); n != 2 || c.bytes < 0 {
-		return c, fmt.Errorf("cursor %.64q: want the cursor of an earlier result", s)
-	}
-	return c, nil
-}
-
 // output is a part of a process's output.
 type output struct {
 	text  strings.Builder
-	at    cursor
+	at    uint64 // the last event that it contains
 	lost  bool
 	full  bool // there is more
 	ended bool // the process has ended
@@ -251,8 +232,8 @@ var errFull = errors.New("the result is full")
 // has been printed together.
 func readOutput(ctx context.Context, c *operation.Call, in pollIn) (o *output, info *resultjson.ProcessInfo, err error) {
 	o = &output{}
-	if o.at, err = parseCursor(in.Cursor); err != nil {
-		return nil, nil, err
+	if o.at, err = strconv.ParseUint(cmp.Or(in.Cursor, "0"), 10, 64); err != nil {
+		return nil, nil, fmt.Errorf("cursor %.64q: want the cursor of an earlier result", in.Cursor)
 	}
 	wait := min(cmp.Or(in.WaitMs, defaultWait), maxWait)
 	waiting, cancel := context.WithTimeout(ctx, time.Duration(wait)*time.Millisecond)
@@ -264,7 +245,7 @@ func readOutput(ctx context.Context, c *operation.Call, in pollIn) (o *output, i
 		}
 		return o.add(event)
 	}
-	follow := &requestjson.FollowIn{InProcess: in.process(), After: o.at.event}
+	follow := &requestjson.FollowIn{InProcess: in.process(), After: o.at}
 	info, err = operation.Perform[*resultjson.ProcessInfo](waiting, &watched, "followProcess", follow)
 	switch {
 	case info == nil:
@@ -288,15 +269,12 @@ func (o *output) add(event service.Event) error {
 	case resultjson.Gap:
 		o.lost = true
 	case resultjson.Output:
-		skip := min(o.at.bytes, len(data.Text))
-		shown, more := cut(data.Text[skip:], maxText-o.text.Len())
-		o.text.WriteString(shown)
-		if more {
+		if o.text.Len()+len(data.Text) > maxText { // one event always fits
 			o.full = true
-			o.at.bytes = skip + len(shown)
 			return errFull
 		}
+		o.text.WriteString(data.Text)
 	}
-	o.at = cursor{event: event.ID}
+	o.at = event.ID
 	return nil
 }

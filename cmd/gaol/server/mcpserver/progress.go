@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -17,11 +18,11 @@ const (
 	heartbeat = 5 * time.Second
 )
 
-// progress sends notifications about a run: immediately when it prints something, and regularly. Its
-// methods do nothing for a client that has not asked for them.
+// progress sends notifications about a run: soon after it prints something, and regularly. It sends none to a client
+// that has not asked for them.
 type progress struct {
-	notes chan string
-	stop  func()
+	last atomic.Pointer[string] // line of output that was not sent
+	stop func()
 }
 
 // newProgress begins notifications. The caller calls stop before it returns the result.
@@ -30,17 +31,12 @@ func newProgress(ctx context.Context, r *mcp.CallToolRequest) *progress {
 	if token == nil {
 		return &progress{stop: func() {}}
 	}
-	p := &progress{notes: make(chan string, 1)}
+	p := &progress{}
 	ctx, cancel := context.WithCancel(ctx)
 	var sending sync.WaitGroup
 	p.stop = func() { cancel(); sending.Wait() }
-	began := time.Now()
 	sending.Go(func() {
-		p.each(ctx, func(text string) {
-			spent := time.Since(began)
-			if text == "" {
-				text = fmt.Sprintf("running for %d s", int(spent.Seconds()))
-			}
+		p.each(ctx, func(text string, spent time.Duration) {
 			_ = r.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ // the client may have gone
 				ProgressToken: token, Progress: spent.Seconds(), Message: text,
 			})
@@ -49,45 +45,36 @@ func newProgress(ctx context.Context, r *mcp.CallToolRequest) *progress {
 	return p
 }
 
-// each calls send with notes, and with "" if there are none for some time.
-func (p *progress) each(ctx context.Context, send func(string)) {
-	beat := time.NewTicker(heartbeat)
-	defer beat.Stop()
+// each calls send with lines of output, and with the time that the run has taken if there are none for some time.
+func (p *progress) each(ctx context.Context, send func(text string, spent time.Duration)) {
+	began := time.Now()
+	sent := began
+	tick := time.NewTicker(progressPause)
+	defer tick.Stop()
 	for {
-		text := ""
 		select {
 		case <-ctx.Done():
 			return
-		case text = <-p.notes:
-		case <-beat.C:
+		case <-tick.C:
 		}
-		send(text)
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(progressPause):
+		spent := time.Since(began)
+		if text := p.last.Swap(nil); text != nil {
+			send(*text, spent)
+		} else if time.Since(sent) >= heartbeat {
+			send(fmt.Sprintf("running for %d s", int(spent.Seconds())), spent)
+		} else {
+			continue
 		}
+		sent = time.Now()
 	}
 }
 
 // maxNote bounds the bytes of output in which a note looks for the last line.
 const maxNote = 1000
 
-// note reports output. While a notification is being sent, earlier notes are dropped.
+// note reports output. It replaces an earlier note that was not sent.
 func (p *progress) note(output []byte) {
-	text := oneLine(string(output[max(0, len(output)-maxNote):]))
-	if p.notes == nil || text == "" {
-		return
-	}
-	for {
-		select {
-		case p.notes <- text:
-			return
-		default:
-		}
-		select {
-		case <-p.notes:
-		default:
-		}
+	if text := oneLine(string(output[max(0, len(output)-maxNote):])); text != "" {
+		p.last.Store(&text)
 	}
 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"gaol/cmd/gaol/server/audit"
+	"gaol/cmd/gaol/server/operation"
 	"gaol/runtime/sandboxtools"
 )
 
@@ -42,43 +42,34 @@ func (e *endpoint) addSandboxTools() (err error) {
 		if t.Name == "sandbox_init" {
 			described.Description += isolationAbout(e.service.Settings().IsolationNames())
 		}
-		e.mcp.AddTool(described, e.callSandboxTool)
+		e.addTool(described, func(ctx context.Context, c *operation.Call, args json.RawMessage) (result, error) {
+			out, err := e.toolbox.Call(ctx, t.Name, args)
+			return toolResult{out}, toolError(ctx, c, err)
+		})
 	}
 	return nil
 }
 
-// callSandboxTool calls a tool of package sandboxtools.
-func (e *endpoint) callSandboxTool(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-	p := newProgress(ctx, r)
-	defer p.stop()
-	ctx, record := audit.Begin(ctx, r.Params.Name)
-	out, err := e.toolbox.Call(ctx, r.Params.Name, r.Params.Arguments)
-	record(statusOf(err))
-	res := &mcp.CallToolResult{}
-	if err != nil {
-		res.SetError(e.toolError(ctx, err))
-		return res, nil
-	}
-	text, more := cut(string(out), maxText)
-	if res.Content = texts(text); more {
-		res.Content = append(res.Content, &mcp.TextContent{Text: "[cut: structuredContent has all of it]"})
-	}
-	res.StructuredContent, res.IsError = out, failed(out)
-	return res, nil
-}
+// toolResult is the result of a tool of package sandboxtools.
+type toolResult struct{ json.RawMessage }
 
-// failed reports whether a result is that of a command that failed.
-func failed(result json.RawMessage) bool {
-	var r sandboxtools.CommandResult
-	return json.Unmarshal(result, &r) == nil && (r.ExitCode != 0 || r.Cause != "")
+// content returns the result. A command has failed if it has not ended by itself with the exit code 0.
+func (r toolResult) content() ([]mcp.Content, bool) {
+	text, more := cut(string(r.RawMessage), maxText)
+	content := texts(text)
+	if more {
+		content = append(content, &mcp.TextContent{Text: "[cut: structuredContent has all of it]"})
+	}
+	var c sandboxtools.CommandResult
+	return content, json.Unmarshal(r.RawMessage, &c) == nil && (c.ExitCode != 0 || c.Cause != "")
 }
 
 // toolError returns an error of a tool for the model.
-func (e *endpoint) toolError(ctx context.Context, err error) error {
+func toolError(ctx context.Context, c *operation.Call, err error) error {
 	t, ok := errors.AsType[*sandboxtools.Error](err)
 	switch {
 	case !ok:
-		return explain(ctx, e.call(), err)
+		return explain(ctx, c, err)
 	case t.Code == sandboxtools.NotFound && t.Place == "containerId":
 		return fmt.Errorf("%w. Create a sandbox with sandbox_init (%s)", err, t.Code)
 	}

@@ -14,18 +14,14 @@ const maxText = 40_000
 
 // cut returns the first characters of a text, and whether there are more.
 func cut(text string, characters int) (string, bool) {
-	if len(text) <= characters {
-		return text, false
-	}
-	at := 0
-	for range characters {
-		if at >= len(text) {
-			return text, false
+	n := 0
+	for at := range text {
+		if n == characters {
+			return text[:at], true
 		}
-		_, size := utf8.DecodeRuneInString(text[at:])
-		at += size
+		n++
 	}
-	return text[:at], at < len(text)
+	return text, false
 }
 
 // oneLine returns the last line of a text that is not empty, without control characters, in at most

@@ -2,6 +2,7 @@ package mcpserver
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"reflect"
@@ -73,7 +74,7 @@ var tools = sync.OnceValue(func() (all []*tool) {
 	return all
 })
 
-// add adds a tool.
+// add adds a tool of the table.
 func (e *endpoint) add(t *tool) {
 	in := t.Schema()
 	described := describe(t.Name, t.Summary, t.Doc, t.does, t.repeated, t.open)
@@ -81,9 +82,31 @@ func (e *endpoint) add(t *tool) {
 		t.adapt(e, described, in)
 	}
 	described.InputSchema, described.OutputSchema = in, t.output
-	e.mcp.AddTool(described, func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	e.addTool(described, func(ctx context.Context, c *operation.Call, args json.RawMessage) (result, error) {
+		out, err := t.perform(ctx, c, args)
+		if err = explain(ctx, c, err); err != nil && t.explain != nil {
+			err = t.explain(err)
+		}
+		if err != nil {
+			return nil, err
+		}
+		return out.(result), nil
+	})
+}
+
+// addTool adds a tool with the function that performs a call.
+func (e *endpoint) addTool(t *mcp.Tool, perform func(context.Context, *operation.Call, json.RawMessage) (result, error)) {
+	e.mcp.AddTool(t, func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		ctx, record := audit.Begin(ctx, t.Name)
-		out, err := e.perform(ctx, r, t)
+		p := newProgress(ctx, r)
+		defer p.stop()
+		c := e.call()
+		c.OnOutput = p.note
+		args := r.Params.Arguments
+		if string(args) == "null" { // as some clients call tools without arguments
+			args = nil
+		}
+		out, err := perform(ctx, c, args)
 		record(statusOf(err))
 		res := &mcp.CallToolResult{}
 		if err != nil {
@@ -96,33 +119,18 @@ func (e *endpoint) add(t *tool) {
 	})
 }
 
-// perform performs a call of a tool.
-func (e *endpoint) perform(ctx context.Context, r *mcp.CallToolRequest, t *tool) (result, error) {
-	ctx, end, err := e.service.Begin(ctx)
+// perform performs a call.
+func (t *tool) perform(ctx context.Context, c *operation.Call, args json.RawMessage) (any, error) {
+	ctx, end, err := c.Service.Begin(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer end()
-	p := newProgress(ctx, r)
-	defer p.stop()
-	c := e.call()
-	c.OnOutput = p.note
-	args := r.Params.Arguments
-	if string(args) == "null" { // as some clients call tools without arguments
-		args = nil
-	}
 	in, err := t.Decode(args, nil)
-	var out any
-	if err == nil {
-		out, err = t.Do(ctx, c, in)
-	}
-	if err = explain(ctx, c, err); err != nil && t.explain != nil {
-		err = t.explain(err)
-	}
 	if err != nil {
 		return nil, err
 	}
-	return out.(result), nil
+	return t.Do(ctx, c, in)
 }
 
 // call returns a call of the tenant.

@@ -31,7 +31,7 @@ func bounded(place string, list []string, limit int) error {
 
 // command implements sandbox_command: it runs a program, without a shell, and waits until
 // it exits.
-func (t *Toolbox) command(ctx context.Context, s *sandbox, a *CommandArgs) (CommandResult, error) {
+func (s *sandbox) command(ctx context.Context, a *CommandArgs) (CommandResult, error) {
 	o := runtime.RunOptions{Env: map[string]string{}, Timeout: time.Duration(cmp.Or(a.Timeout, defaultTimeout)) * time.Millisecond}
 	for _, v := range a.EnvVars {
 		name, value, _ := strings.Cut(v, "=")
@@ -47,7 +47,7 @@ func (t *Toolbox) command(ctx context.Context, s *sandbox, a *CommandArgs) (Comm
 	run, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(s.commands, cancel)()
-	release, err := t.start(run, s)
+	release, err := s.start(run)
 	if err != nil {
 		return CommandResult{}, err
 	}
@@ -69,11 +69,11 @@ func (t *Toolbox) command(ctx context.Context, s *sandbox, a *CommandArgs) (Comm
 const defaultTimeout = 30_000 // milliseconds
 
 // start calls Options.Start for a command.
-func (t *Toolbox) start(ctx context.Context, s *sandbox) (release func(), err error) {
-	if t.o.Start == nil {
+func (s *sandbox) start(ctx context.Context) (release func(), err error) {
+	if s.toolbox.o.Start == nil {
 		return func() {}, nil
 	}
-	if release, err = t.o.Start(ctx, s.rt.Limits()); err != nil {
+	if release, err = s.toolbox.o.Start(ctx, s.rt.Limits()); err != nil {
 		return nil, &Error{Code: Limit, Err: err}
 	}
 	if release == nil {

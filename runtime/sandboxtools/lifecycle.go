@@ -25,7 +25,7 @@ func (t *Toolbox) init(ctx context.Context, a *InitArgs) (InitResult, error) {
 	if err != nil {
 		return InitResult{}, err
 	}
-	s := &sandbox{id: cmp.Or(a.ContainerID, strings.ToLower(rand.Text())), root: root}
+	s := &sandbox{toolbox: t, id: cmp.Or(a.ContainerID, strings.ToLower(rand.Text())), root: root}
 	if err := t.reserve(s); err != nil {
 		return InitResult{}, err
 	}
@@ -122,10 +122,10 @@ func parseRoot(rootPath string) (vfs.Path, error) {
 var hostNamePattern = lazyregexp.New(`^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$`)
 
 // destroy implements sandbox_destroy. It returns when the sandbox is closed.
-func (t *Toolbox) destroy(_ context.Context, a *DestroyArgs) (DestroyResult, error) {
+func (s *sandbox) destroy(_ context.Context, a *DestroyArgs) (DestroyResult, error) {
+	t := s.toolbox
 	t.mu.Lock()
-	s, err := t.find(a.ContainerID)
-	if err != nil {
+	if _, err := t.find(s.id); err != nil { // another call has destroyed it
 		t.mu.Unlock()
 		return DestroyResult{}, err
 	}

@@ -26,9 +26,10 @@ const (
 
 // sandbox is a runtime with an id. Toolbox.mu guards the fields from state to idle.
 type sandbox struct {
-	id   string
-	root vfs.Path
-	rt   *runtime.NodeRuntime
+	toolbox *Toolbox
+	id      string
+	root    vfs.Path
+	rt      *runtime.NodeRuntime
 
 	release func() // of Options.Prepare
 

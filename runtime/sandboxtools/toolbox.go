@@ -111,8 +111,26 @@ func (r row) perform(ctx context.Context, t *Toolbox, args json.RawMessage) (any
 	if err = cmp.Or(err, ctx.Err()); err != nil {
 		return nil, err
 	}
-	return r.call(ctx, t, a)
+	in, ok := a.(interface{ container() string })
+	if !ok {
+		return r.call(ctx, t, a)
+	}
+	sb, err := t.acquire(in.container()) // it does not expire during the call
+	if err != nil {
+		return nil, err
+	}
+	defer t.release(sb)
+	if f, ok := a.(interface{ path() *string }); ok {
+		if *f.path(), err = sb.resolve("path", *f.path()); err != nil {
+			return nil, err
+		}
+	}
+	return r.call(ctx, sb, a)
 }
+
+func (in *InSandbox) container() string { return in.ContainerID }
+
+func (in *InFile) path() *string { return &in.Path }
 
 func errClosed() error { return refuse(Closed, "", "the toolbox is closed") }
 
@@ -139,17 +157,18 @@ type row struct {
 	name, about   string
 	args          *schema.Input
 	input, output json.RawMessage // their schemas
-	call          func(context.Context, *Toolbox, any) (any, error)
+	call          func(ctx context.Context, receiver, args any) (any, error)
 }
 
 // types holds the types of all tools.
 var types = schema.NewSet()
 
-func tool[A, R any](name, about string, do func(*Toolbox, context.Context, *A) (R, error)) row {
+// tool describes a tool. Its receiver is the sandbox of a call whose arguments name one, and else the toolbox.
+func tool[T *Toolbox | *sandbox, A, R any](name, about string, do func(T, context.Context, *A) (R, error)) row {
 	args := types.Input(reflect.TypeFor[A](), name)
 	return row{
 		name, about, args, schemaText(args.View()), schemaText(types.View(reflect.TypeFor[R]())),
-		func(ctx context.Context, t *Toolbox, a any) (any, error) { return do(t, ctx, a.(*A)) },
+		func(ctx context.Context, receiver, a any) (any, error) { return do(receiver.(T), ctx, a.(*A)) },
 	}
 }
 
@@ -162,58 +181,19 @@ func schemaText(view *huma.Schema) json.RawMessage {
 	return text
 }
 
-// container is a pointer to arguments with the id of a sandbox.
-type container[T any] interface {
-	*T
-	container() *InSandbox
-}
-
-func (in *InSandbox) container() *InSandbox { return in }
-
-// toolIn is tool for a tool that works on a sandbox, which does not expire during the call.
-func toolIn[A any, P container[A], R any](name, about string, do func(*Toolbox, context.Context, *sandbox, *A) (R, error)) row {
-	return tool(name, about, func(t *Toolbox, ctx context.Context, a *A) (result R, err error) {
-		s, err := t.acquire(P(a).container().ContainerID)
-		if err != nil {
-			return result, err
-		}
-		defer t.release(s)
-		return do(t, ctx, s, a)
-	})
-}
-
-// file is a pointer to arguments with a path.
-type file[T any] interface {
-	container[T]
-	file() *InFile
-}
-
-func (in *InFile) file() *InFile { return in }
-
-// toolOn is toolIn for a tool that works on a file, whose path becomes absolute.
-func toolOn[A any, P file[A], R any](name, about string, do func(*sandbox, context.Context, *A) (R, error)) row {
-	return toolIn[A, P](name, about, func(_ *Toolbox, ctx context.Context, s *sandbox, a *A) (result R, err error) {
-		f := P(a).file()
-		if f.Path, err = s.resolve("path", f.Path); err != nil {
-			return result, err
-		}
-		return do(s, ctx, a)
-	})
-}
-
 // table holds the tools. It is built on first use.
 var table = sync.OnceValue(func() []row {
 	return []row{
 		tool("sandbox_init", "Creates a sandbox for untrusted Node.js programs and their files.", (*Toolbox).init),
-		tool("sandbox_destroy", "Destroys a sandbox: kills its commands and deletes its files.", (*Toolbox).destroy),
-		toolIn("sandbox_command", "Runs a program in a sandbox, without a shell, and returns its output and exit code.", (*Toolbox).command),
-		toolOn("sandbox_write_file", "Writes a file in a sandbox. An existing file is replaced.", (*sandbox).writeFile),
-		toolOn("sandbox_read_file", "Reads a file in a sandbox.", (*sandbox).readFile),
-		toolOn("sandbox_list_directory", "Lists a folder in a sandbox.", (*sandbox).listDirectory),
-		toolOn("sandbox_create_directory", "Creates a folder in a sandbox.", (*sandbox).createDirectory),
-		toolOn("sandbox_delete", "Deletes a file, a link or a folder in a sandbox. The target of a link remains.", (*sandbox).delete),
-		toolOn("sandbox_exists", "Reports whether a path exists in a sandbox.", (*sandbox).exists),
-		toolOn("sandbox_file_info", "Reports the type, size, permissions, owner and times of a path in a sandbox. A link is not followed.", (*sandbox).fileInfo),
+		tool("sandbox_destroy", "Destroys a sandbox: kills its commands and deletes its files.", (*sandbox).destroy),
+		tool("sandbox_command", "Runs a program in a sandbox, without a shell, and returns its output and exit code.", (*sandbox).command),
+		tool("sandbox_write_file", "Writes a file in a sandbox. An existing file is replaced.", (*sandbox).writeFile),
+		tool("sandbox_read_file", "Reads a file in a sandbox.", (*sandbox).readFile),
+		tool("sandbox_list_directory", "Lists a folder in a sandbox.", (*sandbox).listDirectory),
+		tool("sandbox_create_directory", "Creates a folder in a sandbox.", (*sandbox).createDirectory),
+		tool("sandbox_delete", "Deletes a file, a link or a folder in a sandbox. The target of a link remains.", (*sandbox).delete),
+		tool("sandbox_exists", "Reports whether a path exists in a sandbox.", (*sandbox).exists),
+		tool("sandbox_file_info", "Reports the type, size, permissions, owner and times of a path in a sandbox. A link is not followed.", (*sandbox).fileInfo),
 	}
 })
 

@@ -45,11 +45,11 @@ func (s *Splitter) Split(b []byte) (pieces []Output) {
 		s.rest = nil
 	}
 	for len(b) > maxOutput {
-		n := maxOutput - incomplete(b[:maxOutput])
+		n := maxOutput - Incomplete(b[:maxOutput])
 		pieces = append(pieces, newOutput(b[:n]))
 		b = b[n:]
 	}
-	n := len(b) - incomplete(b)
+	n := len(b) - Incomplete(b)
 	s.rest = bytes.Clone(b[n:])
 	if n > 0 {
 		pieces = append(pieces, newOutput(b[:n]))
@@ -66,9 +66,9 @@ func (s *Splitter) End() (pieces []Output) {
 	return pieces
 }
 
-// incomplete returns how many bytes at the end of b begin a character that more bytes could
+// Incomplete returns how many bytes at the end of b begin a character that more bytes could
 // complete.
-func incomplete(b []byte) int {
+func Incomplete(b []byte) int {
 	for n := 1; n < utf8.UTFMax && n <= len(b); n++ {
 		tail := b[len(b)-n:]
 		if utf8.RuneStart(tail[0]) {

@@ -70,3 +70,11 @@ func checkOutput(t *testing.T, name string, sent Output) []byte {
 	}
 	return b
 }
+
+func TestIncomplete(t *testing.T) {
+	for text, want := range map[string]int{"": 0, "a": 0, "aä": 0, "a\xc3": 1, "€"[:2]: 2, "x\xf0\x9f\x98": 3, "\xff": 0, "a\x80\x80\x80\x80": 0} {
+		if got := Incomplete([]byte(text)); got != want {
+			t.Errorf("%q: %d, want %d", text, got, want)
+		}
+	}
+}

@@ -5,9 +5,9 @@ import (
 	"context"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"gaol/runtime"
+	"gaol/runtime/resultjson"
 )
 
 // The most bytes of all texts of a list, with a NUL for each. The runtime's limit on variables is twice
@@ -47,7 +47,7 @@ func (s *sandbox) command(ctx context.Context, a *CommandArgs) (CommandResult, e
 	run, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(s.commands, cancel)()
-	release, err := s.start(run)
+	release, err := admitted(s.toolbox.o.Start(run, s.rt.Limits()))
 	if err != nil {
 		return CommandResult{}, err
 	}
@@ -68,26 +68,10 @@ func (s *sandbox) command(ctx context.Context, a *CommandArgs) (CommandResult, e
 
 const defaultTimeout = 30_000 // milliseconds
 
-// start calls Options.Start for a command.
-func (s *sandbox) start(ctx context.Context) (release func(), err error) {
-	if s.toolbox.o.Start == nil {
-		return func() {}, nil
-	}
-	if release, err = s.toolbox.o.Start(ctx, s.rt.Limits()); err != nil {
-		return nil, &Error{Code: Limit, Err: err}
-	}
-	if release == nil {
-		release = func() {}
-	}
-	return release, nil
-}
-
 // outputText converts output to valid UTF-8, without a character that truncation has cut.
 func outputText(out []byte, truncated bool) string {
-	for i := max(0, len(out)-utf8.UTFMax+1); truncated && i < len(out); i++ {
-		if !utf8.FullRune(out[i:]) { // invalid bytes count as full runes
-			out = out[:i]
-		}
+	if truncated {
+		out = out[:len(out)-resultjson.Incomplete(out)]
 	}
 	return strings.ToValidUTF8(string(out), "\uFFFD")
 }

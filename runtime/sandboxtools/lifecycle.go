@@ -74,7 +74,8 @@ func (t *Toolbox) create(ctx context.Context, s *sandbox, a *InitArgs) (*runtime
 		source := fmt.Sprintf("/proc/self/fd/%d", folder.Fd())
 		o.Mounts = append(slices.Clone(o.Mounts), runtime.Mount{Source: source, Target: o.Cwd, Access: runtime.ReadWrite})
 	}
-	if err := t.prepare(s, &o); err != nil {
+	var err error
+	if s.release, err = admitted(t.o.Prepare(&o)); err != nil {
 		return nil, result, err
 	}
 	rt, err := runtime.Create(ctx, o)
@@ -87,20 +88,15 @@ func (t *Toolbox) create(ctx context.Context, s *sandbox, a *InitArgs) (*runtime
 	return rt, result, err
 }
 
-// prepare calls Options.Prepare for a new sandbox.
-func (t *Toolbox) prepare(s *sandbox, o *runtime.Options) error {
-	s.release = func() {}
-	if t.o.Prepare == nil {
-		return nil
-	}
-	release, err := t.o.Prepare(o)
+// admitted returns the result of Options.Prepare or Options.Start as the tools need it.
+func admitted(release func(), err error) (func(), error) {
 	if err != nil {
-		return &Error{Code: Limit, Err: err}
+		return nil, &Error{Code: Limit, Err: err}
 	}
-	if release != nil {
-		s.release = release
+	if release == nil {
+		release = func() {}
 	}
-	return nil
+	return release, nil
 }
 
 // systemFolders are top-level folders that can't be the working directory.

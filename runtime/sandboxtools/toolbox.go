@@ -266,5 +266,11 @@ func (o Options) normalize() (Options, error) {
 	o.IdleLimit = cmp.Or(o.IdleLimit, defaultIdleLimit)
 	o.Create.Limits.Output = cmp.Or(o.Create.Limits.Output, defaultOutput)
 	o.Create.Mounts = slices.Clone(o.Create.Mounts)
+	if o.Prepare == nil {
+		o.Prepare = func(*runtime.Options) (func(), error) { return nil, nil }
+	}
+	if o.Start == nil {
+		o.Start = func(context.Context, runtime.Limits) (func(), error) { return nil, nil }
+	}
 	return o, nil
 }

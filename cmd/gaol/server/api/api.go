@@ -1,13 +1,13 @@
 package api
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
-
-	"errors"
-	"io"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
@@ -158,8 +158,11 @@ func decode(o *operation.Operation, w http.ResponseWriter, r *http.Request) (any
 	var body []byte
 	if o.HasBody() {
 		var err error
-		if body, err = readBody(o, w, r); err != nil {
+		if body, err = ReadBody(w, r, cmp.Or(o.MaxBody, MaxBody)); err != nil {
 			return nil, err
+		}
+		if len(body) == 0 && !o.BodyOptional {
+			return nil, NewProblem(http.StatusBadRequest, "request body is required")
 		}
 	}
 	in, err := o.Decode(body, params)
@@ -185,12 +188,8 @@ func invalid(o *operation.Operation, details ...*huma.ErrorDetail) *Problem {
 	return p
 }
 
-// readBody reads the body of a request.
-func readBody(o *operation.Operation, w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	most := o.MaxBody
-	if most == 0 {
-		most = MaxBody
-	}
+// ReadBody reads the body of a request, of at most some bytes.
+func ReadBody(w http.ResponseWriter, r *http.Request, most int64) ([]byte, error) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
 	_, large := errors.AsType[*http.MaxBytesError](err)
 	_, values := errors.AsType[*strictjson.ValuesError](err)
@@ -206,8 +205,6 @@ func readBody(o *operation.Operation, w http.ResponseWriter, r *http.Request) ([
 		return nil, NewProblem(http.StatusRequestTimeout, "the body did not arrive in time")
 	case err != nil:
 		return nil, NewProblem(http.StatusBadRequest, "cannot read request body")
-	case len(body) == 0 && !o.BodyOptional:
-		return nil, NewProblem(http.StatusBadRequest, "request body is required")
 	}
 	return body, nil
 }

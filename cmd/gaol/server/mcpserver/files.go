@@ -228,7 +228,7 @@ func readFile(ctx context.Context, c *operation.Call, in *readIn) (*readOut, err
 		return out, nil
 	}
 	if in.Offset+int64(len(b)) < info.Size {
-		b = wholeCharacters(b)
+		b = b[:len(b)-resultjson.Incomplete(b)]
 	}
 	out.Content, out.Encoding = string(b), "utf8"
 	if !utf8.Valid(b) {
@@ -251,19 +251,6 @@ func (r *readOut) content() ([]mcp.Content, bool) {
 		content = append(content, &mcp.TextContent{Text: note}, &mcp.ResourceLink{URI: r.URI, Name: path.Base(r.Path), Title: "The whole file", Size: &r.Size})
 	}
 	return content, false
-}
-
-// wholeCharacters removes a character at the end that is incomplete.
-func wholeCharacters(b []byte) []byte {
-	for i := 1; i < utf8.UTFMax && i <= len(b); i++ {
-		if c := b[len(b)-i:]; utf8.RuneStart(c[0]) {
-			if !utf8.FullRune(c) {
-				return b[:len(b)-i]
-			}
-			break
-		}
-	}
-	return b
 }
 
 type listIn struct {

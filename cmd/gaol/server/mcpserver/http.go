@@ -14,7 +14,6 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"gaol/cmd/gaol/server/api"
-	"gaol/cmd/gaol/server/service"
 	"gaol/cmd/gaol/server/tenant"
 	"gaol/internal/strictjson"
 )
@@ -77,8 +76,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		api.WriteProblem(w, http.StatusInternalServerError, "the server failed to start MCP: see its log")
 		return
 	}
-	if p := readBody(w, r); p != nil {
-		p.Write(w)
+	if err := readBody(w, r); err != nil {
+		api.ProblemOf(err).Write(w)
 		return
 	}
 	problems := &problemWriter{ResponseWriter: w}
@@ -90,25 +89,16 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	problems.finish()
 }
 
-// readBody reads the body in advance, in bounded time.
-func readBody(w http.ResponseWriter, r *http.Request) *api.Problem {
+// readBody reads and checks the body in advance.
+func readBody(w http.ResponseWriter, r *http.Request) error {
 	if r.Method != http.MethodPost {
 		return nil
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
-	_, tooLarge := errors.AsType[*http.MaxBytesError](err)
-	refused, overQuota := errors.AsType[*service.Error](err)
-	switch {
-	case tooLarge:
-		return api.NewProblem(http.StatusRequestEntityTooLarge, "a request has at most 16 MiB; upload larger files by PUT on /v1")
-	case overQuota:
-		return api.ProblemOf(refused)
-	case err == nil:
-		err = strictjson.Check(body, maxValues)
-	case !errors.As(err, new(*strictjson.ValuesError)):
-		return api.NewProblem(http.StatusRequestTimeout, "the body did not arrive")
-	}
+	body, err := api.ReadBody(w, r, maxBody)
 	if err != nil {
+		return err
+	}
+	if err := strictjson.Check(body, maxValues); err != nil {
 		return api.NewProblem(http.StatusBadRequest, "the body: "+err.Error())
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))

@@ -54,16 +54,6 @@ func TestShares(t *testing.T) {
 	}
 }
 
-func TestWholeCharacters(t *testing.T) {
-	for text, want := range map[string]string{
-		"": "", "a": "a", "aä": "aä", "a\xc3": "a", "€"[:2]: "", "x\xf0\x9f\x98": "x", "\xff": "\xff", "a\x80\x80\x80\x80": "a\x80\x80\x80\x80",
-	} {
-		if got := string(wholeCharacters([]byte(text))); got != want {
-			t.Errorf("%q: %q, want %q", text, got, want)
-		}
-	}
-}
-
 func TestURI(t *testing.T) {
 	for _, path := range []string{"/a", "/workspace/ü %?#.txt", "/a b/c//d", "/\xff"} {
 		id, got, ok := parseURI(fileURI("sb-1", path))

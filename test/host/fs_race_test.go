@@ -245,7 +245,10 @@ var raceOps = []struct {
 	{"append", func(f *hostfs.FS, p string) ([]byte, error) {
 		return nil, f.Append(p, []byte("more"), hostfs.WriteOptions{})
 	}},
-	{"list", func(f *hostfs.FS, p string) ([]byte, error) { _, err := f.List(p); return nil, err }},
+	{"list", func(f *hostfs.FS, p string) ([]byte, error) {
+		_, _, err := f.List(context.Background(), p, hostfs.ListOptions{})
+		return nil, err
+	}},
 	{"walk", func(f *hostfs.FS, p string) ([]byte, error) {
 		var seen []byte
 		n := 0

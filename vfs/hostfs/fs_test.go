@@ -1,6 +1,7 @@
 package hostfs
 
 import (
+	"context"
 	"errors"
 	"io"
 	"io/fs"
@@ -89,7 +90,7 @@ func operations(f *FS, p string) map[string]func() error {
 		"readlink": func() error { _, err := f.ReadLink(p); return err },
 		"chmod":    func() error { return f.Chmod(p, 0o600) },
 		"walk":     func() error { return f.Walk(p, func(string, *Info, error) error { return nil }) },
-		"list":     func() error { _, err := f.List(p); return err },
+		"list":     func() error { _, _, err := f.List(context.Background(), p, ListOptions{}); return err },
 		"glob":     func() error { _, err := f.Glob(p); return err },
 		"tar":      func() error { _, err := f.Tar(io.Discard, p, TarOptions{}); return err },
 		"untar":    func() error { _, err := f.Untar(strings.NewReader(""), p, UntarOptions{}); return err },
@@ -241,7 +242,7 @@ func TestWriteFrom(t *testing.T) {
 	if _, err := f.WriteFrom("/old", strings.NewReader("x"), WriteOptions{}); !errors.Is(err, errShared) {
 		t.Error(err)
 	}
-	if list, err := f.List("/"); len(list) != 4 || err != nil {
+	if list, truncated, err := f.List(t.Context(), "/", ListOptions{}); len(list) != 4 || truncated || err != nil {
 		t.Error(list, err)
 	}
 }
@@ -302,7 +303,7 @@ func TestWriteFile(t *testing.T) {
 			t.Errorf("%v: %v", mode, err)
 		}
 	}
-	names, err := f.List("/")
+	names, _, err := f.List(t.Context(), "/", ListOptions{})
 	var got []string
 	for _, e := range names {
 		got = append(got, e.Path)

@@ -224,7 +224,10 @@ var raceOps = []struct {
 	}},
 	{"append", func(f *FS, p string) ([]byte, error) { return nil, f.Append(p, []byte("more"), WriteOptions{}) }},
 	{"readdir", func(f *FS, p string) ([]byte, error) { _, err := f.ReadDir(p); return nil, err }},
-	{"list", func(f *FS, p string) ([]byte, error) { _, err := f.List(p); return nil, err }},
+	{"list", func(f *FS, p string) ([]byte, error) {
+		_, _, err := f.List(context.Background(), p, ListOptions{})
+		return nil, err
+	}},
 	{"stat", func(f *FS, p string) ([]byte, error) {
 		i, err := f.Stat(p)
 		if err == nil && i.Mode().IsRegular() && i.Size() == int64(len(secret)) {

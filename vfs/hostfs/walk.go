@@ -1,9 +1,9 @@
 package hostfs
 
 import (
+	"context"
 	"errors"
 	"io/fs"
-	"slices"
 
 	"golang.org/x/sys/unix"
 )
@@ -136,26 +136,46 @@ type Entry struct {
 	*Info
 }
 
-// List lists everything below a folder in the order of Walk. If some folders cannot be read,
-// it returns an error together with the rest.
-func (f *FS) List(path string) ([]Entry, error) {
-	var list []Entry
-	var unread error
-	err := f.Walk(path, func(p string, info *Info, err error) error {
+// ListOptions restrict a listing. The zero value lists everything.
+type ListOptions struct {
+	Flat    bool   // without the content of subfolders
+	Exclude string // without the content of subfolders with this name
+	Entries int    // the most entries; zero: the limit of Walk
+	Bytes   int    // the most bytes of all paths; zero: any
+}
+
+// List lists what is below a folder, in the order of Walk. Truncated reports whether entries are missing: beyond a
+// bound, or of subfolders that cannot be read.
+func (f *FS) List(ctx context.Context, path string, o ListOptions) (list []Entry, truncated bool, err error) {
+	size := 0
+	err = f.Walk(path, func(p string, info *Info, err error) error {
 		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case err != nil && p == path:
+			return err
 		case err != nil:
-			unread = err
-		case p != path:
-			list = append(list, Entry{p, info})
-		case !info.IsDir():
+			truncated = true
+			return nil
+		case p == path && !info.IsDir():
 			return &fs.PathError{Op: "list", Path: path, Err: unix.ENOTDIR}
+		case p == path:
+			return nil
+		}
+		if size += len(p); o.Entries > 0 && len(list) == o.Entries || o.Bytes > 0 && size > o.Bytes {
+			truncated = true
+			return fs.SkipAll
+		}
+		list = append(list, Entry{p, info})
+		if info.IsDir() && (o.Flat || o.Exclude != "" && info.Name() == o.Exclude) {
+			return fs.SkipDir
 		}
 		return nil
 	})
-	if err == nil {
-		err = unread
+	if isLimit(err) && len(list) > 0 {
+		truncated, err = true, nil
 	}
-	return slices.Clip(list), err
+	return list, truncated, err
 }
 
 // host are the credentials of this process itself.

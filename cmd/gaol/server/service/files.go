@@ -3,7 +3,6 @@ package service
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -101,19 +100,6 @@ func (sb *Sandbox) Stat(path string, w requestjson.FileStat) (*resultjson.FileIn
 type FileList struct {
 	Files     []*resultjson.FileInfo `json:"files"`
 	Truncated bool                   `json:"truncated" doc:"There are more files than the limit, deeper folders than 256, or folders that the guest's user may not read."`
-
-	limit, bytes int
-}
-
-// add adds a file. It reports whether there was room.
-func (l *FileList) add(path string, info fs.FileInfo) bool {
-	if len(l.Files) == l.limit || l.bytes+len(path) > maxListedBytes {
-		l.Truncated = true
-		return false
-	}
-	l.bytes += len(path)
-	l.Files = append(l.Files, newFileInfo(path, info))
-	return true
 }
 
 // ListFiles lists a folder, sorted by name; if it is recursive, everything below it. A limit of zero
@@ -124,69 +110,17 @@ func (sb *Sandbox) ListFiles(ctx context.Context, path string, w requestjson.Fol
 		return nil, err
 	}
 	defer done()
-	l := &FileList{Files: []*resultjson.FileInfo{}, limit: min(cmp.Or(w.Limit, defaultListed), MaxListed)}
-	if w.Recursive {
-		err = sb.walk(ctx, path, w.Exclude, l)
-	} else {
-		err = sb.readFolder(path, l)
-	}
+	list, truncated, err := sb.FS().List(ctx, path, hostfs.ListOptions{
+		Flat: !w.Recursive, Exclude: w.Exclude, Entries: min(cmp.Or(w.Limit, defaultListed), MaxListed), Bytes: maxListedBytes,
+	})
 	if err != nil {
 		return nil, fileError(err)
 	}
+	l := &FileList{Files: make([]*resultjson.FileInfo, 0, len(list)), Truncated: truncated}
+	for _, e := range list {
+		l.Files = append(l.Files, newFileInfo(e.Path, e.Info))
+	}
 	return l, nil
-}
-
-func (sb *Sandbox) readFolder(path string, l *FileList) error {
-	entries, err := sb.FS().ReadDir(path)
-	if err != nil {
-		return err
-	}
-	for _, e := range entries {
-		info, err := e.Info()
-		if err != nil {
-			return err
-		}
-		if !l.add(join(path, e.Name()), info) {
-			break
-		}
-	}
-	return nil
-}
-
-// join does not clean the path: the guest chose the name.
-func join(folder, name string) string {
-	if folder == "/" {
-		return folder + name
-	}
-	return folder + "/" + name
-}
-
-func (sb *Sandbox) walk(ctx context.Context, folder, exclude string, l *FileList) error {
-	err := sb.FS().Walk(folder, func(path string, info *hostfs.Info, err error) error {
-		switch {
-		case ctx.Err() != nil:
-			return context.Cause(ctx)
-		case err != nil && path == folder:
-			return err
-		case err != nil:
-			l.Truncated = true // the folder itself is listed
-			return nil
-		case path == folder && !info.IsDir():
-			return &fs.PathError{Op: "walk", Path: path, Err: unix.ENOTDIR}
-		case path == folder:
-			return nil
-		case !l.add(path, info):
-			return fs.SkipAll
-		case info.IsDir() && exclude != "" && info.Name() == exclude:
-			return fs.SkipDir
-		}
-		return nil
-	})
-	if _, limit := errors.AsType[*hostfs.LimitError](err); limit {
-		l.Truncated = true
-		return nil
-	}
-	return err
 }
 
 // MakeFolder makes a folder. With parents it also makes missing parents, and an existing

@@ -18,6 +18,30 @@ import (
 	"gaol/rootfs/programs"
 )
 
+// jailPrograms lists gaol's own programs that every image has.
+var jailPrograms = []struct {
+	name, path string
+	mode       fs.FileMode
+}{
+	// It applies the seccomp filter to a process of a jail. It may be executed, not read: the kernel
+	// keeps a process that executes such a file non-dumpable, whatever its user. Guests share one uid,
+	// and could otherwise ptrace it, or open its memory and file descriptors below /proc, before its
+	// filter is in place.
+	{programs.Enter, enter.Path, 0o711},
+	{programs.Zygote, zygote.Path, 0o644},       // makes Node a zygote
+	{programs.Command, hostcommand.Path, 0o755}, // by which guests call commands of the host
+	{programs.Reaper, enter.Reaper, 0o755},
+}
+
+func (b *build) addJailPrograms(ctx context.Context) error {
+	for _, p := range jailPrograms {
+		if err := b.addProgram(ctx, p.name, p.path, p.mode); err != nil {
+			return fmt.Errorf("%s: %w", p.name, err)
+		}
+	}
+	return nil
+}
+
 // addProgram adds one of gaol's own programs, which is prebuilt or made now.
 func (b *build) addProgram(ctx context.Context, name, path string, mode fs.FileMode) error {
 	f, err := b.store.in.programs.Open(ctx, name, b.temp.dir)
@@ -26,30 +50,6 @@ func (b *build) addProgram(ctx context.Context, name, path string, mode fs.FileM
 	}
 	defer f.Close()
 	return b.tree.WriteFile(path, mode, f)
-}
-
-// addEnter adds the program that applies the seccomp filter to a process of a jail.
-//
-// It may be executed, not read: the kernel keeps a process that executes such a
-// file non-dumpable, whatever its user. Guests share one uid, and could
-// otherwise ptrace it, or open its memory and file descriptors below /proc,
-// before its filter is in place.
-func (b *build) addEnter(ctx context.Context) error {
-	return b.addProgram(ctx, programs.Enter, enter.Path, 0o711)
-}
-
-// addZygote adds the shared object that makes Node a zygote.
-func (b *build) addZygote(ctx context.Context) error {
-	return b.addProgram(ctx, programs.Zygote, zygote.Path, 0o644)
-}
-
-// addCommand adds the program by which guests call commands of the host.
-func (b *build) addCommand(ctx context.Context) error {
-	return b.addProgram(ctx, programs.Command, hostcommand.Path, 0o755)
-}
-
-func (b *build) addReaper(ctx context.Context) error {
-	return b.addProgram(ctx, programs.Reaper, enter.Reaper, 0o755)
 }
 
 // errOldLibc is the error for a C library that is older than that of the machine that built gaol.

@@ -24,10 +24,7 @@ import (
 var buildSteps = []step[*build]{
 	{"make a folder", (*build).makeTree},
 	{"lay out", (*build).layOut},
-	{"entry program", (*build).addEnter},
-	{"zygote", (*build).addZygote},
-	{"program of commands", (*build).addCommand},
-	{"catatonit", (*build).addReaper},
+	{"programs of the jail", (*build).addJailPrograms},
 	{"copy time zones and CA certificates", (*build).copyHostFiles},
 	{"downloads", (*build).announceDownloads},
 	{"Debian packages", (*build).installPackages},

@@ -155,10 +155,8 @@ func (m *importer) addJailFiles(ctx context.Context) (err error) {
 	if err := m.findNode(t); err != nil {
 		return err
 	}
-	for _, add := range []func(context.Context) error{m.addEnter, m.addZygote, m.addCommand, m.addReaper} {
-		if err := add(ctx); err != nil {
-			return err
-		}
+	if err := m.addJailPrograms(ctx); err != nil {
+		return err
 	}
 	if m.image.Imported.Libc == "glibc" {
 		m.image.Imported.Zygote, err = canLoadZygote(t)

@@ -136,15 +136,9 @@ const maxTarball = 512 << 20
 // same file system, and then moves them to keep.
 func (c *npmClient) Tarball(ctx context.Context, p npmPackage, keep, temp string, r *download.Reporter) (*os.File, error) {
 	kept := filepath.Join(keep, p.Integrity)
-	f, err := os.Open(kept)
-	if err == nil {
-		if err = download.Verify(f, sha512.New(), p.Integrity); err == nil {
-			return f, nil
-		}
-		f.Close()
-	}
+	f, err := download.Open(kept, sha512.New(), p.Integrity)
 	if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, download.ErrIntegrity) {
-		return nil, err
+		return f, err
 	}
 	f, err = os.Create(filepath.Join(temp, p.Integrity))
 	if err != nil {

@@ -34,17 +34,16 @@ func newSandbox(ctx context.Context, o Options, spec sandbox.Spec) (sandbox.Sand
 // error.
 func (rt *NodeRuntime) spec() (spec sandbox.Spec, err error) {
 	s := rt.opts
-	plan, err := vfs.NewPlan(s.image, s.cwd, s.Limits.Disk, s.Limits.Inodes)
-	if err != nil {
+	if err := vfs.CheckCwd(s.cwd); err != nil {
 		return spec, optionError("Cwd", "%w", err)
 	}
 	spec = sandbox.Spec{
-		Image:         plan.Image,
+		Image:         s.image,
 		Layer:         guest.Files(),
-		Dirs:          texts(plan.Dirs),
+		Dirs:          texts(vfs.Own(s.cwd)),
 		Files:         s.files,
-		Disk:          plan.Disk,
-		Inodes:        plan.Inodes,
+		Disk:          s.Limits.Disk,
+		Inodes:        s.Limits.Inodes,
 		Commands:      s.commandNames(),
 		Hostname:      s.Hostname,
 		Limits:        sandbox.Limits{Memory: s.Limits.Memory, CPUs: s.Limits.CPUs, Pids: s.Limits.Pids},

@@ -1,7 +1,4 @@
-// Package vfs describes the guest's file tree as data: its image, the folders that belong to
-// the guest, and how much may be written.
-//
-//	Plan ── lowered by runtime ──> jail.Spec ── mounted by jail
+// Package vfs describes the guest's file tree: its paths, and the folders that belong to the guest.
 //
 // The tree is a read-only image, a small layer of gaol's own files over it, and a writable
 // layer in memory, bounded in bytes and inodes, that lasts as long as the runtime. The

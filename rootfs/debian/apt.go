@@ -240,12 +240,5 @@ func followStatus(r io.Reader, add func(n int64), size int64) {
 
 // open opens a downloaded package after checking its hash.
 func (a *apt) open(p Package) (*os.File, error) {
-	f, err := os.Open(filepath.Join(a.packages(), p.file))
-	if err != nil {
-		return nil, err
-	}
-	if err := download.Verify(f, sha256.New(), p.SHA256); err != nil {
-		return nil, errors.Join(fmt.Errorf("%s: %w", p.file, err), f.Close())
-	}
-	return f, nil
+	return download.Open(filepath.Join(a.packages(), p.file), sha256.New(), p.SHA256)
 }

@@ -4,11 +4,13 @@ import (
 	"context"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"hash"
 	"io"
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"time"
 )
 
@@ -74,6 +76,18 @@ func Verify(f *os.File, h hash.Hash, want string) error {
 		return ErrIntegrity
 	}
 	return Rewind(f)
+}
+
+// Open opens a file whose content has the hex digits want by h, see [Verify].
+func Open(path string, h hash.Hash, want string) (*os.File, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := Verify(f, h, want); err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", filepath.Base(path), err), f.Close())
+	}
+	return f, nil
 }
 
 // Rewind seeks to the start of the file.

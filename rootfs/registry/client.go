@@ -92,6 +92,9 @@ func remoteError(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
 	}
+	if _, large := errors.AsType[*http.MaxBytesError](err); large {
+		return fmt.Errorf("%w: %w", oci.ErrMalformed, err)
+	}
 	if answer, ok := errors.AsType[*transport.Error](err); ok {
 		switch answer.StatusCode {
 		case http.StatusUnauthorized, http.StatusForbidden:
@@ -132,7 +135,7 @@ func (t *registryTransport) RoundTrip(req *http.Request) (*http.Response, error)
 	if err != nil || isBlob(req) { // the reader of a blob checks its known size
 		return resp, err
 	}
-	resp.Body = &boundedBody{resp.Body, oci.MaxDocument + 1}
+	resp.Body = http.MaxBytesReader(nil, resp.Body, oci.MaxDocument)
 	if want, named := manifestDigest(req); named && resp.StatusCode == http.StatusOK {
 		// The library checks it too, but callers cannot recognize its error.
 		if resp.Body, err = oci.Verified(resp.Body, want); err != nil {
@@ -158,18 +161,4 @@ func isBlob(req *http.Request) bool {
 		req = req.Response.Request
 	}
 	return strings.Contains(req.URL.Path, "/blobs/")
-}
-
-// boundedBody is a response body that fails after left bytes.
-type boundedBody struct {
-	io.ReadCloser
-	left int64
-}
-
-func (b *boundedBody) Read(p []byte) (int, error) {
-	n, err := b.ReadCloser.Read(p)
-	if b.left -= int64(n); b.left < 0 {
-		return 0, fmt.Errorf("%w: a response of more than %d bytes", oci.ErrMalformed, oci.MaxDocument)
-	}
-	return n, err
 }

@@ -124,23 +124,22 @@ var errKind = errors.New("not a plain file, folder or link")
 // types, modes, contents and link targets: two trees have the same id if a guest cannot
 // distinguish them. Seal writes the text that it hashes to list, for [Compare].
 func Seal(root string, list io.Writer) (id string, size int64, err error) {
-	err = filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		return normalize(root, path, e)
-	})
-	if err != nil {
-		return "", 0, err
-	}
-	return Sum(root, list)
+	return walk(root, list, normalize)
 }
 
 // Sum returns the id and the size of a tree like [Seal], but leaves the tree unchanged.
 func Sum(root string, list io.Writer) (id string, size int64, err error) {
+	return walk(root, list, func(string, string, fs.DirEntry) error { return nil })
+}
+
+// walk calls before for each file, and writes and hashes the list.
+func walk(root string, list io.Writer, before func(root, path string, e fs.DirEntry) error) (id string, size int64, err error) {
 	sum := sha256.New()
 	text := io.MultiWriter(sum, list)
-	err = filepath.WalkDir(root, func(path string, _ fs.DirEntry, err error) error {
+	err = filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
+		if err == nil {
+			err = before(root, path, e)
+		}
 		if err != nil {
 			return err
 		}

@@ -1,6 +1,9 @@
 package vfs
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // Folders that belong to the guest in every tree.
 const (
@@ -8,25 +11,17 @@ const (
 	Workspace Path = "/workspace" // the working directory of runs
 )
 
-// Plan describes a tree.
-type Plan struct {
-	Image  string // host folder of the image's root
-	Dirs   []Path // the guest's own folders
-	Disk   int64  // bytes that may be written
-	Inodes int64  // files and folders that may be created
-}
-
 // reserved lists the trees that are not part of the overlay, in which no folder can be made.
 var reserved = []Path{"/proc", "/dev", "/sys"}
 
-// NewPlan returns the plan of an image's tree, in which cwd belongs to the guest.
-func NewPlan(image string, cwd Path, disk, inodes int64) (Plan, error) {
+// CheckCwd returns an error if cwd cannot belong to a guest.
+func CheckCwd(cwd Path) error {
 	for _, r := range reserved {
-		if cwd == r || len(cwd) > len(r) && cwd[:len(r)+1] == r+"/" {
-			return Plan{}, fmt.Errorf("path %q: %s cannot hold files of a guest", cwd, r)
+		if cwd == r || strings.HasPrefix(string(cwd), string(r)+"/") {
+			return fmt.Errorf("path %q: %s cannot hold files of a guest", cwd, r)
 		}
 	}
-	return Plan{Image: image, Dirs: Own(cwd), Disk: disk, Inodes: inodes}, nil
+	return nil
 }
 
 // Own returns the folders that belong to the guest in a tree with the working directory cwd.

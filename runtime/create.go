@@ -12,7 +12,6 @@ import (
 	"gaol/rootfs"
 	"gaol/runtime/internal/sandbox"
 	"gaol/runtime/internal/work"
-	"gaol/vfs"
 	"gaol/vfs/hostfs"
 )
 
@@ -204,10 +203,6 @@ func (rt *NodeRuntime) release() error {
 		failed = errors.Join(failed, lease.Close())
 	}
 	return failed
-}
-
-func texts(paths []vfs.Path) []string {
-	return mapped(paths, func(p vfs.Path) string { return string(p) })
 }
 
 // FS gives the host access to the files of the sandbox, whether guests run or not. Operations see

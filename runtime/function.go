@@ -1,7 +1,6 @@
 package runtime
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -92,10 +91,7 @@ func (l CallLimits) resolve(d CallLimits) (CallLimits, error) {
 	if l.Calls < 0 || l.Concurrent < 0 || l.Arguments < 0 || l.Result < 0 || l.Timeout < 0 {
 		return l, fmt.Errorf("%+v: a field is negative", l)
 	}
-	l = CallLimits{
-		cmp.Or(l.Calls, d.Calls), cmp.Or(l.Concurrent, d.Concurrent), cmp.Or(l.Arguments, d.Arguments),
-		cmp.Or(l.Result, d.Result), cmp.Or(l.Timeout, d.Timeout),
-	}
+	l = orDefaults(l, d)
 	const most = 1 << 30 // fits in a frame
 	if l.Concurrent > hostcall.MaxPending || l.Arguments > most || l.Result > most {
 		return l, fmt.Errorf("%+v: at most %d calls at once and %d bytes", l, hostcall.MaxPending, most)

@@ -27,7 +27,7 @@ func TestLimitsFitHost(t *testing.T) {
 		{minFiles - 1, 0, 0, true},
 	} {
 		asked := Limits{Files: tc.asked}
-		l := asked.withDefaults()
+		l := orDefaults(asked, DefaultLimits())
 		err := l.fit(asked, tc.hard)
 		failed, refused := errors.AsType[*HostLimitError](err)
 		if refused != tc.refused || !refused && (err != nil || l.Files != tc.want) {

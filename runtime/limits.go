@@ -1,10 +1,10 @@
 package runtime
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"math"
+	"reflect"
 	"slices"
 	"strconv"
 	"time"
@@ -117,12 +117,15 @@ func formatBytes(n int64) string {
 	return strconv.FormatInt(n, 10) + " " + units[i]
 }
 
-func (l Limits) withDefaults() Limits {
-	d := DefaultLimits()
-	l.Memory, l.CPUs, l.Pids = cmp.Or(l.Memory, d.Memory), cmp.Or(l.CPUs, d.CPUs), cmp.Or(l.Pids, d.Pids)
-	l.Files, l.Disk, l.Inodes = cmp.Or(l.Files, d.Files), cmp.Or(l.Disk, d.Disk), cmp.Or(l.Inodes, d.Inodes)
-	l.Output, l.Value = cmp.Or(l.Output, d.Output), cmp.Or(l.Value, d.Value)
-	return l
+// orDefaults returns a struct with the fields of d instead of those that are zero.
+func orDefaults[T any](given, d T) T {
+	fields, defaults := reflect.ValueOf(&given).Elem(), reflect.ValueOf(d)
+	for i := range fields.NumField() {
+		if fields.Field(i).IsZero() {
+			fields.Field(i).Set(defaults.Field(i))
+		}
+	}
+	return given
 }
 
 func (l Limits) validate() error {

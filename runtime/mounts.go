@@ -264,7 +264,7 @@ func (s settings) configureMounts(spec *sandbox.Spec) {
 	if !s.ReadOnlyRoot {
 		return
 	}
-	readOnly := texts(slices.Concat(vfs.Own(s.cwd), vfs.Shared()))
+	readOnly := vfs.Strings(slices.Concat(vfs.Own(s.cwd), vfs.Shared()))
 	for _, m := range mounts[len(mounts)-len(s.Mounts):] {
 		if m.Access != ReadOnly {
 			spec.Writable = append(spec.Writable, policy.Place{Path: m.Target, Tree: isFolder(m.Source)})

@@ -31,12 +31,7 @@ type NetworkLimits struct {
 	BytesOut          int64 // to servers, in all; default: no limit
 }
 
-// withDefaults fills in defaults.
-func (l NetworkLimits) withDefaults() NetworkLimits {
-	l.Connections = cmp.Or(l.Connections, 1024)
-	l.ConnectionsPerSec, l.LookupsPerSec = cmp.Or(l.ConnectionsPerSec, 1000), cmp.Or(l.LookupsPerSec, 500)
-	return l
-}
+var defaultNetwork = NetworkLimits{Connections: 1024, ConnectionsPerSec: 1000, LookupsPerSec: 500}
 
 // egress returns the limits of a client.
 func (l NetworkLimits) egress() egress.Limits {

@@ -1,7 +1,6 @@
 package runtime
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -32,19 +31,16 @@ type PoolOptions struct {
 	Park bool
 }
 
-const (
-	defaultPoolSize     = 4
-	defaultPoolParallel = 1
-	defaultPoolMaxAge   = 10 * time.Minute
+var defaultPool = PoolOptions{Size: 4, Parallel: 1, MaxAge: 10 * time.Minute}
 
+const (
 	maxPoolSize     = 1024 // a quarter of the jails that a machine has room for
 	maxPoolParallel = 64
 	minPoolMaxAge   = time.Second
 )
 
 func (o PoolOptions) resolve() (PoolOptions, error) {
-	o.Size, o.Parallel, o.MaxAge = cmp.Or(o.Size, defaultPoolSize), cmp.Or(o.Parallel, defaultPoolParallel), cmp.Or(o.MaxAge, defaultPoolMaxAge)
-	switch {
+	switch o = orDefaults(o, defaultPool); {
 	case o.Size < 1 || o.Size > maxPoolSize:
 		return o, optionError("Size", "%d is not between 1 and %d", o.Size, maxPoolSize)
 	case o.Parallel < 1 || o.Parallel > maxPoolParallel:
@@ -127,7 +123,7 @@ func NewPool(o Options, p PoolOptions) (_ *Pool, err error) {
 		}
 		return rt, err
 	})
-	pool.alive = (*NodeRuntime).isAlive
+	pool.alive = func(rt *NodeRuntime) bool { return rt.sandbox.Alive() }
 	pool.closeRuntime = (*NodeRuntime).Close
 	pool.start()
 	return pool, nil
@@ -223,6 +219,3 @@ func (p *Pool) Close() error {
 	})
 	return p.failed
 }
-
-// isAlive reports whether an unused runtime still works.
-func (rt *NodeRuntime) isAlive() bool { return rt.sandbox.Alive() }

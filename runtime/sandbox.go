@@ -40,7 +40,7 @@ func (rt *NodeRuntime) spec() (spec sandbox.Spec, err error) {
 	spec = sandbox.Spec{
 		Image:         s.image,
 		Layer:         guest.Files(),
-		Dirs:          texts(vfs.Own(s.cwd)),
+		Dirs:          vfs.Strings(vfs.Own(s.cwd)),
 		Files:         s.files,
 		Disk:          s.Limits.Disk,
 		Inodes:        s.Limits.Inodes,

@@ -77,7 +77,7 @@ func (o Options) resolve() (s settings, err error) {
 	s.Env = maps.Clone(o.Env)
 	s.Hostname = cmp.Or(o.Hostname, defaultHostname)
 	s.CgroupParent = cmp.Or(o.CgroupParent, DefaultCgroupParent)
-	s.Limits, s.Network = o.Limits.withDefaults(), o.Network.withDefaults()
+	s.Limits, s.Network = orDefaults(o.Limits, DefaultLimits()), orDefaults(o.Network, defaultNetwork)
 	s.MaxConcurrentRuns = cmp.Or(o.MaxConcurrentRuns, defaultConcurrentRuns())
 	s.MaxContexts = cmp.Or(o.MaxContexts, defaultContexts)
 	s.Launcher = o.launcher()

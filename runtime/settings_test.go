@@ -37,7 +37,7 @@ func TestDefaults(t *testing.T) {
 			MaxConcurrentRuns: 64,
 			MaxContexts:       16,
 			UnixSockets:       true,
-			Network:           NetworkLimits{}.withDefaults(),
+			Network:           defaultNetwork,
 			Calls:             CallLimits{Calls: 100_000, Concurrent: 16, Arguments: 1 << 20, Result: 4 << 20, Timeout: 30 * time.Second},
 		},
 		env: map[string]string{

@@ -27,3 +27,11 @@ func ParsePath(s string) (Path, error) {
 
 // Join returns the path of the entry name in the folder p.
 func (p Path) Join(name string) Path { return Path(path.Join(string(p), name)) }
+
+// Strings returns paths as strings.
+func Strings(paths []Path) (list []string) {
+	for _, p := range paths {
+		list = append(list, string(p))
+	}
+	return list
+}

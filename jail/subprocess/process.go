@@ -1,7 +1,6 @@
 package subprocess
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -41,14 +40,17 @@ type Process struct {
 	group    *cgroup.Group
 	conn     *net.UnixConn
 	process  *os.Process
-	output   head
+	output   []byte // the first bytes of its standard error
 
 	done  chan struct{} // closed when it has ended
 	exit  *ExitError    // valid then
 	close func() error
 }
 
-const startTimeout = 30 * time.Second // of a subprocess, on a busy machine
+const (
+	startTimeout = 30 * time.Second // of a subprocess, on a busy machine
+	maxOutput    = 4 << 10
+)
 
 // Start starts a subprocess in the role and returns when it is confined.
 func (r *Role) Start(ctx context.Context, s Spec) (*Process, error) {
@@ -119,7 +121,9 @@ func (p *Process) launch(setup string) error {
 		drained := make(chan struct{})
 		go func() { // or a full pipe would block the process
 			defer close(drained)
-			_ = p.output.ReadFrom(output)
+			defer output.Close()
+			p.output, _ = io.ReadAll(io.LimitReader(output, maxOutput))
+			_, _ = io.Copy(io.Discard, output)
 		}()
 		state, err := p.process.Wait()
 		_ = output.SetReadDeadline(time.Now().Add(time.Second)) // its end of the pipe is closed
@@ -234,21 +238,6 @@ func (p *Process) end() error {
 	return errors.Join(p.conn.Close(), p.identity.Release())
 }
 
-// head keeps the first bytes written to it.
-type head struct{ bytes.Buffer }
-
-const maxOutput = 4 << 10
-
-// ReadFrom reads r to its end.
-func (h *head) ReadFrom(r io.ReadCloser) error {
-	defer r.Close()
-	_, err := io.Copy(&h.Buffer, io.LimitReader(r, maxOutput))
-	if err == nil {
-		_, err = io.Copy(io.Discard, r)
-	}
-	return err
-}
-
 // ErrMemory matches the error of a subprocess that needed more memory than its limit.
 var ErrMemory = errors.New("out of memory")
 
@@ -295,6 +284,6 @@ func (p *Process) newExitError(state *os.ProcessState, err error) *ExitError {
 	if usage, err := p.group.Usage(); err == nil {
 		e.Memory = e.Signal == syscall.SIGKILL && usage.OOMKills > 0
 	}
-	e.Output, _, _ = strings.Cut(strings.TrimSpace(p.output.String()), "\n")
+	e.Output, _, _ = strings.Cut(strings.TrimSpace(string(p.output)), "\n")
 	return e
 }

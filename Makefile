@@ -211,6 +211,7 @@ npm: build $(if $(ARM64),build-arm64) $(NPM_MODULES) ## build the npm packages b
 npm-test: image $(NPM_MODULES) $(NPM_NODES) $(PAGE_MODULES) ## test the npm package, as it is and as it is installed, by all versions of Node, and the playground's modules
 	cd $(PAGE) && $(CURDIR)/.ci/npm npm run --silent check && $(CURDIR)/.ci/npm npm test --silent && $(CURDIR)/.ci/npm node build.mjs --check
 	$(NPM_BUILD) && ../../.ci/npm npx tsc -p test
+	$(ROOT) .ci/npm env GAOL_TEST_NPM=yes $(GO_TEST) -run '^TestDoors$$' ./test/server/session
 	cd cmd/npm && $(ROOT) ../../.ci/npm node scripts/judge.mjs '$(abspath $(BIN))'
 
 page: $(PAGE_MODULES) ## bundle the playground's page after a change of its source, by Node, into the folder that bin/gaol embeds

@@ -157,16 +157,9 @@ func TestDoors(t *testing.T) {
 		},
 	}
 	for name, do := range doors {
-		for i, got := range through(do) {
-			expected := want[i].reply
-			if got.common != nil {
-				expected = got.common(expected)
-			}
-			if diff := cmp.Diff(expected, got.reply); diff != "" {
-				t.Errorf("%s %s (- HTTP, + %s):\n%s", steps[i].operation, steps[i].in, name, diff)
-			}
-		}
+		compareDoor(t, name, want, do)
 	}
+	t.Run("npm", func(t *testing.T) { compareDoor(t, "npm", want, newNPM(t, s)) })
 	for name := range toolsOf {
 		if !model.used[name] {
 			t.Errorf("no tool has performed %s", name)
@@ -181,6 +174,20 @@ func TestDoors(t *testing.T) {
 		used := slices.ContainsFunc(steps, func(s step) bool { return s.operation == o.Name })
 		if used == slices.Contains(special, o.Name) {
 			t.Errorf("%s: used by a step: %v", o.Name, used)
+		}
+	}
+}
+
+// compareDoor makes all requests through a door, and compares the replies with HTTP's.
+func compareDoor(t *testing.T, name string, want []outcome, do func(step) (reply, func(reply) reply)) {
+	t.Helper()
+	for i, got := range through(do) {
+		expected := want[i].reply
+		if got.common != nil {
+			expected = got.common(expected)
+		}
+		if diff := cmp.Diff(expected, got.reply); diff != "" {
+			t.Errorf("%s %s (- HTTP, + %s):\n%s", steps[i].operation, steps[i].in, name, diff)
 		}
 	}
 }

@@ -164,7 +164,7 @@ func testToolFailures(t *testing.T, s *servertest.Server) {
 	}
 	es := follow(t, s, busy, path, object{"source": forever, "timeoutMs": 10_000})
 	es.logged("[log] started")
-	if res, text := call(t, overHTTP(t, s, busy), "run_in_sandbox", object{"source": "1"}); !res.IsError || !strings.HasPrefix(text, "runtime-error: your quota runs is used up") {
+	if res, text := call(t, overHTTP(t, s, busy), "run_in_sandbox", object{"source": "1"}); !res.IsError || !strings.HasPrefix(text, "runtime-error: your quota runs is exhausted") {
 		t.Errorf("%.200s", text)
 	}
 	es.cancel()

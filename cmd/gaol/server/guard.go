@@ -74,7 +74,7 @@ func (s *Server) serveTenant(w http.ResponseWriter, r *http.Request, next http.H
 	}
 	defer held.Release()
 	if isText(r) {
-		body := &heldBody{ReadCloser: r.Body, hold: held.Hold, turn: func() (func(), error) { return account.Text(r.Context()) }}
+		body := &heldBody{ReadCloser: r.Body, hold: held.Hold, turn: func() (func(), error) { return account.Wait(r.Context(), quota.Texts) }}
 		defer body.end()
 		r.Body = body
 	}

@@ -3,6 +3,7 @@ package quota
 import (
 	"context"
 	"maps"
+	"math"
 	goruntime "runtime"
 	"slices"
 	"sync"
@@ -33,7 +34,7 @@ type Server struct {
 	sweepAt  int // accounts at which unused ones are forgotten
 	slots    [kinds]slots
 	noTurns  bool
-	observer Observer
+	observer Observer // see Observe
 
 	garbage   int64 // bytes released since memory was returned to the system
 	returning bool  // a return, or the pause after it
@@ -54,9 +55,12 @@ type Account struct {
 func NewServer(server, tenant Limits, special map[string]Limits) *Server {
 	s := &Server{accounts: map[string]*Account{}, sweepAt: minSweep}
 	processors := goruntime.NumCPU()
-	s.slots[starts] = slots{free: startSlots * processors, perTenant: tenantSlots * processors}
-	s.slots[creates] = slots{free: processors, perTenant: max(1, processors/2)}
-	s.slots[texts] = slots{free: max(2, processors/2), perTenant: max(1, processors/4)}
+	s.slots[Starts] = slots{free: startSlots * processors, perTenant: tenantSlots * processors}
+	s.slots[Creates] = slots{free: processors, perTenant: max(1, processors/2)}
+	s.slots[Texts] = slots{free: max(2, processors/2), perTenant: max(1, processors/4)}
+	for _, k := range []Kind{Listings, Copies} { // so that one tenant does not use the server's memory or disk for many
+		s.slots[k] = slots{free: math.MaxInt, perTenant: 2}
+	}
 	s.Set(server, tenant, special)
 	return s
 }
@@ -69,8 +73,8 @@ func (s *Server) DisableTurns() { s.noTurns = true }
 func (s *Server) Set(server, tenant Limits, special map[string]Limits) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.slots[connects].free += server.PendingConnects - s.limits.PendingConnects
-	s.slots[lookups].free += server.PendingLookups - s.limits.PendingLookups
+	s.slots[Connects].free += server.PendingConnects - s.limits.PendingConnects
+	s.slots[Lookups].free += server.PendingLookups - s.limits.PendingLookups
 	s.limits, s.tenant, s.special = server, tenant.Or(server), maps.Clone(special)
 	s.requests = limiter(server.Requests)
 	for _, a := range s.accounts {
@@ -216,7 +220,7 @@ func (a *Account) Admit(ctx context.Context, memory int64, cpus float64) (releas
 		return nil, err
 	}
 	start := time.Now()
-	free, err := a.server.wait(ctx, a, starts)
+	free, err := a.server.wait(ctx, a, Starts)
 	a.server.observer.queued(time.Since(start))
 	if err != nil {
 		unreserve()
@@ -226,17 +230,11 @@ func (a *Account) Admit(ctx context.Context, memory int64, cpus float64) (releas
 	return func() { free(); unreserve() }, nil
 }
 
-// LargeText is from how many bytes on a text of JSON needs a turn.
+// LargeText is from how many bytes on a text of JSON needs a slot of [Texts].
 const LargeText = 64 << 10
 
-// Text waits for the turn of a text of JSON that is large, until done is called, for 250 ms, or until ctx ends. If its turn
-// does not come within 10 seconds, it returns an [*Exceeded].
-func (a *Account) Text(ctx context.Context) (done func(), err error) {
-	return a.server.wait(ctx, a, texts)
-}
-
-// Create waits for the turn of a sandbox that is about to be created, until done is called or ctx ends.
-// If its turn does not come within 10 seconds, it returns an [*Exceeded].
-func (a *Account) Create(ctx context.Context) (done func(), err error) {
-	return a.server.wait(ctx, a, creates)
+// Wait waits for a slot until done is called or ctx ends. If the tenant's turn does not come in time, it returns an
+// [*Exceeded].
+func (a *Account) Wait(ctx context.Context, k Kind) (done func(), err error) {
+	return a.server.wait(ctx, a, k)
 }

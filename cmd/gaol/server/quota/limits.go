@@ -111,7 +111,7 @@ func (l Limits) Check() error {
 type Exceeded struct {
 	Limit string // the JSON name of the field, "openFiles", or "queue" for a run whose turn did not come
 
-	// Server is true if all tenants together have used it up.
+	// Server is true if all tenants together have exhausted it.
 	Server bool
 
 	// RetryAfter is when it may be free again; zero if the request can never be served.
@@ -127,5 +127,5 @@ func (e *Exceeded) Error() string {
 	if e.RetryAfter == 0 {
 		return fmt.Sprintf("the request needs more than %s quota %s", whose, e.Limit)
 	}
-	return fmt.Sprintf("%s quota %s is used up", whose, e.Limit)
+	return fmt.Sprintf("%s quota %s is exhausted", whose, e.Limit)
 }

@@ -29,7 +29,7 @@ func released(r *Reservation, err error) (func(), error) {
 // newSlots returns a server with start slots.
 func newSlots(free, perTenant int) *Server {
 	s := NewServer(large, large, nil)
-	s.slots[starts].free, s.slots[starts].perTenant = free, perTenant
+	s.slots[Starts].free, s.slots[Starts].perTenant = free, perTenant
 	return s
 }
 
@@ -190,7 +190,7 @@ func start(ctx context.Context, s *Server, a *Account, started chan<- string, at
 	waiting := func() int {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		return len(a.slots[starts].queue) + a.slots[starts].used
+		return len(a.slots[Starts].queue) + a.slots[Starts].used
 	}
 	before := waiting()
 	go func() {
@@ -241,7 +241,7 @@ func TestSlotsOfOneTenant(t *testing.T) {
 		start(ctx, s, s.Account("a"), started, false)
 	}
 	s.mu.Lock()
-	used, free := s.accounts["a"].slots[starts].used, s.slots[starts].free
+	used, free := s.accounts["a"].slots[Starts].used, s.slots[Starts].free
 	s.mu.Unlock()
 	if used > 2 || free < 1 {
 		t.Errorf("used %d, free %d", used, free)
@@ -334,20 +334,20 @@ func TestCheckLimits(t *testing.T) {
 func TestTexts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := NewServer(large, large, nil)
-		s.slots[texts] = slots{free: 2, perTenant: 1}
+		s.slots[Texts] = slots{free: 2, perTenant: 1}
 		a, b := s.Account("a"), s.Account("b")
 		began := time.Now()
 		for _, account := range []*Account{a, b} {
-			if _, err := account.Text(t.Context()); err != nil || time.Since(began) > 0 {
+			if _, err := account.Wait(t.Context(), Texts); err != nil || time.Since(began) > 0 {
 				t.Errorf("%v after %v", err, time.Since(began))
 			}
 		}
-		done, err := a.Text(t.Context())
-		if err != nil || time.Since(began) != waits[texts].most {
+		done, err := a.Wait(t.Context(), Texts)
+		if err != nil || time.Since(began) != waits[Texts].most {
 			t.Errorf("the second text: %v after %v", err, time.Since(began))
 		}
 		done()
-		time.Sleep(waits[texts].most)
+		time.Sleep(waits[Texts].most)
 		synctest.Wait()
 		wantUnused(t, s)
 	})

@@ -38,8 +38,8 @@ func TestNothingIsLost(t *testing.T) {
 	}
 	all.Wait()
 	wantUnused(t, s)
-	if s.slots[starts].free != 3 {
-		t.Errorf("%d free slots", s.slots[starts].free)
+	if s.slots[Starts].free != 3 {
+		t.Errorf("%d free slots", s.slots[Starts].free)
 	}
 }
 
@@ -48,13 +48,13 @@ func check(t *testing.T, s *Server) {
 	defer s.mu.Unlock()
 	used := 0
 	for _, a := range s.accounts {
-		used += a.slots[starts].used
-		if a.slots[starts].used > s.slots[starts].perTenant || a.use.Runs > 20 || a.use.Memory > 1000 {
+		used += a.slots[Starts].used
+		if a.slots[Starts].used > s.slots[Starts].perTenant || a.use.Runs > 20 || a.use.Memory > 1000 {
 			t.Errorf("%s has %+v %+v", a.name, a.slots, a.use)
 		}
 	}
-	if used+s.slots[starts].free != 3 || s.slots[starts].free < 0 {
-		t.Errorf("%d slots used, %d free", used, s.slots[starts].free)
+	if used+s.slots[Starts].free != 3 || s.slots[Starts].free < 0 {
+		t.Errorf("%d slots used, %d free", used, s.slots[Starts].free)
 	}
 }
 

@@ -122,9 +122,9 @@ func (a *Account) Egress(ctx context.Context, u runtime.NetworkUse) (release fun
 	case runtime.NetworkConnection:
 		release, err = a.add(Limits{EgressConnections: 1})
 	case runtime.NetworkConnect:
-		release, err = a.queue(ctx, connects)
+		release, err = a.queue(ctx, Connects)
 	default:
-		release, err = a.queue(ctx, lookups)
+		release, err = a.queue(ctx, Lookups)
 	}
 	if e, ok := errors.AsType[*Exceeded](err); ok {
 		err = &runtime.NetworkQuotaError{Quota: e.Limit}
@@ -133,7 +133,7 @@ func (a *Account) Egress(ctx context.Context, u runtime.NetworkUse) (release fun
 }
 
 // queue waits for a slot that takes descriptors.
-func (a *Account) queue(ctx context.Context, k kind) (free func(), err error) {
+func (a *Account) queue(ctx context.Context, k Kind) (free func(), err error) {
 	if !spareDescriptors(reservedShare) {
 		err = errDescriptors
 	} else {

@@ -7,15 +7,18 @@ import (
 	"time"
 )
 
-// kind is the purpose of a slot.
-type kind int
+// Kind is the purpose of a slot.
+type Kind int
 
+// The kinds. The connections and look-ups of guests are limited by [Limits], too.
 const (
-	starts   kind = iota // of runs
-	creates              // of sandboxes: mostly work of the server itself, which no tenant's cgroup bounds
-	connects             // to external hosts
-	lookups              // of names for guests
-	texts                // of JSON that are large, while they arrive: they are work of the server itself, too
+	Starts   Kind = iota // of runs
+	Creates              // of sandboxes: mostly work of the server itself, which no tenant's cgroup bounds
+	Connects             // to external hosts
+	Lookups              // of names for guests
+	Texts                // of JSON that are large, while they arrive: they are work of the server itself, too
+	Listings             // that hold much in memory
+	Copies               // of the files of sandboxes to snapshots
 	kinds
 )
 
@@ -26,11 +29,13 @@ var waits = [kinds]struct {
 	limit      string
 	wait, most time.Duration
 }{
-	starts:   {"queue", 10 * time.Second, 250 * time.Millisecond},
-	creates:  {"queue", 10 * time.Second, 0},
-	connects: {"pendingConnects", 10 * time.Second, 0},
-	lookups:  {"pendingLookups", 3 * time.Second, 0},
-	texts:    {"queue", 10 * time.Second, 250 * time.Millisecond},
+	Starts:   {"queue", 10 * time.Second, 250 * time.Millisecond},
+	Creates:  {"queue", 10 * time.Second, 0},
+	Connects: {"pendingConnects", 10 * time.Second, 0},
+	Lookups:  {"pendingLookups", 3 * time.Second, 0},
+	Texts:    {"queue", 10 * time.Second, 250 * time.Millisecond},
+	Listings: {"queue", time.Minute, 0},
+	Copies:   {"queue", 10 * time.Minute, 0},
 }
 
 // slots are what may be in progress of one kind. Waiting tenants take turns.
@@ -46,7 +51,7 @@ type tenantQueue struct {
 }
 
 // wait waits for a slot. The returned function frees it, unless that has happened before.
-func (s *Server) wait(ctx context.Context, a *Account, k kind) (free func(), err error) {
+func (s *Server) wait(ctx context.Context, a *Account, k Kind) (free func(), err error) {
 	if s.noTurns {
 		return func() {}, nil
 	}
@@ -76,7 +81,7 @@ func (s *Server) wait(ctx context.Context, a *Account, k kind) (free func(), err
 
 // leave gives up a place in the queue, or the slot that it has led to meanwhile. It reports whether the tenant has
 // all of its slots.
-func (s *Server) leave(a *Account, k kind, turn chan struct{}) (all bool) {
+func (s *Server) leave(a *Account, k Kind, turn chan struct{}) (all bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	all = a.slots[k].used >= a.mostSlots(k)
@@ -88,7 +93,7 @@ func (s *Server) leave(a *Account, k kind, turn chan struct{}) (all bool) {
 	return all
 }
 
-func (s *Server) free(a *Account, k kind) {
+func (s *Server) free(a *Account, k Kind) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.release(a, k)
@@ -97,7 +102,7 @@ func (s *Server) free(a *Account, k kind) {
 // release frees a slot of a tenant.
 //
 // Preconditions: s.mu is held.
-func (s *Server) release(a *Account, k kind) {
+func (s *Server) release(a *Account, k Kind) {
 	a.slots[k].used--
 	s.slots[k].free++
 	s.enqueue(a, k)
@@ -107,7 +112,7 @@ func (s *Server) release(a *Account, k kind) {
 // enqueue adds a tenant to the waiting ones, unless it has nothing to start or all of its slots.
 //
 // Preconditions: s.mu is held.
-func (s *Server) enqueue(a *Account, k kind) {
+func (s *Server) enqueue(a *Account, k Kind) {
 	if len(a.slots[k].queue) > 0 && a.slots[k].used < a.mostSlots(k) && !slices.Contains(s.slots[k].waiting, a) {
 		s.slots[k].waiting = append(s.slots[k].waiting, a)
 	}
@@ -116,11 +121,11 @@ func (s *Server) enqueue(a *Account, k kind) {
 // mostSlots is how many slots of a kind the tenant may have.
 //
 // Preconditions: the server's lock is held.
-func (a *Account) mostSlots(k kind) int {
+func (a *Account) mostSlots(k Kind) int {
 	switch k {
-	case connects:
+	case Connects:
 		return a.limits.PendingConnects
-	case lookups:
+	case Lookups:
 		return a.limits.PendingLookups
 	}
 	return a.server.slots[k].perTenant
@@ -129,7 +134,7 @@ func (a *Account) mostSlots(k kind) int {
 // dispatch gives free slots to waiting tenants.
 //
 // Preconditions: s.mu is held.
-func (s *Server) dispatch(k kind) {
+func (s *Server) dispatch(k Kind) {
 	for s.slots[k].free > 0 && len(s.slots[k].waiting) > 0 {
 		a := s.slots[k].waiting[0]
 		s.slots[k].waiting = s.slots[k].waiting[1:]

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"gaol/cmd/gaol/server/quota"
 	"gaol/runtime/requestjson"
 	"gaol/runtime/resultjson"
 	"gaol/vfs/hostfs"
@@ -105,7 +106,7 @@ type FileList struct {
 // ListFiles lists a folder, sorted by name; if it is recursive, everything below it. A limit of zero
 // is the default.
 func (sb *Sandbox) ListFiles(ctx context.Context, path string, w requestjson.FolderList) (*FileList, error) {
-	done, err := sb.service.listings.wait(ctx, sb.owner)
+	done, err := sb.account.Wait(ctx, quota.Listings)
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"gaol/cmd/gaol/server/quota"
 	"gaol/runtime/resultjson"
 )
 
@@ -240,7 +241,7 @@ func (r *retained) remove(owner string, match func(*program) bool) {
 
 // Usage returns the sandbox's current usage.
 func (sb *Sandbox) Usage(ctx context.Context) (*resultjson.SandboxUsage, error) {
-	done, err := sb.service.listings.wait(ctx, sb.owner)
+	done, err := sb.account.Wait(ctx, quota.Listings)
 	if err != nil {
 		return nil, err
 	}

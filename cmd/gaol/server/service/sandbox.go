@@ -84,7 +84,7 @@ func (s *Service) open(ctx context.Context, t *tenant.Tenant, o runtime.Options)
 		return nil, err
 	}
 	defer s.tenants.use(t.Name)() // before it is created
-	done, err := account.Create(ctx)
+	done, err := account.Wait(ctx, quota.Creates)
 	if err != nil {
 		release()
 		return nil, err

@@ -61,9 +61,7 @@ type Service struct {
 	toolboxes map[*Toolbox]bool
 	closers   []func() error
 
-	listings  turns // of large folders
-	snapshots turns
-	pending   pendingSnapshots
+	pending pendingSnapshots
 }
 
 // New returns a service. The caller closes it.

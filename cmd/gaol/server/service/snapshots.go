@@ -43,7 +43,7 @@ func (sb *Sandbox) TakeSnapshot(ctx context.Context, name string) (*resultjson.S
 	if err := s.checkSnapshotName(t, name); err != nil {
 		return nil, err
 	}
-	done, err := s.snapshots.wait(ctx, t.Name)
+	done, err := s.Account(t).Wait(ctx, quota.Copies)
 	if err != nil {
 		return nil, err
 	}
@@ -169,7 +169,7 @@ func (s *Service) snapshotStore() (*rootfs.Store, error) {
 
 // Snapshots lists the tenant's snapshots, sorted by name.
 func (s *Service) Snapshots(ctx context.Context, t *tenant.Tenant) ([]resultjson.SnapshotInfo, error) {
-	done, err := s.listings.wait(ctx, t.Name)
+	done, err := s.Account(t).Wait(ctx, quota.Listings)
 	if err != nil {
 		return nil, err
 	}
@@ -192,7 +192,7 @@ func (s *Service) DeleteSnapshot(ctx context.Context, t *tenant.Tenant, name str
 	if err := s.checkSnapshotName(t, name); err != nil {
 		return err
 	}
-	done, err := s.snapshots.wait(ctx, t.Name)
+	done, err := s.Account(t).Wait(ctx, quota.Copies)
 	if err != nil {
 		return err
 	}

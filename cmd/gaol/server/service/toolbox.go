@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"gaol/cmd/gaol/server/audit"
+	"gaol/cmd/gaol/server/quota"
 	"gaol/cmd/gaol/server/tenant"
 	"gaol/runtime"
 	"gaol/runtime/sandboxtools"
@@ -108,7 +109,7 @@ func (b *Toolbox) Call(ctx context.Context, tool string, args json.RawMessage) (
 		args = json.RawMessage("{}")
 	}
 	if holdsFiles[tool] {
-		done, err := b.service.listings.wait(ctx, b.tenant.Name)
+		done, err := b.service.Account(b.tenant).Wait(ctx, quota.Listings)
 		if err != nil {
 			return nil, err
 		}

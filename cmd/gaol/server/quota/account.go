@@ -2,6 +2,7 @@ package quota
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"math"
 	goruntime "runtime"
@@ -34,7 +35,7 @@ type Server struct {
 	sweepAt  int // accounts at which unused ones are forgotten
 	slots    [kinds]slots
 	noTurns  bool
-	observer Observer // see Observe
+	observer Observer
 
 	garbage   int64 // bytes released since memory was returned to the system
 	returning bool  // a return, or the pause after it
@@ -53,7 +54,7 @@ type Account struct {
 // NewServer returns a server without tenants. Special overrides the limits of some tenants. Zero fields of
 // tenant and special take the value of server.
 func NewServer(server, tenant Limits, special map[string]Limits) *Server {
-	s := &Server{accounts: map[string]*Account{}, sweepAt: minSweep}
+	s := &Server{accounts: map[string]*Account{}, sweepAt: minSweep, observer: Observer{func(*Exceeded) {}, func(time.Duration) {}}}
 	processors := goruntime.NumCPU()
 	s.slots[Starts] = slots{free: startSlots * processors, perTenant: tenantSlots * processors}
 	s.slots[Creates] = slots{free: processors, perTenant: max(1, processors/2)}
@@ -63,6 +64,21 @@ func NewServer(server, tenant Limits, special map[string]Limits) *Server {
 	}
 	s.Set(server, tenant, special)
 	return s
+}
+
+// Observer has functions that a server calls, for metrics.
+type Observer struct {
+	Refused func(*Exceeded)     // a quota was exceeded
+	Queued  func(time.Duration) // a run has waited for its turn, or until it gave up
+}
+
+// Observe sets the observer. It must be called before the server is used.
+func (s *Server) Observe(o Observer) { s.observer = o }
+
+func (s *Server) observe(err error) {
+	if e, ok := errors.AsType[*Exceeded](err); ok {
+		s.observer.Refused(e)
+	}
 }
 
 // DisableTurns lets everything that the limits allow start without a turn. It is for a server with one
@@ -221,7 +237,7 @@ func (a *Account) Admit(ctx context.Context, memory int64, cpus float64) (releas
 	}
 	start := time.Now()
 	free, err := a.server.wait(ctx, a, Starts)
-	a.server.observer.queued(time.Since(start))
+	a.server.observer.Queued(time.Since(start))
 	if err != nil {
 		unreserve()
 		a.server.observe(err)

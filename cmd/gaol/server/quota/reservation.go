@@ -3,7 +3,12 @@ package quota
 import (
 	"context"
 	"errors"
+	"os"
 	"reflect"
+	"runtime/debug"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"gaol/runtime"
 )
@@ -141,4 +146,58 @@ func (a *Account) queue(ctx context.Context, k Kind) (free func(), err error) {
 	}
 	a.server.observe(err)
 	return free, err
+}
+
+var errDescriptors = &Exceeded{Limit: "openFiles", Server: true, RetryAfter: retryAfter}
+
+// Parts of the process's descriptors. Sandboxes, runs, sessions and connections leave an eighth for requests and their
+// files, and these leave a half of it for accepting clients, replying to them, and ending what exists.
+const (
+	reservedShare = 8
+	repliesShare  = 16
+)
+
+// spareDescriptors reports whether more of the process's descriptors are free than one of share. The lowest free number
+// shows it in a microsecond: there are at least as many open descriptors below it.
+func spareDescriptors(share uint64) bool {
+	var most unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_NOFILE, &most) != nil {
+		return true
+	}
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		return false
+	}
+	defer null.Close()
+	return uint64(null.Fd()) < most.Cur-most.Cur/share
+}
+
+// Go collects what large requests have held only when the heap has doubled, or two minutes after they have ended.
+// So the server returns that memory to the system itself when it may be much, and not often: it scans the whole heap.
+const (
+	muchReleased = 64 << 20
+	returnDelay  = 200 * time.Millisecond // handlers still refer to released memory
+	returnPause  = 10 * time.Second
+)
+
+// released counts bytes that reservations held until now.
+//
+// Preconditions: s.mu is held.
+func (s *Server) released(bytes int64) {
+	if s.garbage += bytes; s.garbage <= muchReleased || s.returning {
+		return
+	}
+	s.returning = true
+	time.AfterFunc(returnDelay, func() {
+		s.mu.Lock()
+		s.garbage = 0
+		s.mu.Unlock()
+		debug.FreeOSMemory()
+		time.AfterFunc(returnPause, func() {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.returning = false
+			s.released(0)
+		})
+	})
 }

@@ -2,6 +2,8 @@ package service
 
 import (
 	"cmp"
+	"context"
+	"encoding/json"
 	"maps"
 	"net/http"
 	"slices"
@@ -12,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"gaol/cmd/gaol/server/audit"
 	"gaol/cmd/gaol/server/quota"
 	"gaol/runtime"
 )
@@ -60,9 +63,6 @@ func newHistograms(name, help string, labels ...string) *prometheus.HistogramVec
 	return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: seconds}, labels)
 }
 
-// Register adds a collector of values that are read with each scrape.
-func (m *Metrics) Register(c prometheus.Collector) { m.registry.MustRegister(c) }
-
 // Handler serves the metrics in the text format of Prometheus.
 func (m *Metrics) Handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4})
@@ -99,16 +99,13 @@ func (m *Metrics) Request(operation string, status int, d time.Duration) {
 // AuditLost counts a line that could not be written to the audit log.
 func (m *Metrics) AuditLost() { m.lost.Inc() }
 
-// UsageMetrics collects what tenants use at the time of a scrape.
-type UsageMetrics struct {
-	// Tenants returns the names that get a separate label, and the usage of each tenant.
-	Tenants func() (named []string, all []quota.Usage)
-}
+// usageMetrics collects what tenants use at the time of a scrape.
+type usageMetrics struct{ *Service }
 
 // otherTenants is the label of all tenants that the settings do not name.
 const otherTenants = "other"
 
-// gauges are the metrics of a [UsageMetrics].
+// gauges are the metrics of usageMetrics.
 var gauges = []struct {
 	desc  *prometheus.Desc
 	value func(quota.Usage) float64
@@ -126,20 +123,19 @@ func gauge(name, help string) *prometheus.Desc {
 }
 
 // Describe implements [prometheus.Collector].
-func (u *UsageMetrics) Describe(to chan<- *prometheus.Desc) {
+func (u usageMetrics) Describe(to chan<- *prometheus.Desc) {
 	for _, g := range gauges {
 		to <- g.desc
 	}
 }
 
 // Collect implements [prometheus.Collector].
-func (u *UsageMetrics) Collect(to chan<- prometheus.Metric) {
-	named, all := u.Tenants()
+func (u usageMetrics) Collect(to chan<- prometheus.Metric) {
 	sums := map[string]quota.Usage{otherTenants: {}}
-	for _, name := range named {
+	for name := range u.Settings().Limits() {
 		sums[name] = quota.Usage{}
 	}
-	for _, one := range all {
+	for _, one := range u.Usage() {
 		name := one.Tenant
 		if _, known := sums[name]; !known {
 			name = otherTenants
@@ -153,4 +149,51 @@ func (u *UsageMetrics) Collect(to chan<- prometheus.Metric) {
 			to <- prometheus.MustNewConstMetric(g.desc, prometheus.GaugeValue, g.value(sums[name]), name)
 		}
 	}
+}
+
+// The kinds of runs, for metrics and errors.
+const (
+	KindRun      = "run"
+	KindExec     = "exec"
+	KindCommand  = "command"
+	KindEvaluate = "evaluate"
+	KindProcess  = "process" // of Spawn
+	KindCell     = "cell"    // of a context
+	KindSnippet  = "snippet" // of package snippets
+)
+
+// addMetrics connects the service with its metrics.
+func (s *Service) addMetrics(m *Metrics) {
+	if m == nil {
+		m = NewMetrics()
+	}
+	s.metrics = m
+	s.quotas.Observe(quota.Observer{Refused: m.Refused, Queued: m.Queued})
+	m.registry.MustRegister(usageMetrics{s})
+}
+
+// Record adds the end of a run to the audit log and the metrics. Without a result and an evaluation, it has failed.
+func (s *Service) Record(ctx context.Context, kind string, exit runtime.ExitEvent) {
+	audit.Of(ctx).SetResult(exit.Result)
+	audit.Of(ctx).SetEvaluation(exit.Evaluation)
+	switch {
+	case exit.Result != nil:
+		s.metrics.Run(kind, exit.Result.Cause, exit.Result.Duration)
+	case exit.Evaluation != nil:
+		s.metrics.Run(kind, exit.Evaluation.Cause, exit.Evaluation.Duration)
+	case exit.Err != nil:
+		s.metrics.RunError(kind)
+	}
+}
+
+// recordCode adds a program or snippet, and its permissions, to the audit log.
+func recordCode(ctx context.Context, code string, permissions json.RawMessage) {
+	audit.Of(ctx).SetCode(code)
+	audit.Of(ctx).SetPermissions(permissions)
+}
+
+// recordCommand adds a command, and its permissions, to the audit log.
+func recordCommand(ctx context.Context, name string, args []string, permissions json.RawMessage) {
+	audit.Of(ctx).SetCommand(name, args)
+	audit.Of(ctx).SetPermissions(permissions)
 }

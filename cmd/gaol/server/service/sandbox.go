@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"net/http"
 	"slices"
 	"sync"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"gaol/runtime"
 	"gaol/runtime/requestjson"
 	"gaol/runtime/resultjson"
+	"gaol/vfs/hostfs"
 )
 
 // Sandbox is a sandbox of a tenant. It lives until it is deleted, not used for its idle timeout, or
@@ -218,6 +220,26 @@ func (sb *Sandbox) isClosed() bool {
 	sb.mu.Lock()
 	defer sb.mu.Unlock()
 	return sb.closed
+}
+
+// MaxUpload is how many bytes the body of one request of the sandbox's tenant may have.
+func (sb *Sandbox) MaxUpload() int64 { return sb.account.Limits().Upload }
+
+// tenant returns the sandbox's tenant.
+func (sb *Sandbox) tenant() *tenant.Tenant { return &tenant.Tenant{Name: sb.owner} }
+
+// FS returns the sandbox's files.
+func (sb *Sandbox) FS() *hostfs.FS { return sb.runtime.FS() }
+
+// Limits returns the sandbox's limits.
+func (sb *Sandbox) Limits() runtime.Limits { return sb.runtime.Limits() }
+
+// NewTransport returns a transport to servers of the sandbox.
+func (sb *Sandbox) NewTransport() *http.Transport { return sb.runtime.NewTransport() }
+
+// AddCommands adds programs that the client implements.
+func (sb *Sandbox) AddCommands(commands map[string]runtime.HostCommand) error {
+	return sb.runtime.AddCommands(commands)
 }
 
 // Info describes the sandbox.

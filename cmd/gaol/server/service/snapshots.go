@@ -104,9 +104,6 @@ func (s *Service) reserveSnapshot(t *tenant.Tenant, name string) (bytes int64, f
 	}
 	// Half of the server's room, so that others can take snapshots meanwhile.
 	bytes = min(own, (all+1)/2, maxSnapshotBytes)
-	if p.byName == nil {
-		p.byName = map[string]int64{}
-	}
 	p.byName[name] = bytes
 	return bytes, func() {
 		p.mu.Lock()

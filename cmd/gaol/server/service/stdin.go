@@ -57,17 +57,8 @@ func (p *Process) WriteStdin(ctx context.Context, in requestjson.Input) error {
 	if s.writers.Add(1) > maxWriters {
 		return exceeded("%d requests already wait for the process to read", maxWriters)
 	}
-	select {
-	case <-s.ended:
-		return errEnded
-	default:
-	}
-	select {
-	case s.turn <- struct{}{}:
-	case <-s.ended:
-		return errEnded
-	case <-ctx.Done():
-		return context.Cause(ctx)
+	if err := s.begin(ctx); err != nil {
+		return err
 	}
 	written := make(chan error, 1)
 	go func() {
@@ -79,6 +70,24 @@ func (p *Process) WriteStdin(ctx context.Context, in requestjson.Input) error {
 		return err
 	case <-ctx.Done():
 		return context.Cause(ctx)
+	}
+}
+
+// begin waits for the turn of a request while the process is active.
+func (s *stdin) begin(ctx context.Context) error {
+	select {
+	case s.turn <- struct{}{}:
+	case <-s.ended:
+		return errEnded
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	select {
+	case <-s.ended:
+		<-s.turn
+		return errEnded
+	default:
+		return nil
 	}
 }
 
@@ -108,11 +117,7 @@ func (s *stdin) write(data []byte, end bool) error {
 
 // copyFrom passes a client's input to the process, until either ends.
 func (s *stdin) copyFrom(ctx context.Context, r io.Reader) {
-	select {
-	case s.turn <- struct{}{}:
-	case <-s.ended:
-		return
-	case <-ctx.Done():
+	if s.begin(ctx) != nil {
 		return
 	}
 	defer func() { <-s.turn }()

@@ -35,9 +35,6 @@ func (s *Service) NewToolbox(t *tenant.Tenant) (*Toolbox, error) {
 	if s.draining {
 		return nil, errDraining
 	}
-	if s.toolboxes == nil {
-		s.toolboxes = map[*Toolbox]bool{}
-	}
 	s.toolboxes[b] = true
 	return b, nil
 }

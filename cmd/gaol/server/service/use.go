@@ -3,7 +3,6 @@ package service
 import (
 	"cmp"
 	"context"
-	"net/http"
 	"slices"
 	"strings"
 
@@ -11,7 +10,6 @@ import (
 	"gaol/policy"
 	"gaol/runtime"
 	"gaol/vfs"
-	"gaol/vfs/hostfs"
 )
 
 // Use returns a sandbox of the tenant for one request that is not a run. The context also ends with
@@ -42,26 +40,6 @@ func (s *Service) UseByID(ctx context.Context, id string) (_ context.Context, _ 
 		return nil, nil, nil, err
 	}
 	return s.Use(ctx, sb.tenant(), id)
-}
-
-// MaxUpload is how many bytes the body of one request of the sandbox's tenant may have.
-func (sb *Sandbox) MaxUpload() int64 { return sb.account.Limits().Upload }
-
-// tenant returns the sandbox's tenant.
-func (sb *Sandbox) tenant() *tenant.Tenant { return &tenant.Tenant{Name: sb.owner} }
-
-// FS returns the sandbox's files.
-func (sb *Sandbox) FS() *hostfs.FS { return sb.runtime.FS() }
-
-// Limits returns the sandbox's limits.
-func (sb *Sandbox) Limits() runtime.Limits { return sb.runtime.Limits() }
-
-// NewTransport returns a transport to servers of the sandbox.
-func (sb *Sandbox) NewTransport() *http.Transport { return sb.runtime.NewTransport() }
-
-// AddCommands adds programs that the client implements.
-func (sb *Sandbox) AddCommands(commands map[string]runtime.HostCommand) error {
-	return sb.runtime.AddCommands(commands)
 }
 
 // PermissionsOf returns the permissions of a sandbox of the tenant. For another id it returns those of a sandbox whose

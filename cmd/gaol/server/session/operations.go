@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 
@@ -126,8 +125,6 @@ func (t *task) signal(name string) error {
 
 // maxSignals bounds the signals that wait for a run to start.
 const maxSignals = 8
-
-func newSignals() chan syscall.Signal { return make(chan syscall.Signal, maxSignals) }
 
 // upload returns a reader of the client's standard input. It fails when the task is canceled, so that no
 // incomplete content is used.

@@ -36,7 +36,7 @@ type task struct {
 var errCanceled = fmt.Errorf("the client has canceled the request: %w", context.Canceled)
 
 func newTask(c *connection, id uint32) *task {
-	t := &task{connection: c, id: id, signals: newSignals()}
+	t := &task{connection: c, id: id, signals: make(chan syscall.Signal, maxSignals)}
 	t.ctx, t.cancel = context.WithCancelCause(c.ctx)
 	t.stdin = protocol.NewBuffer(func(n uint32) {
 		_ = c.send(t.ctx, protocol.AppendCredit(nil, id, protocol.Stdin, n)) // fails if the session has ended

@@ -26,13 +26,18 @@ type FormatError struct {
 
 // Error returns the place, the reason, and the nearest valid pattern.
 func (e *FormatError) Error() string {
-	text := "permissions: "
-	if e.Place != "" {
-		text += e.Place + ": "
+	place := e.Place
+	if place != "" {
+		place += ": "
 	}
-	text += e.Why
-	if e.Nearest != "" {
-		text += "; nearest: " + e.Nearest
+	return errorText(place, e.Why, e.Nearest)
+}
+
+// errorText formats an error about a place, which ends with a colon.
+func errorText(place, why, nearest string) string {
+	text := "permissions: " + place + why
+	if nearest != "" {
+		text += "; nearest: " + nearest
 	}
 	return text
 }
@@ -43,8 +48,10 @@ func formatError(place, format string, args ...any) error {
 
 // Check returns a *[FormatError] for permissions that [Parse] would reject.
 func (p Permissions) Check() error {
-	if err := p.check(); err != nil {
-		return err
+	for _, info := range scopes {
+		if err := info.check(*info.of(&p)); err != nil {
+			return err
+		}
 	}
 	text, err := json.Marshal(p)
 	if err != nil {
@@ -52,15 +59,6 @@ func (p Permissions) Check() error {
 	}
 	if len(text) > MaxText {
 		return formatError("", "more than %d bytes as JSON", MaxText)
-	}
-	return nil
-}
-
-func (p Permissions) check() error {
-	for _, info := range scopes {
-		if err := info.check(*info.of(&p)); err != nil {
-			return err
-		}
 	}
 	return nil
 }

@@ -11,9 +11,13 @@ import (
 // cannot.
 const inRuntime = ": this belongs in the runtime's own permissions"
 
-// fsNode is a node and its operations.
-type fsNode struct {
-	node
+// node is a place that a rule, a need or a folder of the world names. Its permissions
+// apply to everything below it that no deeper node names.
+type node struct {
+	place  Place
+	parent int // index of the nearest enclosing node; -1 for "/"
+
+	// Set by nodes.
 	allowed opSet // by the rules of fs and childProcess
 	granted opSet // allowed, or needed by Node
 
@@ -43,10 +47,10 @@ func (l *lowering) fs() {
 }
 
 // lowerNodes adds each node's grants and mounts to the plan.
-func (l *lowering) lowerNodes(nodes []fsNode) {
+func (l *lowering) lowerNodes(nodes []node) {
 	for i := range nodes {
 		n := &nodes[i]
-		var up fsNode
+		var up node
 		if n.parent >= 0 {
 			up = nodes[n.parent]
 		}
@@ -69,7 +73,7 @@ func (l *lowering) lowerNodes(nodes []fsNode) {
 
 // fsNodes returns a node for each place that the rules or the world name, and for each
 // listed program, because only these are granted execute.
-func (l *lowering) fsNodes() []fsNode {
+func (l *lowering) fsNodes() []node {
 	places := slices.Concat(l.p.places(FS), folderPlaces(l.w.Own, l.w.Shared), l.plan.Spawn.Only)
 	if l.outer != nil {
 		places = append(places, l.outerPermissions.places(FS)...)
@@ -77,10 +81,11 @@ func (l *lowering) fsNodes() []fsNode {
 	for _, n := range l.w.Needed {
 		places = append(places, n.place())
 	}
-	var nodes []fsNode
-	for _, n := range newTree(places) {
-		allowed := l.allowed(n.place)
-		nodes = append(nodes, fsNode{node: n, allowed: allowed, granted: allowed | l.needed(n.place)})
+	nodes := newTree(places)
+	for i := range nodes {
+		n := &nodes[i]
+		n.allowed = l.allowed(n.place)
+		n.granted = n.allowed | l.needed(n.place)
 	}
 	return nodes
 }
@@ -96,7 +101,7 @@ func (l *lowering) needs(n Need, at Place) bool {
 
 // checkOwnFolders rejects permissions that deny an operation that Node needs in a folder of the guest:
 // files that the guest creates there would be granted it too.
-func (l *lowering) checkOwnFolders(nodes []fsNode) {
+func (l *lowering) checkOwnFolders(nodes []node) {
 	for _, n := range nodes {
 		own := n.place.Tree && (slices.Contains(l.w.Own, n.place.Path) || slices.Contains(l.w.Shared, n.place.Path))
 		if more := n.granted &^ n.allowed &^ statSet; own && more != 0 && n.granted&writingSet != 0 {
@@ -167,7 +172,7 @@ func (l *lowering) deniesNeed(e entry, p Place, n Need) bool {
 
 // checkFiles rejects operations on single files that Landlock checks on the folder, and
 // single files that contain other places.
-func (l *lowering) checkFiles(nodes []fsNode) {
+func (l *lowering) checkFiles(nodes []node) {
 	for i, n := range nodes {
 		if n.place.Tree {
 			continue
@@ -177,7 +182,7 @@ func (l *lowering) checkFiles(nodes []fsNode) {
 			l.reject(l.errorAt(FS, more.list()[0], n.place,
 				more.String()+": checked on the folder, and this is one file", tree.String()+", or operations without "+more.String()))
 		}
-		inside := func(m fsNode) bool { return m.place != n.place && tree.contains(m.place) }
+		inside := func(m node) bool { return m.place != n.place && tree.contains(m.place) }
 		if slices.ContainsFunc(nodes[i:], inside) || nodes[n.parent].place == tree {
 			l.rejectFolder(n.place, tree)
 		}
@@ -196,7 +201,7 @@ func (l *lowering) rejectFolder(p, tree Place) {
 }
 
 // checkStat rejects rules that deny stat or readlink where another operation is allowed.
-func (l *lowering) checkStat(nodes []fsNode) {
+func (l *lowering) checkStat(nodes []node) {
 	for _, n := range nodes {
 		if missing := statSet &^ n.allowed; n.allowed != 0 && missing != 0 {
 			l.reject(l.errorAt(FS, missing.list()[0], n.place,
@@ -207,8 +212,8 @@ func (l *lowering) checkStat(nodes []fsNode) {
 
 // lowerChmod enforces chmod by file ownership, by read-only mounts, or by a filter that
 // refuses the system calls everywhere.
-func (l *lowering) lowerChmod(nodes []fsNode) {
-	if !slices.ContainsFunc(nodes, func(n fsNode) bool { return n.allowed&chmodSet != 0 }) {
+func (l *lowering) lowerChmod(nodes []node) {
+	if !slices.ContainsFunc(nodes, func(n node) bool { return n.allowed&chmodSet != 0 }) {
 		l.plan.NoMetadata = true
 		return
 	}
@@ -228,7 +233,7 @@ func (l *lowering) lowerChmod(nodes []fsNode) {
 	}
 }
 
-func (l *lowering) checkRunChmod(n fsNode) {
+func (l *lowering) checkRunChmod(n node) {
 	outer := allowedAt(l.outerPermissions, n.place)
 	if (outer^n.allowed)&chmodSet != 0 {
 		l.reject(l.errorAt(FS, "chmod", n.place,
@@ -238,8 +243,8 @@ func (l *lowering) checkRunChmod(n fsNode) {
 
 // lowerWatch refuses inotify everywhere if the guest can see, but not list, a folder in
 // which others may create files.
-func (l *lowering) lowerWatch(nodes []fsNode) {
-	l.plan.NoWatch = slices.ContainsFunc(nodes, func(n fsNode) bool {
+func (l *lowering) lowerWatch(nodes []node) {
+	l.plan.NoWatch = slices.ContainsFunc(nodes, func(n node) bool {
 		return n.place.Tree && !n.hidden && n.allowed&listSet == 0 && l.writable(n.place.Path)
 	})
 }
@@ -247,8 +252,8 @@ func (l *lowering) lowerWatch(nodes []fsNode) {
 // lowerRename allows rename exactly where removing and creating are allowed, because
 // Landlock cannot distinguish a rename within one folder from these, or refuses it
 // everywhere.
-func (l *lowering) lowerRename(nodes []fsNode) {
-	if !slices.ContainsFunc(nodes, func(n fsNode) bool { return n.allowed&renameSet != 0 }) {
+func (l *lowering) lowerRename(nodes []node) {
+	if !slices.ContainsFunc(nodes, func(n node) bool { return n.allowed&renameSet != 0 }) {
 		l.plan.NoRename = true
 		return
 	}
@@ -268,13 +273,6 @@ func (l *lowering) lowerRename(nodes []fsNode) {
 // canRename reports whether something can be renamed within a folder: a file, a folder or
 // a link. Each needs a different operation to create it.
 func (s opSet) canRename() bool { return s&setOf("rm") != 0 && s&createSet != 0 }
-
-// node is a place that a rule, a need or a folder of the world names. Its permissions
-// apply to everything below it that no deeper node names.
-type node struct {
-	place  Place
-	parent int // index of the nearest enclosing node; -1 for "/"
-}
 
 // sample returns a path that represents the whole place: patterns cannot contain a NUL, so
 // that no deeper pattern matches it.
@@ -300,12 +298,10 @@ func newTree(places []Place) []node {
 	return nodes
 }
 
-func (n node) at() Place { return n.place }
-
 // enclosing returns the index of the deepest node that contains p, or -1.
-func enclosing[N interface{ at() Place }](nodes []N, p Place) int {
+func enclosing(nodes []node, p Place) int {
 	for i, n := range slices.Backward(nodes) {
-		if n.at().Tree && n.at().contains(p) {
+		if n.place.Tree && n.place.contains(p) {
 			return i
 		}
 	}

@@ -7,7 +7,7 @@ import (
 
 // mount enforces the revocations of a place from its parent node: it hides the place if no
 // operation is left, and uses mount flags otherwise.
-func (l *lowering) mount(n *fsNode, up fsNode) {
+func (l *lowering) mount(n *node, up node) {
 	n.hidden, n.readOnly, n.noExec = up.hidden, up.readOnly, up.noExec
 	if n.granted == 0 {
 		if !up.hidden {
@@ -35,7 +35,7 @@ func (l *lowering) mount(n *fsNode, up fsNode) {
 
 // revoked returns the operations that Landlock grants above a node and that the node must
 // not have. readdir never applies to a file.
-func (n *fsNode) revoked(up fsNode) opSet {
+func (n *node) revoked(up node) opSet {
 	revoked := up.inherited &^ n.granted &^ statSet
 	if !n.place.Tree {
 		revoked &^= setOf("readdir")
@@ -44,7 +44,7 @@ func (n *fsNode) revoked(up fsNode) opSet {
 }
 
 // refusedByMounts returns the operations that the mount flags at a node refuse.
-func (n *fsNode) refusedByMounts() opSet {
+func (n *node) refusedByMounts() opSet {
 	var set opSet
 	if n.readOnly {
 		set |= writingSet
@@ -59,7 +59,7 @@ func (n *fsNode) refusedByMounts() opSet {
 // no mount can revoke. Rename and chmod are checked globally. A needed place shown inside
 // a hidden one may get more than it needs: never write access that it does not need, but
 // always execute, because libraries cannot be mapped without it.
-func (l *lowering) rejectUnheld(n *fsNode, revoked opSet) {
+func (l *lowering) rejectUnheld(n *node, revoked opSet) {
 	revoked &^= renameSet | chmodSet
 	if revoked == 0 || n.allowed == 0 {
 		return
@@ -71,7 +71,7 @@ func (l *lowering) rejectUnheld(n *fsNode, revoked opSet) {
 }
 
 // rejectRegrant rejects places that allow more than the flags of an enclosing mount.
-func (l *lowering) rejectRegrant(n *fsNode) {
+func (l *lowering) rejectRegrant(n *node) {
 	if more := n.granted & n.refusedByMounts(); more != 0 {
 		why := "it lies below a folder where this is denied, inside one where it is allowed"
 		if l.needed(n.place)&more != 0 {
@@ -82,7 +82,7 @@ func (l *lowering) rejectRegrant(n *fsNode) {
 }
 
 // useRuntimeMounts replaces mount for a run, which has its runtime's mounts and no others.
-func (l *lowering) useRuntimeMounts(n *fsNode, up fsNode) {
+func (l *lowering) useRuntimeMounts(n *node, up node) {
 	n.hidden = l.outer.Hides(n.place)
 	n.readOnly = insideAny(l.outer.ReadOnly, n.place)
 	n.noExec = insideAny(l.outer.NoExec, n.place)
@@ -114,7 +114,7 @@ func (p *Plan) Hides(at Place) bool {
 }
 
 // seal finds the folders of World.Own that the guest must not own.
-func (l *lowering) seal(nodes []fsNode) {
+func (l *lowering) seal(nodes []node) {
 	for _, n := range nodes {
 		own := n.place.Tree && slices.Contains(l.w.Own, n.place.Path)
 		if own && n.granted&writingSet == 0 {
@@ -143,7 +143,7 @@ func (l *lowering) ownerOf(p Place) string {
 // pin finds the folders on the path to a mount that the guest could rename, to put another
 // folder where the mount is expected. Folders and files with their own grant are pinned
 // too, because Landlock's grants move with them.
-func (l *lowering) pin(nodes []fsNode) {
+func (l *lowering) pin(nodes []node) {
 	held := slices.Concat(l.plan.Hide, l.plan.ReadOnly, l.plan.NoExec)
 	for _, p := range held {
 		l.pinUp(nodes, path.Dir(p.Path), held)
@@ -160,7 +160,7 @@ func (l *lowering) pin(nodes []fsNode) {
 }
 
 // pinUp pins dir and its parents, except folders that are mounts or cannot be renamed.
-func (l *lowering) pinUp(nodes []fsNode, dir string, held []Place) {
+func (l *lowering) pinUp(nodes []node, dir string, held []Place) {
 	movable := setOf("rm", "create_dir") // the rights that Landlock checks to rename a folder
 	for ; dir != "/"; dir = path.Dir(dir) {
 		over := Place{Path: path.Dir(dir), Tree: true}
@@ -172,7 +172,7 @@ func (l *lowering) pinUp(nodes []fsNode, dir string, held []Place) {
 }
 
 // pinFile pins a file that could be renamed or hard-linked in its folder.
-func (l *lowering) pinFile(folder fsNode, file Place, held []Place) {
+func (l *lowering) pinFile(folder node, file Place, held []Place) {
 	if !l.plan.NoRename && folder.granted&removeWriteSet == removeWriteSet && l.writable(path.Dir(file.Path)) && !slices.Contains(held, file) {
 		l.plan.Pinned = append(l.plan.Pinned, file.Path)
 	}

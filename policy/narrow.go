@@ -93,24 +93,23 @@ const otherHost = "a--no-rule-has-this"
 // networkSamples returns localhost, otherHost and the host of each pattern, with otherHost
 // for a wildcard, with every named port.
 func networkSamples(permissions ...Permissions) []string {
-	ports, other := portsOf(permissions...)
 	samples := []string{"dns://" + otherHost}
-	for _, r := range append(ports, PortRange{other, other}) {
-		end := ":" + strconv.Itoa(int(r.First))
-		samples = append(samples, "tcp://localhost"+end, "udp://localhost"+end, "tcp://"+otherHost+end, "udp://"+otherHost+end)
-	}
+	hosts := []string{"tcp://localhost", "udp://localhost", "tcp://" + otherHost, "udp://" + otherHost}
 	for _, p := range permissions {
 		for _, e := range p.entries(Network) {
 			end, _ := parseEndpoint(e.text)
-			host := strings.Replace(end.host, "*", otherHost, 1)
+			host := end.proto + "://" + strings.Replace(end.host, "*", otherHost, 1)
 			if end.proto == "dns" {
-				samples = append(samples, "dns://"+host)
+				samples = append(samples, host)
+			} else {
+				hosts = append(hosts, host)
 			}
-			for _, r := range append(ports, PortRange{other, other}) {
-				if end.proto != "dns" {
-					samples = append(samples, end.proto+"://"+host+":"+strconv.Itoa(int(r.First)))
-				}
-			}
+		}
+	}
+	ports, other := portsOf(permissions...)
+	for _, host := range hosts {
+		for _, r := range append(ports, PortRange{other, other}) {
+			samples = append(samples, host+":"+strconv.Itoa(int(r.First)))
 		}
 	}
 	return samples

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -21,16 +22,11 @@ type RuleError struct {
 
 // Error returns the place, the reason, and the nearest enforceable rule.
 func (e *RuleError) Error() string {
-	var b strings.Builder
-	b.WriteString("permissions: " + e.Place)
+	place := e.Place + ": "
 	if e.Value != "" {
-		fmt.Fprintf(&b, ": %q", e.Value)
+		place += strconv.Quote(e.Value) + ": "
 	}
-	b.WriteString(": " + e.Why)
-	if e.Nearest != "" {
-		b.WriteString("; nearest: " + e.Nearest)
-	}
-	return b.String()
+	return errorText(place, e.Why, e.Nearest)
 }
 
 // Unwrap returns Err.

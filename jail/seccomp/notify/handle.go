@@ -7,6 +7,8 @@ import (
 	"os"
 	goruntime "runtime"
 
+	"gaol/jail/hostcommand"
+
 	"golang.org/x/sys/unix"
 )
 
@@ -19,18 +21,16 @@ import (
 //
 // Call HandleConnects before Serve.
 func (l *Listener) HandleConnects(label string, allow func(to netip.AddrPort) bool) {
-	l.connectLabel, l.connect = label, allow
-}
-
-func (l *Listener) replyConnect(n *notification, c Call) error {
-	to, ok := readAddress(c.PID, c.Args[1], c.Args[2])
-	if !l.isBlocked(n) {
-		return nil // the address may be another process's
+	l.handlers[label] = func(n *notification, c Call) error {
+		to, ok := readAddress(c.PID, c.Args[1], c.Args[2])
+		switch {
+		case !l.isBlocked(n):
+			return nil // the address may be another process's
+		case ok && !allow(to):
+			return l.refuse(n, c.Errno)
+		}
+		return l.permit(n)
 	}
-	if ok && !l.connect(to) {
-		return l.refuse(n, c.Errno)
-	}
-	return l.permit(n)
 }
 
 // readAddress reads the IP address in a struct sockaddr of another process.
@@ -62,17 +62,41 @@ func readAddress(pid int, address, size uint64) (to netip.AddrPort, ok bool) {
 //
 // Call HandleSockets before Serve.
 func (l *Listener) HandleSockets(label string, open func(Call) (*os.File, error)) {
-	l.socketLabel, l.openSocket = label, open
+	l.handlers[label] = func(n *notification, c Call) error {
+		file, err := open(c)
+		if err == nil {
+			err = l.add(replyAddition(n, c), file)
+			file.Close()
+		}
+		return l.refuseFor(err, n, c)
+	}
 }
 
-// replySocket adds the opened socket to the caller.
-func (l *Listener) replySocket(n *notification, c Call) error {
-	file, err := l.openSocket(c)
-	if err == nil {
-		err = l.add(n, c, file)
-		file.Close()
+// HandleCommands registers a function that opens the guest's ends of a call's pipes, for the
+// calls of socket(2) that a refusal with the label matches. Serve adds the end to read from at
+// the descriptor in the caller's third argument, as dup2 would, and returns the other end. It
+// does not report the call. If open fails, the caller gets the errno that the error wraps, or
+// else the refusal's errno. Serve closes the ends after the reply.
+//
+// Call HandleCommands before Serve.
+func (l *Listener) HandleCommands(label string, open func(Call) (hostcommand.Ends, error)) {
+	l.handlers[label] = func(n *notification, c Call) error {
+		ends, err := open(c)
+		if err == nil {
+			answers := addition{id: n.id, flags: unix.SECCOMP_ADDFD_FLAG_SETFD, number: uint32(c.Args[2]), mode: unix.O_CLOEXEC}
+			if err = l.add(answers, ends.Answers); err == nil {
+				err = l.add(replyAddition(n, c), ends.Requests)
+			}
+			ends.Close()
+		}
+		return l.refuseFor(err, n, c)
 	}
-	if err == nil || errors.Is(err, unix.ENOENT) || errors.Is(err, os.ErrClosed) { // ENOENT: the caller was killed
+}
+
+// refuseFor refuses a call whose descriptors could not be opened or added. It does nothing without an error, or if
+// the caller was killed (ENOENT).
+func (l *Listener) refuseFor(err error, n *notification, c Call) error {
+	if err == nil || errors.Is(err, unix.ENOENT) || errors.Is(err, os.ErrClosed) {
 		return nil
 	}
 	if errno, ok := errors.AsType[unix.Errno](err); ok {
@@ -81,15 +105,19 @@ func (l *Listener) replySocket(n *notification, c Call) error {
 	return l.refuse(n, c.Errno)
 }
 
-func (l *Listener) add(n *notification, c Call, file *os.File) error {
-	// The flag, of Linux 5.14, returns the descriptor from the call.
-	a := addition{id: n.id, flags: unix.SECCOMP_ADDFD_FLAG_SEND, source: uint32(file.Fd())}
+// replyAddition returns the addition of the descriptor that a call of socket(2) returns, by a flag of Linux 5.14.
+func replyAddition(n *notification, c Call) addition {
+	a := addition{id: n.id, flags: unix.SECCOMP_ADDFD_FLAG_SEND}
 	if c.Args[1]&unix.SOCK_CLOEXEC != 0 {
 		a.mode = unix.O_CLOEXEC
 	}
-	return l.control(func(fd int) error {
-		return withoutSignals(func() error { return ioctl(fd, notifAddFD, &a) })
-	})
+	return a
+}
+
+// add adds a file to the caller.
+func (l *Listener) add(a addition, file *os.File) error {
+	a.source = uint32(file.Fd())
+	return l.control(func(fd int) error { return withoutSignals(func() error { return ioctl(fd, notifAddFD, &a) }) })
 }
 
 // withoutSignals calls f with all signals blocked. The kernel replies to the call before it

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/netip"
 	"os"
 	"sync/atomic"
 	"syscall"
@@ -14,7 +13,6 @@ import (
 	"golang.org/x/sys/unix"
 	"golang.org/x/time/rate"
 
-	"gaol/jail/hostcommand"
 	"gaol/jail/seccomp"
 )
 
@@ -29,14 +27,7 @@ type Listener struct {
 	pending *notification // received by Admit, for Serve
 	calls   *rate.Limiter
 
-	socketLabel string // see HandleSockets; empty: none
-	openSocket  func(Call) (*os.File, error)
-
-	commandLabel string // see HandleCommands; empty: none
-	openCommand  func(Call) (hostcommand.Ends, error)
-
-	connectLabel string // see HandleConnects; empty: none
-	connect      func(netip.AddrPort) bool
+	handlers map[string]func(*notification, Call) error // by label: reply to calls that Serve does not report
 }
 
 // New returns a listener for the descriptor from loading f with
@@ -54,7 +45,7 @@ func New(fd *os.File, f *seccomp.Filter) (*Listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("seccomp listener: %w", err)
 	}
-	l := &Listener{file: file, filter: f, calls: rate.NewLimiter(rate.Every(pause), Burst)}
+	l := &Listener{file: file, filter: f, calls: rate.NewLimiter(rate.Every(pause), Burst), handlers: map[string]func(*notification, Call) error{}}
 	l.conn, err = file.SyscallConn()
 	return l, err
 }
@@ -222,14 +213,8 @@ func (l *Listener) serve(n *notification, handle func(Call)) error {
 	if !l.isBlocked(n) {
 		return nil // describe may have read another process's memory
 	}
-	switch c.Label {
-	case "":
-	case l.socketLabel:
-		return l.replySocket(n, c)
-	case l.commandLabel:
-		return l.replyCommand(n, c)
-	case l.connectLabel:
-		return l.replyConnect(n, c)
+	if reply := l.handlers[c.Label]; reply != nil {
+		return reply(n, c)
 	}
 	if handle != nil {
 		handle(c)

@@ -12,7 +12,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"gaol/jail/cgroup"
 	"gaol/jail/enter"
 	"gaol/jail/kernfile"
 	"gaol/jail/mounts"
@@ -191,18 +190,10 @@ func (j *Jail) remove() error {
 		j.shared.close()
 	}
 	close(j.release)
-	ctx, cancel := context.WithTimeout(context.Background(), killTimeout)
-	defer cancel()
 	if j.pool != nil {
 		j.pool.Close()
 	}
-	failed = errors.Join(failed, step.Wrap("clear", j.slot.name(), cgroup.Remove(ctx, j.cgroupPath())))
-	failed = errors.Join(failed, step.Wrap("remove", "container", j.slot.removeContainer()))
-	if failed != nil {
-		swept.Delete(j.spec.StateDir) // the claim stays, unlocked, for a sweep
-		return errors.Join(failed, j.slot.file.Close())
-	}
-	return step.Wrap("release", j.slot.name(), j.slot.release())
+	return j.slot.clear(j.spec.StateDir, j.cgroupPath(), failed)
 }
 
 var errNotReaped = errors.New("a process of the jail has ended and is not reaped")

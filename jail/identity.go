@@ -3,7 +3,6 @@ package jail
 import (
 	"cmp"
 	"context"
-	"errors"
 	"path"
 
 	"gaol/jail/cgroup"
@@ -51,12 +50,4 @@ func (i *Identity) ID() int { return i.slot.firstHostID() }
 func (i *Identity) Cgroup() string { return i.cgroup }
 
 // Release kills the processes in the cgroup, removes it, and frees the identity.
-func (i *Identity) Release() error {
-	ctx, cancel := context.WithTimeout(context.Background(), killTimeout)
-	defer cancel()
-	if err := cgroup.Remove(ctx, i.cgroup); err != nil {
-		swept.Delete(i.stateDir) // the claim stays, unlocked, for a sweep
-		return errors.Join(step.Wrap("clear", i.slot.name(), err), i.slot.file.Close())
-	}
-	return step.Wrap("release", i.slot.name(), i.slot.release())
-}
+func (i *Identity) Release() error { return i.slot.clear(i.stateDir, i.cgroup, nil) }

@@ -136,6 +136,20 @@ func (s *slot) release() error {
 	return errors.Join(os.Remove(s.file.Name()), s.file.Close())
 }
 
+// clear removes the cgroup with its processes and the container, and frees the slot. It does not free it after an
+// error, which may be an earlier one.
+func (s *slot) clear(stateDir, group string, failed error) error {
+	ctx, cancel := context.WithTimeout(context.Background(), killTimeout)
+	defer cancel()
+	failed = errors.Join(failed, step.Wrap("clear", s.name(), cgroup.Remove(ctx, group)),
+		step.Wrap("remove", "container", s.removeContainer()))
+	if failed != nil {
+		swept.Delete(stateDir) // the claim stays, unlocked, for a sweep
+		return errors.Join(failed, s.file.Close())
+	}
+	return step.Wrap("release", s.name(), s.release())
+}
+
 const (
 	slotSuffix  = ".slot"
 	killTimeout = 10 * time.Second // for the processes of one jail to be gone

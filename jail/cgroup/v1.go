@@ -35,7 +35,7 @@ func (v *v1) identified() (backend, error) {
 		return nil, err
 	}
 	for _, name := range others {
-		if isCgroup2(filepath.Join(v.root, name)) {
+		if isMounted(filepath.Join(v.root, name), unix.CGROUP2_SUPER_MAGIC) {
 			return &v1{v.root, v.others, name}, nil
 		}
 	}
@@ -276,20 +276,16 @@ func otherHierarchies(root string) ([]string, error) {
 	for _, e := range entries {
 		info, err := e.Info()
 		isOwn := func(o os.FileInfo) bool { return os.SameFile(o, info) }
-		if err == nil && e.IsDir() && isCgroup(filepath.Join(root, e.Name())) && !slices.ContainsFunc(own, isOwn) {
+		isCgroup := isMounted(filepath.Join(root, e.Name()), unix.CGROUP_SUPER_MAGIC, unix.CGROUP2_SUPER_MAGIC)
+		if err == nil && e.IsDir() && isCgroup && !slices.ContainsFunc(own, isOwn) {
 			others = append(others, e.Name())
 		}
 	}
 	return others, nil
 }
 
-func isCgroup(dir string) bool {
+// isMounted reports whether a folder is in a file system of one of the types.
+func isMounted(dir string, types ...int64) bool {
 	var fs unix.Statfs_t
-	err := unix.Statfs(dir, &fs)
-	return err == nil && (fs.Type == unix.CGROUP_SUPER_MAGIC || fs.Type == unix.CGROUP2_SUPER_MAGIC)
-}
-
-func isCgroup2(dir string) bool {
-	var fs unix.Statfs_t
-	return unix.Statfs(dir, &fs) == nil && fs.Type == unix.CGROUP2_SUPER_MAGIC
+	return unix.Statfs(dir, &fs) == nil && slices.Contains(types, fs.Type)
 }

@@ -50,6 +50,13 @@ func (c *connection) event(o Outcome) Event {
 	return e
 }
 
+// limited describes a connection that a limit has refused.
+func (c *connection) limited(limit string) Event {
+	e := c.event(Denied)
+	e.Limit, e.Rule = limit, -1
+	return e
+}
+
 // serve connects to the server and waits for the end. It returns how that went.
 func (c *connection) serve() Event {
 	if !c.allowed {
@@ -95,9 +102,7 @@ func (c *connection) ended(m relay.Message) Event {
 // lost returns the event of a connection that has ended with its relay.
 func (c *connection) lost() Event {
 	if c.session.outOfMemory() {
-		e := c.event(Denied)
-		e.Limit, e.Rule = "egressMemory", -1
-		return e
+		return c.limited("egressMemory")
 	}
 	return c.event(Failed)
 }
@@ -110,9 +115,7 @@ func (c *connection) notDialed(err error) Event {
 		return e
 	}
 	if limit := quotaOf(err); limit != "" {
-		e := c.event(Denied)
-		e.Limit, e.Rule = limit, -1
-		return e
+		return c.limited(limit)
 	}
 	return c.event(outcomeOf(err))
 }
@@ -153,7 +156,7 @@ var errNoSocket = errors.New("egress: no socket of the relay")
 // keep keeps the socket that the relay has sent with a request, or closes it if this process has many: then
 // the relay is asked for one when there is a turn to dial.
 func (c *connection) keep(fds []int) {
-	if len(fds) > 0 && ownEarly.try() {
+	if len(fds) > 0 && ownEarly.TryAcquire(1) {
 		c.early = fds
 		return
 	}
@@ -163,7 +166,7 @@ func (c *connection) keep(fds []int) {
 // takeEarly returns the socket that has been kept, which is then the caller's.
 func (c *connection) takeEarly() (fds []int) {
 	if fds, c.early = c.early, nil; fds != nil {
-		<-ownEarly.slots
+		ownEarly.Release(1)
 	}
 	return fds
 }

@@ -1,6 +1,7 @@
 package egress
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -303,27 +304,17 @@ func (s *Server) nameOfGuest(a netip.Addr) string {
 
 // addressOf returns the address of a name for reverse look-ups.
 func addressOf(host string) (netip.Addr, bool) {
-	labels := strings.Split(host, ".")
-	n := len(labels)
-	if n < 3 || labels[n-1] != "arpa" {
-		return netip.Addr{}, false
+	reversed, is6 := strings.CutSuffix(host, ".ip6.arpa")
+	reversed, is4 := strings.CutSuffix(reversed, ".in-addr.arpa")
+	labels := strings.Split(reversed, ".")
+	slices.Reverse(labels)
+	text := strings.Join(labels, ".")
+	if is6 {
+		groups := slices.Collect(slices.Chunk([]byte(strings.Join(labels, "")), 4))
+		text = string(bytes.Join(groups, []byte(":")))
 	}
-	text := &strings.Builder{}
-	for i := n - 3; i >= 0; i-- {
-		text.WriteString(labels[i])
-		switch {
-		case i > 0 && labels[n-2] == "in-addr":
-			text.WriteByte('.')
-		case i > 0 && labels[n-2] == "ip6" && (n-2-i)%4 == 0:
-			text.WriteByte(':')
-		}
-	}
-	a, err := netip.ParseAddr(text.String())
-	switch {
-	case labels[n-2] == "in-addr" && n == 6, labels[n-2] == "ip6" && n == 34:
-		return a, err == nil
-	}
-	return netip.Addr{}, false
+	a, err := netip.ParseAddr(text)
+	return a, err == nil && (is4 && len(labels) == 4 || is6 && len(labels) == 32)
 }
 
 func header(q dns.Question) dns.RR_Header {

@@ -254,9 +254,7 @@ func (s *session) serve(c *connection, from, to netip.AddrPort) {
 	defer release()
 	c.target, c.allowed, c.rule = t, d.Allowed, d.Rule
 	if limit := c.client.connect(c); limit != "" {
-		e := c.event(Denied)
-		e.Limit, e.Rule = limit, -1
-		c.client.deny(e) // before the guest sees it, because its run may end then
+		c.client.deny(c.limited(limit)) // before the guest sees it, because its run may end then
 		return
 	}
 	c.client.wait()

@@ -5,13 +5,13 @@ import (
 	"errors"
 	goruntime "runtime"
 
+	"golang.org/x/sync/semaphore"
 	"golang.org/x/sys/unix"
 )
 
 // turns bounds how many operations happen at the same time: of one client, of the clients that contain
 // it, and of this process. A nil turns bounds nothing.
 type turns struct {
-	slots  chan struct{}                                     // of newTurns; nil: no limit
 	take   func(context.Context) (release func(), err error) // waits for a turn
 	parent *turns
 }
@@ -21,7 +21,9 @@ type turns struct {
 var (
 	ownDials   = newTurns(max(16, min(1024, openFiles()/8)), nil)
 	ownPending = newTurns(max(16, min(256, openFiles()/32)), nil)
-	ownEarly   = newTurns(max(16, min(256, openFiles()/64)), nil) // sockets that relays have sent before they are needed
+
+	maxEarly = int64(max(16, min(256, openFiles()/64))) // sockets that relays have sent before they are needed
+	ownEarly = semaphore.NewWeighted(maxEarly)
 )
 
 // ownWork bounds how many connections and questions of sandboxes use processors of this process. Without
@@ -42,16 +44,13 @@ func newTurns(n int, parent *turns) *turns {
 	if n <= 0 {
 		return &turns{take: func(context.Context) (func(), error) { return func() {}, nil }, parent: parent}
 	}
-	t := &turns{slots: make(chan struct{}, n), parent: parent}
-	t.take = func(ctx context.Context) (func(), error) {
-		select {
-		case t.slots <- struct{}{}:
-			return func() { <-t.slots }, nil
-		case <-ctx.Done():
+	slots := semaphore.NewWeighted(int64(n))
+	return &turns{parent: parent, take: func(ctx context.Context) (func(), error) {
+		if slots.Acquire(ctx, 1) != nil {
 			return nil, context.Cause(ctx)
 		}
-	}
-	return t
+		return func() { slots.Release(1) }, nil
+	}}
 }
 
 // acquire waits for a turn. The caller releases it. All take the turns of the parts first, so that a
@@ -106,14 +105,4 @@ func (q Quota) turns(u Use, own *turns) *turns {
 		return own
 	}
 	return &turns{take: func(ctx context.Context) (func(), error) { return q(ctx, u) }}
-}
-
-// try takes a turn of t alone if there is one now.
-func (t *turns) try() (ok bool) {
-	select {
-	case t.slots <- struct{}{}:
-		return true
-	default:
-		return false
-	}
 }

@@ -73,6 +73,11 @@ func (c *connection) serve() {
 // dial sends a request for a connection to the server, and creates its socket.
 func (c *connection) dial(request Message) (*net.TCPConn, error) {
 	s, err := socket()
+	defer func() {
+		if s >= 0 {
+			_ = unix.Close(s)
+		}
+	}()
 	if err == nil {
 		request.FDs = []int{s}
 	}
@@ -91,20 +96,16 @@ func (c *connection) dial(request Message) (*net.TCPConn, error) {
 				c.send(Message{Kind: Socket, FDs: []int{s}})
 			case Connected:
 				c.target = target{m.Text, m.To.Port()}
-				return tcpConn(s)
+				fd := s
+				s = -1
+				return tcpConn(fd)
+			case Closed:
+				c.ending.Do(func() {})
+				return nil, errRefused
 			default:
-				if s >= 0 {
-					_ = unix.Close(s)
-				}
-				if m.Kind == Closed {
-					c.ending.Do(func() {})
-				}
 				return nil, errRefused
 			}
 		case <-c.ctx.Done():
-			if s >= 0 {
-				_ = unix.Close(s)
-			}
 			return nil, c.ctx.Err()
 		}
 	}

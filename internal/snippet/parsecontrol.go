@@ -29,7 +29,7 @@ func (p *parser) condition() *Node {
 // whileStatement reads while or with.
 func (p *parser) whileStatement(s *statement) {
 	s.node = p.node(Other)
-	if s.node != nil && p.is("with") {
+	if p.is("with") {
 		s.node.Kind = With
 	}
 	p.next()

@@ -82,12 +82,11 @@ func (p *parser) prefixOperators() (list []*Node) {
 			p.tildeFenced = p.tildeFenced || fenceAt(p.code, p.tok.start, "~~~")
 		}
 		p.enter()
-		if n := p.named(Unary); n != nil {
-			if text == "new" {
-				n.Kind = Construct
-			}
-			list = append(list, n)
+		n := p.named(Unary)
+		if text == "new" {
+			n.Kind = Construct
 		}
+		list = append(list, n)
 		p.next()
 	}
 	return list
@@ -172,7 +171,7 @@ func (p *parser) postfixes(n *Node, operators []*Node) (*Node, []*Node) {
 				call = operators[last].add(n)
 				operators = operators[:last]
 			}
-			n = call.add(p.arguments()...)
+			n = p.arguments(call)
 		case p.isAny("++", "--") && !p.tok.newline:
 			n = enclosing(Unary, p.text(), n)
 			p.next()
@@ -194,9 +193,7 @@ func (p *parser) member(of *Node) *Node {
 	}
 	n := p.named(Member)
 	p.next()
-	if n != nil && of != nil {
-		n.Start = of.Start
-	}
+	n.Start = of.Start
 	return n.add(of)
 }
 
@@ -204,24 +201,18 @@ func (p *parser) member(of *Node) *Node {
 func (p *parser) index(of *Node) *Node {
 	p.next()
 	n := enclosing(Index, "", of)
-	if n != nil {
-		n.At = p.tok.start
-	}
+	n.At = p.tok.start
 	n.add(p.sequence(false))
 	p.expect("]")
 	return n
 }
 
-// arguments reads a list in parentheses: an expression, the arguments of a call, or the
+// arguments reads a list in parentheses, as children of a node: an expression, the arguments of a call, or the
 // parameters of an arrow function.
-func (p *parser) arguments() (list []*Node) {
+func (p *parser) arguments(of *Node) *Node {
 	p.expect("(")
-	p.list(")", func() {
-		if n := p.element(); n != nil {
-			list = append(list, n)
-		}
-	})
-	return list
+	p.list(")", func() { of.add(p.element()) })
+	return of
 }
 
 func (p *parser) array() *Node {
@@ -245,7 +236,7 @@ func (p *parser) template() *Node {
 		if more {
 			end = "${"
 		}
-		if part := p.node(Literal); part != nil && text != "" {
+		if part := p.node(Literal); text != "" {
 			part.Name = unescape(strings.TrimSuffix(text[1:], end))
 			n.add(part)
 		}
@@ -265,11 +256,8 @@ func (p *parser) template() *Node {
 // literal reads a string or a number.
 func (p *parser) literal() *Node {
 	n := p.node(Literal)
-	if n != nil {
-		n.Name = p.text()
-		if p.tok.kind == quoted {
-			n.Name = unescape(n.Name[1 : len(n.Name)-1])
-		}
+	if n.Name = p.text(); p.tok.kind == quoted {
+		n.Name = unescape(n.Name[1 : len(n.Name)-1])
 	}
 	p.next()
 	return n

@@ -7,7 +7,7 @@ func (p *parser) functionFrom() *Node {
 	p.expect("function")
 	generator := p.accept("*")
 	if p.tok.kind == word {
-		n.setKey(p.binding(Binding))
+		n.Key = p.binding(Binding)
 	}
 	p.body(n, context{async: async, generator: generator, function: true})
 	return n
@@ -19,7 +19,7 @@ func (p *parser) body(n *Node, c context) {
 	defer p.leave()
 	p.inside(c, func() {
 		names := p.beginNames()
-		n.add(p.arguments()...)
+		p.arguments(n)
 		p.bindNames(names)
 		p.lastBody = p.block(n)
 	})
@@ -122,22 +122,18 @@ func (p *parser) modifiers(words ...string) context {
 
 // key reads a member's name.
 func (p *parser) key(n *Node) {
-	var key *Node
 	switch {
 	case p.accept("["):
-		key = p.assignment(false)
+		n.Key = p.assignment(false)
 		p.expect("]")
 	case p.tok.kind == quoted || p.tok.kind == number:
-		key = p.literal()
+		n.Key = p.literal()
 	case p.tok.kind == word:
-		if n != nil {
-			n.Name = unescape(p.text())
-		}
+		n.Name = unescape(p.text())
 		p.next()
 	default:
 		p.fail()
 	}
-	n.setKey(key)
 }
 
 // class reads a class from its keyword on.
@@ -148,7 +144,7 @@ func (p *parser) class() *Node {
 	p.enter()
 	p.next()
 	if p.tok.kind == word && !p.is("extends") {
-		n.setKey(p.binding(Binding))
+		n.Key = p.binding(Binding)
 	}
 	if p.accept("extends") {
 		super, _ := p.unary(false)

@@ -66,9 +66,8 @@ func (p *parser) moduleName(s *statement) {
 		p.fail()
 	}
 	s.from = span{p.tok.start, p.tok.end}
-	if module := p.literal(); s.node != nil {
-		s.node.At, s.node.Name = module.At, module.Name
-	}
+	module := p.literal()
+	s.node.At, s.node.Name = module.At, module.Name
 	if p.is("with") || p.is("assert") && !p.tok.newline {
 		p.next()
 		s.with.start = p.tok.start

@@ -37,10 +37,9 @@ func (p *parser) bracketOperand(noIn bool) (*Node, bool) {
 // parenthesized reads an expression in parentheses, or an arrow function.
 func (p *parser) parenthesized(noIn bool) (*Node, bool) {
 	names := p.beginNames()
-	n := p.node(Sequence)
-	n.add(p.arguments()...)
+	n := p.arguments(p.node(Sequence))
 	n, isArrow := p.arrowOr(n, names, false, noIn)
-	if !isArrow && n != nil && len(n.Kids) == 1 {
+	if !isArrow && len(n.Kids) == 1 {
 		n = n.Kids[0]
 	}
 	return n, isArrow
@@ -74,7 +73,7 @@ func (p *parser) wordOperand(noIn bool) (*Node, bool) {
 	}
 	names, name := p.beginNames(), p.text()
 	n := p.named(Identifier)
-	if n != nil && (!isVariable || noVariables[name] || strings.HasPrefix(name, "#")) {
+	if !isVariable || noVariables[name] || strings.HasPrefix(name, "#") {
 		n.Kind = Other
 	}
 	p.useName(name)
@@ -114,9 +113,9 @@ func (p *parser) asyncCall(noIn bool) (*Node, bool) {
 	callee, n := p.named(Identifier), p.node(Sequence)
 	p.next()
 	names := p.beginNames()
-	n.add(p.arguments()...)
+	p.arguments(n)
 	n, isArrow := p.arrowOr(n, names, true, noIn)
-	if !isArrow && n != nil {
+	if !isArrow {
 		n = enclosing(Call, "", callee).add(n.Kids...)
 	}
 	return n, isArrow
@@ -131,9 +130,7 @@ func (p *parser) importOperand() *Node {
 	case p.accept("."):
 		if p.is("meta") {
 			p.metas = append(p.metas, span{start, p.tok.end})
-			if n != nil {
-				n.Kind = ImportMeta
-			}
+			n.Kind = ImportMeta
 		}
 		p.next()
 	case !p.is("("):
@@ -155,9 +152,9 @@ func (p *parser) arrowOr(n *Node, names nameSet, async, noIn bool) (*Node, bool)
 
 // arrow reads an arrow function from its arrow on.
 func (p *parser) arrow(n *Node, async, noIn bool) (*Node, bool) {
-	if n != nil && n.Kind != Sequence {
+	if n.Kind != Sequence {
 		n = enclosing(Arrow, "", n)
-	} else if n != nil {
+	} else {
 		n.Kind = Arrow
 	}
 	p.next()

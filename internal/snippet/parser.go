@@ -4,7 +4,7 @@ package snippet
 type span struct{ start, end int }
 
 // A parser finds where the statements and expressions of JavaScript start and end, and
-// which names modules bind. If root is set, it makes a tree. It does not validate: esbuild decides which code is valid, and
+// which names modules bind. It makes a tree if root is not childless. It does not validate: esbuild decides which code is valid, and
 // of valid code the parser must find the right parts. It accepts more than is valid, but
 // never reads a valid program differently, because the grammar is unambiguous with one
 // token of lookahead; it reads the syntax that arrow parameters and patterns share with
@@ -17,7 +17,7 @@ type parser struct {
 	last int // end of the previous token
 
 	context
-	root    *Node // of the tree; nil if none is made
+	root    *Node // of the tree; childless if none is made, to save memory
 	depth   int   // levels of nesting
 	nesting int   // the maximum of depth
 	types   bool  // accept TypeScript's imports of types
@@ -55,7 +55,7 @@ func parse(code string) (*parser, []statement) {
 
 // tree reads the program and makes its tree.
 func (p *parser) tree() []statement {
-	p.root = &Node{Kind: Block}
+	p.root.childless = false
 	list := p.program()
 	if !p.failed {
 		resolve(p.root)
@@ -73,7 +73,7 @@ func (p *parser) program() []statement {
 
 // newParser returns a parser at the first token from an offset on, outside functions.
 func newParser(code string, at int) *parser {
-	p := &parser{lexer: lexer{code: code, pos: at}, context: context{async: true}, lastBlock: -1, nesting: maxNesting}
+	p := &parser{lexer: lexer{code: code, pos: at}, context: context{async: true}, lastBlock: -1, nesting: maxNesting, root: &Node{Kind: Block, childless: true}}
 	p.next()
 	return p
 }

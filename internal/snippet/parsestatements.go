@@ -32,7 +32,7 @@ type statement struct {
 	bindings []binding // of an import
 	from     span      // the quoted name of a module
 	with     span      // an import's attributes
-	node     *Node     // nil for an empty statement, and without a tree
+	node     *Node     // nil for an empty statement
 }
 
 // A binding is one name that an import binds or a list exports, as written.
@@ -225,13 +225,13 @@ func (p *parser) braces(block *Node) []statement {
 // functionStatement reads the declaration of a function. That of export default need not have a name.
 func (p *parser) functionStatement(s *statement) {
 	s.node = p.functionFrom()
-	s.node.declare()
+	s.node.declares = s.node.Key != nil
 	s.body = p.lastBody
 }
 
 func (p *parser) classStatement(s *statement) {
 	s.node = p.class()
-	s.node.declare()
+	s.node.declares = s.node.Key != nil
 }
 
 // name returns the name of a declared function or class.

@@ -45,6 +45,8 @@ type Node struct {
 	Kind NodeKind
 	// declares: a function or class whose name is visible around it.
 	declares bool
+	// childless: the parser makes no tree, so that the node keeps no children.
+	childless bool
 
 	At    int // offset at which it is reported: for Member, the offset of the name
 	Start int // offset of its first token
@@ -67,62 +69,37 @@ func Parse(code string) (tree *Node, failed int, ok bool) {
 	return p.root, p.tok.start, !p.failed
 }
 
-// node returns a node at the current token, or nil if the parser makes no tree.
+// node returns a node at the current token.
 func (p *parser) node(k NodeKind) *Node {
-	if p.root == nil {
-		return nil
-	}
-	return &Node{Kind: k, At: p.tok.start, Start: p.tok.start}
+	return &Node{Kind: k, At: p.tok.start, Start: p.tok.start, childless: p.root.childless}
 }
 
 // named returns a node with the text of the current token as its name.
 func (p *parser) named(k NodeKind) *Node {
 	n := p.node(k)
-	if n != nil {
-		n.Name = unescape(p.text())
-	}
+	n.Name = unescape(p.text())
 	return n
 }
 
 // enclosing returns a node that starts with its first child.
 func enclosing(k NodeKind, name string, first *Node) *Node {
-	if first == nil {
-		return nil
-	}
-	return &Node{Kind: k, Name: name, At: first.At, Start: first.Start, Kids: []*Node{first}}
+	n := &Node{Kind: k, Name: name, At: first.At, Start: first.Start, childless: first.childless}
+	return n.add(first)
 }
 
+// add adds children that are not nil.
 func (n *Node) add(kids ...*Node) *Node {
-	if n == nil {
-		return nil
-	}
 	for _, k := range kids {
-		if k != nil {
+		if k != nil && !n.childless {
 			n.Kids = append(n.Kids, k)
 		}
 	}
 	return n
 }
 
-func (n *Node) setKey(key *Node) {
-	if n != nil {
-		n.Key = key
-	}
-}
-
-// declare makes the name of a function or class visible around it.
-func (n *Node) declare() {
-	if n != nil {
-		n.declares = n.Key != nil
-	}
-}
-
 // shorthand returns the value of a property that is a variable of the same name.
 func (n *Node) shorthand() *Node {
-	if n == nil {
-		return nil
-	}
-	return &Node{Kind: Identifier, At: n.At, Start: n.Start, Name: n.Name}
+	return &Node{Kind: Identifier, At: n.At, Start: n.Start, Name: n.Name, childless: n.childless}
 }
 
 // Value returns the last child, or nil.
@@ -136,7 +113,7 @@ func (n *Node) Value() *Node {
 // isFunction reports whether an expression is a function.
 func (n *Node) isFunction() bool { return n != nil && (n.Kind == Function || n.Kind == Arrow) }
 
-// An operation collects the operands of an expression. Its nodes are nil if the parser makes no tree.
+// An operation collects the operands of an expression.
 type operation struct {
 	outer   []*Node // right-associative operators, whose last operand follows
 	current *Node
@@ -156,13 +133,13 @@ func (o *operation) leftAssociative(operator string) {
 		o.binary = enclosing(Binary, "", o.current)
 		o.current = o.binary
 	}
-	if o.binary != nil {
+	if !o.binary.childless {
 		o.binary.Ops = append(o.binary.Ops, operator)
 	}
 }
 
 func (o *operation) rightAssociative(n *Node) {
-	if n != nil {
+	if !n.childless {
 		o.outer = append(o.outer, n)
 	}
 	o.current, o.binary = nil, nil

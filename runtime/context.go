@@ -113,7 +113,8 @@ type Context struct {
 func (rt *NodeRuntime) NewContext(ctx context.Context, o ContextOptions) (_ *Context, err error) {
 	defer wrap(&err, "context")
 	o.Heap = cmp.Or(o.Heap, rt.opts.heapMiB<<20)
-	if o, err = o.resolve(rt.opts.Limits); err != nil {
+	o.IdleTimeout = cmp.Or(o.IdleTimeout, defaultIdle)
+	if err := checkHeap(o.Heap, rt.opts.Limits); err != nil {
 		return nil, err
 	}
 	c := &Context{
@@ -162,11 +163,6 @@ func (c *Context) awaitStart(ctx context.Context, start *cell) error {
 		<-c.done
 		return context.Cause(limit)
 	}
-}
-
-func (o ContextOptions) resolve(l Limits) (ContextOptions, error) {
-	o.IdleTimeout = cmp.Or(o.IdleTimeout, defaultIdle)
-	return o, checkHeap(o.Heap, l)
 }
 
 // wait waits for the process's end, and ends it if its channel is closed: without the channel

@@ -1,7 +1,6 @@
 package runtime
 
 import (
-	"strings"
 	"time"
 
 	"gaol/internal/wire"
@@ -101,21 +100,18 @@ func (p *Process) addCalls(res *Result) {
 }
 
 // addErrorHint adds the denial that the error of a snippet hints at. Programs print theirs.
-func (p *Process) addErrorHint(f *wire.Failure) {
-	var text strings.Builder
-	write := func(*wire.Failure) {}
-	write = func(f *wire.Failure) {
-		if f == nil {
-			return
-		}
-		text.WriteString(f.Name + ": " + f.Message + "\n")
-		write(f.Cause)
-		for _, one := range f.Errors {
-			write(one)
-		}
+func (p *Process) addErrorHint(f *wire.Failure) { p.denials.AddError(allMessages(f)) }
+
+// allMessages returns the messages of an error, which may be nil, and of its causes, a line each.
+func allMessages(f *wire.Failure) string {
+	if f == nil {
+		return ""
 	}
-	write(f)
-	p.denials.AddError(text.String())
+	text := f.Name + ": " + f.Message + "\n" + allMessages(f.Cause)
+	for _, one := range f.Errors { // package wire limits their number
+		text += allMessages(one)
+	}
+	return text
 }
 
 // addDenials adds the denials that are not in before.

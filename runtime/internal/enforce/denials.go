@@ -157,14 +157,14 @@ func (d *Denials) AddHint(exitCode int, stderrTail []byte) {
 	if exitCode == 0 {
 		return
 	}
-	if n, ok := d.hint(stderrTail); ok && !d.isKnown(n) {
+	if n, ok := d.hint(string(stderrTail)); ok && !d.isKnown(n) {
 		d.add(n)
 	}
 }
 
 // AddError adds the denial that an error of a snippet and its causes hint at.
 func (d *Denials) AddError(text string) {
-	if n, ok := d.nodeHint([]byte(text)); ok && !d.isKnown(n) {
+	if n, ok := d.nodeHint(text); ok && !d.isKnown(n) {
 		d.add(n)
 	}
 }

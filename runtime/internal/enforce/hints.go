@@ -1,7 +1,6 @@
 package enforce
 
 import (
-	"bytes"
 	"cmp"
 	"net"
 	"path"
@@ -45,9 +44,9 @@ var operationsTo = map[string][]policy.Operation{
 }
 
 // hint returns the denial that the last lines of standard error indicate, if the permissions deny it.
-func (d *Denials) hint(tail []byte) (Denial, bool) {
+func (d *Denials) hint(tail string) (Denial, bool) {
 	// Node prints its version after an error, and npm begins its lines with "npm error".
-	if bytes.Contains(tail, []byte("Node.js v")) || bytes.Contains(tail, []byte("npm error ")) {
+	if strings.Contains(tail, "Node.js v") || strings.Contains(tail, "npm error ") {
 		return d.nodeHint(tail)
 	}
 	if m := last(unknownHost(), tail); m != nil {
@@ -60,7 +59,7 @@ func (d *Denials) hint(tail []byte) (Denial, bool) {
 }
 
 // nodeHint is hint for text with errors of Node.
-func (d *Denials) nodeHint(text []byte) (Denial, bool) {
+func (d *Denials) nodeHint(text string) (Denial, bool) {
 	if m := last(pathError(), text); m != nil {
 		return d.pathHint(m)
 	}
@@ -96,16 +95,12 @@ func isLoopback(host string) bool { return host == "localhost" || host == "127.0
 
 // last returns the last match and its groups, or nil. Earlier errors may have been handled; the
 // last one is what ended the program.
-func last(re *regexp.Regexp, text []byte) []string {
-	all := re.FindAllSubmatch(text, -1)
+func last(re *regexp.Regexp, text string) []string {
+	all := re.FindAllStringSubmatch(text, -1)
 	if len(all) == 0 {
 		return nil
 	}
-	var groups []string
-	for _, g := range all[len(all)-1] {
-		groups = append(groups, string(g))
-	}
-	return groups
+	return all[len(all)-1]
 }
 
 func (d *Denials) pathHint(m []string) (Denial, bool) {

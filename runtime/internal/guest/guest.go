@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"slices"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -96,22 +97,13 @@ type Cell struct {
 	Globals string `json:"globals,omitempty"`
 }
 
-// Text returns the program as the guest reads it.
-func (p *Program) Text() ([]byte, error) {
+// Open returns the program in a sealed memory file, which no process can change while it is
+// read.
+func (p *Program) Open() (*os.File, error) {
 	head, err := json.Marshal(struct {
 		Wire int `json:"wire"`
 		*Program
 	}{wire.Version, p})
-	if err != nil {
-		return nil, err
-	}
-	return append(append(binary.BigEndian.AppendUint32(nil, uint32(len(head))), head...), p.Code...), nil
-}
-
-// Open returns the program in a sealed memory file, which no process can change while it is
-// read.
-func (p *Program) Open() (*os.File, error) {
-	text, err := p.Text()
 	if err != nil {
 		return nil, err
 	}
@@ -120,7 +112,7 @@ func (p *Program) Open() (*os.File, error) {
 		return nil, os.NewSyscallError("memfd_create", err)
 	}
 	f := os.NewFile(uintptr(fd), "program")
-	_, err = f.Write(text)
+	_, err = f.Write(slices.Concat(binary.BigEndian.AppendUint32(nil, uint32(len(head))), head, []byte(p.Code)))
 	if err == nil {
 		err = f.Chmod(0) // so that other runs of the runtime cannot open it through /proc
 	}

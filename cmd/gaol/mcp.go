@@ -18,6 +18,7 @@ import (
 	"gaol/cmd/gaol/flags"
 	"gaol/cmd/gaol/mcpstdio"
 	"gaol/cmd/gaol/report"
+	"gaol/cmd/gaol/server"
 	"gaol/cmd/gaol/server/mcpserver"
 	"gaol/cmd/gaol/server/service"
 	"gaol/cmd/gaol/server/settings"
@@ -140,14 +141,14 @@ func (a *app) mcpConfig(cmd *cobra.Command, f *mcpFlags) error {
 // mcp serves one client.
 func (a *app) mcp(ctx context.Context, f *mcpFlags) error {
 	address := f.address()
-	server, err := client.NewHTTP(serverOptions(address))
+	upstream, err := client.NewHTTP(serverOptions(address))
 	if err != nil {
 		return err
 	}
 	if strings.Contains(address, "://") && os.Getenv("GAOL_TOKEN") == "" {
 		return fmt.Errorf("%s needs a token: set GAOL_TOKEN", address)
 	}
-	p, prefix := mcpstdio.NewProxy(server), ""
+	p, prefix := mcpstdio.NewProxy(upstream), ""
 	if len(f.tools) > 0 {
 		prefix = "sandbox_"
 	}
@@ -175,7 +176,7 @@ func (a *app) mcpPrivate(ctx context.Context, f *mcpFlags) (err error) {
 	log := slog.New(slog.NewTextHandler(a.stderr, nil))
 	s := service.New(service.Options{Settings: set, Store: f.store, Log: log})
 	m := mcpserver.New(mcpserver.Options{Service: s, Snippets: snippetservice.New(s, log), Version: versionText(), Log: log, SandboxTools: len(f.tools) > 0})
-	local, stop := mcpstdio.Local(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	local, stop := server.Local(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		m.ServeHTTP(w, r.WithContext(tenant.NewContext(r.Context(), &tenant.Tenant{Name: "uid:0", Admin: true})))
 	}))
 	now, cancel := context.WithCancel(context.Background())

@@ -119,3 +119,22 @@ func decode[T any](data []byte, event func(T) runtime.Event) (runtime.Event, err
 
 // Milliseconds keeps three decimals: the rest is noise.
 func Milliseconds(d time.Duration) float64 { return jsonform.Milliseconds(d) }
+
+// Bounds of a time that JSON can represent (RFC 3339).
+var (
+	firstTime = time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC)
+	lastTime  = time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)
+)
+
+// ClampTime returns the time in UTC that JSON can have: a guest can set the time of a file to any
+// 64-bit number of seconds.
+func ClampTime(t time.Time) time.Time {
+	// Not by Before: it overflows.
+	switch s := t.Unix(); {
+	case s < firstTime.Unix():
+		return firstTime
+	case s > lastTime.Unix():
+		return lastTime
+	}
+	return t.UTC()
+}

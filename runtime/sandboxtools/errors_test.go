@@ -104,7 +104,7 @@ func TestOutputText(t *testing.T) {
 
 func TestTimeText(t *testing.T) {
 	for at, want := range map[time.Time]string{
-		time.Unix(1e9, 5): "2001-09-09T01:46:40.000000005Z", time.Unix(1<<60, 0): "9999-12-31T23:59:59Z", time.Unix(-1<<60, 0): "0000-01-01T00:00:00Z",
+		time.Unix(1e9, 5): "2001-09-09T01:46:40.000000005Z", time.Unix(1<<60, 0): "9999-12-31T23:59:59Z", time.Unix(-1<<60, 0): "0001-01-01T00:00:00Z",
 	} {
 		if got := timeText(at); got != want {
 			t.Errorf("%v: %s", at, got)

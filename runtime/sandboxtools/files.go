@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"gaol/runtime/resultjson"
 	"gaol/vfs/hostfs"
 )
 
@@ -129,21 +130,7 @@ func octalMode(m fs.FileMode) string {
 	return fmt.Sprintf("%04o", uint32(bits))
 }
 
-// The range of RFC 3339. A guest can set times outside it.
-var (
-	firstTime = time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC)
-	lastTime  = time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)
-)
-
-func timeText(at time.Time) string {
-	switch {
-	case at.Before(firstTime):
-		at = firstTime
-	case at.After(lastTime):
-		at = lastTime
-	}
-	return at.UTC().Format(time.RFC3339Nano)
-}
+func timeText(at time.Time) string { return resultjson.ClampTime(at).Format(time.RFC3339Nano) }
 
 // The maximum size of a listing.
 const (

@@ -2,7 +2,7 @@
 // server's /mcp, which needs no privileges, or to an MCP server of this process.
 //
 //	client ── stdin, stdout ──> Proxy ─┬─ HTTP on a unix socket or TCP ──> gaol serve
-//	                                   └─ [Local] ──> mcpserver, in this process
+//	                                   └─ server.Local ──> mcpserver, in this process
 //
 // Each request of the client is one HTTP request without a session, so that a restarted server goes unnoticed, and
 // the server ends a call whose proxy was killed. A call whose outcome is unknown is not repeated.

@@ -19,6 +19,7 @@ import (
 	"gaol/cmd/gaol/server/settings"
 	"gaol/cmd/gaol/server/snippetservice"
 	"gaol/cmd/gaol/server/tenant"
+	"gaol/runtime/client"
 )
 
 // SingleOptions are the options of [ServeSingle].
@@ -59,7 +60,8 @@ func ServeSingle(ctx context.Context, c *net.UnixConn, o SingleOptions) error {
 // serveConn serves one connection until its other end is closed or ctx ends, calls end, and closes the
 // connection.
 func serveConn(ctx context.Context, c *net.UnixConn, h *http.Server, end func() error) error {
-	l := newSingleListener(c)
+	l := newListener()
+	l.conns <- &singleConn{c, l.end}
 	stop, err := watchHangup(c, l.end)
 	if err != nil {
 		return errors.Join(err, end())
@@ -104,24 +106,42 @@ func asTenant(t *tenant.Tenant, next http.Handler) http.Handler {
 	})
 }
 
-// singleListener accepts one connection, and fails once that is closed.
-type singleListener struct {
-	conn  chan net.Conn
+// Local serves h to this process until stop is called. It returns a client of h.
+func Local(h http.Handler) (c *client.HTTP, stop func() error) {
+	l := newListener()
+	s := &http.Server{Handler: h, ReadHeaderTimeout: defaultTimes.header}
+	go func() { _ = s.Serve(l) }() // returns when l is closed
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		own, other := net.Pipe()
+		select {
+		case l.conns <- other:
+			return own, nil
+		case <-l.ended:
+			return nil, net.ErrClosed
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	return &client.HTTP{URL: "http://gaol", Client: &http.Client{Transport: &http.Transport{DialContext: dial}}}, s.Close
+}
+
+// connListener accepts the connections that it receives from this process, until it is closed.
+type connListener struct {
+	conns chan net.Conn
 	ended chan struct{}
 	end   func() // closes ended
 }
 
-func newSingleListener(c *net.UnixConn) *singleListener {
-	l := &singleListener{conn: make(chan net.Conn, 1), ended: make(chan struct{})}
+func newListener() *connListener {
+	l := &connListener{conns: make(chan net.Conn, 1), ended: make(chan struct{})}
 	l.end = sync.OnceFunc(func() { close(l.ended) })
-	l.conn <- &singleConn{c, l.end}
 	return l
 }
 
 // Accept implements [net.Listener].
-func (l *singleListener) Accept() (net.Conn, error) {
+func (l *connListener) Accept() (net.Conn, error) {
 	select {
-	case c := <-l.conn:
+	case c := <-l.conns:
 		return c, nil
 	case <-l.ended:
 		return nil, io.EOF
@@ -129,13 +149,13 @@ func (l *singleListener) Accept() (net.Conn, error) {
 }
 
 // Close implements [net.Listener].
-func (l *singleListener) Close() error {
+func (l *connListener) Close() error {
 	l.end()
 	return nil
 }
 
 // Addr implements [net.Listener].
-func (l *singleListener) Addr() net.Addr { return &net.UnixAddr{Net: "unix"} }
+func (l *connListener) Addr() net.Addr { return &net.UnixAddr{Net: "unix"} }
 
 // singleConn calls end when it is closed.
 type singleConn struct {

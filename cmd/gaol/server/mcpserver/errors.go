@@ -11,9 +11,10 @@ import (
 
 	"gaol/cmd/gaol/server/operation"
 	"gaol/cmd/gaol/server/service"
+	"gaol/runtime/resultjson"
 )
 
-// maxNamed bounds the sandboxes that an error names.
+// maxNamed bounds the sandboxes or processes that an error names.
 const maxNamed = 10
 
 // explained is an error with advice for a model.
@@ -52,9 +53,14 @@ func sandboxHint(ctx context.Context, c *operation.Call) string {
 	if err != nil || len(list.Sandboxes) == 0 {
 		return "There are no sandboxes, or they have expired: create one with create_sandbox"
 	}
+	return "Your sandboxes: " + newest(list.Sandboxes, func(sb *resultjson.SandboxInfo) string { return sb.ID }) + ". Create another one with create_sandbox"
+}
+
+// newest returns the last ids of a list.
+func newest[T any](list []T, id func(T) string) string {
 	var ids []string
-	for _, sb := range list.Sandboxes[max(0, len(list.Sandboxes)-maxNamed):] {
-		ids = append(ids, sb.ID)
+	for _, v := range list[max(0, len(list)-maxNamed):] {
+		ids = append(ids, id(v))
 	}
-	return "Your sandboxes: " + strings.Join(ids, ", ") + ". Create another one with create_sandbox"
+	return strings.Join(ids, ", ")
 }

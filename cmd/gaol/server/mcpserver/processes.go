@@ -165,14 +165,10 @@ func processError(ctx context.Context, c *operation.Call, in InProcess, err erro
 	if missing != nil {
 		return missing
 	}
-	var ids []string
-	for _, p := range list.Processes[max(0, len(list.Processes)-maxNamed):] {
-		ids = append(ids, p.ID)
-	}
-	if len(ids) == 0 {
+	if len(list.Processes) == 0 {
 		return &explained{err, "There are no processes in the sandbox: start one with start_process"}
 	}
-	return &explained{err, "Its processes: " + strings.Join(ids, ", ")}
+	return &explained{err, "Its processes: " + newest(list.Processes, func(p *resultjson.ProcessInfo) string { return p.ID })}
 }
 
 // poll waits until a process has output after a cursor, has ended, or the wait is over, and describes it.

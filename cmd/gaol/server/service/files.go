@@ -59,7 +59,7 @@ func (sb *Sandbox) ReadFile(path string, r requestjson.FileRead, w io.Writer) (*
 	}
 	part := io.NewSectionReader(f, r.Offset, n)
 	if s, ok := w.(contentServer); ok {
-		s.ServeContent(clampTime(info.ModTime()), part)
+		s.ServeContent(resultjson.ClampTime(info.ModTime()), part)
 	} else if _, err = io.CopyN(w, part, n); err == io.EOF {
 		err = &fs.PathError{Op: "read", Path: path, Err: hostfs.ErrChanged}
 	}
@@ -182,7 +182,7 @@ func (sb *Sandbox) Untar(r io.Reader, path string, w requestjson.FolderUnpack) (
 
 func newFileInfo(path string, info fs.FileInfo) *resultjson.FileInfo {
 	i := &resultjson.FileInfo{
-		Type: fileType(info.Mode()), Size: info.Size(), Mode: fmt.Sprintf("%04o", info.Mode().Perm()), Modified: clampTime(info.ModTime()),
+		Type: fileType(info.Mode()), Size: info.Size(), Mode: fmt.Sprintf("%04o", info.Mode().Perm()), Modified: resultjson.ClampTime(info.ModTime()),
 	}
 	i.Path, i.PathBytes = text8(path)
 	return i
@@ -210,25 +210,6 @@ func fileType(m fs.FileMode) string {
 		return "socket"
 	}
 	return "device"
-}
-
-// Bounds of a time that JSON can represent (RFC 3339).
-var (
-	firstTime = time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC)
-	lastTime  = time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)
-)
-
-// clampTime returns the time in UTC that JSON can have: a guest can set the time of a file to any
-// 64-bit number of seconds.
-func clampTime(t time.Time) time.Time {
-	// Not by Before: it overflows.
-	switch s := t.Unix(); {
-	case s < firstTime.Unix():
-		return firstTime
-	case s > lastTime.Unix():
-		return lastTime
-	}
-	return t.UTC()
 }
 
 // modeBits returns the permissions, zero for the default.

@@ -72,15 +72,14 @@ const maxHeader = 32 << 10
 func New(o Options) *Server { return newServer(o, defaultTimes) }
 
 func newServer(o Options, times times) *Server {
-	counted := service.NewMetrics()
 	s := &Server{
-		times:    times,
-		service:  service.New(service.Options{Settings: o.Settings, Store: o.Store, Cache: o.Cache, Log: o.Log, CgroupParent: o.CgroupParent, Metrics: counted}),
-		log:      o.Log,
-		observer: &observer{metrics: counted, audit: &audit.Log{}, log: o.Log},
+		times:   times,
+		service: service.New(service.Options{Settings: o.Settings, Store: o.Store, Cache: o.Cache, Log: o.Log, CgroupParent: o.CgroupParent}),
+		log:     o.Log,
 
 		connections: newConnections(),
 	}
+	s.observer = &observer{metrics: s.service.Metrics(), audit: &audit.Log{}, log: o.Log}
 	s.tokens.Store(o.Tokens)
 	mux := http.NewServeMux()
 	s.snippets = snippetservice.New(s.service, s.log)

@@ -126,7 +126,7 @@ func TestIsolationOfTrustedClient(t *testing.T) {
 func TestIsolationOfOthers(t *testing.T) {
 	s, _ := newService(t, withIsolations(t, `{"isolation": "crun", "isolations": ["native"]}`))
 	me := &tenant.Tenant{Name: "uid:1"}
-	place, done := s.External(me)
+	place, _, done := s.External(me)
 	defer done()
 	if place.Isolation != runtime.IsolationOCI || place.OCI.Runtime != "crun" || place.Zygote != (runtime.ZygoteOptions{}) {
 		t.Errorf("%+v", place)

@@ -162,11 +162,12 @@ const (
 	KindSnippet  = "snippet" // of package snippets
 )
 
+// Metrics returns the metrics of the service, which also count runs and refusals.
+func (s *Service) Metrics() *Metrics { return s.metrics }
+
 // addMetrics connects the service with its metrics.
-func (s *Service) addMetrics(m *Metrics) {
-	if m == nil {
-		m = NewMetrics()
-	}
+func (s *Service) addMetrics() {
+	m := NewMetrics()
 	s.metrics = m
 	s.quotas.Observe(quota.Observer{Refused: m.Refused, Queued: m.Queued})
 	m.registry.MustRegister(usageMetrics{s})

@@ -42,11 +42,8 @@ func (s *Service) options(t *tenant.Tenant, tree requestjson.Tree, permissions j
 }
 
 func (s *Service) optionsWithoutMounts(t *tenant.Tenant, tree requestjson.Tree, permissions json.RawMessage, cwd string) (o runtime.Options, err error) {
-	o = runtime.Options{
-		Image: tree.Image, Store: s.store, Cwd: cwd, ReadOnlyRoot: tree.ReadOnly, Hostname: tree.Hostname, HostPorts: tree.HostPorts, BigInts: tree.BigInts,
-		Launcher: runtime.LauncherZygote, CgroupParent: s.cgroup(t), NetworkQuota: s.networkQuota(t),
-		Zygote: runtime.ZygoteOptions{CgroupParent: s.tenants.parent},
-	}
+	o = s.base(t)
+	o.Image, o.Cwd, o.ReadOnlyRoot, o.Hostname, o.HostPorts, o.BigInts = tree.Image, cwd, tree.ReadOnly, tree.Hostname, tree.HostPorts, tree.BigInts
 	isolation, err := s.isolation(tree.Isolation)
 	if err != nil {
 		return o, err

@@ -28,9 +28,6 @@ type Options struct {
 	// CgroupParent is the cgroup below which each tenant has one. Empty: "/gaol/tenants".
 	CgroupParent string
 
-	// Metrics count runs and refusals. Nil: none are kept.
-	Metrics *Metrics
-
 	// Create replaces [runtime.Create] in tests.
 	Create func(context.Context, runtime.Options) (*runtime.NodeRuntime, error)
 }
@@ -82,7 +79,7 @@ func New(o Options) *Service {
 	s.tenants.removeEmpty()
 	s.closing = newClosing()
 	s.pools = newPools(s.log, s.tenants, s.closing)
-	s.addMetrics(o.Metrics)
+	s.addMetrics()
 	s.settings.Store(o.Settings)
 	return s
 }
@@ -100,12 +97,16 @@ func (s *Service) Settings() *settings.Settings { return s.settings.Load() }
 // Account returns the quotas of a tenant.
 func (s *Service) Account(t *tenant.Tenant) *quota.Account { return s.quotas.Account(t.Name) }
 
-// networkQuota bounds the egress of all sandboxes of a tenant.
-func (s *Service) networkQuota(t *tenant.Tenant) runtime.NetworkQuota {
-	if s.trusted { // its sandboxes have the bounds of the process
-		return nil
+// base returns the options that all sandboxes of a tenant have.
+func (s *Service) base(t *tenant.Tenant) runtime.Options {
+	o := runtime.Options{
+		Store: s.store, Launcher: runtime.LauncherZygote, CgroupParent: s.tenants.cgroup(t.Name),
+		Zygote: runtime.ZygoteOptions{CgroupParent: s.tenants.parent},
 	}
-	return s.Account(t).Egress
+	if !s.trusted { // otherwise they have the bounds of the process
+		o.NetworkQuota = s.Account(t).Egress
+	}
+	return o
 }
 
 // Usage returns what each tenant uses now.

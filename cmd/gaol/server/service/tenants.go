@@ -10,7 +10,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"gaol/cmd/gaol/server/tenant"
 	"gaol/jail/cgroup"
 	"gaol/runtime"
 )
@@ -45,8 +44,6 @@ func newTenants(parent string, log *slog.Logger) *tenants {
 }
 
 // cgroup is the parent of a tenant's jails, so that tenants share the processors equally.
-func (s *Service) cgroup(t *tenant.Tenant) string { return s.tenants.cgroup(t.Name) }
-
 func (ts *tenants) cgroup(name string) string {
 	if ts.shared {
 		return ts.parent

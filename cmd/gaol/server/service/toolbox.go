@@ -70,7 +70,7 @@ func (s *Service) toolboxOptions(t *tenant.Tenant) sandboxtools.Options {
 	}
 	return sandboxtools.Options{
 		ProjectBase:  projects,
-		Create:       runtime.Options{Store: s.store, Launcher: runtime.LauncherZygote, CgroupParent: s.cgroup(t), NetworkQuota: s.networkQuota(t), Zygote: runtime.ZygoteOptions{CgroupParent: s.tenants.parent}},
+		Create:       s.base(t),
 		MaxSandboxes: account.Limits().Sandboxes,
 		IdleLimit:    milliseconds(set.IdleTimeoutMs),
 		Start: func(ctx context.Context, l runtime.Limits) (release func(), err error) {

@@ -73,29 +73,15 @@ func (s *Service) CheckImage(name string) error {
 	return nil
 }
 
-// External configures sandboxes of a tenant that other packages own. They count towards
-// its quotas while they are used: see [Service.Admit].
-type External struct {
-	Store        string // of images
-	Cache        string // a folder for what can be made again, which may be missing
-	CgroupParent string
-	Isolation    runtime.Isolation
-	OCI          runtime.OCIOptions
-	Zygote       runtime.ZygoteOptions
-	NetworkQuota runtime.NetworkQuota
-
-	// Permissions are the most that they may have, without network.
-	Permissions policy.Permissions
-}
-
-// External returns how to create sandboxes of a tenant. The caller calls done when they are closed.
-func (s *Service) External(t *tenant.Tenant) (e External, done func()) {
-	o := runtime.Options{Zygote: runtime.ZygoteOptions{CgroupParent: s.tenants.parent}}
+// External returns how to create sandboxes of a tenant that other packages own, with the most permissions that they may
+// have, and a folder for what can be made again, which may be missing. They count towards the tenant's quotas while they
+// are used: see [Service.Admit]. The caller calls done when they are closed.
+func (s *Service) External(t *tenant.Tenant) (o runtime.Options, cache string, done func()) {
+	o = s.base(t)
 	s.isolateByDefault(&o)
-	e = External{Store: s.store, Cache: s.cache, CgroupParent: s.cgroup(t), Isolation: o.Isolation, OCI: o.OCI, Zygote: o.Zygote, NetworkQuota: s.networkQuota(t)}
-	e.Permissions = s.settings.Load().Permissions.Over(policy.Default())
-	e.Permissions.Network = policy.Scope{}
-	return e, s.tenants.use(t.Name)
+	o.Permissions = s.settings.Load().Permissions.Over(policy.Default())
+	o.Permissions.Network = policy.Scope{} // which the caller chooses
+	return o, s.cache, s.tenants.use(t.Name)
 }
 
 // Admit reserves a sandbox with limits, and calls do when it is the tenant's turn to start a run in it.

@@ -124,12 +124,12 @@ func (s *Service) run(ctx context.Context, t *tenant.Tenant, k key, in snippets.
 
 // create creates a runner in the cgroup of its tenant.
 func (s *Service) create(t *tenant.Tenant, k key) (_ *snippets.Runner, closeAll func() error, err error) {
-	place, done := s.service.External(t)
+	place, cache, done := s.service.External(t)
 	permissions, network := restrict(place.Permissions, k.preset)
 	r, err := snippets.New(snippets.Options{
 		Adapter: snippets.Adapter{Name: k.adapter, Code: k.code}, NodeModules: k.nodeModules, NoLint: k.noLint, Rules: k.rules,
 		Network: network, Permissions: permissions,
-		Store: place.Store, CgroupParent: place.CgroupParent, Isolation: place.Isolation, OCI: place.OCI, Zygote: place.Zygote, NetworkQuota: place.NetworkQuota, Cache: filepath.Join(place.Cache, "packages"),
+		Store: place.Store, CgroupParent: place.CgroupParent, Isolation: place.Isolation, OCI: place.OCI, Zygote: place.Zygote, NetworkQuota: place.NetworkQuota, Cache: filepath.Join(cache, "packages"),
 	})
 	if err != nil {
 		done()

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"gaol/internal/session"
 	"gaol/runtime"
 	"gaol/runtime/requestjson"
 	"gaol/runtime/resultjson"
@@ -27,28 +28,28 @@ func (sb *Sandbox) NewContext(ctx context.Context, o runtime.ContextOptions) (*C
 	if o.OnLog != nil {
 		return nil, wrap("context", unsupported("OnLog"))
 	}
-	n, m, release, err := sb.c.snippet("createContext", "", runtime.EvaluateOptions{Globals: o.Globals, Permissions: o.Permissions, Env: o.Env, Cwd: o.Cwd, Heap: o.Heap})
+	n, host, b, err := sb.c.snippet("", runtime.EvaluateOptions{Globals: o.Globals, Permissions: o.Permissions, Env: o.Env, Cwd: o.Cwd, Heap: o.Heap})
 	if err != nil {
 		return nil, wrap("context", err)
 	}
 	idle := timeout(o.IdleTimeout)
-	m.Events, m.in = true, requestjson.ContextIn{InSandbox: sb.in(), ContextRequest: requestjson.ContextRequest{
+	in := requestjson.ContextIn{InSandbox: sb.in(), ContextRequest: requestjson.ContextRequest{
 		Globals: n.Globals, Permissions: n.Permissions, Env: n.Env, Cwd: n.Cwd, LastValue: o.LastValue, IdleTimeoutMs: idle.Ms, MaxIdle: idle.Max,
 	}}
-	r, end, err := sb.c.start(ctx, m)
+	r, end, err := sb.c.start(ctx, message{session.Request{Method: "createContext", Events: true, Host: encodeHost(host)}, in})
 	if err != nil {
-		release()
+		b.release()
 		return nil, wrap("context", err)
 	}
 	var info resultjson.ContextInfo
 	if err := r.started(ctx, &info); err != nil {
-		release()
+		b.release()
 		end()
 		return nil, wrap("context", err)
 	}
 	c := &Context{sandbox: sb, request: r, id: info.ID, done: make(chan struct{})}
 	sb.c.work.Go(func() {
-		defer release()
+		defer b.release()
 		defer end()
 		c.attend()
 	})
@@ -75,13 +76,9 @@ func (c *Context) attend() {
 
 // Evaluate evaluates a cell, as [runtime.Context.Evaluate] does.
 func (c *Context) Evaluate(ctx context.Context, code string, o runtime.EvaluateOptions) (*runtime.Evaluation, error) {
-	n, m, release, err := c.sandbox.c.snippet("evaluateCell", code, o)
-	if err != nil {
-		return nil, wrap("evaluate", err)
-	}
-	defer release()
-	m.in = requestjson.CellIn{InContext: c.in(), Cell: n.Cell}
-	e, err := c.sandbox.c.evaluate(ctx, m, o.OnLog)
+	e, err := c.sandbox.c.evaluate(ctx, code, o, func(n requestjson.Snippet) (string, any) {
+		return "evaluateCell", requestjson.CellIn{InContext: c.in(), Cell: n.Cell}
+	}, logsTo(o.OnLog))
 	return e, c.ended(err)
 }
 
@@ -102,9 +99,8 @@ func (c *Context) in() requestjson.InContext {
 // Complete returns the names that can complete the last name of a line of code, as
 // [runtime.Context.Complete] does.
 func (c *Context) Complete(ctx context.Context, line string) (prefix string, names []string, err error) {
-	var found resultjson.Completion
-	err = c.sandbox.c.do(ctx, "completeInContext", requestjson.CompleteIn{InContext: c.in(), Line: line}, &found)
-	return found.Prefix, found.Names, c.ended(wrap("complete", err))
+	found, err := get[resultjson.Completion](ctx, c.sandbox.c, "complete", "completeInContext", requestjson.CompleteIn{InContext: c.in(), Line: line})
+	return found.Prefix, found.Names, c.ended(err)
 }
 
 // Close ends the context, and the current cell. It returns when nothing is left of the process.

@@ -13,20 +13,19 @@ import (
 	"gaol/runtime/snippets"
 )
 
-// snippet returns a snippet encoded for requests, a request without input, and a function that releases its
-// host functions.
-func (c *Client) snippet(method, code string, o runtime.EvaluateOptions) (n requestjson.Snippet, m message, release func(), err error) {
+// snippet encodes a snippet and its host functions for requests. The caller releases them.
+func (c *Client) snippet(code string, o runtime.EvaluateOptions) (n requestjson.Snippet, host session.Host, b *bound, err error) {
 	switch {
 	case o.Heap != 0:
-		return n, m, nil, unsupported("Heap")
+		return n, host, nil, unsupported("Heap")
 	case o.Module:
-		return n, m, nil, unsupported("Module")
+		return n, host, nil, unsupported("Module")
 	case o.Grace != 0:
-		return n, m, nil, unsupported("Grace")
+		return n, host, nil, unsupported("Grace")
 	}
-	values, host, release, err := c.bind(o.Globals)
+	values, host, b, err := c.bind(o.Globals)
 	if err != nil {
-		return n, m, nil, err
+		return n, host, nil, err
 	}
 	host.Calls.Calls = o.MaxCalls
 	n = requestjson.Snippet{
@@ -36,49 +35,51 @@ func (c *Client) snippet(method, code string, o runtime.EvaluateOptions) (n requ
 			Timeout: timeout(o.Timeout),
 		},
 	}
-	m.Method, m.Events = method, o.OnLog != nil
-	m.Host = encodeHost(host)
-	return n, m, release, nil
+	return n, host, b, nil
 }
 
 // Evaluate evaluates a snippet, as [runtime.NodeRuntime.Evaluate] does. Heap, Module and Grace
 // are not supported. A negative Timeout means the longest that the server allows.
 func (sb *Sandbox) Evaluate(ctx context.Context, code string, o runtime.EvaluateOptions) (*runtime.Evaluation, error) {
-	n, m, release, err := sb.c.snippet("evaluateIn", code, o)
-	if err != nil {
-		return nil, wrap("evaluate", err)
-	}
-	defer release()
-	m.in = requestjson.SnippetIn{InSandbox: sb.in(), Snippet: n}
-	return sb.c.evaluate(ctx, m, o.OnLog)
+	return sb.c.evaluate(ctx, code, o, sb.snippetIn, logsTo(o.OnLog))
+}
+
+// snippetIn returns the operation that evaluates a snippet in the sandbox.
+func (sb *Sandbox) snippetIn(n requestjson.Snippet) (method string, in any) {
+	return "evaluateIn", requestjson.SnippetIn{InSandbox: sb.in(), Snippet: n}
 }
 
 // Evaluate evaluates a snippet in a new sandbox, as [Sandbox.Evaluate] does.
 func (c *Client) Evaluate(ctx context.Context, code string, o runtime.EvaluateOptions) (*runtime.Evaluation, error) {
-	n, m, release, err := c.snippet("evaluate", code, o)
-	if err != nil {
-		return nil, wrap("evaluate", err)
-	}
-	defer release()
-	m.in = requestjson.EvaluateRequest{Snippet: n}
-	return c.evaluate(ctx, m, o.OnLog)
+	return c.evaluate(ctx, code, o, func(n requestjson.Snippet) (string, any) {
+		return "evaluate", requestjson.EvaluateRequest{Snippet: n}
+	}, logsTo(o.OnLog))
 }
 
-// evaluate evaluates a snippet or a cell.
-func (c *Client) evaluate(ctx context.Context, m message, onLog func(runtime.Log)) (*runtime.Evaluation, error) {
-	return c.followEvaluate(ctx, m, func(f session.Frame) {
-		if e, err := decodeEvent(f); err == nil && onLog != nil {
+// logsTo returns a handler of frames for lines of console, nil if nobody wants them.
+func logsTo(onLog func(runtime.Log)) func(session.Frame) {
+	if onLog == nil {
+		return nil
+	}
+	return func(f session.Frame) {
+		if e, err := decodeEvent(f); err == nil {
 			if l, ok := e.(runtime.LogEvent); ok {
 				onLog(l.Log)
 			}
 		}
-	})
+	}
 }
 
-// followEvaluate evaluates a snippet, and passes its events to handle.
-func (c *Client) followEvaluate(ctx context.Context, m message, handle func(session.Frame)) (*runtime.Evaluation, error) {
-	var e *runtime.Evaluation
-	err := c.exchange(ctx, "evaluate", m, runtime.RunOptions{}, handle, into(&e))
+// evaluate performs an operation that evaluates a snippet. It passes events to handle, unless that is nil.
+func (c *Client) evaluate(ctx context.Context, code string, o runtime.EvaluateOptions, by func(requestjson.Snippet) (method string, in any), handle func(session.Frame)) (e *runtime.Evaluation, err error) {
+	n, host, b, err := c.snippet(code, o)
+	if err != nil {
+		return nil, wrap("evaluate", err)
+	}
+	defer b.release()
+	method, in := by(n)
+	m := message{session.Request{Method: method, Events: handle != nil, Host: encodeHost(host)}, in}
+	err = c.exchange(ctx, "evaluate", m, runtime.RunOptions{}, handle, into(&e))
 	return e, err
 }
 

@@ -14,6 +14,7 @@ import (
 	"gaol/internal/session"
 	"gaol/runtime"
 	"gaol/runtime/requestjson"
+	"gaol/runtime/resultjson"
 	"gaol/vfs/hostfs"
 )
 
@@ -97,8 +98,7 @@ func (f *FS) Lstat(ctx context.Context, path string) (*FileInfo, error) {
 }
 
 func (f *FS) stat(ctx context.Context, in requestjson.StatIn) (*FileInfo, error) {
-	var info FileInfo
-	err := f.do(ctx, "stat", "statFile", in, &info)
+	info, err := get[FileInfo](ctx, f.sb.c, "stat", "statFile", in)
 	return &info, err
 }
 
@@ -111,11 +111,10 @@ type ListOptions struct {
 // List lists a folder, sorted by name. It reports whether there are more files than it has listed.
 func (f *FS) List(ctx context.Context, path string, o ListOptions) (files []*FileInfo, truncated bool, err error) {
 	in := requestjson.ListIn{InFile: f.in(path), FolderList: requestjson.FolderList{Recursive: o.Recursive, Limit: o.Limit}}
-	var list struct {
-		Files     []*FileInfo `json:"files"`
-		Truncated bool        `json:"truncated"`
-	}
-	err = f.do(ctx, "list", "listFiles", in, &list)
+	list, err := get[struct {
+		Files     []*FileInfo
+		Truncated bool
+	}](ctx, f.sb.c, "list", "listFiles", in)
 	return list.Files, list.Truncated, err
 }
 
@@ -130,7 +129,7 @@ func (f *FS) MkdirAll(ctx context.Context, path string, mode fs.FileMode) error 
 }
 
 func (f *FS) mkdir(ctx context.Context, path string, m requestjson.FolderMake) error {
-	return f.do(ctx, "mkdir", "makeFolder", requestjson.FolderIn{InFile: f.in(path), FolderMake: m}, nil)
+	return f.do(ctx, "mkdir", "makeFolder", requestjson.FolderIn{InFile: f.in(path), FolderMake: m})
 }
 
 // Remove removes a file, a link or an empty folder.
@@ -144,7 +143,7 @@ func (f *FS) RemoveAll(ctx context.Context, path string) error {
 }
 
 func (f *FS) remove(ctx context.Context, path string, recursive bool) error {
-	return f.do(ctx, "remove", "removeFile", requestjson.RemoveIn{InFile: f.in(path), FileRemove: requestjson.FileRemove{Recursive: recursive}}, nil)
+	return f.do(ctx, "remove", "removeFile", requestjson.RemoveIn{InFile: f.in(path), FileRemove: requestjson.FileRemove{Recursive: recursive}})
 }
 
 // Rename moves a file, a folder or a link. It replaces a file by a file, and an empty folder by a
@@ -153,7 +152,7 @@ func (f *FS) Rename(ctx context.Context, from, to string) error {
 	in := requestjson.MoveIn{InSandbox: f.sb.in()}
 	in.From, in.FromBytes = requestjson.SplitPath(from)
 	in.To, in.ToBytes = requestjson.SplitPath(to)
-	return f.do(ctx, "rename", "moveFile", in, nil)
+	return f.do(ctx, "rename", "moveFile", in)
 }
 
 // Tar writes the content of a folder to w as an archive. It returns how many files the archive lacks,
@@ -178,8 +177,8 @@ func (f *FS) Untar(ctx context.Context, r io.Reader, dir string, o UntarOptions)
 	return report, err
 }
 
-func (f *FS) do(ctx context.Context, doing, method string, in, result any) error {
-	return wrap(doing, f.sb.c.do(ctx, method, in, result))
+func (f *FS) do(ctx context.Context, doing, method string, in any) error {
+	return wrap(doing, f.sb.c.do(ctx, method, in, nil))
 }
 
 // transfer makes a request whose input is read from in, and whose output is written to out. Both may
@@ -237,12 +236,7 @@ var fileTypes = map[string]fs.FileMode{
 
 // UnmarshalJSON decodes what servers send.
 func (i *FileInfo) UnmarshalJSON(text []byte) error {
-	var sent struct {
-		Path, Type, Mode, Target string
-		PathBytes, TargetBytes   []byte
-		Size                     int64
-		Modified                 time.Time
-	}
+	var sent resultjson.FileInfo
 	if err := json.Unmarshal(text, &sent); err != nil {
 		return err
 	}

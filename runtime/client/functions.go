@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
 
 	"gaol/internal/session"
 	"gaol/runtime"
@@ -17,13 +16,19 @@ import (
 // function is a host function.
 type function = hostcall.Func
 
-// bind makes functions callable by the server. The caller releases them.
-func (c *Client) bind(given map[string]any) (values map[string]json.RawMessage, host session.Host, release func(), err error) {
+// bound are the functions and commands of a sandbox or a snippet, which the server can call until release.
+type bound struct {
+	c   *Client
+	ids []uint32 // guarded by c.mu
+}
+
+// bind makes functions callable. The caller releases them, unless there is an error.
+func (c *Client) bind(given map[string]any) (values map[string]json.RawMessage, host session.Host, b *bound, err error) {
 	all, err := hostcall.NewBindings(given, classify, hostcall.AnyIntegers) // the server decides
-	if err != nil {
-		return nil, host, nil, &runtime.OptionError{Option: "Bindings", Err: err}
+	var text string
+	if err == nil {
+		text, err = all.Values()
 	}
-	text, err := all.Values()
 	if err != nil {
 		return nil, host, nil, &runtime.OptionError{Option: "Bindings", Err: err}
 	}
@@ -32,16 +37,41 @@ func (c *Client) bind(given map[string]any) (values map[string]json.RawMessage, 
 			return nil, host, nil, err
 		}
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	var ids []uint32
+	b = &bound{c: c}
 	for _, f := range all.Functions {
-		c.nextFunc++
-		c.functions[c.nextFunc] = f.Call
-		ids = append(ids, c.nextFunc)
-		host.Functions = append(host.Functions, session.Function{ID: c.nextFunc, Path: f.Path, Async: f.Async, Schema: f.Schema})
+		host.Functions = append(host.Functions, session.Function{ID: b.add(f.Call), Path: f.Path, Async: f.Async, Schema: f.Schema})
 	}
-	return values, host, func() { c.release(ids) }, nil
+	return values, host, b, nil
+}
+
+// add returns the number of a function.
+func (b *bound) add(f function) uint32 {
+	b.c.mu.Lock()
+	defer b.c.mu.Unlock()
+	b.c.nextFunc++
+	b.c.functions[b.c.nextFunc] = f
+	b.ids = append(b.ids, b.c.nextFunc)
+	return b.c.nextFunc
+}
+
+// addCommands makes commands callable. It keeps nil.
+func (b *bound) addCommands(given map[string]runtime.HostCommand) (list []session.Command) {
+	if given != nil {
+		list = []session.Command{}
+	}
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		list = append(list, session.Command{ID: b.add(commandFunction(name, given[name])), Name: name, Stdin: given[name].Stdin})
+	}
+	return list
+}
+
+func (b *bound) release() {
+	b.c.mu.Lock()
+	defer b.c.mu.Unlock()
+	for _, id := range b.ids {
+		delete(b.c.functions, id)
+	}
+	b.ids = nil
 }
 
 // encodeHost encodes functions for requests; nil if there are none.
@@ -54,14 +84,6 @@ func encodeHost(h session.Host) json.RawMessage {
 		panic(err) // it has strings, numbers, and schemas that were JSON
 	}
 	return text
-}
-
-func (c *Client) release(ids []uint32) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, id := range ids {
-		delete(c.functions, id)
-	}
 }
 
 // classify separates functions from other values.
@@ -142,40 +164,8 @@ func invoke(ctx context.Context, do function, args json.RawMessage) (v any, err 
 // which may be empty. It replaces existing commands of the same name.
 func (sb *Sandbox) AddCommands(ctx context.Context, given map[string]runtime.HostCommand) error {
 	m := message{session.Request{Method: "addCommands"}, sb.in()}
-	m.Host = encodeHost(session.Host{Commands: append([]session.Command{}, sb.commands.bind(sb.c, given)...)})
+	m.Host = encodeHost(session.Host{Commands: append([]session.Command{}, sb.bound.addCommands(given)...)})
 	return wrap("add commands", sb.c.ask(ctx, m, nil))
-}
-
-// addedCommands are the commands of a sandbox.
-type addedCommands struct {
-	mu  sync.Mutex
-	ids []uint32
-}
-
-// bind makes commands callable by the server. It keeps nil.
-func (a *addedCommands) bind(c *Client, given map[string]runtime.HostCommand) (list []session.Command) {
-	if given == nil {
-		return nil
-	}
-	list = []session.Command{}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, name := range slices.Sorted(maps.Keys(given)) {
-		c.nextFunc++
-		c.functions[c.nextFunc] = commandFunction(name, given[name])
-		a.ids = append(a.ids, c.nextFunc)
-		list = append(list, session.Command{ID: c.nextFunc, Name: name, Stdin: given[name].Stdin})
-	}
-	return list
-}
-
-func (a *addedCommands) release(c *Client) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	c.release(a.ids)
-	a.ids = nil
 }
 
 // commandFunction returns a command as a function of the protocol.

@@ -42,18 +42,18 @@ func (sb *Sandbox) Spawn(ctx context.Context, name string, args []string, o runt
 	if len(o.Args) > 0 {
 		return nil, wrap("spawn", &runtime.OptionError{Option: "Args", Err: errors.New("Spawn has them as a parameter")})
 	}
-	o.Name, o.Format, o.Args = "", runtime.FormatAuto, args
+	o.Args = args
 	return sb.spawn(ctx, requestjson.ProcessRequest{Command: name}, o)
 }
 
 // SpawnCode starts a Node program, as [runtime.NodeRuntime.SpawnCode] does.
 func (sb *Sandbox) SpawnCode(ctx context.Context, code string, o runtime.SpawnOptions) (*Process, error) {
-	return sb.spawn(ctx, requestjson.ProcessRequest{Code: code}, o)
+	return sb.spawn(ctx, requestjson.ProcessRequest{Code: code, Name: o.Name, Format: o.Format.String()}, o)
 }
 
 func (sb *Sandbox) spawn(ctx context.Context, p requestjson.ProcessRequest, o runtime.SpawnOptions) (*Process, error) {
 	p.Permissions, p.Env, p.Cwd = permissionsOf(o.Permissions), o.Env, o.Cwd
-	p.Name, p.Format, p.Args, p.TimeoutMs = o.Name, formats[o.Format], o.Args, milliseconds(o.Timeout)
+	p.Args, p.TimeoutMs = o.Args, milliseconds(o.Timeout)
 	if t := o.Terminal; t != nil {
 		p.Terminal = &requestjson.Terminal{Rows: t.Rows, Cols: t.Cols, Term: t.Term}
 	}
@@ -138,39 +138,21 @@ func (p *Process) attend(stdout, stderr *session.Buffer) {
 	close(p.done)
 }
 
-// collect stores what arrives on streams until the result. Buffers return credit when they are read.
+// collect stores what arrives on streams until the result. Buffers return credit when they are read. Other frames are
+// passed to handle, unless it is nil.
 func (r *request) collect(buffers map[session.Kind]*session.Buffer, handle func(session.Frame)) (json.RawMessage, error) {
-	for {
-		f, err := r.next(r.c.ctx)
+	return r.wait(r.c.ctx, func(f session.Frame) (buffered bool) {
+		b := buffers[f.Kind]
 		switch {
-		case err != nil:
-			return nil, r.c.Err()
-		case f.Kind == session.KindResult:
-			return f.Body, nil
-		case f.Kind == session.KindError:
-			return nil, asError(parseError(f.Body))
-		}
-		s, _ := f.Kind.Stream()
-		r.passOn(s, len(f.Body))
-		if b := buffers[f.Kind]; b != nil {
+		case b == nil && handle != nil:
+			handle(f)
+		case b != nil:
 			if err := b.Add(f.Body); err != nil {
 				r.c.drop(err)
-				return nil, r.c.Err()
 			}
-			continue
 		}
-		if handle != nil {
-			handle(f)
-		}
-		_ = r.c.send(r.c.ctx, session.AppendCredit(nil, r.id, s, uint32(len(f.Body)))) // fails if the connection has ended
-	}
-}
-
-// passOn forgets bytes that a buffer counts from now on.
-func (r *request) passOn(s session.Stream, n int) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.used[s] -= int64(n)
+		return b != nil
+	})
 }
 
 // PID returns the process's ID, as the guest sees it.

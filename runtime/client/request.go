@@ -140,11 +140,16 @@ func (r *request) next(ctx context.Context) (session.Frame, error) {
 	}
 }
 
-// processed returns credit for a frame of a stream.
-func (r *request) processed(s session.Stream, n int) {
+// processed returns credit for a frame of a stream, unless a buffer returns it from now on.
+func (r *request) processed(s session.Stream, n int, buffered bool) {
 	r.mu.Lock()
-	due := r.debt[s].Processed(n)
-	r.used[s] -= int64(due)
+	due := uint32(0)
+	if buffered {
+		r.used[s] -= int64(n)
+	} else {
+		due = r.debt[s].Processed(n)
+		r.used[s] -= int64(due)
+	}
 	r.mu.Unlock()
 	if due > 0 {
 		_ = r.c.send(r.c.ctx, session.AppendCredit(nil, r.id, s, due)) // fails if the connection has ended
@@ -156,9 +161,9 @@ func (r *request) cancel() {
 	_ = r.c.send(r.c.ctx, session.Append(nil, session.KindCancel, r.id)) // fails if the connection has ended
 }
 
-// wait passes the frames of all streams to handle, and returns the result. When ctx ends, it cancels
-// the request, and waits for the result of that.
-func (r *request) wait(ctx context.Context, handle func(session.Frame)) (json.RawMessage, error) {
+// wait passes the frames of all streams to handle, which reports whether a buffer has them, and returns the result. When
+// ctx ends, it cancels the request, and waits for the result of that.
+func (r *request) wait(ctx context.Context, handle func(session.Frame) (buffered bool)) (json.RawMessage, error) {
 	waiting := ctx
 	for {
 		f, err := r.next(waiting)
@@ -172,16 +177,10 @@ func (r *request) wait(ctx context.Context, handle func(session.Frame)) (json.Ra
 		case f.Kind == session.KindResult:
 			return f.Body, nil
 		case f.Kind == session.KindError:
-			if e := parseError(f.Body); e != nil {
-				return nil, e
-			}
-			return nil, fmt.Errorf("%w: an error without a code", session.ErrFrame)
+			return nil, asError(parseError(f.Body))
 		}
 		if s, ok := f.Kind.Stream(); ok {
-			if handle != nil {
-				handle(f)
-			}
-			r.processed(s, len(f.Body))
+			r.processed(s, len(f.Body), handle != nil && handle(f))
 		}
 	}
 }
@@ -206,6 +205,17 @@ func (c *Client) ask(ctx context.Context, m message, result any) error {
 		return nil
 	}
 	return json.Unmarshal(text, result)
+}
+
+// get performs an operation without streams. Doing is for errors.
+func get[R any](ctx context.Context, c *Client, doing, method string, in any) (R, error) {
+	return call[R](ctx, c, doing, message{session.Request{Method: method}, in})
+}
+
+// call is get for any request.
+func call[R any](ctx context.Context, c *Client, doing string, m message) (result R, err error) {
+	err = c.ask(ctx, m, &result)
+	return result, wrap(doing, err)
 }
 
 // feed sends standard input until EOF, or until ctx ends. It returns the error of a Read, after which

@@ -14,9 +14,6 @@ import (
 	"gaol/runtime/requestjson"
 )
 
-// formats are the names of module formats.
-var formats = map[runtime.ModuleFormat]string{runtime.FormatAuto: "", runtime.FormatESM: "esm", runtime.FormatCommonJS: "cjs", runtime.FormatDetect: "detect"}
-
 // pending is a run to make.
 type pending struct {
 	message
@@ -32,7 +29,7 @@ func (sb *Sandbox) newRun(method string, in any, o runtime.RunOptions) pending {
 
 // program encodes a program for requests.
 func program(code string, o runtime.RunOptions) requestjson.Program {
-	return requestjson.Program{Code: code, Name: o.Name, Format: formats[o.Format], Start: start(o)}
+	return requestjson.Program{Code: code, Name: o.Name, Format: o.Format.String(), Start: start(o)}
 }
 
 func start(o runtime.RunOptions) requestjson.Start {
@@ -159,7 +156,12 @@ func (c *Client) exchange(ctx context.Context, doing string, m message, o runtim
 			}
 		}()
 	}
-	text, err := r.wait(running, handle)
+	text, err := r.wait(running, func(f session.Frame) (buffered bool) {
+		if handle != nil {
+			handle(f)
+		}
+		return false
+	})
 	if err == nil {
 		err = decode(text)
 	}

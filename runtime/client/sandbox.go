@@ -70,38 +70,31 @@ type SnapshotInfo = resultjson.SnapshotInfo
 
 // Sandbox is a sandbox on the server. Its methods may be called concurrently.
 type Sandbox struct {
-	c        *Client
-	id       string
-	missing  []string
-	output   int64 // Limits.Output
-	commands *addedCommands
-	release  func()
-	close    func() error
+	c       *Client
+	id      string
+	missing []string
+	output  int64 // Limits.Output
+	bound   *bound
+	close   func() error
 }
 
 var accesses = map[runtime.Access]string{runtime.ReadOnly: "ro", runtime.ReadWrite: "rw", runtime.CopyOnWrite: "cow"}
 
 // Create creates a sandbox. The caller closes it.
 func (c *Client) Create(ctx context.Context, o CreateOptions) (*Sandbox, error) {
-	values, host, release, err := c.bind(o.Bindings)
+	values, host, b, err := c.bind(o.Bindings)
 	if err != nil {
 		return nil, wrap("create", err)
 	}
-	var added addedCommands
-	host.Calls, host.Commands = callLimitsOf(o.Calls), added.bind(c, o.Commands)
+	host.Calls, host.Commands = callLimitsOf(o.Calls), b.addCommands(o.Commands)
 	m := message{session.Request{Method: "createSandbox", Detached: o.Detached, Host: encodeHost(host)}, createRequest(o, values)}
-	var info Info
-	if err := c.ask(ctx, m, &info); err != nil {
-		release()
-		added.release(c)
-		return nil, wrap("create", err)
+	info, err := call[Info](ctx, c, "create", m)
+	if err != nil {
+		b.release()
+		return nil, err
 	}
 	sb := c.Sandbox(info.ID)
-	sb.missing, sb.commands = info.Missing, &added
-	sb.release = func() {
-		release()
-		added.release(c)
-	}
+	sb.missing, sb.bound = info.Missing, b
 	if o.Limits.Output > 0 {
 		sb.output = o.Limits.Output
 	}
@@ -148,9 +141,9 @@ func milliseconds(d time.Duration) int64 {
 // Sandbox returns a sandbox that the caller has created elsewhere, such as a detached one. It does not
 // ask the server whether it exists.
 func (c *Client) Sandbox(id string) *Sandbox {
-	sb := &Sandbox{c: c, id: id, commands: &addedCommands{}, output: runtime.DefaultLimits().Output, release: func() {}}
+	sb := &Sandbox{c: c, id: id, bound: &bound{c: c}, output: runtime.DefaultLimits().Output}
 	sb.close = sync.OnceValue(func() error {
-		defer sb.release()
+		defer sb.bound.release()
 		err := c.do(context.Background(), "deleteSandbox", sb.in(), nil)
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, ErrDisconnected) {
 			return nil // it has ended before, or ends with the connection
@@ -162,11 +155,8 @@ func (c *Client) Sandbox(id string) *Sandbox {
 
 // Sandboxes describes the caller's sandboxes, the oldest first.
 func (c *Client) Sandboxes(ctx context.Context) ([]Info, error) {
-	var list struct{ Sandboxes []Info }
-	if err := c.do(ctx, "listSandboxes", struct{}{}, &list); err != nil {
-		return nil, wrap("list", err)
-	}
-	return list.Sandboxes, nil
+	list, err := get[struct{ Sandboxes []Info }](ctx, c, "list", "listSandboxes", struct{}{})
+	return list.Sandboxes, err
 }
 
 // ID returns the sandbox's name on the server.
@@ -178,16 +168,12 @@ func (sb *Sandbox) Missing() []string { return sb.missing }
 
 // Info describes the sandbox, without renewing it.
 func (sb *Sandbox) Info(ctx context.Context) (Info, error) {
-	var info Info
-	err := sb.c.do(ctx, "getSandbox", sb.in(), &info)
-	return info, wrap("sandbox", err)
+	return get[Info](ctx, sb.c, "sandbox", "getSandbox", sb.in())
 }
 
 // Renew restarts the idle timeout of the sandbox.
 func (sb *Sandbox) Renew(ctx context.Context) (Info, error) {
-	var info Info
-	err := sb.c.do(ctx, "renewSandbox", sb.in(), &info)
-	return info, wrap("renew", err)
+	return get[Info](ctx, sb.c, "renew", "renewSandbox", sb.in())
 }
 
 // Close kills all that runs in the sandbox, and removes it with its files. Further calls return the
@@ -206,24 +192,20 @@ func wrap(doing string, err error) error {
 }
 
 // Usage returns the sandbox's current usage.
-func (sb *Sandbox) Usage(ctx context.Context) (u Usage, err error) {
-	err = sb.c.do(ctx, "getUsage", sb.in(), &u)
-	return u, wrap("usage", err)
+func (sb *Sandbox) Usage(ctx context.Context) (Usage, error) {
+	return get[Usage](ctx, sb.c, "usage", "getUsage", sb.in())
 }
 
 // Snapshot copies the folders of the sandbox to a snapshot with a new name, which
 // [CreateOptions.Snapshot] can have. It outlives the sandbox and the connection.
 func (sb *Sandbox) Snapshot(ctx context.Context, name string) (SnapshotInfo, error) {
-	var info SnapshotInfo
-	err := sb.c.do(ctx, "takeSnapshot", requestjson.SnapshotIn{InSandbox: sb.in(), SnapshotRequest: requestjson.SnapshotRequest{Name: name}}, &info)
-	return info, wrap("snapshot", err)
+	return get[SnapshotInfo](ctx, sb.c, "snapshot", "takeSnapshot", requestjson.SnapshotIn{InSandbox: sb.in(), SnapshotRequest: requestjson.SnapshotRequest{Name: name}})
 }
 
 // Snapshots lists the caller's snapshots, by name.
 func (c *Client) Snapshots(ctx context.Context) ([]SnapshotInfo, error) {
-	var list struct{ Snapshots []SnapshotInfo }
-	err := c.do(ctx, "listSnapshots", struct{}{}, &list)
-	return list.Snapshots, wrap("list snapshots", err)
+	list, err := get[struct{ Snapshots []SnapshotInfo }](ctx, c, "list snapshots", "listSnapshots", struct{}{})
+	return list.Snapshots, err
 }
 
 // RemoveSnapshot deletes a snapshot that no sandbox uses.
@@ -233,33 +215,26 @@ func (c *Client) RemoveSnapshot(ctx context.Context, name string) error {
 
 // Listeners returns the TCP addresses in the sandbox on which guests listen, in order, as
 // [runtime.NodeRuntime.Listeners] does.
-func (sb *Sandbox) Listeners(ctx context.Context) ([]netip.AddrPort, error) {
-	var list struct {
+func (sb *Sandbox) Listeners(ctx context.Context) (addresses []netip.AddrPort, err error) {
+	list, err := get[struct {
 		Listeners []struct {
 			Address netip.Addr
 			Port    uint16
 		}
-	}
-	if err := sb.c.do(ctx, "listListeners", sb.in(), &list); err != nil {
-		return nil, wrap("listeners", err)
-	}
-	var addresses []netip.AddrPort
+	}](ctx, sb.c, "listeners", "listListeners", sb.in())
 	for _, l := range list.Listeners {
 		addresses = append(addresses, netip.AddrPortFrom(l.Address, l.Port))
 	}
-	return addresses, nil
+	return addresses, err
 }
 
 // WaitForListener waits until a guest listens on a port so that Dial can connect. It ends with ctx
 // or the sandbox.
 func (sb *Sandbox) WaitForListener(ctx context.Context, port uint16) error {
 	for {
-		var state struct{ Listening bool }
-		if err := sb.c.do(ctx, "waitForPort", requestjson.InPort{InSandbox: sb.in(), Port: port}, &state); err != nil {
-			return wrap("wait for listener", err)
-		}
-		if state.Listening {
-			return nil
+		state, err := get[resultjson.PortState](ctx, sb.c, "wait for listener", "waitForPort", requestjson.InPort{InSandbox: sb.in(), Port: port})
+		if err != nil || state.Listening {
+			return err
 		}
 	}
 }

@@ -4,30 +4,19 @@ import (
 	"context"
 	"errors"
 	"iter"
-	"sync"
 
 	"gaol/internal/session"
 	"gaol/runtime"
-	"gaol/runtime/requestjson"
+	"gaol/runtime/internal/stdio"
 )
 
-// Stream is a run with events, as [runtime.Stream] is. If the caller takes no events, the server
-// buffers 256 KiB of each output, and then the run blocks.
+// Stream is a run with events, as [runtime.Stream] is. If the caller takes no events, the client buffers 64 KiB, the server
+// 256 KiB of each output, and then the run blocks.
 type Stream struct {
+	feed   *stdio.Feed[runtime.Event]
 	cancel context.CancelCauseFunc
-	frames chan event
 	done   chan struct{}
 	exit   runtime.ExitEvent
-
-	mu      sync.Mutex
-	stopped chan struct{} // closed when events are no longer wanted
-	stop    func()
-}
-
-// event is an event that waits for the caller.
-type event struct {
-	runtime.Event
-	taken chan struct{} // closed when the caller requests the next one
 }
 
 // FollowRun is Run with events, as [runtime.NodeRuntime.FollowRun] is.
@@ -67,51 +56,42 @@ func (sb *Sandbox) FollowEvaluate(ctx context.Context, code string, o runtime.Ev
 		if o.OnLog != nil {
 			return runtime.ExitEvent{Err: wrap("evaluate", &runtime.OptionError{Option: "OnLog", Err: errors.New("a stream has events instead")})}
 		}
-		n, m, release, err := sb.c.snippet("evaluateIn", code, o)
-		if err != nil {
-			return runtime.ExitEvent{Err: wrap("evaluate", err)}
-		}
-		defer release()
-		m.Events, m.in = true, requestjson.SnippetIn{InSandbox: sb.in(), Snippet: n}
-		exit.Evaluation, exit.Err = sb.c.followEvaluate(ctx, m, handle)
+		exit.Evaluation, exit.Err = sb.c.evaluate(ctx, code, o, sb.snippetIn, handle)
 		return exit
 	})
 }
 
 // newStream starts a run in the background.
 func newStream(ctx context.Context, run func(context.Context, func(session.Frame)) runtime.ExitEvent) *Stream {
-	s := &Stream{frames: make(chan event), done: make(chan struct{}), stopped: make(chan struct{})}
-	s.stop = sync.OnceFunc(func() { close(s.stopped) })
+	s := &Stream{feed: stdio.NewFeed[runtime.Event](), done: make(chan struct{})}
 	ctx, s.cancel = context.WithCancelCause(ctx)
+	context.AfterFunc(ctx, s.feed.End)
 	go func() {
 		defer s.cancel(nil)
-		s.exit = run(ctx, func(f session.Frame) { s.offer(ctx, f) })
+		s.exit = run(ctx, func(f session.Frame) { s.put(ctx, f) })
+		s.feed.Close(s.exit)
 		close(s.done)
 	}()
 	return s
 }
 
-// offer waits until the caller has taken the event of a frame. When the run is canceled, events
-// without a receiver are dropped.
-func (s *Stream) offer(ctx context.Context, f session.Frame) {
-	e := event{taken: make(chan struct{})}
+// put appends the event of a frame when there is room. When the run is canceled, events are dropped.
+func (s *Stream) put(ctx context.Context, f session.Frame) {
+	var e runtime.Event
 	switch f.Kind {
 	case session.KindStdout:
-		e.Event = runtime.StdoutEvent{Data: f.Body}
+		e = runtime.StdoutEvent{Data: f.Body}
 	case session.KindStderr:
-		e.Event = runtime.StderrEvent{Data: f.Body}
+		e = runtime.StderrEvent{Data: f.Body}
 	default:
-		decoded, err := decodeEvent(f)
-		if err != nil {
+		var err error
+		if e, err = decodeEvent(f); err != nil {
 			return // an event of a newer server
 		}
-		e.Event = decoded
 	}
-	select {
-	case s.frames <- e:
-		<-e.taken
-	case <-ctx.Done():
-	case <-s.stopped:
+	s.feed.WaitForRoom()
+	if ctx.Err() == nil {
+		s.feed.Put(e, stdio.EventWeight+len(f.Body))
 	}
 }
 
@@ -119,24 +99,14 @@ func (s *Stream) offer(ctx context.Context, f session.Frame) {
 // ends the run, and waits for its end.
 func (s *Stream) Events() iter.Seq[runtime.Event] {
 	return func(yield func(runtime.Event) bool) {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		for {
-			select {
-			case e := <-s.frames:
-				more := yield(e.Event)
-				close(e.taken)
-				if !more {
-					s.cancel(context.Canceled)
-					s.stop()
-					<-s.done
-					return
-				}
-			case <-s.done:
-				yield(s.exit)
-				return
+		complete := false
+		defer func() {
+			if !complete { // or the receiver has panicked
+				s.cancel(context.Canceled)
+				<-s.done
 			}
-		}
+		}()
+		complete = s.feed.All(yield)
 	}
 }
 

@@ -41,3 +41,18 @@ func InNetwork(of *os.File, f func() error) error {
 		return f()
 	})
 }
+
+// Openat2 opens a path relative to dir, as the kernel resolves it by RESOLVE_* flags. Its error is an errno.
+func Openat2(dir *os.File, path string, flags, resolve uint64) (*os.File, error) {
+	const retries = 100 // renames and mounts anywhere can make the kernel unsure about a ".." (EAGAIN)
+	how := unix.OpenHow{Flags: flags | unix.O_CLOEXEC, Resolve: resolve}
+	for i := 0; ; i++ {
+		fd, err := unix.Openat2(int(dir.Fd()), path, &how)
+		switch {
+		case err == nil:
+			return os.NewFile(uintptr(fd), path), nil
+		case i == retries || err != unix.EAGAIN && err != unix.EINTR:
+			return nil, err
+		}
+	}
+}

@@ -8,6 +8,8 @@ import (
 
 	ll "github.com/landlock-lsm/go-landlock/landlock/syscall"
 	"golang.org/x/sys/unix"
+
+	"gaol/jail/kernfile"
 )
 
 // Ruleset defines the rights that a domain denies and grants. The zero value denies nothing; Make
@@ -210,11 +212,17 @@ func (r *Ruleset) addPorts(fd int) error {
 }
 
 func (rule *Rule) add(ruleset int, root *os.File) error {
-	fd, err := openBelow(root, rule.Path)
+	// A process that can replace a symbolic link could choose the granted files.
+	const resolve = unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS
+	file, err := kernfile.Openat2(root, rule.Path, unix.O_PATH, resolve)
+	if err == unix.ELOOP {
+		return ErrSymlink
+	}
 	if err != nil {
 		return err
 	}
-	defer unix.Close(fd)
+	defer file.Close()
+	fd := int(file.Fd())
 	var stat unix.Stat_t
 	if err := unix.Fstat(fd, &stat); err != nil {
 		return err
@@ -230,21 +238,4 @@ func (rule *Rule) add(ruleset int, root *os.File) error {
 		return nil
 	}
 	return ll.LandlockAddPathBeneathRule(ruleset, &ll.PathBeneathAttr{AllowedAccess: uint64(access), ParentFd: fd}, 0)
-}
-
-// openBelow opens a path with root as the root directory. It does not follow symbolic
-// links: a process that can replace one could choose the granted files.
-func openBelow(root *os.File, path string) (int, error) {
-	how := unix.OpenHow{
-		Flags:   unix.O_PATH | unix.O_CLOEXEC,
-		Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS,
-	}
-	fd, err := -1, error(unix.EAGAIN)
-	for tries := 0; tries < 128 && (err == unix.EAGAIN || err == unix.EINTR); tries++ { // a rename during a lookup of ".."
-		fd, err = unix.Openat2(int(root.Fd()), path, &how)
-	}
-	if err == unix.ELOOP {
-		return -1, ErrSymlink
-	}
-	return fd, err
 }

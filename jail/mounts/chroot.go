@@ -3,7 +3,6 @@ package mounts
 import (
 	"fmt"
 	"os"
-	goruntime "runtime"
 
 	"golang.org/x/sys/unix"
 
@@ -52,16 +51,12 @@ func InChroot() (in bool, err error) {
 
 // onThread calls f on a new thread that has called unshare(2) with flags.
 func onThread(flags int, f func() error) error {
-	done := make(chan error)
-	go func() {
-		goruntime.LockOSThread() // never unlocked: the thread ends with the goroutine
-		err := os.NewSyscallError("unshare", unix.Unshare(flags))
-		if err == nil {
-			err = f()
+	return kernfile.OnThread(func() error {
+		if err := os.NewSyscallError("unshare", unix.Unshare(flags)); err != nil {
+			return err
 		}
-		done <- err
-	}()
-	return <-done
+		return f()
+	})
 }
 
 // enterRoot changes the thread's root to its mount namespace's root, a side effect of

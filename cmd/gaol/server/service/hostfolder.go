@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	goruntime "runtime"
 
 	"golang.org/x/sys/unix"
 
 	"gaol/cmd/gaol/server/tenant"
+	"gaol/jail/kernfile"
 	"gaol/jail/mounts"
 )
 
@@ -61,16 +61,12 @@ func openHostFolder(dir *os.File, path string, write bool) (*os.File, error) {
 // asUser calls do on a thread with the user's rights over files, and without capabilities. The thread ends
 // afterwards, so that no other code runs with them.
 func asUser(user *tenant.Peer, do func() error) error {
-	done := make(chan error)
-	go func() {
-		goruntime.LockOSThread() // without an unlock: the thread ends with the goroutine
-		err := becomeUser(user)
-		if err == nil {
-			err = do()
+	return kernfile.OnThread(func() error {
+		if err := becomeUser(user); err != nil {
+			return err
 		}
-		done <- err
-	}()
-	return <-done
+		return do()
+	})
 }
 
 // becomeUser gives the calling thread the user's rights over files.

@@ -66,7 +66,6 @@ type Pool struct {
 
 	open    context.Context // ends when Close begins
 	cancel  context.CancelFunc
-	wake    chan struct{}  // wakes maintain
 	work    sync.WaitGroup // of all goroutines
 	closers chan struct{}  // a semaphore for closing runtimes
 
@@ -75,9 +74,10 @@ type Pool struct {
 	ready    []idleRuntime  // the oldest first; none while a Get waits
 	waiting  []chan outcome // of the Gets, in order; each has room for one element
 	creating int
-	failures int       // to create, in a row
-	retry    time.Time // nothing is created earlier, unless a Get waits
-	failed   error     // the first error of closing a runtime that no Get returned
+	failures int         // to create, in a row
+	retry    time.Time   // nothing is created earlier, unless a Get waits
+	timer    *time.Timer // calls replace
+	failed   error       // the first error of closing a runtime that no Get returned
 
 	close sync.Once
 }
@@ -131,12 +131,16 @@ func NewPool(o Options, p PoolOptions) (_ *Pool, err error) {
 
 func newPool(o PoolOptions, create func(context.Context) (*NodeRuntime, error)) *Pool {
 	const closers = 4 // closing competes with the callers' runs, too
-	p := &Pool{options: o, create: create, wake: make(chan struct{}, 1), closers: make(chan struct{}, closers)}
+	p := &Pool{options: o, create: create, closers: make(chan struct{}, closers)}
 	p.open, p.cancel = context.WithCancel(context.Background())
 	return p
 }
 
-func (p *Pool) start() { p.work.Go(p.maintain) }
+func (p *Pool) start() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.timer = time.AfterFunc(0, p.replace)
+}
 
 // Get returns an unused runtime. The caller owns it and must close it: it does not return to
 // the pool, and the pool's Close does not affect it.
@@ -177,7 +181,7 @@ func (p *Pool) takeOrWait() (*NodeRuntime, chan outcome, error) {
 	for len(p.ready) > 0 {
 		rt := p.ready[0].runtime
 		p.ready = slices.Delete(p.ready, 0, 1)
-		if p.alive(rt) { // its jail may have died since maintain looked
+		if p.alive(rt) { // its jail may have died since replace looked
 			return rt, nil, nil
 		}
 		p.discard(rt)
@@ -213,6 +217,7 @@ func (p *Pool) Close() error {
 			p.discard(r.runtime)
 		}
 		p.waiting, p.ready = nil, nil
+		p.timer.Stop()
 		p.mu.Unlock()
 		p.cancel()
 		p.work.Wait()

@@ -29,11 +29,7 @@ func (p *Pool) createOne() {
 		p.failures, p.retry = 0, time.Time{}
 		p.add(rt)
 	}
-	p.refill()
-	select {
-	case p.wake <- struct{}{}:
-	default: // a wake-up is pending
-	}
+	p.timer.Reset(0) // to create the next one, or to wait
 }
 
 // add passes a new runtime to the Get that has waited longest, or keeps it.
@@ -94,26 +90,17 @@ func (p *Pool) discard(rt *NodeRuntime) {
 	})
 }
 
-// maintain replaces dead and old runtimes until the pool is closed.
-func (p *Pool) maintain() {
-	for {
-		select {
-		case <-p.open.Done():
-			return
-		case <-p.wake:
-		case <-time.After(p.replace()):
-		}
-	}
-}
-
 // checkInterval is how soon a runtime that died is replaced if no Get finds it.
 const checkInterval = 5 * time.Second
 
-// replace discards dead and old runtimes, starts to create new ones, and returns when to do
-// that again.
-func (p *Pool) replace() time.Duration {
+// replace discards dead and old runtimes, starts to create new ones, and sets the timer for the next
+// time.
+func (p *Pool) replace() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.closed {
+		return
+	}
 	p.ready = slices.DeleteFunc(p.ready, func(r idleRuntime) bool {
 		alive := p.alive(r.runtime)
 		if !alive {
@@ -136,5 +123,5 @@ func (p *Pool) replace() time.Duration {
 	if wait := time.Until(p.retry); wait > 0 {
 		next = min(next, wait)
 	}
-	return next
+	p.timer.Reset(next)
 }

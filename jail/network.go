@@ -63,20 +63,28 @@ const maxListeners = 1024
 // If port is not 0, it returns only addresses with that port. It omits the host's listeners. The jail
 // must have been created with Spec.Loopback, and be closed after Listeners has returned.
 func (j *Jail) Listeners(port uint16) ([]netip.AddrPort, error) {
-	s, err := j.netlinkSocket(unix.SOCK_RAW, unix.NETLINK_SOCK_DIAG)
-	if err != nil {
-		return nil, step.Wrap("list", "sockets", err)
-	}
-	defer s.Close()
 	found := map[netip.AddrPort]struct{}{} // several sockets can share an address
-	q := sockdiag.Query{Protocol: unix.IPPROTO_TCP, States: 1 << unix.BPF_TCP_LISTEN, Port: port}
-	err = q.Each(s, func(s sockdiag.Socket) {
-		if !isHosts(s, j.slot.firstHostID()) && len(found) < maxListeners {
+	err := j.eachTCP(port, 1<<unix.BPF_TCP_LISTEN, func(s sockdiag.Socket) {
+		if len(found) < maxListeners {
 			found[s.Own()] = struct{}{}
 		}
 	})
 	if err != nil {
-		return nil, step.Wrap("list", "sockets", err)
+		return nil, err
 	}
 	return slices.SortedFunc(maps.Keys(found), netip.AddrPort.Compare), nil
+}
+
+// eachTCP calls f for each TCP socket of a guest with a port, or any port if that is 0, and one of the states.
+func (j *Jail) eachTCP(port uint16, states uint32, f func(sockdiag.Socket)) error {
+	s, err := j.netlinkSocket(unix.SOCK_RAW, unix.NETLINK_SOCK_DIAG)
+	if err == nil {
+		defer s.Close()
+		err = sockdiag.Query{Protocol: unix.IPPROTO_TCP, States: states, Port: port}.Each(s, func(s sockdiag.Socket) {
+			if !isHosts(s, j.slot.firstHostID()) {
+				f(s)
+			}
+		})
+	}
+	return step.Wrap("list", "sockets", err)
 }

@@ -166,19 +166,11 @@ func (c *resourceCount) addTCP(j *Jail) error {
 	if !j.spec.Loopback {
 		return nil
 	}
-	f, err := j.netlinkSocket(unix.SOCK_RAW, unix.NETLINK_SOCK_DIAG)
-	if err != nil {
-		return step.Wrap("list", "sockets", err)
-	}
-	defer f.Close()
-	q := sockdiag.Query{Protocol: unix.IPPROTO_TCP, States: 1<<unix.BPF_TCP_LISTEN | 1<<unix.BPF_TCP_ESTABLISHED}
-	return step.Wrap("list", "sockets", q.Each(f, func(s sockdiag.Socket) {
-		switch {
-		case isHosts(s, j.slot.firstHostID()):
-		case s.State() == unix.BPF_TCP_LISTEN:
+	return j.eachTCP(0, 1<<unix.BPF_TCP_LISTEN|1<<unix.BPF_TCP_ESTABLISHED, func(s sockdiag.Socket) {
+		if s.State() == unix.BPF_TCP_LISTEN {
 			c.Listeners++
-		default:
+		} else {
 			c.Connections++
 		}
-	}))
+	})
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/miekg/dns"
 	"golang.org/x/net/netutil"
+	"golang.org/x/sync/errgroup"
 	"golang.org/x/time/rate"
 
 	"gaol/policy"
@@ -47,26 +48,25 @@ func (s *Server) ServeDNS(udp net.PacketConn, tcp net.Listener) error {
 		}
 	})
 	limit := limiter(s.config.MessagesPerSec)
-	errs := make(chan error, 2)
-	serve := func(server *dns.Server) {
+	serve := func(server *dns.Server) error {
 		server.Handler = handler
 		server.DecorateReader = func(r dns.Reader) dns.Reader { return &limitedReader{r, s.ctx, limit} }
-		errs <- ignoreClosed(server.ActivateAndServe())
+		if err := server.ActivateAndServe(); !errors.Is(err, net.ErrClosed) {
+			return err
+		}
+		return nil
 	}
-	n := 0
+	var tasks errgroup.Group
 	if udp != nil {
-		n++
-		go serve(&dns.Server{PacketConn: udp})
+		tasks.Go(func() error { return serve(&dns.Server{PacketConn: udp}) })
 	}
 	if tcp != nil {
-		n++
-		go serve(&dns.Server{Listener: netutil.LimitListener(tcp, maxResolverConns), ReadTimeout: 2 * time.Second, MaxTCPQueries: 128})
+		bounded := netutil.LimitListener(tcp, maxResolverConns)
+		tasks.Go(func() error {
+			return serve(&dns.Server{Listener: bounded, ReadTimeout: 2 * time.Second, MaxTCPQueries: 128})
+		})
 	}
-	var all error
-	for range n {
-		all = errors.Join(all, <-errs)
-	}
-	return all
+	return tasks.Wait()
 }
 
 // limitedReader reads messages at a limited rate. More wait in the kernel, which drops those by
@@ -85,13 +85,6 @@ func (r *limitedReader) ReadUDP(c *net.UDPConn, timeout time.Duration) ([]byte, 
 func (r *limitedReader) ReadTCP(c net.Conn, timeout time.Duration) ([]byte, error) {
 	_ = r.limit.Wait(r.ctx)
 	return r.Reader.ReadTCP(c, timeout)
-}
-
-func ignoreClosed(err error) error {
-	if errors.Is(err, net.ErrClosed) {
-		return nil
-	}
-	return err
 }
 
 // answer answers one message.

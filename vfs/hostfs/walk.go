@@ -144,7 +144,7 @@ type ListOptions struct {
 	Bytes   int    // the most bytes of all paths; zero: any
 }
 
-// List lists what is below a folder, in the order of Walk. Truncated reports whether entries are missing: beyond a
+// List lists the files below a folder, in the order of Walk. Truncated reports whether entries are missing: beyond a
 // bound, or of subfolders that cannot be read.
 func (f *FS) List(ctx context.Context, path string, o ListOptions) (list []Entry, truncated bool, err error) {
 	size := 0

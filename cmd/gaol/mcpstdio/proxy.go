@@ -137,7 +137,8 @@ func canceled(r *jsonrpc.Request) (id jsonrpc.ID) {
 	return id
 }
 
-// forward sends a call to the server, and what the server replies to the client. A canceled call has no reply.
+// forward sends a call to the server, and the reply and earlier notifications to the client. A canceled call has no
+// reply.
 func (p *Proxy) forward(ctx context.Context, r *jsonrpc.Request) {
 	server, err := p.transport().Connect(ctx)
 	if err == nil {

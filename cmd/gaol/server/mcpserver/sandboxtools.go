@@ -53,7 +53,7 @@ func (e *endpoint) addSandboxTools() (err error) {
 // toolResult is the result of a tool of package sandboxtools.
 type toolResult struct{ json.RawMessage }
 
-// content returns the result. A command has failed if it has not ended by itself with the exit code 0.
+// content returns the result. A command has failed if it has not ended normally with the exit code 0.
 func (r toolResult) content() ([]mcp.Content, bool) {
 	text, more := cut(string(r.RawMessage), maxText)
 	content := texts(text)

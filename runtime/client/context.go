@@ -36,15 +36,10 @@ func (sb *Sandbox) NewContext(ctx context.Context, o runtime.ContextOptions) (*C
 	in := requestjson.ContextIn{InSandbox: sb.in(), ContextRequest: requestjson.ContextRequest{
 		Globals: n.Globals, Permissions: n.Permissions, Env: n.Env, Cwd: n.Cwd, LastValue: o.LastValue, IdleTimeoutMs: idle.Ms, MaxIdle: idle.Max,
 	}}
-	r, end, err := sb.c.start(ctx, message{session.Request{Method: "createContext", Events: true, Host: encodeHost(host)}, in})
+	var info resultjson.ContextInfo
+	r, end, err := sb.c.open(ctx, message{session.Request{Method: "createContext", Events: true, Host: encodeHost(host)}, in}, &info)
 	if err != nil {
 		b.release()
-		return nil, wrap("context", err)
-	}
-	var info resultjson.ContextInfo
-	if err := r.started(ctx, &info); err != nil {
-		b.release()
-		end()
 		return nil, wrap("context", err)
 	}
 	c := &Context{sandbox: sb, request: r, id: info.ID, done: make(chan struct{})}

@@ -28,12 +28,7 @@ func (sb *Sandbox) Dial(ctx context.Context, port uint16) (net.Conn, error) {
 		return nil, wrap("dial", err)
 	}
 	in := requestjson.InPort{InSandbox: sb.in(), Port: port}
-	r, end, err := sb.c.start(ctx, message{session.Request{Method: "dial", Stdin: true, Events: true}, in})
-	if err == nil {
-		if err = r.started(ctx, &struct{}{}); err != nil {
-			end()
-		}
-	}
+	r, end, err := sb.c.open(ctx, message{session.Request{Method: "dial", Stdin: true, Events: true}, in}, &struct{}{})
 	if err != nil {
 		_ = own.Close()
 		_ = other.Close()

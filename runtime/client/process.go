@@ -58,19 +58,14 @@ func (sb *Sandbox) spawn(ctx context.Context, p requestjson.ProcessRequest, o ru
 		p.Terminal = &requestjson.Terminal{Rows: t.Rows, Cols: t.Cols, Term: t.Term}
 	}
 	in := requestjson.SpawnIn{InSandbox: sb.in(), ProcessRequest: p}
-	r, end, err := sb.c.start(ctx, message{session.Request{Method: "spawn", Stdin: true, Events: true}, in})
+	var info resultjson.ProcessInfo
+	r, end, err := sb.c.open(ctx, message{session.Request{Method: "spawn", Stdin: true, Events: true}, in}, &info)
 	if err != nil {
 		return nil, wrap("spawn", err)
 	}
-	proc := &Process{sandbox: sb, request: r, done: make(chan struct{})}
+	proc := &Process{sandbox: sb, request: r, id: info.ID, pid: info.PID, done: make(chan struct{})}
 	stdout, stderr := r.buffer(session.Stdout), r.buffer(session.Stderr)
 	proc.Stdin, proc.Stdout, proc.Stderr = &input{r, proc.done}, stdout, stderr
-	var info resultjson.ProcessInfo
-	if err := r.started(ctx, &info); err != nil {
-		end()
-		return nil, wrap("spawn", err)
-	}
-	proc.id, proc.pid = info.ID, info.PID
 	sb.c.work.Go(func() {
 		defer end()
 		proc.attend(stdout, stderr)
@@ -83,6 +78,17 @@ func (r *request) buffer(s session.Stream) *session.Buffer {
 	return session.NewBuffer(func(n uint32) {
 		_ = r.c.send(r.c.ctx, session.AppendCredit(nil, r.id, s, n)) // fails if the connection has ended
 	})
+}
+
+// open sends a request that lasts, and waits for its start, whose data it decodes. The caller calls end.
+func (c *Client) open(ctx context.Context, m message, data any) (r *request, end func(), err error) {
+	if r, end, err = c.start(ctx, m); err != nil {
+		return nil, nil, err
+	}
+	if err = r.started(ctx, data); err != nil {
+		end()
+	}
+	return r, end, err
 }
 
 // started waits for the event of the start, and decodes its data. If ctx ends first, it cancels the request

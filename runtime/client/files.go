@@ -67,9 +67,7 @@ func (l *limited) Write(p []byte) (int, error) {
 // ReadTo writes the content of a regular file to w, as much as it has when the server opens it. If
 // w blocks, nothing else on the connection does.
 func (f *FS) ReadTo(ctx context.Context, path string, w io.Writer) (*FileInfo, error) {
-	var info FileInfo
-	err := f.sb.c.transfer(ctx, "readFile", f.in(path), nil, w, &info)
-	return &info, err
+	return transfer[FileInfo](ctx, f.sb.c, message{session.Request{Method: "readFile"}, f.in(path)}, pipes{out: w})
 }
 
 // WriteFile replaces the content of a file by data, as [hostfs.FS.WriteFrom] does.
@@ -82,9 +80,7 @@ func (f *FS) WriteFile(ctx context.Context, path string, data []byte, o hostfs.W
 // If it fails before, it may still be reading from r when it returns.
 func (f *FS) WriteFrom(ctx context.Context, path string, r io.Reader, o hostfs.WriteOptions) (*FileInfo, error) {
 	in := requestjson.WriteIn{InFile: f.in(path), FileWrite: requestjson.FileWrite{FileMode: octal(o.Mode), Parents: o.Parents}}
-	var info FileInfo
-	err := f.sb.c.transfer(ctx, "writeFile", in, r, nil, &info)
-	return &info, err
+	return transfer[FileInfo](ctx, f.sb.c, message{session.Request{Method: "writeFile"}, in}, pipes{in: r})
 }
 
 // Stat describes the file that a path leads to.
@@ -158,10 +154,7 @@ func (f *FS) Rename(ctx context.Context, from, to string) error {
 // Tar writes the content of a folder to w as an archive. It returns how many files the archive lacks,
 // because the guest's user may not read them, or they are sockets and pipes.
 func (f *FS) Tar(ctx context.Context, w io.Writer, dir string) (skipped int, err error) {
-	var packed struct {
-		Skipped int `json:"skipped"`
-	}
-	err = f.sb.c.transfer(ctx, "packFolder", f.in(dir), nil, w, &packed)
+	packed, err := transfer[struct{ Skipped int }](ctx, f.sb.c, message{session.Request{Method: "packFolder"}, f.in(dir)}, pipes{out: w})
 	return packed.Skipped, err
 }
 
@@ -171,34 +164,40 @@ type UntarOptions struct {
 }
 
 // Untar unpacks an archive into a folder. It may still be reading from r when it returns an error.
-func (f *FS) Untar(ctx context.Context, r io.Reader, dir string, o UntarOptions) (report hostfs.UntarReport, err error) {
+func (f *FS) Untar(ctx context.Context, r io.Reader, dir string, o UntarOptions) (hostfs.UntarReport, error) {
 	in := requestjson.UnpackIn{InFile: f.in(dir), FolderUnpack: requestjson.FolderUnpack{Parents: o.Parents}}
-	err = f.sb.c.transfer(ctx, "unpackFolder", in, r, nil, &report)
-	return report, err
+	done, err := transfer[hostfs.UntarReport](ctx, f.sb.c, message{session.Request{Method: "unpackFolder"}, in}, pipes{in: r})
+	return *done, err
 }
 
 func (f *FS) do(ctx context.Context, doing, method string, in any) error {
 	return wrap(doing, f.sb.c.do(ctx, method, in, nil))
 }
 
-// transfer makes a request whose input is read from in, and whose output is written to out. Both may
-// be nil.
-func (c *Client) transfer(ctx context.Context, method string, input any, in io.Reader, out io.Writer, result any) error {
+// pipes are the data of a request. Both may be nil.
+type pipes struct {
+	in  io.Reader
+	out io.Writer
+}
+
+// transfer performs an operation with data. The result is never nil.
+func transfer[R any](ctx context.Context, c *Client, m message, data pipes) (*R, error) {
 	running, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	var failed error
-	err := c.exchange(running, method, message{session.Request{Method: method}, input}, runtime.RunOptions{Stdin: in}, func(f session.Frame) {
-		if f.Kind != session.KindStdout || failed != nil || out == nil {
+	result := new(R)
+	err := c.exchange(running, m.Method, m, runtime.RunOptions{Stdin: data.in}, func(f session.Frame) {
+		if f.Kind != session.KindStdout || failed != nil || data.out == nil {
 			return
 		}
-		if _, failed = out.Write(f.Body); failed != nil {
+		if _, failed = data.out.Write(f.Body); failed != nil {
 			stop(failed)
 		}
 	}, func(text json.RawMessage) error { return json.Unmarshal(text, result) })
 	if failed != nil {
-		return wrap(method, failed)
+		return result, wrap(m.Method, failed)
 	}
-	return err
+	return result, err
 }
 
 // FileInfo describes a file. It is an [fs.FileInfo].

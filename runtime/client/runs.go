@@ -11,6 +11,7 @@ import (
 	"gaol/internal/session"
 	"gaol/policy"
 	"gaol/runtime"
+	"gaol/runtime/internal/stdio"
 	"gaol/runtime/requestjson"
 )
 
@@ -100,19 +101,19 @@ func (c *Client) run(ctx context.Context, doing string, p pending) (*runtime.Res
 	if err := checkRun(p.options); err != nil {
 		return nil, wrap(doing, err)
 	}
-	stdout, stderr := capture{limit: p.limit, call: p.options.OnStdout}, capture{limit: p.limit, call: p.options.OnStderr}
+	stdout, stderr := stdio.Capture{Limit: p.limit, OnOutput: p.options.OnStdout}, stdio.Capture{Limit: p.limit, OnOutput: p.options.OnStderr}
 	res, err := c.follow(ctx, doing, p, func(f session.Frame) {
 		switch f.Kind {
 		case session.KindStdout:
-			stdout.add(f.Body)
+			stdout.Write(f.Body)
 		case session.KindStderr:
-			stderr.add(f.Body)
+			stderr.Write(f.Body)
 		}
 	})
 	if res != nil {
-		res.Stdout, res.Stderr = stdout.data, stderr.data
-		res.Truncated.Stdout = res.Truncated.Stdout || stdout.truncated
-		res.Truncated.Stderr = res.Truncated.Stderr || stderr.truncated
+		res.Stdout, res.Stderr = stdout.Kept, stderr.Kept
+		res.Truncated.Stdout = res.Truncated.Stdout || stdout.Truncated
+		res.Truncated.Stderr = res.Truncated.Stderr || stderr.Truncated
 	}
 	return res, err
 }
@@ -185,24 +186,4 @@ func timeout(d time.Duration) requestjson.Timeout {
 		return requestjson.Timeout{Max: true}
 	}
 	return requestjson.Timeout{Ms: milliseconds(d)}
-}
-
-// capture keeps output up to a limit.
-type capture struct {
-	limit     int64
-	call      func([]byte)
-	data      []byte
-	truncated bool
-}
-
-func (c *capture) add(piece []byte) {
-	if c.call != nil {
-		c.call(piece)
-	}
-	room := c.limit - int64(len(c.data))
-	if int64(len(piece)) > room {
-		c.truncated = true
-		piece = piece[:max(room, 0)]
-	}
-	c.data = append(c.data, piece...)
 }

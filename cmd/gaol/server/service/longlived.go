@@ -192,7 +192,8 @@ func (r *retained) add(p *program, bytes int) {
 		r.byName = map[string][]*retainee{}
 	}
 	owner := p.sandbox.owner
-	all := append(r.byName[owner], &retainee{p, bytes, time.AfterFunc(retainTime, p.forget)})
+	all := r.byName[owner]
+	all = append(all, &retainee{p, bytes, time.AfterFunc(retainTime, p.forget)})
 	total := 0
 	for i := len(all) - 1; i >= 0; i-- {
 		total += all[i].bytes

@@ -184,14 +184,11 @@ func (sb *Sandbox) remove() {
 // Acquire returns a sandbox of the tenant. It is not deleted for being idle before Release, which
 // the caller calls once. While the service is being stopped, only work that has begun gets one.
 func (s *Service) Acquire(ctx context.Context, t *tenant.Tenant, id string) (*Sandbox, error) {
-	s.mu.Lock()
-	sb := s.sandboxes[id]
-	draining := s.draining
-	s.mu.Unlock()
-	if draining && !s.hasBegun(ctx) {
+	if s.Draining() && !s.hasBegun(ctx) {
 		return nil, errDraining
 	}
-	if sb == nil || sb.owner != t.Name {
+	sb := s.find(t, id)
+	if sb == nil {
 		return nil, Refuse(NotFound, "no sandbox %q", id)
 	}
 	sb.mu.Lock()
@@ -268,12 +265,20 @@ func (s *Service) Renew(ctx context.Context, t *tenant.Tenant, id string) (*resu
 
 // Sandbox describes a sandbox without renewing it.
 func (s *Service) Sandbox(t *tenant.Tenant, id string) (*resultjson.SandboxInfo, error) {
-	for _, sb := range s.ofTenant(t) {
-		if sb.ID == id {
-			return sb.Info(), nil
-		}
+	if sb := s.find(t, id); sb != nil {
+		return sb.Info(), nil
 	}
 	return nil, Refuse(NotFound, "no sandbox %q", id)
+}
+
+// find returns a sandbox of the tenant, nil if it has none with the ID.
+func (s *Service) find(t *tenant.Tenant, id string) *Sandbox {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if sb := s.sandboxes[id]; sb != nil && sb.owner == t.Name {
+		return sb
+	}
+	return nil
 }
 
 // Sandboxes describes the tenant's sandboxes, the oldest first.

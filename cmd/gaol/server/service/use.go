@@ -9,7 +9,6 @@ import (
 	"gaol/cmd/gaol/server/tenant"
 	"gaol/policy"
 	"gaol/runtime"
-	"gaol/vfs"
 )
 
 // Use returns a sandbox of the tenant for one request that is not a run. The context also ends with
@@ -45,10 +44,8 @@ func (s *Service) UseByID(ctx context.Context, id string) (_ context.Context, _ 
 // PermissionsOf returns the permissions of a sandbox of the tenant. For another id it returns those of a sandbox whose
 // request has none.
 func (s *Service) PermissionsOf(t *tenant.Tenant, id string) policy.Permissions {
-	for _, sb := range s.ofTenant(t) {
-		if sb.ID == id {
-			return sb.permissions.Clone()
-		}
+	if sb := s.find(t, id); sb != nil {
+		return sb.permissions.Clone()
 	}
 	p, _ := s.permissions(nil, "", nil) // which cannot exceed the server's
 	return p
@@ -56,7 +53,7 @@ func (s *Service) PermissionsOf(t *tenant.Tenant, id string) policy.Permissions 
 
 // Allows reports whether a tenant may create sandboxes with some permissions.
 func (s *Service) Allows(p policy.Permissions) bool {
-	w := policy.World{Own: []string{string(vfs.Workspace)}, Shared: []string{"/tmp"}, Cwd: string(vfs.Workspace)}
+	w, _ := world("", nil) // the default folder is valid
 	if _, err := policy.Narrow(s.settings.Load().Permissions, p, w); err != nil {
 		return false
 	}

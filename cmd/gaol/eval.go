@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -135,9 +136,7 @@ func (a *app) eval(ctx context.Context, code string, f *evalFlags) error {
 		o.OnLog = streams.Log
 	}
 	e, err := sb.Evaluate(ctx, code, o)
-	if failed := streams.Err(); failed != nil {
-		err = failed // which canceled the snippet
-	}
+	err = cmp.Or(streams.Err(), err) // a failed write has canceled the snippet
 	if err := errors.Join(err, sb.Close()); err != nil {
 		return err
 	}

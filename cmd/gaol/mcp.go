@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
-	"slices"
 	"strings"
 	"syscall"
 
@@ -44,7 +43,7 @@ const mcpExample = `  gaol mcp --config claude-code       print how to add it to
 // mcpFlags are the flags of gaol mcp.
 type mcpFlags struct {
 	socket, config, store, isolation string
-	tools                            []string
+	sandboxTools                     bool
 }
 
 func (a *app) mcpCommand() *cobra.Command {
@@ -62,7 +61,7 @@ func (a *app) mcpCommand() *cobra.Command {
 	set := cmd.Flags()
 	set.SortFlags = false
 	set.StringVar(&f.socket, "socket", "", "`PATH` of the server's socket, or its URL (default: GAOL_SOCKET, then "+client.DefaultSocket+")")
-	addTools(cmd, &f.tools)
+	addTools(cmd, &f.sandboxTools)
 	set.StringVar(&f.config, "config", "", "print what to paste into the configuration of `CLIENT`: "+strings.Join(mcpstdio.Clients, ", "))
 	flags.Complete(cmd, "config", cobra.FixedCompletions(mcpstdio.Clients, cobra.ShellCompDirectiveNoFileComp))
 	flags.AddIsolation(cmd, &f.isolation, "sandboxes")
@@ -72,9 +71,6 @@ func (a *app) mcpCommand() *cobra.Command {
 
 // check rejects wrong values, and an isolation that a server would not use.
 func (f *mcpFlags) check(cmd *cobra.Command) error {
-	if _, err := sandboxTools(f.tools); err != nil {
-		return err
-	}
 	if !cmd.Flags().Changed("isolation") {
 		f.isolation = ""
 		return nil
@@ -94,19 +90,10 @@ var errServerIsolation = errors.New("--isolation: the server's settings define i
 func (f *mcpFlags) address() string { return cmp.Or(f.socket, os.Getenv("GAOL_SOCKET")) }
 
 // addTools defines --tools of gaol serve and gaol mcp.
-func addTools(cmd *cobra.Command, tools *[]string) {
-	cmd.Flags().StringSliceVar(tools, "tools", nil, "additional MCP tools: `sandbox` for sandbox_init and nine others of package sandboxtools")
+func addTools(cmd *cobra.Command, sandbox *bool) {
+	cmd.Flags().Var(flags.Choice(sandbox, "NAME", "", "want sandbox", map[string]bool{"sandbox": true}), "tools",
+		"additional MCP tools: sandbox for sandbox_init and nine others of package sandboxtools")
 	flags.Complete(cmd, "tools", cobra.FixedCompletions([]string{"sandbox"}, cobra.ShellCompDirectiveNoFileComp))
-}
-
-// sandboxTools reports whether --tools names the sandbox tools.
-func sandboxTools(tools []string) (bool, error) {
-	for _, name := range tools {
-		if name != "sandbox" {
-			return false, fmt.Errorf("--tools %q: want sandbox", name)
-		}
-	}
-	return len(tools) > 0, nil
 }
 
 // mcpConfig prints the configuration of a client.
@@ -116,8 +103,8 @@ func (a *app) mcpConfig(cmd *cobra.Command, f *mcpFlags) error {
 		return err
 	}
 	c := mcpstdio.Command{Path: path, Args: []string{"mcp"}, Env: map[string]string{}}
-	if len(f.tools) > 0 {
-		c.Args = append(c.Args, "--tools", strings.Join(slices.Compact(f.tools), ","))
+	if f.sandboxTools {
+		c.Args = append(c.Args, "--tools", "sandbox")
 	}
 	if f.store != "" {
 		c.Args = append(c.Args, "--store", f.store)
@@ -149,7 +136,7 @@ func (a *app) mcp(ctx context.Context, f *mcpFlags) error {
 		return fmt.Errorf("%s needs a token: set GAOL_TOKEN", address)
 	}
 	p, prefix := mcpstdio.NewProxy(upstream), ""
-	if len(f.tools) > 0 {
+	if f.sandboxTools {
 		prefix = "sandbox_"
 	}
 	err = p.Check(ctx, prefix)
@@ -175,7 +162,7 @@ func (a *app) mcpPrivate(ctx context.Context, f *mcpFlags) (err error) {
 	}
 	log := slog.New(slog.NewTextHandler(a.stderr, nil))
 	s := service.New(service.Options{Settings: set, Store: f.store, Log: log})
-	m := mcpserver.New(mcpserver.Options{Service: s, Snippets: snippetservice.New(s, log), Version: versionText(), Log: log, SandboxTools: len(f.tools) > 0})
+	m := mcpserver.New(mcpserver.Options{Service: s, Snippets: snippetservice.New(s, log), Version: versionText(), Log: log, SandboxTools: f.sandboxTools})
 	local, stop := server.Local(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		m.ServeHTTP(w, r.WithContext(tenant.NewContext(r.Context(), &tenant.Tenant{Name: "uid:0", Admin: true})))
 	}))

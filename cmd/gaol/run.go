@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -139,9 +140,7 @@ func (a *app) run(ctx context.Context, p *program, f *runFlags) error {
 	// Before the result is printed: a jail that cannot be removed is a failure of gaol,
 	// and after a failure there is no object.
 	closeErr := sb.Close()
-	if failed := streams.Err(); failed != nil {
-		err = failed // which canceled the run
-	}
+	err = cmp.Or(streams.Err(), err) // a failed write has canceled the run
 	if err := errors.Join(err, closeErr); err != nil {
 		return err
 	}

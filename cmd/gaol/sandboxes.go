@@ -126,9 +126,7 @@ func (a *app) exec(ctx context.Context, sb *client.Sandbox, command []string, f 
 	defer cancel(nil)
 	streams := report.NewStreams(a.stdout, a.stderr, math.MaxInt64, cancel)
 	res, err := a.runProgram(ctx, sb, &program{command: command[0], args: command[1:]}, f, streams, nil)
-	if failed := streams.Err(); failed != nil {
-		err = failed // which canceled the run
-	}
+	err = cmp.Or(streams.Err(), err) // a failed write has canceled the run
 	if err == nil {
 		return a.reportRun(res, f, streams, nil)
 	}

@@ -53,7 +53,6 @@ type serveFlags struct {
 	daemon.Options
 	logFormat, logLevel, printUnit string
 	isolation                      string
-	tools                          []string
 	inherit                        int
 }
 
@@ -90,7 +89,7 @@ func (a *app) serveCommand() *cobra.Command {
 	set.StringVar(&f.logLevel, "log-level", "info", "the least `LEVEL` that is logged: debug, with each request; info, warn or error")
 	set.StringVar(&f.printUnit, "print-unit", "", "print systemd units that start the server with the other flags, and exit: `UNIT` is service, socket or all")
 	set.Lookup("print-unit").NoOptDefVal = "all"
-	addTools(cmd, &f.tools)
+	addTools(cmd, &f.Server.SandboxTools)
 	flags.AddIsolation(cmd, &f.isolation, "sandboxes whose request names no other")
 	flags.AddStore(cmd, &f.Server.Store)
 	return cmd
@@ -118,9 +117,6 @@ func (f *serveFlags) complete(cmd *cobra.Command, stderr io.Writer) error {
 
 // check rejects flags that contradict each other.
 func (f *serveFlags) check() error {
-	if _, err := sandboxTools(f.tools); err != nil {
-		return err
-	}
 	switch {
 	case !slices.Contains([]string{"", "all", "service", "socket"}, f.printUnit):
 		return fmt.Errorf("--print-unit %q: want service, socket or all", f.printUnit)
@@ -169,7 +165,6 @@ var errStopped = errors.New("stopped")
 // serve serves until a signal ends it.
 func (a *app) serve(ctx context.Context, f *serveFlags) error {
 	o := f.Options
-	o.Server.SandboxTools = len(f.tools) > 0
 	o.Server.Version, o.TakeSignals = versionText(), a.signals.release
 	o.Check = func(ctx context.Context, images []string) error { return a.checkMachine(ctx, o.Server.Store, images) }
 	if err := daemon.Run(ctx, o); err != nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -82,7 +81,7 @@ func (a *app) verify(ctx context.Context, i *rootfs.Image, mayBeGone bool) error
 	}
 	lines := []string{fmt.Sprintf("%.*s  %s", shortID, i.ID, strings.Join(append(i.Names, result), "  "))}
 	for _, d := range found[:min(len(found), shownDifferences)] {
-		lines = append(lines, fmt.Sprintf("  %s\t%s\t%s", d.Change, visible(d.Path), values(d)))
+		lines = append(lines, fmt.Sprintf("  %s\t%s\t%s", d.Change, flags.QuoteUnsafe(d.Path), values(d)))
 	}
 	if more := len(found) - shownDifferences; more > 0 {
 		lines = append(lines, fmt.Sprintf("  and %d more", more))
@@ -92,7 +91,7 @@ func (a *app) verify(ctx context.Context, i *rootfs.Image, mayBeGone bool) error
 
 // values describes the old and the new value.
 func values(d rootfs.Difference) string {
-	want, got := visible(d.Want), visible(d.Got)
+	want, got := flags.QuoteUnsafe(d.Want), flags.QuoteUnsafe(d.Got)
 	if d.Change == tree.Content {
 		want, got = "sha256:"+want, "sha256:"+got
 	}
@@ -103,12 +102,4 @@ func values(d rootfs.Difference) string {
 		return "was " + want
 	}
 	return "was " + want + ", is " + got
-}
-
-// visible quotes text from an image if it has characters that a terminal does not just show.
-func visible(text string) string {
-	if quoted := strconv.Quote(text); quoted != `"`+text+`"` {
-		return quoted
-	}
-	return text
 }

@@ -153,7 +153,7 @@ func scopeOf(p *policy.Permissions, name string) *policy.Scope {
 // cannot be enforced with all other permissions.
 func rulesFor(d runtime.Denial) []policy.Rule {
 	target := path.Clean(d.Target)
-	if !path.IsAbs(target) || quoteUnsafe(target) != target || strings.ContainsAny(target, "*?") {
+	if !path.IsAbs(target) || QuoteUnsafe(target) != target || strings.ContainsAny(target, "*?") {
 		return nil
 	}
 	if d.Scope == policy.ChildProcess {
@@ -234,10 +234,10 @@ func DenialText(d runtime.Denial) string {
 	}
 	text += ": " + d.Scope + " " + string(d.Operation)
 	if d.Target != "" {
-		text += " " + quoteUnsafe(d.Target)
+		text += " " + QuoteUnsafe(d.Target)
 	}
 	if d.Address != "" {
-		text += " resolves to " + quoteUnsafe(d.Address) + ", a private address or one of the host's own"
+		text += " resolves to " + QuoteUnsafe(d.Address) + ", a private address or one of the host's own"
 	}
 	text += " (" + d.Rule + ")"
 	if d.Count > 1 {
@@ -246,9 +246,9 @@ func DenialText(d runtime.Denial) string {
 	return text
 }
 
-// quoteUnsafe quotes a name that comes from the guest if it has characters that a
+// QuoteUnsafe quotes a name that comes from a guest or an image if it has characters that a
 // terminal might interpret, or blanks at its ends.
-func quoteUnsafe(target string) string {
+func QuoteUnsafe(target string) string {
 	if quoted := strconv.Quote(target); quoted != `"`+target+`"` || strings.TrimSpace(target) != target {
 		return quoted
 	}

@@ -186,20 +186,16 @@ func ParsePort(s string) (Port, error) {
 	if i < 0 {
 		return Port{}, errPort
 	}
-	address, text := "127.0.0.1", s[:i]
-	if strings.Contains(text, ":") {
-		var err error
-		if address, text, err = net.SplitHostPort(text); err != nil {
-			return Port{}, errPort
-		}
+	host := s[:i]
+	if !strings.Contains(host, ":") {
+		host = "127.0.0.1:" + host
 	}
-	host, err1 := netip.ParseAddr(address)
-	port, err2 := strconv.ParseUint(text, 10, 16)
-	guest, err3 := strconv.ParseUint(s[i+1:], 10, 16)
-	if errors.Join(err1, err2, err3) != nil || guest == 0 || host.Is6() != (s[0] == '[') {
+	at, err1 := netip.ParseAddrPort(host)
+	guest, err2 := strconv.ParseUint(s[i+1:], 10, 16)
+	if errors.Join(err1, err2) != nil || guest == 0 {
 		return Port{}, errPort
 	}
-	return Port{netip.AddrPortFrom(host, uint16(port)), uint16(guest)}, nil
+	return Port{at, uint16(guest)}, nil
 }
 
 // String returns the text that ParsePort parses.

@@ -20,6 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gaol/cmd/gaol/server"
+	"gaol/jail/kernfile"
 )
 
 // listener is a server's listener, with TLS if tls is not nil.
@@ -78,16 +79,10 @@ func boundBuffers(l net.Listener) error {
 	if !ok {
 		return nil
 	}
-	raw, err := tcp.SyscallConn()
-	if err != nil {
-		return err
-	}
-	var failed error
-	err = raw.Control(func(fd uintptr) {
-		failed = errors.Join(unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUF, socketBuffer),
-			unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT, socketBuffer))
+	return kernfile.Control(tcp, func(fd int) error {
+		return os.NewSyscallError("setsockopt", errors.Join(unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, socketBuffer),
+			unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT, socketBuffer)))
 	})
-	return errors.Join(err, os.NewSyscallError("setsockopt", failed))
 }
 
 // activated returns the sockets that systemd has passed.

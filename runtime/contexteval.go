@@ -80,7 +80,7 @@ func (c *Context) Evaluate(ctx context.Context, code string, o EvaluateOptions) 
 
 // compile compiles a cell. The end of the context, and the cell's timeout, end it.
 func (c *Context) compile(ctx context.Context, code string, timeout time.Duration) (*snippet.Program, error) {
-	limit, stop := bound(ctx, timeout, c.process.limit, ErrContextEnded)
+	limit, stop := bound(ctx, c.process.limit, ErrContextEnded, timeout)
 	defer stop()
 	declared := map[string]snippet.Declared{}
 	for name, d := range c.declared {

@@ -294,7 +294,7 @@ func (rt *NodeRuntime) evaluate(ctx context.Context, code string, o EvaluateOpti
 // compile compiles a snippet. If that fails, it returns the result of the evaluation.
 func (rt *NodeRuntime) compile(ctx context.Context, code string, main *cell) (p *snippet.Program, e *Evaluation, err error) {
 	l := main.logs
-	limit, stop := bound(ctx, l.options.Timeout, rt.alive, ErrClosed)
+	limit, stop := bound(ctx, rt.alive, ErrClosed, l.options.Timeout)
 	defer stop()
 	if p, err = rt.opts.work.Compile(limit, work.Source{Code: []byte(code)}); err == nil {
 		return p, nil, nil

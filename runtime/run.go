@@ -124,7 +124,7 @@ func until(ctx, end context.Context, cause error) (_ context.Context, stop func(
 
 // bound returns a context for work on a run's code before it starts. It also ends with another one,
 // because of cause.
-func bound(ctx context.Context, timeout time.Duration, end context.Context, cause error) (limit context.Context, stop func()) {
+func bound(ctx, end context.Context, cause error, timeout time.Duration) (limit context.Context, stop func()) {
 	ctx, leave := until(ctx, end, cause)
 	limit, stopTimer := withTimeout(ctx, timeout)
 	return limit, func() { stopTimer(); leave() }

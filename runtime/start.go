@@ -81,7 +81,7 @@ func (p *Process) prepare(ctx context.Context, o RunOptions) (ok bool) {
 	if p.detached {
 		timeout = DefaultTimeout // its own may have no limit
 	}
-	limit, stop := bound(ctx, timeout, p.rt.alive, ErrClosed)
+	limit, stop := bound(ctx, p.rt.alive, ErrClosed, timeout)
 	defer stop()
 	if err := p.lower(limit, p.rt.opts, o); err != nil {
 		return p.fail(limit, err)

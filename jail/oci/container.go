@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"syscall"
 
@@ -30,9 +29,6 @@ type Container struct {
 	limits  []enter.Limit
 
 	started atomic.Int64
-
-	mu    sync.Mutex
-	files map[int]string // process.json by the number of the socket
 }
 
 // Create makes a container and starts its pid 1. dir is absolute and must not exist; the caller removes it
@@ -49,7 +45,7 @@ func (r *Runtime) Create(ctx context.Context, program *os.File, dir, id string, 
 	if err != nil {
 		return nil, nil, step.Wrap("list", "/proc", err)
 	}
-	k := &Container{runtime: r, program: program, dir: dir, id: id, process: c.process(user, nil), limits: c.Limits, files: map[int]string{}}
+	k := &Container{runtime: r, program: program, dir: dir, id: id, process: c.process(user, nil), limits: c.Limits}
 	if err := k.writeBundle(spec); err != nil {
 		return nil, nil, step.Wrap("write", "bundle", err)
 	}
@@ -94,38 +90,19 @@ var (
 )
 
 // Start starts the entry program in the container, with files and the arguments args, of which
-// the first is its name and the second the number of its socket.
+// the first is its name.
 func (k *Container) Start(ctx context.Context, files []*os.File, args []string) (*enter.Supervised, error) {
-	process, err := k.processFile(args)
-	if err != nil {
+	p := *k.process
+	p.Args = append([]string{enter.Path}, args[1:]...)
+	process := filepath.Join(k.dir, fmt.Sprintf("process-%d.json", k.started.Add(1)))
+	if err := os.WriteFile(process, encode(p), 0o600); err != nil {
 		return nil, step.Wrap("write", "process", err)
 	}
+	defer func() { _ = os.Remove(process) }() // the runtime has read it
 	return k.supervise(ctx, enter.Path, files, func(pidFile string) []string {
 		return k.runtime.command(k.dir, "exec", "--detach", "--process", process,
 			"--pid-file", pidFile, "--preserve-fds", strconv.Itoa(len(files)-3), k.id)
 	})
-}
-
-// processFile returns the path of a file for arguments, which differ by their number of
-// files alone.
-func (k *Container) processFile(args []string) (string, error) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	socket, err := strconv.Atoi(args[1])
-	if err != nil {
-		return "", err
-	}
-	if path := k.files[socket]; path != "" {
-		return path, nil
-	}
-	p := *k.process
-	p.Args = append([]string{enter.Path}, args[1:]...)
-	path := filepath.Join(k.dir, fmt.Sprintf("process-%d.json", socket))
-	if err := os.WriteFile(path, encode(p), 0o600); err != nil {
-		return "", err
-	}
-	k.files[socket] = path
-	return path, nil
 }
 
 // Runtime is an OCI runtime: runc, or a program with its command line.

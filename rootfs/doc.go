@@ -15,10 +15,9 @@
 //	build*.go              building an image: inputs, plan, steps
 //	import*.go             importing an image
 //	tree                   writes an image's tree and computes its id
-//	npm                    downloads and unpacks Node and npm
+//	npm*.go                downloading and unpacking Node and npm
 //	debian                 installs Debian packages
-//	programs               the programs that start a jail, and busybox: prebuilt or made
-//	sharedlib              finds the shared libraries of a program
+//	programs               the programs that start a jail, busybox, and the libraries of programs
 //	download               HTTP transport, hash checks and progress of downloads
 //	oci, layer, registry   reads existing images · unpacks their layers · finds images in registries
 //
@@ -26,9 +25,8 @@
 //
 // Node and npm come from the configured npm registry, through the proxies that the
 // environment names. gaol contains the SHA-512 of the default versions, so that the
-// registry need not be trusted for them; for other versions it is. See package npm for the
-// details, and package debian for Debian packages. [Image.Packages] lists their
-// versions and hashes.
+// registry need not be trusted for them; for other versions it is. See package debian for Debian
+// packages. [Image.Packages] lists their versions and hashes.
 //
 // The programs that start a jail or call commands, the zygote's shared object and busybox
 // are embedded in the binary of `make build`. Others compile them or copy them from the host, with the same

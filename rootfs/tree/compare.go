@@ -93,6 +93,8 @@ type comparison struct {
 	options CompareOptions
 	want    map[string]*listEntry // the rest of the list, by path
 	found   []Difference
+
+	attributes [64 << 10]byte // XATTR_LIST_MAX
 }
 
 // listEntry is a line of the list.
@@ -178,7 +180,7 @@ func (c *comparison) compare(host, p string, info fs.FileInfo, want *listEntry) 
 			c.add(p, change, want.content, got)
 		}
 	}
-	names, err := xattrs(host)
+	names, err := c.xattrs(host)
 	if len(names) > 0 {
 		c.add(p, Xattrs, "", strings.Join(names, " "))
 	}
@@ -192,19 +194,15 @@ func typeOf(mode string) string {
 
 // xattrs returns the names of a file's extended attributes. It leaves out the labels that
 // security modules give to all files. File capabilities are not a label.
-func xattrs(host string) ([]string, error) {
-	size, err := unix.Llistxattr(host, nil)
-	if errors.Is(err, unix.ENOTSUP) || err == nil && size == 0 {
+func (c *comparison) xattrs(host string) ([]string, error) {
+	size, err := unix.Llistxattr(host, c.attributes[:])
+	if errors.Is(err, unix.ENOTSUP) {
 		return nil, nil
-	}
-	list := make([]byte, max(size, 0))
-	if err == nil {
-		size, err = unix.Llistxattr(host, list)
 	}
 	if err != nil {
 		return nil, &os.PathError{Op: "listxattr", Path: host, Err: err}
 	}
-	return slices.DeleteFunc(strings.Split(strings.TrimSuffix(string(list[:size]), "\x00"), "\x00"), func(name string) bool {
+	return slices.DeleteFunc(strings.Split(string(c.attributes[:size]), "\x00"), func(name string) bool {
 		return name == "" || strings.HasPrefix(name, "security.") && name != "security.capability"
 	}), nil
 }

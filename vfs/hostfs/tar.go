@@ -24,19 +24,16 @@ type TarOptions struct {
 	// could make them readable again.
 	Owned bool
 
-	// Left, if not nil, is called for each skipped file, of which the report has only the
-	// first 1,000. If it returns an error, Tar stops.
+	// Left, if not nil, is called for each file that is missing or incomplete in the archive. If
+	// it returns an error, Tar stops.
 	Left func(Skip) error
 }
 
-// TarReport describes the content of an archive, and the skipped entries.
+// TarReport counts the content of an archive.
 type TarReport struct {
 	Entries int
 	Bytes   int64 // of files' content
-
-	// Skipped lists the first 1,000 files that are missing or incomplete in the archive.
-	Skipped    []Skip
-	SkippedAll int // number of all such files
+	Skipped int   // files that are missing or incomplete, see TarOptions.Left
 }
 
 // Skip is a file that is missing or incomplete in an archive, and the reason.
@@ -44,8 +41,6 @@ type Skip struct {
 	Path string // the guest's
 	Err  error
 }
-
-const mostSkips = 1000
 
 // ErrChanged is the error for a file that became shorter while it was packed. The archive
 // has zeros at its end.
@@ -59,8 +54,8 @@ const defaultTarBytes = 1 << 30
 // Holes of sparse files are stored as zeros.
 //
 // The guest may change the tree meanwhile. The archive is valid nevertheless: it has as many
-// bytes of a file as the file had when Tar opened it. The report lists files that could not
-// be packed. It is valid even with an error. Errors of w are returned unchanged.
+// bytes of a file as the file had when Tar opened it. The report is valid even with an error.
+// Errors of w are returned unchanged.
 func (f *FS) Tar(w io.Writer, dir string, o TarOptions) (TarReport, error) {
 	p := &packer{access: access{f, o.Owned}, out: tar.NewWriter(w), base: dir, options: o, limit: cmp.Or(o.Bytes, defaultTarBytes)}
 	entries := cmp.Or(o.Entries, f.limits.Entries)
@@ -132,20 +127,18 @@ func (p *packer) add(v item) error {
 // skip reports a file that is not packed, or not completely. A file that was removed
 // meanwhile is ignored.
 func (p *packer) skip(path string, err error) error {
-	s, r := Skip{path, unwrapped(err)}, &p.report
+	cause := unwrapped(err)
 	switch {
 	case errors.Is(err, p.fs.closedErr):
 		return err
-	case s.Err == unix.ENOENT:
+	case cause == unix.ENOENT:
 		return nil
 	}
-	if r.SkippedAll++; len(r.Skipped) < mostSkips {
-		r.Skipped = append(r.Skipped, s)
-	}
+	p.report.Skipped++
 	if p.options.Left == nil {
 		return nil
 	}
-	return p.options.Left(s)
+	return p.options.Left(Skip{path, cause})
 }
 
 // write writes an entry: its header and, for a regular file, its content.

@@ -98,7 +98,7 @@ func files() []*Operation {
 			Doc:     "Returns the files, folders and links below a folder as a tar archive. The archive is written while it is sent.",
 		}, func(_ context.Context, c *Call, sb *service.Sandbox, path string, _ *requestjson.InFile) (packed, error) {
 			report, err := sb.Tar(c.Download, path)
-			return packed{report.SkippedAll}, err
+			return packed{report.Skipped}, err
 		}),
 		defineFile(Operation{
 			Name: "unpackFolder", Method: http.MethodPut, Path: filesPath + "/tar", Upload: []string{Tar, Octets}, Errors: uploadErrors,

@@ -178,8 +178,8 @@ func (s *Sources) Log(text string) string {
 	if s == nil || !strings.Contains(text, s.gaolFiles) {
 		return s.Relocate(text)
 	}
-	internal := regexp.MustCompile(`(?:(?:^|\n) *at\b[^\n]*(?:[( ]node:|` + regexp.QuoteMeta(s.gaolFiles) + `)[^\n]*)+`)
-	return s.Relocate(internal.ReplaceAllStringFunc(text, func(frames string) string {
+	frames := regexp.MustCompile(`(?:(?:^|\n)` + s.foreignFrame() + `)+`)
+	return s.Relocate(frames.ReplaceAllStringFunc(text, func(frames string) string {
 		if !strings.Contains(frames, s.gaolFiles) {
 			return frames
 		}
@@ -187,10 +187,9 @@ func (s *Sources) Log(text string) string {
 	}))
 }
 
-func isStackFrame(line string) bool { return strings.HasPrefix(strings.TrimLeft(line, " "), "at ") }
-
-func isNodes(line string) bool {
-	return strings.Contains(line, "(node:") || strings.Contains(line, " node:")
+// foreignFrame returns an expression for a stack frame of Node or gaol.
+func (s *Sources) foreignFrame() string {
+	return ` *at\b[^\n]*(?:[( ]node:|__evaluated|` + regexp.QuoteMeta(s.gaolFiles) + `)[^\n]*`
 }
 
 // Stack relocates a stack trace, without the frames of Node and gaol.
@@ -198,13 +197,6 @@ func (s *Sources) Stack(text string) string {
 	if s == nil {
 		return text
 	}
-	var kept []string
-	for line := range strings.Lines(text) {
-		line = strings.TrimRight(line, "\n")
-		if isStackFrame(line) && (isNodes(line) || strings.Contains(line, s.gaolFiles) || strings.Contains(line, "__evaluated")) {
-			continue
-		}
-		kept = append(kept, s.Relocate(line))
-	}
-	return strings.Join(kept, "\n")
+	frames := regexp.MustCompile(`(?m)^` + s.foreignFrame() + `\n?`)
+	return s.Relocate(strings.TrimSuffix(frames.ReplaceAllString(text, ""), "\n"))
 }

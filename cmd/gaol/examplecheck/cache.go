@@ -1,7 +1,6 @@
 package examplecheck
 
 import (
-	"bytes"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
@@ -13,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"gaol/internal/strictjson"
 	"gaol/runtime/snippets"
 	"gaol/runtime/snippets/lint"
 )
@@ -101,9 +101,7 @@ func (c *Cache) load(r *Result) bool {
 
 // decode decodes an entry that has all fields of an output.
 func decode(text []byte, out *snippets.Output) error {
-	dec := json.NewDecoder(bytes.NewReader(text))
-	dec.DisallowUnknownFields()
-	err := dec.Decode(out)
+	err := strictjson.Decode(text, out)
 	if err == nil && (out.Logs == nil || out.Errors == nil || out.Facts == nil || out.Derived == nil) {
 		err = io.ErrUnexpectedEOF
 	}

@@ -9,18 +9,7 @@ import (
 	"strings"
 
 	"github.com/rogpeppe/go-internal/diff"
-
-	"gaol/runtime/snippets"
 )
-
-// expected is the output of an example as it is kept beside the example: all but the duration.
-type expected struct {
-	Logs     []string        `json:"logs"`
-	Facts    json.RawMessage `json:"facts"`
-	Derived  json.RawMessage `json:"derived"`
-	Errors   []string        `json:"errors"`
-	TimedOut bool            `json:"timedOut"`
-}
 
 // expectations compares outputs with the files beside the examples, or writes these.
 func (o Options) expectations(results []*Result) error {
@@ -57,10 +46,8 @@ type expectedFile struct {
 	results []*Result
 }
 
-// expectedPage is the JSON of the file of a page.
-type expectedPage struct {
-	Examples map[string]json.RawMessage `json:"examples"`
-}
+// pageOutputs is the member of a page's file with the outputs.
+const pageOutputs = "examples"
 
 func readExpected(e *Example) *expectedFile {
 	f := &expectedFile{outputs: map[string]json.RawMessage{}}
@@ -74,9 +61,9 @@ func readExpected(e *Example) *expectedFile {
 			f.outputs[""] = f.text
 		}
 	default:
-		var p expectedPage
-		if f.err = json.Unmarshal(f.text, &p); f.err == nil && p.Examples != nil {
-			f.outputs = p.Examples
+		var page map[string]map[string]json.RawMessage
+		if f.err = json.Unmarshal(f.text, &page); f.err == nil && page[pageOutputs] != nil {
+			f.outputs = page[pageOutputs]
 		}
 	}
 	return f
@@ -97,7 +84,7 @@ func (f *expectedFile) compare() {
 		if !ok {
 			continue
 		}
-		wanted, got := canonical(want), canonical(expectedOutput(r.Output))
+		wanted, got := canonical(want), canonical(r.Output)
 		if bytes.Equal(wanted, got) {
 			continue
 		}
@@ -116,11 +103,11 @@ func (f *expectedFile) update() error {
 			outputs[name] = old
 		}
 		if r.Output != nil && r.Status != Failed {
-			outputs[name] = canonical(expectedOutput(r.Output))
+			outputs[name] = canonical(r.Output)
 		}
 	}
 	e := f.results[0].Example
-	text := canonical(expectedPage{outputs})
+	text := canonical(map[string]any{pageOutputs: outputs})
 	if e.Name == "" {
 		text = outputs[""]
 	}
@@ -133,12 +120,8 @@ func (f *expectedFile) update() error {
 	return nil
 }
 
-func expectedOutput(out *snippets.Output) expected {
-	return expected{out.Logs, out.Facts, out.Derived, out.Errors, out.TimedOut}
-}
-
-// canonical returns JSON with sorted members, indented, and numbers as they are
-// written. v is valid: the text of a file was checked, and a Runner returns no other.
+// canonical returns JSON with sorted members, indented, numbers as they are
+// written, and an output without its duration. v is valid: the text of a file was checked, and a Runner returns no other.
 func canonical(v any) []byte {
 	text, err := json.Marshal(v)
 	if err != nil {
@@ -149,6 +132,9 @@ func canonical(v any) []byte {
 	var value any
 	if dec.Decode(&value) != nil {
 		return nil
+	}
+	if object, ok := value.(map[string]any); ok {
+		delete(object, "durationMs")
 	}
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)

@@ -9,12 +9,10 @@ import (
 
 // A compiler tries the languages that code may be written in.
 type compiler struct {
-	module bool         // the result is a module, not a script
-	file   string       // the name, if the program is a file
-	err    *SyntaxError // of the attempt that got furthest
-	// conclusive: esbuild reported so many errors that the language is right and the code
-	// is invalid.
-	conclusive bool
+	module     bool         // the result is a module, not a script
+	file       string       // the name, if the program is a file
+	err        *SyntaxError // of the attempt that got furthest
+	conclusive bool         // err is Markdown's
 }
 
 // parsed is a valid JavaScript program with its statements.
@@ -34,9 +32,6 @@ type parsed struct {
 	// statement.
 	wrapped bool
 }
-
-// conclusiveErrors are more errors than a wrong guess of the language causes.
-const conclusiveErrors = 20
 
 func (c *compiler) recordError(err *SyntaxError) (parsed, bool) {
 	c.err = furthest(c.err, err)
@@ -77,9 +72,6 @@ func (c *compiler) program(d draft) (parsed, bool) {
 func (c *compiler) code(d draft) (parsed, bool) {
 	if p, ok := c.javascript(d); ok {
 		return p, true
-	}
-	if c.conclusive {
-		return parsed{}, false
 	}
 	if p, ok := c.typescript(d); ok || c.conclusive {
 		return p, ok
@@ -156,8 +148,8 @@ func (c *compiler) object(d draft, at int) (parsed, bool) {
 // typescript tries TypeScript and TSX.
 func (c *compiler) typescript(d draft) (parsed, bool) {
 	p, ok := c.typed(d, api.LoaderTS)
-	if ok || c.conclusive {
-		return p, ok
+	if ok {
+		return p, true
 	}
 	return c.typed(d, api.LoaderTSX)
 }

@@ -54,7 +54,6 @@ func (c *compiler) transform(d draft, options api.TransformOptions) api.Transfor
 
 // syntaxError returns esbuild's first message.
 func (c *compiler) syntaxError(d draft, result api.TransformResult) *SyntaxError {
-	c.conclusive = c.conclusive || len(result.Errors) > conclusiveErrors
 	text := result.Errors[0].Text
 	if strings.HasPrefix(text, "Parameter decorators only work") { // the only error whose reason esbuild gives in notes
 		text = "decorators of parameters need experimentalDecorators in tsconfig.json, or a comment with " + legacyPragma

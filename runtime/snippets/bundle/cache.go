@@ -19,6 +19,9 @@ const (
 	// keepTime is how long a set stays after its last use: a sandbox may be starting with it.
 	keepTime = 10 * time.Minute
 
+	// maxCacheBytes is the size above which the cache drops the sets that were not used for the longest time.
+	maxCacheBytes = 512 << 20
+
 	// abandonedTime is the age at which a temporary folder belongs to a process that died.
 	abandonedTime = time.Hour
 
@@ -38,12 +41,12 @@ type cache struct {
 	maxBytes        int64
 }
 
-func openCache(folder string, maxBytes int64) (*cache, error) {
+func openCache(folder string) (*cache, error) {
 	folder, err := filepath.Abs(folder)
 	if err != nil {
 		return nil, err
 	}
-	c := &cache{filepath.Join(folder, "sets"), filepath.Join(folder, "manifests"), maxBytes}
+	c := &cache{filepath.Join(folder, "sets"), filepath.Join(folder, "manifests"), maxCacheBytes}
 	if err := os.MkdirAll(c.manifests, 0o700); err != nil {
 		return nil, err
 	}

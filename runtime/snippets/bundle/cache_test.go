@@ -189,10 +189,11 @@ func TestModes(t *testing.T) {
 }
 
 func TestEvict(t *testing.T) {
-	c, err := openCache(t.TempDir(), 250)
+	c, err := openCache(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
+	c.maxBytes = 250
 	now := time.Now()
 	for name, age := range map[string]time.Duration{
 		"a": 4 * keepTime, "b": 3 * keepTime, "c": 2 * keepTime, "used": keepTime / 2,
@@ -219,10 +220,11 @@ func TestConcurrentProcesses(t *testing.T) {
 	folder, cache := install(t), t.TempDir()
 	var wg sync.WaitGroup
 	for i := range 12 {
-		p, err := NewPackages(PackagesOptions{Folder: folder, Cache: cache, MaxBytes: 1})
+		p, err := NewPackages(PackagesOptions{Folder: folder, Cache: cache})
 		if err != nil {
 			t.Fatal(err)
 		}
+		p.cache.maxBytes = 1
 		wg.Go(func() {
 			for _, code := range []string{"import 'store'; import 'dual'", []string{"import 'react'", "import 'data'"}[i%2]} {
 				_, problems, err := Bundle(t.Context(), []File{{"src/main.ts", code}}, Options{Packages: p, Mount: p.Dir()})

@@ -26,10 +26,6 @@ type PackagesOptions struct {
 	// to it. Several processes may share it.
 	Cache string
 
-	// MaxBytes is the size above which the cache drops the sets that were not used for the
-	// longest time. Zero: 512 MiB. Sets of the last ten minutes stay.
-	MaxBytes int64
-
 	// Names returns the names of the exports object of a module in CommonJS, by running
 	// [NamesProgram] in a sandbox. module is its path below Dir. For a module that throws, Names
 	// returns nil. If Names is nil or returns nil, snippets may import any name, and missing names
@@ -38,8 +34,6 @@ type PackagesOptions struct {
 }
 
 const (
-	defaultMaxBytes = 512 << 20
-
 	// maxMemory bounds the sets, and 32 times as many specifiers, that are kept in memory.
 	maxMemory = 128
 
@@ -68,10 +62,7 @@ func NewPackages(o PackagesOptions) (*Packages, error) {
 	if err != nil {
 		return nil, fmt.Errorf("bundle: packages: %w", err)
 	}
-	if o.MaxBytes == 0 {
-		o.MaxBytes = defaultMaxBytes
-	}
-	c, err := openCache(o.Cache, o.MaxBytes)
+	c, err := openCache(o.Cache)
 	if err != nil {
 		return nil, fmt.Errorf("bundle: packages: %w", err)
 	}

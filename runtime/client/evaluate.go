@@ -56,7 +56,7 @@ func (c *Client) Evaluate(ctx context.Context, code string, o runtime.EvaluateOp
 	}, logsTo(o.OnLog))
 }
 
-// logsTo returns a handler of frames for lines of console, nil if nobody wants them.
+// logsTo returns a handler of frames for lines of console, nil without onLog.
 func logsTo(onLog func(runtime.Log)) func(session.Frame) {
 	if onLog == nil {
 		return nil

@@ -8,7 +8,6 @@ import (
 	"io"
 	"io/fs"
 	"path"
-	"strconv"
 	"time"
 
 	"gaol/internal/session"
@@ -228,24 +227,15 @@ func (i *FileInfo) IsDir() bool { return i.mode.IsDir() }
 // Sys returns nil.
 func (i *FileInfo) Sys() any { return nil }
 
-// fileTypes are the types of files by their names in results.
-var fileTypes = map[string]fs.FileMode{
-	"file": 0, "folder": fs.ModeDir, "link": fs.ModeSymlink, "fifo": fs.ModeNamedPipe, "socket": fs.ModeSocket, "device": fs.ModeDevice,
-}
-
 // UnmarshalJSON decodes what servers send.
 func (i *FileInfo) UnmarshalJSON(text []byte) error {
 	var sent resultjson.FileInfo
 	if err := json.Unmarshal(text, &sent); err != nil {
 		return err
 	}
-	bits, err := strconv.ParseUint(sent.Mode, 8, 12)
-	kind, known := fileTypes[sent.Type]
-	if err != nil || !known {
-		return fmt.Errorf("a file of type %q and mode %q", sent.Type, sent.Mode)
-	}
-	*i = FileInfo{exactText(sent.Path, sent.PathBytes), exactText(sent.Target, sent.TargetBytes), sent.Size, kind | fs.FileMode(bits).Perm(), sent.Modified}
-	return nil
+	mode, err := sent.FileMode()
+	*i = FileInfo{exactText(sent.Path, sent.PathBytes), exactText(sent.Target, sent.TargetBytes), sent.Size, mode, sent.Modified}
+	return err
 }
 
 // exactText returns a text, or its bytes if it is not UTF-8.

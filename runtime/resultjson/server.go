@@ -99,18 +99,6 @@ type PortState struct {
 	Listening bool `json:"listening" doc:"False if the time was over first."`
 }
 
-// FileInfo describes a file.
-type FileInfo struct {
-	Path        string    `json:"path" doc:"Its path in the sandbox. Bytes that are not UTF-8 are replaced."`
-	PathBytes   []byte    `json:"pathBytes,omitempty" doc:"The path in base64, if it is not UTF-8."`
-	Type        string    `json:"type" enum:"file,folder,link,fifo,socket,device"`
-	Size        int64     `json:"size" doc:"In bytes."`
-	Mode        string    `json:"mode" doc:"Its permissions, in octal."`
-	Modified    time.Time `json:"modified" doc:"When its content was changed, by the guest's claim."`
-	Target      string    `json:"target,omitempty" doc:"The text of a link. Listings omit it."`
-	TargetBytes []byte    `json:"targetBytes,omitempty" doc:"The text in base64, if it is not UTF-8."`
-}
-
 // Unpacked counts the files of an unpacked archive.
 type Unpacked struct {
 	Entries int   `json:"entries" doc:"Files, folders and links."`

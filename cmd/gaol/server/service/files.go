@@ -3,13 +3,10 @@ package service
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"io"
 	"io/fs"
 	"strconv"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	"golang.org/x/sys/unix"
 
@@ -63,7 +60,7 @@ func (sb *Sandbox) ReadFile(path string, r requestjson.FileRead, w io.Writer) (*
 	} else if _, err = io.CopyN(w, part, n); err == io.EOF {
 		err = &fs.PathError{Op: "read", Path: path, Err: hostfs.ErrChanged}
 	}
-	return newFileInfo(path, info), fileError(err)
+	return resultjson.NewFileInfo(path, info), fileError(err)
 }
 
 // WriteFile replaces or makes a file, when all of r has been read.
@@ -86,13 +83,13 @@ func (sb *Sandbox) Stat(path string, w requestjson.FileStat) (*resultjson.FileIn
 	if err != nil {
 		return nil, fileError(err)
 	}
-	described := newFileInfo(path, info)
+	described := resultjson.NewFileInfo(path, info)
 	if info.Type() == fs.ModeSymlink {
 		text, err := sb.FS().ReadLink(path)
 		if err != nil {
 			return nil, fileError(err)
 		}
-		described.Target, described.TargetBytes = text8(text)
+		described.Target, described.TargetBytes = resultjson.SplitText(text)
 	}
 	return described, nil
 }
@@ -119,7 +116,7 @@ func (sb *Sandbox) ListFiles(ctx context.Context, path string, w requestjson.Fol
 	}
 	l := &FileList{Files: make([]*resultjson.FileInfo, 0, len(list)), Truncated: truncated}
 	for _, e := range list {
-		l.Files = append(l.Files, newFileInfo(e.Path, e.Info))
+		l.Files = append(l.Files, resultjson.NewFileInfo(e.Path, e.Info))
 	}
 	return l, nil
 }
@@ -178,38 +175,6 @@ func (sb *Sandbox) Untar(r io.Reader, path string, w requestjson.FolderUnpack) (
 	}
 	report, err := sb.FS().Untar(r, path, hostfs.UntarOptions{Bytes: sb.MaxUpload()})
 	return resultjson.Unpacked{Entries: report.Entries, Bytes: report.Bytes}, fileError(err)
-}
-
-func newFileInfo(path string, info fs.FileInfo) *resultjson.FileInfo {
-	i := &resultjson.FileInfo{
-		Type: fileType(info.Mode()), Size: info.Size(), Mode: fmt.Sprintf("%04o", info.Mode().Perm()), Modified: resultjson.ClampTime(info.ModTime()),
-	}
-	i.Path, i.PathBytes = text8(path)
-	return i
-}
-
-// text8 returns a text that is UTF-8, and its bytes if that is not the same.
-func text8(s string) (text string, bytes []byte) {
-	if utf8.ValidString(s) {
-		return s, nil
-	}
-	return strings.ToValidUTF8(s, string(utf8.RuneError)), []byte(s)
-}
-
-func fileType(m fs.FileMode) string {
-	switch m.Type() {
-	case 0:
-		return "file"
-	case fs.ModeDir:
-		return "folder"
-	case fs.ModeSymlink:
-		return "link"
-	case fs.ModeNamedPipe:
-		return "fifo"
-	case fs.ModeSocket:
-		return "socket"
-	}
-	return "device"
 }
 
 // modeBits returns the permissions, zero for the default.

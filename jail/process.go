@@ -228,22 +228,13 @@ func (j *Jail) OpenTerminal(size TerminalSize) (*Terminal, error) {
 	// end does not block a thread.
 	t.Host, err = mounts.OpenBeneath(root, "dev/pts/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_NONBLOCK)
 	if err == nil {
-		err = t.control(func(fd int) error { return t.openGuest(fd, j.slot.firstHostID()+GuestUID, size) })
+		err = kernfile.Control(t.Host, func(fd int) error { return t.openGuest(fd, j.slot.firstHostID()+GuestUID, size) })
 	}
 	if err != nil {
 		t.Close()
 		return nil, step.Wrap("open", "terminal", err)
 	}
 	return t, nil
-}
-
-// control calls f with the descriptor of the host's end.
-func (t *Terminal) control(f func(fd int) error) (err error) {
-	conn, err := t.Host.SyscallConn()
-	if err == nil && conn.Control(func(fd uintptr) { err = f(int(fd)) }) != nil {
-		err = os.ErrClosed
-	}
-	return err
 }
 
 // openGuest opens the guest's end by the host's, as its name may be hidden in the tree.
@@ -283,7 +274,7 @@ func openPeer(host int) (*os.File, error) {
 // Resize sets the window size, which sends SIGWINCH to the terminal's foreground process
 // group. It returns os.ErrClosed if the host's end is closed.
 func (t *Terminal) Resize(size TerminalSize) error {
-	return t.control(func(fd int) error { return resize(fd, size) })
+	return kernfile.Control(t.Host, func(fd int) error { return resize(fd, size) })
 }
 
 func resize(fd int, size TerminalSize) error {
@@ -296,7 +287,7 @@ func resize(fd int, size TerminalSize) error {
 // EndOfInput returns the key that means the end of the input if it is typed at the
 // beginning of a line. Programs can change it.
 func (t *Terminal) EndOfInput() (key byte, err error) {
-	err = t.control(func(fd int) error {
+	err = kernfile.Control(t.Host, func(fd int) error {
 		settings, err := unix.IoctlGetTermios(fd, unix.TCGETS)
 		if err == nil {
 			key = settings.Cc[unix.VEOF]

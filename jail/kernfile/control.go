@@ -8,17 +8,26 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Control calls f with a descriptor, which is not closed meanwhile.
+// Control calls f with a descriptor, which is not closed meanwhile. It returns [os.ErrClosed] if it was closed before.
 func Control(c syscall.Conn, f func(fd int) error) error {
 	raw, err := c.SyscallConn()
 	if err != nil {
 		return err
 	}
 	var failed error
-	if err := raw.Control(func(fd uintptr) { failed = f(int(fd)) }); err != nil {
-		return err
+	if raw.Control(func(fd uintptr) { failed = f(int(fd)) }) != nil {
+		return os.ErrClosed
 	}
 	return failed
+}
+
+// Duplicate returns a copy of a descriptor, which the caller closes. It is closed on exec.
+func Duplicate(c syscall.Conn) (own int, err error) {
+	err = Control(c, func(fd int) (err error) {
+		own, err = unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
+		return os.NewSyscallError("fcntl", err)
+	})
+	return own, err
 }
 
 // OnThread calls f on a new thread that ends afterwards: it may enter namespaces and give up rights.

@@ -19,6 +19,7 @@ import (
 	"gaol/cmd/gaol/server/settings"
 	"gaol/cmd/gaol/server/snippetservice"
 	"gaol/cmd/gaol/server/tenant"
+	"gaol/jail/kernfile"
 	"gaol/runtime/client"
 )
 
@@ -172,17 +173,9 @@ func (c *singleConn) Close() error {
 // watchHangup calls end when the other end of a connection is closed, even if nothing reads from it
 // because of an unread request body. The caller calls stop, which ends the connection.
 func watchHangup(c *net.UnixConn, end func()) (stop func(), err error) {
-	raw, err := c.SyscallConn()
+	own, err := kernfile.Duplicate(c) // the descriptor of c may be closed, and its number used again
 	if err != nil {
 		return nil, err
-	}
-	var own int // the descriptor of c may be closed, and its number used again
-	var failed error
-	if err := raw.Control(func(fd uintptr) { own, failed = unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, 0) }); err != nil {
-		return nil, err
-	}
-	if failed != nil {
-		return nil, failed
 	}
 	watching := make(chan struct{})
 	go func() {

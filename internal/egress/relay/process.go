@@ -72,16 +72,11 @@ func Start(ctx context.Context, at Place, n int, listeners []*net.TCPListener) (
 	fds := []int{fd}
 	defer func() { CloseAll(fds) }()
 	for _, l := range listeners {
-		err := kernfile.Control(l, func(of int) error {
-			copied, err := unix.FcntlInt(uintptr(of), unix.F_DUPFD_CLOEXEC, 0)
-			if err == nil {
-				fds = append(fds, copied)
-			}
-			return err
-		})
+		own, err := kernfile.Duplicate(l)
 		if err != nil {
 			return nil, errors.Join(err, counters.close())
 		}
+		fds = append(fds, own)
 	}
 	p.Counters = counters
 	if err := p.start(ctx, at, n); err != nil {

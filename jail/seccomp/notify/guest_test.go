@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"gaol/jail/kernfile"
 	"gaol/jail/seccomp"
 
 	"golang.org/x/sys/unix"
@@ -155,7 +156,7 @@ func (g *guest) blocked(t testing.TB) {
 
 func (g *guest) fd(t testing.TB) (number int) {
 	t.Helper()
-	if err := g.control(func(fd int) error { number = fd; return nil }); err != nil {
+	if err := kernfile.Control(g.file, func(fd int) error { number = fd; return nil }); err != nil {
 		t.Fatal(err)
 	}
 	return number

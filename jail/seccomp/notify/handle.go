@@ -8,6 +8,7 @@ import (
 	goruntime "runtime"
 
 	"gaol/jail/hostcommand"
+	"gaol/jail/kernfile"
 
 	"golang.org/x/sys/unix"
 )
@@ -117,7 +118,7 @@ func replyAddition(n *notification, c Call) addition {
 // add adds a file to the caller.
 func (l *Listener) add(a addition, file *os.File) error {
 	a.source = uint32(file.Fd())
-	return l.control(func(fd int) error { return withoutSignals(func() error { return ioctl(fd, notifAddFD, &a) }) })
+	return kernfile.Control(l.file, func(fd int) error { return withoutSignals(func() error { return ioctl(fd, notifAddFD, &a) }) })
 }
 
 // withoutSignals calls f with all signals blocked. The kernel replies to the call before it

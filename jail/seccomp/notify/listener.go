@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 	"golang.org/x/time/rate"
 
+	"gaol/jail/kernfile"
 	"gaol/jail/seccomp"
 )
 
@@ -59,14 +60,9 @@ func (l *Listener) Close() error {
 // polled duplicates a non-blocking descriptor. The runtime's poller watches the duplicate,
 // which the owner of the original does not affect.
 func polled(of syscall.Conn) (*os.File, error) {
-	conn, err := of.SyscallConn()
+	own, err := kernfile.Duplicate(of)
 	if err != nil {
 		return nil, err
-	}
-	var own int
-	closed := conn.Control(func(fd uintptr) { own, err = unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, 0) })
-	if closed != nil || err != nil {
-		return nil, errors.Join(closed, os.NewSyscallError("fcntl", err))
 	}
 	file := os.NewFile(uintptr(own), "polled")
 	if err := file.SetReadDeadline(time.Time{}); err != nil { // it is in blocking mode, or the poller could not add it
@@ -138,7 +134,7 @@ func (l *Listener) permit(n *notification) error {
 
 // reply ignores ENOENT: the caller was killed or interrupted.
 func (l *Listener) reply(r response) error {
-	err := l.control(func(fd int) error { return ioctl(fd, unix.SECCOMP_IOCTL_NOTIF_SEND, &r) })
+	err := kernfile.Control(l.file, func(fd int) error { return ioctl(fd, unix.SECCOMP_IOCTL_NOTIF_SEND, &r) })
 	if err == unix.ENOENT {
 		return nil
 	}
@@ -148,15 +144,8 @@ func (l *Listener) reply(r response) error {
 // isBlocked reports whether the caller is still blocked. If so, its pid was not reused in
 // the meantime.
 func (l *Listener) isBlocked(n *notification) bool {
-	return l.control(func(fd int) error { return ioctl(fd, unix.SECCOMP_IOCTL_NOTIF_ID_VALID, &n.id) }) == nil
-}
-
-func (l *Listener) control(do func(fd int) error) error {
-	var err error
-	if l.conn.Control(func(fd uintptr) { err = do(int(fd)) }) != nil {
-		return os.ErrClosed
-	}
-	return err
+	valid := func(fd int) error { return ioctl(fd, unix.SECCOMP_IOCTL_NOTIF_ID_VALID, &n.id) }
+	return kernfile.Control(l.file, valid) == nil
 }
 
 // Call is a refused system call.

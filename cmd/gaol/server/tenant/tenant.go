@@ -3,9 +3,10 @@ package tenant
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"net"
+
+	"gaol/jail/kernfile"
 
 	"golang.org/x/sys/unix"
 )
@@ -54,14 +55,12 @@ func Lookup(ctx context.Context) *Tenant {
 // OfConn returns the tenant at the other end of a unix socket: the user that the process had when
 // it connected.
 func OfConn(c *net.UnixConn) (*Tenant, error) {
-	raw, err := c.SyscallConn()
-	if err != nil {
-		return nil, err
-	}
 	var p *Peer
-	var failed error
-	err = raw.Control(func(fd uintptr) { p, failed = peerOf(int(fd)) })
-	if err := errors.Join(err, failed); err != nil {
+	err := kernfile.Control(c, func(fd int) (err error) {
+		p, err = peerOf(fd)
+		return err
+	})
+	if err != nil {
 		return nil, fmt.Errorf("credentials of the peer: %w", err)
 	}
 	return ofPeer(p), nil

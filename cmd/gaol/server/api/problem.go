@@ -78,15 +78,11 @@ func problemOf(o *operation.Operation, err error) *Problem {
 	return p
 }
 
-func (p *Problem) seconds() string {
-	return strconv.Itoa(int(math.Ceil(p.retryAfter.Seconds())))
-}
-
 // Write writes the problem as a response.
 func (p *Problem) Write(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", typeProblem)
 	if p.retryAfter > 0 {
-		w.Header().Set("Retry-After", p.seconds())
+		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(p.retryAfter.Seconds()))))
 	}
 	w.WriteHeader(p.Status)
 	_ = json.NewEncoder(w).Encode(p) // the client may have gone

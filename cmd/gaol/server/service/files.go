@@ -65,11 +65,11 @@ func (sb *Sandbox) ReadFile(path string, r requestjson.FileRead, w io.Writer) (*
 
 // WriteFile replaces or makes a file, when all of r has been read.
 func (sb *Sandbox) WriteFile(path string, r io.Reader, w requestjson.FileWrite) (int64, error) {
-	o, err := writeOptions(w)
+	mode, err := modeBits(w.FileMode)
 	if err != nil {
 		return 0, err
 	}
-	n, err := sb.FS().WriteFrom(path, r, o)
+	n, err := sb.FS().WriteFrom(path, r, hostfs.WriteOptions{Mode: mode, Parents: w.Parents})
 	return n, fileError(err)
 }
 
@@ -187,10 +187,4 @@ func modeBits(m requestjson.FileMode) (fs.FileMode, error) {
 		return 0, Refuse(Invalid, "mode: want 1 to 777, in octal")
 	}
 	return fs.FileMode(bits), nil
-}
-
-// writeOptions returns the request as package hostfs has it.
-func writeOptions(w requestjson.FileWrite) (hostfs.WriteOptions, error) {
-	mode, err := modeBits(w.FileMode)
-	return hostfs.WriteOptions{Mode: mode, Parents: w.Parents}, err
 }

@@ -16,7 +16,7 @@ import (
 // ErrOutsideBase is the error for a path that is not below the base.
 var ErrOutsideBase = errors.New("it is not below the folder whose content the server lets users mount")
 
-// OpenHostFolder opens a folder below base asUser a user could: the user must be allowed to search all folders from
+// OpenHostFolder opens a folder below base as a user could: the user must be allowed to search all folders from
 // base to it, to read it, and with write also to change it. No component of the path may be a link. The
 // path is relative to base, or absolute. The caller closes the folder, which is opened with O_PATH.
 func OpenHostFolder(base, path string, user *tenant.Peer, write bool) (*os.File, error) {

@@ -33,9 +33,6 @@ func (f folders) close() {
 // after the sandbox is created, even if there is an error.
 func (s *Service) addMounts(t *tenant.Tenant, tree requestjson.Tree, o *runtime.Options) (opened folders, err error) {
 	ofHost := isOfHost(tree.NodeModules)
-	if len(tree.Mounts) == 0 && !ofHost {
-		return nil, nil
-	}
 	set := s.settings.Load().Mounts
 	switch {
 	case set == nil:
@@ -53,7 +50,10 @@ func (s *Service) addMounts(t *tenant.Tenant, tree requestjson.Tree, o *runtime.
 		opened = append(opened, folder)
 		return "/proc/self/fd/" + strconv.Itoa(int(folder.Fd())), nil
 	}
-	o.MountUser = mountUser(t.Peer)
+	o.MountUser = &runtime.MountUser{UID: int(t.Peer.UID), GID: int(t.Peer.GID)}
+	for _, g := range t.Peer.Groups {
+		o.MountUser.Groups = append(o.MountUser.Groups, int(g))
+	}
 	for _, m := range tree.Mounts {
 		access := accesses[m.Access]
 		source, err := open(m.Source, access == runtime.ReadWrite)
@@ -66,14 +66,6 @@ func (s *Service) addMounts(t *tenant.Tenant, tree requestjson.Tree, o *runtime.
 		o.NodeModules, err = open(tree.NodeModules.HostPath, false)
 	}
 	return opened, err
-}
-
-func mountUser(p *tenant.Peer) *runtime.MountUser {
-	u := &runtime.MountUser{UID: int(p.UID), GID: int(p.GID)}
-	for _, g := range p.Groups {
-		u.Groups = append(u.Groups, int(g))
-	}
-	return u
 }
 
 // mountError returns the error for a folder that could not be opened. Only errors that the user would
@@ -93,13 +85,6 @@ func mountError(path string, err error) error {
 		}
 	}
 	return fmt.Errorf("mount %q: %w", path, err)
-}
-
-// trust prepares the service for a client that is trusted like root, as a program that embeds gaol is:
-// nothing has to be divided between tenants. Jails are in a cgroup that other programs may use, too.
-func (s *Service) trust(cgroupParent string) {
-	s.tenants.parent, s.tenants.shared = cgroupParent, true
-	s.quotas.DisableTurns()
 }
 
 // addTrustedMounts adds the mounts of a trusted client to the options. As in the SDK, the guest acts as the

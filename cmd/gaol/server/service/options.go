@@ -33,6 +33,9 @@ func (s *Service) options(t *tenant.Tenant, tree requestjson.Tree, permissions j
 		o.Progress = os.Stderr // of a missing default image; the client's program shows it
 		return o, func() {}, addTrustedMounts(tree, &o)
 	}
+	if len(tree.Mounts) == 0 && !isOfHost(tree.NodeModules) {
+		return o, func() {}, nil
+	}
 	opened, err := s.addMounts(t, tree, &o)
 	if err != nil {
 		opened.close()
@@ -52,8 +55,10 @@ func (s *Service) optionsWithoutMounts(t *tenant.Tenant, tree requestjson.Tree, 
 	if o.Limits, err = limitOptions(tree.Limits); err != nil {
 		return o, err
 	}
-	if err := s.checkHostPorts(tree.HostPorts); err != nil {
-		return o, err
+	for _, port := range tree.HostPorts {
+		if !s.settings.Load().AllowsHostPort(port) {
+			return o, Refuse(Forbidden, "hostPorts: the server does not allow port %d of its machine", port)
+		}
 	}
 	if o.Permissions, err = s.permissions(permissions, cwd, tree.Mounts); err != nil {
 		return o, err
@@ -77,18 +82,17 @@ func (s *Service) optionsWithoutMounts(t *tenant.Tenant, tree requestjson.Tree, 
 	return o, err
 }
 
-// checkHostPorts refuses ports of the machine that the operator does not allow.
-func (s *Service) checkHostPorts(ports []int) error {
-	for _, port := range ports {
-		if !s.settings.Load().AllowsHostPort(port) {
-			return Refuse(Forbidden, "hostPorts: the server does not allow port %d of its machine", port)
-		}
+// snapshotScheme begins a nodeModules that names a snapshot.
+const snapshotScheme = "snapshot:"
+
+// CheckImage returns an error if the settings do not allow an image. An empty name is the default
+// image.
+func (s *Service) CheckImage(name string) error {
+	if images := s.settings.Load().Images; len(images) > 0 && !slices.Contains(images, cmp.Or(name, defaultImage)) {
+		return Refuse(Forbidden, "image %q: the server allows %s", name, strings.Join(images, ", "))
 	}
 	return nil
 }
-
-// snapshotScheme begins a nodeModules that names a snapshot.
-const snapshotScheme = "snapshot:"
 
 // checkReference rejects references to images that are not names, which the SDK also accepts: a tenant could
 // use images that the operator has replaced.

@@ -73,8 +73,9 @@ func New(o Options) *Service {
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
 	s.quotas = quota.NewServer(o.Settings.Server, o.Settings.Tenant, o.Settings.Limits())
 	s.tenants = newTenants(cmp.Or(o.CgroupParent, "/gaol/tenants"), s.log)
-	if s.trusted {
-		s.trust(o.CgroupParent)
+	if s.trusted { // as a program that embeds gaol: nothing has to be divided between tenants
+		s.tenants.parent, s.tenants.shared = o.CgroupParent, true // other programs may use the cgroup, too
+		s.quotas.DisableTurns()
 	}
 	s.tenants.removeEmpty()
 	s.closing = newClosing()

@@ -1,10 +1,7 @@
 package service
 
 import (
-	"cmp"
 	"context"
-	"slices"
-	"strings"
 
 	"gaol/cmd/gaol/server/tenant"
 	"gaol/policy"
@@ -59,15 +56,6 @@ func (s *Service) Allows(p policy.Permissions) bool {
 	}
 	plan, _ := runtime.CheckPermissions(runtime.Options{Permissions: p})
 	return plan != nil
-}
-
-// CheckImage returns an error if the settings do not allow an image. An empty name is the default
-// image.
-func (s *Service) CheckImage(name string) error {
-	if images := s.settings.Load().Images; len(images) > 0 && !slices.Contains(images, cmp.Or(name, defaultImage)) {
-		return Refuse(Forbidden, "image %q: the server allows %s", name, strings.Join(images, ", "))
-	}
-	return nil
 }
 
 // External returns how to create sandboxes of a tenant that other packages own, with the most permissions that they may

@@ -31,11 +31,6 @@ type Peer struct {
 	Groups []uint32 // supplementary ones
 }
 
-// ofPeer returns the tenant of a local user.
-func ofPeer(p *Peer) *Tenant {
-	return &Tenant{Name: fmt.Sprintf("uid:%d", p.UID), Peer: p, Admin: p.UID == 0}
-}
-
 type contextKey struct{}
 
 // NewContext returns a context with the tenant of a request.
@@ -63,7 +58,7 @@ func OfConn(c *net.UnixConn) (*Tenant, error) {
 	if err != nil {
 		return nil, fmt.Errorf("credentials of the peer: %w", err)
 	}
-	return ofPeer(p), nil
+	return &Tenant{Name: fmt.Sprintf("uid:%d", p.UID), Peer: p, Admin: p.UID == 0}, nil
 }
 
 // overflow is the user id of a peer whose user is not mapped in this user namespace.

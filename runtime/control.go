@@ -89,9 +89,7 @@ func (c *control) close(err error) {
 		c.main.logs.ordered.flush(0)
 	}
 	c.in.Close()
-	if c.out != nil {
-		c.out.Close()
-	}
+	c.out.Close()
 	close(c.done)
 }
 

@@ -187,9 +187,7 @@ func (p *Process) close() {
 }
 
 func (p *Process) stopCalls() {
-	if p.calls != nil {
-		p.calls.Stop()
-	}
+	p.calls.Stop() // nil if the run can make none
 	if p.control != nil && p.control.translator != nil {
 		p.control.translator.stop()
 	}

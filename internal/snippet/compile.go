@@ -12,7 +12,7 @@ type compiler struct {
 	module     bool         // the result is a module, not a script
 	file       string       // the name, if the program is a file
 	err        *SyntaxError // of the attempt that got furthest
-	conclusive bool         // err is Markdown's
+	conclusive bool         // err is about Markdown, and final
 }
 
 // parsed is a valid JavaScript program with its statements.

@@ -52,8 +52,8 @@ func importsOf(list []statement) []span {
 	return imports
 }
 
-// imports returns the import declarations of TypeScript. esbuild reports the first one that it finds in
-// the function that wraps the code, after the keyword; those in other brackets it always reports.
+// imports returns the import declarations of TypeScript. In the function that wraps the code, esbuild rejects the first
+// of them, at the token after the keyword. It rejects imports in other brackets without that function, too.
 func (c *compiler) imports(d draft, loader api.Loader) (list []span) {
 	const keyword = "import"
 	options := api.TransformOptions{Loader: loader}

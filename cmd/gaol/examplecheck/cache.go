@@ -86,7 +86,7 @@ func (c *Cache) load(r *Result) bool {
 	if c == nil {
 		return false
 	}
-	p := c.path(r.Example.Files)
+	p := c.path(r.Files)
 	var out snippets.Output
 	if text, err := readRegular(c.root, p, maxEntry); err != nil || decode(text, &out) != nil {
 		return false
@@ -115,7 +115,7 @@ func (c *Cache) store(r *Result) {
 		return
 	}
 	if text, err := json.Marshal(r.Output); err == nil && len(text) <= maxEntry {
-		_ = writeWhole(c.root, c.path(r.Example.Files), text, 0o600)
+		_ = writeWhole(c.root, c.path(r.Files), text, 0o600)
 	}
 }
 

@@ -110,7 +110,7 @@ func (o Options) counter(n int) func() {
 }
 
 func (r *Result) run(ctx context.Context, runner Runner, timeout time.Duration) error {
-	out, err := runner.Run(ctx, snippets.Input{Files: r.Example.Files, Timeout: timeout})
+	out, err := runner.Run(ctx, snippets.Input{Files: r.Files, Timeout: timeout})
 	if _, bad := errors.AsType[*snippets.InputError](err); bad && out != nil {
 		err = nil // the output contains it
 	}
@@ -141,11 +141,11 @@ func (r *Result) judge() {
 // hasError reports whether the expected error occurred. A timeout is expected only by a text
 // that names it.
 func (r *Result) hasError() bool {
-	if r.Example.ErrorText == "" {
+	if r.ErrorText == "" {
 		return len(r.Output.Errors) > 0 && !r.Output.TimedOut
 	}
 	for _, text := range r.Output.Errors {
-		if strings.Contains(text, r.Example.ErrorText) {
+		if strings.Contains(text, r.ErrorText) {
 			return true
 		}
 	}

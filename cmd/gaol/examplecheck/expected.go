@@ -16,10 +16,10 @@ func (o Options) expectations(results []*Result) error {
 	files := map[string]*expectedFile{}
 	var order []*expectedFile
 	for _, r := range results {
-		if r.Example.Files == nil { // a mistake in a page, or a file that is too large
+		if r.Files == nil { // a mistake in a page, or a file that is too large
 			continue
 		}
-		name := r.Example.ExpectedFile()
+		name := r.ExpectedFile()
 		f := files[name]
 		if f == nil {
 			f = readExpected(r.Example)
@@ -72,7 +72,7 @@ func readExpected(e *Example) *expectedFile {
 // compare fails examples whose output is not the expected one.
 func (f *expectedFile) compare() {
 	for _, r := range f.results {
-		name := r.Example.ExpectedFile()
+		name := r.ExpectedFile()
 		if r.Output == nil || r.Status == Failed {
 			continue
 		}
@@ -80,7 +80,7 @@ func (f *expectedFile) compare() {
 			r.fail(Message{File: name, Line: 1, Text: "not readable as expected output: " + f.err.Error()})
 			continue
 		}
-		want, ok := f.outputs[r.Example.Name]
+		want, ok := f.outputs[r.Name]
 		if !ok {
 			continue
 		}
@@ -89,7 +89,7 @@ func (f *expectedFile) compare() {
 			continue
 		}
 		_, r.Diff, _ = strings.Cut(string(diff.Diff(name, wanted, "output", got)), "\n") // without a title
-		r.fail(Message{File: r.Example.File, Line: r.Example.Line, Text: "the output is not that of " + name + "; gaol snippet check --update accepts it"})
+		r.fail(Message{File: r.File, Line: r.Line, Text: "the output is not that of " + name + "; gaol snippet check --update accepts it"})
 	}
 }
 
@@ -98,7 +98,7 @@ func (f *expectedFile) compare() {
 func (f *expectedFile) update() error {
 	outputs := map[string]json.RawMessage{}
 	for _, r := range f.results {
-		name := r.Example.Name
+		name := r.Name
 		if old, ok := f.outputs[name]; ok {
 			outputs[name] = old
 		}

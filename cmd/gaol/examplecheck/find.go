@@ -286,10 +286,10 @@ var (
 )
 
 func title(r *Result) string {
-	if r.Example.Name == "" {
+	if r.Name == "" {
 		return "Example failed"
 	}
-	return "Example " + r.Example.Name + " failed"
+	return "Example " + r.Name + " failed"
 }
 
 func inWorkspace(file, workspace string) string {

@@ -30,7 +30,7 @@ type builder struct {
 func newBuilder(s *Stage) *builder { return &builder{Stage: s, passages: map[string]bool{}} }
 
 // create creates the place if it is missing.
-func (b *builder) create(p Place, own bool) error {
+func (b *builder) create(p Place, own func(path string) bool) error {
 	f, err := b.open(p, own)
 	f.Close() // nil if it failed
 	return err
@@ -46,7 +46,7 @@ func (b *builder) createOwned(p Place) error {
 	defer root.Close()
 	f, err := OpenIn(root, p.Path, unix.O_PATH|unix.O_NOFOLLOW)
 	if errors.Is(err, unix.ENOENT) {
-		return b.create(p, true)
+		return b.create(p, func(at string) bool { return at == p.Path })
 	}
 	f.Close() // nil if it failed
 	if err != nil {
@@ -60,7 +60,7 @@ func openRoot() (*os.File, error) { return os.OpenFile(Root, unix.O_PATH|unix.O_
 // write writes a file that the guest owns, and creates the folders above it. The guest owns these,
 // too, unless they are hidden or in a folder of the guest, whose rules apply.
 func (b *builder) write(f File) error {
-	file, err := b.openOwning(Place{Path: f.Path}, func(at string) bool {
+	file, err := b.open(Place{Path: f.Path}, func(at string) bool {
 		inDir := slices.ContainsFunc(b.tree.Dirs, func(d string) bool { return isBelow(at, d) })
 		return at == f.Path || !inDir && !b.tree.hides(at)
 	})
@@ -93,14 +93,9 @@ func descriptorPath(f *os.File) string {
 }
 
 // open opens a place with O_PATH, and creates it, and the folders above it, if they are
-// missing. With own, the guest owns a new one wherever it is.
-func (b *builder) open(p Place, own bool) (*os.File, error) {
-	return b.openOwning(p, func(at string) bool { return own && at == p.Path })
-}
-
-// openOwning is open for a place and folders above it of which the guest owns new ones wherever they
-// are if own reports that.
-func (b *builder) openOwning(p Place, own func(path string) bool) (*os.File, error) {
+// missing. The guest owns those new ones for which own returns true, wherever they are. own may
+// be nil.
+func (b *builder) open(p Place, own func(path string) bool) (*os.File, error) {
 	dir, err := openRoot()
 	if err != nil {
 		return nil, err
@@ -109,7 +104,7 @@ func (b *builder) openOwning(p Place, own func(path string) bool) (*os.File, err
 	for name := range strings.SplitSeq(p.Path[1:], "/") {
 		at = filepath.Join(at, name)
 		isLast := at == p.Path
-		next, err := b.openEntry(dir, Place{at, p.Tree || !isLast}, own(at))
+		next, err := b.openEntry(dir, Place{at, p.Tree || !isLast}, own != nil && own(at))
 		dir.Close()
 		if errors.Is(err, ErrNotInMount) {
 			return nil, err

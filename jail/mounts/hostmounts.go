@@ -47,7 +47,7 @@ func (b *builder) mountSource(m *Mount, source *os.File, number int, asked []Pla
 	case m.Access == ReadOnly && len(t.ReadOnly) > 0:
 		t.ReadOnly = slices.Concat(t.ReadOnly, []Place{at})
 	}
-	target, err := b.open(at, false)
+	target, err := b.open(at, nil)
 	if err != nil {
 		return err
 	}

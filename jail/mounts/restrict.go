@@ -65,7 +65,7 @@ func (r *restricter) createPlaces() error {
 		}
 	}
 	for _, p := range r.tree.Keep {
-		if err := r.create(p, false); err != nil {
+		if err := r.create(p, nil); err != nil {
 			return err
 		}
 	}
@@ -182,7 +182,7 @@ func (r *restricter) prepare(p Place) error {
 		r.links[p.Path] = target // created again where it is shown: links can't be mounted
 		return nil
 	}
-	if err := r.create(p, false); err != nil {
+	if err := r.create(p, nil); err != nil {
 		return err
 	}
 	if err := r.pin(filepath.Dir(p.Path)); err != nil || !isShown {

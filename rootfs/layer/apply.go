@@ -175,7 +175,7 @@ func (a *applier) hide(d openFolder, name string) (gone bool, err error) {
 		if err != nil {
 			return false, err
 		}
-		defer inside.Close()
+		defer func() { _ = inside.Close() }()
 		all, err := a.hideAll(openFolder{Root: inside, path: path.Join(d.path, name)})
 		if err != nil {
 			return false, err

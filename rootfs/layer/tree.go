@@ -61,7 +61,7 @@ type openFolder struct {
 }
 
 func (d openFolder) close() {
-	_ = d.Root.Close()
+	_ = d.Close()
 	d.file.Close()
 }
 

@@ -34,11 +34,8 @@ var extras = []string{
 type Closure struct {
 	Loader string            // path of the dynamic loader; "" for a static program
 	Libs   map[string]string // host path of each library, by name
-}
 
-// finder searches LibraryDirs below root for libraries.
-type finder struct {
-	root    string
+	root    string // host path of the folder that LibraryDirs are below
 	machine elf.Machine
 }
 
@@ -50,37 +47,36 @@ func FindLibraries(program, root string) (*Closure, error) {
 		return nil, err
 	}
 	defer f.Close()
-	c := &Closure{Libs: map[string]string{}}
+	c := &Closure{Libs: map[string]string{}, root: root, machine: f.Machine}
 	if c.Loader = Loader(f); c.Loader == "" {
 		return c, nil
 	}
 	if !isLoader(c.Loader) {
 		return nil, fmt.Errorf("%s: loader %q refused", program, c.Loader)
 	}
-	l := &finder{root, f.Machine}
 	needed, err := f.ImportedLibraries()
 	if err != nil {
 		return nil, err
 	}
-	if err := l.add(c, needed); err != nil {
+	if err := c.add(needed); err != nil {
 		return nil, fmt.Errorf("%s: %w", program, err)
 	}
 	for _, name := range extras {
-		if err := l.add(c, []string{name}); err != nil && !errors.Is(err, ErrLibraryNotFound) {
+		if err := c.add([]string{name}); err != nil && !errors.Is(err, ErrLibraryNotFound) {
 			return nil, err
 		}
 	}
 	return c, nil
 }
 
-// add adds the libraries and their dependencies to c.
-func (l *finder) add(c *Closure, names []string) error {
+// add adds the libraries and their dependencies.
+func (c *Closure) add(names []string) error {
 	for queue := names; len(queue) > 0; queue = queue[1:] {
 		name := queue[0]
 		if c.Libs[name] != "" || name == path.Base(c.Loader) {
 			continue
 		}
-		file, needed, err := l.find(name)
+		file, needed, err := c.find(name)
 		if err != nil {
 			return err
 		}
@@ -91,18 +87,18 @@ func (l *finder) add(c *Closure, names []string) error {
 }
 
 // find returns the host path of a library, and the names of the libraries that it needs.
-func (l *finder) find(name string) (file string, needed []string, err error) {
+func (c *Closure) find(name string) (file string, needed []string, err error) {
 	if name != path.Base(name) {
 		return "", nil, fmt.Errorf("library %q: a path", name)
 	}
 	for _, dir := range LibraryDirs {
-		file := filepath.Join(l.root, dir, name)
+		file := filepath.Join(c.root, dir, name)
 		f, err := elf.Open(file)
 		if err != nil {
 			continue // missing, or a linker script
 		}
 		needed, err := f.ImportedLibraries()
-		fits := f.Machine == l.machine // a folder may have libraries of a foreign architecture
+		fits := f.Machine == c.machine // a folder may have libraries of a foreign architecture
 		f.Close()
 		if fits {
 			return file, needed, err

@@ -39,9 +39,9 @@ func TestFind(t *testing.T) {
 }
 
 func TestLibraryNames(t *testing.T) {
-	l := &finder{root: "/"}
+	c := &Closure{root: "/"}
 	for _, name := range []string{"../../etc/shadow", "/etc/shadow", "a/b"} {
-		if _, _, err := l.find(name); err == nil || errors.Is(err, ErrLibraryNotFound) {
+		if _, _, err := c.find(name); err == nil || errors.Is(err, ErrLibraryNotFound) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -65,9 +65,12 @@ func (sb *Sandbox) spawn(ctx context.Context, p requestjson.ProcessRequest, o ru
 	}
 	proc := &Process{sandbox: sb, request: r, id: info.ID, pid: info.PID, done: make(chan struct{})}
 	stdout, stderr := r.buffer(session.Stdout), r.buffer(session.Stderr)
-	proc.Stdin, proc.Stdout, proc.Stderr = &input{r, proc.done}, stdout, stderr
+	running, ended := context.WithCancel(sb.c.ctx)
+	proc.Stdin, proc.Stdout, proc.Stderr = &input{r, running}, stdout, stderr
 	sb.c.work.Go(func() {
 		defer end()
+		defer close(proc.done)
+		defer ended()
 		proc.attend(stdout, stderr)
 	})
 	return proc, nil
@@ -141,7 +144,6 @@ func (p *Process) attend(stdout, stderr *session.Buffer) {
 		err = errors.New(info.Failure)
 	}
 	p.err = wrap("wait", err)
-	close(p.done)
 }
 
 // collect stores what arrives on streams until the result. Buffers return credit when they are read. Other frames are
@@ -231,24 +233,20 @@ func (p *Process) control(doing, method string, in any) error {
 	return wrap(doing, err)
 }
 
-// input is the standard input of a process.
+// input is the standard input of a process. The context ends with the process.
 type input struct {
-	r    *request
-	done <-chan struct{}
+	r   *request
+	ctx context.Context
 }
 
 // Write waits until the server has room. After the process's end the error is io.ErrClosedPipe.
 func (w *input) Write(data []byte) (n int, err error) {
-	select {
-	case <-w.done:
+	if w.ctx.Err() != nil {
 		return 0, io.ErrClosedPipe
-	default:
 	}
-	ctx, stop := w.context()
-	defer stop()
 	for n < len(data) {
 		piece := data[n:min(len(data), n+session.MaxChunk)]
-		if w.r.write(ctx, piece) != nil {
+		if w.r.write(w.ctx, piece) != nil {
 			return n, io.ErrClosedPipe
 		}
 		n += len(piece)
@@ -258,21 +256,6 @@ func (w *input) Write(data []byte) (n int, err error) {
 
 // Close ends the input.
 func (w *input) Close() error {
-	ctx, stop := w.context()
-	defer stop()
-	_ = w.r.endInput(ctx) // fails if the process has ended
+	_ = w.r.endInput(w.ctx) // fails if the process has ended
 	return nil
-}
-
-// context ends with the process.
-func (w *input) context() (context.Context, func()) {
-	ctx, cancel := context.WithCancel(w.r.c.ctx)
-	go func() {
-		select {
-		case <-w.done:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
-	return ctx, cancel
 }

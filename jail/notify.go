@@ -1,7 +1,6 @@
 package jail
 
 import (
-	"context"
 	"errors"
 	"net"
 	"net/netip"
@@ -79,7 +78,7 @@ func (h *notifyHandler) serve(l *notify.Listener, conn syscall.Conn) {
 	go func() {
 		defer close(h.served)
 		if executes {
-			h.fail(l.Admit(context.Background(), conn)) // the launcher's execve, which Serve would refuse
+			h.fail(l.Admit(conn)) // the launcher's execve, which Serve would refuse
 		}
 		if l.Serve(refused) != nil {
 			_ = l.Close() // the calls then fail with ENOSYS instead of hanging

@@ -2,7 +2,6 @@ package notify
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"io"
 	"os"
@@ -16,20 +15,20 @@ import (
 // Admit permits a launcher to execute the guest's program. It makes the kernel execute the
 // launcher's execve calls, of which a search in PATH makes several, and refuses its other
 // calls. It returns nil when the launcher's end of conn is closed or a call shows that the
-// program runs; Serve replies to that call. It returns ctx's error, and os.ErrClosed after
-// Close. It does not report whether an execve succeeded: a launcher that died looks the
-// same. The launcher's reports on conn show that.
+// program runs; Serve replies to that call. It returns os.ErrClosed after Close. It does not
+// report whether an execve succeeded: a launcher that died looks the same. The launcher's
+// reports on conn show that.
 //
 // Admit does not read from conn and ignores unread data. conn must be in non-blocking mode.
 // The caller closes it.
 //
 // Preconditions: only the launcher, a single trusted process that runs no guest code, has
 // the filter; its end of conn is closed on execve.
-func (l *Listener) Admit(ctx context.Context, conn syscall.Conn) error {
+func (l *Listener) Admit(conn syscall.Conn) error {
 	if _, refused := l.filter.Refusal(unix.SYS_EXECVE, [6]uint64{}); !refused {
 		return nil // the launcher's execve is allowed, so all refused calls are the program's
 	}
-	w, err := l.watchHangup(ctx, conn)
+	w, err := l.watchHangup(conn)
 	if err != nil {
 		return err
 	}
@@ -40,9 +39,7 @@ func (l *Listener) Admit(ctx context.Context, conn syscall.Conn) error {
 			err = l.admit(n, w)
 		}
 		switch {
-		case errors.Is(err, os.ErrDeadlineExceeded): // by expire
-			return w.cause()
-		case errors.Is(err, io.EOF), err == errRuns:
+		case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, io.EOF), err == errRuns: // the first by wait
 			return nil
 		case err != nil:
 			return err
@@ -81,20 +78,17 @@ func imageOf(pid uint32) ([]byte, error) {
 	return os.ReadFile("/proc/" + strconv.Itoa(int(pid)) + "/auxv")
 }
 
-// hangupWatch interrupts its listener when the other end of a socket is closed or ctx is
-// done.
+// hangupWatch interrupts its listener when the other end of a socket is closed.
 type hangupWatch struct {
-	ctx      context.Context
 	file     *os.File
 	conn     syscall.RawConn
 	listener *Listener
-	stopCtx  func() bool
 	done     chan struct{}
 
 	image []byte // identifies the launcher, by its first call, when no guest code runs yet
 }
 
-func (l *Listener) watchHangup(ctx context.Context, conn syscall.Conn) (*hangupWatch, error) {
+func (l *Listener) watchHangup(conn syscall.Conn) (*hangupWatch, error) {
 	file, err := polled(conn)
 	if err != nil {
 		return nil, err
@@ -104,34 +98,22 @@ func (l *Listener) watchHangup(ctx context.Context, conn syscall.Conn) (*hangupW
 		file.Close()
 		return nil, err
 	}
-	w := &hangupWatch{ctx: ctx, file: file, conn: raw, listener: l, done: make(chan struct{})}
-	w.stopCtx = context.AfterFunc(ctx, func() { expire(file) })
+	w := &hangupWatch{file: file, conn: raw, listener: l, done: make(chan struct{})}
 	go w.wait()
 	return w, nil
 }
 
+// wait interrupts a read of the listener when the socket is closed.
 func (w *hangupWatch) wait() {
 	defer close(w.done)
-	_ = w.conn.Read(isHungUp) // Admit checks the reason
-	expire(w.listener.file)
+	_ = w.conn.Read(isHungUp)
+	_ = w.listener.file.SetReadDeadline(time.Unix(1, 0)) // fails if the listener is closed
 }
 
-// expire interrupts reads of a file.
-func expire(f *os.File) { _ = f.SetReadDeadline(time.Unix(1, 0)) }
-
 func (w *hangupWatch) stop() {
-	w.stopCtx()
 	w.file.Close()
 	<-w.done
 	_ = w.listener.file.SetReadDeadline(time.Time{}) // fails if the listener is closed
-}
-
-// cause returns nil if the socket was closed, and otherwise ctx's error.
-func (w *hangupWatch) cause() error {
-	if w.hungUp() {
-		return nil
-	}
-	return w.ctx.Err()
 }
 
 func (w *hangupWatch) hungUp() bool {

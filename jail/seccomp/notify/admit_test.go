@@ -1,8 +1,6 @@
 package notify
 
 import (
-	"context"
-	"errors"
 	"io"
 	"os"
 	"slices"
@@ -29,9 +27,7 @@ func launcher(then order) order {
 
 func admitted(t *testing.T, g *guest) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
-	if err := g.Admit(ctx, g.conn); err != nil {
+	if err := g.Admit(g.conn); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -106,7 +102,7 @@ func TestAdmitChecksSocket(t *testing.T) {
 	}
 	defer host.Close()
 	defer launcher.Close()
-	w, err := g.watchHangup(t.Context(), host)
+	w, err := g.watchHangup(host)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,26 +149,10 @@ func TestAdmitReturns(t *testing.T) {
 }
 
 // The end of Admit's context does not stop Serve.
-func TestAdmitContext(t *testing.T) {
-	g := start(t, restrictions(), order{Sleep: true})
-	g.theirs.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-	defer cancel()
-	if err := g.Admit(ctx, g.conn); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("got %v", err)
-	}
-	done := g.serve(t, nil)
-	select {
-	case <-done:
-		t.Error("Serve returned")
-	case <-time.After(20 * time.Millisecond):
-	}
-}
-
 func TestAdmitReturnsOnClose(t *testing.T) {
 	g := start(t, restrictions(), order{Sleep: true})
 	time.AfterFunc(20*time.Millisecond, func() { g.Close() })
-	if err := g.Admit(t.Context(), g.conn); err == nil {
+	if err := g.Admit(g.conn); err == nil {
 		t.Error("admitted")
 	}
 }

@@ -73,7 +73,7 @@ func polled(of syscall.Conn) (*os.File, error) {
 }
 
 // receive waits for a call. It returns io.EOF if no process uses the filter any more,
-// os.ErrClosed after Close, and os.ErrDeadlineExceeded if expire was called.
+// os.ErrClosed after Close, and os.ErrDeadlineExceeded if a hangupWatch interrupted it.
 func (l *Listener) receive() (*notification, error) {
 	var n *notification
 	var err error

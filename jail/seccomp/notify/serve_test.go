@@ -147,7 +147,7 @@ func TestClose(t *testing.T) {
 	if err := g.Serve(nil); err != nil {
 		t.Errorf("serving when closed: %v", err)
 	}
-	if err := g.Admit(t.Context(), g.conn); !errors.Is(err, os.ErrClosed) {
+	if err := g.Admit(g.conn); !errors.Is(err, os.ErrClosed) {
 		t.Errorf("admitting when closed: %v", err)
 	}
 
@@ -206,7 +206,6 @@ func TestNoLeakedDescriptors(t *testing.T) {
 	t.Run("serve", TestServe)
 	t.Run("close", TestClose)
 	t.Run("admit", TestAdmit)
-	t.Run("admit with a timeout", TestAdmitContext)
 	t.Run("not a listener", TestNewOfAnotherFile)
 	if d := cmp.Diff(before, openFiles(t)); d != "" {
 		t.Error(d)

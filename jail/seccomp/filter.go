@@ -52,7 +52,7 @@ func (c *cache) get(t tables) (*Filter, error) {
 	}
 	f, err := newFilter(t)
 	if err != nil {
-		return nil, fmt.Errorf("seccomp: %w", err)
+		return nil, err
 	}
 	if len(c.filters) == maxFilters {
 		clear(c.filters) // which are in use is unknown
@@ -68,12 +68,10 @@ func newFilter(t tables) (*Filter, error) {
 	}
 	p, err := compile(m, t)
 	if err != nil {
-		return nil, fmt.Errorf("compile: %w", err)
+		return nil, fmt.Errorf("seccomp: compile: %w", err)
 	}
 	f := &Filter{refusals: map[uint32][]Refusal{}}
-	if f.Program, err = binary.Append(nil, binary.NativeEndian, p); err != nil {
-		return nil, err
-	}
+	f.Program, _ = binary.Append(nil, binary.NativeEndian, p) // fails for other types only
 	for name, list := range byName(t.restrictions) {
 		if nr, exists := m.number(name); exists {
 			f.refusals[nr] = list

@@ -43,7 +43,7 @@ func OCI() (*specs.LinuxSeccomp, error) { return oci() }
 var oci = sync.OnceValues(func() (*specs.LinuxSeccomp, error) {
 	m, err := nativeMachine()
 	if err != nil {
-		return nil, fmt.Errorf("seccomp: %w", err)
+		return nil, err
 	}
 	return m.section(), nil
 })
@@ -119,14 +119,14 @@ const x32Bit = 0x4000_0000
 func nativeMachine() (machine, error) {
 	arch, err := libseccomp.GetNativeArch()
 	if err != nil {
-		return machine{}, err
+		return machine{}, fmt.Errorf("seccomp: %w", err)
 	}
 	for _, m := range machines {
 		if m.arch == arch {
 			return m, nil
 		}
 	}
-	return machine{}, fmt.Errorf("unsupported architecture %s", arch)
+	return machine{}, fmt.Errorf("seccomp: unsupported architecture %s", arch)
 }
 
 // number returns the number of a call, if it exists on this architecture. libseccomp

@@ -1,7 +1,6 @@
 package seccomp
 
 import (
-	"fmt"
 	"slices"
 
 	"golang.org/x/sys/unix"
@@ -9,13 +8,7 @@ import (
 
 // CompileOnly returns the filter that allows the calls of rows only, for a process that is not a
 // guest. All other calls get ENOSYS.
-func CompileOnly(rows []Row) (*Filter, error) {
-	f, err := newFilter(tables{allowed: rows})
-	if err != nil {
-		return nil, fmt.Errorf("seccomp: %w", err)
-	}
-	return f, nil
-}
+func CompileOnly(rows []Row) (*Filter, error) { return newFilter(tables{allowed: rows}) }
 
 // noCode: neither Go nor C libraries make code at run time, and nothing is loaded after the filter.
 var (

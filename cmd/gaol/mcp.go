@@ -168,6 +168,9 @@ func (a *app) mcpPrivate(ctx context.Context, f *mcpFlags) (err error) {
 	}))
 	now, cancel := context.WithCancel(context.Background())
 	cancel()
-	defer func() { err = errors.Join(err, s.Close(now), m.Close(), stop()) }()
+	defer func() {
+		err = errors.Join(err, s.Close(now), stop())
+		m.Close()
+	}()
 	return mcpstdio.NewProxy(local).Serve(ctx, a.stdin, a.stdout)
 }

@@ -238,7 +238,8 @@ func (s *Server) addHealth(mux *http.ServeMux) {
 func (s *Server) Drain(now context.Context) error {
 	ctx, cancel := context.WithTimeout(now, time.Duration(s.service.Settings().DrainMs)*time.Millisecond)
 	defer cancel()
-	err := errors.Join(s.service.Close(ctx), s.mcp.Close())
+	err := s.service.Close(ctx)
+	s.mcp.Close()
 	s.session.Close()
 	late, stop := context.WithTimeout(context.Background(), time.Second) // for the last responses
 	defer stop()

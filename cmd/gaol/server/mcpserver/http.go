@@ -3,7 +3,6 @@ package mcpserver
 import (
 	"bytes"
 	"context"
-	"errors"
 	"io"
 	"mime"
 	"net/http"
@@ -66,14 +65,9 @@ func (e *endpoint) addHandlers() {
 
 // ServeHTTP serves a request whose context carries a tenant.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	e, err := s.endpoint(tenant.FromContext(r.Context()))
-	switch {
-	case errors.Is(err, errClosing):
-		api.WriteProblem(w, http.StatusServiceUnavailable, err.Error())
-		return
-	case err != nil:
-		s.Log.Error("start an MCP server", "err", err)
-		api.WriteProblem(w, http.StatusInternalServerError, "the server failed to start MCP: see its log")
+	e := s.endpoint(tenant.FromContext(r.Context()))
+	if e == nil {
+		api.WriteProblem(w, http.StatusServiceUnavailable, "the server is being stopped")
 		return
 	}
 	if err := readBody(w, r); err != nil {

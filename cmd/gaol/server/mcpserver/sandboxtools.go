@@ -31,10 +31,8 @@ var sandboxTitles = map[string]struct {
 }
 
 // addSandboxTools adds the tools of package sandboxtools, with their own names and schemas.
-func (e *endpoint) addSandboxTools() (err error) {
-	if e.toolbox, err = e.service.NewToolbox(e.tenant); err != nil {
-		return err
-	}
+func (e *endpoint) addSandboxTools() {
+	toolbox := e.service.NewToolbox(e.tenant)
 	for _, t := range sandboxtools.Tools() {
 		about := sandboxTitles[t.Name]
 		described := describe(t.Name, about.title, t.Description, about.does, about.repeated, t.Name == "sandbox_command")
@@ -43,11 +41,10 @@ func (e *endpoint) addSandboxTools() (err error) {
 			described.Description += isolationAbout(e.service.Settings().IsolationNames())
 		}
 		e.addTool(described, func(ctx context.Context, c *operation.Call, args json.RawMessage) (result, error) {
-			out, err := e.toolbox.Call(ctx, t.Name, args)
+			out, err := toolbox.Call(ctx, t.Name, args)
 			return toolResult{out}, toolError(ctx, c, err)
 		})
 	}
-	return nil
 }
 
 // toolResult is the result of a tool of package sandboxtools.

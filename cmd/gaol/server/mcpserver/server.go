@@ -12,7 +12,6 @@ import (
 	"gaol/cmd/gaol/server/service"
 	"gaol/cmd/gaol/server/snippetservice"
 	"gaol/cmd/gaol/server/tenant"
-	"gaol/runtime"
 )
 
 // Options are the options of a [Server].
@@ -46,38 +45,31 @@ func New(o Options) *Server {
 	return &Server{Options: o, tenants: map[string]*endpoint{}}
 }
 
-// errClosing is the error of requests while the server is being stopped.
-var errClosing = errors.New("the server is being stopped")
-
-// endpoint returns what serves a tenant.
-func (s *Server) endpoint(t *tenant.Tenant) (*endpoint, error) {
+// endpoint returns the endpoint of a tenant, nil while the server is being stopped.
+func (s *Server) endpoint(t *tenant.Tenant) *endpoint {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
-		return nil, errClosing
+		return nil
 	}
 	e := s.tenants[t.Name]
 	if e == nil {
-		var err error
-		if e, err = s.newEndpoint(t); err != nil {
-			return nil, err
-		}
+		e = s.newEndpoint(t)
 		s.tenants[t.Name] = e
 	}
-	return e, nil
+	return e
 }
 
-// Close ends all sessions, and closes the sandboxes of the tools of package sandboxtools. The
-// service, which has been closed before, has ended all calls.
-func (s *Server) Close() error {
+// Close ends all sessions. The service, which has been closed before, has ended all calls and closed all sandboxes.
+func (s *Server) Close() {
 	s.mu.Lock()
 	s.closed = true
 	s.mu.Unlock()
-	var errs []error
 	for _, e := range s.tenants { // no more are added
-		errs = append(errs, e.close())
+		for session := range e.mcp.Sessions() {
+			_ = session.Close() // the connection ends, whatever the client replies
+		}
 	}
-	return errors.Join(errs...)
 }
 
 // endpoint serves one tenant.
@@ -87,7 +79,6 @@ type endpoint struct {
 	server  *Server
 	mcp     *mcp.Server
 
-	toolbox   *service.Toolbox // nil without these tools
 	stateless *mcp.StreamableHTTPHandler
 	stateful  *mcp.StreamableHTTPHandler
 	sessions  sessions // of stateful
@@ -97,7 +88,7 @@ const instructions = `gaol runs untrusted JavaScript and TypeScript in sandboxes
 run_code without sandboxId uses a fresh sandbox that is deleted afterwards. To keep files between calls, create a sandbox with create_sandbox and pass its sandboxId. To keep variables, too, pass contextId "new" to run_code, and later the contextId of its result.
 By default code reaches no network but the sandbox's own localhost, and only the folders of the sandbox. When something was denied, the result's denials name the permission of create_sandbox that would allow it.`
 
-func (s *Server) newEndpoint(t *tenant.Tenant) (*endpoint, error) {
+func (s *Server) newEndpoint(t *tenant.Tenant) *endpoint {
 	e := &endpoint{tenant: t, service: s.Service, server: s}
 	if s.New != nil {
 		e.mcp = s.New()
@@ -114,13 +105,11 @@ func (s *Server) newEndpoint(t *tenant.Tenant) (*endpoint, error) {
 		e.addResources()
 	}
 	if s.SandboxTools {
-		if err := e.addSandboxTools(); err != nil {
-			return nil, err
-		}
+		e.addSandboxTools()
 	}
 	e.mcp.AddReceivingMiddleware(withRequest, e.recover)
 	e.addHandlers()
-	return e, nil
+	return e
 }
 
 // recover turns a panic into an error of the request. The SDK calls handlers in other goroutines,
@@ -135,15 +124,4 @@ func (e *endpoint) recover(next mcp.MethodHandler) mcp.MethodHandler {
 		}()
 		return next(ctx, method, r)
 	}
-}
-
-// close ends the sessions, and closes the sandboxes of the toolbox. No call is in progress.
-func (e *endpoint) close() error {
-	for s := range e.mcp.Sessions() {
-		_ = s.Close() // the connection ends, whatever the client replies
-	}
-	if e.toolbox == nil {
-		return nil
-	}
-	return errors.Join(e.toolbox.Close(), runtime.CloseIdle())
 }

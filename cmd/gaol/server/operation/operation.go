@@ -95,7 +95,7 @@ type Session interface {
 	Own(sandbox string)
 	Owns(sandbox string) bool
 	Disown(sandbox string)
-	Toolbox() (*service.Toolbox, error)
+	Toolbox() *service.Toolbox
 }
 
 // Do performs the operation on an input of [Operation.Decode]. The result may be present in spite of an

@@ -35,11 +35,7 @@ func sessions() []*Operation {
 }
 
 func callTool(ctx context.Context, c *Call, in *requestjson.ToolIn) (json.RawMessage, error) {
-	toolbox, err := c.Session.Toolbox()
-	if err != nil {
-		return nil, err
-	}
-	result, err := toolbox.Call(ctx, in.Tool, in.Arguments)
+	result, err := c.Session.Toolbox().Call(ctx, in.Tool, in.Arguments)
 	if sandboxtools.CodeOf(err) != sandboxtools.UnknownTool {
 		audit.Of(ctx).SetAction("session " + in.Tool)
 	}

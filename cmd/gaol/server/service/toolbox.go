@@ -7,6 +7,7 @@ import (
 	"maps"
 	"path"
 	"slices"
+	"sync"
 
 	"gaol/cmd/gaol/server/audit"
 	"gaol/cmd/gaol/server/quota"
@@ -20,28 +21,33 @@ import (
 type Toolbox struct {
 	service *Service
 	tenant  *tenant.Tenant
-	tools   *sandboxtools.Toolbox
+	open    func() (*sandboxtools.Toolbox, error)
 }
 
-// NewToolbox returns a toolbox without sandboxes. The caller closes it; the service's Close does so, too.
-func (s *Service) NewToolbox(t *tenant.Tenant) (*Toolbox, error) {
-	tools, err := sandboxtools.New(s.toolboxOptions(t))
-	if err != nil {
-		return nil, err
-	}
-	b := &Toolbox{s, t, tools}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.draining {
-		return nil, errDraining
-	}
-	s.toolboxes[b] = true
-	return b, nil
+// NewToolbox returns a toolbox without sandboxes. Close closes it, and so does the service's.
+func (s *Service) NewToolbox(t *tenant.Tenant) *Toolbox {
+	b := &Toolbox{service: s, tenant: t}
+	b.open = sync.OnceValues(func() (*sandboxtools.Toolbox, error) {
+		tools, err := sandboxtools.New(s.toolboxOptions(t))
+		if err == nil {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.toolboxes[b] = tools // the service waits for this call before it closes them
+		}
+		return tools, err
+	})
+	return b
 }
 
-// Close closes all sandboxes of the toolbox.
+// Close closes all sandboxes of the toolbox. No call is in progress.
 func (b *Toolbox) Close() error {
-	err := b.tools.Close()
+	b.service.mu.Lock()
+	tools := b.service.toolboxes[b]
+	b.service.mu.Unlock()
+	if tools == nil {
+		return nil
+	}
+	err := tools.Close()
 	b.service.mu.Lock()
 	defer b.service.mu.Unlock()
 	delete(b.service.toolboxes, b)
@@ -115,7 +121,11 @@ func (b *Toolbox) Call(ctx context.Context, tool string, args json.RawMessage) (
 	if err := b.check(ctx, tool, args); err != nil {
 		return nil, err
 	}
-	result, err := b.tools.Call(ctx, tool, args)
+	tools, err := b.open()
+	if err != nil {
+		return nil, b.service.Convert("open tools", b.tenant, err)
+	}
+	result, err := tools.Call(ctx, tool, args)
 	if sandboxtools.CodeOf(err) == sandboxtools.Internal {
 		return nil, b.service.Convert("call "+tool, b.tenant, err)
 	}

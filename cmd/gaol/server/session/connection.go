@@ -47,7 +47,7 @@ type connection struct {
 	held     *quota.Reservation
 	socket   *protocol.Socket
 	calls    *calls
-	tools    tools
+	tools    *service.Toolbox // of package sandboxtools: their sandboxes end with the session
 
 	ctx    context.Context // of everything in the session
 	cancel context.CancelCauseFunc
@@ -84,7 +84,9 @@ func (c *connection) serve(ctx context.Context, socket *websocket.Conn) {
 	<-closed
 	c.work.Wait()
 	c.deleteSandboxes()
-	c.closeTools()
+	if err := c.tools.Close(); err != nil {
+		c.log.Error("close the sandboxes of tools", "tenant", c.tenant.Name, "err", err)
+	}
 }
 
 // reserve reserves memory until release is called. Large messages take turns.

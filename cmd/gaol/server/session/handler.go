@@ -97,7 +97,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.log.Debug("a handshake failed", "tenant", t.Name, "err", err) // the client got the response
 		return
 	}
-	c := &connection{service: h.service, snippets: h.snippets, tenant: t, log: h.log, held: held}
+	c := &connection{service: h.service, snippets: h.snippets, tenant: t, log: h.log, held: held, tools: h.service.NewToolbox(t)}
 	c.serve(audit.Of(r.Context()).Attach(h.ctx), conn)
 }
 

@@ -175,4 +175,4 @@ func (o owner) Disown(id string) {
 }
 
 // Toolbox returns the tools of package sandboxtools, whose sandboxes end with the session.
-func (o owner) Toolbox() (*service.Toolbox, error) { return o.openTools() }
+func (o owner) Toolbox() *service.Toolbox { return o.tools }

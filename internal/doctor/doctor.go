@@ -55,7 +55,7 @@ func missing(detail, cure string) Check  { return Check{Status: Missing, Detail:
 // probe is one check of the examination.
 type probe struct {
 	name string
-	why  string // completes "needed to ..."; empty for what is optional, and for all together
+	why  string // completes "needed to ..."; empty for optional additions
 	run  func(*examination) Check
 }
 

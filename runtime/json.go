@@ -8,10 +8,10 @@ import (
 	json "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"gaol/runtime/internal/jsonform"
+	"gaol/internal/strictjson"
 )
 
-// The types without methods, which package jsonform encodes by their tags.
+// The types without methods, which package strictjson encodes by their tags.
 type (
 	plainResult     Result
 	plainEvaluation Evaluation
@@ -60,13 +60,13 @@ func (r Result) MarshalJSON() ([]byte, error) {
 	if f.Queued < time.Millisecond { // a turn without a wait takes some microseconds
 		f.Queued = 0
 	}
-	return jsonform.Marshal(&f, withoutFrame)
+	return strictjson.MarshalResult(&f, withoutFrame)
 }
 
 // UnmarshalJSON decodes what MarshalJSON returns.
 func (r *Result) UnmarshalJSON(text []byte) error {
 	var f resultForm
-	if err := jsonform.Unmarshal(text, &f); err != nil {
+	if err := strictjson.UnmarshalResult(text, &f); err != nil {
 		return err
 	}
 	*r = Result(f.plainResult)
@@ -89,43 +89,53 @@ func (e *GuestError) form() guestErrorForm {
 }
 
 // MarshalJSON implements [json.Marshaler].
-func (e *GuestError) MarshalJSON() ([]byte, error) { return jsonform.Marshal(e.form()) }
+func (e *GuestError) MarshalJSON() ([]byte, error) { return strictjson.MarshalResult(e.form()) }
 
 // UnmarshalJSON implements [json.Unmarshaler].
 func (e *GuestError) UnmarshalJSON(text []byte) error {
-	return jsonform.Unmarshal(text, (*plainGuestError)(e))
+	return strictjson.UnmarshalResult(text, (*plainGuestError)(e))
 }
 
 // MarshalJSON returns the object that gaol eval --json prints.
-func (e Evaluation) MarshalJSON() ([]byte, error) { return jsonform.Marshal((*plainEvaluation)(&e)) }
+func (e Evaluation) MarshalJSON() ([]byte, error) {
+	return strictjson.MarshalResult((*plainEvaluation)(&e))
+}
 
 // UnmarshalJSON decodes what MarshalJSON returns.
 func (e *Evaluation) UnmarshalJSON(text []byte) error {
-	return jsonform.Unmarshal(text, (*plainEvaluation)(e))
+	return strictjson.UnmarshalResult(text, (*plainEvaluation)(e))
 }
 
 // MarshalJSON implements [json.Marshaler].
-func (u Usage) MarshalJSON() ([]byte, error) { return jsonform.Marshal(plainUsage(u)) }
+func (u Usage) MarshalJSON() ([]byte, error) { return strictjson.MarshalResult(plainUsage(u)) }
 
 // UnmarshalJSON implements [json.Unmarshaler].
-func (u *Usage) UnmarshalJSON(text []byte) error { return jsonform.Unmarshal(text, (*plainUsage)(u)) }
+func (u *Usage) UnmarshalJSON(text []byte) error {
+	return strictjson.UnmarshalResult(text, (*plainUsage)(u))
+}
 
 // MarshalJSON implements [json.Marshaler].
-func (l Log) MarshalJSON() ([]byte, error) { return jsonform.Marshal(plainLog(l)) }
+func (l Log) MarshalJSON() ([]byte, error) { return strictjson.MarshalResult(plainLog(l)) }
 
 // UnmarshalJSON implements [json.Unmarshaler].
-func (l *Log) UnmarshalJSON(text []byte) error { return jsonform.Unmarshal(text, (*plainLog)(l)) }
+func (l *Log) UnmarshalJSON(text []byte) error {
+	return strictjson.UnmarshalResult(text, (*plainLog)(l))
+}
 
 // MarshalJSON implements [json.Marshaler].
-func (c Call) MarshalJSON() ([]byte, error) { return jsonform.Marshal(plainCall(c)) }
+func (c Call) MarshalJSON() ([]byte, error) { return strictjson.MarshalResult(plainCall(c)) }
 
 // UnmarshalJSON implements [json.Unmarshaler].
-func (c *Call) UnmarshalJSON(text []byte) error { return jsonform.Unmarshal(text, (*plainCall)(c)) }
+func (c *Call) UnmarshalJSON(text []byte) error {
+	return strictjson.UnmarshalResult(text, (*plainCall)(c))
+}
 
 // MarshalJSON implements [json.Marshaler].
-func (c Connection) MarshalJSON() ([]byte, error) { return jsonform.Marshal(plainConnection(c)) }
+func (c Connection) MarshalJSON() ([]byte, error) {
+	return strictjson.MarshalResult(plainConnection(c))
+}
 
 // UnmarshalJSON implements [json.Unmarshaler].
 func (c *Connection) UnmarshalJSON(text []byte) error {
-	return jsonform.Unmarshal(text, (*plainConnection)(c))
+	return strictjson.UnmarshalResult(text, (*plainConnection)(c))
 }

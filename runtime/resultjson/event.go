@@ -7,8 +7,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"gaol/internal/strictjson"
 	"gaol/runtime"
-	"gaol/runtime/internal/jsonform"
 )
 
 // Output is a piece of a program's output, as an event of a run has it.
@@ -118,7 +118,7 @@ func decode[T any](data []byte, event func(T) runtime.Event) (runtime.Event, err
 }
 
 // Milliseconds keeps three decimals: the rest is noise.
-func Milliseconds(d time.Duration) float64 { return jsonform.Milliseconds(d) }
+func Milliseconds(d time.Duration) float64 { return strictjson.Milliseconds(d) }
 
 // Bounds of a time that JSON can represent (RFC 3339).
 var (

@@ -3,8 +3,8 @@ package resultjson
 import (
 	"time"
 
+	"gaol/internal/strictjson"
 	"gaol/runtime"
-	"gaol/runtime/internal/jsonform"
 )
 
 // ProcessState is whether a process is active.
@@ -58,11 +58,13 @@ type plainProcessUsage ProcessUsage // without methods
 func NewProcessUsage(u runtime.Usage) ProcessUsage { return ProcessUsage{UsageFields(u), u.Memory} }
 
 // MarshalJSON implements [json.Marshaler].
-func (u ProcessUsage) MarshalJSON() ([]byte, error) { return jsonform.Marshal(plainProcessUsage(u)) }
+func (u ProcessUsage) MarshalJSON() ([]byte, error) {
+	return strictjson.MarshalResult(plainProcessUsage(u))
+}
 
 // UnmarshalJSON implements [json.Unmarshaler].
 func (u *ProcessUsage) UnmarshalJSON(text []byte) error {
-	return jsonform.Unmarshal(text, (*plainProcessUsage)(u))
+	return strictjson.UnmarshalResult(text, (*plainProcessUsage)(u))
 }
 
 // ContextInfo describes a context.

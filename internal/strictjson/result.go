@@ -1,4 +1,4 @@
-package jsonform
+package strictjson
 
 import (
 	"time"
@@ -8,9 +8,9 @@ import (
 	jsonv1 "github.com/go-json-experiment/json/v1"
 )
 
-// encoding is that of package json, except for what package jsonform documents. The encoder that calls a MarshalJSON
+// resultOptions are those of package json, except for durations, which are milliseconds, and lists, which are never null. The encoder that calls a MarshalJSON
 // escapes <, > and &, if it escapes them.
-var encoding = json.JoinOptions(jsonv1.DefaultOptionsV1(), jsontext.EscapeForHTML(false), json.FormatNilSliceAsNull(false))
+var resultOptions = json.JoinOptions(jsonv1.DefaultOptionsV1(), jsontext.EscapeForHTML(false), json.FormatNilSliceAsNull(false))
 
 var (
 	durations = json.MarshalToFunc(func(e *jsontext.Encoder, d time.Duration) error {
@@ -24,13 +24,13 @@ var (
 	})))
 )
 
-// Marshal encodes a struct without a method MarshalJSON. The functions more encode types in it differently.
-func Marshal(v any, more ...*json.Marshalers) ([]byte, error) {
-	return json.Marshal(v, encoding, json.WithMarshalers(json.JoinMarshalers(append(more, durations)...)))
+// MarshalResult encodes a struct without a method MarshalJSON. The functions more encode types in it differently.
+func MarshalResult(v any, more ...*json.Marshalers) ([]byte, error) {
+	return json.Marshal(v, resultOptions, json.WithMarshalers(json.JoinMarshalers(append(more, durations)...)))
 }
 
-// Unmarshal decodes into a struct without a method UnmarshalJSON.
-func Unmarshal(text []byte, v any) error { return json.Unmarshal(text, v, decoding) }
+// UnmarshalResult decodes into a struct without a method UnmarshalJSON.
+func UnmarshalResult(text []byte, v any) error { return json.Unmarshal(text, v, decoding) }
 
 // Milliseconds keeps three decimals: the rest is noise.
 func Milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

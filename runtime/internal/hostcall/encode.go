@@ -191,6 +191,7 @@ type Writer struct {
 	written sync.Cond
 	waiting []byte // frames to be written next
 	writing bool
+	blocked int // callers that wait until something is written
 	closed  bool
 }
 
@@ -206,20 +207,14 @@ func (w *Writer) Answer(call uint32, failed bool, text []byte) {
 	w.Send(wire.AppendAnswer(make([]byte, 0, len(text)+wire.AnswerSize), call, failed, text))
 }
 
-// Send writes a frame, which it takes over. It returns when the kernel has it, or when it waits alone
-// or among at most maxBatch bytes.
+// Send writes a frame. It returns when the kernel has it, or when it is among at most maxBatch
+// bytes that wait.
 func (w *Writer) Send(frame []byte) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for !w.closed && len(w.waiting) > 0 && len(w.waiting)+len(frame) > maxBatch {
-		w.written.Wait()
+	if w.wait(len(frame)) {
+		w.write(frame)
 	}
-	if len(w.waiting) == 0 {
-		w.waiting = frame
-	} else {
-		w.waiting = append(w.waiting, frame...)
-	}
-	w.flush()
 }
 
 // TryAnswer is Answer for a caller that must not wait for the guest. It reports whether
@@ -231,11 +226,14 @@ func (w *Writer) TryAnswer(call uint32, failed bool, text []byte) bool {
 		return w.closed
 	}
 	w.waiting = wire.AppendAnswer(w.waiting, call, failed, text)
-	go func() {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		w.flush()
-	}()
+	if !w.writing {
+		w.writing = true
+		go func() {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.flush(nil)
+		}()
+	}
 	return true
 }
 
@@ -246,24 +244,61 @@ func (w *Writer) Close() {
 	}
 }
 
-// flush writes until nothing waits, unless another caller does.
+// wait waits until a frame of the given size fits in the batch, or until no caller is writing. It
+// returns false once nothing can be written.
+func (w *Writer) wait(size int) bool {
+	for !w.closed && w.writing && len(w.waiting)+size > maxBatch {
+		w.blocked++
+		w.written.Wait()
+		w.blocked--
+	}
+	return !w.closed
+}
+
+// write writes what waits and then the caller's frame.
 //
-// Preconditions: w.mu is held.
-func (w *Writer) flush() {
-	for !w.writing && !w.closed && len(w.waiting) > 0 {
-		batch := w.waiting
-		w.waiting, w.writing = nil, true
+// Preconditions: w.mu is held, wait returned true.
+func (w *Writer) write(own []byte) {
+	if w.writing {
+		w.waiting = append(w.waiting, own...)
+		return
+	}
+	w.writing = true
+	w.flush(own)
+}
+
+// flush writes for all callers until nothing waits or another one wants to write.
+//
+// Preconditions: w.mu is held, w.writing is the caller's.
+func (w *Writer) flush(own []byte) {
+	w.flushWaiting()
+	w.writeUnlocked(own)
+	for w.blocked == 0 && len(w.waiting) > 0 {
+		w.flushWaiting()
+	}
+	w.writing = false
+	w.written.Broadcast()
+}
+
+func (w *Writer) flushWaiting() {
+	batch := w.waiting
+	w.waiting = nil
+	w.writeUnlocked(batch)
+}
+
+// writeUnlocked writes without the lock.
+func (w *Writer) writeUnlocked(b []byte) {
+	if len(b) == 0 {
+		return
+	}
+	if !w.closed {
 		w.mu.Unlock()
-		_, err := w.to.Write(batch)
+		_, err := w.to.Write(b)
 		w.mu.Lock()
-		w.writing = false
 		if err != nil {
-			w.closed = true
+			w.closed, w.waiting = true, nil
 			w.to.Close() // a frame may be incomplete: no other can follow it
 		}
-		w.written.Broadcast()
 	}
-	if w.closed {
-		w.waiting = nil
-	}
+	w.written.Broadcast()
 }

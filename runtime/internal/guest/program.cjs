@@ -28,12 +28,12 @@ const Module = require('node:module');
 const nodePath = require('node:path');
 const { pathToFileURL } = require('node:url');
 const { setFlagsFromString } = require('node:v8');
+const { isMainThread } = require('node:worker_threads'); // replaces process.chdir, as in a zygote
 const { control, defineGlobals, theCalls } = require('./control.cjs');
 const { reportFatal, useInternals } = require('./failure.cjs');
 const { VERSION } = require('./wire.cjs');
 
 const { defineProperty, getOwnPropertyDescriptor, keys } = Object;
-const isMainThread = !process.chdir.disabled; // package node:worker_threads takes half a millisecond to load
 
 const PROGRAM_FD = 4;
 const PASSES_FLAGS = /node:(test|bench)/; // modules that pass Node's own flags to children

@@ -48,10 +48,10 @@ type Jail struct {
 
 // starter starts the processes of a jail: the entry program does, or an OCI runtime.
 type starter interface {
-	// extend adds to the tree what the starter needs in it.
+	// extend adds the starter's files to the tree.
 	extend(*Tree)
 
-	// startPid1 makes the namespaces and pid 1, which has its own copy of the calling thread's mounts.
+	// startPid1 creates the namespaces and starts pid 1 with a copy of the calling thread's mounts.
 	startPid1(top *cgroupFiles) error
 
 	// launch sets p.first to a new process, in the cgroups of in, and returns when it runs c's

@@ -36,7 +36,7 @@ The program sees nothing else of the host: no files, no environment, and of the 
 own localhost. If FILE is a folder, the program sees that, and is the main of its
 package.json, or index.
 
-Scopes of --permissions replace those of --preset, and --allow-net adds to the network scope:
+A scope in --permissions replaces the preset's; --allow-net adds to the network scope:
 see gaol policy. If a program fails after a denial, up to five lines on standard error name
 the denials, and how to allow them.
 

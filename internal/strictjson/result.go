@@ -8,8 +8,8 @@ import (
 	jsonv1 "github.com/go-json-experiment/json/v1"
 )
 
-// resultOptions are those of package json, except for durations, which are milliseconds, and lists, which are never null. The encoder that calls a MarshalJSON
-// escapes <, > and &, if it escapes them.
+// resultOptions encode as package encoding/json does, but never a list as null. They leave the escaping of <, > and &
+// to the encoder that calls MarshalJSON.
 var resultOptions = json.JoinOptions(jsonv1.DefaultOptionsV1(), jsontext.EscapeForHTML(false), json.FormatNilSliceAsNull(false))
 
 var (

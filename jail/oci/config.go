@@ -37,7 +37,7 @@ type Config struct {
 	Args    []string // of pid 1
 }
 
-// spec returns the runtime's configuration of the container. Devices and readonly paths are those of "runc spec".
+// spec returns the container's configuration, with the devices and readonly paths of "runc spec".
 func (c *Config) spec() (*specs.Spec, error) {
 	namespaces := []specs.LinuxNamespace{{Type: specs.PIDNamespace}, {Type: specs.IPCNamespace}, {Type: specs.UTSNamespace}, {Type: specs.MountNamespace}}
 	if c.Namespaces[specs.NetworkNamespace] == nil {

@@ -18,8 +18,8 @@ import (
 var ErrStalled = errors.New("the server stopped sending")
 
 // NewTransport returns a transport whose requests fail with [ErrStalled] when the server sends
-// nothing for that long. It uses the proxies that the environment names. It has its own connections,
-// so that [http.Transport.CloseIdleConnections] can close all of them.
+// nothing for the duration stall. It uses the environment's proxies, and shares no connections,
+// so that [http.Transport.CloseIdleConnections] closes all of them.
 func NewTransport(stall time.Duration) *http.Transport {
 	dialer := net.Dialer{Timeout: stall}
 	return &http.Transport{

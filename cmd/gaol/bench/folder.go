@@ -13,8 +13,8 @@ import (
 
 const folderPrefix = "gaol-bench-"
 
-// newFolder creates a folder in parent, where bare Node works. Its name has the id of this process, so that the next
-// one removes it if this process is killed.
+// newFolder creates the working directory of bare Node in parent. Its name contains the process id, so that a later
+// gaol bench can remove it if this process is killed.
 func newFolder(parent string) (string, error) {
 	left, err := filepath.Glob(filepath.Join(parent, folderPrefix+"*"))
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// firstSign is when the response of a run begins if there is no event earlier, and followSign that of an operation
-	// that only has events. An error that occurs before has its own status.
+	// firstSign is the longest time before the response of a run begins; followSign, of an operation with events only.
+	// An earlier error sets the response's status.
 	firstSign  = time.Second
 	followSign = 100 * time.Millisecond
 

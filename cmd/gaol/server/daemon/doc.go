@@ -8,8 +8,8 @@
 // Files that cannot be used change nothing: the server keeps all of its settings, and logs the error.
 // A second SIGTERM ends the runs immediately, a third one the process.
 //
-// [ServiceUnit] and [SocketUnit] are the systemd units. Comments in them give the reason for each option that hardens
-// the service, and for each common one that is omitted.
+// [ServiceUnit] and [SocketUnit] are the systemd units. Their comments explain each hardening option, and why
+// some common options are omitted.
 //
 // A process that is killed leaves no process behind, because the kernel kills its jails. The next one
 // replaces its socket and removes the rest.

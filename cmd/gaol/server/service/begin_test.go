@@ -18,8 +18,8 @@ func codeOf(err error) Code {
 	return e.Code
 }
 
-// While the service is being stopped, work that has begun may begin its parts, and other work is refused. What the end of
-// the service cancels is interrupted.
+// A draining service lets accepted work continue and refuses new work. Work that is canceled by the service's end
+// fails as interrupted.
 func TestBeginWhileDraining(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, created := newService(t, nil)

@@ -38,8 +38,8 @@ func (s *Service) UseByID(ctx context.Context, id string) (_ context.Context, _ 
 	return s.Use(ctx, sb.tenant(), id)
 }
 
-// PermissionsOf returns the permissions of a sandbox of the tenant. For another id it returns those of a sandbox whose
-// request has none.
+// PermissionsOf returns the permissions of the tenant's sandbox with an id, or the default permissions if there is
+// no such sandbox.
 func (s *Service) PermissionsOf(t *tenant.Tenant, id string) policy.Permissions {
 	if sb := s.find(t, id); sb != nil {
 		return sb.permissions.Clone()

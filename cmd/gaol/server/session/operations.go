@@ -80,8 +80,8 @@ func (t *task) newCall(o *operation.Operation, r protocol.Request) (c *operation
 	return c, err
 }
 
-// sink sends an event: output as bytes, and others as JSON. The result of the request stands for the last event of a
-// process.
+// sink sends an event: output as bytes, other events as JSON. It skips a process's last event, which the request's
+// result repeats.
 func (t *task) sink(e service.Event) error {
 	if e.Name == service.EventResult || e.Name == service.EventError {
 		return nil

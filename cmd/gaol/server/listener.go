@@ -1,23 +1,16 @@
 package server
 
 import (
-	"bytes"
-	"container/list"
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
-	"strconv"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
 
-	"gaol/cmd/gaol/server/api"
 	"gaol/cmd/gaol/server/tenant"
 )
 
@@ -56,16 +49,9 @@ type conn struct {
 	owner       string
 	writeTime   time.Duration
 
-	// Of connections, guarded by its lock.
-	idle    *list.Element // nil while it is in use
-	removed bool
-
 	// Of a unix socket: the user that has connected, or why that is unknown.
 	tenant *tenant.Tenant
 	err    error
-
-	// handled is set when the first handler starts: later bytes may be a guest's.
-	handled atomic.Bool
 }
 
 func (c *conn) Close() error {
@@ -73,71 +59,13 @@ func (c *conn) Close() error {
 	return c.Conn.Close()
 }
 
+// CloseWrite lets [http.Server] end an error response before it closes a connection with unread data, which resets it.
+func (c *conn) CloseWrite() error { return c.Conn.(interface{ CloseWrite() error }).CloseWrite() }
+
 func (c *conn) isUnix() bool { return c.LocalAddr().Network() == "unix" }
 
-// problemListener accepts connections on which errors of [http.Server] itself are problems until the first
-// handler starts. Later ones stay plain text: a guest could print the same bytes.
-type problemListener struct{ net.Listener }
-
-func (l problemListener) Accept() (net.Conn, error) {
-	c, err := l.Listener.Accept()
-	if err != nil {
-		return nil, err
-	}
-	return problemConn{c}, nil
-}
-
-type problemConn struct{ net.Conn }
-
-// Read also reports the mistake to clients that speak plain HTTP to a TLS port, as [http.Server] does.
-func (c problemConn) Read(p []byte) (int, error) {
-	n, err := c.Conn.Read(p)
-	if e, ok := errors.AsType[tls.RecordHeaderError](err); ok && e.Conn != nil {
-		_, _ = io.WriteString(e.Conn, "HTTP/1.0 400 Bad Request\r\n\r\nThis port needs HTTPS.\n")
-		_ = c.Close()
-	}
-	return n, err
-}
-
-// serverError follows the status line of responses to requests that [http.Server] cannot parse. It
-// writes each of them with one call.
-const serverError = "\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n"
-
-func (c problemConn) Write(p []byte) (int, error) {
-	if innerConn(c).handled.Load() {
-		return c.Conn.Write(p)
-	}
-	line, _, ok := bytes.Cut(p[:min(len(p), 512)], []byte(serverError))
-	_, text, isStatus := bytes.Cut(line, []byte("HTTP/1.1 "))
-	if !ok || !isStatus || len(text) < 3 {
-		return c.Conn.Write(p)
-	}
-	status, err := strconv.Atoi(string(text[:3]))
-	if err != nil {
-		return c.Conn.Write(p)
-	}
-	body := &buffered{header: http.Header{}}
-	api.WriteProblem(body, status, "the request is not valid HTTP/1.1, or too large")
-	head := fmt.Sprintf("HTTP/1.1 %d %s\r\nContent-Type: %s\r\nContent-Length: %d\r\nConnection: close\r\n\r\n",
-		status, http.StatusText(status), body.header.Get("Content-Type"), body.Len())
-	if _, err := c.Conn.Write(append([]byte(head), body.Bytes()...)); err != nil {
-		return 0, err
-	}
-	return len(p), nil
-}
-
-// buffered is a response in memory.
-type buffered struct {
-	bytes.Buffer
-	header http.Header
-}
-
-func (b *buffered) Header() http.Header { return b.header }
-func (b *buffered) WriteHeader(int)     {}
-
-// innerConn returns the connection of a listener's without its layers.
+// innerConn returns the connection of a listener without TLS.
 func innerConn(c net.Conn) *conn {
-	c = c.(problemConn).Conn
 	if secure, ok := c.(*tls.Conn); ok {
 		c = secure.NetConn()
 	}
@@ -150,14 +78,6 @@ type connKey struct{}
 // connContext makes the connection available to handlers.
 func connContext(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, innerConn(c))
-}
-
-// markHandled records that a connection has had a handler.
-func markHandled(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		connOf(r).handled.Store(true)
-		next.ServeHTTP(w, r)
-	})
 }
 
 // connOf returns the connection of a request to a [Server].
@@ -176,17 +96,14 @@ type connections struct {
 
 	mu     sync.Mutex
 	count  int
-	owners map[string]*owner
+	owners map[string]idleSince // by user or address
 }
 
-// owner is a user or an address.
-type owner struct {
-	count int
-	idle  *list.List // of *conn, longest idle first
-}
+// idleSince are connections, with the time since when each is idle; zero while it is in use.
+type idleSince map[*conn]time.Time
 
 func newConnections() *connections {
-	c := &connections{max: maxConnections, maxOfOwner: maxOfOwner, owners: map[string]*owner{}}
+	c := &connections{max: maxConnections, maxOfOwner: maxOfOwner, owners: map[string]idleSince{}}
 	var files unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_NOFILE, &files) == nil && files.Cur/2 < uint64(c.max) { // sandboxes need files, too
 		c.max = int(files.Cur / 2)
@@ -199,62 +116,69 @@ func newConnections() *connections {
 func (cs *connections) add(c *conn) (excess *conn) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
-	o := cs.owners[c.owner]
-	if o == nil {
-		o = &owner{idle: list.New()}
-		cs.owners[c.owner] = o
+	own := cs.owners[c.owner]
+	if len(own) >= cs.maxOfOwner || cs.count >= cs.max {
+		if excess = cs.excess(own); excess == nil {
+			return c
+		}
+		cs.forget(excess)
 	}
-	switch {
-	case o.count >= cs.maxOfOwner:
-		excess = o.longestIdle(c)
-	case cs.count >= cs.max:
-		excess = cs.idlest().longestIdle(c)
+	if cs.owners[c.owner] == nil {
+		cs.owners[c.owner] = idleSince{}
 	}
-	o.count++
+	cs.owners[c.owner][c] = time.Now() // until it has sent something
 	cs.count++
-	if excess != c {
-		c.idle = o.idle.PushBack(c) // until it has sent something
-	}
 	return excess
 }
 
-// longestIdle removes the connection that has been idle for longest from the list, and returns it, or c
-// if all are active.
-func (o *owner) longestIdle(c *conn) *conn {
-	front := o.idle.Front()
-	if front == nil {
-		return c
-	}
-	c = o.idle.Remove(front).(*conn)
-	c.idle = nil
-	return c
-}
-
-// idlest returns the owner of most idle connections.
+// excess returns the connection of an owner that has been idle for longest or, if the owner has fewer than it may have,
+// that of the owner with most idle connections; nil if all are in use.
 //
-// Preconditions: cs.mu is held, and there is a connection.
-func (cs *connections) idlest() (most *owner) {
-	for _, o := range cs.owners {
-		if most == nil || o.idle.Len() > most.idle.Len() {
-			most = o
+// Preconditions: cs.mu is held.
+func (cs *connections) excess(own idleSince) (longest *conn) {
+	if len(own) >= cs.maxOfOwner {
+		_, longest = own.longest()
+		return longest
+	}
+	most := 0
+	for _, other := range cs.owners {
+		if n, c := other.longest(); n > most {
+			most, longest = n, c
 		}
 	}
-	return most
+	return longest
+}
+
+// longest returns how many connections are idle, and the one that is for longest.
+func (s idleSince) longest() (idle int, longest *conn) {
+	for c, since := range s {
+		if since.IsZero() {
+			continue
+		}
+		idle++
+		if longest == nil || since.Before(s[longest]) {
+			longest = c
+		}
+	}
+	return idle, longest
 }
 
 // remove forgets a connection that has been closed.
 func (cs *connections) remove(c *conn) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
-	if c.removed {
+	cs.forget(c)
+}
+
+// forget is remove with the lock held.
+func (cs *connections) forget(c *conn) {
+	own := cs.owners[c.owner]
+	if _, counted := own[c]; !counted {
 		return
 	}
-	c.removed = true
-	o := cs.owners[c.owner]
-	cs.setIdle(o, c, false)
-	o.count--
+	delete(own, c)
 	cs.count--
-	if o.count == 0 {
+	if len(own) == 0 {
 		delete(cs.owners, c.owner)
 	}
 }
@@ -264,22 +188,14 @@ func (cs *connections) follow(outer net.Conn, state http.ConnState) {
 	c := innerConn(outer)
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
-	if !c.removed && state != http.StateNew && state != http.StateClosed {
-		cs.setIdle(cs.owners[c.owner], c, state == http.StateIdle)
+	if _, counted := cs.owners[c.owner][c]; !counted || state == http.StateNew {
+		return
 	}
-}
-
-// setIdle adds a connection to the idle ones of its owner, or removes it.
-//
-// Preconditions: cs.mu is held.
-func (cs *connections) setIdle(o *owner, c *conn, idle bool) {
-	switch {
-	case idle && c.idle == nil:
-		c.idle = o.idle.PushBack(c)
-	case !idle && c.idle != nil:
-		o.idle.Remove(c.idle)
-		c.idle = nil
+	var since time.Time
+	if state == http.StateIdle {
+		since = time.Now()
 	}
+	cs.owners[c.owner][c] = since
 }
 
 // ownerOf names the user or address that has opened a connection.

@@ -96,7 +96,7 @@ func newServer(o Options, times times) *Server {
 		serve = o.Wrap(serve)
 	}
 	s.http = &http.Server{
-		Handler:           markHandled(s.observer.observe(s.guard(serve))),
+		Handler:           s.observer.observe(s.guard(serve)),
 		ReadHeaderTimeout: times.header,
 		IdleTimeout:       times.idle,
 		MaxHeaderBytes:    maxHeader,
@@ -122,7 +122,7 @@ func (s *Server) Serve(l net.Listener, secure *tls.Config) error {
 	if secure != nil {
 		l = tls.NewListener(l, secure)
 	}
-	err := s.http.Serve(problemListener{l})
+	err := s.http.Serve(l)
 	if errors.Is(err, http.ErrServerClosed) {
 		return nil
 	}

@@ -199,8 +199,9 @@ func TestIdleConnections(t *testing.T) {
 func (cs *connections) idle() (n int) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
-	for _, o := range cs.owners {
-		n += o.idle.Len()
+	for _, own := range cs.owners {
+		idle, _ := own.longest()
+		n += idle
 	}
 	return n
 }
@@ -213,7 +214,7 @@ func TestActiveConnectionsStay(t *testing.T) {
 		c = &conn{owner: owner, connections: cs}
 		excess = cs.add(c)
 		if active {
-			cs.follow(problemConn{c}, http.StateActive)
+			cs.follow(c, http.StateActive)
 		}
 		return c, excess
 	}
@@ -231,7 +232,7 @@ func TestActiveConnectionsStay(t *testing.T) {
 		t.Errorf("%v is closed, not the new %v", excess, c)
 	}
 	cs.remove(c)
-	cs.follow(problemConn{a1}, http.StateIdle)
+	cs.follow(a1, http.StateIdle)
 	if _, excess := add("a", true); excess != a1 {
 		t.Error("the idle connection is not closed")
 	}

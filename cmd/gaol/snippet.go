@@ -49,7 +49,7 @@ func (f *snippetFlags) add(cmd *cobra.Command) {
 	f.set.StringVar(&f.options.NodeModules, "node-modules", "", "`DIR` of the host with the packages that snippets may import")
 	f.set.StringVar(&f.adapter, "adapter", "none", "`NAME` of the adapter that reads the state: none for the snippet's exports, directive, or a FILE.mjs")
 	f.set.BoolVar(&f.options.NoLint, "no-lint", false, "turn off the lint rules of the adapter; they do not protect")
-	f.set.StringVar(&f.lintRules, "lint-rules", "", "JSON `FILE` with lint rules that replace the adapter's; see docs/snippets-lint.md")
+	f.set.StringVar(&f.lintRules, "lint-rules", "", "JSON `FILE` with lint rules that replace the adapter's; see docs/snippets.md")
 	f.set.Var(flags.Choice(&f.options.Network, "NAME", "none", "want none or public", map[string]string{"none": "", "public": "public"}),
 		"network", "none, or public for the hosts of the public internet")
 	f.set.Var(flags.Duration(&f.timeout), "timeout", "time limit of a snippet, from 100ms to 10s")

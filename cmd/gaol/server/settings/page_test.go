@@ -173,7 +173,7 @@ func describe(doc, field string) (text, def string) {
 		}
 	}
 	text = strings.TrimPrefix(text, ", ")
-	return strings.TrimSuffix(strings.ReplaceAll(text, "docs/snippets-lint.md", "[snippets-lint.md](snippets-lint.md)"), "."), strings.TrimSuffix(def, ".")
+	return strings.TrimSuffix(strings.ReplaceAll(text, "docs/snippets.md#lint-rules", "[snippets.md](snippets.md#lint-rules)"), "."), strings.TrimSuffix(def, ".")
 }
 
 // quotas writes the fields of [quota.Limits].

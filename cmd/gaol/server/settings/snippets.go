@@ -33,7 +33,7 @@ type Snippets struct {
 	NoLint bool `json:"noLint,omitzero"`
 
 	// LintRules is the path of a JSON file with lint rules that replace the adapter's: see
-	// docs/snippets-lint.md. Snippets of requests that name another adapter are not checked.
+	// docs/snippets.md#lint-rules. Snippets of requests that name another adapter are not checked.
 	LintRules string `json:"lintRules,omitzero"`
 
 	// Network is "public" if requests may ask for the public internet. Default: none.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path"
 	"strings"
 	"time"
@@ -56,16 +57,16 @@ func reason(res *runtime.Result) string {
 
 // artifacts lists the files that the build made. A real farm would copy them with FS().Tar.
 func artifacts(rt *runtime.NodeRuntime) outcome {
-	names, err := rt.FS().Glob("/workspace/dist/*.html")
+	names, err := fs.Glob(rt.FS().View("/workspace/dist"), "*.html")
 	if err != nil {
 		return outcome{err: err}
 	}
 	for i, name := range names {
-		page, err := rt.FS().ReadFile(name)
+		page, err := rt.FS().ReadFile(path.Join("/workspace/dist", name))
 		if err != nil {
 			return outcome{err: err}
 		}
-		names[i] = fmt.Sprintf("%s (%d bytes)", path.Base(name), len(page))
+		names[i] = fmt.Sprintf("%s (%d bytes)", name, len(page))
 	}
 	return outcome{text: strings.Join(names, ", ")}
 }

@@ -2,7 +2,6 @@ package host
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"io/fs"
 	"strings"
@@ -195,7 +194,7 @@ func TestFilesViewOfGuest(t *testing.T) {
 	if err := fstest.TestFS(rt.FS().View("/workspace"), "a/b/file", "top", "a/link"); err != nil {
 		t.Error(err)
 	}
-	if found, err := rt.FS().Glob("/usr/**/node"); len(found) == 0 || err != nil {
+	if found, err := fs.Glob(rt.FS().View("/usr"), "*/bin/node"); len(found) == 0 || err != nil {
 		t.Error(found, err)
 	}
 	if err := rt.FS().Walk("/", func(p string, _ *hostfs.Info, err error) error {
@@ -206,27 +205,6 @@ func TestFilesViewOfGuest(t *testing.T) {
 		return nil
 	}); err != nil {
 		t.Error(err)
-	}
-}
-
-func TestFilesWatchGuest(t *testing.T) {
-	rt := harness.Create(t, runtime.Options{})
-	w, err := rt.FS().Watch("/workspace", hostfs.WatchOptions{Recursive: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer w.Close()
-	harness.Output(t, rt, runtime.RunOptions{}, "sh", "-c", "mkdir -p a/b; echo x > a/b/file")
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	for seen := false; !seen; {
-		events, err := w.Next(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, e := range events {
-			seen = seen || e.Path == "/workspace/a/b/file"
-		}
 	}
 }
 
@@ -243,15 +221,8 @@ func TestFilesOfClosedRuntime(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
-	w, err := f.Watch("/workspace", hostfs.WatchOptions{})
-	if err != nil {
-		t.Error(err)
-	}
 	if err := rt.Close(); err != nil {
 		t.Fatal(err)
-	}
-	if err := w.Close(); err != nil {
-		t.Errorf("a watcher: %v", err)
 	}
 	_, failed := f.ReadFile("/workspace/file")
 	_, readFailed := file.Read(make([]byte, 1))

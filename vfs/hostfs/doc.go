@@ -1,10 +1,10 @@
 // Package hostfs gives the host access to the files of a live guest. It reads, writes,
-// lists, removes, watches, packs and unpacks them while hostile code changes the same tree
+// lists, removes, packs and unpacks them while hostile code changes the same tree
 // at full speed.
 //
 //	root fd of the tree ── New ──> FS ── ReadFile, WriteFile, Walk, Tar, … ──> *fs.PathError
 //	                                │
-//	                              Close: also closes open files and watchers
+//	                              Close: also closes open files
 //
 // # What confines an operation to the tree
 //

@@ -2,8 +2,6 @@ package hostfs
 
 import (
 	"cmp"
-	"crypto/rand"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -23,8 +21,7 @@ type FS struct {
 	guest     credentials
 	ids       IDs
 	limits    Limits
-	closedErr error  // the error of operations after Close
-	key       []byte // of the MAC in temporary names
+	closedErr error // the error of operations after Close
 
 	mu     sync.RWMutex // each step of an operation holds it for reading
 	root   *os.File     // O_PATH
@@ -86,15 +83,13 @@ func New(root *os.File, o Options) (*FS, error) {
 	if err := creds.act(func() error { return nil }); err != nil {
 		return nil, err
 	}
-	key := make([]byte, sha256.Size)
-	_, _ = rand.Read(key) // never fails
 	return &FS{
-		key: key, guest: creds, ids: o.IDs, closedErr: cmp.Or(o.Closed, fs.ErrClosed),
+		guest: creds, ids: o.IDs, closedErr: cmp.Or(o.Closed, fs.ErrClosed),
 		root: root, limits: Limits{cmp.Or(l.File, 64<<20), cmp.Or(l.Entries, 100_000), cmp.Or(l.Depth, 256)},
 	}, nil
 }
 
-// Close closes all open files and watchers. Running operations fail at their next step.
+// Close closes all open files. Running operations fail at their next step.
 // Close is idempotent.
 func (f *FS) Close() error {
 	f.mu.Lock()
@@ -110,7 +105,7 @@ func (f *FS) Close() error {
 	return f.root.Close()
 }
 
-// fail wraps an error of an open file or watcher. If the FS has been closed, that is the
+// fail wraps an error of an open file. If the FS has been closed, that is the
 // cause.
 func (f *FS) fail(op, path string, err error) error {
 	f.mu.RLock()

@@ -63,7 +63,7 @@ func TestPaths(t *testing.T) {
 		}
 	}
 	for name, op := range operations(f, "/"+strings.Repeat("n", 256)) {
-		if err := op(); !errors.Is(err, unix.ENAMETOOLONG) && name != "glob" && name != "exists" && name != "to" {
+		if err := op(); !errors.Is(err, unix.ENAMETOOLONG) && name != "exists" && name != "to" {
 			t.Errorf("%s of a long name: %v", name, err)
 		}
 	}
@@ -91,16 +91,8 @@ func operations(f *FS, p string) map[string]func() error {
 		"chmod":    func() error { return f.Chmod(p, 0o600) },
 		"walk":     func() error { return f.Walk(p, func(string, *Info, error) error { return nil }) },
 		"list":     func() error { _, _, err := f.List(context.Background(), p, ListOptions{}); return err },
-		"glob":     func() error { _, err := f.Glob(p); return err },
 		"tar":      func() error { _, err := f.Tar(io.Discard, p, TarOptions{}); return err },
 		"untar":    func() error { _, err := f.Untar(strings.NewReader(""), p, UntarOptions{}); return err },
-		"watch": func() error {
-			w, err := f.Watch(p, WatchOptions{Recursive: true})
-			if err == nil {
-				err = w.Close()
-			}
-			return err
-		},
 	}
 }
 
@@ -129,20 +121,8 @@ func TestClosed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := f.Watch("/", WatchOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	next := make(chan error)
-	go func() { _, err := w.Next(t.Context()); next <- err }()
-	walk := make(chan error)
-	go func() {
-		walk <- f.Walk("/", func(string, *Info, error) error { return f.Close() })
-	}()
-	for name, c := range map[string]chan error{"next": next, "walk": walk} {
-		if err := <-c; !errors.Is(err, gone) {
-			t.Errorf("%s: %v", name, err)
-		}
+	if err := f.Walk("/", func(string, *Info, error) error { return f.Close() }); !errors.Is(err, gone) {
+		t.Errorf("walk: %v", err)
 	}
 	if _, err := file.Read(make([]byte, 1)); !errors.Is(err, gone) {
 		t.Errorf("an open file: %v", err)

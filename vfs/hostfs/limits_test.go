@@ -43,8 +43,6 @@ func TestLimits(t *testing.T) {
 		{"a tar of 21", operations(f, "/many")["tar"](), true},
 		{"removing 22", f.RemoveAll("/many"), true},
 		{"removing the rest", f.RemoveAll("/many"), false},
-		{"a watch of 2", watchOnly(f, "/one", 2), false},
-		{"a watch of 2 in 1", watchOnly(f, "/one", 1), true},
 	} {
 		if l, is := errors.AsType[*LimitError](tc.err); is != tc.want || !is && tc.err != nil {
 			t.Errorf("%s: %v", tc.name, tc.err)
@@ -52,14 +50,6 @@ func TestLimits(t *testing.T) {
 			t.Errorf("%s: %v", tc.name, tc.err)
 		}
 	}
-}
-
-func watchOnly(f *FS, dir string, folders int) error {
-	w, err := f.Watch(dir, WatchOptions{Recursive: true, Folders: folders})
-	if err != nil {
-		return err
-	}
-	return w.Close()
 }
 
 // TestHugeSparseFile reads the end of a file of 2 GiB.

@@ -92,7 +92,7 @@ func (f *FS) WriteFile(path string, data []byte, o WriteOptions) error {
 		if n != nil && f.isShared(n) {
 			return overwrite(n, data)
 		}
-		err := f.replace(p, data, bits)
+		err := replace(p, data, bits)
 		if n != nil && (isDenied(err) || err == unix.EROFS) { // from the folder
 			return overwrite(n, data)
 		}
@@ -106,7 +106,7 @@ func (f *FS) WriteFile(path string, data []byte, o WriteOptions) error {
 func (f *FS) Append(path string, data []byte, o WriteOptions) error {
 	return f.write("append", path, o, func(p place, n *node, bits uint32) error {
 		if n == nil {
-			return f.replace(p, data, bits)
+			return replace(p, data, bits)
 		}
 		fd, err := n.reopen(unix.O_WRONLY | unix.O_APPEND)
 		if err != nil {

@@ -1,15 +1,10 @@
 package hostfs
 
 import (
-	"crypto/hmac"
 	"crypto/rand"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"io"
 	"io/fs"
-	"slices"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -25,35 +20,8 @@ type tempFile struct {
 	modified time.Time // zero: now
 }
 
-// The second half of a temporary name is a MAC, so that a guest cannot invent such names.
-// A guest that has seen one can reuse it: its own events of that name are then not reported.
-const (
-	tempPrefix = ".gaol-"
-	tempHalf   = 8 // bytes
-)
-
-func (f *FS) tempName() string {
-	half := make([]byte, tempHalf, 2*tempHalf)
-	_, _ = rand.Read(half) // never fails
-	return tempPrefix + hex.EncodeToString(append(half, f.proof(half)...))
-}
-
-// isTempName reports whether name was made by tempName.
-func (f *FS) isTempName(name string) bool {
-	text, found := strings.CutPrefix(name, tempPrefix)
-	b, err := hex.DecodeString(text)
-	return found && err == nil && len(b) == 2*tempHalf && hmac.Equal(b[tempHalf:], f.proof(b[:tempHalf]))
-}
-
-// proof returns the MAC. A hash that begins with the key is one, because all messages have
-// the same length. Package hmac would take 1 µs more, 3 % of a write.
-func (f *FS) proof(half []byte) []byte {
-	sum := sha256.Sum256(slices.Concat(f.key, half))
-	return sum[:tempHalf]
-}
-
-func (f *FS) newTempFile(at place, bits uint32) (*tempFile, error) {
-	d := &tempFile{at: at, temp: f.tempName(), bits: bits}
+func newTempFile(at place, bits uint32) (*tempFile, error) {
+	d := &tempFile{at: at, temp: ".gaol-" + rand.Text(), bits: bits}
 	var err error
 	d.fd, err = openFile(at.dir, d.temp, unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_WRONLY)
 	return d, err
@@ -81,8 +49,8 @@ func (d *tempFile) finish(err error) error {
 }
 
 // replace replaces the file at a place by a new one.
-func (f *FS) replace(p place, data []byte, bits uint32) error {
-	d, err := f.newTempFile(p, bits)
+func replace(p place, data []byte, bits uint32) error {
+	d, err := newTempFile(p, bits)
 	if err != nil {
 		return err
 	}
@@ -111,7 +79,7 @@ func (f *FS) WriteFrom(path string, r io.Reader, o WriteOptions) (int64, error) 
 		if p.dir, err = unix.FcntlInt(uintptr(p.dir), unix.F_DUPFD_CLOEXEC, 0); err != nil {
 			return err
 		}
-		if d, err = f.newTempFile(p, bits); err != nil {
+		if d, err = newTempFile(p, bits); err != nil {
 			p.close()
 		}
 		return err

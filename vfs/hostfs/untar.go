@@ -302,7 +302,7 @@ func (u *unpacker) file(path string, h *tar.Header, in *tar.Reader) error {
 	if err := u.step(func() error {
 		p, err := u.place(path)
 		if err == nil {
-			d, err = u.fs.newTempFile(p, uint32(h.Mode)&0o777)
+			d, err = newTempFile(p, uint32(h.Mode)&0o777)
 		}
 		if err != nil {
 			p.close()

@@ -4,12 +4,11 @@ import (
 	"errors"
 	"io/fs"
 	"path"
-	"strings"
 )
 
 // View is a guest's folder as a read-only file system of io/fs. Links in it lead where they
 // lead the guest, also out of the folder. Names that are not UTF-8 are listed but cannot be
-// used, because paths of io/fs cannot contain them. Patterns are as in [FS.Glob].
+// used, because paths of io/fs cannot contain them. [fs.Glob], [fs.WalkDir] and [os.CopyFS] work with it.
 type View struct {
 	fs  *FS
 	dir string
@@ -19,7 +18,6 @@ var (
 	_ fs.StatFS     = (*View)(nil)
 	_ fs.ReadDirFS  = (*View)(nil)
 	_ fs.ReadFileFS = (*View)(nil)
-	_ fs.GlobFS     = (*View)(nil)
 	_ fs.ReadLinkFS = (*View)(nil)
 )
 
@@ -74,22 +72,4 @@ func (v *View) stat(op, name string, of func(string) (*Info, error)) (fs.FileInf
 // ReadLink implements fs.ReadLinkFS.
 func (v *View) ReadLink(name string) (string, error) {
 	return inView(v, "readlink", name, v.fs.ReadLink)
-}
-
-// Glob implements fs.GlobFS.
-func (v *View) Glob(pattern string) ([]string, error) {
-	if _, err := path.Match(pattern, ""); err != nil {
-		return nil, err
-	}
-	if !fs.ValidPath(pattern) {
-		return nil, nil // it matches no valid name
-	}
-	if pattern == "." {
-		return []string{pattern}, nil
-	}
-	found, err := v.fs.globIn(v.dir, strings.Split(pattern, "/"))
-	for i := range found {
-		found[i] = strings.TrimPrefix(found[i][len(v.dir):], "/")
-	}
-	return found, err
 }

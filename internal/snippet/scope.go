@@ -9,11 +9,6 @@ type Scope struct {
 
 // A Variable is a declared name.
 type Variable struct {
-	// Value is the first value, if a declaration of this name alone has it.
-	Value *Node
-	// Data belongs to the caller of [Parse].
-	Data any
-
 	lexical  bool // by let, const, using or class
 	imported bool
 	count    int // of declarations
@@ -150,9 +145,6 @@ func (n *Node) resolveDeclaration(s *Scope) {
 		resolveAll(d.Kids[1:], s)
 		for _, name := range d.Kids[0].bound() {
 			into.names[name].lexical = n.Name != "var"
-		}
-		if d.Kids[0].Kind == Binding && len(d.Kids) == 2 {
-			into.names[d.Kids[0].Name].Value = d.Kids[1]
 		}
 	}
 }

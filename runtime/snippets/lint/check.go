@@ -3,7 +3,6 @@ package lint
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"path"
 	"slices"
 
@@ -47,7 +46,7 @@ func (r Rules) Check(name, source string) []Problem {
 	if err != nil {
 		return []Problem{{name, err.Line, err.Column, Syntax, err.Message}}
 	}
-	c := &checker{Rules: r, path: name, source: source, file: file, sorted: slices.Sorted(maps.Keys(r.Properties))}
+	c := &checker{Rules: r, path: name, source: source, file: file}
 	tree, failed, ok := snippet.Parse(file.Code)
 	if !ok {
 		c.report(failed, Syntax, "the linter cannot read this code: write it in a simpler way")
@@ -69,7 +68,6 @@ type checker struct {
 	source   string
 	file     *snippet.Stripped
 	problems []Problem
-	sorted   []string // the keys of Properties
 }
 
 func (c *checker) report(offset int, rule, format string, args ...any) {
@@ -174,16 +172,36 @@ func (c *checker) checkKey(key, of *snippet.Node) {
 	}
 }
 
-// denied returns the denied property that an expression may name.
+// denied returns the denied property that an expression names.
 func (c *checker) denied(key *snippet.Node) (name, reason string, ok bool) {
-	for _, t := range fold(key) {
-		for _, name := range c.sorted {
-			if t.mayBe(name) {
-				return name, c.Properties[name], true
-			}
-		}
+	name, known := text(key)
+	if known {
+		reason, ok = c.Properties[name]
 	}
-	return "", "", false
+	return name, reason, ok
+}
+
+// text returns the value of a constant expression: strings and templates, also joined by +.
+func text(n *snippet.Node) (value string, known bool) {
+	switch n.Kind {
+	case snippet.Literal:
+		return n.Name, true
+	case snippet.Binary:
+		if slices.ContainsFunc(n.Ops, func(operator string) bool { return operator != "+" }) {
+			return "", false
+		}
+	case snippet.Template:
+	default:
+		return "", false
+	}
+	for _, part := range n.Kids {
+		next, known := text(part)
+		if !known {
+			return "", false
+		}
+		value += next
+	}
+	return value, true
 }
 
 // checkPattern checks the keys of {a, b: c} = d.

@@ -1,13 +1,12 @@
 package lint
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
+
+	"gaol/internal/strictjson"
 )
 
 // maxConfig is the maximum size of rules as JSON.
@@ -40,14 +39,9 @@ func Parse(data []byte) (Rules, error) {
 	if len(data) > maxConfig {
 		return Rules{}, fmt.Errorf("lint rules: more than %d bytes", maxConfig)
 	}
-	var c config
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.DisallowUnknownFields()
-	err := d.Decode(&c)
-	if _, more := d.Token(); err == nil && !errors.Is(more, io.EOF) {
-		err = errors.New("text after the object")
-	}
-	if err == nil && bytes.Equal(bytes.TrimSpace(data), []byte("null")) { // which would deny nothing
+	var c *config
+	err := strictjson.Decode(data, &c)
+	if err == nil && c == nil { // null, which would deny nothing
 		err = errors.New("want an object")
 	}
 	if err != nil {

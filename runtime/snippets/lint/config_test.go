@@ -47,9 +47,9 @@ func TestParse(t *testing.T) {
 
 func TestParseErrors(t *testing.T) {
 	for config, want := range map[string]string{
-		`{"name": {}}`:                     `unknown field "name"`,
-		`{} {}`:                            "text after the object",
-		`[]`:                               "cannot unmarshal array",
+		`{"name": {}}`:                     "name: unknown field",
+		`{} {}`:                            "after top-level value",
+		`[]`:                               "want an object",
 		" null\n":                          "want an object",
 		`{"extends": "react"}`:             `unknown rules "react"`,
 		`{"constructs": ["delete"]}`:       `unknown rule "delete"`,

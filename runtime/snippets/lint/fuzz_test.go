@@ -1,7 +1,6 @@
 package lint
 
 import (
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -45,28 +44,5 @@ func checkPosition(t *testing.T, source string, p Problem) {
 	}
 	if n := len(utf16.Encode([]rune(lines[p.Line-1]))); p.Column < 1 || p.Column > n+1 {
 		t.Fatalf("%v: the line has %d columns", p, n)
-	}
-}
-
-// TestConstants checks that constants which refer to each other are folded once.
-func TestConstants(t *testing.T) {
-	var b strings.Builder
-	b.WriteString("const a0 = 'c';")
-	for i := range 400 {
-		b.WriteString(strings.NewReplacer("1", strconv.Itoa(i+1), "0", strconv.Itoa(i)).Replace("const a1 = a0 + a0 + (x ? a0 : a0);"))
-	}
-	b.WriteString("x[a400]; const p = q, q = p; x[p]")
-	start := time.Now()
-	if got := Directive().Check("a.js", b.String()); len(got) != 0 {
-		t.Error(got)
-	}
-	if took := time.Since(start); took > 10*time.Second {
-		t.Error(took)
-	}
-}
-
-func TestLimitOfProblems(t *testing.T) {
-	if got := Directive().Check("a.ts", strings.Repeat("process\n", 200)); len(got) != maxProblems || got[99].Line != 100 {
-		t.Errorf("%d problems", len(got))
 	}
 }

@@ -50,7 +50,7 @@ var snippetSettings = map[string]string{
 	`{"snippets": {"lintRules": "DIR/missing.json"}}`:                                     `missing.json": no such file`,
 	`{"snippets": {"lintRules": "DIR/dir.mjs"}}`:                                          `dir.mjs": it is not a regular file`,
 	`{"snippets": {"lintRules": "DIR/large.mjs"}}`:                                        `large.mjs": more than`,
-	`{"snippets": {"lintRules": "DIR/empty.mjs"}}`:                                        `empty.mjs": lint rules: EOF`,
+	`{"snippets": {"lintRules": "DIR/empty.mjs"}}`:                                        `empty.mjs": lint rules: `,
 	`{"snippets": {"lintRules": "DIR/wrong.json"}}`:                                       `wrong.json": lint rules: extends: unknown rules "react"`,
 	`{"snippets": {"lintRules": "DIR/rules.json", "noLint": true}}`:                       "noLint turns off all rules",
 	`{"snippets": {"network": "allow"}}`:                                                  "want public",

@@ -15,7 +15,7 @@ func TestDecode(t *testing.T) {
 	text := "\n{\"containerId\": \"a\", \"executable\": \"\\u006e\\ud83c\\udf89\", \"args\": [\"\", \"b\\n\"], \"timeout\": 1, \"envVars\": [\"A==\"]} "
 	var args *schema.Input
 	for _, r := range table() {
-		if r.name == "sandbox_command" {
+		if r.Name == "sandbox_command" {
 			args = r.args
 		}
 	}
@@ -150,41 +150,41 @@ func TestRefusals(t *testing.T) {
 // and accepted arguments conform to the schema.
 func FuzzCall(f *testing.F) {
 	for i, tool := range table() {
-		f.Add(uint8(i), []byte(samples[tool.name]))
+		f.Add(uint8(i), []byte(samples[tool.Name]))
 	}
 	for _, tc := range refusals {
 		for i, tool := range table() {
-			if tool.name == tc.tool && len(tc.args) < 1000 {
+			if tool.Name == tc.tool && len(tc.args) < 1000 {
 				f.Add(uint8(i), []byte(tc.args))
 			}
 		}
 	}
 	f.Add(uint8(0), []byte(`{"containerId": "a", "rootPath": "work"}`))
 	// No image is allowed, so no sandbox is created.
-	b := newTestToolbox(f, Options{Images: []string{}})
+	b := newTestToolbox(f, Options{Images: map[string]string{}})
 	schemas := compiled(f, func(tool Tool) json.RawMessage { return tool.InputSchema })
 	f.Fuzz(func(t *testing.T, which uint8, text []byte) {
 		tool := table()[int(which)%len(table())]
-		if tool.name == "sandbox_init" { // refused for its image
+		if tool.Name == "sandbox_init" { // refused for its image
 			if len(text) == 0 {
 				return
 			}
 			text = bytes.Replace(text, []byte("{"), []byte(`{"imageName": "none", `), 1)
 		}
-		_, err := b.Call(t.Context(), tool.name, text)
+		_, err := b.Call(t.Context(), tool.Name, text)
 		e, _ := err.(*Error)
 		if e == nil {
-			t.Fatalf("%s %q: %v", tool.name, text, err)
+			t.Fatalf("%s %q: %v", tool.Name, text, err)
 		}
 		switch e.Code {
 		case InvalidArgument:
 		case NotFound, Permission:
 			// null stands for an omitted argument.
-			if err := validate(schemas[tool.name], text); err != nil && !bytes.Contains(text, []byte("null")) {
-				t.Errorf("%s %q: accepted, but the schema says: %v", tool.name, text, err)
+			if err := validate(schemas[tool.Name], text); err != nil && !bytes.Contains(text, []byte("null")) {
+				t.Errorf("%s %q: accepted, but the schema says: %v", tool.Name, text, err)
 			}
 		default:
-			t.Errorf("%s %q: %v", tool.name, text, err)
+			t.Errorf("%s %q: %v", tool.Name, text, err)
 		}
 	})
 }

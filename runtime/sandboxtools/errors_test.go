@@ -69,9 +69,9 @@ func TestOptions(t *testing.T) {
 	if _, err := New(Options{ProjectBase: file}); !errors.Is(err, syscall.ENOTDIR) {
 		t.Error(err)
 	}
-	o, err := Options{}.normalize()
-	if err != nil || o.MaxSandboxes != 16 || o.IdleLimit != 10*time.Minute || o.Create.Limits.Output != 1<<20 {
-		t.Error(o, err)
+	var o Options
+	if err := o.complete(); err != nil || o.MaxSandboxes != 16 || o.IdleLimit != 10*time.Minute || o.Create.Limits.Output != 1<<20 {
+		t.Error(o)
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"time"
 	"unicode/utf8"
@@ -32,13 +31,16 @@ func (s *sandbox) writeFile(_ context.Context, a *WriteFileArgs) (WriteFileResul
 	if len(data) > maxFile {
 		return WriteFileResult{}, refuse(Limit, "content", "%d bytes, the limit is %d", len(data), maxFile)
 	}
-	err := s.files().WriteFile(a.Path, data, hostfs.WriteOptions{Parents: a.CreateParentDirs})
+	err := s.FS().WriteFile(a.Path, data, hostfs.WriteOptions{Parents: a.CreateParentDirs})
 	return WriteFileResult{Path: a.Path, Size: int64(len(data))}, err
 }
 
 // readFile implements sandbox_read_file.
 func (s *sandbox) readFile(_ context.Context, a *ReadFileArgs) (ReadFileResult, error) {
-	data, err := readBounded(s.files(), a.Path)
+	data, err := s.FS().ReadFile(a.Path)
+	if err == nil && len(data) > maxFile {
+		err = refuse(Limit, "", "%s has %d bytes, the limit is %d", a.Path, len(data), maxFile)
+	}
 	if err != nil {
 		return ReadFileResult{}, err
 	}
@@ -51,36 +53,22 @@ func (s *sandbox) readFile(_ context.Context, a *ReadFileArgs) (ReadFileResult, 
 	return r, nil
 }
 
-// readBounded reads a file of at most maxFile bytes. The file may grow meanwhile.
-func readBounded(files *hostfs.FS, p string) ([]byte, error) {
-	f, err := files.Open(p)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = f.Close() }() // nothing was written
-	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
-	if err == nil && len(data) > maxFile {
-		err = &fs.PathError{Op: "read", Path: p, Err: &hostfs.LimitError{What: "bytes", Limit: maxFile}}
-	}
-	return data, err
-}
-
 // createDirectory implements sandbox_create_directory.
 func (s *sandbox) createDirectory(_ context.Context, a *CreateDirectoryArgs) (CreateDirectoryResult, error) {
-	mkdir := s.files().Mkdir
+	mkdir := s.FS().Mkdir
 	if a.Recursive {
-		mkdir = s.files().MkdirAll
+		mkdir = s.FS().MkdirAll
 	}
 	return CreateDirectoryResult{Path: a.Path}, mkdir(a.Path, 0)
 }
 
 // delete implements sandbox_delete.
 func (s *sandbox) delete(_ context.Context, a *DeleteArgs) (DeleteResult, error) {
-	_, err := s.files().Lstat(a.Path) // RemoveAll does not report whether the path existed
+	_, err := s.FS().Lstat(a.Path) // RemoveAll does not report whether the path existed
 	if err == nil {
-		remove := s.files().Remove
+		remove := s.FS().Remove
 		if a.Recursive {
-			remove = s.files().RemoveAll
+			remove = s.FS().RemoveAll
 		}
 		err = remove(a.Path)
 	}
@@ -93,13 +81,13 @@ func (s *sandbox) delete(_ context.Context, a *DeleteArgs) (DeleteResult, error)
 
 // exists implements sandbox_exists.
 func (s *sandbox) exists(_ context.Context, a *InFile) (ExistsResult, error) {
-	exists, err := s.files().Exists(a.Path)
+	exists, err := s.FS().Exists(a.Path)
 	return ExistsResult{Path: a.Path, Exists: exists}, err
 }
 
 // fileInfo implements sandbox_file_info.
 func (s *sandbox) fileInfo(_ context.Context, a *InFile) (FileInfoResult, error) {
-	i, err := s.files().Lstat(a.Path)
+	i, err := s.FS().Lstat(a.Path)
 	if err != nil {
 		return FileInfoResult{}, err
 	}
@@ -140,7 +128,7 @@ const (
 
 // listDirectory implements sandbox_list_directory.
 func (s *sandbox) listDirectory(ctx context.Context, a *ListDirectoryArgs) (ListDirectoryResult, error) {
-	list, truncated, err := s.files().List(ctx, a.Path, hostfs.ListOptions{Flat: !a.Recursive, Entries: maxEntries, Bytes: maxPathBytes})
+	list, truncated, err := s.FS().List(ctx, a.Path, hostfs.ListOptions{Flat: !a.Recursive, Entries: maxEntries, Bytes: maxPathBytes})
 	r := ListDirectoryResult{Path: a.Path, Entries: []Entry{}, Truncated: truncated}
 	for _, e := range list {
 		r.Entries = append(r.Entries, Entry{Name: e.Name(), Type: typeName(e.Mode()), Size: e.Size(), Path: e.Path})

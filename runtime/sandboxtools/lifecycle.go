@@ -26,25 +26,19 @@ func (t *Toolbox) init(ctx context.Context, a *InitArgs) (InitResult, error) {
 		return InitResult{}, err
 	}
 	s := &sandbox{toolbox: t, id: cmp.Or(a.ContainerID, strings.ToLower(rand.Text())), root: root}
-	if err := t.reserve(s); err != nil {
+	if err := t.reserve(s.id); err != nil {
 		return InitResult{}, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(t.closing, cancel)()
-	rt, result, err := t.create(ctx, s, a)
-	if err != nil {
-		t.unreserve(s)
-		if t.closing.Err() != nil {
-			err = errClosed()
-		}
-		return InitResult{}, err
-	}
-	return result, t.publish(s, rt)
+	result, err := s.create(ctx, a)
+	return result, t.publish(s, err)
 }
 
 // create creates the runtime of a sandbox.
-func (t *Toolbox) create(ctx context.Context, s *sandbox, a *InitArgs) (*runtime.NodeRuntime, InitResult, error) {
+func (s *sandbox) create(ctx context.Context, a *InitArgs) (InitResult, error) {
+	t := s.toolbox
 	o := t.o.Create
 	o.Cwd, o.Hostname = string(s.root), a.ContainerName
 	if !hostNamePattern().MatchString(o.Hostname) {
@@ -56,7 +50,7 @@ func (t *Toolbox) create(ctx context.Context, s *sandbox, a *InitArgs) (*runtime
 	if a.ImageName != "" {
 		image, err := t.image(ctx, a.ImageName)
 		if err != nil {
-			return nil, result, err
+			return result, err
 		}
 		o.Image = image.ID
 		if image.CanFork() != nil {
@@ -66,7 +60,7 @@ func (t *Toolbox) create(ctx context.Context, s *sandbox, a *InitArgs) (*runtime
 	if a.ProjectOutPath != "" {
 		folder, err := t.project(a.ProjectOutPath)
 		if err != nil {
-			return nil, result, err
+			return result, err
 		}
 		defer folder.Close()
 		result.ProjectOutPath = filepath.Join(t.o.ProjectBase, folder.Name())
@@ -75,28 +69,11 @@ func (t *Toolbox) create(ctx context.Context, s *sandbox, a *InitArgs) (*runtime
 		o.Mounts = append(slices.Clone(o.Mounts), runtime.Mount{Source: source, Target: o.Cwd, Access: runtime.ReadWrite})
 	}
 	var err error
-	if s.release, err = admitted(t.o.Prepare(&o)); err != nil {
-		return nil, result, err
-	}
-	rt, err := runtime.Create(ctx, o)
-	if err != nil {
-		s.release()
-	}
-	if err != nil && !slices.Contains([]Code{Canceled, Timeout}, codeFor(err)) {
+	s.Sandbox, err = t.o.Open(ctx, o)
+	if _, refused := errors.AsType[*Error](err); err != nil && !refused && findCode(codes, err) == "" {
 		err = &Error{Code: Internal, Err: err} // a missing file, for example, is the host's
 	}
-	return rt, result, err
-}
-
-// admitted returns the result of Options.Prepare or Options.Start as the tools need it.
-func admitted(release func(), err error) (func(), error) {
-	if err != nil {
-		return nil, &Error{Code: Limit, Err: err}
-	}
-	if release == nil {
-		release = func() {}
-	}
-	return release, nil
+	return result, err
 }
 
 // systemFolders are top-level folders that can't be the working directory.
@@ -121,13 +98,12 @@ var hostNamePattern = lazyregexp.New(`^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$`
 func (s *sandbox) destroy(_ context.Context, a *DestroyArgs) (DestroyResult, error) {
 	t := s.toolbox
 	t.mu.Lock()
-	if _, err := t.find(s.id); err != nil { // another call has destroyed it
+	if t.sandboxes[s.id] != s {
 		t.mu.Unlock()
-		return DestroyResult{}, err
+		return DestroyResult{}, refuse(Closed, "containerId", "sandbox %q is being destroyed by another call", s.id)
 	}
 	result := DestroyResult{ContainerID: s.id, Removed: a.RemoveContainer == nil || *a.RemoveContainer}
 	if !result.Removed {
-		s.state = stopped
 		t.mu.Unlock()
 		s.stop()
 		return result, nil

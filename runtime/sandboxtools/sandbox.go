@@ -6,34 +6,19 @@ import (
 	"path"
 	"time"
 
-	"gaol/runtime"
 	"gaol/vfs"
-	"gaol/vfs/hostfs"
 )
 
-// state is a step in the life of a sandbox:
+// sandbox is a runtime with an id. Toolbox.mu guards the fields from calls to idle.
 //
-//	creating ── live ── stopped ── closing
-//	    └────────┴───────────────── ┘
-type state int
-
-const (
-	creating state = iota // only its id is reserved
-	live                  // all tools work
-	stopped               // only the tools for files work
-	closing               // it counts towards MaxSandboxes until it is closed
-)
-
-// sandbox is a runtime with an id. Toolbox.mu guards the fields from state to idle.
+//	reserve ── publish ─┬─ acquire ── release ─┬─ startClose
+//	                    └──────────────────────┘
 type sandbox struct {
 	toolbox *Toolbox
 	id      string
 	root    vfs.Path
-	rt      *runtime.NodeRuntime
+	Sandbox
 
-	release func() // of Options.Prepare
-
-	state    state
 	calls    int         // in progress
 	lastUsed time.Time   // end of the last call
 	idle     *time.Timer // runs while no call is in progress
@@ -41,8 +26,6 @@ type sandbox struct {
 	commands context.Context // canceled when commands must stop
 	stop     context.CancelFunc
 }
-
-func (s *sandbox) files() *hostfs.FS { return s.rt.FS() }
 
 // resolve returns a path of a call as an absolute path in the guest. It resolves ".."
 // lexically, without regard to links; the parent of "/" is "/".
@@ -57,47 +40,46 @@ func (s *sandbox) resolve(place, p string) (string, error) {
 	return string(clean), nil
 }
 
-// reserve reserves the id of a new sandbox. The caller must call publish or unreserve.
-func (t *Toolbox) reserve(s *sandbox) error {
+// reserve reserves the id of a new sandbox. The caller must call publish.
+func (t *Toolbox) reserve(id string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	_, exists := t.sandboxes[id]
 	switch {
 	case t.closing.Err() != nil:
 		return errClosed()
-	case t.sandboxes[s.id] != nil:
-		return refuse(Exists, "containerId", "sandbox %q exists", s.id)
+	case exists:
+		return refuse(Exists, "containerId", "sandbox %q exists", id)
 	case len(t.sandboxes) >= t.o.MaxSandboxes:
 		return refuse(Limit, "", "the limit of %d sandboxes is reached", t.o.MaxSandboxes)
 	}
-	t.sandboxes[s.id] = s
+	t.sandboxes[id] = nil
 	t.pending.Add(1)
 	return nil
 }
 
-// unreserve releases an id that was reserved.
-func (t *Toolbox) unreserve(s *sandbox) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	delete(t.sandboxes, s.id)
-	t.pending.Done()
-}
-
-// publish makes a sandbox available to calls. The sandbox owns rt from now on.
-func (t *Toolbox) publish(s *sandbox, rt *runtime.NodeRuntime) error {
+// publish makes a sandbox available to calls or, if it could not be created, releases its id.
+func (t *Toolbox) publish(s *sandbox, failed error) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	defer t.pending.Done()
-	s.rt, s.state, s.lastUsed = rt, live, time.Now()
-	s.commands, s.stop = context.WithCancel(context.Background())
-	s.idle = time.AfterFunc(t.o.IdleLimit, func() { t.expire(s) })
-	if t.closing.Err() != nil { // Close skips sandboxes that are being created
-		t.startClose(s)
-		return errClosed()
+	if failed != nil {
+		delete(t.sandboxes, s.id)
+	} else {
+		t.sandboxes[s.id], s.lastUsed = s, time.Now()
+		s.commands, s.stop = context.WithCancel(context.Background())
+		s.idle = time.AfterFunc(t.o.IdleLimit, func() { t.expire(s) })
 	}
-	return nil
+	if t.closing.Err() == nil {
+		return failed
+	}
+	if failed == nil { // Close skips sandboxes that are being created
+		t.startClose(s)
+	}
+	return errClosed()
 }
 
-// find returns a sandbox that is live or stopped.
+// find returns a sandbox.
 //
 // Preconditions: t.mu is held.
 func (t *Toolbox) find(id string) (*sandbox, error) {
@@ -105,7 +87,7 @@ func (t *Toolbox) find(id string) (*sandbox, error) {
 	switch {
 	case t.closing.Err() != nil:
 		return nil, errClosed()
-	case s == nil || s.state != live && s.state != stopped:
+	case s == nil:
 		return nil, refuse(NotFound, "containerId", "sandbox %q does not exist", id)
 	}
 	return s, nil
@@ -130,7 +112,7 @@ func (t *Toolbox) release(s *sandbox) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s.calls--
-	if s.calls == 0 && s.state != closing {
+	if s.calls == 0 && t.sandboxes[s.id] == s {
 		s.lastUsed = time.Now()
 		s.idle.Reset(t.o.IdleLimit)
 	}
@@ -141,26 +123,22 @@ func (t *Toolbox) release(s *sandbox) {
 func (t *Toolbox) expire(s *sandbox) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.closing.Err() == nil && s.calls == 0 && time.Since(s.lastUsed) >= t.o.IdleLimit {
+	if t.sandboxes[s.id] == s && s.calls == 0 && time.Since(s.lastUsed) >= t.o.IdleLimit {
 		t.startClose(s)
 	}
 }
 
-// startClose closes a sandbox in the background, unless it is being created or closed. The
-// channel receives the result.
+// startClose closes a sandbox in the background. It counts towards MaxSandboxes until it is closed. The channel
+// receives the result.
 //
-// Preconditions: t.mu is held; Close does not wait for t.pending yet, or t.pending is not 0.
+// Preconditions: t.mu is held; find returns s; Close does not wait for t.pending yet, or t.pending is not 0.
 func (t *Toolbox) startClose(s *sandbox) <-chan error {
-	if s.state == creating || s.state == closing {
-		return nil
-	}
-	s.state = closing
+	t.sandboxes[s.id] = nil
 	s.idle.Stop()
 	done := make(chan error, 1)
 	t.pending.Go(func() {
 		s.stop()
-		err := s.rt.Close()
-		s.release()
+		err := s.Close()
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		t.err = cmp.Or(t.err, err)

@@ -17,6 +17,7 @@ import (
 
 	"gaol/internal/schema"
 	"gaol/runtime"
+	"gaol/vfs/hostfs"
 )
 
 // Toolbox owns sandboxes and runs tools on them. It is safe for concurrent use.
@@ -26,38 +27,25 @@ type Toolbox struct {
 
 	closing context.Context // canceled, with mu held, when Close begins
 	cancel  context.CancelFunc
-	sources map[string]string // see imageSources
-	imports chan struct{}     // semaphore: one import at a time
-	pending sync.WaitGroup    // calls, and sandboxes being closed; Add needs mu, before closing is canceled
+	imports chan struct{}  // semaphore: one import at a time
+	pending sync.WaitGroup // calls, and sandboxes being closed; Add needs mu, before closing is canceled
 
 	mu        sync.Mutex
-	sandboxes map[string]*sandbox // includes those being created or closed
+	sandboxes map[string]*sandbox // nil for those being created or closed
 	err       error               // first error of closing a sandbox
 }
 
 // New returns a toolbox without sandboxes.
 func New(o Options) (*Toolbox, error) {
-	t, err := newToolbox(o)
+	err := o.complete()
+	var base *os.File
+	if err == nil && o.ProjectBase != "" {
+		base, err = os.OpenFile(o.ProjectBase, projectFlags, 0)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("gaol: sandbox tools: %w", err)
 	}
-	return t, nil
-}
-
-func newToolbox(o Options) (*Toolbox, error) {
-	o, err := o.normalize()
-	if err != nil {
-		return nil, err
-	}
-	t := &Toolbox{o: o, imports: make(chan struct{}, 1), sandboxes: map[string]*sandbox{}}
-	if t.sources, err = imageSources(o.Images); err != nil {
-		return nil, fmt.Errorf("option Images: %w", err)
-	}
-	if o.ProjectBase != "" {
-		if t.base, err = os.OpenFile(o.ProjectBase, projectFlags, 0); err != nil {
-			return nil, fmt.Errorf("option ProjectBase: %w", err)
-		}
-	}
+	t := &Toolbox{o: o, base: base, imports: make(chan struct{}, 1), sandboxes: map[string]*sandbox{}}
 	t.closing, t.cancel = context.WithCancel(context.Background())
 	return t, nil
 }
@@ -69,7 +57,9 @@ func (t *Toolbox) Close() error {
 	t.mu.Lock()
 	t.cancel()
 	for _, s := range t.sandboxes {
-		t.startClose(s)
+		if s != nil {
+			t.startClose(s)
+		}
 	}
 	t.mu.Unlock()
 	t.pending.Wait()
@@ -88,7 +78,7 @@ const maxCall = 64 << 20
 // Call calls a tool by its name, with the arguments and the result in JSON as [Tools]
 // describes. All errors are *[Error].
 func (t *Toolbox) Call(ctx context.Context, tool string, args json.RawMessage) (json.RawMessage, error) {
-	i := slices.IndexFunc(table(), func(r row) bool { return r.name == tool })
+	i := slices.IndexFunc(table(), func(r row) bool { return r.Name == tool })
 	if i < 0 {
 		return nil, refuse(UnknownTool, "", "unknown tool %.40q", tool)
 	}
@@ -147,17 +137,18 @@ type Tool struct {
 func Tools() []Tool {
 	list := make([]Tool, 0, len(table()))
 	for _, r := range table() {
-		list = append(list, Tool{r.name, r.about, slices.Clone(r.input), slices.Clone(r.output)})
+		t := r.Tool
+		t.InputSchema, t.OutputSchema = slices.Clone(t.InputSchema), slices.Clone(t.OutputSchema)
+		list = append(list, t)
 	}
 	return list
 }
 
 // row is a tool with its implementation.
 type row struct {
-	name, about   string
-	args          *schema.Input
-	input, output json.RawMessage // their schemas
-	call          func(ctx context.Context, receiver, args any) (any, error)
+	Tool
+	args *schema.Input
+	call func(ctx context.Context, receiver, args any) (any, error)
 }
 
 // types holds the types of all tools.
@@ -167,7 +158,7 @@ var types = schema.NewSet()
 func tool[T *Toolbox | *sandbox, A, R any](name, about string, do func(T, context.Context, *A) (R, error)) row {
 	args := types.Input(reflect.TypeFor[A](), name)
 	return row{
-		name, about, args, schemaText(args.View()), schemaText(types.View(reflect.TypeFor[R]())),
+		Tool{name, about, schemaText(args.View()), schemaText(types.View(reflect.TypeFor[R]()))}, args,
 		func(ctx context.Context, receiver, a any) (any, error) { return do(receiver.(T), ctx, a.(*A)) },
 	}
 }
@@ -205,19 +196,18 @@ type Options struct {
 	// Limits.Output is 1 MiB here, as models read the results.
 	Create runtime.Options
 
-	// Images lists the allowed values of imageName, in addition to the image of Create.
-	// An entry is a name or id in the store, or a source that `gaol image import` accepts:
-	// a reference that begins with a registry's host, such as registry.example/app:1, or
-	// with docker://, or a path that begins with / or ./ of an OCI layout, a docker save
-	// archive, or a tar or folder of a root file system. Callers must write an entry
-	// exactly as it is listed. Nil allows the images in the store, and nothing else.
+	// Images are the allowed values of imageName, in addition to the image of Create, with the
+	// source of each: a registry reference that begins with docker://, or the absolute path of
+	// an OCI layout, a docker save archive, or a tar or folder of a root file system, as for
+	// `gaol image import`. An empty source means a name or id in the store. Nil allows the
+	// images in the store, and nothing else.
 	//
 	// Sources are imported on first use. From then on the store's copy is used, even if
 	// the source changes, until it is removed by `gaol image rm`.
 	//
 	// Where the launcher of Create cannot start an image's Node, or the image has none,
 	// LauncherExec is used: the tools run commands only.
-	Images []string
+	Images map[string]string
 
 	// ProjectBase is the absolute path of an existing folder on the host. A projectOutPath
 	// must be below it. Empty: projectOutPath is refused.
@@ -229,48 +219,38 @@ type Options struct {
 	// much as Create.Limits allow.
 	MaxSandboxes int
 
-	// Prepare, if not nil, is called with the options of each sandbox before it is created, and
-	// may change them. Its error refuses the sandbox with the code limit. release, if not nil,
-	// is called when the sandbox is closed, or could not be created.
-	Prepare func(*runtime.Options) (release func(), err error)
-
-	// Start, if not nil, is called before each command with the limits of its sandbox. It may wait.
-	// Its error refuses the command with the code limit. release, if not nil, is called when the
-	// command has ended.
-	Start func(context.Context, runtime.Limits) (release func(), err error)
+	// Open creates a sandbox. Nil: [runtime.Create]. An [*Error] of it, or of a command, keeps its code.
+	Open func(context.Context, runtime.Options) (Sandbox, error)
 
 	// IdleLimit is how long a sandbox lives without a call. The time starts again when a
 	// call ends. Zero: 10 minutes.
 	IdleLimit time.Duration
 }
 
-const (
-	defaultMaxSandboxes = 16
-	defaultIdleLimit    = 10 * time.Minute
-	defaultOutput       = 1 << 20
-)
+// Sandbox is a [runtime.NodeRuntime], or another type that wraps one.
+type Sandbox interface {
+	FS() *hostfs.FS
+	Command(ctx context.Context, name string, args []string, o runtime.RunOptions) (*runtime.Result, error)
+	Close() error
+}
 
-// normalize validates the options and fills in the defaults.
-func (o Options) normalize() (Options, error) {
+// complete validates the options and fills in the defaults.
+func (o *Options) complete() error {
 	switch {
 	case o.MaxSandboxes < 0:
-		return o, fmt.Errorf("option MaxSandboxes: %d is negative", o.MaxSandboxes)
+		return fmt.Errorf("option MaxSandboxes: %d is negative", o.MaxSandboxes)
 	case o.IdleLimit < 0:
-		return o, fmt.Errorf("option IdleLimit: %v is negative", o.IdleLimit)
+		return fmt.Errorf("option IdleLimit: %v is negative", o.IdleLimit)
 	case o.Create.Hostname != "" || o.Create.Cwd != "":
-		return o, errors.New("option Create: Hostname and Cwd come from the calls")
+		return errors.New("option Create: Hostname and Cwd come from the calls")
 	case o.ProjectBase != "" && !filepath.IsAbs(o.ProjectBase):
-		return o, fmt.Errorf("option ProjectBase: %q is not an absolute path", o.ProjectBase)
+		return fmt.Errorf("option ProjectBase: %q is not an absolute path", o.ProjectBase)
 	}
-	o.MaxSandboxes = cmp.Or(o.MaxSandboxes, defaultMaxSandboxes)
-	o.IdleLimit = cmp.Or(o.IdleLimit, defaultIdleLimit)
-	o.Create.Limits.Output = cmp.Or(o.Create.Limits.Output, defaultOutput)
-	o.Create.Mounts = slices.Clone(o.Create.Mounts)
-	if o.Prepare == nil {
-		o.Prepare = func(*runtime.Options) (func(), error) { return nil, nil }
+	o.MaxSandboxes = cmp.Or(o.MaxSandboxes, 16)
+	o.IdleLimit = cmp.Or(o.IdleLimit, 10*time.Minute)
+	o.Create.Limits.Output = cmp.Or(o.Create.Limits.Output, 1<<20)
+	if o.Open == nil {
+		o.Open = func(ctx context.Context, o runtime.Options) (Sandbox, error) { return runtime.Create(ctx, o) }
 	}
-	if o.Start == nil {
-		o.Start = func(context.Context, runtime.Limits) (func(), error) { return nil, nil }
-	}
-	return o, nil
+	return nil
 }

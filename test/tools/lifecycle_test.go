@@ -34,7 +34,7 @@ func TestToolsRoots(t *testing.T) {
 }
 
 func TestToolsLimits(t *testing.T) {
-	s := newTools(t, sandboxtools.Options{MaxSandboxes: 2, Images: []string{"allowed"}})
+	s := newTools(t, sandboxtools.Options{MaxSandboxes: 2, Images: map[string]string{"allowed": ""}})
 	s.call("init", args{"containerId": "a"})
 	s.refused(sandboxtools.Exists, "init", args{"containerId": "a"})
 	made := s.call("init", args{"containerName": "not_a_host"})
@@ -44,8 +44,8 @@ func TestToolsLimits(t *testing.T) {
 	s.refused(sandboxtools.Limit, "init", args{})
 	s.call("destroy", args{"containerId": made["containerId"]})
 	s.refused(sandboxtools.NotFound, "init", args{"imageName": "allowed"})
-	s.refused(sandboxtools.NotFound, "init", args{"imageName": "other"})
-	s.refused(sandboxtools.NotFound, "init", args{"imageName": "../../../etc"})
+	s.refused(sandboxtools.Permission, "init", args{"imageName": "other"})
+	s.refused(sandboxtools.Permission, "init", args{"imageName": "../../../etc"})
 	s.refused(sandboxtools.Permission, "init", args{"imageName": harness.DefaultImage(t).ID})
 	s.refused(sandboxtools.InvalidArgument, "init", args{"rootPath": "proc/self"})
 	s.refused(sandboxtools.InvalidArgument, "init", args{"rootPath": "../x"})

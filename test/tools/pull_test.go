@@ -61,7 +61,7 @@ func TestToolsPullImages(t *testing.T) {
 	reference, pulls := busyboxRegistry(t)
 	o := harness.Options(runtime.Options{})
 	o.Store, o.Image = filepath.Join(t.TempDir(), "store"), ""
-	box, err := sandboxtools.New(sandboxtools.Options{Create: o, Images: []string{reference}})
+	box, err := sandboxtools.New(sandboxtools.Options{Create: o, Images: map[string]string{reference: "docker://" + reference}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +90,7 @@ func TestToolsPullImages(t *testing.T) {
 		t.Errorf("its manifest was asked for %d times", n)
 	}
 	other := strings.Replace(reference, ":1", ":2", 1)
-	s.refused(sandboxtools.NotFound, "init", args{"imageName": other})
+	s.refused(sandboxtools.Permission, "init", args{"imageName": other})
 }
 
 // imageSources are one image in all local forms.
@@ -118,7 +118,7 @@ func imageSources(t *testing.T) map[string]string {
 }
 
 // newPullTools is newTools with a separate store.
-func newPullTools(t *testing.T, images ...string) (tools, *rootfs.Store) {
+func newPullTools(t *testing.T, images map[string]string) (tools, *rootfs.Store) {
 	t.Helper()
 	dir := t.TempDir()
 	store, err := rootfs.Open(dir)
@@ -146,19 +146,9 @@ func TestToolsImportImages(t *testing.T) {
 	sources := imageSources(t)
 	reference, _ := busyboxRegistry(t)
 	sources["registry"] = "docker://" + reference
-	here, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	relative, err := filepath.Rel(here, sources["archive"])
-	if err != nil {
-		t.Fatal(err)
-	}
-	sources["relative"] = relative
 	for name, source := range sources {
 		t.Run(name, func(t *testing.T) {
-			s, store := newPullTools(t, source)
-			t.Chdir("/") // relative sources are resolved when they are listed
+			s, store := newPullTools(t, map[string]string{source: source})
 			for range 2 {
 				if made := s.call("init", args{"containerId": "a", "imageName": source}); made["imageName"] != source {
 					t.Error(made)
@@ -172,19 +162,19 @@ func TestToolsImportImages(t *testing.T) {
 			if all, err := store.List(); err != nil || len(all) != 1 || len(all[0].Names) != 1 {
 				t.Errorf("the store has %+v, %v", all, err)
 			}
-			s.refused(sandboxtools.NotFound, "init", args{"imageName": source + "/."})
+			s.refused(sandboxtools.Permission, "init", args{"imageName": source + "/."})
 		})
 	}
-	for name, list := range map[string][]string{"none": nil, "one": {sources["layout"]}} {
-		s, store := newPullTools(t, list...)
-		for _, other := range []string{sources["archive"], sources["folder"], relative, reference, "docker://" + reference, "/", "/etc", "./x", "file:///etc", strings.Repeat("/x", 2000)} {
-			s.refused(sandboxtools.NotFound, "init", args{"imageName": other})
+	for want, list := range map[sandboxtools.Code]map[string]string{sandboxtools.NotFound: nil, sandboxtools.Permission: {"app": sources["layout"]}} {
+		s, store := newPullTools(t, list)
+		for _, other := range []string{sources["archive"], sources["folder"], sources["layout"], reference, "docker://" + reference, "/", "/etc", "./x", "file:///etc", strings.Repeat("/x", 2000)} {
+			s.refused(want, "init", args{"imageName": other})
 			if _, err := s.try("init", args{"imageName": other}); !strings.Contains(err.Error(), "list it in Options.Images") || len(err.Error()) > 400 {
 				t.Errorf("%s names no cure: %v", other, err)
 			}
 		}
 		if all, err := store.List(); err != nil || len(all) > 0 {
-			t.Errorf("%s listed: the store has %+v, %v", name, all, err)
+			t.Errorf("%s: the store has %+v, %v", want, all, err)
 		}
 	}
 }
@@ -235,11 +225,11 @@ func TestToolsImportFailures(t *testing.T) {
 	t.Cleanup(closed.Close)
 	for source, want := range map[string]sandboxtools.Code{
 		sources["layout"]: sandboxtools.BadImage, foreign: sandboxtools.BadImage,
-		strings.Replace(reference, ":1", ":2", 1): sandboxtools.NotFound, foreign + "x": sandboxtools.NotFound, "docker://A/B": sandboxtools.NotFound,
-		strings.TrimPrefix(closed.URL, "http://") + "/app:1": sandboxtools.Unauthorized,
+		"docker://" + strings.TrimSuffix(reference, "1") + "2": sandboxtools.NotFound, foreign + "x": sandboxtools.NotFound, "docker://A/B": sandboxtools.NotFound,
+		"docker://" + strings.TrimPrefix(closed.URL, "http://") + "/app:1": sandboxtools.Unauthorized,
 	} {
-		s, store := newPullTools(t, source)
-		s.refused(want, "init", args{"imageName": source})
+		s, store := newPullTools(t, map[string]string{"app": source})
+		s.refused(want, "init", args{"imageName": "app"})
 		if all, err := store.List(); err != nil || len(all) > 0 {
 			t.Errorf("%s: the store has %+v, %v", source, all, err)
 		}

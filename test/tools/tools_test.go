@@ -237,13 +237,21 @@ func TestToolsCommand(t *testing.T) {
 		"no name of var":    {args{"executable": "pwd", "envVars": []string{"=x"}}, sandboxtools.InvalidArgument},
 		"no value":          {args{"executable": "pwd", "envVars": []string{"xyz"}}, sandboxtools.InvalidArgument},
 		"many arguments":    {args{"executable": "pwd", "args": slices.Repeat([]string{strings.Repeat("x", 100_000)}, 9)}, sandboxtools.InvalidArgument},
-		"many variables":    {args{"executable": "pwd", "envVars": slices.Repeat([]string{"a=" + strings.Repeat("x", 100_000)}, 9)}, sandboxtools.InvalidArgument},
+		"many variables":    {args{"executable": "pwd", "envVars": manyVariables()}, sandboxtools.InvalidArgument},
 	} {
 		tc.args["containerId"] = "a"
 		if _, err := s.try("command", tc.args); sandboxtools.CodeOf(err) != tc.want {
 			t.Errorf("%s: %q, want %q: %.300v", name, sandboxtools.CodeOf(err), tc.want, err)
 		}
 	}
+}
+
+// manyVariables are variables with more bytes than a run may have.
+func manyVariables() (list []string) {
+	for i := range 9 {
+		list = append(list, fmt.Sprintf("v%d=%s", i, strings.Repeat("x", 100_000)))
+	}
+	return list
 }
 
 // The end of the caller's context is not reported as a timeout of the command.

@@ -124,21 +124,17 @@ func TestIsolationOfTrustedClient(t *testing.T) {
 
 // Sandboxes that other packages create have the default isolation.
 func TestIsolationOfOthers(t *testing.T) {
-	s, _ := newService(t, withIsolations(t, `{"isolation": "crun", "isolations": ["native"]}`))
+	s, created := newService(t, withIsolations(t, `{"isolation": "crun", "isolations": ["native"]}`))
 	me := &tenant.Tenant{Name: "uid:1"}
 	place, _, done := s.External(me)
 	defer done()
 	if place.Isolation != runtime.IsolationOCI || place.OCI.Runtime != "crun" || place.Zygote != (runtime.ZygoteOptions{}) {
 		t.Errorf("%+v", place)
 	}
-	o := s.toolboxOptions(me)
-	o.Create.Cwd = "/workspace"
-	release, err := o.Prepare(&o.Create)
-	if err != nil {
-		t.Fatal(err)
+	if _, err := s.NewToolbox(me).Call(t.Context(), "sandbox_init", nil); err == nil || len(*created) != 1 {
+		t.Fatalf("%v, %d created", err, len(*created))
 	}
-	defer release()
-	if got, want := isolatedBy(o.Create), (isolated{runtime.IsolationOCI, "crun", runtime.LauncherExec, false}); got != want {
+	if got, want := isolatedBy((*created)[0]), (isolated{runtime.IsolationOCI, "crun", runtime.LauncherExec, false}); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 }

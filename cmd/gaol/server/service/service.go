@@ -16,7 +16,6 @@ import (
 	"gaol/cmd/gaol/server/tenant"
 	"gaol/rootfs"
 	"gaol/runtime"
-	"gaol/runtime/sandboxtools"
 )
 
 // Options are the options of a [Service].
@@ -56,7 +55,7 @@ type Service struct {
 	mu        sync.Mutex
 	draining  bool
 	sandboxes map[string]*Sandbox
-	toolboxes map[*Toolbox]*sandboxtools.Toolbox
+	toolboxes map[*Toolbox]bool
 	closers   []func() error
 
 	pending pendingSnapshots
@@ -64,7 +63,7 @@ type Service struct {
 
 // New returns a service. The caller closes it.
 func New(o Options) *Service {
-	s := &Service{store: o.Store, cache: cmp.Or(o.Cache, "/var/cache/gaol"), log: o.Log, create: o.Create, trusted: o.Settings.Trusted, sandboxes: map[string]*Sandbox{}, toolboxes: map[*Toolbox]*sandboxtools.Toolbox{}, pending: pendingSnapshots{byName: map[string]int64{}}}
+	s := &Service{store: o.Store, cache: cmp.Or(o.Cache, "/var/cache/gaol"), log: o.Log, create: o.Create, trusted: o.Settings.Trusted, sandboxes: map[string]*Sandbox{}, toolboxes: map[*Toolbox]bool{}, pending: pendingSnapshots{byName: map[string]int64{}}}
 	if s.create == nil {
 		s.create = runtime.Create
 	}

@@ -13,6 +13,7 @@ import (
 	"gaol/cmd/gaol/server/quota"
 	"gaol/cmd/gaol/server/tenant"
 	"gaol/runtime"
+	"gaol/runtime/requestjson"
 	"gaol/runtime/sandboxtools"
 )
 
@@ -27,27 +28,19 @@ type Toolbox struct {
 // NewToolbox returns a toolbox without sandboxes. Close closes it, and so does the service's.
 func (s *Service) NewToolbox(t *tenant.Tenant) *Toolbox {
 	b := &Toolbox{service: s, tenant: t}
-	b.open = sync.OnceValues(func() (*sandboxtools.Toolbox, error) {
-		tools, err := sandboxtools.New(s.toolboxOptions(t))
-		if err == nil {
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			s.toolboxes[b] = tools // the service waits for this call before it closes them
-		}
-		return tools, err
-	})
+	b.open = sync.OnceValues(func() (*sandboxtools.Toolbox, error) { return sandboxtools.New(b.options()) })
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.toolboxes[b] = true
 	return b
 }
 
 // Close closes all sandboxes of the toolbox. No call is in progress.
 func (b *Toolbox) Close() error {
-	b.service.mu.Lock()
-	tools := b.service.toolboxes[b]
-	b.service.mu.Unlock()
-	if tools == nil {
-		return nil
+	tools, err := b.open()
+	if err == nil {
+		err = tools.Close()
 	}
-	err := tools.Close()
 	b.service.mu.Lock()
 	defer b.service.mu.Unlock()
 	delete(b.service.toolboxes, b)
@@ -55,47 +48,64 @@ func (b *Toolbox) Close() error {
 }
 
 // closeToolboxes closes the toolboxes of a service that is being closed: there will be no others.
-func (s *Service) closeToolboxes() error {
+func (s *Service) closeToolboxes() (err error) {
 	s.mu.Lock()
 	open := slices.Collect(maps.Keys(s.toolboxes))
 	s.mu.Unlock()
-	var errs []error
 	for _, b := range open {
-		errs = append(errs, b.Close())
+		err = errors.Join(err, b.Close())
 	}
-	return errors.Join(errs...)
+	return err
 }
 
-// toolboxOptions are the options of a tenant's sandboxtools: its sandboxes have the permissions
-// of the current settings, and count towards the tenant's quotas.
-func (s *Service) toolboxOptions(t *tenant.Tenant) sandboxtools.Options {
-	account, set := s.Account(t), s.settings.Load()
-	projects := "" // no folder of the host can be shared
-	if s.trusted {
-		projects = "/"
+// options are the options of the tools: its sandboxes have the permissions of the current settings, and count towards
+// the tenant's quotas.
+func (b *Toolbox) options() sandboxtools.Options {
+	o := sandboxtools.Options{
+		Create:       b.service.base(b.tenant),
+		MaxSandboxes: b.service.Account(b.tenant).Limits().Sandboxes,
+		IdleLimit:    milliseconds(b.service.settings.Load().IdleTimeoutMs),
+		Open:         b.create,
 	}
-	return sandboxtools.Options{
-		ProjectBase:  projects,
-		Create:       s.base(t),
-		MaxSandboxes: account.Limits().Sandboxes,
-		IdleLimit:    milliseconds(set.IdleTimeoutMs),
-		Start: func(ctx context.Context, l runtime.Limits) (release func(), err error) {
-			release, err = account.Admit(ctx, l.Memory, l.CPUs)
-			return release, s.Convert("call a tool", t, err)
-		},
-		Prepare: func(o *runtime.Options) (release func(), err error) {
-			if s.Draining() {
-				return nil, errDraining
-			}
-			if o.Permissions, err = s.permissions(nil, path.Clean(o.Cwd), nil); err != nil {
-				return nil, err
-			}
-			s.isolateByDefault(o)
-			release, err = account.Reserve(runtime.DefaultLimits().Disk)
-			return release, s.Convert("call a tool", t, err)
-		},
+	if b.service.trusted { // no folder of the host can be shared otherwise
+		o.ProjectBase = "/"
 	}
+	return o
 }
+
+// create creates a sandbox of the tools, which other requests cannot find.
+func (b *Toolbox) create(ctx context.Context, o runtime.Options) (_ sandboxtools.Sandbox, err error) {
+	if o.Permissions, err = b.service.permissions(nil, path.Clean(o.Cwd), nil); err != nil {
+		return nil, err
+	}
+	b.service.isolateByDefault(&o)
+	sb, err := b.service.open(ctx, b.tenant, o)
+	if err != nil {
+		return nil, refusal(err)
+	}
+	return toolSandbox{sb}, nil
+}
+
+// refusal returns an error with the code that the tools have for the error of a quota.
+func refusal(err error) error {
+	if e, ok := AsError(err); ok && e.Code == Exceeded {
+		return &sandboxtools.Error{Code: sandboxtools.Limit, Err: e}
+	}
+	return err
+}
+
+// toolSandbox is a sandbox of the tools.
+type toolSandbox struct{ *Sandbox }
+
+// Command implements [sandboxtools.Sandbox].
+func (sb toolSandbox) Command(ctx context.Context, name string, args []string, o runtime.RunOptions) (*runtime.Result, error) {
+	start := requestjson.Start{Args: args, Env: o.Env, Cwd: o.Cwd, Timeout: requestjson.Timeout{Ms: o.Timeout.Milliseconds()}}
+	res, err := sb.Sandbox.Command(ctx, requestjson.Command{Command: name, Start: start}, Streams{})
+	return res, refusal(err)
+}
+
+// Close implements [sandboxtools.Sandbox].
+func (sb toolSandbox) Close() error { return sb.close() }
 
 // holdsFiles are the tools whose calls hold a whole file, or a large folder, in memory.
 var holdsFiles = map[string]bool{"sandbox_read_file": true, "sandbox_write_file": true, "sandbox_list_directory": true}
@@ -118,8 +128,13 @@ func (b *Toolbox) Call(ctx context.Context, tool string, args json.RawMessage) (
 		}
 		defer done()
 	}
-	if err := b.check(ctx, tool, args); err != nil {
-		return nil, err
+	if tool != "sandbox_write_file" { // whose arguments are large
+		var a struct{ ImageName, ContainerID string }
+		_ = json.Unmarshal(args, &a) // the tool reports invalid arguments
+		audit.Of(ctx).SetSandbox(a.ContainerID)
+		if err := b.service.CheckImage(a.ImageName); err != nil && tool == "sandbox_init" {
+			return nil, err
+		}
 	}
 	tools, err := b.open()
 	if err != nil {
@@ -130,26 +145,4 @@ func (b *Toolbox) Call(ctx context.Context, tool string, args json.RawMessage) (
 		return nil, b.service.Convert("call "+tool, b.tenant, err)
 	}
 	return result, err
-}
-
-// check checks what only the server knows, and adds the call to the audit log. The tool itself reports
-// other invalid arguments.
-func (b *Toolbox) check(ctx context.Context, tool string, args json.RawMessage) error {
-	var a struct {
-		ImageName   string   `json:"imageName"`
-		ContainerID string   `json:"containerId"`
-		Executable  string   `json:"executable"`
-		Args        []string `json:"args"`
-	}
-	if tool == "sandbox_write_file" || json.Unmarshal(args, &a) != nil {
-		return nil
-	}
-	switch tool {
-	case "sandbox_init":
-		return b.service.CheckImage(a.ImageName)
-	case "sandbox_command":
-		audit.Of(ctx).SetCommand(a.Executable, a.Args)
-	}
-	audit.Of(ctx).SetSandbox(a.ContainerID)
-	return nil
 }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"maps"
-	"math"
-	goruntime "runtime"
 	"slices"
 	"sync"
 	"time"
@@ -14,11 +12,11 @@ import (
 )
 
 const (
-	// startSlots and tenantSlots are how many runs for each processor start at the same time:
+	// startSlots and startsOfTenant are how many runs for each processor start at the same time:
 	// of all tenants, and of one. A tenant cannot take all slots, so that another one's run
 	// starts without delay.
-	startSlots  = 3
-	tenantSlots = 2
+	startSlots     = 3
+	startsOfTenant = 2
 
 	retryAfter = time.Second
 )
@@ -33,7 +31,7 @@ type Server struct {
 	requests *rate.Limiter
 	accounts map[string]*Account
 	sweepAt  int // accounts at which unused ones are forgotten
-	slots    [kinds]slots
+	slots    slots
 	noTurns  bool
 	observer Observer
 
@@ -48,20 +46,14 @@ type Account struct {
 	limits   Limits
 	use      Limits // by the tenant now
 	requests *rate.Limiter
-	slots    [kinds]tenantQueue
+	slots    slots
+	turns    int // that it has, or waits for
 }
 
 // NewServer returns a server without tenants. Special overrides the limits of some tenants. Zero fields of
 // tenant and special take the value of server.
 func NewServer(server, tenant Limits, special map[string]Limits) *Server {
 	s := &Server{accounts: map[string]*Account{}, sweepAt: minSweep, observer: Observer{func(*Exceeded) {}, func(time.Duration) {}}}
-	processors := goruntime.NumCPU()
-	s.slots[Starts] = slots{free: startSlots * processors, perTenant: tenantSlots * processors}
-	s.slots[Creates] = slots{free: processors, perTenant: max(1, processors/2)}
-	s.slots[Texts] = slots{free: max(2, processors/2), perTenant: max(1, processors/4)}
-	for _, k := range []Kind{Listings, Copies} { // so that one tenant does not use the server's memory or disk for many
-		s.slots[k] = slots{free: math.MaxInt, perTenant: 2}
-	}
 	s.Set(server, tenant, special)
 	return s
 }
@@ -85,23 +77,16 @@ func (s *Server) observe(err error) {
 // tenant, and called before it is used.
 func (s *Server) DisableTurns() { s.noTurns = true }
 
-// Set replaces the limits. Reservations that exceed the new ones stay.
+// Set replaces the limits. Reservations that exceed the new ones stay, and what waits keeps its place.
 func (s *Server) Set(server, tenant Limits, special map[string]Limits) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.slots[Connects].free += server.PendingConnects - s.limits.PendingConnects
-	s.slots[Lookups].free += server.PendingLookups - s.limits.PendingLookups
 	s.limits, s.tenant, s.special = server, tenant.Or(server), maps.Clone(special)
+	s.slots = serverSlots(server)
 	s.requests = limiter(server.Requests)
 	for _, a := range s.accounts {
 		a.limits = s.limitsOf(a.name)
-		a.requests = limiter(a.limits.Requests)
-		for k := range kinds {
-			s.enqueue(a, k)
-		}
-	}
-	for k := range kinds {
-		s.dispatch(k)
+		a.requests, a.slots = limiter(a.limits.Requests), tenantSlots(a.limits)
 	}
 }
 
@@ -131,7 +116,7 @@ func (s *Server) account(name string) *Account {
 		s.sweepAt = max(minSweep, 2*len(s.accounts))
 	}
 	l := s.limitsOf(name)
-	a := &Account{server: s, name: name, limits: l, requests: limiter(l.Requests)}
+	a := &Account{server: s, name: name, limits: l, requests: limiter(l.Requests), slots: tenantSlots(l)}
 	s.accounts[name] = a
 	return a
 }
@@ -143,14 +128,7 @@ const minSweep = 128
 //
 // Preconditions: the server's lock is held.
 func (a *Account) isUnused() bool {
-	return a.use == Limits{} && !a.isWaiting() && a.requests.Tokens() >= float64(a.requests.Burst())
-}
-
-// isWaiting reports whether the tenant has slots, or waits for some.
-//
-// Preconditions: the server's lock is held.
-func (a *Account) isWaiting() bool {
-	return slices.ContainsFunc(a.slots[:], func(q tenantQueue) bool { return q.used > 0 || len(q.queue) > 0 })
+	return a.use == Limits{} && a.turns == 0 && a.requests.Tokens() >= float64(a.requests.Burst())
 }
 
 // current returns the account of the same tenant that the server has now: a may be forgotten.

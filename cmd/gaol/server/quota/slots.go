@@ -2,9 +2,12 @@ package quota
 
 import (
 	"context"
-	"slices"
+	"math"
+	goruntime "runtime"
 	"sync"
 	"time"
+
+	"golang.org/x/sync/semaphore"
 )
 
 // Kind is the purpose of a slot.
@@ -38,113 +41,73 @@ var waits = [kinds]struct {
 	Copies:   {"queue", 10 * time.Minute, 0},
 }
 
-// slots are what may be in progress of one kind. Waiting tenants take turns.
-type slots struct {
-	free, perTenant int        // perTenant is unused for kinds with a limit
-	waiting         []*Account // with something that may start, the next one first
+// slots are the slots of each kind.
+type slots [kinds]*semaphore.Weighted
+
+// serverSlots returns the slots of all tenants together. Above those of one tenant, another one's run starts without delay.
+func serverSlots(l Limits) (s slots) {
+	processors := goruntime.NumCPU()
+	for k, n := range [kinds]int{
+		Starts: startSlots * processors, Creates: processors, Connects: l.PendingConnects, Lookups: l.PendingLookups,
+		Texts: max(2, processors/2), Listings: math.MaxInt, Copies: math.MaxInt,
+	} {
+		s[k] = semaphore.NewWeighted(int64(n))
+	}
+	return s
 }
 
-// tenantQueue is a tenant's part of the slots.
-type tenantQueue struct {
-	used  int
-	queue []chan struct{} // closed when the run has its slot
+// tenantSlots returns the slots that one tenant has at most: no other one waits for long, because the first to wait is the
+// first to start. Of listings and copies, one tenant does not use the server's memory or disk for many.
+func tenantSlots(l Limits) (s slots) {
+	processors := goruntime.NumCPU()
+	for k, n := range [kinds]int{
+		Starts: startsOfTenant * processors, Creates: max(1, processors/2), Connects: l.PendingConnects, Lookups: l.PendingLookups,
+		Texts: max(1, processors/4), Listings: 2, Copies: 2,
+	} {
+		s[k] = semaphore.NewWeighted(int64(n))
+	}
+	return s
 }
 
-// wait waits for a slot. The returned function frees it, unless that has happened before.
+// wait waits for a slot, first of the tenant and then of the server. The returned function frees it, unless that has
+// happened before.
 func (s *Server) wait(ctx context.Context, a *Account, k Kind) (free func(), err error) {
 	if s.noTurns {
 		return func() {}, nil
 	}
-	turn := make(chan struct{})
 	s.mu.Lock()
 	a = a.current()
-	a.slots[k].queue = append(a.slots[k].queue, turn)
-	s.enqueue(a, k)
-	s.dispatch(k)
+	a.turns++
+	own, all := a.slots[k], s.slots[k]
 	s.mu.Unlock()
-	late := time.NewTimer(waits[k].wait)
-	defer late.Stop()
-	select {
-	case <-turn:
-		free = sync.OnceFunc(func() { s.free(a, k) })
-		if most := waits[k].most; most > 0 {
-			time.AfterFunc(most, free)
+	leave := func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		a.turns--
+	}
+	late, cancel := context.WithTimeout(ctx, waits[k].wait)
+	defer cancel()
+	exceeded := &Exceeded{Limit: waits[k].limit, RetryAfter: retryAfter}
+	if err = own.Acquire(late, 1); err == nil {
+		exceeded.Server = true
+		if err = all.Acquire(late, 1); err != nil {
+			own.Release(1)
 		}
-		return free, nil
-	case <-ctx.Done():
-		s.leave(a, k, turn)
-		return nil, context.Cause(ctx)
-	case <-late.C:
-		return nil, &Exceeded{Limit: waits[k].limit, Server: !s.leave(a, k, turn), RetryAfter: retryAfter}
 	}
-}
-
-// leave gives up a place in the queue, or the slot that it has led to meanwhile. It reports whether the tenant has
-// all of its slots.
-func (s *Server) leave(a *Account, k Kind, turn chan struct{}) (all bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	all = a.slots[k].used >= a.mostSlots(k)
-	if i := slices.Index(a.slots[k].queue, turn); i >= 0 {
-		a.slots[k].queue = slices.Delete(a.slots[k].queue, i, i+1)
-		return all
-	}
-	s.release(a, k)
-	return all
-}
-
-func (s *Server) free(a *Account, k Kind) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.release(a, k)
-}
-
-// release frees a slot of a tenant.
-//
-// Preconditions: s.mu is held.
-func (s *Server) release(a *Account, k Kind) {
-	a.slots[k].used--
-	s.slots[k].free++
-	s.enqueue(a, k)
-	s.dispatch(k)
-}
-
-// enqueue adds a tenant to the waiting ones, unless it has nothing to start or all of its slots.
-//
-// Preconditions: s.mu is held.
-func (s *Server) enqueue(a *Account, k Kind) {
-	if len(a.slots[k].queue) > 0 && a.slots[k].used < a.mostSlots(k) && !slices.Contains(s.slots[k].waiting, a) {
-		s.slots[k].waiting = append(s.slots[k].waiting, a)
-	}
-}
-
-// mostSlots is how many slots of a kind the tenant may have.
-//
-// Preconditions: the server's lock is held.
-func (a *Account) mostSlots(k Kind) int {
-	switch k {
-	case Connects:
-		return a.limits.PendingConnects
-	case Lookups:
-		return a.limits.PendingLookups
-	}
-	return a.server.slots[k].perTenant
-}
-
-// dispatch gives free slots to waiting tenants.
-//
-// Preconditions: s.mu is held.
-func (s *Server) dispatch(k Kind) {
-	for s.slots[k].free > 0 && len(s.slots[k].waiting) > 0 {
-		a := s.slots[k].waiting[0]
-		s.slots[k].waiting = s.slots[k].waiting[1:]
-		if len(a.slots[k].queue) == 0 { // its runs have been canceled
-			continue
+	if err != nil {
+		leave()
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
 		}
-		close(a.slots[k].queue[0])
-		a.slots[k].queue = a.slots[k].queue[1:]
-		a.slots[k].used++
-		s.slots[k].free--
-		s.enqueue(a, k)
+		return nil, exceeded
 	}
+	free = sync.OnceFunc(func() {
+		all.Release(1)
+		own.Release(1)
+		leave()
+	})
+	if most := waits[k].most; most > 0 {
+		time.AfterFunc(most, free)
+	}
+	return free, nil
 }

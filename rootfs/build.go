@@ -36,9 +36,7 @@ type BuildOptions struct {
 	// "python3".
 	Name string
 
-	// Progress receives a line with the planned downloads, their sources and sizes,
-	// unless the store has them all, and a line for each slow step and each download. If it
-	// is an *os.File that is a terminal, a bar shows the percentage of each download. Nil:
+	// Progress receives a line for each slow step, and for each download with its size. Nil:
 	// progress is discarded.
 	Progress io.Writer
 }
@@ -128,7 +126,6 @@ type build struct {
 	tree   *tree.Tree
 	npm    *npmClient
 	report *download.Reporter
-	why    string   // starts the line that announces downloads
 	blobs  []string // names of the image's blobs in the store
 	image  Image    // the result
 }
@@ -136,9 +133,6 @@ type build struct {
 // build is Build, or if always is false, the second half of Ensure.
 func (s *Store) build(ctx context.Context, o BuildOptions, always bool) (_ *Image, err error) {
 	b := &build{store: s, report: download.NewReporter(o.Progress)}
-	if !always {
-		b.why = "the image is missing: "
-	}
 	defer func() { err = errors.Join(err, b.close()) }()
 	if err := b.prepare(ctx, o); err != nil {
 		return nil, &StepError{buildImage, "prepare", err}
@@ -157,6 +151,7 @@ func (s *Store) build(ctx context.Context, o BuildOptions, always bool) (_ *Imag
 		if i, err := s.stored(b.plan); err == nil || !errors.Is(err, ErrNotFound) {
 			return i, err
 		}
+		b.report.Line("the image is missing: build it (downloads of some 100 MB are kept in %s)", s.downloads())
 	}
 	if err := runSteps(ctx, buildImage, buildSteps, b); err != nil {
 		return nil, err

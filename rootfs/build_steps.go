@@ -26,7 +26,6 @@ var buildSteps = []step[*build]{
 	{"lay out", (*build).layOut},
 	{"programs of the jail", (*build).addJailPrograms},
 	{"copy time zones and CA certificates", (*build).copyHostFiles},
-	{"downloads", (*build).announceDownloads},
 	{"Debian packages", (*build).installPackages},
 	{"busybox", (*build).addBusybox},
 	{"node", (*build).unpackNode},

@@ -55,8 +55,8 @@ type ImportOptions struct {
 	// TrustNode, the image's programs run only in jails.
 	TrustNode bool
 
-	// Progress receives a line for each slow step, and a moving bar for each download
-	// if it is an *os.File that is a terminal. Nil: progress is discarded.
+	// Progress receives a line for each slow step, and for each download with its size. Nil:
+	// progress is discarded.
 	Progress io.Writer
 }
 
@@ -252,9 +252,8 @@ func (m *importer) downloadBlob(ctx context.Context, l *oci.Layer, label string)
 	if err != nil {
 		return nil, err
 	}
-	bar := m.report.Bar(fmt.Sprintf("fetch %s %.19s", label, l.Digest), l.Size)
-	err = l.Receive(ctx, io.MultiWriter(f, bar))
-	bar.Close()
+	m.report.Fetch(fmt.Sprintf("%s %.19s", label, l.Digest), l.Size)
+	err = l.Receive(ctx, f)
 	if err = errors.Join(err, download.Rewind(f)); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}

@@ -168,9 +168,8 @@ func (c *npmClient) download(ctx context.Context, p npmPackage, f *os.File, r *d
 		if err := errors.Join(f.Truncate(0), download.Rewind(f)); err != nil {
 			return err
 		}
-		bar := r.Bar("fetch "+p.String(), size)
-		defer bar.Close()
-		n, err := io.Copy(io.MultiWriter(f, bar), io.LimitReader(body, maxTarball+1))
+		r.Fetch(p.String(), size)
+		n, err := io.Copy(f, io.LimitReader(body, maxTarball+1))
 		if err == nil && n > maxTarball {
 			err = fmt.Errorf("more than %d bytes", maxTarball)
 		}

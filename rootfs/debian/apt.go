@@ -1,13 +1,11 @@
 package debian
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"net/url"
 	"os"
@@ -16,7 +14,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 
 	"gaol/internal/lazyregexp"
 	"gaol/rootfs/download"
@@ -50,14 +47,11 @@ type Apt struct {
 	Dir     string   // working directory; empty: that of this process
 }
 
-// Run runs a program of apt, such as "apt-get", and returns its output. If statusFD is not
-// nil, it becomes descriptor 3. The error contains the program's first error message.
-func (a *Apt) Run(ctx context.Context, statusFD *os.File, program string, args ...string) ([]byte, error) {
+// Run runs a program of apt, such as "apt-get", and returns its output. The error contains the
+// program's first error message.
+func (a *Apt) Run(ctx context.Context, program string, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, program, append(slices.Clone(a.Options), args...)...)
 	cmd.Dir, cmd.Env = a.Dir, append(os.Environ(), "LC_ALL=C", "DEBIAN_FRONTEND=noninteractive")
-	if statusFD != nil {
-		cmd.ExtraFiles = []*os.File{statusFD}
-	}
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
@@ -119,19 +113,19 @@ func newApt(o Options) (*apt, error) {
 func (a *apt) packages() string { return filepath.Join(a.o.Keep, "packages") }
 
 // run runs apt-get.
-func (a *apt) run(ctx context.Context, statusFD *os.File, args ...string) ([]byte, error) {
-	return a.Run(ctx, statusFD, a.o.AptGet, args...)
+func (a *apt) run(ctx context.Context, args ...string) ([]byte, error) {
+	return a.Run(ctx, a.o.AptGet, args...)
 }
 
 // resolve returns the packages and their dependencies, sorted by name. It updates the
 // package lists first, and falls back to the existing ones without a network.
 func (a *apt) resolve(ctx context.Context) ([]Package, error) {
 	a.o.Report.Line("fetch the lists of Debian packages")
-	_, stale := a.run(ctx, nil, "update")
+	_, stale := a.run(ctx, "update")
 	if cause := context.Cause(ctx); cause != nil {
 		return nil, cause
 	}
-	out, err := a.run(ctx, nil, a.install(a.o.Temp, "--print-uris")...)
+	out, err := a.run(ctx, a.install(a.o.Temp, "--print-uris")...)
 	if err != nil {
 		if stale != nil {
 			err = fmt.Errorf("%w; %w", stale, err)
@@ -202,40 +196,9 @@ func (a *apt) download(ctx context.Context, found []Package) error {
 	if count == 0 || err != nil {
 		return err
 	}
-	bar := a.o.Report.Bar(fmt.Sprintf("fetch %d Debian packages", count), size)
-	defer bar.Close()
-	read, write, err := os.Pipe()
-	if err != nil {
-		return err
-	}
-	var follower sync.WaitGroup
-	follower.Go(func() {
-		defer read.Close()
-		followStatus(read, bar.Add, size)
-	})
-	_, err = a.run(ctx, write, a.install(a.packages(), "-o", "APT::Status-Fd=3", "--download-only")...)
-	write.Close()
-	follower.Wait()
+	a.o.Report.Fetch(fmt.Sprintf("%d Debian packages", count), size)
+	_, err = a.run(ctx, a.install(a.packages(), "--download-only")...)
 	return err
-}
-
-// followStatus reads apt-get's status lines, dlstatus:N:PERCENT:TEXT, and calls add with the
-// bytes that have arrived since the last call.
-func followStatus(r io.Reader, add func(n int64), size int64) {
-	var shown int64
-	lines := bufio.NewScanner(r)
-	for lines.Scan() {
-		fields := strings.SplitN(lines.Text(), ":", 4)
-		if len(fields) < 3 || fields[0] != "dlstatus" {
-			continue
-		}
-		percent, err := strconv.ParseFloat(fields[2], 64)
-		if at := int64(percent / 100 * float64(size)); err == nil && at > shown && at <= size {
-			add(at - shown)
-			shown = at
-		}
-	}
-	_, _ = io.Copy(io.Discard, r) // apt-get must not block on the pipe
 }
 
 // open opens a downloaded package after checking its hash.

@@ -61,12 +61,3 @@ func TestReasons(t *testing.T) {
 		}
 	}
 }
-
-// TestFollowStatus feeds valid and invalid status lines of apt-get.
-func TestFollowStatus(t *testing.T) {
-	var total int64
-	followStatus(strings.NewReader("pmstatus:a:50:Installing\ndlstatus:1:25.5:Retrieving a\ndlstatus:2:20:back\ndlstatus:3:x\ndlstatus:4\n\ndlstatus:5:900:too far\ndlstatus:6:75:a:b\n"), func(n int64) { total += n }, 200)
-	if total != 150 {
-		t.Errorf("%d of 200 bytes were reported", total)
-	}
-}

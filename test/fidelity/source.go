@@ -108,7 +108,7 @@ func debianArchive() (string, error) {
 }
 
 func (a *apt) run(program string, args ...string) ([]byte, error) {
-	return a.Run(context.Background(), nil, program, args...)
+	return a.Run(context.Background(), program, args...)
 }
 
 func (a *apt) versions(name string) (versions []string, err error) {

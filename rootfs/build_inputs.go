@@ -1,76 +1,13 @@
 package rootfs
 
 import (
-	"context"
 	"errors"
-	"fmt"
-	"path/filepath"
 	goruntime "runtime"
-	"strings"
 	"time"
 
 	"gaol/rootfs/debian"
 	"gaol/rootfs/programs"
 )
-
-// Sizes of downloads in MB, for the line that announces them. They were measured for the
-// default versions in November 2026; other versions have similar sizes. A test compares
-// them with the downloads of the default image.
-const (
-	nodeSize     = 53
-	npmSize      = 3
-	packagesSize = 40 // including apt's package lists
-	withSize     = 7  // of each package that BuildOptions.With adds
-)
-
-// announceDownloads writes one line with the downloads of the build, their sources and sizes, and
-// the folder that keeps them. It writes nothing if the store has them all.
-func (b *build) announceDownloads(context.Context) error {
-	var parts []string
-	if part := b.missingFromRegistry(); part != "" {
-		parts = append(parts, part)
-	}
-	if part := b.missingFromApt(); part != "" {
-		parts = append(parts, part)
-	}
-	if len(parts) > 0 {
-		b.report.Line("%sdownload %s, to %s", b.why, strings.Join(parts, ", and "), b.store.downloads())
-	}
-	return nil
-}
-
-// missingFromRegistry lists the npm packages that the store's downloads lack, "" for none.
-func (b *build) missingFromRegistry() string {
-	var names []string
-	size := 0
-	for _, p := range []struct {
-		name string
-		npmPackage
-		size int
-	}{{"Node", b.plan.node, nodeSize}, {"npm", b.plan.npm, npmSize}} {
-		if !exists(filepath.Join(b.store.downloads(), p.Integrity)) {
-			names = append(names, p.name+" "+p.Version)
-			size += p.size
-		}
-	}
-	if names == nil {
-		return ""
-	}
-	return fmt.Sprintf("%s from the npm registry (about %d MB)", strings.Join(names, " and "), size)
-}
-
-// missingFromApt lists the Debian packages that the build downloads. Only the package lists, which
-// are not downloaded yet, show whether packages in the store are outdated.
-func (b *build) missingFromApt() string {
-	if b.plan.packages == nil {
-		return ""
-	}
-	const sources = "from this machine's apt sources"
-	if kept, err := filepath.Glob(filepath.Join(b.store.downloads(), "apt", "packages", "*.deb")); err == nil && len(kept) > 0 {
-		return "new or updated Debian packages " + sources
-	}
-	return fmt.Sprintf("Debian packages %s (about %d MB)", sources, packagesSize+withSize*(len(b.plan.packages)-len(b.store.in.packages)))
-}
 
 // DefaultNode is the version of Node in the default image.
 const DefaultNode = "24.21.0"

@@ -31,9 +31,9 @@ Quote figures from a quiet machine only: a ratio cancels what slows down all sid
 nothing else.`
 
 func (a *app) benchCommand() *cobra.Command {
-	launchers := map[string][]bench.Side{"exec": {bench.Exec}, "zygote": {bench.Zygote}, "both": {bench.Exec, bench.Zygote}}
-	o := bench.Options{Samples: 200, Figures: bench.Figures(), Jailed: launchers["both"]}
-	var isolations string
+	o := bench.Options{Samples: 200, Figures: bench.Figures()}
+	const both = "both"
+	var isolations, launcher = "", both
 	var only []string
 	var asJSON bool
 	cmd := &cobra.Command{
@@ -47,6 +47,9 @@ func (a *app) benchCommand() *cobra.Command {
 		Args: usageArgs(noArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			err := flags.CheckNotEmpty(cmd.Flags(), "image", "store")
+			if o.Jailed = []bench.Side{bench.Side(launcher)}; launcher == both {
+				o.Jailed = []bench.Side{bench.Exec, bench.Zygote}
+			}
 			if err == nil && cmd.Flags().Changed("isolation") {
 				err = checkIsolations(cmd.Flags(), &o, isolations)
 			}
@@ -72,13 +75,12 @@ func (a *app) benchCommand() *cobra.Command {
 	set.BoolVar(&asJSON, "json", false, "print one JSON object: environment, leftOut, and figures with id, name, unit, values and ratio by launcher, and against")
 	ids := bench.IDs(o.Figures)
 	set.StringSliceVar(&only, "only", nil, "measure only the figures with these `ids`: "+strings.Join(ids, ","))
-	set.Var(flags.Choice(&o.Jailed, "NAME", "both", "want exec, zygote or both", launchers), "launcher", "exec, zygote, or both side by side")
+	flags.Choice[string]{"exec": string(bench.Exec), "zygote": string(bench.Zygote), both: both}.Add(cmd, &launcher, "launcher", "exec, zygote, or both side by side")
 	set.StringVar(&isolations, "isolation", "", "`NAMES` of isolations to compare instead of launchers: all, or some like native,runc,crun,oci=/path")
 	set.VarP(flags.Count(&o.Samples), "samples", "n", "samples of each short time; longer ones are measured less often")
 	flags.AddImage(cmd, &o.Create.Image)
 	flags.AddStore(cmd, &o.Create.Store)
 	flags.Complete(cmd, "only", cobra.FixedCompletions(ids, cobra.ShellCompDirectiveNoFileComp))
-	flags.Complete(cmd, "launcher", cobra.FixedCompletions([]string{"exec", "zygote", "both"}, cobra.ShellCompDirectiveNoFileComp))
 	flags.Complete(cmd, "isolation", cobra.FixedCompletions([]string{"all", "native", "runc", "crun", "oci=/"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }

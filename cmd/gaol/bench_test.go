@@ -67,7 +67,7 @@ func TestBenchFlags(t *testing.T) {
 
 func TestBenchRefuses(t *testing.T) {
 	for args, text := range map[string]string{
-		"--launcher fork":                  "want exec, zygote or both; see gaol bench --help",
+		"--launcher fork":                  "want both or exec or zygote; see gaol bench --help",
 		"-n 0":                             "--samples",
 		"--only run-p50,fast":              `--only: "fast" is not a valid figure, want some of run-p50, `,
 		"--samples many":                   "--samples",

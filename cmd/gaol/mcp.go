@@ -91,9 +91,7 @@ func (f *mcpFlags) address() string { return cmp.Or(f.socket, os.Getenv("GAOL_SO
 
 // addTools defines --tools of gaol serve and gaol mcp.
 func addTools(cmd *cobra.Command, sandbox *bool) {
-	cmd.Flags().Var(flags.Choice(sandbox, "NAME", "", "want sandbox", map[string]bool{"sandbox": true}), "tools",
-		"additional MCP tools: sandbox for sandbox_init and nine others of package sandboxtools")
-	flags.Complete(cmd, "tools", cobra.FixedCompletions([]string{"sandbox"}, cobra.ShellCompDirectiveNoFileComp))
+	flags.Choice[bool]{"sandbox": true}.Add(cmd, sandbox, "tools", "additional MCP tools: sandbox for sandbox_init and nine others of package sandboxtools")
 }
 
 // mcpConfig prints the configuration of a client.

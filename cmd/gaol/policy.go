@@ -94,7 +94,7 @@ func (a *app) policyCheck() *cobra.Command {
 		},
 	}
 	addCwd(cmd, &f.cwd)
-	cmd.Flags().Var(flags.Launcher(&f.launcher), "launcher", "exec or zygote: with exec, Node must be among the allowed programs")
+	flags.Launchers.Add(cmd, &f.launcher, "launcher", "exec or zygote: with exec, Node must be among the allowed programs")
 	flags.AddIsolation(cmd, &f.isolation, "programs")
 	cmd.Flags().BoolVar(&f.json, "json", false, "print one JSON object: ok, held with rule and text, refused with place, value, why and nearest")
 	return cmd

@@ -101,7 +101,7 @@ func (a *app) runCommand() *cobra.Command {
 	}
 	set := f.Set
 	set.StringVarP(&f.code, "eval", "e", "", "run `CODE` instead of a file")
-	set.Var(flags.Format(&f.format), "format", "module format of the code: esm, cjs, or auto to derive it from name and syntax")
+	flags.Formats.Add(cmd, &f.format, "format", "module format of the code: esm, cjs, or auto to derive it from name and syntax")
 	set.BoolVar(&f.command, "command", false, "run a program of the image, named after --, instead of code")
 	set.BoolVar(&f.withFolder, "with-folder", false, "show the folder of FILE, read-only, at "+folderDir+", which is the working directory unless --cwd names another")
 	set.BoolVar(&f.json, "json", false, "print one JSON object about the run and nothing else")
@@ -111,7 +111,6 @@ func (a *app) runCommand() *cobra.Command {
 	f.AddTimeout("time limit of the run; 0 for none")
 	f.AddLimits()
 	set.Var(flags.Size(&f.maxOutput), "max-output", "bytes of each output stream that --json keeps; if given without --json, that are passed through")
-	flags.Complete(cmd, "format", cobra.FixedCompletions([]string{"auto", "esm", "cjs"}, cobra.ShellCompDirectiveNoFileComp))
 	set.StringVar(&f.save, "save", "", "take a snapshot called `NAME` when the program has ended, whatever its exit status")
 	f.AddEnvironment(cmd)
 	f.AddPublish()

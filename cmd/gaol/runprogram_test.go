@@ -171,7 +171,7 @@ func TestFileFormat(t *testing.T) {
 			}
 		}
 	}
-	checkFailure(t, new(fake).call(t, "", "run", "--format", "umd", "-e", "1"), "want auto, esm or cjs")
+	checkFailure(t, new(fake).call(t, "", "run", "--format", "umd", "-e", "1"), "want auto or cjs or esm")
 }
 
 // Standard input is read if it is piped and nothing else is named. A terminal and /dev/null

@@ -50,14 +50,12 @@ func (f *snippetFlags) add(cmd *cobra.Command) {
 	f.set.StringVar(&f.adapter, "adapter", "none", "`NAME` of the adapter that reads the state: none for the snippet's exports, directive, or a FILE.mjs")
 	f.set.BoolVar(&f.options.NoLint, "no-lint", false, "turn off the lint rules of the adapter; they do not protect")
 	f.set.StringVar(&f.lintRules, "lint-rules", "", "JSON `FILE` with lint rules that replace the adapter's; see docs/snippets.md")
-	f.set.Var(flags.Choice(&f.options.Network, "NAME", "none", "want none or public", map[string]string{"none": "", "public": "public"}),
-		"network", "none, or public for the hosts of the public internet")
+	flags.Choice[string]{"none": "", "public": "public"}.Add(cmd, &f.options.Network, "network", "none, or public for the hosts of the public internet")
 	f.set.Var(flags.Duration(&f.timeout), "timeout", "time limit of a snippet, from 100ms to 10s")
 	flags.AddIsolation(cmd, &f.isolation, "snippets")
 	flags.AddImage(cmd, &f.options.Image)
 	flags.AddStore(cmd, &f.options.Store)
 	flags.AddServer(cmd, &f.server, "server that runs the snippets with its image, packages and lint rules, by default the one of this machine if you are not root")
-	flags.Complete(cmd, "network", cobra.FixedCompletions([]string{"none", "public"}, cobra.ShellCompDirectiveNoFileComp))
 	flags.Complete(cmd, "adapter", completeAdapter)
 	_ = cmd.MarkFlagDirname("node-modules") // it exists
 	_ = cmd.MarkFlagFilename("lint-rules", "json")

@@ -3,11 +3,8 @@ package flags
 import (
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
-
-	"github.com/spf13/pflag"
 
 	"gaol/runtime"
 )
@@ -16,15 +13,13 @@ var accesses = map[string]runtime.Access{"ro": runtime.ReadOnly, "rw": runtime.R
 
 var errMount = errors.New("want HOST:GUEST, or HOST:GUEST:ro, :rw or :cow, with an absolute path in the guest")
 
-// mounts returns a flag for mounts.
-func mounts(target *[]runtime.Mount) pflag.Value {
-	return List(target, "HOST:GUEST[:ro|rw|cow]", func(s string) ([]runtime.Mount, error) {
-		m, err := parseMount(s)
-		if err != nil {
-			return nil, err
-		}
-		return []runtime.Mount{m}, nil
-	})
+// addMount parses a value of --mount.
+func (f *Sandbox) addMount(s string) error {
+	m, err := parseMount(s)
+	if err == nil {
+		f.options.Mounts = append(f.options.Mounts, m)
+	}
+	return err
 }
 
 func parseMount(s string) (m runtime.Mount, err error) {
@@ -48,25 +43,36 @@ func parseMount(s string) (m runtime.Mount, err error) {
 // better shown by --mount, which copies nothing.
 const maxFile = 256 << 20
 
-// files returns a flag that reads files of the host, by the path that each gets in
-// the guest.
-func files(target *map[string][]byte) pflag.Value {
-	return entries(target, "GUEST=HOST", func(s string) (guest string, text []byte, err error) {
-		guest, host, found := strings.Cut(s, "=")
-		if !found || !strings.HasPrefix(guest, "/") || host == "" {
-			return "", nil, errors.New("want GUEST=HOST: an absolute path in the guest, and a file of the host")
-		}
-		if _, twice := (*target)[guest]; twice {
-			return "", nil, fmt.Errorf("%s is given twice", guest)
-		}
-		info, err := os.Stat(host)
-		if err != nil {
-			return "", nil, err
-		}
-		if !info.Mode().IsRegular() || info.Size() > maxFile {
-			return "", nil, fmt.Errorf("%s is not a file of at most %d MiB: show it by --mount", host, maxFile>>20)
-		}
-		text, err = os.ReadFile(host)
-		return guest, text, err
-	})
+// addFile parses a value of --file and reads the file.
+func (f *Sandbox) addFile(s string) error {
+	guest, host, found := strings.Cut(s, "=")
+	if !found || !strings.HasPrefix(guest, "/") || host == "" {
+		return errors.New("want GUEST=HOST: an absolute path in the guest, and a file of the host")
+	}
+	if _, twice := f.options.Files[guest]; twice {
+		return fmt.Errorf("%s is given twice", guest)
+	}
+	text, err := ReadFile(host, maxFile, nil)
+	if err != nil {
+		return fmt.Errorf("%s: %w", host, err)
+	}
+	if f.options.Files == nil {
+		f.options.Files = map[string][]byte{}
+	}
+	f.options.Files[guest] = text
+	return nil
+}
+
+// addVariable parses a value of --env. The last one of a name counts. Unlike docker, gaol does not copy a
+// variable from its environment: the guest sees nothing of the host that is not written out.
+func (f *Sandbox) addVariable(s string) error {
+	name, text, found := strings.Cut(s, "=")
+	if !found || name == "" {
+		return errors.New("want NAME=VALUE")
+	}
+	if f.options.Env == nil {
+		f.options.Env = map[string]string{}
+	}
+	f.options.Env[name] = text
+	return nil
 }

@@ -27,15 +27,14 @@ func TestMountFlag(t *testing.T) {
 		{"/a:b:/c", runtime.Mount{Source: "/a:b", Target: "/c"}},
 		{"/a:/ro", runtime.Mount{Source: "/a", Target: "/ro"}},
 	} {
-		var v []runtime.Mount
-		if err := mounts(&v).Set(tc.text); err != nil || len(v) != 1 || v[0] != tc.want {
-			t.Errorf("%q: %+v, %v; want %+v", tc.text, v, err, tc.want)
+		if got, err := parseMount(tc.text); err != nil || got != tc.want {
+			t.Errorf("%q: %+v, %v; want %+v", tc.text, got, err, tc.want)
 		}
 	}
 	for _, text := range []string{"", "/a", "/a:", ":/b", "/a:b", "/a:/b:x", "ro", "/a:rw", ":/b:ro"} {
-		var v []runtime.Mount
-		if err := mounts(&v).Set(text); err == nil || v != nil {
-			t.Errorf("%q: %+v, %v; want an error", text, v, err)
+		var f Sandbox
+		if err := f.addMount(text); err == nil || f.options.Mounts != nil {
+			t.Errorf("%q: %+v, %v; want an error", text, f.options.Mounts, err)
 		}
 	}
 }
@@ -45,17 +44,16 @@ func TestFileFlag(t *testing.T) {
 	if err := os.WriteFile(host, []byte("text"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	var v map[string][]byte
-	flag := files(&v)
-	if err := flag.Set("/etc/x=" + host); err != nil {
+	var f Sandbox
+	if err := f.addFile("/etc/x=" + host); err != nil {
 		t.Fatal(err)
 	}
 	for _, text := range []string{"", "/x", "/x=", "x=" + host, "/etc/x=" + host, "/y=/nosuch", "/y=/dev/zero", "/y=/"} {
-		if err := flag.Set(text); err == nil {
+		if err := f.addFile(text); err == nil {
 			t.Errorf("%q: no error", text)
 		}
 	}
-	if diff := cmp.Diff(map[string][]byte{"/etc/x": []byte("text")}, v); diff != "" {
+	if diff := cmp.Diff(map[string][]byte{"/etc/x": []byte("text")}, f.options.Files); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

@@ -24,8 +24,10 @@ type permissions struct {
 func (p *permissions) add(cmd *cobra.Command, o *runtime.Options) {
 	set, names := cmd.Flags(), PresetNames()
 	set.StringVar(&p.text, "permissions", "", "permissions of the program, as a `JSON` object or @FILE; its scopes replace the preset's")
-	byName := func(name string) (policy.Preset, error) { return Preset(name, "") }
-	set.Var(value[policy.Preset]{&p.preset, "NAME", byName, nil}, "preset", "named permissions: "+strings.Join(names, ", ")+" (default \"default\")")
+	set.Func("preset", "`NAME` of permissions: "+strings.Join(names, ", ")+" (default \"default\")", func(name string) (err error) {
+		p.preset, err = Preset(name, "")
+		return err
+	})
 	set.StringArrayVar(&p.network, "allow-net", nil, "what the program may connect to, and on localhost listen on: `HOST[:PORT]`, a pattern such as tcp://localhost:*, or all; repeatable")
 	set.StringVar(&o.Proxy, "proxy", "", "`URL` of the HTTP proxy through which external hosts are reached, or none (default: HTTPS_PROXY and HTTP_PROXY)")
 	set.BoolVar(&o.ProxyNames, "proxy-names", false, "let the proxy look up names; it must then refuse private addresses itself")

@@ -69,41 +69,42 @@ func (f *Sandbox) AddEnvironment(cmd *cobra.Command) {
 	o := &f.options
 	f.permissions.add(cmd, o)
 
-	f.Set.Var(mounts(&o.Mounts), "mount", "folder or file of the host to show: read-only by default; rw for writable; cow, for folders, for a private writable copy; repeatable")
+	f.Set.Func("mount", "folder or file of the host to show, as `HOST:GUEST[:ro|rw|cow]`: read-only by default; rw for writable; cow, for folders, for a private writable copy; repeatable", f.addMount)
 	f.Set.BoolVar(&o.UnixSockets, "unix-sockets", false, "allow unix sockets beside read-only or writable mounts; they connect to any process that listens in a mount, also of the host")
-	f.Set.Var(files(&o.Files), "file", "file of the host to copy to GUEST; repeatable")
+	f.Set.Func("file", "file of the host, of at most 256m, to copy, as `GUEST=HOST`; repeatable", f.addFile)
 	f.Set.StringVar(&o.NodeModules, "node-modules", "", "`DIR` of the host, or snapshot:NAME, with packages to show read-only as node_modules in --cwd")
 	f.Set.StringVar(&o.Snapshot, "snapshot", "", "`NAME` or id of a snapshot with the initial content of the program's folders")
 	f.Set.BoolVar(&o.ReadOnlyRoot, "read-only", false, "allow writes to writable mounts only")
 
-	f.Set.Var(List(&o.HostPorts, "PORT", parseHostPort), "host-port", "port of the host's localhost that its own localhost leads to, and to which it may connect; repeatable")
-	f.Set.Var(variables(&o.Env), "env", "environment variable of the program; repeatable")
+	f.Set.Func("host-port", "`PORT` of the host's localhost that its own localhost leads to, and to which it may connect; repeatable", f.addHostPort)
+	f.Set.Func("env", "environment variable of the program, as `NAME=VALUE`; repeatable", f.addVariable)
 	AddCwd(cmd, &o.Cwd, "working `DIR` in the guest, created if missing, unless it is in a read-only mount")
 	f.Set.StringVar(&o.Hostname, "hostname", "secure-exec", "host `NAME` in the guest")
 	AddImage(cmd, &o.Image)
 	AddIsolation(cmd, &f.isolation, "the program")
-	f.Set.Var(Launcher(&o.Launcher), "launcher", "exec or zygote; zygote takes twice as long for the one run of a command, because it has to warm up")
+	Launchers.Add(cmd, &o.Launcher, "launcher", "exec or zygote; zygote takes twice as long for the one run of a command, because it has to warm up")
 	AddStore(cmd, &o.Store)
 	AddServer(cmd, &f.Server, "server for the sandbox, by default the one of this machine if you are not root")
 	Complete(cmd, "snapshot", StoreNames(OpenSnapshots))
-	Complete(cmd, "launcher", cobra.FixedCompletions([]string{"exec", "zygote"}, cobra.ShellCompDirectiveNoFileComp))
 }
 
-// parseHostPort parses a value of --host-port.
-func parseHostPort(s string) ([]int, error) {
+// addHostPort parses a value of --host-port.
+func (f *Sandbox) addHostPort(s string) error {
 	port, err := strconv.ParseUint(s, 10, 16)
 	if err != nil || port == 0 {
-		return nil, errors.New("want a port from 1 to 65535")
+		return errors.New("want a port from 1 to 65535")
 	}
-	return []int{int(port)}, nil
+	f.options.HostPorts = append(f.options.HostPorts, int(port))
+	return nil
 }
 
 // AddPublish defines --publish.
 func (f *Sandbox) AddPublish() {
-	f.Set.Var(List(&f.published, "[ADDRESS:]PORT:PORT", func(s string) ([]publish.Port, error) {
+	f.Set.Func("publish", "port of the host, on 127.0.0.1 or ADDRESS, that leads to a port of the program while it runs, and allows it to listen, as `[ADDRESS:]PORT:PORT`; port 0 of the host for any, which is printed; repeatable", func(s string) error {
 		p, err := publish.ParsePort(s)
-		return []publish.Port{p}, err
-	}), "publish", "port of the host, on 127.0.0.1 or ADDRESS, that leads to a port of the program while it runs, and allows it to listen; port 0 of the host for any, which is printed; repeatable")
+		f.published = append(f.published, p)
+		return err
+	})
 }
 
 // Published returns the values of --publish.

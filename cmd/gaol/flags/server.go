@@ -18,20 +18,18 @@ const serverDefault = "default"
 
 // AddServer defines --server, the socket or URL of a gaol server. Usage is the purpose of the server.
 func AddServer(cmd *cobra.Command, server *string, usage string) {
-	cmd.Flags().Var(value[string]{server, "SOCKET", parseServer, nil}, "server",
-		usage+": its `SOCKET`, its URL, for which $GAOL_TOKEN is the token, or "+serverDefault+" for $GAOL_SOCKET or else "+client.DefaultSocket)
+	usage += ": its `SOCKET`, its URL, for which $GAOL_TOKEN is the token, or " + serverDefault + " for $GAOL_SOCKET or else " + client.DefaultSocket
+	cmd.Flags().Func("server", usage, func(s string) error {
+		switch {
+		case s == "" || strings.HasPrefix(s, "-"): // like a flag: the value is missing
+			return errors.New("want a socket, a URL, or " + serverDefault)
+		case s == serverDefault:
+			s = client.Socket()
+		}
+		*server = s
+		return nil
+	})
 	_ = cmd.MarkFlagFilename("server", "sock") // it exists
-}
-
-// parseServer parses a value of --server. A value like a flag is the next flag: the value is missing.
-func parseServer(s string) (string, error) {
-	if s == "" || strings.HasPrefix(s, "-") {
-		return "", errors.New("want a socket, a URL, or " + serverDefault)
-	}
-	if s == serverDefault {
-		return client.Socket(), nil
-	}
-	return s, nil
 }
 
 // FindServer returns the socket of a server for users without root, which a local sandbox needs.

@@ -2,11 +2,14 @@ package flags
 
 import (
 	"errors"
+	"maps"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"gaol/cmd/gaol/report"
@@ -18,7 +21,7 @@ type value[T any] struct {
 	target *T
 	kind   string // shown in help
 	parse  func(string) (T, error)
-	format func(T) string // nil: help shows no default
+	format func(T) string
 }
 
 func (v value[T]) Set(s string) error {
@@ -29,22 +32,9 @@ func (v value[T]) Set(s string) error {
 	return err
 }
 
-func (v value[T]) String() string {
-	if v.format == nil {
-		return ""
-	}
-	return v.format(*v.target)
-}
+func (v value[T]) String() string { return v.format(*v.target) }
 
 func (v value[T]) Type() string { return v.kind }
-
-// List returns a flag that parses each of its uses into elements of target.
-func List[T any](target *[]T, kind string, parse func(string) ([]T, error)) pflag.Value {
-	return value[[]T]{target, kind, func(s string) ([]T, error) {
-		more, err := parse(s)
-		return append(*target, more...), err
-	}, nil}
-}
 
 // Size returns a flag for a number of bytes above zero, such as 256m.
 func Size(target *int64) pflag.Value {
@@ -90,57 +80,33 @@ func Duration(target *time.Duration) pflag.Value {
 	}}
 }
 
-// Choice returns a flag that takes one of a few names. It starts with the name initial.
-func Choice[T any](target *T, kind, initial, wrong string, values map[string]T) pflag.Value {
-	name := initial
-	return value[T]{target, kind, func(s string) (T, error) {
-		v, ok := values[s]
+// Choice is a flag that takes one of a few names.
+type Choice[T comparable] map[string]T
+
+// The choices of several commands.
+var (
+	Launchers = Choice[runtime.Launcher]{"exec": runtime.LauncherExec, "zygote": runtime.LauncherZygote}
+	Formats   = Choice[runtime.ModuleFormat]{"auto": runtime.FormatAuto, "esm": runtime.FormatESM, "cjs": runtime.FormatCommonJS}
+)
+
+// Add defines the flag, whose default is the value of target. A shell completes the names.
+func (c Choice[T]) Add(cmd *cobra.Command, target *T, flag, usage string) {
+	names := slices.Sorted(maps.Keys(c))
+	parse := func(s string) (T, error) {
+		v, ok := c[s]
 		if !ok {
-			return v, errors.New(wrong)
+			return v, errors.New("want " + strings.Join(names, " or "))
 		}
-		name = s
 		return v, nil
-	}, func(T) string { return name }}
-}
-
-// Format returns a flag for the format of a module.
-func Format(target *runtime.ModuleFormat) pflag.Value {
-	return Choice(target, "FORMAT", "auto", "want auto, esm or cjs", map[string]runtime.ModuleFormat{
-		"auto": runtime.FormatAuto, "esm": runtime.FormatESM, "cjs": runtime.FormatCommonJS,
-	})
-}
-
-// Launcher returns a flag for one launcher.
-func Launcher(target *runtime.Launcher) pflag.Value {
-	return Choice(target, "NAME", target.String(), "want exec or zygote", map[string]runtime.Launcher{
-		"exec": runtime.LauncherExec, "zygote": runtime.LauncherZygote,
-	})
-}
-
-// entries returns a flag that adds one entry to a map with each use.
-func entries[T any](target *map[string]T, kind string, parse func(string) (key string, v T, err error)) pflag.Value {
-	return value[map[string]T]{target, kind, func(s string) (map[string]T, error) {
-		key, v, err := parse(s)
-		if err != nil {
-			return nil, err
+	}
+	format := func(v T) string {
+		for _, name := range names {
+			if c[name] == v {
+				return name
+			}
 		}
-		if *target == nil {
-			*target = map[string]T{}
-		}
-		(*target)[key] = v
-		return *target, nil
-	}, nil}
-}
-
-// variables returns a flag for environment variables. The last one of a name counts.
-func variables(target *map[string]string) pflag.Value {
-	return entries(target, "K=V", func(s string) (name, text string, err error) {
-		name, text, found := strings.Cut(s, "=")
-		if !found || name == "" {
-			// Unlike docker, gaol does not copy a variable from its
-			// environment: the guest sees nothing of the host that is not written out.
-			err = errors.New("want NAME=VALUE")
-		}
-		return name, text, err
-	})
+		return ""
+	}
+	cmd.Flags().Var(value[T]{target, "NAME", parse, format}, flag, usage)
+	Complete(cmd, flag, cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp))
 }

@@ -3,6 +3,8 @@ package flags
 import (
 	"testing"
 
+	"github.com/spf13/cobra"
+
 	"gaol/runtime"
 )
 
@@ -18,7 +20,9 @@ func TestRejectedValueKeepsTarget(t *testing.T) {
 func TestLauncher(t *testing.T) {
 	for text, want := range map[string]string{"exec": "exec", "zygote": "zygote", "both": "", "": "", "Exec": ""} {
 		var launcher runtime.Launcher
-		flag := Launcher(&launcher)
+		cmd := &cobra.Command{}
+		Launchers.Add(cmd, &launcher, "launcher", "")
+		flag := cmd.Flags().Lookup("launcher").Value
 		if err := flag.Set(text); (err == nil) != (want != "") || err == nil && (flag.String() != want || launcher.String() != want) {
 			t.Errorf("%q: %v, %v; want %q", text, launcher, err, want)
 		}

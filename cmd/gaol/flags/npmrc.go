@@ -2,7 +2,6 @@ package flags
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -15,46 +14,83 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-
-	"gaol/internal/lazyregexp"
 )
 
 // maxNpmrc is the most bytes of a file that are read.
 const maxNpmrc = 1 << 20
-
-// registry is npm's own.
-const registry = "https://registry.npmjs.org/"
-
-// npmSetting is a value, and what set it.
-type npmSetting struct{ value, from string }
 
 // registryAddresses returns the registries of npm's configuration and of single scopes, each as
 // HOST:PORT, sorted. The configuration is that of the user who runs gaol, and of the folder
 // project unless that is "". Results and errors contain no tokens and passwords. gaol does not need npm on
 // the host. Hosts that only a registry's responses name, such as mirrors of packages, are not included.
 func registryAddresses(project string) ([]string, error) {
-	settings := map[string]npmSetting{"registry": {registry, "npm"}}
+	settings := npmSettings{"registry": "registry.npmjs.org:443"}
 	for _, file := range npmrcFiles(project) {
-		if err := readNpmrc(settings, file); err != nil {
+		if err := settings.read(file); err != nil {
 			return nil, err
 		}
 	}
 	for _, variable := range os.Environ() {
 		name, text, _ := strings.Cut(variable, "=")
-		if key, ok := strings.CutPrefix(strings.ToLower(name), "npm_config_"); ok && text != "" {
-			setNpm(settings, key, text, name)
+		key, ok := strings.CutPrefix(strings.ToLower(name), "npm_config_")
+		if !ok || text == "" {
+			continue
+		}
+		if err := settings.set(key, text, name); err != nil {
+			return nil, err
 		}
 	}
-	var list []string
-	for _, key := range slices.Sorted(maps.Keys(settings)) {
-		a, err := registryAddress(settings[key].value)
-		if err != nil { // the value may contain a password
-			return nil, fmt.Errorf("%s of %s: %w", key, settings[key].from, err)
-		}
-		list = append(list, a)
+	return slices.Compact(slices.Sorted(maps.Values(settings))), nil
+}
+
+// npmSettings are the addresses of registries by their keys, registry and @SCOPE:registry.
+type npmSettings map[string]string
+
+// set sets the address of a registry. It ignores other keys. Its errors lack the value, which may contain a
+// password.
+func (n npmSettings) set(key, value, from string) error {
+	if key != "registry" && !(strings.HasPrefix(key, "@") && strings.HasSuffix(key, ":registry")) {
+		return nil
 	}
-	slices.Sort(list)
-	return slices.Compact(list), nil
+	address, err := registryAddress(value)
+	if err != nil {
+		return fmt.Errorf("%s of %s: %w", key, from, err)
+	}
+	n[key] = address
+	return nil
+}
+
+// read reads a file, which need not exist.
+func (n npmSettings) read(file string) error {
+	text, err := ReadFile(file, maxNpmrc, nil)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read %s: %w", file, err)
+	}
+	for line := range strings.Lines(string(text)) {
+		if strings.HasPrefix(line, "[") {
+			break // keys of a section are not npm's
+		}
+		key, value, _ := strings.Cut(line, "=")
+		if comment := strings.IndexAny(value, ";#"); comment >= 0 {
+			value = value[:comment]
+		}
+		value = os.Expand(strings.Trim(strings.TrimSpace(value), `"'`), expandNpm)
+		if err := n.set(strings.TrimSpace(key), value, file); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// expandNpm returns the value of a variable of the environment. Like npm, it leaves a reference to an unset one.
+func expandNpm(name string) string {
+	if value, ok := os.LookupEnv(name); ok {
+		return value
+	}
+	return "${" + name + "}"
 }
 
 // npmrcFiles returns the paths of the files that npm reads, the most important last. They need
@@ -72,61 +108,6 @@ func npmrcFiles(project string) (list []string) {
 		project = filepath.Join(project, ".npmrc")
 	}
 	return slices.DeleteFunc([]string{global, user, project}, func(file string) bool { return file == "" })
-}
-
-func readNpmrc(settings map[string]npmSetting, file string) error {
-	f, err := os.Open(file)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	text, err := Read(context.Background(), f, file, maxNpmrc)
-	if err != nil {
-		return err
-	}
-	for line := range strings.Lines(string(text)) {
-		line = strings.TrimSpace(line)
-		if strings.HasPrefix(line, "[") {
-			break // keys of a section are not npm's
-		}
-		key, value, _ := strings.Cut(line, "=")
-		setNpm(settings, expandNpm(strings.TrimSpace(key)), expandNpm(unquoteNpm(strings.TrimSpace(value))), file)
-	}
-	return nil
-}
-
-// setNpm stores a value if key names a registry. Nothing else of a file is kept.
-func setNpm(settings map[string]npmSetting, key, value, from string) {
-	if key == "registry" || strings.HasPrefix(key, "@") && strings.HasSuffix(key, ":registry") {
-		settings[key] = npmSetting{value, from}
-	}
-}
-
-// unquoteNpm removes the quotes or the comment of a value.
-func unquoteNpm(value string) string {
-	if n := len(value); n >= 2 && (value[0] == '"' || value[0] == '\'') && value[n-1] == value[0] {
-		return value[1 : n-1]
-	}
-	if i := strings.IndexAny(value, ";#"); i >= 0 {
-		value = strings.TrimSpace(value[:i])
-	}
-	return value
-}
-
-var reference = lazyregexp.New(`\$\{[^${}]+\}`)
-
-// expandNpm replaces ${NAME} by a variable of the environment, if that is set.
-func expandNpm(text string) string {
-	return reference().ReplaceAllStringFunc(text, func(ref string) string {
-		value, ok := os.LookupEnv(ref[2 : len(ref)-1])
-		if !ok {
-			return ref
-		}
-		return value
-	})
 }
 
 var (

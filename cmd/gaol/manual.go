@@ -2,52 +2,33 @@ package main
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
-
-	"gaol/cmd/gaol/report"
 )
 
 // manCommand writes the manual pages. It is hidden because packages need it, not users.
 func (a *app) manCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	return &cobra.Command{
 		Use: "man DIR", Short: "Write the manual pages to a folder", Hidden: true,
-		Long: "Write a manual page for each command to a folder, which must exist. SOURCE_DATE_EPOCH sets their date.",
+		Long: "Write a manual page for each command to a folder, which must exist.",
 		Args: usageArgs(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error { return writeManual(cmd.Root(), args[0]) },
 	}
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if info, err := os.Stat(args[0]); err != nil || !info.IsDir() {
-			return report.UsageError(cmd.CommandPath(), errors.Join(fmt.Errorf("%q: want a folder", args[0]), err))
-		}
-		date := time.Now()
-		if epoch := os.Getenv("SOURCE_DATE_EPOCH"); epoch != "" {
-			n, err := strconv.ParseInt(epoch, 10, 64)
-			if err != nil {
-				return fmt.Errorf("SOURCE_DATE_EPOCH: %q is not a valid number of seconds", epoch)
-			}
-			date = time.Unix(n, 0).UTC()
-		}
-		return writeManual(cmd.Root(), args[0], date.Format("Jan 2006"))
-	}
-	return cmd
 }
 
-// writeManual writes the pages of a command and of those below it.
-func writeManual(cmd *cobra.Command, dir, date string) error {
+// writeManual writes the pages of a command and of its subcommands.
+func writeManual(cmd *cobra.Command, dir string) error {
 	name := manualName(cmd)
-	if err := os.WriteFile(filepath.Join(dir, name+".1"), []byte(manualPage(cmd, name, date)), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, name+".1"), []byte(manualPage(cmd, name)), 0o644); err != nil {
 		return err
 	}
 	for _, sub := range cmd.Commands() {
 		if sub.IsAvailableCommand() {
-			if err := writeManual(sub, dir, date); err != nil {
+			if err := writeManual(sub, dir); err != nil {
 				return err
 			}
 		}
@@ -60,33 +41,30 @@ func manualName(cmd *cobra.Command) string { return strings.ReplaceAll(cmd.Comma
 // manualWidth is how wide the lines of flags are: a terminal of 80 columns minus man's indentation.
 const manualWidth = 72
 
-// manualPage returns the page of a command. It keeps the lines of the help, which are wrapped, and has tables.
-func manualPage(cmd *cobra.Command, name, date string) string {
+// manualPage returns the page of a command. It keeps the lines of the help, which are wrapped, and has tables. It
+// has no date, so that the same program writes the same page.
+func manualPage(cmd *cobra.Command, name string) string {
 	cmd.InitDefaultHelpFlag()
-	var b strings.Builder
-	fmt.Fprintf(&b, ".TH %q 1 %q \"gaol %s\" \"gaol's manual\"\n.nh\n", strings.ToUpper(name), date, version)
-	fmt.Fprintf(&b, ".SH NAME\n%s \\- %s\n", name, roff(cmd.Short))
-	var related []string
-	if cmd.HasParent() {
-		related = append(related, manualName(cmd.Parent())+"(1)")
-	}
+	related := "gaol(1)"
 	for _, sub := range cmd.Commands() {
 		if sub.IsAvailableCommand() {
-			related = append(related, manualName(sub)+"(1)")
+			related += "\n" + manualName(sub) + "(1)"
 		}
 	}
-	for _, section := range []struct{ title, text string }{
+	text := fmt.Sprintf(".TH %q 1 \"\" \"gaol %s\" \"gaol's manual\"\n.nh\n", strings.ToUpper(name), version)
+	for _, section := range [][2]string{
+		{"NAME", name + " - " + cmd.Short},
 		{"SYNOPSIS", cmd.UseLine()},
 		{"DESCRIPTION", cmp.Or(cmd.Long, cmd.Short)},
 		{"OPTIONS", cmd.LocalFlags().FlagUsagesWrapped(manualWidth)},
 		{"EXAMPLES", cmd.Example},
-		{"SEE ALSO", strings.Join(related, "\n")},
+		{"SEE ALSO", related},
 	} {
-		if section.text != "" {
-			fmt.Fprintf(&b, ".SH %s\n.nf\n%s\n.fi\n", section.title, roff(strings.TrimRight(section.text, "\n")))
+		if section[1] != "" {
+			text += fmt.Sprintf(".SH %s\n.nf\n%s\n.fi\n", section[0], roff(strings.TrimRight(section[1], "\n")))
 		}
 	}
-	return b.String()
+	return text
 }
 
 // roff escapes text: backslashes, hyphens, which could become typographical ones, and requests at the start of a line.

@@ -50,28 +50,10 @@ nor the program of another --isolation is needed.
 
 Exit status: 0 if gaol run would take the permissions here, 125 if not.`
 
-// policyFlags are the flags of gaol policy check.
-type policyFlags struct {
-	cwd       string
-	launcher  runtime.Launcher
-	isolation string
-	json      bool
-}
-
-// options returns the options of a runtime that affect a check.
-func (f policyFlags) options() (o runtime.Options, err error) {
-	o.Cwd, o.Launcher = f.cwd, f.launcher
-	if err := checkCwd(f.cwd); err != nil {
-		return o, err
-	}
-	if o.Isolation, o.OCI, err = flags.ParseIsolation(f.isolation); err != nil {
-		return o, err
-	}
-	return o, flags.CheckLauncher(&o)
-}
-
 func (a *app) policyCheck() *cobra.Command {
-	f := policyFlags{launcher: runtime.LauncherExec}
+	o := runtime.Options{Launcher: runtime.LauncherExec}
+	var isolation string
+	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "check [FILE|-]",
 		Short: "Print how each rule would be enforced",
@@ -83,20 +65,26 @@ func (a *app) policyCheck() *cobra.Command {
 			if len(args) == 0 && flags.IsPiped(a.stdin) {
 				args = []string{"-"}
 			}
-			o, err := f.options()
+			err := checkCwd(o.Cwd)
+			if err == nil {
+				o.Isolation, o.OCI, err = flags.ParseIsolation(isolation)
+			}
+			if err == nil {
+				err = flags.CheckLauncher(&o)
+			}
 			if err == nil && len(args) == 0 {
 				err = errors.New("nothing to check: give a FILE or -")
 			}
 			if err != nil {
 				return report.UsageError(cmd.CommandPath(), err)
 			}
-			return a.checkPolicy(cmd.Context(), args[0], o, f.json)
+			return a.checkPolicy(cmd.Context(), args[0], o, asJSON)
 		},
 	}
-	addCwd(cmd, &f.cwd)
-	flags.Launchers.Add(cmd, &f.launcher, "launcher", "exec or zygote: with exec, Node must be among the allowed programs")
-	flags.AddIsolation(cmd, &f.isolation, "programs")
-	cmd.Flags().BoolVar(&f.json, "json", false, "print one JSON object: ok, held with rule and text, refused with place, value, why and nearest")
+	addCwd(cmd, &o.Cwd)
+	flags.Launchers.Add(cmd, &o.Launcher, "launcher", "exec or zygote: with exec, Node must be among the allowed programs")
+	flags.AddIsolation(cmd, &isolation, "programs")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object: ok, held with rule and text, refused with place, value, why and nearest")
 	return cmd
 }
 
@@ -152,7 +140,11 @@ func (a *app) policyPresets() *cobra.Command {
 				return report.UsageError(cmd.CommandPath(), err)
 			}
 			if len(args) == 0 {
-				return a.listPresets()
+				var lines []string
+				for _, p := range flags.Presets() {
+					lines = append(lines, p.Name+"\t"+p.About)
+				}
+				return a.print(table(lines))
 			}
 			preset, err := flags.Preset(args[0], project)
 			if err != nil {
@@ -168,14 +160,6 @@ func (a *app) policyPresets() *cobra.Command {
 	addCwd(cmd, &cwd)
 	cmd.Flags().StringVar(&project, "project", "", "`DIR` of the host whose .npmrc counts, too, for the preset npm")
 	return cmd
-}
-
-func (a *app) listPresets() error {
-	var lines []string
-	for _, p := range flags.Presets() {
-		lines = append(lines, p.Name+"\t"+p.About)
-	}
-	return a.print(table(lines))
 }
 
 // policyCheck is the result of gaol policy check. Programs rely on its shape.
@@ -213,25 +197,23 @@ func checkPermissions(ctx context.Context, in io.Reader, name string, o runtime.
 		return nil, err
 	}
 	plan, err := runtime.CheckPermissions(o)
-	c.OK = err == nil
 	if plan != nil {
 		c.addHeld(plan)
 	}
-	switch {
-	case plan != nil && err != nil: // another machine could enforce it
-		c.Refused = append(c.Refused, refusedRule{Why: err.Error()})
-		return c, fmt.Errorf("policy check: %s: this kernel cannot enforce it: %w", name, err)
-	case err != nil:
-		for _, err := range flags.Refusals(err) {
-			refused := refusedRule{Why: err.Error()}
-			if rule, ok := errors.AsType[*policy.RuleError](err); ok {
-				refused = refusedRule{rule.Place, rule.Value, rule.Why, rule.Nearest}
-			}
-			c.Refused = append(c.Refused, refused)
-		}
-		return c, report.Advise(fmt.Errorf("policy check: %s: refused", name), "see above")
+	if c.OK = err == nil; c.OK {
+		return c, nil
 	}
-	return c, nil
+	for _, err := range flags.Refusals(err) {
+		refused := refusedRule{Why: err.Error()}
+		if rule, ok := errors.AsType[*policy.RuleError](err); ok {
+			refused = refusedRule{rule.Place, rule.Value, rule.Why, rule.Nearest}
+		}
+		c.Refused = append(c.Refused, refused)
+	}
+	if plan != nil { // another machine could enforce it
+		return c, fmt.Errorf("policy check: %s: this kernel cannot enforce it: %w", name, err)
+	}
+	return c, report.Advise(fmt.Errorf("policy check: %s: refused", name), "see above")
 }
 
 // addHeld adds the notes of a plan. Those about a scope's default have no index of a rule.

@@ -17,35 +17,15 @@ type Command struct {
 	Env  map[string]string
 }
 
-// Config returns the configuration of a client that starts c, and where to paste it.
-func Config(client string, c Command) (text string, err error) {
-	entry := map[string]any{"command": c.Path, "args": c.Args}
-	if len(c.Env) > 0 {
-		entry["env"] = c.Env
-	}
-	switch client {
-	case "claude-code":
-		return "# Run this command:\nclaude mcp add-json gaol " + quote(compact(entry)) + "\n", nil
-	case "claude-desktop":
-		return "// claude_desktop_config.json (Settings, Developer, Edit Config)\n" + indented(map[string]any{"mcpServers": map[string]any{"gaol": entry}}), nil
-	case "cursor":
-		return "// ~/.cursor/mcp.json, or .cursor/mcp.json in a project\n" + indented(map[string]any{"mcpServers": map[string]any{"gaol": entry}}), nil
-	case "vscode":
-		entry["type"] = "stdio"
-		return "// .vscode/mcp.json, or the command MCP: Open User Configuration\n" + indented(map[string]any{"servers": map[string]any{"gaol": entry}}), nil
-	case "goose":
-		return goose(c), nil
-	}
-	return "", fmt.Errorf("--config %q: want one of %s", client, strings.Join(Clients, ", "))
+// files are the files of JSON to which clients add servers, and the member with the servers there.
+var files = map[string]struct{ comment, member string }{
+	"claude-desktop": {"claude_desktop_config.json (Settings, Developer, Edit Config)", "mcpServers"},
+	"cursor":         {"~/.cursor/mcp.json, or .cursor/mcp.json in a project", "mcpServers"},
+	"vscode":         {".vscode/mcp.json, or the command MCP: Open User Configuration", "servers"},
 }
 
-// goose returns YAML. Strings of JSON are strings of YAML, too.
-func goose(c Command) string {
-	env := c.Env
-	if env == nil {
-		env = map[string]string{}
-	}
-	return fmt.Sprintf(`# ~/.config/goose/config.yaml
+// goose is a file of YAML. Strings of JSON are strings of YAML, too.
+const goose = `# ~/.config/goose/config.yaml
 extensions:
   gaol:
     enabled: true
@@ -55,12 +35,27 @@ extensions:
     args: %s
     envs: %s
     timeout: 300
-`, compact(c.Path), compact(c.Args), compact(env))
+`
+
+// Config returns the configuration of a client that starts c, and where to paste it.
+func Config(client string, c Command) (text string, err error) {
+	entry := map[string]any{"command": c.Path, "args": c.Args, "env": c.Env}
+	if client == "vscode" {
+		entry["type"] = "stdio"
+	}
+	file, inFile := files[client]
+	switch {
+	case inFile:
+		return "// " + file.comment + "\n" + encode(map[string]any{file.member: map[string]any{"gaol": entry}}, "  "), nil
+	case client == "claude-code":
+		return "# Run this command:\nclaude mcp add-json gaol " + quote(compact(entry)) + "\n", nil
+	case client == "goose":
+		return fmt.Sprintf(goose, compact(c.Path), compact(c.Args), compact(c.Env)), nil
+	}
+	return "", fmt.Errorf("--config %q: want one of %s", client, strings.Join(Clients, ", "))
 }
 
 func compact(v any) string { return strings.TrimSpace(encode(v, "")) }
-
-func indented(v any) string { return encode(v, "  ") }
 
 func encode(v any, indent string) string {
 	var text bytes.Buffer

@@ -14,6 +14,6 @@
 //
 // # Not protected against
 //
-// An origin in [Options.FrameAncestors] can show the page in a frame, and can load a snippet into it.
+// An origin among the frameAncestors of [Serve] can show the page in a frame, and can load a snippet into it.
 // The person in front of it decides whether to run it.
 package playground

@@ -5,17 +5,13 @@ import (
 	"crypto/rand"
 	"net/http"
 	"path"
+	"slices"
 	"strings"
 	"sync"
 	"time"
-)
 
-// Options are the options of a request.
-type Options struct {
-	// FrameAncestors are the origins, such as https://docs.example.com, of pages that may show the
-	// playground in a frame. Empty: none.
-	FrameAncestors []string
-}
+	"golang.org/x/net/http/httpguts"
+)
 
 // load returns the embedded files. They are compressed when the page is first used.
 var load = sync.OnceValues(embedded)
@@ -25,19 +21,21 @@ func Has(urlPath string) bool { return nameOf(urlPath) != "" }
 
 // nameOf returns the name of the file at a path of a URL, "" if there is none.
 func nameOf(urlPath string) string {
-	if urlPath == "/" {
+	name, rooted := strings.CutPrefix(urlPath, "/")
+	switch {
+	case !rooted:
+		return ""
+	case name == "":
 		return Index
-	}
-	for _, name := range Files {
-		if name != Index && urlPath == "/"+name {
-			return name
-		}
+	case name != Index && slices.Contains(Files, name):
+		return name
 	}
 	return ""
 }
 
-// Serve serves the file that the request's path names. The method is GET or HEAD.
-func Serve(w http.ResponseWriter, r *http.Request, o Options) {
+// Serve serves the file that the request's path names. The method is GET or HEAD. FrameAncestors are the
+// origins, such as https://docs.example.com, of pages that may show the playground in a frame.
+func Serve(w http.ResponseWriter, r *http.Request, frameAncestors []string) {
 	files, err := load()
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
@@ -47,16 +45,16 @@ func Serve(w http.ResponseWriter, r *http.Request, o Options) {
 	case "":
 		http.NotFound(w, r)
 	case Index:
-		serveIndex(w, r, files[name].plain, o)
+		serveIndex(w, r, files[name].plain, frameAncestors)
 	default:
 		serveFile(w, r, name, files[name])
 	}
 }
 
 // serveIndex serves the page itself, with a new nonce.
-func serveIndex(w http.ResponseWriter, r *http.Request, text []byte, o Options) {
+func serveIndex(w http.ResponseWriter, r *http.Request, text []byte, frameAncestors []string) {
 	nonce := rand.Text()
-	setPageHeaders(w.Header(), nonce, o)
+	setPageHeaders(w.Header(), nonce, frameAncestors)
 	// The nonce must not be used twice.
 	w.Header().Set("Cache-Control", "no-store")
 	text = bytes.ReplaceAll(text, []byte(Nonce), []byte(nonce))
@@ -69,25 +67,13 @@ func serveFile(w http.ResponseWriter, r *http.Request, name string, f *file) {
 	setFileHeaders(h, name)
 	content, tag := f.plain, f.tag
 	h.Set("Vary", "Accept-Encoding")
-	if acceptsGzip(r) {
+	// Clients that mention gzip with a quality get plain text.
+	if httpguts.HeaderValuesContainsToken(r.Header.Values("Accept-Encoding"), "gzip") {
 		h.Set("Content-Encoding", "gzip")
 		content, tag = f.gzipped, tag+"-gzip"
 	}
 	h.Set("Etag", `"`+tag+`"`)
 	http.ServeContent(w, r, name, time.Time{}, bytes.NewReader(content))
-}
-
-// acceptsGzip reports whether the client decompresses. Clients that mention gzip with a quality get
-// plain text.
-func acceptsGzip(r *http.Request) bool {
-	for _, field := range r.Header.Values("Accept-Encoding") {
-		for coding := range strings.SplitSeq(field, ",") {
-			if strings.EqualFold(strings.TrimSpace(coding), "gzip") {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // setFileHeaders sets the headers of all files but the page itself.
@@ -123,10 +109,10 @@ var denied = []string{
 }
 
 // setPageHeaders sets the headers of the page itself.
-func setPageHeaders(h http.Header, nonce string, o Options) {
+func setPageHeaders(h http.Header, nonce string, frameAncestors []string) {
 	ancestors := "'none'"
-	if len(o.FrameAncestors) > 0 {
-		ancestors = strings.Join(o.FrameAncestors, " ")
+	if len(frameAncestors) > 0 {
+		ancestors = strings.Join(frameAncestors, " ")
 	} else {
 		h.Set("X-Frame-Options", "DENY") // for old browsers; it cannot name origins
 	}
@@ -138,7 +124,7 @@ func setPageHeaders(h http.Header, nonce string, o Options) {
 	h.Set("Permissions-Policy", strings.Join(denied, "=(), ")+"=()")
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
-	if len(o.FrameAncestors) > 0 {
+	if len(frameAncestors) > 0 {
 		// A page with Cross-Origin-Embedder-Policy could not show the playground otherwise.
 		h.Set("Cross-Origin-Resource-Policy", "cross-origin")
 	}

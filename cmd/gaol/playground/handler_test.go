@@ -35,7 +35,7 @@ func page() map[string]string {
 	}
 }
 
-func get(t *testing.T, path string, o Options, header ...string) *httptest.ResponseRecorder {
+func get(t *testing.T, path string, o []string, header ...string) *httptest.ResponseRecorder {
 	t.Helper()
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil)
 	for i := 0; i < len(header); i += 2 {
@@ -64,7 +64,7 @@ func TestIndex(t *testing.T) {
 	replaceFiles(t, page())
 	seen := map[string]bool{}
 	for range 3 {
-		resp := get(t, "/", Options{})
+		resp := get(t, "/", nil)
 		found := nonceForm.FindStringSubmatch(resp.Header().Get("Content-Security-Policy"))
 		if found == nil {
 			t.Fatalf("policy %q", resp.Header().Get("Content-Security-Policy"))
@@ -81,7 +81,7 @@ func TestIndex(t *testing.T) {
 
 func TestPageHeaders(t *testing.T) {
 	replaceFiles(t, page())
-	h := get(t, "/", Options{}).Header()
+	h := get(t, "/", nil).Header()
 	for name, want := range map[string]string{
 		"Content-Type": "text/html; charset=utf-8", "X-Content-Type-Options": "nosniff", "X-Frame-Options": "DENY",
 		"Referrer-Policy": "same-origin", "Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Resource-Policy": "same-origin",
@@ -107,7 +107,7 @@ func TestPageHeaders(t *testing.T) {
 // Pages of the named origins, and of no other, may show the page.
 func TestFrameAncestors(t *testing.T) {
 	replaceFiles(t, page())
-	h := get(t, "/", Options{FrameAncestors: []string{"https://a.example", "http://b.example:8080"}}).Header()
+	h := get(t, "/", []string{"https://a.example", "http://b.example:8080"}).Header()
 	if got := h.Get("Content-Security-Policy"); !strings.Contains(got, "frame-ancestors https://a.example http://b.example:8080;") {
 		t.Errorf("policy %q", got)
 	}
@@ -122,7 +122,7 @@ func TestFile(t *testing.T) {
 	replaceFiles(t, files)
 	tags := map[string]bool{}
 	for _, encoding := range []string{"", "gzip", "br, GZIP, deflate", "gzip;q=0"} {
-		resp := get(t, "/main.js", Options{}, "Accept-Encoding", encoding)
+		resp := get(t, "/main.js", nil, "Accept-Encoding", encoding)
 		var in io.Reader = resp.Body
 		if zipped := resp.Header().Get("Content-Encoding") == "gzip"; zipped != (encoding == "gzip" || encoding == "br, GZIP, deflate") {
 			t.Errorf("%q: Content-Encoding %q", encoding, resp.Header().Get("Content-Encoding"))
@@ -137,7 +137,7 @@ func TestFile(t *testing.T) {
 		}
 		tag := resp.Header().Get("Etag")
 		tags[tag] = true
-		again := get(t, "/main.js", Options{}, "Accept-Encoding", encoding, "If-None-Match", tag)
+		again := get(t, "/main.js", nil, "Accept-Encoding", encoding, "If-None-Match", tag)
 		if again.Code != http.StatusNotModified || again.Body.String() != "" {
 			t.Errorf("%q: status %d for %s", encoding, again.Code, tag)
 		}
@@ -158,7 +158,7 @@ func TestFileHeaders(t *testing.T) {
 		"/embed.js":     {"text/javascript; charset=utf-8", "cross-origin"},
 		"/licenses.txt": {"text/plain; charset=utf-8", "same-origin"},
 	} {
-		h := get(t, path, Options{}).Header()
+		h := get(t, path, nil).Header()
 		if got := [2]string{h.Get("Content-Type"), h.Get("Cross-Origin-Resource-Policy")}; got != want {
 			t.Errorf("%s: %q, want %q", path, got, want)
 		}
@@ -166,7 +166,7 @@ func TestFileHeaders(t *testing.T) {
 			t.Errorf("%s: headers %v", path, h)
 		}
 	}
-	if got := get(t, "/index.html", Options{}).Code; got != http.StatusNotFound {
+	if got := get(t, "/index.html", nil).Code; got != http.StatusNotFound {
 		t.Errorf("status %d for a file that only / serves", got)
 	}
 }
@@ -178,11 +178,11 @@ func TestEmbedded(t *testing.T) {
 		if name == Index {
 			path = "/"
 		}
-		if resp := get(t, path, Options{}); resp.Code != http.StatusOK || resp.Body.Len() == 0 {
+		if resp := get(t, path, nil); resp.Code != http.StatusOK || resp.Body.Len() == 0 {
 			t.Errorf("%s: status %d, %d bytes", path, resp.Code, resp.Body.Len())
 		}
 	}
-	if text := get(t, "/", Options{}).Body.String(); strings.Contains(text, Nonce) || !strings.Contains(text, "csp-nonce") {
+	if text := get(t, "/", nil).Body.String(); strings.Contains(text, Nonce) || !strings.Contains(text, "csp-nonce") {
 		t.Error("the page has no nonce")
 	}
 }

@@ -159,7 +159,7 @@ func (s *Server) addPlayground(mux *http.ServeMux) {
 			api.WriteProblem(w, http.StatusNotFound, "")
 			return
 		}
-		playground.Serve(w, r, playground.Options{FrameAncestors: set.FrameAncestors})
+		playground.Serve(w, r, set.FrameAncestors)
 	}
 	mux.HandleFunc("GET /{$}", serve)
 	for _, name := range playground.Files {

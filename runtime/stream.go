@@ -161,25 +161,31 @@ func (rt *NodeRuntime) followRun(ctx context.Context, method string, pr *program
 
 // follow returns a stream of the run that perform makes, whose events go to f.
 func (rt *NodeRuntime) follow(ctx context.Context, method string, perform func(ctx context.Context, f *feed) ExitEvent) *Stream {
-	ctx, cancel := context.WithCancel(ctx)
-	s := &Stream{feed: stdio.NewFeed[Event](), cancel: cancel, done: make(chan struct{})}
-	if !rt.active.reserve() {
-		s.finish(method, ExitEvent{Err: ErrClosed})
-		return s
-	}
-	go func() {
-		defer rt.active.spawned.Done()
-		s.finish(method, perform(ctx, s.feed))
-	}()
-	return s
+	reserved := rt.active.reserve()
+	return NewStream(ctx, func(ctx context.Context, f *feed) (exit ExitEvent) {
+		if !reserved {
+			exit.Err = ErrClosed
+		} else {
+			defer rt.active.spawned.Done()
+			exit = perform(ctx, f)
+		}
+		wrap(&exit.Err, method)
+		return exit
+	})
 }
 
-func (s *Stream) finish(method string, exit ExitEvent) {
-	wrap(&exit.Err, method)
-	s.exit = exit
-	s.cancel()
-	s.feed.Close(exit)
-	close(s.done)
+// NewStream returns a stream of the run that perform makes in the background, whose events go to f. Package client
+// makes streams of runs on a server.
+func NewStream(ctx context.Context, perform func(ctx context.Context, f *stdio.Feed[Event]) ExitEvent) *Stream {
+	ctx, cancel := context.WithCancel(ctx)
+	s := &Stream{feed: stdio.NewFeed[Event](), cancel: cancel, done: make(chan struct{})}
+	go func() {
+		defer close(s.done)
+		s.exit = perform(ctx, s.feed)
+		cancel()
+		s.feed.Close(s.exit)
+	}()
+	return s
 }
 
 // Events returns the run's events, up to and including its ExitEvent. The order is exact

@@ -100,7 +100,8 @@ func TestCredit(t *testing.T) {
 // TestBuffer: bytes arrive in order, credit is returned for the bytes that were read, and the window holds.
 func TestBuffer(t *testing.T) {
 	returned := 0
-	b := NewBuffer(func(n uint32) { returned += int(n) })
+	b := NewBuffer()
+	b.Return = func(n uint32) { returned += int(n) }
 	piece := strings.Repeat("x", MaxChunk)
 	for range Window / MaxChunk {
 		if err := b.Add([]byte(piece)); err != nil {

@@ -175,9 +175,9 @@ type Buffer struct {
 	debt   Debt
 }
 
-// NewBuffer returns an empty buffer.
-func NewBuffer(giveBack func(bytes uint32)) *Buffer {
-	b := &Buffer{Return: giveBack}
+// NewBuffer returns an empty buffer. The caller sets its fields.
+func NewBuffer() *Buffer {
+	b := &Buffer{}
 	b.filled.L = &b.mu
 	return b
 }

@@ -245,8 +245,8 @@ func parseError(text []byte) *Error {
 	return e
 }
 
-// canceled returns the error of a run that its context has ended, as package runtime does.
-func canceled(ctx context.Context, doing string) error {
+// canceledBy returns the error of a run that its context has ended, as package runtime does.
+func canceledBy(ctx context.Context, doing string) error {
 	err, cause := ctx.Err(), context.Cause(ctx)
 	if errors.Is(cause, err) {
 		return fmt.Errorf("gaol: %s: %w", doing, cause)

@@ -3,7 +3,6 @@ package client
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 
 	"gaol/internal/session"
@@ -36,11 +35,11 @@ func (sb *Sandbox) NewContext(ctx context.Context, o runtime.ContextOptions) (*C
 	in := requestjson.ContextIn{InSandbox: sb.in(), ContextRequest: requestjson.ContextRequest{
 		Globals: n.Globals, Permissions: n.Permissions, Env: n.Env, Cwd: n.Cwd, LastValue: o.LastValue, IdleTimeoutMs: idle.Ms, MaxIdle: idle.Max,
 	}}
-	var info resultjson.ContextInfo
-	r, end, err := sb.c.open(ctx, message{session.Request{Method: "createContext", Events: true, Host: encodeHost(host)}, in}, &info)
+	m := message{Request: session.Request{Method: "createContext", Host: encodeHost(host)}, doing: "context", in: in}
+	r, info, end, err := open[resultjson.ContextInfo](ctx, sb.c, m)
 	if err != nil {
 		b.release()
-		return nil, wrap("context", err)
+		return nil, err
 	}
 	c := &Context{sandbox: sb, request: r, id: info.ID, done: make(chan struct{})}
 	sb.c.work.Go(func() {
@@ -54,7 +53,7 @@ func (sb *Sandbox) NewContext(ctx context.Context, o runtime.ContextOptions) (*C
 // attend waits for the end of the context.
 func (c *Context) attend() {
 	defer close(c.done)
-	text, err := c.request.collect(nil, nil)
+	text, err := c.request.wait(c.sandbox.c.ctx, skip)
 	var info resultjson.ContextInfo
 	if err == nil {
 		err = json.Unmarshal(text, &info)
@@ -71,16 +70,15 @@ func (c *Context) attend() {
 
 // Evaluate evaluates a cell, as [runtime.Context.Evaluate] does.
 func (c *Context) Evaluate(ctx context.Context, code string, o runtime.EvaluateOptions) (*runtime.Evaluation, error) {
-	e, err := c.sandbox.c.evaluate(ctx, code, o, func(n requestjson.Snippet) (string, any) {
+	e, err := c.sandbox.c.evaluate(ctx, logsTo(o.OnLog), code, o, func(n requestjson.Snippet) (string, any) {
 		return "evaluateCell", requestjson.CellIn{InContext: c.in(), Cell: n.Cell}
-	}, logsTo(o.OnLog))
+	})
 	return e, c.ended(err)
 }
 
 // ended adds to an error that the context has ended.
 func (c *Context) ended(err error) error {
-	e, ok := errors.AsType[*Error](err)
-	if !ok || e.Code != "closed" && e.Code != "not_found" {
+	if !isGone(err) {
 		return err
 	}
 	return fmt.Errorf("%w: %w", runtime.ErrContextEnded, err)
@@ -94,7 +92,7 @@ func (c *Context) in() requestjson.InContext {
 // Complete returns the names that can complete the last name of a line of code, as
 // [runtime.Context.Complete] does.
 func (c *Context) Complete(ctx context.Context, line string) (prefix string, names []string, err error) {
-	found, err := get[resultjson.Completion](ctx, c.sandbox.c, "complete", "completeInContext", requestjson.CompleteIn{InContext: c.in(), Line: line})
+	found, err := get[resultjson.Completion](ctx, c.sandbox.c, "completeInContext", "complete", requestjson.CompleteIn{InContext: c.in(), Line: line})
 	return found.Prefix, found.Names, c.ended(err)
 }
 

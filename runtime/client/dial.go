@@ -27,17 +27,20 @@ func (sb *Sandbox) Dial(ctx context.Context, port uint16) (net.Conn, error) {
 	if err != nil {
 		return nil, wrap("dial", err)
 	}
-	in := requestjson.InPort{InSandbox: sb.in(), Port: port}
-	r, end, err := sb.c.open(ctx, message{session.Request{Method: "dial", Stdin: true, Events: true}, in}, &struct{}{})
+	stdout := session.NewBuffer()
+	r, _, end, err := open[struct{}](ctx, sb.c, message{
+		Request: session.Request{Method: "dial", Stdin: true}, doing: "dial", in: requestjson.InPort{InSandbox: sb.in(), Port: port},
+		buffers: map[session.Kind]*session.Buffer{session.KindStdout: stdout},
+	})
 	if err != nil {
 		_ = own.Close()
 		_ = other.Close()
-		return nil, wrap("dial", err)
+		return nil, err
 	}
 	c := &conn{Conn: own, r: r, closed: make(chan struct{})}
 	sb.c.work.Go(func() {
 		defer end()
-		c.attend(other)
+		c.attend(other, stdout)
 	})
 	return c, nil
 }
@@ -107,13 +110,12 @@ func (c *conn) Close() error {
 const lastWrite = time.Second
 
 // attend copies in both directions until the request has ended.
-func (c *conn) attend(other *net.UnixConn) {
+func (c *conn) attend(other *net.UnixConn, stdout *session.Buffer) {
 	defer func() { _ = other.Close() }()
 	var pumps sync.WaitGroup
 	defer pumps.Wait()
 	ctx, cancel := context.WithCancel(c.r.c.ctx)
 	defer cancel()
-	stdout := c.r.buffer(session.Stdout)
 	received := make(chan struct{})
 	pumps.Go(func() {
 		defer close(received)
@@ -121,11 +123,12 @@ func (c *conn) attend(other *net.UnixConn) {
 		_ = other.CloseWrite()
 	})
 	pumps.Go(func() { c.send(ctx, other) })
-	_, err := c.r.collect(map[session.Kind]*session.Buffer{session.KindStdout: stdout}, func(f session.Frame) {
+	_, err := c.r.wait(c.r.c.ctx, func(f session.Frame) (done bool) {
 		var e session.Event
 		if json.Unmarshal(f.Body, &e) == nil && e.Event == "end" {
 			stdout.Close(nil)
 		}
+		return false
 	})
 	c.mu.Lock()
 	c.err = wrap("read", err)

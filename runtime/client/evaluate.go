@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 
 	"gaol/internal/session"
 	"gaol/runtime"
@@ -41,7 +40,7 @@ func (c *Client) snippet(code string, o runtime.EvaluateOptions) (n requestjson.
 // Evaluate evaluates a snippet, as [runtime.NodeRuntime.Evaluate] does. Heap, Module and Grace
 // are not supported. A negative Timeout means the longest that the server allows.
 func (sb *Sandbox) Evaluate(ctx context.Context, code string, o runtime.EvaluateOptions) (*runtime.Evaluation, error) {
-	return sb.c.evaluate(ctx, code, o, sb.snippetIn, logsTo(o.OnLog))
+	return sb.c.evaluate(ctx, logsTo(o.OnLog), code, o, sb.snippetIn)
 }
 
 // snippetIn returns the operation that evaluates a snippet in the sandbox.
@@ -51,48 +50,39 @@ func (sb *Sandbox) snippetIn(n requestjson.Snippet) (method string, in any) {
 
 // Evaluate evaluates a snippet in a new sandbox, as [Sandbox.Evaluate] does.
 func (c *Client) Evaluate(ctx context.Context, code string, o runtime.EvaluateOptions) (*runtime.Evaluation, error) {
-	return c.evaluate(ctx, code, o, func(n requestjson.Snippet) (string, any) {
+	return c.evaluate(ctx, logsTo(o.OnLog), code, o, func(n requestjson.Snippet) (string, any) {
 		return "evaluate", requestjson.EvaluateRequest{Snippet: n}
-	}, logsTo(o.OnLog))
+	})
 }
 
-// logsTo returns a handler of frames for lines of console, nil without onLog.
-func logsTo(onLog func(runtime.Log)) func(session.Frame) {
+// logsTo returns a request that evaluates a snippet, and passes lines of console to onLog, which may be nil.
+func logsTo(onLog func(runtime.Log)) message {
+	m := message{doing: "evaluate"}
 	if onLog == nil {
-		return nil
+		return m
 	}
-	return func(f session.Frame) {
-		if e, err := decodeEvent(f); err == nil {
+	m.Events = true
+	m.handle = func(f session.Frame) error {
+		if e, err := eventOf(f); err == nil {
 			if l, ok := e.(runtime.LogEvent); ok {
 				onLog(l.Log)
 			}
 		}
+		return nil
 	}
+	return m
 }
 
-// evaluate performs an operation that evaluates a snippet. It passes events to handle, unless that is nil.
-func (c *Client) evaluate(ctx context.Context, code string, o runtime.EvaluateOptions, by func(requestjson.Snippet) (method string, in any), handle func(session.Frame)) (e *runtime.Evaluation, err error) {
+// evaluate performs the operation of by, which evaluates a snippet, with the events of m.
+func (c *Client) evaluate(ctx context.Context, m message, code string, o runtime.EvaluateOptions, by func(requestjson.Snippet) (method string, in any)) (*runtime.Evaluation, error) {
 	n, host, b, err := c.snippet(code, o)
 	if err != nil {
-		return nil, wrap("evaluate", err)
+		return nil, wrap(m.doing, err)
 	}
 	defer b.release()
-	method, in := by(n)
-	m := message{session.Request{Method: method, Events: handle != nil, Host: encodeHost(host)}, in}
-	err = c.exchange(ctx, "evaluate", m, runtime.RunOptions{}, handle, into(&e))
-	return e, err
-}
-
-// decodeEvent returns the event of a frame. It fails if this version does not know the event.
-func decodeEvent(f session.Frame) (runtime.Event, error) {
-	if f.Kind != session.KindEvent {
-		return nil, fmt.Errorf("kind %d is not an event", f.Kind)
-	}
-	var e session.Event
-	if err := json.Unmarshal(f.Body, &e); err != nil {
-		return nil, err
-	}
-	return resultjson.Event(e.Event, e.Data)
+	m.Method, m.in = by(n)
+	m.Host = encodeHost(host)
+	return call[*runtime.Evaluation](ctx, c, m)
 }
 
 // SnippetOptions are the options of [Client.RunSnippet]. The zero value uses the adapter and the packages of
@@ -129,14 +119,16 @@ func newSnippetRequest(in snippets.Input, o SnippetOptions) (r requestjson.Snipp
 // [snippets.Input] is an Output with Errors. If ctx ends the run, the error wraps ctx's error, beside the
 // Output so far, which is nil if the snippet had not begun.
 func (c *Client) RunSnippet(ctx context.Context, in snippets.Input, o SnippetOptions) (*snippets.Output, error) {
-	handle := func(f session.Frame) {
-		if line, ok := snippetLine(f); ok && in.OnLog != nil {
-			in.OnLog(line)
+	m := message{Request: session.Request{Method: "runSnippet", Events: in.OnLog != nil}, doing: "run snippet", in: newSnippetRequest(in, o)}
+	if in.OnLog != nil {
+		m.handle = func(f session.Frame) error {
+			if line, ok := snippetLine(f); ok {
+				in.OnLog(line)
+			}
+			return nil
 		}
 	}
-	m := message{session.Request{Method: "runSnippet", Events: in.OnLog != nil}, newSnippetRequest(in, o)}
-	var r *resultjson.SnippetResult
-	err := c.exchange(ctx, "run snippet", m, runtime.RunOptions{}, handle, into(&r))
+	r, err := call[*resultjson.SnippetResult](ctx, c, m)
 	switch {
 	case r == nil:
 		return nil, err

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"gaol/internal/session"
-	"gaol/runtime"
 	"gaol/runtime/requestjson"
 	"gaol/runtime/resultjson"
 	"gaol/vfs/hostfs"
@@ -45,28 +44,24 @@ const maxFile = 64 << 20
 // ReadFile returns the content of a regular file of at most 64 MiB.
 func (f *FS) ReadFile(ctx context.Context, path string) ([]byte, error) {
 	var content bytes.Buffer
-	_, err := f.ReadTo(ctx, path, &limited{&content, maxFile})
-	return content.Bytes(), err
-}
-
-// limited fails when it has been written more than a number of bytes.
-type limited struct {
-	*bytes.Buffer
-	most int
-}
-
-// Write implements [io.Writer].
-func (l *limited) Write(p []byte) (int, error) {
-	if l.Len()+len(p) > l.most {
-		return 0, &hostfs.LimitError{What: "bytes", Limit: int64(l.most)}
+	in := requestjson.ReadIn{InFile: f.in(path), FileRead: requestjson.FileRead{Limit: maxFile + 1}}
+	if _, err := f.readTo(ctx, in, &content); err != nil {
+		return content.Bytes(), err
 	}
-	return l.Buffer.Write(p)
+	if content.Len() > maxFile {
+		return nil, wrap("read file", &hostfs.LimitError{What: "bytes", Limit: maxFile})
+	}
+	return content.Bytes(), nil
 }
 
 // ReadTo writes the content of a regular file to w, as much as it has when the server opens it. If
 // w blocks, nothing else on the connection does.
 func (f *FS) ReadTo(ctx context.Context, path string, w io.Writer) (*FileInfo, error) {
-	return transfer[FileInfo](ctx, f.sb.c, message{session.Request{Method: "readFile"}, f.in(path)}, pipes{out: w})
+	return f.readTo(ctx, requestjson.ReadIn{InFile: f.in(path)}, w)
+}
+
+func (f *FS) readTo(ctx context.Context, in requestjson.ReadIn, w io.Writer) (*FileInfo, error) {
+	return download[*FileInfo](ctx, f, "readFile", "read file", in, w)
 }
 
 // WriteFile replaces the content of a file by data, as [hostfs.FS.WriteFrom] does.
@@ -79,7 +74,7 @@ func (f *FS) WriteFile(ctx context.Context, path string, data []byte, o hostfs.W
 // If it fails before, it may still be reading from r when it returns.
 func (f *FS) WriteFrom(ctx context.Context, path string, r io.Reader, o hostfs.WriteOptions) (*FileInfo, error) {
 	in := requestjson.WriteIn{InFile: f.in(path), FileWrite: requestjson.FileWrite{FileMode: octal(o.Mode), Parents: o.Parents}}
-	return transfer[FileInfo](ctx, f.sb.c, message{session.Request{Method: "writeFile"}, in}, pipes{in: r})
+	return call[*FileInfo](ctx, f.sb.c, message{Request: session.Request{Method: "writeFile"}, doing: "write file", in: in, stdin: r})
 }
 
 // Stat describes the file that a path leads to.
@@ -93,8 +88,7 @@ func (f *FS) Lstat(ctx context.Context, path string) (*FileInfo, error) {
 }
 
 func (f *FS) stat(ctx context.Context, in requestjson.StatIn) (*FileInfo, error) {
-	info, err := get[FileInfo](ctx, f.sb.c, "stat", "statFile", in)
-	return &info, err
+	return get[*FileInfo](ctx, f.sb.c, "statFile", "stat", in)
 }
 
 // ListOptions select files. The zero value selects at most 1,000 files of one folder.
@@ -109,7 +103,7 @@ func (f *FS) List(ctx context.Context, path string, o ListOptions) (files []*Fil
 	list, err := get[struct {
 		Files     []*FileInfo
 		Truncated bool
-	}](ctx, f.sb.c, "list", "listFiles", in)
+	}](ctx, f.sb.c, "listFiles", "list", in)
 	return list.Files, list.Truncated, err
 }
 
@@ -124,7 +118,7 @@ func (f *FS) MkdirAll(ctx context.Context, path string, mode fs.FileMode) error 
 }
 
 func (f *FS) mkdir(ctx context.Context, path string, m requestjson.FolderMake) error {
-	return f.do(ctx, "mkdir", "makeFolder", requestjson.FolderIn{InFile: f.in(path), FolderMake: m})
+	return f.sb.c.do(ctx, "makeFolder", "mkdir", requestjson.FolderIn{InFile: f.in(path), FolderMake: m})
 }
 
 // Remove removes a file, a link or an empty folder.
@@ -138,7 +132,7 @@ func (f *FS) RemoveAll(ctx context.Context, path string) error {
 }
 
 func (f *FS) remove(ctx context.Context, path string, recursive bool) error {
-	return f.do(ctx, "remove", "removeFile", requestjson.RemoveIn{InFile: f.in(path), FileRemove: requestjson.FileRemove{Recursive: recursive}})
+	return f.sb.c.do(ctx, "removeFile", "remove", requestjson.RemoveIn{InFile: f.in(path), FileRemove: requestjson.FileRemove{Recursive: recursive}})
 }
 
 // Rename moves a file, a folder or a link. It replaces a file by a file, and an empty folder by a
@@ -147,13 +141,13 @@ func (f *FS) Rename(ctx context.Context, from, to string) error {
 	in := requestjson.MoveIn{InSandbox: f.sb.in()}
 	in.From, in.FromBytes = requestjson.SplitPath(from)
 	in.To, in.ToBytes = requestjson.SplitPath(to)
-	return f.do(ctx, "rename", "moveFile", in)
+	return f.sb.c.do(ctx, "moveFile", "rename", in)
 }
 
 // Tar writes the content of a folder to w as an archive. It returns how many files the archive lacks,
 // because the guest's user may not read them, or they are sockets and pipes.
 func (f *FS) Tar(ctx context.Context, w io.Writer, dir string) (skipped int, err error) {
-	packed, err := transfer[struct{ Skipped int }](ctx, f.sb.c, message{session.Request{Method: "packFolder"}, f.in(dir)}, pipes{out: w})
+	packed, err := download[struct{ Skipped int }](ctx, f, "packFolder", "pack folder", f.in(dir), w)
 	return packed.Skipped, err
 }
 
@@ -165,38 +159,15 @@ type UntarOptions struct {
 // Untar unpacks an archive into a folder. It may still be reading from r when it returns an error.
 func (f *FS) Untar(ctx context.Context, r io.Reader, dir string, o UntarOptions) (hostfs.UntarReport, error) {
 	in := requestjson.UnpackIn{InFile: f.in(dir), FolderUnpack: requestjson.FolderUnpack{Parents: o.Parents}}
-	done, err := transfer[hostfs.UntarReport](ctx, f.sb.c, message{session.Request{Method: "unpackFolder"}, in}, pipes{in: r})
-	return *done, err
+	return call[hostfs.UntarReport](ctx, f.sb.c, message{Request: session.Request{Method: "unpackFolder"}, doing: "unpack folder", in: in, stdin: r})
 }
 
-func (f *FS) do(ctx context.Context, doing, method string, in any) error {
-	return wrap(doing, f.sb.c.do(ctx, method, in, nil))
-}
-
-// pipes are the data of a request. Both may be nil.
-type pipes struct {
-	in  io.Reader
-	out io.Writer
-}
-
-// transfer performs an operation with data. The result is never nil.
-func transfer[R any](ctx context.Context, c *Client, m message, data pipes) (*R, error) {
-	running, stop := context.WithCancelCause(ctx)
-	defer stop(nil)
-	var failed error
-	result := new(R)
-	err := c.exchange(running, m.Method, m, runtime.RunOptions{Stdin: data.in}, func(f session.Frame) {
-		if f.Kind != session.KindStdout || failed != nil || data.out == nil {
-			return
-		}
-		if _, failed = data.out.Write(f.Body); failed != nil {
-			stop(failed)
-		}
-	}, func(text json.RawMessage) error { return json.Unmarshal(text, result) })
-	if failed != nil {
-		return result, wrap(m.Method, failed)
-	}
-	return result, err
+// download performs an operation whose output is data.
+func download[R any](ctx context.Context, f *FS, method, doing string, in any, w io.Writer) (R, error) {
+	return call[R](ctx, f.sb.c, message{Request: session.Request{Method: method}, doing: doing, in: in, handle: func(frame session.Frame) error {
+		_, err := w.Write(frame.Body)
+		return err
+	}})
 }
 
 // FileInfo describes a file. It is an [fs.FileInfo].

@@ -163,9 +163,9 @@ func invoke(ctx context.Context, do function, args json.RawMessage) (v any, err 
 // AddCommands adds commands to a sandbox that this client has created with CreateOptions.Commands,
 // which may be empty. It replaces existing commands of the same name.
 func (sb *Sandbox) AddCommands(ctx context.Context, given map[string]runtime.HostCommand) error {
-	m := message{session.Request{Method: "addCommands"}, sb.in()}
-	m.Host = encodeHost(session.Host{Commands: append([]session.Command{}, sb.bound.addCommands(given)...)})
-	return wrap("add commands", sb.c.ask(ctx, m, nil))
+	host := encodeHost(session.Host{Commands: append([]session.Command{}, sb.bound.addCommands(given)...)})
+	_, err := call[struct{}](ctx, sb.c, message{Request: session.Request{Method: "addCommands", Host: host}, doing: "add commands", in: sb.in()})
+	return err
 }
 
 // commandFunction returns a command as a function of the protocol.

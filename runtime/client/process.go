@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"syscall"
@@ -57,111 +56,45 @@ func (sb *Sandbox) spawn(ctx context.Context, p requestjson.ProcessRequest, o ru
 	if t := o.Terminal; t != nil {
 		p.Terminal = &requestjson.Terminal{Rows: t.Rows, Cols: t.Cols, Term: t.Term}
 	}
-	in := requestjson.SpawnIn{InSandbox: sb.in(), ProcessRequest: p}
-	var info resultjson.ProcessInfo
-	r, end, err := sb.c.open(ctx, message{session.Request{Method: "spawn", Stdin: true, Events: true}, in}, &info)
+	stdout, stderr := session.NewBuffer(), session.NewBuffer()
+	r, info, end, err := open[resultjson.ProcessInfo](ctx, sb.c, message{
+		Request: session.Request{Method: "spawn", Stdin: true}, doing: "spawn", in: requestjson.SpawnIn{InSandbox: sb.in(), ProcessRequest: p},
+		buffers: map[session.Kind]*session.Buffer{session.KindStdout: stdout, session.KindStderr: stderr},
+	})
 	if err != nil {
-		return nil, wrap("spawn", err)
+		return nil, err
 	}
-	proc := &Process{sandbox: sb, request: r, id: info.ID, pid: info.PID, done: make(chan struct{})}
-	stdout, stderr := r.buffer(session.Stdout), r.buffer(session.Stderr)
 	running, ended := context.WithCancel(sb.c.ctx)
-	proc.Stdin, proc.Stdout, proc.Stderr = &input{r, running}, stdout, stderr
+	proc := &Process{
+		Stdin: &input{r, running}, Stdout: stdout, Stderr: stderr,
+		sandbox: sb, request: r, id: info.ID, pid: info.PID, done: make(chan struct{}),
+	}
 	sb.c.work.Go(func() {
 		defer end()
 		defer close(proc.done)
 		defer ended()
-		proc.attend(stdout, stderr)
+		proc.result, proc.err = r.processResult()
+		stdout.Close(nil)
+		stderr.Close(nil)
 	})
 	return proc, nil
 }
 
-// buffer returns a buffer for a stream of the process.
-func (r *request) buffer(s session.Stream) *session.Buffer {
-	return session.NewBuffer(func(n uint32) {
-		_ = r.c.send(r.c.ctx, session.AppendCredit(nil, r.id, s, n)) // fails if the connection has ended
-	})
-}
-
-// open sends a request that lasts, and waits for its start, whose data it decodes. The caller calls end.
-func (c *Client) open(ctx context.Context, m message, data any) (r *request, end func(), err error) {
-	if r, end, err = c.start(ctx, m); err != nil {
-		return nil, nil, err
-	}
-	if err = r.started(ctx, data); err != nil {
-		end()
-	}
-	return r, end, err
-}
-
-// started waits for the event of the start, and decodes its data. If ctx ends first, it cancels the request
-// and waits for its end.
-func (r *request) started(ctx context.Context, data any) error {
-	waiting := ctx
-	for {
-		f, err := r.next(waiting)
-		switch {
-		case err != nil && (r.c.ctx.Err() != nil || waiting != ctx):
-			return r.c.Err()
-		case err != nil:
-			r.cancel()
-			waiting = r.c.ctx
-		case f.Kind == session.KindError && waiting != ctx, f.Kind == session.KindResult:
-			return context.Cause(ctx)
-		case f.Kind == session.KindError:
-			return asError(parseError(f.Body))
-		case f.Kind == session.KindEvent && waiting == ctx:
-			var e session.Event
-			if err := json.Unmarshal(f.Body, &e); err != nil || e.Event != "started" {
-				return fmt.Errorf("%w: event %q before the start", session.ErrFrame, e.Event)
-			}
-			return json.Unmarshal(e.Data, data)
-		}
-	}
-}
-
-func asError(e *Error) error {
-	if e == nil {
-		return fmt.Errorf("%w: an error without a code", session.ErrFrame)
-	}
-	return e
-}
-
-// attend stores the output of the process until it has ended.
-func (p *Process) attend(stdout, stderr *session.Buffer) {
-	text, err := p.request.collect(map[session.Kind]*session.Buffer{session.KindStdout: stdout, session.KindStderr: stderr}, nil)
-	stdout.Close(nil)
-	stderr.Close(nil)
+// processResult waits for the end of a process.
+func (r *request) processResult() (*runtime.Result, error) {
+	text, err := r.wait(r.c.ctx, skip)
 	var info resultjson.ProcessInfo
 	if err == nil {
 		err = json.Unmarshal(text, &info)
 	}
-	switch {
-	case err != nil:
-	case info.Result != nil:
-		p.result = info.Result
-	default:
+	if err == nil && info.Result == nil {
 		err = errors.New(info.Failure)
 	}
-	p.err = wrap("wait", err)
+	return info.Result, wrap("wait", err)
 }
 
-// collect stores what arrives on streams until the result. Buffers return credit when they are read. Other frames are
-// passed to handle, unless it is nil.
-func (r *request) collect(buffers map[session.Kind]*session.Buffer, handle func(session.Frame)) (json.RawMessage, error) {
-	return r.wait(r.c.ctx, func(f session.Frame) (buffered bool) {
-		b := buffers[f.Kind]
-		switch {
-		case b == nil && handle != nil:
-			handle(f)
-		case b != nil:
-			if err := b.Add(f.Body); err != nil {
-				r.c.drop(err)
-			}
-		}
-		return b != nil
-	})
-}
+// skip drops a frame.
+func skip(session.Frame) (done bool) { return false }
 
 // PID returns the process's ID, as the guest sees it.
 func (p *Process) PID() int { return p.pid }
@@ -176,7 +109,7 @@ func (p *Process) Wait(ctx context.Context) (*runtime.Result, error) {
 	case <-p.done:
 		return p.result, p.err
 	case <-ctx.Done():
-		return nil, canceled(ctx, "wait")
+		return nil, canceledBy(ctx, "wait")
 	}
 }
 
@@ -226,11 +159,17 @@ func (p *Process) Resize(rows, cols uint16) error {
 
 // control sends a request about the process. The error wraps [os.ErrProcessDone] once it has ended.
 func (p *Process) control(doing, method string, in any) error {
-	err := p.sandbox.c.do(context.Background(), method, in, nil)
-	if e, ok := errors.AsType[*Error](err); ok && (e.Code == "closed" || e.Code == "not_found") {
-		err = os.ErrProcessDone
+	err := p.sandbox.c.do(context.Background(), method, doing, in)
+	if isGone(err) {
+		return wrap(doing, os.ErrProcessDone)
 	}
-	return wrap(doing, err)
+	return err
+}
+
+// isGone reports whether a process or a context has ended.
+func isGone(err error) bool {
+	e, ok := errors.AsType[*Error](err)
+	return ok && (e.Code == "closed" || e.Code == "not_found")
 }
 
 // input is the standard input of a process. The context ends with the process.

@@ -3,9 +3,12 @@ package client
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"sync"
+	"syscall"
 
 	"gaol/internal/session"
 )
@@ -16,6 +19,8 @@ type request struct {
 	id    uint32
 	stdin *session.Credit
 
+	buffers map[session.Kind]*session.Buffer
+
 	mu    sync.Mutex
 	queue []session.Frame
 	used  [session.Streams]int64 // bytes for which no credit was returned
@@ -23,10 +28,17 @@ type request struct {
 	ready chan struct{} // holds a value if the queue may have frames
 }
 
-// message is a request to send: an operation with its input, and the streams that it needs.
+// message is a request to send: an operation with its input, and what its streams need.
 type message struct {
 	session.Request
-	in any // the input
+	doing string // for errors
+	in    any    // the input
+
+	stdin   io.Reader
+	signals <-chan syscall.Signal
+	handle  func(session.Frame) error // of streams from the server; an error cancels the request; nil: dropped
+
+	buffers map[session.Kind]*session.Buffer // of streams that the caller reads; frames of others are passed to handle
 }
 
 // start sends a request.
@@ -47,7 +59,7 @@ func (c *Client) start(ctx context.Context, m message) (*request, func(), error)
 	if err := c.acquire(ctx, size); err != nil {
 		return nil, nil, err
 	}
-	r := c.register()
+	r := c.register(m.buffers)
 	end := func() {
 		c.mu.Lock()
 		delete(c.requests, r.id)
@@ -77,21 +89,28 @@ func (c *Client) acquire(ctx context.Context, size int64) error {
 	return nil
 }
 
-func (c *Client) register() *request {
+func (c *Client) register(buffers map[session.Kind]*session.Buffer) *request {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for c.last++; c.last == 0 || c.requests[c.last] != nil; c.last++ {
 	}
-	r := &request{c: c, id: c.last, stdin: session.NewCredit(), ready: make(chan struct{}, 1)}
+	r := &request{c: c, id: c.last, stdin: session.NewCredit(), buffers: buffers, ready: make(chan struct{}, 1)}
 	c.requests[r.id] = r
+	for kind, b := range buffers {
+		s, _ := kind.Stream()
+		b.Return = func(n uint32) { r.credit(s, n) }
+	}
 	return r
 }
 
-// receive stores a frame for next.
+// receive stores a frame for next, or in the buffer of its stream.
 func (r *request) receive(f session.Frame) error {
 	if f.Kind == session.KindCredit {
 		_, n := f.Credit()
 		return r.stdin.Add(n)
+	}
+	if b := r.buffers[f.Kind]; b != nil {
+		return b.Add(f.Body)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -140,20 +159,19 @@ func (r *request) next(ctx context.Context) (session.Frame, error) {
 	}
 }
 
-// processed returns credit for a frame of a stream, unless a buffer returns it from now on.
-func (r *request) processed(s session.Stream, n int, buffered bool) {
+// processed returns credit for a frame of a stream.
+func (r *request) processed(s session.Stream, n int) {
 	r.mu.Lock()
-	due := uint32(0)
-	if buffered {
-		r.used[s] -= int64(n)
-	} else {
-		due = r.debt[s].Processed(n)
-		r.used[s] -= int64(due)
-	}
+	due := r.debt[s].Processed(n)
+	r.used[s] -= int64(due)
 	r.mu.Unlock()
 	if due > 0 {
-		_ = r.c.send(r.c.ctx, session.AppendCredit(nil, r.id, s, due)) // fails if the connection has ended
+		r.credit(s, due)
 	}
+}
+
+func (r *request) credit(s session.Stream, n uint32) {
+	_ = r.c.send(r.c.ctx, session.AppendCredit(nil, r.id, s, n)) // fails if the connection has ended
 }
 
 // cancel asks the server to end the request, which then returns a result or an error.
@@ -161,9 +179,9 @@ func (r *request) cancel() {
 	_ = r.c.send(r.c.ctx, session.Append(nil, session.KindCancel, r.id)) // fails if the connection has ended
 }
 
-// wait passes the frames of all streams to handle, which reports whether a buffer has them, and returns the result. When
+// wait passes the frames of streams to handle until that returns true, or until the result, which it returns. When
 // ctx ends, it cancels the request, and waits for the result of that.
-func (r *request) wait(ctx context.Context, handle func(session.Frame) (buffered bool)) (json.RawMessage, error) {
+func (r *request) wait(ctx context.Context, handle func(session.Frame) (done bool)) (json.RawMessage, error) {
 	waiting := ctx
 	for {
 		f, err := r.next(waiting)
@@ -179,43 +197,111 @@ func (r *request) wait(ctx context.Context, handle func(session.Frame) (buffered
 		case f.Kind == session.KindError:
 			return nil, asError(parseError(f.Body))
 		}
+		done := handle(f)
 		if s, ok := f.Kind.Stream(); ok {
-			r.processed(s, len(f.Body), handle != nil && handle(f))
+			r.processed(s, len(f.Body))
+		}
+		if done {
+			return nil, nil
 		}
 	}
 }
 
-// do sends a request without streams, and decodes its result.
-func (c *Client) do(ctx context.Context, method string, in, result any) error {
-	return c.ask(ctx, message{session.Request{Method: method}, in}, result)
+func asError(e *Error) error {
+	if e == nil {
+		return fmt.Errorf("%w: an error without a code", session.ErrFrame)
+	}
+	return e
 }
 
-// ask is do for any request.
-func (c *Client) ask(ctx context.Context, m message, result any) error {
-	r, end, err := c.start(ctx, m)
+// get performs an operation without streams.
+func get[R any](ctx context.Context, c *Client, method, doing string, in any) (R, error) {
+	return call[R](ctx, c, message{Request: session.Request{Method: method}, doing: doing, in: in})
+}
+
+// do is get for an operation without a result.
+func (c *Client) do(ctx context.Context, method, doing string, in any) error {
+	_, err := get[struct{}](ctx, c, method, doing, in)
+	return err
+}
+
+// call performs an operation. If ctx or one of its streams ends a run, there are a result and an error.
+func call[R any](ctx context.Context, c *Client, m message) (result R, err error) {
+	running, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	m.Stdin = m.stdin != nil
+	r, end, err := c.start(running, m)
 	if err != nil {
-		return err
+		return result, wrap(m.doing, err)
 	}
 	defer end()
-	text, err := r.wait(ctx, nil)
+	if m.signals != nil {
+		go r.passSignals(running, m.signals)
+	}
+	if m.stdin != nil {
+		go func() { // not waited for: a Read may block
+			if err := r.feed(running, m.stdin); err != nil {
+				stop(fmt.Errorf("stdin: %w", err))
+			}
+		}()
+	}
+	text, err := r.wait(running, func(f session.Frame) (done bool) {
+		if m.handle != nil {
+			if err := m.handle(f); err != nil {
+				stop(err)
+				m.handle = nil
+			}
+		}
+		return false
+	})
+	if err == nil {
+		err = decode(text, &result)
+	}
+	switch canceled := err == nil || errors.Is(err, context.Canceled); {
+	case canceled && ctx.Err() != nil:
+		return result, canceledBy(ctx, m.doing)
+	case canceled && running.Err() != nil:
+		err = context.Cause(running)
+	}
+	return result, wrap(m.doing, err)
+}
+
+// decode decodes a result. One that is a pointer must not be null.
+func decode(text json.RawMessage, result any) error {
+	err := json.Unmarshal(text, result)
+	if v := reflect.ValueOf(result).Elem(); err == nil && v.Kind() == reflect.Pointer && v.IsNil() {
+		err = errors.New("null")
+	}
 	if err != nil {
-		return err
+		return fmt.Errorf("an invalid result of the server: %w", err)
 	}
-	if result == nil {
-		return nil
-	}
-	return json.Unmarshal(text, result)
+	return nil
 }
 
-// get performs an operation without streams. Doing is for errors.
-func get[R any](ctx context.Context, c *Client, doing, method string, in any) (R, error) {
-	return call[R](ctx, c, doing, message{session.Request{Method: method}, in})
-}
-
-// call is get for any request.
-func call[R any](ctx context.Context, c *Client, doing string, m message) (result R, err error) {
-	err = c.ask(ctx, m, &result)
-	return result, wrap(doing, err)
+// open starts an operation that lasts until its end, and waits for its start, whose data it returns. The caller calls
+// end. If ctx ends first, it cancels the request and waits for its end.
+func open[R any](ctx context.Context, c *Client, m message) (r *request, info R, end func(), err error) {
+	m.Events = true
+	r, end, err = c.start(ctx, m)
+	if err != nil {
+		return nil, info, nil, wrap(m.doing, err)
+	}
+	var first session.Event
+	_, err = r.wait(ctx, func(f session.Frame) (done bool) {
+		return ctx.Err() == nil && json.Unmarshal(f.Body, &first) == nil
+	})
+	switch {
+	case first.Event == "started":
+		err = json.Unmarshal(first.Data, &info)
+	case ctx.Err() != nil && c.ctx.Err() == nil:
+		err = context.Cause(ctx)
+	case err == nil:
+		err = fmt.Errorf("%w: event %q before the start", session.ErrFrame, first.Event)
+	}
+	if err != nil {
+		end()
+	}
+	return r, info, end, wrap(m.doing, err)
 }
 
 // feed sends standard input until EOF, or until ctx ends. It returns the error of a Read, after which

@@ -87,8 +87,8 @@ func (c *Client) Create(ctx context.Context, o CreateOptions) (*Sandbox, error) 
 		return nil, wrap("create", err)
 	}
 	host.Calls, host.Commands = callLimitsOf(o.Calls), b.addCommands(o.Commands)
-	m := message{session.Request{Method: "createSandbox", Detached: o.Detached, Host: encodeHost(host)}, createRequest(o, values)}
-	info, err := call[Info](ctx, c, "create", m)
+	m := message{Request: session.Request{Method: "createSandbox", Detached: o.Detached, Host: encodeHost(host)}, doing: "create", in: createRequest(o, values)}
+	info, err := call[Info](ctx, c, m)
 	if err != nil {
 		b.release()
 		return nil, err
@@ -144,7 +144,7 @@ func (c *Client) Sandbox(id string) *Sandbox {
 	sb := &Sandbox{c: c, id: id, bound: &bound{c: c}, output: runtime.DefaultLimits().Output}
 	sb.close = sync.OnceValue(func() error {
 		defer sb.bound.release()
-		err := c.do(context.Background(), "deleteSandbox", sb.in(), nil)
+		err := c.do(context.Background(), "deleteSandbox", "close", sb.in())
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, ErrDisconnected) {
 			return nil // it has ended before, or ends with the connection
 		}
@@ -155,7 +155,7 @@ func (c *Client) Sandbox(id string) *Sandbox {
 
 // Sandboxes describes the caller's sandboxes, the oldest first.
 func (c *Client) Sandboxes(ctx context.Context) ([]Info, error) {
-	list, err := get[struct{ Sandboxes []Info }](ctx, c, "list", "listSandboxes", struct{}{})
+	list, err := get[struct{ Sandboxes []Info }](ctx, c, "listSandboxes", "list", struct{}{})
 	return list.Sandboxes, err
 }
 
@@ -168,17 +168,17 @@ func (sb *Sandbox) Missing() []string { return sb.missing }
 
 // Info describes the sandbox, without renewing it.
 func (sb *Sandbox) Info(ctx context.Context) (Info, error) {
-	return get[Info](ctx, sb.c, "sandbox", "getSandbox", sb.in())
+	return get[Info](ctx, sb.c, "getSandbox", "sandbox", sb.in())
 }
 
 // Renew restarts the idle timeout of the sandbox.
 func (sb *Sandbox) Renew(ctx context.Context) (Info, error) {
-	return get[Info](ctx, sb.c, "renew", "renewSandbox", sb.in())
+	return get[Info](ctx, sb.c, "renewSandbox", "renew", sb.in())
 }
 
 // Close kills all that runs in the sandbox, and removes it with its files. Further calls return the
 // error of the first.
-func (sb *Sandbox) Close() error { return wrap("close", sb.close()) }
+func (sb *Sandbox) Close() error { return sb.close() }
 
 // wrap adds what failed to an error.
 func wrap(doing string, err error) error {
@@ -193,24 +193,24 @@ func wrap(doing string, err error) error {
 
 // Usage returns the sandbox's current usage.
 func (sb *Sandbox) Usage(ctx context.Context) (Usage, error) {
-	return get[Usage](ctx, sb.c, "usage", "getUsage", sb.in())
+	return get[Usage](ctx, sb.c, "getUsage", "usage", sb.in())
 }
 
 // Snapshot copies the folders of the sandbox to a snapshot with a new name, which
 // [CreateOptions.Snapshot] can have. It outlives the sandbox and the connection.
 func (sb *Sandbox) Snapshot(ctx context.Context, name string) (SnapshotInfo, error) {
-	return get[SnapshotInfo](ctx, sb.c, "snapshot", "takeSnapshot", requestjson.SnapshotIn{InSandbox: sb.in(), SnapshotRequest: requestjson.SnapshotRequest{Name: name}})
+	return get[SnapshotInfo](ctx, sb.c, "takeSnapshot", "snapshot", requestjson.SnapshotIn{InSandbox: sb.in(), SnapshotRequest: requestjson.SnapshotRequest{Name: name}})
 }
 
 // Snapshots lists the caller's snapshots, by name.
 func (c *Client) Snapshots(ctx context.Context) ([]SnapshotInfo, error) {
-	list, err := get[struct{ Snapshots []SnapshotInfo }](ctx, c, "list snapshots", "listSnapshots", struct{}{})
+	list, err := get[struct{ Snapshots []SnapshotInfo }](ctx, c, "listSnapshots", "list snapshots", struct{}{})
 	return list.Snapshots, err
 }
 
 // RemoveSnapshot deletes a snapshot that no sandbox uses.
 func (c *Client) RemoveSnapshot(ctx context.Context, name string) error {
-	return wrap("remove snapshot", c.do(ctx, "deleteSnapshot", requestjson.SnapshotName{Name: name}, nil))
+	return c.do(ctx, "deleteSnapshot", "remove snapshot", requestjson.SnapshotName{Name: name})
 }
 
 // Listeners returns the TCP addresses in the sandbox on which guests listen, in order, as
@@ -221,7 +221,7 @@ func (sb *Sandbox) Listeners(ctx context.Context) (addresses []netip.AddrPort, e
 			Address netip.Addr
 			Port    uint16
 		}
-	}](ctx, sb.c, "listeners", "listListeners", sb.in())
+	}](ctx, sb.c, "listListeners", "listeners", sb.in())
 	for _, l := range list.Listeners {
 		addresses = append(addresses, netip.AddrPortFrom(l.Address, l.Port))
 	}
@@ -232,7 +232,7 @@ func (sb *Sandbox) Listeners(ctx context.Context) (addresses []netip.AddrPort, e
 // or the sandbox.
 func (sb *Sandbox) WaitForListener(ctx context.Context, port uint16) error {
 	for {
-		state, err := get[resultjson.PortState](ctx, sb.c, "wait for listener", "waitForPort", requestjson.InPort{InSandbox: sb.in(), Port: port})
+		state, err := get[resultjson.PortState](ctx, sb.c, "waitForPort", "wait for listener", requestjson.InPort{InSandbox: sb.in(), Port: port})
 		if err != nil || state.Listening {
 			return err
 		}

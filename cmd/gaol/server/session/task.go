@@ -38,10 +38,11 @@ var errCanceled = fmt.Errorf("the client has canceled the request: %w", context.
 func newTask(c *connection, id uint32) *task {
 	t := &task{connection: c, id: id, signals: make(chan syscall.Signal, maxSignals)}
 	t.ctx, t.cancel = context.WithCancelCause(c.ctx)
-	t.stdin = protocol.NewBuffer(func(n uint32) {
-		_ = c.send(t.ctx, protocol.AppendCredit(nil, id, protocol.Stdin, n)) // fails if the session has ended
-	})
+	t.stdin = protocol.NewBuffer()
 	t.stdin.Hold = c.hold
+	t.stdin.Return = func(n uint32) {
+		_ = c.send(t.ctx, protocol.AppendCredit(nil, id, protocol.Stdin, n)) // fails if the session has ended
+	}
 	for s := range t.credit {
 		t.credit[s] = protocol.NewCredit()
 	}

@@ -11,8 +11,10 @@ import (
 	"time"
 
 	"gaol/cmd/gaol/server/audit"
+	"gaol/cmd/gaol/server/settings"
 	"gaol/cmd/gaol/server/tenant"
 	"gaol/runtime"
+	"gaol/runtime/isolation"
 	"gaol/runtime/requestjson"
 	"gaol/runtime/resultjson"
 )
@@ -115,15 +117,43 @@ func (s *Service) openOnce(ctx context.Context, t *tenant.Tenant, o runtime.Opti
 	if err != nil {
 		return nil, err
 	}
-	rt, err := s.pools.get(ctx, t.Name, o)
-	if err != nil || rt == nil {
+	var rt *runtime.NodeRuntime
+	err = s.pools.Use(poolKey{s.settings.Load(), t.Name}, func() (*runtime.Pool, func() error, error) { return s.newPool(t, o) }, func(p *runtime.Pool) (err error) {
+		rt, err = p.Get(ctx)
+		return err
+	})
+	if err != nil {
 		release()
-		if err != nil {
-			return nil, err
+		if errors.Is(err, errManyShared) {
+			return s.open(ctx, t, o)
 		}
-		return s.open(ctx, t, o)
+		return nil, err
 	}
 	return s.newSandbox(t, rt, release), nil
+}
+
+// poolKey identifies a pool of sandboxes with default options. Each tenant has its own, because a sandbox is created in
+// its tenant's cgroup.
+type poolKey struct {
+	settings *settings.Settings
+	tenant   string
+}
+
+// poolSize is how many sandboxes are kept for each active tenant.
+const poolSize = 4
+
+// newPool returns a pool of sandboxes of a tenant, and how to close it.
+func (s *Service) newPool(t *tenant.Tenant, o runtime.Options) (_ *runtime.Pool, closeAll func() error, err error) {
+	done := s.tenants.use(t.Name)
+	p, err := runtime.NewPool(o, runtime.PoolOptions{Size: poolSize, Park: o.Isolation.Check(isolation.Park) == nil})
+	if err != nil {
+		done()
+		return nil, nil, err
+	}
+	return p, func() error {
+		defer done()
+		return s.closing.do(p.Close)
+	}, nil
 }
 
 // isDefault reports whether a sandbox from a pool will do.

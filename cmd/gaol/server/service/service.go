@@ -42,7 +42,7 @@ type Service struct {
 	log      *slog.Logger
 	create   func(context.Context, runtime.Options) (*runtime.NodeRuntime, error)
 	quotas   *quota.Server
-	pools    *pools
+	pools    *Shared[poolKey, *runtime.Pool]
 	tenants  *tenants
 	metrics  *Metrics
 	retained retained // processes and contexts that have ended
@@ -79,7 +79,7 @@ func New(o Options) *Service {
 	}
 	s.tenants.removeEmpty()
 	s.closing = newClosing()
-	s.pools = newPools(s.log, s.tenants, s.closing)
+	s.pools = NewShared[poolKey, *runtime.Pool](s.log)
 	s.addMetrics()
 	s.settings.Store(o.Settings)
 	return s
@@ -89,7 +89,6 @@ func New(o Options) *Service {
 func (s *Service) Set(o *settings.Settings) {
 	s.settings.Store(o)
 	s.quotas.Set(o.Server, o.Tenant, o.Limits())
-	s.pools.clear()
 }
 
 // Settings returns the settings.
@@ -184,8 +183,7 @@ func (s *Service) Close(ctx context.Context) error {
 	for _, do := range s.closers { // nothing adds one while the service is closed
 		err = errors.Join(err, do())
 	}
-	s.pools.clear()
-	err = errors.Join(err, runtime.CloseIdle())
+	err = errors.Join(err, s.pools.Close(), runtime.CloseIdle())
 	s.tenants.close()
 	return err
 }

@@ -1,0 +1,108 @@
+package service
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// sharedCounter counts values that are open.
+type sharedCounter struct {
+	*Shared[string, string]
+	opened, closed atomic.Int32
+}
+
+func newSharedCounter() *sharedCounter {
+	return &sharedCounter{Shared: NewShared[string, string](slog.New(slog.DiscardHandler))}
+}
+
+// use uses the value of a key while do runs.
+func (c *sharedCounter) use(t *testing.T, key string, do func()) {
+	t.Helper()
+	err := c.Use(key, func() (string, func() error, error) {
+		c.opened.Add(1)
+		return key, func() error { c.closed.Add(1); return nil }, nil
+	}, func(v string) error {
+		if v != key {
+			t.Errorf("value %q of %q", v, key)
+		}
+		do()
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (c *sharedCounter) check(t *testing.T, opened, closed int32) {
+	t.Helper()
+	synctest.Wait()
+	if o, n := c.opened.Load(), c.closed.Load(); o != opened || n != closed {
+		t.Errorf("%d opened, %d closed; want %d, %d", o, n, opened, closed)
+	}
+}
+
+// A value is shared, and closed when it has not been used for some time.
+func TestSharedIdle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newSharedCounter()
+		c.use(t, "a", func() {
+			c.use(t, "a", func() {})
+			c.use(t, "b", func() {})
+			time.Sleep(2 * sharedIdle)
+			c.check(t, 2, 1)
+		})
+		time.Sleep(sharedIdle / 2)
+		c.use(t, "a", func() {})
+		time.Sleep(sharedIdle * 3 / 4)
+		c.check(t, 2, 1)
+		time.Sleep(sharedIdle)
+		c.check(t, 2, 2)
+		c.use(t, "a", func() {})
+		_ = c.Close()
+		c.check(t, 3, 3)
+	})
+}
+
+// The number of values is bounded: the least recently used one gives way.
+func TestSharedIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newSharedCounter()
+		var fill func(n int)
+		fill = func(n int) {
+			if n < maxShared {
+				c.use(t, fmt.Sprint(n), func() { fill(n + 1) })
+				time.Sleep(time.Millisecond)
+				return
+			}
+			if err := c.Use("more", nil, nil); !errors.Is(err, errManyShared) {
+				t.Error(err)
+			}
+		}
+		fill(0)
+		c.use(t, "more", func() {})
+		c.check(t, maxShared+1, 1)
+		if last := fmt.Sprint(maxShared - 1); c.byKey[last] != nil || c.byKey["0"] == nil { // the last one was free first
+			t.Error("another value was closed")
+		}
+		_ = c.Close()
+		c.check(t, maxShared+1, maxShared+1)
+	})
+}
+
+// A value that cannot be opened is tried again with the next use.
+func TestSharedFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, broken := newSharedCounter(), errors.New("broken")
+		if err := c.Use("a", func() (string, func() error, error) { return "", nil, broken }, nil); !errors.Is(err, broken) {
+			t.Error(err)
+		}
+		c.use(t, "a", func() {})
+		_ = c.Close()
+		c.check(t, 1, 1)
+	})
+}

@@ -74,7 +74,7 @@ const buildImage = "build image"
 
 // Build makes an image and stores it. If the store already contains an image with the
 // same content, Build returns that image, with the new names. A build that fails or is killed
-// leaves no image and no name behind.
+// leaves no image behind, except one without a name if setting the names fails.
 //
 // An error is a [*StepError]. Its cause can be a [*MissingError], or ErrIntegrity for a
 // download with the wrong hash.
@@ -126,8 +126,7 @@ type build struct {
 	tree   *tree.Tree
 	npm    *npmClient
 	report *download.Reporter
-	blobs  []string // names of the image's blobs in the store
-	image  Image    // the result
+	image  Image // the result
 }
 
 // build is Build, or if always is false, the second half of Ensure.

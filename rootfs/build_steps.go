@@ -227,11 +227,7 @@ func mergedUsr(p string) string {
 
 // seal fixes the tree and computes the id.
 func (b *build) seal(context.Context) error {
-	i := &b.image
-	i.Arch = b.store.in.arch
-	if i.Imported != nil {
-		i.Imported.Blobs = b.blobs
-	}
+	b.image.Arch = b.store.in.arch
 	return b.sum(tree.Seal)
 }
 
@@ -255,7 +251,7 @@ func (b *build) sum(sum func(root string, list io.Writer) (id string, size int64
 
 // commit moves the image into the store.
 func (b *build) commit(ctx context.Context) error {
-	i, err := b.store.commit(ctx, b.temp, &b.image, b.plan.names, b.storeBlobs)
+	i, err := b.store.commit(ctx, b.temp, &b.image, b.plan.names)
 	if err != nil {
 		return err
 	}

@@ -233,7 +233,7 @@ func BenchmarkEnsure(b *testing.B) {
 	if err := os.Mkdir(temp.path("image"), 0o755); err != nil {
 		b.Fatal(err)
 	}
-	if _, err := s.commit(b.Context(), temp, i, p.names, nothing); err != nil {
+	if _, err := s.commit(b.Context(), temp, i, p.names); err != nil {
 		b.Fatal(err)
 	}
 	for b.Loop() {

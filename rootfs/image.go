@@ -135,7 +135,6 @@ type Imported struct {
 	Kind   string         `json:"kind"`             // "registry", "oci-layout", "docker-archive", "tar", "folder"
 	Digest string         `json:"digest,omitempty"` // of its manifest
 	Config ImportedConfig `json:"config"`
-	Blobs  []string       `json:"blobs,omitempty"` // the layers that the store keeps for it
 
 	// NodePath is the guest path of its Node, without links; "" without Node.
 	NodePath string `json:"nodePath,omitempty"`

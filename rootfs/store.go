@@ -132,7 +132,6 @@ func (s *Store) Dir() string { return s.dir }
 func (s *Store) images() string    { return filepath.Join(s.dir, "images") }
 func (s *Store) names() string     { return filepath.Join(s.dir, "names") }
 func (s *Store) downloads() string { return filepath.Join(s.dir, "downloads") }
-func (s *Store) blobs() string     { return filepath.Join(s.dir, "blobs") }
 func (s *Store) locks() string     { return filepath.Join(s.dir, "locks") }
 func (s *Store) tmp() string       { return filepath.Join(s.dir, "tmp") }
 

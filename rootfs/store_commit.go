@@ -18,9 +18,9 @@ import (
 )
 
 // commit moves the finished image in temp into the store, with these names. If the store has
-// an image of the same content, that one stays and gets the names. commit calls more with
-// the store's lock held. If that or a name fails, it undoes everything.
-func (s *Store) commit(ctx context.Context, temp *tempDir, i *Image, names []string, more func() error) (*Image, error) {
+// an image of the same content, that one stays and gets the names. If a name fails, the image stays
+// without it, for Prune.
+func (s *Store) commit(ctx context.Context, temp *tempDir, i *Image, names []string) (*Image, error) {
 	dir := temp.path("image")
 	i.Created = cmp.Or(i.Created, time.Now().UTC().Truncate(time.Second))
 	if err := i.save(dir); err != nil {
@@ -37,32 +37,24 @@ func (s *Store) commit(ctx context.Context, temp *tempDir, i *Image, names []str
 	}
 	defer guard.Close()
 	digits := strings.TrimPrefix(i.ID, idPrefix)
-	fresh, err := s.insert(dir, digits, i)
-	if err != nil {
+	if err := s.insert(dir, digits, i); err != nil {
 		return nil, err
 	}
-	if err = more(); err == nil {
-		err = s.setNames(names, digits)
-	}
-	if err == nil {
-		return s.get(digits)
-	}
-	if fresh {
-		undo := s.moveImage(&Image{dir: filepath.Join(s.images(), digits)}, temp)
-		if !errors.Is(undo, ErrInUse) { // a process has found and leased the image by now: it stays, without a name
-			err = errors.Join(err, undo)
+	for _, name := range names {
+		if err := s.setName(name, digits); err != nil {
+			return nil, err
 		}
 	}
-	return nil, err
+	return s.get(digits)
 }
 
 // insert moves an image from the folder dir into the store, or merges it with an existing
-// one of the same content. It reports whether the image is new.
+// one of the same content.
 // Precondition: the store's lock is held.
-func (s *Store) insert(dir, digits string, i *Image) (fresh bool, err error) {
+func (s *Store) insert(dir, digits string, i *Image) error {
 	place := filepath.Join(s.images(), digits)
 	if _, err := os.Lstat(filepath.Join(place, imageFile)); err == nil {
-		return false, s.merge(digits, i)
+		return s.merge(digits, i)
 	}
 	// A killed removal may have left names of this image, which must not be valid again.
 	all, err := s.allNames()
@@ -70,9 +62,9 @@ func (s *Store) insert(dir, digits string, i *Image) (fresh bool, err error) {
 		err = errors.Join(err, os.Remove(filepath.Join(s.names(), name)))
 	}
 	if err != nil {
-		return false, err
+		return err
 	}
-	return true, os.Rename(dir, place)
+	return os.Rename(dir, place)
 }
 
 // merge updates a stored image from a new one of the same content and id: that gaol built

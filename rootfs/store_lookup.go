@@ -127,13 +127,9 @@ func CheckName(name string) error {
 	return nil
 }
 
-// setName points name at the image, and away from any other image. Without digits, it
-// removes the name.
+// setName points name at the image, and away from any other image.
 // Precondition: the store's lock is held.
 func (s *Store) setName(name, digits string) error {
-	if digits == "" {
-		return os.Remove(filepath.Join(s.names(), name))
-	}
 	fresh := filepath.Join(s.names(), ".new") // no name starts with a dot
 	if err := os.Remove(fresh); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -142,26 +138,6 @@ func (s *Store) setName(name, digits string) error {
 		return err
 	}
 	return os.Rename(fresh, filepath.Join(s.names(), name))
-}
-
-// setNames points all names at the image. If one fails, it restores the others.
-// Precondition: the store's lock is held.
-func (s *Store) setNames(names []string, digits string) (failed error) {
-	for _, name := range names {
-		before, err := s.named(name)
-		if err == nil {
-			err = s.setName(name, digits)
-		}
-		if err != nil {
-			return err
-		}
-		defer func() {
-			if failed != nil {
-				failed = errors.Join(failed, s.setName(name, before))
-			}
-		}()
-	}
-	return nil
 }
 
 // named returns the hex digits of the image that name points at, or "".

@@ -15,8 +15,7 @@ import (
 // are names that every build sets, such as node24.21.0-23ed74ce174b. If ref is an id or
 // a prefix of one, Remove removes the image with all its names. It fails with ErrInUse while
 // any process holds a [Lease] of the image. The downloads of a build stay, so that
-// building the image again needs no network. The layers of an import are removed unless
-// another image has them too.
+// building the image again needs no network.
 func (s *Store) Remove(ref string) error {
 	return s.remove(ref, func(*Image) error { return nil })
 }
@@ -89,7 +88,7 @@ func (i *Image) hasOther(ref string) bool {
 	})
 }
 
-// moveImage moves an image, and the blobs that only it has, to trash, and removes its names.
+// moveImage moves an image to trash, and removes its names.
 // Precondition: the store's lock is held.
 func (s *Store) moveImage(i *Image, trash *tempDir) error {
 	lock, err := lockNow(filepath.Join(i.dir, imageLock), os.O_RDONLY, unix.LOCK_EX)
@@ -107,9 +106,6 @@ func (s *Store) moveImage(i *Image, trash *tempDir) error {
 		if err := os.Remove(filepath.Join(s.names(), name)); err != nil {
 			return err
 		}
-	}
-	if err := s.discardBlobs(trash); err != nil {
-		return fmt.Errorf("layers: %w", err)
 	}
 	return nil
 }

@@ -21,10 +21,10 @@ const codeAbout = `Runs JavaScript or TypeScript with Node.js in a sandbox, and 
 // runTools are the tools that run code and commands.
 func runTools() []*tool {
 	return []*tool{
-		define(tool{does: changes, open: true}, operation.Operation{
+		define(tool{open: true}, operation.Operation{
 			Name: "run_code", Summary: "Run code", Doc: codeAbout, Fields: []string{"code", "language", "sandboxId", "contextId", "timeoutMs"},
 		}, runCode),
-		define(tool{does: changes, open: true}, operation.Operation{
+		define(tool{open: true}, operation.Operation{
 			Name: "run_command", Summary: "Run a command", Doc: commandAbout, Fields: []string{"command", "args", "cwd", "env", "stdin", "sandboxId", "timeoutMs"},
 		}, runCommand),
 	}
@@ -67,35 +67,26 @@ type RunSummary struct {
 type codeError struct {
 	Name    string `json:"name"`
 	Message string `json:"message"`
-	Stack   string `json:"stack,omitempty"`
+	Stack   string `json:"stack"`
 	Frame   string `json:"frame,omitempty" doc:"The lines of the code around the position."`
 }
-
-const maxErrorText = 4000 // characters of each field
 
 func newCodeError(e *runtime.GuestError) *codeError {
 	if e == nil {
 		return nil
 	}
-	c := &codeError{e.Name, strings.TrimPrefix(e.Error(), e.Name+": "), e.Stack, e.Frame}
-	if c.Stack != "" {
-		c.Stack = e.Trace()
+	short := func(text string) string {
+		text, _ = cut(strings.ToValidUTF8(text, "\uFFFD"), 4000)
+		return text
 	}
-	for _, field := range []*string{&c.Name, &c.Message, &c.Stack, &c.Frame} {
-		*field, _ = cut(strings.ToValidUTF8(*field, "\uFFFD"), maxErrorText)
-	}
-	return c
+	return &codeError{short(e.Name), short(strings.TrimPrefix(e.Error(), e.Name+": ")), short(e.Trace()), short(e.Frame)}
 }
 
 func (c *codeError) text() string {
 	if c == nil {
 		return ""
 	}
-	head := strings.TrimPrefix(c.Name+": "+c.Message, ": ")
-	if strings.HasPrefix(c.Stack, head) {
-		head = ""
-	}
-	return paragraphs(head, c.Stack, c.Frame)
+	return paragraphs(c.Stack, c.Frame)
 }
 
 func runCode(ctx context.Context, c *operation.Call, in *codeIn) (*codeOut, error) {
@@ -198,7 +189,7 @@ func evaluate(ctx context.Context, c *operation.Call, sandbox, name string, in a
 	out := newCodeOut(&overflow{ctx: ctx, call: c, sandbox: sandbox}, n)
 	if flooded {
 		out.Cause, out.Truncated = runtime.CauseOutput, true
-		out.Error = &codeError{Name: "LimitError", Message: errOutput.Error()}
+		out.Error = newCodeError(&runtime.GuestError{Name: "LimitError", Message: errOutput.Error()})
 	}
 	return out, nil
 }

@@ -26,18 +26,18 @@ import (
 // fileTools are the tools for files.
 func fileTools() []*tool {
 	return []*tool{
-		define(tool{does: changes, repeated: true}, operation.Operation{
+		define(tool{repeated: true}, operation.Operation{
 			Name: "write_file", Summary: "Write a file", Doc: "Writes a file in a sandbox. An existing one is replaced.",
 		}, writeFile),
-		define(tool{does: changes}, operation.Operation{
+		define(tool{}, operation.Operation{
 			Name: "edit_file", Summary: "Edit a file",
 			Doc: "Replaces a text in a file of a sandbox by another one. The text must occur exactly once, unless replaceAll is set.",
 		}, editFile),
-		define(tool{does: reads, repeated: true}, operation.Operation{
+		define(tool{does: reads}, operation.Operation{
 			Name: "read_file", Summary: "Read a file",
 			Doc: "Reads a file in a sandbox: at most some 40,000 characters, from an offset. PNG, JPEG, GIF and WebP files are returned as images.",
 		}, readFile),
-		define(tool{does: reads, repeated: true}, operation.Operation{
+		define(tool{does: reads}, operation.Operation{
 			Name: "list_files", Summary: "List files", Doc: "Lists a folder in a sandbox; with recursive, the folders in it, too, except those called node_modules.", Fields: []string{"sandboxId", "path", "recursive"},
 		}, listFiles),
 	}
@@ -136,10 +136,6 @@ func (in InFile) write(ctx context.Context, c *operation.Call, content []byte) (
 	return &WriteOut{f.Path, len(content), fileURI(in.SandboxID, f.Path)}, err
 }
 
-func (r *WriteOut) content() ([]mcp.Content, bool) {
-	return texts(fmt.Sprintf("wrote %d bytes to %s", r.Size, r.Path)), false
-}
-
 type editIn struct {
 	InFile
 	OldText    string `json:"oldText" minLength:"1" doc:"The text to replace, exactly as in the file, with enough lines around it to be unique."`
@@ -167,10 +163,6 @@ func editFile(ctx context.Context, c *operation.Call, in *editIn) (*editOut, err
 	}
 	written, err := in.write(ctx, c, edited)
 	return &editOut{*written, n}, err
-}
-
-func (r *editOut) content() ([]mcp.Content, bool) {
-	return texts(fmt.Sprintf("replaced the text %d times in %s, which has %d bytes now", r.Replacements, r.Path, r.Size)), false
 }
 
 // replace replaces the text of a call. It checks the size of the result before it makes it.

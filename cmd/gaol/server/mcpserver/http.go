@@ -2,12 +2,10 @@ package mcpserver
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"io"
-	"mime"
 	"net/http"
-	"strings"
-	"sync"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -74,13 +72,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		api.ProblemOf(err).Write(w)
 		return
 	}
-	problems := &problemWriter{ResponseWriter: w}
 	if r.Header.Get(VersionHeader) >= statelessVersion || r.Header.Get(StatelessHeader) != "" {
-		e.stateless.ServeHTTP(problems, r.WithContext(context.WithValue(r.Context(), requestKey{}, r.Context())))
+		e.stateless.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), requestKey{}, r.Context())))
 	} else {
-		e.serveSession(problems, r)
+		e.serveSession(w, r)
 	}
-	problems.finish()
 }
 
 // readBody reads and checks the body in advance.
@@ -99,148 +95,59 @@ func readBody(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// problemWriter turns the errors that the SDK writes as plain text into problem objects. Its other
-// responses pass.
-type problemWriter struct {
-	http.ResponseWriter
-	status int // of an error whose text is collected
-	text   bytes.Buffer
-}
-
-const maxProblem = 1 << 10
-
-func (w *problemWriter) WriteHeader(status int) {
-	kind, _, _ := mime.ParseMediaType(w.Header().Get("Content-Type"))
-	if status < http.StatusBadRequest || kind != "text/plain" {
-		w.ResponseWriter.WriteHeader(status)
-		return
-	}
-	w.status = status
-}
-
-func (w *problemWriter) Write(p []byte) (int, error) {
-	if w.status == 0 {
-		return w.ResponseWriter.Write(p)
-	}
-	w.text.Write(p[:min(len(p), maxProblem-w.text.Len())])
-	return len(p), nil
-}
-
-// Flush implements [http.Flusher] for streams of events.
-func (w *problemWriter) Flush() {
-	if w.status == 0 {
-		_ = http.NewResponseController(w.ResponseWriter).Flush() // the client may have gone
-	}
-}
-
-// Unwrap returns the writer for [http.ResponseController].
-func (w *problemWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
-
-// finish writes the collected error.
-func (w *problemWriter) finish() {
-	if w.status != 0 {
-		w.Header().Del("Content-Length")
-		api.WriteProblem(w.ResponseWriter, w.status, strings.TrimSpace(w.text.String()))
-	}
-}
-
 // maxSessions bounds the sessions of one tenant. A new one replaces the session that has been unused
 // for the longest time.
 const maxSessions = 64
 
-const sessionHeader = "Mcp-Session-Id"
-
-// sessions records the use of a tenant's sessions.
-type sessions struct {
-	mu   sync.Mutex
-	uses map[string]*use
-}
-
 // use is the use of one session.
 type use struct {
-	active int // requests
-	last   time.Time
+	session *mcp.ServerSession
+	active  int       // requests
+	last    time.Time // of the end of one
 }
 
 // serveSession serves a request of a protocol version that has sessions.
 func (e *endpoint) serveSession(w http.ResponseWriter, r *http.Request) {
-	id := r.Header.Get(sessionHeader)
-	if id == "" && r.Method == http.MethodPost && !e.makeRoom() {
+	u := e.begin(r.Header.Get("Mcp-Session-Id"), r.Method)
+	if u == nil {
 		w.Header().Set("Retry-After", "10")
 		api.WriteProblem(w, http.StatusTooManyRequests, "all sessions are in use")
 		return
 	}
-	if e.live()[id] != nil { // others are not recorded: clients can invent any number
-		defer e.sessions.begin(id)()
-	}
+	defer func() {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		u.active--
+		u.last = time.Now()
+	}()
 	e.stateful.ServeHTTP(w, r)
 }
 
-// begin records a request in a session, until the returned function is called.
-func (s *sessions) begin(id string) (end func()) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.uses == nil {
-		s.uses = map[string]*use{}
-	}
-	u := s.uses[id]
-	if u == nil {
-		u = &use{}
-		s.uses[id] = u
-	}
-	u.active++
-	return func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		u.active--
-		u.last = time.Now()
-	}
-}
-
-// live returns the tenant's sessions. Sessions of single requests lack an id.
-func (e *endpoint) live() map[string]*mcp.ServerSession {
-	live := map[string]*mcp.ServerSession{}
+// begin records a request in a session. If the request begins one and there are too many, it closes the session that
+// has been unused for the longest time, or returns nil if all are in use.
+func (e *endpoint) begin(id, method string) *use {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	live := map[string]*use{}
+	var oldest *use
 	for s := range e.mcp.Sessions() {
-		if s.ID() != "" {
-			live[s.ID()] = s
+		if s.ID() == "" { // of a single request
+			continue
+		}
+		u := cmp.Or(e.uses[s.ID()], &use{session: s})
+		live[s.ID()] = u
+		if u.active == 0 && (oldest == nil || u.last.Before(oldest.last)) {
+			oldest = u
 		}
 	}
-	return live
-}
-
-// makeRoom closes a session if there are too many. It returns false if all are in use.
-func (e *endpoint) makeRoom() bool {
-	live := e.live()
-	oldest := e.sessions.oldest(live)
-	if len(live) < maxSessions {
-		return true
-	}
-	if oldest == nil {
-		return false
-	}
-	_ = oldest.Close() // no request uses it
-	return true
-}
-
-// oldest returns the session that has been unused for the longest time, nil if all are in use. It
-// forgets sessions that have ended.
-func (s *sessions) oldest(live map[string]*mcp.ServerSession) (found *mcp.ServerSession) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for id, u := range s.uses {
-		if live[id] == nil && u.active == 0 {
-			delete(s.uses, id)
+	e.uses = live // without those that have ended
+	if id == "" && method == http.MethodPost && len(live) >= maxSessions {
+		if oldest == nil {
+			return nil
 		}
+		_ = oldest.session.Close() // no request uses it
 	}
-	var since time.Time
-	for id, session := range live {
-		u := s.uses[id]
-		if u == nil { // it has had no request after the first
-			return session
-		}
-		if u.active == 0 && (found == nil || u.last.Before(since)) {
-			found, since = session, u.last
-		}
-	}
-	return found
+	u := cmp.Or(live[id], &use{}) // clients can invent any number of ids
+	u.active++
+	return u
 }

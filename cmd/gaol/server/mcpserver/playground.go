@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"gaol/cmd/gaol/server/operation"
@@ -15,8 +13,6 @@ import (
 )
 
 const (
-	linkTool = "playground_link"
-
 	linkAbout = `Returns a link that opens a snippet in the server's playground. The link itself contains the source: nothing is stored, and opening it runs nothing.`
 
 	maxLinked = 8000 // bytes of UTF-8 in a link
@@ -28,23 +24,6 @@ type linkOut struct {
 }
 
 func (r *linkOut) content() ([]mcp.Content, bool) { return texts(r.PlaygroundURL), false }
-
-// hideLink makes playground_link an unknown tool while there is no playground: the settings can change at any time.
-func (e *endpoint) hideLink(next mcp.MethodHandler) mcp.MethodHandler {
-	return func(ctx context.Context, method string, r mcp.Request) (mcp.Result, error) {
-		if !e.service.Settings().Playground.Off {
-			return next(ctx, method, r)
-		}
-		if call, ok := r.(*mcp.CallToolRequest); ok && call.Params.Name == linkTool {
-			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("unknown tool %q", linkTool)}
-		}
-		res, err := next(ctx, method, r)
-		if list, ok := res.(*mcp.ListToolsResult); ok && err == nil {
-			list.Tools = slices.DeleteFunc(list.Tools, func(t *mcp.Tool) bool { return t.Name == linkTool })
-		}
-		return res, err
-	}
-}
 
 func linkSnippet(_ context.Context, c *operation.Call, in *SnippetFiles) (*linkOut, error) {
 	checked, err := in.input()

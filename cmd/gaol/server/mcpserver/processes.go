@@ -21,7 +21,7 @@ import (
 // processTools are the tools for background processes.
 func processTools() []*tool {
 	return []*tool{
-		define(tool{does: changes, open: true}, operation.Operation{
+		define(tool{open: true}, operation.Operation{
 			Name: "start_process", Summary: "Start a process", Fields: []string{"sandboxId", "command", "args", "cwd", "env", "timeoutMs", "waitMs"},
 			Doc: "Starts a program in a sandbox that continues in the background, such as a server, and returns its first output. Use read_process for later output, write_process for its input, and stop_process to end it. It ends with its sandbox.",
 		}, startProcess),
@@ -29,11 +29,11 @@ func processTools() []*tool {
 			Name: "read_process", Summary: "Read a process's output",
 			Doc: "Returns the output of a background process since a cursor, and whether it still runs. It waits for new output.",
 		}, readProcess),
-		define(tool{does: changes}, operation.Operation{
+		define(tool{}, operation.Operation{
 			Name: "write_process", Summary: "Write to a process", Fields: []string{"sandboxId", "processId", "text", "close"},
 			Doc: "Writes to the standard input of a background process.",
 		}, writeProcess),
-		define(tool{does: changes}, operation.Operation{
+		define(tool{}, operation.Operation{
 			Name: "stop_process", Summary: "Stop a process",
 			Doc: "Ends a background process with its descendants, and returns the rest of its output.",
 		}, stopProcess),
@@ -130,10 +130,6 @@ func writeProcess(ctx context.Context, c *operation.Call, in *inputIn) (*inputOu
 		return nil, processError(ctx, c, in.InProcess, err)
 	}
 	return &inputOut{in.ProcessID, len(in.Text)}, nil
-}
-
-func (r *inputOut) content() ([]mcp.Content, bool) {
-	return texts(fmt.Sprintf("wrote %d bytes", r.Bytes)), false
 }
 
 func stopProcess(ctx context.Context, c *operation.Call, in *stopIn) (*processOut, error) {

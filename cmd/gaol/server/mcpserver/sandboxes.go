@@ -2,8 +2,6 @@ package mcpserver
 
 import (
 	"context"
-	"fmt"
-	"strings"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -23,7 +21,7 @@ func sandboxTools() []*tool {
 			Name: "create_sandbox", Summary: "Create a sandbox", Doc: createAbout,
 			Fields: []string{"image", "files", "env", "permissions", "limits", "idleTimeoutMs", "isolation"},
 		}, createSandbox),
-		define(tool{does: changes}, operation.Operation{
+		define(tool{}, operation.Operation{
 			Name: "close_sandbox", Summary: "Close a sandbox", Doc: "Deletes a sandbox with its files, and ends all that runs in it.",
 		}, closeSandbox),
 	}
@@ -78,14 +76,6 @@ func createSandbox(ctx context.Context, c *operation.Call, in *requestjson.Sandb
 	return &sandboxOut{info.ID, info.Isolation, info.Expires.UTC().Format(time.RFC3339), info.Missing}, nil
 }
 
-func (r *sandboxOut) content() ([]mcp.Content, bool) {
-	text := fmt.Sprintf("created sandbox %s, which expires at %s unless it is used", r.SandboxID, r.Expires)
-	if len(r.Missing) > 0 {
-		text += "\n[the server's kernel does not enforce: " + strings.Join(r.Missing, ", ") + "]"
-	}
-	return texts(text), false
-}
-
 // closeOut is the result of close_sandbox.
 type closeOut struct {
 	SandboxID string `json:"sandboxId"`
@@ -97,8 +87,4 @@ func closeSandbox(ctx context.Context, c *operation.Call, in *InSandbox) (*close
 		return nil, err
 	}
 	return &closeOut{in.SandboxID, true}, nil
-}
-
-func (r *closeOut) content() ([]mcp.Content, bool) {
-	return texts("closed sandbox " + r.SandboxID), false
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -12,35 +13,23 @@ import (
 	"gaol/runtime/sandboxtools"
 )
 
-// sandboxTitles are the titles of the tools of package sandboxtools, with their effects.
-var sandboxTitles = map[string]struct {
-	title    string
-	does     effect
-	repeated bool
-}{
-	"sandbox_init":             {"Create a sandbox", adds, false},
-	"sandbox_destroy":          {"Destroy a sandbox", changes, false},
-	"sandbox_command":          {"Run a program", changes, false},
-	"sandbox_write_file":       {"Write a file", changes, true},
-	"sandbox_read_file":        {"Read a file", reads, true},
-	"sandbox_list_directory":   {"List a folder", reads, true},
-	"sandbox_create_directory": {"Create a folder", adds, false},
-	"sandbox_delete":           {"Delete a file or folder", changes, false},
-	"sandbox_exists":           {"Check whether a path exists", reads, true},
-	"sandbox_file_info":        {"Describe a file", reads, true},
+// sandboxEffects are the effects of the tools of package sandboxtools, unless they may destroy something.
+var sandboxEffects = map[string]effect{
+	"sandbox_init": adds, "sandbox_create_directory": adds,
+	"sandbox_read_file": reads, "sandbox_list_directory": reads, "sandbox_exists": reads, "sandbox_file_info": reads,
 }
 
 // addSandboxTools adds the tools of package sandboxtools, with their own names and schemas.
 func (e *endpoint) addSandboxTools() {
 	toolbox := e.service.NewToolbox(e.tenant)
 	for _, t := range sandboxtools.Tools() {
-		about := sandboxTitles[t.Name]
-		described := describe(t.Name, about.title, t.Description, about.does, about.repeated, t.Name == "sandbox_command")
+		title := "Sandbox" + strings.ReplaceAll(strings.TrimPrefix(t.Name, "sandbox"), "_", " ")
+		described := describe(t.Name, title, t.Description, sandboxEffects[t.Name], t.Name == "sandbox_write_file", t.Name == "sandbox_command")
 		described.InputSchema, described.OutputSchema = t.InputSchema, t.OutputSchema
 		if t.Name == "sandbox_init" {
 			described.Description += isolationAbout(e.service.Settings().IsolationNames())
 		}
-		e.addTool(described, func(ctx context.Context, c *operation.Call, args json.RawMessage) (result, error) {
+		e.addTool(described, func(ctx context.Context, c *operation.Call, args json.RawMessage) (any, error) {
 			out, err := toolbox.Call(ctx, t.Name, args)
 			return toolResult{out}, toolError(ctx, c, err)
 		})

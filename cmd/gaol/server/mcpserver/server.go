@@ -81,7 +81,9 @@ type endpoint struct {
 
 	stateless *mcp.StreamableHTTPHandler
 	stateful  *mcp.StreamableHTTPHandler
-	sessions  sessions // of stateful
+
+	mu   sync.Mutex
+	uses map[string]*use // of the sessions of stateful, by id
 }
 
 const instructions = `gaol runs untrusted JavaScript and TypeScript in sandboxes on Linux, with Node.js.
@@ -101,7 +103,6 @@ func (s *Server) newEndpoint(t *tenant.Tenant) *endpoint {
 		for _, t := range tools() {
 			e.add(t)
 		}
-		e.mcp.AddReceivingMiddleware(e.hideLink)
 		e.addResources()
 	}
 	if s.SandboxTools {

@@ -39,8 +39,8 @@ func snippetTools() []*tool {
 		define(tool{does: reads, open: true, explain: withCode, adapt: adaptSnippet}, operation.Operation{
 			Name: "run_in_sandbox", Summary: "Run a snippet", Doc: snippetAbout,
 		}, runSnippet),
-		define(tool{does: reads, repeated: true, explain: withCode, adapt: adaptSource}, operation.Operation{
-			Name: linkTool, Summary: "Link to the playground", Doc: linkAbout,
+		define(tool{does: reads, explain: withCode, adapt: adaptSource}, operation.Operation{
+			Name: "playground_link", Summary: "Link to the playground", Doc: linkAbout,
 		}, linkSnippet),
 	}
 }

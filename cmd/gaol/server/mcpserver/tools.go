@@ -1,6 +1,7 @@
 package mcpserver
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -32,7 +33,7 @@ type tool struct {
 	output *huma.Schema
 }
 
-// result is the output of a tool.
+// result is an output that is not simply shown as JSON.
 type result interface {
 	// content returns the output for a model, and whether the tool has failed.
 	content() (content []mcp.Content, failed bool)
@@ -42,9 +43,9 @@ type result interface {
 type effect int
 
 const (
-	reads   effect = iota // it changes nothing
+	changes effect = iota // it may destroy files and processes
 	adds                  // it only adds
-	changes               // it may destroy files and processes
+	reads                 // it changes nothing
 )
 
 // describe returns a tool without schemas. Repeated means that calling it twice is equivalent to
@@ -60,7 +61,7 @@ func describe(name, title, description string, does effect, repeated, open bool)
 var types = operation.NewSet()
 
 // define completes an entry of the table. Fields are the arguments, if the input type has more.
-func define[In any, Out result](t tool, o operation.Operation, do func(context.Context, *operation.Call, *In) (Out, error)) *tool {
+func define[In, Out any](t tool, o operation.Operation, do func(context.Context, *operation.Call, *In) (Out, error)) *tool {
 	t.Operation = operation.Define(types, o, do)
 	t.output = types.View(reflect.TypeFor[Out]().Elem())
 	return &t
@@ -82,20 +83,17 @@ func (e *endpoint) add(t *tool) {
 		t.adapt(e, described, in)
 	}
 	described.InputSchema, described.OutputSchema = in, t.output
-	e.addTool(described, func(ctx context.Context, c *operation.Call, args json.RawMessage) (result, error) {
+	e.addTool(described, func(ctx context.Context, c *operation.Call, args json.RawMessage) (any, error) {
 		out, err := t.perform(ctx, c, args)
 		if err = explain(ctx, c, err); err != nil && t.explain != nil {
 			err = t.explain(err)
 		}
-		if err != nil {
-			return nil, err
-		}
-		return out.(result), nil
+		return out, err
 	})
 }
 
 // addTool adds a tool with the function that performs a call.
-func (e *endpoint) addTool(t *mcp.Tool, perform func(context.Context, *operation.Call, json.RawMessage) (result, error)) {
+func (e *endpoint) addTool(t *mcp.Tool, perform func(context.Context, *operation.Call, json.RawMessage) (any, error)) {
 	e.mcp.AddTool(t, func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		ctx, record := audit.Begin(ctx, t.Name)
 		p := newProgress(ctx, r)
@@ -113,9 +111,14 @@ func (e *endpoint) addTool(t *mcp.Tool, perform func(context.Context, *operation
 			res.SetError(err)
 			return res, nil
 		}
-		res.Content, res.IsError = out.content()
 		res.StructuredContent = out
-		return res, nil
+		if r, ok := out.(result); ok {
+			res.Content, res.IsError = r.content()
+			return res, nil
+		}
+		text, err := operation.Encode(out)
+		res.Content = texts(string(bytes.TrimSpace(text)))
+		return res, err
 	})
 }
 

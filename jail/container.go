@@ -189,9 +189,7 @@ func (j *container) launch(ctx context.Context, p *Process, c *Command, in *cgro
 func containerSteps(c *Command, join []enter.Step) []enter.Step {
 	steps := slices.Concat([]enter.Step{enter.CloseOthers()}, join, []enter.Step{enter.CloseOthers(), enter.Umask(0o022)})
 	for _, l := range rlimits(c) {
-		if l.Resource != unix.RLIMIT_CORE { // set already, and the container's filter refuses to change it
-			steps = append(steps, l.Step())
-		}
+		steps = append(steps, l.Step())
 	}
 	if c.Terminal {
 		steps = append(steps, enter.Terminal())

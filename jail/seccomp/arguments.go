@@ -8,9 +8,10 @@ import (
 
 // noNamespaces: each kind of namespace adds attack surface of the kernel. CLONE_NEWTIME is
 // not listed: for clone, its bit is part of the signal number.
-var noNamespaces = refuse(unix.EPERM, anyBit(0,
-	unix.CLONE_NEWUSER|unix.CLONE_NEWNS|unix.CLONE_NEWPID|unix.CLONE_NEWNET|
-		unix.CLONE_NEWIPC|unix.CLONE_NEWUTS|unix.CLONE_NEWCGROUP))
+var noNamespaces = refuse(unix.EPERM, anyBit(0, namespaceFlags))
+
+const namespaceFlags = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWNET |
+	unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP
 
 // noSiblings: a sibling of a run's first process is a child of the host, which does not know
 // it and never waits for it. It would remain as a zombie after the run, and the kernel would

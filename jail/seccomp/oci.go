@@ -2,42 +2,31 @@ package seccomp
 
 import (
 	"fmt"
-	"slices"
 	"sync"
 
 	"github.com/opencontainers/runtime-spec/specs-go"
 	libseccomp "github.com/seccomp/libseccomp-golang"
 	"golang.org/x/sys/unix"
+
+	"gaol/jail/hostcommand"
 )
 
-// OCI returns the tables as the seccomp section of an OCI container's configuration, for this
-// machine's architecture. Callers share it and must not modify it.
+// OCI returns the allowed calls as the seccomp section of an OCI container's configuration, for
+// this machine's architecture. Callers share it and must not modify it.
 //
 // All processes of the container have this filter, and runs load their own, of [Compile],
-// after it. The section has only rules that allow calls. All other calls get ENOSYS, because
-// a runtime compiles the section for each process, in a time that grows faster than the
-// number of rules. Guests still get the errno, or the success without effect, of the run's
-// filter: if several filters return an errno, the kernel uses the newest one's.
+// after it, before any guest code runs: the strictest result of the two applies. The section has
+// only rules that allow calls, whatever their arguments except those in sectionArguments. All other
+// calls get ENOSYS, because a runtime compiles the section for each process, in a time that grows
+// faster than the number of rules. Guests still get the errno, or the success without effect, of
+// the run's filter: if several filters return an errno, the kernel uses the newest one's.
 //
-// The section differs from Compile(nil, false) for these calls:
-//
-//   - Calls of another architecture or x32 kill only the thread, which is libseccomp's default
-//     in all runtimes. The filter of a run kills the process.
-//   - Allowed calls that the runtime's libseccomp does not know get ENOSYS.
-//   - The arguments of the calls in unchecked, such as setsockopt and prctl, are left to the filter
-//     of a run: their rules, a third of all, would take a sixth of the time in which runc starts a
-//     process.
-//   - The calls in narrowed, such as fcntl, get ENOSYS for values that have no meaning for
-//     programs without privileges.
-//   - The entry program of package enter may load the filter of a run.
-//   - The calls that [AskCommand] and [LimitedNetlink] send to the listener are allowed,
-//     because an errno takes precedence over a notification. Other restrictions need no
-//     exception. If the tables and a restriction refuse a call, for example a raw socket,
-//     guests get ENOSYS, and the listener is not notified.
+// Calls of another architecture or x32 kill only the thread, which is libseccomp's default
+// in all runtimes; the filter of a run kills the process. Allowed calls that the runtime's
+// libseccomp does not know get ENOSYS.
 //
 // The configuration must set noNewPrivileges, with which runtimes load the filter last: the
-// calls by which they change users are not all allowed. It must also set the limit of core
-// files, which can't be set under the filter.
+// calls by which they change users are not all allowed.
 func OCI() (*specs.LinuxSeccomp, error) { return oci() }
 
 var oci = sync.OnceValues(func() (*specs.LinuxSeccomp, error) {
@@ -48,51 +37,39 @@ var oci = sync.OnceValues(func() (*specs.LinuxSeccomp, error) {
 	return m.section(), nil
 })
 
-// entryCalls are calls that the entry program makes before it loads the run's filter. They are not in
-// Allowed: the run's filter refuses them.
-var entryCalls = []Row{
-	{Calls: "seccomp", Reason: "loads the filter of a run, with its listener", Refuse: slices.Concat(
-		refuse(unix.ENOSYS, isNot(0, unix.SECCOMP_SET_MODE_FILTER)),
-		unused(1, unix.SECCOMP_FILTER_FLAG_NEW_LISTENER|unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV),
-	)},
+// entryCall loads the filter of a run, which refuses it.
+const entryCall = "seccomp"
+
+// sectionArguments are the permitted arguments of calls that reach most of the kernel's attack surface:
+// namespaces, and protocols of sockets. Each call needs one of its conditions.
+var sectionArguments = map[string][]specs.LinuxSeccompArg{
+	"clone":      {{Index: 0, Value: namespaceFlags, Op: specs.OpMaskedEqual}},
+	"socket":     inFamilies(unix.AF_UNIX, unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK, hostcommand.Family),
+	"socketpair": inFamilies(unix.AF_UNIX),
 }
 
-// unchecked are calls that the section allows with any arguments, see OCI.
-var unchecked = []string{"setsockopt", "getsockopt", "prctl", "madvise", "timer_create", "clock_nanosleep"}
-
-// narrowed refuses values that have no meaning for programs without privileges. A condition compares bits, so allowing all
-// but a few values takes a rule for each bit in which a value can differ from them.
-//
-// libseccomp shares the code of equal last comparisons, even if one of them is of another
-// argument (2.5.4, for example). The tests find such errors.
-var narrowed = []Row{
-	{Calls: "fcntl", Reason: "commands are below 2048", Refuse: unused(1, 0x7ff)},
-	{Calls: "setrlimit", Reason: "resources are below 16", Refuse: unused(0, 0xf)},
-	{Calls: "prlimit64", Reason: "resources are below 16", Refuse: unused(1, 0xf)},
-}
-
-// unused refuses an int with a bit that is not in use.
-func unused(arg uint, inUse uint64) []Refusal {
-	return refuse(unix.ENOSYS, anyBit(arg, int32Mask&^inUse))
+func inFamilies(families ...uint64) (list []specs.LinuxSeccompArg) {
+	for _, f := range families {
+		list = append(list, specs.LinuxSeccompArg{Index: 0, Value: int32Mask, ValueTwo: f, Op: specs.OpMaskedEqual})
+	}
+	return list
 }
 
 func (m machine) section() *specs.LinuxSeccomp {
-	first := byName(slices.Concat(AskCommand, LimitedNetlink, narrowed))
 	s := &specs.LinuxSeccomp{
 		DefaultAction: specs.ActErrno, DefaultErrnoRet: new(uint(unix.ENOSYS)), Architectures: []specs.Arch{m.oci},
 	}
-	always := specs.LinuxSyscall{Action: specs.ActAllow}
-	for name, r := range calls(slices.Concat(Allowed, entryCalls)) {
+	always := specs.LinuxSyscall{Names: []string{entryCall}, Action: specs.ActAllow}
+	for name := range calls(Allowed) {
 		if _, exists := m.number(name); !exists {
 			continue
 		}
-		list := slices.Concat(first[name], r.Refuse)
-		if len(list) == 0 || slices.Contains(unchecked, name) {
+		conditions, some := sectionArguments[name]
+		if !some {
 			always.Names = append(always.Names, name)
-			continue
 		}
-		for _, r := range permitted(list) {
-			s.Syscalls = append(s.Syscalls, specs.LinuxSyscall{Names: []string{name}, Action: specs.ActAllow, Args: r.conditions()})
+		for _, c := range conditions {
+			s.Syscalls = append(s.Syscalls, specs.LinuxSyscall{Names: []string{name}, Action: specs.ActAllow, Args: []specs.LinuxSeccompArg{c}})
 		}
 	}
 	s.Syscalls = append(s.Syscalls, always)

@@ -13,9 +13,6 @@ import (
 	"gaol/test/harness"
 )
 
-// noProtocol is the errno for protocols that no ordinary program needs.
-var noProtocol = harness.ContainerErrno("EPROTONOSUPPORT")
-
 // socketTricks are the lines of testdata/sockets.c, with the results. Its rules allow port 80
 // of 93.184.0.0/16.
 var socketTricks = map[string]string{
@@ -24,7 +21,7 @@ var socketTricks = map[string]string{
 	"resolver:80":           "ECONNREFUSED",
 	"resolver:54":           "ECONNREFUSED",
 
-	"socket:mptcp": noProtocol, "socket:mptcp6": noProtocol, "socket:sctp": noProtocol, "socket:smc-over-tcp": noProtocol,
+	"socket:mptcp": "EPROTONOSUPPORT", "socket:mptcp6": "EPROTONOSUPPORT", "socket:sctp": "EPROTONOSUPPORT", "socket:smc-over-tcp": "EPROTONOSUPPORT",
 	"socket:udplite": "EPROTONOSUPPORT", "socket:ping": "EPROTONOSUPPORT", "socket:sctp-packets": "EPERM", "socket:dccp": "EPERM",
 	"socket:raw": "EPERM", "socket:raw-tcp": "EPERM", "socket:raw-icmp6": "EPERM", "socket:packet-old": "EPERM",
 	"socket:packet": "EAFNOSUPPORT", "socket:packet-cooked": "EAFNOSUPPORT", "socket:vsock": "EAFNOSUPPORT", "socket:alg": "EAFNOSUPPORT", "socket:xdp": "EAFNOSUPPORT",

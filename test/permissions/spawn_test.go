@@ -33,8 +33,6 @@ func wantNoSpawns(t *testing.T, got map[string]string) {
 		switch way {
 		case "clone3":
 			want = "ENOSYS" // makes the C library use clone
-		case "clone-parent":
-			want = harness.ContainerErrno(want)
 		}
 		if got[way] != want {
 			t.Errorf("%s: %q, want %s", way, got[way], want)

@@ -89,6 +89,9 @@ func (s *scopeInfo) check(sc Scope) error {
 }
 
 func (s *scopeInfo) checkRule(place string, r Rule) error {
+	if r.Mode == "" {
+		return formatError(place, "mode missing")
+	}
 	if err := r.Mode.check(); err != nil {
 		return formatError(place+".mode", "%v", err)
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"unicode/utf8"
 
@@ -17,10 +18,12 @@ var errOmitted = errors.New("an omitted scope cannot be encoded as JSON")
 // Parse parses permissions from at most 1 MiB of JSON. It is strict: unknown or repeated
 // keys, null, empty lists and invalid patterns are a *[FormatError].
 func Parse(text []byte) (Permissions, error) {
-	var p Permissions
-	if err := decode(text, "", &p); err != nil {
+	type members Permissions // without UnmarshalJSON
+	var m members
+	if err := decode(text, "", &m); err != nil {
 		return Permissions{}, err
 	}
+	p := Permissions(m)
 	if err := p.Check(); err != nil {
 		return Permissions{}, err
 	}
@@ -55,38 +58,29 @@ func (s Scope) MarshalJSON() ([]byte, error) {
 // which scope it is: [Permissions.Check] does those.
 func (s *Scope) UnmarshalJSON(text []byte) error { return decode(text, "scope", s) }
 
-// UnmarshalJSON parses one rule, as strictly as [Scope.UnmarshalJSON].
-func (r *Rule) UnmarshalJSON(text []byte) error { return decode(text, "rule", r) }
-
 // strict makes json/v2, which rejects duplicate keys and other cases of a key, also reject
-// null, which it accepts for any type, and missing keys.
+// null, which it accepts for any type.
 var strict = jsonv2.JoinOptions(
 	jsonv2.RejectUnknownMembers(true),
 	jsontext.AllowInvalidUTF8(true), // only in escapes: Check rejects the U+FFFD that results
 	jsonv2.WithUnmarshalers(jsonv2.JoinUnmarshalers(
-		jsonv2.UnmarshalFromFunc(unmarshalPermissions), jsonv2.UnmarshalFromFunc(unmarshalScope),
-		jsonv2.UnmarshalFromFunc(unmarshalRule), jsonv2.UnmarshalFromFunc(unmarshalMode),
-		only[[]Rule]('[', "not a list"), only[[]Operation]('[', "not a list"), only[[]string]('[', "not a list"),
-		only[Operation]('"', "not a string"), only[string]('"', "not a string"),
+		jsonv2.UnmarshalFromFunc(unmarshalScope), jsonv2.UnmarshalFromFunc(checkKind), jsonv2.UnmarshalFromFunc(unmarshalMode),
 	)),
 )
 
-// only rejects JSON of other kinds for a type.
-func only[T any](kind jsontext.Kind, why string) *jsonv2.Unmarshalers {
-	return jsonv2.UnmarshalFromFunc(func(d *jsontext.Decoder, _ *T) error {
-		if d.PeekKind() != kind {
-			return errors.New(why)
-		}
-		return errors.ErrUnsupported // json/v2 continues
-	})
-}
-
-func unmarshalPermissions(d *jsontext.Decoder, p *Permissions) error {
-	type members Permissions // without methods
-	if d.PeekKind() != '{' {
-		return errors.New("not an object")
+// checkKind rejects JSON of other kinds than a value's type.
+func checkKind(d *jsontext.Decoder, value any) error {
+	kind, why := jsontext.Kind('{'), "not an object"
+	switch reflect.TypeOf(value).Elem().Kind() {
+	case reflect.Slice:
+		kind, why = '[', "not a list"
+	case reflect.String:
+		kind, why = '"', "not a string"
 	}
-	return jsonv2.UnmarshalDecode(d, (*members)(p))
+	if d.PeekKind() != kind {
+		return errors.New(why)
+	}
+	return errors.ErrUnsupported // json/v2 continues
 }
 
 func unmarshalScope(d *jsontext.Decoder, s *Scope) error {
@@ -110,24 +104,7 @@ func unmarshalScope(d *jsontext.Decoder, s *Scope) error {
 	return errors.New("not allow, deny or an object with rules")
 }
 
-func unmarshalRule(d *jsontext.Decoder, r *Rule) error {
-	type members Rule // without methods
-	if d.PeekKind() != '{' {
-		return errors.New("not an object")
-	}
-	if err := jsonv2.UnmarshalDecode(d, (*members)(r)); err != nil {
-		return err
-	}
-	if r.Mode == "" {
-		return errors.New("mode missing")
-	}
-	return nil
-}
-
 func unmarshalMode(d *jsontext.Decoder, m *Mode) error {
-	if d.PeekKind() != '"' {
-		return errors.New("not a string")
-	}
 	t, err := d.ReadToken()
 	if err != nil {
 		return err

@@ -10,6 +10,7 @@ import (
 	"math"
 	"net"
 	"os"
+	"os/exec"
 	goruntime "runtime"
 	"strings"
 	"sync"
@@ -39,8 +40,8 @@ type Process struct {
 	identity *jail.Identity
 	group    *cgroup.Group
 	conn     *net.UnixConn
-	process  *os.Process
-	output   []byte // the first bytes of its standard error
+	command  *exec.Cmd
+	output   firstBytes // of its standard error
 
 	done  chan struct{} // closed when it has ended
 	exit  *ExitError    // valid then
@@ -80,10 +81,10 @@ func (p *Process) start(ctx context.Context, s *Spec) (err error) {
 		return errors.Join(err, p.identity.Release())
 	}
 	p.close = sync.OnceValue(p.end)
-	stop := context.AfterFunc(ctx, func() { _ = p.process.Kill() })
+	stop := context.AfterFunc(ctx, func() { _ = p.command.Process.Kill() })
 	defer stop()
 	if err := p.shakeHands(); err != nil {
-		_ = p.process.Kill()
+		_ = p.command.Process.Kill()
 		<-p.done
 		return errors.Join(cmp.Or(context.Cause(ctx), err), p.exit, p.Close())
 	}
@@ -102,34 +103,16 @@ func (p *Process) launch(setup string) error {
 		return err
 	}
 	defer socket.Close()
-	output, written, err := os.Pipe()
-	if err != nil {
-		return errors.Join(err, host.Close())
-	}
-	defer written.Close()
 	p.conn = host
 	started := make(chan error)
 	go func() {
 		goruntime.LockOSThread() // never unlocked: the thread has lost its capabilities
-		var err error
-		p.process, err = p.execute(setup, socket, written)
+		err := p.execute(setup, socket)
 		started <- err
-		if err != nil {
-			output.Close()
-			return
+		if err == nil {
+			p.exit = p.newExitError(p.command.Wait())
+			close(p.done)
 		}
-		drained := make(chan struct{})
-		go func() { // or a full pipe would block the process
-			defer close(drained)
-			defer output.Close()
-			p.output, _ = io.ReadAll(io.LimitReader(output, maxOutput))
-			_, _ = io.Copy(io.Discard, output)
-		}()
-		state, err := p.process.Wait()
-		_ = output.SetReadDeadline(time.Now().Add(time.Second)) // its end of the pipe is closed
-		<-drained
-		p.exit = p.newExitError(state, err)
-		close(p.done)
 	}()
 	if err := <-started; err != nil {
 		return errors.Join(err, host.Close())
@@ -140,45 +123,49 @@ func (p *Process) launch(setup string) error {
 // execute starts the program.
 //
 // Preconditions: see limitCapabilities.
-func (p *Process) execute(setup string, socket, output *os.File) (*os.Process, error) {
-	null, err := kernfile.Open(os.DevNull, unix.O_RDWR)
-	if err != nil {
-		return nil, err
-	}
-	defer null.Close()
+func (p *Process) execute(setup string, socket *os.File) error {
 	if err := limitCapabilities(); err != nil {
-		return nil, err
+		return err
 	}
 	processors := min(goruntime.GOMAXPROCS(0), maxProcessors)
 	if p.limits.CPUs > 0 { // more threads than that would be throttled together
 		processors = min(processors, int(math.Ceil(p.limits.CPUs)))
 	}
-	attr := &os.ProcAttr{
-		Dir: "/",
+	p.command = &exec.Cmd{
+		Path: "/proc/self/exe", Args: []string{"gaol-" + p.role.Name}, Dir: "/",
 		// The number of processors is fixed: the runtime would keep a file of its cgroup open.
 		Env: []string{variable + "=" + setup, fmt.Sprintf("GOMAXPROCS=%d", processors),
 			"GODEBUG=containermaxprocs=0,updatemaxprocs=0", "GOTRACEBACK=none"},
-		Files: []*os.File{null, output, output, socket},
-		Sys: &syscall.SysProcAttr{
+		Stdout: &p.output, Stderr: &p.output, ExtraFiles: []*os.File{socket},
+		WaitDelay: time.Second,
+		SysProcAttr: &syscall.SysProcAttr{
 			Cloneflags: unix.CLONE_NEWPID | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS,
 			Pdeathsig:  unix.SIGKILL, // until it changes its user
 			Setsid:     true,
 		},
 	}
+	attr := p.command.SysProcAttr
 	if !p.role.HostNetwork {
-		attr.Sys.Cloneflags |= unix.CLONE_NEWNET
+		attr.Cloneflags |= unix.CLONE_NEWNET
 	}
 	dirs := p.group.Dirs()
 	if v, err := cgroup.Detect(); err == nil && v == cgroup.V2 {
 		dir, err := kernfile.Open(dirs[0], unix.O_DIRECTORY|unix.O_RDONLY)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		defer dir.Close()
-		attr.Sys.UseCgroupFD, attr.Sys.CgroupFD = true, int(dir.Fd())
+		attr.UseCgroupFD, attr.CgroupFD = true, int(dir.Fd())
 	}
-	process, err := os.StartProcess("/proc/self/exe", []string{"gaol-" + p.role.Name}, attr)
-	return process, enter.StartError(err)
+	return enter.StartError(p.command.Start())
+}
+
+// firstBytes keeps the first bytes that are written to it.
+type firstBytes []byte
+
+func (b *firstBytes) Write(text []byte) (int, error) {
+	*b = append(*b, text[:min(len(text), maxOutput-len(*b))]...)
+	return len(text), nil
 }
 
 // maxProcessors limits the threads of a subprocess, which run Go code at one time.
@@ -187,7 +174,7 @@ const maxProcessors = 4
 // shakeHands waits until the subprocess is confined.
 func (p *Process) shakeHands() error {
 	if len(p.group.Dirs()) > 1 { // v1
-		if err := p.group.AddPID(p.process.Pid); err != nil {
+		if err := p.group.AddPID(p.command.Process.Pid); err != nil {
 			return err
 		}
 	}
@@ -212,13 +199,13 @@ func (p *Process) shakeHands() error {
 func (p *Process) Conn() *net.UnixConn { return p.conn }
 
 // PID returns the subprocess's pid.
-func (p *Process) PID() int { return p.process.Pid }
+func (p *Process) PID() int { return p.command.Process.Pid }
 
 // Group returns its cgroup, which exists until Close.
 func (p *Process) Group() *cgroup.Group { return p.group }
 
 // Kill kills the subprocess and does not wait. Close must still be called.
-func (p *Process) Kill() { _ = p.process.Kill() }
+func (p *Process) Kill() { _ = p.command.Process.Kill() }
 
 // Done returns a channel that is closed when the subprocess has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
@@ -233,7 +220,7 @@ func (p *Process) Err() *ExitError {
 func (p *Process) Close() error { return p.close() }
 
 func (p *Process) end() error {
-	_ = p.process.Kill()
+	_ = p.command.Process.Kill()
 	<-p.done
 	return errors.Join(p.conn.Close(), p.identity.Release())
 }
@@ -269,13 +256,13 @@ func (e *ExitError) Error() string {
 func (e *ExitError) Is(target error) bool { return target == ErrMemory && e.Memory }
 
 // newExitError is called when the process has been reaped, and its cgroup still exists.
-func (p *Process) newExitError(state *os.ProcessState, err error) *ExitError {
+func (p *Process) newExitError(err error) *ExitError {
 	e := &ExitError{Role: p.role.Name, Code: -1}
-	if err != nil {
+	if p.command.ProcessState == nil {
 		e.Output = err.Error()
 		return e
 	}
-	status := state.Sys().(syscall.WaitStatus)
+	status := p.command.ProcessState.Sys().(syscall.WaitStatus)
 	if status.Signaled() {
 		e.Signal, e.Code = status.Signal(), 0
 	} else {

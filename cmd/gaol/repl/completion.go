@@ -1,9 +1,7 @@
 package repl
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -29,15 +27,9 @@ func (e *lineEditor) completeLine(line string, pos int, key rune) (string, int, 
 		return insert(more)
 	}
 	if len(names) > 1 {
-		e.show(columns(names, e.width()))
+		e.show(list(names))
 	}
 	return line, pos, true
-}
-
-func (e *lineEditor) width() int {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return cmp.Or(e.cols, 80)
 }
 
 // commonPrefix returns what all names begin with. It cuts whole characters, never in one.
@@ -52,26 +44,10 @@ func commonPrefix(names []string) string {
 	return prefix
 }
 
-// columns arranges names in as many columns as fit into width.
-func columns(names []string, width int) string {
-	more := len(names) - maxShown
-	if more > 0 {
-		names = names[:maxShown]
+// list returns names as a text, which the terminal wraps.
+func list(names []string) string {
+	if more := len(names) - maxShown; more > 0 {
+		names = append(names[:maxShown:maxShown], fmt.Sprintf("... and %d more", more))
 	}
-	column := 0
-	for _, name := range names {
-		column = max(column, utf8.RuneCountInString(name)+2)
-	}
-	var lines []string
-	for line := range slices.Chunk(names, max(1, width/column)) {
-		text := ""
-		for _, name := range line {
-			text += fmt.Sprintf("%-*s", column, name)
-		}
-		lines = append(lines, strings.TrimRight(text, " "))
-	}
-	if more > 0 {
-		lines = append(lines, fmt.Sprintf("... and %d more", more))
-	}
-	return strings.Join(lines, "\n")
+	return strings.Join(names, "  ")
 }

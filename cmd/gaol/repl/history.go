@@ -124,6 +124,9 @@ func (h *history) Add(line string) {
 	h.input = append(h.input, line)
 }
 
+// dropLine forgets the last line of the current input, which the user has abandoned.
+func (h *history) dropLine() { h.input = h.input[:len(h.input)-1] }
+
 // expand returns the code of a line that the editor returned.
 func (h *history) expand(line string) string {
 	if h.recalled {

@@ -1,13 +1,13 @@
 package repl
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"golang.org/x/term"
 
@@ -53,10 +53,10 @@ type lineEditor struct {
 	complete func(ctx context.Context, line string) (prefix string, names []string)
 	out      io.Writer
 
-	mu         sync.Mutex
-	failed     error
-	terminal   *term.Terminal // replaced when Ctrl-C abandons a line
-	rows, cols int            // zeros: not known
+	terminal *term.Terminal
+
+	mu     sync.Mutex
+	failed error
 }
 
 const (
@@ -66,43 +66,19 @@ const (
 
 func newLineEditor(ctx context.Context, in io.Reader, out io.Writer, past *history) *lineEditor {
 	e := &lineEditor{ctx: ctx, keyboard: newKeyboard(ctx, in), out: out, history: past}
-	e.clear()
+	e.terminal = term.NewTerminal(struct {
+		io.Reader
+		io.Writer
+	}{e.keyboard, e}, promptFirst)
+	e.terminal.History, e.terminal.AutoCompleteCallback = past, e.completeLine
 	e.terminal.SetBracketedPasteMode(true)
 	return e
 }
 
-// clear starts with an empty line, in a new term.Terminal: an old one cannot discard the
-// typed line.
-func (e *lineEditor) clear() {
-	t := term.NewTerminal(struct {
-		io.Reader
-		io.Writer
-	}{e.keyboard, e}, promptFirst)
-	t.History = e.history
-	t.AutoCompleteCallback = e.completeLine
-	e.mu.Lock()
-	e.terminal = t
-	rows, cols := e.rows, e.cols
-	e.mu.Unlock()
-	if rows > 0 {
-		_ = t.SetSize(cols, rows) // fails only if writing does, which err reports
-	}
-}
-
-// current returns the terminal without holding the lock, which its methods may need to write.
-func (e *lineEditor) current() *term.Terminal {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.terminal
-}
-
-func (e *lineEditor) close() { e.current().SetBracketedPasteMode(false) }
+func (e *lineEditor) close() { e.terminal.SetBracketedPasteMode(false) }
 
 func (e *lineEditor) resize(rows, cols uint16) {
-	e.mu.Lock()
-	e.rows, e.cols = int(rows), int(cols)
-	e.mu.Unlock()
-	_ = e.current().SetSize(int(cols), int(rows)) // fails only if writing does
+	_ = e.terminal.SetSize(int(cols), int(rows)) // fails only if writing does, which err reports
 }
 
 // Write writes to the screen. The term.Terminal calls it.
@@ -118,22 +94,20 @@ func (e *lineEditor) Write(b []byte) (int, error) {
 
 // next returns the typed or pasted line, with the line feeds of a recalled entry.
 func (e *lineEditor) next(continued bool) (string, error) {
-	t := e.current()
-	t.SetPrompt(promptFirst)
+	e.terminal.SetPrompt(promptFirst)
 	if continued {
-		t.SetPrompt(promptContinued)
+		e.terminal.SetPrompt(promptContinued)
 	}
 	e.history.beginLine(continued)
-	line, err := t.ReadLine()
+	line, err := e.terminal.ReadLine()
 	switch {
-	case err == nil, errors.Is(err, term.ErrPasteIndicator):
-		return e.history.expand(line), nil
-	case errors.Is(err, io.EOF) && e.keyboard.wasInterrupted(): // Terminal returns EOF for Ctrl-C, too
-		e.printLine("^C")
-		e.clear()
+	case e.keyboard.interrupted:
+		e.history.dropLine()
 		return "", errAbandoned
 	case errors.Is(err, io.EOF):
 		e.printLine("")
+	case err == nil, errors.Is(err, term.ErrPasteIndicator):
+		return e.history.expand(line), nil
 	}
 	return "", err
 }
@@ -143,8 +117,8 @@ func (e *lineEditor) printLine(text string) {
 	_, _ = e.Write([]byte(text + "\r\n")) // err reports failures
 }
 
-// show prints above the line that is being typed.
-func (e *lineEditor) show(text string) { _, _ = e.current().Write([]byte(text + "\n")) }
+// show prints above the line that is being typed. err reports failures.
+func (e *lineEditor) show(text string) { _, _ = e.terminal.Write([]byte(text + "\n")) }
 
 func (e *lineEditor) log(l runtime.Log) { e.show(report.Sanitize(l.Text, false)) }
 
@@ -172,26 +146,28 @@ func (e *lineEditor) err() error {
 // interruptible returns a context that Ctrl-C cancels. Other keys are for the next line.
 func (e *lineEditor) interruptible(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(ctx)
-	e.keyboard.setInterrupt(cancel)
+	interrupt := func() { cancel() }
+	e.keyboard.onInterrupt.Store(&interrupt)
 	return ctx, func() {
-		e.keyboard.setInterrupt(nil)
+		e.keyboard.onInterrupt.Store(nil)
 		cancel()
 	}
 }
 
 const ctrlC = 0x03
 
+// abandonKeys replace the typed line by ^C: the end of the line, and all before it. The ctrlC that follows
+// becomes Enter. A term.Terminal that gets a ctrlC itself would return it again for each line.
+const abandonKeys = "\x05\x15^C"
+
 // keyboard buffers the keys that the user presses. It reads before its reader asks, so
 // that Ctrl-C is noticed while a cell runs.
 type keyboard struct {
-	ctx context.Context
-
-	mu          sync.Mutex
-	changed     sync.Cond
-	pending     []byte
-	err         error  // why there will be no more keys
-	onInterrupt func() // called for Ctrl-C; nil: Ctrl-C is a key like others
-	interrupted bool   // the last key that Read returned is Ctrl-C
+	ctx         context.Context
+	keys        chan byte
+	err         error                  // why there will be no more keys; set before keys is closed
+	onInterrupt atomic.Pointer[func()] // called for Ctrl-C; nil: it abandons the typed line
+	interrupted bool                   // the last line that the reader got was abandoned
 }
 
 // maxPending bounds the buffer. Like a terminal's own line discipline, keyboard drops
@@ -199,81 +175,73 @@ type keyboard struct {
 const maxPending = 1 << 20
 
 func newKeyboard(ctx context.Context, from io.Reader) *keyboard {
-	k := &keyboard{ctx: ctx}
-	k.changed.L = &k.mu
-	context.AfterFunc(ctx, func() { k.close(context.Cause(ctx)) })
+	k := &keyboard{ctx: ctx, keys: make(chan byte, maxPending)}
 	go k.readAll(from) // not waited for: a Read may block forever
 	return k
 }
 
 func (k *keyboard) readAll(from io.Reader) {
-	for buf := make([]byte, 4096); ; {
-		n, err := from.Read(buf)
-		k.buffer(buf[:n])
-		if err != nil {
-			k.close(err)
-			return
+	defer close(k.keys)
+	for buf := make([]byte, 4096); k.err == nil; {
+		var n int
+		n, k.err = from.Read(buf)
+		for _, key := range buf[:n] {
+			k.press(key)
 		}
 	}
 }
 
-// buffer keeps keys for Read. While a cell runs, Ctrl-C interrupts it and discards the
+// press keeps a key for Read. While a cell runs, Ctrl-C interrupts it and discards the
 // keys before it, as a terminal's line discipline does.
-func (k *keyboard) buffer(b []byte) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.onInterrupt != nil {
-		if at := bytes.LastIndexByte(b, ctrlC); at >= 0 {
-			k.onInterrupt()
-			k.pending, b = nil, b[at+1:]
+func (k *keyboard) press(key byte) {
+	interrupt := k.onInterrupt.Load()
+	if key == ctrlC && interrupt != nil {
+		(*interrupt)()
+		for range len(k.keys) {
+			k.next()
+		}
+		return
+	}
+	keys := []byte{key}
+	if key == ctrlC {
+		keys = append([]byte(abandonKeys), ctrlC)
+	}
+	for _, key := range keys {
+		select {
+		case k.keys <- key:
+		default:
 		}
 	}
-	if len(k.pending)+len(b) <= maxPending {
-		k.pending = append(k.pending, b...)
-	}
-	k.changed.Broadcast()
 }
 
-// close makes Read return err when no keys are left. The first error counts.
-func (k *keyboard) close(err error) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.err == nil {
-		k.err = err
+// next returns a buffered key, if there is one.
+func (k *keyboard) next() (key byte, ok bool) {
+	select {
+	case key, ok = <-k.keys:
+	default:
 	}
-	k.changed.Broadcast()
+	return key, ok
 }
 
-// Read returns buffered keys up to the first Ctrl-C, or waits for some.
-func (k *keyboard) Read(b []byte) (int, error) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	for len(k.pending) == 0 && k.err == nil {
-		k.changed.Wait()
+// Read returns buffered keys up to the first Ctrl-C, which it replaces by Enter, or waits for some.
+func (k *keyboard) Read(b []byte) (n int, err error) {
+	var ok bool
+	k.interrupted = false
+	select {
+	case <-k.ctx.Done():
+		return 0, context.Cause(k.ctx)
+	case b[0], ok = <-k.keys:
 	}
-	if k.ctx.Err() != nil || len(k.pending) == 0 {
+	if !ok {
 		return 0, k.err
 	}
-	next := k.pending
-	if at := bytes.IndexByte(next, ctrlC); at >= 0 {
-		next = next[:at+1]
+	for n = 1; ok && n < len(b) && b[n-1] != ctrlC; {
+		if b[n], ok = k.next(); ok {
+			n++
+		}
 	}
-	n := copy(b, next)
-	k.interrupted = n > 0 && b[n-1] == ctrlC
-	k.pending = k.pending[n:]
+	if k.interrupted = b[n-1] == ctrlC; k.interrupted {
+		b[n-1] = '\r'
+	}
 	return n, nil
-}
-
-// wasInterrupted reports whether the last key that Read returned is Ctrl-C.
-func (k *keyboard) wasInterrupted() bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.interrupted
-}
-
-// setInterrupt makes Ctrl-C call f instead of being a key. Nil undoes that.
-func (k *keyboard) setInterrupt(f func()) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.onInterrupt = f
 }

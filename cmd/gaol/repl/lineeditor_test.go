@@ -152,22 +152,12 @@ func TestShow(t *testing.T) {
 	}
 }
 
-func TestColumns(t *testing.T) {
-	for _, tc := range []struct {
-		names []string
-		width int
-		want  string
-	}{
-		{[]string{"a", "bb", "c"}, 80, "a   bb  c"},
-		{[]string{"a", "bb", "c"}, 8, "a   bb\nc"},
-		{[]string{"a", "bb", "c"}, 1, "a\nbb\nc"},
-	} {
-		if got := columns(tc.names, tc.width); got != tc.want {
-			t.Errorf("%v in %d: %q, want %q", tc.names, tc.width, got, tc.want)
-		}
+func TestNames(t *testing.T) {
+	if got := list([]string{"a", "bb"}); got != "a  bb" {
+		t.Errorf("%q", got)
 	}
 	many := strings.Split(strings.Repeat("n ", maxShown+5), " ")[:maxShown+5]
-	if got := columns(many, 80); !strings.HasSuffix(got, "\n... and 5 more") {
+	if got := list(many); !strings.HasSuffix(got, "n  ... and 5 more") {
 		t.Errorf("%q", got)
 	}
 	if got := commonPrefix([]string{"größe", "größer", "grün"}); got != "gr" {

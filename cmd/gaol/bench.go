@@ -13,6 +13,7 @@ import (
 	"gaol/cmd/gaol/bench"
 	"gaol/cmd/gaol/flags"
 	"gaol/cmd/gaol/report"
+	"gaol/internal/ociruntime"
 	"gaol/runtime"
 )
 
@@ -23,9 +24,8 @@ launchers take turns, so that other load on the machine slows down all of them.
 Each figure is printed on one line for each launcher: its value, which is a median unless
 its name tells otherwise, and the ratio to bare node.
 
---isolation compares isolations instead of launchers: "all" means native, runc and crun,
-except isolations that do not work on this machine, which standard error names, and leftOut of
---json. Each uses its fastest launcher.
+--isolation compares isolations instead of launchers: "all" means native, and those of runc and
+crun that this machine has. Each uses its fastest launcher.
 
 Quote figures from a quiet machine only: a ratio cancels what slows down all sides alike, and
 nothing else.`
@@ -64,15 +64,12 @@ func (a *app) benchCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			for _, left := range measured.LeftOut {
-				report.Notes(a.stderr, report.OneLine(fmt.Sprintf("bench: leave out isolation %s: %s", left.Side, left.Reason)))
-			}
 			return a.printEither(asJSON, measured, measured.Table(nil))
 		},
 	}
 	set := cmd.Flags()
 	set.SortFlags = false
-	set.BoolVar(&asJSON, "json", false, "print one JSON object: environment, leftOut, and figures with id, name, unit, values and ratio by launcher, and against")
+	set.BoolVar(&asJSON, "json", false, "print one JSON object: environment, and figures with id, name, unit, values and ratio by launcher, and against")
 	ids := bench.IDs(o.Figures)
 	set.StringSliceVar(&only, "only", nil, "measure only the figures with these `ids`: "+strings.Join(ids, ","))
 	flags.Choice[string]{"exec": string(bench.Exec), "zygote": string(bench.Zygote), both: both}.Add(cmd, &launcher, "launcher", "exec, zygote, or both side by side")
@@ -90,8 +87,13 @@ func checkIsolations(set *pflag.FlagSet, o *bench.Options, list string) error {
 	if set.Changed("launcher") {
 		return errors.New("--isolation excludes --launcher: each isolation has its fastest")
 	}
-	if o.LeaveOut = list == "all"; o.LeaveOut {
-		list = "native,runc,crun"
+	if list == "all" {
+		list = "native"
+		for _, name := range []string{ociruntime.Runc, ociruntime.Crun} {
+			if _, err := ociruntime.Find(name); err == nil {
+				list += "," + name
+			}
+		}
 	}
 	o.Jailed = nil
 	for name := range strings.SplitSeq(list, ",") {

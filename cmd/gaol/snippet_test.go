@@ -144,9 +144,9 @@ func TestLintRulesErrors(t *testing.T) {
 		"--lint-rules -":                 "--lint-rules: open -: no such file",
 		"--lint-rules=":                  "--lint-rules",
 		"--lint-rules null.json":         "null.json: lint rules: want an object",
-		"--lint-rules unknown.json":      `unknown.json: lint rules: json: unknown field "name"`,
+		"--lint-rules unknown.json":      "unknown.json: lint rules: name: unknown field",
 		"--lint-rules rule.json":         `unknown rule "delete"`,
-		"--lint-rules two.json":          "text after the object",
+		"--lint-rules two.json":          "invalid character '{' after top-level value",
 		"--lint-rules large.json":        "large.json: more than 1m",
 	} {
 		for command, path := range map[string]string{"run": "docs/x.ts", "check": "docs"} {

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"sync"
 	"time"
 
@@ -19,10 +18,7 @@ import (
 	"gaol/internal/lazyregexp"
 )
 
-const (
-	probeTimeout = 20 * time.Second // of each command, which takes 10 ms
-	maxOutput    = 1 << 20          // runc features prints 12 KB
-)
+const probeTimeout = 20 * time.Second // of each command, which takes 10 ms
 
 // oldest are the first versions that [Info] calls tested.
 var oldest = map[string]string{Runc: "v1.2.0", Crun: "v1.8.0"}
@@ -40,19 +36,12 @@ type Info struct {
 	Tested bool
 }
 
-// probed are results of [Probe], by path.
-var probed struct {
-	sync.Mutex
-	results map[string]result
-}
-
-type result struct {
-	file fileID
-	info Info
-}
+// probed are results of [Probe]: fileID -> Info.
+var probed sync.Map
 
 // fileID changes when a file is replaced or written.
 type fileID struct {
+	path         string
 	dev, ino     uint64
 	size         int64
 	mtime, ctime unix.Timespec
@@ -61,35 +50,20 @@ type fileID struct {
 // Probe executes a runtime's program to get its name, version and features. It caches the result until
 // the file changes.
 func Probe(ctx context.Context, path string) (Info, error) {
-	file, err := identify(path)
-	if err != nil {
+	var st unix.Stat_t
+	if err := unix.Stat(path, &st); err != nil {
 		return Info{}, fmt.Errorf("OCI runtime %s: %w", path, err)
 	}
-	probed.Lock()
-	known, ok := probed.results[path]
-	probed.Unlock()
-	if ok && known.file == file {
-		return known.info, nil
+	file := fileID{path, st.Dev, st.Ino, st.Size, st.Mtim, st.Ctim}
+	if known, ok := probed.Load(file); ok {
+		return known.(Info), nil
 	}
 	info, err := probe(ctx, path)
 	if err != nil {
 		return Info{}, fmt.Errorf("OCI runtime %s: %w", path, err)
 	}
-	probed.Lock()
-	defer probed.Unlock()
-	if probed.results == nil {
-		probed.results = map[string]result{}
-	}
-	probed.results[path] = result{file, info}
+	probed.Store(file, info)
 	return info, nil
-}
-
-func identify(path string) (fileID, error) {
-	var st unix.Stat_t
-	if err := unix.Stat(path, &st); err != nil {
-		return fileID{}, err
-	}
-	return fileID{st.Dev, st.Ino, st.Size, st.Mtim, st.Ctim}, nil
 }
 
 func probe(ctx context.Context, path string) (Info, error) {
@@ -154,39 +128,24 @@ func (info *Info) parseFeatures(text []byte) error {
 	return nil
 }
 
-// output executes a command of the runtime and returns its output.
+// output executes a command of the runtime and returns its output. The program is the operator's, as [Find]
+// checks, so that its output is not limited.
 func output(ctx context.Context, path, command string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
-	var stdout, stderr bounded
 	cmd := exec.CommandContext(ctx, path, command)
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	cmd.WaitDelay = time.Second // its children may keep the pipes open
-	err := cmd.Run()
+	text, err := cmd.Output()
+	if err == nil {
+		return text, nil
+	}
+	exit, failed := errors.AsType[*exec.ExitError](err)
 	switch {
 	case ctx.Err() != nil:
 		err = ctx.Err()
-	case stdout.full:
-		err = fmt.Errorf("it prints more than %d bytes", maxOutput)
-	case err == nil:
-		return stdout.text, nil
-	}
-	if line, _, _ := strings.Cut(strings.TrimSpace(string(stderr.text)), "\n"); line != "" {
+	case failed && len(exit.Stderr) > 0:
+		line, _, _ := bytes.Cut(bytes.TrimSpace(exit.Stderr), []byte("\n"))
 		err = fmt.Errorf("%w: %.200q", err, line)
 	}
 	return nil, fmt.Errorf("%s: %w", command, err)
-}
-
-// bounded rejects output beyond [maxOutput], so that SIGPIPE ends the program.
-type bounded struct {
-	text []byte
-	full bool
-}
-
-func (b *bounded) Write(p []byte) (int, error) {
-	if b.full = b.full || len(b.text)+len(p) > maxOutput; b.full {
-		return 0, bytes.ErrTooLarge
-	}
-	b.text = append(b.text, p...)
-	return len(p), nil
 }

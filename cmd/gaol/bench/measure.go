@@ -1,13 +1,11 @@
 package bench
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	goruntime "runtime"
-	"strings"
 
 	"gaol/rootfs"
 	"gaol/runtime"
@@ -27,10 +25,6 @@ type Options struct {
 	// that runtime.ParseIsolation accepts. An isolation uses its fastest launcher.
 	Jailed []Side
 
-	// LeaveOut leaves out sides that do not work on this machine, unless none does.
-	// Otherwise Measure fails.
-	LeaveOut bool
-
 	// Create is the options of the measured runtimes, except the launcher or
 	// isolation, and the limits of programs that take long. Bare Node uses the same image.
 	// Its Progress also receives a line for each figure, unless it is nil.
@@ -46,7 +40,7 @@ func Measure(ctx context.Context, o Options) (*Report, error) {
 	m := &Measurer{Options: o}
 	heap := make([]byte, hostHeap)
 	// Jails are tried first: their errors explain best why a machine or an image does not work.
-	err := m.chooseSides(ctx)
+	err := m.trySides(ctx)
 	if err == nil {
 		err = m.WithRuntimes(ctx, func(*runtime.Options) {}, func(all Runtimes) error {
 			m.Lasting = all
@@ -71,27 +65,12 @@ type Measurer struct {
 	report Report
 }
 
-// chooseSides keeps the sides of the options that work.
-func (m *Measurer) chooseSides(ctx context.Context) error {
-	wanted := m.Options.Jailed
-	m.Options.Jailed = nil
-	var first error
-	for _, side := range wanted {
-		err := m.oneRun(ctx, side)
-		switch {
-		case err == nil:
-			m.Options.Jailed = append(m.Options.Jailed, side)
-		case ctx.Err() != nil:
-			return context.Cause(ctx)
-		case !m.Options.LeaveOut:
+// trySides makes a run on each jailed side.
+func (m *Measurer) trySides(ctx context.Context) error {
+	for _, side := range m.Options.Jailed {
+		if err := m.oneRun(ctx, side); err != nil {
 			return fmt.Errorf("%s: %w", side, err)
-		default:
-			m.report.LeftOut = append(m.report.LeftOut, LeftOut{side, strings.TrimPrefix(err.Error(), "gaol: ")})
-			first = cmp.Or(first, err)
 		}
-	}
-	if len(m.Options.Jailed) == 0 {
-		return first
 	}
 	return nil
 }
@@ -106,7 +85,7 @@ func (m *Measurer) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if m.folder, err = newFolder(memoryFolder()); err != nil {
+	if m.folder, err = os.MkdirTemp(memoryFolder(), "gaol-bench-"); err != nil {
 		return err
 	}
 	if m.Bare, err = newBareNode(m.folder, image); err != nil {

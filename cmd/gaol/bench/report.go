@@ -10,14 +10,7 @@ import (
 // Report is the result of all measurements. gaol bench --json prints it as JSON.
 type Report struct {
 	Environment Environment `json:"environment"`
-	LeftOut     []LeftOut   `json:"leftOut,omitempty"`
 	Figures     []Figure    `json:"figures"`
-}
-
-// LeftOut is a side that does not work on this machine.
-type LeftOut struct {
-	Side   Side   `json:"side"`
-	Reason string `json:"reason"`
 }
 
 // Table returns the report for people: a row for each side and figure. Note returns the last column

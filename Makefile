@@ -176,7 +176,7 @@ SNIPPET_MODULES := test/packages/snippets/node_modules/.package-lock.json
 packages: image $(SNIPPET_MODULES) ## compare programs that use popular npm packages with plain Node, and check snippets with zustand
 	@.ci/deps packages
 	sed -n '/^\/\/ zustand\.mjs$$/,/^```$$/{/^```/!p}' docs/snippets.md >bin/zustand.mjs
-	$(ROOT) bin/gaol snippet check --no-cache -v --adapter bin/zustand.mjs --node-modules test/packages/snippets/node_modules test/packages/snippets
+	$(ROOT) bin/gaol snippet check -v --adapter bin/zustand.mjs --node-modules test/packages/snippets/node_modules test/packages/snippets
 	$(ROOT) $(GO) run ./test/packages
 
 fidelity: image ## compare Node's own tests in jails with plain Node: two hours

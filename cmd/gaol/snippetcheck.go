@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	goruntime "runtime"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -39,9 +37,6 @@ Words behind the language of a fence:
 --update writes the output of each example that passes beside it, as x.ts.expected.json. A check
 compares the output with this file if it exists, except for durations.
 
-Outputs of examples that pass are cached in the user's cache folder, by everything that they
-depend on. Nothing is cached with --network public, or by a server.
-
 Exit status: 0 if all examples work, 1 if one does not, 125 if gaol itself failed, or found no
 example.`
 
@@ -53,8 +48,8 @@ const snippetCheckExample = `  gaol snippet check docs
 // checkFlags are the flags of gaol snippet check.
 type checkFlags struct {
 	snippetFlags
-	find                             examplecheck.FindOptions
-	github, noCache, update, verbose bool
+	find                    examplecheck.FindOptions
+	github, update, verbose bool
 }
 
 func (a *app) snippetCheckCommand() *cobra.Command {
@@ -82,7 +77,6 @@ func (a *app) snippetCheckCommand() *cobra.Command {
 	f.add(cmd)
 	f.set.BoolVar(&f.find.AllFences, "all-fences", false, "take all fences of TypeScript and JavaScript, and not only those marked with run")
 	f.set.BoolVar(&f.update, "update", false, "write the output of examples that pass beside them")
-	f.set.BoolVar(&f.noCache, "no-cache", false, "run examples although nothing has changed")
 	f.set.BoolVarP(&f.verbose, "verbose", "v", false, "also list the examples that do not fail")
 	f.set.BoolVar(&f.json, "json", false, "print one JSON object about the check and nothing else")
 	f.set.BoolVar(&f.github, "github", false, "also print annotations for GitHub (default: where GITHUB_ACTIONS is true)")
@@ -107,15 +101,11 @@ func (a *app) checkExamples(ctx context.Context, paths []string, f *checkFlags) 
 		Open:    func() (examplecheck.Runner, error) { return a.openChecked(ctx, f) },
 		Timeout: f.timeout, Workers: checkWorkers(), Update: f.update, Progress: show,
 	}
-	if o.Cache, err = a.checkCache(f); err != nil {
-		return err
-	}
 	checked, err := examplecheck.Check(ctx, set.Examples, o)
 	clearBar()
 	if err != nil {
 		return err
 	}
-	o.Cache.Trim()
 	if checked.Failed > 0 {
 		a.exit = snippetFailure
 	}
@@ -130,42 +120,6 @@ func (a *app) openChecked(ctx context.Context, f *checkFlags) (examplecheck.Runn
 	o := f.options
 	o.Shared, o.MaxConcurrent = true, checkWorkers()
 	return a.openSnippets(ctx, f.server, o)
-}
-
-// checkCache returns the cache of a check, or nil if its outputs must not be cached, or cannot.
-func (a *app) checkCache(f *checkFlags) (*examplecheck.Cache, error) {
-	dir, err := os.UserCacheDir()
-	if err != nil || f.noCache || f.options.Network != "" || f.server != "" {
-		return nil, nil // a user may lack a home, and a server may change
-	}
-	dir = filepath.Join(dir, "gaol", "checks")
-	key := examplecheck.Key{
-		Version: cacheVersion(), Image: f.options.Image, Adapter: f.options.Adapter, NoLint: f.options.NoLint, Rules: f.options.Rules, Timeout: f.timeout, Isolation: f.isolation,
-	}
-	if modules := f.options.NodeModules; modules != "" {
-		if key.Modules, err = examplecheck.ModulesDigest(modules, dir); err != nil {
-			return nil, fmt.Errorf("--node-modules: %w", err)
-		}
-		if key.Modules == "" && !f.json {
-			report.Notes(a.stderr, "nothing is cached: --node-modules has too many files")
-		}
-		if key.Modules == "" {
-			return nil, nil // no cache
-		}
-	}
-	return examplecheck.NewCache(dir, key), nil
-}
-
-// cacheVersion returns the version of gaol, and for one without a number also which build it is.
-func cacheVersion() string {
-	text := versionText()
-	if version != "devel" && !strings.HasSuffix(version, "-dirty") {
-		return text
-	}
-	if info, err := os.Stat("/proc/self/exe"); err == nil {
-		text += fmt.Sprint(" ", info.Size(), " ", info.ModTime().UnixNano())
-	}
-	return text
 }
 
 // printCheck prints the report.

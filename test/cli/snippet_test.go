@@ -49,7 +49,7 @@ func TestSnippetCheckOnTerminal(t *testing.T) {
 		}
 	}
 	d := openTerminal(t)
-	cmd := exec.CommandContext(t.Context(), harness.Gaol(t), "snippet", "check", "--no-cache", dir)
+	cmd := exec.CommandContext(t.Context(), harness.Gaol(t), "snippet", "check", dir)
 	cmd.Env = append(os.Environ(), "NO_COLOR=")
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = d.program, d.program, d.program
 	cmd.SysProcAttr = &unix.SysProcAttr{Setsid: true, Setctty: true}

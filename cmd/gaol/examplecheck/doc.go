@@ -5,13 +5,9 @@
 //	                            └── x.md: parse ─> fences ─> join by example=NAME
 //
 //	examples ──┬── fault, skip ───────────────────────────────┐
-//	           ├── cached ────────────────────────────────────┤
 //	           └── run: at most Workers parallel, in one Runner ┴─> judge ─> compare or update ─> Report
 //
 // An [Example] maps positions in its code back to the file that a person edits.
-//
-// Outputs of examples that pass are cached by everything they depend on, so that an unchanged
-// example starts nothing, not even a sandbox.
 //
 // Files are hostile: their number and sizes are bounded, and no symbolic link below a PATH is
 // followed. What examples print is hostile, too: no text of theirs is a command of the terminal, or of

@@ -145,7 +145,7 @@ func (s *Set) addFile(f *folder, p string) error {
 		s.Examples = append(s.Examples, &Example{File: shown, Line: 1, Fault: fault, folder: f})
 	case kind(p) == kindCode:
 		e := &Example{File: shown, Line: 1, folder: f}
-		e.setMain(path.Ext(p), text, source{file: shown})
+		e.setMain(text, source{file: shown})
 		s.Examples = append(s.Examples, e)
 	default:
 		s.Examples = append(s.Examples, pageExamples(page{f, shown, []byte(text), kind(p) == kindMDX}, s.options)...)
@@ -301,4 +301,17 @@ func inWorkspace(file, workspace string) string {
 		return rel
 	}
 	return file
+}
+
+// writeWhole replaces a file as a whole. It follows no symbolic link out of root.
+func writeWhole(root *os.Root, p string, text []byte, mode os.FileMode) error {
+	temporary := path.Join(path.Dir(p), "."+rand.Text()+".tmp")
+	err := root.WriteFile(temporary, text, mode)
+	if err == nil {
+		err = root.Rename(temporary, p)
+	}
+	if err != nil {
+		_ = root.Remove(temporary)
+	}
+	return err
 }

@@ -66,7 +66,7 @@ func TestFind(t *testing.T) {
 		"p/vite.config.ts": "4", "p/README.md": "```ts run\n1\n```\n", "p2/x.js": "1",
 	})
 	want := []string{
-		"a.ts:1  src/main.ts", "b.tsx:1  src/main.ts src/example.tsx",
+		"a.ts:1  src/main.ts", "b.tsx:1  src/main.ts",
 		"g/x.md:1 #1 src/main.ts", "g/y.mdx:1 #1 src/main.ts",
 		"large.js:1 large.js has more than 200000 bytes",
 		"p/src/main.ts:1  src/b/c.ts src/data.json src/main.ts", "p/README.md:1 #1 src/main.ts", "p2/x.js:1  src/main.ts",

@@ -10,10 +10,9 @@ import (
 // pageExamples returns the examples of a page. Fences with the same example=NAME are one
 // example, and its fences of the same file are joined in order.
 func pageExamples(p page, o FindOptions) (list []*Example) {
-	fences, fault := p.fences()
 	named := map[string]*Example{}
 	unnamed := 0
-	for _, f := range fences {
+	for _, f := range p.fences() {
 		if _, run := f.info.find("run"); f.info.ending == "" || !run && !o.AllFences {
 			continue
 		}
@@ -34,9 +33,6 @@ func pageExamples(p page, o FindOptions) (list []*Example) {
 	for _, e := range list {
 		e.checkMain()
 	}
-	if fault != nil {
-		list = append(list, &Example{File: p.shown, Line: fault.line, Fault: fault.message, folder: p.folder})
-	}
 	return list
 }
 
@@ -46,12 +42,12 @@ func (e *Example) addFence(p page, f fence) {
 	s := source{file: p.shown, lines: f.lines}
 	file, ok := f.info.find("file")
 	if !ok && e.Files == nil {
-		e.setMain(f.info.ending, f.code, s)
+		e.setMain(f.code, s)
 		return
 	}
-	name := file.value
-	if !ok {
-		name = e.mainPath()
+	name := mainFile
+	if ok {
+		name = file.value
 	}
 	old, exists := e.sources[name]
 	if !exists {
@@ -66,14 +62,6 @@ func (e *Example) addFence(p page, f fence) {
 			e.sources[name] = old
 		}
 	}
-}
-
-// mainPath returns the path of the file that fences without file= belong to.
-func (e *Example) mainPath() string {
-	if _, ok := e.sources[jsxFile]; ok {
-		return jsxFile
-	}
-	return mainFile
 }
 
 // setAttributes applies the attributes of a fence to its example.

@@ -97,23 +97,8 @@ func kind(p string) fileKind {
 	return kindOther
 }
 
-// setMain makes text the file that runs. src/main.ts cannot contain JSX, so that text with the
-// extension .jsx or .tsx becomes a separate file, whose exports src/main.ts re-exports.
-func (e *Example) setMain(ext, text string, s source) {
-	name := mainFile
-	if ext == ".jsx" || ext == ".tsx" {
-		name = jsxFile
-		e.Files = append(e.Files, snippets.File{Path: mainFile, Source: passOn})
-	}
-	e.Files = append(e.Files, snippets.File{Path: name, Source: text})
-	if e.sources == nil {
-		e.sources = map[string]source{}
-	}
-	e.sources[name] = s
+// setMain makes text the file that runs.
+func (e *Example) setMain(text string, s source) {
+	e.Files = []snippets.File{{Path: mainFile, Source: text}}
+	e.sources = map[string]source{mainFile: s}
 }
-
-// jsxFile is the file for JSX, and passOn src/main.ts beside it.
-const jsxFile = "src/example.tsx"
-
-const passOn = `export * from "./example.js";
-`

@@ -9,6 +9,7 @@ import (
 	"github.com/yuin/goldmark/ast"
 	"github.com/yuin/goldmark/parser"
 	"github.com/yuin/goldmark/text"
+	"github.com/yuin/goldmark/util"
 )
 
 // page is a Markdown or MDX file.
@@ -32,51 +33,32 @@ type fence struct {
 var (
 	markdownParser = parser.NewParser(parser.WithBlockParsers(parser.DefaultBlockParsers()...))
 	mdxParser      = parser.NewParser(parser.WithBlockParsers(
-		prioritized(parser.NewSetextHeadingParser(), 100),
-		prioritized(parser.NewThematicBreakParser(), 200),
-		prioritized(parser.NewListParser(), 300),
-		prioritized(parser.NewListItemParser(), 400),
-		prioritized(mdxFenceParser{}, 500),
-		prioritized(mdxBlockParser{}, 550),
-		prioritized(parser.NewATXHeadingParser(), 600),
-		prioritized(parser.NewBlockquoteParser(), 800),
-		prioritized(parser.NewParagraphParser(), 1000),
+		util.Prioritized(parser.NewSetextHeadingParser(), 100),
+		util.Prioritized(parser.NewThematicBreakParser(), 200),
+		util.Prioritized(parser.NewListParser(), 300),
+		util.Prioritized(parser.NewListItemParser(), 400),
+		util.Prioritized(mdxFenceParser{parser.NewFencedCodeBlockParser()}, 500),
+		util.Prioritized(parser.NewATXHeadingParser(), 600),
+		util.Prioritized(parser.NewBlockquoteParser(), 800),
+		util.Prioritized(parser.NewParagraphParser(), 1000),
 	))
 )
 
-// fences returns the fences of a page. A fault is a mistake that makes the rest of an MDX page
-// unreadable.
-func (p page) fences() (list []fence, fault *pageFault) {
+// fences returns the fences of a page.
+func (p page) fences() (list []fence) {
 	lines := lineStarts(p.text)
-	root := p.parse()
-	_ = ast.Walk(root, func(n ast.Node, entering bool) (ast.WalkStatus, error) { // no error is returned
-		if !entering {
-			return ast.WalkContinue, nil
-		}
-		switch n := n.(type) {
-		case *ast.FencedCodeBlock:
-			if n.Info != nil {
-				list = append(list, p.fence(n, lines))
-			}
-		case *mdxBlock:
-			if !n.closed() {
-				fault = &pageFault{lines.line(n.start), "the JSX, the expression, the import or the export that begins here is not closed"}
-			}
+	_ = ast.Walk(p.parse(), func(n ast.Node, entering bool) (ast.WalkStatus, error) { // no error is returned
+		if block, ok := n.(*ast.FencedCodeBlock); ok && entering && block.Info != nil {
+			list = append(list, p.fence(block, lines))
 		}
 		return ast.WalkContinue, nil
 	})
-	return list, fault
-}
-
-// pageFault is a mistake in a page.
-type pageFault struct {
-	line    int
-	message string
+	return list
 }
 
 func (p page) parse() ast.Node {
 	if p.mdx {
-		return mdxParser.Parse(text.NewReader(p.text))
+		return mdxParser.Parse(text.NewReader(withoutComments(p.text)))
 	}
 	return markdownParser.Parse(text.NewReader(p.text))
 }

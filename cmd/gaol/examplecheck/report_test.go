@@ -23,7 +23,7 @@ FAIL x.md:4 b
     its last lines:
     [log] \x1b[2J
 skip x.md:8 #1: why
-3 examples: 1 passed, 1 failed, 1 skipped; 0 from the cache, 120ms
+3 examples: 1 passed, 1 failed, 1 skipped; 120ms
 `
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
@@ -70,11 +70,11 @@ func TestJSONReport(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := regexp.MustCompile(`"durationMs":\d+`).ReplaceAllString(strings.ReplaceAll(string(text), dir+"/", ""), `"durationMs":0`)
-	want := `{"examples":[{"file":"x.md","line":1,"name":"#1","status":"failed","cached":false,` +
+	want := `{"examples":[{"file":"x.md","line":1,"name":"#1","status":"failed",` +
 		`"errors":[{"file":"x.md","line":2,"column":2,"message":"\u003cb\u003e"}],` +
 		`"output":{"logs":[],"facts":{},"derived":{},"errors":["src/main.ts:1:2 — \u003cb\u003e"],"durationMs":0,"timedOut":false}},` +
-		`{"file":"x.md","line":4,"name":"#2","status":"skipped","reason":"why","cached":false,"errors":[]}],` +
-		`"passed":0,"failed":1,"skipped":1,"cached":0,"durationMs":0}`
+		`{"file":"x.md","line":4,"name":"#2","status":"skipped","reason":"why","errors":[]}],` +
+		`"passed":0,"failed":1,"skipped":1,"durationMs":0}`
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}

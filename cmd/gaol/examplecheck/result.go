@@ -23,7 +23,6 @@ type Result struct {
 	*Example
 	Status Status           `json:"status"`
 	Reason string           `json:"reason,omitempty"` // why it is skipped
-	Cached bool             `json:"cached"`           // Output is of an earlier check
 	Errors []Message        `json:"errors"`           // why it failed
 	Diff   string           `json:"diff,omitempty"`   // of the expected output and this one, if they differ
 	Output *snippets.Output `json:"output,omitempty"` // nil if it did not run
@@ -54,15 +53,11 @@ type Report struct {
 	Passed     int       `json:"passed"`
 	Failed     int       `json:"failed"`
 	Skipped    int       `json:"skipped"`
-	Cached     int       `json:"cached"`
 	DurationMs int64     `json:"durationMs"`
 }
 
 func (r *Report) count() {
 	for _, result := range r.Results {
-		if result.Cached {
-			r.Cached++
-		}
 		switch result.Status {
 		case Failed:
 			r.Failed++

@@ -31,8 +31,8 @@ func (r *Report) Text(o TextOptions) string {
 }
 
 func (r *Report) summary() string {
-	return fmt.Sprintf("%d examples: %d passed, %d failed, %d skipped; %d from the cache, %s",
-		len(r.Results), r.Passed, r.Failed, r.Skipped, r.Cached, (time.Duration(r.DurationMs) * time.Millisecond).Round(10*time.Millisecond))
+	return fmt.Sprintf("%d examples: %d passed, %d failed, %d skipped; %s",
+		len(r.Results), r.Passed, r.Failed, r.Skipped, (time.Duration(r.DurationMs) * time.Millisecond).Round(10*time.Millisecond))
 }
 
 // labels begin the line of an example, with a color.
@@ -57,18 +57,15 @@ func (r *Result) write(b *strings.Builder, o TextOptions) {
 	}
 }
 
-// title returns where an example is, its name, and why it is skipped or that it is cached.
+// title returns where an example is, its name, and why it is skipped.
 func (r *Result) title() string {
 	e := r.Example
 	text := fmt.Sprintf("%s:%d", e.File, e.Line)
 	if e.Name != "" {
 		text += " " + e.Name
 	}
-	switch {
-	case r.Status == Skipped:
+	if r.Status == Skipped {
 		text += ": " + e.Skip
-	case r.Cached:
-		text += " (cached)"
 	}
 	return text
 }

@@ -73,8 +73,7 @@
 //
 // [Translate] translates a file of TypeScript or JSX, without a value, and adds a source
 // map. [SyntaxOf] detects whether JavaScript is an ES module or CommonJS. A name such as
-// require counts only if it is a variable that the code does not declare. A tree with scopes is
-// made only if the code declares one of them somewhere.
+// require counts only if it is a variable that the code does not declare.
 //
 // [Sources] maps positions in a guest's stack traces and messages to the code as its author wrote it.
 // [SourceMap] reads source maps (ECMA-426).

@@ -18,9 +18,7 @@ func (p *parser) body(n *Node, c context) {
 	p.enter()
 	defer p.leave()
 	p.inside(c, func() {
-		names := p.beginNames()
 		p.arguments(n)
-		p.bindNames(names)
 		p.lastBody = p.block(n)
 	})
 }
@@ -36,7 +34,6 @@ func (p *parser) inside(c context, read func()) {
 // binding reads a name that is declared.
 func (p *parser) binding(k NodeKind) *Node {
 	n := p.named(k)
-	p.bindName(p.text())
 	p.next()
 	return n
 }
@@ -78,7 +75,7 @@ func (p *parser) object() *Node {
 
 func (p *parser) property() *Node {
 	c := p.modifiers("async", "get", "set")
-	n, name := p.node(Property), p.text()
+	n := p.node(Property)
 	p.key(n)
 	switch {
 	case p.is("("):
@@ -86,7 +83,6 @@ func (p *parser) property() *Node {
 	case p.accept(":"):
 		n.add(p.assignment(false))
 	default: // {a} or, in patterns, {a = 1}
-		p.useName(name)
 		value := n.shorthand()
 		if p.accept("=") {
 			value = enclosing(Assign, "=", value).add(p.assignment(false))

@@ -36,9 +36,7 @@ func (p *parser) bracketOperand(noIn bool) (*Node, bool) {
 
 // parenthesized reads an expression in parentheses, or an arrow function.
 func (p *parser) parenthesized(noIn bool) (*Node, bool) {
-	names := p.beginNames()
-	n := p.arguments(p.node(Sequence))
-	n, isArrow := p.arrowOr(n, names, false, noIn)
+	n, isArrow := p.arrowOr(p.arguments(p.node(Sequence)), false, noIn)
 	if !isArrow && len(n.Kids) == 1 {
 		n = n.Kids[0]
 	}
@@ -71,14 +69,12 @@ func (p *parser) wordOperand(noIn bool) (*Node, bool) {
 		p.expect(".")
 		isVariable = false
 	}
-	names, name := p.beginNames(), p.text()
 	n := p.named(Identifier)
-	if !isVariable || noVariables[name] || strings.HasPrefix(name, "#") {
+	if !isVariable || noVariables[n.Name] || strings.HasPrefix(n.Name, "#") {
 		n.Kind = Other
 	}
-	p.useName(name)
 	p.next()
-	return p.arrowOr(n, names, false, noIn)
+	return p.arrowOr(n, false, noIn)
 }
 
 // isAssignment reports whether the current token is an operator that assigns.
@@ -102,19 +98,16 @@ func (p *parser) asyncOperand(noIn bool) (*Node, bool) {
 			return p.arrow(p.binding(Identifier), true, noIn)
 		}
 	}
-	names := p.beginNames()
 	n := p.named(Identifier)
 	p.next()
-	return p.arrowOr(n, names, false, noIn)
+	return p.arrowOr(n, false, noIn)
 }
 
 // asyncCall reads an async arrow function, or a call of a function named async.
 func (p *parser) asyncCall(noIn bool) (*Node, bool) {
 	callee, n := p.named(Identifier), p.node(Sequence)
 	p.next()
-	names := p.beginNames()
-	p.arguments(n)
-	n, isArrow := p.arrowOr(n, names, true, noIn)
+	n, isArrow := p.arrowOr(p.arguments(n), true, noIn)
 	if !isArrow {
 		n = enclosing(Call, "", callee).add(n.Kids...)
 	}
@@ -139,14 +132,11 @@ func (p *parser) importOperand() *Node {
 	return n
 }
 
-// arrowOr reads an arrow function if its arrow follows, whose parameters are the names
-// since beginNames returned names: a variable, or the children of a sequence.
-func (p *parser) arrowOr(n *Node, names nameSet, async, noIn bool) (*Node, bool) {
+// arrowOr reads an arrow function if its arrow follows. Its parameters are a variable, or the children of a sequence.
+func (p *parser) arrowOr(n *Node, async, noIn bool) (*Node, bool) {
 	if !p.is("=>") || p.tok.newline {
-		p.names |= names
 		return n, false
 	}
-	p.bindNames(names)
 	return p.arrow(n, async, noIn)
 }
 

@@ -36,9 +36,6 @@ type parser struct {
 
 	metas    []span // each import.meta
 	topAwait bool   // await is an operator outside functions
-
-	names nameSet // names of CommonJS that are variables here
-	bound nameSet // the subset of names that may be declared here
 }
 
 // context is the part of the parser's state that each function sets for its body.

@@ -200,7 +200,6 @@ func (p *parser) declarations(noIn bool) *Node {
 
 // bindingTarget reads a name or a pattern that is bound.
 func (p *parser) bindingTarget() *Node {
-	defer p.bindNames(p.beginNames())
 	if p.tok.kind == word {
 		return p.binding(Identifier)
 	}

@@ -29,6 +29,8 @@ func (s *Scope) declare(name string) *Variable {
 	return v
 }
 
+func (v *Variable) isLexical() bool { return v != nil && v.lexical }
+
 // Find returns the variable of a name, or nil for a global.
 func (s *Scope) Find(name string) *Variable {
 	for ; s != nil; s = s.parent {

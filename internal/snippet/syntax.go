@@ -17,94 +17,29 @@ type Syntax struct {
 	CommonJS bool
 }
 
-// commonJS are the names that Node defines only in CommonJS modules.
-var commonJS = []string{"require", "module", "exports", "__filename", "__dirname"}
-
-// A nameSet is a set of names of CommonJS: one bit for each.
-type nameSet uint8
-
-func setOfName(text string) nameSet {
-	for i, name := range commonJS {
-		if text == name {
-			return 1 << i
-		}
-	}
-	return 0
-}
-
-// useName records the name of a variable.
-func (p *parser) useName(name string) { p.names |= setOfName(name) }
-
-// bindName records a declared name.
-func (p *parser) bindName(name string) {
-	p.useName(name)
-	p.bound |= setOfName(name)
-}
-
-// beginNames starts a new set of names, and returns the current one.
-func (p *parser) beginNames() nameSet {
-	names := p.names
-	p.names = 0
-	return names
-}
-
-// bindNames ends the set that was started when beginNames returned names. Its names may be
-// declared by the code in between.
-func (p *parser) bindNames(names nameSet) {
-	p.bound |= p.names
-	p.names |= names
-}
+// CommonJS are the names that Node defines only in CommonJS modules.
+var CommonJS = []string{"require", "module", "exports", "__filename", "__dirname"}
 
 // MentionsCommonJS reports whether code may use a name of CommonJS. It is a quick check: names in
 // strings and comments count.
 func MentionsCommonJS(code string) bool {
-	return slices.ContainsFunc(commonJS, func(name string) bool { return strings.Contains(code, name) })
+	return slices.ContainsFunc(CommonJS, func(name string) bool { return strings.Contains(code, name) })
 }
 
-// SyntaxOf detects the module format of JavaScript. Names for which given returns true are
-// globals of the program, not CommonJS's. If the code declares names of CommonJS somewhere, the Syntax is
-// preliminary, and Scopes determine it, which takes memory: a tree of the code.
+// SyntaxOf detects the module format of JavaScript. names lists the [CommonJS] names that are not globals of the
+// program. It makes a tree, which takes memory, unless the code has a declaration of an import or the like.
 //
 // If code cannot be parsed, only the part before the error counts. In that part, a name counts
-// even if it may be declared.
-func SyntaxOf(code string, given func(name string) bool) (Syntax, *Scopes) {
+// even if it is declared.
+func SyntaxOf(code string, names []string) Syntax {
 	p := newParser(withoutShebang(code), 0)
-	list := p.program()
-	s := Syntax{Module: p.isModule(list)}
-	names := p.names
-	var open []string
-	for i, name := range commonJS {
-		if given(name) {
-			names &^= 1 << i
-		} else {
-			open = append(open, name)
-		}
+	if p.isModule(p.program()) {
+		return Syntax{Module: true}
 	}
-	s.CommonJS = names != 0
-	if p.bound == 0 || p.failed {
-		return s, nil
-	}
-	return s, &Scopes{[]byte(code), open, s}
-}
-
-// Scopes is code whose Syntax depends on the scopes of names.
-type Scopes struct {
-	Code        []byte
-	Names       []string // that are CommonJS's unless the code declares them
-	Preliminary Syntax
-}
-
-// Syntax determines the format.
-func (s *Scopes) Syntax() Syntax {
-	found := s.Preliminary
-	tree, _, ok := Parse(string(s.Code))
-	if !ok {
-		return found
-	}
-	found.CommonJS = found.CommonJS && tree.uses(s.Names)
-	for _, name := range commonJS {
-		v := tree.Scope.names[name]
-		found.Module = found.Module || v != nil && v.lexical
+	tree, _, ok := Parse(code)
+	found := Syntax{CommonJS: tree.uses(names)}
+	for _, name := range CommonJS {
+		found.Module = found.Module || ok && tree.Scope.names[name].isLexical()
 	}
 	return found
 }
@@ -123,7 +58,7 @@ func withoutShebang(code string) string {
 	return code
 }
 
-func isCommonJS(name string) bool { return slices.Contains(commonJS, name) }
+func isCommonJS(name string) bool { return slices.Contains(CommonJS, name) }
 
 func (p *parser) isModule(list []statement) bool {
 	return p.topAwait || len(p.metas) > 0 || slices.ContainsFunc(list, statement.isModuleSyntax)

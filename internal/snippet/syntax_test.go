@@ -8,7 +8,6 @@ import (
 )
 
 func TestSyntaxOf(t *testing.T) {
-	none := func(string) bool { return false }
 	for code, want := range map[string]Syntax{
 		``:                                  {},
 		`console.log(this)`:                 {},
@@ -44,14 +43,14 @@ func TestSyntaxOf(t *testing.T) {
 		`const { module: a } = b; require(a)`:                       {CommonJS: true},
 		`{ let module = 1 }`:                                        {},
 		`import 'fs'`:                                               {Module: true},
-		`import a from 'fs'; require('a')`:                          {Module: true, CommonJS: true},
+		`import a from 'fs'; require('a')`:                          {Module: true},
 		`export const a = 1`:                                        {Module: true},
 		`export {}`:                                                 {Module: true},
 		`export default 1`:                                          {Module: true},
 		`f(import.meta.url)`:                                        {Module: true},
 		`function f() { return import.meta }`:                       {Module: true},
 		`await 1`:                                                   {Module: true},
-		`if (a) { b(await require('a')) }`:                          {Module: true, CommonJS: true},
+		`if (a) { b(await require('a')) }`:                          {Module: true},
 		`for await (const a of b);`:                                 {Module: true},
 		`await using a = b`:                                         {Module: true},
 		`import('fs')`:                                              {},
@@ -63,30 +62,21 @@ func TestSyntaxOf(t *testing.T) {
 		`a.require('a'); const = 'module'`:                          {},
 		`const __free = require('a'), __free_ = 1`:                  {CommonJS: true},
 	} {
-		if got := syntaxOf(code, none); got != want {
+		if got := SyntaxOf(code, CommonJS); got != want {
 			t.Errorf("%s: %+v, want %+v", code, got, want)
 		}
 	}
 }
 
-// syntaxOf is SyntaxOf with the scopes.
-func syntaxOf(code string, given func(name string) bool) Syntax {
-	s, scopes := SyntaxOf(code, given)
-	if scopes != nil {
-		return scopes.Syntax()
-	}
-	return s
-}
-
 // checkSyntax compares SyntaxOf with esbuild.
 func checkSyntax(t *testing.T, code string) {
 	t.Helper()
-	r, _ := parse(code)
+	r, list := parse(code)
 	if r.failed || len(transformPlain(code, nil).Errors) > 0 {
 		return
 	}
-	got := syntaxOf(code, func(string) bool { return false })
-	if want := usesFree(code, commonJS); got.CommonJS != want {
+	got := SyntaxOf(code, CommonJS)
+	if want := usesFree(code, CommonJS); got.CommonJS != want && !r.isModule(list) {
 		t.Errorf("%.300s\nuses a name of CommonJS: %t, to esbuild %t", code, got.CommonJS, want)
 	}
 }
@@ -108,24 +98,23 @@ func FuzzSyntaxOf(f *testing.F) {
 
 // A global that the host provides is not one of CommonJS's names.
 func TestSyntaxOfGlobals(t *testing.T) {
-	given := func(name string) bool { return name == "module" }
-	if got := syntaxOf(`module.id`, given); got != (Syntax{}) {
+	names := []string{"require", "exports"}
+	if got := SyntaxOf(`module.id`, names); got != (Syntax{}) {
 		t.Errorf("a given name: %+v", got)
 	}
-	if got := syntaxOf(`module.id + require`, given); got != (Syntax{CommonJS: true}) {
+	if got := SyntaxOf(`module.id + require`, names); got != (Syntax{CommonJS: true}) {
 		t.Errorf("another one: %+v", got)
 	}
 }
 
 func BenchmarkSyntaxOf(b *testing.B) {
-	none := func(string) bool { return false }
 	for name, code := range map[string]string{
 		"CommonJS20K": "const a = require('fs')\n" + program20K(false)[len("import { createHash } from 'node:crypto';\n"):],
 		"OneLine":     "console.log(require('os').EOL)",
 	} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
-				syntaxOf(code, none)
+				SyntaxOf(code, CommonJS)
 			}
 		})
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"path"
+	"slices"
 	"strings"
 
 	"gaol/internal/snippet"
@@ -80,8 +81,7 @@ var translateOperation = define("translate", func(f file) translated {
 	code, err := snippet.Translate(string(f.Name), string(f.Code)+snippet.Pragmas(string(f.Config)), f.Format == wire.CommonJSFormat)
 	t := translated{[]byte(code), f.Format == wire.ModuleFormat, err}
 	if f.Format == wire.DetectFormat {
-		found, _ := snippet.SyntaxOf(code, func(string) bool { return false })
-		t.Module = found.Module
+		t.Module = snippet.SyntaxOf(code, nil).Module
 	}
 	return t
 })
@@ -108,19 +108,21 @@ func (d *Domain) TranslateImport(ctx context.Context, f wire.Translation) (code 
 	return string(t.Code), t.Module, err
 }
 
-var scopesOperation = define("find scopes", func(s snippet.Scopes) snippet.Syntax { return s.Syntax() })
+// program is code whose format is unknown.
+type program struct {
+	Code  []byte
+	Names []string // as of snippet.SyntaxOf
+}
 
-// SyntaxOf is [snippet.SyntaxOf]. If the code is too complex to parse, it guesses the syntax by keywords.
+var syntaxOperation = define("detect the module format", func(p program) snippet.Syntax { return snippet.SyntaxOf(string(p.Code), p.Names) })
+
+// SyntaxOf is [snippet.SyntaxOf]. given reports the globals of the program. Code that is too complex counts as CommonJS.
 func (d *Domain) SyntaxOf(ctx context.Context, code string, given func(name string) bool) (snippet.Syntax, error) {
-	s, open := snippet.SyntaxOf(code, given)
-	if open == nil {
-		return s, nil
-	}
-	found, err := scopesOperation.do(ctx, d, *open)
+	s, err := syntaxOperation.do(ctx, d, program{[]byte(code), slices.DeleteFunc(slices.Clone(snippet.CommonJS), given)})
 	if _, bad := errors.AsType[*Failure](err); bad {
-		return s, nil
+		return snippet.Syntax{CommonJS: true}, nil
 	}
-	return found, err
+	return s, err
 }
 
 const maxMessage = 4 << 10

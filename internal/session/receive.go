@@ -12,12 +12,8 @@ import (
 	"github.com/coder/websocket"
 )
 
-const (
-	// messageRate extends the time limit of a message by a second for each of these bytes.
-	messageRate = 256 << 10
-
-	firstBuffer = 4 << 10
-)
+// firstBuffer is how many bytes of a body are allocated before any have arrived.
+const firstBuffer = 4 << 10
 
 // ErrSlow is the error of a message that did not arrive within the time limit.
 var ErrSlow = errors.New("a message did not arrive in time")
@@ -39,8 +35,8 @@ func (s *Socket) Receive(handle func(Frame) error) error {
 
 // receive waits for a message without a limit, and reads it within bounds.
 func (s *Socket) receive() (f Frame, err error) {
-	ctx, cancel := context.WithCancelCause(context.Background())
-	defer cancel(nil)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
 	kind, r, err := s.Reader(ctx) // until the socket is closed
 	if err != nil {
 		return f, err
@@ -48,45 +44,23 @@ func (s *Socket) receive() (f Frame, err error) {
 	if kind != websocket.MessageBinary {
 		return f, fmt.Errorf("%w: a text message", ErrFrame)
 	}
-	m := message{Reader: r}
 	if s.MessageTimeout > 0 {
-		m.began, m.limit = time.Now(), s.MessageTimeout
-		m.timer = time.AfterFunc(m.limit, func() { cancel(ErrSlow) })
-		defer m.timer.Stop()
+		defer time.AfterFunc(s.MessageTimeout, cancel).Stop()
 	}
-	f, err = m.frame(s)
+	f, err = s.frame(r)
 	if err != nil {
 		f.Release()
-		if slow := context.Cause(ctx); slow != nil {
-			err = slow
+		if ctx.Err() != nil {
+			err = ErrSlow
 		}
 	}
 	return f, err
 }
 
-// message is a message while it arrives.
-type message struct {
-	io.Reader
-	began    time.Time
-	limit    time.Duration
-	timer    *time.Timer // nil: without a limit
-	received int
-}
-
-// Read extends the time limit with the bytes that have arrived.
-func (m *message) Read(p []byte) (n int, err error) {
-	n, err = m.Reader.Read(p)
-	if before := m.received / messageRate; m.timer != nil && (m.received+n)/messageRate > before {
-		m.timer.Reset(time.Until(m.began.Add(m.limit + time.Duration((m.received+n)/messageRate)*time.Second)))
-	}
-	m.received += n
-	return n, err
-}
-
-// frame reads the message as a frame for s.
-func (m *message) frame(s *Socket) (f Frame, err error) {
+// frame reads a message as a frame.
+func (s *Socket) frame(r io.Reader) (f Frame, err error) {
 	var head [headSize]byte
-	if n, err := io.ReadFull(m, head[:]); err != nil {
+	if n, err := io.ReadFull(r, head[:]); err != nil {
 		if err == io.EOF || err == io.ErrUnexpectedEOF {
 			err = fmt.Errorf("%w: %d bytes", ErrFrame, n)
 		}
@@ -97,65 +71,37 @@ func (m *message) frame(s *Socket) (f Frame, err error) {
 	if err != nil {
 		return f, err
 	}
-	if err := m.body(s, &f, size.most); err != nil {
+	if err := s.body(r, &f, size.most); err != nil || f.Refused != nil {
 		return f, err
-	}
-	if f.Refused != nil {
-		return f, nil
 	}
 	return f, f.check(s.Peer, size)
 }
 
-// body reads the rest of the message, up to most bytes. It reserves memory before it allocates, and drops
-// the body if the reservation fails.
-func (m *message) body(s *Socket, f *Frame, most int) error {
-	first := min(most+1, firstBuffer)
-	reserves := s.Reserve != nil && most > MaxChunk // other kinds have their own bounds
-	if reserves {
-		f.reserve(s, first)
-	}
-	var inspect func(piece []byte) error
-	if s.Inspect != nil {
-		inspect = s.Inspect(f.Kind)
-	}
-	buf := make([]byte, 0, first)
-	for f.Refused == nil {
-		n, err := m.Read(buf[len(buf):cap(buf)])
-		buf = buf[:len(buf)+n]
-		if inspect != nil {
-			f.Refused = inspect(buf[len(buf)-n:])
-		}
-		if f.Refused != nil {
+// body reads the rest of a message, up to most bytes. It reserves memory before it allocates, and drops the body if the
+// reservation fails.
+func (s *Socket) body(r io.Reader, f *Frame, most int) error {
+	for size := min(firstBuffer, most+1); ; size = min(2*size, most+1) {
+		if s.Reserve != nil && most > MaxChunk { // other kinds have their own bounds
 			f.Release()
-			break
+			if f.release, f.Refused = s.Reserve(size); f.Refused != nil {
+				f.Body = nil
+				_, err := io.Copy(io.Discard, r)
+				return err
+			}
 		}
+		had := len(f.Body)
+		f.Body = append(make([]byte, 0, size), f.Body...)
+		n, err := io.ReadFull(r, f.Body[had:size])
+		f.Body = f.Body[:had+n]
 		switch {
-		case err == io.EOF:
-			f.Body = buf
+		case err == io.EOF || err == io.ErrUnexpectedEOF:
 			return nil
 		case err != nil:
 			return err
-		case len(buf) > most:
+		case size > most:
 			return fmt.Errorf("%w: kind %d with a body of more than %d bytes", ErrFrame, f.Kind, most)
-		case len(buf) < cap(buf):
-			continue
-		}
-		size := min(2*cap(buf), most+1)
-		if reserves {
-			f.reserve(s, size)
-		}
-		if f.Refused == nil {
-			buf = append(make([]byte, 0, size), buf...)
 		}
 	}
-	_, err := io.Copy(io.Discard, m)
-	return err
-}
-
-// reserve replaces the frame's reservation by one of size bytes. If that fails, nothing is reserved.
-func (f *Frame) reserve(s *Socket, size int) {
-	f.Release()
-	f.release, f.Refused = s.Reserve(size)
 }
 
 // Buffer is the receiving end of a stream: Add stores bytes that arrive, and Read returns them. Add

@@ -21,16 +21,11 @@ type Socket struct {
 	// WriteTimeout is how long the other side may not read.
 	WriteTimeout time.Duration
 
-	// MessageTimeout is how long the other side may take to send a message. It gets a second longer for each 256 KiB of
-	// the message. Zero: without a limit.
+	// MessageTimeout is how long the other side may take to send a message. Zero: without a limit.
 	MessageTimeout time.Duration
 
 	// Reserve reserves memory for the body of a message. The body is dropped if there is an error. Nil: no reservation.
 	Reserve func(bytes int) (release func(), err error)
-
-	// Inspect returns a function that receives the body of a message in pieces, while it arrives. If the function
-	// returns an error, the rest is dropped. Both may be nil.
-	Inspect func(Kind) func(piece []byte) error
 
 	// Failed ends the session, because a frame could not be written.
 	Failed func(error)

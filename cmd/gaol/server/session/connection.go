@@ -18,7 +18,6 @@ import (
 	"gaol/cmd/gaol/server/snippetservice"
 	"gaol/cmd/gaol/server/tenant"
 	protocol "gaol/internal/session"
-	"gaol/internal/strictjson"
 )
 
 const (
@@ -31,8 +30,8 @@ const (
 	// Credit makes that rare: a client can always read.
 	writeTimeout = 30 * time.Second
 
-	// messageTimeout is how long a client may take to send a message, see [protocol.Socket].
-	messageTimeout = 30 * time.Second
+	// messageTimeout is how long a client may take to send a message: 32 MiB at 256 KiB a second.
+	messageTimeout = 130 * time.Second
 
 	// maxBodies bounds the requests that have no result yet, in bytes.
 	maxBodies = 64 << 20
@@ -71,7 +70,7 @@ func (c *connection) serve(ctx context.Context, socket *websocket.Conn) {
 		c.socket.WriteTimeout = math.MaxInt64
 	} else {
 		c.socket.MessageTimeout = messageTimeout
-		c.socket.Reserve, c.socket.Inspect = c.reserve, inspect
+		c.socket.Reserve = c.reserve
 		c.work.Go(c.ping)
 	}
 	closed := make(chan struct{})
@@ -102,20 +101,6 @@ func (c *connection) reserve(bytes int) (release func(), err error) {
 		}
 	}
 	return sync.OnceFunc(func() { done(); _ = c.hold(-bytes) }), nil
-}
-
-// inspect returns how to look at the body of a message while it arrives; nil: not at all.
-func inspect(k protocol.Kind) func(piece []byte) error {
-	if k != protocol.KindRequest {
-		return nil
-	}
-	var values strictjson.Counter
-	return func(piece []byte) error {
-		if err := values.Add(piece); err != nil {
-			return service.Refuse(service.Invalid, "the request: %w", err)
-		}
-		return nil
-	}
 }
 
 // hold reserves memory, and releases it if bytes is negative; only a reservation can fail.

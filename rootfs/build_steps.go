@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -184,34 +183,30 @@ func (b *build) unpack(ctx context.Context, p npmPackage, place func(string) str
 	return nil
 }
 
-// copyLibraries copies the libraries that Node needs from the host. With Debian packages, it
-// only checks that the tree has them. All libraries go beside libc, into a folder that the
-// loader searches without a cache. The loader goes to the path that Node names.
-func (b *build) copyLibraries(context.Context) error {
-	root := "/"
+// copyLibraries copies the libraries that Node needs from the host, unless Debian packages have them. All
+// go beside libc, into a folder that the loader searches without a cache. The loader goes to the path that
+// Node names.
+func (b *build) copyLibraries(ctx context.Context) error {
 	if b.plan.packages != nil {
-		root = b.tree.HostPath("/")
-	}
-	c, err := programs.FindLibraries(b.tree.HostPath(nodeBinary), root)
-	switch {
-	case err != nil || c.Loader == "":
-		return err
-	case b.plan.packages != nil && b.tree.Has(c.Loader):
 		return nil
-	case b.plan.packages != nil:
-		return fmt.Errorf("%s: %w", c.Loader, fs.ErrNotExist)
 	}
-	if err := b.tree.CopyFile(c.Loader, mergedUsr(c.Loader), 0o755); err != nil {
+	loader, libraries, err := programs.FindLibraries(ctx, b.tree.HostPath(nodeBinary))
+	if err != nil || loader == "" {
 		return err
 	}
-	libc := c.Libs["libc.so.6"]
-	if libc == "" {
+	if err := b.tree.CopyFile(loader, mergedUsr(loader), 0o755); err != nil {
+		return err
+	}
+	at := slices.IndexFunc(libraries, func(file string) bool { return path.Base(file) == "libc.so.6" })
+	if at < 0 {
 		return fmt.Errorf("node is not linked to libc.so.6: %w", ErrUnsupported)
 	}
-	folder := mergedUsr(filepath.Dir(libc))
-	for _, name := range slices.Sorted(maps.Keys(c.Libs)) {
-		if err := b.tree.CopyFile(c.Libs[name], path.Join(folder, name), 0o644); err != nil {
-			return err
+	folder := mergedUsr(path.Dir(libraries[at]))
+	for _, file := range libraries {
+		if to := path.Join(folder, path.Base(file)); !b.tree.Has(to) {
+			if err := b.tree.CopyFile(file, to, 0o644); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

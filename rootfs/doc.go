@@ -40,8 +40,7 @@
 // Package layer unpacks them without leaving the tree. Then gaol's programs that start a
 // jail are added to a folder that is emptied before, because a process enters a jail with
 // the host's rights. Nothing else of the image is ever executed outside of a jail, unless
-// [ImportOptions].TrustNode allows its Node to be a zygote. Layers from a registry stay in
-// STORE/blobs, by digest, while an image in the store has them.
+// [ImportOptions].TrustNode allows its Node to be a zygote.
 //
 // # Life of an image
 //

@@ -111,9 +111,9 @@ func TestImportNode(t *testing.T) {
 // hostLoader returns the loader of this host's programs.
 func hostLoader(t *testing.T) string {
 	t.Helper()
-	c, err := programs.FindLibraries("/usr/bin/env", "/")
+	loader, _, err := programs.FindLibraries(t.Context(), "/usr/bin/env")
 	must(t, err)
-	return strings.TrimPrefix(c.Loader, "/")
+	return strings.TrimPrefix(loader, "/")
 }
 
 // TestImportReplacesJailFiles checks that gaol's programs replace the image's files at their paths.

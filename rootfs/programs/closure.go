@@ -2,27 +2,27 @@ package programs
 
 import (
 	"bytes"
+	"context"
 	"debug/elf"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"os/exec"
 	"path"
 	"path/filepath"
 	"slices"
 	"strings"
 )
 
-// ErrLibraryNotFound is the error for a program whose libraries are missing.
-var ErrLibraryNotFound = errors.New("library not found on the host")
-
-// LibraryDirs lists the folders that may hold the C library, in an image or on the host. The
+// LibraryDirs lists the folders that may hold the C library of an image. The
 // loader of every current distribution searches the folders of its processor.
 var LibraryDirs = []string{"/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu", "/lib/aarch64-linux-gnu", "/usr/lib/aarch64-linux-gnu",
 	"/lib64", "/usr/lib64", "/lib", "/usr/lib"}
 
 // extras lists libraries that programs load by name at run time, and common dependencies of
-// native addons. The host need not have them.
+// native addons. The host need not have them. None depends on a library that is not among the extras.
 var extras = []string{
 	"libnss_files.so.2", "libnss_dns.so.2", "libresolv.so.2", // name lookups
 	"libgcc_s.so.1", // pthread_cancel
@@ -30,81 +30,52 @@ var extras = []string{
 	"libdl.so.2", "libpthread.so.0", "librt.so.1", "libutil.so.1",
 }
 
-// Closure is the loader and the libraries of a program.
-type Closure struct {
-	Loader string            // path of the dynamic loader; "" for a static program
-	Libs   map[string]string // host path of each library, by name
-
-	root    string // host path of the folder that LibraryDirs are below
-	machine elf.Machine
-}
-
-// FindLibraries returns the loader of the program at a host path, and the libraries that it needs
-// directly and indirectly. It searches LibraryDirs below the host path root.
-func FindLibraries(program, root string) (*Closure, error) {
+// FindLibraries returns the loader of the program at a host path, "" for a static program, and the host
+// paths of the libraries that it needs on this machine, with their dependencies. The loader lists them
+// without running the program.
+func FindLibraries(ctx context.Context, program string) (loader string, libraries []string, err error) {
 	f, err := elf.Open(program)
 	if err != nil {
-		return nil, err
+		return "", nil, err
 	}
 	defer f.Close()
-	c := &Closure{Libs: map[string]string{}, root: root, machine: f.Machine}
-	if c.Loader = Loader(f); c.Loader == "" {
-		return c, nil
+	if loader = Loader(f); loader == "" {
+		return "", nil, nil
 	}
-	if !isLoader(c.Loader) {
-		return nil, fmt.Errorf("%s: loader %q refused", program, c.Loader)
+	if !isLoader(loader) {
+		return "", nil, fmt.Errorf("%s: loader %q refused", program, loader)
 	}
-	needed, err := f.ImportedLibraries()
+	var stderr bytes.Buffer
+	cmd := exec.CommandContext(ctx, loader, "--list", program)
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
 	if err != nil {
-		return nil, err
+		return "", nil, fmt.Errorf("%s: %w: %s", loader, err, firstError(stderr.String()))
 	}
-	if err := c.add(needed); err != nil {
-		return nil, fmt.Errorf("%s: %w", program, err)
-	}
-	for _, name := range extras {
-		if err := c.add([]string{name}); err != nil && !errors.Is(err, ErrLibraryNotFound) {
-			return nil, err
+	for line := range strings.Lines(string(out)) {
+		if _, found, ok := strings.Cut(line, " => "); ok {
+			file, _, _ := strings.Cut(found, " (")
+			libraries = append(libraries, file)
 		}
 	}
-	return c, nil
+	for _, dir := range directories(libraries) {
+		for _, name := range extras {
+			file := filepath.Join(dir, name)
+			if _, err := os.Stat(file); err == nil && !slices.Contains(libraries, file) {
+				libraries = append(libraries, file)
+			}
+		}
+	}
+	return loader, libraries, nil
 }
 
-// add adds the libraries and their dependencies.
-func (c *Closure) add(names []string) error {
-	for queue := names; len(queue) > 0; queue = queue[1:] {
-		name := queue[0]
-		if c.Libs[name] != "" || name == path.Base(c.Loader) {
-			continue
-		}
-		file, needed, err := c.find(name)
-		if err != nil {
-			return err
-		}
-		c.Libs[name] = file
-		queue = append(slices.Clip(queue), needed...)
+// directories returns the folders of files.
+func directories(files []string) (dirs []string) {
+	for _, file := range files {
+		dirs = append(dirs, filepath.Dir(file))
 	}
-	return nil
-}
-
-// find returns the host path of a library, and the names of the libraries that it needs.
-func (c *Closure) find(name string) (file string, needed []string, err error) {
-	if name != path.Base(name) {
-		return "", nil, fmt.Errorf("library %q: a path", name)
-	}
-	for _, dir := range LibraryDirs {
-		file := filepath.Join(c.root, dir, name)
-		f, err := elf.Open(file)
-		if err != nil {
-			continue // missing, or a linker script
-		}
-		needed, err := f.ImportedLibraries()
-		fits := f.Machine == c.machine // a folder may have libraries of a foreign architecture
-		f.Close()
-		if fits {
-			return file, needed, err
-		}
-	}
-	return "", nil, fmt.Errorf("%s: %w", name, ErrLibraryNotFound)
+	slices.Sort(dirs)
+	return slices.Compact(dirs)
 }
 
 // isLoader reports whether p can be a dynamic loader. The program names the loader, and the

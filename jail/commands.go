@@ -79,13 +79,14 @@ func (c *commands) name(pid int) (string, error) {
 // openCommand opens the pipes for a process of the jail that calls a command.
 func (p *Process) openCommand(c notify.Call) (hostcommand.Ends, error) {
 	name, err := p.jail.commands.name(c.PID)
-	if err == nil && p.notify.command == nil {
+	open := p.notify.command.OnCommand
+	if err == nil && open == nil {
 		err = unix.EPERM
 	}
 	if err != nil {
 		return hostcommand.Ends{}, err
 	}
-	return p.notify.command(name)
+	return open(name)
 }
 
 // AddProgram makes a folder in ProgramDir with a file of that name, which processes of the jail

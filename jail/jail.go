@@ -72,12 +72,8 @@ type pid1 interface {
 func (j *Jail) Alive() bool {
 	alive := false
 	err := kernfile.Control(j.pidfd, func(fd int) error {
-		ended := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}} // pidfd_open(2): readable once it has ended
-		n, err := unix.Poll(ended, 0)
-		for err == unix.EINTR {
-			n, err = unix.Poll(ended, 0)
-		}
-		alive = n == 0
+		ended, err := kernfile.Poll(fd, unix.POLLIN, 0) // pidfd_open(2): readable once it has ended
+		alive = ended == 0
 		return err
 	})
 	return err == nil && alive

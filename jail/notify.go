@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 	"syscall"
 
-	"gaol/jail/hostcommand"
 	"gaol/jail/seccomp"
 	"gaol/jail/seccomp/notify"
 	"gaol/jail/step"
@@ -45,23 +44,26 @@ type notifyHandler struct {
 	served   chan struct{}    // closed when all notifications are answered
 	failed   atomic.Pointer[error]
 
-	refused  func(notify.Call)
-	decide   func(netip.AddrPort) bool // nil allows all connects
-	command  func(name string) (hostcommand.Ends, error)
-	executes bool // the process gets the program by an execve
+	command *Command // that the process is about to run, or runs
 }
 
 // connect decides about a connect. It is called after expect.
-func (h *notifyHandler) connect(to netip.AddrPort) bool { return h.decide == nil || h.decide(to) }
+func (h *notifyHandler) connect(to netip.AddrPort) bool {
+	return h.command.Connect == nil || h.command.Connect(to)
+}
+
+// refused reports a call. It is called after expect.
+func (h *notifyHandler) refused(c notify.Call) {
+	if h.command.Refused != nil {
+		h.command.Refused(c)
+	}
+}
 
 // expect sets the command that the process is about to run.
 func (h *notifyHandler) expect(c *Command) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.refused, h.decide, h.command, h.executes = c.Refused, c.Connect, c.OnCommand, c.Zygote == nil || c.Script == 0
-	if h.refused == nil {
-		h.refused = func(notify.Call) {}
-	}
+	h.command = c
 }
 
 // serve replies to notifications on a new goroutine: the launcher has to continue reading
@@ -74,13 +76,13 @@ func (h *notifyHandler) serve(l *notify.Listener, conn syscall.Conn) {
 		return
 	}
 	h.listener, h.served = l, make(chan struct{})
-	refused, executes := h.refused, h.executes
+	executes := h.command.Zygote == nil || h.command.Script == 0
 	go func() {
 		defer close(h.served)
 		if executes {
 			h.fail(l.Admit(conn)) // the launcher's execve, which Serve would refuse
 		}
-		if l.Serve(refused) != nil {
+		if l.Serve(h.refused) != nil {
 			_ = l.Close() // the calls then fail with ENOSYS instead of hanging
 		}
 	}()

@@ -6,6 +6,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"gaol/jail/kernfile"
 )
 
 // Child is a child of this process that has not been waited for.
@@ -86,16 +88,14 @@ func (c *Child) Wait() (Exit, error) {
 		return err != unix.EAGAIN
 	}
 	if c.conn.Read(tryWait) != nil { // the poller could not add it: block a thread
-		if closed := c.conn.Control(func(fd uintptr) { block(fd, tryWait) }); closed != nil {
+		closed := c.conn.Control(func(fd uintptr) {
+			for !tryWait(fd) {
+				_, _ = kernfile.Poll(int(fd), unix.POLLIN, -1)
+			}
+		})
+		if closed != nil {
 			return Exit{}, closed
 		}
 	}
 	return exit, os.NewSyscallError("waitid", err)
-}
-
-// block blocks until the process has ended.
-func block(pidfd uintptr, tryWait func(uintptr) bool) {
-	for !tryWait(pidfd) {
-		_, _ = unix.Poll([]unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}}, -1)
-	}
 }

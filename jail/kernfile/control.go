@@ -30,6 +30,17 @@ func Duplicate(c syscall.Conn) (own int, err error) {
 	return own, err
 }
 
+// Poll waits for events of a descriptor, see poll(2), at most for a number of milliseconds. A negative number is no limit.
+// It returns the events, or 0 if there are none.
+func Poll(fd int, events int16, timeout int) (int16, error) {
+	for {
+		list := []unix.PollFd{{Fd: int32(fd), Events: events}}
+		if _, err := unix.Poll(list, timeout); err != unix.EINTR {
+			return list[0].Revents, os.NewSyscallError("poll", err)
+		}
+	}
+}
+
 // OnThread calls f on a new thread that ends afterwards: it may enter namespaces and give up rights.
 func OnThread(f func() error) error {
 	done := make(chan error)

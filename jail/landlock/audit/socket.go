@@ -137,15 +137,6 @@ func (e *UnavailableError) Unwrap() error { return e.Err }
 // Available returns nil if the kernel records denials and this process may read them, and
 // an *UnavailableError otherwise. It changes no setting.
 func Available() error {
-	for _, check := range []func() error{checkABI, checkEnabled, checkNamespace, checkGroup} {
-		if err := check(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func checkABI() error {
 	abi, err := landlock.ABI()
 	if err == nil && abi < minABI {
 		err = &landlock.ABIError{Have: abi, Need: minABI, Linux: landlock.Versions()[minABI-1].Linux, What: "audit"}
@@ -153,39 +144,21 @@ func checkABI() error {
 	if err != nil {
 		return &UnavailableError{"landlock does not record denials", "boot a kernel of version 6.15 or later", err}
 	}
-	return nil
-}
-
-func checkEnabled() error {
 	switch on, err := enabled(); {
 	case errors.Is(err, unix.EPROTONOSUPPORT):
 		return &UnavailableError{"not supported by this kernel", "boot a kernel with CONFIG_AUDIT=y", err}
 	case err != nil:
-		return &UnavailableError{"its state can't be read",
-			"run as root with CAP_AUDIT_CONTROL, in the machine's own user and pid namespaces", err}
+		return &UnavailableError{"its state can't be read", "run as root with CAP_AUDIT_CONTROL, in the machine's own user and pid namespaces", err}
 	case on == 0:
 		return &UnavailableError{Reason: "off", Cure: "run auditctl -e 1, or boot with audit=1"}
 	}
-	return nil
-}
-
-// checkNamespace checks that this process is in the network namespace to whose sockets the
-// kernel sends records. No system call identifies it. A process that can read audit's state
-// is in the first pid namespace, so pid 1 is the machine's first process. If its namespace
-// can't be read, checkNamespace returns nil.
-func checkNamespace() error {
-	first, err := os.Readlink("/proc/1/ns/net")
-	mine, errMine := os.Readlink("/proc/thread-self/ns/net")
-	if err == nil && errMine == nil && first != mine {
-		return &UnavailableError{
-			Reason: "records reach the machine's own network namespace only",
-			Cure:   "run there, as docker run --network=host does",
-		}
+	// The kernel sends records to sockets of one network namespace, which no system call identifies. A process
+	// that can read audit's state is in the first pid namespace, so pid 1 is the machine's first process.
+	first, errFirst := os.Readlink("/proc/1/ns/net")
+	own, errOwn := os.Readlink("/proc/thread-self/ns/net")
+	if errFirst == nil && errOwn == nil && first != own {
+		return &UnavailableError{Reason: "records reach the machine's own network namespace only", Cure: "run there, as docker run --network=host does"}
 	}
-	return nil
-}
-
-func checkGroup() error {
 	fd, err := listenAudit()
 	if err != nil {
 		return &UnavailableError{"its records can't be read", "run as root with CAP_AUDIT_READ", err}

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"gaol/jail/kernfile"
 )
 
 // Admit permits a launcher to execute the guest's program. It makes the kernel execute the
@@ -124,10 +126,6 @@ func (w *hangupWatch) hungUp() bool {
 
 // isHungUp reports whether the other end is closed, even if there is unread data.
 func isHungUp(fd uintptr) bool {
-	fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP}}
-	n, err := unix.Poll(fds, 0)
-	for err == unix.EINTR {
-		n, err = unix.Poll(fds, 0)
-	}
-	return n != 0 || err != nil // on error permit nothing more
+	events, err := kernfile.Poll(int(fd), unix.POLLRDHUP, 0)
+	return events != 0 || err != nil // on error permit nothing more
 }

@@ -101,21 +101,19 @@ func (l *Listener) receive() (*notification, error) {
 // receiving blocks even with O_NONBLOCK.
 func tryReceive(fd int) (*notification, error) {
 	for {
-		fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
-		count, err := unix.Poll(fds, 0)
+		events, err := kernfile.Poll(fd, unix.POLLIN, 0)
 		switch {
-		case err == unix.EINTR:
 		case err != nil:
-			return nil, os.NewSyscallError("poll", err)
-		case count == 0:
+			return nil, err
+		case events == 0:
 			return nil, unix.EAGAIN
-		case fds[0].Revents&unix.POLLIN != 0:
+		case events&unix.POLLIN != 0:
 			n := &notification{} // the kernel requires zeros
 			err := ioctl(fd, unix.SECCOMP_IOCTL_NOTIF_RECV, n)
 			if err != unix.ENOENT && err != unix.EINTR { // ENOENT: the caller was killed
 				return n, os.NewSyscallError("seccomp receive", err)
 			}
-		case fds[0].Revents&unix.POLLHUP != 0:
+		case events&unix.POLLHUP != 0:
 			return nil, io.EOF
 		}
 	}

@@ -110,29 +110,31 @@ func (l *lowering) allowPorts(r PortRange, rule int) {
 // localPorts decides which ports of localhost a jail with egress reaches. A port on
 // which nothing may listen refuses connections: that is how listen is denied.
 func (l *lowering) localPorts(named []PortRange, other uint16) {
-	allowed := func(port uint16) bool {
+	var open [1<<16 + 1]bool // the last element ends the last range
+	decide := func(r PortRange, port uint16) {
 		a := l.decidePort("tcp", port)
 		l.checkFetch(a)
-		return a.connect.Allowed && a.listen.Allowed
-	}
-	next := 1
-	add := func(first, last int, ok bool) {
-		list := &l.plan.Net.Local
-		switch n := len(*list); {
-		case !ok || first > last:
-		case n > 0 && int((*list)[n-1].Last) == first-1:
-			(*list)[n-1].Last = uint16(last)
-		default:
-			*list = append(*list, PortRange{uint16(first), uint16(last)})
+		for p := int(r.First); p <= int(r.Last); p++ {
+			open[p] = a.connect.Allowed && a.listen.Allowed
 		}
 	}
-	rest := allowed(other)
+	decide(allPorts, other)
 	for _, r := range named {
-		add(next, int(r.First)-1, rest)
-		add(int(r.First), int(r.Last), allowed(r.First))
-		next = int(r.Last) + 1
+		decide(r, r.First)
 	}
-	add(next, 65535, rest)
+	for _, port := range l.w.HostPorts {
+		open[port] = false
+	}
+	first := 0
+	for port, isOpen := range open {
+		switch {
+		case isOpen && first == 0:
+			first = port
+		case !isOpen && first > 0:
+			l.plan.Net.Local = append(l.plan.Net.Local, PortRange{uint16(first), uint16(port - 1)})
+			first = 0
+		}
+	}
 }
 
 // hostPorts decides about the ports that lead to the host. The guest's own servers on these ports are
@@ -150,25 +152,7 @@ func (l *lowering) hostPorts() {
 		if a.connect.Allowed {
 			n.Host = append(n.Host, port)
 		}
-		n.Local = withoutPort(n.Local, port)
 	}
-}
-
-// withoutPort removes a port from a list of ranges.
-func withoutPort(list []PortRange, port uint16) (rest []PortRange) {
-	for _, r := range list {
-		if port < r.First || r.Last < port {
-			rest = append(rest, r)
-			continue
-		}
-		if r.First < port {
-			rest = append(rest, PortRange{r.First, port - 1})
-		}
-		if port < r.Last {
-			rest = append(rest, PortRange{port + 1, r.Last})
-		}
-	}
-	return rest
 }
 
 // inGateway reports whether this is a run in a jail with egress. The gateway then decides about

@@ -7,9 +7,10 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 
 	"golang.org/x/sys/unix"
+
+	"gaol/jail/kernfile"
 )
 
 // Version is a version of the kernel's cgroup interface.
@@ -73,31 +74,18 @@ func (e *ReadOnlyError) Unwrap() error { return e.Err }
 // The result is not cached.
 func Detect() (Version, error) { return detect(mountpoint) }
 
-// cached is the machine's backend: mounts do not change under a running server, and each
-// run needs it. Errors are not cached, as the cause may be temporary, such as a lack of file
-// descriptors.
-var cached struct {
-	sync.Mutex
-	on backend
-}
-
-// machineBackend returns the backend for the version that Detect returns.
-func machineBackend() (backend, error) {
-	cached.Lock()
-	defer cached.Unlock()
-	if cached.on != nil {
-		return cached.on, nil
-	}
+// machineBackend returns the backend for the version that Detect returns. It is cached: mounts do not
+// change under a running server, and each run needs it.
+var machineBackend = kernfile.Once(func() (backend, error) {
 	v, err := detect(mountpoint)
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, err
+	case v == V2:
+		return newV2(mountpoint, controllersV2), nil
 	}
-	cached.on = newV1(mountpoint)
-	if v == V2 {
-		cached.on = newV2(mountpoint, controllersV2)
-	}
-	return cached.on, nil
-}
+	return newV1(mountpoint), nil
+})
 
 func detect(root string) (Version, error) {
 	b, err := os.ReadFile(filepath.Join(root, "cgroup.controllers")) // only v2 has this file

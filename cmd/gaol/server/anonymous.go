@@ -1,7 +1,7 @@
 package server
 
 import (
-	"container/list"
+	"cmp"
 	"fmt"
 	"net"
 	"net/http"
@@ -74,20 +74,14 @@ func networkOf(a netip.Addr) string {
 	return a.String()
 }
 
-// maxAddresses bounds the addresses whose requests are counted. The least recently counted address is
+// maxAddresses bounds the addresses whose requests are counted. Half of them, the less recently counted ones, are
 // forgotten first.
 const maxAddresses = 10_000
 
 // addresses count the requests of each address. The zero value is ready to use.
 type addresses struct {
-	mu     sync.Mutex
-	byName map[string]*list.Element // of *addressCount
-	recent list.List                // the most recent one first
-}
-
-type addressCount struct {
-	name    string
-	limiter *rate.Limiter
+	mu            sync.Mutex
+	recent, older map[string]*rate.Limiter
 }
 
 // count counts a request. It returns how long the address must wait before the next one, and zero if the
@@ -96,7 +90,11 @@ func (as *addresses) count(name string, perMin float64, now time.Time) (wait tim
 	as.mu.Lock()
 	defer as.mu.Unlock()
 	burst, perSec := max(1, int(perMin)), rate.Limit(perMin/60)
-	l := as.of(name, perSec, burst).limiter
+	l := cmp.Or(as.recent[name], as.older[name], rate.NewLimiter(perSec, burst))
+	if as.recent == nil || len(as.recent) >= maxAddresses/2 {
+		as.recent, as.older = map[string]*rate.Limiter{}, as.recent
+	}
+	as.recent[name] = l
 	if l.Limit() != perSec { // the settings have changed
 		l.SetLimitAt(now, perSec)
 		l.SetBurstAt(now, burst)
@@ -106,24 +104,4 @@ func (as *addresses) count(name string, perMin float64, now time.Time) (wait tim
 		reservation.CancelAt(now)
 	}
 	return wait
-}
-
-// of returns the count of an address.
-//
-// Preconditions: as.mu is held.
-func (as *addresses) of(name string, perSec rate.Limit, burst int) *addressCount {
-	if e := as.byName[name]; e != nil {
-		as.recent.MoveToFront(e)
-		return e.Value.(*addressCount)
-	}
-	if as.byName == nil {
-		as.byName = map[string]*list.Element{}
-	}
-	if len(as.byName) >= maxAddresses {
-		oldest := as.recent.Remove(as.recent.Back()).(*addressCount)
-		delete(as.byName, oldest.name)
-	}
-	c := &addressCount{name, rate.NewLimiter(perSec, burst)}
-	as.byName[name] = as.recent.PushFront(c)
-	return c
 }

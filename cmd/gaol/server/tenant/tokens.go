@@ -1,7 +1,6 @@
 package tenant
 
 import (
-	"bufio"
 	"bytes"
 	"crypto/rand"
 	"crypto/sha256"
@@ -9,15 +8,15 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
 
+	"gaol/cmd/gaol/flags"
 	"gaol/internal/lazyregexp"
 )
 
@@ -45,54 +44,53 @@ var tokenName = lazyregexp.New(`^[a-z0-9][a-z0-9._-]{0,62}$`)
 // are ignored. The file must belong to root or the server's user, and only its owner may be able to write
 // to it. Users outside its group may not read it.
 func ReadTokens(path string) (*Tokens, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, err
+	var t *Tokens
+	text, err := flags.ReadFile(path, maxTokenFile, checkTokenFile)
+	if err == nil {
+		t, err = parseTokens(string(text))
 	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() || info.Mode().Perm()&0o027 != 0 {
-		return nil, fmt.Errorf("tokens: %s: want a file with mode 0640 or less, not %v", path, info.Mode())
-	}
-	if uid := int(info.Sys().(*syscall.Stat_t).Uid); uid != 0 && uid != os.Geteuid() {
-		return nil, fmt.Errorf("tokens: %s: it belongs to user %d", path, uid)
-	}
-	if info.Size() > maxTokenFile {
-		return nil, fmt.Errorf("tokens: %s: more than 1 MiB", path)
-	}
-	t, err := parseTokens(io.LimitReader(f, maxTokenFile))
 	if err != nil {
 		return nil, fmt.Errorf("tokens: %s: %w", path, err)
 	}
 	return t, nil
 }
 
-func parseTokens(r io.Reader) (*Tokens, error) {
+func checkTokenFile(info fs.FileInfo) error {
+	if info.Mode().Perm()&0o027 != 0 {
+		return fmt.Errorf("want a file with mode 0640 or less, not %v", info.Mode())
+	}
+	if uid := int(info.Sys().(*syscall.Stat_t).Uid); uid != 0 && uid != os.Geteuid() {
+		return fmt.Errorf("it belongs to user %d", uid)
+	}
+	return nil
+}
+
+func parseTokens(text string) (*Tokens, error) {
 	t := &Tokens{}
-	names := map[string]bool{}
-	lines := bufio.NewScanner(r)
-	for n := 1; lines.Scan(); n++ {
-		line := strings.TrimSpace(lines.Text())
+	n := 0
+	for line := range strings.Lines(text) {
+		n++
+		line = strings.TrimSpace(line)
 		if line == "" || strings.HasPrefix(line, "#") {
 			continue
 		}
 		parsed, err := parseToken(line)
-		if err == nil && names[parsed.name] {
+		if err == nil && t.has(parsed.name) {
 			err = fmt.Errorf("%s is listed twice", parsed.name)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("line %d: %w", n, err)
 		}
-		names[parsed.name] = true
 		t.list = append(t.list, parsed)
 	}
-	if lines.Err() == nil && len(t.list) == 0 {
-		return nil, errNoTokens
+	if len(t.list) == 0 {
+		return t, errNoTokens
 	}
-	return t, lines.Err()
+	return t, nil
+}
+
+func (t *Tokens) has(name string) bool {
+	return slices.ContainsFunc(t.list, func(other token) bool { return other.name == name })
 }
 
 func parseToken(line string) (t token, err error) {
@@ -135,27 +133,10 @@ func (t *Tokens) Find(secret string) *Tenant {
 }
 
 // CreateToken adds a token to a file, and returns it: the file has its hash only. A missing file is made, with mode 0600.
-// Readers see the old file or the new one. A name that is in the file is an error.
+// A name that is in the file is an error.
 func CreateToken(path, name string, admin bool) (secret string, err error) {
-	defer func() {
-		if err != nil {
-			err = fmt.Errorf("tokens: %s: %w", path, err)
-		}
-	}()
 	if !tokenName().MatchString(name) {
-		return "", fmt.Errorf("%q is not a valid name: want lower-case letters, digits and ._-", name)
-	}
-	dir, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return "", err
-	}
-	defer dir.Close()
-	if err := unix.Flock(int(dir.Fd()), unix.LOCK_EX); err != nil { // others that add a token
-		return "", os.NewSyscallError("flock", err)
-	}
-	text, mode, err := readTokenFile(path, name)
-	if err != nil {
-		return "", err
+		return "", fmt.Errorf("tokens: %s: %q is not a valid name: want lower-case letters, digits and ._-", path, name)
 	}
 	secret = rand.Text() + rand.Text()
 	hash := sha256.Sum256([]byte(secret))
@@ -163,73 +144,37 @@ func CreateToken(path, name string, admin bool) (secret string, err error) {
 	if admin {
 		line += " admin"
 	}
-	if len(text) > 0 && !bytes.HasSuffix(text, []byte("\n")) {
-		text = append(text, '\n')
-	}
-	if err := replaceFile(path, append(text, line+"\n"...), mode); err != nil {
-		return "", err
+	if err := appendToken(path, name, line+"\n"); err != nil {
+		return "", fmt.Errorf("tokens: %s: %w", path, err)
 	}
 	return secret, nil
 }
 
-// readTokenFile returns the text of a file that may have no tokens yet, and its mode.
-func readTokenFile(path, name string) (text []byte, mode fs.FileMode, err error) {
-	info, err := os.Lstat(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, 0o600, nil
-	}
-	if err == nil && !info.Mode().IsRegular() {
-		err = errors.New("not a regular file")
-	}
-	if err == nil && info.Size() > maxTokenFile {
-		err = errors.New("more than 1 MiB")
-	}
-	if err == nil {
-		text, err = os.ReadFile(path)
-	}
+// appendToken appends the line of a name to a file, which it makes if it is missing.
+func appendToken(path, name, line string) (err error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND|os.O_CREATE|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600)
 	if err != nil {
-		return nil, 0, err
+		return errors.Unwrap(err)
 	}
-	list, err := parseTokens(bytes.NewReader(text))
-	if errors.Is(err, errNoTokens) {
-		return text, info.Mode().Perm(), nil
+	defer func() { err = errors.Join(err, f.Close()) }()
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); err != nil { // others that add a token
+		return os.NewSyscallError("flock", err)
 	}
-	if err != nil {
-		return nil, 0, err
-	}
-	for _, t := range list.list {
-		if t.name == name {
-			return nil, 0, fmt.Errorf("%s: %w", name, fs.ErrExist)
-		}
-	}
-	return text, info.Mode().Perm(), nil
-}
-
-// replaceFile replaces a file by another one with the same owner.
-func replaceFile(path string, text []byte, mode fs.FileMode) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(path), ".tokens-*")
+	text, err := flags.ReadFile(path, maxTokenFile, nil)
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if err = errors.Join(err, f.Close()); err != nil {
-			_ = os.Remove(f.Name()) // the first error counts
-		}
-	}()
-	if err := f.Chmod(mode); err != nil {
+	list, err := parseTokens(string(text))
+	switch {
+	case err != nil && err != errNoTokens:
 		return err
+	case list.has(name):
+		return fmt.Errorf("%s: %w", name, fs.ErrExist)
+	case len(text) > 0 && !bytes.HasSuffix(text, []byte("\n")):
+		line = "\n" + line
 	}
-	var old unix.Stat_t
-	if unix.Lstat(path, &old) == nil {
-		if err := f.Chown(int(old.Uid), int(old.Gid)); err != nil {
-			return err
-		}
+	if _, err := f.WriteString(line); err != nil {
+		return errors.Join(err, f.Truncate(int64(len(text)))) // a part of a line would make the file invalid
 	}
-	if _, err := f.Write(text); err != nil {
-		return err
-	}
-	if err := f.Sync(); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
+	return f.Sync()
 }

@@ -2,6 +2,7 @@ package service
 
 import (
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,36 +12,26 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gaol/jail/cgroup"
-	"gaol/runtime"
 )
 
-// tenantIdle is how long a tenant's cgroup is kept after its last sandbox.
+// tenantIdle is how long a tenant's cgroup is kept, at most, after its last sandbox.
 const tenantIdle = time.Minute
 
-// tenants knows which tenants have sandboxes, and removes the leftovers of the others: their cgroups, and the
-// Nodes that runs are forked from if no tenant uses them. These Nodes have run no tenant's code, and are in the
-// parent group: all tenants share them.
+// tenants knows which tenants have sandboxes, and removes the cgroups of the others.
 type tenants struct {
-	parent    string // of their cgroups
-	log       *slog.Logger
-	idle      time.Duration
-	closeIdle func() error // of the runtime
-	shared    bool         // parent also has jails of other programs: there are no cgroups of tenants
+	parent string // of their cgroups
+	log    *slog.Logger
+	idle   time.Duration
+	shared bool // parent also has jails of other programs: there are no cgroups of tenants
 
 	mu     sync.Mutex
-	byName map[string]*presence
+	uses   map[string]int // sandboxes and pools of a tenant with a cgroup, also while they are created
+	timer  *time.Timer    // of the next sweep; nil: none is due
 	closed bool
-	work   sync.WaitGroup
-}
-
-// presence is a tenant with a cgroup.
-type presence struct {
-	uses  int // sandboxes and pools, also while they are created
-	timer *time.Timer
 }
 
 func newTenants(parent string, log *slog.Logger) *tenants {
-	return &tenants{parent: parent, log: log, idle: tenantIdle, closeIdle: runtime.CloseIdle, byName: map[string]*presence{}}
+	return &tenants{parent: parent, log: log, idle: tenantIdle, uses: map[string]int{}}
 }
 
 // cgroup is the parent of a tenant's jails, so that tenants share the processors equally.
@@ -58,74 +49,48 @@ func (ts *tenants) use(name string) (done func()) {
 	}
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
-	p := ts.byName[name]
-	if p == nil {
-		p = &presence{}
-		ts.byName[name] = p
-	}
-	p.uses++
-	if p.timer != nil && p.timer.Stop() {
-		ts.work.Done()
-	}
-	p.timer = nil
-	return sync.OnceFunc(func() { ts.leave(name, p) })
-}
-
-func (ts *tenants) leave(name string, p *presence) {
-	ts.mu.Lock()
-	defer ts.mu.Unlock()
-	p.uses--
-	if p.uses == 0 && !ts.closed {
-		ts.schedule(name, p)
-	}
-}
-
-// schedule removes the tenant's cgroup later.
-//
-// Preconditions: ts.mu is held, and no timer of the tenant is active.
-func (ts *tenants) schedule(name string, p *presence) {
-	ts.work.Add(1)
-	p.timer = time.AfterFunc(ts.idle, func() {
-		defer ts.work.Done()
-		ts.expire(name, p)
+	ts.uses[name]++
+	return sync.OnceFunc(func() {
+		ts.mu.Lock()
+		defer ts.mu.Unlock()
+		ts.uses[name]--
+		ts.schedule()
 	})
 }
 
-// expire removes the cgroup of a tenant if it is still without sandboxes.
-func (ts *tenants) expire(name string, p *presence) {
-	// The lock is not held: this waits for processes. It may close Nodes of tenants that have no sandbox
-	// at the moment, which start again when they are needed.
-	if err := ts.closeIdle(); err != nil {
-		ts.log.Error("close idle Nodes", "err", err)
+// schedule starts a sweep later if a tenant has no sandboxes.
+//
+// Preconditions: ts.mu is held.
+func (ts *tenants) schedule() {
+	for _, n := range ts.uses {
+		if n == 0 && ts.timer == nil && !ts.closed {
+			ts.timer = time.AfterFunc(ts.idle, ts.sweep)
+		}
 	}
+}
+
+// sweep removes the cgroups of tenants without sandboxes. One that cannot be removed yet is tried again.
+func (ts *tenants) sweep() {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
-	if p.uses > 0 || ts.closed {
-		return
-	}
-	if removeCgroup(ts.cgroup(name)) {
-		delete(ts.byName, name)
-		return
-	}
-	ts.schedule(name, p)
+	ts.timer = nil
+	maps.DeleteFunc(ts.uses, func(name string, n int) bool { return n == 0 && removeCgroup(ts.cgroup(name)) })
+	ts.schedule()
 }
 
 // close removes all cgroups. All sandboxes are closed.
 func (ts *tenants) close() {
 	ts.mu.Lock()
+	defer ts.mu.Unlock()
 	ts.closed = true
-	for _, p := range ts.byName {
-		if p.timer != nil && p.timer.Stop() {
-			ts.work.Done()
-		}
+	if ts.timer != nil {
+		ts.timer.Stop()
 	}
-	ts.mu.Unlock()
-	ts.work.Wait()
 	deadline := time.Now().Add(time.Second)
 	if ts.shared {
 		return
 	}
-	for name := range ts.byName {
+	for name := range ts.uses {
 		for !removeCgroup(ts.cgroup(name)) {
 			if time.Now().After(deadline) {
 				ts.log.Error("a cgroup remains", "path", ts.cgroup(name))

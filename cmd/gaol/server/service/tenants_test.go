@@ -11,18 +11,16 @@ import (
 	"gaol/jail/cgroup"
 )
 
-// newTestTenants returns tenants that expire immediately. Each expiry is sent to expired.
-func newTestTenants(t *testing.T) (ts *tenants, expired chan struct{}) {
+// newTestTenants returns tenants whose cgroups are removed immediately.
+func newTestTenants(t *testing.T) *tenants {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("makes cgroups: needs root")
 	}
-	expired = make(chan struct{}, 100)
-	ts = newTenants("/gaol-test-tenants", slog.New(slog.DiscardHandler))
+	ts := newTenants("/gaol-test-tenants", slog.New(slog.DiscardHandler))
 	ts.idle = time.Millisecond
-	ts.closeIdle = func() error { expired <- struct{}{}; return nil }
 	t.Cleanup(ts.close)
-	return ts, expired
+	return ts
 }
 
 // dirsOf returns a cgroup's folders in all hierarchies.
@@ -57,7 +55,7 @@ func exists(t *testing.T, path string) (n int) {
 	return n
 }
 
-// wait waits until ok, which an expiry makes true.
+// wait waits until ok, which a sweep makes true.
 func wait(t *testing.T, ts *tenants, ok func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
@@ -73,18 +71,17 @@ func wait(t *testing.T, ts *tenants, ok func() bool) {
 
 // The cgroup of a tenant is removed when its last sandbox has been closed for some time.
 func TestTenantExpires(t *testing.T) {
-	ts, expired := newTestTenants(t)
+	ts := newTestTenants(t)
 	first, second := ts.use("uid:1"), ts.use("uid:1")
 	makeCgroup(t, ts.cgroup("uid:1"))
 	first()
 	first() // does nothing
-	select {
-	case <-expired:
-		t.Error("expires in use")
-	case <-time.After(20 * time.Millisecond):
+	ts.sweep()
+	if exists(t, ts.cgroup("uid:1")) == 0 {
+		t.Error("it is removed while it is in use")
 	}
 	second()
-	wait(t, ts, func() bool { return len(ts.byName) == 0 })
+	wait(t, ts, func() bool { return len(ts.uses) == 0 })
 	if n := exists(t, ts.cgroup("uid:1")); n != 0 {
 		t.Errorf("it exists in %d hierarchies", n)
 	}
@@ -92,13 +89,12 @@ func TestTenantExpires(t *testing.T) {
 
 // A cgroup in use by another server stays, and is tried again.
 func TestTenantStaysInUse(t *testing.T) {
-	ts, expired := newTestTenants(t)
+	ts := newTestTenants(t)
 	done := ts.use("uid:2")
 	child := ts.cgroup("uid:2") + "/j0"
 	makeCgroup(t, child)
 	done()
-	<-expired
-	<-expired
+	ts.sweep()
 	if exists(t, child) == 0 {
 		t.Error("a child was removed")
 	}
@@ -107,12 +103,12 @@ func TestTenantStaysInUse(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	wait(t, ts, func() bool { return len(ts.byName) == 0 })
+	wait(t, ts, func() bool { return len(ts.uses) == 0 })
 }
 
 // Close removes the cgroups of all tenants, and their parent.
 func TestTenantsClose(t *testing.T) {
-	ts, _ := newTestTenants(t)
+	ts := newTestTenants(t)
 	ts.idle = time.Hour
 	for _, name := range []string{"uid:1", "token:a", "uid:3"} {
 		done := ts.use(name)
@@ -127,7 +123,7 @@ func TestTenantsClose(t *testing.T) {
 
 // A server removes the empty cgroups of a killed one.
 func TestRemoveEmpty(t *testing.T) {
-	ts, _ := newTestTenants(t)
+	ts := newTestTenants(t)
 	makeCgroup(t, filepath.Join(ts.parent, "uid-9"))
 	makeCgroup(t, filepath.Join(ts.parent, "uid-8", "j1"))
 	ts.removeEmpty()

@@ -242,6 +242,7 @@ func (c *runCommands) read(call sandbox.CommandCall, command HostCommand) (reque
 
 // perform calls the host's function.
 func (c *runCommands) perform(call sandbox.CommandCall, command HostCommand, request CommandCall, size int) (res CommandResult, err error) {
+	c.run.waitForFeed()
 	err = c.run.calls.Do(request.Name, size, func(ctx context.Context) (int, error) {
 		ctx, cancel := context.WithCancelCause(ctx)
 		defer cancel(nil)

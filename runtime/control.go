@@ -24,9 +24,7 @@ type control struct {
 	translator *translator          // nil if the program imports no TypeScript
 	main       *cell                // the program's report; nil in a context
 	cells      *cells               // nil except in a context
-
-	frames *wire.Reader
-	done   chan struct{} // closed at the channel's end
+	room       func()               // blocks while the consumer of events is behind
 }
 
 // maxFrame returns the maximum size of a frame; 0 refuses it.
@@ -48,27 +46,15 @@ func (c *control) maxFrame(kind wire.Kind) int64 {
 	return c.main.maxFrame(kind)
 }
 
-// run reads frames until the end of the run.
+// run reads frames until the channel's end.
 func (c *control) run() {
-	c.frames, c.done = wire.NewReader(c.in, c.maxFrame), make(chan struct{})
-	if c.calls != nil {
-		c.calls.ReadWith(c.read)
-	}
-	go c.read() // not here, because a host function may end the goroutine
-	<-c.done
-}
-
-// read reads frames until the channel's end, or until another goroutine reads instead.
-func (c *control) read() {
+	frames := wire.NewReader(c.in, c.maxFrame)
 	for {
-		kind, body, err := c.frames.Next()
+		kind, body, err := frames.Next()
 		if err == nil {
 			err = c.receive(kind, body)
 		}
-		switch {
-		case errors.Is(err, hostcall.ErrHandedOver):
-			return
-		case err != nil:
+		if err != nil {
 			c.close(err)
 			return
 		}
@@ -90,13 +76,12 @@ func (c *control) close(err error) {
 	}
 	c.in.Close()
 	c.out.Close()
-	close(c.done)
 }
 
 func (c *control) receive(kind wire.Kind, body []byte) (err error) {
 	switch {
 	case kind.IsCall():
-		return c.receiveCall(kind, body)
+		return c.receiveCall(body)
 	case kind == wire.KindTranslate:
 		return c.translator.accept(body)
 	case c.cells != nil:
@@ -107,16 +92,16 @@ func (c *control) receive(kind wire.Kind, body []byte) (err error) {
 	return c.main.receive(kind, body)
 }
 
-func (c *control) receiveCall(kind wire.Kind, body []byte) error {
-	blocking := kind == wire.KindAsk
+func (c *control) receiveCall(body []byte) error {
+	c.room()
 	call, err := wire.ParseCall(body)
 	if errors.Is(err, wire.ErrDuplicateName) {
-		return c.calls.Accept(call, false, &hostcall.Error{Code: CodeArguments, Message: "the arguments: " + err.Error()})
+		return c.calls.Accept(call, &hostcall.Error{Code: CodeArguments, Message: "the arguments: " + err.Error()})
 	}
 	if err != nil {
 		return err
 	}
-	return c.calls.Accept(call, blocking, c.refusal())
+	return c.calls.Accept(call, c.refusal())
 }
 
 // refusal returns why no function may be called now. It is nil except in a context between

@@ -71,7 +71,7 @@ func newFakeGuestWithin(t testing.TB, limit int64, functions []hostcall.Function
 		t.Fatal(err)
 	}
 	g := &fakeGuest{send: send, receive: receive, pumped: make(chan struct{})}
-	g.control = &control{in: stdio.NewReader(from), main: &cell{maxValue: limit}}
+	g.control = &control{in: stdio.NewReader(from), main: &cell{maxValue: limit}, room: func() {}}
 	if functions == nil {
 		to.Close()
 	} else {
@@ -300,7 +300,7 @@ func TestControlClose(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c := &control{in: stdio.NewReader(from), cells: cells, done: make(chan struct{})}
+		c := &control{in: stdio.NewReader(from), cells: cells}
 		c.close(tc.err)
 		to.Close()
 		if got := <-closed; got != tc.want {

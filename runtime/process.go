@@ -257,7 +257,7 @@ func (p *Process) observe() {
 	f := p.feed
 	p.denials.Observe(func(d enforce.Denial) { f.Put(DenialEvent{newDenial(d)}, 0) })
 	if p.calls != nil {
-		p.calls.Observe(func(record hostcall.Record) { f.Put(CallEvent{Call(record)}, stdio.EventWeight) }, f.WaitForRoom)
+		p.calls.Observe(func(record hostcall.Record) { f.Put(CallEvent{Call(record)}, stdio.EventWeight) })
 	}
 }
 

@@ -157,7 +157,7 @@ func (p *Process) openControl() error {
 	if err != nil {
 		return err
 	}
-	p.control = &control{in: in, main: p.main, cells: p.program.cells}
+	p.control = &control{in: in, main: p.main, cells: p.program.cells, room: p.waitForFeed}
 	text, err := p.code.Open()
 	if err != nil {
 		return err

@@ -2,6 +2,8 @@ package hostcall
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -49,6 +51,9 @@ const (
 	grace = 200 * time.Millisecond
 )
 
+// ErrStopped is the error of calls that the end of their run has cut off.
+var ErrStopped = errors.New(Unanswered)
+
 // Dispatcher performs the calls of one run. It is safe for concurrent use.
 type Dispatcher struct {
 	ctx       context.Context // the run's
@@ -57,44 +62,51 @@ type Dispatcher struct {
 	limits    Limits
 	codeOf    func(error) string
 	out       *Writer
-	late      error  // the error of calls that take too long
-	read      func() // takes over reading the control channel while its reader performs a call
+	late      error // the error of calls that take too long
 
 	mu      sync.Mutex
-	more    sync.Cond // signals workers: a queued call, or stopped
 	queue   []*pendingCall
-	workers int
-	idle    int // workers that wait
+	workers int // goroutines that perform a call or write its answer
 	running int // functions that have been called and have not returned
 	newest  time.Time
-	inline  inline
 	stopped bool
-	quiet   sync.Cond // signals Stop: a function has returned
+	quiet   chan struct{} // closed when no function runs; nil: nothing waits for that
 
 	pending map[uint64]*pendingCall // calls without an answer, by key
 	others  uint64                  // calls of Do
 	bytes   int                     // of their arguments
-	alarm   *time.Timer             // for the first of them that is late; nil: not set
 	count   int
 	first   int // index of the first record: each cell of a context begins a new list
 	records []Record
 	observe func(Record) // may be nil
-	wait    func()       // blocks while the observer is behind; may be nil
+}
+
+// pendingCall is a call from its admission to its answer.
+type pendingCall struct {
+	key   uint64 // number on the control channel, or a larger one for a call of Do
+	name  string // of the function
+	size  int    // of the arguments
+	began time.Time
+
+	// perform calls the function. It returns the JSON of a call on the control channel, and the
+	// size of the result.
+	perform func(context.Context) (text json.RawMessage, size int, err error)
+	other   chan error // receives the answer to a call of Do; nil: it goes to the control channel
+
+	ctx      context.Context // the run's, with the call's deadline
+	stop     func()          // releases ctx
+	index    int             // of its record; -1: it has none
+	answered bool
 }
 
 // New returns the dispatcher of a run whose context is ctx. codeOf returns the code that a guest
 // sees for an error of a function, or "".
 func New(ctx context.Context, functions []Function, l Limits, out *Writer, codeOf func(error) string) *Dispatcher {
 	d := &Dispatcher{functions: functions, limits: l, codeOf: codeOf, out: out, pending: map[uint64]*pendingCall{}}
-	d.more.L, d.quiet.L = &d.mu, &d.mu
 	d.ctx, d.cancel = context.WithCancel(ctx)
 	d.late = &Error{Message: fmt.Sprintf("the host function took longer than %v", l.Timeout), Code: CodeTimeout}
 	return d
 }
-
-// ReadWith sets the function that reads the control channel while the goroutine that called
-// Accept is busy with a call. It must be called before Accept.
-func (d *Dispatcher) ReadWith(read func()) { d.read = read }
 
 // MaxFrame returns the maximum size of a call's frame; 0 refuses it. It may be called on nil.
 func (d *Dispatcher) MaxFrame() int64 {
@@ -105,9 +117,9 @@ func (d *Dispatcher) MaxFrame() int64 {
 }
 
 // Observe calls f with each call that has been answered or cut off, including earlier calls with
-// records. wait is called before a call is accepted, and blocks while f's consumer is behind. f is
-// called with the lock held, so that each call is reported once and in order; f must not block.
-func (d *Dispatcher) Observe(f func(Record), wait func()) {
+// records. f is called with the lock held, so that each call is reported once and in order; f must
+// not block.
+func (d *Dispatcher) Observe(f func(Record)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, r := range d.records {
@@ -115,42 +127,64 @@ func (d *Dispatcher) Observe(f func(Record), wait func()) {
 			f(r)
 		}
 	}
-	d.observe, d.wait = f, wait
+	d.observe = f
 }
 
-// Accept starts a call. If refused is not nil, the call is answered with that error. If
-// blocking is true, the guest waits for this call, and Accept may perform it before it
-// returns. The error is ErrHandedOver, or a violation of the protocol.
-func (d *Dispatcher) Accept(call wire.Call, blocking bool, refused error) error {
+// Accept starts a call. If refused is not nil, the call is answered with that error. The error is
+// a violation of the protocol.
+func (d *Dispatcher) Accept(call wire.Call, refused error) error {
 	if int64(call.Function) >= int64(len(d.functions)) {
 		return fmt.Errorf("%w: a call of function %d", wire.ErrFrame, call.Function)
 	}
-	d.waitForObserver() // without the lock, which answers and the end of the run need
-	p := d.begin(&pendingCall{Call: call, key: uint64(call.ID), name: d.functions[call.Function].Name(), size: len(call.Args)})
-	if inline, err := d.admit(p, blocking, refused); !inline {
-		return err
-	}
-	return d.performInline(p)
-}
-
-func (d *Dispatcher) waitForObserver() {
-	d.mu.Lock()
-	wait := d.wait
-	d.mu.Unlock()
-	if wait != nil {
-		wait()
-	}
-}
-
-// admit queues a call or reports that the caller should perform it.
-func (d *Dispatcher) admit(p *pendingCall, blocking bool, refused error) (inline bool, err error) {
+	f := &d.functions[call.Function]
+	p := &pendingCall{key: uint64(call.ID), name: f.Name(), size: len(call.Args)}
+	p.perform = func(ctx context.Context) (json.RawMessage, int, error) { return d.call(ctx, f, call.Args) }
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	return d.admit(p, refused)
+}
+
+// Do performs a call that arrived in another way, with the run's limits, and returns when it
+// is answered or the run has ended. name and size describe it and its arguments; call returns
+// the size of the result. An error of the limits is an *Error. After an error, call may still
+// run.
+func (d *Dispatcher) Do(name string, size int, call func(context.Context) (size int, err error)) error {
+	p := &pendingCall{name: name, size: size, other: make(chan error, 1)}
+	p.perform = func(ctx context.Context) (text json.RawMessage, size int, err error) {
+		if size, err = call(ctx); err != nil {
+			return nil, 0, d.guestError(err)
+		}
+		return nil, size, nil
+	}
+	var refused error
+	if int64(size) > d.limits.Arguments {
+		refused = &Error{Message: "the arguments are too large", Code: CodeArguments}
+	}
+	d.mu.Lock()
+	d.others++
+	p.key = 1<<32 + d.others // no number of a call on the control channel
+	err := d.admit(p, refused)
+	d.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	select {
+	case err := <-p.other:
+		return err
+	case <-d.ctx.Done():
+		return ErrStopped
+	}
+}
+
+// admit queues a call, unless it exceeds a limit.
+//
+// Preconditions: d.mu is held.
+func (d *Dispatcher) admit(p *pendingCall, refused error) error {
 	switch {
 	case d.stopped || d.ctx.Err() != nil: // Stop has been or will be called
-		return false, nil
+		return nil
 	case d.pending[p.key] != nil:
-		return false, fmt.Errorf("%w: call %d twice", wire.ErrFrame, p.ID)
+		return fmt.Errorf("%w: call %d twice", wire.ErrFrame, p.key)
 	case d.count >= d.limits.Calls:
 		refused = &Error{Message: fmt.Sprintf("more than %d calls of host functions", d.limits.Calls), Code: CodeManyCalls}
 	case len(d.pending) >= MaxPending || int64(d.bytes+p.size) > maxPendingBytes+2*d.limits.Arguments:
@@ -158,48 +192,30 @@ func (d *Dispatcher) admit(p *pendingCall, blocking bool, refused error) (inline
 	}
 	d.add(p) // also a refused one, so that a guest can't send them without end
 	if refused != nil {
-		return false, d.refuse(p, refused)
+		return d.refuse(p, refused)
 	}
-	if d.alarm == nil {
-		d.alarm = time.AfterFunc(d.limits.Timeout, d.expire)
+	ctx, cancel := context.WithDeadlineCause(d.ctx, p.began.Add(d.limits.Timeout), d.late)
+	stopAlarm := context.AfterFunc(ctx, func() { d.expire(p) })
+	p.ctx, p.stop = ctx, func() { stopAlarm(); cancel() }
+	d.queue = append(d.queue, p)
+	if d.workers < d.limits.Concurrent {
+		d.workers++
+		go d.work()
 	}
-	if blocking && len(d.queue) == 0 && d.busy() < d.limits.Concurrent { // it overtakes no other call
-		d.beginInline(p)
-		return true, nil
-	}
-	d.enqueue(p)
-	return false, nil
+	return nil
 }
 
 // add counts a call and adds it to the pending ones.
 //
 // Preconditions: d.mu is held.
 func (d *Dispatcher) add(p *pendingCall) {
+	p.began, p.index = time.Now(), -1
 	d.count++
 	d.pending[p.key] = p
 	d.bytes += p.size
 	if len(d.records) < maxRecords {
 		p.index = d.first + len(d.records)
 		d.records = append(d.records, unanswered(p))
-	}
-}
-
-// busy returns how many goroutines perform a call or wait to write its answer.
-//
-// Preconditions: d.mu is held.
-func (d *Dispatcher) busy() int { return d.inline.running + d.workers - d.idle }
-
-// enqueue passes a call to a worker.
-//
-// Preconditions: d.mu is held.
-func (d *Dispatcher) enqueue(p *pendingCall) {
-	d.queue = append(d.queue, p)
-	switch {
-	case len(d.queue) <= d.idle:
-		d.more.Signal()
-	case d.workers < d.limits.Concurrent:
-		d.workers++
-		go d.work()
 	}
 }
 
@@ -212,8 +228,8 @@ func (d *Dispatcher) refuse(p *pendingCall, err error) error {
 		return nil
 	}
 	if p.other != nil {
-		p.other.answer(err)
-	} else if !d.out.TryAnswer(p.ID, true, d.errorText(err)) {
+		p.other <- err
+	} else if !d.out.TryAnswer(uint32(p.key), true, d.errorText(err)) {
 		return fmt.Errorf("%w: so many calls, and no answer is read", wire.ErrFrame)
 	}
 	return nil
@@ -244,25 +260,13 @@ func (d *Dispatcher) finish(p *pendingCall, size int, err error) bool {
 	return true
 }
 
-// expire answers late calls and sets the alarm for the next one. One timer serves all calls,
-// because few are ever late.
-func (d *Dispatcher) expire() {
+// expire answers a late call. A function that still runs occupies its worker until it returns.
+func (d *Dispatcher) expire(p *pendingCall) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.alarm = nil; d.stopped {
-		return
-	}
-	next := d.limits.Timeout
-	for _, p := range d.pending {
-		if left := time.Until(p.ctx.deadline); left > 0 {
-			next = min(next, left)
-		} else if d.refuse(p, d.late) != nil {
-			d.out.Close()
-		}
-	}
-	d.queue = slices.DeleteFunc(d.queue, func(p *pendingCall) bool { return p.answered })
-	if len(d.pending) > 0 {
-		d.alarm = time.AfterFunc(next, d.expire)
+	d.queue = slices.DeleteFunc(d.queue, func(q *pendingCall) bool { return q == p })
+	if d.refuse(p, d.late) != nil {
+		d.out.Close()
 	}
 }
 
@@ -284,23 +288,20 @@ func (d *Dispatcher) Stop() {
 			d.observe(unanswered(d.pending[id]))
 		}
 	}
-	d.stopped, d.queue, d.pending = true, nil, nil // a stopped timer may keep d alive for long
+	d.stopped, d.queue, d.pending = true, nil, nil
 	d.cancel()
-	d.more.Broadcast()
-	if d.alarm != nil {
-		d.alarm.Stop()
+	left := grace - time.Since(d.newest)
+	if d.running == 0 || left <= 0 {
+		return
 	}
-	if left := grace - time.Since(d.newest); d.running > 0 && left > 0 {
-		over := time.AfterFunc(left, func() {
-			d.mu.Lock()
-			defer d.mu.Unlock()
-			d.quiet.Broadcast()
-		})
-		defer over.Stop()
-		for d.running > 0 && time.Since(d.newest) < grace {
-			d.quiet.Wait()
-		}
+	quiet := make(chan struct{})
+	d.quiet = quiet
+	d.mu.Unlock()
+	select {
+	case <-quiet:
+	case <-time.After(left):
 	}
+	d.mu.Lock()
 }
 
 // Records returns the calls in the order in which they arrived. truncated reports whether

@@ -145,7 +145,7 @@ func inBubble(t *testing.T, limits Limits, f func(*testing.T, *testCalls)) {
 // call sends the next call.
 func (c *testCalls) call(function uint32, args string) error {
 	c.next++
-	return c.Accept(wire.Call{ID: c.next, Function: function, Args: json.RawMessage(args)}, false, nil)
+	return c.Accept(wire.Call{ID: c.next, Function: function, Args: json.RawMessage(args)}, nil)
 }
 
 func TestCallsAnswers(t *testing.T) {
@@ -192,15 +192,15 @@ func TestCallsRefuseProtocol(t *testing.T) {
 			}
 		}
 		call := wire.Call{ID: 9, Function: gateFunction, Args: json.RawMessage(`[]`)}
-		if err := c.Accept(call, false, nil); err != nil {
+		if err := c.Accept(call, nil); err != nil {
 			t.Fatal(err)
 		}
-		if err := c.Accept(call, false, nil); !errors.Is(err, wire.ErrFrame) {
+		if err := c.Accept(call, nil); !errors.Is(err, wire.ErrFrame) {
 			t.Errorf("a duplicate number: %v", err)
 		}
 		close(c.callee.gate)
 		synctest.Wait()
-		if err := c.Accept(call, false, nil); err != nil {
+		if err := c.Accept(call, nil); err != nil {
 			t.Errorf("a number that is reused after its result: %v", err)
 		}
 	})
@@ -227,37 +227,8 @@ func TestCallsConcurrent(t *testing.T) {
 		}
 		close(c.callee.gate)
 		synctest.Wait()
-		if n := len(c.guest.answers(t)); n != 10 || c.workers != 3 {
-			t.Errorf("%d results of %d workers", n, c.workers)
-		}
-	})
-}
-
-// An idle worker is reused before another is started.
-func TestCallsReuseWorkers(t *testing.T) {
-	inBubble(t, Limits{}, func(t *testing.T, c *testCalls) {
-		for range 100 {
-			if err := c.call(echoFunction, `[]`); err != nil {
-				t.Fatal(err)
-			}
-			synctest.Wait()
-		}
-		if c.workers != 1 {
-			t.Errorf("%d workers for one call at a time", c.workers)
-		}
-		for range 5 {
-			for range 2 {
-				if err := c.call(gateFunction, `[]`); err != nil {
-					t.Fatal(err)
-				}
-			}
-			synctest.Wait()
-			c.callee.gate <- struct{}{}
-			c.callee.gate <- struct{}{}
-			synctest.Wait()
-		}
-		if c.workers != 2 {
-			t.Errorf("%d workers for two calls at a time", c.workers)
+		if n := len(c.guest.answers(t)); n != 10 || c.workers != 0 {
+			t.Errorf("%d results, %d workers remain", n, c.workers)
 		}
 	})
 }
@@ -311,7 +282,7 @@ func TestCallsUnread(t *testing.T) {
 		n := 0
 		var err error
 		for ; err == nil && n < 100_000; n++ {
-			err = c.Accept(wire.Call{ID: uint32(n), Function: waitFunction, Args: json.RawMessage(`[]`)}, false, nil)
+			err = c.Accept(wire.Call{ID: uint32(n), Function: waitFunction, Args: json.RawMessage(`[]`)}, nil)
 		}
 		if !errors.Is(err, wire.ErrFrame) || n < 2*MaxPending || n > 10*MaxPending {
 			t.Errorf("after %d calls: %v", n, err)

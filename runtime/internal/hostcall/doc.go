@@ -2,10 +2,8 @@
 // channel, and encodes the host's values for guests.
 //
 //	reader ── Accept ─┬─ queue ──> workers, Limits.Concurrent at most ─┬─> Writer
-//	                  ├─ inline: by the reader, while the guest waits ─┤
 //	                  └─ refused, or late: answered with an error ─────┘
 //
 // The control channel is always read, whatever the functions do: calls beyond the limits
-// are answered with an error, so that a guest and its host cannot wait for each other. Only
-// a slow observer blocks the reader.
+// are answered with an error, so that a guest and its host cannot wait for each other.
 package hostcall

@@ -93,7 +93,7 @@ func TestCallsEnd(t *testing.T) {
 		if err := c.call(echoFunction, `[]`); err != nil {
 			t.Errorf("a call after End: %v", err)
 		}
-		c.expire() // a timer that fired just before
+		c.expire(&pendingCall{}) // a timer that fired just before
 		c.Stop()
 		time.Sleep(time.Hour)
 		list, truncated := c.Records()
@@ -141,17 +141,15 @@ func TestCallsRunIsOver(t *testing.T) {
 		f, g := &callee{}, &guestSide{}
 		c := New(ctx, f.functions(), withDefaults(Limits{Concurrent: 1}), NewWriter(g), codeOf)
 		for i := range 3 {
-			if err := c.Accept(wire.Call{ID: uint32(i), Function: waitFunction, Args: json.RawMessage(`[]`)}, false, nil); err != nil {
+			if err := c.Accept(wire.Call{ID: uint32(i), Function: waitFunction, Args: json.RawMessage(`[]`)}, nil); err != nil {
 				t.Fatal(err)
 			}
 		}
 		synctest.Wait()
 		cancel()
 		synctest.Wait()
-		for i, waits := range []bool{false, true} {
-			if err := c.Accept(wire.Call{ID: uint32(10 + i), Function: echoFunction, Args: json.RawMessage(`[]`)}, waits, nil); err != nil {
-				t.Fatal(err)
-			}
+		if err := c.Accept(wire.Call{ID: 10, Function: echoFunction, Args: json.RawMessage(`[]`)}, nil); err != nil {
+			t.Fatal(err)
 		}
 		synctest.Wait()
 		if len(f.began) != 1 || len(g.answers(t)) > 0 {
@@ -184,7 +182,7 @@ func TestCallsListed(t *testing.T) {
 func TestCallsRefused(t *testing.T) {
 	inBubble(t, Limits{Calls: 2}, func(t *testing.T, c *testCalls) {
 		for i := range 3 {
-			if err := c.Accept(wire.Call{ID: uint32(i) + 1}, false, &Error{Message: ArgumentText(1, wire.ErrDuplicateName), Code: CodeArguments}); err != nil {
+			if err := c.Accept(wire.Call{ID: uint32(i) + 1}, &Error{Message: ArgumentText(1, wire.ErrDuplicateName), Code: CodeArguments}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -253,7 +251,7 @@ func TestCallContext(t *testing.T) {
 // never.
 func TestObserve(t *testing.T) {
 	begin := func(c *Dispatcher, id uint32) *pendingCall {
-		p := &pendingCall{Call: wire.Call{ID: id}, key: uint64(id), index: -1}
+		p := &pendingCall{key: uint64(id)}
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.add(p)
@@ -272,7 +270,7 @@ func TestObserve(t *testing.T) {
 		var begun []*pendingCall
 		for step := range 4 {
 			if when == step {
-				c.Observe(observe, nil)
+				c.Observe(observe)
 			}
 			switch step {
 			case 0:

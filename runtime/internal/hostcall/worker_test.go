@@ -33,7 +33,7 @@ func newFakeGuest(t testing.TB, functions []Function, l Limits) *fakeGuest {
 	g := &fakeGuest{send: send, receive: receive, done: make(chan struct{})}
 	g.calls = New(t.Context(), functions, withDefaults(l), NewWriter(to), codeOf)
 	frames := wire.NewReader(from, func(wire.Kind) int64 { return 1000 })
-	read := func() {
+	go func() {
 		for {
 			kind, body, err := frames.Next()
 			if err == nil && kind == wire.KindValue {
@@ -45,10 +45,7 @@ func newFakeGuest(t testing.TB, functions []Function, l Limits) *fakeGuest {
 				call, err = wire.ParseCall(body)
 			}
 			if err == nil {
-				err = g.calls.Accept(call, kind == wire.KindAsk, nil)
-			}
-			if errors.Is(err, ErrHandedOver) {
-				return
+				err = g.calls.Accept(call, nil)
 			}
 			if err != nil {
 				from.Close()
@@ -56,9 +53,7 @@ func newFakeGuest(t testing.TB, functions []Function, l Limits) *fakeGuest {
 				return
 			}
 		}
-	}
-	g.calls.ReadWith(read)
-	go read()
+	}()
 	t.Cleanup(func() {
 		send.Close()
 		g.calls.Stop()
@@ -120,8 +115,7 @@ func (g *fakeGuest) expect(t testing.TB, id uint32, text string) {
 	}
 }
 
-// The reader performs synchronous calls inline, whatever the function does, and then
-// continues to read.
+// Calls of one function after another are answered, whatever the function does.
 func TestAsk(t *testing.T) {
 	g := newFakeGuest(t, (&callee{}).functions(), Limits{})
 	for i := range uint32(100) {
@@ -134,19 +128,12 @@ func TestAsk(t *testing.T) {
 		g.ask(t, 2, echoFunction, `["after it"]`)
 		g.expect(t, 2, "after it")
 	}
-	c := g.calls
-	c.mu.Lock()
-	if c.workers > 0 || c.running > 0 {
-		t.Errorf("%d workers, %d running calls", c.workers, c.running)
-	}
-	c.mu.Unlock()
 	if list := g.end(); len(list) != 106 || list[0] == (Record{}) {
 		t.Errorf("%d calls: %+v", len(list), list)
 	}
 }
 
-// While an inline call takes long, another goroutine reads the channel. That may happen up
-// to CallLimits.Concurrent times.
+// While functions take long, the channel is read, and other calls are answered.
 func TestAskTakesLong(t *testing.T) {
 	f := &callee{gate: make(chan struct{})}
 	g := newFakeGuest(t, f.functions(), Limits{Concurrent: 3})
@@ -155,36 +142,25 @@ func TestAskTakesLong(t *testing.T) {
 		if i < 2 {
 			g.write(t, callFrame(wire.KindCall, 10+i, echoFunction, `["meanwhile"]`))
 			g.expect(t, 10+i, "meanwhile")
-			g.ask(t, 20+i, echoFunction, `["meanwhile too"]`)
-			g.expect(t, 20+i, "meanwhile too")
 		}
 	}
-	g.ask(t, 30, echoFunction, `["too many"]`)
-	g.write(t, callFrame(wire.KindCall, 31, echoFunction, `["too many"]`), wire.Append(nil, wire.KindValue, []byte("1")))
-	for began := time.Now(); time.Since(began) < 50*time.Millisecond; time.Sleep(time.Millisecond) {
-		f.mu.Lock()
-		if len(f.began) > 7 {
-			t.Fatalf("%d functions were called, three of which still run", len(f.began))
-		}
-		f.mu.Unlock()
-	}
+	g.ask(t, 30, echoFunction, `["queued"]`)
+	g.write(t, wire.Append(nil, wire.KindValue, []byte("1")))
 	close(f.gate)
 	got := map[uint32]bool{}
-	for range 5 {
+	for range 4 {
 		id, _ := g.answer(t)
 		got[id] = true
 	}
-	if !got[0] || !got[1] || !got[2] || !got[30] || !got[31] {
+	if !got[0] || !got[1] || !got[2] || !got[30] {
 		t.Errorf("results: %v", got)
 	}
-	g.ask(t, 40, echoFunction, `["at the end"]`)
-	g.expect(t, 40, "at the end")
-	if list := g.end(); g.value != "1" || len(list) != 10 {
+	if list := g.end(); g.value != "1" || len(list) != 6 {
 		t.Errorf("%s, %+v", g.value, list)
 	}
 }
 
-// An inline call that still runs does not delay the end of the run.
+// A call that still runs does not delay the end of the run.
 func TestAskAtTheEnd(t *testing.T) {
 	f := &callee{gate: make(chan struct{})}
 	defer close(f.gate)

@@ -1,9 +1,9 @@
 package runtime
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"slices"
 	"sync"
 	"time"
 
@@ -17,12 +17,12 @@ type PoolOptions struct {
 	Size int
 
 	// Parallel is how many runtimes are created concurrently. Creating one takes a fifth of Node's
-	// start, and competes with the callers' runs for processors. Default 1; at most 64.
+	// start, and competes with the callers' runs for processors. Default 1; at most 64. More
+	// than Size has no effect.
 	Parallel int
 
-	// MaxAge is how long a runtime may stay unused. Older ones are replaced one after another,
-	// so that an idle pool follows a change of its image. While creation fails, the old ones
-	// stay. Default 10 minutes; at least a second. Negative: no limit.
+	// MaxAge is how long a runtime may stay unused. Older ones are replaced, so that an idle
+	// pool follows a change of its image. While creation fails, the old ones stay. Default 10 minutes; at least a second. Negative: no limit.
 	MaxAge time.Duration
 
 	// Park also forks the process of each runtime's first run in advance: it waits for its
@@ -56,6 +56,9 @@ func (o PoolOptions) resolve() (PoolOptions, error) {
 //
 //	create ──> ready ── Get ──> owned by the caller, which closes it
 //	             └── dead or too old: closed and replaced
+//
+// A goroutine for each runtime creates it and offers it to Gets. Channels serve Gets in order, and
+// give them the oldest runtime first.
 type Pool struct {
 	options PoolOptions
 
@@ -64,34 +67,18 @@ type Pool struct {
 	alive        func(*NodeRuntime) bool
 	closeRuntime func(*NodeRuntime) error
 
-	open    context.Context // ends when Close begins
-	cancel  context.CancelFunc
-	work    sync.WaitGroup // of all goroutines
-	closers chan struct{}  // a semaphore for closing runtimes
+	open     context.Context // ends when Close begins
+	cancel   context.CancelFunc
+	work     sync.WaitGroup // of all goroutines
+	creating chan struct{}  // a semaphore of Parallel
+	closing  chan struct{}  // a semaphore for closing runtimes
 
-	mu       sync.Mutex
-	closed   bool
-	ready    []idleRuntime  // the oldest first; none while a Get waits
-	waiting  []chan outcome // of the Gets, in order; each has room for one element
-	creating int
-	failures int         // to create, in a row
-	retry    time.Time   // nothing is created earlier, unless a Get waits
-	timer    *time.Timer // calls replace
-	failed   error       // the first error of closing a runtime that no Get returned
+	ready  chan *NodeRuntime // to Gets
+	errors chan error        // of creations, to Gets
+	wanted chan struct{}     // from a waiting Get: a failed creation is tried again
 
-	close sync.Once
-}
-
-// idleRuntime is an unused runtime.
-type idleRuntime struct {
-	runtime *NodeRuntime
-	since   time.Time
-}
-
-// outcome is the result of a waiting Get.
-type outcome struct {
-	runtime *NodeRuntime
-	err     error
+	mu  sync.Mutex
+	err error // the first error of closing a runtime that no Get returned
 }
 
 // NewPool returns a pool of runtimes that [Create] makes from o, and begins to fill it in the
@@ -131,15 +118,117 @@ func NewPool(o Options, p PoolOptions) (_ *Pool, err error) {
 
 func newPool(o PoolOptions, create func(context.Context) (*NodeRuntime, error)) *Pool {
 	const closers = 4 // closing competes with the callers' runs, too
-	p := &Pool{options: o, create: create, closers: make(chan struct{}, closers)}
+	p := &Pool{
+		options: o, create: create, creating: make(chan struct{}, o.Parallel), closing: make(chan struct{}, closers),
+		ready: make(chan *NodeRuntime), errors: make(chan error), wanted: make(chan struct{}),
+	}
 	p.open, p.cancel = context.WithCancel(context.Background())
 	return p
 }
 
 func (p *Pool) start() {
+	for range p.options.Size {
+		p.work.Go(p.keep)
+	}
+}
+
+// keep creates runtimes, one after another, and offers each until it is taken.
+func (p *Pool) keep() {
+	for rt := p.next(); rt != nil; rt = p.next() {
+		p.offer(rt)
+	}
+}
+
+// Without waiting callers a pool retries failed creations after a delay, which doubles with
+// each failure.
+const (
+	firstRetry = 100 * time.Millisecond
+	lastRetry  = 30 * time.Second
+)
+
+// next creates a runtime. It returns nil if the pool is closed. An error fails one Get only, because
+// each would have had to create its own runtime.
+func (p *Pool) next() *NodeRuntime {
+	select {
+	case p.creating <- struct{}{}:
+	case <-p.open.Done():
+		return nil
+	}
+	defer func() { <-p.creating }() // also during the delay: others would fail, too
+	for delay := firstRetry; ; delay = min(2*delay, lastRetry) {
+		rt, err := p.create(p.open)
+		if err == nil {
+			return rt
+		}
+		if p.open.Err() != nil {
+			return nil
+		}
+		select {
+		case p.errors <- err:
+		default: // no Get waits
+		}
+		select {
+		case <-time.After(delay):
+		case <-p.wanted:
+		case <-p.open.Done():
+			return nil
+		}
+	}
+}
+
+// checkInterval is how soon a runtime that died is replaced if no Get finds it.
+const checkInterval = 5 * time.Second
+
+// offer offers a runtime to Gets until one takes it, it dies, or the pool is closed. Once it is too
+// old, it is replaced, if a new one can be created.
+func (p *Pool) offer(rt *NodeRuntime) {
+	check := time.NewTicker(checkInterval)
+	defer check.Stop()
+	tooOld := p.maxAge()
+	var replace chan<- struct{} // p.creating, if rt is too old
+	for {
+		select {
+		case p.ready <- rt:
+			return
+		case <-p.open.Done():
+			p.discard(rt)
+			return
+		case <-check.C:
+			if !p.alive(rt) {
+				p.discard(rt)
+				return
+			}
+		case <-tooOld:
+			replace = p.creating
+		case replace <- struct{}{}:
+			newer, err := p.create(p.open)
+			<-p.creating
+			if replace = nil; err != nil {
+				tooOld = time.After(lastRetry)
+				continue
+			}
+			p.discard(rt)
+			rt, tooOld = newer, p.maxAge()
+		}
+	}
+}
+
+// maxAge returns a channel that signals the maximum age of a new runtime.
+func (p *Pool) maxAge() <-chan time.Time {
+	if p.options.MaxAge < 0 {
+		return nil
+	}
+	return time.After(p.options.MaxAge)
+}
+
+// discard closes a runtime.
+func (p *Pool) discard(rt *NodeRuntime) {
+	p.closing <- struct{}{}
+	err := p.closeRuntime(rt)
+	<-p.closing
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.timer = time.AfterFunc(0, p.replace)
+	p.err = cmp.Or(p.err, err)
 }
 
 // Get returns an unused runtime. The caller owns it and must close it: it does not return to
@@ -151,76 +240,35 @@ func (p *Pool) start() {
 // is [ErrClosed].
 func (p *Pool) Get(ctx context.Context) (_ *NodeRuntime, err error) {
 	defer wrap(&err, "get")
-	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
-	}
-	rt, place, err := p.takeOrWait()
-	if place == nil {
-		return rt, err
-	}
-	select {
-	case out := <-place:
-		return out.runtime, out.err
-	case <-ctx.Done():
-	}
-	if p.withdraw(place) {
-		return nil, context.Cause(ctx)
-	}
-	out := <-place // it arrived at the same moment, and must not be lost
-	return out.runtime, out.err
-}
-
-// takeOrWait returns a ready runtime, or else a place in the queue.
-func (p *Pool) takeOrWait() (*NodeRuntime, chan outcome, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.closed {
-		return nil, nil, ErrClosed
-	}
-	defer p.refill()
-	for len(p.ready) > 0 {
-		rt := p.ready[0].runtime
-		p.ready = slices.Delete(p.ready, 0, 1)
-		if p.alive(rt) { // its jail may have died since replace looked
-			return rt, nil, nil
+	for {
+		switch { // before select, which would choose at random
+		case ctx.Err() != nil:
+			return nil, context.Cause(ctx)
+		case p.open.Err() != nil:
+			return nil, ErrClosed
 		}
-		p.discard(rt)
+		select {
+		case rt := <-p.ready:
+			if p.alive(rt) { // its jail may have died since the last check
+				return rt, nil
+			}
+			p.discard(rt)
+		case err := <-p.errors:
+			return nil, err
+		case p.wanted <- struct{}{}:
+		case <-ctx.Done():
+		case <-p.open.Done():
+		}
 	}
-	place := make(chan outcome, 1)
-	p.waiting = append(p.waiting, place)
-	return nil, place, nil
-}
-
-// withdraw gives up a place in the queue. It returns false if the place's turn has come.
-func (p *Pool) withdraw(place chan outcome) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	i := slices.Index(p.waiting, place)
-	if i < 0 {
-		return false
-	}
-	p.waiting = slices.Delete(p.waiting, i, i+1)
-	return true
 }
 
 // Close closes the runtimes that no Get has returned, and makes waiting Gets return
 // [ErrClosed]. It returns when nothing of the pool is left, except for the zygotes, which
 // stay until [CloseIdle]. Further calls return the error of the first.
 func (p *Pool) Close() error {
-	p.close.Do(func() {
-		p.mu.Lock()
-		p.closed = true
-		for _, place := range p.waiting {
-			place <- outcome{err: ErrClosed}
-		}
-		for _, r := range p.ready {
-			p.discard(r.runtime)
-		}
-		p.waiting, p.ready = nil, nil
-		p.timer.Stop()
-		p.mu.Unlock()
-		p.cancel()
-		p.work.Wait()
-	})
-	return p.failed
+	p.cancel()
+	p.work.Wait()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.err
 }

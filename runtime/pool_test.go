@@ -205,14 +205,14 @@ func TestPoolGetIsCanceled(t *testing.T) {
 			}()
 		}
 		time.Sleep(time.Minute)
-		f.expect(t, 3, 2) // one is parked; the others exceed Size
+		f.expect(t, 1, 0) // it is ready
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		if rt, err := p.Get(ctx); rt != nil || !errors.Is(err, context.Canceled) {
 			t.Errorf("%v, %v", rt, err)
 		}
 		if !f.has(&f.made, get(t, p)) {
-			t.Error("Get did not return the parked runtime")
+			t.Error("Get did not return the ready runtime")
 		}
 		p.Close()
 	})
@@ -327,7 +327,7 @@ func TestPoolReplacesOld(t *testing.T) {
 		f.expect(t, 6, 3)
 		f.fail(errors.New("no room"))
 		time.Sleep(10 * time.Minute)
-		f.expect(t, 6, 4) // old ones are kept until they can be replaced
+		f.expect(t, 6, 3) // old ones are kept until they can be replaced
 		f.fail(nil)
 		time.Sleep(time.Minute)
 		f.expect(t, 9, 6)

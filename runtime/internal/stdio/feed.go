@@ -1,15 +1,16 @@
 package stdio
 
-import "sync"
+import (
+	"bytes"
+	"sync"
+)
 
 // Feed passes the events of a run to one consumer, in the order in which the host learns of
 // them. It is closed with a last event.
 //
-//	standard output ── limited by buffers: 2 ──┐
-//	standard error ─── likewise ───────────────┤
-//	weighted events ── WaitForRoom: 64 KiB ────┼─ queue ──> All
-//	other events ───── never wait ─────────────┤
-//	last event ────────────────────────────────┘
+//	output, calls, logs ── WaitForRoom: 64 KiB ──┐
+//	other events ───────── never wait ───────────┼─ queue ──> All
+//	last event ──────────────────────────────────┘
 //
 // Nothing blocks while it holds a lock. A consumer that takes no
 // events makes the run's pipes fill up, and the run wait. The end of the run never waits: the
@@ -18,10 +19,9 @@ import "sync"
 type Feed[E any] struct {
 	mu      sync.Mutex
 	arrived sync.Cond // signals the consumer: a new event, or closed
-	freed   sync.Cond // signals producers: a buffer or room is free
+	freed   sync.Cond // signals producers: there is room
 
 	queue  []item[E]
-	lent   *int // counts the used buffers of the sink whose event the consumer holds; or nil
 	weight int  // of the queued events
 	ended  bool // the run has ended: producers no longer wait
 	closed bool // the last event is in the queue
@@ -31,9 +31,8 @@ type Feed[E any] struct {
 
 // item is an event in the queue.
 type item[E any] struct {
-	event   E
-	buffers *int // the used buffers of its sink, or nil
-	weight  int
+	event  E
+	weight int
 }
 
 const maxWeight = 64 << 10
@@ -49,20 +48,18 @@ func NewFeed[E any]() *Feed[E] {
 }
 
 // Put appends an event. It does not wait. weight counts towards what WaitForRoom waits for.
-func (f *Feed[E]) Put(event E, weight int) { f.put(item[E]{event: event, weight: weight}) }
-
-func (f *Feed[E]) put(i item[E]) {
+func (f *Feed[E]) Put(event E, weight int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.append(i)
+	f.append(event, weight)
 }
 
-func (f *Feed[E]) append(i item[E]) {
+func (f *Feed[E]) append(event E, weight int) {
 	if f.closed {
 		return
 	}
-	f.weight += i.weight
-	f.queue = append(f.queue, i)
+	f.weight += weight
+	f.queue = append(f.queue, item[E]{event, weight})
 	f.arrived.Signal()
 }
 
@@ -78,18 +75,6 @@ func (f *Feed[E]) WaitForRoom() {
 	for f.weight >= maxWeight && !f.ended {
 		f.freed.Wait()
 	}
-}
-
-// acquire waits for a free buffer of a sink and marks it used. It returns false if the run
-// has ended: the consumer may keep its buffers for any time.
-func (f *Feed[E]) acquire(used *int) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for *used == eventBuffers && !f.ended {
-		f.freed.Wait()
-	}
-	*used++
-	return !f.ended
 }
 
 // End marks the end of the run: it wakes all goroutines that wait for the consumer, and none
@@ -109,7 +94,7 @@ func (f *Feed[E]) Close(last E) {
 	f.End()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.append(item[E]{event: last})
+	f.append(last, 0)
 	f.closed = true
 }
 
@@ -117,10 +102,6 @@ func (f *Feed[E]) Close(last E) {
 func (f *Feed[E]) next() (event E, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.lent != nil { // the data of the last event is valid until now
-		*f.lent--
-		f.freed.Broadcast()
-	}
 	for len(f.queue) == 0 && !f.closed {
 		f.arrived.Wait()
 	}
@@ -130,7 +111,6 @@ func (f *Feed[E]) next() (event E, ok bool) {
 	i := f.queue[0]
 	f.queue[0] = item[E]{}
 	f.queue = f.queue[1:]
-	f.lent = i.buffers
 	if f.weight -= i.weight; i.weight > 0 {
 		f.freed.Broadcast()
 	}
@@ -155,35 +135,33 @@ func (f *Feed[E]) All(yield func(E) bool) (complete bool) {
 	}
 }
 
-// EventSink is a sink that passes a stream on as events of a feed. It has two buffers: the
-// consumer uses one while the other is filled.
+// EventSink is a sink that passes a stream on as events of a feed.
 type EventSink[E any] struct {
 	Feed    *Feed[E]
 	Event   func([]byte) E
 	Limit   int64  // bytes after which OnLimit is called
 	OnLimit func() // may be nil
 
-	count   int64 // bytes so far
-	buffers [eventBuffers]buffer
-	turn    int // index of the last buffer returned
-	used    int // buffers that are in the feed or with its consumer; guarded by the feed's lock
+	count int64 // bytes so far
+	buffer
 }
 
-const eventBuffers = 2
-
-// Buffer waits until the consumer has returned a buffer, unless the run has ended.
-func (f *EventSink[E]) Buffer(n int) []byte {
-	if !f.Feed.acquire(&f.used) {
-		return make([]byte, n)
-	}
-	f.turn = (f.turn + 1) % eventBuffers // they return in the order in which they were sent
-	return f.buffers[f.turn].Buffer(n)
+// Buffer waits until the feed has room.
+func (s *EventSink[E]) Buffer(n int) []byte {
+	s.Feed.WaitForRoom()
+	return s.buffer.Buffer(n)
 }
 
 // Write puts b into the feed.
-func (f *EventSink[E]) Write(b []byte) {
-	f.Feed.put(item[E]{event: f.Event(b), buffers: &f.used})
-	if f.count += int64(len(b)); f.count > f.Limit && f.OnLimit != nil {
-		f.OnLimit()
+func (s *EventSink[E]) Write(b []byte) {
+	s.count += int64(len(b))
+	if 2*len(b) < len(s.buffer) {
+		b = bytes.Clone(b)
+	} else {
+		s.buffer = nil // the event has it
+	}
+	s.Feed.Put(s.Event(b), max(EventWeight, len(b)))
+	if s.count > s.Limit && s.OnLimit != nil {
+		s.OnLimit()
 	}
 }

@@ -3,8 +3,8 @@
 //
 //	Examine ── probes, in order ──> Check{name, status, detail, cure} ──> Report
 //	              │
-//	              └─ checks that must not affect the host (namespaces, mounts) run
-//	                 in a child process: this program, executed under another name
+//	              └─ namespaces are made for processes that end, and file systems
+//	                 are mounted in the mount namespace of a thread
 //
 // Where possible, a probe does what gaol would do: it mounts a file system or creates a namespace.
 //

@@ -59,6 +59,16 @@ type probe struct {
 	run  func(*examination) Check
 }
 
+// asRoot returns a probe that only root can run.
+func asRoot(run func(*examination) Check) func(*examination) Check {
+	return func(x *examination) Check {
+		if !x.root {
+			return degraded("not tried", "run gaol doctor as root")
+		}
+		return run(x)
+	}
+}
+
 // examination is the state that probes share.
 type examination struct {
 	ctx      context.Context
@@ -94,7 +104,7 @@ func probes() []probe {
 	list := []probe{
 		{"privileges", "make namespaces, cgroups and mounts", probePrivileges},
 		{"kernel", "keep file operations and descriptors in the guest's tree", probeKernel},
-		{"root folder", "make mounts and user namespaces", probeRoot},
+		{"root folder", "make mounts and user namespaces", asRoot(probeRoot)},
 		{"seccomp", "filter system calls", probeSeccomp},
 		{"libseccomp", "number the system calls of the filter", probeLibseccomp},
 		{"landlock", "enforce the file permissions of policies", probeLandlock},
@@ -107,13 +117,13 @@ func probes() []probe {
 	}
 	list = append(list, probe{"cgroup", "limit and count memory, processor time and processes", probeCgroup})
 	for _, f := range fileSystems {
-		list = append(list, probe{f.name, f.why, f.probe})
+		list = append(list, probe{f.name, f.why, asRoot(f.probe)})
 	}
 	return append(list,
 		probe{"image store", "keep images", withStore(probeStore)},
-		probe{"file owners", "show the image's files as root's", withStore(probeOwners)},
+		probe{"file owners", "show the image's files as root's", asRoot(withStore(probeOwners))},
 		probe{"default image", "show guests Node and its libraries", withStore(probeImage)},
-		probe{"image files", "show guests the files that were built", withStore(probeImageFiles)},
+		probe{"image files", "show guests the files that were built", asRoot(withStore(probeImageFiles))},
 		probe{"image tools", "build images", probeTools},
 		probe{"program in a jail", "", probeProgram},
 		probe{"isolation runc", "use --isolation runc", isolation(ociruntime.Runc).probe},

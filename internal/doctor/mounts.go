@@ -1,10 +1,8 @@
 package doctor
 
 import (
-	"errors"
 	"fmt"
 	"os"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -12,43 +10,31 @@ import (
 )
 
 // fileSystem is a type of file system that jails mount.
-type fileSystem struct{ name, module, cure, why string }
+type fileSystem struct {
+	name, cure, why string
+	try             func() error
+}
 
 var fileSystems = []fileSystem{
-	{"tmpfs", "tmpfs", "boot a kernel with CONFIG_TMPFS=y", "store what guests write, within limits"},
-	{"overlayfs", "overlay", "modprobe overlay, or boot a kernel with CONFIG_OVERLAY_FS", "layer the guest's files over the image"},
+	{"tmpfs", "boot a kernel with CONFIG_TMPFS=y", "store what guests write, within limits", tryTmpfs},
+	{"overlayfs", "modprobe overlay, or boot a kernel with CONFIG_OVERLAY_FS", "layer the guest's files over the image", tryOverlay},
 }
 
-// probe mounts the file system in a child's mount namespace, which the kernel removes when
-// the child exits.
-func (f fileSystem) probe(x *examination) Check {
-	err := x.runChild(f.name, unix.CLONE_NEWNS)
-	if err == nil {
-		return ok("mounted one and wrote to it")
+// probe mounts the file system in a thread's mount namespace, which the kernel removes with the thread.
+func (f fileSystem) probe(*examination) Check {
+	if err := mounts.OutsideChroot(f.try); err != nil {
+		return missing(err.Error(), f.cure+"; in a container, give it CAP_SYS_ADMIN (docker run --privileged)")
 	}
-	detail := err.Error()
-	if !x.root {
-		return degraded(detail, "run gaol doctor as root to try it for real")
-	}
-	if errors.Is(err, unix.EPERM) || f.isKnown() {
-		return missing(detail, "in a container, give it CAP_SYS_ADMIN (docker run --privileged)")
-	}
-	return missing(detail, f.cure)
+	return ok("mounted one and wrote to it")
 }
 
-// isKnown reports whether the kernel supports the file system.
-func (f fileSystem) isKnown() bool {
-	text, _ := os.ReadFile("/proc/filesystems") // its lines are "nodev", a tab and the name
-	return strings.Contains(string(text), "\t"+f.module+"\n")
-}
-
-// scratchMount is where the children mount: a folder that every system has. The mount
-// covers it in the child's mount namespace only.
+// scratchMount is where the probes mount: a folder that every system has. The mount
+// covers it in the thread's mount namespace only.
 const scratchMount = "/tmp"
 
 // tryTmpfs mounts a tmpfs with limits, as a jail does.
 //
-// Precondition: the process has its own mount namespace.
+// Precondition: the thread has its own mount namespace.
 func tryTmpfs() error {
 	// private, so that no mount propagates to the host
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
@@ -62,23 +48,21 @@ func tryTmpfs() error {
 
 // tryOverlay mounts an overlay whose upper layer is a tmpfs, as a jail does.
 //
-// Precondition: the process has its own mount namespace.
+// Precondition: the thread has its own mount namespace.
 func tryOverlay() error {
 	if err := tryTmpfs(); err != nil {
 		return err
 	}
-	if err := os.Chdir(scratchMount); err != nil {
-		return err
-	}
 	for _, d := range []string{"lower", "upper", "work", "root"} {
-		if err := os.Mkdir(d, 0o755); err != nil {
+		if err := os.Mkdir(scratchMount+"/"+d, 0o755); err != nil {
 			return err
 		}
 	}
-	if err := unix.Mount("overlay", "root", "overlay", 0, "lowerdir=lower,upperdir=upper,workdir=work"); err != nil {
+	root, options := scratchMount+"/root", "lowerdir=/tmp/lower,upperdir=/tmp/upper,workdir=/tmp/work"
+	if err := unix.Mount("overlay", root, "overlay", 0, options); err != nil {
 		return fmt.Errorf("mount overlay: %w", err)
 	}
-	return tryFile("root/file")
+	return tryFile(root + "/file")
 }
 
 func tryFile(path string) error { return os.WriteFile(path, []byte("gaol\n"), 0o644) }
@@ -89,9 +73,6 @@ const rootCure = "start gaol outside the chroot, or make its folder the root of 
 // probeRoot checks whether the root is that of the mount namespace. If it is not, jails
 // work if a thread can leave the chroot.
 func probeRoot(x *examination) Check {
-	if !x.root {
-		return degraded("can't be checked", "run gaol doctor as root")
-	}
 	is, err := mounts.InChroot()
 	if err != nil {
 		return missing(err.Error(), "in a container, give it CAP_SYS_ADMIN and CAP_SYS_CHROOT (docker run --privileged)")

@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"syscall"
+
+	"gaol/jail/mounts"
 
 	"golang.org/x/sys/unix"
 )
@@ -82,14 +85,41 @@ var namespaces = []namespace{
 
 // probe creates the namespace.
 func (n namespace) probe(x *examination) Check {
-	err := x.runChild("namespace", n.flag)
-	if err == nil && x.root {
+	try := func() error { return tryNamespace(n.flag) }
+	if x.chroot {
+		try = func() error { return mounts.OutsideChroot(func() error { return tryNamespace(n.flag) }) }
+	}
+	if err := try(); err != nil {
+		return missing(err.Error(), n.cure(err))
+	}
+	if x.root {
 		return ok("made one")
 	}
-	if err == nil {
-		return ok("made one, inside a user namespace")
+	return ok("made one, inside a user namespace")
+}
+
+// noProgram is a name that execve(2) rejects with an error that clone(2) does not have.
+var noProgram = "/" + strings.Repeat("x", unix.NAME_MAX+1)
+
+// tryNamespace makes a process in a new namespace, which ends because it has no program. Without root
+// it also creates a user namespace, which grants the right to create the others.
+func tryNamespace(flags uintptr) error {
+	if !isRoot() {
+		flags |= unix.CLONE_NEWUSER
 	}
-	return missing(err.Error(), n.cure(err))
+	attributes := &syscall.SysProcAttr{Cloneflags: flags}
+	if flags&unix.CLONE_NEWUSER != 0 {
+		attributes.UidMappings = []syscall.SysProcIDMap{{HostID: os.Geteuid(), Size: 1}}
+		attributes.GidMappings = []syscall.SysProcIDMap{{HostID: os.Getegid(), Size: 1}}
+	}
+	_, err := os.StartProcess(noProgram, nil, &os.ProcAttr{Sys: attributes})
+	switch err = errors.Unwrap(err); {
+	case errors.Is(err, unix.ENAMETOOLONG):
+		return nil
+	case err == nil:
+		return errors.New("the process has a program")
+	}
+	return err
 }
 
 // cure explains the error by the list in clone(2).

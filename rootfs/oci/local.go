@@ -110,14 +110,17 @@ func (d *folder) close() {
 }
 
 // layout is an OCI layout. Its blobs are files by digest.
-type layout struct{ open opener }
+type layout struct {
+	open  opener
+	index []byte
+}
 
 func openLayout(ctx context.Context, open opener, want v1.Platform) (*Image, error) {
 	text, err := readPart(open, indexFile)
 	if err != nil {
 		return nil, err
 	}
-	i, err := assemble(ctx, layout{open}, text, v1.Hash{}, want)
+	i, err := assemble(ctx, layout{open, text}, want)
 	if err != nil {
 		return nil, err
 	}
@@ -125,17 +128,22 @@ func openLayout(ctx context.Context, open opener, want v1.Platform) (*Image, err
 	return i, nil
 }
 
-func (l layout) manifest(ctx context.Context, d v1.Descriptor) ([]byte, error) {
+func (l layout) Image() (text []byte, digest v1.Hash) { return l.index, v1.Hash{} }
+
+func (l layout) Manifest(ctx context.Context, d v1.Descriptor) ([]byte, error) {
 	return readBlob(ctx, l, d)
 }
 
-func (l layout) layer(d v1.Descriptor) (Layer, error) {
-	r, err := l.open(path.Join("blobs", d.Digest.Algorithm, d.Digest.Hex))
+func (l layout) Blob(_ context.Context, digest v1.Hash) (io.ReadCloser, error) {
+	r, err := l.open(path.Join("blobs", digest.Algorithm, digest.Hex))
 	if errors.Is(err, fs.ErrNotExist) {
-		err = fmt.Errorf("%w: blob %s is missing", ErrMalformed, d.Digest)
+		err = fmt.Errorf("%w: blob %s is missing", ErrMalformed, digest)
 	}
-	return Layer{Digest: d.Digest, Size: d.Size, Open: inFile(r)}, err
+	return io.NopCloser(r), err
 }
+
+// Close does nothing: the files belong to the opener.
+func (l layout) Close() {}
 
 // readPart reads a document of at most MaxDocument bytes.
 func readPart(open opener, name string) ([]byte, error) {

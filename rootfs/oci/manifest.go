@@ -5,34 +5,29 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"slices"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
-// blobs is a source of an image's parts: a registry's repository, or files.
-type blobs interface {
-	// manifest returns a document of at most MaxDocument bytes after checking its digest.
-	manifest(ctx context.Context, d v1.Descriptor) ([]byte, error)
-
-	// layer returns a blob, without a DiffID.
-	layer(d v1.Descriptor) (Layer, error)
-}
-
 var errDocument = fmt.Errorf("%w: a document of more than %d bytes", ErrMalformed, MaxDocument)
 
 // readBlob reads a document of at most MaxDocument bytes, and checks its digest.
-func readBlob(ctx context.Context, from blobs, d v1.Descriptor) ([]byte, error) {
+func readBlob(ctx context.Context, from Repository, d v1.Descriptor) ([]byte, error) {
 	if d.Size > MaxDocument {
 		return nil, errDocument
 	}
-	l, err := from.layer(d)
-	if err != nil {
-		return nil, err
-	}
 	var text bytes.Buffer
-	err = l.Receive(ctx, &text)
+	l := layerOf(from, d)
+	err := l.Receive(ctx, &text)
 	return text.Bytes(), err
+}
+
+// layerOf returns a blob, without a DiffID.
+func layerOf(from Repository, d v1.Descriptor) Layer {
+	open := func(ctx context.Context) (io.ReadCloser, error) { return from.Blob(ctx, d.Digest) }
+	return Layer{Digest: d.Digest, Size: d.Size, Open: open}
 }
 
 // document is a manifest or an index. Its media type is ignored.
@@ -54,8 +49,9 @@ func parseDocument(text []byte) (*document, error) {
 	return &d, nil
 }
 
-// assemble resolves text, a manifest or an index, to the image for the platform.
-func assemble(ctx context.Context, from blobs, text []byte, digest v1.Hash, want v1.Platform) (*Image, error) {
+// assemble resolves a manifest or an index to the image for the platform.
+func assemble(ctx context.Context, from Repository, want v1.Platform) (*Image, error) {
+	text, digest := from.Image()
 	for range maxIndexes {
 		d, err := parseDocument(text)
 		if err != nil {
@@ -68,7 +64,7 @@ func assemble(ctx context.Context, from blobs, text []byte, digest v1.Hash, want
 		if err != nil {
 			return nil, err
 		}
-		if text, err = from.manifest(ctx, next); err != nil {
+		if text, err = from.Manifest(ctx, next); err != nil {
 			return nil, err
 		}
 		digest = next.Digest
@@ -97,7 +93,7 @@ func pick(list []v1.Descriptor, want v1.Platform) (v1.Descriptor, error) {
 	return found[0], nil // by the specification, the first match is the best
 }
 
-func fromManifest(ctx context.Context, from blobs, d *document, digest v1.Hash, want v1.Platform) (*Image, error) {
+func fromManifest(ctx context.Context, from Repository, d *document, digest v1.Hash, want v1.Platform) (*Image, error) {
 	if d.Config == nil {
 		return nil, fmt.Errorf("%w: a manifest without a config", ErrMalformed)
 	}
@@ -114,10 +110,7 @@ func fromManifest(ctx context.Context, from blobs, d *document, digest v1.Hash, 
 		if len(descriptor.URLs) > 0 || descriptor.Size < 0 {
 			return nil, fmt.Errorf("%w: layer %s is at another address", ErrMalformed, descriptor.Digest)
 		}
-		l, err := from.layer(descriptor)
-		if err != nil {
-			return nil, err
-		}
+		l := layerOf(from, descriptor)
 		l.DiffID = ids[n]
 		i.Layers = append(i.Layers, l)
 	}

@@ -20,18 +20,19 @@ type Registry interface {
 	Open(ctx context.Context, reference string, stall time.Duration) (Repository, error)
 }
 
-// Repository is the repository of an image in a registry. Its errors wrap this package's.
+// Repository contains an image and its parts: a repository of a registry, or a layout in files. Its
+// errors wrap this package's.
 type Repository interface {
 	// Image returns the image's manifest or index, with its digest.
 	Image() (text []byte, digest v1.Hash)
 
 	// Manifest returns a document of at most [MaxDocument] bytes after checking its digest.
-	Manifest(ctx context.Context, digest v1.Hash) ([]byte, error)
+	Manifest(ctx context.Context, d v1.Descriptor) ([]byte, error)
 
 	// Blob opens a blob, whose content is not checked.
 	Blob(ctx context.Context, digest v1.Hash) (io.ReadCloser, error)
 
-	// Close closes the connections.
+	// Close closes connections and files.
 	Close()
 }
 
@@ -43,24 +44,11 @@ func openRemote(ctx context.Context, ref string, o Options, want v1.Platform) (*
 	if err != nil {
 		return nil, err
 	}
-	text, digest := repo.Image()
-	i, err := assemble(ctx, remote{repo}, text, digest, want)
+	i, err := assemble(ctx, repo, want)
 	if err != nil {
 		repo.Close()
 		return nil, err
 	}
 	i.Kind, i.close = "registry", repo.Close
 	return i, nil
-}
-
-// remote is the blobs of a repository.
-type remote struct{ Repository }
-
-func (r remote) manifest(ctx context.Context, d v1.Descriptor) ([]byte, error) {
-	return r.Manifest(ctx, d.Digest)
-}
-
-func (r remote) layer(d v1.Descriptor) (Layer, error) {
-	open := func(ctx context.Context) (io.ReadCloser, error) { return r.Blob(ctx, d.Digest) }
-	return Layer{Digest: d.Digest, Size: d.Size, Open: open}, nil
 }

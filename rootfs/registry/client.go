@@ -67,8 +67,8 @@ func (r *repository) Close() { r.transport.base.CloseIdleConnections() }
 
 func (r *repository) Image() (text []byte, digest v1.Hash) { return r.top.Manifest, r.top.Digest }
 
-func (r *repository) Manifest(ctx context.Context, digest v1.Hash) ([]byte, error) {
-	m, err := r.puller.Get(ctx, r.repo.Digest(digest.String()))
+func (r *repository) Manifest(ctx context.Context, d v1.Descriptor) ([]byte, error) {
+	m, err := r.puller.Get(ctx, r.repo.Digest(d.Digest.String()))
 	if err != nil {
 		return nil, remoteError(ctx, err)
 	}

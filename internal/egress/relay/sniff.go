@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"time"
 
@@ -26,91 +27,64 @@ const (
 // post-quantum keys have 2 KB.
 const maxHead = 64 << 10
 
-// recognizer recognizes the protocol of a connection by its first bytes. Servers accept
-// more than the standards allow, such as empty lines before a request or a tab instead of
-// a space. So everything that a lenient server could read as a request is http1. It looks
-// at each byte once: a guest may send them one by one.
-type recognizer struct {
-	state  func(r *recognizer, c byte) protocol
-	seen   []byte // all bytes so far
-	method int    // where the first word of the line ends
-}
+// maxReads bounds how often the first bytes are looked at, because a guest may send them one by one.
+const maxReads = 1 << 10
 
-func newRecognizer() *recognizer { return &recognizer{state: (*recognizer).start} }
-
-// next returns the protocol of b, which begins with the bytes of the previous call.
-func (r *recognizer) next(b []byte) protocol {
-	for i := len(r.seen); i < len(b); i++ {
-		r.seen = b[:i]
-		if p := r.state(r, b[i]); p != unclear {
-			return p
-		}
-	}
-	if r.seen = b; len(b) >= maxHead {
+// recognize returns the protocol of a connection that begins with b. Servers accept more than the
+// standards allow, such as empty lines before a request or a tab instead of a space. So everything that a
+// lenient server could read as a request is http1. More bytes never change a clear result.
+func recognize(b []byte) protocol {
+	p := recognizeStart(bytes.TrimLeft(b, blanks+"\n"))
+	if p == unclear && len(b) >= maxHead {
 		return http1
 	}
-	return unclear
+	return p
 }
 
-// start skips blanks and empty lines.
-func (r *recognizer) start(c byte) protocol {
+func recognizeStart(b []byte) protocol {
 	switch {
-	case isBlank(c), c == '\n':
+	case len(b) == 0:
 		return unclear
-	case c == 0x15, c == 0x16: // a record of TLS: a handshake, or a warning before it
+	case b[0] == 0x15, b[0] == 0x16: // a record of TLS: a handshake, or a warning before it
 		return tlsHello
-	case c == 0x14, c == 0x17: // another record, unless no version follows
-		r.state = (*recognizer).version
-	case c >= 0x80:
-		first := len(r.seen)
-		r.state = func(r *recognizer, c byte) protocol { return ssl2(len(r.seen)-first, c) }
-	case isTokenRune(rune(c)):
-		r.state = (*recognizer).word
-	default:
+	case b[0] == 0x14, b[0] == 0x17: // another record, unless no version follows
+		return hello(b, 1, 3)
+	case b[0] >= 0x80: // a ClientHello of version 3.x in the format of SSL 2, which OpenSSL accepts; it lacks a server name
+		if p := hello(b, 2, 1); p != tlsHello {
+			return p
+		}
+		return hello(b, 3, 3)
+	case !isToken(rune(b[0])):
 		return opaque
 	}
-	return unclear
-}
-
-// version reads the byte after the type of a TLS record.
-func (*recognizer) version(c byte) protocol {
-	if c == 3 {
-		return tlsHello
-	}
-	return opaque
-}
-
-// ssl2 recognizes byte i of a ClientHello in the format of SSL 2. OpenSSL accepts one for
-// TLS. It lacks a server name.
-func ssl2(i int, c byte) protocol {
+	end := bytes.IndexFunc(b, func(r rune) bool { return !isToken(r) })
 	switch {
-	case i == 2 && c != 1, i == 3 && c != 3: // a ClientHello, of version 3.x
-		return opaque
-	case i == 3:
-		return tlsHello
-	}
-	return unclear
-}
-
-// word reads a method.
-func (r *recognizer) word(c byte) protocol {
-	switch {
-	case isBlank(c):
-		r.method, r.state = len(r.seen), (*recognizer).target
-	case !isTokenRune(rune(c)):
-		return opaque
-	}
-	return unclear
-}
-
-// target reads the part after a method.
-func (r *recognizer) target(c byte) protocol {
-	switch {
-	case c == 0: // not in HTTP; the git protocol has one after a path
-		return opaque
-	case c >= ' ' || isBlank(c):
+	case end < 0:
 		return unclear
-	case isRequestLine(r.seen[r.method:]):
+	case strings.IndexByte(blanks, b[end]) < 0:
+		return opaque
+	}
+	return recognizeTarget(b[end:])
+}
+
+// hello returns tlsHello if byte i of b has a value.
+func hello(b []byte, i int, value byte) protocol {
+	switch {
+	case len(b) <= i:
+		return unclear
+	case b[i] != value:
+		return opaque
+	}
+	return tlsHello
+}
+
+// recognizeTarget returns the protocol by the part after a method, and the end of the line.
+func recognizeTarget(b []byte) protocol {
+	end := slices.IndexFunc(b, func(c byte) bool { return c < ' ' && strings.IndexByte(blanks, c) < 0 })
+	switch {
+	case end < 0:
+		return unclear
+	case b[end] != 0 && isRequestLine(b[:end]): // HTTP has no NUL; the git protocol has one after a path
 		return http1
 	}
 	return opaque
@@ -123,40 +97,36 @@ func isRequestLine(rest []byte) bool {
 	return bytes.HasPrefix(rest, []byte("/")) || bytes.Contains(rest, []byte("://")) || bytes.Contains(bytes.ToUpper(rest), []byte("HTTP/"))
 }
 
-// recognizeLine recognizes the protocol of a last line, which may have no end.
-func recognizeLine(b []byte) protocol { return newRecognizer().next(append(b, '\n')) }
+// blanks are the characters that a server may take for the end of a word.
+const blanks = " \t\v\f\r"
 
-func isBlank(c byte) bool { return strings.IndexByte(" \t\v\f\r", c) >= 0 }
-
-// isTokenRune reports whether a method may contain r, by RFC 9110.
-func isTokenRune(r rune) bool {
+// isToken reports whether a method may contain r, by RFC 9110.
+func isToken(r rune) bool {
 	return r < 0x80 && (r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("!#$%&'*+-.^_`|~", r))
 }
 
 // sniff reads from c until the protocol is clear. It returns the bytes read, also with
 // an error.
 func sniff(c net.Conn) (head []byte, p protocol, err error) {
-	buf := make([]byte, 0, 2<<10)
-	for r := newRecognizer(); p == unclear; {
-		if len(buf) == cap(buf) {
-			buf = append(make([]byte, 0, 2*cap(buf)), buf...)
+	for reads := 0; p == unclear && err == nil; reads++ {
+		if reads == maxReads {
+			return head, http1, nil // as which it is refused, unless it is a request
 		}
+		head = slices.Grow(head, 1<<10)
 		var n int
-		n, err = c.Read(buf[len(buf):cap(buf)])
-		buf = buf[:len(buf)+n]
-		if p = r.next(buf); err != nil {
-			break
-		}
+		n, err = c.Read(head[len(head):min(cap(head), maxHead)])
+		head = head[:len(head)+n]
+		p = recognize(head)
 	}
-	if errors.Is(err, io.EOF) && p == unclear { // the guest has sent all that it will
-		if p = recognizeLine(buf); p == unclear {
+	if errors.Is(err, io.EOF) && p == unclear { // the guest has sent all that it will: the last line may have no end
+		if p = recognize(append(bytes.Clone(head), '\n')); p == unclear {
 			p = opaque
 		}
 	}
 	if p != unclear {
 		err = nil
 	}
-	return buf, p, err
+	return head, p, err
 }
 
 // prefixConn is a connection of which the first bytes have been read.

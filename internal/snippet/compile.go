@@ -56,12 +56,6 @@ func (c *compiler) program(d draft) (parsed, bool) {
 	if js.fenced {
 		return c.markdown(d, fences)
 	}
-	if js.tildeFenced && tildesPaired(blocksOf(d.text, fences)) {
-		inner := compiler{module: c.module}
-		if p, ok := inner.markdown(d, fences); ok {
-			return p, true
-		}
-	}
 	if p, ok := c.code(d); ok {
 		return p, true
 	}

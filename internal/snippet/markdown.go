@@ -3,7 +3,6 @@ package snippet
 import (
 	"fmt"
 	"path"
-	"slices"
 	"strings"
 
 	"github.com/evanw/esbuild/pkg/api"
@@ -30,17 +29,11 @@ type codeBlock struct {
 	content  span
 	prefix   string // its fence's prefix, removed from its lines
 	mark     byte
-	closed   bool
 	language string
 }
 
 // languages are the names of JavaScript, TypeScript and JSX after a fence.
 var languages = setOf("js", "javascript", "mjs", "cjs", "jsx", "node", "nodejs", "ecmascript", "es6", "ts", "typescript", "mts", "cts", "tsx")
-
-// tildesPaired reports whether each block that starts with tildes is closed.
-func tildesPaired(blocks []codeBlock) bool {
-	return !slices.ContainsFunc(blocks, func(b codeBlock) bool { return b.mark == '~' && !b.closed })
-}
 
 // startsOutsideCode reports whether no template, comment or JSX can be open after the text
 // before a fence: it contains nothing that could start one, or continue a string on the
@@ -167,18 +160,18 @@ func blocksOf(text string, fences []fence) []codeBlock {
 		case open == nil:
 			open = f
 		case f.mark == open.mark && f.count >= open.count && f.canClose(open.prefix):
-			blocks = append(blocks, open.block(f.start, true))
+			blocks = append(blocks, open.block(f.start))
 			open = nil
 		}
 	}
 	if open != nil {
-		blocks = append(blocks, open.block(len(text), false))
+		blocks = append(blocks, open.block(len(text)))
 	}
 	return blocks
 }
 
-func (f *fence) block(end int, closed bool) codeBlock {
-	return codeBlock{span{f.end, end}, f.prefix, f.mark, closed, languageOf(f.info)}
+func (f *fence) block(end int) codeBlock {
+	return codeBlock{span{f.end, end}, f.prefix, f.mark, languageOf(f.info)}
 }
 
 // canClose reports whether a fence may close a block with this prefix: it must be in the
@@ -299,7 +292,7 @@ func singleLineBlock(text string) (codeBlock, bool) {
 	if end-start <= 2*len(mark) || !fenceAt(text, start, mark) || !strings.HasSuffix(text[:end], mark) {
 		return codeBlock{}, false
 	}
-	b := codeBlock{content: span{start + len(mark), end - len(mark)}, mark: '`', closed: true}
+	b := codeBlock{content: span{start + len(mark), end - len(mark)}, mark: '`'}
 	code := text[b.content.start:b.content.end]
 	if strings.Contains(code, mark) || code[0] == mark[0] || hasLineEnd(code) {
 		return codeBlock{}, false

@@ -16,8 +16,8 @@ func TestBlocks(t *testing.T) {
 		{"one", "a\n```js\nb\nc\n```\nd", []string{"js: b\nc\n"}},
 		{"at the ends", "~~~\na\n~~~", []string{": a\n"}},
 		{"empty", "```\n```", []string{": "}},
-		{"not closed", "```js\na", []string{"js: a+"}},
-		{"not even begun", "a\n```js", []string{"js: +"}},
+		{"not closed", "```js\na", []string{"js: a"}},
+		{"not even begun", "a\n```js", []string{"js: "}},
 		{"closed by more", "```\na\n`````\nb", []string{": a\n"}},
 		{"not closed by less", "````\n```\na\n```\n````", []string{": ```\na\n```\n"}},
 		{"not closed by others", "```\n~~~\n```", []string{": ~~~\n"}},
@@ -39,11 +39,7 @@ func TestBlocks(t *testing.T) {
 	} {
 		var got []string
 		for _, b := range blocksOf(tc.text, findFences(tc.text)) {
-			s := b.language + ": " + tc.text[b.content.start:b.content.end]
-			if !b.closed {
-				s += "+"
-			}
-			got = append(got, s)
+			got = append(got, b.language+": "+tc.text[b.content.start:b.content.end])
 		}
 		if diff := cmp.Diff(tc.want, got); diff != "" {
 			t.Errorf("%s: -want +got\n%s", tc.name, diff)

@@ -1,9 +1,6 @@
 package snippet
 
-import (
-	"slices"
-	"strings"
-)
+import "strings"
 
 // sequence reads an expression with commas.
 func (p *parser) sequence(noIn bool) *Node {
@@ -18,128 +15,133 @@ func (p *parser) sequence(noIn bool) *Node {
 }
 
 // assignment reads an expression without commas. Precedence does not affect where it ends,
-// so operands and operators alternate. Operands nested on the right, for which esbuild
-// recurses, count as nested until the end.
+// so operands and binary operators alternate.
 func (p *parser) assignment(noIn bool) *Node {
 	depth := p.depth
 	defer func() { p.depth = depth }()
-	var o operation
-	for level := depth; !p.failed; {
-		p.depth = level
-		p.enter()
-		if p.is("yield") && p.generator {
-			o.rightAssociative(p.node(Other))
-			if !p.yield() {
-				break
-			}
-			continue
-		}
-		operand, isArrow := p.unary(noIn)
-		o.operand(operand)
-		if isArrow {
-			break
-		}
-		some, right := p.operator(noIn, &o)
-		if !some {
-			break
-		}
-		if right {
-			level++
-		}
+	p.enter()
+	if p.is("yield") && p.generator {
+		return p.yield(noIn)
 	}
-	return o.end()
+	n, isArrow := p.binary(noIn)
+	switch {
+	case isArrow || p.failed:
+	case p.accept("?"):
+		n = enclosing(Other, "", n).add(p.assignment(false))
+		p.expect(":")
+		n.add(p.assignment(noIn))
+	case p.isAssignment():
+		n = enclosing(Assign, p.text(), n)
+		p.next()
+		n.add(p.assignment(noIn))
+	}
+	return n
 }
 
-// unary reads an operand, the operators before it, and all that directly follows it.
-func (p *parser) unary(noIn bool) (n *Node, isArrow bool) {
-	operators := p.prefixOperators()
-	n, isArrow = p.operand(noIn)
-	if !isArrow {
-		n, operators = p.postfixes(n, operators)
+// binary reads operands with binary operators between them. esbuild makes lists of the left-associative ones, and
+// recurses for others, whose operands count as nested until the end.
+func (p *parser) binary(noIn bool) (n *Node, isArrow bool) {
+	level := p.depth
+	n, isArrow = p.unary(noIn)
+	if isArrow || !p.isBinary(noIn) {
+		return n, isArrow
 	}
-	for _, o := range slices.Backward(operators) {
-		n = o.add(n)
+	n = enclosing(Binary, "", n)
+	for !isArrow && p.isBinary(noIn) {
+		if p.is("**") {
+			level++
+		}
+		if !n.childless {
+			n.Ops = append(n.Ops, p.text())
+		}
+		p.next()
+		p.depth = level
+		p.enter()
+		var operand *Node
+		operand, isArrow = p.unary(noIn)
+		n.add(operand)
 	}
 	return n, isArrow
 }
 
-// prefixes are the prefix operators, to the parser also new.
-var prefixes = setOf("!", "~", "+", "-", "++", "--", "typeof", "void", "delete", "new")
-
-// prefixOperators reads the operators before an operand, and returns their nodes.
-func (p *parser) prefixOperators() (list []*Node) {
-	for p.tok.kind == word || p.tok.kind == punctuator {
-		text := p.text()
-		switch {
-		case text == "await" && p.async && !p.peekIs("=>"):
-			p.noteAwait()
-		case text == "new" && p.peekIs("."):
-			return list
-		case !prefixes[text]:
-			return list
-		}
-		if text == "~" {
-			p.tildeFenced = p.tildeFenced || fenceAt(p.code, p.tok.start, "~~~")
-		}
+// unary reads an operand, the operators before it, and all that directly follows it.
+func (p *parser) unary(noIn bool) (n *Node, isArrow bool) {
+	switch {
+	case p.is("await") && p.async && !p.peekIs("=>"):
+		p.noteAwait()
+		fallthrough
+	case p.isPrefix():
 		p.enter()
-		n := p.named(Unary)
-		if text == "new" {
-			n.Kind = Construct
-		}
-		list = append(list, n)
+		n = p.named(Unary)
 		p.next()
+		operand, isArrow := p.unary(noIn)
+		return n.add(operand), isArrow
+	case p.is("new") && !p.peekIs("."):
+		n = p.construct()
+	default:
+		if n, isArrow = p.operand(noIn); isArrow {
+			return n, true
+		}
 	}
-	return list
+	return p.postfixes(n, true), false
+}
+
+var prefixes = setOf("!", "~", "+", "-", "++", "--", "typeof", "void", "delete")
+
+func (p *parser) isPrefix() bool {
+	return (p.tok.kind == word || p.tok.kind == punctuator) && prefixes[p.text()]
+}
+
+// construct reads new, a class, and its arguments if there are any.
+func (p *parser) construct() *Node {
+	p.enter()
+	n := p.node(Construct)
+	p.next()
+	var of *Node
+	if p.is("new") && !p.peekIs(".") {
+		of = p.construct()
+	} else {
+		of, _ = p.operand(false)
+	}
+	n.add(p.postfixes(of, false))
+	if p.is("(") {
+		p.arguments(n)
+	}
+	return n
 }
 
 // noteAwait records an await, which makes the code a module if it is outside functions.
 func (p *parser) noteAwait() { p.topAwait = p.topAwait || !p.function }
 
-// yield reads the word, and reports whether an operand follows.
-func (p *parser) yield() bool {
+// yield reads the word, and an operand if one follows.
+func (p *parser) yield(noIn bool) *Node {
+	n := p.node(Other)
 	p.next()
 	if p.tok.newline || p.tok.kind == atEnd || p.isAny(")", "]", "}", ",", ";", ":", "in", "of") {
-		return false
+		return n
 	}
 	p.accept("*")
-	return true
+	return n.add(p.assignment(noIn))
 }
 
-// operator reads a binary operator, if there is one, and reports whether it is
-// right-associative. esbuild makes lists of the left-associative ones.
-func (p *parser) operator(noIn bool, o *operation) (some, right bool) {
-	text := p.text()
-	switch {
-	case p.accept("?"):
-		test := enclosing(Conditional, "", o.current)
-		o.rightAssociative(test.add(p.assignment(false)))
-		p.expect(":")
-		return true, true
-	case p.tok.kind == word:
-		if some = text == "instanceof" || !noIn && text == "in"; some {
-			o.leftAssociative(text)
-			p.next()
+// isBinary reports whether the current token is a binary operator other than an assignment.
+func (p *parser) isBinary(noIn bool) bool {
+	switch p.tok.kind {
+	case word:
+		return p.is("instanceof") || !noIn && p.is("in")
+	case punctuator:
+		if p.is("<") && strings.HasPrefix(p.code[p.tok.start:], "<!--") {
+			p.fail() // a browser's HTML comment in scripts, an error in modules
+			return false
 		}
-		return some, false
-	case p.tok.kind != punctuator || notBinary[text]:
-		return false, false
-	case p.is("<") && strings.HasPrefix(p.code[p.tok.start:], "<!--"):
-		p.fail() // a browser's HTML comment in scripts, an error in modules
+		return !notBinary[p.text()] && !p.isAssignment()
 	}
-	if p.isAssignment() {
-		right = true
-		o.rightAssociative(enclosing(Assign, text, o.current))
-	} else {
-		right = text == "**"
-		o.leftAssociative(text)
-	}
-	p.next()
-	return true, right
+	return false
 }
 
 var (
 	// notBinary are the punctuators that are not binary operators.
-	notBinary   = setOf("(", ")", "[", "]", "{", "}", ";", ",", ":", ".", "...", "?.", "=>", "!", "~", "++", "--")
+	notBinary   = setOf("(", ")", "[", "]", "{", "}", ";", ",", ":", "?", ".", "...", "?.", "=>", "!", "~", "++", "--")
 	increments  = setOf("++", "--")
 	comparisons = setOf("==", "===", "!=", "!==", "<=", ">=")
 )
@@ -152,9 +154,9 @@ func setOf(texts ...string) map[string]bool {
 	return set
 }
 
-// postfixes reads all that directly follows an operand: .name, [key], (arguments), a
-// template, ++. Of the operators before the operand, a last new takes the arguments.
-func (p *parser) postfixes(n *Node, operators []*Node) (*Node, []*Node) {
+// postfixes reads all that directly follows an operand: .name, [key], a template and, if calls is set,
+// (arguments) and ++.
+func (p *parser) postfixes(n *Node, calls bool) *Node {
 	for count := 0; ; count++ {
 		switch {
 		case p.tok.kind == template:
@@ -165,18 +167,13 @@ func (p *parser) postfixes(n *Node, operators []*Node) (*Node, []*Node) {
 			p.next()
 		case p.is("["):
 			n = p.index(n)
-		case p.is("("):
-			call := enclosing(Call, "", n)
-			if last := len(operators) - 1; last >= 0 && operators[last].Kind == Construct {
-				call = operators[last].add(n)
-				operators = operators[:last]
-			}
-			n = p.arguments(call)
-		case p.isAny("++", "--") && !p.tok.newline:
+		case calls && p.is("("):
+			n = p.arguments(enclosing(Call, "", n))
+		case calls && p.isAny("++", "--") && !p.tok.newline:
 			n = enclosing(Unary, p.text(), n)
 			p.next()
 		default:
-			return n, operators
+			return n
 		}
 		if count > maxMembers {
 			p.refusal = nestedTooDeeply

@@ -24,11 +24,10 @@ type parser struct {
 	failed  bool
 	refusal string // why the code is rejected, if it is
 
-	lastBody    []statement // of the last function body
-	topReturn   bool        // a return outside functions
-	lastBlock   int         // start of the last top-level statement that is a block, or -1
-	fenced      bool        // a line starts with ```
-	tildeFenced bool        // a line starts with three tildes
+	lastBody  []statement // of the last function body
+	topReturn bool        // a return outside functions
+	lastBlock int         // start of the last top-level statement that is a block, or -1
+	fenced    bool        // a line starts with ```
 
 	decls     []declaration
 	exporting bool      // reading an exported declaration

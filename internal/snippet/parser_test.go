@@ -139,8 +139,6 @@ func TestParserFields(t *testing.T) {
 		{"a method's return", "class A { a() { return } static { } b = () => { return } }", func(r *parser, _ []statement) bool { return !r.topReturn }},
 		{"Markdown", "a\n  ```b``` ", func(r *parser, _ []statement) bool { return r.fenced }},
 		{"a template in a template", "`\n${'```'}`", func(r *parser, _ []statement) bool { return !r.fenced }},
-		{"tildes", "~~~\na", func(r *parser, _ []statement) bool { return r.tildeFenced && !r.fenced }},
-		{"tildes in a line", "x = ~~~a", func(r *parser, _ []statement) bool { return !r.tildeFenced }},
 		{"imports at run time", "() => { import('a'); import.meta.b }", func(r *parser, _ []statement) bool { return len(r.metas) == 1 }},
 		{"an arrow function", "(async () => { a })", func(_ *parser, l []statement) bool { return l[0].callable() && len(l[0].body) == 1 }},
 		{"a call", "(() => a)()", func(_ *parser, l []statement) bool { return !l[0].callable() }},

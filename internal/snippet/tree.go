@@ -1,7 +1,5 @@
 package snippet
 
-import "slices"
-
 // NodeKind is the kind of a [Node]. The zero value is a node of which only the children matter.
 type NodeKind uint8
 
@@ -24,7 +22,6 @@ const (
 	Construct             // like Call, with new
 	Binary                // children: operands, Ops: operators in between, whatever their precedence
 	Assign                // name: operator, children: target, value. A target alone in the head of a loop
-	Conditional           // children: test, two values
 	Sequence              // children: values
 	Unary                 // name: operator, child
 	Function              // Key, children: parameters, body
@@ -112,47 +109,6 @@ func (n *Node) Value() *Node {
 
 // isFunction reports whether an expression is a function.
 func (n *Node) isFunction() bool { return n != nil && (n.Kind == Function || n.Kind == Arrow) }
-
-// An operation collects the operands of an expression.
-type operation struct {
-	outer   []*Node // right-associative operators, whose last operand follows
-	current *Node
-	binary  *Node // current, if it is a list of operands that continues
-}
-
-func (o *operation) operand(n *Node) {
-	if o.binary != nil {
-		o.binary.add(n)
-		return
-	}
-	o.current = n
-}
-
-func (o *operation) leftAssociative(operator string) {
-	if o.binary == nil {
-		o.binary = enclosing(Binary, "", o.current)
-		o.current = o.binary
-	}
-	if !o.binary.childless {
-		o.binary.Ops = append(o.binary.Ops, operator)
-	}
-}
-
-func (o *operation) rightAssociative(n *Node) {
-	if !n.childless {
-		o.outer = append(o.outer, n)
-	}
-	o.current, o.binary = nil, nil
-}
-
-// end returns the expression.
-func (o *operation) end() *Node {
-	n := o.current
-	for _, outer := range slices.Backward(o.outer) {
-		n = outer.add(n)
-	}
-	return n
-}
 
 // writes finds the variables that a resolved tree assigns to. shorthand: the variable is also the name of a
 // property, as in ({a} = b).

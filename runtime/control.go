@@ -83,7 +83,7 @@ func (c *control) receive(kind wire.Kind, body []byte) (err error) {
 	case kind.IsCall():
 		return c.receiveCall(body)
 	case kind == wire.KindTranslate:
-		return c.translator.accept(body)
+		return c.translator.answer(body)
 	case c.cells != nil:
 		return c.cells.receive(kind, body)
 	case kind == wire.KindLog, kind == wire.KindOutput:

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
 	"net/url"
@@ -234,7 +233,10 @@ func (g *initFiles) folder(dir string, from fs.FS) error {
 		if !info.Mode().IsRegular() {
 			return &fs.PathError{Op: "copy", Path: name, Err: fs.ErrInvalid}
 		}
-		text, err := g.read(from, name)
+		if info.Size() > g.limits.Disk {
+			return g.tooLarge(name)
+		}
+		text, err := fs.ReadFile(from, name)
 		if err != nil {
 			return err
 		}
@@ -244,16 +246,6 @@ func (g *initFiles) folder(dir string, from fs.FS) error {
 		}
 		return g.add(path.Join(dir, name), mode, text)
 	})
-}
-
-// read reads at most one byte more than the limit allows.
-func (g *initFiles) read(from fs.FS, name string) ([]byte, error) {
-	f, err := from.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = f.Close() }()
-	return io.ReadAll(io.LimitReader(f, g.limits.Disk-g.bytes+1))
 }
 
 func (g *initFiles) add(name string, mode fs.FileMode, text []byte) error {
@@ -272,10 +264,14 @@ func (g *initFiles) add(name string, mode fs.FileMode, text []byte) error {
 	case twice:
 		return fmt.Errorf("%s twice", name)
 	case g.bytes > g.limits.Disk:
-		return fmt.Errorf("%s: the files have more than %s in all, the limit of the disk", name, formatBytes(g.limits.Disk))
+		return g.tooLarge(name)
 	case int64(len(g.byPath)) == g.limits.Inodes:
 		return fmt.Errorf("%s: there are more than %d files, the limit of the tree", name, g.limits.Inodes)
 	}
 	g.byPath[name] = sandbox.File{Path: name, Mode: mode, Data: text}
 	return nil
+}
+
+func (g *initFiles) tooLarge(name string) error {
+	return fmt.Errorf("%s: the files have more than %s in all, the limit of the disk", name, formatBytes(g.limits.Disk))
 }

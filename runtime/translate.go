@@ -8,7 +8,6 @@ import (
 	"io"
 	"path"
 	"strings"
-	"sync"
 	"time"
 
 	"gaol/internal/snippet"
@@ -77,20 +76,17 @@ const (
 	maxTranslation     = snippet.MaxCode + 96<<10 // bytes of a frame: a file, its path and its configuration
 )
 
-// translator translates the files of TypeScript that a run imports, one at a time: its program waits
-// for each. A file is as hostile as the program.
+// translator translates the files of TypeScript that a run imports, in the goroutine that reads the
+// control channel: its program waits for each. A file is as hostile as the program.
 type translator struct {
 	work *work.Domain
 	out  *hostcall.Writer
 
 	ctx    context.Context // ends with the run
 	cancel context.CancelFunc
-	ending sync.WaitGroup
 
-	mu    sync.Mutex
-	busy  bool
 	count int
-	time  time.Duration
+	time  time.Duration // that the files so far have taken
 }
 
 func newTranslator(d *work.Domain, out *hostcall.Writer) *translator {
@@ -99,37 +95,21 @@ func newTranslator(d *work.Domain, out *hostcall.Writer) *translator {
 	return t
 }
 
-// accept starts a translation. The error is a violation of the protocol.
-func (t *translator) accept(body []byte) error {
+// answer translates a file in the time that is left to the run. The error is a violation of the
+// protocol.
+func (t *translator) answer(body []byte) error {
 	f, err := wire.ParseTranslation(body)
 	if err != nil {
 		return err
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.busy {
-		return fmt.Errorf("%w: two files at once", wire.ErrFrame)
-	}
-	t.busy = true
-	t.count++
-	left := maxTranslationTime - t.time
-	if t.count > maxTranslations {
+	began, left := time.Now(), maxTranslationTime-t.time
+	if t.count++; t.count > maxTranslations {
 		left = 0
 	}
-	t.ending.Go(func() { t.answer(f, left) })
-	return nil
-}
-
-// answer translates a file in the time that is left to the run.
-func (t *translator) answer(f wire.Translation, left time.Duration) {
-	began := time.Now()
 	ctx, cancel := context.WithTimeout(t.ctx, left)
 	defer cancel()
 	code, module, err := t.work.TranslateImport(ctx, f)
-	t.mu.Lock()
-	t.busy = false // before the answer, after which the next request may arrive
 	t.time += time.Since(began)
-	t.mu.Unlock()
 	var reply any = struct {
 		Code   string `json:"code"`
 		Module bool   `json:"module"`
@@ -142,6 +122,7 @@ func (t *translator) answer(f wire.Translation, left time.Duration) {
 		panic(failed) // texts and a boolean
 	}
 	t.out.Answer(f.ID, err != nil, text)
+	return nil
 }
 
 // translationError returns the program's error for a file that cannot be translated.
@@ -156,5 +137,4 @@ func translationError(name string, err error) *hostcall.Error {
 func (t *translator) stop() {
 	t.cancel()
 	t.out.Close() // an answer may wait for the guest
-	t.ending.Wait()
 }

@@ -30,7 +30,7 @@ type control struct {
 // maxFrame returns the maximum size of a frame; 0 refuses it.
 func (c *control) maxFrame(kind wire.Kind) int64 {
 	switch {
-	case kind.IsCall():
+	case kind == wire.KindCall:
 		return c.calls.MaxFrame()
 	case kind == wire.KindTranslate && c.translator != nil:
 		return maxTranslation
@@ -80,7 +80,7 @@ func (c *control) close(err error) {
 
 func (c *control) receive(kind wire.Kind, body []byte) (err error) {
 	switch {
-	case kind.IsCall():
+	case kind == wire.KindCall:
 		return c.receiveCall(body)
 	case kind == wire.KindTranslate:
 		return c.translator.answer(body)

@@ -118,12 +118,8 @@ func (g *fakeGuest) end() *Result {
 func valueFrame(text string) []byte { return wire.Append(nil, wire.KindValue, []byte(text)) }
 
 func callFrame(id, function uint32, args string) []byte {
-	return callFrameOf(wire.KindCall, id, function, args)
-}
-
-func callFrameOf(kind wire.Kind, id, function uint32, args string) []byte {
 	head := binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(nil, id), function)
-	return wire.Append(nil, kind, head, []byte(args))
+	return wire.Append(nil, wire.KindCall, head, []byte(args))
 }
 
 // The last value before the first malformed frame is the result.
@@ -205,7 +201,7 @@ func FuzzControl(f *testing.F) {
 	f.Add(append(valueFrame("1"), callFrame(1, 1, `["ü"]`)...), uint8(5))
 	f.Add(append(callFrame(1, 3, `[]`), callFrame(1, 2, `[]`)...), uint8(200))
 	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 3, 0}, uint8(2))
-	f.Add(append(callFrameOf(wire.KindAsk, 1, goexitFunction, `[]`), callFrameOf(wire.KindAsk, 2, waitFunction, `[]`)...), uint8(90))
+	f.Add(append(callFrame(1, goexitFunction, `[]`), callFrame(2, waitFunction, `[]`)...), uint8(90))
 	f.Fuzz(func(t *testing.T, sent []byte, piece uint8) {
 		var mu sync.Mutex
 		var wrong []string

@@ -10,7 +10,6 @@
 //	 3 call     u32 call | u32 function | JSON array
 //	 4 failure  JSON object: Failure   18 interrupt  u32 cell
 //	 5 done     u32 cell
-//	 6 ask      as call, but synchronous: the guest blocks until the answer arrives
 //	 7 no value text: why the value of the last expression cannot be encoded as JSON
 //	 8 output   u8 stream | bytes that the program has written to it, in one order with log
 //	 9 translate u32 call | u8 format | path NUL tsconfig.json NUL source: the answer has {code, module}
@@ -24,7 +23,7 @@
 //	          <-------  answer 1          a value, or the fields of an Error
 //	call 2, call 3             ------->   both run
 //	          <-------  answer 3, answer 2
-//	ask 4                      ------->   it runs
+//	call 4, synchronous        ------->   it runs
 //	          <-------  answer 4          the guest sends no frame before this
 //	log, log, value            ------->
 //	end of file                ------->   the run has ended

@@ -27,7 +27,6 @@ const (
 	KindCall      Kind = 3
 	KindFailure   Kind = 4
 	KindDone      Kind = 5
-	KindAsk       Kind = 6
 	KindNoValue   Kind = 7
 	KindOutput    Kind = 8
 	KindTranslate Kind = 9
@@ -143,9 +142,6 @@ type Call struct {
 	Function uint32          // index in the list of functions that the guest was given
 	Args     json.RawMessage // an array
 }
-
-// IsCall reports whether frames of this kind are calls.
-func (k Kind) IsCall() bool { return k == KindCall || k == KindAsk }
 
 // ParseCall parses the body of a call. Together with ErrDuplicateName it returns the call
 // without its arguments, so that the caller knows which call failed. A guest can cause

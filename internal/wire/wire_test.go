@@ -46,7 +46,7 @@ func (g golden) bytes(t testing.TB) []byte {
 func anything(Kind) int64 { return 1 << 20 }
 
 func TestGolden(t *testing.T) {
-	kinds := map[string]Kind{"value": KindValue, "log": KindLog, "call": KindCall, "ask": KindAsk, "failure": KindFailure, "done": KindDone, "answer": KindAnswer, "cell": KindCell, "interrupt": KindInterrupt, "no value": KindNoValue, "output": KindOutput}
+	kinds := map[string]Kind{"value": KindValue, "log": KindLog, "call": KindCall, "failure": KindFailure, "done": KindDone, "answer": KindAnswer, "cell": KindCell, "interrupt": KindInterrupt, "no value": KindNoValue, "output": KindOutput}
 	seen := map[Kind]bool{}
 	for _, g := range goldenFrames(t) {
 		frame := g.bytes(t)
@@ -79,7 +79,7 @@ func (g golden) check(t *testing.T, kind Kind, body, frame []byte) {
 		got.JSON = string(v)
 	case KindLog:
 		got.Level, got.Text, err = ParseLog(body)
-	case KindCall, KindAsk:
+	case KindCall:
 		var c Call
 		c, err = ParseCall(body)
 		got.Call, got.Function, got.JSON = c.ID, c.Function, string(c.Args)
@@ -287,7 +287,7 @@ func checkParsed(t *testing.T, kind Kind, body []byte) {
 		if v, err := ParseValue(body); err == nil && !json.Valid(v) {
 			t.Fatalf("let the value %q through", v)
 		}
-	case KindCall, KindAsk:
+	case KindCall:
 		if c, err := ParseCall(body); err == nil && json.Unmarshal(c.Args, &[]json.RawMessage{}) != nil {
 			t.Fatalf("let the arguments %q through", c.Args)
 		}

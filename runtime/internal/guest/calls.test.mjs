@@ -12,12 +12,6 @@ test('a call and its result', async () => {
   assert.deepEqual(calls.map(({ func, json }) => [func, json]), [[0, '[1,"ü"]'], [1, '[]'], [1, '[{"a":1}]']]);
 });
 
-test('the host knows which calls the program waits for', async () => {
-  const { calls } = await run(`await f.async('later'); f('now'); await Promise.all([callBinding.async('f', 'later'), callBinding('f', 'now')])`, { functions, onCall: echo });
-  assert.equal(calls.length, 4);
-  for (const { waits, json } of calls) assert.equal(waits ? '["now"]' : '["later"]', json);
-});
-
 test('calls of .async return promises', async () => {
   const { values } = await run(
     `__return(await Promise.all([f.async(1), api.g.async(2), callBinding.async('f', 3), f(4), Promise.resolve(f(5))]));`,
@@ -98,7 +92,7 @@ test('errors of host functions', async () => {
 });
 
 test('an asynchronous function returns a promise', async () => {
-  const { calls, values, stderr } = await run(
+  const { values, stderr } = await run(
     `const first = f(1), second = f.async(2); // both are sent before either is answered
     const isPromise = first instanceof Promise && f.async === f && f.name === 'f';
     const caught = await f(1n).catch(err => err.name);
@@ -106,7 +100,6 @@ test('an asynchronous function returns a promise', async () => {
     { functions, async: [0], onCall: echo },
   );
   assert.deepEqual([values, stderr], [['[true,[1],[2],[3],[4],"TypeError"]'], '']);
-  assert.deepEqual(calls.map((call) => call.waits), [false, false, false, true]);
 });
 
 test('the host may have a function callBinding', async () => {

@@ -6,7 +6,7 @@
 const { readSync, writeSync } = require('node:fs');
 const { Error, Object, Promise, RangeError, SafeMap, String, TypeError, concat, includes, join, method, shift, stringify } = require('./intrinsics.cjs');
 const { allowBigInts, isRefusal, nameOfArguments, toJSON } = require('./values.cjs');
-const { ANSWER, ASK, CALL, CELL, Decoder, Frames, INTERRUPT, encodeTranslation, encodeValue, fromHost } = require('./wire.cjs');
+const { ANSWER, CELL, Decoder, Frames, INTERRUPT, encodeTranslation, encodeValue, fromHost } = require('./wire.cjs');
 
 const OUT = 3;
 const IN = 5;
@@ -79,7 +79,7 @@ class Calls {
 
   callNow(func, json) {
     return this.#ask((number) => {
-      this.#frames.addCall(ASK, number, func, json);
+      this.#frames.addCall(number, func, json);
       this.#flush();
     });
   }
@@ -148,7 +148,7 @@ class Calls {
       const number = this.#next();
       this.#pending.set(number, call);
       if (this.#frames.length === 0) nextTick(() => this.#flush());
-      this.#bytes += call.size = this.#frames.addCall(CALL, number, call.func, call.json);
+      this.#bytes += call.size = this.#frames.addCall(number, call.func, call.json);
       call.json = null;
       if (this.#frames.length > MAX_BATCH) this.#flush();
     }

@@ -63,8 +63,8 @@ export async function run(source, { value = 1000, format = 'module', path = '/no
     rest = splitFrames(Buffer.concat([rest, bytes]), (kind, body) => {
       if (kind === 1) return values.push(String(body));
       if (kind === 4) return failures.push(JSON.parse(String(body)));
-      if (kind !== 3 && kind !== 6) throw new Error(`a frame of kind ${kind}`);
-      calls.push({ waits: kind === 6, number: body.readUInt32BE(), func: body.readUInt32BE(4), json: String(body.subarray(8)) });
+      if (kind !== 3) throw new Error(`a frame of kind ${kind}`);
+      calls.push({ number: body.readUInt32BE(), func: body.readUInt32BE(4), json: String(body.subarray(8)) });
       onCall?.(calls.at(-1), child.stdio[5], child.stdio[3]);
     });
   });

@@ -8,7 +8,6 @@ const LOG = 2;
 const CALL = 3;
 const FAILURE = 4;
 const DONE = 5;
-const ASK = 6;
 const NO_VALUE = 7;
 const OUTPUT = 8;
 const TRANSLATE = 9;
@@ -75,14 +74,14 @@ class Frames {
     return this.#end;
   }
 
-  // Returns the size of the arguments in bytes. kind is CALL or ASK.
-  addCall(kind, call, func, json) {
+  // Returns the size of the arguments in bytes.
+  addCall(call, func, json) {
     const begin = this.#end + HEAD + 8;
     this.#makeRoom(begin + (json.length > SMALL ? byteLength(json) : 3 * json.length));
     const bytes = this.#buffer;
     const size = write(bytes, json, begin);
     putU32(bytes, size + HEAD + 4, this.#end);
-    bytes[this.#end + 4] = kind;
+    bytes[this.#end + 4] = CALL;
     putU32(bytes, call, this.#end + HEAD);
     putU32(bytes, func, this.#end + HEAD + 4);
     this.#end = begin + size;
@@ -195,4 +194,4 @@ function fromHost(json) {
   return textIncludes(json, '"\\u0000') ? parse(json, revive) : parse(json);
 }
 
-module.exports = { ANSWER, ASK, CALL, CELL, Decoder, Frames, INTERRUPT, VERSION, encodeDone, encodeFailure, encodeLog, encodeNoValue, encodeOutput, encodeTranslation, encodeValue, fromHost };
+module.exports = { ANSWER, CALL, CELL, Decoder, Frames, INTERRUPT, VERSION, encodeDone, encodeFailure, encodeLog, encodeNoValue, encodeOutput, encodeTranslation, encodeValue, fromHost };

@@ -8,7 +8,7 @@ import { find } from './fakehost.mjs';
 import { random } from './random.mjs';
 
 const wire = createRequire(import.meta.url)(find('wire.cjs'));
-const { ANSWER, ASK, CALL, CELL, Decoder, Frames } = wire;
+const { ANSWER, CELL, Decoder, Frames } = wire;
 
 const inTree = join(import.meta.dirname, '../../../internal/wire/testdata/frames.json');
 const golden = JSON.parse(readFileSync(existsSync(inTree) ? inTree : join(import.meta.dirname, 'frames.json')));
@@ -24,7 +24,7 @@ function flushed(frames) {
 
 function calls(...list) {
   const frames = new Frames();
-  for (const { kind, call, function: func, json } of list) assert.equal(frames.addCall(kind === 'ask' ? ASK : CALL, call, func, json), Buffer.byteLength(json));
+  for (const { call, function: func, json } of list) assert.equal(frames.addCall(call, func, json), Buffer.byteLength(json));
   return flushed(frames);
 }
 
@@ -37,12 +37,11 @@ test('encoded frames', () => {
     'no value': ({ text }) => wire.encodeNoValue(text),
     done: ({ cell }) => wire.encodeDone(cell),
     call: (call) => calls(call),
-    ask: (call) => calls(call),
   };
   const all = framesOf(...Object.keys(encoders));
-  assert.equal(new Set(all.map(({ kind }) => kind)).size, 8);
+  assert.equal(new Set(all.map(({ kind }) => kind)).size, 7);
   for (const f of all) assert.deepEqual(encoders[f.kind](f), bytesOf(f), f.name);
-  const both = framesOf('call', 'ask');
+  const both = framesOf('call');
   assert.deepEqual(calls(...both), Buffer.concat(both.map(bytesOf)));
 });
 
@@ -118,7 +117,7 @@ test('calls of random sizes', () => {
       const list = Array.from({ length: below(30) }, () => ({ call: below(2 ** 32), func: below(2 ** 32), json: text() }));
       let size = 0;
       for (const { call, func, json } of list) {
-        assert.equal(frames.addCall(CALL, call, func, json), Buffer.byteLength(json));
+        assert.equal(frames.addCall(call, func, json), Buffer.byteLength(json));
         assert.equal(frames.length, (size += 13 + Buffer.byteLength(json)));
       }
       const bytes = flushed(frames);

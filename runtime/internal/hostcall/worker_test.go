@@ -89,7 +89,7 @@ func callFrame(kind wire.Kind, id, function uint32, args string) []byte {
 
 func (g *fakeGuest) ask(t testing.TB, id, function uint32, args string) {
 	t.Helper()
-	g.write(t, callFrame(wire.KindAsk, id, function, args))
+	g.write(t, callFrame(wire.KindCall, id, function, args))
 }
 
 // answer reads the next result.

@@ -69,7 +69,7 @@ func unmarshalTyped(text []byte, v any) error {
 		}
 	}
 	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		return at(pathAt(text, e.Offset), mismatch(e.Type, e.Value))
+		return at(e.Field, mismatch(e.Type))
 	}
 	return err
 }
@@ -101,19 +101,7 @@ func wholeNumbers(text []byte) (whole []byte, changed bool) {
 // Decode parses an object into a struct that has all of its fields, with their exact names. The bounds do
 // not apply: fields of the type [json.RawMessage] need another check.
 func Decode(text []byte, v any) error {
-	err := jsonv2.Unmarshal(text, v, jsonv2.RejectUnknownMembers(true))
-	e, ok := errors.AsType[*jsonv2.SemanticError](err)
-	if !ok {
-		return errorOf(err)
-	}
-	why := e.Err
-	switch mistyped := e.JSONKind != '"' && wanted(e.GoType) == "a string"; {
-	case errors.Is(why, jsonv2.ErrUnknownName):
-		why = errors.New("unknown field")
-	case why == nil || mistyped || errors.Is(why, strconv.ErrSyntax) || errors.Is(why, strconv.ErrRange):
-		why = mismatch(e.GoType, values[e.JSONKind]+" "+string(e.JSONValue))
-	}
-	return at(pathAt(text, e.ByteOffset+1), why)
+	return errorOf(jsonv2.Unmarshal(text, v, jsonv2.RejectUnknownMembers(true)))
 }
 
 // Check returns an error for text that is not one JSON value within the bounds, with at most some values. Options can
@@ -124,12 +112,23 @@ func Check(text []byte, values int, options ...jsontext.Options) error {
 	return err
 }
 
-// errorOf returns a decoder's error without its package's name.
+// errorOf returns a decoder's error with the path of a value, and without the decoder's and Go's names.
 func errorOf(err error) error {
 	if e, ok := errors.AsType[*jsontext.SyntacticError](err); ok && e.Err != nil {
 		return fmt.Errorf("at byte %d: %w", e.ByteOffset, e.Err)
 	}
-	return err
+	e, ok := errors.AsType[*jsonv2.SemanticError](err)
+	if !ok {
+		return err
+	}
+	why := e.Err
+	switch mistyped := e.JSONKind != '"' && wanted(e.GoType) == "a string"; {
+	case errors.Is(why, jsonv2.ErrUnknownName):
+		why = errors.New("unknown field")
+	case why == nil || mistyped || errors.Is(why, strconv.ErrSyntax) || errors.Is(why, strconv.ErrRange):
+		why = mismatch(e.GoType)
+	}
+	return at(Path(e.JSONPointer), why)
 }
 
 // at returns an error with the path of a value, unless it has that already.
@@ -138,17 +137,6 @@ func at(path string, err error) error {
 		return err
 	}
 	return fmt.Errorf("%s: %w", path, err)
-}
-
-// pathAt returns the path of the first value that ends or begins at an offset or later, as in tenants["uid:1"].runs.
-func pathAt(text []byte, offset int64) string {
-	d := jsontext.NewDecoder(bytes.NewReader(text), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
-	for d.InputOffset() < offset {
-		if _, err := d.ReadToken(); err != nil {
-			return ""
-		}
-	}
-	return Path(d)
 }
 
 const maxName = 64 // characters of a name in a path
@@ -163,18 +151,16 @@ func Join(name, path string) string {
 	return name + "." + path
 }
 
-// Path returns the path of the value that a decoder has read, or whose beginning.
-func Path(d *jsontext.Decoder) string {
+// Path returns a pointer as a path, as in tenants["uid:1"].runs and list[0].
+func Path(pointer jsontext.Pointer) string {
 	var path strings.Builder
-	depth := 0
-	for member := range d.StackPointer().Tokens() {
-		depth++
-		switch kind, _ := d.StackIndex(depth); {
-		case kind == '[':
+	for member := range pointer.Tokens() {
+		switch _, err := strconv.Atoi(member); {
+		case err == nil:
 			fmt.Fprintf(&path, "[%s]", member)
 		case !name().MatchString(member) || len(member) > maxName:
 			fmt.Fprintf(&path, "[%.*q]", maxName, member)
-		case depth > 1:
+		case path.Len() > 0:
 			path.WriteByte('.')
 			fallthrough
 		default:
@@ -190,12 +176,7 @@ var kinds = map[reflect.Kind]string{
 	reflect.Array: "an array", reflect.Slice: "an array", reflect.Map: "an object", reflect.Struct: "an object",
 }
 
-// values are the words of [json.UnmarshalTypeError] for kinds of values.
-var values = map[jsontext.Kind]string{'f': "bool", 't': "bool", '"': "string", '0': "number", '{': "object", '[': "array"}
-
-func mismatch(want reflect.Type, value string) error {
-	return fmt.Errorf("want %s, got %s", wanted(want), got(value))
-}
+func mismatch(want reflect.Type) error { return fmt.Errorf("want %s", wanted(want)) }
 
 func wanted(t reflect.Type) string {
 	for t.Kind() == reflect.Pointer {
@@ -212,20 +193,4 @@ func wanted(t reflect.Type) string {
 		return "a string"
 	}
 	return cmp.Or(kinds[t.Kind()], "another value")
-}
-
-// got names a value as [json.UnmarshalTypeError] describes it, such as "number 1.5".
-func got(value string) string {
-	kind, rest, _ := strings.Cut(value, " ")
-	article := "a "
-	if kind == "array" || kind == "object" {
-		article = "an "
-	}
-	if kind == "bool" {
-		kind = "boolean"
-	}
-	if len(rest) > 40 {
-		rest = rest[:40] + "..."
-	}
-	return strings.TrimSpace(article + kind + " " + rest)
 }

@@ -138,7 +138,7 @@ func (i Integers) convert(name string, text []byte) ([]byte, error) {
 		case isExact(digits):
 			continue
 		case i == RefuseIntegers:
-			return nil, &Error{Code: CodeResult, Message: fmt.Sprintf("%s: a JavaScript number cannot hold the integer %.40s: make it a string, or allow BigInts", strictjson.Join(name, strictjson.Path(d)), digits)}
+			return nil, &Error{Code: CodeResult, Message: fmt.Sprintf("%s: a JavaScript number cannot hold the integer %.40s: make it a string, or allow BigInts", strictjson.Join(name, strictjson.Path(d.StackPointer())), digits)}
 		}
 		end := int(d.InputOffset())
 		converted = append(converted, text[copied:end-len(digits)]...)

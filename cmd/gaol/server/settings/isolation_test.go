@@ -57,14 +57,14 @@ func TestInvalidIsolations(t *testing.T) {
 		`{"isolation": "docker"}`:                       "not one of native, runc, crun",
 		`{"isolation": "oci=runc"}`:                     "not absolute",
 		`{"isolations": [""]}`:                          "is empty",
-		`{"isolations": "runc"}`:                        "isolations: want an array, got a string",
+		`{"isolations": "runc"}`:                        "isolations: want an array",
 		`{"isolations": ["runc", "oci=DIR/runc"]}`:      "the name runc is taken",
 		`{"isolations": ["oci=DIR/native"]}`:            "and not native",
 		`{"isolations": ["oci=DIR/a b"]}`:               "want letters",
 		`{"isolations": ["oci=DIR/missing"]}`:           "no such file",
 		`{"isolations": ["oci=DIR/file"]}`:              "is not executable",
 		`{"isolations": ["oci=DIR"]}`:                   "is not a regular file",
-		`{"isolations": ["crun", {"runc": "/bin/id"}]}`: "isolations[1]: want a string, got an object",
+		`{"isolations": ["crun", {"runc": "/bin/id"}]}`: "isolations[1]: want a string",
 	} {
 		if _, err := readText(t, strings.ReplaceAll(text, "DIR", dir), Overrides{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", text, err, want)

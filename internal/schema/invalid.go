@@ -1,7 +1,6 @@
 package schema
 
 import (
-	"encoding/json"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -25,31 +24,16 @@ const (
 	maxDetailText = 300 // bytes
 )
 
-// details describes invalid fields, at most 20.
+// details describes invalid fields, at most 20, without their values, which can be the whole body.
 func details(errs []error) (list []*huma.ErrorDetail) {
 	for _, err := range errs[:min(len(errs), maxDetails)] {
-		if d, ok := err.(huma.ErrorDetailer); ok {
-			list = append(list, bounded(d.ErrorDetail()))
-		} else if err != nil {
-			list = append(list, bounded(&huma.ErrorDetail{Message: err.Error()}))
+		d, ok := err.(huma.ErrorDetailer)
+		if !ok {
+			d = &huma.ErrorDetail{Message: err.Error()}
 		}
+		list = append(list, &huma.ErrorDetail{Message: cut(d.ErrorDetail().Message), Location: cut(d.ErrorDetail().Location)})
 	}
 	return list
-}
-
-// bounded returns a detail without the value that was sent, which can be the whole body, unless that
-// is short.
-func bounded(d *huma.ErrorDetail) *huma.ErrorDetail {
-	short := &huma.ErrorDetail{Message: cut(d.Message), Location: cut(d.Location)}
-	switch v := d.Value.(type) {
-	case string:
-		if len(v) <= maxDetailText {
-			short.Value = v
-		}
-	case bool, float64, json.Number:
-		short.Value = v
-	}
-	return short
 }
 
 func cut(text string) string {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -75,50 +76,31 @@ func refuse(code Code, place, format string, args ...any) *Error {
 	return &Error{Code: code, Place: place, Err: fmt.Errorf(format, args...)}
 }
 
-// inTool sets the tool of an error, and its code if it has none.
-func inTool(tool string, err error) error {
-	e, ok := errors.AsType[*Error](err)
-	if !ok {
-		e = &Error{Code: codeFor(err), Err: err}
-	}
-	e.Tool = tool
-	return e
-}
-
-// causeCode maps a cause to its code. In a table the first row that matches applies.
-type causeCode struct {
-	cause error
-	code  Code
+// codeCauses are the causes of a code. In a table the first row that matches applies.
+type codeCauses struct {
+	code   Code
+	causes []error
 }
 
 // codes apply to all errors.
-var codes = []causeCode{
-	{runtime.ErrClosed, Closed},
-	{context.DeadlineExceeded, Timeout},
-	{context.Canceled, Canceled},
+var codes = []codeCauses{
+	{Closed, []error{runtime.ErrClosed}},
+	{Timeout, []error{context.DeadlineExceeded}},
+	{Canceled, []error{context.Canceled}},
 }
 
 // guestCodes apply to errors of the guest's files, and of starting a program in the guest.
-var guestCodes = []causeCode{
-	{syscall.ENOTDIR, NotDirectory},
-	{syscall.EISDIR, IsDirectory},
-	{syscall.ENOTEMPTY, NotEmpty}, // before fs.ErrExist, which it matches too
-	{syscall.EBUSY, Busy},
-	{syscall.ETXTBSY, Busy},
-	{syscall.ENOSPC, NoSpace},
-	{syscall.EDQUOT, NoSpace},
-	{syscall.EROFS, Permission},
-	{syscall.EFBIG, Limit},
-	{syscall.EMLINK, Limit},
-	{syscall.E2BIG, Limit},
-	{syscall.ELOOP, InvalidArgument},
-	{syscall.ENAMETOOLONG, InvalidArgument},
-	{syscall.EINVAL, InvalidArgument},
-	{syscall.ENOEXEC, InvalidArgument},
-	{fs.ErrNotExist, NotFound},
-	{fs.ErrExist, Exists},
-	{fs.ErrPermission, Permission},
-	{fs.ErrInvalid, InvalidArgument},
+var guestCodes = []codeCauses{
+	{NotDirectory, []error{syscall.ENOTDIR}},
+	{IsDirectory, []error{syscall.EISDIR}},
+	{NotEmpty, []error{syscall.ENOTEMPTY}}, // before fs.ErrExist, which it matches too
+	{Busy, []error{syscall.EBUSY, syscall.ETXTBSY}},
+	{NoSpace, []error{syscall.ENOSPC, syscall.EDQUOT}},
+	{Limit, []error{syscall.EFBIG, syscall.EMLINK, syscall.E2BIG}},
+	{InvalidArgument, []error{fs.ErrInvalid, syscall.EINVAL, syscall.ELOOP, syscall.ENAMETOOLONG, syscall.ENOEXEC}},
+	{NotFound, []error{fs.ErrNotExist}},
+	{Exists, []error{fs.ErrExist}},
+	{Permission, []error{fs.ErrPermission, syscall.EROFS}},
 }
 
 // codeFor returns the code of an error that has none yet. Causes such as a missing file
@@ -141,9 +123,9 @@ func codeFor(err error) Code {
 	return cmp.Or(findCode(guestCodes, err), Internal)
 }
 
-func findCode(table []causeCode, err error) Code {
+func findCode(table []codeCauses, err error) Code {
 	for _, row := range table {
-		if errors.Is(err, row.cause) {
+		if slices.ContainsFunc(row.causes, func(cause error) bool { return errors.Is(err, cause) }) {
 			return row.code
 		}
 	}

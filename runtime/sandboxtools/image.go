@@ -38,18 +38,13 @@ func (t *Toolbox) image(ctx context.Context, name string) (*rootfs.Image, error)
 }
 
 // imageCodes apply to errors of the store and of an import.
-var imageCodes = []causeCode{
-	{rootfs.ErrNotFound, NotFound},
-	{rootfs.ErrNoImage, NotFound},
-	{rootfs.ErrAmbiguous, InvalidArgument},
-	{rootfs.ErrUnauthorized, Unauthorized},
-	{rootfs.ErrInsecure, Permission},
-	{rootfs.ErrTooLarge, Limit},
-	{rootfs.ErrPlatform, BadImage},
-	{rootfs.ErrDigest, BadImage},
-	{rootfs.ErrTruncated, BadImage},
-	{rootfs.ErrMalformed, BadImage},
-	{rootfs.ErrRefused, BadImage},
+var imageCodes = []codeCauses{
+	{NotFound, []error{rootfs.ErrNotFound, rootfs.ErrNoImage}},
+	{InvalidArgument, []error{rootfs.ErrAmbiguous}},
+	{Unauthorized, []error{rootfs.ErrUnauthorized}},
+	{Permission, []error{rootfs.ErrInsecure}},
+	{Limit, []error{rootfs.ErrTooLarge}},
+	{BadImage, []error{rootfs.ErrPlatform, rootfs.ErrDigest, rootfs.ErrTruncated, rootfs.ErrMalformed, rootfs.ErrRefused}},
 }
 
 // importOnce returns the image of a source, and imports it on first use. It imports one

@@ -22,9 +22,11 @@ func TestImageNames(t *testing.T) {
 
 func TestImageCodes(t *testing.T) {
 	for _, row := range imageCodes {
-		err := &rootfs.StepError{Op: "import s", Step: "open", Err: row.cause}
-		if code := findCode(imageCodes, err); code != row.code || code == Internal {
-			t.Errorf("%v: %v", row.cause, code)
+		for _, cause := range row.causes {
+			err := &rootfs.StepError{Op: "import s", Step: "open", Err: cause}
+			if code := findCode(imageCodes, err); code != row.code || code == Internal {
+				t.Errorf("%v: %v", cause, code)
+			}
 		}
 	}
 }

@@ -86,7 +86,12 @@ func (t *Toolbox) Call(ctx context.Context, tool string, args json.RawMessage) (
 	if err == nil {
 		return json.Marshal(result) // cannot fail: structs of strings, numbers and booleans
 	}
-	return nil, inTool(tool, err)
+	e, ok := errors.AsType[*Error](err)
+	if !ok {
+		e = &Error{Code: codeFor(err), Err: err}
+	}
+	e.Tool = tool
+	return nil, e
 }
 
 // perform decodes the arguments and calls the tool.

@@ -162,15 +162,11 @@ func fitSnippet(out *snippets.Output) *snippets.Output {
 
 // fitLines returns the first lines of some, and notes the number of the rest.
 func fitLines(lines []string) []string {
-	fitted := []string{}
-	for i, room := 0, maxText/4; i < len(lines); i++ {
-		line, more := cut(lines[i], room)
-		fitted = append(fitted, line)
-		if room -= utf8.RuneCountInString(line); more || room <= 0 && i+1 < len(lines) {
-			return append(fitted, fmt.Sprintf("[cut: there are %d lines]", len(lines)))
-		}
+	text, more := cut(strings.Join(lines, "\n"), maxText/4)
+	if !more {
+		return append([]string{}, lines...)
 	}
-	return fitted
+	return append(strings.Split(text, "\n"), fmt.Sprintf("[cut: there are %d lines]", len(lines)))
 }
 
 // fitState returns an object, or an object with its length instead.

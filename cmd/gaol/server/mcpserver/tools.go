@@ -143,11 +143,10 @@ func (e *endpoint) call() *operation.Call {
 
 // statusOf returns the HTTP status that a call would have had, for the audit log.
 func statusOf(err error) int {
-	failed, ok := errors.AsType[*service.Error](err)
-	switch {
-	case err == nil:
+	if err == nil {
 		return http.StatusOK
-	case ok:
+	}
+	if failed, ok := errors.AsType[*service.Error](err); ok {
 		return failed.Status()
 	}
 	return http.StatusUnprocessableEntity

@@ -17,7 +17,6 @@ import (
 	"gaol/cmd/gaol/report"
 	"gaol/cmd/gaol/server/snippetservice"
 	"gaol/internal/strictjson"
-	"gaol/runtime/requestjson"
 	"gaol/runtime/snippets"
 )
 
@@ -185,7 +184,7 @@ func parseInput(text []byte, timeout time.Duration) (snippets.Input, error) {
 	err := strictjson.Decode(text, &object)
 	var in snippets.Input
 	if err == nil {
-		r := snippetservice.Request{SnippetRequest: requestjson.SnippetRequest{Source: object.Source, Files: object.Files, TimeoutMs: object.TimeoutMs}}
+		r := snippetservice.Request{Source: object.Source, Files: object.Files, TimeoutMs: object.TimeoutMs}
 		in, err = r.Input(snippets.MaxTimeout, nil)
 	}
 	if err != nil {

@@ -44,7 +44,7 @@ const maxFile = 64 << 20
 // ReadFile returns the content of a regular file of at most 64 MiB.
 func (f *FS) ReadFile(ctx context.Context, path string) ([]byte, error) {
 	var content bytes.Buffer
-	in := requestjson.ReadIn{InFile: f.in(path), FileRead: requestjson.FileRead{Limit: maxFile + 1}}
+	in := requestjson.ReadIn{InFile: f.in(path), Limit: maxFile + 1}
 	if _, err := f.readTo(ctx, in, &content); err != nil {
 		return content.Bytes(), err
 	}
@@ -73,7 +73,7 @@ func (f *FS) WriteFile(ctx context.Context, path string, data []byte, o hostfs.W
 // WriteFrom is WriteFile for the content of r. The new content appears when all of it has been written.
 // If it fails before, it may still be reading from r when it returns.
 func (f *FS) WriteFrom(ctx context.Context, path string, r io.Reader, o hostfs.WriteOptions) (*FileInfo, error) {
-	in := requestjson.WriteIn{InFile: f.in(path), FileWrite: requestjson.FileWrite{FileMode: octal(o.Mode), Parents: o.Parents}}
+	in := requestjson.WriteIn{InFile: f.in(path), FileMode: octal(o.Mode), Parents: o.Parents}
 	return call[*FileInfo](ctx, f.sb.c, message{Request: session.Request{Method: "writeFile"}, doing: "write file", in: in, stdin: r})
 }
 

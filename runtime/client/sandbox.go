@@ -199,7 +199,7 @@ func (sb *Sandbox) Usage(ctx context.Context) (Usage, error) {
 // Snapshot copies the folders of the sandbox to a snapshot with a new name, which
 // [CreateOptions.Snapshot] can have. It outlives the sandbox and the connection.
 func (sb *Sandbox) Snapshot(ctx context.Context, name string) (SnapshotInfo, error) {
-	return get[SnapshotInfo](ctx, sb.c, "takeSnapshot", "snapshot", requestjson.SnapshotIn{InSandbox: sb.in(), SnapshotRequest: requestjson.SnapshotRequest{Name: name}})
+	return get[SnapshotInfo](ctx, sb.c, "takeSnapshot", "snapshot", requestjson.SnapshotIn{InSandbox: sb.in(), Name: name})
 }
 
 // Snapshots lists the caller's snapshots, by name.

@@ -36,7 +36,7 @@ type (
 	// SnapshotIn is the input of takeSnapshot.
 	SnapshotIn struct {
 		InSandbox
-		SnapshotRequest
+		Name string `json:"name" pattern:"^[a-z0-9][a-z0-9._-]{0,63}$" doc:"A name that no other snapshot of yours has."`
 	}
 	// SnapshotName is the input of deleteSnapshot.
 	SnapshotName struct {
@@ -105,7 +105,7 @@ type (
 	// PortWaitIn is the input of waitForPort.
 	PortWaitIn struct {
 		InPort
-		PortWait
+		Timeout
 	}
 
 	// InFile is the input of an operation on a file.
@@ -117,37 +117,66 @@ type (
 	// ReadIn is the input of readFile.
 	ReadIn struct {
 		InFile
-		FileRead
+		Offset int64 `json:"offset,omitempty" minimum:"0" doc:"The byte to begin at. By default 0."`
+		Limit  int64 `json:"limit,omitempty" minimum:"0" doc:"How many bytes to read at most. By default all."`
 	}
 	// WriteIn is the input of writeFile.
 	WriteIn struct {
 		InFile
-		FileWrite
+		FileMode
+		Parents bool `json:"createParents,omitempty" doc:"Make missing parent folders."`
+	}
+	// FileMode holds the permissions of a new file or folder.
+	FileMode struct {
+		Mode string `json:"mode,omitempty" pattern:"^[0-7]{1,4}$" doc:"Permissions of a new file or folder, in octal. By default 644, and 755 for a folder."`
 	}
 	// StatIn is the input of statFile.
 	StatIn struct {
 		InFile
 		FileStat
 	}
+	// FileStat selects what statFile describes.
+	FileStat struct {
+		Links bool `json:"links,omitempty" doc:"Describe a link itself."`
+	}
 	// ListIn is the input of listFiles.
 	ListIn struct {
 		InFile
 		FolderList
+	}
+	// FolderList selects files to list.
+	FolderList struct {
+		Recursive bool   `json:"recursive,omitempty" doc:"List everything below the folder, without following links."`
+		Limit     int    `json:"limit,omitempty" minimum:"1" maximum:"10000" default:"1000" doc:"How many files to list at most."`
+		Exclude   string `json:"exclude,omitempty" maxLength:"255" doc:"The name of folders below the folder that are listed without their content, such as node_modules."`
 	}
 	// FolderIn is the input of makeFolder.
 	FolderIn struct {
 		InFile
 		FolderMake
 	}
+	// FolderMake describes a folder to make.
+	FolderMake struct {
+		FileMode
+		Parents bool `json:"createParents,omitempty" doc:"Make missing parent folders. An existing folder is no error then."`
+	}
 	// RemoveIn is the input of removeFile.
 	RemoveIn struct {
 		InFile
 		FileRemove
 	}
+	// FileRemove selects what removeFile removes.
+	FileRemove struct {
+		Recursive bool `json:"recursive,omitempty" doc:"Remove a folder with its content."`
+	}
 	// UnpackIn is the input of unpackFolder.
 	UnpackIn struct {
 		InFile
 		FolderUnpack
+	}
+	// FolderUnpack describes how to unpack an archive.
+	FolderUnpack struct {
+		Parents bool `json:"createParents,omitempty" doc:"Make the folder and its parents if they are missing."`
 	}
 	// MoveIn is the input of moveFile.
 	MoveIn struct {

@@ -77,14 +77,6 @@ type NodeModules struct {
 	GuestPath string `json:"guestPath,omitempty"` // in the sandbox; empty: node_modules in its working directory
 }
 
-// SnapshotRequest is a snapshot to take.
-type SnapshotRequest struct {
-	Name string `json:"name" pattern:"^[a-z0-9][a-z0-9._-]{0,63}$" doc:"A name that no other snapshot of yours has."`
-}
-
-// PortWait is a request to wait for a port.
-type PortWait struct{ Timeout }
-
 // UnmarshalJSON accepts both forms. The schema has been checked before.
 func (n *NodeModules) UnmarshalJSON(text []byte) error {
 	*n = NodeModules{}

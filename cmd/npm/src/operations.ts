@@ -669,16 +669,12 @@ export interface InFile extends InSandbox {
   pathBytes?: Uint8Array | undefined;
 }
 
-/** FileRead selects a part of a file. */
-export interface FileRead {
+/** ReadIn is the input of readFile. */
+export interface ReadIn extends InFile {
   /** The byte to begin at. By default 0. */
   offset?: number | undefined;
   /** How many bytes to read at most. By default all. */
   limit?: number | undefined;
-}
-
-/** ReadIn is the input of readFile. */
-export interface ReadIn extends InFile, FileRead {
 }
 
 /** FileMode holds the permissions of a new file or folder. */
@@ -687,17 +683,13 @@ export interface FileMode {
   mode?: string | undefined;
 }
 
-/** FileWrite describes a file to write. */
-export interface FileWrite extends FileMode {
+/** WriteIn is the input of writeFile. */
+export interface WriteIn extends InFile, FileMode {
   /** Make missing parent folders. */
   createParents?: boolean | undefined;
 }
 
-/** WriteIn is the input of writeFile. */
-export interface WriteIn extends InFile, FileWrite {
-}
-
-/** FileRemove identifies a file to remove. */
+/** FileRemove selects what removeFile removes. */
 export interface FileRemove {
   /** Remove a folder with its content. */
   recursive?: boolean | undefined;
@@ -707,7 +699,7 @@ export interface FileRemove {
 export interface RemoveIn extends InFile, FileRemove {
 }
 
-/** FileStat identifies a file to describe. */
+/** FileStat selects what statFile describes. */
 export interface FileStat {
   /** Describe a link itself. */
   links?: boolean | undefined;
@@ -808,12 +800,8 @@ export interface InPort extends InSandbox {
   port: number;
 }
 
-/** PortWait is a request to wait for a port. */
-export interface PortWait extends Timeout {
-}
-
 /** PortWaitIn is the input of waitForPort. */
-export interface PortWaitIn extends InPort, PortWait {
+export interface PortWaitIn extends InPort, Timeout {
 }
 
 /** SnapshotInfo describes a snapshot. It lacks the time of creation: equal snapshots of several tenants are one in the store. */
@@ -823,14 +811,10 @@ export interface SnapshotInfo {
   size: number;
 }
 
-/** SnapshotRequest is a snapshot to take. */
-export interface SnapshotRequest {
+/** SnapshotIn is the input of takeSnapshot. */
+export interface SnapshotIn extends InSandbox {
   /** A name that no other snapshot of yours has. */
   name: string;
-}
-
-/** SnapshotIn is the input of takeSnapshot. */
-export interface SnapshotIn extends InSandbox, SnapshotRequest {
 }
 
 /** SnapshotList. */
@@ -887,8 +871,8 @@ export interface SnippetFile {
   source: string;
 }
 
-/** SnippetRequest is a snippet to run. Exactly one of Source and Files is present. */
-export interface SnippetRequest {
+/** SnippetRunIn is the input of runSnippet. Exactly one of Source and Files is present. */
+export interface SnippetRunIn {
   /** The text of src/main.ts, as the only file. */
   source?: string | undefined;
   /** 1 to 10 files, of 200,000 bytes of UTF-8 together. One is src/main.ts, which runs; the others are imported by it. */
@@ -899,10 +883,6 @@ export interface SnippetRequest {
   adapter?: string | undefined;
   /** Strict: nothing but compute and read; default: everything inside the sandbox, and no network; public: default with the public internet, if the server allows that. */
   permissions?: "strict" | "default" | "public" | undefined;
-}
-
-/** SnippetRunIn is the input of runSnippet. */
-export interface SnippetRunIn extends SnippetRequest {
   /** The absolute path of the folder with the packages that the snippet may import. Only a server of one program allows it, as the next two. */
   nodeModules?: string | undefined;
   /** The ES module of an adapter, whose name is adapter. */
@@ -1252,10 +1232,8 @@ export const fields = {
   CompleteIn: { sandbox: true, context: true, line: true },
   CellIn: { sandbox: true, context: true, code: true, globals: true, maxOutput: true, maxLogs: true, maxLogLength: true, form: true, timeoutMs: true, maxTimeout: true },
   InFile: { sandbox: true, path: true, pathBytes: true },
-  FileRead: { offset: true, limit: true },
   ReadIn: { sandbox: true, path: true, pathBytes: true, offset: true, limit: true },
   FileMode: { mode: true },
-  FileWrite: { mode: true, createParents: true },
   WriteIn: { sandbox: true, path: true, pathBytes: true, mode: true, createParents: true },
   FileRemove: { recursive: true },
   RemoveIn: { sandbox: true, path: true, pathBytes: true, recursive: true },
@@ -1269,13 +1247,10 @@ export const fields = {
   FolderUnpack: { createParents: true },
   UnpackIn: { sandbox: true, path: true, pathBytes: true, createParents: true },
   InPort: { sandbox: true, port: true },
-  PortWait: { timeoutMs: true, maxTimeout: true },
   PortWaitIn: { sandbox: true, port: true, timeoutMs: true, maxTimeout: true },
-  SnapshotRequest: { name: true },
   SnapshotIn: { sandbox: true, name: true },
   SnapshotName: { name: true },
   SnippetFile: { path: true, source: true },
-  SnippetRequest: { source: true, files: { path: true, source: true }, timeoutMs: true, adapter: true, permissions: true },
   SnippetRunIn: { source: true, files: { path: true, source: true }, timeoutMs: true, adapter: true, permissions: true, nodeModules: true, adapterCode: true, noLint: true },
   ToolIn: { tool: true, arguments: true },
   NormalizeIn: { code: true },

@@ -38,7 +38,7 @@ func fileTools() []*tool {
 			Doc: "Reads a file in a sandbox: at most some 40,000 characters, from an offset. PNG, JPEG, GIF and WebP files are returned as images.",
 		}, readFile),
 		define(tool{does: reads}, operation.Operation{
-			Name: "list_files", Summary: "List files", Doc: "Lists a folder in a sandbox; with recursive, the folders in it, too, except those called node_modules.", Fields: []string{"sandboxId", "path", "recursive"},
+			Name: "list_files", Summary: "List files", Doc: "Lists a folder in a sandbox; with recursive, the folders in it, too, except those called node_modules.",
 		}, listFiles),
 	}
 }
@@ -74,11 +74,11 @@ func (in InFile) file() (f requestjson.InFile, err error) {
 }
 
 // readContent returns a part of a file.
-func readContent(ctx context.Context, c *operation.Call, f requestjson.InFile, part requestjson.FileRead) ([]byte, *resultjson.FileInfo, error) {
+func readContent(ctx context.Context, c *operation.Call, f requestjson.InFile, offset, limit int64) ([]byte, *resultjson.FileInfo, error) {
 	var content bytes.Buffer
 	reading := *c
 	reading.Download = &content
-	info, err := operation.Perform[*resultjson.FileInfo](ctx, &reading, "readFile", &requestjson.ReadIn{InFile: f, FileRead: part})
+	info, err := operation.Perform[*resultjson.FileInfo](ctx, &reading, "readFile", &requestjson.ReadIn{InFile: f, Offset: offset, Limit: limit})
 	return content.Bytes(), info, err
 }
 
@@ -87,7 +87,7 @@ const maxResource = 16 << 20
 
 // readAll returns a whole file.
 func readAll(ctx context.Context, c *operation.Call, f requestjson.InFile) ([]byte, error) {
-	content, info, err := readContent(ctx, c, f, requestjson.FileRead{Limit: maxResource})
+	content, info, err := readContent(ctx, c, f, 0, maxResource)
 	if err == nil && info.Size > maxResource {
 		return nil, service.Refuse(service.TooLarge, "%s has more than 16 MiB: use read_file with an offset, or run_command", info.Path)
 	}
@@ -100,7 +100,7 @@ func writeContent(ctx context.Context, c *operation.Call, f requestjson.InFile, 
 	writing.Upload = func(_ context.Context, most int64) (io.Reader, error) {
 		return http.MaxBytesReader(nil, io.NopCloser(bytes.NewReader(content)), most), nil
 	}
-	_, err := operation.Perform[any](ctx, &writing, "writeFile", &requestjson.WriteIn{InFile: f, FileWrite: requestjson.FileWrite{Parents: true}})
+	_, err := operation.Perform[any](ctx, &writing, "writeFile", &requestjson.WriteIn{InFile: f, Parents: true})
 	return err
 }
 
@@ -207,7 +207,7 @@ func readFile(ctx context.Context, c *operation.Call, in *readIn) (*readOut, err
 	if err != nil {
 		return nil, err
 	}
-	b, info, err := readContent(ctx, c, f, requestjson.FileRead{Offset: in.Offset, Limit: maxText})
+	b, info, err := readContent(ctx, c, f, in.Offset, maxText)
 	if err != nil {
 		return nil, err
 	}
@@ -247,8 +247,8 @@ func (r *readOut) content() ([]mcp.Content, bool) {
 
 type listIn struct {
 	InSandbox
-	Path string `json:"path,omitempty" maxLength:"4095" doc:"A folder; /workspace by default."`
-	requestjson.FolderList
+	Path      string `json:"path,omitempty" maxLength:"4095" doc:"A folder; /workspace by default."`
+	Recursive bool   `json:"recursive,omitempty" doc:"List everything below the folder, without following links."`
 }
 
 // listOut is the result of list_files.
@@ -270,8 +270,7 @@ func listFiles(ctx context.Context, c *operation.Call, in *listIn) (*listOut, er
 	if err != nil {
 		return nil, err
 	}
-	in.Exclude = "node_modules"
-	list, err := operation.Perform[*service.FileList](ctx, c, "listFiles", &requestjson.ListIn{InFile: f, FolderList: in.FolderList})
+	list, err := operation.Perform[*service.FileList](ctx, c, "listFiles", &requestjson.ListIn{InFile: f, FolderList: requestjson.FolderList{Recursive: in.Recursive, Exclude: "node_modules"}})
 	if err != nil {
 		return nil, err
 	}

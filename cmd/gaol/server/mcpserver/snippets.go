@@ -123,7 +123,7 @@ func runSnippet(ctx context.Context, c *operation.Call, in *snippetIn) (*snippet
 		}
 		return nil
 	}
-	run := &requestjson.SnippetRunIn{SnippetRequest: requestjson.SnippetRequest{Source: in.Source, Files: in.Files, TimeoutMs: in.TimeoutMs}}
+	run := &requestjson.SnippetRunIn{Source: in.Source, Files: in.Files, TimeoutMs: in.TimeoutMs}
 	res, err := operation.Perform[*resultjson.SnippetResult](ctx, &watched, "runSnippet", run)
 	if err != nil {
 		return nil, err

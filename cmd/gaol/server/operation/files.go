@@ -52,7 +52,7 @@ func files() []*Operation {
 			Summary: "Read a file, or a range of it",
 			Doc:     "Returns the bytes of a file. A Range header selects a part.",
 		}, func(_ context.Context, c *Call, sb *service.Sandbox, path string, in *requestjson.ReadIn) (*resultjson.FileInfo, error) {
-			return sb.ReadFile(path, in.FileRead, c.Download)
+			return sb.ReadFile(path, in, c.Download)
 		}),
 		defineFile(Operation{
 			Name: "writeFile", Method: http.MethodPut, Path: filesPath, Upload: []string{Octets}, Errors: uploadErrors,
@@ -64,28 +64,28 @@ func files() []*Operation {
 			Summary: "Remove a file or a folder",
 			Doc:     "Removes a file, an empty folder or, if recursive is true, a folder with its content.",
 		}, func(_ context.Context, _ *Call, sb *service.Sandbox, path string, in *requestjson.RemoveIn) (none, error) {
-			return none{}, sb.Remove(path, in.FileRemove)
+			return none{}, sb.Remove(path, in)
 		}),
 		defineFile(Operation{
 			Name: "statFile", Method: http.MethodGet, Path: filesPath + "/stat",
 			Summary: "Describe a file",
 			Doc:     "Describes the file that a path leads to or, if links is true, the link.",
 		}, func(_ context.Context, _ *Call, sb *service.Sandbox, path string, in *requestjson.StatIn) (*resultjson.FileInfo, error) {
-			return sb.Stat(path, in.FileStat)
+			return sb.Stat(path, in)
 		}),
 		defineFile(Operation{
 			Name: "listFiles", Method: http.MethodGet, Path: filesPath + "/list",
 			Summary: "List a folder",
 			Doc:     "Lists the entries of a folder or, if recursive is true, of all folders below it.",
 		}, func(ctx context.Context, _ *Call, sb *service.Sandbox, path string, in *requestjson.ListIn) (*service.FileList, error) {
-			return sb.ListFiles(ctx, path, in.FolderList)
+			return sb.ListFiles(ctx, path, in)
 		}),
 		defineFile(Operation{
 			Name: "makeFolder", Method: http.MethodPost, Path: filesPath + "/folder",
 			Summary: "Make a folder",
 			Doc:     "Makes a folder and, if createParents is true, its parents.",
 		}, func(_ context.Context, _ *Call, sb *service.Sandbox, path string, in *requestjson.FolderIn) (none, error) {
-			return none{}, sb.MakeFolder(path, in.FolderMake)
+			return none{}, sb.MakeFolder(path, in)
 		}),
 		defineIn(Operation{
 			Name: "moveFile", Tag: "files", Method: http.MethodPost, Path: filesPath + "/move", Query: true, Errors: fileErrors,
@@ -109,7 +109,7 @@ func files() []*Operation {
 			if err != nil {
 				return out, err
 			}
-			return sb.Untar(data, path, in.FolderUnpack)
+			return sb.Untar(data, path, in)
 		}),
 	}
 }
@@ -119,10 +119,10 @@ func writeFile(ctx context.Context, c *Call, sb *service.Sandbox, path string, i
 	if err != nil {
 		return nil, err
 	}
-	if _, err := sb.WriteFile(path, data, in.FileWrite); err != nil {
+	if _, err := sb.WriteFile(path, data, in); err != nil {
 		return nil, err
 	}
-	return sb.Stat(path, requestjson.FileStat{})
+	return sb.Stat(path, &requestjson.StatIn{})
 }
 
 func moveFile(_ context.Context, _ *Call, sb *service.Sandbox, in *requestjson.MoveIn) (none, error) {

@@ -97,7 +97,7 @@ func ports() []*Operation {
 			Summary: "Wait until a guest listens on a port",
 			Doc:     "Returns when a program listens on the port, or after the timeout.",
 		}, func(ctx context.Context, _ *Call, sb *service.Sandbox, in *requestjson.PortWaitIn) (*resultjson.PortState, error) {
-			return sb.WaitForPort(ctx, in.Port, in.PortWait)
+			return sb.WaitForPort(ctx, in)
 		}),
 	}
 }

@@ -37,7 +37,7 @@ type contentServer interface {
 
 // ReadFile writes a part of a regular file to w, of the content that it has in the beginning: a guest may
 // append to it all the time.
-func (sb *Sandbox) ReadFile(path string, r requestjson.FileRead, w io.Writer) (*resultjson.FileInfo, error) {
+func (sb *Sandbox) ReadFile(path string, r *requestjson.ReadIn, w io.Writer) (*resultjson.FileInfo, error) {
 	f, err := sb.FS().Open(path)
 	if err != nil {
 		return nil, fileError(err)
@@ -64,7 +64,7 @@ func (sb *Sandbox) ReadFile(path string, r requestjson.FileRead, w io.Writer) (*
 }
 
 // WriteFile replaces or makes a file, when all of r has been read.
-func (sb *Sandbox) WriteFile(path string, r io.Reader, w requestjson.FileWrite) (int64, error) {
+func (sb *Sandbox) WriteFile(path string, r io.Reader, w *requestjson.WriteIn) (int64, error) {
 	mode, err := modeBits(w.FileMode)
 	if err != nil {
 		return 0, err
@@ -74,7 +74,7 @@ func (sb *Sandbox) WriteFile(path string, r io.Reader, w requestjson.FileWrite) 
 }
 
 // Stat describes a file, or the link itself.
-func (sb *Sandbox) Stat(path string, w requestjson.FileStat) (*resultjson.FileInfo, error) {
+func (sb *Sandbox) Stat(path string, w *requestjson.StatIn) (*resultjson.FileInfo, error) {
 	stat := sb.FS().Stat
 	if w.Links {
 		stat = sb.FS().Lstat
@@ -102,7 +102,7 @@ type FileList struct {
 
 // ListFiles lists a folder, sorted by name; if it is recursive, everything below it. A limit of zero
 // is the default.
-func (sb *Sandbox) ListFiles(ctx context.Context, path string, w requestjson.FolderList) (*FileList, error) {
+func (sb *Sandbox) ListFiles(ctx context.Context, path string, w *requestjson.ListIn) (*FileList, error) {
 	done, err := sb.account.Wait(ctx, quota.Listings)
 	if err != nil {
 		return nil, err
@@ -123,7 +123,7 @@ func (sb *Sandbox) ListFiles(ctx context.Context, path string, w requestjson.Fol
 
 // MakeFolder makes a folder. With parents it also makes missing parents, and an existing
 // folder is not an error.
-func (sb *Sandbox) MakeFolder(path string, w requestjson.FolderMake) error {
+func (sb *Sandbox) MakeFolder(path string, w *requestjson.FolderIn) error {
 	mode, err := modeBits(w.FileMode)
 	if err != nil {
 		return err
@@ -141,7 +141,7 @@ func (sb *Sandbox) Move(from, to string) error {
 }
 
 // Remove removes a file, a link or an empty folder; if it is recursive, a folder with its content.
-func (sb *Sandbox) Remove(path string, w requestjson.FileRemove) error {
+func (sb *Sandbox) Remove(path string, w *requestjson.RemoveIn) error {
 	remove := sb.FS().Remove
 	if w.Recursive {
 		if _, err := sb.FS().Lstat(path); err != nil {
@@ -167,7 +167,7 @@ func (sb *Sandbox) Tar(w io.Writer, path string) (hostfs.TarReport, error) {
 }
 
 // Untar unpacks an archive into a folder.
-func (sb *Sandbox) Untar(r io.Reader, path string, w requestjson.FolderUnpack) (resultjson.Unpacked, error) {
+func (sb *Sandbox) Untar(r io.Reader, path string, w *requestjson.UnpackIn) (resultjson.Unpacked, error) {
 	if w.Parents {
 		if err := sb.FS().MkdirAll(path, 0); err != nil {
 			return resultjson.Unpacked{}, fileError(err)

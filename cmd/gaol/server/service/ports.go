@@ -27,19 +27,19 @@ func (sb *Sandbox) ListListeners(ctx context.Context) ([]resultjson.Listener, er
 }
 
 // WaitForPort waits until a guest listens on a port of localhost, or the time is over.
-func (sb *Sandbox) WaitForPort(ctx context.Context, port uint16, w requestjson.PortWait) (*resultjson.PortState, error) {
+func (sb *Sandbox) WaitForPort(ctx context.Context, in *requestjson.PortWaitIn) (*resultjson.PortState, error) {
 	release, err := sb.Connect()
 	if err != nil {
 		return nil, err
 	}
 	defer release()
-	timeout, err := sb.timeout(w.Timeout)
+	timeout, err := sb.timeout(in.Timeout)
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	err = sb.runtime.WaitForListener(ctx, port)
+	err = sb.runtime.WaitForListener(ctx, in.Port)
 	if errors.Is(err, context.DeadlineExceeded) {
 		return &resultjson.PortState{}, nil
 	}

@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // DefaultSocket is where a server listens, unless its operator has chosen another path.
@@ -91,15 +93,11 @@ func (h *HTTP) Explain(err error) error {
 
 // group names the group that may use the socket.
 func (h *HTTP) group() string {
-	info, err := os.Stat(h.socket)
-	if err != nil {
+	var info unix.Stat_t
+	if unix.Stat(h.socket, &info) != nil {
 		return "its group"
 	}
-	status, ok := info.Sys().(*syscall.Stat_t)
-	if !ok {
-		return "its group"
-	}
-	gid := strconv.FormatUint(uint64(status.Gid), 10)
+	gid := strconv.FormatUint(uint64(info.Gid), 10)
 	if g, err := user.LookupGroupId(gid); err == nil {
 		return "the group " + g.Name
 	}

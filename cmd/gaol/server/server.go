@@ -253,7 +253,7 @@ func (s *Server) Drain(now context.Context) error {
 // return.
 func (s *Server) Alive() {
 	s.service.Draining()
-	s.service.Usage()
+	s.service.Account(&tenant.Tenant{Name: settings.AnonymousTenant}).Limits()
 }
 
 // SetAudit replaces the file of the audit log, which the server then owns; nil ends the log.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"maps"
-	"slices"
 	"sync"
 	"time"
 
@@ -136,23 +135,21 @@ func (a *Account) isUnused() bool {
 // Preconditions: the server's lock is held.
 func (a *Account) current() *Account { return a.server.account(a.name) }
 
-// Usage is what one tenant uses now.
-type Usage struct {
-	Tenant string
-	Limits // the reserved ones
-}
-
-// Add adds what another tenant uses.
-func (u *Usage) Add(other Usage) { u.change(other.Limits, 1) }
-
-// Usage returns what each tenant uses now, sorted by name.
-func (s *Server) Usage() (list []Usage) {
+// Usage returns what each tenant uses now.
+func (s *Server) Usage() map[string]Limits {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, name := range slices.Sorted(maps.Keys(s.accounts)) {
-		list = append(list, Usage{name, s.accounts[name].use})
+	all := map[string]Limits{}
+	for name, a := range s.accounts {
+		all[name] = a.use
 	}
-	return list
+	return all
+}
+
+// Plus returns the sum of the limits.
+func (l Limits) Plus(other Limits) Limits {
+	l.change(other, 1)
+	return l
 }
 
 // ServerLimits returns the limits of all tenants together.

@@ -84,7 +84,7 @@ func TestHold(t *testing.T) {
 	if err := errors.Join(err, r.Hold(10), r.Hold(-3)); err != nil {
 		t.Fatal(err)
 	}
-	if u := s.Usage()[0]; u.Bodies != 12 {
+	if u := s.Usage()["a"]; u.Bodies != 12 {
 		t.Errorf("%+v", u)
 	}
 	r.Release()

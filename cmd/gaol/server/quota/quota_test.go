@@ -292,9 +292,9 @@ func TestAccountsAreForgotten(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, u := range s.Usage() {
-		if want := map[string]int64{"busy": 7, "stale": 5}[u.Tenant]; u.Disk != want {
-			t.Errorf("%s: %d", u.Tenant, u.Disk)
+	for name, u := range s.Usage() {
+		if want := map[string]int64{"busy": 7, "stale": 5}[name]; u.Disk != want {
+			t.Errorf("%s: %d", name, u.Disk)
 		}
 	}
 	undo()

@@ -80,8 +80,8 @@ func New(o Options) *Service {
 	s.tenants.removeEmpty()
 	s.closing = newClosing()
 	s.pools = NewShared[poolKey, *runtime.Pool](s.log)
-	s.addMetrics()
 	s.settings.Store(o.Settings)
+	s.addMetrics()
 	return s
 }
 
@@ -108,9 +108,6 @@ func (s *Service) base(t *tenant.Tenant) runtime.Options {
 	}
 	return o
 }
-
-// Usage returns what each tenant uses now.
-func (s *Service) Usage() []quota.Usage { return s.quotas.Usage() }
 
 var errDraining = Refuse(Draining, "the server is being stopped")
 

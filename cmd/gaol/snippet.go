@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -18,7 +17,6 @@ import (
 	"gaol/rootfs"
 	"gaol/runtime"
 	"gaol/runtime/snippets"
-	"gaol/runtime/snippets/lint"
 )
 
 const snippetLong = `Find out whether an example works. A snippet is JavaScript or TypeScript of one or several
@@ -102,41 +100,30 @@ func (f *snippetFlags) checkServer() error {
 	return flags.RejectOnServer(f.set, "node-modules", "no-lint", "lint-rules", "isolation", "image", "store")
 }
 
-func (f *snippetFlags) readLintRules() error {
+func (f *snippetFlags) readLintRules() (err error) {
 	if f.lintRules == "" {
 		return nil
 	}
 	if f.options.NoLint {
 		return errors.New("--lint-rules and --no-lint exclude each other: --no-lint turns off all rules")
 	}
-	text, err := flags.ReadFile(f.lintRules, settings.MaxLintRules, nil)
-	if err != nil {
-		return fmt.Errorf("--lint-rules: open %s: %w", report.OneLine(f.lintRules), err)
+	if f.options.Rules, err = settings.ReadLintRules(f.lintRules); err != nil {
+		err = fmt.Errorf("--lint-rules %s: %w", report.OneLine(f.lintRules), err)
 	}
-	rules, err := lint.Parse(text)
-	if err != nil {
-		return fmt.Errorf("%s: %w", report.OneLine(f.lintRules), err)
-	}
-	f.options.Rules = &rules
-	return nil
+	return err
 }
 
-func (f *snippetFlags) readAdapter() error {
+func (f *snippetFlags) readAdapter() (err error) {
 	for _, a := range []snippets.Adapter{snippets.None, snippets.Directive} {
 		if f.adapter == a.Name {
 			f.options.Adapter = a
 			return nil
 		}
 	}
-	if filepath.Ext(f.adapter) != ".mjs" {
-		return fmt.Errorf("--adapter %s: want none, directive or a FILE.mjs", report.OneLine(f.adapter))
+	if f.options.Adapter, err = settings.ReadAdapter(f.adapter); err != nil {
+		err = fmt.Errorf("--adapter %s: %w", report.OneLine(f.adapter), err)
 	}
-	code, err := flags.ReadFile(f.adapter, settings.MaxAdapter, nil)
-	if err != nil {
-		return fmt.Errorf("--adapter: open %s: %w", report.OneLine(f.adapter), err)
-	}
-	f.options.Adapter = snippets.Adapter{Name: strings.TrimSuffix(filepath.Base(f.adapter), ".mjs"), Code: string(code)}
-	return nil
+	return err
 }
 
 // findImage makes the image exact, because the default one and names change, and builds the

@@ -139,9 +139,9 @@ func TestLintRulesErrors(t *testing.T) {
 	})
 	for args, want := range map[string]string{
 		"--lint-rules ok.json --no-lint": "--lint-rules and --no-lint exclude each other",
-		"--lint-rules missing.json":      "--lint-rules: open missing.json: no such file",
-		"--lint-rules docs":              "--lint-rules: open docs: it is not a regular file",
-		"--lint-rules -":                 "--lint-rules: open -: no such file",
+		"--lint-rules missing.json":      "--lint-rules missing.json: no such file",
+		"--lint-rules docs":              "--lint-rules docs: it is not a regular file",
+		"--lint-rules -":                 "--lint-rules -: no such file",
 		"--lint-rules=":                  "--lint-rules",
 		"--lint-rules null.json":         "null.json: lint rules: want an object",
 		"--lint-rules unknown.json":      "unknown.json: lint rules: name: unknown field",

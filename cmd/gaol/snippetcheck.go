@@ -96,10 +96,13 @@ func (a *app) checkExamples(ctx context.Context, paths []string, f *checkFlags) 
 	if err := a.findImage(ctx, &f.snippetFlags); err != nil {
 		return err
 	}
+	workers := 2 * goruntime.GOMAXPROCS(0) // examples wait for timers part of their time
+	shared := f.options
+	shared.Shared, shared.MaxConcurrent = true, workers // all examples have the same owner
 	show, clearBar := progressOf(a.progress(), len(set.Examples))
 	o := examplecheck.Options{
-		Open:    func() (examplecheck.Runner, error) { return a.openChecked(ctx, f) },
-		Timeout: f.timeout, Workers: checkWorkers(), Update: f.update, Progress: show,
+		Open:    func() (examplecheck.Runner, error) { return a.openSnippets(ctx, f.server, shared) },
+		Timeout: f.timeout, Workers: workers, Update: f.update, Progress: show,
 	}
 	checked, err := examplecheck.Check(ctx, set.Examples, o)
 	clearBar()
@@ -110,16 +113,6 @@ func (a *app) checkExamples(ctx context.Context, paths []string, f *checkFlags) 
 		a.exit = snippetFailure
 	}
 	return a.printCheck(checked, f)
-}
-
-// checkWorkers is the number of concurrent examples: they wait for timers part of their time.
-func checkWorkers() int { return 2 * goruntime.GOMAXPROCS(0) }
-
-// openChecked returns the runner of a check: all examples have the same owner.
-func (a *app) openChecked(ctx context.Context, f *checkFlags) (examplecheck.Runner, error) {
-	o := f.options
-	o.Shared, o.MaxConcurrent = true, checkWorkers()
-	return a.openSnippets(ctx, f.server, o)
 }
 
 // printCheck prints the report.

@@ -175,28 +175,36 @@ func checkFolder(path string) error {
 var adapterName = lazyregexp.New(`^[a-z0-9][a-z0-9._-]{0,62}$`)
 
 // readAdapter reads the adapter if it is a file.
-func (s *Snippets) readAdapter() error {
+func (s *Snippets) readAdapter() (err error) {
 	s.adapter = snippets.Adapter{}
 	if s.Adapter == "" || s.Adapter == snippets.None.Name || s.Adapter == snippets.Directive.Name {
 		return nil
 	}
-	name, ok := strings.CutSuffix(filepath.Base(s.Adapter), ".mjs")
-	if !ok || !filepath.IsAbs(s.Adapter) {
+	if !filepath.IsAbs(s.Adapter) {
 		return errors.New("want none, directive, or the absolute path of a .mjs file")
 	}
-	if !adapterName().MatchString(name) || name == snippets.None.Name || name == snippets.Directive.Name {
-		return errors.New("the file's name names the adapter: want lower-case letters, digits and ._-, and neither none nor directive")
-	}
-	code, err := flags.ReadFile(s.Adapter, MaxAdapter, nil)
-	if err == nil && len(code) == 0 {
-		err = errors.New("it is empty")
-	}
-	s.adapter = snippets.Adapter{Name: name, Code: string(code)}
+	s.adapter, err = ReadAdapter(s.Adapter)
 	return err
 }
 
+// ReadAdapter reads an adapter, whose file names it. Errors lack the path.
+func ReadAdapter(path string) (a snippets.Adapter, err error) {
+	name, ok := strings.CutSuffix(filepath.Base(path), ".mjs")
+	if !ok {
+		return a, errors.New("want none, directive, or the path of a .mjs file")
+	}
+	if !adapterName().MatchString(name) || name == snippets.None.Name || name == snippets.Directive.Name {
+		return a, errors.New("the file's name names the adapter: want lower-case letters, digits and ._-, and neither none nor directive")
+	}
+	code, err := flags.ReadFile(path, MaxAdapter, nil)
+	if err == nil && len(code) == 0 {
+		err = errors.New("it is empty")
+	}
+	return snippets.Adapter{Name: name, Code: string(code)}, err
+}
+
 // readLintRules reads the lint rules if there is a file.
-func (s *Snippets) readLintRules() error {
+func (s *Snippets) readLintRules() (err error) {
 	s.rules = nil
 	if s.LintRules == "" {
 		return nil
@@ -207,16 +215,18 @@ func (s *Snippets) readLintRules() error {
 	if !filepath.IsAbs(s.LintRules) {
 		return errors.New("want an absolute path")
 	}
-	text, err := flags.ReadFile(s.LintRules, MaxLintRules, nil)
+	s.rules, err = ReadLintRules(s.LintRules)
+	return err
+}
+
+// ReadLintRules reads a file of lint rules. Errors lack the path.
+func ReadLintRules(path string) (*lint.Rules, error) {
+	text, err := flags.ReadFile(path, MaxLintRules, nil)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	rules, err := lint.Parse(text)
-	if err != nil {
-		return err
-	}
-	s.rules = &rules
-	return nil
+	return &rules, err
 }
 
 // publicPreset is the network of the public internet.

@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"gaol/internal/session"
@@ -17,8 +18,7 @@ type Context struct {
 	sandbox *Sandbox
 	request *request
 	id      string
-	done    chan struct{}
-	err     error
+	ctx     context.Context // ends with the context; its cause is why
 }
 
 // NewContext starts a context, as [runtime.NodeRuntime.NewContext] does. Of the options, OnLog and
@@ -41,31 +41,30 @@ func (sb *Sandbox) NewContext(ctx context.Context, o runtime.ContextOptions) (*C
 		b.release()
 		return nil, err
 	}
-	c := &Context{sandbox: sb, request: r, id: info.ID, done: make(chan struct{})}
+	alive, cancel := context.WithCancelCause(context.Background())
+	c := &Context{sandbox: sb, request: r, id: info.ID, ctx: alive}
 	sb.c.work.Go(func() {
 		defer b.release()
 		defer end()
-		c.attend()
+		cancel(fmt.Errorf("%w: %w", runtime.ErrContextEnded, r.contextEnd()))
 	})
 	return c, nil
 }
 
-// attend waits for the end of the context.
-func (c *Context) attend() {
-	defer close(c.done)
-	text, err := c.request.wait(c.sandbox.c.ctx, skip)
+// contextEnd waits for the end of a context, and returns why it has ended.
+func (r *request) contextEnd() error {
+	text, err := r.wait(r.c.ctx, skip)
 	var info resultjson.ContextInfo
 	if err == nil {
 		err = json.Unmarshal(text, &info)
 	}
 	switch {
 	case err != nil:
-		c.err = fmt.Errorf("%w: %w", runtime.ErrContextEnded, err)
+		return err
 	case info.Exit != nil:
-		c.err = fmt.Errorf("%w: %w", runtime.ErrContextEnded, &runtime.ExitError{Code: *info.Exit})
-	default:
-		c.err = fmt.Errorf("%w: %s", runtime.ErrContextEnded, info.Reason)
+		return &runtime.ExitError{Code: *info.Exit}
 	}
+	return errors.New(info.Reason)
 }
 
 // Evaluate evaluates a cell, as [runtime.Context.Evaluate] does.
@@ -98,26 +97,16 @@ func (c *Context) Complete(ctx context.Context, line string) (prefix string, nam
 
 // Close ends the context, and the current cell. It returns when nothing is left of the process.
 func (c *Context) Close() error {
-	select {
-	case <-c.done:
-		return nil
-	default:
+	if c.Err() == nil {
+		c.request.cancel()
+		<-c.Done()
 	}
-	c.request.cancel()
-	<-c.done
 	return nil
 }
 
 // Done returns a channel that is closed when the context has ended.
-func (c *Context) Done() <-chan struct{} { return c.done }
+func (c *Context) Done() <-chan struct{} { return c.ctx.Done() }
 
 // Err returns nil until Done is closed, and then why the context has ended. It wraps
 // [runtime.ErrContextEnded].
-func (c *Context) Err() error {
-	select {
-	case <-c.done:
-		return c.err
-	default:
-		return nil
-	}
-}
+func (c *Context) Err() error { return context.Cause(c.ctx) }

@@ -2,7 +2,7 @@
 // and types of package runtime.
 //
 //	Dial ──> Client ── Create ──> Sandbox ─┬─ Run, Exec, Command, Evaluate ──> runtime.Result, runtime.Evaluation
-//	            │                     │    ├─ FollowRun, ... ──> Stream
+//	            │                     │    ├─ FollowRun, ... ──> runtime.Stream
 //	            │                     │    ├─ Spawn, SpawnCode ──> Process
 //	          Close                 Close  ├─ NewContext ──> Context
 //	                                       ├─ FS ──> files and archives

@@ -79,15 +79,12 @@ func (f *FS) WriteFrom(ctx context.Context, path string, r io.Reader, o hostfs.W
 
 // Stat describes the file that a path leads to.
 func (f *FS) Stat(ctx context.Context, path string) (*FileInfo, error) {
-	return f.stat(ctx, requestjson.StatIn{InFile: f.in(path)})
+	return get[*FileInfo](ctx, f.sb.c, "statFile", "stat", requestjson.StatIn{InFile: f.in(path)})
 }
 
 // Lstat is Stat for a link itself.
 func (f *FS) Lstat(ctx context.Context, path string) (*FileInfo, error) {
-	return f.stat(ctx, requestjson.StatIn{InFile: f.in(path), FileStat: requestjson.FileStat{Links: true}})
-}
-
-func (f *FS) stat(ctx context.Context, in requestjson.StatIn) (*FileInfo, error) {
+	in := requestjson.StatIn{InFile: f.in(path), FileStat: requestjson.FileStat{Links: true}}
 	return get[*FileInfo](ctx, f.sb.c, "statFile", "stat", in)
 }
 
@@ -123,16 +120,13 @@ func (f *FS) mkdir(ctx context.Context, path string, m requestjson.FolderMake) e
 
 // Remove removes a file, a link or an empty folder.
 func (f *FS) Remove(ctx context.Context, path string) error {
-	return f.remove(ctx, path, false)
+	return f.sb.c.do(ctx, "removeFile", "remove", requestjson.RemoveIn{InFile: f.in(path)})
 }
 
 // RemoveAll removes a file, or a folder with its content. It must exist.
 func (f *FS) RemoveAll(ctx context.Context, path string) error {
-	return f.remove(ctx, path, true)
-}
-
-func (f *FS) remove(ctx context.Context, path string, recursive bool) error {
-	return f.sb.c.do(ctx, "removeFile", "remove", requestjson.RemoveIn{InFile: f.in(path), FileRemove: requestjson.FileRemove{Recursive: recursive}})
+	in := requestjson.RemoveIn{InFile: f.in(path), FileRemove: requestjson.FileRemove{Recursive: true}}
+	return f.sb.c.do(ctx, "removeFile", "remove", in)
 }
 
 // Rename moves a file, a folder or a link. It replaces a file by a file, and an empty folder by a

@@ -21,13 +21,12 @@ type commands struct {
 	program *syscall.Stat_t // all of them are names of this file
 }
 
-// open takes over the folder, which may be nil.
-func (c *commands) open(dir *mounts.HostDir) error {
-	c.dir = dir
-	if dir == nil {
+// identify finds the file of the commands, if there are any.
+func (c *commands) identify() error {
+	if c.dir == nil {
 		return nil
 	}
-	info, err := dir.Lstat(hostcommand.Program)
+	info, err := c.dir.Lstat(hostcommand.Program)
 	if err == nil {
 		c.program = info.Sys().(*syscall.Stat_t)
 	}

@@ -62,7 +62,7 @@ func (j *container) startPid1(top *cgroupFiles) error {
 	if c.Seccomp, err = seccomp.OCI(); err != nil {
 		return step.Wrap("seccomp", "container", err)
 	}
-	made, pid1, err := j.spec.OCI.Create(ctx, j.program, j.slot.containerDir(), "gaol-"+j.slot.name(), c, GuestUID)
+	made, pid1, err := j.spec.OCI.Create(ctx, j.program, j.slot.containerDir(), "gaol-"+j.slot.name(), c, mounts.GuestUID)
 	if err != nil {
 		return err
 	}

@@ -76,16 +76,17 @@ func (j *Jail) start() error {
 		return err
 	}
 	defer top.close()
-	if err := stage.Mount(stageDir(j.spec.StateDir)); err != nil {
+	err = stage.Mount(stageDir(j.spec.StateDir))
+	j.commands.dir, j.programs = stage.Commands, stage.Programs // remove closes them
+	if err != nil {
 		return err
 	}
 	if j.program, err = stage.OpenProgram(enter.Path); err != nil {
 		return step.Wrap("open", enter.Path, err)
 	}
-	if err := j.commands.open(stage.Commands()); err != nil {
+	if err := j.commands.identify(); err != nil {
 		return step.Wrap("open", "commands", err)
 	}
-	j.programs = stage.Programs()
 	if err := j.starter.startPid1(top); err != nil {
 		return err
 	}

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"gaol/jail/mounts"
 )
 
 // Root is the guest's root, and files of the guest have ids of HostIDs.
@@ -26,7 +28,7 @@ func TestRoot(t *testing.T) {
 	if err := unix.Fstatat(int(root.Fd()), "work/file", &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
 		t.Fatal(err)
 	}
-	if first, count := j.HostIDs(); int(st.Uid) != first+GuestUID || int(st.Gid) != first+GuestGID || count <= GuestUID {
+	if first, count := j.HostIDs(); int(st.Uid) != first+mounts.GuestUID || int(st.Gid) != first+mounts.GuestGID || count <= mounts.GuestUID {
 		t.Errorf("%d:%d, where the jail's are %d from %d on", st.Uid, st.Gid, count, first)
 	}
 	var host unix.Stat_t

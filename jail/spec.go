@@ -125,12 +125,6 @@ type Place = mounts.Place
 // File is a file to create in the tree.
 type File = mounts.File
 
-// The ids of guest processes, as they see them.
-const (
-	GuestUID = mounts.GuestUID
-	GuestGID = mounts.GuestGID
-)
-
 // Errors of mounts, see package mounts.
 var (
 	ErrNoIDMap    = mounts.ErrNoIDMap

@@ -11,6 +11,7 @@ import (
 
 	"gaol/jail/enter"
 	"gaol/jail/gateway"
+	"gaol/jail/mounts"
 	"gaol/jail/step"
 	"gaol/jail/zygote"
 )
@@ -161,7 +162,7 @@ func (j *Jail) chownPipes(c *Command) error {
 		if info.Mode()&os.ModeNamedPipe == 0 {
 			continue // a file of the host keeps its owner
 		}
-		if err := f.Chown(first+GuestUID, first+GuestGID); err != nil {
+		if err := f.Chown(first+mounts.GuestUID, first+mounts.GuestGID); err != nil {
 			return err
 		}
 	}

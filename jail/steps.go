@@ -102,7 +102,7 @@ func (j *Jail) enterSteps(c *Command, in *cgroupFiles) []enter.Step {
 	if c.Terminal {
 		steps = append(steps, enter.Terminal())
 	}
-	steps = append(steps, enter.User(GuestUID, GuestGID), enter.Capabilities())
+	steps = append(steps, enter.User(mounts.GuestUID, mounts.GuestGID), enter.Capabilities())
 	return append(steps, c.lastSteps()...)
 }
 

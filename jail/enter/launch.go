@@ -59,37 +59,36 @@ type launch struct {
 // the child that Clone creates, which must be waited for even if Launch fails; the AwaitHost
 // step waits until cloned has returned. An error is a [*step.Error].
 func Launch(program *os.File, l List, cloned func(*Child) error) error {
-	host, socket, err := SocketPair(unix.SOCK_STREAM)
-	if err != nil {
-		return step.Wrap("make", "socket", err)
-	}
-	defer func() { _ = host.Close() }()
-	first, err := start(program, l.open(socket), len(l.Files), l.StartIn)
-	socket.Close()
-	if err != nil {
+	var first *os.Process
+	err := l.launch("jail", func(files []*os.File, _ []string) (err error) {
+		first, err = start(program, files, len(l.Files), l.StartIn)
 		return step.Wrap("start", Path, StartError(err))
-	}
-	err = l.execute(host, func(pid int) error {
+	}, func(pid int) error {
 		child, err := Adopt(pid)
 		if err != nil {
 			return err
 		}
 		return cloned(child)
 	})
-	_ = first.Kill() // if it has not ended
-	if state, _ := first.Wait(); errors.Is(err, errEnded) && state != nil && state.ExitCode() == otherVersionExit {
-		err = ErrOtherVersion
-	}
-	if _, ok := errors.AsType[*step.Error](err); ok {
+	if first == nil {
 		return err
 	}
-	return step.Wrap("enter", "jail", err)
+	_ = first.Kill() // if it has not ended
+	if state, _ := first.Wait(); errors.Is(err, errEnded) && state != nil && state.ExitCode() == otherVersionExit {
+		err = step.Wrap("enter", "jail", ErrOtherVersion)
+	}
+	return err
 }
 
 // LaunchIn is Launch for a program that another program starts, in a process that already is the
 // new one, so l must not contain a Clone. start starts it with files and the arguments args, the
 // first of which is its name.
 func LaunchIn(l List, start func(files []*os.File, args []string) error) error {
+	return l.launch("container", start, nil)
+}
+
+// launch calls start and makes the program that it starts execute the list. Target is what the program enters.
+func (l *List) launch(target string, start func(files []*os.File, args []string) error, cloned func(pid int) error) error {
 	host, socket, err := SocketPair(unix.SOCK_STREAM)
 	if err != nil {
 		return step.Wrap("make", "socket", err)
@@ -100,11 +99,11 @@ func LaunchIn(l List, start func(files []*os.File, args []string) error) error {
 	if err != nil {
 		return err
 	}
-	err = l.execute(host, nil)
+	err = l.execute(host, cloned)
 	if _, ok := errors.AsType[*step.Error](err); ok {
 		return err
 	}
-	return step.Wrap("enter", "container", err)
+	return step.Wrap("enter", target, err)
 }
 
 // start starts the program with files, of which number socket is its end of the socket.

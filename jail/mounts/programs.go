@@ -32,15 +32,6 @@ func (d *HostDir) Close() error {
 	return d.Root.Close()
 }
 
-// Programs returns the folder of programs, which the caller closes.
-//
-// Preconditions: Mount has succeeded.
-func (s *Stage) Programs() *HostDir {
-	dir := s.programs
-	s.programs = nil
-	return dir
-}
-
 // Attributes of the guest's mount of the folder of programs, and the limits of its file system: enough for 64
 // concurrent runs with the longest programs, or for thousands with short ones. Each run takes a folder, a file
 // and a link.
@@ -55,7 +46,7 @@ const (
 // against the guest's disk, nor is it part of the guest's own tree. Nothing in it is executed.
 func (s *Stage) mountPrograms() (err error) {
 	options := fmt.Sprintf("mode=0711,size=%d,nr_inodes=%d", maxProgramBytes, maxProgramInodes)
-	s.programs, err = s.mountHostDir(programDir, ProgramDir, programAttrs, options)
+	s.Programs, err = s.mountHostDir(programDir, ProgramDir, programAttrs, options)
 	return err
 }
 
@@ -81,16 +72,6 @@ func (d *HostDir) WriteProgram(folder string, file File, packages string) error 
 // MaxCommands bounds the commands of a jail.
 const MaxCommands = 1024
 
-// Commands returns the folder of commands, which the caller closes. It is nil without
-// Tree.Commands.
-//
-// Preconditions: Mount has succeeded.
-func (s *Stage) Commands() *HostDir {
-	dir := s.commands
-	s.commands = nil
-	return dir
-}
-
 // AddCommand adds a command to the folder of commands, if it lacks it.
 func (d *HostDir) AddCommand(name string) error {
 	err := d.Link(hostcommand.Program, name)
@@ -111,13 +92,13 @@ func (s *Stage) mountCommands() (err error) {
 		return err
 	}
 	options := fmt.Sprintf("mode=0755,size=%d,nr_inodes=%d", 2*hostcommand.MaxSize, MaxCommands+4) // tmpfs counts names as inodes
-	if s.commands, err = s.mountHostDir(commandDir, hostcommand.Dir, unix.MOUNT_ATTR_RDONLY, options); err != nil {
+	if s.Commands, err = s.mountHostDir(commandDir, hostcommand.Dir, unix.MOUNT_ATTR_RDONLY, options); err != nil {
 		return err
 	}
 	program := filepath.Join(commandDir, hostcommand.Program)
 	err = errors.Join(os.WriteFile(program, text, 0o755), os.Lchown(program, s.rootID, s.rootID))
 	for _, name := range s.tree.Commands {
-		err = errors.Join(err, s.commands.AddCommand(name))
+		err = errors.Join(err, s.Commands.AddCommand(name))
 	}
 	return err
 }

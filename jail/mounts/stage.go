@@ -42,7 +42,9 @@ type Stage struct {
 	rootID int // host id of the guest's root
 	clones *clones
 
-	commands, programs *HostDir // see Commands and Programs
+	// Commands and Programs are the folders of commands and of programs, which Mount makes and the
+	// caller closes, also if it fails. Both may be nil.
+	Commands, Programs *HostDir
 }
 
 func (s *Stage) guestUID() int { return s.rootID + GuestUID }
@@ -56,12 +58,8 @@ func Prepare(t Tree, firstID int) *Stage {
 	return &Stage{tree: t, rootID: firstID, clones: beginClones(t, firstID)}
 }
 
-// Close closes the cloned mounts, and the host's folders. What Mount mounted stays.
-func (s *Stage) Close() {
-	s.clones.close()
-	_ = s.commands.Close() // nil if it was taken
-	_ = s.programs.Close()
-}
+// Close closes the cloned mounts. What Mount mounted stays.
+func (s *Stage) Close() { s.clones.close() }
 
 // Mount mounts the tree, without /proc, at Root below dir. It makes dir the thread's
 // working directory, and sets the thread's umask to 0.

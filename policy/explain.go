@@ -10,11 +10,10 @@ import (
 func (l *lowering) explain() {
 	for _, info := range scopes {
 		s := *info.of(&l.p)
-		l.plan.Notes = append(l.plan.Notes, Note{info.name, -1, info.operations(Rule{}), l.explainDefault(info.name, s)})
+		l.plan.Notes = append(l.plan.Notes, Note{info.name, -1, l.explainDefault(info.name, s)})
 		for i, r := range s.Rules {
-			ops := info.operations(r)
-			text := fmt.Sprintf("%s %s: %s", r.Mode, join(ops), l.explainRule(&info, r))
-			l.plan.Notes = append(l.plan.Notes, Note{info.name, i, ops, text})
+			text := fmt.Sprintf("%s %s: %s", r.Mode, join(info.operations(r)), l.explainRule(&info, r))
+			l.plan.Notes = append(l.plan.Notes, Note{info.name, i, text})
 		}
 	}
 }

@@ -22,7 +22,7 @@ func lowerHost(t *testing.T, network string) (*Plan, Permissions) {
 	return plan, p
 }
 
-var hostWorld = World{Cwd: "/workspace", HostPorts: []uint16{3000, 3001}}
+var hostWorld = World{HostPorts: []uint16{3000, 3001}}
 
 // Ports of the host are not ports of the guest, but ports that the rules allow to connect to.
 func TestHostPorts(t *testing.T) {

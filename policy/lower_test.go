@@ -15,7 +15,6 @@ import (
 var world = World{
 	Own:    []string{"/home/node", "/workspace"},
 	Shared: []string{"/tmp"},
-	Cwd:    "/workspace",
 	Needed: []Need{
 		{Path: "/usr/bin/node", Operations: []Operation{"read", "execute"}, Reason: "Node itself"},
 		{Path: "/lib", Tree: true, Operations: []Operation{"read", "readdir", "execute"}, Loader: true, Reason: "its libraries"},
@@ -334,26 +333,5 @@ func TestRefuseOperations(t *testing.T) {
 		if diff := cmp.Diff(tt.want, places); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
 		}
-	}
-}
-
-// The notes of a plan name the operations that each rule decides.
-func TestNotesHaveOperations(t *testing.T) {
-	p := Permissions{Network: Scope{Default: Deny, Rules: []Rule{{Mode: Allow, Operations: []Operation{"listen", "connect", "http"}, Patterns: []string{"tcp://localhost:*"}}}}}
-	plan, err := Lower(p, World{Cwd: "/workspace"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, n := range plan.Notes {
-		want := Operations(n.Scope)
-		if n.Rule == 0 {
-			want = []Operation{"fetch", "connect", "listen"}
-		}
-		if len(want) == 0 || !slices.Equal(n.Operations, want) {
-			t.Errorf("%s, rule %d: %v, want %v", n.Scope, n.Rule, n.Operations, want)
-		}
-	}
-	if Operations("files") != nil || !slices.Equal(Scopes(), []string{FS, Network, ChildProcess, Process, Env}) {
-		t.Errorf("%v, %v", Operations("files"), Scopes())
 	}
 }

@@ -5,10 +5,6 @@ type World struct {
 	Own    []string // folders that belong to the guest, such as /workspace
 	Shared []string // folders that every user may write to, such as /tmp
 
-	// Cwd is the working directory. Permissions may hide it: the jail then needs an empty
-	// folder in its place, as a working directory to start in.
-	Cwd string
-
 	Needed []Need // the needs of Node itself, whatever the permissions are
 
 	// HostPorts are the ports of localhost that lead to the host's localhost, if the rules
@@ -41,12 +37,10 @@ type Grant struct {
 }
 
 // Note describes how a rule is enforced, for people. Rule is -1 for the scope's default.
-// Operations are the operations that the rule decides.
 type Note struct {
-	Scope      string
-	Rule       int
-	Operations []Operation
-	Text       string
+	Scope string
+	Rule  int
+	Text  string
 }
 
 // Plan lists the mechanisms that the kernel must enforce. It is data: it holds no open resources.

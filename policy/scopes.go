@@ -90,23 +90,6 @@ var scopes = []scopeInfo{
 	},
 }
 
-// Scopes returns the names of all scopes.
-func Scopes() []string {
-	var names []string
-	for _, s := range scopes {
-		names = append(names, s.name)
-	}
-	return names
-}
-
-// Operations returns the operations of a scope. It is nil if there is no such scope.
-func Operations(scope string) []Operation {
-	if s := scopeNamed(scope); s != nil {
-		return s.operations(Rule{})
-	}
-	return nil
-}
-
 func scopeNamed(name string) *scopeInfo {
 	for i := range scopes {
 		if scopes[i].name == name {

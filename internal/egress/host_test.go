@@ -17,7 +17,7 @@ func hostWorld(t *testing.T, c Config, rules string, ports ...int) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	plan, err := policy.Lower(p, policy.World{Cwd: "/workspace", HostPorts: []uint16{3000, 3001}})
+	plan, err := policy.Lower(p, policy.World{HostPorts: []uint16{3000, 3001}})
 	if err != nil {
 		t.Fatal(err)
 	}

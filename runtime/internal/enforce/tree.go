@@ -34,7 +34,7 @@ func (t Tree) NodePath() string { return cmp.Or(t.Node, NodePath) }
 
 // World describes the tree to package policy. A writable mount counts as one of the guest's own folders.
 func (t Tree) World() policy.World {
-	w := policy.World{Own: vfs.Strings(vfs.Own(t.Cwd)), Shared: vfs.Strings(vfs.Shared()), Cwd: string(t.Cwd), Needed: t.needed(), HostPorts: t.HostPorts}
+	w := policy.World{Own: vfs.Strings(vfs.Own(t.Cwd)), Shared: vfs.Strings(vfs.Shared()), Needed: t.needed(), HostPorts: t.HostPorts}
 	for _, target := range t.Writable {
 		if !slices.Contains(w.Own, target) {
 			w.Own = append(w.Own, target)

@@ -191,7 +191,6 @@ func world(cwd string, mounts []requestjson.Mount) (w policy.World, err error) {
 	if err != nil {
 		return w, Refuse(Invalid, "cwd: %w", err)
 	}
-	w.Cwd = string(dir)
 	for _, own := range vfs.Own(dir) {
 		w.Own = append(w.Own, string(own))
 	}

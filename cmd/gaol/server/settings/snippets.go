@@ -238,7 +238,7 @@ func (s *Settings) checkSnippets() error {
 		return err
 	}
 	if s.Snippets.Network == publicPreset {
-		w := policy.World{Own: []string{"/workspace"}, Shared: []string{"/tmp"}, Cwd: "/workspace"}
+		w := policy.World{Own: []string{"/workspace"}, Shared: []string{"/tmp"}}
 		if _, err := policy.Narrow(s.Permissions, publicNetwork(), w); err != nil {
 			return fmt.Errorf("snippets: network %q: the setting permissions does not allow it", s.Snippets.Network)
 		}

@@ -10,7 +10,7 @@ import (
 )
 
 // world is a tree with the guest's usual folders.
-var world = policy.World{Own: []string{"/home/node", "/workspace"}, Shared: []string{"/tmp", "/var/tmp", "/dev/shm"}, Cwd: "/workspace"}
+var world = policy.World{Own: []string{"/home/node", "/workspace"}, Shared: []string{"/tmp", "/var/tmp", "/dev/shm"}}
 
 // The required Landlock versions are those in the table of package policy.
 func TestKernelNeeded(t *testing.T) {

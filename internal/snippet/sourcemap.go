@@ -108,24 +108,13 @@ func EncodeNumber(n int) string {
 	}
 }
 
-// digits are the values of base64's characters; others are 255.
-var digits = func() (table [256]byte) {
-	for i := range table {
-		table[i] = 255
-	}
-	for i := range len(base64) {
-		table[base64[i]] = byte(i)
-	}
-	return table
-}()
-
 // decodeNumbers decodes up to five variable-length numbers: five bits per digit, the lowest
 // first; the sixth bit is set if more digits follow. The lowest bit of the number is its sign.
 func decodeNumbers(text string) (list [5]int, count int, err error) {
 	value, shift := 0, 0
 	for i := range len(text) {
-		digit := int(digits[text[i]])
-		if digit > 63 || shift > 30 || count == len(list) {
+		digit := strings.IndexByte(base64, text[i])
+		if digit < 0 || shift > 30 || count == len(list) {
 			return list, 0, errMappings
 		}
 		value |= digit & 31 << shift

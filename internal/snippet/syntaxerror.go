@@ -72,11 +72,10 @@ func lines(code string) iter.Seq2[int, string] {
 	}
 }
 
-// indexed is a text with an index of its positions. Lines and columns count from 0, columns in UTF-16 units.
+// indexed is a text with an index of its lines. Lines and columns count from 0, columns in UTF-16 units.
 type indexed struct {
 	code  string
-	lines []span  // without their ends
-	units []int32 // the number of UTF-16 units before each offset; nil if all is ASCII
+	lines []span // without their ends
 }
 
 func indexOf(code string) indexed {
@@ -84,34 +83,16 @@ func indexOf(code string) indexed {
 	for start, text := range lines(code) {
 		x.lines = append(x.lines, span{start, start + len(text)})
 	}
-	if strings.IndexFunc(code, func(r rune) bool { return r >= utf8.RuneSelf }) < 0 {
-		return x
-	}
-	x.units = make([]int32, len(code)+1)
-	n := 0
-	for i := 0; i < len(code); {
-		r, size := utf8.DecodeRuneInString(code[i:])
-		for range size { // also offsets in the rune
-			x.units[i] = int32(n)
-			i++
-		}
-		n += utf16.RuneLen(r)
-	}
-	x.units[len(code)] = int32(n)
 	return x
-}
-
-func (x indexed) unitsBefore(offset int) int {
-	if x.units == nil {
-		return offset
-	}
-	return int(x.units[offset])
 }
 
 func (x indexed) position(offset int) (line, column int) {
 	offset = max(0, min(offset, len(x.code)))
 	line = sort.Search(len(x.lines), func(i int) bool { return x.lines[i].start > offset }) - 1
-	return line, x.unitsBefore(offset) - x.unitsBefore(x.lines[line].start)
+	for _, r := range x.code[x.lines[line].start:offset] {
+		column += utf16.RuneLen(r)
+	}
+	return line, column
 }
 
 // offset returns the offset of a position, or -1.
@@ -120,12 +101,16 @@ func (x indexed) offset(line, column int) int {
 		return -1
 	}
 	at := x.lines[line]
-	want := x.unitsBefore(at.start) + column
-	n := sort.Search(at.end-at.start+1, func(i int) bool { return x.unitsBefore(at.start+i) >= want })
-	if at.start+n > at.end {
+	for i, r := range x.code[at.start:at.end] {
+		if column <= 0 {
+			return at.start + i
+		}
+		column -= utf16.RuneLen(r)
+	}
+	if column > 0 {
 		return -1
 	}
-	return at.start + n
+	return at.end
 }
 
 // offsetOf returns the offset of a 1-based line and column of code, or -1.

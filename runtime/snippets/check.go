@@ -10,6 +10,7 @@ import (
 
 	"gaol/internal/lazyregexp"
 	"gaol/runtime"
+	"gaol/runtime/snippets/bundle"
 )
 
 // Limits of an [Input].
@@ -22,7 +23,7 @@ const (
 	MaxTimeout     = 10 * time.Second
 
 	// EntryPath is the file that runs.
-	EntryPath = "src/main.ts"
+	EntryPath = bundle.EntryPath
 )
 
 var validPath = lazyregexp.New(`^[\w./-]{1,128}$`)

@@ -58,7 +58,7 @@ func (r *Runner) compile(ctx context.Context, files []File, w wraps, out *Output
 		return nil, nil
 	}
 	p, problems, err := bundle.Bundle(ctx, files, bundle.Options{
-		Entry: EntryPath, Packages: r.packages, Mount: packagesDir, Replace: w.replacements(), Run: r.domain.Bundle,
+		Packages: r.packages, Mount: packagesDir, Replace: w.replacements(), Run: r.domain.Bundle,
 	})
 	if err != nil {
 		return nil, err

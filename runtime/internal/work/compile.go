@@ -34,17 +34,11 @@ type compiled struct {
 var compileOperation = define("compile", func(s Source) compiled {
 	p, err := s.compile()
 	if err != nil {
-		return compiled{Err: asSyntaxError(err)}
+		syntax, _ := errors.AsType[*snippet.SyntaxError](err) // Module and Cell return no other error
+		return compiled{Err: syntax}
 	}
 	return compiled{Encoded: p.Encode()}
 })
-
-func asSyntaxError(err error) *snippet.SyntaxError {
-	if syntax, ok := errors.AsType[*snippet.SyntaxError](err); ok {
-		return syntax
-	}
-	return &snippet.SyntaxError{Message: err.Error(), Line: 1, Column: 1}
-}
 
 // Compile compiles a snippet. The error is a [*snippet.SyntaxError] for invalid code, and for code that
 // is too complex; otherwise as that of an operation.

@@ -73,11 +73,12 @@ func TestHostileFiles(t *testing.T) {
 				}
 				files := make([]bundle.File, 10) // what each file imports exists
 				for i := range files {
-					files[i] = bundle.File{Path: fmt.Sprintf("f%d.ts", i), Source: h.start}
+					files[i] = bundle.File{Path: fmt.Sprintf("src/f%d.ts", i), Source: h.start}
 					if i < count {
 						files[i].Source += repeated(size, h.part) + h.end
 					}
 				}
+				files = append(files, bundle.File{Path: bundle.EntryPath, Source: "export * from './f0'"})
 				list = append(list, files)
 			}
 		}
@@ -86,7 +87,7 @@ func TestHostileFiles(t *testing.T) {
 		if _, err := d.Lint(t.Context(), lint.Directive(), files[0].Path, files[0].Source); err != nil {
 			return err
 		}
-		_, _, err := bundle.Bundle(t.Context(), files, bundle.Options{Entry: "f0.ts", Run: d.Bundle})
+		_, _, err := bundle.Bundle(t.Context(), files, bundle.Options{Run: d.Bundle})
 		return err
 	})
 }

@@ -107,7 +107,7 @@ var bundleOperation = define("bundle", func(j bundle.Job) bundle.Built { return 
 func (d *Domain) Bundle(ctx context.Context, j bundle.Job) (bundle.Built, error) {
 	built, err := bundleOperation.do(ctx, d, j)
 	if failure, ok := errors.AsType[*Failure](err); ok {
-		return bundle.Built{Problems: []bundle.Problem{{Path: j.Entry, Line: 1, Column: 1, Message: "the snippet: " + failure.Reason}}}, nil
+		return bundle.Built{Problems: []bundle.Problem{{Path: bundle.EntryPath, Line: 1, Column: 1, Message: "the snippet: " + failure.Reason}}}, nil
 	}
 	return built, err
 }

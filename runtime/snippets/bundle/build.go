@@ -20,7 +20,6 @@ import (
 // A Job is one run of esbuild for the files of a snippet.
 type Job struct {
 	Files       []File
-	Entry       string
 	Mount       string
 	Placeholder string            // of the folder of packages, see placeholder
 	Replace     map[string]string // as Options.Replace
@@ -80,7 +79,7 @@ func (j *Job) Run() Built {
 		}
 	}
 	if snippet.UsesMetadata(b.pragmas, string(out.Code)) {
-		return Built{Problems: []Problem{{j.Entry, 1, 1, snippet.NoMetadata}}}
+		return Built{Problems: []Problem{{EntryPath, 1, 1, snippet.NoMetadata}}}
 	}
 	return out
 }
@@ -96,24 +95,16 @@ var placeholder = func() string {
 // dirLength is the length of a set's Dir.
 const dirLength = 32
 
-// rebuild runs esbuild with a timeout, for packages.
+// rebuild runs esbuild for packages. It does not wait for it once ctx is done or the time is over.
 func rebuild(ctx context.Context, o api.BuildOptions, timeout time.Duration) (api.BuildResult, error) {
-	c, failure := api.Context(o)
-	if failure != nil {
-		return api.BuildResult{}, fmt.Errorf("bundle: %s", failure.Errors[0].Text)
-	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	results := make(chan api.BuildResult, 1)
-	go func() {
-		results <- c.Rebuild()
-		c.Dispose()
-	}()
+	go func() { results <- api.Build(o) }()
 	select {
 	case r := <-results:
 		return r, nil
 	case <-ctx.Done():
-		go c.Cancel() // waits for the build
 		return api.BuildResult{}, fmt.Errorf("bundle: %w", ctx.Err())
 	}
 }

@@ -1,7 +1,6 @@
 package bundle
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,15 +30,10 @@ type Problem struct {
 
 // Options are the options of [Bundle].
 type Options struct {
-	// Entry is the path of the file that runs. The program exports its exports. Empty:
-	// src/main.ts.
-	Entry string
-
 	// Packages are the packages that the files may import. Nil: none.
 	Packages *Packages
 
-	// Mount is the absolute path in the sandbox where Packages.Dir is mounted. It consists of
-	// letters, digits and . _ / -
+	// Mount is the clean absolute path in the sandbox where Packages.Dir is mounted.
 	Mount string
 
 	// Replace maps specifiers of packages to the source of an ES module in JavaScript that
@@ -51,14 +45,12 @@ type Options struct {
 	Run func(context.Context, Job) (Built, error)
 }
 
-const defaultEntry = "src/main.ts"
+// EntryPath is the path of the file that runs. The program exports its exports.
+const EntryPath = "src/main.ts"
 
 // Bundle bundles files. Problems are errors in them, at most 20; then there is no program.
 // The error is the host's or ctx's.
 func Bundle(ctx context.Context, files []File, o Options) (*Program, []Problem, error) {
-	if o.Packages != nil && !validMount(o.Mount) {
-		return nil, nil, fmt.Errorf("bundle: mount %q: not a clean absolute path of letters, digits and . _ / -", o.Mount)
-	}
 	if o.Run == nil {
 		o.Run = func(_ context.Context, j Job) (Built, error) { return j.Run(), nil }
 	}
@@ -66,13 +58,9 @@ func Bundle(ctx context.Context, files []File, o Options) (*Program, []Problem, 
 	return j.bundle(ctx, o)
 }
 
-var mountPath = lazyregexp.New(`^(/[\w.-]+)+$`)
-
-func validMount(name string) bool { return mountPath().MatchString(name) && path.Clean(name) == name }
-
 // newJob returns the job of files, with the known entries of the packages that they mention.
 func newJob(files []File, o Options) Job {
-	j := Job{Files: files, Entry: cmp.Or(o.Entry, defaultEntry), Mount: o.Mount, Replace: o.Replace, Placeholder: placeholder}
+	j := Job{Files: files, Mount: o.Mount, Replace: o.Replace, Placeholder: placeholder}
 	if j.Packages = o.Packages != nil; j.Packages {
 		j.JSX = o.Packages.hasJSXRuntime()
 		j.Entries = o.Packages.mentioned(j.texts())
@@ -150,7 +138,7 @@ func (j *Job) checked(list []Problem) []Problem {
 	list = list[:min(len(list), maxProblems)]
 	for i, p := range list {
 		if !slices.ContainsFunc(j.Files, func(f File) bool { return f.Path == p.Path }) {
-			p.Path, p.Line, p.Column = j.Entry, 1, 1
+			p.Path, p.Line, p.Column = EntryPath, 1, 1
 		}
 		list[i] = Problem{p.Path, max(p.Line, 1), max(p.Column, 1), snippet.Shorten(p.Message, maxText)}
 	}

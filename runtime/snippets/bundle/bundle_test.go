@@ -241,15 +241,6 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-func TestMount(t *testing.T) {
-	p := newPackages(t, install(t))
-	for _, mount := range []string{"", "a", "/", "/a/", "/a/../b", `/a"b`, "/a b"} {
-		if _, _, err := Bundle(t.Context(), nil, Options{Packages: p, Mount: mount}); err == nil {
-			t.Errorf("%q is accepted", mount)
-		}
-	}
-}
-
 // Decorators follow the snippet's tsconfig.json, or a comment.
 func TestDecorators(t *testing.T) {
 	const legacy = "function P(t: any, k: any, i: number) {}\nclass A { f(@P x: number) {} }\nexport {}"
@@ -261,7 +252,7 @@ func TestDecorators(t *testing.T) {
 		{`{"compilerOptions": {"experimentalDecorators": true, "emitDecoratorMetadata": true}}`, legacy, snippet.NoMetadata},
 		{`{"compilerOptions": {"experimentalDecorators": true, "emitDecoratorMetadata": true}}`, "export const a = '@'", ""},
 	} {
-		j := Job{Entry: "src/main.ts", Files: []File{{Path: "src/main.ts", Source: tc.entry}, {Path: "tsconfig.json", Source: tc.config}}}
+		j := Job{Files: []File{{Path: "src/main.ts", Source: tc.entry}, {Path: "tsconfig.json", Source: tc.config}}}
 		text := ""
 		for _, p := range j.Run().Problems {
 			text += p.Message

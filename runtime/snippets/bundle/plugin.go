@@ -35,7 +35,7 @@ func (b *build) setUp(p api.PluginBuild) {
 func (b *build) resolve(a api.OnResolveArgs) (api.OnResolveResult, error) {
 	switch {
 	case a.Kind == api.ResolveEntryPoint:
-		return api.OnResolveResult{Path: path.Clean(b.Entry), Namespace: nsFile}, nil
+		return api.OnResolveResult{Path: EntryPath, Namespace: nsFile}, nil
 	case a.Namespace == nsPackage:
 		return api.OnResolveResult{Path: a.Path, External: true}, nil
 	case isRelative(a.Path) && a.Namespace == nsFile:

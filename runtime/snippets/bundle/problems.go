@@ -22,7 +22,7 @@ const (
 func (b *build) problems(messages []api.Message) []Problem {
 	var list []Problem
 	for _, m := range messages[:min(len(messages), maxProblems)] {
-		p := Problem{b.Entry, 1, 1, messageText(m.Text)}
+		p := Problem{EntryPath, 1, 1, messageText(m.Text)}
 		if at := m.Location; at != nil {
 			name, inFile := strings.CutPrefix(at.File, nsFile+":")
 			if inFile {

@@ -1,9 +1,6 @@
 package stdio
 
-import (
-	"bytes"
-	"sync"
-)
+import "sync"
 
 // Feed passes the events of a run to one consumer, in the order in which the host learns of
 // them. It is closed with a last event.
@@ -22,9 +19,11 @@ type Feed[E any] struct {
 	freed   sync.Cond // signals producers: there is room
 
 	queue  []item[E]
-	weight int  // of the queued events
-	ended  bool // the run has ended: producers no longer wait
-	closed bool // the last event is in the queue
+	lent   []byte   // memory of the event that the consumer holds; or nil
+	spare  [][]byte // memory of earlier events
+	weight int      // of the queued events
+	ended  bool     // the run has ended: producers no longer wait
+	closed bool     // the last event is in the queue
 
 	consumer sync.Mutex // held while a consumer is in All; only tried, so that nothing waits for it
 }
@@ -33,6 +32,7 @@ type Feed[E any] struct {
 type item[E any] struct {
 	event  E
 	weight int
+	memory []byte // of an EventSink; or nil
 }
 
 const maxWeight = 64 << 10
@@ -48,18 +48,20 @@ func NewFeed[E any]() *Feed[E] {
 }
 
 // Put appends an event. It does not wait. weight counts towards what WaitForRoom waits for.
-func (f *Feed[E]) Put(event E, weight int) {
+func (f *Feed[E]) Put(event E, weight int) { f.put(item[E]{event: event, weight: weight}) }
+
+func (f *Feed[E]) put(i item[E]) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.append(event, weight)
+	f.append(i)
 }
 
-func (f *Feed[E]) append(event E, weight int) {
+func (f *Feed[E]) append(i item[E]) {
 	if f.closed {
 		return
 	}
-	f.weight += weight
-	f.queue = append(f.queue, item[E]{event, weight})
+	f.weight += i.weight
+	f.queue = append(f.queue, i)
 	f.arrived.Signal()
 }
 
@@ -94,7 +96,7 @@ func (f *Feed[E]) Close(last E) {
 	f.End()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.append(last, 0)
+	f.append(item[E]{event: last})
 	f.closed = true
 }
 
@@ -102,6 +104,10 @@ func (f *Feed[E]) Close(last E) {
 func (f *Feed[E]) next() (event E, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.lent != nil { // the data of the last event is valid until now
+		f.spare = append(f.spare, f.lent)
+		f.lent = nil
+	}
 	for len(f.queue) == 0 && !f.closed {
 		f.arrived.Wait()
 	}
@@ -111,6 +117,7 @@ func (f *Feed[E]) next() (event E, ok bool) {
 	i := f.queue[0]
 	f.queue[0] = item[E]{}
 	f.queue = f.queue[1:]
+	f.lent = i.memory
 	if f.weight -= i.weight; i.weight > 0 {
 		f.freed.Broadcast()
 	}
@@ -142,26 +149,38 @@ type EventSink[E any] struct {
 	Limit   int64  // bytes after which OnLimit is called
 	OnLimit func() // may be nil
 
-	count int64 // bytes so far
-	buffer
+	count  int64  // bytes so far
+	memory []byte // that the next event gets
 }
 
 // Buffer waits until the feed has room.
 func (s *EventSink[E]) Buffer(n int) []byte {
 	s.Feed.WaitForRoom()
-	return s.buffer.Buffer(n)
+	if len(s.memory) < n {
+		s.memory = s.Feed.takeSpare(n)
+	}
+	return s.memory
+}
+
+// takeSpare returns memory of an earlier event if it has n bytes, or else new memory.
+func (f *Feed[E]) takeSpare(n int) []byte {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if last := len(f.spare) - 1; last >= 0 {
+		b := f.spare[last]
+		f.spare = f.spare[:last]
+		if len(b) >= n {
+			return b
+		}
+	}
+	return make([]byte, n)
 }
 
 // Write puts b into the feed.
 func (s *EventSink[E]) Write(b []byte) {
-	s.count += int64(len(b))
-	if 2*len(b) < len(s.buffer) {
-		b = bytes.Clone(b)
-	} else {
-		s.buffer = nil // the event has it
-	}
-	s.Feed.Put(s.Event(b), max(EventWeight, len(b)))
-	if s.count > s.Limit && s.OnLimit != nil {
+	s.Feed.put(item[E]{s.Event(b), len(s.memory), s.memory})
+	s.memory = nil
+	if s.count += int64(len(b)); s.count > s.Limit && s.OnLimit != nil {
 		s.OnLimit()
 	}
 }

@@ -95,10 +95,10 @@ func TestEventSinkBlocks(t *testing.T) {
 		var pumps sync.WaitGroup
 		pumps.Go(func() { Pump(&in, &EventSink[[]byte]{Feed: f, Event: bytesEvent}) })
 		synctest.Wait()
-		if len(in) != 3 {
-			t.Errorf("%d pieces remain, want 3", len(in))
+		if len(in) != 4 {
+			t.Errorf("%d pieces remain, want 4", len(in))
 		}
-		for remain := 2; remain > 0; remain-- {
+		for remain := 3; remain > 1; remain-- {
 			f.next()
 			if synctest.Wait(); len(in) != remain {
 				t.Errorf("%d pieces remain, want %d", len(in), remain)

@@ -12,14 +12,11 @@
 //
 // Each command is one file of this package. The other folders are its parts:
 //
-//	flags     limits, permissions, mounts and environment of a sandbox
-//	source    bounded reading of programs, permissions and globals
-//	report    output streams, JSON, exit statuses, one-line errors with advice
+//	flags     limits, permissions, mounts and environment of a sandbox; bounded reading of programs
+//	report    output streams, the terminal, JSON, exit statuses, one-line errors with advice
 //	repl      line by line evaluation, with the line editor
-//	terminal  raw mode, resizes, sanitizing of untrusted text
-//	size      256m and the like
 //	bench     measurements beside bare Node
-//	examples  the examples of a documentation, and examplecheck runs them
+//	examplecheck  finds and runs the examples of a documentation
 //	server    the HTTP API and MCP of gaol serve
 //	mcpstdio  MCP on standard input and output, as a proxy to a server
 //

@@ -223,7 +223,8 @@ func (k *keyboard) next() (key byte, ok bool) {
 	return key, ok
 }
 
-// Read returns buffered keys up to the first Ctrl-C, which it replaces by Enter, or waits for some.
+// Read returns buffered keys up to the first Enter, or Ctrl-C, which it replaces by Enter, or waits for some.
+// It ends with Enter because interrupted is about one line.
 func (k *keyboard) Read(b []byte) (n int, err error) {
 	var ok bool
 	k.interrupted = false
@@ -235,7 +236,7 @@ func (k *keyboard) Read(b []byte) (n int, err error) {
 	if !ok {
 		return 0, k.err
 	}
-	for n = 1; ok && n < len(b) && b[n-1] != ctrlC; {
+	for n = 1; ok && n < len(b) && b[n-1] != ctrlC && b[n-1] != '\r'; {
 		if b[n], ok = k.next(); ok {
 			n++
 		}

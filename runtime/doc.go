@@ -28,8 +28,8 @@
 //
 // [NodeRuntime.FollowRun], its variants and [Process.Events] report the events of a run while it
 // runs: output, calls of host functions, denials, and its exit last.
-// Slow consumers apply backpressure: the host holds at most 1 MiB of output. When the run has
-// ended, it also reads the rest of the pipes, 1 MiB each at most.
+// Slow consumers apply backpressure: for each output the host holds two buffers of 256 KiB at
+// most. When the run has ended, it also reads the rest of the pipes, 1 MiB each at most.
 //
 // Use a [Pool] when Create is too slow for a request.
 //

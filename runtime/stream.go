@@ -81,7 +81,8 @@ func (ExitEvent) event()    {}
 // feed passes the events of a run to its follower.
 type feed = stdio.Feed[Event]
 
-// followStdout and followStderr return sinks that make output events.
+// followStdout and followStderr return sinks that make output events. Each has its own buffers,
+// so that one output cannot block the other.
 func followStdout(f *feed, limit int64, onLimit func()) stdio.Sink {
 	return &stdio.EventSink[Event]{Feed: f, Event: func(b []byte) Event { return StdoutEvent{b} }, Limit: limit, OnLimit: onLimit}
 }

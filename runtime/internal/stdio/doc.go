@@ -5,6 +5,6 @@
 //	Interactive:  caller    ──> pipe or terminal ──> run ──> pipe or terminal ──> caller
 //
 // EventSink passes the output on as events of a Feed, whose consumer applies backpressure: a
-// slow consumer blocks the run, and the host holds 64 KiB and one more piece of each output at most.
-// After the run's end nothing waits for the consumer: the rest of the pipes is read immediately.
+// slow consumer blocks the run, and the host holds two buffers of each output at most. After
+// the run's end nothing waits for the consumer: the rest of the pipes is read immediately.
 package stdio

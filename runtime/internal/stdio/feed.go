@@ -5,9 +5,11 @@ import "sync"
 // Feed passes the events of a run to one consumer, in the order in which the host learns of
 // them. It is closed with a last event.
 //
-//	output, calls, logs ── WaitForRoom: 64 KiB ──┐
-//	other events ───────── never wait ───────────┼─ queue ──> All
-//	last event ──────────────────────────────────┘
+//	standard output ── limited by buffers: 2 ──┐
+//	standard error ─── likewise ───────────────┤
+//	weighted events ── WaitForRoom: 64 KiB ────┼─ queue ──> All
+//	other events ───── never wait ─────────────┤
+//	last event ────────────────────────────────┘
 //
 // Nothing blocks while it holds a lock. A consumer that takes no
 // events makes the run's pipes fill up, and the run wait. The end of the run never waits: the
@@ -16,23 +18,22 @@ import "sync"
 type Feed[E any] struct {
 	mu      sync.Mutex
 	arrived sync.Cond // signals the consumer: a new event, or closed
-	freed   sync.Cond // signals producers: there is room
+	freed   sync.Cond // signals producers: a buffer or room is free
 
 	queue  []item[E]
-	lent   []byte   // memory of the event that the consumer holds; or nil
-	spare  [][]byte // memory of earlier events
-	weight int      // of the queued events
-	ended  bool     // the run has ended: producers no longer wait
-	closed bool     // the last event is in the queue
+	lent   *int // counts the used buffers of the sink whose event the consumer holds; or nil
+	weight int  // of the queued events
+	ended  bool // the run has ended: producers no longer wait
+	closed bool // the last event is in the queue
 
 	consumer sync.Mutex // held while a consumer is in All; only tried, so that nothing waits for it
 }
 
 // item is an event in the queue.
 type item[E any] struct {
-	event  E
-	weight int
-	memory []byte // of an EventSink; or nil
+	event   E
+	buffers *int // the used buffers of its sink, or nil
+	weight  int
 }
 
 const maxWeight = 64 << 10
@@ -79,6 +80,18 @@ func (f *Feed[E]) WaitForRoom() {
 	}
 }
 
+// acquire waits for a free buffer of a sink and marks it used. It returns false if the run
+// has ended: the consumer may keep its buffers for any time.
+func (f *Feed[E]) acquire(used *int) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for *used == eventBuffers && !f.ended {
+		f.freed.Wait()
+	}
+	*used++
+	return !f.ended
+}
+
 // End marks the end of the run: it wakes all goroutines that wait for the consumer, and none
 // waits from then on. It may be called on nil.
 func (f *Feed[E]) End() {
@@ -105,8 +118,8 @@ func (f *Feed[E]) next() (event E, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.lent != nil { // the data of the last event is valid until now
-		f.spare = append(f.spare, f.lent)
-		f.lent = nil
+		*f.lent--
+		f.freed.Broadcast()
 	}
 	for len(f.queue) == 0 && !f.closed {
 		f.arrived.Wait()
@@ -117,7 +130,7 @@ func (f *Feed[E]) next() (event E, ok bool) {
 	i := f.queue[0]
 	f.queue[0] = item[E]{}
 	f.queue = f.queue[1:]
-	f.lent = i.memory
+	f.lent = i.buffers
 	if f.weight -= i.weight; i.weight > 0 {
 		f.freed.Broadcast()
 	}
@@ -142,45 +155,35 @@ func (f *Feed[E]) All(yield func(E) bool) (complete bool) {
 	}
 }
 
-// EventSink is a sink that passes a stream on as events of a feed.
+// EventSink is a sink that passes a stream on as events of a feed. It has two buffers: the
+// consumer uses one while the other is filled.
 type EventSink[E any] struct {
 	Feed    *Feed[E]
 	Event   func([]byte) E
 	Limit   int64  // bytes after which OnLimit is called
 	OnLimit func() // may be nil
 
-	count  int64  // bytes so far
-	memory []byte // that the next event gets
+	count   int64 // bytes so far
+	buffers [eventBuffers]buffer
+	turn    int // index of the last buffer returned
+	used    int // buffers that are in the feed or with its consumer; guarded by the feed's lock
 }
 
-// Buffer waits until the feed has room.
-func (s *EventSink[E]) Buffer(n int) []byte {
-	s.Feed.WaitForRoom()
-	if len(s.memory) < n {
-		s.memory = s.Feed.takeSpare(n)
-	}
-	return s.memory
-}
+const eventBuffers = 2
 
-// takeSpare returns memory of an earlier event if it has n bytes, or else new memory.
-func (f *Feed[E]) takeSpare(n int) []byte {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if last := len(f.spare) - 1; last >= 0 {
-		b := f.spare[last]
-		f.spare = f.spare[:last]
-		if len(b) >= n {
-			return b
-		}
+// Buffer waits until the consumer has returned a buffer, unless the run has ended.
+func (f *EventSink[E]) Buffer(n int) []byte {
+	if !f.Feed.acquire(&f.used) {
+		return make([]byte, n)
 	}
-	return make([]byte, n)
+	f.turn = (f.turn + 1) % eventBuffers // they return in the order in which they were sent
+	return f.buffers[f.turn].Buffer(n)
 }
 
 // Write puts b into the feed.
-func (s *EventSink[E]) Write(b []byte) {
-	s.Feed.put(item[E]{s.Event(b), len(s.memory), s.memory})
-	s.memory = nil
-	if s.count += int64(len(b)); s.count > s.Limit && s.OnLimit != nil {
-		s.OnLimit()
+func (f *EventSink[E]) Write(b []byte) {
+	f.Feed.put(item[E]{event: f.Event(b), buffers: &f.used})
+	if f.count += int64(len(b)); f.count > f.Limit && f.OnLimit != nil {
+		f.OnLimit()
 	}
 }

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	goruntime "runtime"
-	"strings"
 
 	"gaol/rootfs/download"
 	"gaol/rootfs/layer"
@@ -28,17 +26,12 @@ var (
 	ErrTooLarge     = layer.ErrTooLarge   // more than ImportOptions.Limits
 )
 
-// ImportOptions configure an import. The zero value imports the image for this machine,
-// without a name.
+// ImportOptions configure an import of an image for this machine. The zero value imports it without a name.
 type ImportOptions struct {
 	// Name is a name for the image, which another image with that name loses. It consists
 	// of lower-case letters, digits and, not at its start, ._- characters. Empty: the
 	// image can be found by its id only.
 	Name string
-
-	// Platform selects one image of a multi-platform image, such as "linux/amd64".
-	// This machine must be able to run it. Empty: this machine's platform.
-	Platform string
 
 	// Limits bound the content of the image.
 	Limits layer.Limits
@@ -119,12 +112,6 @@ func (m *importer) prepare(ctx context.Context) error {
 		return fmt.Errorf("limits %+v: negative", m.options.Limits)
 	}
 	m.options.Limits = m.options.Limits.WithDefaults()
-	const own = "linux/" + goruntime.GOARCH
-	m.options.Platform = cmp.Or(m.options.Platform, own)
-	// Variants, such as arm64/v8, are accepted: the machine may or may not run them.
-	if !strings.HasPrefix(m.options.Platform+"/", own+"/") {
-		return fmt.Errorf("platform %q: this machine runs %s: %w", m.options.Platform, own, ErrUnsupported)
-	}
 	lacks, err := m.store.in.lacks()
 	if err := cmp.Or(err, lacks.orNil()); err != nil {
 		return err
@@ -136,7 +123,6 @@ func (m *importer) prepare(ctx context.Context) error {
 func (m *importer) open(ctx context.Context) (err error) {
 	m.report.Line("open %s", m.name)
 	m.source, err = oci.Open(ctx, m.name, oci.Options{
-		Platform: m.options.Platform,
 		Registry: m.options.Registry,
 		Temp:     func() (*os.File, error) { return os.Create(m.temp.path("archive")) },
 		MaxTemp:  m.options.Limits.Bytes,

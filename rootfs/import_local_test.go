@@ -162,7 +162,6 @@ func TestImportLocalFailures(t *testing.T) {
 		"device":     {"/dev/null", named("x"), ErrNoImage},
 		"name":       {lay, named("X"), nil},
 		"no name":    {"No Such Name", named("x"), ErrNoImage},
-		"platform":   {lay, ImportOptions{Platform: "linux/s390x"}, ErrUnsupported},
 		"odd limits": {lay, ImportOptions{Limits: layer.Limits{Bytes: -1}}, nil},
 	} {
 		s := openTiny(t, t.TempDir())

@@ -1,6 +1,7 @@
 package rootfs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,7 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const systemDir = "/var/lib/gaol"
+// DefaultDir is the folder of the default store.
+const DefaultDir = "/var/lib/gaol"
 
 // Errors of the store, to be matched with errors.Is.
 var (
@@ -59,50 +61,15 @@ type Store struct {
 	kind     *kind
 }
 
-// DefaultDir returns the folder of the default store: /var/lib/gaol if it is writable, or
-// else gaol below $XDG_DATA_HOME, or else ~/.local/share/gaol.
-func DefaultDir() (string, error) { return defaultDir(systemDir) }
-
-func defaultDir(system string) (string, error) {
-	if writable(system) {
-		return system, nil
-	}
-	// By the XDG specification, a relative $XDG_DATA_HOME must be ignored.
-	if data := os.Getenv("XDG_DATA_HOME"); filepath.IsAbs(data) {
-		return filepath.Join(data, "gaol"), nil
-	}
-	home, err := os.UserHomeDir()
-	if err != nil {
-		return "", fmt.Errorf("image store: %w", err)
-	}
-	return filepath.Join(home, ".local/share/gaol"), nil
-}
-
-// writable reports whether this process can write to the folder dir, or make it.
-func writable(dir string) bool {
-	err := unix.Access(dir, unix.W_OK)
-	if errors.Is(err, unix.ENOENT) {
-		err = unix.Access(filepath.Dir(dir), unix.W_OK)
-	}
-	return err == nil
-}
-
 // Open returns the store in dir. An empty dir means [DefaultDir]. Open makes no folder: the
 // first build or import does. Looking for images in a named dir that does not exist fails
 // with ErrNoStore.
 func Open(dir string) (*Store, error) {
-	explicit := dir != ""
-	if !explicit {
-		var err error
-		if dir, err = DefaultDir(); err != nil {
-			return nil, err
-		}
-	}
-	dir, err := filepath.Abs(dir)
+	abs, err := filepath.Abs(cmp.Or(dir, DefaultDir))
 	if err != nil {
 		return nil, fmt.Errorf("image store: %w", err)
 	}
-	return &Store{dir: dir, explicit: explicit, in: pinned(), kind: imageKind}, nil
+	return &Store{dir: abs, explicit: dir != "", in: pinned(), kind: imageKind}, nil
 }
 
 // makeDirs makes the missing folders of the store.

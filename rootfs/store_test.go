@@ -196,23 +196,6 @@ func TestHoldRace(t *testing.T) {
 	}
 }
 
-func TestDefaultDir(t *testing.T) {
-	there, home := t.TempDir(), t.TempDir()
-	t.Setenv("HOME", home)
-	for _, c := range []struct{ system, data, want string }{
-		{there, "/data", there},
-		{there + "/new", "/data", there + "/new"},
-		{there + "/no/parent", "/data", "/data/gaol"},
-		{there + "/no/parent", "relative", home + "/.local/share/gaol"},
-		{there + "/no/parent", "", home + "/.local/share/gaol"},
-	} {
-		t.Setenv("XDG_DATA_HOME", c.data)
-		if got, err := defaultDir(c.system); err != nil || got != c.want {
-			t.Errorf("%+v: got %s, %v", c, got, err)
-		}
-	}
-}
-
 // TestCommitFails checks that a commit that fails late leaves an image without the name, which Prune removes.
 func TestCommitFails(t *testing.T) {
 	s := openEmpty(t)

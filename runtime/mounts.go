@@ -207,10 +207,7 @@ var errCopyOfFile = errors.New("it is a file, and only a folder can be copy-on-w
 // openSources opens the mounts of the host's files. The caller must close them, even if there
 // is an error.
 func (s settings) openSources(store string) (open []sandbox.Mount, err error) {
-	private := []string{store, sandbox.StateDir}
-	if usual, err := rootfs.DefaultDir(); err == nil { // otherwise there is no home folder, and no default store
-		private = append(private, usual)
-	}
+	private := []string{store, sandbox.StateDir, rootfs.DefaultDir}
 	for i, m := range s.Mounts {
 		packages := s.hostPackages && i == len(s.Mounts)-1
 		source, err := openSource(m.Source, private)

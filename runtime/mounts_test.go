@@ -54,11 +54,7 @@ func TestOpenSourceRefuses(t *testing.T) {
 // With another store in use, the default store cannot be a source either.
 func TestOpenSourcesRefusesStores(t *testing.T) {
 	other := t.TempDir()
-	usual, err := rootfs.DefaultDir()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, path := range []string{usual, filepath.Dir(usual), other, sandbox.StateDir, filepath.Dir(sandbox.StateDir)} {
+	for _, path := range []string{rootfs.DefaultDir, filepath.Dir(rootfs.DefaultDir), other, sandbox.StateDir, filepath.Dir(sandbox.StateDir)} {
 		if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
 			continue // no runtime exists yet; its parent folder is refused instead
 		}

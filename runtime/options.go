@@ -17,8 +17,7 @@ type Options struct {
 	// if the store lacks it.
 	Image string
 
-	// Store is the folder of the image store. Empty: /var/lib/gaol, or $XDG_DATA_HOME/gaol if
-	// the former is not writable. A given folder must exist: `gaol image build --store`
+	// Store is the folder of the image store. Empty: /var/lib/gaol. A given folder must exist: `gaol image build --store`
 	// creates one.
 	Store string
 

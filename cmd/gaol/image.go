@@ -111,7 +111,6 @@ func (a *app) imageImport() *cobra.Command {
 	}
 	set := cmd.Flags()
 	set.StringVar(&o.Name, "name", "", "`NAME` of the image, for --image")
-	set.StringVar(&o.Platform, "platform", "", "`OS/ARCH` to choose from an image for several (default: this machine's)")
 	set.BoolVar(&o.TrustNode, "trust-node", false, "allow the image's Node to run as root outside of jails, for --launcher zygote")
 	set.Var(flags.Size(&o.Limits.Bytes), "max-size", "largest size of the image, such as 4g")
 	set.Int64Var(&o.Limits.Entries, "max-entries", layer.DefaultEntries, "largest number `N` of files and folders")

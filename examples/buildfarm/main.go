@@ -92,12 +92,6 @@ func install(ctx context.Context, o runtime.Options) (_ string, err error) {
 // removeSnapshot removes a snapshot from the store. Without it, the next farm would start with
 // the installed packages at once.
 func removeSnapshot(dir, id string) error {
-	if dir == "" {
-		var err error
-		if dir, err = rootfs.DefaultDir(); err != nil {
-			return err
-		}
-	}
 	store, err := rootfs.Open(dir)
 	if err != nil {
 		return err

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -22,10 +23,7 @@ const buildSpace = 600_000_000
 // withStore makes a probe of a function that checks the folder of the store.
 func withStore(run func(x *examination, dir string) Check) func(*examination) Check {
 	return func(x *examination) Check {
-		dir, err := rootfs.DefaultDir()
-		if x.options.Store != "" {
-			dir, err = filepath.Abs(x.options.Store)
-		}
+		dir, err := filepath.Abs(cmp.Or(x.options.Store, rootfs.DefaultDir))
 		if err != nil {
 			return missing(err.Error(), "choose a folder with --store")
 		}

@@ -31,10 +31,6 @@ const (
 
 // Options configure Open.
 type Options struct {
-	// Platform selects one image of a multi-platform image, such as "linux/amd64". Other
-	// images must be for that platform.
-	Platform string
-
 	// Registry opens images in registries. Nil: only the host's files can be opened.
 	Registry Registry
 

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	goruntime "runtime"
 	"slices"
 	"strings"
 
@@ -21,11 +22,7 @@ import (
 // exists, and otherwise an image in a registry. A source that starts with "docker://" is
 // always an image in a registry.
 func Open(ctx context.Context, source string, o Options) (*Image, error) {
-	platform, err := v1.ParsePlatform(o.Platform)
-	if err != nil {
-		return nil, err
-	}
-	want := *platform
+	want := v1.Platform{OS: "linux", Architecture: goruntime.GOARCH}
 	if strings.HasPrefix(source, registryScheme) {
 		return openRemote(ctx, source, o, want)
 	}

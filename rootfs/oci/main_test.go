@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	goruntime "runtime"
 	"testing"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -49,7 +50,7 @@ func (f files) put(text []byte) v1.Descriptor {
 // image adds an image, and returns the descriptor of its manifest.
 func (f files) image(change func(*v1.ConfigFile, *v1.Manifest)) v1.Descriptor {
 	layer := emptyTar()
-	c := &v1.ConfigFile{OS: "linux", Architecture: "amd64", RootFS: v1.RootFS{Type: "layers", DiffIDs: []v1.Hash{digest(layer)}}}
+	c := &v1.ConfigFile{OS: "linux", Architecture: goruntime.GOARCH, RootFS: v1.RootFS{Type: "layers", DiffIDs: []v1.Hash{digest(layer)}}}
 	m := &v1.Manifest{SchemaVersion: 2, Layers: []v1.Descriptor{f.put(layer)}}
 	if change != nil {
 		change(c, m)
@@ -88,8 +89,7 @@ func (f files) pack() []byte {
 // options allow archives of at most 1 MiB.
 func options(t testing.TB) Options {
 	return Options{
-		Platform: "linux/amd64",
-		Temp:     func() (*os.File, error) { return os.CreateTemp(t.TempDir(), "") },
-		MaxTemp:  1 << 20,
+		Temp:    func() (*os.File, error) { return os.CreateTemp(t.TempDir(), "") },
+		MaxTemp: 1 << 20,
 	}
 }

@@ -96,11 +96,7 @@ exec chroot . /usr/bin/gaol run -e 'console.log(6 * 7)'
 
 // The binary runs programs where no libseccomp is installed.
 func checkRuns(t *testing.T, bin string) {
-	dir, err := rootfs.DefaultDir()
-	if err != nil {
-		t.Fatal(err)
-	}
-	store, err := rootfs.Open(dir)
+	store, err := rootfs.Open(rootfs.DefaultDir)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -31,15 +31,11 @@ func TestImageWithoutCompiler(t *testing.T) {
 	built, plain := filepath.Join(dir, "gaol"), filepath.Join(dir, "plain")
 	run(t, "make", "--no-print-directory", "build", "BIN="+built)
 	run(t, "go", "build", "-ldflags=-s", "-o", plain, "./cmd/gaol")
-	host, err := rootfs.DefaultDir()
-	if err != nil {
-		t.Fatal(err)
-	}
 	store := filepath.Join(dir, "store")
 	if err := os.Mkdir(store, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	run(t, "cp", "--archive", filepath.Join(host, "downloads"), store)
+	run(t, "cp", "--archive", filepath.Join(rootfs.DefaultDir, "downloads"), store)
 	script, err := filepath.Abs("testdata/compiler.sh")
 	if err != nil {
 		t.Fatal(err)

@@ -114,11 +114,7 @@ func (c *comparison) sample(tests []nodeTest) (list []nodeTest) {
 }
 
 func defaultImage() (*rootfs.Image, error) {
-	dir, err := rootfs.DefaultDir()
-	if err != nil {
-		return nil, err
-	}
-	store, err := rootfs.Open(dir)
+	store, err := rootfs.Open(rootfs.DefaultDir)
 	if err != nil {
 		return nil, err
 	}

@@ -105,11 +105,7 @@ func (j *job) compareFile(file string, table *tabwriter.Writer) (failed int, err
 
 // imageNode is the Node of the default image.
 func imageNode() (plainNode, error) {
-	dir, err := rootfs.DefaultDir()
-	if err != nil {
-		return plainNode{}, err
-	}
-	store, err := rootfs.Open(dir)
+	store, err := rootfs.Open(rootfs.DefaultDir)
 	if err != nil {
 		return plainNode{}, err
 	}

@@ -1,6 +1,7 @@
 package operations
 
 import (
+	"cmp"
 	"net/http"
 	"os"
 	"os/exec"
@@ -30,13 +31,7 @@ func TestHardenedUnit(t *testing.T) {
 			t.Fatalf("the unit has no %s, which this test imitates", setting)
 		}
 	}
-	store := os.Getenv(harness.StoreVar)
-	if store == "" {
-		var err error
-		if store, err = rootfs.DefaultDir(); err != nil {
-			t.Fatal(err)
-		}
-	}
+	store := cmp.Or(os.Getenv(harness.StoreVar), rootfs.DefaultDir)
 	dir := t.TempDir()
 	program, err := os.Executable()
 	if err != nil {

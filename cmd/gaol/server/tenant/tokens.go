@@ -166,7 +166,7 @@ func appendToken(path, name, line string) (err error) {
 	}
 	list, err := parseTokens(string(text))
 	switch {
-	case err != nil && err != errNoTokens:
+	case err != nil && !errors.Is(err, errNoTokens):
 		return err
 	case list.has(name):
 		return fmt.Errorf("%s: %w", name, fs.ErrExist)

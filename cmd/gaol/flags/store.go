@@ -20,7 +20,7 @@ func OpenSnapshots(dir string) (*rootfs.Store, error) {
 
 // AddStore defines --store.
 func AddStore(cmd *cobra.Command, dir *string) {
-	cmd.Flags().StringVar(dir, "store", "", "`DIR` of the image store (default /var/lib/gaol, else $XDG_DATA_HOME/gaol)")
+	cmd.Flags().StringVar(dir, "store", "", "`DIR` of the image store (default /var/lib/gaol)")
 }
 
 // AddImage defines --image.

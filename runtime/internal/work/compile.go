@@ -110,9 +110,17 @@ type program struct {
 
 var syntaxOperation = define("detect the module format", func(p program) snippet.Syntax { return snippet.SyntaxOf(string(p.Code), p.Names) })
 
+// smallProgram is the size in bytes of code that is parsed in place, in less time than another process takes to start.
+// Its tree has at most 8 MiB.
+const smallProgram = 8 << 10
+
 // SyntaxOf is [snippet.SyntaxOf]. given reports the globals of the program. Code that is too complex counts as CommonJS.
 func (d *Domain) SyntaxOf(ctx context.Context, code string, given func(name string) bool) (snippet.Syntax, error) {
-	s, err := syntaxOperation.do(ctx, d, program{[]byte(code), slices.DeleteFunc(slices.Clone(snippet.CommonJS), given)})
+	names := slices.DeleteFunc(slices.Clone(snippet.CommonJS), given)
+	if len(code) <= smallProgram {
+		return snippet.SyntaxOf(code, names), nil
+	}
+	s, err := syntaxOperation.do(ctx, d, program{[]byte(code), names})
 	if _, bad := errors.AsType[*Failure](err); bad {
 		return snippet.Syntax{CommonJS: true}, nil
 	}

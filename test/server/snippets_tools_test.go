@@ -222,4 +222,8 @@ func testNoPlayground(t *testing.T, s *servertest.Server) {
 	if res, text := call(t, cs, "playground_link", object{"source": "1"}); !res.IsError || !strings.Contains(text, "no playground") {
 		t.Errorf("a call: %s", text)
 	}
+	list, err := overHTTP(t, s, servertest.User{UID: 61899, GID: snippetUser.GID}).ListTools(t.Context(), nil)
+	if err != nil || slices.ContainsFunc(list.Tools, func(tool *mcp.Tool) bool { return tool.Name == "playground_link" }) {
+		t.Errorf("a new tenant: %v, %v", list, err)
+	}
 }

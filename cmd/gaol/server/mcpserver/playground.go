@@ -13,6 +13,7 @@ import (
 )
 
 const (
+	linkTool  = "playground_link" // tenants whose first request finds the playground off lack it
 	linkAbout = `Returns a link that opens a snippet in the server's playground. The link itself contains the source: nothing is stored, and opening it runs nothing.`
 
 	maxLinked = 8000 // bytes of UTF-8 in a link

@@ -101,7 +101,9 @@ func (s *Server) newEndpoint(t *tenant.Tenant) *endpoint {
 			Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}, Resources: &mcp.ResourceCapabilities{}},
 		})
 		for _, t := range tools() {
-			e.add(t)
+			if t.Name != linkTool || !s.Service.Settings().Playground.Off {
+				e.add(t)
+			}
 		}
 		e.addResources()
 	}

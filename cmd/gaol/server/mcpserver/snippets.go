@@ -40,7 +40,7 @@ func snippetTools() []*tool {
 			Name: "run_in_sandbox", Summary: "Run a snippet", Doc: snippetAbout,
 		}, runSnippet),
 		define(tool{does: reads, explain: withCode, adapt: adaptSource}, operation.Operation{
-			Name: "playground_link", Summary: "Link to the playground", Doc: linkAbout,
+			Name: linkTool, Summary: "Link to the playground", Doc: linkAbout,
 		}, linkSnippet),
 	}
 }

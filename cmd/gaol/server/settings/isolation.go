@@ -24,7 +24,13 @@ type Isolation struct {
 const isNative = "native"
 
 // AllIsolations returns the isolations that requests may choose, the default one first.
-func (s *Settings) AllIsolations() []Isolation { return s.all }
+func (s *Settings) AllIsolations() []Isolation {
+	all, err := s.listIsolations()
+	if err != nil {
+		panic(err) // complete has checked them
+	}
+	return all
+}
 
 // IsolationNames are the names of AllIsolations.
 func (s *Settings) IsolationNames() (names []string) {
@@ -37,28 +43,37 @@ func (s *Settings) IsolationNames() (names []string) {
 // FindIsolation returns the isolation that a request names; "" is the default one. A client that is
 // trusted like root may name any.
 func (s *Settings) FindIsolation(name string) (Isolation, error) {
+	all := s.AllIsolations()
 	if name == "" {
-		return s.all[0], nil
+		return all[0], nil
 	}
 	if s.Trusted {
 		i, err := parseIsolation(name)
 		return i, cmp.Or(err, i.checkProgram())
 	}
-	at := slices.IndexFunc(s.all, func(i Isolation) bool { return i.Name == name })
+	at := slices.IndexFunc(all, func(i Isolation) bool { return i.Name == name })
 	if at < 0 {
 		return Isolation{}, fmt.Errorf("isolation %.64q: the server allows %s", name, strings.Join(s.IsolationNames(), ", "))
 	}
-	return s.all[at], nil
+	return all[at], nil
 }
 
-// completeIsolations parses the names, and checks that there are the programs that they name. An isolation with a path is
-// called by the file's name, so that requests need not know where it is.
-func (s *Settings) completeIsolations() error {
-	s.all = nil
+// checkIsolations checks the names, and that there are the programs that they name.
+func (s *Settings) checkIsolations() error {
+	all, err := s.listIsolations()
+	for _, i := range all {
+		err = errors.Join(err, i.checkProgram())
+	}
+	return err
+}
+
+// listIsolations parses the names. An isolation with a path is called by the file's name, so that
+// requests need not know where it is.
+func (s *Settings) listIsolations() (all []Isolation, err error) {
 	for _, text := range append([]string{cmp.Or(s.Isolation, isNative)}, s.Isolations...) {
 		i, err := parseIsolation(text)
-		if err := cmp.Or(err, i.checkProgram()); err != nil {
-			return err
+		if err != nil {
+			return nil, err
 		}
 		if path := i.OCI.Runtime; filepath.IsAbs(path) {
 			i.Name = filepath.Base(path)
@@ -67,17 +82,17 @@ func (s *Settings) completeIsolations() error {
 			}
 		}
 		if !programName().MatchString(i.Name) || i.Name == isNative && i.Kind != runtime.IsolationNative {
-			return fmt.Errorf("isolation %q: requests call it by the file's name: want letters, digits and ._-, and not native", text)
+			return nil, fmt.Errorf("isolation %q: requests call it by the file's name: want letters, digits and ._-, and not native", text)
 		}
-		same := slices.IndexFunc(s.all, func(other Isolation) bool { return other.Name == i.Name })
-		switch {
-		case same < 0:
-			s.all = append(s.all, i)
-		case s.all[same] != i:
-			return fmt.Errorf("isolation %q: the name %s is taken", text, i.Name)
+		same := slices.IndexFunc(all, func(other Isolation) bool { return other.Name == i.Name })
+		if same >= 0 && all[same] != i {
+			return nil, fmt.Errorf("isolation %q: the name %s is taken", text, i.Name)
+		}
+		if same < 0 {
+			all = append(all, i)
 		}
 	}
-	return nil
+	return all, nil
 }
 
 // programName is the form of the name of an OCI runtime.

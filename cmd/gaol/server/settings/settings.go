@@ -20,7 +20,6 @@ import (
 	"gaol/internal/lazyregexp"
 	"gaol/internal/strictjson"
 	"gaol/policy"
-	"gaol/runtime"
 )
 
 // Settings are the settings of a server. The zero value is not useful: see [Default] and [Read].
@@ -94,8 +93,6 @@ type Settings struct {
 
 	// Trusted is set if the only client is trusted like root: see [Trusted].
 	Trusted bool `json:"-"`
-
-	all []Isolation // that requests may choose, the default one first
 }
 
 // Mounts allow tenants to mount folders.
@@ -171,7 +168,7 @@ func (s *Settings) complete() error {
 	if err := s.Permissions.Check(); err != nil {
 		return err
 	}
-	return errors.Join(s.completeQuotas(), s.completeIsolations(), s.checkMounts(), s.checkHosts(), s.checkPreviewHost(), s.checkSnippets(), s.checkPlayground())
+	return errors.Join(s.completeQuotas(), s.checkIsolations(), s.checkMounts(), s.checkHosts(), s.checkPreviewHost(), s.checkSnippets(), s.checkPlayground())
 }
 
 // publicNetwork allows the public internet and the guest's own localhost.
@@ -255,8 +252,7 @@ func Trusted() *Settings {
 		Requests: 1 << 30, Upload: 1 << 40, Concurrent: 1 << 20, Bodies: 1 << 40,
 		Snapshots: 1 << 20, SnapshotBytes: 1 << 60, Sessions: 1 << 20, Connections: 1 << 20,
 	}
-	native := []Isolation{{Name: isNative, Kind: runtime.IsolationNative}}
-	return &Settings{all: native, Trusted: true, IdleTimeoutMs: year, LifetimeMs: year, RunTimeoutMs: year, Server: all, Tenant: all}
+	return &Settings{Trusted: true, IdleTimeoutMs: year, LifetimeMs: year, RunTimeoutMs: year, Server: all, Tenant: all}
 }
 
 // PortRange is the ports from First to Last.

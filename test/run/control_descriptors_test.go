@@ -135,7 +135,7 @@ func TestControlAfterTheEnd(t *testing.T) {
 	const exitSoon = `const exitSoon = () => setTimeout(() => fs.existsSync(name) ? process.exit() : exitSoon(), 5);`
 	flood := `try { for (let i = 1; ; i++) send(call(i, 2, name)) } catch {} for (;;);`
 	for what, code := range map[string]string{
-		"the program itself, to its exit": `setTimeout(() => { receive(); process.exit() }, 30); let i = 1; const more = () => { for (let k = 0; k < 100; k++) send(call(i++, 2, name)); setImmediate(more) }; more()`,
+		"the program itself, to its exit": `setTimeout(() => { receive(); process.exit() }, 30); let i = 1; const ask = (n) => { for (let k = 0; k < n; k++) send(call(i++, 2, name)) }; const more = () => { ask(100); for (let k = 0; k < 100; k++) receive(); setImmediate(more) }; ask(200); more()`,
 		"a program that is killed":        flood,
 		"a child":                         `spawn(process.execPath, ['--input-type=module', '-e', raw + 'const name = process.argv[1]; send(call(0, 2, name)); receive(); fs.writeFileSync(name, ""); ` + flood + `', name], { stdio: [0, 1, 2, 3, 4, 5], detached: true }).unref(); exitSoon()`,
 		"a Worker":                        `new Worker(raw.replace("import fs from 'node:fs'", 'const fs = require("fs")') + 'const name = process.argv[2]; send(call(0, 2, name)); receive(); fs.writeFileSync(name, ""); ` + flood + `', { eval: true, argv: [name] }); exitSoon()`,

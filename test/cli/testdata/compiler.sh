@@ -18,7 +18,7 @@ fi
 # The first run says what it downloads. With --json it says nothing.
 [ "$("$built" run --store "$store" -e 'console.log(6 * 7)' 2>"$store.progress")" = 42 ]
 cat "$store.progress"
-grep -q '^the image is missing: download .*Debian packages.* from this machine.s apt sources, to .*/downloads$' "$store.progress"
+grep -q '^the image is missing: build it (downloads of .* are kept in .*/downloads)$' "$store.progress"
 # image build makes the same image again, and --if-missing nothing.
 first=$(readlink "$store/names/default")
 [ "$("$built" image build --store "$store")" = "sha256:${first##*/}" ]

@@ -24,8 +24,8 @@ launchers take turns, so that other load on the machine slows down all of them.
 Each figure is printed on one line for each launcher: its value, which is a median unless
 its name tells otherwise, and the ratio to bare node.
 
---isolation compares isolations instead of launchers: "all" means native, and those of runc and
-crun that this machine has. Each uses its fastest launcher.
+--isolation measures isolations instead of launchers, each with its fastest launcher. "all" means
+native, and runc and crun if they are installed.
 
 Quote figures from a quiet machine only: a ratio cancels what slows down all sides alike, and
 nothing else.`

@@ -87,7 +87,7 @@ func LaunchIn(l List, start func(files []*os.File, args []string) error) error {
 	return l.launch("container", start, nil)
 }
 
-// launch calls start and makes the program that it starts execute the list. Target is what the program enters.
+// launch starts the entry program with start, and sends it the steps. Errors name target, the jail or container that it enters.
 func (l *List) launch(target string, start func(files []*os.File, args []string) error, cloned func(pid int) error) error {
 	host, socket, err := SocketPair(unix.SOCK_STREAM)
 	if err != nil {

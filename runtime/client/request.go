@@ -266,7 +266,7 @@ func call[R any](ctx context.Context, c *Client, m message) (result R, err error
 	return result, wrap(m.doing, err)
 }
 
-// decode decodes a result. One that is a pointer must not be null.
+// decode decodes a result. A result of pointer type must not be null.
 func decode(text json.RawMessage, result any) error {
 	err := json.Unmarshal(text, result)
 	if v := reflect.ValueOf(result).Elem(); err == nil && v.Kind() == reflect.Pointer && v.IsNil() {

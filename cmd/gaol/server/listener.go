@@ -149,7 +149,7 @@ func (cs *connections) excess(own idleSince) (longest *conn) {
 	return longest
 }
 
-// longest returns how many connections are idle, and the one that is for longest.
+// longest returns the number of idle connections, and the connection that has been idle for longest.
 func (s idleSince) longest() (idle int, longest *conn) {
 	for c, since := range s {
 		if since.IsZero() {

@@ -140,7 +140,7 @@ func (e *endpoint) begin(id, method string) *use {
 			oldest = u
 		}
 	}
-	e.uses = live // without those that have ended
+	e.uses = live
 	if id == "" && method == http.MethodPost && len(live) >= maxSessions {
 		if oldest == nil {
 			return nil

@@ -37,7 +37,7 @@ var formerFields = []struct {
 // TestUpgradingPage: docs/upgrading.md lists what has another name than before.
 func TestUpgradingPage(t *testing.T) {
 	var page strings.Builder
-	page.WriteString("# Upgrading\n\nNames that have changed, by the table of operations. [CHANGELOG](../CHANGELOG.md) has the other changes.\n\n" +
+	page.WriteString("# Upgrading\n\nOperations and fields that have new names. [CHANGELOG](../CHANGELOG.md) lists all other changes.\n\n" +
 		"## Methods of sessions\n\nNames in `gaol.v1`, and in parentheses today:\n\n")
 	for _, name := range slices.Sorted(maps.Keys(methods)) {
 		if ByName(name) == nil {

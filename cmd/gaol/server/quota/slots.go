@@ -44,7 +44,8 @@ var waits = [kinds]struct {
 // slots are the slots of each kind.
 type slots [kinds]*semaphore.Weighted
 
-// serverSlots returns the slots of all tenants together. Above those of one tenant, another one's run starts without delay.
+// serverSlots returns the slots that all tenants share. There are more than a tenant has, so that one tenant cannot
+// delay the runs of another.
 func serverSlots(l Limits) (s slots) {
 	processors := goruntime.NumCPU()
 	for k, n := range [kinds]int{
@@ -56,8 +57,8 @@ func serverSlots(l Limits) (s slots) {
 	return s
 }
 
-// tenantSlots returns the slots that one tenant has at most: no other one waits for long, because the first to wait is the
-// first to start. Of listings and copies, one tenant does not use the server's memory or disk for many.
+// tenantSlots returns the slots of one tenant. Work starts in the order in which it waits, so that other tenants do not
+// wait for long. Few slots for listings and copies bound the memory and the disk bandwidth that a tenant uses.
 func tenantSlots(l Limits) (s slots) {
 	processors := goruntime.NumCPU()
 	for k, n := range [kinds]int{

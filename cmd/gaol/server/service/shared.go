@@ -75,7 +75,7 @@ func (s *Shared[K, V]) acquire(k K, create func() (V, func() error, error)) (*sh
 	return v, nil
 }
 
-// release ends a use of a value. One that could not be opened is forgotten.
+// release ends a use of a value, and forgets a value that could not be opened.
 func (s *Shared[K, V]) release(k K, v *sharedValue[V], failed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -69,7 +69,7 @@ func (ts *tenants) schedule() {
 	}
 }
 
-// sweep removes the cgroups of tenants without sandboxes. One that cannot be removed yet is tried again.
+// sweep removes the cgroups of tenants without sandboxes, and tries again later if a cgroup is busy.
 func (ts *tenants) sweep() {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"gaol/rootfs/download"
-	"gaol/rootfs/tree"
+	"gaol/rootfs/layer"
 )
 
 // ErrIntegrity is the error of a build for a download that does not have the expected hash.
@@ -123,7 +123,8 @@ type build struct {
 	store  *Store
 	plan   plan
 	temp   *tempDir
-	tree   *tree.Tree
+	tree   *layer.Tree
+	limits layer.Limits
 	npm    *npmClient
 	report *download.Reporter
 	image  Image // the result

@@ -14,7 +14,6 @@ import (
 	"gaol/jail/enter"
 	"gaol/jail/hostcommand"
 	"gaol/jail/zygote"
-	"gaol/rootfs/layer"
 	"gaol/rootfs/programs"
 )
 
@@ -58,16 +57,11 @@ var errOldLibc = errors.New("the C library of this machine's distribution is old
 
 // checkZygote checks that Node can load a prebuilt zygote with the image's C library. A zygote
 // compiled on this host fits.
-func (b *build) checkZygote(context.Context) (err error) {
+func (b *build) checkZygote(context.Context) error {
 	if b.store.in.programs.Prebuilt == nil {
 		return nil
 	}
-	t, err := layer.Open(b.root(), layer.Limits{})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, t.Close()) }()
-	fits, err := canLoadZygote(t)
+	fits, err := canLoadZygote(b.tree)
 	if err == nil && !fits {
 		err = fmt.Errorf("%s: %w", programs.Zygote, errOldLibc)
 	}

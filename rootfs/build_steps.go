@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"gaol/rootfs/debian"
+	"gaol/rootfs/layer"
 	"gaol/rootfs/programs"
 	"gaol/rootfs/tree"
 )
@@ -46,14 +47,14 @@ func (b *build) makeTree(ctx context.Context) (err error) {
 	if err := os.MkdirAll(b.root(), 0o755); err != nil {
 		return err
 	}
-	b.tree, err = tree.Open(b.root())
+	b.tree, err = layer.Open(b.root(), b.limits)
 	return err
 }
 
 // layOut makes the folders, the links between them, and the files in /etc.
 func (b *build) layOut(context.Context) error {
 	for _, dir := range folders {
-		if err := b.tree.Mkdir(dir); err != nil {
+		if err := b.tree.EnsureFolder(dir); err != nil {
 			return err
 		}
 	}
@@ -138,7 +139,21 @@ func (b *build) unpackNode(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return b.tree.CheckProgram(nodeBinary)
+	return b.checkProgram(nodeBinary)
+}
+
+// checkProgram returns an error unless p is a regular file that everyone may execute.
+func (b *build) checkProgram(p string) error {
+	f, err := b.tree.OpenFile(p)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err == nil && info.Mode() != 0o755 {
+		err = fmt.Errorf("%s is not executable", p)
+	}
+	return err
 }
 
 const npmFolder = "/usr/local/lib/node_modules/npm"
@@ -159,7 +174,7 @@ func (b *build) unpackNPM(ctx context.Context) error {
 	}
 	for _, name := range []string{"npm", "npx"} {
 		script := "bin/" + name + "-cli.js"
-		if err := b.tree.CheckProgram(path.Join(npmFolder, script)); err != nil {
+		if err := b.checkProgram(path.Join(npmFolder, script)); err != nil {
 			return err
 		}
 		if err := b.tree.Symlink("/usr/local/bin/"+name, "../lib/node_modules/npm/"+script); err != nil {

@@ -112,6 +112,7 @@ func (m *importer) prepare(ctx context.Context) error {
 		return fmt.Errorf("limits %+v: negative", m.options.Limits)
 	}
 	m.options.Limits = m.options.Limits.WithDefaults()
+	m.limits = m.options.Limits
 	lacks, err := m.store.in.lacks()
 	if err := cmp.Or(err, lacks.orNil()); err != nil {
 		return err
@@ -142,35 +143,30 @@ func (m *importer) open(ctx context.Context) (err error) {
 }
 
 // unpackLayers makes the tree from the layers or from the folder.
-func (m *importer) unpackLayers(ctx context.Context) (err error) {
-	t, err := layer.Open(m.root(), m.options.Limits)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, t.Close()) }()
+func (m *importer) unpackLayers(ctx context.Context) error {
 	if m.source.Kind == "folder" {
 		store, err := os.Stat(m.store.dir)
 		if err != nil {
 			return err
 		}
 		m.report.Line("copy %s", m.source.Folder)
-		if err := t.Copy(ctx, m.source.Folder, store); err != nil {
+		if err := m.tree.Copy(ctx, m.source.Folder, store); err != nil {
 			return err
 		}
 	}
 	for n := range m.source.Layers {
 		label := fmt.Sprintf("layer %d/%d", n+1, len(m.source.Layers))
-		if err := m.unpackLayer(ctx, t, &m.source.Layers[n], label); err != nil {
+		if err := m.unpackLayer(ctx, &m.source.Layers[n], label); err != nil {
 			return fmt.Errorf("%s: %w", label, err)
 		}
 	}
-	if t.Dropped > 0 {
-		m.report.Line("left out %d devices, pipes and sockets", t.Dropped)
+	if m.tree.Dropped > 0 {
+		m.report.Line("left out %d devices, pipes and sockets", m.tree.Dropped)
 	}
 	return nil
 }
 
-func (m *importer) unpackLayer(ctx context.Context, t *layer.Tree, l *oci.Layer, label string) error {
+func (m *importer) unpackLayer(ctx context.Context, l *oci.Layer, label string) error {
 	blob, err := m.openBlob(ctx, l, label)
 	if err != nil {
 		return err
@@ -182,7 +178,7 @@ func (m *importer) unpackLayer(ctx context.Context, t *layer.Tree, l *oci.Layer,
 		return err
 	}
 	defer archive.Close()
-	if err = t.Apply(ctx, archive); errors.Is(err, io.ErrUnexpectedEOF) {
+	if err = m.tree.Apply(ctx, archive); errors.Is(err, io.ErrUnexpectedEOF) {
 		err = fmt.Errorf("%w: %w", ErrTruncated, err)
 	}
 	return err

@@ -25,25 +25,25 @@ const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bi
 
 // findNode searches the image's Node: first where gaol's own images have it, then in PATH. It
 // executes nothing of the image.
-func (m *importer) findNode(t *layer.Tree) error {
+func (m *importer) findNode() error {
 	m.image.Imported = &Imported{
 		Source: m.name, Kind: m.source.Kind, Digest: m.source.Digest, Config: m.source.Config, TrustNode: m.options.TrustNode,
 	}
 	for _, dir := range []string{"/lib", "/lib64"} {
-		if t.IsFolder(dir) {
+		if m.tree.IsFolder(dir) {
 			m.image.Imported.Libraries = append(m.image.Imported.Libraries, dir)
 		}
 	}
 	dirs := path.Dir(nodeBinary) + ":" + cmp.Or(validPath(m.source.Config.Env), defaultPath)
 	for _, dir := range strings.Split(dirs, ":") {
-		f, err := t.OpenFile(path.Join(dir, "node"))
+		f, err := m.tree.OpenFile(path.Join(dir, "node"))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		if err != nil {
 			return err
 		}
-		err = m.recordNode(t, f)
+		err = m.recordNode(f)
 		f.Close()
 		if err != nil || m.image.Node != "" {
 			return err
@@ -55,14 +55,14 @@ func (m *importer) findNode(t *layer.Tree) error {
 
 // recordNode records the path, the version and the C library of Node, if f is a program that
 // can start.
-func (m *importer) recordNode(t *layer.Tree, f *os.File) error {
+func (m *importer) recordNode(f *os.File) error {
 	loader, ok := m.loaderOf(f)
 	if !ok {
 		return nil
 	}
 	libc := "static"
 	if loader != "" {
-		l, err := t.OpenFile(loader)
+		l, err := m.tree.OpenFile(loader)
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil // the program's libraries are missing
 		}
@@ -75,7 +75,7 @@ func (m *importer) recordNode(t *layer.Tree, f *os.File) error {
 			libc = "musl"
 		}
 	}
-	at, err := t.GuestPath(f)
+	at, err := m.tree.GuestPath(f)
 	if err != nil {
 		return err
 	}
@@ -136,30 +136,23 @@ func nodeVersion(f *os.File, env []string) (string, error) {
 // addJailFiles adds what guests and the jail need to an imported tree: the mount points of
 // the jail, and the programs that start one. Those must be gaol's own: a process enters a
 // jail by executing the entry program with the host's rights.
-func (m *importer) addJailFiles(ctx context.Context) (err error) {
-	t, err := layer.Open(m.root(), layer.Limits{})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, t.Close()) }()
+func (m *importer) addJailFiles(ctx context.Context) error {
 	for _, dir := range mountPoints {
-		if err := t.EnsureFolder(dir); err != nil {
+		if err := m.tree.EnsureFolder(dir); err != nil {
 			return err
 		}
 	}
 	for _, dir := range []string{"/proc", "/dev", path.Dir(enter.Path)} {
-		if err := t.EmptyFolder(dir); err != nil {
+		if err := m.tree.EmptyFolder(dir); err != nil {
 			return err
 		}
 	}
-	if err := m.findNode(t); err != nil {
+	if err := m.findNode(); err != nil {
 		return err
 	}
-	if err := m.addJailPrograms(ctx); err != nil {
-		return err
-	}
-	if m.image.Imported.Libc == "glibc" {
-		m.image.Imported.Zygote, err = canLoadZygote(t)
+	err := m.addJailPrograms(ctx)
+	if err == nil && m.image.Imported.Libc == "glibc" {
+		m.image.Imported.Zygote, err = canLoadZygote(m.tree)
 	}
 	return err
 }

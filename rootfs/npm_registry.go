@@ -2,6 +2,7 @@ package rootfs
 
 import (
 	"archive/tar"
+	"bufio"
 	"cmp"
 	"compress/gzip"
 	"context"
@@ -21,7 +22,6 @@ import (
 
 	"gaol/rootfs/download"
 	"gaol/rootfs/layer"
-	"gaol/rootfs/tree"
 )
 
 const (
@@ -177,55 +177,30 @@ func (c *npmClient) download(ctx context.Context, p npmPackage, f *os.File, r *d
 	})
 }
 
-// packageLimits leave room: Node's package has 6,000 entries and 190 MB.
-var packageLimits = layer.Limits{Entries: 50_000, Bytes: 1 << 30}
-
 var errArchive = errors.New("archive refused")
 
 // unpackPackage unpacks a package's gzipped tarball into the tree. place returns the path for a
 // file of the package, or "" to leave it out. The hash of the tarball must have been
 // checked before. As a second line of defense, unpackPackage refuses entries that no package
 // needs.
-func unpackPackage(ctx context.Context, r io.Reader, t *tree.Tree, place func(name string) string) error {
-	return unpackLimited(ctx, r, t, place, packageLimits)
-}
-
-func unpackLimited(ctx context.Context, r io.Reader, t *tree.Tree, place func(name string) string, l layer.Limits) error {
+func unpackPackage(ctx context.Context, r io.Reader, t *layer.Tree, place func(name string) string) error {
 	plain, err := gzip.NewReader(r)
 	if err != nil {
 		return err
 	}
 	defer plain.Close()
-	return layer.EachEntry(ctx, plain, l, func(h *tar.Header, content io.Reader) error {
-		name, err := checkEntry(h)
-		if err != nil || name == "" {
-			return err
+	return t.ApplyPackage(ctx, plain, func(h *tar.Header, _ *bufio.Reader) (string, error) {
+		// The name of the single top folder is "package" only by convention.
+		name := strings.TrimSuffix(h.Name, "/")
+		_, below, isBelow := strings.Cut(name, "/")
+		switch {
+		case !fs.ValidPath(name) || strings.ContainsRune(name, '\\'):
+			return "", fmt.Errorf("%w: path %q", errArchive, h.Name)
+		case h.Typeflag == tar.TypeDir: // made with its files
+			return "", nil
+		case h.Typeflag != tar.TypeReg || h.Mode&0o7000 != 0 || !isBelow: // npm packs neither links nor devices
+			return "", fmt.Errorf("%w: %q is of type %q, with mode %o", errArchive, h.Name, h.Typeflag, h.Mode)
 		}
-		p := place(name)
-		if p == "" {
-			return nil
-		}
-		return t.WriteFile(p, layer.FileMode(h.Mode), content)
+		return place(below), nil
 	})
-}
-
-// checkEntry returns the name of a file below the archive's single top folder, whose name is
-// "package" only by convention. The name is "" for entries that need no file: folders are
-// made with their files.
-func checkEntry(h *tar.Header) (string, error) {
-	name := strings.TrimSuffix(h.Name, "/")
-	_, below, isBelow := strings.Cut(name, "/")
-	switch {
-	case h.Typeflag != tar.TypeDir && h.Typeflag != tar.TypeReg: // npm packs neither links nor devices
-		return "", fmt.Errorf("%w: %q is of type %q", errArchive, h.Name, h.Typeflag)
-	case !fs.ValidPath(name) || strings.ContainsAny(name, "\x00\\"):
-		return "", fmt.Errorf("%w: path %q", errArchive, h.Name)
-	case h.Typeflag == tar.TypeDir:
-		return "", nil
-	case h.Mode&0o7000 != 0:
-		return "", fmt.Errorf("%w: %q has mode %o", errArchive, h.Name, h.Mode)
-	case !isBelow:
-		return "", fmt.Errorf("%w: path %q", errArchive, h.Name)
-	}
-	return below, nil
 }

@@ -1,6 +1,6 @@
 // Package debian adds the files of Debian packages to the tree of an image.
 //
-//	Install ── apt-get update ── resolve ── download ── check hash ── dpkg-deb ── tree.Tree
+//	Install ── apt-get update ── resolve ── download ── check hash ── dpkg-deb ── layer.Tree
 //
 // It uses the sources and keys that the host's apt is configured for. apt-get resolves and
 // downloads the packages, with a private state in which nothing is installed. It checks the

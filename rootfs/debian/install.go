@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 	"os/exec"
 	"path"
 	"slices"
@@ -16,7 +17,6 @@ import (
 
 	"gaol/rootfs/download"
 	"gaol/rootfs/layer"
-	"gaol/rootfs/tree"
 )
 
 // Options are the packages to install and their destination.
@@ -28,16 +28,13 @@ type Options struct {
 	Report          *download.Reporter
 }
 
-// debLimits leave room: libc6 has 500 entries and 13 MB.
-var debLimits = layer.Limits{Entries: 50_000, Bytes: 1 << 30}
-
 var errArchive = errors.New("archive refused")
 
 // Install adds the packages and their dependencies to the tree, and returns them sorted by
 // name.
 //
 // Precondition: no other process uses the folder Keep.
-func Install(ctx context.Context, t *tree.Tree, o Options) ([]Package, error) {
+func Install(ctx context.Context, t *layer.Tree, o Options) ([]Package, error) {
 	a, err := newApt(o)
 	if err != nil {
 		return nil, err
@@ -59,7 +56,7 @@ func Install(ctx context.Context, t *tree.Tree, o Options) ([]Package, error) {
 }
 
 // unpack adds the files of one package, which dpkg-deb decompresses.
-func (a *apt) unpack(ctx context.Context, t *tree.Tree, p Package) error {
+func (a *apt) unpack(ctx context.Context, t *layer.Tree, p Package) error {
 	f, err := a.open(p)
 	if err != nil {
 		return err
@@ -75,7 +72,7 @@ func (a *apt) unpack(ctx context.Context, t *tree.Tree, p Package) error {
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	err = layer.EachEntry(ctx, out, debLimits, func(h *tar.Header, content io.Reader) error { return addEntry(t, p.Name, h, content) })
+	err = t.ApplyPackage(ctx, out, func(h *tar.Header, content *bufio.Reader) (string, error) { return place(p.Name, h, content) })
 	_, _ = io.Copy(io.Discard, out) // after an error, dpkg-deb must not block on the pipe
 	if failed := cmd.Wait(); failed != nil && err == nil {
 		message, _, _ := strings.Cut(strings.TrimSpace(stderr.String()), "\n")
@@ -84,37 +81,20 @@ func (a *apt) unpack(ctx context.Context, t *tree.Tree, p Package) error {
 	return err
 }
 
-// addEntry adds one entry of the package name. Of its mode, it keeps only whether a file is
-// executable, so set-id bits are dropped.
-func addEntry(t *tree.Tree, name string, h *tar.Header, content io.Reader) error {
+// place returns the path of an entry of the package name, or "" to leave it out. The tree drops set-id bits.
+func place(name string, h *tar.Header, content *bufio.Reader) (string, error) {
 	p, err := imagePath(h.Name)
-	if err != nil || p == "/" || isLeftOut(name, p) {
-		return err
+	if err != nil || isLeftOut(name, p) {
+		return "", err
 	}
-	switch h.Typeflag {
-	case tar.TypeDir:
-		return t.Mkdir(p)
-	case tar.TypeSymlink:
-		return t.Symlink(p, h.Linkname)
-	case tar.TypeLink:
-		target, err := imagePath(h.Linkname)
-		if err != nil {
-			return err
-		}
-		return t.Link(p, target)
-	case tar.TypeReg:
-		return addFile(t, p, h.Mode, content)
+	if h.Typeflag == tar.TypeLink {
+		h.Linkname, err = imagePath(h.Linkname)
 	}
-	return fmt.Errorf("%w: %q is of type %q", errArchive, h.Name, h.Typeflag)
-}
-
-func addFile(t *tree.Tree, p string, mode int64, content io.Reader) error {
-	r := bufio.NewReader(content)
-	head, _ := r.Peek(32) // longer than all of scriptsLeftOut; WriteFile meets the same error
+	head, _ := content.Peek(32) // longer than all of scriptsLeftOut; the tree meets the same error
 	if slices.ContainsFunc(scriptsLeftOut, func(s string) bool { return bytes.HasPrefix(head, []byte(s)) }) {
-		return nil
+		return "", err
 	}
-	return t.WriteFile(p, layer.FileMode(mode), r)
+	return p, err
 }
 
 // imagePath turns the name of an entry into a path of the image, whose /usr is merged.
@@ -134,7 +114,7 @@ func imagePath(name string) (string, error) {
 }
 
 // finish does the work of maintainer scripts that an image needs.
-func finish(t *tree.Tree) error {
+func finish(t *layer.Tree) error {
 	if err := bundleCertificates(t); err != nil {
 		return err
 	}
@@ -153,20 +133,25 @@ func finish(t *tree.Tree) error {
 const Certificates = "/etc/ssl/certs/ca-certificates.crt"
 
 // bundleCertificates joins the files of ca-certificates into the bundle that programs read.
-func bundleCertificates(t *tree.Tree) error {
+func bundleCertificates(t *layer.Tree) error {
+	root, err := os.OpenRoot(t.HostPath("/usr/share/ca-certificates"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer root.Close()
 	var bundle strings.Builder
-	err := fs.WalkDir(t.FS(), "usr/share/ca-certificates", func(p string, e fs.DirEntry, err error) error {
+	err = fs.WalkDir(root.FS(), ".", func(p string, e fs.DirEntry, err error) error {
 		if err != nil || e.IsDir() || path.Ext(p) != ".crt" {
 			return err
 		}
-		text, err := fs.ReadFile(t.FS(), p)
+		text, err := root.ReadFile(p)
 		bundle.Write(bytes.TrimRight(text, "\n"))
 		bundle.WriteString("\n")
 		return err
 	})
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
 	return errors.Join(err, t.WriteText(Certificates, bundle.String()))
 }
 

@@ -2,11 +2,14 @@ package debian
 
 import (
 	"archive/tar"
+	"bufio"
+	"bytes"
 	"os"
 	"strings"
 	"testing"
 
-	"gaol/rootfs/tree"
+	"gaol/rootfs/layer"
+	"gaol/test/tartest"
 )
 
 func must(t *testing.T, err error) {
@@ -16,33 +19,37 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// TestHostileEntry checks that no entry escapes the tree, and that only files, folders and links are accepted.
+// TestHostileEntry checks that no entry escapes the tree, and that it gets only files, folders and links.
 func TestHostileEntry(t *testing.T) {
 	outside := t.TempDir()
 	must(t, os.WriteFile(outside+"/secret", nil, 0o600))
 	for name, entries := range map[string][]tar.Header{
 		"path outside":        {{Name: "./../x", Typeflag: tar.TypeReg}},
 		"absolute path":       {{Name: "/x", Typeflag: tar.TypeReg}},
-		"zero in the path":    {{Name: "./x\x00y", Typeflag: tar.TypeReg}},
-		"device":              {{Name: "./x", Typeflag: tar.TypeChar}},
-		"pipe":                {{Name: "./x", Typeflag: tar.TypeFifo}},
 		"hard link outside":   {{Name: "./x", Typeflag: tar.TypeLink, Linkname: "../../etc/passwd"}},
 		"through a link":      {{Name: "./x", Typeflag: tar.TypeSymlink, Linkname: outside}, {Name: "./x/y", Typeflag: tar.TypeReg}},
 		"link through a link": {{Name: "./x", Typeflag: tar.TypeSymlink, Linkname: outside}, {Name: "./y", Typeflag: tar.TypeLink, Linkname: "./x/secret"}},
-		"twice":               {{Name: "./x", Typeflag: tar.TypeReg}, {Name: "./x", Typeflag: tar.TypeReg}},
+		"device":              {{Name: "./x", Typeflag: tar.TypeChar}},
+		"pipe":                {{Name: "./x", Typeflag: tar.TypeFifo}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir, err := tree.Open(t.TempDir())
+			dir := t.TempDir()
+			tree, err := layer.Open(dir, layer.Limits{})
 			must(t, err)
-			defer dir.Close()
-			for n := range entries {
-				err = addEntry(dir, "test", &entries[n], strings.NewReader(""))
-				if last := n == len(entries)-1; last != (err != nil) {
-					t.Errorf("entry %d: error %v", n, err)
-				}
+			defer tree.Close()
+			var archive []tartest.Entry
+			for _, h := range entries {
+				archive = append(archive, tartest.Entry{Header: h})
 			}
-			if left, _ := os.ReadDir(outside); len(left) != 1 {
-				t.Errorf("%v are outside", left)
+			err = tree.ApplyPackage(t.Context(), bytes.NewReader(tartest.Pack(archive...)), func(h *tar.Header, content *bufio.Reader) (string, error) {
+				return place("test", h, content)
+			})
+			if dropped := tree.Dropped == 1; dropped == (err != nil) {
+				t.Errorf("error %v, dropped %d", err, tree.Dropped)
+			}
+			left, _ := os.ReadDir(dir)
+			if beside, _ := os.ReadDir(outside); len(beside) != 1 || len(left) != len(entries)-1 {
+				t.Errorf("%v are outside, %v inside", beside, left)
 			}
 		})
 	}

@@ -2,6 +2,7 @@ package layer
 
 import (
 	"archive/tar"
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -22,10 +23,24 @@ const (
 	opaque   = ".wh..wh..opq"
 )
 
-// Apply unpacks a tar archive over the existing files, and reads r to its end. After an
+// Apply unpacks a layer, a tar archive, over the existing files, and reads r to its end. After an
 // error the tree is incomplete.
 func (t *Tree) Apply(ctx context.Context, r io.Reader) error {
 	return t.budget.eachEntry(ctx, r, newApplier(t).entry)
+}
+
+// ApplyPackage is Apply for a package's archive, in which no name deletes files. place returns where an
+// entry belongs, and may change its link's target; with an empty path the entry is left out.
+func (t *Tree) ApplyPackage(ctx context.Context, r io.Reader, place func(h *tar.Header, content *bufio.Reader) (string, error)) error {
+	a := newApplier(t)
+	a.plain = true
+	return t.budget.eachEntry(ctx, r, func(h *tar.Header, content io.Reader) (err error) {
+		in := bufio.NewReader(content)
+		if h.Name, err = place(h, in); err != nil || h.Name == "" {
+			return err
+		}
+		return a.entry(h, in)
+	})
 }
 
 // EachEntry calls do for each entry of the tar archive r, except global headers, and reads r
@@ -61,7 +76,7 @@ func (b *budget) eachEntry(ctx context.Context, r io.Reader, do func(*tar.Header
 // applier unpacks one layer.
 type applier struct {
 	*Tree
-	plain bool // a folder of the host, in which no name is a whiteout
+	plain bool // a package or a folder of the host, in which no name is a whiteout
 	seed  maphash.Seed
 	made  map[uint64]struct{} // hashes of this layer's files and whiteouts: a whiteout deletes only files of lower layers
 }
@@ -211,15 +226,12 @@ func (a *applier) place(d openFolder, name string, h *tar.Header, content io.Rea
 		if err := a.budget.store(h.Size); err != nil {
 			return err
 		}
-		return d.place(name, h, content)
+		return d.write(name, fileMode(h.Mode), io.LimitReader(content, h.Size))
 	case tar.TypeSymlink:
 		if len(h.Linkname) == 0 || len(h.Linkname) >= unix.PathMax || strings.ContainsRune(h.Linkname, 0) {
 			return fmt.Errorf("%w: target %.80q", ErrRefused, h.Linkname)
 		}
-		if err := d.RemoveAll(name); err != nil {
-			return err
-		}
-		return d.Symlink(h.Linkname, name)
+		return d.symlink(name, h.Linkname)
 	case tar.TypeLink:
 		return a.placeLink(d, name, h.Linkname)
 	case tar.TypeChar, tar.TypeBlock, tar.TypeFifo:
@@ -229,9 +241,9 @@ func (a *applier) place(d openFolder, name string, h *tar.Header, content io.Rea
 	return fmt.Errorf("%w: type %q", ErrRefused, h.Typeflag)
 }
 
-// place makes a new file. It does not write to an existing one, which may have other names by
+// write makes a new file. It does not write to an existing one, which may have other names by
 // hard links.
-func (d openFolder) place(name string, h *tar.Header, content io.Reader) error {
+func (d openFolder) write(name string, mode fs.FileMode, content io.Reader) error {
 	if err := d.RemoveAll(name); err != nil {
 		return err
 	}
@@ -239,13 +251,13 @@ func (d openFolder) place(name string, h *tar.Header, content io.Reader) error {
 	if err != nil {
 		return err
 	}
-	_, err = io.Copy(f, io.LimitReader(content, h.Size))
-	return errors.Join(err, f.Chmod(FileMode(h.Mode)), f.Close())
+	_, err = io.Copy(f, content)
+	return errors.Join(err, f.Chmod(mode), f.Close())
 }
 
-// FileMode returns the mode of a file in an image for the mode in an archive: 0o755 if anyone
+// fileMode returns the mode of a file in an image for the mode in an archive: 0o755 if anyone
 // may execute it, and 0o644 otherwise.
-func FileMode(mode int64) fs.FileMode {
+func fileMode(mode int64) fs.FileMode {
 	if mode&0o111 != 0 {
 		return 0o755
 	}

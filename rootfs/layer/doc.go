@@ -1,9 +1,9 @@
-// Package layer unpacks the layers of an existing image into a folder: tar archives, one
-// over the other, with whiteouts, and plain folders of the host.
+// Package layer writes the file tree of an image. It unpacks the layers of an existing image, tar archives
+// one over the other, with whiteouts, and also packages, and plain folders of the host.
 //
-//	Open ── Apply ─ Apply ─ Copy … ── EnsureFolder, EmptyFolder, OpenFile ── Close
+//	Open ── Apply, ApplyPackage, Copy … ── WriteFile, Symlink, EnsureFolder, OpenFile … ── Close
 //
-// Layers are not trusted. The kernel opens the folder of each entry below the root (openat2
+// Paths are absolute, as the guest sees them. Layers are not trusted. The kernel opens the folder of each entry below the root (openat2
 // with RESOLVE_IN_ROOT), so that neither a path nor a link of an earlier entry leads out.
 // The entry itself is created by its last name, and never through an existing file of that
 // name. Folders, files, symbolic links and hard links are kept. Owners, times, extended

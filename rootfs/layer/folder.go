@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -30,6 +31,53 @@ func (t *Tree) EnsureFolder(p string) error {
 	}
 	defer d.close()
 	return d.ensure(name)
+}
+
+// Has reports whether p exists. It does not follow a link at p.
+func (t *Tree) Has(p string) bool {
+	d, err := t.existing(path.Dir(p))
+	if err != nil {
+		return false
+	}
+	defer d.close()
+	_, err = d.Lstat(path.Base(p))
+	return err == nil
+}
+
+// Symlink makes a symbolic link at p in place of any file, and the missing parents of p.
+func (t *Tree) Symlink(p, target string) error {
+	d, err := t.folder(path.Dir(p))
+	if err != nil {
+		return err
+	}
+	defer d.close()
+	return d.symlink(path.Base(p), target)
+}
+
+// WriteFile writes the content of r to the new file p, which replaces any file. It sets the permission
+// bits of mode, whatever the umask is, and makes the missing parents of p.
+func (t *Tree) WriteFile(p string, mode fs.FileMode, r io.Reader) error {
+	d, err := t.folder(path.Dir(p))
+	if err != nil {
+		return err
+	}
+	defer d.close()
+	return d.write(path.Base(p), mode, r)
+}
+
+// WriteText writes a new file with mode 0644.
+func (t *Tree) WriteText(p, content string) error {
+	return t.WriteFile(p, 0o644, strings.NewReader(content))
+}
+
+// CopyFile copies the file at the host path host, following links there, to p.
+func (t *Tree) CopyFile(host, p string, mode fs.FileMode) error {
+	f, err := os.Open(host)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return t.WriteFile(p, mode, f)
 }
 
 // EmptyFolder makes p an empty folder, and makes its missing parents. It fails if a parent

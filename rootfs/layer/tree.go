@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path"
+	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -13,7 +14,7 @@ import (
 	"gaol/jail/mounts"
 )
 
-// Tree is the folder that layers are unpacked into. It is not safe for concurrent use.
+// Tree is the file tree of an image that is being made: a folder that layers and packages are unpacked into. It is not safe for concurrent use.
 type Tree struct {
 	root   *os.File // O_PATH
 	path   string   // of root, as the kernel reports it
@@ -38,6 +39,9 @@ func Open(dir string, l Limits) (*Tree, error) {
 
 // Close closes the folder. It does not remove it.
 func (t *Tree) Close() error { return t.root.Close() }
+
+// HostPath returns the host path of p. Links in p have not been resolved.
+func (t *Tree) HostPath(p string) string { return filepath.Join(t.path, p) }
 
 // descriptorPath is a path of an open file.
 func descriptorPath(f *os.File) string { return "/proc/self/fd/" + strconv.Itoa(int(f.Fd())) }
@@ -115,6 +119,14 @@ func (t *Tree) existing(p string) (d openFolder, err error) {
 		return d, errors.Join(err, d.file.Close())
 	}
 	return d, nil
+}
+
+// symlink makes a symbolic link in place of any file.
+func (d openFolder) symlink(name, target string) error {
+	if err := d.RemoveAll(name); err != nil {
+		return err
+	}
+	return d.Symlink(target, name)
 }
 
 // ensure makes the folder name. It keeps an existing folder, but replaces a link to one.

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"gaol/rootfs/layer"
+
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 )
@@ -18,13 +20,13 @@ import (
 func listed(t *testing.T) (root string, list []byte) {
 	t.Helper()
 	root = t.TempDir()
-	tr, err := Open(root)
+	tr, err := layer.Open(root, layer.Limits{})
 	must(t, err)
 	defer tr.Close()
 	for _, name := range []string{"/a/file", "/a/more/deep", "/a-b/file", "/a\nb \"c\"\xff/file", "/!"} {
 		must(t, tr.WriteText(name, "content"))
 	}
-	must(t, tr.Mkdir("/tmp"))
+	must(t, tr.EnsureFolder("/tmp"))
 	must(t, tr.Symlink("/link", "a/file"))
 	var text bytes.Buffer
 	id, _, err := Seal(root, &text)

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"gaol/rootfs/layer"
+
 	"golang.org/x/sys/unix"
 )
 
@@ -22,10 +24,10 @@ func must(t *testing.T, err error) {
 func sealed(t *testing.T, change func(root string)) (string, error) {
 	t.Helper()
 	root := t.TempDir()
-	tr, err := Open(root)
+	tr, err := layer.Open(root, layer.Limits{})
 	must(t, err)
 	defer tr.Close()
-	must(t, tr.Mkdir("/tmp"))
+	must(t, tr.EnsureFolder("/tmp"))
 	must(t, tr.WriteText("/a/file", "content"))
 	must(t, tr.Symlink("/a/link", "file"))
 	change(root)

@@ -16,13 +16,12 @@ import (
 )
 
 const doctorLong = `Check whether this machine can run gaol: print the available and the missing features,
-with a cure for each, then run a program in a real jail.
+with a cure for each, then run a program in a real jail, and in containers of runc and crun.
 
 Every check is real: it enters namespaces and mounts file systems where the host does not
 see them. Nothing is changed and nothing is built.
 
 Features with the status optional are not needed, such as OCI runtimes for --isolation.
-No container is made to check them.
 
 gaol cannot run without root, but most checks work without it.
 
@@ -63,17 +62,23 @@ func (a *app) doctor(ctx context.Context, store string, asJSON bool) error {
 // examine checks this machine. If ctx ends, the interrupted checks are not findings.
 func (a *app) examine(ctx context.Context, store string) (*doctor.Report, error) {
 	found := doctor.Examine(ctx, doctor.Options{
-		Store:   store,
-		Program: func(ctx context.Context) (string, error) { return a.tryProgram(ctx, store) },
+		Store: store,
+		Program: func(ctx context.Context, isolation string) (string, error) {
+			return a.tryProgram(ctx, store, isolation)
+		},
 	})
 	return found, context.Cause(ctx)
 }
 
-// tryProgram runs a program in a jail with all defaults and describes the result. Checks of
+// tryProgram runs a program in an isolation with all defaults and describes the result. Checks of
 // single features cannot show that they work together. The program's report is untrusted,
 // so that its length is limited.
-func (a *app) tryProgram(ctx context.Context, store string) (detail string, err error) {
-	sb, err := a.create(ctx, runtime.Options{Store: store})
+func (a *app) tryProgram(ctx context.Context, store, isolation string) (detail string, err error) {
+	kind, oci, err := runtime.ParseIsolation(isolation)
+	if err != nil {
+		return "", err
+	}
+	sb, err := a.create(ctx, runtime.Options{Store: store, Isolation: kind, OCI: oci})
 	if err != nil {
 		return "", err
 	}

@@ -65,7 +65,7 @@ func TestTryProgram(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			a := &app{create: tc.fake.create}
-			detail, err := a.tryProgram(context.Background(), "")
+			detail, err := a.tryProgram(context.Background(), "", "native")
 			if !strings.Contains(detail, tc.detail) {
 				t.Errorf("detail %q, want %q in it", detail, tc.detail)
 			}

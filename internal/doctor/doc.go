@@ -8,8 +8,6 @@
 //
 // Where possible, a probe does what gaol would do: it mounts a file system or creates a namespace.
 //
-// What OCI runtimes support is asked of their programs; no container is made.
-//
 // It changes nothing permanently: it neither creates the store nor builds an image. It
 // does not import package runtime, which is in a higher layer: callers of Examine pass the
 // function that runs a program in a real jail.

@@ -1,11 +1,16 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
 
-	"gaol/internal/ociruntime"
+	seccomp "github.com/seccomp/libseccomp-golang"
+
+	"gaol/jail"
+	"gaol/jail/cgroup"
+	"gaol/jail/gateway"
 )
 
 // Status is the result of a check.
@@ -39,10 +44,10 @@ type Options struct {
 	// Store is the folder of the image store; empty means the default.
 	Store string
 
-	// Program runs a program in a jail and returns a line that describes the result. It is
-	// called only if the default image exists, so that it builds none. If nil, the check
-	// reports that it was skipped.
-	Program func(context.Context) (detail string, err error)
+	// Program runs a program in a sandbox of an isolation and returns a line that describes the
+	// result. It is called only if the default image exists, so that it builds none. If nil, the
+	// checks report that they were skipped.
+	Program func(ctx context.Context, isolation string) (detail string, err error)
 }
 
 // The results of a probe. Examine sets their names.
@@ -68,6 +73,24 @@ func asRoot(run func(*examination) Check) func(*examination) Check {
 		return run(x)
 	}
 }
+
+// works returns a probe that tries a feature. If that fails, absent makes the result.
+func works(absent func(detail, cure string) Check, cure string, try func() error) func(*examination) Check {
+	return func(*examination) Check {
+		if err := try(); err != nil {
+			return absent(err.Error(), cure)
+		}
+		return ok("works")
+	}
+}
+
+// trySeccomp tries the kernel's features.
+func trySeccomp() error {
+	_, err := seccomp.GetAPI()
+	return err
+}
+
+func tryGateway() error { return cmp.Or(gateway.Probe(), cgroup.CheckIdentified()) }
 
 // examination is the state that probes share.
 type examination struct {
@@ -105,29 +128,29 @@ func probes() []probe {
 		{"privileges", "make namespaces, cgroups and mounts", probePrivileges},
 		{"kernel", "keep file operations and descriptors in the guest's tree", probeKernel},
 		{"root folder", "make mounts and user namespaces", asRoot(probeRoot)},
-		{"seccomp", "filter system calls", probeSeccomp},
-		{"libseccomp", "number the system calls of the filter", probeLibseccomp},
+		{"seccomp", "filter system calls", works(missing, "boot a kernel with CONFIG_SECCOMP=y and CONFIG_SECCOMP_FILTER=y", trySeccomp)},
 		{"landlock", "enforce the file permissions of policies", probeLandlock},
-		{"socket lists", "limit the socket memory of guests with a network", probeSocketLists},
-		{"gateway", "lead connections to external hosts through the host", probeGateway},
+		{"socket lists", "limit the socket memory of guests with a network",
+			works(degraded, "load the modules tcp_diag and udp_diag, or boot a kernel with CONFIG_INET_DIAG and CONFIG_INET_UDP_DIAG", jail.CheckSocketLists)},
+		{"gateway", "lead connections to external hosts through the host",
+			works(degraded, "boot a kernel of version 5.9 or later with CONFIG_BPF_SYSCALL and CONFIG_CGROUP_BPF, mount cgroup v2, and give gaol CAP_BPF", tryGateway)},
 		{"audit", "", probeAudit},
 	}
 	for _, n := range namespaces {
 		list = append(list, probe{n.name + " namespace", n.why, n.probe})
 	}
-	list = append(list, probe{"cgroup", "limit and count memory, processor time and processes", probeCgroup})
-	for _, f := range fileSystems {
-		list = append(list, probe{f.name, f.why, asRoot(f.probe)})
-	}
 	return append(list,
+		probe{"cgroup", "limit and count memory, processor time and processes", probeCgroup},
+		probe{"tmpfs", "store what guests write, within limits", mounted("boot a kernel with CONFIG_TMPFS=y", tryTmpfs)},
+		probe{"overlayfs", "layer the guest's files over the image", mounted("modprobe overlay, or boot a kernel with CONFIG_OVERLAY_FS", tryOverlay)},
 		probe{"image store", "keep images", withStore(probeStore)},
 		probe{"file owners", "show the image's files as root's", asRoot(withStore(probeOwners))},
 		probe{"default image", "show guests Node and its libraries", withStore(probeImage)},
 		probe{"image files", "show guests the files that were built", asRoot(withStore(probeImageFiles))},
 		probe{"image tools", "build images", probeTools},
-		probe{"program in a jail", "", probeProgram},
-		probe{"isolation runc", "use --isolation runc", isolation(ociruntime.Runc).probe},
-		probe{"isolation crun", "use --isolation crun", isolation(ociruntime.Crun).probe},
+		probe{"program in a jail", "", probeJail},
+		probe{"isolation runc", "use --isolation runc", withOCI("runc")},
+		probe{"isolation crun", "use --isolation crun", withOCI("crun")},
 	)
 }
 

@@ -26,7 +26,7 @@ func TestProbesAreComplete(t *testing.T) {
 func TestExamine(t *testing.T) {
 	before := mountTable(t)
 	store := filepath.Join(t.TempDir(), "store")
-	r := Examine(t.Context(), Options{Store: store, Program: func(context.Context) (string, error) {
+	r := Examine(t.Context(), Options{Store: store, Program: func(context.Context, string) (string, error) {
 		t.Error("the program was run, though it would have to build an image")
 		return "", nil
 	}})
@@ -71,25 +71,39 @@ func TestExamineStopsWithContext(t *testing.T) {
 	}
 }
 
-func TestProbeProgram(t *testing.T) {
+func TestProbePrograms(t *testing.T) {
 	for _, tc := range []struct {
 		name     string
 		hasImage bool
-		program  func(context.Context) (string, error)
+		program  func(context.Context, string) (string, error)
 		want     Status
 		detail   string
 	}{
 		{"none", true, nil, Degraded, "not tried"},
-		{"no image", false, func(context.Context) (string, error) { panic("not to be called") }, Degraded, "no image"},
-		{"works", true, func(context.Context) (string, error) { return "42", nil }, OK, "42"},
-		{"fails", true, func(context.Context) (string, error) { return "", errors.New("gaol: create: x") }, Missing, "create: x"},
+		{"no image", false, func(context.Context, string) (string, error) { panic("not to be called") }, Degraded, "no image"},
+		{"works", true, func(_ context.Context, isolation string) (string, error) { return "42 in " + isolation, nil }, OK, "42 in "},
+		{"fails", true, func(_ context.Context, isolation string) (string, error) {
+			return "", errors.New("gaol: create: x in " + isolation)
+		}, Missing, "create: x in "},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			x := &examination{ctx: t.Context(), hasImage: tc.hasImage, options: Options{Program: tc.program}}
-			got := probeProgram(x)
-			if got.Status != tc.want || !strings.Contains(got.Detail, tc.detail) || strings.HasPrefix(got.Detail, "gaol:") {
-				t.Errorf("got %+v, want %s with %q", got, tc.want, tc.detail)
+			check := func(got Check, want Status, isolation string) {
+				t.Helper()
+				detail := tc.detail
+				if strings.HasSuffix(detail, " in ") {
+					detail += isolation
+				}
+				if got.Status != want || !strings.Contains(got.Detail, detail) || strings.HasPrefix(got.Detail, "gaol:") || (got.Status == OK) != (got.Cure == "") {
+					t.Errorf("got %+v, want %s with %q", got, want, detail)
+				}
 			}
+			check(probeJail(x), tc.want, "native")
+			optional := Optional // whatever is wrong
+			if tc.want == OK {
+				optional = OK
+			}
+			check(withOCI("crun")(x), optional, "crun")
 		})
 	}
 }

@@ -32,13 +32,13 @@ func TestProbeImageFiles(t *testing.T) {
 		}
 		return c
 	}
-	check(OK, "there are no images")
+	check(OK, "samples of 0 images are unchanged")
 	store, err := rootfs.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	app, first := addImage(t, store, "app"), addImage(t, store, "default")
-	check(OK, "a sample of 2 of 2 images is unchanged")
+	check(OK, "samples of 2 images are unchanged")
 	// As an OCI runtime makes missing mount points.
 	added := filepath.Join(app.Root(), "run/\n")
 	if err := os.Mkdir(added, 0o755); err != nil {

@@ -1,12 +1,6 @@
 package doctor
 
-import (
-	"testing"
-
-	"gaol/jail/landlock/audit"
-
-	"golang.org/x/sys/unix"
-)
+import "testing"
 
 func TestLandlockFinding(t *testing.T) {
 	const cure = "boot a kernel of version 6.12 or later"
@@ -24,22 +18,6 @@ func TestLandlockFinding(t *testing.T) {
 	} {
 		if got := landlockFinding(tc.abi); got != tc.want {
 			t.Errorf("ABI %d: %+v", tc.abi, got)
-		}
-	}
-}
-
-func TestAuditFinding(t *testing.T) {
-	for _, tc := range []struct {
-		err  error
-		want Check
-	}{
-		{nil, ok("on: Landlock denials can be reported")},
-		{&audit.UnavailableError{Reason: "off", Cure: "switch it on"}, ok("Landlock denials cannot be reported: off; switch it on")},
-		{&audit.UnavailableError{Reason: "unreadable", Cure: "be root", Err: unix.EPERM},
-			ok("Landlock denials cannot be reported: unreadable: operation not permitted; be root")},
-	} {
-		if got := auditFinding(tc.err); got != tc.want {
-			t.Errorf("%v: %+v", tc.err, got)
 		}
 	}
 }

@@ -9,23 +9,11 @@ import (
 	"gaol/jail/mounts"
 )
 
-// fileSystem is a type of file system that jails mount.
-type fileSystem struct {
-	name, cure, why string
-	try             func() error
-}
-
-var fileSystems = []fileSystem{
-	{"tmpfs", "boot a kernel with CONFIG_TMPFS=y", "store what guests write, within limits", tryTmpfs},
-	{"overlayfs", "modprobe overlay, or boot a kernel with CONFIG_OVERLAY_FS", "layer the guest's files over the image", tryOverlay},
-}
-
-// probe mounts the file system in a thread's mount namespace, which the kernel removes with the thread.
-func (f fileSystem) probe(*examination) Check {
-	if err := mounts.OutsideChroot(f.try); err != nil {
-		return missing(err.Error(), f.cure+"; in a container, give it CAP_SYS_ADMIN (docker run --privileged)")
-	}
-	return ok("mounted one and wrote to it")
+// mounted returns a probe that mounts a file system in a thread's mount namespace, which the kernel removes with the
+// thread.
+func mounted(cure string, mount func() error) func(*examination) Check {
+	return asRoot(works(missing, cure+"; in a container, give it CAP_SYS_ADMIN (docker run --privileged)",
+		func() error { return mounts.OutsideChroot(mount) }))
 }
 
 // scratchMount is where the probes mount: a folder that every system has. The mount

@@ -1,8 +1,7 @@
-// Package ociruntime finds OCI runtimes, runc and crun, and probes their versions and features.
-// They implement the runtime specification of the Open Container Initiative.
+// Package ociruntime finds OCI runtimes, runc and crun. They implement the runtime specification of the
+// Open Container Initiative.
 //
 //	path, err := ociruntime.Find("runc")
-//	info, err := ociruntime.Probe(ctx, path)
 //
 // gaol executes such a program as root. [Find] therefore rejects files that other users than root and
 // the caller can write. It does not check the folders above them: PATH and absolute paths are trusted.

@@ -17,13 +17,11 @@ const (
 	Crun = "crun"
 )
 
+// cures tell how to install a missing runtime.
 var cures = map[string]string{
 	Runc: `build it with "make build" or "go install -tags seccomp github.com/opencontainers/runc@v1.5", and set Options.OCI.Runtime to its path`,
 	Crun: `install it ("apt-get install crun"), or set Options.OCI.Runtime to its path`,
 }
-
-// Cure returns how to install a missing runtime, runc or crun.
-func Cure(name string) string { return cures[name] }
 
 // Find returns the path of a runtime's program, without symbolic links:
 //
@@ -73,7 +71,7 @@ func (f finder) find(name string) (string, error) {
 func (f finder) inPath(name string) (string, error) {
 	path, err := exec.LookPath(name)
 	if err != nil {
-		return "", fmt.Errorf("OCI runtime %s: %w: %s", name, err, Cure(name))
+		return "", fmt.Errorf("OCI runtime %s: %w: %s", name, err, cures[name])
 	}
 	return f.check(path)
 }

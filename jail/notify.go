@@ -76,13 +76,13 @@ func (h *notifyHandler) serve(l *notify.Listener, conn syscall.Conn) {
 		return
 	}
 	h.listener, h.served = l, make(chan struct{})
-	executes := h.command.Zygote == nil || h.command.Script == 0
+	if h.command.Zygote == nil || h.command.Script == 0 {
+		h.fail(l.Admit(conn)) // the launcher's execve, which Serve would refuse
+	}
 	go func() {
 		defer close(h.served)
-		if executes {
-			h.fail(l.Admit(conn)) // the launcher's execve, which Serve would refuse
-		}
-		if l.Serve(h.refused) != nil {
+		if err := l.Serve(h.refused); err != nil {
+			h.fail(err)
 			_ = l.Close() // the calls then fail with ENOSYS instead of hanging
 		}
 	}()

@@ -241,7 +241,10 @@ func fileOf(control []byte) (*os.File, error) {
 	if err != nil {
 		return nil, os.NewSyscallError("recvmsg", err)
 	}
-	// ReadMsgUnix has set close-on-exec.
+	// ReadMsgUnix has set close-on-exec. Non-blocking: the poller watches a filter's listener.
+	if err := unix.SetNonblock(fds[0], true); err != nil {
+		return nil, errors.Join(os.NewSyscallError("fcntl", err), unix.Close(fds[0]))
+	}
 	return os.NewFile(uintptr(fds[0]), "sent by a guest's launcher"), nil
 }
 

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"syscall"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -15,8 +14,8 @@ import (
 
 const self = "/proc/self/exe"
 
-// launcher returns an order to try several paths and execute a program.
-func launcher(then order) order {
+// launcherOrder returns an order to try several paths and execute a program.
+func launcherOrder(then order) order {
 	return order{
 		Calls:   []call{inet},
 		Reports: 8,
@@ -25,28 +24,29 @@ func launcher(then order) order {
 	}
 }
 
-func admitted(t *testing.T, g *guest) {
+// serveAdmitted serves after Admit. The reported calls may be read when Serve has returned.
+func serveAdmitted(t *testing.T, g *guest) (calls *[]Call, done <-chan struct{}) {
 	t.Helper()
 	if err := g.Admit(g.conn); err != nil {
 		t.Fatal(err)
 	}
+	calls = new([]Call)
+	return calls, g.serve(t, func(c Call) { *calls = append(*calls, c) })
 }
 
 // The launcher's execve calls are permitted, the guest's are refused.
 func TestAdmit(t *testing.T) {
-	g := start(t, restrictions(), launcher(order{Calls: []call{exe, chmod}}))
+	g := start(t, restrictions(), launcherOrder(order{Calls: []call{exe, chmod}}))
 	g.theirs.Close()
-	admitted(t, g)
-	var calls []Call
-	done := g.serve(t, func(c Call) { calls = append(calls, c) })
+	reported, done := serveAdmitted(t, g)
 	if got := g.errnos(t); !slices.Equal(got, []syscall.Errno{unix.EPERM, unix.EPERM}) {
 		t.Errorf("the program got %v", got)
 	}
 	await(t, done, "Serve")
-	if len(calls) != 2 || calls[0].Label != "spawn" || calls[0].Path != exe.Path || calls[1].Label != "chmod" {
+	if calls := *reported; len(calls) != 2 || calls[0].Label != "spawn" || calls[0].Path != exe.Path || calls[1].Label != "chmod" {
 		t.Errorf("reported %+v", calls)
 	}
-	// Admit has not read its report.
+	// Serve has not read the launcher's report.
 	if text, err := io.ReadAll(g.conn); err != nil || len(text) != 8 {
 		t.Errorf("read %q, %v", text, err)
 	}
@@ -54,7 +54,7 @@ func TestAdmit(t *testing.T) {
 
 // Without Admit the launcher can't execute a program.
 func TestNotAdmitted(t *testing.T) {
-	_, calls, errnos := runCalls(t, restrictions(), launcher(order{}))
+	_, calls, errnos := runCalls(t, restrictions(), launcherOrder(order{}))
 	if want := []syscall.Errno{unix.EACCES, unix.EPERM, unix.EPERM, unix.EPERM}; !slices.Equal(errnos, want) || len(calls) != len(want) {
 		t.Errorf("got %v, reported %+v", errnos, calls)
 	}
@@ -64,10 +64,9 @@ func TestNotAdmitted(t *testing.T) {
 // mistaken for the launcher.
 func TestAdmitWithLeakedSocket(t *testing.T) {
 	for range 5 {
-		g := start(t, restrictions(), launcher(order{Execute: []string{self}, Then: &order{}}))
-		admitted(t, g) // returns because the program makes a call
-		done := g.serve(t, nil)
-		if got := g.errnos(t); !slices.Equal(got, []syscall.Errno{unix.EPERM}) {
+		g := start(t, restrictions(), launcherOrder(order{Calls: []call{chmod}, Execute: []string{self}, Then: &order{}}))
+		_, done := serveAdmitted(t, g)
+		if got := g.errnos(t); !slices.Equal(got, []syscall.Errno{unix.EPERM, unix.EPERM}) {
 			t.Errorf("the program got %v", got)
 		}
 		await(t, done, "Serve")
@@ -79,80 +78,66 @@ func TestAdmitWithLeakedSocket(t *testing.T) {
 func TestAdmitWithoutExecveRestriction(t *testing.T) {
 	for range 5 {
 		g := start(t, seccomp.NoMetadata, order{Execute: []string{self}, Then: &order{Calls: []call{chmod}}})
-		admitted(t, g)
-		var calls []Call
-		done := g.serve(t, func(c Call) { calls = append(calls, c) })
+		calls, done := serveAdmitted(t, g)
 		if got := g.errnos(t); !slices.Equal(got, []syscall.Errno{unix.EPERM}) {
 			t.Errorf("the program got %v", got)
 		}
 		g.theirs.Close()
 		await(t, done, "Serve")
-		if len(calls) != 1 || calls[0].Label != "chmod" {
-			t.Errorf("reported %+v", calls)
+		if len(*calls) != 1 || (*calls)[0].Label != "chmod" {
+			t.Errorf("reported %+v", *calls)
 		}
 	}
 }
 
-// A call may be received before the listener is notified that the socket was closed.
+// A process whose socket is closed is not the launcher, whatever its image.
 func TestAdmitChecksSocket(t *testing.T) {
-	g := start(t, restrictions(), order{Calls: []call{exe}})
-	host, launcher, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer host.Close()
-	defer launcher.Close()
-	w, err := g.watchHangup(host)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer w.stop()
-	n, err := g.receive()
-	if err != nil {
-		t.Fatal(err)
-	}
-	launcher.Close()
-	if err := g.admit(n, w); err != errRuns || g.pending != n {
-		t.Errorf("got %v, pending %v", err, g.pending)
+	for _, closed := range []bool{false, true} {
+		g := start(t, restrictions(), order{Calls: []call{exe}})
+		host, theirs, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer host.Close()
+		defer theirs.Close()
+		if err := g.Admit(host); err != nil {
+			t.Fatal(err)
+		}
+		if closed {
+			theirs.Close()
+		}
+		image, err := g.launcher.imageOf(uint32(g.cmd.Process.Pid))
+		if err != nil || len(image) == 0 {
+			t.Fatalf("%d bytes, %v", len(image), err)
+		}
+		for range 2 {
+			if g.fromLauncher(image) == closed {
+				t.Errorf("admitted: %t, closed: %t", !closed, closed)
+			}
+		}
+		if !closed {
+			g.launcher.socket.Close()
+		}
 	}
 }
 
-// Admit returns when the socket is closed, by a program without refused calls or a launcher
-// that dies.
-func TestAdmitReturns(t *testing.T) {
-	t.Run("program", func(t *testing.T) {
-		g := start(t, restrictions(), launcher(order{Sleep: true}))
-		g.theirs.Close()
-		admitted(t, g)
-	})
+// A launcher that can't execute its program gets the kernel's error. One that is killed is not waited for.
+func TestAdmitWithoutProgram(t *testing.T) {
 	t.Run("no program", func(t *testing.T) {
 		g := start(t, restrictions(), order{Execute: []string{"/nowhere"}})
 		g.theirs.Close()
-		admitted(t, g)
+		_, done := serveAdmitted(t, g)
 		if got := g.errnos(t); !slices.Equal(got, []syscall.Errno{unix.ENOENT}) {
 			t.Errorf("the launcher got %v", got)
 		}
-	})
-	t.Run("killed", func(t *testing.T) {
-		g := start(t, restrictions(), order{Sleep: true})
-		g.theirs.Close()
-		time.AfterFunc(20*time.Millisecond, func() { _ = g.cmd.Process.Kill() })
-		admitted(t, g)
+		await(t, done, "Serve")
 	})
 	t.Run("killed in its execve", func(t *testing.T) {
 		g := start(t, restrictions(), order{Execute: []string{self}, Then: &order{}})
 		g.theirs.Close()
 		g.blocked(t)
 		kill(t, g)
-		admitted(t, g)
+		_, done := serveAdmitted(t, g)
+		await(t, done, "Serve")
 	})
-}
-
-// The end of Admit's context does not stop Serve.
-func TestAdmitReturnsOnClose(t *testing.T) {
-	g := start(t, restrictions(), order{Sleep: true})
-	time.AfterFunc(20*time.Millisecond, func() { g.Close() })
-	if err := g.Admit(g.conn); err == nil {
-		t.Error("admitted")
-	}
 }

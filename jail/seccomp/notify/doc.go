@@ -1,11 +1,11 @@
 // Package notify is the host's side of system call filters with a listener: it replies to
 // the calls that a restriction refuses, and reports them.
 //
-//	launcher: loads the filter ── its descriptor ──> New ──> Listener
+//	launcher: loads the filter ── its descriptor ──> New ──> Admit ──> Serve
 //
-//	execve  ────────────────── notifies ──> Admit: permitted ┐ while the launcher's
-//	execve of the next in PATH notifies ──> Admit: permitted ┘ socket is open
-//	the program runs: its socket is closed by the execve ───> Admit returns
+//	execve  ────────────────── notifies ──> Serve: permitted ┐ while the launcher's
+//	execve of the next in PATH notifies ──> Serve: permitted ┘ socket is open
+//	the program runs: its socket is closed by the execve
 //	chmod ──────────────────── notifies ──> Serve: handle(Call), its errno
 //	the last process with the filter ends ──────────────────> Serve returns; Close
 //
@@ -25,11 +25,11 @@
 // Nothing here decides by memory behind a pointer, which the guest can change while the host
 // reads it (TOCTOU): a call's Path is information for people and may be wrong. For the same
 // reason the kernel executes a call, with arguments as it finds them, only before guest code
-// runs: Admit permits the calls of the launcher. It recognizes them by two conditions: the
+// runs: Serve permits the execve of the launcher, after Admit. It recognizes it by two conditions: the
 // launcher's socket is open, and the caller still runs the program that made the first call.
 // The second covers copies of the launcher's end of the socket in processes that the host
-// starts at the same time and that inherit it. If the filter does not restrict execve, Admit
-// returns immediately, and all calls are the program's. The other exception are connects, see
+// starts at the same time and that inherit it. If the filter does not restrict execve, all
+// calls are the program's. The other exception are connects, see
 // [Listener.HandleConnects].
 //
 // If the listener is closed or the host dies, refused calls get ENOSYS. While the host

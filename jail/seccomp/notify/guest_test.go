@@ -86,6 +86,9 @@ func receiveFD(t testing.TB, conn int) *os.File {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if err := unix.SetNonblock(fds[0], true); err != nil {
+		t.Fatal(err)
+	}
 	return os.NewFile(uintptr(fds[0]), "listener")
 }
 

@@ -25,55 +25,38 @@ type Listener struct {
 	filter *seccomp.Filter
 	closed atomic.Bool
 
-	pending *notification // received by Admit, for Serve
-	calls   *rate.Limiter
+	launcher *launcher // nil if there is none, or not any more; used by Admit, and then by Serve
+	calls    *rate.Limiter
 
 	handlers map[string]func(*notification, Call) error // by label: reply to calls that Serve does not report
 }
 
 // New returns a listener for the descriptor from loading f with
-// SECCOMP_FILTER_FLAG_NEW_LISTENER. It closes fd, also on error.
-func New(fd *os.File, f *seccomp.Filter) (*Listener, error) {
-	defer fd.Close()
-	if err := checkSizes(); err != nil {
-		return nil, fmt.Errorf("seccomp listener: %w", err)
-	}
-	var file *os.File
-	err := unix.SetNonblock(int(fd.Fd()), true)
+// SECCOMP_FILTER_FLAG_NEW_LISTENER, which must be in non-blocking mode. It owns the file, also on error.
+func New(file *os.File, f *seccomp.Filter) (*Listener, error) {
+	l := &Listener{file: file, filter: f, calls: rate.NewLimiter(rate.Every(pause), Burst), handlers: map[string]func(*notification, Call) error{}}
+	err := checkSizes()
 	if err == nil {
-		file, err = polled(fd)
+		err = file.SetReadDeadline(time.Time{}) // fails if the poller does not watch it
+	}
+	if err == nil {
+		l.conn, err = file.SyscallConn()
 	}
 	if err != nil {
+		file.Close()
 		return nil, fmt.Errorf("seccomp listener: %w", err)
 	}
-	l := &Listener{file: file, filter: f, calls: rate.NewLimiter(rate.Every(pause), Burst), handlers: map[string]func(*notification, Call) error{}}
-	l.conn, err = file.SyscallConn()
-	return l, err
+	return l, nil
 }
 
-// Close makes Admit and Serve return. Blocked calls and later ones get ENOSYS.
+// Close makes Serve return. Blocked calls and later ones get ENOSYS.
 func (l *Listener) Close() error {
 	l.closed.Store(true)
 	return l.file.Close()
 }
 
-// polled duplicates a non-blocking descriptor. The runtime's poller watches the duplicate,
-// which the owner of the original does not affect.
-func polled(of syscall.Conn) (*os.File, error) {
-	own, err := kernfile.Duplicate(of)
-	if err != nil {
-		return nil, err
-	}
-	file := os.NewFile(uintptr(own), "polled")
-	if err := file.SetReadDeadline(time.Time{}); err != nil { // it is in blocking mode, or the poller could not add it
-		file.Close()
-		return nil, fmt.Errorf("poll: %w", err)
-	}
-	return file, nil
-}
-
-// receive waits for a call. It returns io.EOF if no process uses the filter any more,
-// os.ErrClosed after Close, and os.ErrDeadlineExceeded if a hangupWatch interrupted it.
+// receive waits for a call. It returns io.EOF if no process uses the filter any more, and
+// os.ErrClosed after Close.
 func (l *Listener) receive() (*notification, error) {
 	var n *notification
 	var err error
@@ -88,8 +71,6 @@ func (l *Listener) receive() (*notification, error) {
 			return n, err
 		case l.closed.Load():
 			return nil, os.ErrClosed
-		case errors.Is(waited, os.ErrDeadlineExceeded):
-			return nil, waited
 		}
 		// The kernel reports an error to a poll that a signal interrupts, and the runtime
 		// keeps that state until the next event.
@@ -171,8 +152,13 @@ const (
 //
 // After an error no call gets a reply: Close the listener, or guests hang.
 func (l *Listener) Serve(handle func(Call)) error {
+	defer func() {
+		if l.launcher != nil {
+			l.launcher.socket.Close()
+		}
+	}()
 	for {
-		n, err := l.next()
+		n, err := l.receive()
 		if err == nil {
 			err = l.serve(n, handle)
 		}
@@ -185,20 +171,20 @@ func (l *Listener) Serve(handle func(Call)) error {
 	}
 }
 
-// next returns the call that Admit has received, if any, or waits for one.
-func (l *Listener) next() (*notification, error) {
-	if n := l.pending; n != nil {
-		l.pending = nil
-		return n, nil
-	}
-	return l.receive()
-}
-
 func (l *Listener) serve(n *notification, handle func(Call)) error {
 	time.Sleep(l.calls.Reserve().Delay())
 	c := l.describe(n)
+	image, err := l.launcher.imageOf(n.pid)
 	if !l.isBlocked(n) {
-		return nil // describe may have read another process's memory
+		return nil // the memory and the image may be another process's
+	}
+	switch launching := l.fromLauncher(image); {
+	case err != nil:
+		return err
+	case launching && n.nr == unix.SYS_EXECVE:
+		return l.permit(n)
+	case launching:
+		return l.refuse(n, c.Errno)
 	}
 	if reply := l.handlers[c.Label]; reply != nil {
 		return reply(n, c)

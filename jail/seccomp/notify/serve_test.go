@@ -147,9 +147,6 @@ func TestClose(t *testing.T) {
 	if err := g.Serve(nil); err != nil {
 		t.Errorf("serving when closed: %v", err)
 	}
-	if err := g.Admit(g.conn); !errors.Is(err, os.ErrClosed) {
-		t.Errorf("admitting when closed: %v", err)
-	}
 
 	idle := start(t, restrictions(), order{Sleep: true})
 	done := idle.serve(t, nil)

@@ -54,11 +54,11 @@ func (s *Set) Input(t reflect.Type, name string, fields ...string) *Input {
 // Decode decodes and checks an object in JSON. More has members from elsewhere, such as a query, and found the
 // errors of these. The result is a pointer to the struct, the error an [*InvalidError].
 func (in *Input) Decode(text []byte, more map[string]any, found ...error) (any, error) {
-	var tree any = map[string]any{}
-	if len(text) > 0 {
-		if err := strictjson.Unmarshal(text, &tree); err != nil {
-			return nil, syntaxError(err)
-		}
+	var tree any
+	if len(text) == 0 {
+		tree = map[string]any{}
+	} else if err := strictjson.Unmarshal(text, &tree); err != nil {
+		return nil, syntaxError(err)
 	}
 	object, _ := tree.(map[string]any)
 	for name, value := range more {

@@ -1,7 +1,6 @@
 package strictjson
 
 import (
-	"bytes"
 	"cmp"
 	"encoding"
 	"encoding/json"
@@ -19,13 +18,12 @@ import (
 	"gaol/internal/lazyregexp"
 )
 
-// Bounds of a request. A tree of values can need a hundred times as much memory as its text, and
-// huma reports each invalid element, so that values are counted before they are kept.
+// Bounds of a request. A tree of values can need a hundred times as much memory as its text, so that values are counted
+// before they are parsed.
 const (
-	maxValues  = 1 << 20 // numbers, strings, objects, arrays, ..., and names, of a request
-	maxTree    = 1 << 16 // values that are kept as a tree
-	maxMembers = 1 << 14 // of the request's object, and of each object and array directly in it
-	maxDepth   = 64
+	maxValues = 1 << 20 // numbers, strings, objects, arrays, ..., and names, of a request
+	maxTree   = 1 << 16 // values that are kept as a tree
+	maxDepth  = 64
 )
 
 // opaque are the members of requests whose objects and arrays stay text, for the guest or another parser. A tree has
@@ -38,64 +36,48 @@ var parsing = make(chan struct{}, max(1, goruntime.NumCPU()/2))
 const largeText = 64 << 10
 
 // Unmarshal parses a text within the bounds: into an *any as a tree without its opaque members, into other types as
-// [json.Unmarshal] does. Huma parses each body in both ways, also after a failure of the first.
+// [json.Unmarshal] does. It also accepts integers such as 1e3 and 1000.0.
 func Unmarshal(text []byte, v any) error {
-	tree, ok := v.(*any)
-	if !ok && len(text) <= largeText {
-		return unmarshalTyped(text, v)
-	}
 	if len(text) > largeText {
 		parsing <- struct{}{}
 		defer func() { <-parsing }()
 	}
-	p := parser{d: jsontext.NewDecoder(bytes.NewReader(text)), maxValues: maxValues, keep: true, tree: ok}
-	parsed, err := p.parse()
-	switch {
-	case err != nil:
+	if err := new(Counter).Add(text); err != nil {
 		return err
-	case !ok:
-		return unmarshalTyped(text, v)
 	}
-	*tree = parsed
-	return nil
+	return errorOf(jsonv2.Unmarshal(text, v, lenientTypes))
 }
 
-// unmarshalTyped is json.Unmarshal that also accepts integers such as 1e3 and 1000.0.
-func unmarshalTyped(text []byte, v any) error {
-	err := json.Unmarshal(text, v)
-	if _, mismatch := errors.AsType[*json.UnmarshalTypeError](err); mismatch {
-		if whole, changed := wholeNumbers(text); changed {
-			err = json.Unmarshal(whole, v)
-		}
+var lenientTypes = jsonv2.WithUnmarshalers(jsonv2.JoinUnmarshalers(
+	jsonv2.UnmarshalFromFunc(unmarshalOpaque), integers[int](), integers[int64](), integers[uint16](), integers[uint32](), integers[uint64](),
+))
+
+// unmarshalOpaque skips the object or array of an opaque member.
+func unmarshalOpaque(d *jsontext.Decoder, v *any) error {
+	empty, ok := map[jsontext.Kind]any{'{': map[string]any{}, '[': []any{}}[d.PeekKind()]
+	if !ok || !opaque[d.StackPointer().LastToken()] {
+		return errors.ErrUnsupported // as without this function
 	}
-	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		return at(e.Field, mismatch(e.Type))
-	}
-	return err
+	*v = empty
+	return d.SkipValue()
 }
 
-// wholeNumbers returns the text with integers instead of numbers such as 1e3 and 1000.0.
-func wholeNumbers(text []byte) (whole []byte, changed bool) {
-	d := jsontext.NewDecoder(bytes.NewReader(text))
-	copied := 0
-	for {
-		token, err := d.ReadToken()
-		if err != nil {
-			return append(whole, text[copied:]...), changed
+// integers accepts integers such as 1e3 and 1000.0.
+func integers[T int | int64 | uint16 | uint32 | uint64]() *jsonv2.Unmarshalers {
+	return jsonv2.UnmarshalFromFunc(func(d *jsontext.Decoder, n *T) error {
+		if d.PeekKind() != '0' {
+			return errors.ErrUnsupported
 		}
-		if token.Kind() != '0' {
-			continue
+		text, err := d.ReadValue()
+		if err != nil || json.Unmarshal(text, n) == nil {
+			return err
 		}
-		digits := token.String()
-		n, err := strconv.ParseFloat(digits, 64)
-		if err != nil || n != math.Trunc(n) || math.Abs(n) > 1<<53 || n == 0 && math.Signbit(n) {
-			continue
+		f, err := strconv.ParseFloat(string(text), 64)
+		if *n = T(f); err != nil || float64(*n) != f || math.Abs(f) > 1<<53 {
+			return strconv.ErrSyntax
 		}
-		if end := int(d.InputOffset()); strconv.FormatInt(int64(n), 10) != digits {
-			whole = strconv.AppendInt(append(whole, text[copied:end-len(digits)]...), int64(n), 10)
-			copied, changed = end, true
-		}
-	}
+		return nil
+	})
 }
 
 // Decode parses an object into a struct that has all of its fields, with their exact names. The bounds do
@@ -107,9 +89,11 @@ func Decode(text []byte, v any) error {
 // Check returns an error for text that is not one JSON value within the bounds, with at most some values. Options can
 // allow duplicate names and invalid UTF-8.
 func Check(text []byte, values int, options ...jsontext.Options) error {
-	p := parser{d: jsontext.NewDecoder(bytes.NewReader(text), options...), maxValues: values}
-	_, err := p.parse()
-	return err
+	if err := new(Counter).add(text, values, values); err != nil {
+		return err
+	}
+	var value jsontext.Value
+	return errorOf(jsonv2.Unmarshal(text, &value, options...))
 }
 
 // errorOf returns a decoder's error with the path of a value, and without the decoder's and Go's names.
@@ -125,6 +109,8 @@ func errorOf(err error) error {
 	switch mistyped := e.JSONKind != '"' && wanted(e.GoType) == "a string"; {
 	case errors.Is(why, jsonv2.ErrUnknownName):
 		why = errors.New("unknown field")
+	case errors.Is(why, strconv.ErrRange) && wanted(e.GoType) == "a number":
+		why = errors.New("the number is out of range")
 	case why == nil || mistyped || errors.Is(why, strconv.ErrSyntax) || errors.Is(why, strconv.ErrRange):
 		why = mismatch(e.GoType)
 	}

@@ -18,10 +18,10 @@ func TestUnmarshal(t *testing.T) {
 		{`{"a":[1,2,{"b":null}]}`, ""},
 		{`"x"`, ""},
 		{` {} ` + "\n", ""},
-		{`{"a":{"b":[` + list(maxMembers*3) + `]}}`, ""},
+		{`{"a":{"b":[` + list(maxTree/2) + `]}}`, ""},
 		{`{"globals":{"b":[` + list(maxTree+1) + `]}}`, ""},
 		{`{"a":{"b":[` + list(maxTree+1) + `]}}`, "outside of globals"},
-		{`{"a":1e999}`, "out of range"},
+		{`{"a":1e999}`, "a: the number is out of range"},
 		{`{"globals":{"a":{"b":1,"b":2}}}`, "duplicate"},
 		{``, "EOF"},
 		{`{`, "EOF"},
@@ -36,7 +36,6 @@ func TestUnmarshal(t *testing.T) {
 		{`{'a':1}`, "byte 1"},
 		{`{"a":NaN}`, "byte 5"},
 		{`{"a":1,}`, "byte 6"},
-		{`{"args":[` + list(2*maxMembers+2) + `]}`, "members"},
 		{`{"globals":{"b":[` + list(maxValues+1) + `]}}`, "values"},
 		{strings.Repeat("[", maxDepth+1) + strings.Repeat("]", maxDepth+1), "levels"},
 		{strings.Repeat("[", 1<<20), "levels"},
@@ -157,21 +156,61 @@ func TestTyped(t *testing.T) {
 	}
 }
 
-// wantCounted fails the test if a [Counter] counts other values of a valid text than the parser.
+// count counts the values of the next value, as [Counter] does for names without escapes.
+func count(d *jsontext.Decoder, values, kept *int) error {
+	token, err := d.ReadToken()
+	if err != nil {
+		return err
+	}
+	*values++
+	*kept++
+	end := map[jsontext.Kind]jsontext.Kind{'{': '}', '[': ']'}[token.Kind()]
+	for end != 0 && d.PeekKind() != end {
+		if end == ']' {
+			if err := count(d, values, kept); err != nil {
+				return err
+			}
+			continue
+		}
+		token, err := d.ReadToken()
+		if err != nil {
+			return err
+		}
+		name := token.String()
+		*values++
+		*kept++
+		in := kept
+		if kind := d.PeekKind(); (kind == '{' || kind == '[') && opaque[name] {
+			in = new(int)
+		}
+		if err := count(d, values, in); err != nil {
+			return err
+		}
+	}
+	if end != 0 {
+		_, err = d.ReadToken()
+	}
+	return err
+}
+
+// wantCounted fails the test if a [Counter] counts other values of a valid text than its parser reads.
 func wantCounted(t *testing.T, text []byte) {
 	t.Helper()
-	p := parser{d: jsontext.NewDecoder(bytes.NewReader(text)), maxValues: maxValues, keep: true}
-	if _, err := p.parse(); err != nil {
+	var values, kept int
+	if !jsontext.Value(text).IsValid() || count(jsontext.NewDecoder(bytes.NewReader(text)), &values, &kept) != nil {
 		return
 	}
 	var c Counter
 	for i := range text { // in the smallest pieces
-		if err := c.Add(text[i : i+1]); err != nil && !bytes.Contains(text, []byte(`\`)) {
-			t.Fatalf("%.100q: %v", text, err)
+		if err := c.Add(text[i : i+1]); err != nil {
+			if c.depth <= maxDepth && !bytes.Contains(text, []byte(`\`)) {
+				t.Fatalf("%.100q: %v", text, err)
+			}
+			return
 		}
 	}
-	if c.Values != p.values || c.Kept < p.kept || c.Kept > p.kept && !bytes.Contains(text, []byte(`\`)) { // it does not know escaped names
-		t.Errorf("%.100q: counted %d and %d, parsed %d and %d", text, c.Values, c.Kept, p.values, p.kept)
+	if c.Values != values || c.Kept < kept || c.Kept > kept && !bytes.Contains(text, []byte(`\`)) { // it does not know escaped names
+		t.Errorf("%.100q: counted %d and %d, parsed %d and %d", text, c.Values, c.Kept, values, kept)
 	}
 }
 
@@ -184,7 +223,7 @@ func TestCounter(t *testing.T) {
 		wantCounted(t, []byte(text))
 	}
 	var c Counter
-	if err := c.Add([]byte(strings.Repeat("{},", maxTree/2) + strings.Repeat("[1],", maxTree))); !errors.As(err, new(*ValuesError)) {
+	if err := c.Add([]byte(strings.Repeat("{},", maxTree/2) + strings.Repeat("[1],", maxTree))); !errors.As(err, new(*BoundsError)) {
 		t.Errorf("too many values: %v", err)
 	}
 }
@@ -200,9 +239,6 @@ func FuzzUnmarshal(f *testing.F) {
 			t.Errorf("%q", text)
 		}
 		wantCounted(t, text)
-		if whole, _ := wholeNumbers(text); json.Valid(text) && !json.Valid(whole) {
-			t.Errorf("%q became %q", text, whole)
-		}
 	})
 }
 

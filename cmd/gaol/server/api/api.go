@@ -192,7 +192,7 @@ func invalid(o *operation.Operation, details ...*huma.ErrorDetail) *Problem {
 func ReadBody(w http.ResponseWriter, r *http.Request, most int64) ([]byte, error) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
 	_, large := errors.AsType[*http.MaxBytesError](err)
-	_, values := errors.AsType[*strictjson.ValuesError](err)
+	_, values := errors.AsType[*strictjson.BoundsError](err)
 	exceeded, quota := errors.AsType[*service.Error](err)
 	switch {
 	case quota: // of values

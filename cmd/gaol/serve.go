@@ -165,7 +165,8 @@ var errStopped = errors.New("stopped")
 // serve serves until a signal ends it.
 func (a *app) serve(ctx context.Context, f *serveFlags) error {
 	o := f.Options
-	o.Server.Version, o.TakeSignals = versionText(), a.signals.release
+	a.signals.release()
+	o.Server.Version = versionText()
 	o.Check = func(ctx context.Context, images []string) error { return a.checkMachine(ctx, o.Server.Store, images) }
 	if err := daemon.Run(ctx, o); err != nil {
 		return fmt.Errorf("serve: %w", err)
@@ -235,11 +236,8 @@ func (f *serveFlags) completeInherited(cmd *cobra.Command) error {
 
 // serveInherited serves an inherited socket until its other end is closed, or a signal ends it.
 func (a *app) serveInherited(ctx context.Context, f *serveFlags) error {
-	err := daemon.RunInherited(ctx, daemon.InheritedOptions{
-		FD:          f.inherit,
-		Server:      server.SingleOptions{Store: f.Server.Store, Version: versionText(), Log: f.Server.Log},
-		TakeSignals: a.signals.release,
-	})
+	a.signals.release()
+	err := daemon.RunInherited(ctx, f.inherit, server.SingleOptions{Store: f.Server.Store, Version: versionText(), Log: f.Server.Log})
 	if err != nil {
 		return fmt.Errorf("serve: %w", err)
 	}

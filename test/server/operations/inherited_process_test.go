@@ -34,10 +34,10 @@ const (
 )
 
 func serveInherited() {
-	err := daemon.RunInherited(context.Background(), daemon.InheritedOptions{FD: 3, Server: server.SingleOptions{
+	err := daemon.RunInherited(context.Background(), 3, server.SingleOptions{
 		Store: os.Getenv(harness.StoreVar), Cache: os.Getenv(cacheVar), Version: "test", CgroupParent: harness.Parent,
 		Log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
-	}})
+	})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)

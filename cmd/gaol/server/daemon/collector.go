@@ -3,7 +3,6 @@ package daemon
 import (
 	"bytes"
 	"cmp"
-	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
@@ -12,13 +11,13 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp"
 	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/baggage"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace"
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/sdk/resource"
@@ -31,11 +30,9 @@ import (
 // collector sends traces to a collector by OTLP over HTTP, in protobuf. It implements [otlptrace.Client].
 // OpenTelemetry's own client also links gRPC, and would make a sixth of gaol's packages.
 type collector struct {
-	url      string
-	header   http.Header
-	compress bool
-	timeout  time.Duration // of a batch with all attempts
-	client   http.Client
+	url    string
+	header http.Header
+	client http.Client
 }
 
 // otlpVariable returns a variable for traces, or else the one for all signals.
@@ -44,8 +41,8 @@ func otlpVariable(name string) string {
 }
 
 // otlpForms lists the accepted values of variables, in addition to "".
-var otlpForms = map[string][]string{
-	"PROTOCOL": {"http/protobuf"}, "COMPRESSION": {"gzip", "none"}, "CERTIFICATE": nil, "CLIENT_CERTIFICATE": nil, "CLIENT_KEY": nil,
+var otlpForms = map[string]string{
+	"PROTOCOL": "http/protobuf", "COMPRESSION": "none", "CERTIFICATE": "", "CLIENT_CERTIFICATE": "", "CLIENT_KEY": "",
 }
 
 // newCollector returns the collector named by OpenTelemetry's environment variables. Unsupported values are errors.
@@ -54,11 +51,11 @@ func newCollector() (*collector, error) {
 		return nil, fmt.Errorf("OTEL_TRACES_EXPORTER: %q is not supported: want otlp or none", kind)
 	}
 	for name, accepted := range otlpForms {
-		if value := otlpVariable(name); value != "" && !slices.Contains(accepted, value) {
+		if value := otlpVariable(name); value != "" && value != accepted {
 			return nil, fmt.Errorf("OTEL_EXPORTER_OTLP_%s: %q is not supported", name, value)
 		}
 	}
-	c := &collector{header: http.Header{"Content-Type": {"application/x-protobuf"}}, compress: otlpVariable("COMPRESSION") == "gzip"}
+	c := &collector{header: http.Header{"Content-Type": {"application/x-protobuf"}}}
 	c.url = os.Getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 	if c.url == "" {
 		base := cmp.Or(os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT"), "http://localhost:4318")
@@ -71,24 +68,15 @@ func newCollector() (*collector, error) {
 	if err != nil || ms <= 0 {
 		return nil, fmt.Errorf("OTEL_EXPORTER_OTLP_TIMEOUT: %q is not a valid number of milliseconds", otlpVariable("TIMEOUT"))
 	}
-	c.timeout = time.Duration(ms) * time.Millisecond
-	return c, c.setHeaders(otlpVariable("HEADERS"))
-}
-
-// setHeaders adds headers, as "name=value,name=value" with values encoded as in URLs.
-func (c *collector) setHeaders(list string) error {
-	for field := range strings.SplitSeq(list, ",") {
-		name, text, found := strings.Cut(field, "=")
-		value, err := url.PathUnescape(strings.TrimSpace(text))
-		switch name = strings.TrimSpace(name); {
-		case name == "" && !found:
-		case err != nil || name == "" || !found: // the value may be a secret
-			return errors.New("OTEL_EXPORTER_OTLP_HEADERS: not a valid list of headers")
-		default:
-			c.header.Set(name, value)
-		}
+	c.client.Timeout = time.Duration(ms) * time.Millisecond
+	headers, err := baggage.Parse(otlpVariable("HEADERS")) // OpenTelemetry defines their form as that of baggage
+	if err != nil {
+		return nil, errors.New("OTEL_EXPORTER_OTLP_HEADERS: not a valid list of headers") // a value may be a secret
 	}
-	return nil
+	for _, m := range headers.Members() {
+		c.header.Set(m.Key(), m.Value())
+	}
+	return c, nil
 }
 
 // Start does nothing.
@@ -100,78 +88,37 @@ func (c *collector) Stop(context.Context) error {
 	return nil
 }
 
-// UploadTraces sends spans. It tries again while the collector is overloaded.
+// UploadTraces sends spans.
 func (c *collector) UploadTraces(ctx context.Context, spans []*tracepb.ResourceSpans) error {
-	ctx, cancel := context.WithTimeout(ctx, c.timeout)
-	defer cancel()
 	body, err := proto.Marshal(&tracepb.TracesData{ResourceSpans: spans}) // wire-compatible with an ExportTraceServiceRequest
 	if err != nil {
 		return err
 	}
-	if c.compress {
-		var packed bytes.Buffer
-		w := gzip.NewWriter(&packed)
-		_, err := w.Write(body)
-		if err := errors.Join(err, w.Close()); err != nil {
-			return err
-		}
-		body = packed.Bytes()
-	}
-	for pause := time.Second; ; pause *= 2 {
-		again, err := c.post(ctx, body)
-		if err == nil || !again {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return err
-		case <-time.After(pause):
-		}
-	}
-}
-
-// post sends a request, and reports whether another attempt may succeed.
-func (c *collector) post(ctx context.Context, body []byte) (again bool, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, bytes.NewReader(body))
 	if err != nil {
-		return false, err
+		return err
 	}
 	req.Header = c.header.Clone()
-	if c.compress {
-		req.Header.Set("Content-Encoding", "gzip")
-	}
 	resp, err := c.client.Do(req)
 	if err != nil {
-		return true, err
+		return err
 	}
 	defer resp.Body.Close()
 	_, _ = io.CopyN(io.Discard, resp.Body, 64<<10) // so that the connection can be used again
-	switch resp.StatusCode {
-	case http.StatusOK, http.StatusAccepted, http.StatusNoContent:
-		return false, nil
-	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
-		again = true
+	if resp.StatusCode/100 != 2 {
+		return fmt.Errorf("send to %s: %s", req.URL.Redacted(), resp.Status)
 	}
-	return again, fmt.Errorf("send to %s: %s", req.URL.Redacted(), resp.Status)
+	return nil
 }
-
-// traceVariables are the variables that turn traces on, if one is set. They are OpenTelemetry's own.
-var traceVariables = []string{"OTEL_TRACES_EXPORTER", "OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"}
 
 // traceEnd is how long the last traces may take to be sent.
 const traceEnd = 5 * time.Second
 
-// wantsTraces reports whether the environment asks for traces.
+// wantsTraces reports whether OpenTelemetry's variables ask for traces.
 func wantsTraces() bool {
-	if strings.EqualFold(os.Getenv("OTEL_SDK_DISABLED"), "true") || os.Getenv("OTEL_TRACES_EXPORTER") == "none" {
-		return false
-	}
-	for _, name := range traceVariables {
-		if os.Getenv(name) != "" {
-			return true
-		}
-	}
-	return false
+	exporter := os.Getenv("OTEL_TRACES_EXPORTER")
+	off := strings.EqualFold(os.Getenv("OTEL_SDK_DISABLED"), "true") || exporter == "none"
+	return !off && (exporter != "" || otlpVariable("ENDPOINT") != "")
 }
 
 // startTraces starts sending traces if the environment asks for them. End sends the last ones.

@@ -36,9 +36,6 @@ type Options struct {
 	// from the settings.
 	Check func(ctx context.Context, images []string) error
 
-	// TakeSignals is called when Run handles SIGHUP, SIGINT and SIGTERM itself. It may be nil.
-	TakeSignals func()
-
 	// IdleEvery is how often zygotes that no sandbox uses are stopped. Zero: every 5 minutes.
 	IdleEvery time.Duration
 }
@@ -49,27 +46,29 @@ const defaultIdleEvery = 5 * time.Minute
 // process is a running server.
 type process struct {
 	Options
-	log     *slog.Logger
-	signals *signals
-	server  *server.Server
-	cert    *certificate
+	log    *slog.Logger
+	server *server.Server
+	cert   *certificate
+
+	term     context.Context // ends with the first SIGTERM or SIGINT
+	stopTerm func()          // ends its handling
 }
 
 // Run serves until a signal or ctx ends it. It returns nil if the server was stopped and has closed
-// everything.
+// everything. It handles SIGHUP, SIGINT and SIGTERM.
 func Run(ctx context.Context, o Options) (err error) {
 	p := &process{Options: o, log: o.Server.Log, cert: &certificate{}}
-	p.signals = newSignals(ctx)
-	defer p.signals.stop()
-	if o.TakeSignals != nil {
-		o.TakeSignals()
-	}
+	p.term, p.stopTerm = signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
+	defer p.stopTerm()
+	hangups := make(chan os.Signal, 1) // drops another one while one is pending
+	signal.Notify(hangups, syscall.SIGHUP)
+	defer signal.Stop(hangups)
 	now, err := p.read()
 	if err != nil {
 		return err
 	}
 	defer now.close()
-	if err := p.Check(p.signals.term, now.settings.Images); p.signals.term.Err() != nil {
+	if err := p.Check(p.term, now.settings.Images); p.term.Err() != nil {
 		return nil
 	} else if err != nil {
 		return err
@@ -86,12 +85,12 @@ func Run(ctx context.Context, o Options) (err error) {
 	p.Server.Settings, p.Server.Tokens, p.Server.Wrap = now.settings, now.tokens, traced()
 	p.server = server.New(p.Server)
 	p.use(now)
-	return p.serve(listeners)
+	return p.serve(listeners, hangups)
 }
 
 // serve serves the listeners until a signal ends it, or one of them fails.
-func (p *process) serve(listeners []listener) error {
-	failed, cancel := context.WithCancelCause(p.signals.term)
+func (p *process) serve(listeners []listener, hangups <-chan os.Signal) error {
+	failed, cancel := context.WithCancelCause(p.term)
 	defer cancel(nil)
 	var serving, helping sync.WaitGroup
 	for _, l := range listeners {
@@ -106,23 +105,28 @@ func (p *process) serve(listeners []listener) error {
 	go p.watch(done) // not waited for: it blocks while systemd does not read
 	helping.Go(func() { closeIdle(done, cmp.Or(p.IdleEvery, defaultIdleEvery), p.log) })
 	p.notify(daemon.SdNotifyReady)
-	p.reloads(failed)
-	err := p.drain()
+	p.reloads(failed, hangups)
+	stopped := p.term.Err() != nil
+	now, stopNow := signal.NotifyContext(context.WithoutCancel(p.term), syscall.SIGINT, syscall.SIGTERM)
+	defer stopNow()
+	p.stopTerm()
+	context.AfterFunc(now, stopNow) // a third signal ends the process
+	err := p.drain(now)
 	serving.Wait()
 	stopHelping()
 	helping.Wait()
-	if p.signals.term.Err() == nil {
+	if !stopped {
 		err = errors.Join(context.Cause(failed), err)
 	}
 	return err
 }
 
-// drain stops the server. Until it ends, systemd waits.
-func (p *process) drain() error {
+// drain stops the server, and its runs when now ends. Until it returns, systemd waits.
+func (p *process) drain(now context.Context) error {
 	limit := time.Duration(p.server.Settings().DrainMs) * time.Millisecond
 	p.log.Info("stop", "drain", limit)
 	p.notify(daemon.SdNotifyStopping + "\n" + extendTimeout(limit+closeTime))
-	err := p.server.Drain(p.signals.now)
+	err := p.server.Drain(now)
 	p.log.Info("stopped", "err", err)
 	return err
 }
@@ -178,42 +182,4 @@ func (p *process) watch(ctx context.Context) {
 		p.server.Alive()
 		p.notify(daemon.SdNotifyWatchdog)
 	})
-}
-
-// signals are the signals to the server.
-type signals struct {
-	term    context.Context // ends with the first SIGTERM or SIGINT
-	now     context.Context // ends with the second one; the third one ends the process
-	hangups chan os.Signal  // receives SIGHUP; another one while one is pending is dropped
-	stop    func()          // ends the handling
-}
-
-// newSignals handles signals until stop. The end of ctx is like a SIGTERM.
-func newSignals(ctx context.Context) *signals {
-	s := &signals{hangups: make(chan os.Signal, 1)}
-	now, cancelNow := context.WithCancel(context.WithoutCancel(ctx))
-	term, cancelTerm := context.WithCancel(now)
-	ends := make(chan os.Signal, 8)
-	s.now, s.term, s.stop = now, term, func() {
-		signal.Stop(s.hangups)
-		signal.Stop(ends)
-		cancelNow()
-	}
-	signal.Notify(s.hangups, syscall.SIGHUP)
-	signal.Notify(ends, syscall.SIGINT, syscall.SIGTERM)
-	go func() {
-		select {
-		case <-ends:
-		case <-ctx.Done():
-		case <-now.Done():
-		}
-		cancelTerm()
-		select {
-		case <-ends:
-			cancelNow()
-			signal.Reset(syscall.SIGINT, syscall.SIGTERM)
-		case <-now.Done():
-		}
-	}()
-	return s
 }

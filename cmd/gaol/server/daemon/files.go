@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"sync/atomic"
 
@@ -79,12 +80,12 @@ func (p *process) use(c *current) {
 }
 
 // reloads reads the files again with each SIGHUP, until ctx ends.
-func (p *process) reloads(ctx context.Context) {
+func (p *process) reloads(ctx context.Context, hangups <-chan os.Signal) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-p.signals.hangups:
+		case <-hangups:
 		}
 		p.notify(daemon.SdNotifyReloading + "\n" + daemon.SdNotifyMonotonicUsec())
 		if next, err := p.read(); err != nil {

@@ -121,23 +121,14 @@ func (p *process) secure(l net.Listener, c *current) (*tls.Config, error) {
 	return nil, fmt.Errorf("%s: want a stream socket, unix or TCP, not %s", l.Addr(), l.Addr().Network())
 }
 
-// InheritedOptions are the options of [RunInherited].
-type InheritedOptions struct {
-	FD     int // of a connected unix stream socket
-	Server server.SingleOptions
-
-	// TakeSignals is called when RunInherited handles SIGHUP, SIGINT and SIGTERM itself. It may be nil.
-	TakeSignals func()
-}
-
-// RunInherited serves the connection that this process has inherited, until it ends or SIGTERM arrives.
+// RunInherited serves the connection that this process has inherited as a descriptor, until it ends or SIGTERM arrives.
 // SIGINT and SIGHUP have no effect: a terminal also sends them to the program at the other end, which
 // decides how to react.
-func RunInherited(ctx context.Context, o InheritedOptions) error {
+func RunInherited(ctx context.Context, fd int, o server.SingleOptions) error {
 	if os.Geteuid() != 0 {
 		return errors.New("only root can serve an inherited socket")
 	}
-	c, err := inherit(o.FD)
+	c, err := inherit(fd)
 	if err != nil {
 		return err
 	}
@@ -148,13 +139,10 @@ func RunInherited(ctx context.Context, o InheritedOptions) error {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second one ends the process
-	if o.TakeSignals != nil {
-		o.TakeSignals()
-	}
 	idle, stopIdle := context.WithCancel(ctx)
 	defer stopIdle()
-	go closeIdle(idle, defaultIdleEvery, o.Server.Log)
-	return server.ServeSingle(ctx, c, o.Server)
+	go closeIdle(idle, defaultIdleEvery, o.Log)
+	return server.ServeSingle(ctx, c, o)
 }
 
 // inherit returns the connection of a descriptor, which it closes.
@@ -162,34 +150,17 @@ func inherit(fd int) (*net.UnixConn, error) {
 	if fd < 3 {
 		return nil, fmt.Errorf("descriptor %d: want one above standard input, output and error", fd)
 	}
-	if err := checkConnected(fd); err != nil {
-		return nil, fmt.Errorf("descriptor %d: %w", fd, err)
-	}
-	unix.CloseOnExec(fd) // until it is closed, child processes must not inherit it
 	f := os.NewFile(uintptr(fd), "inherited socket")
 	defer f.Close()
 	c, err := net.FileConn(f)
 	if err != nil {
-		return nil, fmt.Errorf("descriptor %d: %w", fd, err)
+		return nil, fmt.Errorf("descriptor %d: %w", fd, errors.Unwrap(err)) // without the names of the file
 	}
-	return c.(*net.UnixConn), nil
-}
-
-// checkConnected returns an error unless a descriptor is a connected unix stream socket.
-func checkConnected(fd int) error {
-	errKind := errors.New("want a connected unix stream socket")
-	for option, want := range map[int]int{unix.SO_DOMAIN: unix.AF_UNIX, unix.SO_TYPE: unix.SOCK_STREAM, unix.SO_ACCEPTCONN: 0} {
-		switch got, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, option); {
-		case err == unix.ENOTSOCK || err == nil && got != want:
-			return errKind
-		case err != nil:
-			return err
-		}
+	if u, ok := c.(*net.UnixConn); ok && c.RemoteAddr() != nil && c.LocalAddr().Network() == "unix" {
+		return u, nil
 	}
-	if _, err := unix.Getpeername(fd); err != nil {
-		return errKind
-	}
-	return nil
+	_ = c.Close()
+	return nil, fmt.Errorf("descriptor %d: want a connected unix stream socket", fd)
 }
 
 // listenUnix listens on a socket that root and a group may connect to. A socket of a server that has

@@ -3,6 +3,7 @@ package seccomp
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 
@@ -22,37 +23,38 @@ type tables struct {
 // their arguments, and do not run it for those. They stop at the first load of an argument,
 // so the program must load one only for calls with refusals.
 func compile(m machine, t tables) ([]unix.SockFilter, error) {
-	g := graph{}
-	nodes := map[uint32]*node{}
+	p := newProgram()
+	outcomes := map[uint32]label{}
 	restrictions := byName(t.restrictions)
-	add := func(rows []Row, otherwise func(Row) *node) error {
+	add := func(rows []Row, otherwise func(Row) label) error {
 		for name, r := range calls(rows) {
-			n, err := g.refusals(slices.Concat(restrictions[name], r.Refuse), t.notify, otherwise(r))
+			n, err := p.refusals(slices.Concat(restrictions[name], r.Refuse), t.notify, otherwise(r))
 			if err != nil {
 				return fmt.Errorf("%s: %w", name, err)
 			}
 			if nr, exists := m.number(name); exists { // unknown calls get ENOSYS anyway
-				if nodes[nr] != nil {
+				if _, twice := outcomes[nr]; twice {
 					return fmt.Errorf("%s: call %d is listed twice", name, nr)
 				}
-				nodes[nr] = n
+				outcomes[nr] = n
 			}
 			delete(restrictions, name)
 		}
 		return nil
 	}
-	if err := add(t.allowed, func(Row) *node { return g.action(unix.SECCOMP_RET_ALLOW) }); err != nil {
+	if err := add(t.allowed, func(Row) label { return p.action(unix.SECCOMP_RET_ALLOW) }); err != nil {
 		return nil, err
 	}
-	if err := add(t.denied, func(r Row) *node { return g.errno(cmp.Or(r.Errno, deniedErrno)) }); err != nil {
+	if err := add(t.denied, func(r Row) label { return p.errno(cmp.Or(r.Errno, deniedErrno)) }); err != nil {
 		return nil, err
 	}
 	for name := range restrictions { // misspelt, and without effect
 		return nil, fmt.Errorf("%s: a restriction of a call that is in no table", name)
 	}
-	kill := g.action(unix.SECCOMP_RET_KILL_PROCESS)
-	which := g.search(callNumber, spansOfCalls(nodes, m, g.errno(unix.ENOSYS), kill))
-	return assemble(g.test(callArch, unix.BPF_JEQ, m.audit, which, kill))
+	kill := p.action(unix.SECCOMP_RET_KILL_PROCESS)
+	which := p.search(callNumber, spansOfCalls(outcomes, m, p.errno(unix.ENOSYS), kill))
+	p.load(callArch, p.test(unix.BPF_JEQ, m.audit, which, kill))
+	return p.finish()
 }
 
 // byName joins the refusals of each call.
@@ -64,8 +66,8 @@ func byName(rows []Row) map[string][]Refusal {
 	return all
 }
 
-func spansOfCalls(nodes map[uint32]*node, m machine, unknown, kill *node) []span {
-	list := spans(nodes, unknown)
+func spansOfCalls(outcomes map[uint32]label, m machine, unknown, kill label) []span {
+	list := spans(outcomes, unknown)
 	if m.x32 {
 		// -1 is not an x32 call: tracers set it to skip a call.
 		list = append(list, span{x32Bit, kill}, span{math.MaxUint32, unknown})
@@ -73,117 +75,50 @@ func spansOfCalls(nodes map[uint32]*node, m machine, unknown, kill *node) []span
 	return list
 }
 
-// assembler writes a program from its end to its start: jumps only go forward, so their
-// targets are known.
-type assembler struct {
-	reversed []unix.SockFilter
-	at       map[*node]int // index in reversed after a node's first instruction
-	loads    map[*node]bool
-}
-
-func assemble(root *node) ([]unix.SockFilter, error) {
-	order := postorder(root)
-	a := assembler{at: map[*node]int{}, loads: loads(order)}
-	for _, n := range order {
-		if err := a.write(n); err != nil {
-			return nil, err
+// refusals tests each refusal in order.
+func (p *program) refusals(list []Refusal, notify bool, otherwise label) (label, error) {
+	n := otherwise
+	for i, r := range slices.Backward(list) {
+		if err := r.check(); err != nil {
+			return 0, fmt.Errorf("refusal %d: %w", i, err)
 		}
-	}
-	if n := len(a.reversed); n > unix.BPF_MAXINSNS {
-		return nil, fmt.Errorf("%d instructions, the kernel accepts %d", n, unix.BPF_MAXINSNS)
-	}
-	slices.Reverse(a.reversed)
-	return a.reversed, nil
-}
-
-// postorder lists nodes after their successors. The no branch is visited last, so it directly
-// follows its test in the program.
-func postorder(root *node) []*node {
-	var order []*node
-	seen := map[*node]bool{}
-	var visit func(*node)
-	visit = func(n *node) {
-		if n == nil || seen[n] {
-			return
+		refused := p.errno(r.Errno)
+		if notify && r.Label != "" {
+			refused = p.action(unix.SECCOMP_RET_USER_NOTIF)
 		}
-		seen[n] = true
-		visit(n.yes)
-		visit(n.no)
-		order = append(order, n)
-	}
-	visit(root)
-	return order
-}
-
-// loads returns the tests that must load their word, because not all tests that lead to
-// them have loaded the same word.
-func loads(order []*node) map[*node]bool {
-	needed, loaded := map[*node]bool{}, map[*node]word{}
-	for _, n := range slices.Backward(order) {
-		if n.jump == 0 {
-			continue
+		for _, m := range slices.Backward(r.Match) {
+			refused = p.match(m, refused, n)
 		}
-		needed[n] = loaded[n] != n.word
-		for _, next := range []*node{n.yes, n.no} {
-			if w, seen := loaded[next]; seen && w != n.word {
-				loaded[next] = word{} // equals no test's word
-			} else {
-				loaded[next] = n.word
-			}
+		n = refused
+	}
+	return n, nil
+}
+
+// match tests the high half of an argument first, if the mask includes any of its bits,
+// and then the low halves that belong to it.
+func (p *program) match(m Match, yes, no label) label {
+	if m.None {
+		yes, no = no, yes
+	}
+	lows := map[uint32]map[uint32]label{}
+	for _, v := range m.Values {
+		high := uint32(v >> 32)
+		if lows[high] == nil {
+			lows[high] = map[uint32]label{}
 		}
+		lows[high][uint32(v)] = yes
 	}
-	return needed
+	low, high := argument(m)
+	highs := map[uint32]label{}
+	for _, h := range slices.Sorted(maps.Keys(lows)) { // equal tables have equal programs
+		highs[h] = p.choose(low, lows[h], no)
+	}
+	return p.choose(high, highs, no)
 }
 
-func (a *assembler) write(n *node) error {
-	if n.jump == 0 {
-		a.push(unix.BPF_RET|unix.BPF_K, n.k)
-	} else {
-		a.reach(n.yes)
-		a.reach(n.no)
-		in, err := a.comparison(n)
-		if err != nil {
-			return err
-		}
-		a.reversed = append(a.reversed, in)
+func (p *program) choose(w word, cases map[uint32]label, otherwise label) label {
+	if w.mask == 0 {
+		return cases[0] // the only case: no value has bits outside of the mask, see check
 	}
-	if a.loads[n] {
-		if n.word.mask != allBits {
-			a.push(unix.BPF_ALU|unix.BPF_AND|unix.BPF_K, n.word.mask)
-		}
-		a.push(unix.BPF_LD|unix.BPF_W|unix.BPF_ABS, n.word.offset)
-	}
-	a.at[n] = len(a.reversed)
-	return nil
-}
-
-func (a *assembler) comparison(n *node) (unix.SockFilter, error) {
-	yes, no := a.distance(n.yes), a.distance(n.no)
-	if yes > math.MaxUint8 || no > math.MaxUint8 {
-		return unix.SockFilter{}, fmt.Errorf("jumps by %d and %d instructions are too long", yes, no)
-	}
-	return unix.SockFilter{Code: unix.BPF_JMP | n.jump | unix.BPF_K, Jt: uint8(yes), Jf: uint8(no), K: n.k}, nil
-}
-
-// reach makes sure that a comparison can jump to a node. If the node is too far away, it
-// adds an unconditional jump, whose distance is unlimited, or a copy of a return.
-func (a *assembler) reach(n *node) {
-	const far = math.MaxUint8 - 1 // minus one for an instruction that the other branch may add
-	distance := a.distance(n)
-	if distance <= far {
-		return
-	}
-	if n.jump == 0 {
-		a.push(unix.BPF_RET|unix.BPF_K, n.k)
-	} else {
-		a.push(unix.BPF_JMP|unix.BPF_JA, uint32(distance))
-	}
-	a.at[n] = len(a.reversed)
-}
-
-// distance returns the number of instructions between the next one and a node.
-func (a *assembler) distance(n *node) int { return len(a.reversed) - a.at[n] }
-
-func (a *assembler) push(code uint16, k uint32) {
-	a.reversed = append(a.reversed, unix.SockFilter{Code: code, K: k})
+	return p.search(w, spans(cases, otherwise))
 }

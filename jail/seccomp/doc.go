@@ -24,9 +24,8 @@
 //
 // # Compilation
 //
-//	tables, restrictions ── compile ──> graph of questions ── assemble ──> []sock_filter
-//	                                      equal nodes           loads, jumps,
-//	                                      are shared            returns
+//	tables, restrictions ── compile ──> program, from its end to its start:
+//	                                    loads, comparisons, returns; equal code is shared
 //
 // The call's number is looked up in a search tree over ranges, and so are the arguments'
 // values. libseccomp only resolves the names of calls: it lacks "none of these values"

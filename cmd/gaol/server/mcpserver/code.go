@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/modelcontextprotocol/go-sdk/mcp"
-
 	"gaol/cmd/gaol/server/operation"
 	"gaol/cmd/gaol/server/service"
 	"gaol/runtime"
@@ -43,9 +41,9 @@ type codeIn struct {
 }
 
 type codeOut struct {
-	Output    string          `json:"output" doc:"Output of the code, at most some 40,000 characters."`
-	Value     json.RawMessage `json:"value,omitempty" doc:"The value of the last expression. Absent if it is undefined, cannot be encoded as JSON, or is too long."`
-	NoValue   string          `json:"noValue,omitempty" doc:"Why the value cannot be encoded as JSON."`
+	Output    string          `json:"output" text:"%s" doc:"Output of the code, at most some 40,000 characters."`
+	Value     json.RawMessage `json:"value,omitempty" text:"=> %s" doc:"The value of the last expression. Absent if it is undefined, cannot be encoded as JSON, or is too long."`
+	NoValue   string          `json:"noValue,omitempty" text:"[no value: %s]" doc:"Why the value cannot be encoded as JSON."`
 	Error     *codeError      `json:"error,omitempty" doc:"Why the code failed. Absent if it did not."`
 	Truncated bool            `json:"truncated" doc:"Whether output or value are incomplete."`
 	SandboxID string          `json:"sandboxId,omitempty" doc:"The sandbox, if it still exists."`
@@ -55,10 +53,10 @@ type codeOut struct {
 
 // RunSummary is what all runs report.
 type RunSummary struct {
-	Cause      runtime.Cause `json:"cause,omitempty" doc:"Why gaol or the kernel ended it: timeout, cpu, memory, pids, output, canceled or signal. Absent if it ended by itself."`
+	Cause      runtime.Cause `json:"cause,omitempty" text:"[ended by gaol: %s]" doc:"Why gaol or the kernel ended it: timeout, cpu, memory, pids, output, canceled or signal. Absent if it ended by itself."`
 	DurationMs float64       `json:"durationMs"`
 	Usage      runtime.Usage `json:"usage"`
-	Denials    []denial      `json:"denials" doc:"What permissions denied, and what would allow it."`
+	Denials    denials       `json:"denials" text:"%s" doc:"What permissions denied, and what would allow it."`
 
 	*overflow
 }
@@ -67,8 +65,8 @@ type RunSummary struct {
 type codeError struct {
 	Name    string `json:"name"`
 	Message string `json:"message"`
-	Stack   string `json:"stack"`
-	Frame   string `json:"frame,omitempty" doc:"The lines of the code around the position."`
+	Stack   string `json:"stack" text:"%s"`
+	Frame   string `json:"frame,omitempty" text:"%s" doc:"The lines of the code around the position."`
 }
 
 func newCodeError(e *runtime.GuestError) *codeError {
@@ -80,13 +78,6 @@ func newCodeError(e *runtime.GuestError) *codeError {
 		return text
 	}
 	return &codeError{short(e.Name), short(strings.TrimPrefix(e.Error(), e.Name+": ")), short(e.Trace()), short(e.Frame)}
-}
-
-func (c *codeError) text() string {
-	if c == nil {
-		return ""
-	}
-	return paragraphs(c.Stack, c.Frame)
 }
 
 func runCode(ctx context.Context, c *operation.Call, in *codeIn) (*codeOut, error) {
@@ -186,12 +177,10 @@ func evaluate(ctx context.Context, c *operation.Call, sandbox, name string, in a
 	if err != nil && !flooded {
 		return nil, err
 	}
-	out := newCodeOut(&overflow{ctx: ctx, call: c, sandbox: sandbox}, n)
 	if flooded {
-		out.Cause, out.Truncated = runtime.CauseOutput, true
-		out.Error = newCodeError(&runtime.GuestError{Name: "LimitError", Message: errOutput.Error()})
+		n.Cause, n.Truncated.Logs, n.Error = runtime.CauseOutput, true, &runtime.GuestError{Name: "LimitError", Message: errOutput.Error()}
 	}
-	return out, nil
+	return newCodeOut(&overflow{ctx: ctx, call: c, sandbox: sandbox}, n), nil
 }
 
 func newCodeOut(o *overflow, n *runtime.Evaluation) *codeOut {
@@ -204,7 +193,7 @@ func newCodeOut(o *overflow, n *runtime.Evaluation) *codeOut {
 	out := &codeOut{NoValue: n.NoValue, Error: newCodeError(n.Error)}
 	out.RunSummary = RunSummary{n.Cause, resultjson.Milliseconds(n.Duration), n.Usage, newDenials(o.call, o.sandbox, n.Denials), o}
 	if n.Truncated.Logs {
-		o.note("[output: only the first %d lines were kept]", maxLines)
+		o.note("[output: the end is lost]")
 	}
 	out.Output = o.fit("output.txt", "text/plain", output, forOutput)
 	if shown := o.fit("value.json", "application/json", value, forValue); shown != value {
@@ -213,19 +202,6 @@ func newCodeOut(o *overflow, n *runtime.Evaluation) *codeOut {
 	} else {
 		out.Value = n.Value
 	}
-	out.Truncated, out.SandboxID = len(o.notes) > 0, o.sandbox
+	out.Truncated, out.SandboxID, out.failed = len(o.notes) > 0, o.sandbox, n.Error != nil || n.Cause != ""
 	return out
-}
-
-// content describes the result.
-func (r *codeOut) content() ([]mcp.Content, bool) {
-	value := ""
-	switch {
-	case r.Value != nil:
-		value = fmt.Sprintf("=> %s", r.Value)
-	case r.NoValue != "":
-		value = "[no value: " + r.NoValue + "]"
-	}
-	text := paragraphs(append([]string{r.Output, value, r.Error.text()}, denialLines(r.Denials)...)...)
-	return r.withLinks(text), r.Error != nil || r.Cause != ""
 }

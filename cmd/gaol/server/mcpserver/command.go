@@ -2,9 +2,6 @@ package mcpserver
 
 import (
 	"context"
-	"fmt"
-
-	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"gaol/cmd/gaol/server/operation"
 	"gaol/runtime"
@@ -21,9 +18,9 @@ type commandIn struct {
 }
 
 type commandOut struct {
-	Stdout    string `json:"stdout" doc:"Standard output. Invalid UTF-8 becomes U+FFFD."`
-	Stderr    string `json:"stderr" doc:"Standard error, likewise."`
-	ExitCode  int    `json:"exitCode" doc:"The exit status; 128+n if signal n killed it."`
+	Stdout    string `json:"stdout" text:"%s" doc:"Standard output. Invalid UTF-8 becomes U+FFFD."`
+	Stderr    string `json:"stderr" text:"%s" doc:"Standard error, likewise."`
+	ExitCode  int    `json:"exitCode" text:"[exit code %d]" doc:"The exit status; 128+n if signal n killed it."`
 	Signal    string `json:"signal,omitempty" doc:"The signal that killed it."`
 	Truncated bool   `json:"truncated" doc:"Whether stdout or stderr are incomplete."`
 	SandboxID string `json:"sandboxId,omitempty" doc:"The sandbox, if it still exists."`
@@ -54,7 +51,7 @@ func runCommand(ctx context.Context, c *operation.Call, in *commandIn) (*command
 	if run.Truncated.Stdout || run.Truncated.Stderr {
 		o.note("[the command printed more than its sandbox keeps]")
 	}
-	out.Truncated, out.SandboxID = len(o.notes) > 0, o.sandbox
+	out.Truncated, out.SandboxID, out.failed = len(o.notes) > 0, o.sandbox, run.ExitCode != 0 || run.Cause != ""
 	return out, nil
 }
 
@@ -64,17 +61,4 @@ func program(command string, args []string) (name string, list []string) {
 		return "/bin/sh", []string{"-c", command}
 	}
 	return command, args
-}
-
-// content describes the result.
-func (r *commandOut) content() ([]mcp.Content, bool) {
-	ended := ""
-	switch {
-	case r.Cause != "":
-		ended = "[ended by gaol: " + string(r.Cause) + "]"
-	case r.ExitCode != 0:
-		ended = fmt.Sprintf("[exit code %d]", r.ExitCode)
-	}
-	text := paragraphs(append([]string{r.Stdout, r.Stderr, ended}, denialLines(r.Denials)...)...)
-	return r.withLinks(text), r.ExitCode != 0 || r.Cause != ""
 }

@@ -2,6 +2,7 @@ package mcpserver
 
 import (
 	"fmt"
+	"strings"
 
 	"gaol/cmd/gaol/flags"
 	"gaol/cmd/gaol/server/operation"
@@ -14,12 +15,15 @@ type denial struct {
 	AllowWith string `json:"allowWith,omitempty" doc:"The permission of a new sandbox that would allow it, unless the server forbids it."`
 }
 
+// denials are the denied operations of a run.
+type denials []denial
+
 // argument is the argument that advice about denials names.
 const argument = "permissions of create_sandbox"
 
 // newDenials describes the denials of a run in a sandbox: an empty id is a fresh one.
-func newDenials(c *operation.Call, sandbox string, list []runtime.Denial) []denial {
-	described := []denial{}
+func newDenials(c *operation.Call, sandbox string, list []runtime.Denial) denials {
+	described := denials{}
 	if len(list) == 0 {
 		return described
 	}
@@ -30,17 +34,19 @@ func newDenials(c *operation.Call, sandbox string, list []runtime.Denial) []deni
 	return described
 }
 
-// denialLines are the first denials as text.
-func denialLines(list []denial) (lines []string) {
+// String describes the first ones, a line each.
+func (list denials) String() string {
+	var lines strings.Builder
 	for i, d := range list {
 		if i == flags.MaxDenials {
-			return append(lines, fmt.Sprintf("denied: %d more", len(list)-i))
+			fmt.Fprintf(&lines, "denied: %d more", len(list)-i)
+			break
 		}
-		line := flags.DenialText(d.Denial)
+		lines.WriteString(flags.DenialText(d.Denial))
 		if d.AllowWith != "" {
-			line += "; allow with " + d.AllowWith
+			lines.WriteString("; allow with " + d.AllowWith)
 		}
-		lines = append(lines, line)
+		lines.WriteByte('\n')
 	}
-	return lines
+	return lines.String()
 }

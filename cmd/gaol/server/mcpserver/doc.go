@@ -6,7 +6,7 @@
 //	gaol mcp ── stdio ───────> Server.MCP ──> tools ──> package operation ──> package service
 //
 // The tools are a table of operations that consist of the server's operations: their schemas, decoding, bounds and
-// errors come from there. This package adds text for models: it shortens output, explains errors, and names the
+// errors come from there. This package adds text for models, by the tags of results: see paragraphs. It shortens output, explains errors, and names the
 // permission that a denied operation needs. A tool's description is the Doc of its row: see runTools, processTools and
 // the other functions that end in Tools.
 //

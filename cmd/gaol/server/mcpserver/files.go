@@ -23,54 +23,57 @@ import (
 	"gaol/vfs"
 )
 
+// fileIn has the arguments of the tools for files. Each has some of them.
+type fileIn struct {
+	InSandbox
+	Path       string `json:"path" minLength:"1" maxLength:"4095" doc:"An absolute path, or one relative to /workspace."`
+	Content    string `json:"content" doc:"The new content. It replaces the old one. Missing folders are created."`
+	Encoding   string `json:"encoding,omitempty" enum:"utf8,base64" doc:"utf8 (the default) or base64, for content that is not text."`
+	OldText    string `json:"oldText" minLength:"1" doc:"The text to replace, exactly as in the file, with enough lines around it to be unique."`
+	NewText    string `json:"newText" doc:"The text to put there; empty to delete."`
+	ReplaceAll bool   `json:"replaceAll,omitempty" doc:"Replace all occurrences."`
+	Offset     int64  `json:"offset,omitempty" minimum:"0" doc:"The byte to begin at; 0 by default."`
+}
+
 // fileTools are the tools for files.
 func fileTools() []*tool {
 	return []*tool{
 		define(tool{repeated: true}, operation.Operation{
-			Name: "write_file", Summary: "Write a file", Doc: "Writes a file in a sandbox. An existing one is replaced.",
+			Name: "write_file", Summary: "Write a file", Fields: []string{"sandboxId", "path", "content", "encoding"},
+			Doc: "Writes a file in a sandbox. An existing one is replaced.",
 		}, writeFile),
 		define(tool{}, operation.Operation{
-			Name: "edit_file", Summary: "Edit a file",
+			Name: "edit_file", Summary: "Edit a file", Fields: []string{"sandboxId", "path", "oldText", "newText", "replaceAll"},
 			Doc: "Replaces a text in a file of a sandbox by another one. The text must occur exactly once, unless replaceAll is set.",
 		}, editFile),
 		define(tool{does: reads}, operation.Operation{
-			Name: "read_file", Summary: "Read a file",
+			Name: "read_file", Summary: "Read a file", Fields: []string{"sandboxId", "path", "offset"},
 			Doc: "Reads a file in a sandbox: at most some 40,000 characters, from an offset. PNG, JPEG, GIF and WebP files are returned as images.",
 		}, readFile),
 		define(tool{does: reads}, operation.Operation{
-			Name: "list_files", Summary: "List files", Doc: "Lists a folder in a sandbox; with recursive, the folders in it, too, except those called node_modules.",
+			Name: "list_files", Summary: "List files",
+			Doc: "Lists a folder in a sandbox; with recursive, the folders in it, too, except those called node_modules.",
 		}, listFiles),
 	}
 }
 
-// guestPath returns the absolute path in a sandbox for one of a call.
-func guestPath(name string) (string, error) {
+// inFile names a file by its absolute path in a sandbox.
+func inFile(sandbox, path string) requestjson.InFile {
+	f := requestjson.InFile{InSandbox: requestjson.InSandbox{Sandbox: sandbox}}
+	f.Path, f.PathBytes = requestjson.SplitPath(path)
+	return f
+}
+
+// file names a file by a path of a call.
+func (in InSandbox) file(name string) (f requestjson.InFile, err error) {
 	if !path.IsAbs(name) {
 		name = path.Join(string(vfs.Workspace), name)
 	}
 	clean, err := vfs.ParsePath(path.Clean(name))
 	if err != nil {
-		return "", service.Refuse(service.Invalid, "path: %w", err)
+		return f, service.Refuse(service.Invalid, "path: %w", err)
 	}
-	return string(clean), nil
-}
-
-// file names a file in the sandbox by its absolute path.
-func (in InSandbox) file(path string) requestjson.InFile {
-	f := requestjson.InFile{InSandbox: in.in()}
-	f.Path, f.PathBytes = requestjson.SplitPath(path)
-	return f
-}
-
-// InFile names a file.
-type InFile struct {
-	InSandbox
-	Path string `json:"path" minLength:"1" maxLength:"4095" doc:"An absolute path, or one relative to /workspace."`
-}
-
-func (in InFile) file() (f requestjson.InFile, err error) {
-	p, err := guestPath(in.Path)
-	return in.InSandbox.file(p), err
+	return inFile(in.SandboxID, string(clean)), nil
 }
 
 // readContent returns a part of a file.
@@ -104,20 +107,14 @@ func writeContent(ctx context.Context, c *operation.Call, f requestjson.InFile, 
 	return err
 }
 
-type writeIn struct {
-	InFile
-	Content  string `json:"content" doc:"The new content. It replaces the old one. Missing folders are created."`
-	Encoding string `json:"encoding,omitempty" enum:"utf8,base64" doc:"utf8 (the default) or base64, for content that is not text."`
-}
-
 // WriteOut describes a file that was written.
 type WriteOut struct {
-	Path string `json:"path" doc:"The absolute path."`
-	Size int    `json:"size" doc:"Bytes of the file now."`
+	Path string `json:"path" text:"%s" doc:"The absolute path."`
+	Size int    `json:"size" text:"[%d bytes]" doc:"Bytes of the file now."`
 	URI  string `json:"uri" doc:"The file as a resource."`
 }
 
-func writeFile(ctx context.Context, c *operation.Call, in *writeIn) (*WriteOut, error) {
+func writeFile(ctx context.Context, c *operation.Call, in *fileIn) (*WriteOut, error) {
 	content := []byte(in.Content)
 	if in.Encoding == "base64" {
 		var err error
@@ -125,22 +122,11 @@ func writeFile(ctx context.Context, c *operation.Call, in *writeIn) (*WriteOut, 
 			return nil, fmt.Errorf("content: %w", err)
 		}
 	}
-	return in.write(ctx, c, content)
-}
-
-func (in InFile) write(ctx context.Context, c *operation.Call, content []byte) (*WriteOut, error) {
-	f, err := in.file()
+	f, err := in.file(in.Path)
 	if err == nil {
 		err = writeContent(ctx, c, f, content)
 	}
 	return &WriteOut{f.Path, len(content), fileURI(in.SandboxID, f.Path)}, err
-}
-
-type editIn struct {
-	InFile
-	OldText    string `json:"oldText" minLength:"1" doc:"The text to replace, exactly as in the file, with enough lines around it to be unique."`
-	NewText    string `json:"newText" doc:"The text to put there; empty to delete."`
-	ReplaceAll bool   `json:"replaceAll,omitempty" doc:"Replace all occurrences."`
 }
 
 type editOut struct {
@@ -148,8 +134,8 @@ type editOut struct {
 	Replacements int `json:"replacements" doc:"How often the text was replaced."`
 }
 
-func editFile(ctx context.Context, c *operation.Call, in *editIn) (*editOut, error) {
-	f, err := in.file()
+func editFile(ctx context.Context, c *operation.Call, in *fileIn) (*editOut, error) {
+	f, err := in.file(in.Path)
 	if err != nil {
 		return nil, err
 	}
@@ -161,12 +147,12 @@ func editFile(ctx context.Context, c *operation.Call, in *editIn) (*editOut, err
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", f.Path, err)
 	}
-	written, err := in.write(ctx, c, edited)
-	return &editOut{*written, n}, err
+	err = writeContent(ctx, c, f, edited)
+	return &editOut{WriteOut{f.Path, len(edited), fileURI(in.SandboxID, f.Path)}, n}, err
 }
 
 // replace replaces the text of a call. It checks the size of the result before it makes it.
-func replace(content []byte, in *editIn) (edited []byte, n int, err error) {
+func replace(content []byte, in *fileIn) (edited []byte, n int, err error) {
 	n = bytes.Count(content, []byte(in.OldText))
 	switch {
 	case n == 0:
@@ -179,21 +165,15 @@ func replace(content []byte, in *editIn) (edited []byte, n int, err error) {
 	return bytes.ReplaceAll(content, []byte(in.OldText), []byte(in.NewText)), n, nil
 }
 
-type readIn struct {
-	InFile
-	Offset int64 `json:"offset,omitempty" minimum:"0" doc:"The byte to begin at; 0 by default."`
-}
-
 type readOut struct {
 	Path       string `json:"path" doc:"The absolute path."`
-	Content    string `json:"content" doc:"At most some 40,000 characters; empty for an image."`
+	Content    string `json:"content" text:"%s" doc:"At most some 40,000 characters; empty for an image."`
 	Encoding   string `json:"encoding" doc:"utf8, base64 if the content is not text, or image if the result has it as an image."`
 	Size       int64  `json:"size" doc:"Bytes of the whole file."`
 	NextOffset int64  `json:"nextOffset,omitempty" doc:"Where the rest begins. Absent at the end of the file."`
 	URI        string `json:"uri" doc:"The whole file as a resource."`
 
-	offset int64
-	image  *mcp.ImageContent
+	extra
 }
 
 // maxImage bounds an image in a result, in bytes: models accept at most 5 MB in base64.
@@ -202,8 +182,8 @@ const maxImage = 3_700_000
 // imageTypes are the types that models accept.
 var imageTypes = map[string]bool{"image/png": true, "image/jpeg": true, "image/gif": true, "image/webp": true}
 
-func readFile(ctx context.Context, c *operation.Call, in *readIn) (*readOut, error) {
-	f, err := in.file()
+func readFile(ctx context.Context, c *operation.Call, in *fileIn) (*readOut, error) {
+	f, err := in.file(in.Path)
 	if err != nil {
 		return nil, err
 	}
@@ -211,38 +191,26 @@ func readFile(ctx context.Context, c *operation.Call, in *readIn) (*readOut, err
 	if err != nil {
 		return nil, err
 	}
-	out := &readOut{Path: info.Path, Size: info.Size, URI: fileURI(in.SandboxID, info.Path), offset: in.Offset}
-	if in.Offset == 0 && info.Size <= maxImage && imageTypes[http.DetectContentType(b)] {
-		if b, err = readAll(ctx, c, f); err != nil {
-			return nil, err
-		}
-		out.Encoding, out.image = "image", &mcp.ImageContent{Data: b, MIMEType: http.DetectContentType(b)}
-		return out, nil
+	out := &readOut{Path: info.Path, Encoding: "utf8", Size: info.Size, URI: fileURI(in.SandboxID, info.Path)}
+	if kind := http.DetectContentType(b); in.Offset == 0 && info.Size <= maxImage && imageTypes[kind] {
+		b, err = readAll(ctx, c, f)
+		out.Encoding, out.links = "image", []mcp.Content{&mcp.ImageContent{Data: b, MIMEType: kind}}
+		return out, err
 	}
 	if in.Offset+int64(len(b)) < info.Size {
 		b = b[:len(b)-resultjson.Incomplete(b)]
 	}
-	out.Content, out.Encoding = string(b), "utf8"
+	out.Content = string(b)
 	if !utf8.Valid(b) {
 		b = b[:min(len(b), maxText/4*3)] // base64 is longer
 		out.Content, out.Encoding = base64.StdEncoding.EncodeToString(b), "base64"
 	}
 	if next := in.Offset + int64(len(b)); next < info.Size {
 		out.NextOffset = next
+		out.note("[%d of %d bytes; the rest: read_file with offset %d]", len(b), info.Size, next)
+		out.links = []mcp.Content{&mcp.ResourceLink{URI: out.URI, Name: path.Base(out.Path), Title: "The whole file", Size: &out.Size}}
 	}
 	return out, nil
-}
-
-func (r *readOut) content() ([]mcp.Content, bool) {
-	if r.image != nil {
-		return []mcp.Content{r.image}, false
-	}
-	content := texts(r.Content)
-	if r.NextOffset > 0 {
-		note := fmt.Sprintf("[%d of %d bytes; the rest: read_file with offset %d]", r.NextOffset-r.offset, r.Size, r.NextOffset)
-		content = append(content, &mcp.TextContent{Text: note}, &mcp.ResourceLink{URI: r.URI, Name: path.Base(r.Path), Title: "The whole file", Size: &r.Size})
-	}
-	return content, false
 }
 
 type listIn struct {
@@ -253,9 +221,9 @@ type listIn struct {
 
 // listOut is the result of list_files.
 type listOut struct {
-	Path      string  `json:"path" doc:"The absolute path of the folder."`
-	Files     []entry `json:"files" doc:"Sorted, each folder before its content."`
-	Truncated bool    `json:"truncated" doc:"Whether there are more than 1,000."`
+	Path      string  `json:"path" text:"%s:" doc:"The absolute path of the folder."`
+	Files     []entry `json:"files" text:"%s" doc:"Sorted, each folder before its content."`
+	Truncated bool    `json:"truncated" text:"[there are more]" doc:"Whether there are more than 1,000."`
 }
 
 // entry is a file in a list.
@@ -265,8 +233,16 @@ type entry struct {
 	Size int64  `json:"size" doc:"Bytes."`
 }
 
+// String returns a line of a list.
+func (e entry) String() string {
+	if e.Type == "folder" {
+		e.Path += "/"
+	}
+	return fmt.Sprintf("%9d %s", e.Size, e.Path)
+}
+
 func listFiles(ctx context.Context, c *operation.Call, in *listIn) (*listOut, error) {
-	f, err := InFile{in.InSandbox, in.Path}.file()
+	f, err := in.file(in.Path)
 	if err != nil {
 		return nil, err
 	}
@@ -287,23 +263,6 @@ func listFiles(ctx context.Context, c *operation.Call, in *listIn) (*listOut, er
 	return out, nil
 }
 
-func (r *listOut) content() ([]mcp.Content, bool) {
-	var lines strings.Builder
-	for _, f := range r.Files {
-		if f.Type == "folder" {
-			f.Path += "/"
-		}
-		fmt.Fprintf(&lines, "%9d %s\n", f.Size, f.Path)
-	}
-	if r.Truncated {
-		lines.WriteString("[there are more]\n")
-	}
-	if lines.Len() == 0 {
-		lines.WriteString("(empty)\n")
-	}
-	return texts(strings.TrimSuffix(lines.String(), "\n")), false
-}
-
 // addResources adds the files of sandboxes.
 func (e *endpoint) addResources() {
 	e.mcp.AddResourceTemplate(&mcp.ResourceTemplate{
@@ -318,11 +277,11 @@ func (e *endpoint) readResource(ctx context.Context, r *mcp.ReadResourceRequest)
 	if !ok {
 		return nil, mcp.ResourceNotFoundError(uri)
 	}
-	p, err := guestPath(name)
+	f, err := InSandbox{id}.file(name)
 	if err != nil {
 		return nil, err
 	}
-	b, err := readAll(ctx, e.call(), InSandbox{id}.file(p))
+	b, err := readAll(ctx, e.call(), f)
 	if failed, ok := errors.AsType[*service.Error](err); ok && failed.Code == service.NotFound || errors.Is(err, fs.ErrNotExist) {
 		return nil, mcp.ResourceNotFoundError(uri)
 	}

@@ -3,7 +3,6 @@ package mcpserver
 import (
 	"context"
 	"crypto/rand"
-	"fmt"
 	"net/url"
 	"strings"
 
@@ -20,8 +19,7 @@ type overflow struct {
 	call    *operation.Call
 	sandbox string // empty: one is created for the first file
 
-	links []mcp.Content
-	notes []string
+	extra
 }
 
 // fit returns as many characters of a text as a result may have. If that is not all, the whole text
@@ -51,20 +49,7 @@ func (o *overflow) keep(path, text string) error {
 		}
 		o.sandbox = made.ID
 	}
-	return writeContent(o.ctx, o.call, InSandbox{o.sandbox}.file(path), []byte(text))
-}
-
-// note adds a line to the text of the result.
-func (o *overflow) note(format string, args ...any) {
-	o.notes = append(o.notes, fmt.Sprintf(format, args...))
-}
-
-// withLinks is the content of a result: its text with the notes, and the links.
-func (o *overflow) withLinks(text string) []mcp.Content {
-	if text = paragraphs(append([]string{text}, o.notes...)...); text == "" {
-		text = "(no output)"
-	}
-	return append(texts(text), o.links...)
+	return writeContent(o.ctx, o.call, inFile(o.sandbox, path), []byte(text))
 }
 
 // shares divides the characters of a result between two texts: the second one has at least a quarter

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/modelcontextprotocol/go-sdk/mcp"
-
 	"gaol/cmd/gaol/server/operation"
 	"gaol/cmd/gaol/server/settings"
 	"gaol/runtime/snippets"
@@ -21,10 +19,8 @@ const (
 
 // linkOut is the result of playground_link.
 type linkOut struct {
-	PlaygroundURL string `json:"playgroundUrl"`
+	PlaygroundURL string `json:"playgroundUrl" text:"%s"`
 }
-
-func (r *linkOut) content() ([]mcp.Content, bool) { return texts(r.PlaygroundURL), false }
 
 func linkSnippet(_ context.Context, c *operation.Call, in *SnippetFiles) (*linkOut, error) {
 	checked, err := in.input()

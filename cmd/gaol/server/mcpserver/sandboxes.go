@@ -53,22 +53,22 @@ func isolationAbout(names []string) string { return " Its isolation is " + names
 
 // sandboxOut is the result of create_sandbox.
 type sandboxOut struct {
-	SandboxID string   `json:"sandboxId" doc:"The id for the other tools."`
-	Isolation string   `json:"isolation" doc:"What confines the sandbox."`
-	Expires   string   `json:"expires" doc:"When the sandbox is deleted unless it is used before, as RFC 3339."`
-	Missing   []string `json:"missing,omitempty" doc:"Rules that the server's kernel does not enforce."`
+	SandboxID string   `json:"sandboxId" text:"[sandboxId %s]" doc:"The id for the other tools."`
+	Isolation string   `json:"isolation" text:"[isolation %s]" doc:"What confines the sandbox."`
+	Expires   string   `json:"expires" text:"[expires %s]" doc:"When the sandbox is deleted unless it is used before, as RFC 3339."`
+	Missing   []string `json:"missing,omitempty" text:"[not enforced: %s]" doc:"Rules that the server's kernel does not enforce."`
 }
 
 func createSandbox(ctx context.Context, c *operation.Call, in *requestjson.SandboxRequest) (*sandboxOut, error) {
-	files := in.Files
-	in.Files = map[string]string{}
-	for name, text := range files {
-		path, err := guestPath(name)
+	files := map[string]string{}
+	for name, text := range in.Files {
+		f, err := InSandbox{}.file(name)
 		if err != nil {
 			return nil, err
 		}
-		in.Files[path] = text
+		files[f.Path] = text
 	}
+	in.Files = files
 	info, err := operation.Perform[*resultjson.SandboxInfo](ctx, c, "createSandbox", in)
 	if err != nil {
 		return nil, err
@@ -79,7 +79,7 @@ func createSandbox(ctx context.Context, c *operation.Call, in *requestjson.Sandb
 // closeOut is the result of close_sandbox.
 type closeOut struct {
 	SandboxID string `json:"sandboxId"`
-	Closed    bool   `json:"closed"`
+	Closed    bool   `json:"closed" text:"[closed]"`
 }
 
 func closeSandbox(ctx context.Context, c *operation.Call, in *InSandbox) (*closeOut, error) {

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/modelcontextprotocol/go-sdk/mcp"
-
 	"gaol/cmd/gaol/server/operation"
 	"gaol/runtime/sandboxtools"
 )
@@ -31,23 +29,28 @@ func (e *endpoint) addSandboxTools() {
 		}
 		e.addTool(described, func(ctx context.Context, c *operation.Call, args json.RawMessage) (any, error) {
 			out, err := toolbox.Call(ctx, t.Name, args)
-			return toolResult{out}, toolError(ctx, c, err)
+			return newToolResult(out), toolError(ctx, c, err)
 		})
 	}
 }
 
 // toolResult is the result of a tool of package sandboxtools.
-type toolResult struct{ json.RawMessage }
+type toolResult struct {
+	json.RawMessage
+	Text string `text:"%s"`
+	extra
+}
 
-// content returns the result. A command has failed if it has not ended normally with the exit code 0.
-func (r toolResult) content() ([]mcp.Content, bool) {
-	text, more := cut(string(r.RawMessage), maxText)
-	content := texts(text)
-	if more {
-		content = append(content, &mcp.TextContent{Text: "[cut: structuredContent has all of it]"})
-	}
+// newToolResult returns a result. A command has failed if it has not ended normally with the exit code 0.
+func newToolResult(out json.RawMessage) *toolResult {
 	var c sandboxtools.CommandResult
-	return content, json.Unmarshal(r.RawMessage, &c) == nil && (c.ExitCode != 0 || c.Cause != "")
+	r := &toolResult{RawMessage: out}
+	r.failed = json.Unmarshal(out, &c) == nil && (c.ExitCode != 0 || c.Cause != "")
+	text, more := cut(string(out), maxText)
+	if r.Text = text; more {
+		r.note("[cut: structuredContent has all of it]")
+	}
+	return r
 }
 
 // toolError returns an error of a tool for the model.
@@ -55,7 +58,7 @@ func toolError(ctx context.Context, c *operation.Call, err error) error {
 	t, ok := errors.AsType[*sandboxtools.Error](err)
 	switch {
 	case !ok:
-		return explain(ctx, c, err)
+		return explain(ctx, c, nil, err)
 	case t.Code == sandboxtools.NotFound && t.Place == "containerId":
 		return fmt.Errorf("%w. Create a sandbox with sandbox_init (%s)", err, t.Code)
 	}

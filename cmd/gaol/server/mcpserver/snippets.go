@@ -107,8 +107,14 @@ func characters(text string) (n int) {
 
 // snippetOut is the result of run_in_sandbox.
 type snippetOut struct {
-	*snippets.Output
-	PlaygroundURL string `json:"playgroundUrl,omitempty" doc:"A link that opens it in the playground, if the server has one and the snippet is short."`
+	Logs          []string        `json:"logs" text:"%s"`
+	Errors        []string        `json:"errors" text:"runtime-error: %s"`
+	Facts         json.RawMessage `json:"facts" text:"facts: %s"`
+	Derived       json.RawMessage `json:"derived" text:"derived: %s"`
+	DurationMs    float64         `json:"durationMs"`
+	TimedOut      bool            `json:"timedOut"`
+	PlaygroundURL string          `json:"playgroundUrl,omitempty" text:"playground: %s" doc:"A link that opens it in the playground, if the server has one and the snippet is short."`
+	extra
 }
 
 func runSnippet(ctx context.Context, c *operation.Call, in *snippetIn) (*snippetOut, error) {
@@ -129,38 +135,14 @@ func runSnippet(ctx context.Context, c *operation.Call, in *snippetIn) (*snippet
 		return nil, err
 	}
 	url, _ := link(c.Service.Settings(), checked) // absent without a playground or a public URL, or for a large snippet
-	return &snippetOut{fitSnippet(res.Output), url}, nil
+	return &snippetOut{
+		fitLines(res.Logs), fitLines(res.Errors), fitState(res.Facts), fitState(res.Derived), res.DurationMs, res.TimedOut, url,
+		extra{failed: len(res.Errors) > 0 || res.TimedOut},
+	}, nil
 }
 
-// content describes the output to a model.
-func (r *snippetOut) content() ([]mcp.Content, bool) {
-	parts := append([]string{}, r.Logs...)
-	if len(r.Errors) > 0 {
-		parts = append(parts, codeRuntimeError+": "+strings.Join(r.Errors, "\n"))
-	}
-	for _, state := range []struct{ name, text string }{{"facts", string(r.Facts)}, {"derived", string(r.Derived)}} {
-		if state.text != "{}" {
-			parts = append(parts, state.name+": "+state.text)
-		}
-	}
-	if r.PlaygroundURL != "" {
-		parts = append(parts, "playground: "+r.PlaygroundURL)
-	}
-	if len(parts) == 0 {
-		parts = []string{"It runs without errors, and logs and exports nothing."}
-	}
-	return texts(paragraphs(parts...)), len(r.Errors) > 0 || r.TimedOut
-}
-
-// fitSnippet bounds the text of an output: a quarter of maxText for each of its parts.
-func fitSnippet(out *snippets.Output) *snippets.Output {
-	fitted := *out
-	fitted.Logs, fitted.Errors = fitLines(out.Logs), fitLines(out.Errors)
-	fitted.Facts, fitted.Derived = fitState(out.Facts), fitState(out.Derived)
-	return &fitted
-}
-
-// fitLines returns the first lines of some, and notes the number of the rest.
+// fitLines returns the first lines of some, and notes the number of the rest. They have a quarter of maxText, as each part of a
+// snippet's output.
 func fitLines(lines []string) []string {
 	text, more := cut(strings.Join(lines, "\n"), maxText/4)
 	if !more {

@@ -1,7 +1,6 @@
 package mcpserver
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -31,12 +30,6 @@ type tool struct {
 	explain func(error) error
 
 	output *huma.Schema
-}
-
-// result is an output that is not simply shown as JSON.
-type result interface {
-	// content returns the output for a model, and whether the tool has failed.
-	content() (content []mcp.Content, failed bool)
 }
 
 // effect is the effect of a tool on its sandbox.
@@ -83,13 +76,7 @@ func (e *endpoint) add(t *tool) {
 		t.adapt(e, described, in)
 	}
 	described.InputSchema, described.OutputSchema = in, t.output
-	e.addTool(described, func(ctx context.Context, c *operation.Call, args json.RawMessage) (any, error) {
-		out, err := t.perform(ctx, c, args)
-		if err = explain(ctx, c, err); err != nil && t.explain != nil {
-			err = t.explain(err)
-		}
-		return out, err
-	})
+	e.addTool(described, t.perform)
 }
 
 // addTool adds a tool with the function that performs a call.
@@ -106,34 +93,31 @@ func (e *endpoint) addTool(t *mcp.Tool, perform func(context.Context, *operation
 		}
 		out, err := perform(ctx, c, args)
 		record(statusOf(err))
-		res := &mcp.CallToolResult{}
 		if err != nil {
+			res := &mcp.CallToolResult{}
 			res.SetError(err)
 			return res, nil
 		}
-		res.StructuredContent = out
-		if r, ok := out.(result); ok {
-			res.Content, res.IsError = r.content()
-			return res, nil
-		}
-		text, err := operation.Encode(out)
-		res.Content = texts(string(bytes.TrimSpace(text)))
-		return res, err
+		return newResult(out), nil
 	})
 }
 
 // perform performs a call.
-func (t *tool) perform(ctx context.Context, c *operation.Call, args json.RawMessage) (any, error) {
+func (t *tool) perform(ctx context.Context, c *operation.Call, args json.RawMessage) (out any, err error) {
 	ctx, end, err := c.Service.Begin(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer end()
 	in, err := t.Decode(args, nil)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		out, err = t.Do(ctx, c, in)
+		err = explain(ctx, c, in, err)
 	}
-	return t.Do(ctx, c, in)
+	if err != nil && t.explain != nil {
+		err = t.explain(err)
+	}
+	return out, err
 }
 
 // call returns a call of the tenant.

@@ -3,6 +3,7 @@ package audit
 import (
 	"fmt"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -19,11 +20,11 @@ func play(t *testing.T, script string) (delivered string, r *Reader) {
 		var a, b int
 		switch {
 		case scan(step, "domain %d pid %d", &a, &b):
-			r.dispatch(message{1424, fmt.Sprintf("%sdomain=%x status=allocated mode=enforcing pid=%d", stamp, a, b)})
+			r.dispatch(message(1424, fmt.Sprintf("%sdomain=%x status=allocated mode=enforcing pid=%d", stamp, a, b)))
 		case scan(step, "end %d", &a):
-			r.dispatch(message{1424, fmt.Sprintf("%sdomain=%x status=deallocated denials=1", stamp, a)})
+			r.dispatch(message(1424, fmt.Sprintf("%sdomain=%x status=deallocated denials=1", stamp, a)))
 		case scan(step, "deny %d", &a):
-			r.dispatch(message{1423, fmt.Sprintf("%sdomain=%x blockers=fs.refer", stamp, a)})
+			r.dispatch(message(1423, fmt.Sprintf("%sdomain=%x blockers=fs.refer", stamp, a)))
 		case scan(step, "watch %d", &a):
 			stops[a] = r.Watch(a, func(d Denial) {
 				got = append(got, fmt.Sprintf("%d:%d", a, d.Domain))
@@ -88,12 +89,12 @@ func TestJoinIsBounded(t *testing.T) {
 	defer stop()
 	const flood = 3 * maxDomains
 	for id := 1; id <= flood; id++ {
-		r.dispatch(message{1423, fmt.Sprintf("%sdomain=%x blockers=fs.refer", stamp, id)})
+		r.dispatch(message(1423, fmt.Sprintf("%sdomain=%x blockers=fs.refer", stamp, id)))
 		pid := 8
 		if id%100 == 0 {
 			pid = 7
 		}
-		r.dispatch(message{1424, fmt.Sprintf("%sdomain=%x status=allocated mode=enforcing pid=%d", stamp, id, pid)})
+		r.dispatch(message(1424, fmt.Sprintf("%sdomain=%x status=allocated mode=enforcing pid=%d", stamp, id, pid)))
 	}
 	if len(r.waiting) > maxWaiting || len(r.domains) > maxDomains || delivered != flood/100 {
 		t.Errorf("%d denials, %d domains; %d delivered", len(r.waiting), len(r.domains), delivered)
@@ -102,10 +103,14 @@ func TestJoinIsBounded(t *testing.T) {
 
 func TestMalformed(t *testing.T) {
 	r := newReader()
-	for _, m := range []message{{1423, "x"}, {1424, stamp}, {1300, "x"}} {
+	for _, m := range []syscall.NetlinkMessage{message(1423, "x"), message(1424, stamp), message(1300, "x")} {
 		r.dispatch(m)
 	}
 	if len(r.waiting)+len(r.domains) != 0 {
 		t.Errorf("%+v", r)
 	}
+}
+
+func message(kind uint16, text string) syscall.NetlinkMessage {
+	return syscall.NetlinkMessage{Header: syscall.NlMsghdr{Type: kind}, Data: []byte(text)}
 }

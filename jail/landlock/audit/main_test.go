@@ -12,6 +12,7 @@ import (
 	"gaol/jail/landlock"
 
 	ll "github.com/landlock-lsm/go-landlock/landlock/syscall"
+	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 )
 
@@ -132,6 +133,8 @@ func set(on uint32) error {
 	status := make([]byte, 40) // struct audit_status
 	binary.NativeEndian.PutUint32(status, unix.AUDIT_STATUS_ENABLED)
 	binary.NativeEndian.PutUint32(status[4:], on)
-	_, err := request(unix.AUDIT_SET, unix.NLM_F_REQUEST|unix.NLM_F_ACK, status)
+	r := nl.NewNetlinkRequest(unix.AUDIT_SET, unix.NLM_F_ACK)
+	r.AddRawData(status)
+	_, err := request(r)
 	return err
 }

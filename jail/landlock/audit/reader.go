@@ -4,8 +4,10 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"syscall"
 	"time"
 
+	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 )
 
@@ -27,7 +29,7 @@ const (
 //
 // It is safe for concurrent use.
 type Reader struct {
-	socket *socket
+	socket *nl.NetlinkSocket
 	done   chan struct{} // closed when the goroutine ends
 
 	mu      sync.Mutex
@@ -86,10 +88,9 @@ func newReader() *Reader {
 }
 
 // Close stops reading. No watcher is called after it has returned.
-func (r *Reader) Close() error {
-	err := r.socket.file.Close()
+func (r *Reader) Close() {
+	r.socket.Close()
 	<-r.done
-	return err
 }
 
 // Watch calls f for each denial of a domain that the process with this pid, in the first
@@ -142,16 +143,20 @@ func (r *Reader) forget(pid int, until time.Time) {
 func (r *Reader) run() {
 	defer close(r.done)
 	for {
-		m, err := r.socket.receive()
-		if err == nil {
-			r.dispatch(m)
-		} else if err != unix.ENOBUFS { // lost records; any other error: closed
+		list, from, err := r.socket.Receive()
+		switch {
+		case err == unix.ENOBUFS: // lost records
+		case err != nil: // closed
 			return
+		case from.Pid == nl.PidKernel:
+			for _, m := range list {
+				r.dispatch(m)
+			}
 		}
 	}
 }
 
-func (r *Reader) dispatch(m message) {
+func (r *Reader) dispatch(m syscall.NetlinkMessage) {
 	if w, list := r.join(m, time.Now()); w != nil {
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -161,17 +166,17 @@ func (r *Reader) dispatch(m message) {
 
 // join returns the denials that a record makes deliverable, and their watch. It ignores
 // records that cannot be parsed.
-func (r *Reader) join(m message, now time.Time) (*watch, []Denial) {
+func (r *Reader) join(m syscall.NetlinkMessage, now time.Time) (*watch, []Denial) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.expire(now)
-	switch m.kind {
+	switch m.Header.Type {
 	case unix.AUDIT_LANDLOCK_ACCESS:
-		if d, err := parseDenial(m.text); err == nil {
+		if d, err := parseDenial(string(m.Data)); err == nil {
 			return r.addDenial(d, now)
 		}
 	case unix.AUDIT_LANDLOCK_DOMAIN:
-		if d, err := parseDomain(m.text); err == nil {
+		if d, err := parseDomain(string(m.Data)); err == nil {
 			return r.addDomain(d, now)
 		}
 	}

@@ -6,59 +6,29 @@ import (
 	"os"
 	"syscall"
 
+	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 
 	"gaol/jail/landlock"
 )
 
-// socket receives audit's multicast messages.
-type socket struct {
-	file *os.File
-	conn syscall.RawConn
-	buf  []byte
-}
-
-// message is one record.
-type message struct {
-	kind uint16
-	text string
-}
-
 // backlog is the size of the socket's buffer in bytes.
 const backlog = 1 << 20
 
-func openSocket() (*socket, error) {
-	fd, err := listenAudit()
+// openSocket opens a socket in the multicast group of audit's records, which does not disturb auditd.
+func openSocket() (*nl.NetlinkSocket, error) {
+	s, err := nl.Subscribe(unix.NETLINK_AUDIT, unix.AUDIT_NLGRP_READLOG)
 	if err != nil {
-		return nil, err
+		return nil, os.NewSyscallError("bind", err)
 	}
-	s := &socket{file: os.NewFile(uintptr(fd), "audit"), buf: make([]byte, unix.NLMSG_HDRLEN+maxRecord+1)} // one more byte: parsing rejects truncated records as too long
-	if s.conn, err = s.file.SyscallConn(); err != nil {
-		s.file.Close()
-		return nil, err
+	if s.SetReceiveBufferSize(backlog, true) != nil {
+		_ = s.SetReceiveBufferSize(backlog, false) // without CAP_NET_ADMIN: up to the system's limit
+	}
+	if err := filter(s.GetFd()); err != nil {
+		s.Close()
+		return nil, os.NewSyscallError("setsockopt", err)
 	}
 	return s, nil
-}
-
-// listenAudit opens a socket in the multicast group, which does not disturb auditd.
-func listenAudit() (int, error) {
-	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, unix.NETLINK_AUDIT)
-	if err != nil {
-		return -1, os.NewSyscallError("socket", err)
-	}
-	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, backlog); err != nil {
-		_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, backlog) // without CAP_NET_ADMIN: up to the system's limit
-	}
-	err = os.NewSyscallError("setsockopt", filter(fd))
-	if err == nil {
-		group := &unix.SockaddrNetlink{Family: unix.AF_NETLINK, Groups: 1 << (unix.AUDIT_NLGRP_READLOG - 1)}
-		err = os.NewSyscallError("bind", unix.Bind(fd, group))
-	}
-	if err != nil {
-		unix.Close(fd)
-		return -1, err
-	}
-	return fd, nil
 }
 
 // filter makes the kernel drop all records except Landlock's: audit sends further records
@@ -81,35 +51,6 @@ func loaded(kind uint16) uint32 {
 	var b [2]byte
 	binary.NativeEndian.PutUint16(b[:], kind)
 	return uint32(binary.BigEndian.Uint16(b[:]))
-}
-
-// receive waits for a record of the kernel. It returns an error when the socket is closed.
-func (s *socket) receive() (message, error) {
-	for {
-		var n int
-		var from unix.Sockaddr
-		var err error
-		closed := s.conn.Read(func(fd uintptr) bool {
-			n, from, err = unix.Recvfrom(int(fd), s.buf, 0)
-			return err != unix.EAGAIN
-		})
-		switch sender, _ := from.(*unix.SockaddrNetlink); {
-		case closed != nil:
-			return message{}, closed
-		case err == unix.EINTR:
-		case err != nil:
-			return message{}, err
-		case sender == nil || sender.Pid != 0 || n < unix.NLMSG_HDRLEN: // not from the kernel
-		default:
-			return decode(s.buf[:n]), nil
-		}
-	}
-}
-
-// decode splits a message into type and text. It ignores the length in the header, which
-// was wrong in some kernels: a message is the whole datagram.
-func decode(b []byte) message {
-	return message{binary.NativeEndian.Uint16(b[4:]), string(b[unix.NLMSG_HDRLEN:])}
 }
 
 // minABI is the first ABI with audit records.
@@ -159,56 +100,46 @@ func Available() error {
 	if errFirst == nil && errOwn == nil && first != own {
 		return &UnavailableError{Reason: "records reach the machine's own network namespace only", Cure: "run there, as docker run --network=host does"}
 	}
-	fd, err := listenAudit()
+	s, err := openSocket()
 	if err != nil {
 		return &UnavailableError{"its records can't be read", "run as root with CAP_AUDIT_READ", err}
 	}
-	return unix.Close(fd)
+	s.Close()
+	return nil
 }
 
 // enabled reads audit's state: 0 is off, 1 on, 2 on and locked until the next boot.
 func enabled() (uint32, error) {
-	reply, err := request(unix.AUDIT_GET, unix.NLM_F_REQUEST, nil)
+	reply, err := request(nl.NewNetlinkRequest(unix.AUDIT_GET, 0))
 	if err != nil {
 		return 0, err
 	}
-	if reply.kind != unix.AUDIT_GET || len(reply.text) < 8 {
+	if reply.Header.Type != unix.AUDIT_GET || len(reply.Data) < 8 {
 		return 0, errors.New("audit_get: unexpected reply of the kernel")
 	}
-	return binary.NativeEndian.Uint32([]byte(reply.text[4:])), nil // the second field of struct audit_status
+	return binary.NativeEndian.Uint32(reply.Data[4:]), nil // the second field of struct audit_status
 }
 
 // request sends a message to the kernel and returns the first reply.
-func request(kind, flags uint16, payload []byte) (message, error) {
-	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_AUDIT)
+func request(r *nl.NetlinkRequest) (reply syscall.NetlinkMessage, err error) {
+	s, err := nl.Subscribe(unix.NETLINK_AUDIT)
 	if err != nil {
-		return message{}, os.NewSyscallError("socket", err)
+		return reply, os.NewSyscallError("socket", err)
 	}
-	defer unix.Close(fd)
-	header := make([]byte, unix.NLMSG_HDRLEN, unix.NLMSG_HDRLEN+len(payload))
-	binary.NativeEndian.PutUint32(header, uint32(cap(header)))
-	binary.NativeEndian.PutUint16(header[4:], kind)
-	binary.NativeEndian.PutUint16(header[6:], flags)
-	if err := unix.Sendto(fd, append(header, payload...), 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
-		return message{}, os.NewSyscallError("sendto", err)
+	defer s.Close()
+	timeout := unix.Timeval{Sec: 2} // ample: the kernel replies during Send
+	if err := errors.Join(s.SetReceiveTimeout(&timeout), s.Send(r)); err != nil {
+		return reply, os.NewSyscallError("sendto", err)
 	}
-	timeout := unix.Timeval{Sec: 2} // ample: the kernel replies during sendto
-	if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &timeout); err != nil {
-		return message{}, os.NewSyscallError("setsockopt", err)
+	messages, _, err := s.Receive()
+	if err != nil || len(messages) == 0 {
+		return reply, os.NewSyscallError("recvfrom", err)
 	}
-	reply := make([]byte, 1024)
-	n, _, err := unix.Recvfrom(fd, reply, 0)
-	if err != nil {
-		return message{}, os.NewSyscallError("recvfrom", err)
-	}
-	if n < unix.NLMSG_HDRLEN {
-		return message{}, errors.New("truncated reply of the kernel")
-	}
-	m := decode(reply[:n])
-	if m.kind == unix.NLMSG_ERROR && len(m.text) >= 4 {
-		if code := int32(binary.NativeEndian.Uint32([]byte(m.text))); code != 0 { // 0 acknowledges
-			return message{}, syscall.Errno(-code)
+	reply = messages[0]
+	if reply.Header.Type == unix.NLMSG_ERROR && len(reply.Data) >= 4 {
+		if code := int32(binary.NativeEndian.Uint32(reply.Data)); code != 0 { // 0 acknowledges
+			err = syscall.Errno(-code)
 		}
 	}
-	return m, nil
+	return reply, err
 }

@@ -51,24 +51,23 @@ func openAudit() (*auditLog, error) {
 }
 
 // close releases the log. It may be called on nil.
-func (l *auditLog) close() error {
+func (l *auditLog) close() {
 	if l == nil {
-		return nil
+		return
 	}
 	sharedAudit.Lock()
 	defer sharedAudit.Unlock()
 	l.closed = true
-	return removeUser()
+	removeUser()
 }
 
 // removeUser closes the reader after its last user.
 //
 // Preconditions: sharedAudit is locked.
-func removeUser() error {
-	if sharedAudit.users--; sharedAudit.users > 0 {
-		return nil
+func removeUser() {
+	if sharedAudit.users--; sharedAudit.users == 0 {
+		sharedAudit.reader.Close()
 	}
-	return sharedAudit.reader.Close()
 }
 
 // watch calls report with the denials of a process, given its ID on the host. stop must be
@@ -86,7 +85,7 @@ func (l *auditLog) watch(pid int, report func(sandbox.Denial)) (stop func()) {
 		unwatch()
 		sharedAudit.Lock()
 		defer sharedAudit.Unlock()
-		_ = removeUser() // an error of closing a socket that nothing reads any more
+		removeUser()
 	}
 }
 

@@ -92,7 +92,8 @@ func (s *Sandbox) Close() (err error) {
 	}
 	s.zygotes.release() // nothing that needs a zygote can start any more
 	s.rules.close()
-	return errors.Join(err, s.audit.close())
+	s.audit.close()
+	return err
 }
 
 // Missing implements sandbox.Sandbox.

@@ -120,44 +120,24 @@ func (c *Client) call(f session.Frame) error {
 
 // answer calls a function and returns the frame with its result.
 func answer(ctx context.Context, id uint32, do function, args json.RawMessage) []byte {
-	v, err := invoke(ctx, do, args)
-	if err == nil {
-		text, failed := hostcall.Encode("the result", v, hostcall.AnyIntegers)
-		if failed == nil && len(text) <= session.MaxFrame {
-			return session.Append(make([]byte, 0, 8+len(text)), session.KindAnswer, id, text)
-		}
-		err = &runtime.CallError{Code: runtime.CodeResult, Message: "the result is too large"}
-		if failed != nil {
-			err = &runtime.CallError{Code: runtime.CodeResult, Message: "the result cannot be encoded as JSON"}
+	if do == nil {
+		do = func(context.Context, json.RawMessage) (any, error) {
+			return nil, errors.New("the sandbox of the function is closed")
 		}
 	}
-	failure := session.Failure{Message: err.Error()}
-	if coded, ok := errors.AsType[*runtime.CallError](err); ok {
-		failure.Code = coded.Code
-	}
-	text, err := json.Marshal(failure)
-	if len(text) > session.MaxFailure {
-		failure.Message = "the function failed, with a message that is too long"
-		text, err = json.Marshal(failure)
-	}
+	text, err := hostcall.Invoke(ctx, do, args, hostcall.AnyIntegers, session.MaxFrame)
 	if err != nil {
-		panic(err) // it has two strings
+		return session.Append(nil, session.KindFailure, id, hostcall.NewError(err, codeOf).Text())
 	}
-	return session.Append(nil, session.KindFailure, id, text)
+	return session.Append(make([]byte, 0, 8+len(text)), session.KindAnswer, id, text)
 }
 
-// invoke calls a function. A panic becomes an error without further information, because the
-// program gets it.
-func invoke(ctx context.Context, do function, args json.RawMessage) (v any, err error) {
-	defer func() {
-		if recover() != nil {
-			err = &runtime.CallError{Code: runtime.CodePanic, Message: "the host function failed"}
-		}
-	}()
-	if do == nil {
-		return nil, errors.New("the sandbox of the function is closed")
+// codeOf returns the code that a guest sees for an error of a function.
+func codeOf(err error) string {
+	if coded, ok := errors.AsType[*runtime.CallError](err); ok {
+		return coded.Code
 	}
-	return do(ctx, args)
+	return ""
 }
 
 // AddCommands adds commands to a sandbox that this client has created with CreateOptions.Commands,

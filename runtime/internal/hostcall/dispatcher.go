@@ -138,7 +138,10 @@ func (d *Dispatcher) Accept(call wire.Call, refused error) error {
 	}
 	f := &d.functions[call.Function]
 	p := &pendingCall{key: uint64(call.ID), name: f.Name(), size: len(call.Args)}
-	p.perform = func(ctx context.Context) (json.RawMessage, int, error) { return d.call(ctx, f, call.Args) }
+	p.perform = func(ctx context.Context) (text json.RawMessage, size int, err error) {
+		text, err = Invoke(ctx, f.Call, call.Args, f.integers, d.limits.Result)
+		return text, len(text), err
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.admit(p, refused)
@@ -151,10 +154,9 @@ func (d *Dispatcher) Accept(call wire.Call, refused error) error {
 func (d *Dispatcher) Do(name string, size int, call func(context.Context) (size int, err error)) error {
 	p := &pendingCall{name: name, size: size, other: make(chan error, 1)}
 	p.perform = func(ctx context.Context) (text json.RawMessage, size int, err error) {
-		if size, err = call(ctx); err != nil {
-			return nil, 0, d.guestError(err)
-		}
-		return nil, size, nil
+		defer catch(&err)
+		size, err = call(ctx)
+		return nil, size, err
 	}
 	var refused error
 	if int64(size) > d.limits.Arguments {

@@ -28,10 +28,13 @@ func (d *Dispatcher) perform(p *pendingCall) {
 			go d.work()
 		}
 	}()
-	text, size, err := invoke(p)
+	text, size, err := p.perform(p.ctx)
 	returned = true
 	if time.Since(p.began) >= d.limits.Timeout { // whatever it returned, and whether or not expire came first
-		text, size, err = nil, 0, d.late
+		err = d.late
+	}
+	if err != nil {
+		text, size, err = nil, 0, NewError(err, d.codeOf)
 	}
 	d.answer(p, text, size, err)
 }
@@ -73,33 +76,31 @@ func (d *Dispatcher) answer(p *pendingCall, text json.RawMessage, size int, err 
 	}
 }
 
-// invoke performs a call. A function's bug must not end the host.
-func invoke(p *pendingCall) (text json.RawMessage, size int, err error) {
-	defer func() {
-		if recover() != nil {
-			text, size, err = nil, 0, errPanic
-		}
-	}()
-	return p.perform(p.ctx)
+// catch turns a panic into an error: a function's bug must not end the host.
+func catch(err *error) {
+	if recover() != nil {
+		*err = errPanic
+	}
 }
 
-// call calls a host function, and encodes its result.
-func (d *Dispatcher) call(ctx context.Context, f *Function, args json.RawMessage) (text json.RawMessage, size int, err error) {
-	v, err := f.Call(ctx, args)
+// Invoke calls a host function, and encodes its result in at most some bytes.
+func Invoke(ctx context.Context, f Func, args json.RawMessage, as Integers, most int64) (text json.RawMessage, err error) {
+	defer catch(&err)
+	v, err := f(ctx, args)
 	if err != nil {
-		return nil, 0, d.guestError(err)
+		return nil, err
 	}
-	text, err = Encode("the result", v, f.integers)
+	text, err = Encode("the result", v, as)
 	if _, inexact := errors.AsType[*Error](err); inexact {
-		return nil, 0, err
+		return nil, err
 	}
 	if err != nil {
-		return nil, 0, &Error{Message: "the host function's result cannot be encoded as JSON", Code: CodeResult, reason: err.Error()}
+		return nil, &Error{Message: "the host function's result cannot be encoded as JSON", Code: CodeResult, reason: err.Error()}
 	}
-	if int64(len(text)) > d.limits.Result {
-		return nil, 0, &Error{Message: fmt.Sprintf("the result has %d bytes of JSON, the limit is %d", len(text), d.limits.Result), Code: CodeResult}
+	if int64(len(text)) > most {
+		return nil, &Error{Message: fmt.Sprintf("the result has %d bytes of JSON, the limit is %d", len(text), most), Code: CodeResult}
 	}
-	return text, len(text), nil
+	return text, nil
 }
 
 // Codes of errors that guests see for calls that reach no function, or whose result cannot
@@ -128,9 +129,9 @@ var errPanic = &Error{Message: "the host function failed", Code: CodePanic}
 // maxErrorText bounds the text of an error that a guest gets.
 const maxErrorText = 64 << 10
 
-// guestError converts an error to its form in the guest.
-func (d *Dispatcher) guestError(err error) *Error {
-	e := &Error{Message: err.Error(), Code: d.codeOf(err)}
+// NewError converts an error of a function to its form in the guest, with the code that codeOf returns.
+func NewError(err error, codeOf func(error) string) *Error {
+	e := &Error{Message: err.Error(), Code: codeOf(err)}
 	if own, ok := errors.AsType[*Error](err); ok {
 		if e.Code = own.Code; own.reason != "" {
 			e.Message = own.Message
@@ -142,10 +143,13 @@ func (d *Dispatcher) guestError(err error) *Error {
 	return e
 }
 
-func (d *Dispatcher) errorText(err error) []byte {
-	text, failed := json.Marshal(d.guestError(err))
+// Text returns the error as JSON.
+func (e *Error) Text() []byte {
+	text, failed := json.Marshal(e)
 	if failed != nil {
 		panic(failed) // two strings
 	}
 	return text
 }
+
+func (d *Dispatcher) errorText(err error) []byte { return NewError(err, d.codeOf).Text() }

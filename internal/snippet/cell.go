@@ -19,27 +19,30 @@ func (p parsed) cell(n Names) *Program {
 		declared:  n.Declared,
 		declares:  map[string]Declared{},
 	}
-	for _, at := range p.metas {
-		if n.Meta != "" {
-			f.edits = append(f.edits, replace(at, n.Meta))
+	for meta := range p.tree.all() {
+		if meta.Kind == ImportMeta && n.Meta != "" {
+			f.edits = append(f.edits, replace(meta.span(), n.Meta))
 		}
 	}
-	last := lastStatement(p.list)
-	for i := range p.list {
-		switch s := &p.list[i]; s.kind {
-		case importing:
-			names := make([]string, len(s.bindings))
-			for i, b := range s.bindings {
-				names[i] = b.local
-			}
+	last := lastStatement(p.tree.Kids)
+	for _, s := range p.tree.Kids {
+		switch s.Kind {
+		case ImportFrom:
+			names := s.bound()
 			assign := f.conflicts(names, Lexical|Constant)
 			if assign {
 				f.renew(names, Lexical)
 			}
-			f.edits = append(f.edits, f.hoist(s.span, f.dynamicImport(s, assign))...)
-		case exporting:
-			f.unexport(s)
-		case defaulting:
+			f.edits = append(f.edits, f.hoist(s.span(), f.dynamicImport(s, assign))...)
+		case ExportList:
+			if of := s.Value(); of != nil && of.Kind == ImportFrom {
+				f.edits = append(f.edits, f.hoist(s.span(), f.importCall(of))...)
+			} else {
+				f.edits = append(f.edits, f.remove(s.span()))
+			}
+		case Export:
+			f.blank(span{s.Start, s.At})
+		case ExportDefault:
 			f.dropDefault(s, s == last)
 		}
 	}
@@ -51,27 +54,16 @@ func (p parsed) cell(n Names) *Program {
 	return program
 }
 
-func (f *emitter) unexport(s *statement) {
-	switch {
-	case s.from.end > 0:
-		f.edits = append(f.edits, f.hoist(s.span, f.importCall(s))...)
-	case s.value.end > 0:
-		f.blank(span{s.start, s.value.start})
-	default:
-		f.edits = append(f.edits, f.remove(s.span))
-	}
-}
-
 // dropDefault turns a named export default into a declaration, and any other into an
 // expression. The last statement is the value.
-func (f *emitter) dropDefault(s *statement, last bool) {
-	words := span{s.start, s.value.start}
+func (f *emitter) dropDefault(s *Node, last bool) {
+	words := span{s.Start, s.At}
 	switch {
 	case s.name() != "":
 		f.blank(words)
 	case !last:
 		f.edits = append(f.edits, replace(words, "void ("+lineEnds(f.text[words.start:words.end])))
-		f.insert(s.value.end, ");")
+		f.insert(s.End, ");")
 	}
 }
 
@@ -86,34 +78,34 @@ func (f *emitter) blank(at span) {
 }
 
 // importCall returns the dynamic import of a statement's module.
-func (f *emitter) importCall(s *statement) string {
-	call := "await import(" + f.text[s.from.start:s.from.end]
-	if s.with.end > 0 {
-		call += ", {with: " + oneLine(f.text[s.with.start:s.with.end]) + "}"
+func (f *emitter) importCall(s *Node) string {
+	call := "await import(" + f.text[s.Key.Start:s.Key.End]
+	if with := s.Key.Value(); with != nil {
+		call += ", {with: " + oneLine(f.text[with.Start:with.End]) + "}"
 	}
 	return call + ")"
 }
 
 // dynamicImport returns code that binds the names of a static import, but not as live
 // bindings. With assign, the names exist.
-func (f *emitter) dynamicImport(s *statement, assign bool) string {
+func (f *emitter) dynamicImport(s *Node, assign bool) string {
 	module := f.importCall(s)
-	if len(s.bindings) == 0 {
+	if len(s.Kids) == 0 {
 		return module
 	}
 	if f.checkName != "" {
-		module = f.checkName + "(" + module + ", " + f.text[s.from.start:s.from.end] + f.importedNames(s) + ")"
+		module = f.checkName + "(" + module + ", " + f.text[s.Key.Start:s.Key.End] + f.importedNames(s) + ")"
 	}
 	var names []string
 	whole := ""
-	for _, b := range s.bindings {
-		switch b.imported {
+	for _, b := range s.Kids {
+		switch b.Key.Name {
 		case "*":
-			whole = b.local
-		case b.local:
-			names = append(names, b.local)
+			whole = b.Name
+		case b.Name:
+			names = append(names, b.Name)
 		default:
-			names = append(names, b.imported+": "+b.local)
+			names = append(names, b.Key.Name+": "+b.Name)
 		}
 	}
 	list := "{" + strings.Join(names, ", ") + "}"
@@ -131,15 +123,15 @@ func (f *emitter) dynamicImport(s *statement, assign bool) string {
 }
 
 // importedNames returns the names that must exist in a module as further arguments of a call.
-func (f *emitter) importedNames(s *statement) string {
+func (f *emitter) importedNames(s *Node) string {
 	var list strings.Builder
-	for _, b := range s.bindings {
-		switch {
-		case b.imported == "*", f.unused[b.local]:
-		case strings.ContainsAny(b.imported[:1], `'"`): // a quoted name may be any text
-			list.WriteString(", " + b.imported)
+	for _, b := range s.Kids {
+		switch imported := b.Key.Name; {
+		case imported == "*", f.unused[b.Name]:
+		case strings.ContainsAny(imported[:1], `'"`): // a quoted name may be any text
+			list.WriteString(", " + imported)
 		default:
-			list.WriteString(", '" + b.imported + "'")
+			list.WriteString(", '" + imported + "'")
 		}
 	}
 	return list.String()

@@ -18,16 +18,12 @@ type compiler struct {
 // parsed is a valid JavaScript program with its statements.
 type parsed struct {
 	draft
-	list   []statement
-	metas  []span // each import.meta
-	decls  []declaration
-	listed []binding // by lists of exports: the exported name, and the code's
+	tree *Node
 	// unused are imports that TypeScript does not use as values.
 	unused map[string]bool
 	// script: the code is not in strict mode.
 	script   bool
 	isModule bool // only modules allow the code
-	tree     *Node
 	// wrapped: the code is the body of an async function, the expression of the only
 	// statement.
 	wrapped bool
@@ -52,8 +48,7 @@ func (c *compiler) program(d draft) (parsed, bool) {
 	if startsOutsideCode(d.text[:fences[0].start]) && fences[0].mark == '`' {
 		return c.markdown(d, fences)
 	}
-	js, _ := parse(d.text) // code scans text that cannot be parsed
-	if js.fenced {
+	if parse(d.text, maxNesting).fenced { // code scans text that cannot be parsed
 		return c.markdown(d, fences)
 	}
 	if p, ok := c.code(d); ok {
@@ -75,7 +70,7 @@ func (c *compiler) code(d draft) (parsed, bool) {
 
 // javascript accepts code unchanged if the parser and esbuild do.
 func (c *compiler) javascript(d draft) (parsed, bool) {
-	js, list := parse(d.text)
+	js := parse(d.text, maxNesting)
 	switch {
 	case js.refusal != "":
 		return c.recordError(d.errorAt(js.tok.start, js.refusal))
@@ -87,17 +82,17 @@ func (c *compiler) javascript(d draft) (parsed, bool) {
 	case js.failed:
 		return parsed{}, false
 	}
-	if s := lastStatement(list); s != nil {
+	if s := lastStatement(js.root.Kids); s != nil {
 		if p, ok := c.reinterpretLast(d, s); ok {
 			return p, true
 		}
 	}
 	if js.topReturn {
-		p, ok := c.javascript(wrap(d, importsOf(list)))
+		p, ok := c.javascript(wrap(d, importsOf(js.root.Kids)))
 		p.wrapped = true
 		return p, ok
 	}
-	p := newParsed(d, js, list)
+	p := newParsed(d, js)
 	if err := c.check(d); err != nil {
 		script := compiler{}
 		if p.script = c.module && !p.isModule && script.check(d) == nil; !p.script {
@@ -109,13 +104,13 @@ func (c *compiler) javascript(d draft) (parsed, bool) {
 
 // reinterpretLast reads the last statement as an expression: a block as an object, and an
 // anonymous function declaration as a function.
-func (c *compiler) reinterpretLast(d draft, s *statement) (parsed, bool) {
+func (c *compiler) reinterpretLast(d draft, s *Node) (parsed, bool) {
 	inner := compiler{module: c.module}
 	switch {
-	case s.kind == block:
-		return inner.object(d, s.start)
-	case s.kind == function && s.name() == "":
-		return inner.javascript(d.parenthesize(s.span))
+	case s.Kind == Block:
+		return inner.object(d, s.Start)
+	case s.Kind == Function && !s.declares:
+		return inner.javascript(d.parenthesize(s.span()))
 	}
 	return parsed{}, false
 }
@@ -131,7 +126,7 @@ func (d draft) parenthesize(at span) draft {
 
 // object reads a block at the end of the program as an object, if that is valid.
 func (c *compiler) object(d draft, at int) (parsed, bool) {
-	end, ok := parseRest(d.text, at, func(p *parser) { p.object() })
+	end, ok := parseRest(d.text, at, (*parser).object)
 	before := strings.TrimSpace(d.text[:at])
 	if !ok || before != "" && strings.TrimSpace(d.text[at+1:end-1]) == "" {
 		return parsed{}, false
@@ -174,7 +169,7 @@ func (c *compiler) translated(d draft, loader api.Loader) (parsed, bool) {
 	if err != nil {
 		return c.recordError(err)
 	}
-	js, list := parse(out.text)
+	js := parse(out.text, maxNesting)
 	if js.failed {
 		return c.recordError(out.errorAt(js.tok.start, cmp.Or(js.refusal, "the JavaScript that esbuild made of this cannot be parsed")))
 	}
@@ -183,14 +178,14 @@ func (c *compiler) translated(d draft, loader api.Loader) (parsed, bool) {
 			return c.recordError(err)
 		}
 	}
-	p := newParsed(out, js, list)
-	if bound := boundBy(list); len(bound) > 0 { // some may be types
+	p := newParsed(out, js)
+	if bound := js.bound(); len(bound) > 0 { // some may be types
 		used, _ := c.translate(d, loader, dropsImports) // differs in nothing else
-		js, list := parse(used.text)
+		usedJS := parse(used.text, maxNesting)
 		if c.module {
-			p = newParsed(used, js, list)
+			p = newParsed(used, usedJS)
 		}
-		for name := range boundBy(list) {
+		for name := range usedJS.bound() {
 			delete(bound, name)
 		}
 		p.unused = bound
@@ -198,33 +193,32 @@ func (c *compiler) translated(d draft, loader api.Loader) (parsed, bool) {
 	return c.orScript(p), !js.topReturn
 }
 
-// boundBy returns the names that imports bind.
-func boundBy(list []statement) map[string]bool {
+// bound returns the names that imports bind.
+func (p *parser) bound() map[string]bool {
 	bound := map[string]bool{}
-	for _, s := range list {
-		for _, b := range s.bindings {
-			bound[b.local] = true
+	for _, n := range p.root.Kids {
+		if n.Kind == ImportFrom {
+			for _, name := range n.Kids {
+				bound[name.Name] = true
+			}
 		}
 	}
 	return bound
 }
 
-func newParsed(d draft, js *parser, list []statement) parsed {
-	return parsed{
-		draft: d, list: list, metas: js.metas, decls: js.decls, listed: js.listed, tree: js.root,
-		isModule: js.isModule(list),
-	}
+func newParsed(d draft, js *parser) parsed {
+	return parsed{draft: d, tree: js.root, isModule: js.isModule}
 }
 
 // parenthesized tries code that is not a complete statement: an object or an anonymous
 // function.
 func (c *compiler) parenthesized(d draft) (parsed, bool) {
-	first := newParser(d.text, 0)
+	first := newParser(d.text)
 	if !first.isAny("{", "function", "async", "class") {
 		return parsed{}, false
 	}
 	at := first.tok.start
-	if end, ok := parseRest(d.text, at, func(p *parser) { p.assignment(false) }); ok {
+	if end, ok := parseRest(d.text, at, (*parser).assignment); ok {
 		return c.javascript(d.edit([]edit{insert(at, "("), insert(end, ")")}))
 	}
 	end := len(strings.TrimRight(d.text, " \t\r\n;"))

@@ -28,19 +28,12 @@ var importCall = lazyregexp.New(`import\s*[(./]`)
 
 // computedImport returns the offset of a call of import with more than a string, or -1.
 func (n *Node) computedImport() int {
-	if n.Kind == Call && n.Kids[0].Kind == ImportCall {
-		isString := len(n.Kids) > 1 && (n.Kids[1].Kind == Literal || n.Kids[1].Kind == Template && len(n.Kids[1].Kids) < 2)
-		if !isString {
-			return n.Start
+	for n := range n.all() {
+		if n.Kind != Call || n.Kids[0].Kind != ImportCall {
+			continue
 		}
-	}
-	kids := n.Kids
-	if n.Key != nil {
-		kids = append([]*Node{n.Key}, kids...)
-	}
-	for _, kid := range kids {
-		if at := kid.computedImport(); at >= 0 {
-			return at
+		if len(n.Kids) < 2 || n.Kids[1].Kind != Literal && (n.Kids[1].Kind != Template || len(n.Kids[1].Kids) > 1) {
+			return n.Start
 		}
 	}
 	return -1

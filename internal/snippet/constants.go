@@ -24,8 +24,7 @@ func (f *emitter) guardConstants(object string) {
 		if shorthand {
 			with = v.Name + ": " + with
 		}
-		l := lexer{code: f.text, pos: v.Start}
-		f.edits = append(f.edits, replace(span{v.Start, l.next().end}, with))
+		f.edits = append(f.edits, replace(v.span(), with))
 	})
 }
 

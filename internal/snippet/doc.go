@@ -57,14 +57,14 @@
 //
 // A parser finds where statements start and end, and which variables the code assigns to. esbuild does not
 // export its syntax tree. The parser takes a single pass, in linear time, and knows all syntax of the newest
-// V8. esbuild decides which code is valid. Of the alternatives (2026-11, Go 1.26):
+// V8. Its lexer is that of tdewolff/parse. esbuild decides which code is valid. Of the alternatives (2026-11, Go 1.26):
 //
 //   - TypeScript's compiler in Go has only internal packages; in JavaScript it needs a sandbox
 //     and 0.3 s to start.
 //   - grafana/sobek's parser rejects for await, asynchronous generators in objects, and import
 //     attributes. It reads the parameters of arrow functions twice: (a=(a=(a=1)=>1)=>1)=>1
 //     nested 20 times takes 2.2 s, and the time is exponential in the depth.
-//   - tdewolff/parse has scopes, but its tree lacks positions.
+//   - tdewolff/parse has a parser with scopes, too, but its tree lacks positions.
 //
 // # Files
 //

@@ -1,6 +1,9 @@
 package snippet
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // An emitter edits a program so that it delivers its value.
 type emitter struct {
@@ -27,10 +30,11 @@ type emitter struct {
 
 func (f *emitter) insert(at int, text string) { f.edits = append(f.edits, insert(at, text)) }
 
-// insertBefore inserts the start of a call around an expression. V8 reports many errors of
-// the expression there, such as an undefined name.
-func (f *emitter) insertBefore(value span, text string) {
-	f.edits = append(f.edits, edit{span: span{value.start, value.start}, text: text, moved: true, from: value.start})
+// enclose inserts text around an expression. V8 reports many errors of the expression at the start of a call
+// around it, such as an undefined name.
+func (f *emitter) enclose(value span, before, after string) {
+	f.edits = append(f.edits, edit{span: span{value.start, value.start}, text: before, moved: true, from: value.start})
+	f.insert(value.end, after)
 }
 
 func (f *emitter) appendCode(text string) { f.insert(len(f.text), "\n;"+text) }
@@ -60,26 +64,23 @@ func (f *emitter) program(d draft) *Program {
 }
 
 func (f *emitter) emit() {
-	s := lastStatement(f.list)
-	alone := s != nil
-	for i := range f.list {
-		alone = alone && (&f.list[i] == s || f.list[i].valueless())
-	}
+	s := lastStatement(f.tree.Kids)
+	alone := s != nil && !slices.ContainsFunc(f.tree.Kids, func(n *Node) bool { return n != s && !n.valueless() })
 	switch {
 	case s == nil:
 		f.appendExports()
-	case s.kind == expression && s.callable():
+	case s.Kind == Expression && s.callable():
 		if f.wrapped {
 			f.emitBody(s)
 		}
-		f.deliverCall(s.value)
-	case s.kind == expression:
+		f.deliverCall(s.value())
+	case s.Kind == Expression:
 		f.deliverOrExport(s)
-	case (s.kind == function || s.declares == function && s.kind == exporting) && alone && !f.cell:
-		f.appendValue(s.name() + "()")
-	case s.kind == defaulting:
+	case s.Kind == ExportDefault:
 		f.emitDefault(s)
-	case s.kind == block || s.kind == branching:
+	case s.declaration().isFunction() && alone && !f.cell:
+		f.appendValue(s.name() + "()")
+	case s.Kind == Block || s.Kind == Branch:
 		f.emitBranches(s)
 	default:
 		f.appendExports()
@@ -89,19 +90,18 @@ func (f *emitter) emit() {
 // appendExports appends the value of code that ends without one: an object with its exported
 // variables and lists. Functions, classes and exports of other modules are not data.
 func (f *emitter) appendExports() {
-	members := make([]string, 0, len(f.listed))
-	for _, b := range f.listed {
-		members = append(members, b.imported+": "+b.local)
-	}
-	for _, s := range f.list {
-		for _, d := range f.decls {
-			for _, t := range d.targets {
-				if s.kind == exporting && s.value.start <= d.start && d.end <= s.value.end {
-					members = append(members, t.node.bound()...)
-				}
+	var members, variables []string
+	for _, s := range f.tree.Kids {
+		for _, exported := range s.Kids {
+			switch {
+			case s.Kind == ExportList && exported.Kind != ImportFrom:
+				members = append(members, exported.Key.Name+": "+exported.Name)
+			case s.Kind == Export && exported.Kind == Declaration:
+				variables = append(variables, exported.bound()...)
 			}
 		}
 	}
+	members = append(members, variables...)
 	if len(members) == 0 {
 		f.appendCode(f.noValue)
 		return
@@ -111,34 +111,30 @@ func (f *emitter) appendExports() {
 }
 
 // deliver makes an expression the value.
-func (f *emitter) deliver(value span) {
-	f.insertBefore(value, f.prefix)
-	f.insert(value.end, f.suffix)
-}
+func (f *emitter) deliver(value span) { f.enclose(value, f.prefix, f.suffix) }
 
 // deliverOrExport makes an expression the value unless it sets a property of exports: the
 // value is then all of exports, which the guest reads. A function assigned to
 // module.exports is called, like one of export default.
-func (f *emitter) deliverOrExport(s *statement) {
-	switch s.node.exports() {
+func (f *emitter) deliverOrExport(s *Node) {
+	switch s.Kids[0].exports() {
 	case exportsProperty:
 		f.appendCode(f.noValue)
 	case exportsFunction:
-		f.deliverCall(s.value)
+		f.deliverCall(s.value())
 	default:
-		f.deliver(s.value)
+		f.deliver(s.value())
 	}
 }
 
 // deliverCall makes the result of a function the value: functions cannot be encoded as JSON.
 func (f *emitter) deliverCall(value span) {
-	f.insertBefore(value, f.prefix)
-	f.insert(value.end, ")()"+f.suffix[1:])
+	f.enclose(value, f.prefix, ")()"+f.suffix[1:])
 }
 
 // emitDefault makes an export default at the end the value, and calls it if it is a
 // function.
-func (f *emitter) emitDefault(s *statement) {
+func (f *emitter) emitDefault(s *Node) {
 	call := ""
 	if s.callable() {
 		call = "()"
@@ -147,26 +143,25 @@ func (f *emitter) emitDefault(s *statement) {
 		f.appendValue(s.name() + call)
 		return
 	}
-	words := span{s.start, s.value.start}
+	words := span{s.Start, s.At}
 	f.edits = append(f.edits, replace(words, lineEnds(f.text[words.start:words.end])))
 	if s.callable() {
-		f.deliverCall(s.value)
+		f.deliverCall(s.value())
 	} else {
-		f.deliver(s.value)
+		f.deliver(s.value())
 	}
-	f.insert(s.value.end, ";")
+	f.insert(s.End, ";")
 }
 
 // emitBranches makes the last expression that a branching statement evaluates the value.
-func (f *emitter) emitBranches(s *statement) {
+func (f *emitter) emitBranches(s *Node) {
 	ends := s.results()
 	switch {
 	case len(ends) == 0:
 		f.appendExports()
 	case f.cell:
 		for _, value := range ends {
-			f.insertBefore(value, "await (")
-			f.insert(value.end, ")")
+			f.enclose(value.value(), "await (", ")")
 		}
 	default:
 		name := f.assign(ends)
@@ -176,40 +171,38 @@ func (f *emitter) emitBranches(s *statement) {
 }
 
 // assign stores the value of each of the expressions in one variable.
-func (f *emitter) assign(ends []span) (name string) {
+func (f *emitter) assign(ends []*Node) (name string) {
 	name = "__value"
 	for strings.Contains(f.text, name) {
 		name += "_"
 	}
 	for _, value := range ends {
-		f.insertBefore(value, name+" = "+f.await+"(")
-		f.insert(value.end, ")")
+		f.enclose(value.value(), name+" = "+f.await+"(", ")")
 	}
 	return name
 }
 
 // emitBody makes the function that wraps the code return the value.
-func (f *emitter) emitBody(s *statement) {
-	last := lastStatement(s.body)
+func (f *emitter) emitBody(s *Node) {
+	body := s.Kids[0].Value()
+	last := lastStatement(body.Kids)
 	if last == nil {
 		return
 	}
-	switch last.kind {
-	case expression:
-		sets, end := last.node.exports(), ")"
+	switch last.Kind {
+	case Expression:
+		sets, end := last.Kids[0].exports(), ")"
 		if sets == exportsProperty {
 			return
 		}
 		if sets == exportsFunction || last.callable() {
 			end = ")()"
 		}
-		f.insertBefore(last.value, "return await (")
-		f.insert(last.value.end, end)
-	case block, branching:
+		f.enclose(last.value(), "return await (", end)
+	case Block, Branch:
 		if ends := last.results(); len(ends) > 0 {
 			name := f.assign(ends)
-			brace := strings.LastIndexByte(f.text[:s.value.end], '}')
-			f.insert(brace, ";var "+name+";return "+name+";")
+			f.insert(body.End-1, ";var "+name+";return "+name+";")
 		}
 	}
 }

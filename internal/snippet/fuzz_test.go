@@ -46,7 +46,7 @@ func FuzzModule(f *testing.F) {
 			return
 		}
 		_, valid := esbuild("a.mjs", code)
-		if r, _ := parse(code); r.fenced {
+		if parse(code, maxNesting).fenced {
 			valid = false // three backticks at the start of a line always mean Markdown
 		}
 		for _, make := range []func(string) (*Program, error){Module, Cell} {
@@ -108,27 +108,27 @@ func FuzzParse(f *testing.F) {
 		if !valid {
 			return
 		}
-		r, list := parse(code)
+		r := parse(code, maxNesting)
 		if r.failed {
 			if r.refusal == "" {
 				t.Errorf("%q: the parser stops at %d", code, r.tok.start)
 			}
 			return
 		}
-		got, valid := esbuild("a.mjs", apart(code, list))
+		got, valid := esbuild("a.mjs", apart(code, r.root.Kids))
 		if strip := strings.NewReplacer(";", "", "\n", "").Replace; !valid || strip(got) != strip(want) {
-			t.Errorf("%q: statements begin elsewhere than in %q:\n%s\n%s", code, apart(code, list), got, want)
+			t.Errorf("%q: statements begin elsewhere than in %q:\n%s\n%s", code, apart(code, r.root.Kids), got, want)
 		}
 	})
 }
 
 // apart inserts a semicolon before each statement.
-func apart(code string, list []statement) string {
+func apart(code string, list []*Node) string {
 	var b strings.Builder
 	last := 0
 	for _, s := range list {
-		b.WriteString(code[last:s.start] + ";")
-		last = s.start
+		b.WriteString(code[last:s.Start] + ";")
+		last = s.Start
 	}
 	return b.String() + code[last:]
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path"
 	"strings"
+	"unicode"
 
 	"github.com/evanw/esbuild/pkg/api"
 
@@ -183,7 +184,9 @@ func (f *fence) canClose(prefix string) bool {
 // languageOf returns the first word after a fence: js, {.js}, js:main.js, JS title="a".
 func languageOf(info string) string {
 	info = strings.ToLower(strings.TrimLeft(info, "{. \t"))
-	if end := strings.IndexFunc(info, func(r rune) bool { return !isWordByte(byte(min(r, 0x7f))) && r != '+' && r != '#' }); end >= 0 {
+	if end := strings.IndexFunc(info, func(r rune) bool {
+		return !strings.ContainsRune("+#_$\\", r) && (r > unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r))
+	}); end >= 0 {
 		info = info[:end]
 	}
 	return info

@@ -9,67 +9,22 @@ func (p *parser) functionFrom() *Node {
 	if p.tok.kind == word {
 		n.Key = p.binding(Binding)
 	}
-	p.body(n, context{async: async, generator: generator, function: true})
-	return n
+	return p.body(n, context{async: async, generator: generator, function: true})
 }
 
 // body reads the parameters and the body of a function.
-func (p *parser) body(n *Node, c context) {
+func (p *parser) body(n *Node, c context) *Node {
 	p.enter()
 	defer p.leave()
-	p.inside(c, func() {
-		p.arguments(n)
-		p.lastBody = p.block(n)
-	})
-}
-
-// inside reads code in the context of a function.
-func (p *parser) inside(c context, read func()) {
-	outer := p.context
-	p.context = c
-	read()
-	p.context = outer
-}
-
-// binding reads a name that is declared.
-func (p *parser) binding(k NodeKind) *Node {
-	n := p.named(k)
-	p.next()
+	p.inside(c, func() { p.arguments(n).add(p.block()) })
 	return n
 }
 
-// list reads elements separated by commas, and the end.
-func (p *parser) list(end string, element func()) {
-	for !p.failed && !p.is(end) {
-		element()
-		if !p.is(end) {
-			p.expect(",")
-		}
-	}
-	p.expect(end)
-}
-
-// element reads an expression, or ... and one.
-func (p *parser) element() *Node {
-	if !p.is("...") {
-		return p.assignment(false)
-	}
-	n := p.node(Spread)
+// binding reads a name.
+func (p *parser) binding(k NodeKind) *Node {
+	n := p.named(k)
+	n.End = p.tok.end
 	p.next()
-	return n.add(p.assignment(false))
-}
-
-// object reads an object or an object pattern.
-func (p *parser) object() *Node {
-	n := p.node(Object)
-	p.expect("{")
-	p.list("}", func() {
-		if p.is("...") {
-			n.add(p.element())
-		} else {
-			n.add(p.property())
-		}
-	})
 	return n
 }
 
@@ -79,23 +34,17 @@ func (p *parser) property() *Node {
 	p.key(n)
 	switch {
 	case p.is("("):
-		p.method(n, c)
+		n.add(p.body(p.node(Function), c))
 	case p.accept(":"):
-		n.add(p.assignment(false))
+		n.add(p.assignment())
 	default: // {a} or, in patterns, {a = 1}
-		value := n.shorthand()
+		value := &Node{Kind: Identifier, At: n.At, Start: n.Start, End: p.last, Name: n.Name}
 		if p.accept("=") {
-			value = enclosing(Assign, "=", value).add(p.assignment(false))
+			value = enclosing(Assign, "=", value).add(p.assignment())
 		}
 		n.add(value)
 	}
 	return n
-}
-
-func (p *parser) method(n *Node, c context) {
-	f := p.node(Function)
-	p.body(f, c)
-	n.add(f)
 }
 
 // modifiers reads the words and the asterisk before a member's name, unless a word is the
@@ -103,7 +52,7 @@ func (p *parser) method(n *Node, c context) {
 func (p *parser) modifiers(words ...string) context {
 	c := context{function: true}
 	for p.isAny(words...) {
-		after, next := p.peek()
+		after, next := p.peek(1)
 		named := after.kind == word || after.kind == quoted || after.kind == number ||
 			next == "[" || next == "*" || next == "{" && p.is("static")
 		if !named || after.newline && p.is("async") {
@@ -120,7 +69,7 @@ func (p *parser) modifiers(words ...string) context {
 func (p *parser) key(n *Node) {
 	switch {
 	case p.accept("["):
-		n.Key = p.assignment(false)
+		n.Key = p.enclosed(p.assignment)
 		p.expect("]")
 	case p.tok.kind == quoted || p.tok.kind == number:
 		n.Key = p.literal()
@@ -136,15 +85,13 @@ func (p *parser) key(n *Node) {
 func (p *parser) class() *Node {
 	depth := p.depth
 	defer func() { p.depth = depth }()
-	n := p.node(Class)
 	p.enter()
-	p.next()
+	n := p.keyword(Class)
 	if p.tok.kind == word && !p.is("extends") {
 		n.Key = p.binding(Binding)
 	}
 	if p.accept("extends") {
-		super, _ := p.unary(false)
-		n.add(super)
+		n.add(p.unary())
 	}
 	p.expect("{")
 	for !p.failed && !p.is("}") {
@@ -160,17 +107,16 @@ func (p *parser) classMember() *Node {
 	c := p.modifiers("static", "async", "get", "set") // V8 lacks accessor: esbuild translates it
 	if p.is("{") {
 		n := p.node(Function)
-		p.inside(context{function: true}, func() { p.block(n) })
+		p.inside(context{function: true}, func() { n.add(p.block()) })
 		return n
 	}
 	n := p.node(Property)
 	p.key(n)
 	if p.is("(") {
-		p.method(n, c)
-		return n
+		return n.add(p.body(p.node(Function), c))
 	}
 	if p.accept("=") {
-		p.inside(context{function: true}, func() { n.add(p.assignment(false)) })
+		p.inside(context{function: true}, func() { n.add(p.assignment()) })
 	}
 	p.semicolon()
 	return n

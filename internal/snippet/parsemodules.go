@@ -1,146 +1,127 @@
 package snippet
 
 // importStatement reads a static import.
-func (p *parser) importStatement(s *statement) {
-	s.kind = importing
-	s.node = p.node(ImportFrom)
-	p.next()
+func (p *parser) importStatement() *Node {
+	n := p.keyword(ImportFrom)
 	if p.tok.kind != quoted {
-		p.importClause(s)
+		p.importClause(n)
 		p.expect("from")
 	}
-	p.moduleName(s)
-	p.semicolon()
+	return p.moduleName(n)
 }
 
 // importClause reads the names that an import binds: a, * as a, {a as b} or two of these.
-func (p *parser) importClause(s *statement) {
+func (p *parser) importClause(n *Node) {
 	if (p.isAny("defer", "source") || p.types && p.is("type")) && p.isPhase() {
 		p.next()
 	}
 	if p.tok.kind == word {
-		p.importedName(s, "default")
+		p.importedName(n, "default")
 		if !p.accept(",") {
 			return
 		}
 	}
 	if p.accept("*") {
 		p.expect("as")
-		p.importedName(s, "*")
+		p.importedName(n, "*")
 		return
 	}
 	p.expect("{")
 	p.list("}", func() {
-		if _, next := p.peek(); p.types && p.is("type") && next != "as" && next != "," && next != "}" {
+		if _, next := p.peek(1); p.types && p.is("type") && next != "as" && next != "," && next != "}" {
 			p.next()
 		}
-		if imported := p.text(); p.peekIs("as") {
+		imported := p.text()
+		if p.peekIs("as") {
 			p.next()
 			p.next()
-			p.importedName(s, imported)
-		} else {
-			p.importedName(s, imported)
 		}
+		p.importedName(n, imported)
 	})
 }
 
 // importedName reads the name that an import binds.
-func (p *parser) importedName(s *statement, imported string) {
-	s.bindings = append(s.bindings, binding{imported, p.text()})
-	s.node.add(p.binding(Binding))
+func (p *parser) importedName(n *Node, imported string) {
+	local := p.binding(Binding)
+	local.Key = &Node{Kind: Literal, Name: imported}
+	n.add(local)
 }
 
 // isPhase reports whether the word after import is a phase and not a binding: import defer
 // * as a, import source a, import type {a}.
 func (p *parser) isPhase() bool {
-	l := p.lexer
-	after := l.next()
-	behind := l.next()
-	next := p.code[after.start:after.end]
+	after, next := p.peek(1)
+	behind, _ := p.peek(2)
 	return next == "*" || next == "{" || after.kind == word && (next != "from" || behind.kind == word)
 }
 
 // moduleName reads the quoted name of a module and its attributes.
-func (p *parser) moduleName(s *statement) {
+func (p *parser) moduleName(n *Node) *Node {
+	p.isModule = true
 	if p.tok.kind != quoted {
 		p.fail()
 	}
-	s.from = span{p.tok.start, p.tok.end}
-	module := p.literal()
-	s.node.At, s.node.Name = module.At, module.Name
+	n.Key = p.literal()
+	n.At, n.Name = n.Key.At, n.Key.Name
 	if p.is("with") || p.is("assert") && !p.tok.newline {
 		p.next()
-		s.with.start = p.tok.start
-		p.object()
-		s.with.end = p.last
+		n.Key.add(p.object())
 	}
+	p.semicolon()
+	return n
 }
 
-func (p *parser) exportStatement(s *statement) {
-	s.kind = exporting
-	p.next()
+func (p *parser) exportStatement() *Node {
+	p.isModule = true
+	n := p.keyword(ExportList)
 	switch {
 	case p.accept("default"):
-		p.exportDefault(s)
+		p.exportDefault(n)
+		return n
 	case p.accept("*"):
 		if p.accept("as") {
 			p.next()
 		}
-		p.expect("from")
-		s.node = p.node(ImportFrom)
-		p.moduleName(s)
-		p.semicolon()
 	case p.accept("{"):
-		p.exportList(s)
+		p.list("}", func() { n.add(p.exportedName()) })
+		if !p.is("from") {
+			p.semicolon()
+			return n
+		}
 	default:
-		s.value.start = p.tok.start
-		p.exporting = true
-		inner := p.statement()
-		p.exporting = false
-		s.declares, s.node = inner.kind, inner.node
-		s.value.end = p.last
+		n.Kind, n.At = Export, p.tok.start
+		return n.add(p.statement())
 	}
+	p.expect("from")
+	n.Kids = []*Node{p.moduleName(p.node(ImportFrom))}
+	return n
 }
 
-func (p *parser) exportList(s *statement) {
-	before := len(p.listed)
-	p.list("}", func() {
-		b := binding{p.text(), p.text()}
+// exportedName reads an element of a list of exports.
+func (p *parser) exportedName() *Node {
+	n := p.node(Other)
+	n.Name = p.text()
+	p.next()
+	n.Key = &Node{Kind: Literal, Name: n.Name}
+	if p.accept("as") {
+		n.Key.Name = p.text()
 		p.next()
-		if p.accept("as") {
-			b.imported = p.text()
-			p.next()
-		}
-		p.listed = append(p.listed, b)
-	})
-	if p.accept("from") {
-		p.listed = p.listed[:before]
-		s.node = p.node(ImportFrom)
-		p.moduleName(s)
 	}
-	p.semicolon()
+	return n
 }
 
 // exportDefault reads the rest of export default. Functions and classes are declarations
 // there, but need no name.
-func (p *parser) exportDefault(s *statement) {
-	s.kind = defaulting
-	s.value.start = p.tok.start
-	after, next := p.peek()
+func (p *parser) exportDefault(n *Node) {
+	n.Kind, n.At = ExportDefault, p.tok.start
 	switch {
-	case p.is("function"), p.is("async") && !after.newline && next == "function":
-		s.declares = function
-		p.functionStatement(s)
-		s.value.end = p.last
+	case p.isFunction():
+		n.add(p.declared(p.functionFrom()))
 	case p.is("class"):
-		s.declares = class
-		p.classStatement(s)
-		s.value.end = p.last
+		n.add(p.declared(p.class()))
 	default:
-		s.declares = expression
-		s.node = p.assignment(false)
-		s.value.end = p.last
+		n.add(p.assignment())
+		n.End = p.last
 		p.semicolon()
 	}
-	s.body = p.lastBody
 }

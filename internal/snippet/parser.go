@@ -3,8 +3,7 @@ package snippet
 // A span is a part of the code, code[start:end].
 type span struct{ start, end int }
 
-// A parser finds where the statements and expressions of JavaScript start and end, and
-// which names modules bind. It makes a tree if root is not childless. It does not validate: esbuild decides which code is valid, and
+// A parser makes the tree of JavaScript. It does not validate: esbuild decides which code is valid, and
 // of valid code the parser must find the right parts. It accepts more than is valid, but
 // never reads a valid program differently, because the grammar is unambiguous with one
 // token of lookahead; it reads the syntax that arrow parameters and patterns share with
@@ -17,69 +16,58 @@ type parser struct {
 	last int // end of the previous token
 
 	context
-	root    *Node // of the tree; childless if none is made, to save memory
-	depth   int   // levels of nesting
-	nesting int   // the maximum of depth
-	types   bool  // accept TypeScript's imports of types
+	root    *Node
+	depth   int  // levels of nesting
+	nesting int  // the maximum of depth
+	types   bool // accept TypeScript's imports of types
 	failed  bool
 	refusal string // why the code is rejected, if it is
 
-	lastBody  []statement // of the last function body
-	topReturn bool        // a return outside functions
-	lastBlock int         // start of the last top-level statement that is a block, or -1
-	fenced    bool        // a line starts with ```
-
-	decls     []declaration
-	exporting bool      // reading an exported declaration
-	listed    []binding // of lists: the exported name, and the code's
-
-	metas    []span // each import.meta
-	topAwait bool   // await is an operator outside functions
+	topReturn bool // a return outside functions
+	isModule  bool // only modules allow the code
+	lastBlock int  // start of the last top-level statement that is a block, or -1
+	fenced    bool // a line starts with ```
 }
 
 // context is the part of the parser's state that each function sets for its body.
 type context struct {
 	async, generator bool // await and yield are operators
 	function         bool // return is allowed
+	noIn             bool // in ends the expression, as in the head of a for
 }
 
-// parse parses a whole program, with its tree.
-func parse(code string) (*parser, []statement) {
-	p := newParser(code, 0)
-	return p, p.tree()
-}
-
-// tree reads the program and makes its tree.
-func (p *parser) tree() []statement {
-	p.root.childless = false
-	list := p.program()
-	if !p.failed {
-		resolve(p.root)
-	}
-	return list
-}
-
-func (p *parser) program() []statement {
-	list := p.statements(p.root)
-	if p.tok.kind != atEnd {
-		p.fail()
-	}
-	return list
-}
-
-// newParser returns a parser at the first token from an offset on, outside functions.
-func newParser(code string, at int) *parser {
-	p := &parser{lexer: lexer{code: code, pos: at}, context: context{async: true}, lastBlock: -1, nesting: maxNesting, root: &Node{Kind: Block, childless: true}}
+// newParser returns a parser at the first token, outside functions.
+func newParser(code string) *parser {
+	p := &parser{lexer: newLexer(code), context: context{async: true}, lastBlock: -1, nesting: maxNesting, root: &Node{Kind: Block}}
 	p.next()
 	return p
 }
 
-// parseRest reads the rest of the program except for semicolons, and returns where that
-// ends.
-func parseRest(code string, at int, read func(*parser)) (end int, ok bool) {
-	p := newParser(code, at)
+// parse parses a whole program, which nests at most so deep.
+func parse(code string, nesting int) (p *parser) {
+	p = newParser(code)
+	p.nesting = nesting
+	defer func() {
+		if recover() != nil { // hostile code must not end the host through a bug of the lexer
+			p.fail()
+		}
+	}()
+	p.statements(p.root)
+	if p.tok.kind != atEnd {
+		p.fail()
+	}
+	if !p.failed {
+		resolve(p.root)
+	}
+	return p
+}
+
+// parseRest reads the rest of the program from an offset on, except for semicolons, and returns where
+// that ends.
+func parseRest(code string, at int, read func(*parser) *Node) (end int, ok bool) {
+	p := newParser(code[at:])
 	read(p)
-	end = p.last
+	end = at + p.last
 	for p.accept(";") {
 	}
 	return end, !p.failed && p.tok.kind == atEnd
@@ -99,18 +87,6 @@ func (p *parser) setToken(t token) {
 	}
 }
 
-// rescan scans the current token again, which starts with a slash or }: its kind depends on the
-// context.
-func (p *parser) rescan(scan func(start int) tokenKind) {
-	if p.failed {
-		return
-	}
-	t := p.tok
-	t.kind = scan(t.start)
-	t.end = p.pos
-	p.setToken(t)
-}
-
 // fail stops the parser. Its position does not change.
 func (p *parser) fail() {
 	p.failed = true
@@ -120,12 +96,16 @@ func (p *parser) fail() {
 // enter starts a level of nesting, which leave ends.
 func (p *parser) enter() {
 	if p.depth++; p.depth > p.nesting {
-		p.refusal = nestedTooDeeply
-		p.fail()
+		p.refuse()
 	}
 }
 
 func (p *parser) leave() { p.depth-- }
+
+func (p *parser) refuse() {
+	p.refusal = nestedTooDeeply
+	p.fail()
+}
 
 func (p *parser) text() string { return p.code[p.tok.start:p.tok.end] }
 
@@ -158,19 +138,18 @@ func (p *parser) expect(text string) {
 	}
 }
 
-// peek returns the token after the current one, and its text.
-func (p *parser) peek() (t token, text string) {
+// peek returns the n-th token after the current one, and its text.
+func (p *parser) peek(n int) (t token, text string) {
 	t = p.tok
 	if !p.failed {
-		l := p.lexer
-		t = l.next()
+		t = p.ahead(n)
 	}
 	return t, p.code[t.start:t.end]
 }
 
 // peekIs reports whether the token after the current one is text.
 func (p *parser) peekIs(text string) bool {
-	_, next := p.peek()
+	_, next := p.peek(1)
 	return next == text
 }
 
@@ -179,4 +158,34 @@ func (p *parser) semicolon() {
 	if !p.accept(";") && !p.is("}") && p.tok.kind != atEnd && !p.tok.newline {
 		p.fail()
 	}
+}
+
+// list reads elements separated by commas, and the end.
+func (p *parser) list(end string, element func()) {
+	noIn := p.noIn
+	p.noIn = false
+	for !p.failed && !p.is(end) {
+		element()
+		if !p.is(end) {
+			p.expect(",")
+		}
+	}
+	p.noIn = noIn
+	p.expect(end)
+}
+
+// inside reads a part of the code in a context.
+func (p *parser) inside(c context, read func()) {
+	outer := p.context
+	p.context = c
+	read()
+	p.context = outer
+}
+
+// enclosed reads an expression between two tokens, so that it may contain the operator in.
+func (p *parser) enclosed(read func() *Node) (n *Node) {
+	c := p.context
+	c.noIn = false
+	p.inside(c, func() { n = read() })
+	return n
 }

@@ -20,7 +20,7 @@ func TestLexer(t *testing.T) {
 		{"a>>>=b**=c??=d", "a >>>= b **= c ??= d"},
 		{"x=>({...y})", "x => ( { ... y } )"},
 		{`"a\"b" 'c\` + "\r\n" + `d'`, `"a\"b" 'c\` + "\r\n" + `d'`},
-		{"`a${b}c`", "`a${ b } c <`>"},
+		{"`a${b}c`", "`a${ b }c`"},
 		{"#a in b", "#a in b"},
 		{"\\u0061b \\u{62}c é中$_", "\\u0061b \\u{62}c é中$_"},
 		{"a // b\nc /* d\n */ e", "a |c |e"},
@@ -28,11 +28,12 @@ func TestLexer(t *testing.T) {
 		{"a@b", "a <@> b"},
 		{"'a\nb", "<'a> |b"},
 		{"/* a", "</* a>"},
-		{"a\\", "a\\"},
+		{"a\\", "a <\\>"},
+		{"010 08.5", "010 08.5"},
 		{"`\\", "<`\\>"},
 	} {
 		var got []string
-		l := lexer{code: tc.code}
+		l := newLexer(tc.code)
 		for {
 			tok := l.next()
 			if tok.kind == atEnd {
@@ -54,18 +55,22 @@ func TestLexer(t *testing.T) {
 }
 
 // kinds are the names of statement kinds in these tests.
-var kinds = map[statementKind]string{
-	plain: "plain", empty: "empty", expression: "expression", block: "block", branching: "branching", function: "function",
-	class: "class", importing: "import", exporting: "export", defaulting: "default",
+var kinds = map[NodeKind]string{
+	Empty: "empty", Expression: "expression", Block: "block", Branch: "branching", Function: "function",
+	Class: "class", ImportFrom: "import", Export: "export", ExportList: "export", ExportDefault: "default",
 }
 
 // outline writes one statement per line, with its results.
-func outline(code string, list []statement) string {
+func outline(code string, list []*Node) string {
 	var b strings.Builder
 	for _, s := range list {
-		fmt.Fprintf(&b, "%s %s", kinds[s.kind], strings.ReplaceAll(code[s.start:s.end], "\n", "|"))
+		kind := kinds[s.Kind]
+		if kind == "" {
+			kind = "plain"
+		}
+		fmt.Fprintf(&b, "%s %s", kind, strings.ReplaceAll(code[s.Start:s.End], "\n", "|"))
 		for _, end := range s.results() {
-			fmt.Fprintf(&b, " -> %s", strings.ReplaceAll(code[end.start:end.end], "\n", "|"))
+			fmt.Fprintf(&b, " -> %s", strings.ReplaceAll(code[end.Start:end.End], "\n", "|"))
 		}
 		b.WriteString("\n")
 	}
@@ -100,7 +105,7 @@ func TestParser(t *testing.T) {
 		{"for (let of = 1; ;) ;\nfor (using of x) ;\nfor (async of => 1; ;) ;", "plain for (let of = 1; ;) ;\nplain for (using of x) ;\nplain for (async of => 1; ;) ;\n"},
 		{"for (var a = 'b' in c ? d : e; ;) ;", ""}, // the in would belong to the loop
 		{"class A extends b(c) { static d = { e } ; get\nf() {} static { g } async *[h]() {} }", "class class A extends b(c) { static d = { e } ; get|f() {} static { g } async *[h]() {} }\n"},
-		{"import a, { b as c, 'd' as e } from 'f' with { type: 'g' }; import.meta; import('h')", "import import a, { b as c, 'd' as e } from 'f' with { type: 'g' };\nexpression import.meta; -> import.meta\nexpression import('h') -> import('h')\n"},
+		{"import a, { b as c, 'd' as e } from 'f' with { type: 'g' }; import.meta; import('h')", "import import a, { b as c, 'd' as e } from 'f' with { type: 'g' };\nexpression import.meta -> import.meta\nexpression import('h') -> import('h')\n"},
 		{"import defer * as a from 'b'\nimport source from 'c'\nimport source d from 'e'", "import import defer * as a from 'b'\nimport import source from 'c'\nimport import source d from 'e'\n"},
 		{"export { a as b } from 'c'; export * as d from 'e'\nexport const f = 1\nexport default g\nexport default class {} h", "export export { a as b } from 'c';\nexport export * as d from 'e'\nexport export const f = 1\ndefault export default g\ndefault export default class {}\nexpression h -> h\n"},
 		{"`a${`b${{ c: `d` }.c}`}e`\nf", "expression `a${`b${{ c: `d` }.c}`}e` -> `a${`b${{ c: `d` }.c}`}e`\nexpression f -> f\n"},
@@ -118,8 +123,8 @@ func TestParser(t *testing.T) {
 		{"@a class B {}", ""},
 		{"}", ""},
 	} {
-		r, list := parse(tc.code)
-		got := outline(tc.code, list)
+		r := parse(tc.code, maxNesting)
+		got := outline(tc.code, r.root.Kids)
 		if r.failed {
 			got = ""
 		}
@@ -132,27 +137,27 @@ func TestParser(t *testing.T) {
 func TestParserFields(t *testing.T) {
 	for _, tc := range []struct {
 		name, code string
-		holds      func(*parser, []statement) bool
+		holds      func(*parser, []*Node) bool
 	}{
-		{"a return", "if (a) { return }", func(r *parser, _ []statement) bool { return r.topReturn }},
-		{"a function's return", "() => { return }", func(r *parser, _ []statement) bool { return !r.topReturn }},
-		{"a method's return", "class A { a() { return } static { } b = () => { return } }", func(r *parser, _ []statement) bool { return !r.topReturn }},
-		{"Markdown", "a\n  ```b``` ", func(r *parser, _ []statement) bool { return r.fenced }},
-		{"a template in a template", "`\n${'```'}`", func(r *parser, _ []statement) bool { return !r.fenced }},
-		{"imports at run time", "() => { import('a'); import.meta.b }", func(r *parser, _ []statement) bool { return len(r.metas) == 1 }},
-		{"an arrow function", "(async () => { a })", func(_ *parser, l []statement) bool { return l[0].callable() && len(l[0].body) == 1 }},
-		{"a call", "(() => a)()", func(_ *parser, l []statement) bool { return !l[0].callable() }},
-		{"two functions", "() => a, () => b", func(_ *parser, l []statement) bool { return !l[0].callable() }},
-		{"an argument", "a(() => b)", func(_ *parser, l []statement) bool { return !l[0].callable() }},
-		{"names", "import a from 'b'; let [c, { d: e }] = f; function g(h) { let i }", func(r *parser, _ []statement) bool {
+		{"a return", "if (a) { return }", func(r *parser, _ []*Node) bool { return r.topReturn }},
+		{"a function's return", "() => { return }", func(r *parser, _ []*Node) bool { return !r.topReturn }},
+		{"a method's return", "class A { a() { return } static { } b = () => { return } }", func(r *parser, _ []*Node) bool { return !r.topReturn }},
+		{"Markdown", "a\n  ```b``` ", func(r *parser, _ []*Node) bool { return r.fenced }},
+		{"a template in a template", "`\n${'```'}`", func(r *parser, _ []*Node) bool { return !r.fenced }},
+		{"imports at run time", "() => { import('a'); import.meta.b }", func(r *parser, _ []*Node) bool { return r.isModule }},
+		{"an arrow function", "(async () => { a })", func(_ *parser, l []*Node) bool { return l[0].callable() && len(l[0].Kids[0].Value().Kids) == 1 }},
+		{"a call", "(() => a)()", func(_ *parser, l []*Node) bool { return !l[0].callable() }},
+		{"two functions", "() => a, () => b", func(_ *parser, l []*Node) bool { return !l[0].callable() }},
+		{"an argument", "a(() => b)", func(_ *parser, l []*Node) bool { return !l[0].callable() }},
+		{"names", "import a from 'b'; let [c, { d: e }] = f; function g(h) { let i }", func(r *parser, _ []*Node) bool {
 			return cmp.Equal(slices.Sorted(maps.Keys(r.root.Scope.names)), []string{"a", "c", "e", "g"})
 		}},
-		{"an import declared again", "import a from 'b'; let a", func(r *parser, _ []statement) bool { return r.root.Scope.rebinds() }},
-		{"a hidden import", "import a from 'b'; { let a } (a) => a; var c; var c", func(r *parser, _ []statement) bool { return !r.root.Scope.rebinds() }},
+		{"an import declared again", "import a from 'b'; let a", func(r *parser, _ []*Node) bool { return r.root.Scope.rebinds() }},
+		{"a hidden import", "import a from 'b'; { let a } (a) => a; var c; var c", func(r *parser, _ []*Node) bool { return !r.root.Scope.rebinds() }},
 	} {
-		r, list := parse(tc.code)
-		if r.failed || !tc.holds(r, list) {
-			t.Errorf("%s: %q: failed %v, %+v", tc.name, tc.code, r.failed, list)
+		r := parse(tc.code, maxNesting)
+		if r.failed || !tc.holds(r, r.root.Kids) {
+			t.Errorf("%s: %q: failed %v, %+v", tc.name, tc.code, r.failed, r.root.Kids)
 		}
 	}
 }

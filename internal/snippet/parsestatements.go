@@ -1,173 +1,127 @@
 package snippet
 
-type statementKind uint8
-
-const (
-	plain      statementKind = iota // no value: a declaration, a loop, a jump
-	empty                           // a lone semicolon
-	expression                      // the value of the expression
-	block                           // {…}
-	branching                       // if, try, switch or a label: the value of one of its parts
-	function                        // a function declaration
-	class                           // a class declaration
-	importing                       // import …
-	exporting                       // export …, except a default
-	defaulting                      // export default …
-)
-
-// A statement is a statement outside functions, or in the body of a function that is the whole
-// program.
-type statement struct {
-	kind statementKind
-	span // with its semicolon
-	// value is the expression of an expression statement or of export default, and the
-	// declaration of an export.
-	value span
-	// body is the body of a function that is the value or is declared.
-	body []statement
-	// parts are the lists of statements one of which runs last.
-	parts [][]statement
-	// declares is the kind of the exported declaration.
-	declares statementKind
-	bindings []binding // of an import
-	from     span      // the quoted name of a module
-	with     span      // an import's attributes
-	node     *Node     // nil for an empty statement
-}
-
-// A binding is one name that an import binds or a list exports, as written.
-type binding struct{ imported, local string }
-
-func (p *parser) statements(of *Node) []statement {
-	var list []statement
+// statements reads statements up to a closing brace.
+func (p *parser) statements(of *Node) {
 	for p.tok.kind != atEnd && !p.is("}") {
-		list = append(list, p.part(of))
+		of.add(p.statement())
 	}
-	return list
 }
 
-func (p *parser) statement() statement {
+func (p *parser) statement() *Node {
 	p.enter()
 	defer p.leave()
-	s := statement{span: span{start: p.tok.start}}
-	switch p.tok.kind {
-	case word:
-		p.wordStatement(&s)
-	case punctuator:
-		p.punctuatorStatement(&s)
-	default:
-		p.expressionStatement(&s)
+	start := p.tok.start
+	n := p.anyStatement()
+	n.Start = start
+	if n.End == 0 {
+		n.End = p.last
 	}
-	s.end = p.last
-	return s
+	return n
 }
 
-func (p *parser) punctuatorStatement(s *statement) {
+func (p *parser) anyStatement() *Node {
+	if p.tok.kind != word && p.tok.kind != punctuator {
+		return p.expressionStatement()
+	}
 	switch p.text() {
 	case ";":
-		s.kind = empty
-		p.next()
+		return p.keyword(Empty)
 	case "{":
-		s.kind = block
 		if p.depth == 1 {
 			p.lastBlock = p.tok.start
 		}
-		s.node = p.node(Block)
-		s.parts = [][]statement{p.braces(s.node)}
-	default:
-		p.expressionStatement(s)
+		return p.block()
+	case "if":
+		n := p.keyword(Branch).add(p.condition(), p.statement())
+		if p.accept("else") {
+			n.add(p.statement())
+		}
+		return n
+	case "for":
+		return p.forStatement()
+	case "while":
+		return p.keyword(Other).add(p.condition(), p.statement())
+	case "with":
+		return p.keyword(With).add(p.condition(), p.statement())
+	case "do":
+		return p.doStatement()
+	case "try":
+		return p.tryStatement()
+	case "switch":
+		return p.switchStatement()
+	case "return", "throw", "break", "continue", "debugger":
+		return p.jumpStatement()
+	case "export":
+		return p.exportStatement()
 	}
+	return p.nameStatement()
 }
 
-func (p *parser) wordStatement(s *statement) {
-	switch p.text() {
-	case "var", "const":
-		p.variables(s)
-	case "if":
-		p.ifStatement(s)
-	case "for":
-		p.forStatement(s)
-	case "while", "with":
-		p.whileStatement(s)
-	case "do":
-		p.doStatement(s)
-	case "try":
-		p.tryStatement(s)
-	case "switch":
-		p.switchStatement(s)
-	case "return", "throw", "break", "continue", "debugger":
-		p.jumpStatement(s)
-	case "function":
-		s.kind = function
-		p.functionStatement(s)
-	case "class":
-		s.kind = class
-		p.classStatement(s)
-	case "export":
-		p.exportStatement(s)
-	default:
-		p.nameStatement(s)
-	}
+// keyword reads the token that starts a statement.
+func (p *parser) keyword(k NodeKind) *Node {
+	n := p.node(k)
+	p.next()
+	return n
 }
 
 // nameStatement reads a statement that starts with a word that may be a name.
-func (p *parser) nameStatement(s *statement) {
-	text := p.text()
-	after, next := p.peek()
+func (p *parser) nameStatement() *Node {
+	after, next := p.peek(1)
 	switch {
-	case after.kind == punctuator && next == ":":
-		s.kind = branching
+	case p.tok.kind == word && after.kind == punctuator && next == ":":
+		n := p.keyword(Branch)
 		p.next()
-		p.next()
-		inner := p.statement()
-		s.node, s.parts = inner.node, [][]statement{{inner}}
-	case text == "import" && next != "(" && next != ".":
-		p.importStatement(s)
-	case text == "async" && next == "function" && !after.newline:
-		s.kind = function
-		p.functionStatement(s)
-	case p.declares(text, after):
-		p.variables(s)
-	default:
-		p.expressionStatement(s)
+		return n.add(p.statement())
+	case p.is("import") && next != "(" && next != ".":
+		return p.importStatement()
+	case p.isFunction():
+		return p.declared(p.functionFrom())
+	case p.is("class"):
+		return p.declared(p.class())
+	case p.declares():
+		n := p.declarations()
+		p.semicolon()
+		return n
 	}
+	return p.expressionStatement()
 }
 
-// declares reports whether let, using or await using starts a declaration here.
-func (p *parser) declares(text string, after token) bool {
-	next := p.code[after.start:after.end]
+// declared marks a function or class as a declaration. That of export default need not have a name.
+func (p *parser) declared(n *Node) *Node {
+	n.declares = n.Key != nil
+	return n
+}
+
+// isFunction reports whether a function starts here.
+func (p *parser) isFunction() bool {
+	after, next := p.peek(1)
+	return p.is("function") || p.is("async") && next == "function" && !after.newline
+}
+
+// declares reports whether a declaration of variables starts here.
+func (p *parser) declares() bool {
+	after, next := p.peek(1)
 	switch {
-	case text == "let" && (next == "[" || next == "{"):
+	case p.isAny("var", "const"), p.is("let") && (next == "[" || next == "{"):
 		return true
-	case text == "await" && next == "using" && !after.newline:
-		l := p.lexer
-		l.next()
-		after = l.next()
-		next = p.code[after.start:after.end]
-	case text != "let" && text != "using":
+	case p.is("await") && next == "using" && !after.newline:
+		after, next = p.peek(2)
+	case !p.isAny("let", "using"):
 		return false
 	}
-	return after.kind == word && (text == "let" || !after.newline) && next != "in" && next != "instanceof"
+	return after.kind == word && (p.is("let") || !after.newline) && next != "in" && next != "instanceof"
 }
 
-func (p *parser) expressionStatement(s *statement) {
-	s.kind = expression
-	s.value.start = p.tok.start
-	s.node = p.sequence(false)
-	s.value.end = p.last
-	s.body = p.lastBody
+func (p *parser) expressionStatement() *Node {
+	n := p.node(Expression)
+	n.add(p.sequence())
+	n.End = p.last
 	p.semicolon()
-}
-
-// variables reads a declaration from its keyword on.
-func (p *parser) variables(s *statement) {
-	s.node = p.declarations(false)
-	p.semicolon()
+	return n
 }
 
 // declarations reads names or patterns and their initial values.
-func (p *parser) declarations(noIn bool) *Node {
-	d := declaration{span{p.tok.start, p.tok.end}, p.text(), noIn, nil}
+func (p *parser) declarations() *Node {
 	n := p.named(Declaration)
 	if p.accept("await") {
 		p.noteAwait()
@@ -176,26 +130,16 @@ func (p *parser) declarations(noIn bool) *Node {
 		p.next()
 	}
 	for {
-		t := target{span: span{start: p.tok.start}}
-		declarator := p.node(Declarator)
-		t.node = p.bindingTarget()
-		declarator.add(t.node)
-		t.end = p.last
+		d := p.node(Declarator).add(p.bindingTarget())
 		if p.accept("=") {
-			declarator.add(p.assignment(noIn))
+			d.add(p.assignment())
 		}
-		n.add(declarator)
-		t.valueEnd = p.last
-		d.targets = append(d.targets, t)
+		d.End = p.last
+		n.add(d)
 		if !p.accept(",") {
-			break
+			return n
 		}
 	}
-	isTop := !noIn && (p.depth == 1 || p.exporting && p.depth == 2)
-	if !p.function && (d.keyword == "var" || isTop && (d.keyword == "let" || d.keyword == "const")) {
-		p.decls = append(p.decls, d)
-	}
-	return n
 }
 
 // bindingTarget reads a name or a pattern that is bound.
@@ -206,72 +150,125 @@ func (p *parser) bindingTarget() *Node {
 	return p.arrayOrObject()
 }
 
-// block reads a block that is a part of a node.
-func (p *parser) block(of *Node) []statement {
+// block reads statements in braces.
+func (p *parser) block() *Node {
 	n := p.node(Block)
-	of.add(n)
-	return p.braces(n)
-}
-
-// braces reads the statements of a block.
-func (p *parser) braces(block *Node) []statement {
 	p.expect("{")
-	list := p.statements(block)
+	p.statements(n)
 	p.expect("}")
-	return list
+	n.End = p.last
+	return n
 }
 
-// functionStatement reads the declaration of a function. That of export default need not have a name.
-func (p *parser) functionStatement(s *statement) {
-	s.node = p.functionFrom()
-	s.node.declares = s.node.Key != nil
-	s.body = p.lastBody
+// condition reads an expression in parentheses.
+func (p *parser) condition() *Node {
+	p.expect("(")
+	n := p.sequence()
+	p.expect(")")
+	return n
 }
 
-func (p *parser) classStatement(s *statement) {
-	s.node = p.class()
-	s.node.declares = s.node.Key != nil
+func (p *parser) doStatement() *Node {
+	n := p.keyword(Other).add(p.statement())
+	p.expect("while")
+	n.add(p.condition())
+	p.accept(";") // optional after do…while, even on the same line
+	return n
 }
 
-// name returns the name of a declared function or class.
-func (s *statement) name() string {
-	if s.node == nil || !s.node.declares {
-		return ""
+func (p *parser) forStatement() *Node {
+	n := p.keyword(For)
+	if p.accept("await") {
+		p.noteAwait()
 	}
-	return s.node.Key.Name
+	p.expect("(")
+	p.forHead(n)
+	p.expect(")")
+	return n.add(p.statement())
 }
 
-// callable reports whether the value is exactly one function.
-func (s *statement) callable() bool {
-	return (s.kind == expression || s.kind == defaulting) && s.node.isFunction()
+func (p *parser) forHead(n *Node) {
+	var head *Node
+	p.noIn = true
+	switch {
+	case p.is(";"):
+	case p.is("using") && p.peekIs("of"): // a variable named using
+		head = p.binding(Identifier)
+	case p.tok.kind == word && p.declares():
+		head = p.declarations()
+	default:
+		head = p.sequence()
+	}
+	p.noIn = false
+	if p.isAny("of", "in") {
+		if head.Kind != Declaration {
+			head = enclosing(Assign, "=", head)
+		}
+		p.next()
+		n.add(head, p.sequence())
+		return
+	}
+	n.add(head)
+	p.expect(";")
+	if !p.is(";") {
+		n.add(p.sequence())
+	}
+	p.expect(";")
+	if !p.is(")") {
+		n.add(p.sequence())
+	}
 }
 
-// lastStatement returns the last statement that may have a value. It skips imports, which
-// are hoisted, and lists of exports.
-func lastStatement(list []statement) *statement {
-	for i := len(list) - 1; i >= 0; i-- {
-		if s := &list[i]; !s.valueless() {
-			return s
+func (p *parser) tryStatement() *Node {
+	n := p.keyword(Branch).add(p.block())
+	if p.is("catch") {
+		handler := p.keyword(CatchBlock)
+		if p.accept("(") {
+			handler.add(p.node(Declarator).add(p.bindingTarget()))
+			p.expect(")")
+		}
+		n.add(handler.add(p.block()))
+	}
+	if p.is("finally") {
+		n.add(p.keyword(Other).add(p.block()))
+	}
+	return n
+}
+
+func (p *parser) switchStatement() *Node {
+	n := p.keyword(Branch).add(p.condition())
+	cases := p.node(Cases)
+	p.expect("{")
+	for !p.failed && !p.is("}") {
+		c := p.node(Case)
+		if !p.accept("default") {
+			p.expect("case")
+			c.add(p.sequence())
+		}
+		p.expect(":")
+		for p.tok.kind != atEnd && !p.isAny("}", "case", "default") {
+			c.add(p.statement())
+		}
+		cases.add(c)
+	}
+	p.expect("}")
+	return n.add(cases)
+}
+
+// jumpStatement reads return, throw, break, continue or debugger with its operand.
+func (p *parser) jumpStatement() *Node {
+	if p.is("return") && !p.function {
+		p.topReturn = true
+	}
+	n := p.named(Other)
+	labeled := p.isAny("break", "continue")
+	p.next()
+	if p.tok.kind != atEnd && !p.tok.newline && !p.isAny(";", "}") {
+		operand := p.sequence()
+		if !labeled {
+			n.add(operand)
 		}
 	}
-	return nil
-}
-
-// valueless reports whether lastStatement skips the statement.
-func (s *statement) valueless() bool {
-	return s.kind == empty || s.kind == importing || s.kind == exporting && s.value.end == 0
-}
-
-// results returns the expressions one of which the statement evaluates last.
-func (s *statement) results() []span {
-	if s.kind == expression {
-		return []span{s.value}
-	}
-	var list []span
-	for _, part := range s.parts {
-		if last := lastStatement(part); last != nil {
-			list = append(list, last.results()...)
-		}
-	}
-	return list
+	p.semicolon()
+	return n
 }

@@ -17,21 +17,6 @@ const (
 	Constant                      // const, import; to V8 it is let, which can be declared again in all ways
 )
 
-// A declaration is one of let, const or var, outside functions.
-type declaration struct {
-	span    // its keyword
-	keyword string
-	head    bool // in the head of a for
-	targets []target
-}
-
-// A target is a name or a pattern. Its initial value, if it has one, ends at valueEnd.
-type target struct {
-	span
-	valueEnd int
-	node     *Node
-}
-
 // conflicts records a declaration of names, and reports whether V8 has one of them in its other
 // form. before maps a name to its form.
 func (f *emitter) conflicts(names []string, form Declared) bool {
@@ -63,31 +48,43 @@ func (f *emitter) renew(names []string, form Declared) {
 
 // redeclare adapts the declarations outside functions to the declarations of earlier cells.
 func (f *emitter) redeclare() {
-	for _, d := range f.decls {
-		form := Lexical
-		switch d.keyword {
-		case "var":
-			form = Global
-		case "const":
-			form |= Constant
-		}
-		var names []string
-		for _, t := range d.targets {
-			names = append(names, t.node.bound()...)
-		}
-		switch {
-		case f.conflicts(names, form):
-			f.renew(names, form)
-			f.assignAll(d, form)
-		case d.keyword == "const":
-			f.edits = append(f.edits, edit{span: d.span, text: "let  ", moved: true, from: d.start})
-		}
-		if form == Global {
-			f.resetEnums(names)
-		}
+	f.redeclareVariables(f.tree, nil)
+	for _, s := range f.tree.Kids {
+		f.redeclareStatement(s)
 	}
-	for i := range f.list {
-		f.redeclareStatement(&f.list[i])
+}
+
+// redeclareVariables adapts declarations of variables outside functions: of var, and others at the top.
+func (f *emitter) redeclareVariables(n, parent *Node) {
+	isTop := parent == f.tree || parent != nil && parent.Kind == Export
+	switch {
+	case n.isFunction():
+		return
+	case n.Kind == Declaration && (n.Name == "var" || isTop && (n.Name == "let" || n.Name == "const")):
+		f.redeclareAll(n, parent.Kind == For)
+	}
+	for _, kid := range n.Kids {
+		f.redeclareVariables(kid, n)
+	}
+}
+
+// redeclareAll adapts one declaration. head: in the head of a for.
+func (f *emitter) redeclareAll(d *Node, head bool) {
+	form := map[string]Declared{"var": Global, "let": Lexical, "const": Lexical | Constant}[d.Name]
+	names := d.bound()
+	keyword := span{d.Start, d.Start + len(d.Name)}
+	switch {
+	case f.conflicts(names, form):
+		f.renew(names, form)
+		f.blank(keyword)
+		if !head {
+			f.assignAll(d, form)
+		}
+	case d.Name == "const":
+		f.edits = append(f.edits, edit{span: keyword, text: "let  ", moved: true, from: d.Start})
+	}
+	if form == Global {
+		f.resetEnums(names)
 	}
 }
 
@@ -103,45 +100,39 @@ func (f *emitter) resetEnums(names []string) {
 }
 
 // assignAll turns a declaration into assignments.
-func (f *emitter) assignAll(d declaration, form Declared) {
-	f.blank(d.span)
-	for i, t := range d.targets {
-		isPattern := strings.ContainsAny(f.text[t.start:t.start+1], "[{")
-		switch {
-		case d.head:
-		case isPattern:
+func (f *emitter) assignAll(d *Node, form Declared) {
+	for i, t := range d.Kids {
+		switch target := t.Kids[0]; {
+		case target.Kind != Binding: // a pattern
 			open := "("
 			if i == 0 {
 				open = "void (" // the statement before it may lack a semicolon
 			}
-			f.insert(t.start, open)
-			f.insert(t.valueEnd, ")")
-		case t.valueEnd == t.end && form&Lexical != 0:
-			f.insert(t.end, " = void 0")
+			f.insert(t.Start, open)
+			f.insert(t.End, ")")
+		case t.End == target.End && form&Lexical != 0:
+			f.insert(t.End, " = void 0")
 		}
 	}
 }
 
 // redeclareStatement adapts a function or a class.
-func (f *emitter) redeclareStatement(s *statement) {
-	kind, start, end := s.kind, s.start, s.end
-	if kind == exporting || kind == defaulting {
-		kind, start, end = s.declares, s.value.start, s.value.end
+func (f *emitter) redeclareStatement(s *Node) {
+	d, at := s.declaration(), s.value()
+	if d == nil {
+		return
 	}
-	name := s.name()
-	names := []string{name}
+	names := []string{d.Key.Name}
 	switch {
-	case name == "":
-	case kind == class && f.conflicts(names, Lexical):
+	case d.Kind == Class && f.conflicts(names, Lexical):
 		f.renew(names, Lexical)
-		f.insert(start, name+" = ")
-		f.insert(end, ";")
-	case kind == function && f.conflicts(names, Global):
+		f.insert(at.start, d.Key.Name+" = ")
+		f.insert(at.end, ";")
+	case d.Kind == Function && f.conflicts(names, Global):
 		f.renew(names, Global)
-		l := lexer{code: f.text, pos: s.node.Key.Start}
-		head := name + " = " + oneLine(f.text[start:l.pos])
-		f.moves = append(f.moves, move{span{l.next().end, end}, head})
-		f.edits = append(f.edits, f.remove(span{start, end}))
+		head := d.Key.Name + " = " + oneLine(f.text[at.start:d.Key.Start])
+		f.moves = append(f.moves, move{span{d.Key.End, at.end}, head})
+		f.edits = append(f.edits, f.remove(at))
 	}
 }
 

@@ -89,7 +89,7 @@ func (n *Node) resolve(s *Scope) {
 		s = n.resolveID(s)
 	case Property:
 		s = s.inner(true) // initial values of fields
-	case Block, CatchBlock:
+	case Block, CatchBlock, Cases, For:
 		s = s.inner(false)
 	case ImportFrom:
 		for _, local := range n.Kids {

@@ -90,11 +90,11 @@ func newProgram(d draft, explicit, script bool) *Program {
 
 // explicit reports whether the code names its value.
 func (p parsed) explicit() bool {
-	s := lastStatement(p.list)
+	s := lastStatement(p.tree.Kids)
 	if s == nil || p.wrapped {
 		return p.wrapped
 	}
-	return s.kind != expression && s.kind != block && s.kind != branching || s.callable()
+	return s.Kind != Expression && s.Kind != Block && s.Kind != Branch || s.callable()
 }
 
 // Position maps a 1-based line and column of Code to a position in the original snippet.

@@ -106,7 +106,7 @@ func Pragmas(config string) string {
 // plainJSON removes the comments and the final commas that a tsconfig.json may contain.
 func plainJSON(text string) []byte {
 	var out []byte
-	l := lexer{code: strings.TrimPrefix(text, bom)}
+	l := newLexer(strings.TrimPrefix(text, bom))
 	comma := ""
 	for t := l.next(); t.kind != atEnd && t.kind != notAToken; t = l.next() {
 		token := l.code[t.start:t.end]

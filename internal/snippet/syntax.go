@@ -27,28 +27,22 @@ func MentionsCommonJS(code string) bool {
 }
 
 // SyntaxOf detects the module format of JavaScript. names lists the [CommonJS] names that are not globals of the
-// program. Unless the code contains an import or export declaration, it builds a syntax tree, of up to 1,000 bytes for
-// each byte of code.
+// program. It builds a syntax tree, of up to 1,000 bytes for each byte of code.
 //
 // If code cannot be parsed, only the part before the error counts. In that part, a name counts
 // even if it is declared.
 func SyntaxOf(code string, names []string) Syntax {
-	p := newParser(withoutShebang(code), 0)
-	if p.isModule(p.program()) {
-		return Syntax{Module: true}
-	}
-	tree, _, ok := Parse(code)
-	found := Syntax{CommonJS: tree.uses(names)}
+	p := parse(withoutShebang(code), maxTreeNesting)
+	found := Syntax{Module: p.isModule}
 	for _, name := range CommonJS {
-		found.Module = found.Module || ok && tree.Scope.names[name].isLexical()
+		found.Module = found.Module || p.root.Scope != nil && p.root.Scope.names[name].isLexical()
+	}
+	if !p.isModule {
+		for n := range p.root.all() {
+			found.CommonJS = found.CommonJS || slices.Contains(names, n.Name) && n.IsGlobal()
+		}
 	}
 	return found
-}
-
-// uses reports whether a tree uses one of the names without declaring it.
-func (n *Node) uses(names []string) bool {
-	return slices.Contains(names, n.Name) && n.IsGlobal() || n.Key != nil && n.Key.uses(names) ||
-		slices.ContainsFunc(n.Kids, func(kid *Node) bool { return kid.uses(names) })
 }
 
 // withoutShebang makes a comment of a line with #! at the start of code.
@@ -60,12 +54,3 @@ func withoutShebang(code string) string {
 }
 
 func isCommonJS(name string) bool { return slices.Contains(CommonJS, name) }
-
-func (p *parser) isModule(list []statement) bool {
-	return p.topAwait || len(p.metas) > 0 || slices.ContainsFunc(list, statement.isModuleSyntax)
-}
-
-// isModuleSyntax reports whether only ES modules allow the statement.
-func (s statement) isModuleSyntax() bool {
-	return s.kind == importing || s.kind == exporting || s.kind == defaulting
-}

@@ -71,12 +71,12 @@ func TestSyntaxOf(t *testing.T) {
 // checkSyntax compares SyntaxOf with esbuild.
 func checkSyntax(t *testing.T, code string) {
 	t.Helper()
-	r, list := parse(code)
+	r := parse(code, maxNesting)
 	if r.failed || len(transformPlain(code, nil).Errors) > 0 {
 		return
 	}
 	got := SyntaxOf(code, CommonJS)
-	if want := usesFree(code, CommonJS); got.CommonJS != want && !r.isModule(list) {
+	if want := usesFree(code, CommonJS); got.CommonJS != want && !r.isModule {
 		t.Errorf("%.300s\nuses a name of CommonJS: %t, to esbuild %t", code, got.CommonJS, want)
 	}
 }

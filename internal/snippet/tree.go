@@ -1,40 +1,54 @@
 package snippet
 
+import (
+	"iter"
+	"slices"
+)
+
 // NodeKind is the kind of a [Node]. The zero value is a node of which only the children matter.
 type NodeKind uint8
 
 // The kinds of nodes.
 const (
-	Other        NodeKind = iota
-	Identifier            // a variable: name
-	Binding               // a variable where it is declared: name
-	Literal               // a string or number: name is its value
-	Template              // children: Literal and expressions in turn
-	Array                 // children: elements, without holes
-	Object                // children: Property, Spread
-	Property              // of an object or class: name or key, child: value, if any
-	Pattern               // a destructured object. children: PatternEntry, Spread
-	PatternEntry          // like Property, in a pattern
-	Spread                // child: the spread value
-	Member                // a.b: name, child: a
-	Index                 // a[b]: children: a, b
-	Call                  // children: callee, arguments
-	Construct             // like Call, with new
-	Binary                // children: operands, Ops: operators in between, whatever their precedence
-	Assign                // name: operator, children: target, value. A target alone in the head of a loop
-	Sequence              // children: values
-	Unary                 // name: operator, child
-	Function              // Key, children: parameters, body
-	Arrow                 // like Function
-	Class                 // Key, children: superclass if any, Property, Function for static blocks
-	ImportCall            // the callee of import(a)
-	ImportMeta            // import.meta
-	ImportFrom            // an import or export declaration: name: specifier, children: Binding
-	Declaration           // name: var, let, const or using; children: Declarator
-	Declarator            // children: target, value if any
-	Block                 // a scope. children: statements
-	CatchBlock            // a scope. children: Declarator if any, body
-	With                  // children: object, body
+	Other         NodeKind = iota
+	Identifier             // a variable: name
+	Binding                // a variable where it is declared: name. Of an import, Key is the imported name as it is written
+	Literal                // a string or number: name is its value
+	Template               // children: Literal and expressions in turn
+	Array                  // children: elements, without holes
+	Object                 // children: Property, Spread
+	Property               // of an object or class: name or key, child: value, if any
+	Pattern                // a destructured object. children: PatternEntry, Spread
+	PatternEntry           // like Property, in a pattern
+	Spread                 // child: the spread value
+	Member                 // a.b: name, child: a
+	Index                  // a[b]: children: a, b
+	Call                   // children: callee, arguments
+	Construct              // like Call, with new
+	Binary                 // children: operands, Ops: operators in between, whatever their precedence
+	Assign                 // name: operator, children: target, value. A target alone in the head of a loop
+	Sequence               // children: values
+	Unary                  // name: operator, child
+	Function               // Key, children: parameters, body
+	Arrow                  // like Function
+	Class                  // Key, children: superclass if any, Property, Function for static blocks
+	ImportCall             // the callee of import(a)
+	ImportMeta             // import.meta
+	ImportFrom             // an import or export declaration: name: specifier, Key: the same with the attributes as child, children: Binding
+	Export                 // child: the exported declaration. At: its offset
+	ExportDefault          // child: an expression, Function or Class. At: its offset
+	ExportList             // children: ImportFrom, or the local names with the exported names as Key, as they are written
+	Declaration            // name: var, let, const, using or await; children: Declarator
+	Declarator             // children: target, value if any
+	Expression             // a statement. child: the expression; End is without the semicolon
+	Empty                  // a lone semicolon
+	Block                  // a scope. children: statements
+	Branch                 // if, try, switch or a label. children: conditions, and the statements one of which runs last
+	Cases                  // of a switch, a scope. children: Case
+	Case                   // children: condition if any, statements
+	CatchBlock             // a scope. children: Declarator if any, body
+	For                    // a scope. children: head, body
+	With                   // children: object, body
 )
 
 // A Node is a node of the syntax tree of JavaScript.
@@ -42,11 +56,10 @@ type Node struct {
 	Kind NodeKind
 	// declares: a function or class whose name is visible around it.
 	declares bool
-	// childless: the parser makes no tree, so that the node keeps no children.
-	childless bool
 
 	At    int // offset at which it is reported: for Member, the offset of the name
 	Start int // offset of its first token
+	End   int // offset of its end, of statements, names, patterns and blocks
 	Name  string
 	Key   *Node    // the name of a function or class; of a property if it is computed, a string or a number
 	Kids  []*Node  // none is nil
@@ -60,15 +73,13 @@ const maxTreeNesting = 4 * maxNesting
 // Parse returns the syntax tree of valid JavaScript, with the scopes of its names, or the offset at which
 // the code could not be read.
 func Parse(code string) (tree *Node, failed int, ok bool) {
-	p := newParser(withoutShebang(code), 0)
-	p.nesting = maxTreeNesting
-	p.tree()
+	p := parse(withoutShebang(code), maxTreeNesting)
 	return p.root, p.tok.start, !p.failed
 }
 
 // node returns a node at the current token.
 func (p *parser) node(k NodeKind) *Node {
-	return &Node{Kind: k, At: p.tok.start, Start: p.tok.start, childless: p.root.childless}
+	return &Node{Kind: k, At: p.tok.start, Start: p.tok.start}
 }
 
 // named returns a node with the text of the current token as its name.
@@ -80,23 +91,18 @@ func (p *parser) named(k NodeKind) *Node {
 
 // enclosing returns a node that starts with its first child.
 func enclosing(k NodeKind, name string, first *Node) *Node {
-	n := &Node{Kind: k, Name: name, At: first.At, Start: first.Start, childless: first.childless}
+	n := &Node{Kind: k, Name: name, At: first.At, Start: first.Start}
 	return n.add(first)
 }
 
 // add adds children that are not nil.
 func (n *Node) add(kids ...*Node) *Node {
 	for _, k := range kids {
-		if k != nil && !n.childless {
+		if k != nil {
 			n.Kids = append(n.Kids, k)
 		}
 	}
 	return n
-}
-
-// shorthand returns the value of a property that is a variable of the same name.
-func (n *Node) shorthand() *Node {
-	return &Node{Kind: Identifier, At: n.At, Start: n.Start, Name: n.Name, childless: n.childless}
 }
 
 // Value returns the last child, or nil.
@@ -105,6 +111,15 @@ func (n *Node) Value() *Node {
 		return nil
 	}
 	return n.Kids[len(n.Kids)-1]
+}
+
+// all returns the node and its descendants, in the order of the code.
+func (n *Node) all() iter.Seq[*Node] {
+	return func(yield func(*Node) bool) { n.visit(yield) }
+}
+
+func (n *Node) visit(yield func(*Node) bool) bool {
+	return yield(n) && (n.Key == nil || n.Key.visit(yield)) && !slices.ContainsFunc(n.Kids, func(kid *Node) bool { return !kid.visit(yield) })
 }
 
 // isFunction reports whether an expression is a function.
@@ -146,13 +161,13 @@ func (n *Node) written(shorthand bool, found func(variable *Node, shorthand bool
 	}
 }
 
-// bound returns the names that a target of a declaration binds.
+// bound returns the names that a declaration or a target of it binds.
 func (n *Node) bound() (names []string) {
 	kids := n.Kids
 	switch n.Kind {
 	case Binding:
 		return []string{n.Name}
-	case Assign:
+	case Assign, Declarator:
 		kids = n.Kids[:1] // without the initial value
 	}
 	for _, kid := range kids {

@@ -30,7 +30,7 @@ func (d draft) remove(at span) edit { return replace(at, ";"+lineEnds(d.text[at.
 // contain templates or regular expressions.
 func oneLine(code string) string {
 	var b strings.Builder
-	l := lexer{code: code}
+	l := newLexer(code)
 	for t := l.next(); t.kind != atEnd; t = l.next() {
 		if text := code[t.start:t.end]; text != ";" {
 			if b.Len() > 0 {
@@ -42,11 +42,10 @@ func oneLine(code string) string {
 	return b.String()
 }
 
-func importsOf(list []statement) []span {
-	var imports []span
-	for _, s := range list {
-		if s.kind == importing {
-			imports = append(imports, s.span)
+func importsOf(list []*Node) (imports []span) {
+	for _, n := range list {
+		if n.Kind == ImportFrom {
+			imports = append(imports, n.span())
 		}
 	}
 	return imports
@@ -72,13 +71,13 @@ func (c *compiler) imports(d draft, loader api.Loader) (list []span) {
 		if invalid[at] || start < 0 || strings.TrimSpace(d.text[start+len(keyword):at]) != "" {
 			return list
 		}
-		p := newParser(d.text, start)
+		p := newParser(d.text[start:])
 		p.types = true
-		p.importStatement(&statement{})
+		p.importStatement()
 		if p.failed {
 			return list
 		}
-		list = append(list, span{start, p.last})
+		list = append(list, span{start, start + p.last})
 	}
 }
 

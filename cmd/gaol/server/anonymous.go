@@ -1,7 +1,6 @@
 package server
 
 import (
-	"cmp"
 	"fmt"
 	"net"
 	"net/http"
@@ -10,8 +9,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	"golang.org/x/time/rate"
 
 	"gaol/cmd/gaol/server/operation"
 	"gaol/cmd/gaol/server/service"
@@ -74,34 +71,29 @@ func networkOf(a netip.Addr) string {
 	return a.String()
 }
 
-// maxAddresses bounds the addresses whose requests are counted. Half of them, the less recently counted ones, are
-// forgotten first.
+// maxAddresses bounds the addresses whose requests are counted. If there are more, counting starts anew.
 const maxAddresses = 10_000
 
-// addresses count the requests of each address. The zero value is ready to use.
+// addresses count the requests of each address since a time. The zero value is ready to use.
 type addresses struct {
-	mu            sync.Mutex
-	recent, older map[string]*rate.Limiter
+	mu     sync.Mutex
+	since  time.Time
+	counts map[string]int
 }
 
 // count counts a request. It returns how long the address must wait before the next one, and zero if the
 // request is within the limit.
 func (as *addresses) count(name string, perMin float64, now time.Time) (wait time.Duration) {
+	most := max(1, int(perMin))
+	window := time.Duration(min(float64(most)/perMin, 24*60) * float64(time.Minute)) // a minute, or longer for less than one request in it
 	as.mu.Lock()
 	defer as.mu.Unlock()
-	burst, perSec := max(1, int(perMin)), rate.Limit(perMin/60)
-	l := cmp.Or(as.recent[name], as.older[name], rate.NewLimiter(perSec, burst))
-	if as.recent == nil || len(as.recent) >= maxAddresses/2 {
-		as.recent, as.older = map[string]*rate.Limiter{}, as.recent
+	if now.Sub(as.since) >= window || len(as.counts) >= maxAddresses {
+		as.since, as.counts = now, map[string]int{}
 	}
-	as.recent[name] = l
-	if l.Limit() != perSec { // the settings have changed
-		l.SetLimitAt(now, perSec)
-		l.SetBurstAt(now, burst)
+	if as.counts[name] >= most {
+		return window - now.Sub(as.since)
 	}
-	reservation := l.ReserveN(now, 1)
-	if wait = reservation.DelayFrom(now); wait > 0 {
-		reservation.CancelAt(now)
-	}
-	return wait
+	as.counts[name]++
+	return 0
 }

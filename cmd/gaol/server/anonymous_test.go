@@ -17,34 +17,41 @@ func TestAddresses(t *testing.T) {
 		}
 	}
 	for range 2 { // a refused request does not count
-		if wait := as.count("a", 6, now); wait != 10*time.Second {
+		if wait := as.count("a", 6, now.Add(50*time.Second)); wait != 10*time.Second {
 			t.Errorf("wait %v, want 10s", wait)
 		}
 	}
 	if wait := as.count("b", 6, now); wait != 0 {
 		t.Errorf("another address: %v", wait)
 	}
-	if wait := as.count("a", 6, now.Add(10*time.Second)); wait != 0 {
-		t.Errorf("after the time: %v", wait)
-	}
-	if wait := as.count("a", 600, now.Add(11*time.Second)); wait > 100*time.Millisecond {
+	if wait := as.count("a", 600, now.Add(50*time.Second)); wait != 0 {
 		t.Errorf("with another limit: %v", wait)
+	}
+	if wait := as.count("a", 6, now.Add(time.Minute)); wait != 0 {
+		t.Errorf("after the time: %v", wait)
 	}
 }
 
-// The table is bounded, and forgets the addresses that have not sent anything for the longest time.
+// An address can have less than one request a minute.
+func TestRareRequests(t *testing.T) {
+	var as addresses
+	now := time.Now()
+	for after, want := range []time.Duration{0, time.Minute, 0} { // at each minute
+		if wait := as.count("a", 0.5, now.Add(time.Duration(after)*time.Minute)); wait != want {
+			t.Errorf("minute %d: %v, want %v", after, wait, want)
+		}
+	}
+}
+
+// The table is bounded.
 func TestAddressesAreBounded(t *testing.T) {
 	var as addresses
 	now := time.Now()
 	for i := range 3 * maxAddresses {
 		as.count(fmt.Sprint(i), 1, now)
-		as.count("busy", 1, now)
-	}
-	if n := len(as.recent) + len(as.older); n > maxAddresses {
-		t.Errorf("%d addresses", n)
-	}
-	if as.count("busy", 1, now) == 0 {
-		t.Error("an address that sends again and again is forgotten")
+		if n := len(as.counts); n > maxAddresses {
+			t.Fatalf("%d addresses", n)
+		}
 	}
 }
 

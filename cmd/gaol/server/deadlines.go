@@ -2,8 +2,8 @@ package server
 
 import (
 	"io"
-	"net"
 	"net/http"
+	"sync/atomic"
 	"time"
 )
 
@@ -27,33 +27,33 @@ const (
 	writeChunk = 64 << 10
 )
 
-// limitBody sets the read deadline of a request with a body. The server also reads bodies that no
+// timedBody is the body of a request, which must arrive before a deadline. The server also reads bodies that no
 // handler has read, to find the next request.
-func (s *Server) limitBody(w http.ResponseWriter, r *http.Request) {
-	if r.ContentLength == 0 || r.Body == nil || r.Body == http.NoBody {
-		return
-	}
-	b := &timedBody{ReadCloser: r.Body, conn: http.NewResponseController(w), deadline: time.Now().Add(s.times.body)}
-	b.set(b.deadline) // also if no handler reads it
-	r.Body = b
-}
-
-// timedBody is a body that must arrive before a deadline.
 type timedBody struct {
 	io.ReadCloser
 	conn     *http.ResponseController
 	deadline time.Time
-	received int64
+	received atomic.Int64
 	over     bool // the deadline was removed
+}
+
+// limit sets the read deadline of a request with a body.
+func (b *timedBody) limit(w http.ResponseWriter, r *http.Request, t time.Duration) {
+	if r.ContentLength == 0 || r.Body == nil || r.Body == http.NoBody {
+		return
+	}
+	b.ReadCloser, b.conn, b.deadline = r.Body, http.NewResponseController(w), time.Now().Add(t)
+	b.set(b.deadline) // also if no handler reads it
+	r.Body = b
 }
 
 func (b *timedBody) Read(p []byte) (n int, err error) {
 	if b.over {
 		return b.ReadCloser.Read(p)
 	}
-	b.set(b.deadline.Add(time.Duration(b.received/bodyRate) * time.Second))
+	b.set(b.deadline.Add(time.Duration(b.received.Load()/bodyRate) * time.Second))
 	n, err = b.ReadCloser.Read(p)
-	b.received += int64(n)
+	b.received.Add(int64(n))
 	if err == io.EOF {
 		b.over = true
 		b.set(time.Time{}) // the server now waits for the client to close the connection
@@ -81,5 +81,3 @@ func (c *conn) Write(p []byte) (n int, err error) {
 	}
 	return n, nil
 }
-
-var _ net.Conn = (*conn)(nil)

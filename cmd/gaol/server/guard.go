@@ -1,7 +1,6 @@
 package server
 
 import (
-	"io"
 	"mime"
 	"net"
 	"net/http"
@@ -13,11 +12,8 @@ import (
 
 	"gaol/cmd/gaol/server/api"
 	"gaol/cmd/gaol/server/operation"
-	"gaol/cmd/gaol/server/quota"
-	"gaol/cmd/gaol/server/service"
 	"gaol/cmd/gaol/server/settings"
 	"gaol/cmd/gaol/server/tenant"
-	"gaol/internal/strictjson"
 )
 
 // public are the paths that need no tenant.
@@ -34,7 +30,6 @@ func (s *Server) guard(next http.Handler) http.Handler {
 			// proxy took for its body must not be the next request (RFC 9112, 6.1).
 			w.Header().Set("Connection", "close")
 		}
-		s.limitBody(w, r)
 		if s.preview(w, r) {
 			return
 		}
@@ -73,12 +68,7 @@ func (s *Server) serveTenant(w http.ResponseWriter, r *http.Request, next http.H
 		return
 	}
 	defer held.Release()
-	if isText(r) {
-		body := &heldBody{ReadCloser: r.Body, hold: held.Hold, turn: func() (func(), error) { return account.Wait(r.Context(), quota.Texts) }}
-		defer body.end()
-		r.Body = body
-	}
-	next.ServeHTTP(w, r.WithContext(tenant.NewContext(r.Context(), t)))
+	next.ServeHTTP(w, r.WithContext(api.WithQuota(tenant.NewContext(r.Context(), t), account, held)))
 }
 
 // count counts a request of a tenant, or returns an error if there are too many.
@@ -91,64 +81,17 @@ func (s *Server) count(t *tenant.Tenant, r *http.Request) error {
 	return s.service.Account(t).Request()
 }
 
-// isText reports whether a request's body is JSON, which is kept in memory.
-func isText(r *http.Request) bool {
-	kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	return kind == "application/json" && !api.IsPort(r)
-}
-
-// bodyBytes returns how much memory the text of a request's body may need.
+// bodyBytes returns how much memory the text of a request's body may need: JSON is kept in memory.
 func bodyBytes(r *http.Request) int64 {
+	kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	switch {
-	case !isText(r):
+	case kind != "application/json" || api.IsPort(r):
 		return 0
 	case r.ContentLength < 0 || r.ContentLength > api.MaxBody:
 		return api.MaxBody
 	default:
 		return r.ContentLength
 	}
-}
-
-// heldBody reserves memory for the values of a body of JSON while it arrives, and waits for a turn if it is large.
-type heldBody struct {
-	io.ReadCloser
-	values   strictjson.Counter
-	received int
-	hold     func(bytes int64) error
-	turn     func() (done func(), err error)
-	done     func() // ends the turn; nil: none
-	err      error  // it has failed
-}
-
-// end ends the turn.
-func (b *heldBody) end() {
-	if b.done != nil {
-		b.done()
-	}
-}
-
-func (b *heldBody) Read(p []byte) (n int, err error) {
-	if b.err == nil && b.received > quota.LargeText && b.done == nil {
-		b.done, b.err = b.turn()
-	}
-	if b.err == nil {
-		n, err = b.ReadCloser.Read(p)
-		b.received += n
-		before := b.values.Kept
-		if b.err = b.values.Add(p[:n]); b.err == nil && b.values.Kept > before {
-			b.err = b.hold(int64(b.values.Kept-before) * quota.ValueBytes)
-		}
-	}
-	if e, ok := service.AsError(b.err); ok {
-		b.err = e
-	}
-	if b.err != nil {
-		return 0, b.err
-	}
-	if err != nil {
-		b.end()
-	}
-	return n, err
 }
 
 // refuse returns the status for a request that no tenant may make, and why; 0 if it may pass.
@@ -204,17 +147,12 @@ func (s *Server) isAllowedOrigin(r *http.Request) bool {
 }
 
 // isJSON reports whether a request's body is empty or JSON. Other bodies are for paths that accept them.
-// Types of any case mean the same (RFC 9110, 8.3.1), but not to huma.
 func isJSON(r *http.Request) bool {
 	if r.ContentLength == 0 || r.Method == http.MethodGet || r.Method == http.MethodHead || r.Method == http.MethodPut {
 		return true
 	}
 	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	if err != nil || kind != "application/json" {
-		return false
-	}
-	r.Header.Set("Content-Type", kind)
-	return true
+	return err == nil && kind == "application/json"
 }
 
 // identify returns the tenant of a request, or why there is none.

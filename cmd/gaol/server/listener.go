@@ -94,16 +94,13 @@ const (
 type connections struct {
 	max, maxOfOwner int
 
-	mu     sync.Mutex
-	count  int
-	owners map[string]idleSince // by user or address
+	mu        sync.Mutex
+	idleSince map[*conn]time.Time // of all; zero while one is in use
+	ofOwner   map[string]int      // by user or address
 }
 
-// idleSince are connections, with the time since when each is idle; zero while it is in use.
-type idleSince map[*conn]time.Time
-
 func newConnections() *connections {
-	c := &connections{max: maxConnections, maxOfOwner: maxOfOwner, owners: map[string]idleSince{}}
+	c := &connections{max: maxConnections, maxOfOwner: maxOfOwner, idleSince: map[*conn]time.Time{}, ofOwner: map[string]int{}}
 	var files unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_NOFILE, &files) == nil && files.Cur/2 < uint64(c.max) { // sandboxes need files, too
 		c.max = int(files.Cur / 2)
@@ -116,18 +113,14 @@ func newConnections() *connections {
 func (cs *connections) add(c *conn) (excess *conn) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
-	own := cs.owners[c.owner]
-	if len(own) >= cs.maxOfOwner || cs.count >= cs.max {
-		if excess = cs.excess(own); excess == nil {
+	if cs.ofOwner[c.owner] >= cs.maxOfOwner || len(cs.idleSince) >= cs.max {
+		if excess = cs.excess(c.owner); excess == nil {
 			return c
 		}
 		cs.forget(excess)
 	}
-	if cs.owners[c.owner] == nil {
-		cs.owners[c.owner] = idleSince{}
-	}
-	cs.owners[c.owner][c] = time.Now() // until it has sent something
-	cs.count++
+	cs.idleSince[c] = time.Now() // until it has sent something
+	cs.ofOwner[c.owner]++
 	return excess
 }
 
@@ -135,32 +128,25 @@ func (cs *connections) add(c *conn) (excess *conn) {
 // that of the owner with most idle connections; nil if all are in use.
 //
 // Preconditions: cs.mu is held.
-func (cs *connections) excess(own idleSince) (longest *conn) {
-	if len(own) >= cs.maxOfOwner {
-		_, longest = own.longest()
-		return longest
-	}
-	most := 0
-	for _, other := range cs.owners {
-		if n, c := other.longest(); n > most {
-			most, longest = n, c
-		}
-	}
-	return longest
-}
-
-// longest returns the number of idle connections, and the connection that has been idle for longest.
-func (s idleSince) longest() (idle int, longest *conn) {
-	for c, since := range s {
+func (cs *connections) excess(owner string) *conn {
+	idle, longest := map[string]int{}, map[string]*conn{}
+	for c, since := range cs.idleSince {
 		if since.IsZero() {
 			continue
 		}
-		idle++
-		if longest == nil || since.Before(s[longest]) {
-			longest = c
+		idle[c.owner]++
+		if other := longest[c.owner]; other == nil || since.Before(cs.idleSince[other]) {
+			longest[c.owner] = c
 		}
 	}
-	return idle, longest
+	if cs.ofOwner[owner] < cs.maxOfOwner {
+		for other, n := range idle {
+			if n > idle[owner] {
+				owner = other
+			}
+		}
+	}
+	return longest[owner]
 }
 
 // remove forgets a connection that has been closed.
@@ -172,14 +158,12 @@ func (cs *connections) remove(c *conn) {
 
 // forget is remove with the lock held.
 func (cs *connections) forget(c *conn) {
-	own := cs.owners[c.owner]
-	if _, counted := own[c]; !counted {
+	if _, counted := cs.idleSince[c]; !counted {
 		return
 	}
-	delete(own, c)
-	cs.count--
-	if len(own) == 0 {
-		delete(cs.owners, c.owner)
+	delete(cs.idleSince, c)
+	if cs.ofOwner[c.owner]--; cs.ofOwner[c.owner] == 0 {
+		delete(cs.ofOwner, c.owner)
 	}
 }
 
@@ -188,14 +172,14 @@ func (cs *connections) follow(outer net.Conn, state http.ConnState) {
 	c := innerConn(outer)
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
-	if _, counted := cs.owners[c.owner][c]; !counted || state == http.StateNew {
+	if _, counted := cs.idleSince[c]; !counted || state == http.StateNew {
 		return
 	}
 	var since time.Time
 	if state == http.StateIdle {
 		since = time.Now()
 	}
-	cs.owners[c.owner][c] = since
+	cs.idleSince[c] = since
 }
 
 // ownerOf names the user or address that has opened a connection.

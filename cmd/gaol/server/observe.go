@@ -2,10 +2,9 @@ package server
 
 import (
 	"context"
-	"io"
 	"log/slog"
 	"net/http"
-	"sync/atomic"
+	"time"
 
 	"github.com/felixge/httpsnoop"
 
@@ -17,16 +16,17 @@ import (
 
 // observer counts and logs requests.
 type observer struct {
-	metrics *service.Metrics
-	audit   *audit.Log
-	log     *slog.Logger
+	metrics  *service.Metrics
+	audit    *audit.Log
+	log      *slog.Logger
+	bodyTime time.Duration // see times
 }
 
 // exchange holds the facts about a request that are counted and logged.
 type exchange struct {
 	operation string         // the pattern of the path; empty if the request did not get that far
 	tenant    *tenant.Tenant // nil for a request that was refused before, or that needs none
-	body      countedBody
+	body      timedBody
 	response  httpsnoop.Metrics
 	record    *audit.Record
 }
@@ -43,10 +43,7 @@ func (o *observer) observe(next http.Handler) http.Handler {
 			ctx, seen.record = audit.NewContext(ctx, o.writeAudit)
 		}
 		r = r.WithContext(ctx)
-		if r.Body != http.NoBody {
-			seen.body.ReadCloser = r.Body
-			r.Body = &seen.body
-		}
+		seen.body.limit(w, r, o.bodyTime)
 		defer o.finish(r, seen) // also if a handler panics to abort the response
 		seen.response.CaptureMetrics(w, func(w http.ResponseWriter) { next.ServeHTTP(seen.withUpgrade(w, r), r) })
 	})
@@ -88,7 +85,7 @@ func (o *observer) attribute(next http.Handler) http.Handler {
 func (o *observer) finish(r *http.Request, seen *exchange) {
 	answer := seen.response
 	o.metrics.Request(seen.operation, answer.Code, answer.Duration)
-	name, read := "", seen.body.read.Load()
+	name, read := "", seen.body.received.Load()
 	if seen.tenant != nil {
 		name = seen.tenant.Name
 	}
@@ -112,18 +109,6 @@ func (o *observer) writeAudit(e audit.Entry) {
 		o.metrics.AuditLost()
 		o.log.Error("a line is lost", "err", err)
 	}
-}
-
-// countedBody counts the bytes that are read from a request's body.
-type countedBody struct {
-	io.ReadCloser
-	read atomic.Int64
-}
-
-func (b *countedBody) Read(p []byte) (int, error) {
-	n, err := b.ReadCloser.Read(p)
-	b.read.Add(int64(n))
-	return n, err
 }
 
 // addMetrics adds the metrics, for administrators.

@@ -79,7 +79,7 @@ func newServer(o Options, times times) *Server {
 
 		connections: newConnections(),
 	}
-	s.observer = &observer{metrics: s.service.Metrics(), audit: &audit.Log{}, log: o.Log}
+	s.observer = &observer{metrics: s.service.Metrics(), audit: &audit.Log{}, log: o.Log, bodyTime: times.body}
 	s.tokens.Store(o.Tokens)
 	mux := http.NewServeMux()
 	s.snippets = snippetservice.New(s.service, s.log)

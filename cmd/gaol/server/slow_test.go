@@ -104,7 +104,7 @@ func TestBodyDeadlineEndsWithBody(t *testing.T) {
 	canceled := make(chan bool, 1)
 	socket := start(t, short, func(s *Server) {
 		s.http.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			s.limitBody(w, r)
+			new(timedBody).limit(w, r, short.body)
 			_, _ = io.Copy(io.Discard, r.Body)
 			select {
 			case <-r.Context().Done():
@@ -185,7 +185,7 @@ func TestIdleConnections(t *testing.T) {
 		}
 	}
 	connections.mu.Lock()
-	count := connections.count
+	count := len(connections.idleSince)
 	connections.mu.Unlock()
 	if count != 10 {
 		t.Errorf("%d connections", count)
@@ -199,9 +199,10 @@ func TestIdleConnections(t *testing.T) {
 func (cs *connections) idle() (n int) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
-	for _, own := range cs.owners {
-		idle, _ := own.longest()
-		n += idle
+	for _, since := range cs.idleSince {
+		if !since.IsZero() {
+			n++
+		}
 	}
 	return n
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/danielgtaylor/huma/v2/negotiation"
 
 	"gaol/cmd/gaol/server/operation"
+	"gaol/cmd/gaol/server/quota"
 	"gaol/cmd/gaol/server/service"
 	"gaol/cmd/gaol/server/snippetservice"
 	"gaol/cmd/gaol/server/tenant"
@@ -188,17 +189,12 @@ func invalid(o *operation.Operation, details ...*huma.ErrorDetail) *Problem {
 	return p
 }
 
-// ReadBody reads the body of a request, of at most some bytes.
+// ReadBody reads the body of a request, of at most some bytes. It reserves memory for values of JSON by the
+// quotas of [WithQuota].
 func ReadBody(w http.ResponseWriter, r *http.Request, most int64) ([]byte, error) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
 	_, large := errors.AsType[*http.MaxBytesError](err)
-	_, values := errors.AsType[*strictjson.BoundsError](err)
-	exceeded, quota := errors.AsType[*service.Error](err)
 	switch {
-	case quota: // of values
-		return nil, exceeded
-	case values:
-		return nil, NewProblem(http.StatusBadRequest, "the body: "+err.Error())
 	case large:
 		return nil, NewProblem(http.StatusRequestEntityTooLarge, fmt.Sprintf("request body is too large limit=%d bytes", most))
 	case errors.Is(err, os.ErrDeadlineExceeded):
@@ -206,5 +202,38 @@ func ReadBody(w http.ResponseWriter, r *http.Request, most int64) ([]byte, error
 	case err != nil:
 		return nil, NewProblem(http.StatusBadRequest, "cannot read request body")
 	}
-	return body, nil
+	if q, ok := r.Context().Value(quotaKey{}).(*bodyQuota); ok {
+		err = q.hold(r.Context(), body)
+	}
+	return body, err
+}
+
+// quotaKey is the context key of a bodyQuota.
+type quotaKey struct{}
+
+// bodyQuota is the tenant's account, and the reservation of its request.
+type bodyQuota struct {
+	account *quota.Account
+	held    *quota.Reservation
+}
+
+// WithQuota returns a context of a request whose reservation includes the values of its body.
+func WithQuota(ctx context.Context, a *quota.Account, held *quota.Reservation) context.Context {
+	return context.WithValue(ctx, quotaKey{}, &bodyQuota{a, held})
+}
+
+// hold reserves memory for the values of a text. Counting those of large texts takes turns.
+func (q *bodyQuota) hold(ctx context.Context, text []byte) error {
+	if len(text) > quota.LargeText {
+		done, err := q.account.Wait(ctx, quota.Texts)
+		if err != nil {
+			return err
+		}
+		defer done()
+	}
+	var values strictjson.Counter
+	if err := values.Add(text); err != nil {
+		return NewProblem(http.StatusBadRequest, "the body: "+err.Error())
+	}
+	return q.held.Hold(int64(values.Kept) * quota.ValueBytes)
 }

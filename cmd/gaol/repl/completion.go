@@ -27,7 +27,7 @@ func (e *lineEditor) completeLine(line string, pos int, key rune) (string, int, 
 		return insert(more)
 	}
 	if len(names) > 1 {
-		e.show(list(names))
+		fmt.Fprintln(e.terminal, list(names))
 	}
 	return line, pos, true
 }

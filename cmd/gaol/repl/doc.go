@@ -2,9 +2,9 @@
 // cells until brackets are closed, evaluates each cell in one context of a sandbox,
 // and shows its output and value.
 //
-//	terminal ─> keyboard ─> lineEditor ─┐            ┌─> lineEditor, with the guest's text sanitized
-//	                                    ├─> session ─┤
-//	standard input ─> lineReader ───────┘  (Context) └─> plainScreen: standard output and error, unchanged
+//	terminal ─> keyboard ─> lineEditor ─┐
+//	                                    ├─> session ─> screen: a terminal, or standard output and error
+//	standard input ─> lineReader ───────┘  (Context)
 //
 // golang.org/x/term's Terminal edits the line: cursor keys, wrapping, pasting, and output
 // above the line that is being typed. This package adds the missing features: a persistent

@@ -17,19 +17,16 @@ import (
 // one line of the file; an input of several lines has lineBreak instead of line feeds.
 // It is not safe for concurrent use.
 type history struct {
-	entries   []string // the latest last
-	file      *os.File // nil: nothing is written
-	input     []string // lines of the current input
-	recalled  bool     // the current line may come from an entry, and lineBreak means a line feed
-	ambiguous bool     // the user typed lineBreak, so that the input cannot be an entry
+	entries []string // the latest last
+	file    *os.File // nil: nothing is written
 }
 
 // lineBreak is visible in the line editor, unlike a line feed.
 const lineBreak = "␤"
 
-// Twice maxEntries may be kept, so that the file is written anew once in a thousand inputs
+// The file may have twice maxEntries, so that it is written anew once in a thousand inputs
 // and not with each. A longer entry than maxEntry is a pasted file rather than something to
-// recall line by line.
+// recall.
 const (
 	maxEntries     = 1000
 	maxHistoryFile = 1 << 20 // bytes that are read
@@ -110,43 +107,16 @@ func (h *history) load(file *os.File) error {
 	return err
 }
 
-// beginLine announces a line, of the same input if continued, else of a new one.
-func (h *history) beginLine(continued bool) {
-	if !continued {
-		h.store()
-	}
-	h.recalled = false
-}
+// Add does nothing: the session keeps whole inputs, and none that were abandoned.
+func (h *history) Add(string) {}
 
-// Add appends a line to the current input.
-func (h *history) Add(line string) {
-	h.ambiguous = h.ambiguous || !h.recalled && strings.Contains(line, lineBreak)
-	h.input = append(h.input, line)
-}
-
-// dropLine forgets the last line of the current input, which the user has abandoned.
-func (h *history) dropLine() { h.input = h.input[:len(h.input)-1] }
-
-// expand returns the code of a line that the editor returned.
-func (h *history) expand(line string) string {
-	if h.recalled {
-		return strings.ReplaceAll(line, lineBreak, "\n")
-	}
-	return line
-}
-
-// store makes the current input an entry, unless it is blank, ambiguous, too long or equal
-// to the last entry, or begins with a space.
-func (h *history) store() {
-	text, ambiguous := strings.Join(h.input, lineBreak), h.ambiguous
-	h.input, h.ambiguous = nil, false
-	if ambiguous || strings.TrimSpace(text) == "" || strings.HasPrefix(text, " ") || len(text) > maxEntry || len(h.entries) > 0 && h.At(0) == text {
+// keep makes an input an entry, unless it is blank, too long or equal to the last entry, or begins with a space.
+func (h *history) keep(code string) {
+	text := strings.ReplaceAll(code, "\n", lineBreak)
+	if strings.TrimSpace(code) == "" || strings.HasPrefix(text, " ") || len(text) > maxEntry || len(h.entries) > 0 && h.At(0) == text {
 		return
 	}
 	h.entries = append(h.entries, text)
-	if len(h.entries) > 2*maxEntries {
-		h.entries = h.entries[maxEntries:]
-	}
 	if h.file != nil {
 		_, _ = h.file.WriteString(text + "\n") // a full disk must not end the session
 	}
@@ -155,15 +125,11 @@ func (h *history) store() {
 // Len returns the number of entries.
 func (h *history) Len() int { return len(h.entries) }
 
-// At returns an entry, 0 the latest. The line editor calls it when the user recalls one.
-func (h *history) At(i int) string {
-	h.recalled = true
-	return h.entries[len(h.entries)-1-i]
-}
+// At returns an entry, 0 the latest.
+func (h *history) At(i int) string { return h.entries[len(h.entries)-1-i] }
 
-// close stores the last input and closes the file.
+// close closes the file, if there is one.
 func (h *history) close() {
-	h.store()
 	if h.file != nil {
 		h.file.Close()
 	}

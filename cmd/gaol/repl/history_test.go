@@ -17,15 +17,6 @@ func (h *history) all() (list []string) {
 	return list
 }
 
-// addInputs adds inputs of one line each.
-func (h *history) addInputs(lines ...string) {
-	for _, line := range lines {
-		h.beginLine(false)
-		h.Add(line)
-	}
-	h.beginLine(false)
-}
-
 func newHistory(t *testing.T) *history {
 	t.Helper()
 	h, err := openHistory()
@@ -40,8 +31,10 @@ func TestHistory(t *testing.T) {
 	state := t.TempDir()
 	t.Setenv("XDG_STATE_HOME", state)
 	h := newHistory(t)
-	h.addInputs("one", "two", "two", "", "  ", " secret", strings.Repeat("x", maxEntry+1), "three", "one")
-	want := []string{"one", "three", "two", "one"}
+	for _, code := range []string{"one", "two", "two", "", "  ", " secret", " secret\nall of it", strings.Repeat("x", maxEntry+1), "three", "f(`\n  indented\n`)", "one"} {
+		h.keep(code)
+	}
+	want := []string{"one", "f(`␤  indented␤`)", "three", "two", "one"}
 	if diff := cmp.Diff(want, h.all()); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
@@ -58,40 +51,7 @@ func TestHistory(t *testing.T) {
 	}
 }
 
-// An input of several lines is one entry and is recalled unchanged.
-func TestHistoryMultiLine(t *testing.T) {
-	t.Setenv("XDG_STATE_HOME", t.TempDir())
-	h := newHistory(t)
-	for _, input := range [][]string{
-		{"f(`", "  indented", "`)"}, {" secret", "all of it"}, {"a␤b"}, {"{", "'␤'", "}"},
-		{strings.Repeat("x", maxEntry), ""}, {"last(", ")"},
-	} {
-		for i, line := range input {
-			h.beginLine(i > 0)
-			h.Add(line)
-			if got := h.expand(line); got != line {
-				t.Errorf("%q became %q", line, got)
-			}
-		}
-	}
-	h.close()
-	h = newHistory(t)
-	if diff := cmp.Diff([]string{"last(␤)", "f(`␤  indented␤`)"}, h.all()); diff != "" {
-		t.Errorf("(-want +got)\n%s", diff)
-	}
-	h.beginLine(false)
-	line := h.At(1)
-	h.Add(line)
-	if got := h.expand(line); got != "f(`\n  indented\n`)" {
-		t.Errorf("recalled it is %q", got)
-	}
-	h.beginLine(false)
-	if got := h.At(0); got != line {
-		t.Errorf("the last is %q", got)
-	}
-}
-
-// The file and the entries in memory are bounded, and control characters in the file are escaped.
+// The file is bounded, and control characters in the file are escaped.
 func TestHistoryIsBounded(t *testing.T) {
 	state := t.TempDir()
 	t.Setenv("XDG_STATE_HOME", state)
@@ -118,12 +78,6 @@ func TestHistoryIsBounded(t *testing.T) {
 	if again := newHistory(t); !cmp.Equal(again.all(), h.all()) {
 		t.Errorf("opened again it has %d lines", again.Len())
 	}
-	for i := range 5 * maxEntries {
-		h.addInputs(fmt.Sprint(i))
-	}
-	if h.Len() > 2*maxEntries || h.At(0) != fmt.Sprint(5*maxEntries-1) {
-		t.Errorf("%d lines", h.Len())
-	}
 }
 
 // A history whose file cannot be opened lasts for the session.
@@ -146,7 +100,7 @@ func TestHistoryWithoutFile(t *testing.T) {
 		if err == nil || h == nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		h.addInputs("one")
+		h.keep("one")
 		if h.Len() != 1 {
 			t.Errorf("%s: it has %d", name, h.Len())
 		}

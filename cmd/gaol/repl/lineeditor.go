@@ -6,7 +6,6 @@ import (
 	"io"
 	"os"
 	"strings"
-	"sync"
 	"sync/atomic"
 
 	"golang.org/x/term"
@@ -16,7 +15,7 @@ import (
 )
 
 // runOnTerminal evaluates the lines that the user types on a terminal.
-func (s *session) runOnTerminal(ctx context.Context) error {
+func (s *session) runOnTerminal(ctx context.Context, stdout io.Writer) error {
 	tty, err := report.OpenTerminal(s.options.Stdin)
 	if err != nil {
 		return err
@@ -33,30 +32,26 @@ func (s *session) runOnTerminal(ctx context.Context) error {
 		return err
 	}
 	defer restore()
-	e := newLineEditor(ctx, tty, s.options.Stdout, past)
+	e := newLineEditor(ctx, tty, stdout, past)
 	defer e.close()
 	defer tty.Watch(e.resize, restore)()
 	if os.Getenv("NO_COLOR") == "" {
 		s.cell.Form = runtime.ResultColors
 	}
-	s.context.OnLog, s.screen, s.interruptible, e.complete = e.log, e, e.interruptible, s.complete
-	e.note(s.options.Welcome)
+	s.screen = screen{e.terminal, e.terminal, true}
+	s.context.OnLog, s.interruptible, s.keep, e.complete = s.log, e.interruptible, past.keep, s.complete
+	s.note(s.options.Welcome)
 	return s.run(ctx, e)
 }
 
-// lineEditor is the input and the screen of a session on a terminal in raw mode. What
-// the guest prints while the user types appears above the line.
+// lineEditor is the input of a session on a terminal in raw mode. What is written to terminal appears above the line
+// that the user types.
 type lineEditor struct {
 	ctx      context.Context
 	keyboard *keyboard
-	history  *history
-	complete func(ctx context.Context, line string) (prefix string, names []string)
 	out      io.Writer
-
 	terminal *term.Terminal
-
-	mu     sync.Mutex
-	failed error
+	complete func(ctx context.Context, line string) (prefix string, names []string)
 }
 
 const (
@@ -65,11 +60,11 @@ const (
 )
 
 func newLineEditor(ctx context.Context, in io.Reader, out io.Writer, past *history) *lineEditor {
-	e := &lineEditor{ctx: ctx, keyboard: newKeyboard(ctx, in), out: out, history: past}
+	e := &lineEditor{ctx: ctx, keyboard: newKeyboard(ctx, in), out: out}
 	e.terminal = term.NewTerminal(struct {
 		io.Reader
 		io.Writer
-	}{e.keyboard, e}, promptFirst)
+	}{e.keyboard, out}, promptFirst)
 	e.terminal.History, e.terminal.AutoCompleteCallback = past, e.completeLine
 	e.terminal.SetBracketedPasteMode(true)
 	return e
@@ -78,18 +73,7 @@ func newLineEditor(ctx context.Context, in io.Reader, out io.Writer, past *histo
 func (e *lineEditor) close() { e.terminal.SetBracketedPasteMode(false) }
 
 func (e *lineEditor) resize(rows, cols uint16) {
-	_ = e.terminal.SetSize(int(cols), int(rows)) // fails only if writing does, which err reports
-}
-
-// Write writes to the screen. The term.Terminal calls it.
-func (e *lineEditor) Write(b []byte) (int, error) {
-	if err := report.Stdout(e.out, string(b)); err != nil {
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		e.failed = err
-		return 0, err
-	}
-	return len(b), nil
+	_ = e.terminal.SetSize(int(cols), int(rows)) // fails only if writing does, which the session reports
 }
 
 // next returns the typed or pasted line, with the line feeds of a recalled entry.
@@ -98,49 +82,16 @@ func (e *lineEditor) next(continued bool) (string, error) {
 	if continued {
 		e.terminal.SetPrompt(promptContinued)
 	}
-	e.history.beginLine(continued)
 	line, err := e.terminal.ReadLine()
 	switch {
 	case e.keyboard.interrupted:
-		e.history.dropLine()
 		return "", errAbandoned
 	case errors.Is(err, io.EOF):
-		e.printLine("")
+		_, _ = io.WriteString(e.out, "\r\n") // the session reports failures
 	case err == nil, errors.Is(err, term.ErrPasteIndicator):
-		return e.history.expand(line), nil
+		return strings.ReplaceAll(line, lineBreak, "\n"), nil
 	}
 	return "", err
-}
-
-// printLine prints where the cursor is.
-func (e *lineEditor) printLine(text string) {
-	_, _ = e.Write([]byte(text + "\r\n")) // err reports failures
-}
-
-// show prints above the line that is being typed. err reports failures.
-func (e *lineEditor) show(text string) { _, _ = e.terminal.Write([]byte(text + "\n")) }
-
-func (e *lineEditor) log(l runtime.Log) { e.show(report.Sanitize(l.Text, false)) }
-
-func (e *lineEditor) value(text string) { e.show(report.Sanitize(text, true)) }
-
-func (e *lineEditor) note(text string) { e.show(text) }
-
-func (e *lineEditor) failure(failed *runtime.GuestError, code string) {
-	// Ctrl-C is not an error of the code. The second sentence of the message reports whether the
-	// variables were lost.
-	if failed.Name == "CanceledError" && failed.Stack == "" {
-		_, lost, _ := strings.Cut(failed.Message, ". ")
-		e.show(strings.TrimSpace("Interrupted. " + lost))
-		return
-	}
-	e.show("Uncaught " + report.Sanitize(failureText(failed, code), false))
-}
-
-func (e *lineEditor) err() error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.failed
 }
 
 // interruptible returns a context that Ctrl-C cancels. Other keys are for the next line.
@@ -197,8 +148,11 @@ func (k *keyboard) press(key byte) {
 	interrupt := k.onInterrupt.Load()
 	if key == ctrlC && interrupt != nil {
 		(*interrupt)()
-		for range len(k.keys) {
-			k.next()
+		for len(k.keys) > 0 {
+			select {
+			case <-k.keys:
+			default: // the reader was faster
+			}
 		}
 		return
 	}
@@ -214,35 +168,20 @@ func (k *keyboard) press(key byte) {
 	}
 }
 
-// next returns a buffered key, if there is one.
-func (k *keyboard) next() (key byte, ok bool) {
-	select {
-	case key, ok = <-k.keys:
-	default:
-	}
-	return key, ok
-}
-
-// Read returns buffered keys up to the first Enter, or Ctrl-C, which it replaces by Enter, or waits for some.
-// It ends with Enter because interrupted is about one line.
+// Read returns one key, or waits for it: interrupted is about the last one. It replaces Ctrl-C by Enter.
 func (k *keyboard) Read(b []byte) (n int, err error) {
-	var ok bool
 	k.interrupted = false
 	select {
 	case <-k.ctx.Done():
 		return 0, context.Cause(k.ctx)
-	case b[0], ok = <-k.keys:
-	}
-	if !ok {
-		return 0, k.err
-	}
-	for n = 1; ok && n < len(b) && b[n-1] != ctrlC && b[n-1] != '\r'; {
-		if b[n], ok = k.next(); ok {
-			n++
+	case key, ok := <-k.keys:
+		if !ok {
+			return 0, k.err
 		}
+		if k.interrupted = key == ctrlC; k.interrupted {
+			key = '\r'
+		}
+		b[0] = key
+		return 1, nil
 	}
-	if k.interrupted = b[n-1] == ctrlC; k.interrupted {
-		b[n-1] = '\r'
-	}
-	return n, nil
 }

@@ -76,14 +76,13 @@ func TestLines(t *testing.T) {
 	}
 }
 
-// One key recalls an input of several lines unchanged.
+// One key recalls an input of several lines.
 func TestMultiLineRecall(t *testing.T) {
 	e, shown, keys := newTestEditor(t)
-	go func() { _, _ = io.WriteString(keys, "f(`\r  a\r`)\r\x1b[A\r") }()
-	for i, want := range []string{"f(`", "  a", "`)", "f(`\n  a\n`)"} {
-		if line, err := e.next(i > 0 && i < 3); line != want || err != nil {
-			t.Fatalf("%q, %v, want %q", line, err, want)
-		}
+	e.terminal.History.(*history).keep("f(`\n  a\n`)")
+	go func() { _, _ = io.WriteString(keys, "\x1b[A\r") }()
+	if line, err := e.next(false); line != "f(`\n  a\n`)" || err != nil {
+		t.Errorf("%q, %v", line, err)
 	}
 	if !strings.Contains(shown.String(), "> f(`␤  a␤`)") {
 		t.Errorf("%q", shown.String())
@@ -129,25 +128,25 @@ func (fullDisk) Write([]byte) (int, error) { return 0, errors.New("no space") }
 
 // A failure to write ends the session.
 func TestWriteError(t *testing.T) {
-	r, w := io.Pipe()
-	defer w.Close()
-	e := newLineEditor(t.Context(), r, fullDisk{}, &history{})
-	e.show("x")
-	if err := e.err(); err == nil || !strings.Contains(err.Error(), "write standard output: no space") {
+	out := &output{to: fullDisk{}}
+	s := &screen{stdout: out}
+	s.value("x")
+	if err := out.err(); err == nil || !strings.Contains(err.Error(), "write standard output: no space") {
 		t.Errorf("%v", err)
 	}
 }
 
-// Text from the guest is sanitized, and interruptions are shown as such.
+// On a terminal text from the guest is sanitized, and interruptions are shown as such.
 func TestShow(t *testing.T) {
-	e, shown, _ := newTestEditor(t)
-	e.log(runtime.Log{Level: runtime.LogLog, Text: "a\x1b[31mb"})
-	e.value("\x1b[33m5\x1b[39m\x1b[2J")
-	e.failure(&runtime.GuestError{Name: "E\x07", Message: "m", Frame: "> 1 | x"}, "x")
-	e.failure(&runtime.GuestError{Name: "CanceledError", Message: "the code was stopped by its host"}, "x")
-	e.failure(&runtime.GuestError{Name: "CanceledError", Message: "the code was stopped by its host. It is lost"}, "x")
-	want := "a\\x1b[31mb\r\n\x1b[33m5\x1b[39m\\x1b[2J\x1b[0m\r\nUncaught E\\x07: m\r\nInterrupted.\r\nInterrupted. It is lost\r\n"
-	if got := strings.TrimPrefix(shown.String(), "\x1b[?2004h"); got != want {
+	shown := &transcript{}
+	s := &screen{shown, shown, true}
+	s.log(runtime.Log{Level: runtime.LogLog, Text: "a\x1b[31mb"})
+	s.value("\x1b[33m5\x1b[39m\x1b[2J")
+	s.failure(&runtime.GuestError{Name: "E\x07", Message: "m", Frame: "> 1 | x"}, "x")
+	s.failure(&runtime.GuestError{Name: "CanceledError", Message: "the code was stopped by its host"}, "x")
+	s.failure(&runtime.GuestError{Name: "CanceledError", Message: "the code was stopped by its host. It is lost"}, "x")
+	want := "a\\x1b[31mb\n\x1b[33m5\x1b[39m\\x1b[2J\x1b[0m\nUncaught E\\x07: m\nInterrupted.\nInterrupted. It is lost\n"
+	if got := shown.String(); got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
@@ -176,7 +175,7 @@ func TestTerminalSizes(t *testing.T) {
 		go func() {
 			_, _ = io.WriteString(keys, "a long line with größe and 漢字, ")
 			e.resize(size[0], size[1])
-			e.log(runtime.Log{Text: strings.Repeat("log ", 30)})
+			_, _ = io.WriteString(e.terminal, strings.Repeat("log ", 30)+"\n")
 			_, _ = io.WriteString(keys, "x.al\t\x02\x02!\r")
 		}()
 		if line, err := e.next(false); line != "a long line with größe and 漢字, x.alp!ha" || err != nil {

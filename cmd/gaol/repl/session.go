@@ -52,11 +52,14 @@ func Run(ctx context.Context, o Options) (exit int, err error) {
 		context: runtime.ContextOptions{Globals: o.Globals, IdleTimeout: -1, LastValue: true},
 		cell:    runtime.EvaluateOptions{Timeout: o.Timeout, MaxLogs: maxLogs, MaxLogLength: maxLogLength, Form: runtime.ResultText},
 	}
+	stdout := &output{to: o.Stdout}
+	s.failed = stdout.err
 	if o.Terminal {
-		err = s.runOnTerminal(ctx)
+		err = s.runOnTerminal(ctx, stdout)
 	} else {
-		s.screen = &plainScreen{stdout: o.Stdout, stderr: o.Stderr}
+		s.screen = screen{stdout: stdout, stderr: o.Stderr}
 		s.interruptible = func(ctx context.Context) (context.Context, func()) { return ctx, func() {} }
+		s.keep = func(string) {}
 		err = s.run(ctx, newLineReader(ctx, o.Stdin))
 	}
 	return s.exit, err
@@ -64,13 +67,15 @@ func Run(ctx context.Context, o Options) (exit int, err error) {
 
 // session evaluates cells in a context, one after the other.
 type session struct {
+	screen
 	options Options
 	context runtime.ContextOptions
 	cell    runtime.EvaluateOptions
-	screen  screen
 
 	// interruptible returns a context that Ctrl-C cancels, until stop is called.
 	interruptible func(context.Context) (_ context.Context, stop func())
+	keep          func(code string) // adds the code of a cell to the history
+	failed        func() error      // the first failure to write to standard output
 
 	current Context
 	exit    int
@@ -85,17 +90,6 @@ type input interface {
 }
 
 var errAbandoned = errors.New("the input was abandoned")
-
-// screen shows the output of cells.
-type screen interface {
-	log(runtime.Log)
-	value(text string)
-	failure(e *runtime.GuestError, code string)
-	note(text string)
-
-	// err returns the first failure to show something.
-	err() error
-}
 
 // run evaluates all cells of in.
 func (s *session) run(ctx context.Context, in input) error {
@@ -113,6 +107,7 @@ func (s *session) run(ctx context.Context, in input) error {
 		case err != nil:
 			return err
 		}
+		s.keep(code)
 		if err := s.perform(ctx, code); err != nil {
 			return err
 		}
@@ -165,16 +160,16 @@ Up, Down  recall earlier lines`
 func (s *session) perform(ctx context.Context, code string) error {
 	switch strings.TrimSpace(code) {
 	case "":
-		return s.screen.err()
+		return s.failed()
 	case ".exit":
 		s.done = true
 		return nil
 	case ".help":
-		s.screen.note(Help)
-		return s.screen.err()
+		s.note(Help)
+		return s.failed()
 	}
 	o := s.cell
-	o.OnLog = s.screen.log
+	o.OnLog = s.log
 	cellCtx, stop := s.interruptible(ctx)
 	e, err := s.current.Evaluate(cellCtx, code, o)
 	stop()
@@ -189,23 +184,23 @@ func (s *session) perform(ctx context.Context, code string) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
-	return errors.Join(s.replaceEnded(ctx, e), s.screen.err())
+	return errors.Join(s.replaceEnded(ctx, e), s.failed())
 }
 
 func (s *session) show(e *runtime.Evaluation, code string) {
 	if e.Truncated.Logs {
-		s.screen.note("the cell printed more lines, which are not shown")
+		s.note("the cell printed more lines, which are not shown")
 	}
 	var text string
 	if e.Value != nil && json.Unmarshal(e.Value, &text) == nil {
-		s.screen.value(text)
+		s.value(text)
 	}
 	if _, exited := s.exited(); e.Error == nil || e.Error.Name == "ExitError" && exited { // process.exit is not a failure
 		return
 	}
-	s.screen.failure(e.Error, code)
+	s.failure(e.Error, code)
 	for _, line := range s.options.Denials(&runtime.Result{ExitCode: 1, Denials: e.Denials}) {
-		s.screen.note(line)
+		s.note(line)
 	}
 	if !s.options.Terminal {
 		s.exit = 1
@@ -226,7 +221,7 @@ func (s *session) replaceEnded(ctx context.Context, e *runtime.Evaluation) error
 	case exited:
 		s.exit, s.done = exit.Code, true
 	case s.options.Terminal:
-		s.screen.note("another context begins, without the variables")
+		s.note("another context begins, without the variables")
 		return s.newContext(ctx)
 	default:
 		s.exit, s.done = report.EvaluationStatus(e), true

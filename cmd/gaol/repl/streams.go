@@ -1,0 +1,145 @@
+package repl
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+
+	"gaol/cmd/gaol/report"
+	"gaol/runtime"
+)
+
+// lineReader is the input if standard input is not a terminal.
+type lineReader struct {
+	ctx   context.Context
+	lines chan string
+	err   error // why there are no more lines; set before lines is closed
+}
+
+func newLineReader(ctx context.Context, from io.Reader) *lineReader {
+	l := &lineReader{ctx: ctx, lines: make(chan string)}
+	go l.read(from) // not waited for: a Read may block forever
+	return l
+}
+
+func (l *lineReader) read(from io.Reader) {
+	defer close(l.lines)
+	scanner := bufio.NewScanner(from)
+	scanner.Buffer(nil, maxLine)
+	for scanner.Scan() {
+		select {
+		case l.lines <- scanner.Text():
+		case <-l.ctx.Done():
+			return
+		}
+	}
+	switch err := scanner.Err(); {
+	case errors.Is(err, bufio.ErrTooLong):
+		l.err = fmt.Errorf("read standard input: a line of more than %d bytes", maxLine)
+	case err != nil:
+		l.err = fmt.Errorf("read standard input: %w", err)
+	default:
+		l.err = io.EOF
+	}
+}
+
+func (l *lineReader) next(bool) (string, error) {
+	select {
+	case <-l.ctx.Done():
+		return "", context.Cause(l.ctx)
+	case line, ok := <-l.lines:
+		if !ok {
+			return "", l.err
+		}
+		return line, nil
+	}
+}
+
+// output is standard output, and the first failure to write to it. It is safe for concurrent use.
+type output struct {
+	to     io.Writer
+	mu     sync.Mutex
+	failed error
+}
+
+// Write implements [io.Writer].
+func (o *output) Write(b []byte) (int, error) {
+	if err := report.Stdout(o.to, string(b)); err != nil {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		o.failed = cmp.Or(o.failed, err)
+		return 0, err
+	}
+	return len(b), nil
+}
+
+func (o *output) err() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.failed
+}
+
+// screen shows the output of cells. The session checks for failures to write at the end of each.
+type screen struct {
+	stdout, stderr io.Writer
+
+	// terminal means that both are the user's terminal. Otherwise other programs read the output, which is not
+	// sanitized.
+	terminal bool
+}
+
+// print prints a line of the guest.
+func (s *screen) print(to io.Writer, text string, colors bool) {
+	if s.terminal {
+		text = report.Sanitize(text, colors)
+	}
+	fmt.Fprintln(to, text)
+}
+
+// log prints to the stream that Node's console would use.
+func (s *screen) log(l runtime.Log) {
+	switch l.Level {
+	case runtime.LogWarn, runtime.LogError, runtime.LogStderr:
+		s.print(s.stderr, l.Text, false)
+	default:
+		s.print(s.stdout, l.Text, false)
+	}
+}
+
+// value omits undefined, which is the value of most lines, for programs.
+func (s *screen) value(text string) {
+	if s.terminal || text != "undefined" {
+		s.print(s.stdout, text, true)
+	}
+}
+
+func (s *screen) note(text string) {
+	if s.terminal {
+		fmt.Fprintln(s.stdout, text)
+	} else {
+		report.Notes(s.stderr, text)
+	}
+}
+
+// failure omits the frame if the code has one line only.
+func (s *screen) failure(e *runtime.GuestError, code string) {
+	shown := *e
+	if !strings.Contains(code, "\n") {
+		shown.Frame = ""
+	}
+	text := report.ErrorText(&shown)
+	// Ctrl-C is not an error of the code. The second sentence of the message reports whether the
+	// variables were lost.
+	if s.terminal && e.Name == "CanceledError" && e.Stack == "" {
+		_, lost, _ := strings.Cut(e.Message, ". ")
+		text = strings.TrimSpace("Interrupted. " + lost)
+	} else if s.terminal {
+		text = "Uncaught " + text
+	}
+	s.print(s.stderr, text, false)
+}

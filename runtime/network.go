@@ -112,7 +112,7 @@ func (rt *NodeRuntime) openNetwork() (*network, error) {
 	all := egress.NewClient(rt.opts.plan.Net.Egress, limits, egress.Observer{})
 	n := &network{gateway: g, all: all, unknown: all, runs: map[uint64]*egress.Client{}}
 	n.server = egress.NewServer(egress.Config{
-		Identify: n.identify, Own: g.Resolver, Guest: g.Guest, Hostname: rt.opts.Hostname,
+		Identify: n.identify, Own: g.Resolver, Hostname: rt.opts.Hostname,
 		Proxy: rt.opts.proxy, ProxyNames: rt.opts.ProxyNames,
 		Connections: limits.Connections, Failed: n.failed,
 		Relay:          relay.Place{StateDir: sandbox.StateDir, CgroupParent: rt.opts.CgroupParent},

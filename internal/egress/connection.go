@@ -27,7 +27,6 @@ type connection struct {
 
 	address  atomic.Pointer[netip.AddrPort] // the guest's destination, then the server's
 	messages chan relay.Message             // of the relay
-	early    []int                          // a socket that the relay has sent with its request, or none
 	release  func()                         // its quota; may be nil
 
 	ctx    context.Context
@@ -75,7 +74,6 @@ func (c *connection) serve() Event {
 				relay.CloseAll(m.FDs)
 				c.session.process.Kill()
 			default:
-				c.keep(m.FDs)
 				if c.dial() != nil {
 					c.send(relay.Message{Kind: relay.NoServer})
 				}
@@ -153,30 +151,8 @@ func (c *connection) dial() error {
 
 var errNoSocket = errors.New("egress: no socket of the relay")
 
-// keep keeps the socket that the relay has sent with a request, or closes it if this process has many: then
-// the relay is asked for one when there is a turn to dial.
-func (c *connection) keep(fds []int) {
-	if len(fds) > 0 && ownEarly.TryAcquire(1) {
-		c.early = fds
-		return
-	}
-	relay.CloseAll(fds)
-}
-
-// takeEarly returns the socket that has been kept, which is then the caller's.
-func (c *connection) takeEarly() (fds []int) {
-	if fds, c.early = c.early, nil; fds != nil {
-		ownEarly.Release(1)
-	}
-	return fds
-}
-
-// socket returns a socket of the relay: the early one if it was sent, or a new one. The caller closes
-// its copy.
+// socket asks the relay for a socket. The caller closes its copy.
 func (c *connection) socket(ctx context.Context) (*os.File, error) {
-	if early := c.takeEarly(); early != nil {
-		return os.NewFile(uintptr(early[0]), "connection to a server"), nil
-	}
 	c.send(relay.Message{Kind: relay.Need})
 	select {
 	case m := <-c.messages:

@@ -96,7 +96,7 @@ func (s *Server) lookUp(ctx context.Context, client *Client, t target) (to []net
 		return nil, err
 	}
 	defer release()
-	list, err := s.config.Resolver.LookupNetIP(ctx, "ip", t.absolute())
+	list, err := s.config.Resolver.LookupNetIP(ctx, "ip", t.name+".") // absolute: the host's search domains do not apply
 	for _, a := range list {
 		to = append(to, netip.AddrPortFrom(a.Unmap(), t.port))
 	}
@@ -194,15 +194,6 @@ func sockaddr(f *os.File, to netip.AddrPort) (a unix.Sockaddr, err error) {
 		return nil
 	})
 	return a, err
-}
-
-// absolute returns the name with a dot at its end, so that the host's search domains do
-// not apply.
-func (t target) absolute() string {
-	if t.name != "" {
-		return t.name + "."
-	}
-	return t.addr.String()
 }
 
 // checkAddress refuses addresses that the rules deny. The host's own addresses are refused

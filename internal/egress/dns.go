@@ -1,8 +1,6 @@
 package egress
 
 import (
-	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"net"
@@ -127,12 +125,7 @@ func (s *Server) answerQuestion(c *Client, q dns.Question, reply *dns.Msg) (rcod
 		return dns.RcodeNameError
 	}
 	if host == localhost || strings.HasSuffix(host, "."+localhost) || host == policy.LowerName(s.config.Hostname) {
-		s.addAddresses(q, reply, loopback4, loopback6)
-		return dns.RcodeSuccess
-	}
-	pointer, isPointer := addressOf(host)
-	if name := s.nameOfGuest(pointer); name != "" {
-		addPointer(q, reply, name)
+		addAddress(q, reply, loopback4, loopback6)
 		return dns.RcodeSuccess
 	}
 	event := Event{Operation: "dns", Host: host, Rule: -1, Outcome: Denied}
@@ -140,8 +133,8 @@ func (s *Server) answerQuestion(c *Client, q dns.Question, reply *dns.Msg) (rcod
 		c.deny(event)
 		return dns.RcodeRefused
 	}
-	if isPointer {
-		return s.answerPointer(pointer, q, reply)
+	if strings.HasSuffix(host, ".arpa") { // a reverse look-up: synthetic addresses have no names
+		return dns.RcodeNameError
 	}
 	if d := c.rules.LookUp(host); !d.Allowed {
 		event.Rule = d.Rule
@@ -208,9 +201,14 @@ func (s *Server) resolve(ctx context.Context, host string, q dns.Question, reply
 	return rcodeOf(err)
 }
 
-// resolveAddress answers with the name's synthetic addresses, of the families that it has.
+// resolveAddress answers with the name's synthetic address, if it has one of that family. The real addresses
+// are not kept: each dial looks them up and checks them.
 func (s *Server) resolveAddress(ctx context.Context, host string, q dns.Question, reply *dns.Msg) (rcode int) {
-	has, err := s.families(ctx, host)
+	looksUp, err := s.proxyLooksUp(host)
+	var found []netip.Addr
+	if err == nil && !looksUp {
+		found, err = s.config.Resolver.LookupNetIP(ctx, "ip", host+".") // it merges the questions for both families
+	}
 	if err != nil {
 		return rcodeOf(err)
 	}
@@ -218,96 +216,30 @@ func (s *Server) resolveAddress(ctx context.Context, host string, q dns.Question
 	if err != nil {
 		return dns.RcodeServerFailure
 	}
-	if !has.v4 {
-		v4 = netip.Addr{}
+	is4 := q.Qtype == dns.TypeA
+	if looksUp && is4 || slices.ContainsFunc(found, func(a netip.Addr) bool { return a.Unmap().Is4() == is4 }) {
+		addAddress(q, reply, v4, v6)
 	}
-	if !has.v6 {
-		v6 = netip.Addr{}
-	}
-	s.addAddresses(q, reply, v4, v6)
 	return dns.RcodeSuccess
 }
 
-// families reports whether a host has IPv4 and IPv6 addresses. If a proxy looks up its name, that
-// is unknown, and so is whether it exists.
-func (s *Server) families(ctx context.Context, host string) (families, error) {
-	if s.config.ProxyNames && s.config.Proxy != nil {
-		proxy, err := s.config.Proxy(host, 443)
-		if proxy != nil || err != nil {
-			return families{v4: true}, err
-		}
+// proxyLooksUp reports whether a proxy looks up a name. Whether the name exists, and its families, are unknown then.
+func (s *Server) proxyLooksUp(host string) (bool, error) {
+	if !s.config.ProxyNames || s.config.Proxy == nil {
+		return false, nil
 	}
-	if a, ok := s.recent.get(host); ok {
-		return a.families, a.err
-	}
-	found, err := s.config.Resolver.LookupNetIP(ctx, "ip", host+".")
-	var f families
-	for _, a := range found {
-		if a.Unmap().Is4() {
-			f.v4 = true
-		} else {
-			f.v6 = true
-		}
-	}
-	if err == nil || rcodeOf(err) == dns.RcodeNameError {
-		s.recent.put(host, f, err)
-	}
-	return f, err
+	proxy, err := s.config.Proxy(host, 443)
+	return proxy != nil, err
 }
 
-// addAddresses adds the address of the question's family, if it is valid.
-func (s *Server) addAddresses(q dns.Question, reply *dns.Msg, v4, v6 netip.Addr) {
-	switch {
-	case q.Qtype == dns.TypeA && v4.IsValid():
+// addAddress adds the address of the question's family.
+func addAddress(q dns.Question, reply *dns.Msg, v4, v6 netip.Addr) {
+	switch q.Qtype {
+	case dns.TypeA:
 		reply.Answer = append(reply.Answer, &dns.A{Hdr: header(q), A: v4.AsSlice()})
-	case q.Qtype == dns.TypeAAAA && v6.IsValid():
+	case dns.TypeAAAA:
 		reply.Answer = append(reply.Answer, &dns.AAAA{Hdr: header(q), AAAA: v6.AsSlice()})
 	}
-}
-
-// answerPointer answers a reverse look-up. Only synthetic addresses have names.
-func (s *Server) answerPointer(a netip.Addr, q dns.Question, reply *dns.Msg) (rcode int) {
-	host, release, ok := s.names.use(a)
-	if !ok {
-		return dns.RcodeNameError
-	}
-	release()
-	addPointer(q, reply, host)
-	return dns.RcodeSuccess
-}
-
-func addPointer(q dns.Question, reply *dns.Msg, host string) {
-	if q.Qtype == dns.TypePTR {
-		reply.Answer = append(reply.Answer, &dns.PTR{Hdr: header(q), Ptr: dns.Fqdn(host)})
-	}
-}
-
-// nameOfGuest returns the name of an address that never leaves the guest, or "".
-func (s *Server) nameOfGuest(a netip.Addr) string {
-	switch {
-	case a.IsLoopback():
-		return localhost
-	case !a.IsValid():
-		return ""
-	case a.Is4() && a.As4()[0] == 0, a.IsUnspecified(), a == s.config.Own, slices.Contains(s.config.Guest, a):
-		return cmp.Or(s.config.Hostname, localhost)
-	}
-	return ""
-}
-
-// addressOf returns the address of a name for reverse look-ups.
-func addressOf(host string) (netip.Addr, bool) {
-	reversed, is6 := strings.CutSuffix(host, ".ip6.arpa")
-	reversed, is4 := strings.CutSuffix(reversed, ".in-addr.arpa")
-	labels := strings.Split(reversed, ".")
-	slices.Reverse(labels)
-	text := strings.Join(labels, ".")
-	if is6 {
-		groups := slices.Collect(slices.Chunk([]byte(strings.Join(labels, "")), 4))
-		text = string(bytes.Join(groups, []byte(":")))
-	}
-	a, err := netip.ParseAddr(text)
-	return a, err == nil && (is4 && len(labels) == 4 || is6 && len(labels) == 32)
 }
 
 func header(q dns.Question) dns.RR_Header {

@@ -7,7 +7,7 @@
 //	  ▲                │
 //	  └── address ─────┘  one synthetic address for each name
 //
-//	guest ── TCP ──> relay ── Opened, socket ─> Server ── Connect? ──> look up by name ── Resolved? ─┐
+//	guest ── TCP ──> relay ── Opened ─────────> Server ── Connect? ──> look up by name ── Resolved? ─┐
 //	                   │  ▲                                                                   │
 //	                   │  └── the relay's socket, connected ────────────────────────────────────────┘
 //	                   └── the guest's first bytes: TLS, HTTP/1, or something else ──> upstream
@@ -15,7 +15,7 @@
 // The connections themselves are in package relay, a confined process for each server that is
 // started with the first connection and ends when there has been none for some time. So the kernel
 // charges the sandbox's cgroup for their buffers. This process has a descriptor of a connection while
-// it dials, and of some that wait for that. Everything that a relay reports is checked and bounded: its
+// it dials. Everything that a relay reports is checked and bounded: its
 // documentation lists the reports that could be false.
 //
 // # Names
@@ -27,8 +27,8 @@
 // addresses that it returns are checked right before the connect, so that a name that
 // resolves to a private address, now or later, is refused.
 //
-// A synthetic address belongs to its name while it is in use or the answer's TTL has not
-// expired. A connection to a synthetic address without a name is refused.
+// A synthetic address belongs to its name at least until the answer's TTL has expired. A connection to a
+// synthetic address without a name is refused. Reverse look-ups find no names.
 //
 // # Ports of the host
 //

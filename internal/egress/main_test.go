@@ -1,6 +1,7 @@
 package egress
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net"
@@ -16,6 +17,8 @@ import (
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
 
+	"gaol/internal/egress/relay"
+	"gaol/jail/cgroup"
 	"gaol/jail/kernfile"
 	"gaol/policy"
 	"gaol/test/internettest"
@@ -33,7 +36,18 @@ func TestMain(m *testing.M) {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
+		state, err := os.MkdirTemp("", "egress")
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		defer os.RemoveAll(state)
+		relays = relay.Place{StateDir: state, CgroupParent: "/gaol-test-egress"}
 		code := m.Run()
+		if err := cgroup.Remove(context.Background(), relays.CgroupParent); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
 		if err := goleak.Find(); err != nil && code == 0 {
 			fmt.Fprintln(os.Stderr, err)
 			code = 1
@@ -41,6 +55,9 @@ func TestMain(m *testing.M) {
 		return code
 	}))
 }
+
+// relays is where the relays of the tests run.
+var relays relay.Place
 
 // guestSpace is the guest's network namespace.
 var guestSpace *os.File
@@ -129,7 +146,10 @@ func newWorldWith(t *testing.T, c Config, rules string, l Limits, ports ...int) 
 		defer w.mu.Unlock()
 		return w.client
 	}
-	c.MessagesPerSec = messagesPerSec
+	c.MessagesPerSec, c.Connections = messagesPerSec, 1024
+	if c.Relay == (relay.Place{}) {
+		c.Relay, c.Failed = relays, func(err error) { t.Error(err) }
+	}
 	w.server = NewServer(c)
 	t.Cleanup(w.server.Close)
 	var listeners []*net.TCPListener

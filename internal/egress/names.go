@@ -40,7 +40,6 @@ type name struct {
 	text    string
 	host    uint32 // of both of its addresses
 	expires time.Time
-	uses    int // connections
 }
 
 func newNames(now func() time.Time) *names {
@@ -67,22 +66,17 @@ func (n *names) assign(text string) (v4, v6 netip.Addr, err error) {
 	return v4, v6, nil
 }
 
-// evict removes the unused name that was looked up longest ago. It
-// reports whether there was one.
+// evict removes the name that was looked up longest ago, if it has expired. It reports whether it has.
 func (n *names) evict() bool {
-	for e := n.recent.Back(); e != nil; e = e.Prev() {
-		old := e.Value.(*name)
-		if old.expires.After(n.now()) {
-			return false // and so are all that were looked up later
-		}
-		if old.uses == 0 {
-			n.recent.Remove(e)
-			delete(n.byName, old.text)
-			delete(n.byAddr, old.host)
-			return true
-		}
+	e := n.recent.Back()
+	old := e.Value.(*name)
+	if old.expires.After(n.now()) {
+		return false
 	}
-	return false
+	n.recent.Remove(e)
+	delete(n.byName, old.text)
+	delete(n.byAddr, old.host)
+	return true
 }
 
 // free returns an unused host part. There are eight times as many as names, so that one is
@@ -97,26 +91,15 @@ func (n *names) free() uint32 {
 	}
 }
 
-// use returns the name of a synthetic address, and a function to call when the connection
-// is over. It returns false if the address is not assigned.
-func (n *names) use(a netip.Addr) (text string, release func(), ok bool) {
+// find returns the name of a synthetic address, or "" if the address is not assigned.
+func (n *names) find(a netip.Addr) string {
 	host, ok := hostPart(a)
-	if !ok {
-		return "", nil, false
-	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	e := n.byAddr[host]
-	if e == nil {
-		return "", nil, false
+	if e := n.byAddr[host]; ok && e != nil {
+		return e.Value.(*name).text
 	}
-	used := e.Value.(*name)
-	used.uses++
-	return used.text, func() {
-		n.mu.Lock()
-		defer n.mu.Unlock()
-		used.uses--
-	}, true
+	return ""
 }
 
 // addresses returns the two synthetic addresses with a host part.

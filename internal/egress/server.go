@@ -22,16 +22,15 @@ type Config struct {
 	// Own is the address of the server's resolver. [Server.Allows] allows connections to it.
 	Own netip.Addr
 
-	// Hostname is the guest's name for itself, which leads to localhost, and Guest are its addresses,
-	// which have that name. Questions about them are answered without the host's resolver.
+	// Hostname is the guest's name for itself, which leads to localhost. Questions about it are answered without
+	// the host's resolver.
 	Hostname string
-	Guest    []netip.Addr
 
 	// MessagesPerSec bounds the messages to the resolver that are read, including messages that no
 	// client's limit counts. More wait in the kernel. Zero: there is no limit.
 	MessagesPerSec int
 
-	// Connections bounds the connections of all clients together, as their limits should; zero: 16,384.
+	// Connections bounds the connections of all clients together, as their limits should.
 	// Relay is where they are carried. Failed, which may be nil, is called when one cannot be started.
 	Connections int
 	Relay       relay.Place
@@ -53,7 +52,6 @@ type Config struct {
 type Server struct {
 	config Config
 	names  *names
-	recent cache
 	work   *turns // see ownWork
 
 	ctx    context.Context // of all connections
@@ -66,7 +64,7 @@ func NewServer(c Config) *Server {
 	if c.Resolver == nil {
 		c.Resolver = net.DefaultResolver
 	}
-	s := &Server{config: c, names: newNames(time.Now), recent: cache{now: time.Now}, work: newTurns(1, ownWork)}
+	s := &Server{config: c, names: newNames(time.Now), work: newTurns(1, ownWork)}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s
 }
@@ -95,32 +93,28 @@ func (s *Server) Allows(c *Client, to netip.AddrPort, local func(port uint16) po
 		}
 		return d.Allowed
 	}
-	t, release, d := s.decide(c.rules, to)
-	defer release()
+	t, d := s.decide(c.rules, to)
 	if !d.Allowed {
 		c.deny(Event{Operation: "connect", Host: t.name, Address: to, Port: to.Port(), Rule: d.Rule, Outcome: Denied})
 	}
 	return d.Allowed
 }
 
-// decide finds the target of a connection and decides whether it is allowed. The caller
-// calls release when the connection is over.
-func (s *Server) decide(rules *policy.Egress, to netip.AddrPort) (t target, release func(), d policy.Decision) {
-	release = func() {}
+// decide finds the target of a connection and decides whether it is allowed.
+func (s *Server) decide(rules *policy.Egress, to netip.AddrPort) (t target, d policy.Decision) {
 	t = target{addr: to.Addr(), port: to.Port()}
 	if t.isHost() {
 		t.name = localhost
 		d, _ = rules.HostPort(to.Port())
-		return t, release, d
+		return t, d
 	}
-	if name, unuse, ok := s.names.use(to.Addr()); ok {
-		t.name = name
-		return t, unuse, rules.Connect(name, to.Port())
+	if t.name = s.names.find(to.Addr()); t.name != "" {
+		return t, rules.Connect(t.name, to.Port())
 	}
 	if isSynthetic(to.Addr()) {
-		return t, release, policy.Decision{Rule: -1}
+		return t, policy.Decision{Rule: -1}
 	}
-	return t, release, rules.ConnectAddr(to.Addr(), to.Port())
+	return t, rules.ConnectAddr(to.Addr(), to.Port())
 }
 
 func addrPort(a net.Addr) netip.AddrPort {

@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"net/netip"
-	"os"
 	"sync"
 	"time"
 
@@ -36,11 +35,11 @@ type session struct {
 // spareConnections are accepted beyond the limit, to be refused.
 const spareConnections = 64
 
-// maxConnections bounds the connections of a server without a limit.
-const maxConnections = 16 << 10
-
 // restartPause is the time to the next attempt to start a relay.
 const restartPause = time.Second
+
+// refusePause is how long a connection is awaited at each listener if no relay can be started.
+const refusePause = 5 * time.Millisecond
 
 // ServeTCP serves the guest's connections until the server is closed. The listeners are closed after
 // that. The local address of each is where the guest wants to connect to. A relay is started for the first
@@ -81,7 +80,7 @@ var errNotStarted = errors.New("egress: start a relay")
 
 // carry serves connections by one relay. Until the next one, connections wait.
 func (s *Server) carry(listeners []*net.TCPListener) error {
-	process, err := relay.Start(s.ctx, s.config.Relay, s.maxConnections(), listeners)
+	process, err := relay.Start(s.ctx, s.config.Relay, s.config.Connections+spareConnections, listeners)
 	if err != nil {
 		err = fmt.Errorf("%w: %w", errNotStarted, err)
 		if s.config.Failed != nil && s.ctx.Err() == nil {
@@ -92,50 +91,25 @@ func (s *Server) carry(listeners []*net.TCPListener) error {
 	return s.newSession(process).run()
 }
 
-// refuse resets the connections that come until the next attempt to start a relay.
+// refuse resets and reports the connections that come until the next attempt to start a relay.
 func (s *Server) refuse(listeners []*net.TCPListener) {
-	until := time.Now().Add(restartPause)
-	var tasks sync.WaitGroup
-	for _, l := range listeners {
-		tasks.Go(func() {
-			_ = l.SetDeadline(until) // it fails if l is closed
-			defer context.AfterFunc(s.ctx, func() { _ = l.SetDeadline(time.Unix(1, 0)) })()
-			s.refuseFrom(l)
-		})
-	}
-	tasks.Wait()
-}
-
-// refuseFrom resets and reports the connections that come until the deadline of a listener.
-func (s *Server) refuseFrom(l *net.TCPListener) {
-	for {
-		c, err := l.AcceptTCP()
-		switch {
-		case err == nil:
-			s.reportRefused(addrPort(c.RemoteAddr()), addrPort(c.LocalAddr())) // before the guest sees it, because its run may end then
+	for until := time.Now().Add(restartPause); time.Now().Before(until) && s.ctx.Err() == nil; {
+		for _, l := range listeners {
+			_ = l.SetDeadline(time.Now().Add(refusePause)) // it fails if l is closed
+			c, err := l.AcceptTCP()
+			if err != nil { // nobody connects, or this process has too many descriptors, and the connection still waits
+				time.Sleep(refusePause)
+				continue
+			}
+			to := addrPort(c.LocalAddr())
+			client := s.config.Identify("tcp", addrPort(c.RemoteAddr()), to)
+			t, _ := s.decide(client.rules, to)
+			// Before the guest sees it, because its run may end then.
+			client.deny(Event{Operation: "connect", Host: t.name, Address: to, Port: t.port, Rule: -1, Limit: "egressProcess", Outcome: Denied})
 			_ = c.SetLinger(0)
 			_ = c.Close()
-		case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, net.ErrClosed):
-			return
-		default:
-			time.Sleep(10 * time.Millisecond) // this process has too many descriptors, and the connection still waits
 		}
 	}
-}
-
-func (s *Server) reportRefused(from, to netip.AddrPort) {
-	client := s.config.Identify("tcp", from, to)
-	t, release, _ := s.decide(client.rules, to)
-	defer release()
-	client.deny(Event{Operation: "connect", Host: t.name, Address: to, Port: t.port, Rule: -1, Limit: "egressProcess", Outcome: Denied})
-}
-
-func (s *Server) maxConnections() int {
-	n := s.config.Connections
-	if n == 0 {
-		n = maxConnections
-	}
-	return n + spareConnections
 }
 
 func readinessOf(listeners []*net.TCPListener) (*relay.Readiness, error) {
@@ -200,7 +174,7 @@ func (s *session) handle(m relay.Message) error {
 	defer s.mu.Unlock()
 	c := s.open[m.ID]
 	switch {
-	case m.Kind == relay.Opened && c == nil && int(m.ID) < s.server.maxConnections():
+	case m.Kind == relay.Opened && c == nil && int(m.ID) < s.server.config.Connections+spareConnections:
 		s.start(m)
 		return nil
 	case m.Kind == relay.Ended && c != nil:
@@ -227,7 +201,6 @@ func (s *session) start(m relay.Message) {
 	c := &connection{session: s, id: m.ID, began: time.Now(), messages: make(chan relay.Message, maxMessages)}
 	c.ctx, c.cancel = context.WithCancel(s.ctx)
 	c.address.Store(&m.To)
-	c.keep(m.FDs)
 	s.open[m.ID] = c
 	s.tasks.Go(func() {
 		defer c.cancel()
@@ -235,7 +208,6 @@ func (s *session) start(m relay.Message) {
 		s.mu.Lock()
 		delete(s.open, m.ID)
 		s.mu.Unlock()
-		relay.CloseAll(c.takeEarly())
 		for len(c.messages) > 0 {
 			relay.CloseAll((<-c.messages).FDs)
 		}
@@ -249,9 +221,8 @@ func (s *session) serve(c *connection, from, to netip.AddrPort) {
 		return // the guest or the relay has ended it
 	}
 	c.client = s.server.config.Identify("tcp", from, to)
-	t, release, d := s.server.decide(c.client.rules, to)
+	t, d := s.server.decide(c.client.rules, to)
 	stop()
-	defer release()
 	c.target, c.allowed, c.rule = t, d.Allowed, d.Rule
 	if limit := c.client.connect(c); limit != "" {
 		c.client.deny(c.limited(limit)) // before the guest sees it, because its run may end then

@@ -21,9 +21,6 @@ type turns struct {
 var (
 	ownDials   = newTurns(max(16, min(1024, openFiles()/8)), nil)
 	ownPending = newTurns(max(16, min(256, openFiles()/32)), nil)
-
-	maxEarly = int64(max(16, min(256, openFiles()/64))) // sockets that relays have sent before they are needed
-	ownEarly = semaphore.NewWeighted(maxEarly)
 )
 
 // ownWork bounds how many connections and questions of sandboxes use processors of this process. Without

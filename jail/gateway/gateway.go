@@ -32,9 +32,6 @@ var (
 	guestV6 = netip.MustParseAddr("fd00::2:15") // resolvers ask for IPv6 only with such an address
 )
 
-// Guest are the addresses of the guest's programs, apart from localhost.
-func Guest() []netip.Addr { return []netip.Addr{guestV4, guestV6} }
-
 // PortRange is the ports from First to Last.
 type PortRange struct{ First, Last uint16 }
 

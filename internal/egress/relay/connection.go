@@ -10,8 +10,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // connection is one of the guest's.
@@ -70,36 +68,30 @@ func (c *connection) serve() {
 	_ = c.guest.Close() // after the end of both sides, or a reset
 }
 
-// dial sends a request for a connection to the server, and creates its socket.
+// dial sends a request for a connection to the server, and creates its sockets.
 func (c *connection) dial(request Message) (*net.TCPConn, error) {
-	s, err := socket()
-	defer func() {
-		if s >= 0 {
-			_ = unix.Close(s)
-		}
-	}()
-	if err == nil {
-		request.FDs = []int{s}
-	}
+	var own []int // the latest socket
+	defer func() { CloseAll(own) }()
 	c.send(request)
 	for {
 		select {
 		case m := <-c.replies:
-			switch m.Kind {
-			case Need:
-				if s >= 0 { // the host has closed its copy, or failed to connect it
-					_ = unix.Close(s)
-				}
-				if s, err = socket(); err != nil {
+			switch {
+			case m.Kind == Need:
+				CloseAll(own) // the host has closed its copy, or failed to connect it
+				own = nil
+				s, err := socket()
+				if err != nil {
 					return nil, err
 				}
-				c.send(Message{Kind: Socket, FDs: []int{s}})
-			case Connected:
+				own = []int{s}
+				c.send(Message{Kind: Socket, FDs: own})
+			case m.Kind == Connected && len(own) == 1:
 				c.target = target{m.Text, m.To.Port()}
-				fd := s
-				s = -1
-				return tcpConn(fd)
-			case Closed:
+				s := own[0]
+				own = nil
+				return tcpConn(s)
+			case m.Kind == Closed:
 				c.ending.Do(func() {})
 				return nil, errRefused
 			default:

@@ -5,8 +5,8 @@
 //
 //	relay                                      host
 //	       <── Setup: counters, listeners ─────
-//	accept ─── Opened: from, to, descriptor ──> whose, allowed by rules and limits? name resolved
-//	       <── Need ────────────────────────── if it has too many descriptors, or for the next address
+//	accept ─── Opened: from, to ──────────────> whose, allowed by rules and limits? name resolved
+//	       <── Need ────────────────────────── for each address of the server
 //	socket ─── Socket: descriptor ────────────> address allowed? connect
 //	       <── Connected: name, port ────────── closes its copy
 //	sniff, copy; counters in shared memory

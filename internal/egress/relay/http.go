@@ -10,10 +10,8 @@ import (
 	"log"
 	"net"
 	"net/http"
-	"net/http/httptrace"
 	"net/http/httputil"
 	"net/url"
-	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -23,6 +21,7 @@ import (
 
 // httpProxy passes on the HTTP/1 requests of one connection whose host is the target's name.
 type httpProxy struct {
+	ctx    context.Context // of the connection
 	target target
 	guest  *guestConn
 	proxy  *httputil.ReverseProxy
@@ -33,7 +32,7 @@ type httpProxy struct {
 // serveHTTP serves a connection. Upstream is the connection that is open already; if the
 // server closes it between two requests, redial opens another.
 func serveHTTP(ctx context.Context, guest, upstream net.Conn, t target, deny func(why string), redial func() (net.Conn, error)) {
-	served := newGuestConn(guest)
+	served := &guestConn{Conn: guest, closed: make(chan struct{})}
 	transport := newTransport(&upstreamConn{upstream, served}, func() (net.Conn, error) {
 		again, err := redial()
 		if err != nil {
@@ -43,7 +42,7 @@ func serveHTTP(ctx context.Context, guest, upstream net.Conn, t target, deny fun
 	})
 	defer transport.CloseIdleConnections()
 	quiet := log.New(io.Discard, "", 0)
-	h := &httpProxy{target: t, guest: served, deny: deny, proxy: &httputil.ReverseProxy{
+	h := &httpProxy{ctx: ctx, target: t, guest: served, deny: deny, proxy: &httputil.ReverseProxy{
 		Transport:     transport,
 		FlushInterval: -1,
 		Rewrite:       func(r *httputil.ProxyRequest) { rewrite(r, t) },
@@ -52,7 +51,6 @@ func serveHTTP(ctx context.Context, guest, upstream net.Conn, t target, deny fun
 	}}
 	server := &http.Server{
 		Handler:        h,
-		BaseContext:    func(net.Listener) context.Context { return ctx },
 		MaxHeaderBytes: maxHead,
 		ErrorLog:       quiet,
 	}
@@ -106,16 +104,13 @@ func (h *httpProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = http.NewResponseController(w).EnableFullDuplex() // always possible with HTTP/1
 	h.guest.serving.Store(true)
 	defer h.guest.serving.Store(false)
-	progress := func(written, sent bool) {
-		h.guest.update(func() { h.guest.written, h.guest.sent = written, sent })
-	}
-	trace := &httptrace.ClientTrace{
-		GotConn: func(httptrace.GotConnInfo) { progress(false, false) }, // once more if a request is repeated
-		// The end of a request is still in a buffer, unless it is a body of known length.
-		WroteRequest: func(httptrace.WroteRequestInfo) { progress(true, r.ContentLength > 0) },
-	}
-	defer progress(false, false)
-	h.proxy.ServeHTTP(&unchangedWriter{w}, r.WithContext(httptrace.WithClientTrace(r.Context(), trace)))
+	// A guest may shut down its side after a request and wait for the response, but http.Server takes that for the
+	// end of the guest, and ends the request.
+	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
+	defer cancel()
+	defer context.AfterFunc(h.ctx, cancel)()
+	defer context.AfterFunc(r.Context(), func() { time.AfterFunc(lingerTimeout, cancel) })()
+	h.proxy.ServeHTTP(&unchangedWriter{w}, r.WithContext(ctx))
 }
 
 // unchangedWriter passes on responses as the server sends them.
@@ -219,75 +214,21 @@ func (l *oneConnListener) Addr() net.Addr { return &net.TCPAddr{} }
 // guestConn is the guest's side of HTTP/1.
 type guestConn struct {
 	net.Conn
-	closed chan struct{}
-
 	serving atomic.Bool // a request
-
-	mu      sync.Mutex
-	changed sync.Cond
-	aborted bool // by a read deadline in the past
-	ended   bool // the guest has shut down its side
-
-	upstream      net.Conn // that was last written to
-	written, sent bool     // all of the current request: to a buffer, and to upstream
+	closing sync.Once
+	closed  chan struct{} // an upgraded connection no longer belongs to the server
 }
 
-func newGuestConn(c net.Conn) *guestConn {
-	g := &guestConn{Conn: c, closed: make(chan struct{})}
-	g.changed.L = &g.mu
-	return g
-}
-
-// Read does not return io.EOF while a request is served, when http.Server reads a single
-// byte. A guest may shut down its side after a request and wait for the response, but
-// http.Server takes the end for a close, and cancels the request. The server gets the end
-// instead, and decides.
-func (g *guestConn) Read(p []byte) (int, error) {
-	n, err := g.Conn.Read(p)
-	if err != io.EOF || len(p) != 1 {
-		return n, err
-	}
-	g.update(func() { g.ended = true })
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	for !g.aborted && !isClosed(g.closed) {
-		g.changed.Wait()
-	}
-	return n, os.ErrDeadlineExceeded
-}
-
-// SetReadDeadline also ends a Read that waits for the end of a request: http.Server sets
-// a time in the past before it reads the next one.
-func (g *guestConn) SetReadDeadline(t time.Time) error {
-	g.update(func() { g.aborted = !t.IsZero() && t.Before(time.Now()) })
-	return g.Conn.SetReadDeadline(t)
+// Close closes the channel, too.
+func (g *guestConn) Close() error {
+	g.closing.Do(func() { close(g.closed) })
+	return g.Conn.Close()
 }
 
 // CloseWrite is for upgraded connections.
 func (g *guestConn) CloseWrite() error { return closeWrite(g.Conn) }
 
-// Close also closes the channel: an upgraded connection no longer belongs to the server.
-func (g *guestConn) Close() error {
-	g.update(func() {
-		if !isClosed(g.closed) {
-			close(g.closed)
-		}
-	})
-	return g.Conn.Close()
-}
-
-func (g *guestConn) update(change func()) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	change()
-	if g.ended && g.sent {
-		_ = closeWrite(g.upstream) // it fails if the connection has ended
-	}
-	g.changed.Broadcast()
-}
-
-// upstreamConn is a connection to the server. It reports to the guest's side when a request has
-// been sent.
+// upstreamConn is a connection to the server.
 type upstreamConn struct {
 	net.Conn
 	guest *guestConn
@@ -302,20 +243,5 @@ func (c *upstreamConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func (c *upstreamConn) Write(p []byte) (int, error) {
-	n, err := c.Conn.Write(p)
-	c.guest.update(func() { c.guest.upstream, c.guest.sent = c.Conn, c.guest.written })
-	return n, err
-}
-
 // CloseWrite is for upgraded connections.
 func (c *upstreamConn) CloseWrite() error { return closeWrite(c.Conn) }
-
-func isClosed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
-}

@@ -14,16 +14,16 @@ type Kind byte
 
 // The messages of a relay.
 const (
-	Opened Kind = iota + 1 // a connection of the guest has been accepted: From, To; FDs may have a socket to connect
+	Opened Kind = iota + 1 // a connection of the guest has been accepted: From, To
 	Socket                 // answers Need; the socket is in FDs
-	Redial                 // another connection to the same server is needed; FDs as in Opened
+	Redial                 // another connection to the same server is needed
 	Ended                  // a connection is over: Outcome; Text is why it was denied
 )
 
 // The messages of a host.
 const (
 	Setup     Kind = iota + 16 // the first one; FDs are the counters, for ID connections, and the listeners
-	Need                       // send a socket to connect, or another one
+	Need                       // send a socket to connect, for each address
 	Connected                  // it is connected: To is the port of the target, Text its name if the relay must check it
 	NoServer                   // Redial failed
 	Linger                     // the guest has ended

@@ -13,7 +13,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gaol/jail/cgroup"
-	"gaol/jail/enter"
 	"gaol/jail/kernfile"
 	"gaol/jail/seccomp"
 	"gaol/jail/subprocess"
@@ -48,15 +47,13 @@ func ignoreGone(err error) error {
 	return err
 }
 
-// Process is a started relay, or its half in this process.
+// Process is a started relay.
 type Process struct {
+	*subprocess.Process
 	Counters *Counters
-	conn     *net.UnixConn
-	process  *subprocess.Process // nil in this process
-	done     chan struct{}
 }
 
-// Place is where relays run. The zero Place is this process, for tests: nothing confines it.
+// Place is where relays run.
 type Place struct {
 	StateDir, CgroupParent string // as in [subprocess.Spec]
 }
@@ -64,7 +61,6 @@ type Place struct {
 // Start starts a relay for at most n connections at a time. It accepts them from listeners, of
 // which it gets copies. The caller closes it.
 func Start(ctx context.Context, at Place, n int, listeners []*net.TCPListener) (*Process, error) {
-	p := &Process{}
 	counters, fd, err := newCounters(n)
 	if err != nil {
 		return nil, err
@@ -78,46 +74,20 @@ func Start(ctx context.Context, at Place, n int, listeners []*net.TCPListener) (
 		}
 		fds = append(fds, own)
 	}
-	p.Counters = counters
-	if err := p.start(ctx, at, n); err != nil {
-		return nil, errors.Join(err, counters.close())
-	}
-	if err := p.Send(Message{Kind: Setup, ID: uint32(n), FDs: fds}); err != nil {
-		return nil, errors.Join(err, p.Close())
-	}
-	return p, nil
-}
-
-func (p *Process) start(ctx context.Context, at Place, n int) error {
-	if at == (Place{}) {
-		return p.startHere()
-	}
-	var err error
-	p.process, err = role.Start(ctx, subprocess.Spec{
+	process, err := role.Start(ctx, subprocess.Spec{
 		StateDir: at.StateDir, CgroupParent: at.CgroupParent,
 		Limits: cgroup.Limits{Memory: maxMemory, CPUs: maxCPUs, Pids: maxTasks},
 		// The ends of a connection, and copies while they are made; pipes that Go keeps for a while.
 		OpenFiles: uint64(3*n + 8*maxSplices + maxFiles + 64),
 	})
 	if err != nil {
-		return err
+		return nil, errors.Join(err, counters.close())
 	}
-	p.conn = p.process.Conn()
-	return nil
-}
-
-func (p *Process) startHere() error {
-	conn, other, err := enter.SocketPair(unix.SOCK_SEQPACKET)
-	if err != nil {
-		return err
+	p := &Process{process, counters}
+	if err := p.Send(Message{Kind: Setup, ID: uint32(n), FDs: fds}); err != nil {
+		return nil, errors.Join(err, p.Close())
 	}
-	p.conn, p.done = conn, make(chan struct{})
-	go func() {
-		defer close(p.done)
-		defer other.Close()
-		_ = serve(int(other.Fd()), idleTime) // the host notices the end of the socket
-	}()
-	return nil
+	return p, nil
 }
 
 // sendTimeout bounds how long a relay does not read its messages.
@@ -129,25 +99,23 @@ func (p *Process) Send(m Message) error {
 	if len(m.FDs) > 0 {
 		oob = unix.UnixRights(m.FDs...)
 	}
-	if err := p.conn.SetWriteDeadline(time.Now().Add(sendTimeout)); err != nil {
+	if err := p.Conn().SetWriteDeadline(time.Now().Add(sendTimeout)); err != nil {
 		return err
 	}
-	_, _, err := p.conn.WriteMsgUnix(m.encode(), oob, nil)
+	_, _, err := p.Conn().WriteMsgUnix(m.encode(), oob, nil)
 	return err
 }
 
-// Receive returns the next message. Its descriptors are the caller's: one of a Socket, and at most one of
-// Opened and Redial.
+// Receive returns the next message. The descriptor of a Socket is the caller's.
 func (p *Process) Receive() (Message, error) {
 	b, oob := make([]byte, fixed+maxText+1), make([]byte, unix.CmsgSpace(4))
-	n, oobn, flags, _, err := p.conn.ReadMsgUnix(b, oob)
+	n, oobn, flags, _, err := p.Conn().ReadMsgUnix(b, oob)
 	if err != nil {
 		return Message{}, err
 	}
 	fds, lost := received(oob[:oobn], flags)
 	m, err := decode(b[:n])
-	mayHave, must := m.Kind == Socket || m.Kind == Opened || m.Kind == Redial, m.Kind == Socket
-	if err == nil && lost == nil && (len(fds) > 0 && !mayHave || len(fds) == 0 && must) {
+	if err == nil && lost == nil && (len(fds) > 0) != (m.Kind == Socket) {
 		err = errFiles
 	}
 	if err != nil {
@@ -160,33 +128,11 @@ func (p *Process) Receive() (Message, error) {
 
 // Err waits until the relay has ended and returns why, nil for a regular end.
 func (p *Process) Err() error {
-	if p.process == nil {
-		<-p.done
-		return nil
-	}
-	if e := p.process.Err(); e.Code != 0 || e.Signal != 0 {
+	if e := p.Process.Err(); e.Code != 0 || e.Signal != 0 {
 		return e
 	}
 	return nil
 }
 
-// Kill ends the relay. Close must still be called.
-func (p *Process) Kill() {
-	if p.process != nil {
-		p.process.Kill()
-		return
-	}
-	_ = p.conn.CloseWrite()
-}
-
 // Close ends the relay. Nothing may use Counters afterwards.
-func (p *Process) Close() error {
-	var err error
-	if p.process != nil {
-		err = p.process.Close()
-	} else {
-		err = p.conn.Close()
-		<-p.done
-	}
-	return errors.Join(err, p.Counters.close())
-}
+func (p *Process) Close() error { return errors.Join(p.Process.Close(), p.Counters.close()) }

@@ -92,7 +92,6 @@ type Gateway struct {
 	DNS      net.PacketConn
 	DNSTCP   net.Listener
 	Resolver netip.Addr
-	Guest    []netip.Addr // of the guest's programs
 
 	// Owner returns the number that Command.OnOwner got for the process which has made the
 	// guest's end of a connection or datagram. Network is tcp or udp.

@@ -150,6 +150,6 @@ func (s *Sandbox) OpenGateway() (*sandbox.Gateway, error) {
 	}
 	return &sandbox.Gateway{
 		TCP: append([]*net.TCPListener{g.TCP}, g.Host...), DNS: g.DNS, DNSTCP: g.DNSTCP, Resolver: gateway.Resolver,
-		Guest: gateway.Guest(), Owner: g.Owner, Close: g.Close,
+		Owner: g.Owner, Close: g.Close,
 	}, nil
 }

@@ -86,6 +86,11 @@ func Decode(text []byte, v any) error {
 	return errorOf(jsonv2.Unmarshal(text, v, jsonv2.RejectUnknownMembers(true)))
 }
 
+// Read is Decode for the next object of a stream. It returns [io.EOF] if there is none.
+func Read(d *jsontext.Decoder, v any) error {
+	return errorOf(jsonv2.UnmarshalDecode(d, v, jsonv2.RejectUnknownMembers(true)))
+}
+
 // Check returns an error for text that is not one JSON value within the bounds, with at most some values. Options can
 // allow duplicate names and invalid UTF-8.
 func Check(text []byte, values int, options ...jsontext.Options) error {

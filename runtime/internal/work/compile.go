@@ -43,14 +43,6 @@ var compileOperation = define("compile", func(s Source) compiled {
 // Compile compiles a snippet. The error is a [*snippet.SyntaxError] for invalid code, and for code that
 // is too complex; otherwise as that of an operation.
 func (d *Domain) Compile(ctx context.Context, s Source) (*snippet.Program, error) {
-	if d.parent == "" {
-		var p *snippet.Program
-		var failed error
-		if err := abandonable(ctx, func() { p, failed = s.compile() }); err != nil {
-			return nil, err
-		}
-		return p, failed
-	}
 	c, err := compileOperation.do(ctx, d, s)
 	if err := invalid(c.Err, err, string(s.Code)); err != nil {
 		return nil, err

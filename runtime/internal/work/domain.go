@@ -3,7 +3,7 @@ package work
 import (
 	"cmp"
 	"context"
-	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +13,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
+
+	"gaol/internal/strictjson"
 	"gaol/jail/cgroup"
 	"gaol/jail/subprocess"
 )
@@ -21,7 +24,7 @@ import (
 const (
 	maxTime   = 10 * time.Second // of an operation: large valid code takes less than a second
 	maxMemory = 256 << 20        // of a process: bundles of the maximum size take a fifth
-	maxFrame  = 24 << 20         // of a request or reply in bytes: programs have up to 16 MiB
+	maxText   = 24 << 20         // of a request or reply in bytes: programs have up to 16 MiB
 	maxPids   = 32               // threads
 	idleTime  = 30 * time.Second // until an unused process ends
 )
@@ -35,9 +38,10 @@ type Domain struct {
 	slots  chan struct{} // of running operations
 	limit  time.Duration // of each
 
-	mu    sync.Mutex
-	users int        // calls of Open without Close
-	idle  []*process // the last one was used last
+	mu     sync.Mutex
+	users  int                   // calls of Open without Close
+	idle   []*subprocess.Process // the last one was used last
+	expiry *time.Timer           // ends them
 }
 
 // domains are the domains of this program by parent.
@@ -77,39 +81,37 @@ func (d *Domain) Close() {
 
 // CloseIdle ends the processes of domains that are not open, and returns when nothing is left of them.
 func CloseIdle() error {
-	var unused []*process
+	var unused []*Domain
 	domains.Lock()
 	for parent, d := range domains.byParent {
 		if d.users == 0 {
 			delete(domains.byParent, parent)
-			unused = append(unused, d.takeAll()...)
+			unused = append(unused, d)
 		}
 	}
 	domains.Unlock()
 	var failed error
-	for _, p := range unused {
+	for _, d := range unused {
+		failed = errors.Join(failed, d.closeIdle())
+	}
+	return failed
+}
+
+// closeIdle ends the idle processes.
+func (d *Domain) closeIdle() (failed error) {
+	for p := d.take(); p != nil; p = d.take() {
 		failed = errors.Join(failed, p.Close())
 	}
 	return failed
 }
 
-// takeAll removes the idle processes.
-func (d *Domain) takeAll() []*process {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	list := d.idle
-	d.idle = nil
-	return list
-}
-
 // take removes an idle process that is alive, or returns nil.
-func (d *Domain) take() *process {
+func (d *Domain) take() *subprocess.Process {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for len(d.idle) > 0 {
 		p := d.idle[len(d.idle)-1]
 		d.idle = d.idle[:len(d.idle)-1]
-		p.expiry.Stop()
 		select {
 		case <-p.Done():
 			_ = p.Close() // the host's OOM killer, or its root, has killed it
@@ -121,28 +123,14 @@ func (d *Domain) take() *process {
 }
 
 // put makes a process idle.
-func (d *Domain) put(p *process) {
+func (d *Domain) put(p *subprocess.Process) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.idle = append(d.idle, p)
-	p.expiry = time.AfterFunc(idleTime, func() {
-		if d.remove(p) {
-			_ = p.Close() // a failure leaves a claim, which a sweep removes
-		}
-	})
-}
-
-// remove reports whether the process was idle.
-func (d *Domain) remove(p *process) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for i, other := range d.idle {
-		if other == p {
-			d.idle = append(d.idle[:i], d.idle[i+1:]...)
-			return true
-		}
+	if d.expiry == nil {
+		d.expiry = time.AfterFunc(idleTime, func() { _ = d.closeIdle() }) // a failure leaves a claim, which a sweep removes
 	}
-	return false
+	d.expiry.Reset(idleTime)
 }
 
 // A Failure is why an operation failed whose input is to blame: it took too long, too much memory or
@@ -159,44 +147,44 @@ func (f *Failure) Error() string { return f.Operation + ": " + f.Reason }
 // Unwrap returns Err.
 func (f *Failure) Unwrap() error { return f.Err }
 
-// perform performs a request in a process of the domain.
-func (d *Domain) perform(ctx context.Context, name string, request []byte) ([]byte, error) {
-	if len(request) > maxFrame {
-		return nil, &Failure{Operation: name, Reason: fmt.Sprintf("it has more than %d bytes", maxFrame)}
+// perform performs a request in a process of the domain, and decodes the reply.
+func (d *Domain) perform(ctx context.Context, name string, request []byte, reply any) error {
+	if len(request) > maxText {
+		return &Failure{Operation: name, Reason: fmt.Sprintf("it has more than %d bytes", maxText)}
 	}
 	select {
 	case d.slots <- struct{}{}:
 		defer func() { <-d.slots }()
 	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+		return context.Cause(ctx)
 	}
 	p := d.take()
 	if p == nil {
 		var err error
 		if p, err = start(ctx, d.parent); err != nil {
-			return nil, cmp.Or(context.Cause(ctx), err)
+			return cmp.Or(context.Cause(ctx), err)
 		}
 	}
 	limited, cancel := context.WithTimeout(ctx, d.limit)
 	defer cancel()
-	reply, err := p.exchange(limited, request)
+	err := exchange(limited, p, request, reply)
 	if err == nil {
 		d.put(p)
-		return reply, nil
+		return nil
 	}
 	closed := p.Close()
 	switch {
 	case ctx.Err() != nil:
-		return nil, errors.Join(context.Cause(ctx), closed)
+		return errors.Join(context.Cause(ctx), closed)
 	case closed != nil:
-		return nil, closed
+		return closed
 	}
-	return nil, p.failure(name, d.limit, limited.Err())
+	return failure(p.Err(), name, d.limit, limited.Err())
 }
 
-// failure returns why an exchange failed. The process has ended.
-func (p *process) failure(name string, limit time.Duration, timeout error) *Failure {
-	f := &Failure{Operation: name, Reason: "it is too complex", Err: p.Err()}
+// failure returns why an exchange failed, whose process has ended.
+func failure(exit *subprocess.ExitError, name string, limit time.Duration, timeout error) *Failure {
+	f := &Failure{Operation: name, Reason: "it is too complex", Err: exit}
 	switch {
 	case timeout != nil:
 		f.Reason += fmt.Sprintf(": it took longer than %v", limit)
@@ -209,61 +197,22 @@ func (p *process) failure(name string, limit time.Duration, timeout error) *Fail
 	return f
 }
 
-// start starts a process.
-func start(ctx context.Context, parent string) (*process, error) {
-	p, err := role.Start(ctx, subprocess.Spec{
-		CgroupParent: parent, Limits: cgroup.Limits{Memory: maxMemory, CPUs: 1, Pids: maxPids},
-	})
-	if err != nil {
-		return nil, err
-	}
-	return &process{Process: p}, nil
+// start starts a process, which performs one request at a time.
+func start(ctx context.Context, parent string) (*subprocess.Process, error) {
+	return role.Start(ctx, subprocess.Spec{CgroupParent: parent, Limits: cgroup.Limits{Memory: maxMemory, CPUs: 1, Pids: maxPids}})
 }
 
-// process is a subprocess that performs one request at a time. Requests and replies are frames: a length of
-// four bytes, and as many bytes.
-type process struct {
-	*subprocess.Process
-	expiry *time.Timer // ends it while it is idle
-}
-
-var errFrame = errors.New("a frame that is too large")
-
-func writeFrame(w io.Writer, b []byte) error {
-	frame := binary.BigEndian.AppendUint32(make([]byte, 0, 4+len(b)), uint32(len(b)))
-	_, err := w.Write(append(frame, b...))
-	return err
-}
-
-// readFrame allocates as the bytes arrive.
-func readFrame(r io.Reader) ([]byte, error) {
-	var length [4]byte
-	if _, err := io.ReadFull(r, length[:]); err != nil {
-		return nil, err
-	}
-	n := int64(binary.BigEndian.Uint32(length[:]))
-	if n > maxFrame {
-		return nil, errFrame
-	}
-	b, err := io.ReadAll(io.LimitReader(r, n))
-	if err == nil && int64(len(b)) < n {
-		err = io.ErrUnexpectedEOF
-	}
-	return b, err
-}
-
-// exchange sends a request and returns the reply. After an error the process cannot be used any more.
-func (p *process) exchange(ctx context.Context, request []byte) ([]byte, error) {
+// exchange sends a request and decodes the reply. After an error the process cannot be used any more.
+func exchange(ctx context.Context, p *subprocess.Process, request []byte, reply any) error {
 	stop := context.AfterFunc(ctx, p.Kill)
-	err := writeFrame(p.Conn(), request)
-	var reply []byte
+	_, err := p.Conn().Write(request)
 	if err == nil {
-		reply, err = readFrame(p.Conn())
+		err = strictjson.Read(jsontext.NewDecoder(io.LimitReader(p.Conn(), maxText)), reply)
 	}
 	if !stop() && err == nil { // it is being killed
 		err = ctx.Err()
 	}
-	return reply, err
+	return err
 }
 
 // maxStack bounds recursion before the limit on memory does: the kernel's OOM killer is slower.
@@ -273,19 +222,19 @@ const maxStack = maxMemory / 2
 func serve(host *os.File) error {
 	debug.SetMaxStack(maxStack)
 	debug.SetGCPercent(400) // the heap is small: by default each request or two would collect it
+	requests := jsontext.NewDecoder(host)
 	for {
-		request, err := readFrame(host)
-		if err == io.EOF {
+		var m message
+		if err := strictjson.Read(requests, &m); err == io.EOF {
 			return nil
+		} else if err != nil {
+			return err
 		}
+		reply, err := m.perform()
 		if err != nil {
 			return err
 		}
-		reply, err := dispatch(request)
-		if err != nil {
-			return err
-		}
-		if err := writeFrame(host, reply); err != nil {
+		if err := json.NewEncoder(host).Encode(reply); err != nil {
 			return err
 		}
 	}

@@ -40,21 +40,13 @@ func define[In, Out any](name string, run func(In) Out) operation[In, Out] {
 	return operation[In, Out]{name, run}
 }
 
-// dispatch performs a request in the subprocess.
-func dispatch(request []byte) ([]byte, error) {
-	var m message
-	if err := strictjson.Decode(request, &m); err != nil {
-		return nil, err
-	}
+// perform performs the request in the subprocess.
+func (m message) perform() (any, error) {
 	run := operations[m.Operation]
 	if run == nil {
 		return nil, fmt.Errorf("%q is not a valid operation", m.Operation)
 	}
-	out, err := run(m.In)
-	if err != nil {
-		return nil, err
-	}
-	return json.Marshal(out)
+	return run(m.In)
 }
 
 // do performs the operation in the domain. The error is a [*Failure] if the input is to blame, the
@@ -75,14 +67,7 @@ func (o operation[In, Out]) do(ctx context.Context, d *Domain, in In) (out Out, 
 	if err != nil {
 		return out, err
 	}
-	reply, err := d.perform(ctx, o.name, request)
-	if err != nil {
-		return out, err
-	}
-	if err := strictjson.Decode(reply, &out); err != nil {
-		return out, &Failure{Operation: o.name, Reason: "it has made the process reply with garbage", Err: err}
-	}
-	return out, nil
+	return out, d.perform(ctx, o.name, request, &out)
 }
 
 // abandonable calls f on a goroutine, and does not wait for it once ctx is done. f's results may be

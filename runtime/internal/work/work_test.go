@@ -191,19 +191,6 @@ func TestKilledWhileIdle(t *testing.T) {
 	}
 }
 
-func TestReadFrame(t *testing.T) {
-	for text, want := range map[string]string{"\x00\x00\x00\x02ab": "ab", "\x00\x00\x00\x00": ""} {
-		if got, err := readFrame(strings.NewReader(text)); string(got) != want || err != nil {
-			t.Errorf("%q: %q, %v", text, got, err)
-		}
-	}
-	for _, text := range []string{"\x00\x00", "\x00\x00\x00\x02a", "\xff\xff\xff\xffabc"} {
-		if got, err := readFrame(strings.NewReader(text)); err == nil {
-			t.Errorf("%q: %q", text, got)
-		}
-	}
-}
-
 // BenchmarkCompile compares both kinds of domains in turns.
 func BenchmarkCompile(b *testing.B) {
 	confined := open(b)

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -257,7 +258,7 @@ func (s *Server) Alive() {
 }
 
 // SetAudit replaces the file of the audit log, which the server then owns; nil ends the log.
-func (s *Server) SetAudit(f *audit.File) error { return s.observer.audit.Set(f) }
+func (s *Server) SetAudit(f *os.File) error { return s.observer.audit.Set(f) }
 
 // Settings returns the settings.
 func (s *Server) Settings() *settings.Settings { return s.service.Settings() }

@@ -6,8 +6,8 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"io"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -32,23 +32,15 @@ type Entry struct {
 	Code        string          `json:"codeSha256,omitempty"`
 	Permissions json.RawMessage `json:"permissions,omitempty"` // as requested
 
-	Cause    *runtime.Cause   `json:"cause,omitempty"` // of a run; "" if its program exited
-	ExitCode *int             `json:"exitCode,omitempty"`
-	Denials  []runtime.Denial `json:"denials,omitempty"`
-	Network  *Network         `json:"network,omitempty"` // of a run that used external hosts
+	Cause    *runtime.Cause        `json:"cause,omitempty"` // of a run; "" if its program exited
+	ExitCode *int                  `json:"exitCode,omitempty"`
+	Denials  []runtime.Denial      `json:"denials,omitempty"`
+	Network  *runtime.NetworkUsage `json:"network,omitempty"` // of a run that used external hosts
 
 	BytesIn    int64   `json:"bytesIn"`  // of the request's body
 	BytesOut   int64   `json:"bytesOut"` // of the response's body
 	DurationMs float64 `json:"durationMs"`
 	Status     int     `json:"status"` // of HTTP
-}
-
-// Network counts the egress of a run.
-type Network struct {
-	Connections int64 `json:"connections"`
-	Denied      int64 `json:"denied"`
-	BytesIn     int64 `json:"bytesIn"`
-	BytesOut    int64 `json:"bytesOut"`
 }
 
 // maxPermissions bounds the permissions of one line, in bytes. For longer ones the line has their
@@ -144,23 +136,14 @@ func (r *Record) SetAction(name string) { r.Update(func(e *Entry) { e.Action = n
 func (r *Record) SetSandbox(id string) { r.Update(func(e *Entry) { e.Sandbox = id }) }
 
 // SetCode sets the hash of a program or snippet.
-func (r *Record) SetCode(code string) {
-	r.Update(func(e *Entry) { e.Code = hash(code) })
-}
+func (r *Record) SetCode(code string) { r.Update(func(e *Entry) { e.Code = hash(code) }) }
 
 // SetCommand sets the hash of a command.
 func (r *Record) SetCommand(name string, args []string) {
-	r.Update(func(e *Entry) {
-		h := sha256.New()
-		for _, text := range append([]string{name}, args...) {
-			_, _ = io.WriteString(h, text)
-			_, _ = h.Write([]byte{0})
-		}
-		e.Code = hex.EncodeToString(h.Sum(nil))
-	})
+	r.SetCode(strings.Join(append([]string{name}, args...), "\x00") + "\x00")
 }
 
-func hash[T string | []byte](text T) string {
+func hash(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:])
 }
@@ -172,7 +155,7 @@ func (r *Record) SetPermissions(text json.RawMessage) {
 	}
 	r.Update(func(e *Entry) {
 		if len(text) > maxPermissions {
-			text, _ = json.Marshal(map[string]string{"sha256": hash([]byte(text))})
+			text, _ = json.Marshal(map[string]string{"sha256": hash(string(text))})
 		}
 		e.Permissions = text
 	})
@@ -180,40 +163,30 @@ func (r *Record) SetPermissions(text json.RawMessage) {
 
 // SetResult sets how a run ended.
 func (r *Record) SetResult(res *runtime.Result) {
-	if res == nil {
-		return
+	if res != nil {
+		r.setEnd(&res.ExitCode, res.Cause, res.Denials, res.Usage)
 	}
-	r.Update(func(e *Entry) {
-		code := res.ExitCode
-		e.ExitCode = &code
-		e.setEnd(res.Cause, res.Denials, res.Usage)
-	})
 }
 
 // SetEvaluation sets how a snippet ended.
 func (r *Record) SetEvaluation(v *runtime.Evaluation) {
-	if v == nil {
-		return
-	}
-	r.Update(func(e *Entry) { e.setEnd(v.Cause, v.Denials, v.Usage) })
-}
-
-func (e *Entry) setEnd(cause runtime.Cause, denials []runtime.Denial, u runtime.Usage) {
-	e.Cause, e.Denials = &cause, denials
-	if n := u.Network; n != (runtime.NetworkUsage{}) {
-		e.Network = &Network{n.Connections, n.Denied, n.BytesIn, n.BytesOut}
+	if v != nil {
+		r.setEnd(nil, v.Cause, v.Denials, v.Usage)
 	}
 }
 
-// File is an open file for a [Log].
-type File struct {
-	file *os.File
-	torn bool // the last line is incomplete
+func (r *Record) setEnd(code *int, cause runtime.Cause, denials []runtime.Denial, u runtime.Usage) {
+	r.Update(func(e *Entry) {
+		e.ExitCode, e.Cause, e.Denials = code, &cause, denials
+		if u.Network != (runtime.NetworkUsage{}) {
+			e.Network = &u.Network
+		}
+	})
 }
 
-// Open opens a file, or creates it for its owner only. It must be a regular file that other users
+// Open opens a file for a [Log], or creates it for its owner only. It must be a regular file that other users
 // may neither read nor write; its group may read it.
-func Open(path string) (*File, error) {
+func Open(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("audit log: %w", err)
@@ -226,37 +199,23 @@ func Open(path string) (*File, error) {
 		_ = f.Close()
 		return nil, fmt.Errorf("audit log: %w", err)
 	}
-	return &File{file: f}, nil
-}
-
-// Close closes a file that no log has.
-func (f *File) Close() error { return f.file.Close() }
-
-// write appends a line.
-func (f *File) write(line []byte) error {
-	if f.torn { // the disk was full
-		line = append([]byte{'\n'}, line...)
-	}
-	n, err := f.file.Write(line)
-	if n > 0 {
-		f.torn = n < len(line)
-	}
-	return err
+	return f, nil
 }
 
 // Log is an audit log. The zero value writes nothing. Its methods may be called
 // concurrently.
 type Log struct {
 	mu   sync.Mutex
-	file *File
+	file *os.File
+	torn bool // the last line is incomplete: the disk was full
 }
 
 // Set replaces the file and closes the previous one. The log owns f, which may be nil.
-func (l *Log) Set(f *File) error {
+func (l *Log) Set(f *os.File) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	old := l.file
-	l.file = f
+	l.file, l.torn = f, false
 	if old == nil {
 		return nil
 	}
@@ -281,7 +240,14 @@ func (l *Log) Write(e Entry) error {
 	if l.file == nil {
 		return nil
 	}
-	if err := l.file.write(append(line, '\n')); err != nil {
+	if l.torn {
+		line = append([]byte{'\n'}, line...)
+	}
+	n, err := l.file.Write(append(line, '\n'))
+	if n > 0 {
+		l.torn = n <= len(line)
+	}
+	if err != nil {
 		return fmt.Errorf("audit log: %w", err)
 	}
 	return nil

@@ -31,7 +31,7 @@ type current struct {
 	settings *settings.Settings
 	tokens   *tenant.Tokens
 	cert     *tls.Certificate
-	audit    *audit.File
+	audit    *os.File
 }
 
 // read reads all files, and opens the audit log.

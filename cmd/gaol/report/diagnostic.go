@@ -91,12 +91,6 @@ func adviceFor(err error) string {
 	if _, ok := errors.AsType[*OutputError](err); ok {
 		return "send it to where there is room for it"
 	}
-	if l, ok := errors.AsType[*runtime.LimitError](err); ok {
-		return limitAdvice(l)
-	}
-	if l, ok := errors.AsType[*runtime.HostLimitError](err); ok {
-		return hostLimitAdvice(l)
-	}
 	for _, a := range advice {
 		if errors.Is(err, a.is) {
 			return a.text

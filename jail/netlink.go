@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 
 	"gaol/jail/kernfile"
@@ -51,7 +52,7 @@ func (r *routeSockets) open(c notify.Call) (*os.File, error) {
 		return nil, unix.ENOBUFS
 	}
 	const typeMask = 0xf // SOCK_TYPE_MASK: the other bits are flags
-	f, err := r.jail.netlinkSocket(int(c.Args[1]&(typeMask|unix.SOCK_NONBLOCK)), unix.NETLINK_ROUTE)
+	f, err := r.jail.routeSocket(int(c.Args[1] & (typeMask | unix.SOCK_NONBLOCK)))
 	if err != nil {
 		return nil, unix.ENOBUFS
 	}
@@ -69,16 +70,16 @@ func (r *routeSockets) count() (int, error) {
 	return bytes.Count(text, []byte("tfd:")), err
 }
 
-// netlinkSocket opens a socket in the jail's network namespace, on a thread without
+// routeSocket opens a socket in the jail's network namespace, on a thread without
 // capabilities: the kernel remembers the capabilities that opened a netlink socket.
-func (j *Jail) netlinkSocket(kind, protocol int) (f *os.File, err error) {
+func (j *Jail) routeSocket(kind int) (f *os.File, err error) {
 	err = kernfile.InNetwork(j.pidfd, func() error {
 		header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 		var none [2]unix.CapUserData
 		if err := unix.Capset(&header, &none[0]); err != nil {
 			return os.NewSyscallError("capset", err)
 		}
-		fd, err := unix.Socket(unix.AF_NETLINK, kind|unix.SOCK_CLOEXEC, protocol)
+		fd, err := unix.Socket(unix.AF_NETLINK, kind|unix.SOCK_CLOEXEC, unix.NETLINK_ROUTE)
 		if err != nil {
 			return os.NewSyscallError("socket", err)
 		}
@@ -216,7 +217,7 @@ const socketSize = 4 << 10 // bytes of a TCP socket, charged when it is accepted
 // socketUse adds up all TCP and UDP sockets in the jail's network namespace, including those
 // that no process has.
 func (j *Jail) socketUse() (use socketUse, err error) {
-	f, err := j.netlinkSocket(unix.SOCK_RAW, unix.NETLINK_SOCK_DIAG)
+	f, err := j.openSockdiag()
 	if err != nil {
 		return use, err
 	}
@@ -224,6 +225,15 @@ func (j *Jail) socketUse() (use socketUse, err error) {
 	use.firstID, _ = j.HostIDs()
 	err = use.addAll(f)
 	return use, err
+}
+
+// openSockdiag opens a socket for queries in the jail's network namespace.
+func (j *Jail) openSockdiag() (s *nl.SocketHandle, err error) {
+	err = kernfile.InNetwork(j.pidfd, func() (err error) {
+		s, err = sockdiag.Open()
+		return err
+	})
+	return s, err
 }
 
 // CheckSocketLists returns an error if the kernel does not list sockets. Without the lists a
@@ -248,7 +258,7 @@ var socketLists = kernfile.Once(func() (struct{}, error) {
 var errNoSocketLists = errors.New("the kernel does not list sockets: it needs CONFIG_INET_DIAG and CONFIG_INET_UDP_DIAG, or the modules tcp_diag and udp_diag")
 
 // addAll adds the sockets of all lists that the kernel has.
-func (u *socketUse) addAll(f *os.File) error {
+func (u *socketUse) addAll(f *nl.SocketHandle) error {
 	for _, protocol := range []byte{unix.IPPROTO_TCP, unix.IPPROTO_UDP} {
 		q := sockdiag.Query{Protocol: protocol, Memory: true}
 		if err := q.Each(f, func(s sockdiag.Socket) { u.add(s, protocol) }); err != nil {

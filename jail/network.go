@@ -2,11 +2,9 @@ package jail
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"net"
 	"net/netip"
-	"os"
 	"slices"
 
 	"golang.org/x/sys/unix"
@@ -19,22 +17,13 @@ import (
 
 // allowLowPorts lets processes without capabilities listen on the ports below 1024 of the jail's
 // network namespace, as they may in a container of Docker.
-//
-// Preconditions: the goroutine is locked to its thread, and j.pidfd is open.
-func (j *Jail) allowLowPorts() (err error) {
+func (j *Jail) allowLowPorts() error {
 	if !j.spec.Loopback {
 		return nil
 	}
-	host, err := kernfile.Open("/proc/thread-self/ns/net", unix.O_RDONLY)
-	if err != nil {
-		return err
-	}
-	defer host.Close()
-	if err := unix.Setns(int(j.pidfd.Fd()), unix.CLONE_NEWNET); err != nil {
-		return os.NewSyscallError("setns", err)
-	}
-	err = kernfile.WriteFile("/proc/sys/net/ipv4/ip_unprivileged_port_start", "0") // of the thread's namespace, and for IPv6, too
-	return errors.Join(err, os.NewSyscallError("setns", unix.Setns(int(host.Fd()), unix.CLONE_NEWNET)))
+	return kernfile.InNetwork(j.pidfd, func() error {
+		return kernfile.WriteFile("/proc/sys/net/ipv4/ip_unprivileged_port_start", "0") // of the thread's namespace, and for IPv6, too
+	})
 }
 
 // OpenGateway leads the connections of the jail's processes to the host. The jail must have
@@ -77,7 +66,7 @@ func (j *Jail) Listeners(port uint16) ([]netip.AddrPort, error) {
 
 // eachTCP calls f for each TCP socket of a guest with a port, or any port if that is 0, and one of the states.
 func (j *Jail) eachTCP(port uint16, states uint32, f func(sockdiag.Socket)) error {
-	s, err := j.netlinkSocket(unix.SOCK_RAW, unix.NETLINK_SOCK_DIAG)
+	s, err := j.openSockdiag()
 	if err == nil {
 		defer s.Close()
 		err = sockdiag.Query{Protocol: unix.IPPROTO_TCP, States: states, Port: port}.Each(s, func(s sockdiag.Socket) {

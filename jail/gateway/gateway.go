@@ -16,6 +16,7 @@ import (
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/features"
 	"github.com/cilium/ebpf/link"
+	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 
 	"gaol/jail/kernfile"
@@ -56,8 +57,8 @@ type Gateway struct {
 	owned  []io.Closer // all sockets and BPF objects, in the order in which they were opened
 	dialed *ebpf.Map   // keys for the source ports of the host's own connections
 
-	asking sync.Mutex // held for one question to diag
-	diag   *os.File   // a netlink socket of sock_diag in the namespace
+	asking sync.Mutex       // held for one question to diag
+	diag   *nl.SocketHandle // a netlink socket of sock_diag in the namespace
 }
 
 // Open opens a gateway in the network namespace that a pidfd's process is in, or that a file
@@ -200,10 +201,12 @@ func (g *Gateway) Close() error {
 	for _, c := range slices.Backward(g.owned) {
 		failed = errors.Join(failed, c.Close())
 	}
-	g.space.Close() // may be nil, and so may diag
+	g.space.Close() // may be nil
 	g.asking.Lock()
 	defer g.asking.Unlock()
-	g.diag.Close()
+	if g.diag != nil {
+		g.diag.Close()
+	}
 	return failed
 }
 

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -133,7 +132,7 @@ const (
 
 // logged returns the last error in a runtime's log, or err if there is none.
 func logged(dir string, err error) error {
-	text, readErr := readEnd(filepath.Join(dir, logFile))
+	text, readErr := os.ReadFile(filepath.Join(dir, logFile))
 	if readErr != nil {
 		return err
 	}
@@ -144,19 +143,4 @@ func logged(dir string, err error) error {
 	}
 	const most = 1000
 	return errors.New(strings.ToValidUTF8(last.Msg[:min(len(last.Msg), most)], "?"))
-}
-
-// readEnd reads the last 64 KiB of a file.
-func readEnd(path string) ([]byte, error) {
-	const most = 64 << 10
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = f.Close() }()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	return io.ReadAll(io.NewSectionReader(f, max(0, info.Size()-most), most))
 }

@@ -1,14 +1,11 @@
 package sockdiag
 
 import (
-	"bytes"
 	"encoding/binary"
-	"errors"
 	"net/netip"
 	"os"
-	"sync"
-	"syscall"
 
+	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 )
 
@@ -39,12 +36,12 @@ const (
 )
 
 // Open opens a netlink socket for queries in the thread's network namespace.
-func Open() (*os.File, error) {
-	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG)
+func Open() (*nl.SocketHandle, error) {
+	s, err := nl.Subscribe(unix.NETLINK_SOCK_DIAG)
 	if err != nil {
 		return nil, os.NewSyscallError("socket", err)
 	}
-	return os.NewFile(uintptr(fd), "socket of sock_diag"), nil
+	return &nl.SocketHandle{Socket: s}, nil
 }
 
 // Query selects sockets of the network namespace of a netlink socket.
@@ -56,18 +53,18 @@ type Query struct {
 	Memory bool   // the sockets have the attributes Info and Memory
 }
 
-// Each calls f for each socket of the list. A Socket is valid until f returns.
-func (q Query) Each(netlink *os.File, f func(Socket)) error {
+// Each calls f for each socket of the list.
+func (q Query) Each(netlink *nl.SocketHandle, f func(Socket)) error {
 	id := binary.BigEndian.AppendUint16(nil, q.Port)
 	if q.Protocol == unix.IPPROTO_TCP {
-		request := q.request(tcpSockets, tcpRequest, unix.NLM_F_DUMP)
-		request.body[3] = q.attributes()
-		copy(request.body[4:], id)
-		binary.NativeEndian.PutUint32(request.body[tcpRequest-8:], q.states())
-		return request.send(netlink, f)
+		request := make([]byte, tcpRequest)
+		request[3] = q.attributes()
+		copy(request[4:], id)
+		binary.NativeEndian.PutUint32(request[tcpRequest-8:], q.states())
+		return send(netlink, tcpSockets, unix.NLM_F_DUMP, request, f)
 	}
 	for _, family := range []byte{unix.AF_INET, unix.AF_INET6} {
-		if err := q.ofFamily(family, unix.NLM_F_DUMP, id).send(netlink, f); err != nil {
+		if err := send(netlink, unix.SOCK_DIAG_BY_FAMILY, unix.NLM_F_DUMP, q.ofFamily(family, id), f); err != nil {
 			return err
 		}
 	}
@@ -76,7 +73,7 @@ func (q Query) Each(netlink *os.File, f func(Socket)) error {
 
 // Connection returns the socket of a TCP connection. The error is fs.ErrNotExist if there is
 // none.
-func Connection(netlink *os.File, own, peer netip.AddrPort) (s Socket, err error) {
+func Connection(netlink *nl.SocketHandle, own, peer netip.AddrPort) (s Socket, err error) {
 	family := byte(unix.AF_INET)
 	if peer.Addr().Is6() {
 		family = unix.AF_INET6
@@ -86,7 +83,8 @@ func Connection(netlink *os.File, own, peer netip.AddrPort) (s Socket, err error
 	binary.BigEndian.PutUint16(id[2:], peer.Port())
 	copy(id[4:20], own.Addr().AsSlice())
 	copy(id[20:36], peer.Addr().AsSlice())
-	err = Query{Protocol: unix.IPPROTO_TCP}.ofFamily(family, 0, id[:]).send(netlink, func(found Socket) { s = found.clone() })
+	request := Query{Protocol: unix.IPPROTO_TCP}.ofFamily(family, id[:])
+	err = send(netlink, unix.SOCK_DIAG_BY_FAMILY, 0, request, func(found Socket) { s = found })
 	// Without such a connection the kernel returns a listening socket.
 	if err == unix.ENOENT || err == nil && (s.Own() != own || s.Peer() != peer) {
 		err = os.ErrNotExist
@@ -94,28 +92,13 @@ func Connection(netlink *os.File, own, peer netip.AddrPort) (s Socket, err error
 	return s, err
 }
 
-// request is a message to the kernel.
-type request struct {
-	message []byte
-	body    []byte // of message
-	isList  bool   // the kernel answers with a list, not with one message
-}
-
-func (q Query) request(kind uint16, size int, flags uint16) request {
-	m := make([]byte, unix.SizeofNlMsghdr+size)
-	binary.NativeEndian.PutUint32(m, uint32(len(m)))
-	binary.NativeEndian.PutUint16(m[4:], kind)
-	binary.NativeEndian.PutUint16(m[6:], unix.NLM_F_REQUEST|flags)
-	return request{m, m[unix.SizeofNlMsghdr:], flags != 0}
-}
-
 // ofFamily returns a request for sockets of one address family.
-func (q Query) ofFamily(family byte, flags uint16, id []byte) request {
-	r := q.request(unix.SOCK_DIAG_BY_FAMILY, requestLen, flags)
-	r.body[0], r.body[1], r.body[2] = family, q.Protocol, q.attributes()
-	binary.NativeEndian.PutUint32(r.body[4:], q.states())
-	copy(r.body[offRequestID:], id)
-	binary.NativeEndian.PutUint64(r.body[requestLen-8:], 0xffff_ffff_ffff_ffff) // INET_DIAG_NOCOOKIE
+func (q Query) ofFamily(family byte, id []byte) []byte {
+	r := make([]byte, requestLen)
+	r[0], r[1], r[2] = family, q.Protocol, q.attributes()
+	binary.NativeEndian.PutUint32(r[4:], q.states())
+	copy(r[offRequestID:], id)
+	binary.NativeEndian.PutUint64(r[requestLen-8:], 0xffff_ffff_ffff_ffff) // INET_DIAG_NOCOOKIE
 	return r
 }
 
@@ -133,57 +116,30 @@ func (q Query) states() uint32 {
 	return q.States
 }
 
-// answers are buffers for parts of an answer. Each guest's connection and question takes one.
-var answers = sync.Pool{New: func() any { return new([32 << 10]byte) }} // as large as a part of a list, see netlink_dump
-
-func (r request) send(netlink *os.File, f func(Socket)) error {
-	fd := int(netlink.Fd())
-	if err := unix.Sendto(fd, r.message, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
-		return os.NewSyscallError("sendto", err)
-	}
-	answer := answers.Get().(*[32 << 10]byte)
-	defer answers.Put(answer)
-	for {
-		n, _, err := unix.Recvfrom(fd, answer[:], 0)
-		if err == unix.EINTR {
-			continue
+// send sends a request, and calls f for each socket of the answer.
+func send(netlink *nl.SocketHandle, kind, flags int, request []byte, f func(Socket)) error {
+	r := nl.NewNetlinkRequest(kind, flags)
+	r.AddRawData(request)
+	r.Sockets = map[int]*nl.SocketHandle{unix.NETLINK_SOCK_DIAG: netlink}
+	return r.ExecuteIter(unix.NETLINK_SOCK_DIAG, 0, func(message []byte) bool {
+		if s, ok := Parse(message); ok {
+			f(s)
 		}
-		if err != nil {
-			return os.NewSyscallError("recvfrom", err)
-		}
-		if done, err := Parse(answer[:n], f); done || err != nil || !r.isList {
-			return err
-		}
-	}
+		return true
+	})
 }
 
-var errMessage = errors.New("sock_diag: a malformed message")
-
-// Parse calls f for the sockets of a part of the kernel's answer. It reports whether that was
-// the last part.
-func Parse(part []byte, f func(Socket)) (done bool, err error) {
-	messages, err := syscall.ParseNetlinkMessage(part)
-	if err != nil {
-		return true, errMessage
+// Parse returns the socket of a message of the kernel, without its header.
+func Parse(message []byte) (s Socket, ok bool) {
+	if len(message) < messageLen {
+		return s, false
 	}
-	for _, m := range messages {
-		switch {
-		case m.Header.Type == unix.NLMSG_DONE:
-			return true, nil
-		case m.Header.Type == unix.NLMSG_ERROR && len(m.Data) >= 4:
-			return true, unix.Errno(-int32(binary.NativeEndian.Uint32(m.Data)))
-		case (m.Header.Type == unix.SOCK_DIAG_BY_FAMILY || m.Header.Type == tcpSockets) && len(m.Data) >= messageLen:
-			f(Socket{m.Data[:messageLen], m.Data[messageLen:]})
-		}
-	}
-	return false, nil
+	return Socket{message[:messageLen], message[messageLen:]}, true
 }
 
 // Socket is the kernel's report on a socket. The zero Socket has zero addresses and no
 // attributes.
 type Socket struct{ message, attributes []byte }
-
-func (s Socket) clone() Socket { return Socket{bytes.Clone(s.message), bytes.Clone(s.attributes)} }
 
 // State is the state of TCP, such as unix.BPF_TCP_LISTEN.
 func (s Socket) State() byte { return s.message[offState] }

@@ -9,18 +9,18 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 )
 
-func netlink(t *testing.T) *os.File {
+func netlink(t *testing.T) *nl.SocketHandle {
 	t.Helper()
-	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG)
+	s, err := Open()
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := os.NewFile(uintptr(fd), "netlink")
-	t.Cleanup(func() { f.Close() })
-	return f
+	t.Cleanup(s.Close)
+	return s
 }
 
 func addrPort(a net.Addr) netip.AddrPort {
@@ -89,27 +89,9 @@ func TestAttribute(t *testing.T) {
 }
 
 func TestParse(t *testing.T) {
-	message := func(kind byte, body ...byte) []byte {
-		return append([]byte{byte(16 + len(body)), 0, 0, 0, kind, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}, body...)
-	}
-	socket := message(unix.SOCK_DIAG_BY_FAMILY, make([]byte, messageLen)...)
-	for _, tc := range []struct {
-		name string
-		part []byte
-		n    int
-		done bool
-		err  error
-	}{
-		{"two", slices.Concat(socket, socket), 2, false, nil},
-		{"the end", slices.Concat(socket, message(unix.NLMSG_DONE, 0, 0, 0, 0), socket), 1, true, nil},
-		{"an error", message(unix.NLMSG_ERROR, 0xfe, 0xff, 0xff, 0xff), 0, true, unix.ENOENT},
-		{"too short", message(unix.SOCK_DIAG_BY_FAMILY, make([]byte, messageLen-4)...), 0, false, nil},
-		{"cut off", socket[:40], 0, true, errMessage},
-	} {
-		n := 0
-		done, err := Parse(tc.part, func(Socket) { n++ })
-		if n != tc.n || done != tc.done || !errors.Is(err, tc.err) {
-			t.Errorf("%s: %d, %t, %v", tc.name, n, done, err)
+	for size, want := range map[int]bool{0: false, messageLen - 4: false, messageLen: true, messageLen + 40: true} {
+		if s, ok := Parse(make([]byte, size)); ok != want || ok && len(s.attributes) != size-messageLen {
+			t.Errorf("%d bytes: %t", size, ok)
 		}
 	}
 }

@@ -38,7 +38,6 @@ type Pool struct {
 	next       chan struct{} // closed when the start of a successor has ended; nil: none is being started
 	err        error         // of the last start
 	closed     bool
-	closing    chan struct{}  // closed when Close begins
 	background sync.WaitGroup // goroutines
 	closeErr   error          // of closing old zygotes
 	groups     []string       // cgroups of former zygotes, for reuse
@@ -50,7 +49,7 @@ func NewPool(s Spec, o Options) *Pool {
 	o.Forks = cmp.Or(o.Forks, 5000)
 	o.Age = cmp.Or(o.Age, 10*time.Minute)
 	o.Patience = cmp.Or(o.Patience, 2*time.Second)
-	return &Pool{spec: s, options: o, closing: make(chan struct{})}
+	return &Pool{spec: s, options: o}
 }
 
 // ErrClosed is the error of a closed pool.
@@ -145,7 +144,6 @@ func (p *Pool) startNext() {
 		old := p.now
 		if err == nil {
 			p.now = z
-			p.background.Go(func() { p.watch(z) })
 		} else {
 			old = nil // keep the old one
 			p.groups = append(p.groups, s.Cgroup)
@@ -155,26 +153,6 @@ func (p *Pool) startNext() {
 		p.mu.Unlock()
 		p.retire(old)
 	})
-}
-
-// watch closes and replaces a zygote that dies while it is idle, so that no run has to
-// wait. A zygote that has never forked is not replaced: its successor might die for the same
-// reason.
-//
-// Hung zygotes are not watched. They run no guest code, so only a process with root's rights
-// can stop one. A run that finds one hung loses Options.Patience.
-func (p *Pool) watch(z *Zygote) {
-	select {
-	case <-z.ended:
-	case <-p.closing:
-		return
-	}
-	p.drop(z)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if !p.closed && p.now == nil && p.next == nil && z.forks.Load() > 0 {
-		p.startNext()
-	}
 }
 
 // drop closes a zygote, which may be nil, unless another goroutine does.
@@ -211,10 +189,7 @@ func (p *Pool) retire(z *Zygote) {
 // Close closes the pool's zygote. Its children continue to run. Close is idempotent.
 func (p *Pool) Close() error {
 	p.mu.Lock()
-	if !p.closed {
-		p.closed = true
-		close(p.closing)
-	}
+	p.closed = true
 	p.mu.Unlock()
 	p.background.Wait()
 	p.mu.Lock()

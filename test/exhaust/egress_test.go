@@ -58,11 +58,10 @@ func quietServer(t *testing.T, serve func(net.Conn)) (port int) {
 // the sandbox is charged for these.
 func heldByServer(t *testing.T, port int) (n int64) {
 	t.Helper()
-	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG)
+	f, err := sockdiag.Open()
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := os.NewFile(uintptr(fd), "sock_diag")
 	defer f.Close()
 	q := sockdiag.Query{Protocol: unix.IPPROTO_TCP, Port: uint16(port), Memory: true}
 	if err := q.Each(f, func(s sockdiag.Socket) {

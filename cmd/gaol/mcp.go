@@ -21,7 +21,6 @@ import (
 	"gaol/cmd/gaol/server/mcpserver"
 	"gaol/cmd/gaol/server/service"
 	"gaol/cmd/gaol/server/settings"
-	"gaol/cmd/gaol/server/snippetservice"
 	"gaol/cmd/gaol/server/tenant"
 	"gaol/runtime/client"
 )
@@ -160,7 +159,7 @@ func (a *app) mcpPrivate(ctx context.Context, f *mcpFlags) (err error) {
 	}
 	log := slog.New(slog.NewTextHandler(a.stderr, nil))
 	s := service.New(service.Options{Settings: set, Store: f.store, Log: log})
-	m := mcpserver.New(mcpserver.Options{Service: s, Snippets: snippetservice.New(s, log), Version: versionText(), Log: log, SandboxTools: f.sandboxTools})
+	m := mcpserver.New(mcpserver.Options{Service: s, Version: versionText(), Log: log, SandboxTools: f.sandboxTools})
 	local, stop := server.Local(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		m.ServeHTTP(w, r.WithContext(tenant.NewContext(r.Context(), &tenant.Tenant{Name: "uid:0", Admin: true})))
 	}))

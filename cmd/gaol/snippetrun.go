@@ -15,8 +15,9 @@ import (
 	"gaol/cmd/gaol/examplecheck"
 	"gaol/cmd/gaol/flags"
 	"gaol/cmd/gaol/report"
-	"gaol/cmd/gaol/server/snippetservice"
+	"gaol/cmd/gaol/server/service"
 	"gaol/internal/strictjson"
+	"gaol/runtime/requestjson"
 	"gaol/runtime/snippets"
 )
 
@@ -184,8 +185,8 @@ func parseInput(text []byte, timeout time.Duration) (snippets.Input, error) {
 	err := strictjson.Decode(text, &object)
 	var in snippets.Input
 	if err == nil {
-		r := snippetservice.Request{Source: object.Source, Files: object.Files, TimeoutMs: object.TimeoutMs}
-		in, err = r.Input(snippets.MaxTimeout, nil)
+		r := &requestjson.SnippetRunIn{Source: object.Source, Files: object.Files, TimeoutMs: object.TimeoutMs}
+		in, err = service.SnippetInput(r, snippets.MaxTimeout)
 	}
 	if err != nil {
 		return snippets.Input{}, fmt.Errorf("input: %w", err)

@@ -1,6 +1,7 @@
 package requestjson
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"unicode/utf8"
@@ -207,15 +208,20 @@ func (in *InProcess) InProcessID() string { return in.Process }
 // InContextID returns the name of the context.
 func (in *InContext) InContextID() string { return in.Context }
 
-// FilePath returns the path, whose bytes need not be UTF-8.
-func (in *InFile) FilePath() (string, error) { return ExactPath("path", in.Path, in.PathBytes) }
+// MergePaths moves the bytes of a path that is not UTF-8 to Path.
+func (in *InFile) MergePaths() error { return mergePath("path", &in.Path, &in.PathBytes) }
 
-// ExactPath returns a path that a request has as text or as bytes.
-func ExactPath(name, text string, bytes []byte) (string, error) {
-	if (text == "") == (len(bytes) == 0) {
-		return "", fmt.Errorf("want either %s or %sBytes", name, name)
+// MergePaths moves the bytes of paths that are not UTF-8 to From and To.
+func (in *MoveIn) MergePaths() error {
+	return cmp.Or(mergePath("from", &in.From, &in.FromBytes), mergePath("to", &in.To, &in.ToBytes))
+}
+
+func mergePath(name string, text *string, bytes *[]byte) error {
+	if (*text == "") == (len(*bytes) == 0) {
+		return fmt.Errorf("want either %s or %sBytes", name, name)
 	}
-	return text + string(bytes), nil
+	*text, *bytes = *text+string(*bytes), nil
+	return nil
 }
 
 // SplitPath returns a path as text, or its bytes if it is not UTF-8.

@@ -4,7 +4,7 @@
 //	unix socket ── peer credentials ──┐
 //	                                  ├──> guard ──> quota ──> mux ─┬─ /v1           package api ──> package service ──> runtime
 //	TCP, TLS ───── bearer token ──────┤                             ├─ /mcp          package mcpserver ─┘
-//	               or anonymous ──────┘                             ├─ /api/sandbox  package api ──> package snippetservice
+//	               or anonymous ──────┘                             ├─ /api/sandbox  package api ──> package service
 //	                                                                ├─ /             package playground
 //	                                                                └─ /healthz, /readyz
 //

@@ -24,7 +24,6 @@ import (
 	"gaol/cmd/gaol/server/service"
 	"gaol/cmd/gaol/server/session"
 	"gaol/cmd/gaol/server/settings"
-	"gaol/cmd/gaol/server/snippetservice"
 	"gaol/cmd/gaol/server/tenant"
 )
 
@@ -51,13 +50,12 @@ type Options struct {
 
 // Server serves tenants on any number of listeners.
 type Server struct {
-	service  *service.Service
-	snippets *snippetservice.Service
-	session  *session.Handler
-	tokens   atomic.Pointer[tenant.Tokens]
-	http     *http.Server
-	mcp      *mcpserver.Server
-	log      *slog.Logger
+	service *service.Service
+	session *session.Handler
+	tokens  atomic.Pointer[tenant.Tokens]
+	http    *http.Server
+	mcp     *mcpserver.Server
+	log     *slog.Logger
 
 	connections *connections
 	addresses   addresses
@@ -83,13 +81,12 @@ func newServer(o Options, times times) *Server {
 	s.observer = &observer{metrics: s.service.Metrics(), audit: &audit.Log{}, log: o.Log, bodyTime: times.body}
 	s.tokens.Store(o.Tokens)
 	mux := http.NewServeMux()
-	s.snippets = snippetservice.New(s.service, s.log)
-	api.Register(mux, s.service, s.snippets, o.Version)
-	s.session = session.New(s.service, s.snippets, s.log)
+	api.Register(mux, s.service, o.Version)
+	s.session = session.New(s.service, s.log)
 	mux.Handle("GET /v1/session", s.session)
 	s.addHealth(mux)
 	s.addPlayground(mux)
-	s.mcp = mcpserver.New(mcpserver.Options{Service: s.service, Snippets: s.snippets, Version: o.Version, Log: o.Log, SandboxTools: o.SandboxTools, New: o.MCP})
+	s.mcp = mcpserver.New(mcpserver.Options{Service: s.service, Version: o.Version, Log: o.Log, SandboxTools: o.SandboxTools, New: o.MCP})
 	mux.Handle("/mcp", s.mcp)
 	s.addMetrics(mux)
 	serve := s.observer.attribute(api.WithPorts(s.service, withProblems(mux)))

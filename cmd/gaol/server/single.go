@@ -17,7 +17,6 @@ import (
 	"gaol/cmd/gaol/server/service"
 	"gaol/cmd/gaol/server/session"
 	"gaol/cmd/gaol/server/settings"
-	"gaol/cmd/gaol/server/snippetservice"
 	"gaol/cmd/gaol/server/tenant"
 	"gaol/jail/kernfile"
 	"gaol/runtime/client"
@@ -44,10 +43,9 @@ func ServeSingle(ctx context.Context, c *net.UnixConn, o SingleOptions) error {
 		return fmt.Errorf("the connection belongs to user %d, and not to root", peer.Peer.UID)
 	}
 	s := service.New(service.Options{Settings: settings.Trusted(), Store: o.Store, Cache: o.Cache, Log: o.Log, CgroupParent: o.CgroupParent})
-	n := snippetservice.New(s, o.Log)
-	sessions := session.New(s, n, o.Log)
+	sessions := session.New(s, o.Log)
 	return serveConn(ctx, c, &http.Server{
-		Handler: asTenant(peer, singleHandler(s, n, sessions, o.Version)), MaxHeaderBytes: maxHeader,
+		Handler: asTenant(peer, singleHandler(s, sessions, o.Version)), MaxHeaderBytes: maxHeader,
 		ErrorLog: log.New(httpLog{o.Log}, "", 0),
 	}, func() error {
 		now, cancel := context.WithCancel(context.Background())
@@ -85,10 +83,10 @@ func serveConn(ctx context.Context, c *net.UnixConn, h *http.Server, end func() 
 
 // singleHandler serves the session, and the API when it is used for the first time: making its
 // description takes some milliseconds, which most clients need not wait for.
-func singleHandler(s *service.Service, n *snippetservice.Service, sessions http.Handler, version string) http.Handler {
+func singleHandler(s *service.Service, sessions http.Handler, version string) http.Handler {
 	rest := sync.OnceValue(func() http.Handler {
 		mux := http.NewServeMux()
-		api.Register(mux, s, n, version)
+		api.Register(mux, s, version)
 		return api.WithPorts(s, withProblems(mux))
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

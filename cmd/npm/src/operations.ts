@@ -607,7 +607,7 @@ export interface ContextRequest {
 export interface ContextIn extends InSandbox, ContextRequest {
 }
 
-/** ContextList. */
+/** ContextList is a list of contexts. */
 export interface ContextList {
   contexts: ContextInfo[];
 }
@@ -618,7 +618,7 @@ export interface InContext extends InSandbox {
   context: string;
 }
 
-/** Interrupted. */
+/** Interrupted is the result of [Context.Interrupt]. */
 export interface Interrupted {
   /** How many there were. */
   cells: number;
@@ -783,7 +783,7 @@ export interface Listener {
   port: number;
 }
 
-/** ListenerList. */
+/** ListenerList is a list of TCP addresses. */
 export interface ListenerList {
   listeners: Listener[];
 }
@@ -817,7 +817,7 @@ export interface SnapshotIn extends InSandbox {
   name: string;
 }
 
-/** SnapshotList. */
+/** SnapshotList is a list of snapshots. */
 export interface SnapshotList {
   snapshots: SnapshotInfo[];
 }
@@ -835,7 +835,7 @@ export interface SnippetTimes {
   max: number;
 }
 
-/** SnippetInfo describes the snippet service of a server. */
+/** SnippetInfo describes the snippets that a server runs. */
 export interface SnippetInfo {
   /** The names of adapters, the default one first. */
   adapters: string[];

@@ -16,7 +16,6 @@ import (
 	"gaol/cmd/gaol/server/operation"
 	"gaol/cmd/gaol/server/quota"
 	"gaol/cmd/gaol/server/service"
-	"gaol/cmd/gaol/server/snippetservice"
 	"gaol/cmd/gaol/server/tenant"
 	"gaol/internal/schema"
 	"gaol/internal/strictjson"
@@ -25,7 +24,6 @@ import (
 // API serves requests whose context carries a tenant.
 type API struct {
 	service  *service.Service
-	snippets *snippetservice.Service
 	document *huma.OpenAPI
 }
 
@@ -33,7 +31,7 @@ type API struct {
 const MaxBody = 32 << 20
 
 // Register adds the operations to mux.
-func Register(mux *http.ServeMux, s *service.Service, n *snippetservice.Service, version string) *API {
+func Register(mux *http.ServeMux, s *service.Service, version string) *API {
 	config := huma.DefaultConfig("gaol", version)
 	config.DocsPath = ""     // the page loads scripts from elsewhere
 	config.SchemasPath = ""  // the document has them
@@ -41,7 +39,7 @@ func Register(mux *http.ServeMux, s *service.Service, n *snippetservice.Service,
 	config.Components.Schemas = huma.NewMapRegistry("#/components/schemas/", schemaName)
 	operation.RegisterForms(config.Components.Schemas)
 	config.Info.Description = "Runs untrusted Node.js programs in sandboxes that the kernel enforces."
-	a := &API{s, n, humago.New(mux, config).OpenAPI()} // which adds the document's paths
+	a := &API{s, humago.New(mux, config).OpenAPI()} // which adds the document's paths
 	for _, o := range operation.All() {
 		if o.Path == "" {
 			continue
@@ -61,7 +59,7 @@ func (a *API) serve(o *operation.Operation) http.HandlerFunc {
 			ProblemOf(err).Write(w)
 			return
 		}
-		c := &operation.Call{Service: a.service, Snippets: a.snippets, Tenant: tenant.FromContext(r.Context())}
+		c := &operation.Call{Service: a.service, Tenant: tenant.FromContext(r.Context())}
 		do := func(ctx context.Context) (any, error) { return o.Do(ctx, c, in) }
 		switch {
 		case o.EventsOnly || o.Events != nil && wantsEvents(r):

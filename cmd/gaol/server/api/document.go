@@ -227,7 +227,7 @@ func schemaName(t reflect.Type, hint string) string {
 	for of.Kind() == reflect.Pointer || of.Kind() == reflect.Slice {
 		of = of.Elem()
 	}
-	if path := of.PkgPath(); strings.Contains(path, "/runtime/snippets") || strings.HasSuffix(path, "/snippetservice") {
+	if strings.Contains(of.PkgPath(), "/runtime/snippets") {
 		return "Snippet" + name
 	}
 	return name

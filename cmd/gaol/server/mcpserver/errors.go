@@ -44,11 +44,11 @@ func explain(ctx context.Context, c *operation.Call, in any, err error) error {
 // known lists the newest processes of the sandbox of a call about one, or else the newest sandboxes.
 func known(ctx context.Context, c *operation.Call, in any) string {
 	if p, ok := in.(*processIn); ok {
-		if list, err := operation.Perform[operation.ProcessList](ctx, c, "listProcesses", new(p.in())); err == nil {
+		if list, err := operation.Perform[service.ProcessList](ctx, c, "listProcesses", new(p.in())); err == nil {
 			return newest(list.Processes, func(p *resultjson.ProcessInfo) string { return p.ID }) + "; start one with start_process"
 		}
 	}
-	list, _ := operation.Perform[operation.SandboxList](ctx, c, "listSandboxes", &struct{}{}) // empty if it fails
+	list, _ := operation.Perform[service.SandboxList](ctx, c, "listSandboxes", &struct{}{}) // empty if it fails
 	return newest(list.Sandboxes, func(sb *resultjson.SandboxInfo) string { return sb.ID }) + "; create one with create_sandbox"
 }
 

@@ -10,7 +10,6 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"gaol/cmd/gaol/server/service"
-	"gaol/cmd/gaol/server/snippetservice"
 	"gaol/cmd/gaol/server/tenant"
 )
 
@@ -18,9 +17,6 @@ import (
 type Options struct {
 	Service *service.Service
 	Version string
-
-	// Snippets runs snippets.
-	Snippets *snippetservice.Service
 
 	Log *slog.Logger
 

@@ -14,7 +14,6 @@ import (
 
 	"gaol/cmd/gaol/server/operation"
 	"gaol/cmd/gaol/server/service"
-	"gaol/cmd/gaol/server/snippetservice"
 	"gaol/internal/schema"
 	"gaol/runtime/requestjson"
 	"gaol/runtime/resultjson"
@@ -65,7 +64,7 @@ func adaptSource(_ *endpoint, _ *mcp.Tool, in *huma.Schema) {
 // adaptSnippet describes the default adapter of the server.
 func adaptSnippet(e *endpoint, t *mcp.Tool, in *huma.Schema) {
 	adaptSource(e, t, in)
-	if e.server.Snippets.Info().Adapter == snippets.Directive.Name {
+	if e.service.Settings().Snippets.Adapters()[0].Name == snippets.Directive.Name {
 		t.Description = directiveAbout
 	}
 }
@@ -86,7 +85,7 @@ func withCode(err error) error {
 func (f SnippetFiles) input() (in snippets.Input, err error) {
 	switch {
 	case (f.Source == nil) == (f.Files == nil):
-		return in, snippetservice.ErrSource
+		return in, service.ErrSnippetSource
 	case f.Source == nil:
 		in.Files = f.Files
 	case characters(*f.Source) > maxSource:

@@ -122,7 +122,7 @@ func (t *tool) perform(ctx context.Context, c *operation.Call, args json.RawMess
 
 // call returns a call of the tenant.
 func (e *endpoint) call() *operation.Call {
-	return &operation.Call{Service: e.service, Snippets: e.server.Snippets, Tenant: e.tenant}
+	return &operation.Call{Service: e.service, Tenant: e.tenant}
 }
 
 // statusOf returns the HTTP status that a call would have had, for the audit log.

@@ -2,9 +2,9 @@ package operation
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
-	"io"
 	"net/http"
 	"reflect"
 	"sync"
@@ -13,8 +13,6 @@ import (
 
 	"gaol/cmd/gaol/server/audit"
 	"gaol/cmd/gaol/server/service"
-	"gaol/cmd/gaol/server/snippetservice"
-	"gaol/cmd/gaol/server/tenant"
 	"gaol/internal/schema"
 	"gaol/runtime/resultjson"
 )
@@ -71,32 +69,7 @@ type EventType struct {
 }
 
 // Call is a request to perform an operation.
-type Call struct {
-	Service  *service.Service
-	Snippets *snippetservice.Service
-	Tenant   *tenant.Tenant
-
-	// Streams are the streams that the client has opened.
-	service.Streams
-
-	// Upload returns the data that the request carries, which fails after some bytes. It may be nil
-	// for operations without Upload.
-	Upload func(ctx context.Context, maxBytes int64) (io.Reader, error)
-
-	// Download receives data that is the result, such as the content of a file: see [service.Sandbox.ReadFile].
-	Download io.Writer
-
-	// Session is nil by HTTP.
-	Session Session
-}
-
-// Session is a connection that owns sandboxes, which end with it.
-type Session interface {
-	Own(sandbox string)
-	Owns(sandbox string) bool
-	Disown(sandbox string)
-	Toolbox() *service.Toolbox
-}
+type Call = service.Call
 
 // Do performs the operation on an input of [Operation.Decode]. The result may be present in spite of an
 // error: that of a run that was canceled.
@@ -107,11 +80,20 @@ func (o *Operation) Do(ctx context.Context, c *Call, in any) (any, error) {
 	return o.do(ctx, c, in)
 }
 
-// define adds an operation to the table. The server waits for its end, and its errors are of package service.
-func define[In, Out any](o Operation, do func(context.Context, *Call, *In) (Out, error)) *Operation {
+// define adds an operation to the table: a method of the service, of a sandbox of the tenant, or of a process or a context in
+// it. A sandbox does not expire meanwhile. The server waits for the end of the operation, and its errors are of package service.
+func define[Subject, In, Out any](o Operation, do func(Subject, context.Context, *Call, *In) (Out, error)) *Operation {
+	if reflect.TypeFor[Subject]() != reflect.TypeFor[*service.Service]() {
+		o.Errors = append([]int{http.StatusNotFound, http.StatusGone, http.StatusUnprocessableEntity}, o.Errors...)
+	}
 	return Define(registry, o, func(ctx context.Context, c *Call, in *In) (out Out, err error) {
-		perform := func(ctx context.Context) (err error) {
-			out, err = do(ctx, c, in)
+		perform := func(ctx context.Context) error {
+			subject, release, err := find[Subject](ctx, c, in)
+			if err != nil {
+				return err
+			}
+			defer release()
+			out, err = do(subject, ctx, c, in)
 			return err
 		}
 		if o.detached {
@@ -121,11 +103,40 @@ func define[In, Out any](o Operation, do func(context.Context, *Call, *In) (Out,
 	})
 }
 
-// Define completes the description of an operation, whose types become a part of set. The result type [none] means no
+// find returns the subject of an operation, which its input names. The caller calls release afterwards.
+func find[Subject any](ctx context.Context, c *Call, in any) (subject Subject, release func(), err error) {
+	if paths, ok := in.(interface{ MergePaths() error }); ok {
+		if err := paths.MergePaths(); err != nil {
+			return subject, nil, service.Refuse(service.Invalid, "%w", err)
+		}
+	}
+	if s, ok := any(&subject).(**service.Service); ok {
+		*s = c.Service
+		return subject, func() {}, nil
+	}
+	sb, err := c.Service.Acquire(ctx, c.Tenant, in.(inSandbox).InSandboxID())
+	if err != nil {
+		return subject, nil, err
+	}
+	switch part := any(&subject).(type) {
+	case **service.Sandbox:
+		*part = sb
+	case **service.Process:
+		*part, err = sb.Process(in.(interface{ InProcessID() string }).InProcessID())
+	case **service.Context:
+		*part, err = sb.Context(in.(interface{ InContextID() string }).InContextID())
+	}
+	if err != nil {
+		sb.Release()
+	}
+	return subject, sb.Release, err
+}
+
+// Define completes the description of an operation, whose types become a part of set. The result type [service.None] means no
 // output. Doors define further operations as compositions of the table's.
 func Define[In, Out any](set *schema.Set, o Operation, do func(context.Context, *Call, *In) (Out, error)) *Operation {
 	o.setInput(set, reflect.TypeFor[In]())
-	if o.Output == nil && reflect.TypeFor[Out]() != reflect.TypeFor[none]() {
+	if o.Output == nil && reflect.TypeFor[Out]() != reflect.TypeFor[service.None]() {
 		o.Output = reflect.TypeFor[Out]()
 	}
 	o.do = func(ctx context.Context, c *Call, in any) (any, error) {
@@ -147,43 +158,25 @@ func Encode(v any) ([]byte, error) {
 	return text.Bytes(), err
 }
 
-// none is the output of operations without one.
-type none struct{}
-
 // inSandbox is an input with the name of a sandbox.
 type inSandbox interface{ InSandboxID() string }
-
-// defineIn completes the description of an operation in a sandbox, which does not expire meanwhile.
-func defineIn[In, Out any](o Operation, do func(context.Context, *Call, *service.Sandbox, *In) (Out, error)) *Operation {
-	o.Errors = append([]int{http.StatusNotFound, http.StatusGone, http.StatusUnprocessableEntity}, o.Errors...)
-	return define(o, func(ctx context.Context, c *Call, in *In) (out Out, err error) {
-		sb, err := c.Service.Acquire(ctx, c.Tenant, any(in).(inSandbox).InSandboxID())
-		if err != nil {
-			return out, err
-		}
-		defer sb.Release()
-		return do(ctx, c, sb, in)
-	})
-}
-
-// defineOf completes the description of an operation on a part of a sandbox, which find finds.
-func defineOf[Part, In, Out any](o Operation, find func(*service.Sandbox, any) (Part, error), do func(context.Context, *Call, Part, *In) (Out, error)) *Operation {
-	return defineIn(o, func(ctx context.Context, c *Call, sb *service.Sandbox, in *In) (out Out, err error) {
-		part, err := find(sb, in)
-		if err != nil {
-			return out, err
-		}
-		return do(ctx, c, part, in)
-	})
-}
 
 // All returns the operations. It describes them on first use: that takes some milliseconds, which other
 // commands save.
 var All = sync.OnceValue(func() []*Operation {
 	var all []*Operation
 	defer CompleteSchemas(registry)
-	for _, part := range [][]*Operation{runs(), sandboxes(), processes(), contexts(), files(), ports(), snapshots(), snippetRuns(), sessions()} {
-		all = append(all, part...)
+	for _, group := range []struct {
+		tag string
+		of  []*Operation
+	}{
+		{"run", runs()}, {"sandboxes", sandboxes()}, {"processes", processes()}, {"contexts", contexts()}, {"files", files()},
+		{"listeners", ports()}, {"snapshots", snapshots()}, {"snippets", snippetRuns()}, {"", sessions()},
+	} {
+		for _, o := range group.of {
+			o.Tag = cmp.Or(o.Tag, group.tag)
+			all = append(all, o)
+		}
 	}
 	return all
 })

@@ -1,12 +1,10 @@
 package operation
 
 import (
-	"context"
 	"net/http"
 
 	"gaol/cmd/gaol/server/service"
 	"gaol/runtime"
-	"gaol/runtime/requestjson"
 	"gaol/runtime/resultjson"
 )
 
@@ -16,58 +14,54 @@ const (
 )
 
 func runs() []*Operation {
-	const tag, in = "run", "/v1/sandboxes/{id}"
+	const in = "/v1/sandboxes/{id}"
 	unprocessable := []int{http.StatusUnprocessableEntity}
 	return []*Operation{
 		define(Operation{
-			Name: "run", Tag: tag, Method: http.MethodPost, Path: "/v1/run", Errors: unprocessable, Events: runEvents,
+			Name: "run", Method: http.MethodPost, Path: "/v1/run", Errors: unprocessable, Events: runEvents,
 			Summary: "Run a program in a new sandbox",
 			Doc:     "Runs a program in a fresh sandbox that is deleted afterwards. The value that it passes to globalThis.__return is in the result." + resultText + cancelText,
-		}, func(ctx context.Context, c *Call, in *requestjson.RunRequest) (*runtime.Result, error) {
-			return c.Service.Run(ctx, c.Tenant, *in, c.Streams)
-		}),
+		}, (*service.Service).Run),
 		define(Operation{
-			Name: "command", Tag: tag, Method: http.MethodPost, Path: "/v1/command", Errors: unprocessable, Events: runEvents,
+			Name: "command", Method: http.MethodPost, Path: "/v1/command", Errors: unprocessable, Events: runEvents,
 			Summary: "Run a program of the image in a new sandbox",
 			Doc:     "Runs a program of the image, such as sh or npm, in a fresh sandbox that is deleted afterwards." + resultText + cancelText,
-		}, func(ctx context.Context, c *Call, in *requestjson.CommandRequest) (*runtime.Result, error) {
-			return c.Service.Command(ctx, c.Tenant, *in, c.Streams)
-		}),
+		}, (*service.Service).Command),
 		define(Operation{
 			Name: "evaluate", Tag: "evaluate", Method: http.MethodPost, Path: "/v1/evaluate", Errors: unprocessable, Events: evaluateEvents,
 			Summary: "Evaluate a snippet in a new sandbox",
 			Doc:     "Evaluates a snippet in a fresh sandbox that is deleted afterwards. The value of its last expression is in the result." + resultText + cancelText,
-		}, func(ctx context.Context, c *Call, in *requestjson.EvaluateRequest) (*runtime.Evaluation, error) {
-			return c.Service.Evaluate(ctx, c.Tenant, *in, c.Streams)
-		}),
-		defineIn(Operation{
-			Name: "runIn", Tag: tag, Method: http.MethodPost, Path: in + "/run", Events: runEvents,
+		}, (*service.Service).Evaluate),
+		define(Operation{
+			Name: "runIn", Method: http.MethodPost, Path: in + "/run", Events: runEvents,
 			Summary: "Run a program and return its value",
 			Doc:     "Runs a program and returns the value that it passes to globalThis.__return." + resultText + cancelText,
-		}, func(ctx context.Context, c *Call, sb *service.Sandbox, in *requestjson.ProgramIn) (*runtime.Result, error) {
-			return sb.Run(ctx, in.Program, c.Streams)
-		}),
-		defineIn(Operation{
-			Name: "execIn", Tag: tag, Method: http.MethodPost, Path: in + "/exec", Events: runEvents,
+		}, (*service.Sandbox).Run),
+		define(Operation{
+			Name: "execIn", Method: http.MethodPost, Path: in + "/exec", Events: runEvents,
 			Summary: "Run a program without a value",
 			Doc:     "Runs a program and returns its output and exit code." + resultText + cancelText,
-		}, func(ctx context.Context, c *Call, sb *service.Sandbox, in *requestjson.ProgramIn) (*runtime.Result, error) {
-			return sb.Exec(ctx, in.Program, c.Streams)
-		}),
-		defineIn(Operation{
-			Name: "commandIn", Tag: tag, Method: http.MethodPost, Path: in + "/command", Events: runEvents,
+		}, (*service.Sandbox).Exec),
+		define(Operation{
+			Name: "commandIn", Method: http.MethodPost, Path: in + "/command", Events: runEvents,
 			Summary: "Run a program of the image",
 			Doc:     "Runs a program of the image, such as sh or npm." + resultText + cancelText,
-		}, func(ctx context.Context, c *Call, sb *service.Sandbox, in *requestjson.CommandIn) (*runtime.Result, error) {
-			return sb.Command(ctx, in.Command, c.Streams)
-		}),
-		defineIn(Operation{
-			Name: "evaluateIn", Tag: tag, Method: http.MethodPost, Path: in + "/evaluate", Events: evaluateEvents,
+		}, (*service.Sandbox).Command),
+		define(Operation{
+			Name: "evaluateIn", Method: http.MethodPost, Path: in + "/evaluate", Events: evaluateEvents,
 			Summary: "Evaluate a snippet",
 			Doc:     "Evaluates a snippet in a new process. The value of its last expression is in the result." + resultText + cancelText,
-		}, func(ctx context.Context, c *Call, sb *service.Sandbox, in *requestjson.SnippetIn) (*runtime.Evaluation, error) {
-			return sb.Evaluate(ctx, in.Snippet, c.Streams)
-		}),
+		}, (*service.Sandbox).Evaluate),
+	}
+}
+
+// sessions are the operations that only sessions have.
+func sessions() []*Operation {
+	return []*Operation{
+		define(Operation{Name: "tool", Summary: "Call a tool of package sandboxtools, whose sandboxes end with the session"}, (*service.Service).CallTool),
+		define(Operation{Name: "normalize", Summary: "Turn a snippet into an ES module"}, (*service.Service).Normalize),
+		define(Operation{Name: "addCommands", Summary: "Add programs that the client implements to a sandbox of the session"}, (*service.Sandbox).AddCommands),
+		define(Operation{Name: "dial", Summary: "Connect to a guest's server until both directions have ended"}, (*service.Sandbox).Dial),
 	}
 }
 

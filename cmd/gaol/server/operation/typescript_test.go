@@ -152,9 +152,6 @@ func nameOf(t reflect.Type) string {
 	if name := renamed[t]; name != "" {
 		return name
 	}
-	if strings.HasSuffix(t.PkgPath(), "/snippetservice") {
-		return "Snippet" + t.Name()
-	}
 	return strings.ToUpper(t.Name()[:1]) + t.Name()[1:]
 }
 
@@ -327,7 +324,7 @@ func parseDocs(t *testing.T) map[string]string {
 	docs := map[string]string{}
 	for _, folder := range []string{
 		"runtime", "runtime/requestjson", "runtime/resultjson", "runtime/snippets", "internal/session", "cmd/gaol/server/operation",
-		"cmd/gaol/server/service", "cmd/gaol/server/snippetservice",
+		"cmd/gaol/server/service",
 	} {
 		files, err := filepath.Glob(filepath.Join("../../../..", folder, "*.go"))
 		if err != nil {

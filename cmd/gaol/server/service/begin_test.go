@@ -25,7 +25,7 @@ func TestBeginWhileDraining(t *testing.T) {
 		s, created := newService(t, nil)
 		me := &tenant.Tenant{Name: "uid:1"}
 		run := func(ctx context.Context) error {
-			_, err := s.Run(ctx, me, requestjson.RunRequest{Tree: requestjson.Tree{Hostname: "h"}}, Streams{})
+			_, err := s.Run(ctx, &Call{Service: s, Tenant: me}, &requestjson.RunRequest{Tree: requestjson.Tree{Hostname: "h"}})
 			return err
 		}
 		stop, stopNow := context.WithCancel(t.Context())
@@ -48,7 +48,7 @@ func TestBeginWhileDraining(t *testing.T) {
 			<-ctx.Done()
 			return context.Cause(ctx)
 		})
-		if codeOf(err) != Interrupted {
+		if codeOf(err) != Stopped {
 			t.Errorf("%v", err)
 		}
 	})

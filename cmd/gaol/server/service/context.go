@@ -28,14 +28,15 @@ type Context struct {
 // cell is a cell that is evaluated or waits.
 type cell struct{ cancel context.CancelCauseFunc }
 
-// NewContext starts a context. It lives until it is deleted, exits, exceeds a limit or is not used
-// for its idle timeout, or its sandbox ends.
-func (sb *Sandbox) NewContext(ctx context.Context, r requestjson.ContextRequest, s Streams) (*Context, error) {
-	o, err := sb.contextOptions(r, s)
+// NewContext starts a context. It lives until it is deleted, exits, exceeds a limit or is not used for its idle timeout, or
+// its sandbox ends. If the client wants events, the request lasts until the context has ended, and the end of the request
+// ends the context.
+func (sb *Sandbox) NewContext(ctx context.Context, call *Call, in *requestjson.ContextIn) (*resultjson.ContextInfo, error) {
+	o, err := sb.contextOptions(in.ContextRequest, call)
 	if err != nil {
 		return nil, err
 	}
-	audit.Of(ctx).SetPermissions(r.Permissions)
+	audit.Of(ctx).SetPermissions(in.Permissions)
 	var started *runtime.Context
 	common, err := sb.start(ctx, "c-", func(ctx context.Context) (err error) {
 		started, err = sb.runtime.NewContext(ctx, o)
@@ -52,12 +53,15 @@ func (sb *Sandbox) NewContext(ctx context.Context, r requestjson.ContextRequest,
 		c.release()
 		c.retain(4 * eventSize)
 	}()
-	return c, nil
+	if call.To != nil {
+		return c.attend(ctx, call)
+	}
+	return c.Info(), nil
 }
 
-func (sb *Sandbox) contextOptions(r requestjson.ContextRequest, s Streams) (o runtime.ContextOptions, err error) {
+func (sb *Sandbox) contextOptions(r requestjson.ContextRequest, c *Call) (o runtime.ContextOptions, err error) {
 	o = runtime.ContextOptions{Env: r.Env, Cwd: r.Cwd, LastValue: r.LastValue}
-	if o.Globals, err = s.bind(r.Globals); err != nil {
+	if o.Globals, err = c.bind(r.Globals); err != nil {
 		return o, err
 	}
 	if o.Permissions, err = parsePermissions(r.Permissions); err != nil {
@@ -72,15 +76,15 @@ func (sb *Sandbox) contextOptions(r requestjson.ContextRequest, s Streams) (o ru
 	return o, err
 }
 
-// Attend keeps the context for a client until it or ctx ends, and forgets it.
-func (c *Context) Attend(ctx context.Context, s Streams) (*resultjson.ContextInfo, error) {
-	if err := s.To(Event{Name: EventStarted, Data: c.Info()}); err == nil {
+// attend keeps the context for a client until it or ctx ends, and forgets it.
+func (c *Context) attend(ctx context.Context, call *Call) (*resultjson.ContextInfo, error) {
+	if err := call.To(Event{Name: EventStarted, Data: c.Info()}); err == nil {
 		select {
 		case <-c.ended:
 		case <-ctx.Done():
 		}
 	}
-	err := c.Delete()
+	_, err := c.Delete(ctx, call, nil)
 	return c.Info(), cmp.Or(err, context.Cause(ctx))
 }
 
@@ -97,8 +101,20 @@ func (s *Service) FindContext(t *tenant.Tenant, id string) (sandbox string, err 
 	return "", Refuse(NotFound, "no context %q", id)
 }
 
-// Contexts describes the contexts of the sandbox, the oldest first.
-func (sb *Sandbox) Contexts() []*resultjson.ContextInfo { return describe(sb, (*Context).Info) }
+// ContextList is a list of contexts.
+type ContextList struct {
+	Contexts []*resultjson.ContextInfo `json:"contexts"`
+}
+
+// ListContexts describes the contexts of the sandbox, the oldest first.
+func (sb *Sandbox) ListContexts(context.Context, *Call, *requestjson.InSandbox) (ContextList, error) {
+	return ContextList{describe(sb, (*Context).Info)}, nil
+}
+
+// Get describes the context.
+func (c *Context) Get(context.Context, *Call, *requestjson.InContext) (*resultjson.ContextInfo, error) {
+	return c.Info(), nil
+}
 
 // Info describes the context.
 func (c *Context) Info() *resultjson.ContextInfo {
@@ -138,8 +154,11 @@ func (c *Context) begin(ctx context.Context) (_ context.Context, end func(), err
 
 // Evaluate evaluates a cell when the earlier ones are done. If ctx ends, the cell is interrupted.
 // Of events, there are the lines that it prints.
-func (c *Context) Evaluate(ctx context.Context, r requestjson.Cell, s Streams) (*runtime.Evaluation, error) {
-	o, err := c.sandbox.evaluateOptions(r, s)
+func (c *Context) Evaluate(ctx context.Context, call *Call, in *requestjson.CellIn) (*runtime.Evaluation, error) {
+	if call.Bind != nil {
+		return nil, Refuse(Invalid, "functions: a context has them, not its cells")
+	}
+	o, err := c.sandbox.evaluateOptions(in.Cell, call)
 	if err != nil {
 		return nil, err
 	}
@@ -150,41 +169,46 @@ func (c *Context) Evaluate(ctx context.Context, r requestjson.Cell, s Streams) (
 	defer leave()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	if s.To != nil {
+	if call.To != nil {
 		o.OnLog = func(l runtime.Log) {
-			if err := s.To(Event{Name: EventLog, Data: l}); err != nil {
+			if err := call.To(Event{Name: EventLog, Data: l}); err != nil {
 				cancel(err)
 			}
 		}
 	}
-	recordCode(ctx, r.Code, nil)
+	recordCode(ctx, in.Code, nil)
 	var exit runtime.ExitEvent
-	exit.Evaluation, exit.Err = c.context.Evaluate(ctx, r.Code, o)
+	exit.Evaluation, exit.Err = c.context.Evaluate(ctx, in.Code, o)
 	if exit.Evaluation != nil && errors.Is(exit.Err, errInterrupted) {
 		exit.Err = nil
 	}
-	c.sandbox.service.Record(ctx, KindCell, exit)
+	c.sandbox.service.record(ctx, KindCell, exit)
 	return exit.Evaluation, exit.Err
 }
 
-// Interrupt cancels the current cell and the waiting ones, and returns how many it canceled.
-func (c *Context) Interrupt() int {
+// Interrupted is the result of [Context.Interrupt].
+type Interrupted struct {
+	Cells int `json:"cells" doc:"How many there were."`
+}
+
+// Interrupt cancels the current cell and the waiting ones.
+func (c *Context) Interrupt(context.Context, *Call, *requestjson.InContext) (Interrupted, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for l := range c.cells {
 		l.cancel(errInterrupted)
 	}
-	return len(c.cells)
+	return Interrupted{len(c.cells)}, nil
 }
 
 // Complete returns the names that can complete the last name of a line.
-func (c *Context) Complete(ctx context.Context, line string) (*resultjson.Completion, error) {
+func (c *Context) Complete(ctx context.Context, _ *Call, in *requestjson.CompleteIn) (*resultjson.Completion, error) {
 	ctx, end, err := c.begin(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer end()
-	prefix, names, err := c.context.Complete(ctx, line)
+	prefix, names, err := c.context.Complete(ctx, in.Line)
 	if err != nil && !errors.Is(err, errInterrupted) {
 		return nil, err
 	}
@@ -195,9 +219,9 @@ func (c *Context) Complete(ctx context.Context, line string) (*resultjson.Comple
 }
 
 // Delete ends the context, and its cells, and forgets it.
-func (c *Context) Delete() error {
+func (c *Context) Delete(context.Context, *Call, *requestjson.InContext) (None, error) {
 	err := c.context.Close()
 	<-c.ended
 	c.forget()
-	return err
+	return None{}, err
 }

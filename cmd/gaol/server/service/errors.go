@@ -20,6 +20,7 @@ import (
 	"gaol/policy"
 	"gaol/rootfs"
 	"gaol/runtime"
+	"gaol/runtime/sandboxtools"
 	"gaol/vfs/hostfs"
 )
 
@@ -38,7 +39,7 @@ const (
 	Draining  Code = "draining" // the server is being stopped, and has not begun
 	Internal  Code = "internal"
 
-	Interrupted Code = "interrupted" // the server was stopped after it had begun
+	Stopped Code = "interrupted" // the server was stopped after it had begun
 
 	NoProgram     Code = "no_program"     // the program or its working directory does not exist
 	NotExecutable Code = "not_executable" // the program may not be executed
@@ -52,7 +53,7 @@ const (
 var statuses = map[Code]int{
 	Invalid: http.StatusUnprocessableEntity, Forbidden: http.StatusForbidden, NotFound: http.StatusNotFound, Conflict: http.StatusConflict,
 	Exceeded: http.StatusTooManyRequests, TooLarge: http.StatusRequestEntityTooLarge, Closed: http.StatusGone,
-	Draining: http.StatusServiceUnavailable, Interrupted: http.StatusServiceUnavailable, Internal: http.StatusInternalServerError,
+	Draining: http.StatusServiceUnavailable, Stopped: http.StatusServiceUnavailable, Internal: http.StatusInternalServerError,
 	NoProgram: http.StatusUnprocessableEntity, NotExecutable: http.StatusUnprocessableEntity,
 	NoSpace: http.StatusInsufficientStorage, NotListening: http.StatusBadGateway, BadGateway: http.StatusBadGateway,
 }
@@ -102,7 +103,7 @@ func AsError(err error) (*Error, bool) {
 // Convert returns the error of an operation as an [*Error], unless it was canceled. It logs an error that the tenant has
 // not caused, because its text may name files of the host.
 func (s *Service) Convert(operation string, t *tenant.Tenant, err error) error {
-	if err == nil || errors.Is(err, context.Canceled) {
+	if errors.Is(err, context.Canceled) || sandboxtools.CodeOf(err) != sandboxtools.Internal { // nil, or the error of a tool
 		return err
 	}
 	if e, ok := AsError(err); ok {

@@ -37,15 +37,15 @@ type contentServer interface {
 
 // ReadFile writes a part of a regular file to w, of the content that it has in the beginning: a guest may
 // append to it all the time.
-func (sb *Sandbox) ReadFile(path string, r *requestjson.ReadIn, w io.Writer) (*resultjson.FileInfo, error) {
-	f, err := sb.FS().Open(path)
+func (sb *Sandbox) ReadFile(_ context.Context, c *Call, r *requestjson.ReadIn) (*resultjson.FileInfo, error) {
+	f, err := sb.FS().Open(r.Path)
 	if err != nil {
 		return nil, fileError(err)
 	}
 	defer func() { _ = f.Close() }()
 	info, err := f.Stat()
 	if err == nil && !info.Mode().IsRegular() {
-		err = &fs.PathError{Op: "open", Path: path, Err: unix.EISDIR}
+		err = &fs.PathError{Op: "open", Path: r.Path, Err: unix.EISDIR}
 	}
 	if err != nil {
 		return nil, fileError(err)
@@ -55,37 +55,43 @@ func (sb *Sandbox) ReadFile(path string, r *requestjson.ReadIn, w io.Writer) (*r
 		n = min(n, r.Limit)
 	}
 	part := io.NewSectionReader(f, r.Offset, n)
-	if s, ok := w.(contentServer); ok {
+	if s, ok := c.Download.(contentServer); ok {
 		s.ServeContent(resultjson.ClampTime(info.ModTime()), part)
-	} else if _, err = io.CopyN(w, part, n); err == io.EOF {
-		err = &fs.PathError{Op: "read", Path: path, Err: hostfs.ErrChanged}
+	} else if _, err = io.CopyN(c.Download, part, n); err == io.EOF {
+		err = &fs.PathError{Op: "read", Path: r.Path, Err: hostfs.ErrChanged}
 	}
-	return resultjson.NewFileInfo(path, info), fileError(err)
+	return resultjson.NewFileInfo(r.Path, info), fileError(err)
 }
 
-// WriteFile replaces or makes a file, when all of r has been read.
-func (sb *Sandbox) WriteFile(path string, r io.Reader, w *requestjson.WriteIn) (int64, error) {
+// WriteFile replaces or makes a file, when all of the upload has been read.
+func (sb *Sandbox) WriteFile(ctx context.Context, c *Call, w *requestjson.WriteIn) (*resultjson.FileInfo, error) {
 	mode, err := modeBits(w.FileMode)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	n, err := sb.FS().WriteFrom(path, r, hostfs.WriteOptions{Mode: mode, Parents: w.Parents})
-	return n, fileError(err)
+	data, err := c.Upload(ctx, sb.MaxUpload())
+	if err != nil {
+		return nil, err
+	}
+	if _, err := sb.FS().WriteFrom(w.Path, data, hostfs.WriteOptions{Mode: mode, Parents: w.Parents}); err != nil {
+		return nil, fileError(err)
+	}
+	return sb.Stat(ctx, c, &requestjson.StatIn{InFile: w.InFile})
 }
 
 // Stat describes a file, or the link itself.
-func (sb *Sandbox) Stat(path string, w *requestjson.StatIn) (*resultjson.FileInfo, error) {
+func (sb *Sandbox) Stat(_ context.Context, _ *Call, in *requestjson.StatIn) (*resultjson.FileInfo, error) {
 	stat := sb.FS().Stat
-	if w.Links {
+	if in.Links {
 		stat = sb.FS().Lstat
 	}
-	info, err := stat(path)
+	info, err := stat(in.Path)
 	if err != nil {
 		return nil, fileError(err)
 	}
-	described := resultjson.NewFileInfo(path, info)
+	described := resultjson.NewFileInfo(in.Path, info)
 	if info.Type() == fs.ModeSymlink {
-		text, err := sb.FS().ReadLink(path)
+		text, err := sb.FS().ReadLink(in.Path)
 		if err != nil {
 			return nil, fileError(err)
 		}
@@ -102,14 +108,14 @@ type FileList struct {
 
 // ListFiles lists a folder, sorted by name; if it is recursive, everything below it. A limit of zero
 // is the default.
-func (sb *Sandbox) ListFiles(ctx context.Context, path string, w *requestjson.ListIn) (*FileList, error) {
+func (sb *Sandbox) ListFiles(ctx context.Context, _ *Call, in *requestjson.ListIn) (*FileList, error) {
 	done, err := sb.account.Wait(ctx, quota.Listings)
 	if err != nil {
 		return nil, err
 	}
 	defer done()
-	list, truncated, err := sb.FS().List(ctx, path, hostfs.ListOptions{
-		Flat: !w.Recursive, Exclude: w.Exclude, Entries: min(cmp.Or(w.Limit, defaultListed), MaxListed), Bytes: maxListedBytes,
+	list, truncated, err := sb.FS().List(ctx, in.Path, hostfs.ListOptions{
+		Flat: !in.Recursive, Exclude: in.Exclude, Entries: min(cmp.Or(in.Limit, defaultListed), MaxListed), Bytes: maxListedBytes,
 	})
 	if err != nil {
 		return nil, fileError(err)
@@ -123,57 +129,69 @@ func (sb *Sandbox) ListFiles(ctx context.Context, path string, w *requestjson.Li
 
 // MakeFolder makes a folder. With parents it also makes missing parents, and an existing
 // folder is not an error.
-func (sb *Sandbox) MakeFolder(path string, w *requestjson.FolderIn) error {
-	mode, err := modeBits(w.FileMode)
+func (sb *Sandbox) MakeFolder(_ context.Context, _ *Call, in *requestjson.FolderIn) (None, error) {
+	mode, err := modeBits(in.FileMode)
 	if err != nil {
-		return err
+		return None{}, err
 	}
 	mkdir := sb.FS().Mkdir
-	if w.Parents {
+	if in.Parents {
 		mkdir = sb.FS().MkdirAll
 	}
-	return fileError(mkdir(path, mode))
+	return None{}, fileError(mkdir(in.Path, mode))
 }
 
 // Move moves a file or a folder. It replaces a file by a file, and an empty folder by a folder.
-func (sb *Sandbox) Move(from, to string) error {
-	return fileError(sb.FS().Rename(from, to))
+func (sb *Sandbox) Move(_ context.Context, _ *Call, in *requestjson.MoveIn) (None, error) {
+	return None{}, fileError(sb.FS().Rename(in.From, in.To))
 }
 
 // Remove removes a file, a link or an empty folder; if it is recursive, a folder with its content.
-func (sb *Sandbox) Remove(path string, w *requestjson.RemoveIn) error {
+func (sb *Sandbox) Remove(_ context.Context, _ *Call, in *requestjson.RemoveIn) (None, error) {
 	remove := sb.FS().Remove
-	if w.Recursive {
-		if _, err := sb.FS().Lstat(path); err != nil {
-			return fileError(err)
+	if in.Recursive {
+		if _, err := sb.FS().Lstat(in.Path); err != nil {
+			return None{}, fileError(err)
 		}
 		remove = sb.FS().RemoveAll
 	}
-	return fileError(remove(path))
+	return None{}, fileError(remove(in.Path))
 }
+
+// Packed counts the files that an archive lacks.
+type Packed struct {
+	Skipped int `json:"skipped" doc:"Files that the archive lacks."`
+}
+
+// String returns the number, for a trailer.
+func (p Packed) String() string { return strconv.Itoa(p.Skipped) }
 
 // Tar writes an archive of a folder's content. It is bounded by the sandbox's disk limit, or by 1
 // GiB if that is more.
-func (sb *Sandbox) Tar(w io.Writer, path string) (hostfs.TarReport, error) {
-	info, err := sb.FS().Stat(path)
+func (sb *Sandbox) Tar(_ context.Context, c *Call, in *requestjson.InFile) (Packed, error) {
+	info, err := sb.FS().Stat(in.Path)
 	if err == nil && !info.IsDir() {
-		err = &fs.PathError{Op: "open", Path: path, Err: unix.ENOTDIR}
+		err = &fs.PathError{Op: "open", Path: in.Path, Err: unix.ENOTDIR}
 	}
 	if err != nil {
-		return hostfs.TarReport{}, fileError(err)
+		return Packed{}, fileError(err)
 	}
-	report, err := sb.FS().Tar(w, path, hostfs.TarOptions{Bytes: max(sb.Limits().Disk, minTarBytes)})
-	return report, fileError(err)
+	report, err := sb.FS().Tar(c.Download, in.Path, hostfs.TarOptions{Bytes: max(sb.Limits().Disk, minTarBytes)})
+	return Packed{report.Skipped}, fileError(err)
 }
 
 // Untar unpacks an archive into a folder.
-func (sb *Sandbox) Untar(r io.Reader, path string, w *requestjson.UnpackIn) (resultjson.Unpacked, error) {
-	if w.Parents {
-		if err := sb.FS().MkdirAll(path, 0); err != nil {
-			return resultjson.Unpacked{}, fileError(err)
+func (sb *Sandbox) Untar(ctx context.Context, c *Call, in *requestjson.UnpackIn) (out resultjson.Unpacked, err error) {
+	data, err := c.Upload(ctx, sb.MaxUpload())
+	if err != nil {
+		return out, err
+	}
+	if in.Parents {
+		if err := sb.FS().MkdirAll(in.Path, 0); err != nil {
+			return out, fileError(err)
 		}
 	}
-	report, err := sb.FS().Untar(r, path, hostfs.UntarOptions{Bytes: sb.MaxUpload()})
+	report, err := sb.FS().Untar(data, in.Path, hostfs.UntarOptions{Bytes: sb.MaxUpload()})
 	return resultjson.Unpacked{Entries: report.Entries, Bytes: report.Bytes}, fileError(err)
 }
 

@@ -50,17 +50,17 @@ func TestIsolationOfRequests(t *testing.T) {
 	me := &tenant.Tenant{Name: "uid:1"}
 	asks := map[string]func(requestjson.Tree) error{
 		"sandbox": func(tree requestjson.Tree) error {
-			_, err := s.CreateSandbox(t.Context(), me, requestjson.SandboxRequest{Tree: tree}, Streams{})
+			_, err := s.CreateSandbox(t.Context(), &Call{Service: s, Tenant: me}, &requestjson.SandboxRequest{Tree: tree})
 			return err
 		},
 		"run": func(tree requestjson.Tree) error {
 			tree.Hostname = "h" // or the pool would create it
-			_, err := s.Run(t.Context(), me, requestjson.RunRequest{Tree: tree}, Streams{})
+			_, err := s.Run(t.Context(), &Call{Service: s, Tenant: me}, &requestjson.RunRequest{Tree: tree})
 			return err
 		},
 		"evaluate": func(tree requestjson.Tree) error {
 			tree.Hostname = "h"
-			_, err := s.Evaluate(t.Context(), me, requestjson.EvaluateRequest{Tree: tree}, Streams{})
+			_, err := s.Evaluate(t.Context(), &Call{Service: s, Tenant: me}, &requestjson.EvaluateRequest{Tree: tree})
 			return err
 		},
 	}
@@ -93,13 +93,10 @@ func TestDefaultIsolation(t *testing.T) {
 	s, created := newService(t, nil)
 	for name, allowed := range map[string]bool{"": true, "native": true, "runc": false, "oci=/bin/sh": false} {
 		*created = nil
-		_, _ = s.CreateSandbox(t.Context(), &tenant.Tenant{Name: "uid:1"}, requestjson.SandboxRequest{Tree: requestjson.Tree{Isolation: name}}, Streams{})
+		_, _ = s.CreateSandbox(t.Context(), &Call{Service: s, Tenant: &tenant.Tenant{Name: "uid:1"}}, &requestjson.SandboxRequest{Tree: requestjson.Tree{Isolation: name}})
 		if len(*created) > 0 != allowed {
 			t.Errorf("%q: %v", name, *created)
 		}
-	}
-	if isDefault(requestjson.Tree{Isolation: "native"}) {
-		t.Error("a pool's sandbox could have another isolation")
 	}
 }
 
@@ -108,7 +105,7 @@ func TestIsolationOfTrustedClient(t *testing.T) {
 	s, created := newService(t, func(set *settings.Settings) { *set = *settings.Trusted() })
 	create := func(name string) error {
 		*created = nil
-		_, err := s.CreateSandbox(t.Context(), &tenant.Tenant{Name: "uid:0"}, requestjson.SandboxRequest{Tree: requestjson.Tree{Isolation: name}}, Streams{})
+		_, err := s.CreateSandbox(t.Context(), &Call{Service: s, Tenant: &tenant.Tenant{Name: "uid:0"}}, &requestjson.SandboxRequest{Tree: requestjson.Tree{Isolation: name}})
 		return err
 	}
 	if err := create("oci=/bin/sh"); len(*created) != 1 || (*created)[0].OCI.Runtime != "/bin/sh" {
@@ -126,8 +123,7 @@ func TestIsolationOfTrustedClient(t *testing.T) {
 func TestIsolationOfOthers(t *testing.T) {
 	s, created := newService(t, withIsolations(t, `{"isolation": "crun", "isolations": ["native"]}`))
 	me := &tenant.Tenant{Name: "uid:1"}
-	place, _, done := s.External(me)
-	defer done()
+	place := s.runnerOptions(me, runnerKey{})
 	if place.Isolation != runtime.IsolationOCI || place.OCI.Runtime != "crun" || place.Zygote != (runtime.ZygoteOptions{}) {
 		t.Errorf("%+v", place)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"gaol/cmd/gaol/server/quota"
+	"gaol/runtime/requestjson"
 	"gaol/runtime/resultjson"
 )
 
@@ -241,7 +242,7 @@ func (r *retained) remove(owner string, match func(*program) bool) {
 }
 
 // Usage returns the sandbox's current usage.
-func (sb *Sandbox) Usage(ctx context.Context) (*resultjson.SandboxUsage, error) {
+func (sb *Sandbox) Usage(ctx context.Context, _ *Call, _ *requestjson.InSandbox) (*resultjson.SandboxUsage, error) {
 	done, err := sb.account.Wait(ctx, quota.Listings)
 	if err != nil {
 		return nil, err

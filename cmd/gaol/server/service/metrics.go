@@ -146,8 +146,8 @@ func (s *Service) addMetrics() {
 	m.registry.MustRegister(prometheus.CollectorFunc(s.collectUsage))
 }
 
-// Record adds the end of a run to the audit log and the metrics. Without a result and an evaluation, it has failed.
-func (s *Service) Record(ctx context.Context, kind string, exit runtime.ExitEvent) {
+// record adds the end of a run to the audit log and the metrics. Without a result and an evaluation, it has failed.
+func (s *Service) record(ctx context.Context, kind string, exit runtime.ExitEvent) {
 	audit.Of(ctx).SetResult(exit.Result)
 	audit.Of(ctx).SetEvaluation(exit.Evaluation)
 	switch {

@@ -279,16 +279,6 @@ func (s *Service) isolateByDefault(o *runtime.Options) {
 	isolate(o, s.settings.Load().AllIsolations()[0])
 }
 
-// times returns how long a sandbox lives without use, and at most.
-func (s *Service) times(r requestjson.SandboxRequest) (idle, lifetime time.Duration, err error) {
-	set := s.settings.Load()
-	if idle, err = bounded("idleTimeoutMs", r.IdleTimeoutMs, set.IdleTimeoutMs); err != nil {
-		return 0, 0, err
-	}
-	lifetime, err = bounded("lifetimeMs", r.LifetimeMs, set.LifetimeMs)
-	return idle, lifetime, err
-}
-
 // bounded returns a time that a request asks for, which must not exceed the server's; zero is the
 // server's.
 func bounded(name string, asked, most int64) (time.Duration, error) {

@@ -46,7 +46,7 @@ func newService(t *testing.T, change func(*settings.Settings)) (s *Service, crea
 func ask(t *testing.T, s *Service, created *[]runtime.Options, permissions string) bool {
 	t.Helper()
 	*created = nil
-	_, err := s.CreateSandbox(t.Context(), &tenant.Tenant{Name: "uid:1"}, requestjson.SandboxRequest{Permissions: json.RawMessage(permissions)}, Streams{})
+	_, err := s.CreateSandbox(t.Context(), &Call{Service: s, Tenant: &tenant.Tenant{Name: "uid:1"}}, &requestjson.SandboxRequest{Permissions: json.RawMessage(permissions)})
 	if len(*created) > 0 {
 		return true
 	}
@@ -206,7 +206,7 @@ func TestBadPermissions(t *testing.T) {
 // Nothing in a request chooses where a sandbox is made, and by what.
 func TestOptionsOfRequest(t *testing.T) {
 	s, created := newService(t, nil)
-	_, err := s.CreateSandbox(t.Context(), &tenant.Tenant{Name: "uid:1"}, requestjson.SandboxRequest{Env: map[string]string{"NODE_OPTIONS": "--require /x"}}, Streams{})
+	_, err := s.CreateSandbox(t.Context(), &Call{Service: s, Tenant: &tenant.Tenant{Name: "uid:1"}}, &requestjson.SandboxRequest{Env: map[string]string{"NODE_OPTIONS": "--require /x"}})
 	if err == nil || len(*created) != 1 {
 		t.Fatal(err)
 	}
@@ -220,15 +220,15 @@ func TestOptionsOfRequest(t *testing.T) {
 func TestNames(t *testing.T) {
 	s, created := newService(t, nil)
 	for _, name := range []string{"..", "../x", "/etc", "sha256:aa", "SHA256:aa", "a/b", "a\x00", ".x", strings.Repeat("a", 200), "none"} {
-		_, err := s.CreateSandbox(t.Context(), &tenant.Tenant{Name: "uid:1"}, requestjson.SandboxRequest{Tree: requestjson.Tree{Image: name}}, Streams{})
+		_, err := s.CreateSandbox(t.Context(), &Call{Service: s, Tenant: &tenant.Tenant{Name: "uid:1"}}, &requestjson.SandboxRequest{Tree: requestjson.Tree{Image: name}})
 		if e, ok := errors.AsType[*Error](err); !ok || e.Code != Invalid || len(*created) > 0 {
 			t.Errorf("image %q: %v", name, err)
 		}
 	}
 	for _, name := range []string{"", ":", "tenant-0.x", "a:b"} {
 		*created = nil
-		_, _ = s.CreateSandbox(t.Context(), &tenant.Tenant{Name: "uid:1"}, requestjson.SandboxRequest{Tree: requestjson.Tree{NodeModules: requestjson.NodeModules{HostPath: "snapshot:" + name}}}, Streams{})
-		_, _ = s.CreateSandbox(t.Context(), &tenant.Tenant{Name: "uid:1"}, requestjson.SandboxRequest{Tree: requestjson.Tree{Snapshot: name}}, Streams{})
+		_, _ = s.CreateSandbox(t.Context(), &Call{Service: s, Tenant: &tenant.Tenant{Name: "uid:1"}}, &requestjson.SandboxRequest{Tree: requestjson.Tree{NodeModules: requestjson.NodeModules{HostPath: "snapshot:" + name}}})
+		_, _ = s.CreateSandbox(t.Context(), &Call{Service: s, Tenant: &tenant.Tenant{Name: "uid:1"}}, &requestjson.SandboxRequest{Tree: requestjson.Tree{Snapshot: name}})
 		for _, o := range *created {
 			if prefix := (&Service{}).snapshotPrefix(&tenant.Tenant{Name: "uid:1"}); o.Snapshot != "" && !strings.HasPrefix(o.Snapshot, prefix) || o.NodeModules != "" && !strings.HasPrefix(o.NodeModules, snapshotScheme+prefix) {
 				t.Errorf("%+v", o)

@@ -3,31 +3,39 @@ package service
 import (
 	"context"
 	"errors"
+	"io"
 	"io/fs"
 	"net"
 	"net/http"
+	"sync"
 	"syscall"
+	"time"
 
 	"gaol/runtime"
 	"gaol/runtime/requestjson"
 	"gaol/runtime/resultjson"
 )
 
+// ListenerList is a list of TCP addresses.
+type ListenerList struct {
+	Listeners []resultjson.Listener `json:"listeners"`
+}
+
 // ListListeners lists the TCP addresses on which guests listen.
-func (sb *Sandbox) ListListeners(ctx context.Context) ([]resultjson.Listener, error) {
+func (sb *Sandbox) ListListeners(ctx context.Context, _ *Call, _ *requestjson.InSandbox) (ListenerList, error) {
 	addresses, err := sb.runtime.Listeners(ctx)
 	if err != nil {
-		return nil, portError(err)
+		return ListenerList{}, portError(err)
 	}
 	list := []resultjson.Listener{}
 	for _, a := range addresses {
 		list = append(list, resultjson.Listener{Address: a.Addr().String(), Port: a.Port()})
 	}
-	return list, nil
+	return ListenerList{list}, nil
 }
 
 // WaitForPort waits until a guest listens on a port of localhost, or the time is over.
-func (sb *Sandbox) WaitForPort(ctx context.Context, in *requestjson.PortWaitIn) (*resultjson.PortState, error) {
+func (sb *Sandbox) WaitForPort(ctx context.Context, _ *Call, in *requestjson.PortWaitIn) (*resultjson.PortState, error) {
 	release, err := sb.Connect()
 	if err != nil {
 		return nil, err
@@ -52,38 +60,66 @@ func (sb *Sandbox) WaitForPort(ctx context.Context, in *requestjson.PortWaitIn) 
 // Connect counts a connection to a port of the sandbox until release is called.
 func (sb *Sandbox) Connect() (release func(), err error) { return sb.account.Connect() }
 
-// DialPort connects to a guest's server on a port of localhost. The connection counts towards the
-// tenant's quota until the caller closes it.
-func (sb *Sandbox) DialPort(ctx context.Context, port uint16) (net.Conn, error) {
+// lastWrite is how long a guest may take to read the data that the client sent before it canceled.
+const lastWrite = time.Second
+
+// Dial connects to a guest's server on a port of localhost until both directions have ended. The end of ctx closes the
+// connection.
+func (sb *Sandbox) Dial(ctx context.Context, c *Call, in *requestjson.InPort) (None, error) {
+	if c.To == nil || c.Stdin == nil {
+		return None{}, Refuse(Invalid, "dial: want stdin and events")
+	}
 	release, err := sb.Connect()
 	if err != nil {
-		return nil, err
+		return None{}, err
 	}
-	c, err := sb.runtime.Dial(ctx, "tcp", port)
+	defer release()
+	conn, err := sb.runtime.Dial(ctx, "tcp", in.Port)
 	if err != nil {
-		release()
-		return nil, sb.ConnectionError(ctx, err)
+		return None{}, sb.ConnectionError(ctx, err)
 	}
-	return &countedConn{c.(tcpConn), release}, nil
+	defer func() { _ = conn.Close() }()
+	defer context.AfterFunc(ctx, func() {
+		_ = conn.SetReadDeadline(time.Now())
+		_ = conn.SetWriteDeadline(time.Now().Add(lastWrite)) // of what has arrived before
+		c.Stdin.(closer).Close(context.Cause(ctx))
+	})()
+	if err := c.To(Event{Name: EventStarted, Data: None{}}); err != nil {
+		return None{}, err
+	}
+	if err := relay(c, conn); err != nil {
+		return None{}, sb.ConnectionError(ctx, err)
+	}
+	return None{}, nil
 }
 
-// tcpConn is a connection to a guest's server.
-type tcpConn interface {
-	net.Conn
-	CloseWrite() error
+// relay copies in both directions until both have ended, or one fails.
+func relay(c *Call, conn net.Conn) error {
+	stdin := c.Stdin.(closer)
+	var out, in error
+	var pumps sync.WaitGroup
+	pumps.Go(func() {
+		if _, out = io.Copy(c.Download, conn); out == nil {
+			out = c.To(Event{Name: EventEnd, Data: None{}})
+		}
+		if out != nil {
+			stdin.Close(out)
+		}
+	})
+	pumps.Go(func() {
+		if _, in = io.Copy(conn, c.Stdin); in == nil {
+			in = conn.(interface{ CloseWrite() error }).CloseWrite()
+		}
+		if in != nil {
+			stdin.Close(in) // what still arrives is dropped
+		}
+	})
+	pumps.Wait()
+	return errors.Join(in, out)
 }
 
-// countedConn is a connection that counts towards a quota.
-type countedConn struct {
-	tcpConn
-	release func()
-}
-
-// Close closes the connection.
-func (c *countedConn) Close() error {
-	defer c.release()
-	return c.tcpConn.Close()
-}
+// closer is the standard input of a session, which can be closed with an error.
+type closer interface{ Close(error) }
 
 // ConnectionError converts an error of a connection to a guest's port.
 func (sb *Sandbox) ConnectionError(ctx context.Context, err error) error {

@@ -29,9 +29,13 @@ type Process struct {
 	exit  *runtime.Result
 }
 
-// Spawn starts a process. It lives until it exits, is killed or exceeds a limit, or its
-// sandbox ends.
-func (sb *Sandbox) Spawn(ctx context.Context, r requestjson.ProcessRequest) (*Process, error) {
+// Spawn starts a process. It lives until it exits, is killed or exceeds a limit, or its sandbox ends. If the client
+// wants events, the request lasts until the process has ended, and the end of the request ends the process.
+func (sb *Sandbox) Spawn(ctx context.Context, c *Call, in *requestjson.SpawnIn) (*resultjson.ProcessInfo, error) {
+	r := in.ProcessRequest
+	if c.To != nil && r.WhenFull == "" {
+		r.WhenFull = "wait"
+	}
 	o, err := sb.spawnOptions(r)
 	if err != nil {
 		return nil, err
@@ -57,7 +61,10 @@ func (sb *Sandbox) Spawn(ctx context.Context, r requestjson.ProcessRequest) (*Pr
 	p := newProcess(common, started, r)
 	sb.longLived.add(p)
 	go p.collect()
-	return p, nil
+	if c.To != nil {
+		return p.attend(ctx, c)
+	}
+	return p.Info(), nil
 }
 
 // spawnOptions checks a request and returns the SDK's options, except for arguments.
@@ -144,9 +151,21 @@ func (p *Process) finish(exit runtime.ExitEvent) {
 // Process returns a process of the sandbox.
 func (sb *Sandbox) Process(id string) (*Process, error) { return find[*Process](sb, "process", id) }
 
-// SpawnedProcesses describes the processes that the sandbox has, the oldest first. They include
-// ended processes that are retained, but not other runs.
-func (sb *Sandbox) SpawnedProcesses() []*resultjson.ProcessInfo { return describe(sb, (*Process).Info) }
+// ProcessList is a list of processes.
+type ProcessList struct {
+	Processes []*resultjson.ProcessInfo `json:"processes"`
+}
+
+// ListProcesses describes the processes that the sandbox has, the oldest first. They include ended processes that are
+// retained, but not other runs.
+func (sb *Sandbox) ListProcesses(context.Context, *Call, *requestjson.InSandbox) (ProcessList, error) {
+	return ProcessList{describe(sb, (*Process).Info)}, nil
+}
+
+// Get describes the process.
+func (p *Process) Get(context.Context, *Call, *requestjson.InProcess) (*resultjson.ProcessInfo, error) {
+	return p.Info(), nil
+}
 
 // Info describes the process.
 func (p *Process) Info() *resultjson.ProcessInfo {
@@ -164,25 +183,25 @@ func (p *Process) Info() *resultjson.ProcessInfo {
 
 // Signal sends a signal, such as SIGTERM, to the process, or to the process group that it leads.
 // SIGKILL ends it with all its descendants.
-func (p *Process) Signal(name string, group bool) error {
-	s := unix.SignalNum(name)
+func (p *Process) Signal(_ context.Context, _ *Call, in *requestjson.SignalIn) (None, error) {
+	s := unix.SignalNum(in.Signal)
 	if s == 0 {
-		return Refuse(Invalid, "signal %q: want a name such as SIGTERM", name)
+		return None{}, Refuse(Invalid, "signal %q: want a name such as SIGTERM", in.Signal)
 	}
 	send := p.process.Signal
-	if group {
+	if in.Group {
 		send = p.process.SignalGroup
 	}
-	return ended(send(s))
+	return None{}, ended(send(s))
 }
 
 // Resize changes the size of the process's terminal.
-func (p *Process) Resize(rows, cols uint16) error {
-	err := p.process.Resize(rows, cols)
+func (p *Process) Resize(_ context.Context, _ *Call, in *requestjson.ResizeIn) (None, error) {
+	err := p.process.Resize(in.Rows, in.Cols)
 	if errors.Is(err, runtime.ErrNoTerminal) {
-		return &Error{Code: Conflict, Err: runtime.ErrNoTerminal}
+		return None{}, &Error{Code: Conflict, Err: runtime.ErrNoTerminal}
 	}
-	return ended(err)
+	return None{}, ended(err)
 }
 
 // errEnded is the error of a request that needs an active process.
@@ -196,34 +215,39 @@ func ended(err error) error {
 	return err
 }
 
-// Wait waits until the process has ended or ctx ends, and describes it.
-func (p *Process) Wait(ctx context.Context) *resultjson.ProcessInfo {
+// Wait waits until the process has ended, ctx ends or the time is over, and describes it in any case.
+func (p *Process) Wait(ctx context.Context, _ *Call, in *requestjson.WaitIn) (*resultjson.ProcessInfo, error) {
+	if in.TimeoutMs > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, milliseconds(in.TimeoutMs))
+		defer cancel()
+	}
 	select {
 	case <-p.ended:
 	case <-ctx.Done():
 	}
-	return p.Info()
+	return p.Info(), nil
 }
 
 // Delete kills the process if it is active, waits for its end, and forgets it.
-func (p *Process) Delete(ctx context.Context) error {
+func (p *Process) Delete(ctx context.Context, _ *Call, _ *requestjson.InProcess) (None, error) {
 	p.process.Kill()
 	select {
 	case <-p.ended:
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return None{}, context.Cause(ctx)
 	}
 	p.forget()
-	return nil
+	return None{}, nil
 }
 
-// Attend connects the process with a client until it has ended, and forgets it. The end of ctx kills the
+// attend connects the process with a client until it has ended, and forgets it. The end of ctx kills the
 // process.
-func (p *Process) Attend(ctx context.Context, s Streams) (*resultjson.ProcessInfo, error) {
+func (p *Process) attend(ctx context.Context, c *Call) (*resultjson.ProcessInfo, error) {
 	defer context.AfterFunc(ctx, p.process.Kill)()
-	err := s.To(Event{Name: EventStarted, Data: p.Info()})
+	err := c.To(Event{Name: EventStarted, Data: p.Info()})
 	if err == nil {
-		err = p.Follow(context.WithoutCancel(ctx), 0, s)
+		err = p.follow(context.WithoutCancel(ctx), c, 0)
 	}
 	if err != nil { // the client does not want the rest
 		p.process.Kill()
@@ -235,17 +259,29 @@ func (p *Process) Attend(ctx context.Context, s Streams) (*resultjson.ProcessInf
 }
 
 // Follow passes the process's events after a number to a client, and the client's input to the process, until the last
-// event, the client's error or the end of ctx. The event must exist. A slow client slows down the process only if that waits for readers.
-func (p *Process) Follow(ctx context.Context, after uint64, s Streams) error {
+// event, the client's error or the end of ctx. It describes the process in any case.
+func (p *Process) Follow(ctx context.Context, c *Call, in *requestjson.FollowIn) (*resultjson.ProcessInfo, error) {
+	if c.To == nil {
+		return nil, Refuse(Invalid, "events: a client that follows a process wants them")
+	}
+	if last := p.Info().LastEventID; in.After > last {
+		return nil, Refuse(Invalid, "event %d: the last one is %d", in.After, last)
+	}
+	err := p.follow(ctx, c, in.After)
+	return p.Info(), err
+}
+
+// follow is Follow after an event that exists. A slow client slows down the process only if that waits for readers.
+func (p *Process) follow(ctx context.Context, c *Call, after uint64) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	if s.Stdin != nil {
-		go p.stdin.copyFrom(ctx, s.Stdin) // which the caller closes afterwards
+	if c.Stdin != nil {
+		go p.stdin.copyFrom(ctx, c.Stdin) // which the caller closes afterwards
 	}
 	go func() {
 		for {
 			select {
-			case signal := <-s.Signals:
+			case signal := <-c.Signals:
 				_ = p.process.Signal(signal) // fails if the process has ended
 			case <-ctx.Done():
 				return
@@ -256,7 +292,7 @@ func (p *Process) Follow(ctx context.Context, after uint64, s Streams) error {
 	for {
 		events, changed := p.ring.read(after)
 		for _, e := range events {
-			if err := s.To(e); err != nil {
+			if err := c.To(e); err != nil {
 				return fmt.Errorf("%w: %w", context.Canceled, err)
 			}
 			after = e.ID

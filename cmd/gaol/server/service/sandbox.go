@@ -46,27 +46,33 @@ type Sandbox struct {
 }
 
 // CreateSandbox creates a sandbox.
-func (s *Service) CreateSandbox(ctx context.Context, t *tenant.Tenant, r requestjson.SandboxRequest, streams Streams) (*resultjson.SandboxInfo, error) {
+func (s *Service) CreateSandbox(ctx context.Context, c *Call, r *requestjson.SandboxRequest) (*resultjson.SandboxInfo, error) {
 	audit.Of(ctx).SetPermissions(r.Permissions)
 	isolation, err := s.isolation(r.Isolation)
 	if err != nil {
 		return nil, err
 	}
-	r.Isolation = isolation.Name // the default may change
-	o, done, err := s.options(t, r.Tree, r.Permissions, r.Cwd)
+	tree := r.Tree
+	tree.Isolation = isolation.Name // the default may change
+	o, done, err := s.options(c.Tenant, tree, r.Permissions, r.Cwd)
 	if err != nil {
 		return nil, err
 	}
 	defer done()
-	o.Env, o.Commands, o.Calls = r.Env, streams.Commands, streams.Calls
-	if o.Bindings, err = streams.bind(r.Globals); err != nil {
+	o.Env, o.Commands, o.Calls = r.Env, c.Commands, c.Calls
+	if o.Bindings, err = c.bind(r.Globals); err != nil {
 		return nil, err
 	}
-	idle, lifetime, err := s.times(r)
+	set := s.settings.Load()
+	idle, err := bounded("idleTimeoutMs", r.IdleTimeoutMs, set.IdleTimeoutMs)
 	if err != nil {
 		return nil, err
 	}
-	sb, err := s.open(ctx, t, o)
+	lifetime, err := bounded("lifetimeMs", r.LifetimeMs, set.LifetimeMs)
+	if err != nil {
+		return nil, err
+	}
+	sb, err := s.open(ctx, c.Tenant, o)
 	if err != nil {
 		return nil, err
 	}
@@ -75,6 +81,9 @@ func (s *Service) CreateSandbox(ctx context.Context, t *tenant.Tenant, r request
 		return nil, errors.Join(err, sb.close())
 	}
 	audit.Of(ctx).SetSandbox(sb.ID)
+	if c.Session != nil {
+		c.Session.Own(sb.ID)
+	}
 	return sb.Info(), nil
 }
 
@@ -235,8 +244,11 @@ func (sb *Sandbox) Limits() runtime.Limits { return sb.runtime.Limits() }
 func (sb *Sandbox) NewTransport() *http.Transport { return sb.runtime.NewTransport() }
 
 // AddCommands adds programs that the client implements.
-func (sb *Sandbox) AddCommands(commands map[string]runtime.HostCommand) error {
-	return sb.runtime.AddCommands(commands)
+func (sb *Sandbox) AddCommands(_ context.Context, c *Call, _ *requestjson.InSandbox) (None, error) {
+	if !c.Session.Owns(sb.ID) {
+		return None{}, Refuse(Invalid, "commands: only the session that created the sandbox can add some, because they end with it")
+	}
+	return None{}, sb.runtime.AddCommands(c.Commands)
 }
 
 // Info describes the sandbox.
@@ -254,8 +266,8 @@ func (sb *Sandbox) Info() *resultjson.SandboxInfo {
 }
 
 // Renew restarts the idle timeout of a sandbox, and describes it.
-func (s *Service) Renew(ctx context.Context, t *tenant.Tenant, id string) (*resultjson.SandboxInfo, error) {
-	sb, err := s.Acquire(ctx, t, id)
+func (s *Service) Renew(ctx context.Context, c *Call, in *requestjson.InSandbox) (*resultjson.SandboxInfo, error) {
+	sb, err := s.Acquire(ctx, c.Tenant, in.Sandbox)
 	if err != nil {
 		return nil, err
 	}
@@ -263,12 +275,12 @@ func (s *Service) Renew(ctx context.Context, t *tenant.Tenant, id string) (*resu
 	return sb.Info(), nil
 }
 
-// Sandbox describes a sandbox without renewing it.
-func (s *Service) Sandbox(t *tenant.Tenant, id string) (*resultjson.SandboxInfo, error) {
-	if sb := s.find(t, id); sb != nil {
+// GetSandbox describes a sandbox without renewing it.
+func (s *Service) GetSandbox(_ context.Context, c *Call, in *requestjson.InSandbox) (*resultjson.SandboxInfo, error) {
+	if sb := s.find(c.Tenant, in.Sandbox); sb != nil {
 		return sb.Info(), nil
 	}
-	return nil, Refuse(NotFound, "no sandbox %q", id)
+	return nil, Refuse(NotFound, "no sandbox %q", in.Sandbox)
 }
 
 // find returns a sandbox of the tenant, nil if it has none with the ID.
@@ -281,13 +293,18 @@ func (s *Service) find(t *tenant.Tenant, id string) *Sandbox {
 	return nil
 }
 
-// Sandboxes describes the tenant's sandboxes, the oldest first.
-func (s *Service) Sandboxes(t *tenant.Tenant) []*resultjson.SandboxInfo {
+// SandboxList is a list of sandboxes.
+type SandboxList struct {
+	Sandboxes []*resultjson.SandboxInfo `json:"sandboxes"`
+}
+
+// ListSandboxes describes the tenant's sandboxes, the oldest first.
+func (s *Service) ListSandboxes(_ context.Context, c *Call, _ *struct{}) (SandboxList, error) {
 	list := []*resultjson.SandboxInfo{}
-	for _, sb := range s.ofTenant(t) {
+	for _, sb := range s.ofTenant(c.Tenant) {
 		list = append(list, sb.Info())
 	}
-	return list
+	return SandboxList{list}, nil
 }
 
 func (s *Service) ofTenant(t *tenant.Tenant) (list []*Sandbox) {
@@ -305,14 +322,17 @@ func (s *Service) ofTenant(t *tenant.Tenant) (list []*Sandbox) {
 }
 
 // Delete closes a sandbox of the tenant, with all that runs in it.
-func (s *Service) Delete(ctx context.Context, t *tenant.Tenant, id string) error {
-	sb, err := s.Acquire(ctx, t, id)
+func (s *Service) Delete(ctx context.Context, c *Call, in *requestjson.InSandbox) (None, error) {
+	sb, err := s.Acquire(ctx, c.Tenant, in.Sandbox)
 	if err != nil {
-		return err
+		return None{}, err
 	}
 	sb.remove()
 	sb.Release()
-	return sb.close()
+	if err = sb.close(); err == nil && c.Session != nil {
+		c.Session.Disown(in.Sandbox)
+	}
+	return None{}, err
 }
 
 // closeSandboxes closes all sandboxes of a service that accepts no more.

@@ -16,6 +16,7 @@ import (
 	"gaol/cmd/gaol/server/tenant"
 	"gaol/rootfs"
 	"gaol/runtime"
+	"gaol/runtime/snippets"
 )
 
 // Options are the options of a [Service].
@@ -42,7 +43,8 @@ type Service struct {
 	log      *slog.Logger
 	create   func(context.Context, runtime.Options) (*runtime.NodeRuntime, error)
 	quotas   *quota.Server
-	pools    *Shared[poolKey, *runtime.Pool]
+	pools    *shared[poolKey, *runtime.Pool]
+	runners  *shared[runnerKey, *snippets.Runner]
 	tenants  *tenants
 	metrics  *Metrics
 	retained retained // processes and contexts that have ended
@@ -56,7 +58,6 @@ type Service struct {
 	draining  bool
 	sandboxes map[string]*Sandbox
 	toolboxes map[*Toolbox]bool
-	closers   []func() error
 
 	pending pendingSnapshots
 }
@@ -79,7 +80,7 @@ func New(o Options) *Service {
 	}
 	s.tenants.removeEmpty()
 	s.closing = newClosing()
-	s.pools = NewShared[poolKey, *runtime.Pool](s.log)
+	s.pools, s.runners = newShared[poolKey, *runtime.Pool](s.log), newShared[runnerKey, *snippets.Runner](s.log)
 	s.settings.Store(o.Settings)
 	s.addMetrics()
 	return s
@@ -146,7 +147,7 @@ func (s *Service) Perform(ctx context.Context, t *tenant.Tenant, operation strin
 	defer end()
 	err = s.Convert(operation, t, do(ctx))
 	if e, ok := errors.AsType[*Error](err); ok && e.Code == Draining && ctx.Err() != nil {
-		return Refuse(Interrupted, "the server was stopped during the operation, which may have had effects")
+		return Refuse(Stopped, "the server was stopped during the operation, which may have had effects")
 	}
 	return err
 }
@@ -177,10 +178,9 @@ func (s *Service) Close(ctx context.Context) error {
 	}
 	s.cancel(nil)
 	err := errors.Join(s.closeSandboxes(), s.closeToolboxes())
-	for _, do := range s.closers { // nothing adds one while the service is closed
-		err = errors.Join(err, do())
-	}
-	err = errors.Join(err, s.pools.Close(), runtime.CloseIdle())
+	s.runners.close()
+	s.pools.close()
+	err = errors.Join(err, runtime.CloseIdle())
 	s.tenants.close()
 	return err
 }

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Shared keeps values with sandboxes that are ready, such as pools, for the requests that need the same kind. A value is
+// shared keeps values with sandboxes that are ready, such as pools, for the requests that need the same kind. A value is
 // created on first use, and closed when it has not been used for some time. Its methods may be called concurrently.
-type Shared[K comparable, V any] struct {
+type shared[K comparable, V any] struct {
 	log *slog.Logger
 
 	mu      sync.Mutex
@@ -32,16 +32,16 @@ const (
 	maxShared = 64
 )
 
-// errManyShared is the error of [Shared.Use] if all values are in use.
+// errManyShared is the error of [shared.use] if all values are in use.
 var errManyShared = exceeded("too many different kinds of sandboxes are in use")
 
-// NewShared returns an empty Shared.
-func NewShared[K comparable, V any](log *slog.Logger) *Shared[K, V] {
-	return &Shared[K, V]{log: log, byKey: map[K]*sharedValue[V]{}}
+// newShared returns an empty shared.
+func newShared[K comparable, V any](log *slog.Logger) *shared[K, V] {
+	return &shared[K, V]{log: log, byKey: map[K]*sharedValue[V]{}}
 }
 
-// Use calls do with the value of a key. It calls create for a new one, and again with the next use if that fails.
-func (s *Shared[K, V]) Use(k K, create func() (V, func() error, error), do func(V) error) error {
+// use calls do with the value of a key. It calls create for a new one, and again with the next use if that fails.
+func (s *shared[K, V]) use(k K, create func() (V, func() error, error), do func(V) error) error {
 	v, err := s.acquire(k, create)
 	if err != nil {
 		return err
@@ -54,7 +54,7 @@ func (s *Shared[K, V]) Use(k K, create func() (V, func() error, error), do func(
 	return do(opened)
 }
 
-func (s *Shared[K, V]) acquire(k K, create func() (V, func() error, error)) (*sharedValue[V], error) {
+func (s *shared[K, V]) acquire(k K, create func() (V, func() error, error)) (*sharedValue[V], error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	v := s.byKey[k]
@@ -76,7 +76,7 @@ func (s *Shared[K, V]) acquire(k K, create func() (V, func() error, error)) (*sh
 }
 
 // release ends a use of a value, and forgets a value that could not be opened.
-func (s *Shared[K, V]) release(k K, v *sharedValue[V], failed bool) {
+func (s *shared[K, V]) release(k K, v *sharedValue[V], failed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	v.uses--
@@ -90,7 +90,7 @@ func (s *Shared[K, V]) release(k K, v *sharedValue[V], failed bool) {
 }
 
 // expire closes a value that has not been used for some time.
-func (s *Shared[K, V]) expire(k K, v *sharedValue[V]) {
+func (s *shared[K, V]) expire(k K, v *sharedValue[V]) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if v.uses == 0 && s.byKey[k] == v {
@@ -101,7 +101,7 @@ func (s *Shared[K, V]) expire(k K, v *sharedValue[V]) {
 // evict closes the value that has not been used for the longest time. It returns false if all are in use.
 //
 // Preconditions: s.mu is held.
-func (s *Shared[K, V]) evict() bool {
+func (s *shared[K, V]) evict() bool {
 	var oldest *sharedValue[V]
 	var key K
 	for k, v := range s.byKey {
@@ -118,7 +118,7 @@ func (s *Shared[K, V]) evict() bool {
 // remove closes an unused value in the background.
 //
 // Preconditions: s.mu is held.
-func (s *Shared[K, V]) remove(k K, v *sharedValue[V]) {
+func (s *shared[K, V]) remove(k K, v *sharedValue[V]) {
 	v.idle.Stop()
 	delete(s.byKey, k)
 	s.closing.Go(func() {
@@ -128,13 +128,12 @@ func (s *Shared[K, V]) remove(k K, v *sharedValue[V]) {
 	})
 }
 
-// Close closes all values. None is in use.
-func (s *Shared[K, V]) Close() error {
+// close closes all values. None is in use.
+func (s *shared[K, V]) close() {
 	s.mu.Lock()
 	for k, v := range s.byKey {
 		s.remove(k, v)
 	}
 	s.mu.Unlock()
 	s.closing.Wait()
-	return nil
 }

@@ -12,18 +12,18 @@ import (
 
 // sharedCounter counts values that are open.
 type sharedCounter struct {
-	*Shared[string, string]
+	*shared[string, string]
 	opened, closed atomic.Int32
 }
 
 func newSharedCounter() *sharedCounter {
-	return &sharedCounter{Shared: NewShared[string, string](slog.New(slog.DiscardHandler))}
+	return &sharedCounter{shared: newShared[string, string](slog.New(slog.DiscardHandler))}
 }
 
 // use uses the value of a key while do runs.
 func (c *sharedCounter) use(t *testing.T, key string, do func()) {
 	t.Helper()
-	err := c.Use(key, func() (string, func() error, error) {
+	err := c.shared.use(key, func() (string, func() error, error) {
 		c.opened.Add(1)
 		return key, func() error { c.closed.Add(1); return nil }, nil
 	}, func(v string) error {
@@ -63,7 +63,7 @@ func TestSharedIdle(t *testing.T) {
 		time.Sleep(sharedIdle)
 		c.check(t, 2, 2)
 		c.use(t, "a", func() {})
-		_ = c.Close()
+		c.shared.close()
 		c.check(t, 3, 3)
 	})
 }
@@ -79,7 +79,7 @@ func TestSharedIsBounded(t *testing.T) {
 				time.Sleep(time.Millisecond)
 				return
 			}
-			if err := c.Use("more", nil, nil); !errors.Is(err, errManyShared) {
+			if err := c.shared.use("more", nil, nil); !errors.Is(err, errManyShared) {
 				t.Error(err)
 			}
 		}
@@ -89,7 +89,7 @@ func TestSharedIsBounded(t *testing.T) {
 		if last := fmt.Sprint(maxShared - 1); c.byKey[last] != nil || c.byKey["0"] == nil { // the last one was free first
 			t.Error("another value was closed")
 		}
-		_ = c.Close()
+		c.shared.close()
 		c.check(t, maxShared+1, maxShared+1)
 	})
 }
@@ -98,11 +98,11 @@ func TestSharedIsBounded(t *testing.T) {
 func TestSharedFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, broken := newSharedCounter(), errors.New("broken")
-		if err := c.Use("a", func() (string, func() error, error) { return "", nil, broken }, nil); !errors.Is(err, broken) {
+		if err := c.shared.use("a", func() (string, func() error, error) { return "", nil, broken }, nil); !errors.Is(err, broken) {
 			t.Error(err)
 		}
 		c.use(t, "a", func() {})
-		_ = c.Close()
+		c.shared.close()
 		c.check(t, 1, 1)
 	})
 }

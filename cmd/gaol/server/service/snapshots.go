@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-
 	"maps"
 	"slices"
 	"strings"
@@ -16,6 +15,7 @@ import (
 	"gaol/internal/lazyregexp"
 	"gaol/rootfs"
 	"gaol/runtime"
+	"gaol/runtime/requestjson"
 	"gaol/runtime/resultjson"
 	"gaol/vfs/hostfs"
 )
@@ -38,8 +38,8 @@ type pendingSnapshots struct {
 }
 
 // TakeSnapshot copies the folders of the sandbox to a snapshot with a new name.
-func (sb *Sandbox) TakeSnapshot(ctx context.Context, name string) (*resultjson.SnapshotInfo, error) {
-	s, t := sb.service, sb.tenant()
+func (sb *Sandbox) TakeSnapshot(ctx context.Context, _ *Call, in *requestjson.SnapshotIn) (*resultjson.SnapshotInfo, error) {
+	s, t, name := sb.service, sb.tenant(), in.Name
 	if err := s.checkSnapshotName(t, name); err != nil {
 		return nil, err
 	}
@@ -164,45 +164,50 @@ func (s *Service) snapshotStore() (*rootfs.Store, error) {
 	return store.Snapshots()
 }
 
-// Snapshots lists the tenant's snapshots, sorted by name.
-func (s *Service) Snapshots(ctx context.Context, t *tenant.Tenant) ([]resultjson.SnapshotInfo, error) {
-	done, err := s.Account(t).Wait(ctx, quota.Listings)
+// SnapshotList is a list of snapshots.
+type SnapshotList struct {
+	Snapshots []resultjson.SnapshotInfo `json:"snapshots"`
+}
+
+// ListSnapshots lists the tenant's snapshots, sorted by name.
+func (s *Service) ListSnapshots(ctx context.Context, c *Call, _ *struct{}) (l SnapshotList, err error) {
+	done, err := s.Account(c.Tenant).Wait(ctx, quota.Listings)
 	if err != nil {
-		return nil, err
+		return l, err
 	}
 	defer done()
 	sizes, err := s.storedSnapshots()
 	if err != nil {
-		return nil, err
+		return l, err
 	}
 	list := []resultjson.SnapshotInfo{}
 	for _, name := range slices.Sorted(maps.Keys(sizes)) {
-		if own, ok := strings.CutPrefix(name, s.snapshotPrefix(t)); ok {
+		if own, ok := strings.CutPrefix(name, s.snapshotPrefix(c.Tenant)); ok {
 			list = append(list, resultjson.SnapshotInfo{Name: own, Size: sizes[name]})
 		}
 	}
-	return list, nil
+	return SnapshotList{list}, nil
 }
 
 // DeleteSnapshot deletes a snapshot of the tenant. It fails while a sandbox uses it.
-func (s *Service) DeleteSnapshot(ctx context.Context, t *tenant.Tenant, name string) error {
-	if err := s.checkSnapshotName(t, name); err != nil {
-		return err
+func (s *Service) DeleteSnapshot(ctx context.Context, c *Call, in *requestjson.SnapshotName) (None, error) {
+	if err := s.checkSnapshotName(c.Tenant, in.Name); err != nil {
+		return None{}, err
 	}
-	done, err := s.Account(t).Wait(ctx, quota.Copies)
+	done, err := s.Account(c.Tenant).Wait(ctx, quota.Copies)
 	if err != nil {
-		return err
+		return None{}, err
 	}
 	defer done()
 	store, err := s.snapshotStore()
 	if err == nil {
-		err = store.Remove(s.snapshotPrefix(t) + name)
+		err = store.Remove(s.snapshotPrefix(c.Tenant) + in.Name)
 	}
 	switch {
 	case errors.Is(err, rootfs.ErrNotFound):
-		return Refuse(NotFound, "you have no snapshot %q", name)
+		err = Refuse(NotFound, "you have no snapshot %q", in.Name)
 	case errors.Is(err, rootfs.ErrInUse):
-		return Refuse(Conflict, "snapshot %q is in use: delete the sandboxes that were created from it first", name)
+		err = Refuse(Conflict, "snapshot %q is in use: delete the sandboxes that were created from it first", in.Name)
 	}
-	return err
+	return None{}, err
 }

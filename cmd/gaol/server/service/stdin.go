@@ -47,18 +47,18 @@ func inputData(i requestjson.Input) ([]byte, error) {
 
 // WriteStdin writes to the process's standard input. It waits until the process has read enough that
 // the rest fits in a pipe. If ctx ends before, the rest of the data is still written.
-func (p *Process) WriteStdin(ctx context.Context, in requestjson.Input) error {
-	data, err := inputData(in)
+func (p *Process) WriteStdin(ctx context.Context, _ *Call, in *requestjson.StdinIn) (None, error) {
+	data, err := inputData(in.Input)
 	if err != nil {
-		return err
+		return None{}, err
 	}
 	s := p.stdin
 	defer s.writers.Add(-1)
 	if s.writers.Add(1) > maxWriters {
-		return exceeded("%d requests already wait for the process to read", maxWriters)
+		return None{}, exceeded("%d requests already wait for the process to read", maxWriters)
 	}
 	if err := s.begin(ctx); err != nil {
-		return err
+		return None{}, err
 	}
 	written := make(chan error, 1)
 	go func() {
@@ -67,9 +67,9 @@ func (p *Process) WriteStdin(ctx context.Context, in requestjson.Input) error {
 	}()
 	select {
 	case err := <-written:
-		return err
+		return None{}, err
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return None{}, context.Cause(ctx)
 	}
 }
 

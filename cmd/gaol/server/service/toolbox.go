@@ -100,12 +100,21 @@ type toolSandbox struct{ *Sandbox }
 // Command implements [sandboxtools.Sandbox].
 func (sb toolSandbox) Command(ctx context.Context, name string, args []string, o runtime.RunOptions) (*runtime.Result, error) {
 	start := requestjson.Start{Args: args, Env: o.Env, Cwd: o.Cwd, Timeout: requestjson.Timeout{Ms: o.Timeout.Milliseconds()}}
-	res, err := sb.Sandbox.Command(ctx, requestjson.Command{Command: name, Start: start}, Streams{})
+	res, err := sb.Sandbox.Command(ctx, &Call{}, &requestjson.CommandIn{Command: requestjson.Command{Command: name, Start: start}})
 	return res, refusal(err)
 }
 
 // Close implements [sandboxtools.Sandbox].
 func (sb toolSandbox) Close() error { return sb.close() }
+
+// CallTool calls a tool of the session's toolbox.
+func (s *Service) CallTool(ctx context.Context, c *Call, in *requestjson.ToolIn) (json.RawMessage, error) {
+	result, err := c.Session.Toolbox().Call(ctx, in.Tool, in.Arguments)
+	if sandboxtools.CodeOf(err) != sandboxtools.UnknownTool {
+		audit.Of(ctx).SetAction("session " + in.Tool)
+	}
+	return result, err
+}
 
 // holdsFiles are the tools whose calls hold a whole file, or a large folder, in memory.
 var holdsFiles = map[string]bool{"sandbox_read_file": true, "sandbox_write_file": true, "sandbox_list_directory": true}
@@ -141,8 +150,5 @@ func (b *Toolbox) Call(ctx context.Context, tool string, args json.RawMessage) (
 		return nil, b.service.Convert("open tools", b.tenant, err)
 	}
 	result, err := tools.Call(ctx, tool, args)
-	if sandboxtools.CodeOf(err) == sandboxtools.Internal {
-		return nil, b.service.Convert("call "+tool, b.tenant, err)
-	}
-	return result, err
+	return result, b.service.Convert("call "+tool, b.tenant, err)
 }

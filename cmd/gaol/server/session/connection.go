@@ -15,9 +15,9 @@ import (
 
 	"gaol/cmd/gaol/server/quota"
 	"gaol/cmd/gaol/server/service"
-	"gaol/cmd/gaol/server/snippetservice"
 	"gaol/cmd/gaol/server/tenant"
 	protocol "gaol/internal/session"
+	"gaol/runtime/requestjson"
 )
 
 const (
@@ -39,14 +39,13 @@ const (
 
 // connection is a session.
 type connection struct {
-	service  *service.Service
-	snippets *snippetservice.Service
-	tenant   *tenant.Tenant
-	log      *slog.Logger
-	held     *quota.Reservation
-	socket   *protocol.Socket
-	calls    *calls
-	tools    *service.Toolbox // of package sandboxtools: their sandboxes end with the session
+	service *service.Service
+	tenant  *tenant.Tenant
+	log     *slog.Logger
+	held    *quota.Reservation
+	socket  *protocol.Socket
+	calls   *calls
+	tools   *service.Toolbox // of package sandboxtools: their sandboxes end with the session
 
 	ctx    context.Context // of everything in the session
 	cancel context.CancelCauseFunc
@@ -239,7 +238,7 @@ func (c *connection) deleteSandboxes() {
 	var deleting sync.WaitGroup
 	for id := range maps.Keys(c.sandboxes) {
 		deleting.Go(func() {
-			err := c.service.Delete(context.Background(), c.tenant, id)
+			_, err := c.service.Delete(context.Background(), &service.Call{Tenant: c.tenant}, &requestjson.InSandbox{Sandbox: id})
 			if _, ok := service.AsError(err); err != nil && !ok {
 				c.log.Error("delete a sandbox of a session", "tenant", c.tenant.Name, "err", err)
 			}

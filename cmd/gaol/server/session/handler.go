@@ -16,16 +16,14 @@ import (
 	"gaol/cmd/gaol/server/audit"
 	"gaol/cmd/gaol/server/quota"
 	"gaol/cmd/gaol/server/service"
-	"gaol/cmd/gaol/server/snippetservice"
 	"gaol/cmd/gaol/server/tenant"
 	"gaol/internal/session"
 )
 
 // Handler serves sessions. Its requests must have a tenant.
 type Handler struct {
-	service  *service.Service
-	snippets *snippetservice.Service
-	log      *slog.Logger
+	service *service.Service
+	log     *slog.Logger
 
 	ctx    context.Context // of all sessions
 	cancel context.CancelCauseFunc
@@ -36,11 +34,11 @@ type Handler struct {
 }
 
 // New returns a handler. The caller closes it. The log may be nil.
-func New(s *service.Service, n *snippetservice.Service, log *slog.Logger) *Handler {
+func New(s *service.Service, log *slog.Logger) *Handler {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	h := &Handler{service: s, snippets: n, log: log}
+	h := &Handler{service: s, log: log}
 	h.ctx, h.cancel = context.WithCancelCause(context.Background())
 	return h
 }
@@ -97,7 +95,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.log.Debug("a handshake failed", "tenant", t.Name, "err", err) // the client got the response
 		return
 	}
-	c := &connection{service: h.service, snippets: h.snippets, tenant: t, log: h.log, held: held, tools: h.service.NewToolbox(t)}
+	c := &connection{service: h.service, tenant: t, log: h.log, held: held, tools: h.service.NewToolbox(t)}
 	c.serve(audit.Of(r.Context()).Attach(h.ctx), conn)
 }
 

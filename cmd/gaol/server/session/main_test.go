@@ -3,7 +3,6 @@ package session
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -15,7 +14,6 @@ import (
 
 	"gaol/cmd/gaol/server/service"
 	"gaol/cmd/gaol/server/settings"
-	"gaol/cmd/gaol/server/snippetservice"
 	"gaol/cmd/gaol/server/tenant"
 	protocol "gaol/internal/session"
 	"gaol/runtime"
@@ -27,7 +25,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func newServer(t testing.TB) (url string) {
 	t.Helper()
 	s := newService(t)
-	return serve(t, New(s, snippetservice.New(s, slog.New(slog.DiscardHandler)), nil))
+	return serve(t, New(s, nil))
 }
 
 // newService returns a service that cannot create sandboxes: the tests need no root.

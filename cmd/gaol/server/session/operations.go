@@ -52,7 +52,7 @@ func invalid(err error) error {
 
 // newCall returns the call of a request, with the streams that the client has opened.
 func (t *task) newCall(o *operation.Operation, r protocol.Request) (c *operation.Call, err error) {
-	c = &operation.Call{Service: t.service, Snippets: t.snippets, Tenant: t.tenant, Upload: t.upload, Download: stdout{t}, Session: owner{t.connection, r.Detached}}
+	c = &operation.Call{Service: t.service, Tenant: t.tenant, Upload: t.upload, Download: stdout{t}, Session: owner{t.connection, r.Detached}}
 	c.Signals = t.signals
 	if r.Stdin {
 		c.Stdin = t.stdin

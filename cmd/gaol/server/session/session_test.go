@@ -144,8 +144,12 @@ func TestManyRequests(t *testing.T) {
 
 // TestPanic: a panic is an error of its request, and the session continues.
 func TestPanic(t *testing.T) {
-	c := dial(t, serve(t, New(newService(t), nil, nil)))
-	request(t, c, 1, `{"method":"describeSnippets"}`) // whose service is missing
+	s := newService(t)
+	broken := *s.Settings()
+	broken.Isolation = "nosuch" // which only unchecked settings have
+	s.Set(&broken)
+	c := dial(t, serve(t, New(s, nil)))
+	request(t, c, 1, `{"method":"createSandbox"}`)
 	if f := receive(t, c); f.Kind != protocol.KindError || !strings.Contains(string(f.Body), `"internal"`) {
 		t.Errorf("kind %d: %s", f.Kind, f.Body)
 	}

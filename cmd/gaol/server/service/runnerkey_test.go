@@ -1,4 +1,4 @@
-package snippetservice
+package service
 
 import (
 	"fmt"
@@ -24,11 +24,11 @@ func TestKeyRules(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	directive := newKey(set, "a", presetDefault, snippets.Directive)
-	if directive.rules == nil || directive.rules.Names["alert"] == "" || directive != newKey(set, "a", presetDefault, snippets.Directive) {
+	directive := newRunnerKey(set, "a", presetDefault, snippets.Directive)
+	if directive.rules == nil || directive.rules.Names["alert"] == "" || directive != newRunnerKey(set, "a", presetDefault, snippets.Directive) {
 		t.Errorf("%+v", directive.rules)
 	}
-	if none := newKey(set, "a", presetDefault, snippets.None); none.rules != nil {
+	if none := newRunnerKey(set, "a", presetDefault, snippets.None); none.rules != nil {
 		t.Errorf("%+v", none.rules)
 	}
 }

@@ -49,7 +49,7 @@ func (p parsed) cell(n Names) *Program {
 	f.redeclare()
 	f.guardConstants(n.Constants)
 	f.emit()
-	program := f.program(p.edit(append(f.prologue(), f.edits...)))
+	program := f.program(p.edit(append([]edit{f.prologue()}, f.edits...)))
 	program.Declares = f.declares
 	return program
 }

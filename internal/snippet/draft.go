@@ -88,8 +88,6 @@ type edit struct {
 	// moved: text is equivalent to the original text at from.
 	moved bool
 	from  int
-	// copied: text is an exact copy of the original text at from.
-	copied bool
 }
 
 func insert(at int, text string) edit { return edit{span: span{at, at}, text: text} }
@@ -115,7 +113,7 @@ func (d draft) edit(edits []edit) draft {
 			if !e.moved {
 				e.from = e.start
 			}
-			pieces = append(pieces, Piece{b.Len(), e.from, e.copied, e.moved})
+			pieces = append(pieces, Piece{b.Len(), e.from, false, e.moved})
 			b.WriteString(e.text)
 		}
 		last = e.end

@@ -21,11 +21,10 @@ type emitter struct {
 
 	edits []edit
 
-	// Of cells: how earlier cells and this cell declare names, names that the start of the code
-	// declares or resets, and functions that move there.
+	// Of cells: how earlier cells and this cell declare names, and names that the start of the code
+	// declares or resets.
 	declared, declares map[string]Declared
 	lets, vars, resets []string
-	moves              []move
 }
 
 func (f *emitter) insert(at int, text string) { f.edits = append(f.edits, insert(at, text)) }

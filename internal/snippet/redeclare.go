@@ -1,7 +1,6 @@
 package snippet
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 )
@@ -116,28 +115,31 @@ func (f *emitter) assignAll(d *Node, form Declared) {
 	}
 }
 
-// redeclareStatement adapts a function or a class.
+// redeclareStatement turns a function or a class into an assignment if V8 has its name in the other form. It takes
+// place where the code is, also for a function.
 func (f *emitter) redeclareStatement(s *Node) {
 	d, at := s.declaration(), s.value()
 	if d == nil {
 		return
 	}
+	form := Global
+	if d.Kind == Class {
+		form = Lexical
+	}
 	names := []string{d.Key.Name}
-	switch {
-	case d.Kind == Class && f.conflicts(names, Lexical):
-		f.renew(names, Lexical)
-		f.insert(at.start, d.Key.Name+" = ")
-		f.insert(at.end, ";")
-	case d.Kind == Function && f.conflicts(names, Global):
-		f.renew(names, Global)
-		head := d.Key.Name + " = " + oneLine(f.text[at.start:d.Key.Start])
-		f.moves = append(f.moves, move{span{d.Key.End, at.end}, head})
-		f.edits = append(f.edits, f.remove(at))
+	if !f.conflicts(names, form) {
+		return
+	}
+	f.renew(names, form)
+	f.insert(at.start, d.Key.Name+" = ")
+	f.insert(at.end, ";")
+	if d.Kind == Function {
+		f.blank(d.Key.span()) // otherwise the function could not assign to its name
 	}
 }
 
-// prologue returns the edits that declare names and assign functions before all other code.
-func (f *emitter) prologue() []edit {
+// prologue declares names before all other code.
+func (f *emitter) prologue() edit {
 	text := ""
 	for _, list := range []struct {
 		before, after string
@@ -151,38 +153,5 @@ func (f *emitter) prologue() []edit {
 			}
 		}
 	}
-	edits := []edit{insert(0, text)}
-	for _, m := range f.moves {
-		edits = append(edits, f.moveToStart(m)...)
-	}
-	return edits
-}
-
-// A move is the text of a function after its name, and its prefix at the start of the code.
-type move struct {
-	span
-	head string
-}
-
-// moveToStart returns the edits that insert a function at the start, with the edits of its text.
-func (f *emitter) moveToStart(m move) []edit {
-	var inside, others []edit
-	for _, e := range f.edits {
-		if e.start >= m.start && e.end <= m.end && (e.end < m.end || e.start > m.start) && e.start < m.end {
-			inside = append(inside, e)
-		} else {
-			others = append(others, e)
-		}
-	}
-	f.edits = others
-	slices.SortStableFunc(inside, func(a, b edit) int { return cmp.Compare(a.start, b.start) })
-	list := []edit{{text: m.head, moved: true, from: m.start}}
-	at := m.start
-	for _, e := range append(inside, edit{span: span{m.end, m.end}}) {
-		list = append(list, edit{text: f.text[at:e.start], moved: true, from: at, copied: true})
-		if at = e.end; e.text != "" {
-			list = append(list, edit{text: e.text, moved: true, from: e.start})
-		}
-	}
-	return append(list, insert(0, ";"))
+	return insert(0, text)
 }

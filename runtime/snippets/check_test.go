@@ -6,8 +6,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 func file(path string) File { return File{Path: path, Source: "1"} }
@@ -76,36 +74,6 @@ func TestCheckTimeout(t *testing.T) {
 	} {
 		if _, got, err := (Input{Source: "1", Timeout: given}).check(); got != want || err != nil {
 			t.Errorf("%v: %v, %v", given, got, err)
-		}
-	}
-}
-
-func TestWraps(t *testing.T) {
-	w := wraps{"@a/b": {"create", "default"}, "c/d": {"$x"}}
-	if err := w.validate(); err != nil {
-		t.Error(err)
-	}
-	want := map[string]string{
-		"@a/b": `import * as real from "@a/b";
-export * from "@a/b";
-const $create = globalThis[Symbol.for("gaol.wrap")]("@a/b", "create", real.create);
-export { $create as create };
-const $default = globalThis[Symbol.for("gaol.wrap")]("@a/b", "default", real.default);
-export { $default as default };
-`,
-		"c/d": `import * as real from "c/d";
-export * from "c/d";
-const $$x = globalThis[Symbol.for("gaol.wrap")]("c/d", "$x", real.$x);
-export { $$x as $x };
-export default real.default;
-`,
-	}
-	if diff := cmp.Diff(want, w.replacements()); diff != "" {
-		t.Error(diff)
-	}
-	for _, bad := range []wraps{{"a b": nil}, {`a"`: nil}, {"": nil}, {"a": {""}}, {"a": {"1x"}}, {"a": {"x;y"}}, {"a": {"é"}}} {
-		if bad.validate() == nil {
-			t.Errorf("%v: no error", bad)
 		}
 	}
 }

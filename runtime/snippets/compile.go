@@ -48,7 +48,7 @@ func (r *Runner) names(ctx context.Context, module string) (names []string, err 
 
 // compile checks the files and bundles them into one ES module. It returns nil if they have
 // problems, which it adds to out.
-func (r *Runner) compile(ctx context.Context, files []File, w wraps, out *Output) (*program, error) {
+func (r *Runner) compile(ctx context.Context, files []File, out *Output) (*bundle.Program, error) {
 	if r.lint {
 		if err := r.check(ctx, files, out); err != nil {
 			return nil, err
@@ -58,7 +58,7 @@ func (r *Runner) compile(ctx context.Context, files []File, w wraps, out *Output
 		return nil, nil
 	}
 	p, problems, err := bundle.Bundle(ctx, files, bundle.Options{
-		Packages: r.packages, Mount: packagesDir, Replace: w.replacements(), Run: r.domain.Bundle,
+		Packages: r.packages, Mount: packagesDir, Run: r.domain.Bundle,
 	})
 	if err != nil {
 		return nil, err
@@ -66,10 +66,7 @@ func (r *Runner) compile(ctx context.Context, files []File, w wraps, out *Output
 	for _, problem := range problems {
 		out.addProblem(problem)
 	}
-	if p == nil {
-		return nil, nil
-	}
-	return &program{p.Code, p.Position}, nil
+	return p, nil
 }
 
 // check adds the linter's problems.
@@ -106,6 +103,9 @@ var harness string
 type guestProgram struct {
 	Code    string `json:"code"`    // an ES module: the snippet
 	Adapter string `json:"adapter"` // an ES module
+
+	// Packages are the specifiers of the modules of packages that the snippet imports, by path.
+	Packages map[string]string `json:"packages,omitempty"`
 }
 
 // module returns an ES module for the sandbox: the harness, and a call of one of its functions.

@@ -124,14 +124,35 @@ function inFlight() {
   }
 }
 
-function serve(modules) {
+// Serves modules by URL. packages are the specifiers of the modules of packages that the snippet imports, by path.
+function serve(modules, packages = {}) {
+  const served = (url) => ({ url, format: 'module', shortCircuit: true });
   registerHooks({
-    resolve: (specifier, context, next) => (specifier in modules ? { url: specifier, format: 'module', shortCircuit: true } : next(specifier, context)),
+    resolve(specifier, context, next) {
+      if (specifier in modules) return served(specifier);
+      const found = next(specifier, context);
+      const exports = context.parentURL === MAIN && adapter.wrap?.[packages[specifier]];
+      if (!exports) return found;
+      const url = `${found.url}?wrapped`;
+      modules[url] ??= wrapper(found.url, packages[specifier], keys(exports));
+      return served(url);
+    },
     load: (url, context, next) => (url in modules ? { format: 'module', source: modules[url], shortCircuit: true } : next(url, context)),
   });
 }
 
-// Wraps an export of a package by the adapter. program.go contains the caller.
+// Returns a module that takes the place of a package's module, whose exports the adapter wraps.
+function wrapper(url, specifier, names) {
+  const from = stringify(url);
+  const wrapped = names.map((name, i) => {
+    const args = [specifier, name].map((text) => stringify(text)).join(', ');
+    return `const $${i} = globalThis[Symbol.for('gaol.wrap')](${args}, real[${stringify(name)}]);\nexport { $${i} as ${stringify(name)} };\n`;
+  });
+  const rest = names.includes('default') ? '' : 'export default real.default;\n';
+  return `import * as real from ${from};\nexport * from ${from};\n${rest}${wrapped.join('')}`;
+}
+
+// Wraps an export of a package by the adapter.
 function wrap(specifier, name, original) {
   return adapter.wrap[specifier][name](original, record);
 }
@@ -145,7 +166,7 @@ const define = (name, value) => defineProperty(globalThis, Symbol.for(name), { v
 
 // The module EXPORTS and the snippet import each other. So the snippet's exports can be read when
 // it throws, too.
-function start({ code, adapter: source }) {
+function start({ code, adapter: source, packages }) {
   define('gaol.exports', (found) => (namespace = found));
   define('gaol.wrap', wrap);
   globalThis.__interrupted = () => report(true);
@@ -156,7 +177,7 @@ function start({ code, adapter: source }) {
     [MAIN]: `${code}\nimport '${EXPORTS}';`,
     [ADAPTER]: source,
     [EXPORTS]: `import * as found from '${MAIN}'; globalThis[Symbol.for('gaol.exports')](found);`,
-  });
+  }, packages);
   run().catch((err) => nextTick(() => { throw err; })); // so that values other than errors are reported as they are
 }
 
@@ -168,9 +189,14 @@ async function run() {
   if (adapter.settle) exit();
 }
 
-// Reports the names that the adapter wraps, by specifier.
+// Loads the adapter, and checks the form of its exports.
 async function inspect({ adapter: source }) {
   serve({ __proto__: null, [ADAPTER]: source });
   const { wrap = {} } = await import(ADAPTER);
-  send(fromEntries(entries(wrap).map(([specifier, exports]) => [specifier, keys(exports)])));
+  for (const [specifier, exports] of entries(wrap)) {
+    for (const [name, replace] of entries(exports)) {
+      if (typeof replace !== 'function') throw new TypeError(`wrap: ${name} of ${specifier} is not a function`);
+    }
+  }
+  send(true);
 }

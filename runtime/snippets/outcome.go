@@ -21,7 +21,7 @@ func newOutput() *Output {
 // outcome completes an output with the sandbox's evaluation of a run.
 type outcome struct {
 	out     *Output
-	program *program
+	program program
 	timeout time.Duration
 }
 

@@ -8,13 +8,8 @@ import (
 	"gaol/internal/lazyregexp"
 )
 
-// program is a snippet as one ES module.
-type program struct {
-	code string
-
-	// position maps a position in code to the snippet's files. Lines and columns are counted from 1.
-	position func(line, column int) (path string, l, c int, ok bool)
-}
+// program maps a position in the snippet's module to the snippet's files. Lines and columns are counted from 1.
+type program func(line, column int) (path string, l, c int, ok bool)
 
 // inMain matches positions in the module, as V8 prints them.
 var inMain = lazyregexp.New(`(?:file://)?/workspace/src/main\.mjs(?::(\d{1,9}):(\d{1,9}))?`)
@@ -26,16 +21,16 @@ var ofGaol = lazyregexp.New(`(?:file://)?(?:/workspace/(?:snippet|\.adapter|\.ex
 var foreignFrames = lazyregexp.New(`(?m)\n {4}at (?:[^\n(]*\(|async )?(?:node:|(?:file://)?(?:/usr/libexec/gaol/|` + packagesDir + `/|/workspace/(?:snippet|\.adapter|\.exports)\.mjs))[^\n]*$`)
 
 // original returns the position of a match of inMain in the snippet's files.
-func (p *program) original(found []string) (Problem, bool) {
+func (p program) original(found []string) (Problem, bool) {
 	line, _ := strconv.Atoi(found[1]) // nine digits at most; 0 if there is none
 	column, _ := strconv.Atoi(found[2])
-	path, l, c, ok := p.position(line, column)
+	path, l, c, ok := p(line, column)
 	return Problem{Path: path, Line: l, Column: c}, ok
 }
 
 // locate replaces positions in the module by positions in the snippet's files, and omits other lines
 // of stack traces.
-func (p *program) locate(text string) string {
+func (p program) locate(text string) string {
 	if strings.Contains(text, "\n    at ") {
 		text = foreignFrames().ReplaceAllString(text, "")
 	}
@@ -52,7 +47,7 @@ func (p *program) locate(text string) string {
 }
 
 // frames returns the lines of a stack trace with positions in the snippet's files.
-func (p *program) frames(stack string, most int) (kept []string) {
+func (p program) frames(stack string, most int) (kept []string) {
 	for line := range strings.Lines(stack) {
 		if len(kept) == most {
 			break
@@ -69,7 +64,7 @@ func (p *program) frames(stack string, most int) (kept []string) {
 }
 
 // first returns the first position of a stack trace in the snippet's files.
-func (p *program) first(stack string) (Problem, bool) {
+func (p program) first(stack string) (Problem, bool) {
 	for _, found := range inMain().FindAllStringSubmatch(stack, 32) {
 		if at, ok := p.original(found); ok {
 			return at, true

@@ -68,7 +68,7 @@ type Options struct {
 // Runner runs snippets. Its methods are safe for concurrent use.
 type Runner struct {
 	adapter   Adapter
-	reader    reader
+	checked   adapterCheck
 	packages  *bundle.Packages // nil: none
 	lint      bool             // by rules
 	rules     lint.Rules
@@ -94,7 +94,7 @@ func New(o Options) (*Runner, error) {
 	o.MaxConcurrent = cmp.Or(o.MaxConcurrent, 2*goruntime.GOMAXPROCS(0))
 	r := &Runner{adapter: o.Adapter, turns: semaphore.NewWeighted(int64(o.MaxConcurrent))}
 	r.open, r.cancel = context.WithCancelCause(context.Background())
-	r.reader.turn = semaphore.NewWeighted(1)
+	r.checked.turn = semaphore.NewWeighted(1)
 	r.rules, r.lint = o.rules()
 	if r.domain = work.InProcess; !o.WorkInProcess {
 		r.domain = work.Open(cmp.Or(o.CgroupParent, runtime.DefaultCgroupParent))
@@ -107,7 +107,7 @@ func New(o Options) (*Runner, error) {
 		r.domain.Close()
 		return nil, fmt.Errorf("snippets: %w", err)
 	}
-	r.work.Go(func() { _, _ = r.wrapped(r.open) }) // Run retries and returns the error
+	r.work.Go(func() { _ = r.checkAdapter(r.open) }) // Run retries and returns the error
 	return r, nil
 }
 
@@ -166,20 +166,19 @@ func (r *Runner) run(ctx context.Context, in Input, out *Output) error {
 		return err
 	}
 	defer r.turns.Release(1)
-	wraps, err := r.wrapped(ctx)
-	if err != nil {
+	if err := r.checkAdapter(ctx); err != nil {
 		return err
 	}
-	p, err := r.compile(ctx, files, wraps, out)
+	p, err := r.compile(ctx, files, out)
 	if p == nil || err != nil {
 		return err
 	}
-	code, err := guestProgram{Code: p.code, Adapter: r.adapter.Code}.module("start")
+	code, err := guestProgram{Code: p.Code, Adapter: r.adapter.Code, Packages: p.Packages}.module("start")
 	if err != nil {
 		return err
 	}
 	return r.sandboxes.use(ctx, func(rt *runtime.NodeRuntime) error {
-		return evaluate(ctx, rt, code, in.OnLog, outcome{out, p, timeout})
+		return evaluate(ctx, rt, code, in.OnLog, outcome{out, p.Position, timeout})
 	})
 }
 

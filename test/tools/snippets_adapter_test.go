@@ -178,8 +178,7 @@ func TestBrokenAdapter(t *testing.T) {
 	for code, want := range map[string]string{
 		"export const wrap = {":                                    "adapter broken: SyntaxError",
 		"throw new Error('no')":                                    "adapter broken: Error: no",
-		"export const wrap = { 'a b': { c() {} } }":                "not a module specifier",
-		"export const wrap = { a: { 'b c': 1 } }":                  "not a valid name of an export",
+		"export const wrap = { a: { 'b c': 1 } }":                  "wrap: b c of a is not a function",
 		"process.exit(3)":                                          "adapter broken: ExitError",
 		"export const wrap = null":                                 "adapter broken: TypeError",
 		"import 'nosuch'":                                          "adapter broken: Error: Cannot find package",

@@ -44,9 +44,6 @@ func BenchmarkBundle(b *testing.B) {
 		o     Options
 	}{
 		{"Typical", typical, Options{Packages: p, Mount: "/packages"}},
-		{"Replaced", typical, Options{Packages: p, Mount: "/packages", Replace: map[string]string{
-			"@scope/framework": "import * as f from '@scope/framework'; export * from '@scope/framework'; export const createSystem = (o) => f.createSystem(o);",
-		}}},
 		{"Smallest", []File{{"src/main.ts", "console.log(1)"}}, Options{}},
 	} {
 		b.Run(bc.name, func(b *testing.B) {

@@ -21,11 +21,10 @@ import (
 type Job struct {
 	Files       []File
 	Mount       string
-	Placeholder string            // of the folder of packages, see placeholder
-	Replace     map[string]string // as Options.Replace
-	Packages    bool              // may be imported
-	JSX         bool              // there is a package with the functions of JSX
-	Entries     map[string]Entry  // known entries, by specifier
+	Placeholder string           // of the folder of packages, see placeholder
+	Packages    bool             // may be imported
+	JSX         bool             // there is a package with the functions of JSX
+	Entries     map[string]Entry // known entries, by specifier
 }
 
 // Built is the result of a Job.
@@ -152,6 +151,9 @@ var silenced = map[string]api.LogLevel{
 // A Program is a bundled snippet: an ES module that exports what its entry exports.
 type Program struct {
 	Code string
+
+	// Packages are the specifiers of the imported modules of packages, by path in the sandbox.
+	Packages map[string]string
 
 	sourceMap []byte
 	files     map[string]File

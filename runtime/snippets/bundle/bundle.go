@@ -36,10 +36,6 @@ type Options struct {
 	// Mount is the clean absolute path in the sandbox where Packages.Dir is mounted.
 	Mount string
 
-	// Replace maps specifiers of packages to the source of an ES module in JavaScript that
-	// takes the package's place. In it, the same specifier means the package.
-	Replace map[string]string
-
 	// Run runs esbuild for the files. Nil: [Job.Run], in this process, where hostile files can use
 	// unbounded time and memory.
 	Run func(context.Context, Job) (Built, error)
@@ -60,7 +56,7 @@ func Bundle(ctx context.Context, files []File, o Options) (*Program, []Problem, 
 
 // newJob returns the job of files, with the known entries of the packages that they mention.
 func newJob(files []File, o Options) Job {
-	j := Job{Files: files, Mount: o.Mount, Replace: o.Replace, Placeholder: placeholder}
+	j := Job{Files: files, Mount: o.Mount, Placeholder: placeholder}
 	if j.Packages = o.Packages != nil; j.Packages {
 		j.JSX = o.Packages.hasJSXRuntime()
 		j.Entries = o.Packages.mentioned(j.texts())
@@ -73,7 +69,7 @@ func (j *Job) texts() (list []string) {
 	for _, f := range j.Files {
 		list = append(list, f.Source)
 	}
-	return slices.AppendSeq(list, maps.Values(j.Replace))
+	return list
 }
 
 // sourceMapComments are comments for which esbuild reads files of the host.
@@ -148,7 +144,10 @@ func (j *Job) checked(list []Problem) []Problem {
 // program returns the result of the last run.
 func (j *Job) program(r Built, s *set) *Program {
 	code := strings.ReplaceAll(string(r.Code), j.Mount+"/"+placeholder, j.Mount+"/"+s.Dir)
-	p := &Program{Code: code, sourceMap: r.SourceMap, files: make(map[string]File, len(j.Files))}
+	p := &Program{Code: code, Packages: map[string]string{}, sourceMap: r.SourceMap, files: make(map[string]File, len(j.Files))}
+	for specifier, e := range s.Entries {
+		p.Packages[path.Join(j.Mount, s.Dir, e.File)] = specifier
+	}
 	for _, f := range j.Files {
 		p.files[path.Clean(f.Path)] = f
 	}

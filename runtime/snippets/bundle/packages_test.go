@@ -293,31 +293,6 @@ func TestFolder(t *testing.T) {
 	}
 }
 
-func TestReplace(t *testing.T) {
-	p := newPackages(t, install(t))
-	o := Options{Packages: p, Replace: map[string]string{
-		"store": `import { create as real } from 'store'; export * from 'store'; export const create = (s) => { __made.push(s); return real(s) }`,
-		"react": `export const useState = 'replaced'`,
-	}}
-	program, problems := bundleFiles(t, o, File{"src/main.ts", `import { create, increment } from 'store'; import { useState } from 'react';
-		create('a'); __return([__made, typeof increment, useState])`})
-	if program == nil {
-		t.Fatal(problems)
-	}
-	if got, err := node(t, "globalThis.__made = [];"+program.Code); got != `[["a"],"function","replaced"]` {
-		t.Errorf("%s, %v", got, err)
-	}
-	_, problems = bundleFiles(t, o, File{"src/main.ts", "import { nope } from 'store'; nope()"})
-	if len(problems) != 1 || problems[0].Message != `"nope" is not exported by "store"` {
-		t.Errorf("%v", problems)
-	}
-	o.Replace = map[string]string{"gone": "export * from 'gone'"}
-	_, problems = bundleFiles(t, o, File{"src/main.ts", "import { a } from 'gone'; a()"})
-	if want := (Problem{"src/main.ts", 1, 19, `cannot find package "gone" in the packages of this sandbox`}); len(problems) != 1 || problems[0] != want {
-		t.Errorf("%v, want %v", problems, want)
-	}
-}
-
 func TestJSX(t *testing.T) {
 	p := newPackages(t, install(t))
 	files := []File{

@@ -15,16 +15,14 @@ import (
 
 // The namespaces of modules in esbuild.
 const (
-	nsFile     = "snippet"
-	nsReplaced = "replaced"
-	nsPackage  = "package" // a module that re-exports the package's module of a set
+	nsFile    = "snippet"
+	nsPackage = "package" // a module that re-exports the package's module of a set
 )
 
 // setUp makes esbuild read the files of the snippet only.
 func (b *build) setUp(p api.PluginBuild) {
 	p.OnResolve(api.OnResolveOptions{Filter: everything}, b.resolve)
 	p.OnLoad(api.OnLoadOptions{Filter: everything, Namespace: nsFile}, b.loadFile)
-	p.OnLoad(api.OnLoadOptions{Filter: everything, Namespace: nsReplaced}, b.loadReplaced)
 	p.OnLoad(api.OnLoadOptions{Filter: everything, Namespace: nsPackage}, b.loadPackage)
 	p.OnLoad(api.OnLoadOptions{Filter: everything}, func(a api.OnLoadArgs) (api.OnLoadResult, error) {
 		return api.OnLoadResult{}, fmt.Errorf("cannot read %q", a.Path)
@@ -38,7 +36,7 @@ func (b *build) resolve(a api.OnResolveArgs) (api.OnResolveResult, error) {
 		return api.OnResolveResult{Path: EntryPath, Namespace: nsFile}, nil
 	case a.Namespace == nsPackage:
 		return api.OnResolveResult{Path: a.Path, External: true}, nil
-	case isRelative(a.Path) && a.Namespace == nsFile:
+	case isRelative(a.Path):
 		name, ok := b.find(path.Join(path.Dir(a.Importer), a.Path), strings.HasSuffix(a.Path, "/"))
 		if !ok {
 			return failed("cannot find %q", a.Path)
@@ -59,7 +57,7 @@ func failed(format, name string) (api.OnResolveResult, error) {
 	return api.OnResolveResult{Errors: []api.Message{{Text: text}}}, nil
 }
 
-// resolvePackage finds the module of a package, or its replacement.
+// resolvePackage finds the module of a package.
 func (b *build) resolvePackage(a api.OnResolveArgs) (api.OnResolveResult, error) {
 	e, known := b.entry(a.Path)
 	switch {
@@ -67,9 +65,6 @@ func (b *build) resolvePackage(a api.OnResolveArgs) (api.OnResolveResult, error)
 		return failed(notFound, a.Path)
 	case known && e.Problem != "":
 		return api.OnResolveResult{Errors: []api.Message{{Text: e.Problem}}}, nil
-	}
-	if _, replaced := b.Replace[a.Path]; replaced && (a.Namespace != nsReplaced || a.Importer != a.Path) {
-		return api.OnResolveResult{Path: a.Path, Namespace: nsReplaced}, nil
 	}
 	return api.OnResolveResult{Path: a.Path, Namespace: nsPackage}, nil
 }
@@ -94,11 +89,6 @@ func (b *build) loadFile(a api.OnLoadArgs) (api.OnLoadResult, error) {
 		source = sourceMapComments().ReplaceAllString(source, "${1}Url=")
 	}
 	return api.OnLoadResult{Contents: &source, Loader: loader}, nil
-}
-
-func (b *build) loadReplaced(a api.OnLoadArgs) (api.OnLoadResult, error) {
-	source := b.Replace[a.Path]
-	return api.OnLoadResult{Contents: &source, Loader: api.LoaderJS}, nil
 }
 
 // loadPackage returns a module that re-exports the package's module of a set.

@@ -36,7 +36,7 @@ func (b *build) problems(messages []api.Message) []Problem {
 
 var (
 	missingExport = lazyregexp.New(`^No matching export in "(?:[a-z]+:)?(.*)" for import "(.*)"$`)
-	namespaces    = lazyregexp.New(`"(?:` + nsFile + `|` + nsReplaced + `|` + nsPackage + `):`)
+	namespaces    = lazyregexp.New(`"(?:` + nsFile + `|` + nsPackage + `):`)
 )
 
 // messageText returns esbuild's text without the names of our namespaces.

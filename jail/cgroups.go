@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"os"
-	"path"
 	"path/filepath"
 	"slices"
 
@@ -72,7 +71,7 @@ func (j *Jail) makeCgroups() (*cgroupFiles, error) {
 		devices = append(devices, cgroup.Device{Major: int64(d.Major), Minor: int64(d.Minor)})
 	}
 	devices = append(devices, cgroup.Device{Major: 5, Minor: 2}, cgroup.Device{Major: 136, Minor: cgroup.AnyMinor}) // of devpts
-	group, err := cgroup.NewNamespaceRoot(j.cgroupPath(), devices)
+	group, err := cgroup.NewNamespaceRoot(j.identity.cgroup, devices)
 	if err != nil {
 		return nil, step.Wrap("make", "cgroup", err)
 	}
@@ -103,5 +102,3 @@ func makeInitCgroup(top *cgroupFiles) (*os.File, error) {
 	}
 	return kernfile.Open(dir, unix.O_DIRECTORY|unix.O_RDONLY)
 }
-
-func (j *Jail) cgroupPath() string { return path.Join(j.spec.CgroupParent, j.slot.name()) }

@@ -5,33 +5,13 @@ import (
 	"os"
 	"path"
 	"strconv"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 
 	"gaol/jail/hostcommand"
-	"gaol/jail/mounts"
 	"gaol/jail/seccomp/notify"
 	"gaol/jail/step"
 )
-
-// commands are the files of the jail that call the host. The zero value has none.
-type commands struct {
-	dir     *mounts.HostDir
-	program *syscall.Stat_t // all of them are names of this file
-}
-
-// identify finds the file of the commands, if there are any.
-func (c *commands) identify() error {
-	if c.dir == nil {
-		return nil
-	}
-	info, err := c.dir.Lstat(hostcommand.Program)
-	if err == nil {
-		c.program = info.Sys().(*syscall.Stat_t)
-	}
-	return err
-}
 
 var errNoCommandDir = errors.New("the jail was created without Commands")
 
@@ -43,10 +23,10 @@ func (j *Jail) AddCommand(name string) error {
 	case err != nil:
 	case j.closed.Load():
 		err = ErrClosed
-	case j.commands.dir == nil:
+	case j.commands == nil:
 		err = errNoCommandDir
 	default:
-		err = j.commands.dir.AddCommand(name)
+		err = j.commands.AddCommand(name)
 	}
 	return hostDirError("add", "command", err)
 }
@@ -59,16 +39,21 @@ func hostDirError(name, target string, err error) error {
 	return step.Wrap(name, target, err)
 }
 
-// name returns the command that a process executes. The kernel knows by which name.
+// commandOf returns the command that a process executes: all of them are names of one file. The kernel
+// knows by which name.
 //
 // Preconditions: the process is blocked in a system call, or a wrong result is harmless.
-func (c *commands) name(pid int) (string, error) {
+func (j *Jail) commandOf(pid int) (string, error) {
+	if j.commands == nil {
+		return "", unix.EPERM
+	}
 	exe := "/proc/" + strconv.Itoa(pid) + "/exe"
-	var file unix.Stat_t
-	if err := unix.Stat(exe, &file); err != nil {
+	program, err1 := j.commands.Lstat(hostcommand.Program)
+	file, err2 := os.Stat(exe)
+	if err := errors.Join(err1, err2); err != nil {
 		return "", err
 	}
-	if c.program == nil || file.Dev != c.program.Dev || file.Ino != c.program.Ino {
+	if !os.SameFile(program, file) {
 		return "", unix.EPERM
 	}
 	target, err := os.Readlink(exe)
@@ -77,7 +62,7 @@ func (c *commands) name(pid int) (string, error) {
 
 // openCommand opens the pipes for a process of the jail that calls a command.
 func (p *Process) openCommand(c notify.Call) (hostcommand.Ends, error) {
-	name, err := p.jail.commands.name(c.PID)
+	name, err := p.jail.commandOf(c.PID)
 	open := p.notify.command.OnCommand
 	if err == nil && open == nil {
 		err = unix.EPERM

@@ -55,14 +55,14 @@ func (j *container) startPid1(top *cgroupFiles) error {
 	}
 	c := oci.Config{
 		Namespaces: namespaces,
-		Root:       containerRoot(j.spec.StateDir), Proc: filepath.Join(stageDir(j.spec.StateDir), mounts.Proc),
+		Root:       containerRoot(j.identity.stateDir), Proc: filepath.Join(stageDir(j.identity.stateDir), mounts.Proc),
 		Hostname: j.spec.Hostname, CgroupsPath: j.containerCgroup(), HideProcesses: j.spec.HideProcesses,
 		Args: j.spec.Reaper, Limits: []enter.Limit{{Resource: unix.RLIMIT_CORE, Most: maxCore}},
 	}
 	if c.Seccomp, err = seccomp.OCI(); err != nil {
 		return step.Wrap("seccomp", "container", err)
 	}
-	made, pid1, err := j.spec.OCI.Create(ctx, j.program, j.slot.containerDir(), "gaol-"+j.slot.name(), c, mounts.GuestUID)
+	made, pid1, err := j.spec.OCI.Create(ctx, j.program, j.identity.containerDir(), "gaol-"+j.identity.name(), c, mounts.GuestUID)
 	if err != nil {
 		return err
 	}
@@ -88,9 +88,9 @@ func (j *container) startPid1(top *cgroupFiles) error {
 // scope.
 func (j *Jail) containerCgroup() string {
 	if j.spec.OCI.SystemdCgroup {
-		return scopeSlice + ":" + scopePrefix + ":" + j.slot.newScope()
+		return scopeSlice + ":" + scopePrefix + ":" + j.identity.newScope()
 	}
-	return j.cgroupPath()
+	return j.identity.cgroup
 }
 
 var errOpened = errors.New("the namespaces are open")
@@ -110,7 +110,7 @@ func (j *Jail) newNamespaces(top *cgroupFiles) (files map[specs.LinuxNamespaceTy
 	in := top.with(j.shared)
 	list := enter.List{StartIn: in.startIn}
 	list.Steps = slices.Concat([]enter.Step{enter.CloseOthers()}, in.joinSteps(), []enter.Step{
-		enter.CgroupNamespace(), enter.EffectiveUser(j.slot.firstHostID()), enter.Clone(nil, flags), enter.AwaitHost(),
+		enter.CgroupNamespace(), enter.EffectiveUser(j.identity.ID()), enter.Clone(nil, flags), enter.AwaitHost(),
 	})
 	files = map[specs.LinuxNamespaceType]*os.File{}
 	err = enter.Launch(j.program, list, func(child *enter.Child) error {

@@ -21,8 +21,9 @@ func TestContainerCgroups(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = s.release() })
-		cgroupfs := &Jail{slot: s, spec: Spec{CgroupParent: cgroupParent, OCI: &oci.Runtime{}}}
-		systemd := &Jail{slot: s, spec: Spec{CgroupParent: cgroupParent, OCI: &oci.Runtime{SystemdCgroup: true}}}
+		id := &Identity{s, dir, cgroupParent + "/" + s.name()}
+		cgroupfs := &Jail{identity: id, spec: Spec{OCI: &oci.Runtime{}}}
+		systemd := &Jail{identity: id, spec: Spec{OCI: &oci.Runtime{SystemdCgroup: true}}}
 		for _, name := range []string{s.containerDir(), cgroupfs.containerCgroup(), systemd.containerCgroup(), systemd.containerCgroup()} {
 			if used[name] {
 				t.Errorf("%s is used twice", name)

@@ -1,7 +1,6 @@
 package jail
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,7 +20,6 @@ import (
 
 // Create creates a jail. If it fails, it removes the partial jail.
 func Create(ctx context.Context, s Spec) (*Jail, error) {
-	s.StateDir = cmp.Or(s.StateDir, DefaultStateDir)
 	if s.Filter == nil {
 		return nil, &StepError{Step: "seccomp", Target: "no filter", Err: unix.EINVAL}
 	}
@@ -30,11 +28,11 @@ func Create(ctx context.Context, s Spec) (*Jail, error) {
 			return nil, step.Wrap("list", "sockets", err)
 		}
 	}
-	sl, err := newSlot(ctx, s.StateDir, s.CgroupParent)
+	id, err := NewIdentity(ctx, s.StateDir, s.CgroupParent)
 	if err != nil {
 		return nil, err
 	}
-	j := &Jail{spec: s, slot: sl, release: make(chan struct{}), live: map[*Process]struct{}{}}
+	j := &Jail{spec: s, identity: id, release: make(chan struct{}), live: map[*Process]struct{}{}}
 	j.starter = entryProgram{j}
 	if s.OCI != nil {
 		j.starter = &container{Jail: j}
@@ -69,23 +67,20 @@ func (j *Jail) start() error {
 	defer host.Close()
 	tree := j.spec.fullTree()
 	j.starter.extend(&tree)
-	stage := mounts.Prepare(tree, j.slot.firstHostID())
+	stage := mounts.Prepare(tree, j.identity.ID())
 	defer stage.Close()
 	top, err := j.makeCgroups()
 	if err != nil {
 		return err
 	}
 	defer top.close()
-	err = stage.Mount(stageDir(j.spec.StateDir))
-	j.commands.dir, j.programs = stage.Commands, stage.Programs // remove closes them
+	err = stage.Mount(stageDir(j.identity.stateDir))
+	j.commands, j.programs = stage.Commands, stage.Programs // remove closes them
 	if err != nil {
 		return err
 	}
 	if j.program, err = stage.OpenProgram(enter.Path); err != nil {
 		return step.Wrap("open", enter.Path, err)
-	}
-	if err := j.commands.identify(); err != nil {
-		return step.Wrap("open", "commands", err)
 	}
 	if err := j.starter.startPid1(top); err != nil {
 		return err
@@ -139,7 +134,7 @@ func (j *Jail) prepareNamespaces() error {
 
 // mapIDs gives the user namespace of a process the jail's ids.
 func (j *Jail) mapIDs(pid int) error {
-	ids := fmt.Sprintf("0 %d %d\n", j.slot.firstHostID(), mounts.IDsPerJail)
+	ids := fmt.Sprintf("0 %d %d\n", j.identity.ID(), mounts.IDsPerJail)
 	for _, file := range []string{"uid_map", "gid_map"} {
 		if err := kernfile.WriteFile("/proc/"+strconv.Itoa(pid)+"/"+file, ids); err != nil {
 			return step.Wrap("map", "user ids", err)
@@ -184,7 +179,7 @@ func (j *Jail) remove() error {
 		failed = errors.Join(failed, step.Wrap("wait", "pid 1", j.waitPid1()))
 	}
 	j.program.Close() // these may be nil
-	_ = j.commands.dir.Close()
+	_ = j.commands.Close()
 	_ = j.programs.Close()
 	j.pidfd.Close()
 	if j.shared != nil {
@@ -194,7 +189,7 @@ func (j *Jail) remove() error {
 	if j.pool != nil {
 		j.pool.Close()
 	}
-	return j.slot.clear(j.spec.StateDir, j.cgroupPath(), failed)
+	return j.identity.clear(failed)
 }
 
 var errNotReaped = errors.New("a process of the jail has ended and is not reaped")

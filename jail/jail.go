@@ -28,7 +28,7 @@ type StepError = step.Error
 // Jail is a file tree and the processes that Start starts in it.
 type Jail struct {
 	spec     Spec
-	slot     *slot
+	identity *Identity
 	program  *os.File     // the entry program
 	shared   *cgroupFiles // cgroups that all processes of the jail are in
 	pool     *cgroup.Pool // of the runs' cgroups
@@ -36,7 +36,7 @@ type Jail struct {
 	pid1     pid1             // nil before it is started
 	pidfd    *os.File         // of pid 1
 	gateway  *gateway.Gateway // nil before OpenGateway
-	commands commands         // of Spec.Commands
+	commands *mounts.HostDir  // of Spec.Commands; may be nil
 	programs *mounts.HostDir  // of AddProgram
 	release  chan struct{}    // closed to end the thread that started pid 1
 
@@ -81,7 +81,7 @@ func (j *Jail) Alive() bool {
 
 // HostIDs returns the range of host user and group ids that the jail uses: first is the
 // host's number of the jail's id 0.
-func (j *Jail) HostIDs() (first, count int) { return j.slot.firstHostID(), mounts.IDsPerJail }
+func (j *Jail) HostIDs() (first, count int) { return j.identity.ID(), mounts.IDsPerJail }
 
 // Root opens the guest's root directory with O_PATH. The caller closes it; the files exist
 // until then. Paths below it must be opened with [mounts.OpenIn], as they are the guest's. Mounts

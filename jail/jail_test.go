@@ -227,7 +227,7 @@ func TestKill(t *testing.T) {
 // A lock of a guest in one jail does not hold in another.
 func TestJailsAreApart(t *testing.T) {
 	a, b := newJail(t), newJail(t)
-	if a.slot.firstHostID() == b.slot.firstHostID() {
+	if a.identity.ID() == b.identity.ID() {
 		t.Fatal("two live jails have the same ids")
 	}
 	const files = "/dev/null /dev/zero /bin/busybox /etc/gaol/note /work"
@@ -305,7 +305,7 @@ func TestClose(t *testing.T) {
 	if _, err := j.Start(t.Context(), Command{Program: Program{Args: []string{"sh"}, Files: []*os.File{null, null, null}}}); !errors.Is(err, ErrClosed) {
 		t.Errorf("start in a closed jail: %v", err)
 	}
-	left, err := filepath.Glob(filepath.Join(jailsDir(stateDir), j.slot.name()+"*"))
+	left, err := filepath.Glob(filepath.Join(jailsDir(stateDir), j.identity.name()+"*"))
 	if err != nil || len(left) > 0 {
 		t.Errorf("left: %v, %v", left, err)
 	}

@@ -70,7 +70,7 @@ func (j *Jail) eachTCP(port uint16, states uint32, f func(sockdiag.Socket)) erro
 	if err == nil {
 		defer s.Close()
 		err = sockdiag.Query{Protocol: unix.IPPROTO_TCP, States: states, Port: port}.Each(s, func(s sockdiag.Socket) {
-			if !isHosts(s, j.slot.firstHostID()) {
+			if !isHosts(s, j.identity.ID()) {
 				f(s)
 			}
 		})

@@ -228,7 +228,7 @@ func (j *Jail) OpenTerminal(size TerminalSize) (*Terminal, error) {
 	// end does not block a thread.
 	t.Host, err = mounts.OpenBeneath(root, "dev/pts/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_NONBLOCK)
 	if err == nil {
-		err = kernfile.Control(t.Host, func(fd int) error { return t.openGuest(fd, j.slot.firstHostID()+mounts.GuestUID, size) })
+		err = kernfile.Control(t.Host, func(fd int) error { return t.openGuest(fd, j.identity.ID()+mounts.GuestUID, size) })
 	}
 	if err != nil {
 		t.Close()

@@ -6,10 +6,10 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 
-	"gaol/jail/kernfile"
 	"gaol/jail/sockdiag"
 	"gaol/jail/step"
 )
@@ -82,36 +82,40 @@ type resourceCount struct {
 
 // addProcess adds a process and its descriptors.
 func (c *resourceCount) addProcess(pid int) {
-	process, err := kernfile.Open("/proc/"+strconv.Itoa(pid), unix.O_PATH|unix.O_DIRECTORY)
+	process, err := os.OpenRoot("/proc/" + strconv.Itoa(pid))
 	if err != nil {
 		return // it has ended
 	}
 	defer process.Close()
-	var info unix.Stat_t // with the user of the process, see proc(5)
-	if err := unix.Fstat(int(process.Fd()), &info); err != nil || int(info.Uid) < c.firstID || int(info.Uid) >= c.firstID+c.ids {
+	info, err := process.Stat(".") // with the user of the process, see proc(5)
+	if err != nil {
+		return // it has ended
+	}
+	if uid := int(info.Sys().(*syscall.Stat_t).Uid); uid < c.firstID || uid >= c.firstID+c.ids {
 		return // it has ended, and a process outside the jail has its pid
 	}
 	c.Processes++
-	fd, err := unix.Openat(int(process.Fd()), "fd", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	dir, err := process.OpenRoot("fd")
 	if err != nil {
 		return // it ends
 	}
-	dir := os.NewFile(uintptr(fd), "fd")
 	defer dir.Close()
-	c.addDescriptors(dir)
-}
-
-// addDescriptors adds those in the folder fd of a process.
-func (c *resourceCount) addDescriptors(dir *os.File) {
+	list, err := dir.Open(".")
+	if err != nil {
+		return // it ends
+	}
+	defer list.Close()
 	for {
-		names, err := dir.Readdirnames(1024)
+		names, err := list.Readdirnames(1024)
 		for _, name := range names {
 			if c.Descriptors >= maxDescriptors {
 				c.Truncated = true
 				return
 			}
 			c.Descriptors++
-			c.addDescriptor(dir, name)
+			if target, err := dir.Readlink(name); err == nil { // neither opens nor waits for the file
+				c.addObject(target)
+			}
 		}
 		if err != nil { // the end of the folder, or of the process
 			return
@@ -119,28 +123,21 @@ func (c *resourceCount) addDescriptors(dir *os.File) {
 	}
 }
 
-// addDescriptor adds the object of a descriptor, unless it was seen before. The link has only
-// text: reading it neither opens nor waits for the file.
-func (c *resourceCount) addDescriptor(dir *os.File, name string) {
-	buffer := make([]byte, 64)
-	n, err := unix.Readlinkat(int(dir.Fd()), name, buffer)
-	if err != nil {
-		return
-	}
-	text := string(buffer[:n])
+// addObject adds the object of a descriptor, unless it was seen before.
+func (c *resourceCount) addObject(link string) {
 	var count *int
 	switch {
-	case strings.HasPrefix(text, "socket:["): // paths begin with a slash
+	case strings.HasPrefix(link, "socket:["): // paths begin with a slash
 		count = &c.Sockets
-	case strings.HasPrefix(text, "pipe:["):
+	case strings.HasPrefix(link, "pipe:["):
 		count = &c.Pipes
-	case strings.HasPrefix(text, "/dev/pts/") && text != "/dev/pts/ptmx": // the other end of a terminal
+	case strings.HasPrefix(link, "/dev/pts/") && link != "/dev/pts/ptmx": // the other end of a terminal
 		count = &c.Terminals
 	default:
 		return
 	}
-	if _, seen := c.seen[text]; !seen {
-		c.seen[text] = struct{}{}
+	if _, seen := c.seen[link]; !seen {
+		c.seen[link] = struct{}{}
 		*count++
 	}
 }

@@ -48,8 +48,7 @@ type claim struct {
 	CgroupParent string `json:"cgroupParent"`
 }
 
-func (s *slot) name() string     { return "j" + strconv.Itoa(s.number) }
-func (s *slot) firstHostID() int { return firstID + s.number*mounts.IDsPerJail }
+func (s *slot) name() string { return "j" + strconv.Itoa(s.number) }
 
 // takeSlot locks a free slot. If a process that held it died, takeSlot first removes the rest
 // of its jail, so that no process of an older jail runs under the same user ids. If that
@@ -134,20 +133,6 @@ func (s *slot) write(c claim) error {
 // release frees the slot. Nothing of its jail may be left.
 func (s *slot) release() error {
 	return errors.Join(os.Remove(s.file.Name()), s.file.Close())
-}
-
-// clear removes the cgroup with its processes and the container, and frees the slot. It does not free it after an
-// error, which may be an earlier one.
-func (s *slot) clear(stateDir, group string, failed error) error {
-	ctx, cancel := context.WithTimeout(context.Background(), killTimeout)
-	defer cancel()
-	failed = errors.Join(failed, step.Wrap("clear", s.name(), cgroup.Remove(ctx, group)),
-		step.Wrap("remove", "container", s.removeContainer()))
-	if failed != nil {
-		swept.Delete(stateDir) // the claim stays, unlocked, for a sweep
-		return errors.Join(failed, s.file.Close())
-	}
-	return step.Wrap("release", s.name(), s.release())
 }
 
 const (

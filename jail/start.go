@@ -153,7 +153,7 @@ func (p *Process) launchInCgroup(c *Command, launch func(p *Process, in *cgroupF
 // chownPipes gives the process's pipes to the guest, which could not open /dev/stdout
 // otherwise.
 func (j *Jail) chownPipes(c *Command) error {
-	first := j.slot.firstHostID()
+	first := j.identity.ID()
 	for _, f := range c.Files[:3] {
 		info, err := f.Stat()
 		if err != nil {

@@ -35,7 +35,7 @@ func (j *Jail) createSteps(in *cgroupFiles, init *os.File) []enter.Step {
 		// The kernel counts some objects (above all inotify's) also against the limits of
 		// the user who made the user namespace. If that were the host's root, one jail could
 		// exhaust the limits of root and of all other jails.
-		enter.EffectiveUser(j.slot.firstHostID()),
+		enter.EffectiveUser(j.identity.ID()),
 		enter.Clone(init, namespaces),
 		enter.AwaitHost(), // until the user namespace has ids
 		enter.User(0, 0),

@@ -103,7 +103,7 @@ func createBusyJail() (number int, err error) {
 			return 0, err
 		}
 	}
-	return j.slot.number, nil
+	return j.identity.number, nil
 }
 
 // startHost starts a host process and reads its first line.
@@ -330,7 +330,7 @@ func processesOf(t *testing.T, s *slot) []string {
 				break
 			}
 		}
-		if uid >= s.firstHostID() && uid < s.firstHostID()+mounts.IDsPerJail {
+		if uid >= firstID+s.number*mounts.IDsPerJail && uid < firstID+(s.number+1)*mounts.IDsPerJail {
 			found = append(found, path)
 		}
 	}

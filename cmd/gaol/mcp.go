@@ -132,17 +132,12 @@ func (a *app) mcp(ctx context.Context, f *mcpFlags) error {
 	if strings.Contains(address, "://") && os.Getenv("GAOL_TOKEN") == "" {
 		return fmt.Errorf("%s needs a token: set GAOL_TOKEN", address)
 	}
-	p, prefix := mcpstdio.NewProxy(upstream), ""
-	if f.sandboxTools {
-		prefix = "sandbox_"
-	}
-	err = p.Check(ctx, prefix)
+	p := mcpstdio.NewProxy(upstream)
+	err = p.Check(ctx, f.sandboxTools)
 	absent := errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED)
 	switch {
 	case absent && address == "" && os.Geteuid() == 0:
 		return a.mcpPrivate(ctx, f)
-	case errors.Is(err, mcpstdio.ErrNoTools):
-		return errors.New("the server lacks sandbox tools: start it with gaol serve --tools sandbox")
 	case err != nil:
 		return err
 	case f.isolation != "":

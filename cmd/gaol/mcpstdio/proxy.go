@@ -10,7 +10,6 @@ import (
 	"net/url"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -36,8 +35,7 @@ type Proxy struct {
 	server  *client.HTTP
 	http    *http.Client
 	client  mcp.Connection
-	version atomic.Value // string: the protocol version of the client, if it has initialized
-	running sync.Map     // jsonrpc.ID -> context.CancelFunc
+	running sync.Map // jsonrpc.ID -> context.CancelFunc
 }
 
 // NewProxy returns a proxy that has not connected yet.
@@ -55,9 +53,6 @@ func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { retur
 func (p *Proxy) roundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	r.Header.Set(mcpserver.StatelessHeader, "true")
-	if version, ok := p.version.Load().(string); ok && r.Header.Get(mcpserver.VersionHeader) == "" {
-		r.Header.Set(mcpserver.VersionHeader, version)
-	}
 	return p.server.Transport.RoundTrip(r)
 }
 
@@ -65,22 +60,19 @@ func (p *Proxy) transport() mcp.Transport {
 	return &mcp.StreamableClientTransport{Endpoint: p.server.URL + "/mcp", HTTPClient: p.http, MaxRetries: -1, DisableStandaloneSSE: true, MaxEventSize: -1}
 }
 
-// ErrNoTools is the error of [Proxy.Check] for a server without some tools.
-var ErrNoTools = errors.New("the server lacks tools")
-
-// Check connects to the server, which must have a tool whose name has a prefix.
-func (p *Proxy) Check(ctx context.Context, prefix string) error {
+// Check connects to the server, which must have the tools of package sandboxtools if sandboxTools is set.
+func (p *Proxy) Check(ctx context.Context, sandboxTools bool) error {
 	s, err := mcp.NewClient(&mcp.Implementation{Name: "gaol"}, nil).Connect(ctx, p.transport(), nil)
 	if err != nil {
 		return p.server.Explain(err)
 	}
 	defer func() { _ = s.Close() }() // there is no session to end
 	for t, err := range s.Tools(ctx, nil) {
-		if err != nil || strings.HasPrefix(t.Name, prefix) {
+		if err != nil || !sandboxTools || strings.HasPrefix(t.Name, "sandbox_") {
 			return err
 		}
 	}
-	return ErrNoTools
+	return errors.New("the server lacks sandbox tools: start it with gaol serve --tools sandbox")
 }
 
 // Serve serves the client until its input or ctx ends. It ends the calls that are in progress after some time then.
@@ -150,24 +142,12 @@ func (p *Proxy) forward(ctx context.Context, r *jsonrpc.Request) {
 		if m, err = server.Read(ctx); err != nil {
 			break
 		}
-		res, replied := m.(*jsonrpc.Response)
-		if replied && r.Method == "initialize" {
-			p.setVersion(res)
-		}
 		_ = p.client.Write(ctx, m) // the client may have gone
-		if replied {
+		if _, replied := m.(*jsonrpc.Response); replied {
 			return
 		}
 	}
 	_ = p.client.Write(ctx, &jsonrpc.Response{ID: r.ID, Error: p.explain(err)}) // likewise
-}
-
-// setVersion records the protocol version that the server has chosen.
-func (p *Proxy) setVersion(r *jsonrpc.Response) {
-	var result mcp.InitializeResult
-	if json.Unmarshal(r.Result, &result) == nil && result.ProtocolVersion != "" {
-		p.version.Store(result.ProtocolVersion)
-	}
 }
 
 // explain returns the error of a call for the client.

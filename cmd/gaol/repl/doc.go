@@ -4,7 +4,7 @@
 //
 //	terminal ─> keyboard ─> lineEditor ─┐
 //	                                    ├─> session ─> screen: a terminal, or standard output and error
-//	standard input ─> lineReader ───────┘  (Context)
+//	standard input ─> readLines ────────┘  (Context)
 //
 // golang.org/x/term's Terminal edits the line: cursor keys, wrapping, pasting, and output
 // above the line that is being typed. This package adds the missing features: a persistent

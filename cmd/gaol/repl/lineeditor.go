@@ -41,7 +41,7 @@ func (s *session) runOnTerminal(ctx context.Context, stdout io.Writer) error {
 	s.screen = screen{e.terminal, e.terminal, true}
 	s.context.OnLog, s.interruptible, s.keep, e.complete = s.log, e.interruptible, past.keep, s.complete
 	s.note(s.options.Welcome)
-	return s.run(ctx, e)
+	return s.run(ctx, e.next)
 }
 
 // lineEditor is the input of a session on a terminal in raw mode. What is written to terminal appears above the line

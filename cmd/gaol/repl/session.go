@@ -60,7 +60,7 @@ func Run(ctx context.Context, o Options) (exit int, err error) {
 		s.screen = screen{stdout: stdout, stderr: o.Stderr}
 		s.interruptible = func(ctx context.Context) (context.Context, func()) { return ctx, func() {} }
 		s.keep = func(string) {}
-		err = s.run(ctx, newLineReader(ctx, o.Stdin))
+		err = s.run(ctx, readLines(ctx, o.Stdin))
 	}
 	return s.exit, err
 }
@@ -82,22 +82,19 @@ type session struct {
 	done    bool
 }
 
-// input provides lines.
-type input interface {
-	// next waits for a line of a new cell or, if continued, of the same cell. It returns
-	// io.EOF at the end, and errAbandoned if the user abandoned the cell.
-	next(continued bool) (string, error)
-}
+// nextLine waits for a line of a new cell or, if continued, of the same cell. It returns
+// io.EOF at the end, and errAbandoned if the user abandoned the cell.
+type nextLine func(continued bool) (string, error)
 
 var errAbandoned = errors.New("the input was abandoned")
 
-// run evaluates all cells of in.
-func (s *session) run(ctx context.Context, in input) error {
+// run evaluates all cells.
+func (s *session) run(ctx context.Context, next nextLine) error {
 	if err := s.newContext(ctx); err != nil {
 		return err
 	}
 	for !s.done {
-		code, err := readCell(in)
+		code, err := readCell(next)
 		switch {
 		case errors.Is(err, errAbandoned):
 			continue
@@ -128,10 +125,10 @@ const maxLine = 1 << 20
 var errTooLong = fmt.Errorf("read standard input: a cell of more than %d bytes", snippet.MaxCode)
 
 // readCell reads lines until they are complete code, or too long to become any.
-func readCell(in input) (string, error) {
+func readCell(next nextLine) (string, error) {
 	code := ""
 	for continued := false; ; continued = true {
-		line, err := in.next(continued)
+		line, err := next(continued)
 		if errors.Is(err, errAbandoned) {
 			return "", err
 		}

@@ -14,49 +14,36 @@ import (
 	"gaol/runtime"
 )
 
-// lineReader is the input if standard input is not a terminal.
-type lineReader struct {
-	ctx   context.Context
-	lines chan string
-	err   error // why there are no more lines; set before lines is closed
-}
-
-func newLineReader(ctx context.Context, from io.Reader) *lineReader {
-	l := &lineReader{ctx: ctx, lines: make(chan string)}
-	go l.read(from) // not waited for: a Read may block forever
-	return l
-}
-
-func (l *lineReader) read(from io.Reader) {
-	defer close(l.lines)
-	scanner := bufio.NewScanner(from)
-	scanner.Buffer(nil, maxLine)
-	for scanner.Scan() {
+// readLines reads lines if standard input is not a terminal. The function that it returns waits for one, or for the end of
+// ctx.
+func readLines(ctx context.Context, from io.Reader) func(bool) (string, error) {
+	type result struct {
+		line string
+		err  error
+	}
+	results := make(chan result)
+	go func() { // not waited for: a Read may block forever
+		scanner := bufio.NewScanner(from)
+		scanner.Buffer(nil, maxLine)
+		for scanner.Scan() {
+			results <- result{line: scanner.Text()}
+		}
+		switch err := scanner.Err(); {
+		case errors.Is(err, bufio.ErrTooLong):
+			results <- result{err: fmt.Errorf("read standard input: a line of more than %d bytes", maxLine)}
+		case err != nil:
+			results <- result{err: fmt.Errorf("read standard input: %w", err)}
+		default:
+			results <- result{err: io.EOF}
+		}
+	}()
+	return func(bool) (string, error) {
 		select {
-		case l.lines <- scanner.Text():
-		case <-l.ctx.Done():
-			return
+		case <-ctx.Done():
+			return "", context.Cause(ctx)
+		case r := <-results:
+			return r.line, r.err
 		}
-	}
-	switch err := scanner.Err(); {
-	case errors.Is(err, bufio.ErrTooLong):
-		l.err = fmt.Errorf("read standard input: a line of more than %d bytes", maxLine)
-	case err != nil:
-		l.err = fmt.Errorf("read standard input: %w", err)
-	default:
-		l.err = io.EOF
-	}
-}
-
-func (l *lineReader) next(bool) (string, error) {
-	select {
-	case <-l.ctx.Done():
-		return "", context.Cause(l.ctx)
-	case line, ok := <-l.lines:
-		if !ok {
-			return "", l.err
-		}
-		return line, nil
 	}
 }
 

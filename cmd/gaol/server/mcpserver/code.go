@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"gaol/cmd/gaol/server/operation"
 	"gaol/cmd/gaol/server/service"
@@ -45,8 +46,6 @@ type codeOut struct {
 	Value     json.RawMessage `json:"value,omitempty" text:"=> %s" doc:"The value of the last expression. Absent if it is undefined, cannot be encoded as JSON, or is too long."`
 	NoValue   string          `json:"noValue,omitempty" text:"[no value: %s]" doc:"Why the value cannot be encoded as JSON."`
 	Error     *codeError      `json:"error,omitempty" doc:"Why the code failed. Absent if it did not."`
-	Truncated bool            `json:"truncated" doc:"Whether output or value are incomplete."`
-	SandboxID string          `json:"sandboxId,omitempty" doc:"The sandbox, if it still exists."`
 	ContextID string          `json:"contextId,omitempty" doc:"The context, for further calls."`
 	RunSummary
 }
@@ -54,11 +53,18 @@ type codeOut struct {
 // RunSummary is what all runs report.
 type RunSummary struct {
 	Cause      runtime.Cause `json:"cause,omitempty" text:"[ended by gaol: %s]" doc:"Why gaol or the kernel ended it: timeout, cpu, memory, pids, output, canceled or signal. Absent if it ended by itself."`
+	Truncated  bool          `json:"truncated" doc:"Whether a text is incomplete."`
+	SandboxID  string        `json:"sandboxId,omitempty" doc:"The sandbox, if it still exists."`
 	DurationMs float64       `json:"durationMs"`
 	Usage      runtime.Usage `json:"usage"`
 	Denials    denials       `json:"denials" text:"%s" doc:"What permissions denied, and what would allow it."`
 
 	*overflow
+}
+
+// newSummary is called when all texts have been added to o.
+func newSummary(o *overflow, cause runtime.Cause, took time.Duration, usage runtime.Usage, denied []runtime.Denial) RunSummary {
+	return RunSummary{cause, len(o.notes) > 0, o.sandbox, resultjson.Milliseconds(took), usage, newDenials(o.call, o.sandbox, denied), o}
 }
 
 // codeError is an error of the code.
@@ -191,7 +197,6 @@ func newCodeOut(o *overflow, n *runtime.Evaluation) *codeOut {
 	output, value := lines.String(), string(n.Value)
 	forOutput, forValue := shares(output, value)
 	out := &codeOut{NoValue: n.NoValue, Error: newCodeError(n.Error)}
-	out.RunSummary = RunSummary{n.Cause, resultjson.Milliseconds(n.Duration), n.Usage, newDenials(o.call, o.sandbox, n.Denials), o}
 	if n.Truncated.Logs {
 		o.note("[output: the end is lost]")
 	}
@@ -202,6 +207,7 @@ func newCodeOut(o *overflow, n *runtime.Evaluation) *codeOut {
 	} else {
 		out.Value = n.Value
 	}
-	out.Truncated, out.SandboxID, out.failed = len(o.notes) > 0, o.sandbox, n.Error != nil || n.Cause != ""
+	out.RunSummary = newSummary(o, n.Cause, n.Duration, n.Usage, n.Denials)
+	out.failed = n.Error != nil || n.Cause != ""
 	return out
 }

@@ -6,7 +6,6 @@ import (
 	"gaol/cmd/gaol/server/operation"
 	"gaol/runtime"
 	"gaol/runtime/requestjson"
-	"gaol/runtime/resultjson"
 )
 
 const commandAbout = `Runs a command in a sandbox, such as node, npm or a shell line, and returns its output and exit code when it has ended: servers need start_process. Without sandboxId it uses a fresh sandbox.`
@@ -18,12 +17,10 @@ type commandIn struct {
 }
 
 type commandOut struct {
-	Stdout    string `json:"stdout" text:"%s" doc:"Standard output. Invalid UTF-8 becomes U+FFFD."`
-	Stderr    string `json:"stderr" text:"%s" doc:"Standard error, likewise."`
-	ExitCode  int    `json:"exitCode" text:"[exit code %d]" doc:"The exit status; 128+n if signal n killed it."`
-	Signal    string `json:"signal,omitempty" doc:"The signal that killed it."`
-	Truncated bool   `json:"truncated" doc:"Whether stdout or stderr are incomplete."`
-	SandboxID string `json:"sandboxId,omitempty" doc:"The sandbox, if it still exists."`
+	Stdout   string `json:"stdout" text:"%s" doc:"Standard output. Invalid UTF-8 becomes U+FFFD."`
+	Stderr   string `json:"stderr" text:"%s" doc:"Standard error, likewise."`
+	ExitCode int    `json:"exitCode" text:"[exit code %d]" doc:"The exit status; 128+n if signal n killed it."`
+	Signal   string `json:"signal,omitempty" doc:"The signal that killed it."`
 	RunSummary
 }
 
@@ -46,12 +43,12 @@ func runCommand(ctx context.Context, c *operation.Call, in *commandIn) (*command
 	out := &commandOut{
 		Stdout: o.fit("stdout.txt", "text/plain", stdout, forStdout), Stderr: o.fit("stderr.txt", "text/plain", stderr, forStderr),
 		ExitCode: run.ExitCode, Signal: run.Signal,
-		RunSummary: RunSummary{run.Cause, resultjson.Milliseconds(run.Duration), run.Usage, newDenials(c, in.SandboxID, run.Denials), o},
 	}
 	if run.Truncated.Stdout || run.Truncated.Stderr {
 		o.note("[the command printed more than its sandbox keeps]")
 	}
-	out.Truncated, out.SandboxID, out.failed = len(o.notes) > 0, o.sandbox, run.ExitCode != 0 || run.Cause != ""
+	out.RunSummary = newSummary(o, run.Cause, run.Duration, run.Usage, run.Denials)
+	out.failed = run.ExitCode != 0 || run.Cause != ""
 	return out, nil
 }
 

@@ -2,7 +2,6 @@ package mcpserver
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"io"
 	"net/http"
@@ -28,8 +27,8 @@ const (
 	// statelessVersion is the first protocol version without sessions.
 	statelessVersion = "2026-07-28"
 
-	// VersionHeader is the protocol version of a request.
-	VersionHeader = "Mcp-Protocol-Version"
+	// versionHeader is the protocol version of a request.
+	versionHeader = "Mcp-Protocol-Version"
 
 	// StatelessHeader makes requests of any version stateless. The proxy of gaol mcp sends it.
 	StatelessHeader = "Gaol-Mcp-Stateless"
@@ -72,7 +71,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		api.ProblemOf(err).Write(w)
 		return
 	}
-	if r.Header.Get(VersionHeader) >= statelessVersion || r.Header.Get(StatelessHeader) != "" {
+	if r.Header.Get(versionHeader) >= statelessVersion || r.Header.Get(StatelessHeader) != "" {
 		e.stateless.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), requestKey{}, r.Context())))
 	} else {
 		e.serveSession(w, r)
@@ -95,21 +94,13 @@ func readBody(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// maxSessions bounds the sessions of one tenant. A new one replaces the session that has been unused
-// for the longest time.
+// maxSessions bounds the sessions of one tenant. A new one replaces the oldest that no request uses.
 const maxSessions = 64
-
-// use is the use of one session.
-type use struct {
-	session *mcp.ServerSession
-	active  int       // requests
-	last    time.Time // of the end of one
-}
 
 // serveSession serves a request of a protocol version that has sessions.
 func (e *endpoint) serveSession(w http.ResponseWriter, r *http.Request) {
-	u := e.begin(r.Header.Get("Mcp-Session-Id"), r.Method)
-	if u == nil {
+	id := r.Header.Get("Mcp-Session-Id")
+	if !e.begin(id, r.Method) {
 		w.Header().Set("Retry-After", "10")
 		api.WriteProblem(w, http.StatusTooManyRequests, "all sessions are in use")
 		return
@@ -117,37 +108,36 @@ func (e *endpoint) serveSession(w http.ResponseWriter, r *http.Request) {
 	defer func() {
 		e.mu.Lock()
 		defer e.mu.Unlock()
-		u.active--
-		u.last = time.Now()
+		if e.active[id]--; e.active[id] == 0 {
+			delete(e.active, id)
+		}
 	}()
 	e.stateful.ServeHTTP(w, r)
 }
 
-// begin records a request in a session. If the request begins one and there are too many, it closes the session that
-// has been unused for the longest time, or returns nil if all are in use.
-func (e *endpoint) begin(id, method string) *use {
+// begin counts a request in a session. If the request begins one and there are too many, it closes another, or returns
+// false if all are in use.
+func (e *endpoint) begin(id, method string) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	live := map[string]*use{}
-	var oldest *use
-	for s := range e.mcp.Sessions() {
-		if s.ID() == "" { // of a single request
-			continue
+	if id == "" && method == http.MethodPost {
+		count, idle := 0, (*mcp.ServerSession)(nil)
+		for s := range e.mcp.Sessions() { // the oldest first
+			if s.ID() == "" { // of a single request
+				continue
+			}
+			if count++; idle == nil && e.active[s.ID()] == 0 {
+				idle = s
+			}
 		}
-		u := cmp.Or(e.uses[s.ID()], &use{session: s})
-		live[s.ID()] = u
-		if u.active == 0 && (oldest == nil || u.last.Before(oldest.last)) {
-			oldest = u
+		switch {
+		case count < maxSessions:
+		case idle == nil:
+			return false
+		default:
+			_ = idle.Close() // no request uses it
 		}
 	}
-	e.uses = live
-	if id == "" && method == http.MethodPost && len(live) >= maxSessions {
-		if oldest == nil {
-			return nil
-		}
-		_ = oldest.session.Close() // no request uses it
-	}
-	u := cmp.Or(live[id], &use{}) // clients can invent any number of ids
-	u.active++
-	return u
+	e.active[id]++
+	return true
 }

@@ -78,8 +78,8 @@ type endpoint struct {
 	stateless *mcp.StreamableHTTPHandler
 	stateful  *mcp.StreamableHTTPHandler
 
-	mu   sync.Mutex
-	uses map[string]*use // of the sessions of stateful, by id
+	mu     sync.Mutex
+	active map[string]int // requests in the sessions of stateful, by id
 }
 
 const instructions = `gaol runs untrusted JavaScript and TypeScript in sandboxes on Linux, with Node.js.
@@ -87,7 +87,7 @@ run_code without sandboxId uses a fresh sandbox that is deleted afterwards. To k
 By default code reaches no network but the sandbox's own localhost, and only the folders of the sandbox. When something was denied, the result's denials name the permission of create_sandbox that would allow it.`
 
 func (s *Server) newEndpoint(t *tenant.Tenant) *endpoint {
-	e := &endpoint{tenant: t, service: s.Service, server: s}
+	e := &endpoint{tenant: t, service: s.Service, server: s, active: map[string]int{}}
 	if s.New != nil {
 		e.mcp = s.New()
 	} else {

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
-	"unicode"
-	"unicode/utf8"
+
+	"gaol/cmd/gaol/report"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -90,16 +90,9 @@ func cut(text string, characters int) (string, bool) {
 	return text, false
 }
 
-// oneLine returns the last line of a text that is not empty, without control characters, in at most
-// 200 characters.
+// oneLine returns the last line of a text that is not empty, with visible control characters, in at most 200 characters.
 func oneLine(text string) string {
-	lines := strings.Split(strings.TrimRight(text, " \r\n\t"), "\n")
-	line := strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || r == utf8.RuneError {
-			return -1
-		}
-		return r
-	}, lines[len(lines)-1])
-	line, _ = cut(strings.TrimSpace(line), 200)
+	text = strings.TrimRight(text, " \r\n\t")
+	line, _ := cut(report.OneLine(text[strings.LastIndexByte(text, '\n')+1:]), 200)
 	return line
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"reflect"
+	"slices"
 	"sync"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -61,11 +62,8 @@ func define[In, Out any](t tool, o operation.Operation, do func(context.Context,
 }
 
 // tools is the table. It is complete before the first endpoint.
-var tools = sync.OnceValue(func() (all []*tool) {
-	for _, part := range [][]*tool{runTools(), processTools(), sandboxTools(), fileTools(), snippetTools()} {
-		all = append(all, part...)
-	}
-	return all
+var tools = sync.OnceValue(func() []*tool {
+	return slices.Concat(runTools(), processTools(), sandboxTools(), fileTools(), snippetTools())
 })
 
 // add adds a tool of the table.
@@ -83,10 +81,10 @@ func (e *endpoint) add(t *tool) {
 func (e *endpoint) addTool(t *mcp.Tool, perform func(context.Context, *operation.Call, json.RawMessage) (any, error)) {
 	e.mcp.AddTool(t, func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		ctx, record := audit.Begin(ctx, t.Name)
-		p := newProgress(ctx, r)
-		defer p.stop()
 		c := e.call()
-		c.OnOutput = p.note
+		var stop func()
+		c.OnOutput, stop = newProgress(ctx, r)
+		defer stop()
 		args := r.Params.Arguments
 		if string(args) == "null" { // as some clients call tools without arguments
 			args = nil

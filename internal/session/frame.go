@@ -1,6 +1,7 @@
 package session
 
 import (
+	"bytes"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -144,20 +145,10 @@ var bodies = [2]map[Kind]bounds{
 	},
 }
 
-// Parse parses a message that a side has sent. The body is part of the message.
+// Parse parses a message that a side has sent.
 func Parse(from Side, message []byte) (Frame, error) {
-	if len(message) < headSize {
-		return Frame{}, fmt.Errorf("%w: %d bytes", ErrFrame, len(message))
-	}
-	f := Frame{Kind: Kind(message[0]), ID: binary.BigEndian.Uint32(message[1:]), Body: message[headSize:]}
-	size, err := f.size(from)
-	if err == nil {
-		err = f.check(from, size)
-	}
-	if err != nil {
-		return Frame{}, err
-	}
-	return f, nil
+	s := Socket{Peer: from}
+	return s.frame(bytes.NewReader(message))
 }
 
 // size checks a frame's kind and id, and returns the bounds of its body.

@@ -45,7 +45,8 @@ type Call struct {
 	Download io.Writer
 
 	// Session is nil by HTTP.
-	Session Session
+	Session  Session
+	Detached bool // sandboxes do not end with the session
 }
 
 // Session is a connection that owns sandboxes, which end with it.

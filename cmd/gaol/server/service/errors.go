@@ -2,6 +2,7 @@ package service
 
 import (
 	"archive/tar"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -38,6 +39,7 @@ const (
 	Closed    Code = "closed"   // the sandbox, context or process has ended
 	Draining  Code = "draining" // the server is being stopped, and has not begun
 	Internal  Code = "internal"
+	Canceled  Code = "canceled"
 
 	Stopped Code = "interrupted" // the server was stopped after it had begun
 
@@ -56,6 +58,11 @@ var statuses = map[Code]int{
 	Draining: http.StatusServiceUnavailable, Stopped: http.StatusServiceUnavailable, Internal: http.StatusInternalServerError,
 	NoProgram: http.StatusUnprocessableEntity, NotExecutable: http.StatusUnprocessableEntity,
 	NoSpace: http.StatusInsufficientStorage, NotListening: http.StatusBadGateway, BadGateway: http.StatusBadGateway,
+	Canceled: 499, // as nginx has it: HTTP defines none
+
+	// Codes of tools.
+	Code(sandboxtools.UnknownTool): http.StatusNotFound, Code(sandboxtools.Permission): http.StatusForbidden,
+	Code(sandboxtools.Exists): http.StatusConflict, Code(sandboxtools.NotEmpty): http.StatusConflict, Code(sandboxtools.Busy): http.StatusConflict,
 }
 
 // Error is an error of a request. Its text is for the tenant.
@@ -74,17 +81,20 @@ func (e *Error) Error() string { return e.Err.Error() }
 func (e *Error) Unwrap() error { return e.Err }
 
 // Status returns the HTTP status.
-func (e *Error) Status() int { return statuses[e.Code] }
+func (e *Error) Status() int { return cmp.Or(statuses[e.Code], http.StatusUnprocessableEntity) }
 
 // Refuse returns an error with a code.
 func Refuse(code Code, format string, args ...any) *Error {
 	return &Error{Code: code, Err: fmt.Errorf(format, args...)}
 }
 
-// AsError returns an error of this package, of a quota or of the SDK as an *Error, unless the tenant has not caused it.
+// AsError returns an error of this package, of a quota, of a tool or of the SDK as an *Error, unless the tenant has not caused it.
 func AsError(err error) (*Error, bool) {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e, true
+	}
+	if e, ok := errors.AsType[*sandboxtools.Error](err); ok && e.Code != sandboxtools.Internal {
+		return &Error{Code: Code(e.Code), Err: e}, true
 	}
 	if e, ok := errors.AsType[*quota.Exceeded](err); ok {
 		return &Error{Code: Exceeded, Err: e, RetryAfter: e.RetryAfter}, true

@@ -81,7 +81,7 @@ func (s *Service) CreateSandbox(ctx context.Context, c *Call, r *requestjson.San
 		return nil, errors.Join(err, sb.close())
 	}
 	audit.Of(ctx).SetSandbox(sb.ID)
-	if c.Session != nil {
+	if c.Session != nil && !c.Detached {
 		c.Session.Own(sb.ID)
 	}
 	return sb.Info(), nil

@@ -52,7 +52,7 @@ func invalid(err error) error {
 
 // newCall returns the call of a request, with the streams that the client has opened.
 func (t *task) newCall(o *operation.Operation, r protocol.Request) (c *operation.Call, err error) {
-	c = &operation.Call{Service: t.service, Tenant: t.tenant, Upload: t.upload, Download: stdout{t}, Session: owner{t.connection, r.Detached}}
+	c = &operation.Call{Service: t.service, Tenant: t.tenant, Upload: t.upload, Download: stdout{t}, Session: t.connection, Detached: r.Detached}
 	c.Signals = t.signals
 	if r.Stdin {
 		c.Stdin = t.stdin
@@ -144,35 +144,26 @@ func (o stdout) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// owner is the session as operations see it.
-type owner struct {
-	*connection
-	detached bool
-}
-
-// Own remembers a sandbox that ends with the session, unless the request is detached.
-func (o owner) Own(id string) {
-	if o.detached {
-		return
-	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.sandboxes[id] = true
+// Own remembers a sandbox that ends with the session.
+func (c *connection) Own(id string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.sandboxes[id] = true
 }
 
 // Owns reports whether a sandbox ends with the session.
-func (o owner) Owns(id string) bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.sandboxes[id]
+func (c *connection) Owns(id string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.sandboxes[id]
 }
 
 // Disown forgets a sandbox that has been deleted.
-func (o owner) Disown(id string) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	delete(o.sandboxes, id)
+func (c *connection) Disown(id string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.sandboxes, id)
 }
 
 // Toolbox returns the tools of package sandboxtools, whose sandboxes end with the session.
-func (o owner) Toolbox() *service.Toolbox { return o.tools }
+func (c *connection) Toolbox() *service.Toolbox { return c.tools }

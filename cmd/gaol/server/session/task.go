@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"syscall"
 
+	"github.com/danielgtaylor/huma/v2"
+
 	"gaol/cmd/gaol/server/audit"
 	"gaol/cmd/gaol/server/operation"
 	"gaol/cmd/gaol/server/quota"
@@ -17,6 +19,7 @@ import (
 	"gaol/internal/schema"
 	protocol "gaol/internal/session"
 	"gaol/internal/strictjson"
+	"gaol/runtime/sandboxtools"
 )
 
 // task is a request without a result so far.
@@ -144,28 +147,25 @@ func errorFrame(id uint32, err error) []byte {
 	return protocol.Append(nil, protocol.KindError, id, text)
 }
 
-// statusCanceled is nginx's status of a request whose client has gone: HTTP defines none.
-const statusCanceled = 499
-
 func problemOf(err error) protocol.Problem {
-	e, ok := errors.AsType[*service.Error](err)
-	if !ok {
-		if p, ok := toolProblem(err); ok {
-			return p
-		}
-		e, ok = service.AsError(err)
+	e, ok := service.AsError(err)
+	switch {
+	case !ok && errors.Is(err, context.Canceled):
+		e = service.Refuse(service.Canceled, "the request was canceled")
+	case !ok:
+		return protocol.Problem{Status: http.StatusInternalServerError, Code: string(service.Internal)}
 	}
-	if ok {
-		p := protocol.Problem{Status: e.Status(), Code: string(e.Code), Detail: e.Error(), RetryAfterMs: e.RetryAfter.Milliseconds()}
-		if bad, ok := errors.AsType[*schema.InvalidError](err); ok && !bad.Syntax {
-			p.Errors, _ = json.Marshal(bad.Details) // strings, and values that were JSON
-		}
-		return p
+	p := protocol.Problem{Status: e.Status(), Code: string(e.Code), Detail: e.Error(), RetryAfterMs: e.RetryAfter.Milliseconds()}
+	var details []*huma.ErrorDetail
+	if bad, ok := errors.AsType[*schema.InvalidError](err); ok && !bad.Syntax {
+		details = bad.Details
+	} else if tool, ok := errors.AsType[*sandboxtools.Error](err); ok && tool.Place != "" {
+		details = []*huma.ErrorDetail{{Message: tool.Err.Error(), Location: tool.Place}}
 	}
-	if errors.Is(err, context.Canceled) {
-		return protocol.Problem{Status: statusCanceled, Code: "canceled", Detail: "the request was canceled"}
+	if details != nil {
+		p.Errors, _ = json.Marshal(details) // strings
 	}
-	return protocol.Problem{Status: http.StatusInternalServerError, Code: string(service.Internal)}
+	return p
 }
 
 // output sends output when the client has room for it.

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"gaol/cmd/gaol/playground"
 	"gaol/cmd/gaol/server/api"
 	"gaol/cmd/gaol/server/operation"
 	"gaol/cmd/gaol/server/settings"
@@ -17,7 +18,7 @@ import (
 )
 
 // public are the paths that need no tenant.
-var public = []string{"/healthz", "/readyz", "/openapi.json", "/openapi.yaml", "/openapi-3.0.json", "/openapi-3.0.yaml"}
+var public = []string{"/healthz", "/readyz", api.DocumentPath}
 
 // guard validates and authenticates each request.
 func (s *Server) guard(next http.Handler) http.Handler {
@@ -41,11 +42,14 @@ func (s *Server) guard(next http.Handler) http.Handler {
 		if s.preflight(w, r) {
 			return
 		}
-		if slices.Contains(public, r.URL.Path) || s.isPlayground(r) {
+		switch {
+		case s.isPlayground(r):
+			playground.Serve(w, r, s.service.Settings().Playground.FrameAncestors)
+		case slices.Contains(public, r.URL.Path):
 			next.ServeHTTP(w, r)
-			return
+		default:
+			s.serveTenant(w, r, next)
 		}
-		s.serveTenant(w, r, next)
 	})
 }
 
@@ -177,30 +181,6 @@ func (s *Server) identify(r *http.Request) (t *tenant.Tenant, why string) {
 	}
 	return t, ""
 }
-
-// withProblems serves mux, with problem objects for paths and methods that it does not have.
-func withProblems(mux *http.ServeMux) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		h, pattern := mux.Handler(r)
-		if pattern != "" {
-			mux.ServeHTTP(w, r)
-			return
-		}
-		missing := &statusOnly{w.Header(), http.StatusNotFound}
-		h.ServeHTTP(missing, r)
-		api.WriteProblem(w, missing.status, "")
-	})
-}
-
-// statusOnly drops a response's body.
-type statusOnly struct {
-	header http.Header
-	status int
-}
-
-func (s *statusOnly) Header() http.Header            { return s.header }
-func (s *statusOnly) WriteHeader(status int)         { s.status = status }
-func (s *statusOnly) Write(text []byte) (int, error) { return len(text), nil }
 
 // allowsCORS reports whether the operator allows pages of the request's origin to run snippets, and the
 // request is about them.

@@ -80,16 +80,13 @@ func newServer(o Options, times times) *Server {
 	}
 	s.observer = &observer{metrics: s.service.Metrics(), audit: &audit.Log{}, log: o.Log, bodyTime: times.body}
 	s.tokens.Store(o.Tokens)
-	mux := http.NewServeMux()
-	api.Register(mux, s.service, o.Version)
 	s.session = session.New(s.service, s.log)
-	mux.Handle("GET /v1/session", s.session)
+	mux := newMux(s.service, s.session, o.Version)
 	s.addHealth(mux)
-	s.addPlayground(mux)
 	s.mcp = mcpserver.New(mcpserver.Options{Service: s.service, Version: o.Version, Log: o.Log, SandboxTools: o.SandboxTools, New: o.MCP})
 	mux.Handle("/mcp", s.mcp)
 	s.addMetrics(mux)
-	serve := s.observer.attribute(api.WithPorts(s.service, withProblems(mux)))
+	serve := s.observer.attribute(api.WithPorts(s.service, mux))
 	if o.Wrap != nil {
 		serve = o.Wrap(serve)
 	}
@@ -103,6 +100,14 @@ func newServer(o Options, times times) *Server {
 		ConnState:         s.connections.follow,
 	}
 	return s
+}
+
+// newMux returns a multiplexer of the API and its sessions.
+func newMux(s *service.Service, sessions http.Handler, version string) *http.ServeMux {
+	mux := http.NewServeMux()
+	api.Register(mux, s, version)
+	mux.Handle("GET /v1/session", sessions)
+	return mux
 }
 
 // httpLog logs what [http.Server] reports: mostly what clients did wrong.
@@ -149,25 +154,7 @@ func (s *Server) isToken(header string) bool {
 	return tokens != nil && tokens.Find(strings.TrimSpace(secret)) != nil
 }
 
-// addPlayground adds the page for people. The settings can turn it off at any time.
-func (s *Server) addPlayground(mux *http.ServeMux) {
-	serve := func(w http.ResponseWriter, r *http.Request) {
-		set := s.service.Settings().Playground
-		if set.Off {
-			api.WriteProblem(w, http.StatusNotFound, "")
-			return
-		}
-		playground.Serve(w, r, set.FrameAncestors)
-	}
-	mux.HandleFunc("GET /{$}", serve)
-	for _, name := range playground.Files {
-		if name != playground.Index {
-			mux.HandleFunc("GET /"+name, serve)
-		}
-	}
-}
-
-// isPlayground reports whether a request reads the page, which is the same for all callers. It needs
+// isPlayground reports whether a request reads the page for people, which is the same for all callers. It needs
 // neither a tenant nor an allowed origin: links on other sites lead to it, and other sites load its
 // script for embedding. The page's requests need both.
 func (s *Server) isPlayground(r *http.Request) bool {

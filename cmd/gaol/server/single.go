@@ -45,7 +45,7 @@ func ServeSingle(ctx context.Context, c *net.UnixConn, o SingleOptions) error {
 	s := service.New(service.Options{Settings: settings.Trusted(), Store: o.Store, Cache: o.Cache, Log: o.Log, CgroupParent: o.CgroupParent})
 	sessions := session.New(s, o.Log)
 	return serveConn(ctx, c, &http.Server{
-		Handler: asTenant(peer, singleHandler(s, sessions, o.Version)), MaxHeaderBytes: maxHeader,
+		Handler: asTenant(peer, api.WithPorts(s, newMux(s, sessions, o.Version))), MaxHeaderBytes: maxHeader,
 		ErrorLog: log.New(httpLog{o.Log}, "", 0),
 	}, func() error {
 		now, cancel := context.WithCancel(context.Background())
@@ -79,23 +79,6 @@ func serveConn(ctx context.Context, c *net.UnixConn, h *http.Server, end func() 
 	_ = h.Close() // the other end may be closed
 	<-served
 	return err
-}
-
-// singleHandler serves the session, and the API when it is used for the first time: making its
-// description takes some milliseconds, which most clients need not wait for.
-func singleHandler(s *service.Service, sessions http.Handler, version string) http.Handler {
-	rest := sync.OnceValue(func() http.Handler {
-		mux := http.NewServeMux()
-		api.Register(mux, s, version)
-		return api.WithPorts(s, withProblems(mux))
-	})
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method == http.MethodGet && r.URL.Path == "/v1/session" {
-			sessions.ServeHTTP(w, r)
-			return
-		}
-		rest().ServeHTTP(w, r)
-	})
 }
 
 // asTenant serves requests of one tenant.

@@ -3,14 +3,15 @@ package api
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
+	"sync"
 
 	"github.com/danielgtaylor/huma/v2"
-	"github.com/danielgtaylor/huma/v2/adapters/humago"
 	"github.com/danielgtaylor/huma/v2/negotiation"
 
 	"gaol/cmd/gaol/server/operation"
@@ -23,32 +24,33 @@ import (
 
 // API serves requests whose context carries a tenant.
 type API struct {
-	service  *service.Service
-	document *huma.OpenAPI
+	service *service.Service
 }
 
 // MaxBody bounds the body of a request in bytes, unless the operation has its own bound.
 const MaxBody = 32 << 20
 
-// Register adds the operations to mux.
-func Register(mux *http.ServeMux, s *service.Service, version string) *API {
-	config := huma.DefaultConfig("gaol", version)
-	config.DocsPath = ""     // the page loads scripts from elsewhere
-	config.SchemasPath = ""  // the document has them
-	config.CreateHooks = nil // they add $schema to each response
-	config.Components.Schemas = huma.NewMapRegistry("#/components/schemas/", schemaName)
-	operation.RegisterForms(config.Components.Schemas)
-	config.Info.Description = "Runs untrusted Node.js programs in sandboxes that the kernel enforces."
-	a := &API{s, humago.New(mux, config).OpenAPI()} // which adds the document's paths
+// DocumentPath is the path of the OpenAPI document.
+const DocumentPath = "/openapi.json"
+
+// Register adds the operations, and the document that describes them, to mux.
+func Register(mux *http.ServeMux, s *service.Service, version string) {
+	a := &API{s}
 	for _, o := range operation.All() {
-		if o.Path == "" {
-			continue
+		if o.Path != "" {
+			mux.HandleFunc(o.Method+" "+o.Path, a.serve(o))
 		}
-		mux.HandleFunc(o.Method+" "+o.Path, a.serve(o))
-		a.describe(o)
 	}
-	a.completeDocument()
-	return a
+	text := sync.OnceValues(func() ([]byte, error) { return json.Marshal(newDocument(version)) }) // takes some milliseconds
+	mux.HandleFunc("GET "+DocumentPath, func(w http.ResponseWriter, _ *http.Request) {
+		text, err := text()
+		if err != nil {
+			ProblemOf(err).Write(w)
+			return
+		}
+		w.Header().Set("Content-Type", "application/openapi+json")
+		_, _ = w.Write(text) // the client may have gone
+	})
 }
 
 // serve returns the handler of an operation.

@@ -43,26 +43,66 @@ var dataResponses = map[string]map[string]*huma.Response{
 	},
 }
 
+// document is the OpenAPI document.
+type document struct{ *huma.OpenAPI }
+
+// newDocument describes all operations.
+func newDocument(version string) *huma.OpenAPI {
+	d := document{&huma.OpenAPI{
+		OpenAPI: "3.1.0",
+		Info: &huma.Info{
+			Title: "gaol", Version: version, Contact: &huma.Contact{Name: "The operator of this server"},
+			Description: "Runs untrusted Node.js programs in sandboxes that the kernel enforces.",
+		},
+		Components: &huma.Components{Schemas: huma.NewMapRegistry("#/components/schemas/", schemaName)},
+		Servers:    []*huma.Server{{URL: "/", Description: "The server's unix socket, or its TCP address."}},
+		Tags:       tags,
+	}}
+	operation.RegisterForms(d.Components.Schemas)
+	for _, o := range operation.All() {
+		if o.Path != "" {
+			d.describe(o)
+		}
+	}
+	for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions} {
+		d.add(portOperation(method))
+	}
+	operation.CompleteSchemas(d.Components.Schemas)
+	schemas := d.Components.Schemas.Map()
+	// It is null without an error, which huma cannot express for an object.
+	evaluation := schemas["Evaluation"]
+	evaluation.Properties["error"] = &huma.Schema{OneOf: []*huma.Schema{evaluation.Properties["error"], {Type: "null"}}}
+	for _, name := range []string{"SnippetOutput", "SnippetResult"} {
+		schemas[name].Properties["facts"].Type, schemas[name].Properties["derived"].Type = huma.TypeObject, huma.TypeObject
+	}
+	return d.OpenAPI
+}
+
 // describe adds an operation to the document.
-func (a *API) describe(o *operation.Operation) {
-	d := &huma.Operation{
+func (d document) describe(o *operation.Operation) {
+	op := &huma.Operation{
 		OperationID: o.Name, Method: o.Method, Path: o.Path, Summary: o.Summary, Description: o.Doc, Tags: []string{o.Tag},
-		Parameters: a.parameters(o), RequestBody: a.body(o), Responses: a.responses(o),
+		Parameters: d.parameters(o), RequestBody: d.body(o), Responses: d.responses(o),
 	}
 	for _, status := range append(slices.Clone(commonErrors), o.Errors...) {
-		d.Responses[strconv.Itoa(status)] = a.problem(http.StatusText(status))
+		op.Responses[strconv.Itoa(status)] = d.problem(http.StatusText(status))
 	}
-	a.document.AddOperation(d)
+	d.add(op)
+}
+
+func (d document) add(op *huma.Operation) {
+	op.Responses["default"] = d.problem("An error.")
+	d.AddOperation(op)
 }
 
 // problem describes a response that is an error.
-func (a *API) problem(description string) *huma.Response {
-	schema := a.document.Components.Schemas.Schema(problemType, true, "")
+func (d document) problem(description string) *huma.Response {
+	schema := d.Components.Schemas.Schema(problemType, true, "")
 	return &huma.Response{Description: description, Content: map[string]*huma.MediaType{typeProblem: {Schema: schema}}}
 }
 
 // parameters describes the fields of an input that are in the path or the query, in this order.
-func (a *API) parameters(o *operation.Operation) (list []*huma.Param) {
+func (d document) parameters(o *operation.Operation) (list []*huma.Param) {
 	all := o.Parameters()
 	add := func(name string, in operation.Location) {
 		schema := *all[name]
@@ -91,15 +131,15 @@ func isPath(o *operation.Operation, name string) bool {
 }
 
 // body describes the body of a request, nil if it has none.
-func (a *API) body(o *operation.Operation) *huma.RequestBody {
+func (d document) body(o *operation.Operation) *huma.RequestBody {
 	if o.Upload != nil {
 		return &huma.RequestBody{Description: "The data.", Required: true, Content: binary(o.Upload...)}
 	}
 	if !o.HasBody() {
 		return nil
 	}
-	ref := a.document.Components.Schemas.Schema(o.Type(), true, o.Name)
-	schema := a.document.Components.Schemas.SchemaFromRef(ref.Ref)
+	ref := d.Components.Schemas.Schema(o.Type(), true, o.Name)
+	schema := d.Components.Schemas.SchemaFromRef(ref.Ref)
 	for _, f := range o.PathFields() { // of this and other operations with the type
 		delete(schema.Properties, f.Field)
 		schema.Required = slices.DeleteFunc(schema.Required, func(s string) bool { return s == f.Field })
@@ -108,13 +148,13 @@ func (a *API) body(o *operation.Operation) *huma.RequestBody {
 }
 
 // responses describes the responses of an operation that are not errors.
-func (a *API) responses(o *operation.Operation) map[string]*huma.Response {
+func (d document) responses(o *operation.Operation) map[string]*huma.Response {
 	if special := dataResponses[o.Name]; special != nil {
 		return maps.Clone(special)
 	}
 	if o.EventsOnly {
 		return map[string]*huma.Response{
-			"200": {Description: "OK", Content: map[string]*huma.MediaType{typeEvents: {Schema: a.events(o.Events, true)}}},
+			"200": {Description: "OK", Content: map[string]*huma.MediaType{typeEvents: {Schema: d.events(o.Events, true)}}},
 			"204": {Description: "The client has got the last event."},
 		}
 	}
@@ -124,17 +164,17 @@ func (a *API) responses(o *operation.Operation) map[string]*huma.Response {
 	status := max(o.Status, http.StatusOK)
 	r := &huma.Response{
 		Description: http.StatusText(status),
-		Content:     map[string]*huma.MediaType{typeJSON: {Schema: a.document.Components.Schemas.Schema(o.Output, true, o.Name)}},
+		Content:     map[string]*huma.MediaType{typeJSON: {Schema: d.Components.Schemas.Schema(o.Output, true, o.Name)}},
 	}
 	if o.Events != nil {
 		r.Description = "OK. Events are sent if the header Accept prefers text/event-stream."
-		r.Content[typeEvents] = &huma.MediaType{Schema: a.events(o.Events, false)}
+		r.Content[typeEvents] = &huma.MediaType{Schema: d.events(o.Events, false)}
 	}
 	return map[string]*huma.Response{strconv.Itoa(status): r}
 }
 
 // events describes a response of server-sent events.
-func (a *API) events(events []operation.EventType, withID bool) *huma.Schema {
+func (d document) events(events []operation.EventType, withID bool) *huma.Schema {
 	var kinds []any
 	for _, e := range events {
 		data := problemType
@@ -145,7 +185,7 @@ func (a *API) events(events []operation.EventType, withID bool) *huma.Schema {
 			Type: huma.TypeObject, Description: e.Doc, Required: []string{"event", "data"},
 			Properties: map[string]*huma.Schema{
 				"event": {Type: huma.TypeString, Enum: []any{string(e.Name)}},
-				"data":  a.document.Components.Schemas.Schema(data, true, ""),
+				"data":  d.Components.Schemas.Schema(data, true, ""),
 			},
 		}
 		if withID {
@@ -168,32 +208,6 @@ func binary(kinds ...string) map[string]*huma.MediaType {
 		content[kind] = &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}}
 	}
 	return content
-}
-
-// completeDocument adds to the OpenAPI document what all operations have in common.
-func (a *API) completeDocument() {
-	doc := a.document
-	doc.Info.Contact = &huma.Contact{Name: "The operator of this server"}
-	doc.Tags = tags
-	doc.Servers = []*huma.Server{{URL: "/", Description: "The server's unix socket, or its TCP address."}}
-	for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions} {
-		doc.AddOperation(portOperation(method))
-	}
-	operation.CompleteSchemas(doc.Components.Schemas)
-	schemas := doc.Components.Schemas.Map()
-	// It is null without an error, which huma cannot express for an object.
-	evaluation := schemas["Evaluation"]
-	evaluation.Properties["error"] = &huma.Schema{OneOf: []*huma.Schema{evaluation.Properties["error"], {Type: "null"}}}
-	for _, name := range []string{"SnippetOutput", "SnippetResult"} {
-		schemas[name].Properties["facts"].Type, schemas[name].Properties["derived"].Type = huma.TypeObject, huma.TypeObject
-	}
-	for _, item := range doc.Paths {
-		for _, op := range []*huma.Operation{item.Get, item.Put, item.Post, item.Delete, item.Patch, item.Head, item.Options} {
-			if op != nil {
-				op.Responses["default"] = a.problem("An error.")
-			}
-		}
-	}
 }
 
 // portOperation describes a method of [WithPorts] in the document.

@@ -44,12 +44,17 @@ func IsPort(r *http.Request) bool {
 	return ok
 }
 
-// WithPorts serves the requests to guests' ports of a tenant, and others with next.
-func WithPorts(s *service.Service, next http.Handler) http.Handler {
+// WithPorts serves the requests to guests' ports of a tenant, and others with mux. Paths and methods that mux does
+// not have are problems.
+func WithPorts(s *service.Service, mux *http.ServeMux) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		t, ok := parsePortTarget(r)
 		if !ok {
-			next.ServeHTTP(w, r)
+			if h, pattern := mux.Handler(r); pattern == "" {
+				h.ServeHTTP(&download{ResponseWriter: w, request: r}, r)
+			} else {
+				mux.ServeHTTP(w, r)
+			}
 			return
 		}
 		if r.Method == http.MethodConnect || r.Method == http.MethodTrace {

@@ -1,6 +1,7 @@
 package enter
 
 import (
+	"errors"
 	"os"
 	"sync"
 	"syscall"
@@ -48,12 +49,11 @@ func (c *Child) PID() int { return c.pid }
 
 // Kill kills the child. It does nothing if the child was waited for.
 func (c *Child) Kill() error {
-	var err error
-	gone := c.conn.Control(func(fd uintptr) { err = unix.PidfdSendSignal(int(fd), unix.SIGKILL, nil, 0) })
-	if gone != nil || err == unix.ESRCH {
+	err := c.Signal(unix.SIGKILL, false)
+	if errors.Is(err, os.ErrProcessDone) {
 		return nil
 	}
-	return os.NewSyscallError("pidfd_send_signal", err)
+	return err
 }
 
 // Signal sends a signal to the child or, with group, to all processes of the process
@@ -67,11 +67,18 @@ func (c *Child) Signal(s syscall.Signal, group bool) error {
 	if c.reaped {
 		return os.ErrProcessDone
 	}
-	to := c.pid
-	if group {
-		to = -c.pid // not reused before the child is waited for
+	first := s
+	if group { // only asks whether the child exists, so that the group is still its own
+		first = 0
 	}
-	return os.NewSyscallError("kill", unix.Kill(to, s))
+	err := kernfile.Control(c.pidfd, func(fd int) error { return unix.PidfdSendSignal(fd, first, nil, 0) })
+	switch {
+	case err == unix.ESRCH || err == os.ErrClosed: // a supervisor has waited for it, or that has failed
+		return os.ErrProcessDone
+	case err == nil && group:
+		err = unix.Kill(-c.pid, s)
+	}
+	return os.NewSyscallError("kill", err)
 }
 
 // Wait waits until the child ends and returns how it ended. It must be called exactly

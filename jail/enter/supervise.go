@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net"
 	"os"
-	"sync"
 	"syscall"
 	"time"
 
@@ -21,13 +20,9 @@ const killTimeout = 30 * time.Second
 // is the supervisor, a child of this process: the entry program, which waits for the process and
 // ends as it does. When this process ends, the supervisor kills the process.
 type Supervised struct {
+	*Child     // the process, which is no child of this process; nil if it was not started
 	supervisor *Child
 	socket     *net.UnixConn // closing it makes the supervisor kill the process
-	pid        int
-	pidfd      *os.File
-
-	mu    sync.Mutex
-	ended bool // the kernel may have reused the pid
 }
 
 // Supervise starts a supervisor, which executes args with these limits and with files as its
@@ -82,59 +77,29 @@ func (s *Supervised) await(l *List) error {
 	if err := write(s.socket, message); err != nil {
 		return step.Wrap("start", Path, err)
 	}
-	number, value, err := ReadReport(s.socket, func(pidfd *os.File, _ syscall.Conn) { s.pidfd = pidfd })
+	var pidfd *os.File
+	number, value, err := ReadReport(s.socket, func(f *os.File, _ syscall.Conn) { pidfd = f })
 	switch {
 	case err != nil:
 		return step.Wrap("start", Path, errors.Join(errEnded, err))
 	case number != reportCloned:
 		return l.stepError(number, syscall.Errno(value))
-	case s.pidfd == nil:
+	case pidfd == nil:
 		return step.Wrap("start", Path, errUnexpected)
 	}
-	s.pid = int(value)
+	s.Child = &Child{pid: int(value), pidfd: pidfd}
 	return nil
-}
-
-// PID returns the process's pid.
-func (s *Supervised) PID() int { return s.pid }
-
-// Kill kills the process. It does nothing if the process has ended.
-func (s *Supervised) Kill() error {
-	err := s.Signal(unix.SIGKILL, false)
-	if errors.Is(err, os.ErrProcessDone) {
-		return nil
-	}
-	return err
-}
-
-// Signal is as [Child.Signal].
-func (s *Supervised) Signal(signal syscall.Signal, group bool) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.ended {
-		return os.ErrProcessDone
-	}
-	to := signal
-	if group { // only asks whether the process exists, so that the group is still its own
-		to = 0
-	}
-	err := unix.PidfdSendSignal(int(s.pidfd.Fd()), to, nil, 0)
-	if err == unix.ESRCH { // the supervisor has waited for it
-		return os.ErrProcessDone
-	}
-	if group && err == nil {
-		err = unix.Kill(-s.pid, signal)
-	}
-	return os.NewSyscallError("kill", err)
 }
 
 // Wait is as [Child.Wait].
 func (s *Supervised) Wait() (Exit, error) {
 	exit, err := s.supervisor.Wait()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.ended = true
 	_ = s.socket.Close()
-	s.pidfd.Close() // nil if there was no process
+	if s.Child != nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.reaped = true
+		s.pidfd.Close()
+	}
 	return exit, err
 }

@@ -35,12 +35,18 @@ type Pool struct {
 
 	mu         sync.Mutex
 	now        *Zygote
-	next       chan struct{} // closed when the start of a successor has ended; nil: none is being started
-	err        error         // of the last start
+	next       *successor // nil: none is being started
 	closed     bool
 	background sync.WaitGroup // goroutines
 	closeErr   error          // of closing old zygotes
 	groups     []string       // cgroups of former zygotes, for reuse
+}
+
+// successor is a zygote that is being started.
+type successor struct {
+	done   chan struct{} // closed when the start has ended
+	zygote *Zygote       // valid then
+	err    error
 }
 
 // NewPool returns a pool of zygotes that s describes. It does not start one yet. The
@@ -92,35 +98,25 @@ func (p *Pool) Wait(ctx context.Context) error {
 
 // get returns the current zygote. It starts one if there is none.
 func (p *Pool) get(ctx context.Context) (*Zygote, error) {
-	for waited := false; ; waited = true {
-		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
-		}
-		z, next, err := p.current(waited)
-		if z != nil || err != nil {
-			return z, err
-		}
-		select {
-		case <-next:
-		case <-ctx.Done():
-		}
-	}
-}
-
-// current returns the current zygote, or a channel to wait for. If the last start failed, it
-// returns that error to callers that have waited, and starts another zygote for others.
-func (p *Pool) current(waited bool) (*Zygote, <-chan struct{}, error) {
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	switch {
-	case p.closed:
-		return nil, nil, ErrClosed
-	case p.now == nil && waited && p.err != nil:
-		return nil, nil, p.err
-	case p.next == nil && (p.now == nil || p.old(p.now)):
+	if p.closed {
+		p.mu.Unlock()
+		return nil, ErrClosed
+	}
+	if p.next == nil && (p.now == nil || p.old(p.now)) {
 		p.startNext()
 	}
-	return p.now, p.next, nil
+	z, next := p.now, p.next
+	p.mu.Unlock()
+	if z != nil {
+		return z, nil
+	}
+	select {
+	case <-next.done:
+		return next.zygote, next.err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
 }
 
 // old reports whether it is time to start a successor, at nine tenths of a zygote's life.
@@ -133,23 +129,23 @@ func (p *Pool) old(z *Zygote) bool {
 //
 // Preconditions: p.mu is held.
 func (p *Pool) startNext() {
-	next := make(chan struct{})
+	next := &successor{done: make(chan struct{})}
 	p.next = next
 	s := p.spec
 	s.Cgroup = p.nextGroup()
 	p.background.Go(func() {
 		p.sweep.Do(func() { _ = sweep(p.spec.Cgroup) }) // leftover groups are harmless
-		z, err := Start(s)
+		next.zygote, next.err = Start(s)
 		p.mu.Lock()
 		old := p.now
-		if err == nil {
-			p.now = z
+		if next.err == nil {
+			p.now = next.zygote
 		} else {
 			old = nil // keep the old one
 			p.groups = append(p.groups, s.Cgroup)
 		}
-		p.err, p.next = err, nil
-		close(next)
+		p.next = nil
+		close(next.done)
 		p.mu.Unlock()
 		p.retire(old)
 	})

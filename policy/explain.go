@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,75 +11,80 @@ import (
 func (l *lowering) explain() {
 	for _, info := range scopes {
 		s := *info.of(&l.p)
-		l.plan.Notes = append(l.plan.Notes, Note{info.name, -1, l.explainDefault(info.name, s)})
+		l.plan.Notes = append(l.plan.Notes, Note{info.name, -1, l.explainDefault(info.name, cmp.Or(s.Default, Deny))})
 		for i, r := range s.Rules {
-			text := fmt.Sprintf("%s %s: %s", r.Mode, join(info.operations(r)), l.explainRule(&info, r))
+			var held []string
+			for _, text := range r.entries() {
+				held = append(held, text+": "+l.enforcement(info.name, r.Mode, text))
+			}
+			if held == nil {
+				held = []string{byScope}
+			}
+			text := fmt.Sprintf("%s %s: %s", r.Mode, join(info.operations(r)), strings.Join(held, "; "))
 			l.plan.Notes = append(l.plan.Notes, Note{info.name, i, text})
 		}
 	}
 }
 
-func (l *lowering) explainDefault(scope string, s Scope) string {
-	mode := s.Default
-	if mode == "" {
-		mode = Deny
-	}
+const byScope = "enforced with the scope as a whole"
+
+func (l *lowering) explainDefault(scope string, mode Mode) string {
+	var held string
 	switch scope {
 	case FS:
-		return fmt.Sprintf("%s: /**: %s", mode, strings.Join(append(l.enforcedAt(Place{"/", true}), l.enforcedEverywhere()...), "; "))
+		return fmt.Sprintf("%s: /**: %s", mode, join(append([]string{l.enforcedAt(Place{"/", true})}, l.enforcedEverywhere()...)))
 	case Network:
-		return fmt.Sprintf("%s; with the rules: %s", mode, l.plan.Net)
+		held = l.plan.Net.String()
 	case ChildProcess:
-		return fmt.Sprintf("%s; with the rules: %s", mode, l.plan.Spawn)
+		held = l.plan.Spawn.String()
 	case Process:
-		return fmt.Sprintf("%s; with the rules: %s", mode, l.explainProcess())
-	}
-	if mode == Allow {
-		return "allow: passed unless a rule denies it"
-	}
-	return "deny: never passed unless a rule allows it"
-}
-
-func (l *lowering) explainProcess() string {
-	signals, inspect := "signals reach all processes of the jail", "/proc shows all processes of the jail; ptrace is always refused"
-	if l.plan.NoSignals {
-		signals = "Landlock keeps signals within the run"
-	}
-	if l.plan.NoInspect {
-		inspect = "/proc shows no other processes; ptrace is always refused"
-	}
-	return signals + ", " + inspect
-}
-
-func (l *lowering) explainRule(info *scopeInfo, r Rule) string {
-	switch info.name {
-	case FS:
-		var held []string
-		for _, text := range r.Paths {
-			p, _ := placeOf(text)
-			here := l.enforcedAt(p)
-			if !p.Tree && l.p.Decide(FS, "write", text).Allowed {
-				here = append(here, "for an existing file: its folder decides whether it may be created")
-			}
-			held = append(held, text+": "+strings.Join(here, ", "))
-		}
-		return strings.Join(held, "; ")
+		held = join(those(
+			clause{l.plan.NoSignals, "Landlock keeps signals within the run"},
+			clause{!l.plan.NoSignals, "signals reach all processes of the jail"},
+			clause{l.plan.NoInspect, "/proc shows no other processes"},
+			clause{!l.plan.NoInspect, "/proc shows all processes of the jail"},
+		)) + "; ptrace is always refused"
 	case Env:
-		if r.Mode == Allow {
-			return strings.Join(r.Patterns, ", ") + ": passed"
+		held = "a variable is passed if it is allowed"
+	}
+	return fmt.Sprintf("%s; with the rules: %s", mode, held)
+}
+
+// enforcement describes how a pattern of a rule is enforced.
+func (l *lowering) enforcement(scope string, mode Mode, text string) string {
+	switch {
+	case scope == FS:
+		p, _ := placeOf(text)
+		held := l.enforcedAt(p)
+		if !p.Tree && l.p.Decide(FS, "write", text).Allowed {
+			held += ", for an existing file: its folder decides whether it may be created"
 		}
-		return strings.Join(r.Patterns, ", ") + ": never passed"
-	case Network:
-		if l.plan.Net.Egress != nil {
-			var held []string
-			for _, text := range r.Patterns {
-				end, _ := parseEndpoint(text)
-				held = append(held, text+": "+end.enforcement())
-			}
-			return strings.Join(held, "; ")
+		return held
+	case scope == Env && mode == Allow:
+		return "passed"
+	case scope == Env:
+		return "never passed"
+	case scope == Network && l.plan.Net.Egress != nil:
+		end, _ := parseEndpoint(text)
+		return end.enforcement()
+	}
+	return byScope
+}
+
+// clause is a part of a note, if it holds.
+type clause struct {
+	holds bool
+	text  string
+}
+
+// those returns the clauses that hold.
+func those(list ...clause) (held []string) {
+	for _, c := range list {
+		if c.holds {
+			held = append(held, c.text)
 		}
 	}
-	return strings.Join(slices.Concat(r.Patterns, []string{"enforced with the scope as a whole"}), ", ")
+	return held
 }
 
 // enforcement describes how a network pattern is enforced in a jail with egress.
@@ -99,103 +105,62 @@ func (p endpoint) enforcement() string {
 }
 
 // enforcedAt lists the mechanisms that enforce the policy at a place.
-func (l *lowering) enforcedAt(p Place) []string {
-	var held []string
-	mounts := []struct {
-		places []Place
-		text   string
-	}{
-		{l.plan.Hide, "hidden by a mount"},
-		{l.plan.Show, "shown inside a hidden folder"},
-		{l.plan.ReadOnly, "read-only mount"},
-		{l.plan.NoExec, "noexec mount"},
+func (l *lowering) enforcedAt(p Place) string {
+	var granted []Operation
+	if i := slices.IndexFunc(l.plan.Grants, func(g Grant) bool { return g.Place == p }); i >= 0 {
+		granted = l.plan.Grants[i].Operations
 	}
-	for _, m := range mounts {
-		if slices.Contains(m.places, p) {
-			held = append(held, m.text)
-		}
-	}
-	for _, g := range l.plan.Grants {
-		if g.Place == p {
-			held = append(held, "Landlock grants "+join(g.Operations))
-		}
-	}
+	held := those(
+		clause{slices.Contains(l.plan.Hide, p), "hidden by a mount"},
+		clause{slices.Contains(l.plan.Show, p), "shown inside a hidden folder"},
+		clause{slices.Contains(l.plan.ReadOnly, p), "read-only mount"},
+		clause{slices.Contains(l.plan.NoExec, p), "noexec mount"},
+		clause{granted != nil, "Landlock grants " + join(granted)},
+	)
 	switch {
 	case held != nil:
+		return join(held)
 	case !l.plan.Restricts:
-		held = append(held, "restricted by owner and mode only")
+		return "restricted by owner and mode only"
 	case p.Path == "/":
-		held = append(held, "Landlock grants nothing")
-	default:
-		held = append(held, "same as its parent folder")
+		return "Landlock grants nothing"
 	}
-	return held
+	return "same as its parent folder"
 }
 
 // enforcedEverywhere lists the mechanisms that apply to all files.
 func (l *lowering) enforcedEverywhere() []string {
-	var held []string
-	if l.plan.NoMetadata {
-		held = append(held, "seccomp refuses chmod")
-	}
-	if l.plan.NoRename {
-		held = append(held, "seccomp refuses rename and link")
-	}
-	if l.plan.NoWatch {
-		held = append(held, "seccomp refuses inotify")
-	}
-	if l.plan.Sealed != nil {
-		held = append(held, strings.Join(l.plan.Sealed, ", ")+" not owned by the guest")
-	}
-	if l.outer != nil && allowedAt(l.outerPermissions, Place{"/", true})&^allowedAt(l.p, Place{"/", true})&statSet != 0 {
-		held = append(held, "stat and readlink as in the runtime")
-	}
-	return held
+	root := Place{"/", true}
+	return those(
+		clause{l.plan.NoMetadata, "seccomp refuses chmod"},
+		clause{l.plan.NoRename, "seccomp refuses rename and link"},
+		clause{l.plan.NoWatch, "seccomp refuses inotify"},
+		clause{l.plan.Sealed != nil, join(l.plan.Sealed) + " not owned by the guest"},
+		clause{l.outer != nil && allowedAt(l.outerPermissions, root)&^allowedAt(l.p, root)&statSet != 0, "stat and readlink as in the runtime"},
+	)
 }
 
 // String describes which sockets exist and how they are restricted.
 func (n Net) String() string {
-	if !n.Inet {
-		return "no sockets but those within the jail"
-	}
-	if n.Egress != nil {
-		return n.describeEgress()
-	}
-	var on []string
-	if n.TCP {
-		on = append(on, "TCP listens on any port")
-	}
 	switch {
-	case n.AnyPort:
-		on = append(on, "TCP connects to any port")
-	case n.Ports != nil:
-		on = append(on, fmt.Sprintf("Landlock allows TCP to connect to %v", n.Ports))
-	case n.TCP:
-		on = append(on, "Landlock allows TCP to connect to no port")
+	case !n.Inet:
+		return "no sockets but those within the jail"
+	case n.Egress != nil:
+		return "egress checks external hosts; BPF allows on localhost " + join(those(
+			clause{n.Local == nil, "no port"},
+			clause{n.Local != nil, "TCP on port " + join(n.Local)},
+			clause{n.UDP, "UDP on any port"},
+			clause{!n.UDP, "no UDP"},
+			clause{n.Host != nil, fmt.Sprintf("and egress connects ports %v of localhost with those of the host", n.Host)},
+		))
 	}
-	if n.UDP {
-		on = append(on, "UDP on any port")
-	}
-	return "the loopback device only: " + strings.Join(on, ", ")
-}
-
-func (n Net) describeEgress() string {
-	tcp, udp := "no port", "no UDP"
-	if n.Local != nil {
-		list := make([]string, len(n.Local))
-		for i, r := range n.Local {
-			list[i] = r.String()
-		}
-		tcp = "TCP on port " + strings.Join(list, ", ")
-	}
-	if n.UDP {
-		udp = "UDP on any port"
-	}
-	text := fmt.Sprintf("egress checks external hosts; BPF allows on localhost %s, %s", tcp, udp)
-	if n.Host != nil {
-		text += fmt.Sprintf("; egress connects ports %v of localhost with those of the host", n.Host)
-	}
-	return text
+	return "the loopback device only: " + join(those(
+		clause{n.TCP, "TCP listens on any port"},
+		clause{n.AnyPort, "TCP connects to any port"},
+		clause{n.Ports != nil, fmt.Sprintf("Landlock allows TCP to connect to %v", n.Ports)},
+		clause{n.TCP && !n.AnyPort && n.Ports == nil, "Landlock allows TCP to connect to no port"},
+		clause{n.UDP, "UDP on any port"},
+	))
 }
 
 // String formats a range as rules do.

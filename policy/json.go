@@ -48,10 +48,8 @@ func (s Scope) MarshalJSON() ([]byte, error) {
 	case s.Rules == nil:
 		return json.Marshal(s.Default)
 	}
-	return json.Marshal(struct {
-		Default Mode   `json:"default,omitempty"`
-		Rules   []Rule `json:"rules"`
-	}{s.Default, s.Rules})
+	type members Scope // without MarshalJSON
+	return json.Marshal(members(s))
 }
 
 // UnmarshalJSON parses one scope as strictly as [Parse], except for checks that depend on
@@ -62,7 +60,6 @@ func (s *Scope) UnmarshalJSON(text []byte) error { return decode(text, "scope", 
 // null, which it accepts for any type.
 var strict = jsonv2.JoinOptions(
 	jsonv2.RejectUnknownMembers(true),
-	jsontext.AllowInvalidUTF8(true), // only in escapes: Check rejects the U+FFFD that results
 	jsonv2.WithUnmarshalers(jsonv2.JoinUnmarshalers(
 		jsonv2.UnmarshalFromFunc(unmarshalScope), jsonv2.UnmarshalFromFunc(checkKind), jsonv2.UnmarshalFromFunc(unmarshalMode),
 	)),
@@ -88,18 +85,12 @@ func unmarshalScope(d *jsontext.Decoder, s *Scope) error {
 	case '"':
 		return jsonv2.UnmarshalDecode(d, &s.Default)
 	case '{':
-		var members struct {
-			Default Mode   `json:"default"`
-			Rules   []Rule `json:"rules"`
+		type members Scope // without UnmarshalJSON
+		err := jsonv2.UnmarshalDecode(d, (*members)(s))
+		if err == nil && s.Rules == nil {
+			err = errors.New("rules missing")
 		}
-		if err := jsonv2.UnmarshalDecode(d, &members); err != nil {
-			return err
-		}
-		if members.Rules == nil {
-			return errors.New("rules missing")
-		}
-		*s = Scope(members)
-		return nil
+		return err
 	}
 	return errors.New("not allow, deny or an object with rules")
 }
@@ -119,20 +110,19 @@ func decode[T any](text []byte, root string, value *T) error {
 	if len(text) > MaxText {
 		return formatError("", "more than %d bytes", MaxText)
 	}
-	if !utf8.Valid(text) {
-		return formatError("", "not UTF-8")
-	}
-	var whole json.RawMessage
-	if err := json.Unmarshal(text, &whole); err != nil {
-		return formatError(lineOf(text, err), "%v", err)
-	}
+	var whole jsontext.Value
 	var parsed T
-	err := jsonv2.Unmarshal(text, &parsed, strict)
+	err := jsonv2.Unmarshal(text, &whole) // its syntax first
+	if err == nil {
+		err = jsonv2.Unmarshal(text, &parsed, strict)
+	}
 	var pointer jsontext.Pointer
 	if semantic, ok := errors.AsType[*jsonv2.SemanticError](err); ok {
 		pointer, err = semantic.JSONPointer, semantic.Err
 	} else if syntactic, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
-		pointer, err = syntactic.JSONPointer, syntactic.Err
+		if pointer, err = syntactic.JSONPointer, syntactic.Err; !errors.Is(err, jsontext.ErrDuplicateName) {
+			return formatError(lineOf(text, syntactic.ByteOffset), "%v", err)
+		}
 	}
 	switch {
 	case err == nil:
@@ -158,13 +148,9 @@ func pathOf(root string, pointer jsontext.Pointer) string {
 	return strings.TrimPrefix(root, ".")
 }
 
-// lineOf returns the line and column of a syntax error, both counted from 1.
-func lineOf(text []byte, err error) string {
-	syntax, ok := errors.AsType[*json.SyntaxError](err)
-	if !ok {
-		return ""
-	}
-	before := text[:max(0, min(syntax.Offset, int64(len(text)))-1)]
+// lineOf returns the line and column of an offset, both counted from 1.
+func lineOf(text []byte, offset int64) string {
+	before := text[:min(offset, int64(len(text)))]
 	line := before[bytes.LastIndexByte(before, '\n')+1:]
 	return fmt.Sprintf("line %d, column %d", bytes.Count(before, []byte("\n"))+1, utf8.RuneCount(line)+1)
 }

@@ -57,14 +57,14 @@ func TestParseRefuses(t *testing.T) {
 	rules := strings.TrimSuffix(strings.Repeat(`{"mode":"deny"},`, 257), ",")
 	half := `{"mode":"deny","paths":[` + strings.TrimSuffix(strings.Repeat(`"/a",`, 129), ",") + `]}`
 	tests := []struct{ text, place, why string }{
-		{``, "line 1, column 1", "unexpected end"},
+		{``, "line 1, column 1", "unexpected EOF"},
 		{`{} {}`, "line 1, column 4", "after top-level value"},
 		{"{\n  \"fs\": \"é\", x\n}", "line 2, column 14", "invalid character 'x'"},
-		{"{\n  \"fs\": ", "line 2, column 8", "unexpected end"},
+		{"{\n  \"fs\": ", "line 2, column 9", "unexpected EOF"},
 		{`[]`, "", "not an object"},
 		{`null`, "", "not an object"},
 		{`{"fs":"allow"}` + strings.Repeat(" ", MaxText), "", "more than 1048576 bytes"},
-		{"{\"fs\":\"\xff\"}", "", "not UTF-8"},
+		{"{\"fs\":\"\xff\"}", "line 1, column 8", "invalid UTF-8"},
 		{`{"files":"allow"}`, "files", "unknown key"},
 		{`{"FS":"allow"}`, "FS", "unknown key"},
 		{`{"fs":"allow","f\u0073":"deny"}`, "fs", "repeated"},
@@ -101,7 +101,7 @@ func TestParseRefuses(t *testing.T) {
 		{`{"fs":{"rules":[{"mode":"deny","paths":["/a/"]}]}}`, "fs.rules[0].paths[0]", "clean"},
 		{`{"fs":{"rules":[{"mode":"deny","paths":["/a**"]}]}}`, "fs.rules[0].paths[0]", "whole elements"},
 		{`{"fs":{"rules":[{"mode":"deny","paths":["/\u0000"]}]}}`, "fs.rules[0].paths[0]", "plain text"},
-		{`{"fs":{"rules":[{"mode":"deny","paths":["/\ud800"]}]}}`, "fs.rules[0].paths[0]", "plain text"},
+		{`{"fs":{"rules":[{"mode":"deny","paths":["/\ud800"]}]}}`, "line 1, column 43", "surrogate"},
 		{`{"fs":{"rules":[{"mode":"deny","paths":["/` + strings.Repeat("a", 4096) + `"]}]}}`, "fs.rules[0].paths[0]", "too long"},
 		{`{"network":{"rules":[{"mode":"allow"}]}}`, "network.rules[0].patterns", "missing"},
 		{`{"network":{"rules":[{"mode":"allow","patterns":["http://a:1"]}]}}`, "network.rules[0].patterns[0]", "tcp://"},

@@ -30,9 +30,7 @@ type node struct {
 func (l *lowering) fs() {
 	l.checkNeeds()
 	nodes := l.fsNodes()
-	l.checkFiles(nodes)
-	l.checkStat(nodes)
-	l.checkOwnFolders(nodes)
+	l.checkNodes(nodes)
 	l.lowerNodes(nodes)
 	if len(l.errs) > 0 {
 		return // later steps would report the same rules for other reasons
@@ -99,17 +97,6 @@ func (l *lowering) needs(n Need, at Place) bool {
 	return n.place().contains(at) && !slices.ContainsFunc(slices.Concat(l.w.Own, l.w.Shared), isOwn)
 }
 
-// checkOwnFolders rejects permissions that deny an operation that Node needs in a folder of the guest:
-// files that the guest creates there would be granted it too.
-func (l *lowering) checkOwnFolders(nodes []node) {
-	for _, n := range nodes {
-		own := n.place.Tree && (slices.Contains(l.w.Own, n.place.Path) || slices.Contains(l.w.Shared, n.place.Path))
-		if more := n.granted &^ n.allowed &^ statSet; own && more != 0 && n.granted&writingSet != 0 {
-			l.reject(l.errorAt(FS, more.list()[0], n.place, "Node itself needs "+more.String()+" there, and the folder is the guest's own", "another working directory"))
-		}
-	}
-}
-
 func (l *lowering) allowed(p Place) opSet {
 	set := allowedAt(l.p, p)
 	if l.plan.Spawn.Only != nil && !l.spawns(p) {
@@ -170,22 +157,33 @@ func (l *lowering) deniesNeed(e entry, p Place, n Need) bool {
 // The functions below enforce for the whole guest, or reject, operations that Landlock cannot enforce
 // for each place.
 
-// checkFiles rejects operations on single files that Landlock checks on the folder, and
-// single files that contain other places.
-func (l *lowering) checkFiles(nodes []node) {
+// checkNodes rejects, at each place, operations on single files that Landlock checks on the folder, and single
+// files that contain other places; rules that deny stat or readlink where another operation is allowed; and rules that
+// deny what Node needs in a folder of the guest: files that the guest creates there would be granted it too.
+func (l *lowering) checkNodes(nodes []node) {
 	for i, n := range nodes {
-		if n.place.Tree {
-			continue
-		}
 		tree := Place{Path: n.place.Path, Tree: true}
-		if more := n.allowed &^ nodes[n.parent].allowed & folderSet; more != 0 {
-			l.reject(l.errorAt(FS, more.list()[0], n.place,
-				more.String()+": checked on the folder, and this is one file", tree.String()+", or operations without "+more.String()))
+		if !n.place.Tree {
+			l.refuse(n, n.allowed&^nodes[n.parent].allowed&folderSet,
+				"%s: checked on the folder, and this is one file", tree.String()+", or operations without %s")
+			inside := func(m node) bool { return m.place != n.place && tree.contains(m.place) }
+			if slices.ContainsFunc(nodes[i:], inside) || nodes[n.parent].place == tree {
+				l.rejectFolder(n.place, tree)
+			}
 		}
-		inside := func(m node) bool { return m.place != n.place && tree.contains(m.place) }
-		if slices.ContainsFunc(nodes[i:], inside) || nodes[n.parent].place == tree {
-			l.rejectFolder(n.place, tree)
-		}
+		l.refuse(n, (statSet &^ n.allowed).when(n.allowed != 0),
+			"the kernel lacks a hook for %s where something else is allowed", "deny everything there")
+		own := n.place == tree && slices.Contains(slices.Concat(l.w.Own, l.w.Shared), n.place.Path)
+		l.refuse(n, (n.granted &^ n.allowed &^ statSet).when(own && n.granted&writingSet != 0),
+			"Node itself needs %s there, and the folder is the guest's own", "another working directory")
+	}
+}
+
+// refuse rejects the rule that decides operations at a node, if there are any. The texts have %s for them.
+func (l *lowering) refuse(n node, ops opSet, why, nearest string) {
+	if ops != 0 {
+		with := strings.NewReplacer("%s", ops.String())
+		l.reject(l.errorAt(FS, ops.list()[0], n.place, with.Replace(why), with.Replace(nearest)))
 	}
 }
 
@@ -200,45 +198,31 @@ func (l *lowering) rejectFolder(p, tree Place) {
 	}
 }
 
-// checkStat rejects rules that deny stat or readlink where another operation is allowed.
-func (l *lowering) checkStat(nodes []node) {
-	for _, n := range nodes {
-		if missing := statSet &^ n.allowed; n.allowed != 0 && missing != 0 {
-			l.reject(l.errorAt(FS, missing.list()[0], n.place,
-				"the kernel lacks a hook for "+missing.String()+" where something else is allowed", "deny everything there"))
-		}
-	}
-}
-
 // lowerChmod enforces chmod by file ownership, by read-only mounts, or by a filter that
 // refuses the system calls everywhere.
 func (l *lowering) lowerChmod(nodes []node) {
-	if !slices.ContainsFunc(nodes, func(n node) bool { return n.allowed&chmodSet != 0 }) {
-		l.plan.NoMetadata = true
+	if l.plan.NoMetadata = allowedAnywhere(nodes)&chmodSet == 0; l.plan.NoMetadata {
 		return
 	}
 	for _, n := range nodes {
-		if !l.writable(n.place.Path) {
-			continue // the guest owns no file there
-		}
-		if l.outer != nil {
-			l.checkRunChmod(n)
-			continue
-		}
-		if n.allowed&chmodSet == 0 && n.allowed&writingSet != 0 {
-			l.reject(l.errorAt(FS, "chmod", n.place,
+		switch {
+		case !l.writable(n.place.Path): // the guest owns no file there
+		case l.outer != nil:
+			l.refuse(n, (allowedAt(l.outerPermissions, n.place)^n.allowed)&chmodSet,
+				"a run has chmod where its runtime has it, or nowhere"+inRuntime, "deny chmod on /**")
+		default:
+			l.refuse(n, (chmodSet &^ n.allowed).when(n.allowed&writingSet != 0),
 				"Landlock cannot restrict chmod, and the guest owns the files that it writes there",
-				"allow chmod wherever writing is allowed, or nowhere"))
+				"allow chmod wherever writing is allowed, or nowhere")
 		}
 	}
 }
 
-func (l *lowering) checkRunChmod(n node) {
-	outer := allowedAt(l.outerPermissions, n.place)
-	if (outer^n.allowed)&chmodSet != 0 {
-		l.reject(l.errorAt(FS, "chmod", n.place,
-			"a run has chmod where its runtime has it, or nowhere"+inRuntime, "deny chmod on /**"))
+func allowedAnywhere(nodes []node) (set opSet) {
+	for _, n := range nodes {
+		set |= n.allowed
 	}
+	return set
 }
 
 // lowerWatch refuses inotify everywhere if the guest can see, but not list, a folder in
@@ -253,20 +237,16 @@ func (l *lowering) lowerWatch(nodes []node) {
 // Landlock cannot distinguish a rename within one folder from these, or refuses it
 // everywhere.
 func (l *lowering) lowerRename(nodes []node) {
-	if !slices.ContainsFunc(nodes, func(n node) bool { return n.allowed&renameSet != 0 }) {
-		l.plan.NoRename = true
+	if l.plan.NoRename = allowedAnywhere(nodes)&renameSet == 0; l.plan.NoRename {
 		return
 	}
 	for _, n := range nodes {
-		can, may := n.allowed.canRename(), n.allowed&renameSet != 0
-		switch {
-		case may && n.allowed&removeWriteSet != removeWriteSet:
-			l.reject(l.errorAt(FS, "rename", n.place, "a rename removes one name and creates another", "allow rm and write with it"))
-		case can && !may:
-			l.reject(l.errorAt(FS, "rename", n.place,
-				"Landlock cannot distinguish a rename within a folder from removing and creating, which are allowed",
-				"deny rm there, or rename everywhere"))
-		}
+		may := n.allowed&renameSet != 0
+		l.refuse(n, renameSet.when(may && n.allowed&removeWriteSet != removeWriteSet),
+			"a rename removes one name and creates another", "allow rm and write with it")
+		l.refuse(n, renameSet.when(!may && n.allowed.canRename()),
+			"Landlock cannot distinguish a rename within a folder from removing and creating, which are allowed",
+			"deny rm there, or rename everywhere")
 	}
 }
 

@@ -29,8 +29,16 @@ func (l *lowering) mount(n *node, up node) {
 		l.plan.NoExec = append(l.plan.NoExec, n.place)
 		n.noExec = true
 	}
-	l.rejectUnheld(n, revoked&^n.refusedByMounts())
-	l.rejectRegrant(n)
+	// Rename and chmod are checked globally. A needed place shown inside a hidden one may get more than it needs: never
+	// write access that it does not need, but always execute, because libraries cannot be mapped without it.
+	l.refuse(*n, (revoked &^ n.refusedByMounts() &^ (renameSet | chmodSet)).when(n.allowed != 0),
+		"Landlock cannot revoke %s below a folder that has it", "deny everything there, or execute, or all of "+join(writing))
+	more := n.granted & n.refusedByMounts()
+	why := "it lies below a folder where this is denied, inside one where it is allowed"
+	if l.needed(n.place)&more != 0 {
+		why = "Node itself needs %s there"
+	}
+	l.refuse(*n, more, why, "deny it in the outermost folder, and allow it below")
 }
 
 // revoked returns the operations that Landlock grants above a node and that the node must
@@ -55,44 +63,15 @@ func (n *node) refusedByMounts() opSet {
 	return set
 }
 
-// rejectUnheld rejects operations that are allowed above a place, denied there, and that
-// no mount can revoke. Rename and chmod are checked globally. A needed place shown inside
-// a hidden one may get more than it needs: never write access that it does not need, but
-// always execute, because libraries cannot be mapped without it.
-func (l *lowering) rejectUnheld(n *node, revoked opSet) {
-	revoked &^= renameSet | chmodSet
-	if revoked == 0 || n.allowed == 0 {
-		return
-	}
-	ops := revoked.list()
-	l.reject(l.errorAt(FS, ops[0], n.place,
-		"Landlock cannot revoke "+revoked.String()+" below a folder that has it",
-		"deny everything there, or execute, or all of "+join(writing)))
-}
-
-// rejectRegrant rejects places that allow more than the flags of an enclosing mount.
-func (l *lowering) rejectRegrant(n *node) {
-	if more := n.granted & n.refusedByMounts(); more != 0 {
-		why := "it lies below a folder where this is denied, inside one where it is allowed"
-		if l.needed(n.place)&more != 0 {
-			why = "Node itself needs " + more.String() + " there"
-		}
-		l.reject(l.errorAt(FS, more.list()[0], n.place, why, "deny it in the outermost folder, and allow it below"))
-	}
-}
-
 // useRuntimeMounts replaces mount for a run, which has its runtime's mounts and no others.
 func (l *lowering) useRuntimeMounts(n *node, up node) {
 	n.hidden = l.outer.Hides(n.place)
 	n.readOnly = insideAny(l.outer.ReadOnly, n.place)
 	n.noExec = insideAny(l.outer.NoExec, n.place)
 	revoked := n.revoked(up) &^ n.refusedByMounts() &^ (renameSet | chmodSet)
-	if revoked == 0 || n.hidden || n.allowed == 0 && n.granted != 0 {
-		return
-	}
-	l.reject(l.errorAt(FS, revoked.list()[0], n.place,
-		"a run shares the runtime's mounts, and cannot revoke "+revoked.String()+" below a folder that has it"+inRuntime,
-		"deny it in the outermost folder, and allow it beside this one"))
+	l.refuse(*n, revoked.when(!n.hidden && (n.allowed != 0 || n.granted == 0)),
+		"a run shares the runtime's mounts, and cannot revoke %s below a folder that has it"+inRuntime,
+		"deny it in the outermost folder, and allow it beside this one")
 }
 
 func insideAny(in []Place, p Place) bool {
@@ -123,9 +102,8 @@ func (l *lowering) seal(nodes []node) {
 	}
 	for _, n := range nodes {
 		f := l.ownerOf(n.place)
-		if f != "" && n.granted&writingSet == chmodSet && slices.Contains(l.plan.Sealed, f) {
-			l.reject(l.errorAt(FS, "chmod", n.place, "chmod alone cannot be enforced in a folder that the guest does not own", "allow write as well"))
-		}
+		l.refuse(n, chmodSet.when(f != "" && n.granted&writingSet == chmodSet && slices.Contains(l.plan.Sealed, f)),
+			"chmod alone cannot be enforced in a folder that the guest does not own", "allow write as well")
 	}
 }
 

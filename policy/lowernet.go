@@ -10,6 +10,11 @@ import (
 // network lowers network: no internet sockets, some on the loopback device, or egress, too.
 func (l *lowering) network() {
 	before := len(l.errs)
+	for i, r := range l.p.Network.Rules {
+		if r.decides("fetch") != r.decides("connect") { // every fetch begins with a connect
+			l.reject(ruleError(Network, i, "fetch and connect cannot be distinguished", "both in one rule"))
+		}
+	}
 	for _, e := range l.p.entries(Network) {
 		l.checkHost(e, l.p.Network.Rules[e.rule])
 	}
@@ -44,8 +49,6 @@ func (l *lowering) checkHost(e entry, r Rule) {
 		l.reject(entryError(e, "UDP does not leave the sandbox", "tcp://"+end.host+":"+port))
 	case end.net.IsValid() && containedInAny(never, end.net):
 		l.reject(entryError(e, "the host's own addresses and group addresses are never reached", "leave it out"))
-	case r.decides("fetch") != r.decides("connect"):
-		l.reject(entryError(e, "fetch and connect cannot be distinguished", "both in one rule"))
 	case !r.decides("connect"):
 		l.reject(entryError(e, "guests listen on localhost only", "tcp://localhost:"+local))
 	}
@@ -80,7 +83,6 @@ func (l *lowering) tcp() {
 	}
 	for _, r := range append(ports, PortRange{other, other}) {
 		a := l.decidePort("tcp", r.First)
-		l.checkFetch(a)
 		switch {
 		case a.listen.Allowed != rest.listen.Allowed:
 			l.reject(ruleError(Network, max(a.listen.Rule, rest.listen.Rule), "a socket that listens without being bound gets any port", "listen on tcp://localhost:*"))
@@ -113,7 +115,6 @@ func (l *lowering) localPorts(named []PortRange, other uint16) {
 	var open [1<<16 + 1]bool // the last element ends the last range
 	decide := func(r PortRange, port uint16) {
 		a := l.decidePort("tcp", port)
-		l.checkFetch(a)
 		for p := int(r.First); p <= int(r.Last); p++ {
 			open[p] = a.connect.Allowed && a.listen.Allowed
 		}
@@ -147,7 +148,6 @@ func (l *lowering) hostPorts() {
 	n.Egress.host = map[uint16]Decision{}
 	for _, port := range l.w.HostPorts {
 		a := l.decidePort("tcp", port)
-		l.checkFetch(a)
 		n.Egress.host[port] = a.connect
 		if a.connect.Allowed {
 			n.Host = append(n.Host, port)
@@ -190,7 +190,7 @@ func (l *lowering) udp() {
 	l.plan.Net.UDP = rest.connect.Allowed
 	for _, r := range append(ports, PortRange{other, other}) {
 		a := l.decidePort("udp", r.First)
-		for _, d := range []Decision{a.fetch, a.connect, a.listen} {
+		for _, d := range []Decision{a.connect, a.listen} {
 			if d.Allowed != rest.connect.Allowed {
 				l.reject(ruleError(Network, max(d.Rule, rest.connect.Rule), "UDP can only be allowed or denied as a whole", `"fetch", "connect" and "listen" on udp://localhost:*, or none`))
 			}
@@ -199,20 +199,12 @@ func (l *lowering) udp() {
 }
 
 // portDecisions are the decisions about one port of localhost.
-type portDecisions struct{ fetch, connect, listen Decision }
+type portDecisions struct{ connect, listen Decision }
 
 func (l *lowering) decidePort(proto string, port uint16) portDecisions {
 	resource := proto + "://localhost:" + strconv.Itoa(int(port))
 	ask := func(op Operation) Decision { return l.p.Decide(Network, op, resource) }
-	return portDecisions{ask("fetch"), ask("connect"), ask("listen")}
-}
-
-// checkFetch rejects rules that treat fetch and connect differently: every fetch begins
-// with a connect.
-func (l *lowering) checkFetch(a portDecisions) {
-	if a.fetch.Allowed != a.connect.Allowed {
-		l.reject(ruleError(Network, max(a.fetch.Rule, a.connect.Rule), "fetch and connect cannot be distinguished", "both in one rule"))
-	}
+	return portDecisions{ask("connect"), ask("listen")}
 }
 
 // portsOf returns the ports that the permissions name, in order and as ranges that no

@@ -32,8 +32,8 @@ type Permissions struct {
 // omitted, not denied. {Default: Deny} is "deny" in JSON. If there are rules, an empty
 // Default means [Deny].
 type Scope struct {
-	Default Mode
-	Rules   []Rule
+	Default Mode   `json:"default,omitempty"`
+	Rules   []Rule `json:"rules"`
 }
 
 // Rule allows or denies operations on the resources that its patterns match.

@@ -1,7 +1,9 @@
 package policy
 
 import (
+	"cmp"
 	"fmt"
+	"net"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -134,16 +136,13 @@ func nearestEndpoint(text string) string {
 		rest, _, _ = strings.Cut(rest, "/")
 		rest = rest[strings.LastIndexByte(rest, '@')+1:]
 	}
-	host := rest
-	if i := strings.LastIndexByte(rest, ':'); i > strings.LastIndexByte(rest, ']') && !isIPv6(rest) {
-		host, port = rest[:i], rest[i+1:]
-	}
-	if port == "" {
-		port = "*"
+	host, given, err := net.SplitHostPort(rest)
+	if err != nil { // there is no port
+		host = strings.Trim(rest, "[]")
 	}
 	nearest := proto + "://" + nearestHost(host)
 	if proto != "dns" {
-		nearest += ":" + port
+		nearest += ":" + cmp.Or(given, port, "*")
 	}
 	if checkNet(nearest) != nil {
 		return ""
@@ -151,24 +150,16 @@ func nearestEndpoint(text string) string {
 	return nearest
 }
 
-func isIPv6(s string) bool {
-	address, _, _ := strings.Cut(s, "/")
-	a, err := netip.ParseAddr(address)
-	return err == nil && a.Is6()
-}
-
 // nearestHost returns an address or a CIDR prefix in its canonical form, and a name without the
 // dots at its ends, which mean a suffix or the root.
 func nearestHost(host string) string {
-	text := strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
-	switch p, err := netip.ParsePrefix(text); {
-	case err == nil && p.Addr().Is4():
-		return p.Masked().String()
-	case err == nil:
-		return "[" + p.Masked().String() + "]"
+	if p, err := netip.ParsePrefix(host); err == nil {
+		host = p.Masked().String()
+	} else if a, err := netip.ParseAddr(host); err == nil {
+		host = a.WithZone("").String()
 	}
-	if a, err := netip.ParseAddr(text); err == nil && a.Unmap().Is6() {
-		return "[" + a.WithZone("").String() + "]"
+	if strings.Contains(host, ":") {
+		return "[" + host + "]"
 	}
 	host = strings.TrimSuffix(host, ".")
 	if strings.HasPrefix(host, ".") {

@@ -173,10 +173,18 @@ func (s opSet) list() []Operation {
 	return ops
 }
 
+// when returns the set if a condition holds, and no operation otherwise.
+func (s opSet) when(holds bool) opSet {
+	if holds {
+		return s
+	}
+	return 0
+}
+
 // String lists the operations for people.
 func (s opSet) String() string { return join(s.list()) }
 
-func join[T Operation | Place](list []T) string {
+func join[T Operation | Place | PortRange | string](list []T) string {
 	words := make([]string, len(list))
 	for i, v := range list {
 		words[i] = fmt.Sprint(v)

@@ -94,11 +94,10 @@ func TestPermissionFlagsRefused(t *testing.T) {
 		{[]string{"--permissions", `{"fs":{"rules":[{"mode":"allow","paths":["/a*", "/b*", "/c*"]}]}}`}, "and 2 more, which gaol policy check lists"},
 		{[]string{"--permissions", `{"childProcess":{"rules":[{"mode":"allow","patterns":["/bin/true"]}]}}`}, "/usr/local/bin/node is not among the programs"},
 		{[]string{"--preset", "lax"}, "want one of strict, workspace, default, open, npm"},
-		{[]string{"--allow-net", "a b"}, `--allow-net "tcp://a b:*": not a host`},
-		{[]string{"--allow-net", "http://a"}, `--allow-net "http://a": not tcp://HOST:PORT`},
-		{[]string{"--allow-net", ""}, `--allow-net `},
-		{[]string{"--allow-net", "udp://example.com:443"}, `--allow-net "udp://example.com:443": UDP does not leave the sandbox; nearest: tcp://example.com:443`},
-		{[]string{"--allow-net", "tcp://localhost:80"}, `nearest: tcp://localhost:*`},
+		{[]string{"--allow-net", "a b"}, `--allow-net: "tcp://a b:*": not a host`},
+		{[]string{"--allow-net", "http://a"}, `--allow-net: "http://a": not tcp://HOST:PORT`},
+		{[]string{"--allow-net", ""}, `--allow-net: `},
+		{[]string{"--allow-net", "udp://example.com:443"}, `--allow-net: "udp://example.com:443": UDP does not leave the sandbox; nearest: tcp://example.com:443`},
 		{[]string{"--allow-net", "udp://127.0.0.1:*"}, `nearest: udp://localhost:*`},
 		{[]string{"--allow-net", "tcp://localhost:*", "--permissions", `{"network":"deny"}`}, "--allow-net beside a network scope of --permissions"},
 	} {
@@ -114,7 +113,7 @@ func TestPermissionFlagsRefused(t *testing.T) {
 
 // gaol accepts the pattern that a refusal of --allow-net suggests.
 func TestNearestPatternHolds(t *testing.T) {
-	for _, pattern := range []string{"udp://example.com:443", "tcp://localhost:80", "udp://127.0.0.1:*", "udp://*:53"} {
+	for _, pattern := range []string{"udp://example.com:443", "udp://127.0.0.1:*"} {
 		_, nearest, ok := strings.Cut(new(fake).call(t, "", "run", "--allow-net", pattern, "-e", "1").stderr, "nearest: ")
 		nearest, _, _ = strings.Cut(nearest, ";")
 		if got := new(fake).call(t, "", "run", "--allow-net", nearest, "-e", "1"); !ok || got.code != 0 {

@@ -87,21 +87,30 @@ func (f *Sandbox) checkPermissions(ctx context.Context) (err error) {
 	if len(p.network) > 0 && !p.parsed.Network.IsZero() {
 		return errors.New("--allow-net beside a network scope of --permissions: use one of them")
 	}
-	for _, value := range p.network {
-		for _, pattern := range networkPatterns(value) {
-			if err := checkPattern(pattern); err != nil {
-				return err
-			}
-		}
-	}
 	plan, err := runtime.CheckPermissions(f.Options())
 	if plan != nil {
 		return nil
 	}
-	if all := Refusals(err); len(all) > 1 {
+	all := Refusals(err)
+	if len(p.network) > 0 {
+		nameAllowNet(all[0])
+	}
+	if len(all) > 1 {
 		return fmt.Errorf("%w; and %d more, which gaol policy check lists", all[0], len(all)-1)
 	}
-	return err
+	return all[0]
+}
+
+// nameAllowNet lets an error about a rule of the network name --allow-net instead of network.rules[0], which the user
+// has not written.
+func nameAllowNet(err error) {
+	const flag = "--allow-net"
+	if bad, ok := errors.AsType[*policy.FormatError](err); ok && strings.HasPrefix(bad.Place, policy.Network) {
+		bad.Place = flag
+	}
+	if refused, ok := errors.AsType[*policy.RuleError](err); ok && refused.Scope == policy.Network {
+		refused.Place = flag
+	}
 }
 
 // networkPatterns returns the patterns of a value of --allow-net.
@@ -133,32 +142,6 @@ func readPermissions(ctx context.Context, value string) (policy.Permissions, err
 		return policy.Permissions{}, fmt.Errorf("%s %.80q: want a JSON object, or a file of one as @FILE", name, value)
 	}
 	return Policy(ctx, strings.NewReader(value), name)
-}
-
-// checkPattern rejects a pattern of --allow-net that cannot be enforced on its own. In all
-// permissions the error would name a rule, network.rules[0], which the user has not written.
-func checkPattern(pattern string) error {
-	rule := policy.Rule{Mode: policy.Allow, Patterns: []string{pattern}}
-	plan, err := runtime.CheckPermissions(runtime.Options{Permissions: policy.Permissions{Network: policy.Scope{Rules: []policy.Rule{rule}}}})
-	if plan != nil {
-		return nil
-	}
-	if bad, ok := errors.AsType[*policy.FormatError](err); ok {
-		why := "--allow-net " + bad.Why // which quotes the pattern
-		if bad.Nearest != "" {
-			why += "; nearest: " + bad.Nearest
-		}
-		return errors.New(why)
-	}
-	if refused, ok := errors.AsType[*policy.RuleError](err); ok {
-		nearest := refused.Nearest
-		if _, isPattern := strings.CutPrefix(nearest, "tcp://"); !isPattern || strings.Contains(nearest, "localhost") {
-			proto, _, _ := strings.Cut(pattern, ":")
-			nearest = proto + "://localhost:*" // a port alone takes more than one rule
-		}
-		return fmt.Errorf("--allow-net %q: %s; nearest: %s", pattern, refused.Why, nearest)
-	}
-	return err
 }
 
 // Refusals returns the errors that errors.Join joined in err, one for each rule.

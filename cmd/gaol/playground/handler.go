@@ -2,10 +2,12 @@ package playground
 
 import (
 	"bytes"
+	"compress/gzip"
 	"crypto/rand"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
 	"net/http"
-	"path"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -13,42 +15,70 @@ import (
 	"golang.org/x/net/http/httpguts"
 )
 
-// load returns the embedded files. They are compressed when the page is first used.
-var load = sync.OnceValues(embedded)
-
-// Has reports whether a path of a URL is one of the page's.
-func Has(urlPath string) bool { return nameOf(urlPath) != "" }
-
-// nameOf returns the name of the file at a path of a URL, "" if there is none.
-func nameOf(urlPath string) string {
-	name, rooted := strings.CutPrefix(urlPath, "/")
-	switch {
-	case !rooted:
-		return ""
-	case name == "":
-		return Index
-	case name != Index && slices.Contains(Files, name):
-		return name
-	}
-	return ""
+// types are the media types of all files of the page, by their path in URLs. Package mime's depend on the machine.
+var types = map[string]string{
+	"/":             "text/html; charset=utf-8",
+	"/main.js":      "text/javascript; charset=utf-8",
+	"/style.css":    "text/css; charset=utf-8",
+	embedPath:       "text/javascript; charset=utf-8",
+	"/licenses.txt": "text/plain; charset=utf-8",
 }
 
-// Serve serves the file that the request's path names. The method is GET or HEAD. FrameAncestors are the
+// embedPath is the path of the script that other sites load.
+const embedPath = "/embed.js"
+
+// nonceMark is replaced in the page by the nonce of the response's Content-Security-Policy.
+const nonceMark = "{{nonce}}"
+
+// folder contains the page, and the files that make page generates from page/src.
+//
+//go:embed page/index.html built
+var folder embed.FS
+
+// file is a file of the page.
+type file struct {
+	plain, gzipped []byte
+	tag            string // identifies the content
+}
+
+// load returns the embedded files by their path in URLs. They are compressed when the page is first used.
+var load = sync.OnceValue(func() map[string]*file {
+	files := map[string]*file{}
+	for urlPath := range types {
+		name := "built" + urlPath
+		if urlPath == "/" {
+			name = "page/index.html"
+		}
+		text, err := folder.ReadFile(name)
+		if err != nil {
+			panic(err) // the binary is incomplete
+		}
+		files[urlPath] = newFile(text)
+	}
+	return files
+})
+
+func newFile(text []byte) *file {
+	var zipped bytes.Buffer
+	w := gzip.NewWriter(&zipped)
+	_, _ = w.Write(text) // a buffer does not fail
+	_ = w.Close()
+	sum := sha256.Sum256(text)
+	return &file{text, zipped.Bytes(), hex.EncodeToString(sum[:16])}
+}
+
+// Has reports whether a path of a URL is one of the page's.
+func Has(urlPath string) bool { return types[urlPath] != "" }
+
+// Serve serves the file at the request's path, which the page has. The method is GET or HEAD. FrameAncestors are the
 // origins, such as https://docs.example.com, of pages that may show the playground in a frame.
 func Serve(w http.ResponseWriter, r *http.Request, frameAncestors []string) {
-	files, err := load()
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusInternalServerError)
+	f := load()[r.URL.Path]
+	if r.URL.Path == "/" {
+		serveIndex(w, r, f.plain, frameAncestors)
 		return
 	}
-	switch name := nameOf(r.URL.Path); name {
-	case "":
-		http.NotFound(w, r)
-	case Index:
-		serveIndex(w, r, files[name].plain, frameAncestors)
-	default:
-		serveFile(w, r, name, files[name])
-	}
+	serveFile(w, r, f)
 }
 
 // serveIndex serves the page itself, with a new nonce.
@@ -57,14 +87,14 @@ func serveIndex(w http.ResponseWriter, r *http.Request, text []byte, frameAncest
 	setPageHeaders(w.Header(), nonce, frameAncestors)
 	// The nonce must not be used twice.
 	w.Header().Set("Cache-Control", "no-store")
-	text = bytes.ReplaceAll(text, []byte(Nonce), []byte(nonce))
-	http.ServeContent(w, r, Index, time.Time{}, bytes.NewReader(text))
+	text = bytes.ReplaceAll(text, []byte(nonceMark), []byte(nonce))
+	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(text))
 }
 
 // serveFile serves a file that is the same for everyone. Browsers keep it, and ask whether it has changed.
-func serveFile(w http.ResponseWriter, r *http.Request, name string, f *file) {
+func serveFile(w http.ResponseWriter, r *http.Request, f *file) {
 	h := w.Header()
-	setFileHeaders(h, name)
+	setFileHeaders(h, r.URL.Path)
 	content, tag := f.plain, f.tag
 	h.Set("Vary", "Accept-Encoding")
 	// Clients that mention gzip with a quality get plain text.
@@ -73,17 +103,17 @@ func serveFile(w http.ResponseWriter, r *http.Request, name string, f *file) {
 		content, tag = f.gzipped, tag+"-gzip"
 	}
 	h.Set("Etag", `"`+tag+`"`)
-	http.ServeContent(w, r, name, time.Time{}, bytes.NewReader(content))
+	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(content))
 }
 
 // setFileHeaders sets the headers of all files but the page itself.
-func setFileHeaders(h http.Header, name string) {
-	h.Set("Content-Type", types[path.Ext(name)])
+func setFileHeaders(h http.Header, urlPath string) {
+	h.Set("Content-Type", types[urlPath])
 	h.Set("Cache-Control", "no-cache")
 	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'; sandbox")
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
-	if name == Embed {
+	if urlPath == embedPath {
 		h.Set("Cross-Origin-Resource-Policy", "cross-origin")
 	}
 }
@@ -117,7 +147,7 @@ func setPageHeaders(h http.Header, nonce string, frameAncestors []string) {
 		h.Set("X-Frame-Options", "DENY") // for old browsers; it cannot name origins
 	}
 	varying := []string{"style-src 'self' 'nonce-" + nonce + "'", "frame-ancestors " + ancestors}
-	h.Set("Content-Type", types[".html"])
+	h.Set("Content-Type", types["/"])
 	h.Set("Content-Security-Policy", strings.Join(append(varying, policy...), "; "))
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Referrer-Policy", "same-origin") // no-referrer would also remove Origin from requests to the server

@@ -17,21 +17,17 @@ func replaceFiles(t *testing.T, files map[string]string) {
 	t.Helper()
 	all := map[string]*file{}
 	for name, text := range files {
-		f, err := newFile([]byte(text))
-		if err != nil {
-			t.Fatal(err)
-		}
-		all[name] = f
+		all[name] = newFile([]byte(text))
 	}
 	old := load
-	load = func() (map[string]*file, error) { return all, nil }
+	load = func() map[string]*file { return all }
 	t.Cleanup(func() { load = old })
 }
 
 // page are small files in the place of the real ones.
 func page() map[string]string {
 	return map[string]string{
-		Index: index, "main.js": strings.Repeat("main();\n", 100), "style.css": "p { color: red }", Embed: "embed()", Licenses: "MIT",
+		"/": index, "/main.js": strings.Repeat("main();\n", 100), "/style.css": "p { color: red }", embedPath: "embed()", "/licenses.txt": "MIT",
 	}
 }
 
@@ -69,7 +65,7 @@ func TestIndex(t *testing.T) {
 		if found == nil {
 			t.Fatalf("policy %q", resp.Header().Get("Content-Security-Policy"))
 		}
-		if got, want := resp.Body.String(), strings.ReplaceAll(index, Nonce, found[1]); got != want || seen[found[1]] {
+		if got, want := resp.Body.String(), strings.ReplaceAll(index, nonceMark, found[1]); got != want || seen[found[1]] {
 			t.Errorf("body %q, want %q", got, want)
 		}
 		seen[found[1]] = true
@@ -132,7 +128,7 @@ func TestFile(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if text, err := io.ReadAll(in); err != nil || string(text) != files["main.js"] {
+		if text, err := io.ReadAll(in); err != nil || string(text) != files["/main.js"] {
 			t.Errorf("%q: %q, %v", encoding, text, err)
 		}
 		tag := resp.Header().Get("Etag")
@@ -166,23 +162,16 @@ func TestFileHeaders(t *testing.T) {
 			t.Errorf("%s: headers %v", path, h)
 		}
 	}
-	if got := get(t, "/index.html", nil).Code; got != http.StatusNotFound {
-		t.Errorf("status %d for a file that only / serves", got)
-	}
 }
 
 // The embedded page is complete, and make page has bundled it.
 func TestEmbedded(t *testing.T) {
-	for _, name := range Files {
-		path := "/" + name
-		if name == Index {
-			path = "/"
-		}
+	for path := range types {
 		if resp := get(t, path, nil); resp.Code != http.StatusOK || resp.Body.Len() == 0 {
 			t.Errorf("%s: status %d, %d bytes", path, resp.Code, resp.Body.Len())
 		}
 	}
-	if text := get(t, "/", nil).Body.String(); strings.Contains(text, Nonce) || !strings.Contains(text, "csp-nonce") {
+	if text := get(t, "/", nil).Body.String(); strings.Contains(text, nonceMark) || !strings.Contains(text, "csp-nonce") {
 		t.Error("the page has no nonce")
 	}
 }

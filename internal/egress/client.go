@@ -56,7 +56,7 @@ type Client struct {
 	observe Observer
 
 	connects, lookups *rate.Limiter
-	dials, pending    *turns
+	dials, pending    turns
 
 	mu    sync.Mutex
 	open  map[*connection]struct{}
@@ -66,20 +66,22 @@ type Client struct {
 
 // NewClient returns a client.
 func NewClient(rules *policy.Egress, l Limits, o Observer) *Client {
-	return &Client{
-		rules: rules, limits: l, observe: o,
-		connects: limiter(l.ConnectionsPerSec), lookups: limiter(l.LookupsPerSec),
-		dials: newTurns(l.Dials, l.Quota.turns(UseConnect, ownDials)), pending: newTurns(l.Pending, l.Quota.turns(UseLookup, ownPending)),
-		open: map[*connection]struct{}{},
-	}
+	return newClient(nil, rules, l, o, l.Quota.turns(UseConnect, ownDials), l.Quota.turns(UseLookup, ownPending))
 }
 
 // Part returns a client for a part of c. Its usage counts for both, and the limits of both
 // hold. Both observers get its events.
 func (c *Client) Part(rules *policy.Egress, l Limits, o Observer) *Client {
-	part := NewClient(rules, l, o)
-	part.parent, part.dials.parent, part.pending.parent = c, c.dials, c.pending
-	return part
+	return newClient(c, rules, l, o, c.dials, c.pending)
+}
+
+func newClient(parent *Client, rules *policy.Egress, l Limits, o Observer, dials, pending turns) *Client {
+	return &Client{
+		parent: parent, rules: rules, limits: l, observe: o,
+		connects: limiter(l.ConnectionsPerSec), lookups: limiter(l.LookupsPerSec),
+		dials: newTurns(l.Dials, dials), pending: newTurns(l.Pending, pending),
+		open: map[*connection]struct{}{},
+	}
 }
 
 // limiter allows n events a second, and bursts of n.

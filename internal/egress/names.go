@@ -1,7 +1,6 @@
 package egress
 
 import (
-	"container/list"
 	"encoding/binary"
 	"errors"
 	"net/netip"
@@ -30,10 +29,9 @@ type names struct {
 	now func() time.Time
 
 	mu     sync.Mutex
-	byName map[string]*list.Element // of *name
-	byAddr map[uint32]*list.Element
-	recent *list.List // the one looked up last is the first
-	last   uint32     // the host part that was assigned last
+	byName map[string]*name
+	slots  map[uint32]*name // by the host part modulo maxNames
+	last   uint32           // the host part that was assigned last
 }
 
 type name struct {
@@ -43,52 +41,43 @@ type name struct {
 }
 
 func newNames(now func() time.Time) *names {
-	return &names{now: now, byName: map[string]*list.Element{}, byAddr: map[uint32]*list.Element{}, recent: list.New()}
+	return &names{now: now, byName: map[string]*name{}, slots: map[uint32]*name{}}
 }
 
 // assign returns the addresses of a name, and renews them for TTL.
 func (n *names) assign(text string) (v4, v6 netip.Addr, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	e := n.byName[text]
-	if e == nil {
-		if len(n.byName) >= maxNames && !n.evict() {
+	found := n.byName[text]
+	if found == nil {
+		host, ok := n.free()
+		if !ok {
 			return v4, v6, errNamesInUse
 		}
-		e = n.recent.PushFront(&name{text: text, host: n.free()})
-		n.byName[text] = e
-		n.byAddr[e.Value.(*name).host] = e
+		found = &name{text: text, host: host}
+		n.byName[text], n.slots[host%maxNames] = found, found
 	}
-	n.recent.MoveToFront(e)
-	found := e.Value.(*name)
 	found.expires = n.now().Add(TTL)
 	v4, v6 = addresses(found.host)
 	return v4, v6, nil
 }
 
-// evict removes the name that was looked up longest ago, if it has expired. It reports whether it has.
-func (n *names) evict() bool {
-	e := n.recent.Back()
-	old := e.Value.(*name)
-	if old.expires.After(n.now()) {
-		return false
-	}
-	n.recent.Remove(e)
-	delete(n.byName, old.text)
-	delete(n.byAddr, old.host)
-	return true
-}
-
-// free returns an unused host part. There are eight times as many as names, so that one is
-// reused late.
-func (n *names) free() uint32 {
-	const most = 1<<(32-15) - 2 // not the first and the last of the IPv4 range
-	for {
+// free returns an unused host part, and removes an expired name for it. There are eight times as many as names, so
+// that one is reused late.
+func (n *names) free() (host uint32, ok bool) {
+	const most = 8*maxNames - 2 // not the first and the last of the IPv4 range
+	for range maxNames {
 		n.last = n.last%most + 1
-		if n.byAddr[n.last] == nil {
-			return n.last
+		old := n.slots[n.last%maxNames]
+		if old == nil {
+			return n.last, true
+		}
+		if !old.expires.After(n.now()) {
+			delete(n.byName, old.text)
+			return n.last, true
 		}
 	}
+	return 0, false
 }
 
 // find returns the name of a synthetic address, or "" if the address is not assigned.
@@ -96,8 +85,8 @@ func (n *names) find(a netip.Addr) string {
 	host, ok := hostPart(a)
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if e := n.byAddr[host]; ok && e != nil {
-		return e.Value.(*name).text
+	if found := n.slots[host%maxNames]; ok && found != nil && found.host == host {
+		return found.text
 	}
 	return ""
 }

@@ -52,7 +52,7 @@ type Config struct {
 type Server struct {
 	config Config
 	names  *names
-	work   *turns // see ownWork
+	work   turns // see ownWork
 
 	ctx    context.Context // of all connections
 	cancel context.CancelFunc

@@ -4,29 +4,27 @@ import (
 	"context"
 	"errors"
 	goruntime "runtime"
+	"slices"
 
 	"golang.org/x/sync/semaphore"
 	"golang.org/x/sys/unix"
 )
 
-// turns bounds how many operations happen at the same time: of one client, of the clients that contain
-// it, and of this process. A nil turns bounds nothing.
-type turns struct {
-	take   func(context.Context) (release func(), err error) // waits for a turn
-	parent *turns
-}
+// turns bound how many operations happen at the same time: of one client, of the clients that contain
+// it, and of this process. Each element waits for a turn. No element bounds nothing.
+type turns []func(context.Context) (release func(), err error)
 
 // Each dial takes a descriptor of this process, and each question two. Together they leave most descriptors
 // to the rest, and the limits of one client leave turns to others.
 var (
-	ownDials   = newTurns(max(16, min(1024, openFiles()/8)), nil)
-	ownPending = newTurns(max(16, min(256, openFiles()/32)), nil)
+	ownDials   = newTurns(max(16, min(1024, openFiles()/8)))
+	ownPending = newTurns(max(16, min(256, openFiles()/32)))
 )
 
 // ownWork bounds how many connections and questions of sandboxes use processors of this process. Without
 // it a thousand that are ready to run delay all else that this process does by their sum. One of each
 // server takes part, so that servers take turns.
-var ownWork = newTurns(max(1, goruntime.GOMAXPROCS(0)/2), nil)
+var ownWork = newTurns(max(1, goruntime.GOMAXPROCS(0)/2))
 
 func openFiles() int {
 	var files unix.Rlimit
@@ -36,36 +34,39 @@ func openFiles() int {
 	return int(min(files.Cur, 1<<20))
 }
 
-// newTurns returns turns for n at the same time, which take one of parent, too. Zero: there is no limit.
-func newTurns(n int, parent *turns) *turns {
-	if n <= 0 {
-		return &turns{take: func(context.Context) (func(), error) { return func() {}, nil }, parent: parent}
+// newTurns returns turns for n at the same time, which take the others, too. Zero: there is no limit.
+func newTurns(n int, others ...turns) turns {
+	var own turns
+	if n > 0 {
+		slots := semaphore.NewWeighted(int64(n))
+		own = turns{func(ctx context.Context) (func(), error) {
+			if slots.Acquire(ctx, 1) != nil {
+				return nil, context.Cause(ctx)
+			}
+			return func() { slots.Release(1) }, nil
+		}}
 	}
-	slots := semaphore.NewWeighted(int64(n))
-	return &turns{parent: parent, take: func(ctx context.Context) (func(), error) {
-		if slots.Acquire(ctx, 1) != nil {
-			return nil, context.Cause(ctx)
-		}
-		return func() { slots.Release(1) }, nil
-	}}
+	return slices.Concat(append([]turns{own}, others...)...)
 }
 
-// acquire waits for a turn. The caller releases it. All take the turns of the parts first, so that a
+// acquire waits for all turns. The caller releases them. The turns of the parts are first, so that a
 // client that waits for its own occupies none of the others'.
-func (t *turns) acquire(ctx context.Context) (release func(), err error) {
-	if t == nil {
-		return func() {}, nil
+func (t turns) acquire(ctx context.Context) (release func(), err error) {
+	var held []func()
+	release = func() {
+		for _, r := range slices.Backward(held) {
+			r()
+		}
 	}
-	own, err := t.take(ctx)
-	if err != nil {
-		return nil, err
+	for _, take := range t {
+		r, err := take(ctx)
+		if err != nil {
+			release()
+			return nil, err
+		}
+		held = append(held, r)
 	}
-	parents, err := t.parent.acquire(ctx)
-	if err != nil {
-		own()
-		return nil, err
-	}
-	return func() { parents(); own() }, nil
+	return release, nil
 }
 
 // Use is a kind of use that a [Quota] bounds.
@@ -97,9 +98,9 @@ func quotaOf(err error) string {
 }
 
 // turns returns the quota's turns, or else this process's.
-func (q Quota) turns(u Use, own *turns) *turns {
+func (q Quota) turns(u Use, own turns) turns {
 	if q == nil {
 		return own
 	}
-	return &turns{take: func(ctx context.Context) (func(), error) { return q(ctx, u) }}
+	return turns{func(ctx context.Context) (func(), error) { return q(ctx, u) }}
 }

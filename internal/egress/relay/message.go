@@ -1,7 +1,7 @@
 package relay
 
 import (
-	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -44,45 +44,39 @@ const (
 type Message struct {
 	Kind     Kind
 	ID       uint32
-	Outcome  Outcome
-	From, To netip.AddrPort
-	Text     string
-	FDs      []int // the receiver owns its copies
+	Outcome  Outcome        `json:",omitzero"`
+	From, To netip.AddrPort `json:",omitzero"`
+	Text     string         `json:",omitzero"`
+	FDs      []int          `json:"-"` // the receiver owns its copies
 }
 
 const (
-	headSize = 6
-	addrSize = 18
-	fixed    = headSize + 2*addrSize
-	maxText  = 512
-	maxFiles = 200 // less than SCM_MAX_FD
+	maxMessage = 4 << 10 // bytes
+	maxText    = 512     // bytes; as JSON six times as many
+	maxFiles   = 200     // less than SCM_MAX_FD
 )
 
 func (m *Message) encode() []byte {
-	b := make([]byte, 0, fixed+maxText)
-	b = append(b, byte(m.Kind), byte(m.Outcome))
-	b = binary.BigEndian.AppendUint32(b, m.ID)
-	for _, a := range []netip.AddrPort{m.From, m.To} {
-		ip := netip.IPv6Unspecified().As16()
-		if a.Addr().IsValid() {
-			ip = a.Addr().As16()
-		}
-		b = binary.BigEndian.AppendUint16(append(b, ip[:]...), a.Port())
+	bounded := *m
+	bounded.Text = m.Text[:min(len(m.Text), maxText)]
+	b, err := json.Marshal(bounded)
+	if err != nil {
+		panic(err) // only numbers, addresses and text
 	}
-	return append(b, m.Text[:min(len(m.Text), maxText)]...)
+	return b
 }
 
 func decode(b []byte) (m Message, err error) {
-	if len(b) < fixed || len(b) > fixed+maxText {
-		return m, fmt.Errorf("relay: message of %d bytes", len(b))
+	if err := json.Unmarshal(b, &m); err != nil {
+		return Message{}, fmt.Errorf("relay: message of %d bytes: %w", len(b), err)
 	}
-	m.Kind, m.Outcome, m.ID = Kind(b[0]), Outcome(b[1]), binary.BigEndian.Uint32(b[2:])
-	for i, a := range []*netip.AddrPort{&m.From, &m.To} {
-		at := b[headSize+i*addrSize:][:addrSize]
-		*a = netip.AddrPortFrom(netip.AddrFrom16([16]byte(at)).Unmap(), binary.BigEndian.Uint16(at[16:]))
-	}
-	m.Text = string(b[fixed:])
+	m.From, m.To = plain(m.From), plain(m.To)
 	return m, nil
+}
+
+// plain returns an address as the rules have it.
+func plain(a netip.AddrPort) netip.AddrPort {
+	return netip.AddrPortFrom(a.Addr().WithZone("").Unmap(), a.Port())
 }
 
 var errFiles = errors.New("relay: descriptors that do not belong to the message")

@@ -108,7 +108,7 @@ func (p *Process) Send(m Message) error {
 
 // Receive returns the next message. The descriptor of a Socket is the caller's.
 func (p *Process) Receive() (Message, error) {
-	b, oob := make([]byte, fixed+maxText+1), make([]byte, unix.CmsgSpace(4))
+	b, oob := make([]byte, maxMessage), make([]byte, unix.CmsgSpace(4))
 	n, oobn, flags, _, err := p.Conn().ReadMsgUnix(b, oob)
 	if err != nil {
 		return Message{}, err

@@ -171,7 +171,7 @@ func (r *relay) read() error {
 }
 
 func (r *relay) receive() (Message, error) {
-	b, oob := make([]byte, fixed+maxText+1), make([]byte, unix.CmsgSpace(4*maxFiles))
+	b, oob := make([]byte, maxMessage), make([]byte, unix.CmsgSpace(4*maxFiles))
 	for {
 		n, oobn, flags, _, err := unix.Recvmsg(r.host, b, oob, unix.MSG_CMSG_CLOEXEC)
 		switch {
@@ -213,6 +213,5 @@ func socket() (int, error) {
 }
 
 func addrPort(a net.Addr) netip.AddrPort {
-	p := a.(*net.TCPAddr).AddrPort()
-	return netip.AddrPortFrom(p.Addr().WithZone("").Unmap(), p.Port())
+	return plain(a.(*net.TCPAddr).AddrPort())
 }

@@ -20,7 +20,7 @@ import (
 )
 
 // ErrClosed is returned by the methods of a closed jail.
-var ErrClosed = errors.New("the jail is closed")
+var ErrClosed = errors.New("already closed")
 
 // StepError reports which step of creating or entering a jail failed.
 type StepError = step.Error

@@ -41,7 +41,7 @@ const (
 )
 
 // idleBounds limits the lines between two cells.
-var idleBounds = guest.LogBounds{Logs: defaultLogs, LogLength: defaultLogLength}
+var idleBounds = guest.LogBounds{Logs: 100, LogLength: 1000}
 
 // newCells returns the cells of a new context. onLog, if not nil, gets the lines that arrive
 // between two cells; otherwise the next cell does.

@@ -11,10 +11,12 @@ import (
 	"sync"
 	"time"
 
+	"gaol/jail/hostcommand"
+	"gaol/jail/mounts"
+
 	"golang.org/x/sys/unix"
 
 	"gaol/runtime/internal/hostcall"
-	"gaol/runtime/internal/sandbox"
 )
 
 // HostCommand is a program that the host implements: a value of Options.Commands. Guests find it
@@ -67,15 +69,15 @@ func (c *commands) get(name string) (HostCommand, bool) {
 // checkCommands returns an error about the commands of the caller.
 func checkCommands(given map[string]HostCommand) error {
 	for _, name := range slices.Sorted(maps.Keys(given)) {
-		if err := sandbox.CheckCommand(name); err != nil {
+		if err := hostcommand.CheckName(name); err != nil {
 			return err
 		}
 		if given[name].Run == nil {
 			return fmt.Errorf("%s: a command without Run", name)
 		}
 	}
-	if len(given) > sandbox.MaxCommands {
-		return fmt.Errorf("%d commands, the limit is %d", len(given), sandbox.MaxCommands)
+	if len(given) > mounts.MaxCommands {
+		return fmt.Errorf("%d commands, the limit is %d", len(given), mounts.MaxCommands)
 	}
 	return nil
 }
@@ -99,8 +101,8 @@ func (rt *NodeRuntime) AddCommands(given map[string]HostCommand) (err error) {
 	defer c.mu.Unlock()
 	all := maps.Clone(c.byName)
 	maps.Copy(all, given)
-	if len(all) > sandbox.MaxCommands {
-		return optionError("Commands", "%d commands, the limit is %d", len(all), sandbox.MaxCommands)
+	if len(all) > mounts.MaxCommands {
+		return optionError("Commands", "%d commands, the limit is %d", len(all), mounts.MaxCommands)
 	}
 	c.byName = all
 	for _, name := range slices.Sorted(maps.Keys(given)) {
@@ -122,18 +124,17 @@ func (s settings) commandNames() []string {
 // addCommandsPath adds the folder of commands to PATH, if there is any.
 func addCommandsPath(env map[string]string) {
 	if list, exists := env["PATH"]; exists {
-		env["PATH"] = strings.TrimPrefix(list+":"+sandbox.CommandDir, ":")
+		env["PATH"] = strings.TrimPrefix(list+":"+hostcommand.Dir, ":")
 	}
 }
 
 // runCommands are the calls of commands of one run.
 type runCommands struct {
-	run *Process
-
-	mu     sync.Mutex
-	closed bool
-	open   map[sandbox.CommandCall]struct{}
-	work   sync.WaitGroup
+	run   *Process
+	ended context.Context // closes the calls
+	end   context.CancelFunc
+	slots chan struct{} // a semaphore
+	work  sync.WaitGroup
 }
 
 // openCalls makes what performs the run's calls of functions and commands.
@@ -147,8 +148,9 @@ func (p *Process) openCalls() {
 		p.control.calls = p.calls
 	}
 	if p.rt.opts.Commands != nil {
-		p.commands = &runCommands{run: p, open: map[sandbox.CommandCall]struct{}{}}
-		p.command.OnCommand = p.commands.begin
+		c := &runCommands{run: p, slots: make(chan struct{}, maxOpenCalls(p.limits))}
+		c.ended, c.end = context.WithCancel(context.Background())
+		p.commands, p.command.OnCommand = c, c.begin
 	}
 }
 
@@ -159,46 +161,41 @@ func maxOpenCalls(l CallLimits) int {
 	return max(1, min(calls, l.Concurrent, int(bytes/max(l.Arguments, l.Result, 1))))
 }
 
-// begin takes over a call. If there are too many, the program tries again.
-func (c *runCommands) begin(name string, call sandbox.CommandCall) error {
+// begin opens a call, and returns the guest's ends. If there are too many, the program tries again.
+func (c *runCommands) begin(name string) (guest hostcommand.Ends, err error) {
 	command, exists := c.run.rt.commands.get(name)
 	if !exists {
-		return unix.EACCES
+		return guest, unix.EACCES
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed || len(c.open) >= maxOpenCalls(c.run.limits) {
-		return unix.EAGAIN
+	select {
+	case c.slots <- struct{}{}:
+	default:
+		return guest, unix.EAGAIN
 	}
-	c.open[call] = struct{}{}
+	call, guest, err := hostcommand.Open()
+	if err != nil {
+		<-c.slots
+		return guest, err
+	}
+	unwatch := context.AfterFunc(c.ended, call.Close)
 	c.work.Go(func() {
-		defer c.end(call)
 		c.serve(call, name, command)
+		unwatch()
+		call.Close()
+		<-c.slots
 	})
-	return nil
-}
-
-func (c *runCommands) end(call sandbox.CommandCall) {
-	call.Close()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.open, call)
+	return guest, nil
 }
 
 // close ends all calls. It does not wait for functions of the host: the dispatcher must be
-// stopped before.
+// stopped before. The process has ended, so that it makes no further calls.
 func (c *runCommands) close() {
-	c.mu.Lock()
-	c.closed = true
-	for call := range c.open {
-		call.Close()
-	}
-	c.mu.Unlock()
+	c.end()
 	c.work.Wait()
 }
 
 // serve performs a call and replies. Without a reply, the program prints that the call has ended.
-func (c *runCommands) serve(call sandbox.CommandCall, name string, command HostCommand) {
+func (c *runCommands) serve(call *hostcommand.Call, name string, command HostCommand) {
 	_ = call.SetDeadline(time.Now().Add(c.run.limits.Timeout)) // it supports deadlines
 	request, size, err := c.read(call, command)
 	var res CommandResult
@@ -207,7 +204,7 @@ func (c *runCommands) serve(call sandbox.CommandCall, name string, command HostC
 		request.Name = name
 		_ = call.SetDeadline(time.Time{})
 		res, err = c.perform(call, command, request, size)
-	case errors.Is(err, sandbox.ErrCallSize):
+	case errors.Is(err, hostcommand.ErrSize):
 		err = c.run.calls.Do(name, size, nil) // refuses and records it
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		err = fmt.Errorf("the call has taken longer than %v", c.run.limits.Timeout)
@@ -225,7 +222,7 @@ func (c *runCommands) serve(call sandbox.CommandCall, name string, command HostC
 }
 
 // read reads a call. The size is that of the arguments and the input.
-func (c *runCommands) read(call sandbox.CommandCall, command HostCommand) (request CommandCall, size int, err error) {
+func (c *runCommands) read(call *hostcommand.Call, command HostCommand) (request CommandCall, size int, err error) {
 	request.Args, err = call.Arguments(c.run.limits.Arguments)
 	for _, arg := range request.Args {
 		size += len(arg) + 1
@@ -234,14 +231,14 @@ func (c *runCommands) read(call sandbox.CommandCall, command HostCommand) (reque
 		request.Stdin, err = call.Input(c.run.limits.Arguments - int64(size))
 		size += len(request.Stdin)
 	}
-	if errors.Is(err, sandbox.ErrCallSize) {
+	if errors.Is(err, hostcommand.ErrSize) {
 		size = int(c.run.limits.Arguments) + 1
 	}
 	return request, size, err
 }
 
 // perform calls the host's function.
-func (c *runCommands) perform(call sandbox.CommandCall, command HostCommand, request CommandCall, size int) (res CommandResult, err error) {
+func (c *runCommands) perform(call *hostcommand.Call, command HostCommand, request CommandCall, size int) (res CommandResult, err error) {
 	c.run.waitForFeed()
 	err = c.run.calls.Do(request.Name, size, func(ctx context.Context) (int, error) {
 		ctx, cancel := context.WithCancelCause(ctx)

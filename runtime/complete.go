@@ -54,7 +54,7 @@ func (c *Context) Complete(ctx context.Context, line string) (prefix string, nam
 	case cause != CauseNone:
 		return "", nil, context.Cause(ctx)
 	case !isClosed(cl.done): // the process has ended
-		<-c.done
+		<-c.Done()
 		return "", nil, c.err
 	}
 	return asked.Prefix, cl.names(asked.Prefix), nil

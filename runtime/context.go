@@ -40,8 +40,7 @@ type ContextOptions struct {
 }
 
 const (
-	defaultContexts = 16
-	defaultIdle     = 10 * time.Minute
+	defaultIdle = 10 * time.Minute
 
 	contextName = "context.mjs" // the main module
 
@@ -88,7 +87,6 @@ type Context struct {
 	cells   *cells
 	streams *stdio.Pumped
 	sources *snippet.Sources
-	closed  chan error // receives the error of the closed control channel
 
 	turn chan struct{} // a lock: holds an element while the context is in use
 	idle *time.Timer   // nil without IdleTimeout
@@ -103,9 +101,7 @@ type Context struct {
 	mu     sync.Mutex
 	reason error // why we ended it; nil: we did not
 
-	done    chan struct{}
-	err     error // why it has ended, once done is closed
-	hostErr error // of ending it
+	err error // why it has ended, once its process is done
 }
 
 // NewContext starts a context and returns when it is ready. ctx bounds the start only. The
@@ -118,11 +114,10 @@ func (rt *NodeRuntime) NewContext(ctx context.Context, o ContextOptions) (_ *Con
 		return nil, err
 	}
 	c := &Context{
-		rt: rt, options: o, sources: snippet.NewSources("", guest.Dir), closed: make(chan error, 1),
-		declared: map[string]snippet.Declared{},
-		turn:     make(chan struct{}, 1), done: make(chan struct{}),
+		rt: rt, options: o, sources: snippet.NewSources("", guest.Dir),
+		declared: map[string]snippet.Declared{}, turn: make(chan struct{}, 1),
 	}
-	c.cells = newCells(o.OnLog, c.sources, func(err error) { c.closed <- err })
+	c.cells = newCells(o.OnLog, c.sources, c.channelClosed)
 	c.streams = &stdio.Pumped{Stdout: c.cells.sink(fromStdout, LogStdout), Stderr: c.cells.sink(fromStderr, LogStderr)}
 	start := &cell{done: make(chan struct{})}
 	c.cells.begin(start)
@@ -132,14 +127,14 @@ func (rt *NodeRuntime) NewContext(ctx context.Context, o ContextOptions) (_ *Con
 	default:
 		return nil, ErrManyContexts
 	}
-	pr := rt.code(contextCode)
-	pr.globals, pr.heap, pr.cells, pr.context = o.Globals, o.Heap, c.cells, &guest.Context{LogBounds: idleBounds, Last: o.LastValue}
-	c.process = &Process{program: pr, streams: c.streams, detached: true}
+	c.process = &Process{
+		code:    &guest.Program{Code: contextCode, Value: rt.opts.Limits.Value, Context: &guest.Context{LogBounds: idleBounds, Last: o.LastValue}},
+		globals: o.Globals, heap: o.Heap, cells: c.cells, streams: c.streams, detached: true, onEnd: c.finish,
+	}
 	if !rt.start(ctx, c.process, RunOptions{Name: contextName, Permissions: o.Permissions, Env: o.Env, Cwd: o.Cwd, Timeout: -1}) {
 		rt.contexts.leave()
 		return nil, c.process.startError()
 	}
-	go c.wait()
 	if err := c.awaitStart(ctx, start); err != nil {
 		return nil, err
 	}
@@ -156,52 +151,37 @@ func (c *Context) awaitStart(ctx context.Context, start *cell) error {
 	select {
 	case <-start.done:
 		return nil
-	case <-c.done:
+	case <-c.Done():
 		return c.err
 	case <-limit.Done():
 		c.stop(context.Cause(limit))
-		<-c.done
+		<-c.Done()
 		return context.Cause(limit)
 	}
 }
 
-// wait waits for the process's end, and ends it if its channel is closed: without the channel
-// no cell could be sent or ended any more. A process that exits closes it, too, a moment
-// earlier.
-func (c *Context) wait() {
-	select {
-	case <-c.process.Done():
-	case err := <-c.closed:
-		if err != nil {
-			c.stop(fmt.Errorf("it violates the protocol: %w", err))
-			break
-		}
-		select {
-		case <-c.process.Done():
-		case <-time.After(eofGrace):
-			c.stop(errSilent)
-		}
+// channelClosed ends the process after its channel: without that no cell could be sent or ended any more. A
+// process that exits closes it, too, a moment earlier. err is a violation of the protocol.
+func (c *Context) channelClosed(err error) {
+	if err != nil {
+		c.stop(fmt.Errorf("it violates the protocol: %w", err))
+		return
 	}
-	<-c.process.Done()
-	c.finish(c.process.Wait(context.Background()))
+	time.AfterFunc(eofGrace, func() { c.stop(errSilent) })
 }
 
 // errSilent is why a context is ended that does not exit after closing its channel.
 var errSilent = errors.New("it has closed its channel to the host")
 
-// finish records how the process ended.
-func (c *Context) finish(res *Result, err error) {
+// finish records how the process ended, just before it is done.
+func (c *Context) finish(res *Result) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if errors.Is(c.reason, errSilent) && res != nil && res.Cause != CauseCanceled {
 		c.reason = nil // it was exiting, slowly
 	}
 	c.err = fmt.Errorf("%w: %w", ErrContextEnded, c.endError(res))
-	if res == nil {
-		c.hostErr = err
-	}
 	c.rt.contexts.leave()
-	close(c.done)
 }
 
 // endError returns why the process has ended. res may be nil.
@@ -230,7 +210,7 @@ func (c *Context) endError(res *Result) error {
 // stop ends the context unless it has ended. The first reason counts. It does not wait.
 func (c *Context) stop(reason error) {
 	c.mu.Lock()
-	if c.reason == nil && !isClosed(c.done) {
+	if c.reason == nil && c.err == nil {
 		c.reason = reason
 	}
 	c.mu.Unlock()
@@ -255,21 +235,24 @@ func (c *Context) stopIdle() {
 func (c *Context) Close() (err error) {
 	defer wrap(&err, "context")
 	c.stop(ErrClosed)
-	<-c.done
+	<-c.Done()
 	if c.idle != nil {
 		c.idle.Stop()
 	}
-	return c.hostErr
+	if c.process.res == nil {
+		return c.process.err
+	}
+	return nil
 }
 
 // Done returns a channel that is closed when the context has ended.
-func (c *Context) Done() <-chan struct{} { return c.done }
+func (c *Context) Done() <-chan struct{} { return c.process.done }
 
 // Err returns nil until Done is closed, and then why the context has ended: the error wraps
 // [ErrContextEnded], and [ErrClosed] if the context or its runtime was closed, or an
 // [*ExitError] if its process exited.
 func (c *Context) Err() error {
-	if isClosed(c.done) {
+	if isClosed(c.Done()) {
 		return c.err
 	}
 	return nil
@@ -279,7 +262,7 @@ func (c *Context) Err() error {
 func (c *Context) acquireTurn(ctx context.Context) error {
 	select {
 	case c.turn <- struct{}{}:
-	case <-c.done:
+	case <-c.Done():
 		return c.err
 	case <-ctx.Done():
 		return contextError(ctx)
@@ -291,7 +274,7 @@ func (c *Context) acquireTurn(ctx context.Context) error {
 	ending := c.reason != nil
 	c.mu.Unlock()
 	if ending {
-		<-c.done
+		<-c.Done()
 	}
 	if err := c.Err(); err != nil {
 		c.leaveTurn()

@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
@@ -20,8 +21,9 @@ func TestContextSlowEnd(t *testing.T) {
 	} {
 		rt := &NodeRuntime{contexts: make(queue, 1), closing: make(chan struct{})}
 		rt.contexts <- struct{}{}
-		c := &Context{rt: rt, done: make(chan struct{}), reason: errSilent}
-		c.finish(tc.res, nil)
+		c := &Context{rt: rt, process: &Process{done: make(chan struct{})}, reason: errSilent}
+		c.finish(tc.res)
+		close(c.process.done)
 		if err := c.Err(); !errors.Is(err, ErrContextEnded) || err.Error() != ErrContextEnded.Error()+": "+tc.want {
 			t.Errorf("%+v: %v, want %s", tc.res, err, tc.want)
 		}
@@ -33,10 +35,9 @@ func TestContextSlowEnd(t *testing.T) {
 
 // idleContext returns a context that closes after it has not been used for a time.
 func idleContext(after time.Duration) *Context {
-	c := &Context{
-		options: ContextOptions{IdleTimeout: after}, process: &Process{killed: make(chan struct{})},
-		turn: make(chan struct{}, 1), done: make(chan struct{}),
-	}
+	p := &Process{done: make(chan struct{})}
+	p.limit, p.cancel = context.WithCancelCause(context.Background())
+	c := &Context{options: ContextOptions{IdleTimeout: after}, process: p, turn: make(chan struct{}, 1)}
 	c.idle = time.AfterFunc(time.Hour, c.stopIdle)
 	return c
 }
@@ -50,7 +51,7 @@ func TestContextIdle(t *testing.T) {
 		}
 		c.leaveTurn()
 		select {
-		case <-c.process.killed:
+		case <-c.process.limit.Done():
 		case <-time.After(time.Minute):
 			t.Fatal("the context is still open")
 		}
@@ -66,7 +67,7 @@ func TestContextIdleLate(t *testing.T) {
 	c.leaveTurn()
 	c.stopIdle()
 	select {
-	case <-c.process.killed:
+	case <-c.process.limit.Done():
 		t.Fatal("the context closed just after it was used")
 	default:
 	}

@@ -64,7 +64,7 @@ func (c *Context) Evaluate(ctx context.Context, code string, o EvaluateOptions) 
 	case err != nil && ctx.Err() != nil:
 		return l.conclude(&Result{Cause: CauseCanceled}, &cell{}), contextError(ctx)
 	case errors.Is(err, ErrContextEnded):
-		<-c.done
+		<-c.Done()
 		return l.conclude(&Result{Cause: CauseCanceled}, &cell{}), c.err
 	case err != nil:
 		return nil, err
@@ -80,8 +80,9 @@ func (c *Context) Evaluate(ctx context.Context, code string, o EvaluateOptions) 
 
 // compile compiles a cell. The end of the context, and the cell's timeout, end it.
 func (c *Context) compile(ctx context.Context, code string, timeout time.Duration) (*snippet.Program, error) {
-	limit, stop := bound(ctx, c.process.limit, ErrContextEnded, timeout)
-	defer stop()
+	limit, cancel := until(ctx, c.process.limit, ErrContextEnded)
+	defer cancel(nil)
+	limit, _ = withTimeout(limit, timeout)
 	declared := map[string]snippet.Declared{}
 	for name, d := range c.declared {
 		if strings.Contains(code, name) {
@@ -212,7 +213,8 @@ func (c *Context) exchange(ctx context.Context, cl *cell, message any, timeout t
 			c.interrupt(c.late)
 			close(cl.done) // it has not begun
 		}
-		return endCause(limit), nil
+		cause, _ := endReason(limit)
+		return cause, nil
 	}
 	c.late = nil
 	c.cells.begin(cl) // before the guest can answer
@@ -225,7 +227,8 @@ func (c *Context) exchange(ctx context.Context, cl *cell, message any, timeout t
 	default:
 		c.interrupt(cl)
 	}
-	return endCause(limit), nil
+	cause, _ := endReason(limit)
+	return cause, nil
 }
 
 // await waits for the end of a cell, or that of the process. It returns false if limit ends
@@ -233,7 +236,7 @@ func (c *Context) exchange(ctx context.Context, cl *cell, message any, timeout t
 func (c *Context) await(limit context.Context, cl *cell) bool {
 	select {
 	case <-cl.done:
-	case <-c.process.Done():
+	case <-c.Done():
 	case <-limit.Done():
 		return false
 	}
@@ -264,13 +267,13 @@ func (c *Context) interrupt(cl *cell) {
 		select {
 		case <-cl.done:
 			return
-		case <-c.process.Done():
+		case <-c.Done():
 			return
 		case <-time.After(i.patience):
 		}
 	}
 	c.stop(fmt.Errorf("cell %d could not be interrupted", cl.number))
-	<-c.process.Done()
+	<-c.Done()
 }
 
 // outcome returns the result of a cell, or of the process if that has ended. cause is why the
@@ -282,10 +285,9 @@ func (c *Context) outcome(cl *cell, cause Cause) (*Result, error) {
 		c.streams.Flush()
 	default: // the process has ended, and all of its output has been read
 		var err error
-		if res, err = c.process.Wait(context.Background()); res == nil {
+		if res, err = c.process.outcome(); res == nil {
 			return nil, err
 		}
-		<-c.done
 	}
 	res.Value, res.Calls = cl.value, nil
 	if cause != CauseNone {

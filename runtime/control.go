@@ -178,8 +178,7 @@ func (p *Process) interrupt() {
 	_ = p.child.Signal(unix.SIGINT, false)
 	select {
 	case <-p.child.Done():
-	case <-time.After(p.program.grace):
-	case <-p.rt.closing:
-	case <-p.killed:
+	case <-time.After(p.grace):
+	case <-p.life.Done():
 	}
 }

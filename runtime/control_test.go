@@ -75,8 +75,7 @@ func newFakeGuestWithin(t testing.TB, limit int64, functions []hostcall.Function
 	if functions == nil {
 		to.Close()
 	} else {
-		limits, err := limits.resolve(defaultCalls)
-		if err != nil {
+		if err := fill(&limits, true); err != nil {
 			t.Fatal(err)
 		}
 		g.control.out = hostcall.NewWriter(to)

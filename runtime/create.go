@@ -9,6 +9,7 @@ import (
 	"slices"
 	"sync"
 
+	"gaol/jail/landlock/audit"
 	"gaol/rootfs"
 	"gaol/runtime/internal/sandbox"
 	"gaol/runtime/internal/work"
@@ -18,15 +19,16 @@ import (
 // NodeRuntime is a sandbox. It is safe for concurrent use.
 type NodeRuntime struct {
 	opts     settings
-	sandbox  sandbox.Sandbox // nil before it is made
-	store    string          // host folder
-	leases   []*rootfs.Lease // of the image, and of snapshots that are mounted
-	network  *network        // nil if the rules allow no external host
-	dialed   dialed          // connections to the guest's servers
+	sandbox  *sandbox.Sandbox // nil before it is made
+	store    string           // host folder
+	leases   []*rootfs.Lease  // of the image, and of snapshots that are mounted
+	network  *network         // nil if the rules allow no external host
+	dialed   dialed           // connections to the guest's servers
 	files    *hostfs.FS
 	queue    queue // limits concurrent runs
 	contexts queue // limits contexts
 	active   activeRuns
+	calls    calls
 	commands commands
 
 	alive   context.Context // ends when Close begins
@@ -150,25 +152,19 @@ func (rt *NodeRuntime) build(ctx context.Context, image *rootfs.Image) error {
 	if err != nil {
 		return err
 	}
-	box, err := newSandbox(ctx, s.Options, spec)
-	if f, ok := errors.AsType[*sandbox.FieldError](err); ok {
-		err = &OptionError{f.Field, f.Err}
+	rt.sandbox, err = sandbox.New(ctx, spec)
+	if _, ok := errors.AsType[*audit.UnavailableError](err); ok {
+		err = &OptionError{"AuditDenials", err}
 	}
 	if err != nil {
 		return err
 	}
-	return rt.attach(box)
-}
-
-// attach takes over the sandbox, and opens its gateway and files.
-func (rt *NodeRuntime) attach(box sandbox.Sandbox) (err error) {
-	rt.sandbox = box
-	if rt.opts.plan.Net.Egress != nil {
+	if s.plan.Net.Egress != nil {
 		if rt.network, err = rt.openNetwork(); err != nil {
 			return err
 		}
 	}
-	rt.files, err = box.Files()
+	rt.files, err = rt.sandbox.Files()
 	return err
 }
 
@@ -177,7 +173,8 @@ func (rt *NodeRuntime) attach(box sandbox.Sandbox) (err error) {
 // error of the first.
 func (rt *NodeRuntime) Close() error {
 	rt.close.Do(func() {
-		rt.active.close()
+		rt.calls.close()
+		rt.dialed.close() // before guests end, so that its users see that it was closed
 		rt.end()
 		if err := rt.release(); err != nil {
 			rt.err = fmt.Errorf("gaol: close: %w", err)
@@ -193,12 +190,11 @@ func (rt *NodeRuntime) release() error {
 	if rt.files != nil {
 		failed = rt.files.Close()
 	}
-	rt.dialed.close()
+	rt.calls.open.Wait() // the end of alive has canceled them
 	failed = errors.Join(failed, rt.network.close())
 	if rt.sandbox != nil {
 		failed = errors.Join(failed, rt.sandbox.Close())
 	}
-	rt.active.spawned.Wait() // they read what their processes have written
 	for _, lease := range slices.Backward(rt.leases) {
 		failed = errors.Join(failed, lease.Close())
 	}

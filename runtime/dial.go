@@ -83,7 +83,7 @@ func (rt *NodeRuntime) Listeners(ctx context.Context) (_ []netip.AddrPort, err e
 	if !rt.opts.plan.Net.Inet {
 		return nil, nil
 	}
-	_, done, err := rt.dialed.begin(ctx, rt.alive)
+	_, done, err := rt.beginCall(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -144,32 +144,27 @@ func (rt *NodeRuntime) reachServer(ctx context.Context, port uint16) (_ context.
 	if err := rt.opts.checkNotHostPort(port); err != nil {
 		return nil, nil, err
 	}
-	return rt.dialed.begin(ctx, rt.alive)
+	return rt.beginCall(ctx)
 }
 
-// dialed tracks the host's connections to a runtime's guests, and the calls that use the
-// sandbox's network. The zero value is ready.
-type dialed struct {
-	calls sync.WaitGroup
-
-	mu          sync.Mutex
-	closed      bool
-	connections map[*guestConn]struct{} // open or being dialed; nil before the first
-}
-
-// begin begins a call. The caller must call done. The context ends with alive.
-func (d *dialed) begin(ctx, alive context.Context) (_ context.Context, done func(), err error) {
+// beginCall begins a use of the sandbox, for which Close waits. The caller must call done. The context ends
+// when Close begins.
+func (rt *NodeRuntime) beginCall(ctx context.Context) (_ context.Context, done func(), err error) {
 	if ctx.Err() != nil {
 		return nil, nil, context.Cause(ctx)
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.closed {
+	if !rt.calls.begin() {
 		return nil, nil, ErrClosed
 	}
-	d.calls.Add(1)
-	ctx, stop := until(ctx, alive, ErrClosed)
-	return ctx, func() { stop(); d.calls.Done() }, nil
+	ctx, cancel := until(ctx, rt.alive, ErrClosed)
+	return ctx, func() { cancel(nil); rt.calls.open.Done() }, nil
+}
+
+// dialed tracks the host's connections to a runtime's guests. The zero value is ready.
+type dialed struct {
+	mu          sync.Mutex
+	closed      bool
+	connections map[*guestConn]struct{} // open or being dialed; nil before the first
 }
 
 // Buffers of the host's connections to guests are charged to no sandbox. A few connections have large ones;
@@ -192,20 +187,18 @@ func (d *dialed) reserve() (c *guestConn, buffer int) {
 	return c, min(max(totalBuffers/len(d.connections), minBuffer), maxBuffer)
 }
 
-// close resets all connections and waits for the calls, which the end of alive has canceled.
+// close resets all connections. Those that are being dialed are closed by open.
 func (d *dialed) close() {
 	d.mu.Lock()
+	defer d.mu.Unlock()
 	d.closed = true
 	for c := range d.connections {
-		if c.TCPConn == nil {
-			continue // open closes it
+		if c.TCPConn != nil {
+			_ = c.SetLinger(0) // data that no guest reads would keep the network namespace
+			_ = c.TCPConn.Close()
 		}
-		_ = c.SetLinger(0) // data that no guest reads would keep the network namespace
-		_ = c.TCPConn.Close()
 	}
 	d.connections = nil
-	d.mu.Unlock()
-	d.calls.Wait()
 }
 
 // guestConn is a connection to a guest's server.

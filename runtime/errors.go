@@ -53,18 +53,6 @@ func contextError(ctx context.Context) error {
 	return fmt.Errorf("%w: %w", err, cause)
 }
 
-// cancellation returns the error beside the result of a canceled run. It is nil for a run
-// that [NodeRuntime.Kill] or [Process.Kill] ended, because its caller asked for that.
-func (rt *NodeRuntime) cancellation(ctx context.Context) error {
-	switch {
-	case ctx.Err() != nil && endCause(ctx) == CauseCanceled:
-		return contextError(ctx)
-	case isClosed(rt.closing):
-		return ErrClosed
-	}
-	return nil
-}
-
 // maxListed is how many of an error's Errors its text lists.
 const maxListed = 3
 

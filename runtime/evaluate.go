@@ -27,9 +27,9 @@ type EvaluateOptions struct {
 
 	Timeout      time.Duration // as RunOptions.Timeout: default 30 s; negative: no limit
 	MaxOutput    int64         // bytes of Value; default 1 MiB; at most Limits.Value
-	MaxCalls     int           // calls of host functions; default 50
-	MaxLogs      int           // entries of Logs; default 100
-	MaxLogLength int           // characters of one entry, after which it ends in "…"; default 1,000
+	MaxCalls     int           `bounds:"1..1073741824,50"` // calls of host functions; default 50
+	MaxLogs      int           `bounds:"1..100000,100"`    // entries of Logs; default 100
+	MaxLogLength int           `bounds:"1..1048576,1000"`  // characters of one entry, after which it ends in "…"; default 1,000
 
 	// Form is the form of Evaluation.Value.
 	Form ResultForm
@@ -47,7 +47,7 @@ type EvaluateOptions struct {
 	// Code is terminated in modules, after await, and in callbacks of promises, ticks, timers
 	// and immediates. Code in other callbacks, such as a socket's, and native code cannot
 	// report. A context interrupts its cells without Grace, which is an error there.
-	Grace time.Duration
+	Grace time.Duration `bounds:"0..10s"`
 
 	// OnLog is called with each entry of Logs as it arrives, one at a time. A slow function
 	// slows down the guest.
@@ -62,17 +62,6 @@ type EvaluateOptions struct {
 	Env         map[string]string  // as RunOptions.Env
 	Cwd         string             // as RunOptions.Cwd
 }
-
-const (
-	defaultEvaluateOutput = 1 << 20
-	defaultEvaluateCalls  = 50
-	defaultLogs           = 100
-	defaultLogLength      = 1000
-
-	maxGrace     = 10 * time.Second
-	maxLogs      = 100_000
-	maxLogLength = 1 << 20
-)
 
 // ResultForm is how a snippet's value is encoded.
 type ResultForm string
@@ -266,7 +255,7 @@ func (rt *NodeRuntime) evaluate(ctx context.Context, code string, o EvaluateOpti
 	if err != nil {
 		return nil, err
 	}
-	dir, err := rt.opts.dir(o.Cwd)
+	dir, err := parseCwd(cmp.Or(o.Cwd, string(rt.opts.cwd)))
 	if err != nil {
 		return nil, err
 	}
@@ -278,12 +267,14 @@ func (rt *NodeRuntime) evaluate(ctx context.Context, code string, o EvaluateOpti
 		if compiled, e, err = rt.compile(ctx, code, main); compiled == nil {
 			return e, err
 		}
-		main.logs.sources = snippet.NewSources(path.Join(dir, snippet.FileName), guest.Dir)
+		main.logs.sources = snippet.NewSources(path.Join(string(dir), snippet.FileName), guest.Dir)
 		main.logs.sources.Add(snippet.FileName, compiled, code)
 	}
-	res, err := rt.run(ctx, &program{
-		code: compiled.Code, value: o.MaxOutput, globals: o.Globals, heap: o.Heap, calls: o.MaxCalls, grace: o.Grace, main: main,
-		evaluate: &guest.Evaluate{LogBounds: guest.LogBounds{Logs: o.MaxLogs, LogLength: o.MaxLogLength}, Form: string(o.Form), Explicit: compiled.Explicit, Interruptible: o.Grace > 0},
+	res, err := rt.run(ctx, &Process{
+		code: &guest.Program{Code: compiled.Code, Value: o.MaxOutput, Evaluate: &guest.Evaluate{
+			LogBounds: guest.LogBounds{Logs: o.MaxLogs, LogLength: o.MaxLogLength}, Form: string(o.Form), Explicit: compiled.Explicit, Interruptible: o.Grace > 0,
+		}},
+		globals: o.Globals, heap: o.Heap, maxCalls: o.MaxCalls, grace: o.Grace, main: main,
 	}, RunOptions{Name: snippet.FileName, Permissions: o.Permissions, Env: o.Env, Cwd: o.Cwd, Timeout: o.Timeout}, f)
 	if res == nil {
 		return nil, err
@@ -294,36 +285,27 @@ func (rt *NodeRuntime) evaluate(ctx context.Context, code string, o EvaluateOpti
 // compile compiles a snippet. If that fails, it returns the result of the evaluation.
 func (rt *NodeRuntime) compile(ctx context.Context, code string, main *cell) (p *snippet.Program, e *Evaluation, err error) {
 	l := main.logs
-	limit, stop := bound(ctx, rt.alive, ErrClosed, l.options.Timeout)
-	defer stop()
-	if p, err = rt.opts.work.Compile(limit, work.Source{Code: []byte(code)}); err == nil {
+	failed := &Process{rt: rt, began: l.began, launcher: rt.opts.Launcher}
+	failed.bind(ctx)
+	defer failed.cancel(nil)
+	failed.limit, _ = withTimeout(failed.limit, l.options.Timeout)
+	if p, err = rt.opts.work.Compile(failed.limit, work.Source{Code: []byte(code)}); err == nil {
 		return p, nil, nil
 	}
 	if _, invalid := errors.AsType[*snippet.SyntaxError](err); invalid {
 		return nil, &Evaluation{Error: syntaxError(err, snippet.FileName), Duration: time.Since(l.began)}, nil
 	}
-	failed := &Process{rt: rt, began: l.began, launcher: rt.opts.Launcher}
-	if failed.fail(limit, err); failed.res != nil {
+	if failed.fail(err); failed.res != nil {
 		e = l.conclude(failed.res, main)
 	}
 	return nil, e, failed.err
 }
 
 // resolve checks the options and fills in defaults.
-func (o EvaluateOptions) resolve(l Limits) (EvaluateOptions, error) {
+func (o EvaluateOptions) resolve(l Limits) (_ EvaluateOptions, err error) {
 	if !slices.Contains([]ResultForm{ResultJSON, ResultText, ResultColors}, o.Form) {
 		return o, optionError("Form", "%q is not a valid form", o.Form)
 	}
-	o.MaxOutput = cmp.Or(o.MaxOutput, min(defaultEvaluateOutput, l.Value))
-	o.MaxCalls = cmp.Or(o.MaxCalls, defaultEvaluateCalls)
-	o.MaxLogs = cmp.Or(o.MaxLogs, defaultLogs)
-	o.MaxLogLength = cmp.Or(o.MaxLogLength, defaultLogLength)
-	return o, errors.Join(
-		checkLimit("MaxOutput", o.MaxOutput, 1, l.Value),
-		checkHeap(o.Heap, l),
-		checkLimit("MaxCalls", o.MaxCalls, 1, 1<<30),
-		checkLimit("MaxLogs", o.MaxLogs, 1, maxLogs),
-		checkLimit("Grace", o.Grace.Seconds(), 0, maxGrace.Seconds()),
-		checkLimit("MaxLogLength", o.MaxLogLength, 1, maxLogLength),
-	)
+	o.MaxOutput = cmp.Or(o.MaxOutput, min(1<<20, l.Value))
+	return o, errors.Join(checkBytes("MaxOutput", o.MaxOutput, 1, l.Value), checkHeap(o.Heap, l), fill(&o, true))
 }

@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"context"
 	"time"
 
 	"gaol/internal/wire"
@@ -11,7 +12,7 @@ import (
 // end waits for the run's end, and leaves the runtime's queue.
 func (p *Process) end() (*Result, error) {
 	defer p.rt.queue.leave()
-	defer p.stop()
+	defer p.cancel(nil)
 	res, err := p.finish()
 	if res != nil {
 		res.Queued = p.queued
@@ -20,7 +21,7 @@ func (p *Process) end() (*Result, error) {
 }
 
 // finish waits for the run's end, or ends it, and returns its result. With CauseCanceled there
-// may be an error beside the result: see cancellation.
+// may be an error beside the result: see endReason.
 func (p *Process) finish() (*Result, error) {
 	defer p.close()
 	defer p.rt.active.remove(p)
@@ -46,7 +47,7 @@ func (p *Process) finish() (*Result, error) {
 	switch {
 	case p.interrupted:
 		res.Cause = CauseTimeout // even if it has exited since
-	case res.Cause == CauseNone && isClosed(p.exceeded): // it ended before it could be killed
+	case res.Cause == CauseNone && context.Cause(p.limit) == errOutput: // it ended before it could be killed
 		res.Cause = CauseOutput
 	}
 	// After the kernel's own reports: a hint that repeats one of them is dropped.
@@ -55,10 +56,10 @@ func (p *Process) finish() (*Result, error) {
 		p.addErrorHint(p.main.failure)
 	}
 	p.addDenials(res, nil)
-	if res.Cause == CauseCanceled && (p.limit.Err() != nil || !isClosed(p.killed)) {
-		return res, p.rt.cancellation(p.limit)
+	if res.Cause == CauseCanceled {
+		_, err = endReason(p.limit)
 	}
-	return res, nil
+	return res, err
 }
 
 // drain reads all that the run has written. The run has ended.
@@ -128,31 +129,22 @@ func (p *Process) supervise() Cause {
 		checkCPU = time.After(0)
 	}
 	for {
-		cause := CauseCanceled
 		select {
 		case <-p.child.Done():
-			switch {
-			case p.limit.Err() != nil:
-				return endCause(p.limit) // which may have killed it during its start
-			case isClosed(p.rt.closing), isClosed(p.killed):
-				return CauseCanceled // before this goroutine could kill it
+			if !p.mustEnd() { // otherwise that may have killed it during its start
+				return CauseNone
 			}
-			return CauseNone
 		case <-checkCPU:
-			left := p.cpuLeft()
-			if left > 0 {
+			if left := p.cpuLeft(); left > 0 {
 				checkCPU = time.After(left)
 				continue
 			}
-			cause = CauseCPU
-		case <-p.exceeded:
-			cause = CauseOutput
+			p.cancel(errCPU)
 		case <-p.limit.Done():
-			if cause = endCause(p.limit); cause == CauseTimeout && p.program.grace > 0 {
-				p.interrupt()
-			}
-		case <-p.rt.closing:
-		case <-p.killed:
+		}
+		cause, _ := endReason(p.limit)
+		if cause == CauseTimeout && p.grace > 0 {
+			p.interrupt()
 		}
 		p.child.Kill()
 		return cause

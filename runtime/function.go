@@ -77,26 +77,11 @@ const (
 // CallLimits bound the calls of host functions that a run can make. A zero field takes its
 // default; a negative one is an error.
 type CallLimits struct {
-	Calls      int           // of one run, answered or not; default 100,000; with Evaluate 50
-	Concurrent int           // functions of one run that run concurrently on the host, at most 1,024; default 16
-	Arguments  int64         // bytes of the JSON of one call's arguments; default 1 MiB
-	Result     int64         // bytes of the JSON of one result; default 4 MiB
-	Timeout    time.Duration // wall-clock time of one call, including its time in the queue; default 30 s
-}
-
-var defaultCalls = CallLimits{Calls: 100_000, Concurrent: 16, Arguments: 1 << 20, Result: 4 << 20, Timeout: 30 * time.Second}
-
-// resolve checks the limits and fills in defaults.
-func (l CallLimits) resolve(d CallLimits) (CallLimits, error) {
-	if l.Calls < 0 || l.Concurrent < 0 || l.Arguments < 0 || l.Result < 0 || l.Timeout < 0 {
-		return l, fmt.Errorf("%+v: a field is negative", l)
-	}
-	l = orDefaults(l, d)
-	const most = 1 << 30 // fits in a frame
-	if l.Concurrent > hostcall.MaxPending || l.Arguments > most || l.Result > most {
-		return l, fmt.Errorf("%+v: at most %d calls at once and %d bytes", l, hostcall.MaxPending, most)
-	}
-	return l, nil
+	Calls      int           `bounds:"0..,100000"`    // of one run, answered or not; default 100,000; with Evaluate 50
+	Concurrent int           `bounds:"0..1024,16"`    // functions of one run that run concurrently on the host, at most 1,024; default 16
+	Arguments  int64         `bounds:"0B..1GiB,1MiB"` // bytes of the JSON of one call's arguments; default 1 MiB
+	Result     int64         `bounds:"0B..1GiB,4MiB"` // bytes of the JSON of one result; default 4 MiB
+	Timeout    time.Duration `bounds:"0..,30s"`       // wall-clock time of one call, including its time in the queue; default 30 s
 }
 
 // Call describes a call of a host function.

@@ -107,15 +107,14 @@ func TestTypedFunctionPanics(t *testing.T) {
 }
 
 func TestCallLimitsSettle(t *testing.T) {
-	got, err := CallLimits{Calls: 7, Timeout: time.Second}.resolve(defaultCalls)
-	want := defaultCalls
-	want.Calls, want.Timeout = 7, time.Second
-	if err != nil || got != want {
+	got := CallLimits{Calls: 7, Timeout: time.Second}
+	err := fill(&got, true)
+	if want := (CallLimits{7, 16, 1 << 20, 4 << 20, time.Second}); err != nil || got != want {
 		t.Errorf("%+v, %v", got, err)
 	}
 	for _, l := range []CallLimits{{Calls: -1}, {Concurrent: -1}, {Arguments: -1}, {Result: -1}, {Timeout: -1}, {Concurrent: hostcall.MaxPending + 1}, {Arguments: 1<<30 + 1}, {Result: 1<<30 + 1}} {
-		if got, err := l.resolve(defaultCalls); err == nil {
-			t.Errorf("%+v becomes %+v", l, got)
+		if err := fill(&l, true); err == nil {
+			t.Errorf("%+v is accepted", l)
 		}
 	}
 }

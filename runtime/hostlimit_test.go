@@ -27,8 +27,8 @@ func TestLimitsFitHost(t *testing.T) {
 		{minFiles - 1, 0, 0, true},
 	} {
 		asked := Limits{Files: tc.asked}
-		l := orDefaults(asked, DefaultLimits())
-		err := l.fit(asked, tc.hard)
+		l := asked
+		err := errors.Join(fill(&l, true), l.fit(asked, tc.hard))
 		failed, refused := errors.AsType[*HostLimitError](err)
 		if refused != tc.refused || !refused && (err != nil || l.Files != tc.want) {
 			t.Errorf("hard limit %d, requested %d: %d, %v", tc.hard, tc.asked, l.Files, err)

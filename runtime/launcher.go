@@ -11,10 +11,10 @@ import (
 	"strings"
 	"time"
 
+	"gaol/jail/zygote"
 	"gaol/rootfs"
 	"gaol/runtime/internal/guest"
 	"gaol/runtime/internal/sandbox"
-	"gaol/runtime/internal/sandbox/native"
 	"gaol/runtime/internal/work"
 )
 
@@ -79,13 +79,13 @@ func nameOf[T ~int](value T, names ...string) string {
 // error. Forks and Age can be exceeded a little, because a zygote is used until its
 // successor is warm.
 type ZygoteOptions struct {
-	Forks int           // runs forked from one zygote; default 5,000
-	Age   time.Duration // time since its start; default 10 minutes
+	Forks int           `bounds:"0.."` // runs forked from one zygote; default 5,000
+	Age   time.Duration `bounds:"0.."` // time since its start; default 10 minutes
 
 	// Patience is how long one fork, which normally takes milliseconds, may take before
 	// the zygote counts as hung. Its successor gets twice as long. A run that waits for a
 	// hung zygote ends that much later. Default 2 seconds.
-	Patience time.Duration
+	Patience time.Duration `bounds:"0.."`
 
 	// Park is how long the process of a runtime's next run waits for its program. It is forked
 	// after each run, if a processor is idle and no other process of the runtime exists, so that
@@ -103,8 +103,8 @@ func (o ZygoteOptions) validate(l Launcher) error {
 	if l != LauncherZygote && o != (ZygoteOptions{}) {
 		return optionError("Zygote", "the launcher is %v", l)
 	}
-	if o.Forks < 0 || o.Age < 0 || o.Patience < 0 {
-		return optionError("Zygote", "%+v: a field is negative", o)
+	if err := fill(&o, false); err != nil {
+		return optionError("Zygote", "%w", err)
 	}
 	if o.CgroupParent != "" {
 		return checkCgroup(o.CgroupParent)
@@ -151,7 +151,7 @@ func (rt *NodeRuntime) Warm(ctx context.Context) (err error) {
 // kind (see [LauncherZygote]) stays warm for the next runtime until the host process ends. It also
 // ends the processes that have compiled code for such runtimes (see Options.WorkInProcess), which
 // otherwise end after half a minute.
-func CloseIdle() error { return errors.Join(native.CloseIdle(), work.CloseIdle()) }
+func CloseIdle() error { return errors.Join(sandbox.CloseIdle(), work.CloseIdle()) }
 
 // zygoteEntry is the path of the main module that Node is started with. No such file
 // exists: the preload never returns to Node.
@@ -162,7 +162,7 @@ func (s settings) warm() *sandbox.Warm {
 	return &sandbox.Warm{
 		WarmKind: sandbox.WarmKind{
 			Image: s.image, Node: s.nodePath(), HeapMiB: s.heapMiB, CgroupParent: cmp.Or(s.Zygote.CgroupParent, s.CgroupParent),
-			Forks: s.Zygote.Forks, Age: s.Zygote.Age, Patience: s.Zygote.Patience,
+			Options: zygote.Options{Forks: s.Zygote.Forks, Age: s.Zygote.Age, Patience: s.Zygote.Patience},
 		},
 		Args: func(heapMiB int64) []string {
 			return slices.Concat([]string{

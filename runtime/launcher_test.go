@@ -8,6 +8,7 @@ import (
 	"gaol/policy"
 	"gaol/rootfs"
 	"gaol/runtime/internal/enforce"
+	"gaol/runtime/internal/guest"
 )
 
 func TestLauncherCheck(t *testing.T) {
@@ -108,7 +109,7 @@ func TestNeedNode(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := lowered(t, s, &program{code: "1"}, RunOptions{}); (err == nil) != ok || err != nil && !errors.Is(err, ErrUnsupported) {
+		if _, err := lowered(t, s, nodeCode("1"), RunOptions{}); (err == nil) != ok || err != nil && !errors.Is(err, ErrUnsupported) {
 			t.Errorf("Node %q: %v", node, err)
 		}
 		if _, err := lowered(t, s, imageProgram("sh", nil), RunOptions{}); err != nil {
@@ -135,7 +136,7 @@ func TestImagePlaces(t *testing.T) {
 	if !granted["/opt/node/bin/node"] || !granted["/lib"] || granted["/lib64"] || granted[enforce.NodePath] {
 		t.Errorf("grants %+v", s.plan.Grants)
 	}
-	p, err := lowered(t, s, &program{code: "1"}, RunOptions{})
+	p, err := lowered(t, s, nodeCode("1"), RunOptions{})
 	if err != nil || p.command.Args[0] != m.NodePath {
 		t.Errorf("%v, process %+v", err, p)
 	}
@@ -145,17 +146,16 @@ func TestImagePlaces(t *testing.T) {
 }
 
 // lowered returns the process that a program and the options of its run describe.
-func lowered(t *testing.T, s settings, pr *program, o RunOptions) (*Process, error) {
+func lowered(t *testing.T, s settings, p *Process, o RunOptions) (*Process, error) {
 	t.Helper()
-	p := &Process{program: pr}
 	return p, p.lower(t.Context(), s.forRuns(), o)
 }
 
 func TestLauncherOfRun(t *testing.T) {
-	code, variable := program{code: "1"}, RunOptions{Env: map[string]string{"NODE_OPTIONS": "--no-warnings"}}
-	onTerminal := program{code: "1", terminal: true}
+	code, variable := func() *Process { return nodeCode("1") }, RunOptions{Env: map[string]string{"NODE_OPTIONS": "--no-warnings"}}
+	onTerminal := func() *Process { return terminal(nodeCode("1")) }
 	for name, tc := range map[string]struct {
-		program  program
+		program  func() *Process
 		options  RunOptions
 		launcher Launcher
 		want     Launcher
@@ -164,19 +164,26 @@ func TestLauncherOfRun(t *testing.T) {
 		"a program":                 {code, RunOptions{}, LauncherZygote, LauncherZygote, false},
 		"a program with a variable": {code, variable, LauncherZygote, LauncherExec, true},
 		"a program on a terminal":   {onTerminal, RunOptions{}, LauncherZygote, LauncherExec, true},
-		"a command":                 {program{command: []string{"sh"}, terminal: true}, variable, LauncherZygote, LauncherZygote, false},
+		"a command":                 {func() *Process { return terminal(imageProgram("sh", nil)) }, variable, LauncherZygote, LauncherZygote, false},
 		"exec requested":            {onTerminal, RunOptions{}, LauncherExec, LauncherExec, false},
 	} {
 		s, err := Options{Launcher: tc.launcher}.resolve()
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := lowered(t, s, &tc.program, tc.options)
+		p, err := lowered(t, s, tc.program(), tc.options)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if p.launcher != tc.want || (p.reason != "") != tc.reason || (p.command.Script != 0) != (tc.want == LauncherZygote && tc.program.command == nil) {
+		if p.launcher != tc.want || (p.reason != "") != tc.reason || (p.command.Script != 0) != (tc.want == LauncherZygote && p.code != nil) {
 			t.Errorf("%s: %v, %q, script %d", name, p.launcher, p.reason, p.command.Script)
 		}
 	}
+}
+
+func nodeCode(code string) *Process { return &Process{code: &guest.Program{Code: code}} }
+
+func terminal(p *Process) *Process {
+	p.command.Terminal = true
+	return p
 }

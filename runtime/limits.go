@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -19,72 +20,64 @@ import (
 // Node sees Memory and CPUs as the machine's, and sizes its heap by Memory: see
 // docs/isolation.md.
 type Limits struct {
-	Memory  int64         // bytes of a run's memory, including the page cache of its files; default 256 MiB; swap is never used
-	CPUs    float64       // processors that a run may keep busy; default 1
-	CPUTime time.Duration // CPU time of all processes of a run together; default: no limit
-	Pids    int64         // tasks (processes and threads) of a run; default 64
-	Files   int64         // open files of a process (RLIMIT_NOFILE); default 1,024, or the hard limit of the host process if that is lower; more than that is a *HostLimitError
-	Disk    int64         // bytes written to the tree; default 64 MiB
-	Inodes  int64         // files and folders in the tree; default 16,384
-	Output  int64         // captured bytes of stdout and of stderr; default 16 MiB each
-	Value   int64         // bytes of the JSON text passed to __return; default 16 MiB
+	Memory  int64         `bounds:"48MiB..1PiB,256MiB"`         // bytes of a run's memory, including the page cache of its files; default 256 MiB; swap is never used
+	CPUs    float64       `bounds:"0.05..4096,1"`               // processors that a run may keep busy; default 1
+	CPUTime time.Duration `bounds:"0.."`                        // CPU time of all processes of a run together; default: no limit
+	Pids    int64         `bounds:"16..4194304,64"`             // tasks (processes and threads) of a run; default 64
+	Files   int64         `bounds:"32..1048576,1024"`           // open files of a process (RLIMIT_NOFILE); default 1,024, or the hard limit of the host process if that is lower; more than that is a *HostLimitError
+	Disk    int64         `bounds:"64KiB..1PiB,64MiB"`          // bytes written to the tree; default 64 MiB
+	Inodes  int64         `bounds:"16..1125899906842624,16384"` // files and folders in the tree; default 16,384
+	Output  int64         `bounds:"1B..1GiB,16MiB"`             // captured bytes of stdout and of stderr; default 16 MiB each
+	Value   int64         `bounds:"1B..1GiB,16MiB"`             // bytes of the JSON text passed to __return; default 16 MiB
 }
+
+// The least values are those that a run works with: Node alone touches some 45 MB, has 7 threads, and 4 more
+// once it reads a file, and has 20 files open. With less of a processor, it takes seconds to start. The greatest
+// are the kernel's PID_MAX_LIMIT and fs.nr_open, or such that sums do not overflow.
+const (
+	minFiles = 32
+	minHeap  = 16 << 20 // includes Node's own modules
+)
 
 // DefaultTimeout is the time limit of a run whose RunOptions.Timeout is zero.
 const DefaultTimeout = 30 * time.Second
 
 // DefaultLimits returns the limits of a runtime whose Options.Limits are zero. CPUTime is
 // zero: no limit.
-func DefaultLimits() Limits {
-	return Limits{
-		Memory: 256 << 20,
-		CPUs:   1,
-		Pids:   64,
-		Files:  1024,
-		Disk:   64 << 20,
-		Inodes: 16384,
-		Output: 16 << 20,
-		Value:  16 << 20,
-	}
+func DefaultLimits() (l Limits) {
+	_ = fill(&l, true)
+	return l
 }
-
-// The least values that a run works with.
-const (
-	minMemory = 48 << 20 // Node alone touches some 45 MB
-	minPids   = 16       // Node alone has 7 threads, and 4 more once it reads a file
-	minFiles  = 32       // Node alone has 20 open
-	minDisk   = 64 << 10
-	minInodes = 16
-	minHeap   = 16 << 20 // includes Node's own modules
-)
 
 // LimitError reports that a field of Limits, or of a similar struct, is out of bounds.
 type LimitError struct {
 	Limit              string // the field's name
 	Value, Least, Most float64
-}
 
-// byteLimits are the fields that count bytes.
-var byteLimits = []string{"Memory", "Disk", "Output", "Value", "Heap", "MaxOutput", "BytesIn", "BytesOut"}
+	unit string // "B" for bytes, "s" for a time.Duration, or ""
+}
 
 // Error names the field and its bounds, bytes in binary units.
 func (e *LimitError) Error() string {
-	if e.Limit == "CPUTime" { // without an upper bound
-		return fmt.Sprintf("limit CPUTime: %v is negative", time.Duration(e.Value))
-	}
 	text := func(f float64) string {
-		if slices.Contains(byteLimits, e.Limit) {
+		switch e.unit {
+		case "B":
 			return formatBytes(bytesOf(f))
+		case "s":
+			return time.Duration(f).String()
 		}
 		return strconv.FormatFloat(f, 'f', -1, 64)
+	}
+	if e.Most == math.MaxInt64 { // without an upper bound
+		return fmt.Sprintf("limit %s: %s is less than %s", e.Limit, text(e.Value), text(e.Least))
 	}
 	return fmt.Sprintf("limit %s: %s is not between %s and %s", e.Limit, text(e.Value), text(e.Least), text(e.Most))
 }
 
-// checkLimit returns a *LimitError if a value is out of bounds.
-func checkLimit[N int | int64 | float64](name string, value, least, most N) error {
-	if !(value >= least && value <= most) { // so that NaN fails
-		return &LimitError{name, float64(value), float64(least), float64(most)}
+// checkBytes returns a *LimitError if a number of bytes is out of bounds.
+func checkBytes(name string, value, least, most int64) error {
+	if value < least || value > most {
+		return &LimitError{name, float64(value), float64(least), float64(most), "B"}
 	}
 	return nil
 }
@@ -94,8 +87,61 @@ func checkHeap(size int64, l Limits) error {
 	if size == 0 {
 		return nil
 	}
-	return checkLimit("Heap", size, minHeap, oldSpaceMiB(l.Memory)<<20)
+	return checkBytes("Heap", size, minHeap, oldSpaceMiB(l.Memory)<<20)
 }
+
+// fill sets the zero fields of a struct to their defaults, if withDefaults is set, and returns a *LimitError for
+// each field that is out of bounds. The tag bounds of a field has the least value, the greatest or nothing, and
+// the default, such as "48MiB..1PiB,256MiB".
+func fill(v any, withDefaults bool) error {
+	var errs []error
+	s := reflect.ValueOf(v).Elem()
+	for i := range s.NumField() {
+		f, field := s.Field(i), s.Type().Field(i)
+		tag, bounded := field.Tag.Lookup("bounds")
+		if !bounded {
+			continue
+		}
+		both, normal, _ := strings.Cut(tag, ",")
+		least, most, _ := strings.Cut(both, "..")
+		if f.IsZero() && withDefaults {
+			f.Set(reflect.ValueOf(number(normal, 0)).Convert(f.Type()))
+		}
+		e := &LimitError{Limit: field.Name, Least: number(least, 0), Most: number(most, math.MaxInt64)}
+		e.Value = f.Convert(reflect.TypeFor[float64]()).Float()
+		switch {
+		case strings.Contains(both, "B"):
+			e.unit = "B"
+		case f.Type() == reflect.TypeFor[time.Duration]():
+			e.unit = "s"
+		}
+		if !(e.Value >= e.Least && e.Value <= e.Most) { // so that NaN fails
+			errs = append(errs, e)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// number parses a number in a tag, which may be a size or a time, or returns absent if there is none.
+func number(text string, absent float64) float64 {
+	if text == "" {
+		return absent
+	}
+	if d, err := time.ParseDuration(text); err == nil {
+		return float64(d)
+	}
+	digits := strings.TrimRight(text, "BKMGTPi")
+	n, err := strconv.ParseFloat(digits, 64)
+	if err != nil {
+		panic(err)
+	}
+	if exponent := slices.Index(units, text[len(digits):]); exponent > 0 {
+		n *= math.Pow(1024, float64(exponent))
+	}
+	return n
+}
+
+var units = []string{"bytes", "KiB", "MiB", "GiB", "TiB", "PiB"}
 
 // bytesOf returns a number of bytes as an integer. Floating-point numbers round the greatest ones up, beyond int64.
 func bytesOf(f float64) int64 {
@@ -108,39 +154,12 @@ func bytesOf(f float64) int64 {
 // formatBytes writes a number of bytes in the largest unit that divides it. go-units rounds,
 // and so could not show why a value is out of bounds.
 func formatBytes(n int64) string {
-	units := []string{"bytes", "KiB", "MiB", "GiB", "TiB", "PiB"}
 	i := 0
 	for n != 0 && n%1024 == 0 && i < len(units)-1 {
 		n /= 1024
 		i++
 	}
 	return strconv.FormatInt(n, 10) + " " + units[i]
-}
-
-// orDefaults returns a struct with the fields of d instead of those that are zero.
-func orDefaults[T any](given, d T) T {
-	fields, defaults := reflect.ValueOf(&given).Elem(), reflect.ValueOf(d)
-	for i := range fields.NumField() {
-		if fields.Field(i).IsZero() {
-			fields.Field(i).Set(defaults.Field(i))
-		}
-	}
-	return given
-}
-
-func (l Limits) validate() error {
-	const huge = 1 << 50 // so that sums do not overflow
-	return errors.Join(
-		checkLimit("Memory", l.Memory, minMemory, huge),
-		checkLimit("Pids", l.Pids, minPids, 4<<20),    // PID_MAX_LIMIT
-		checkLimit("Files", l.Files, minFiles, 1<<20), // fs.nr_open
-		checkLimit("Disk", l.Disk, minDisk, huge),
-		checkLimit("Inodes", l.Inodes, minInodes, huge),
-		checkLimit("Output", l.Output, 1, 1<<30),
-		checkLimit("Value", l.Value, 1, 1<<30),
-		checkLimit("CPUTime", int64(l.CPUTime), 0, math.MaxInt64),
-		checkLimit("CPUs", l.CPUs, 0.05, 4096), // with less, Node takes seconds to start
-	)
 }
 
 // Limits returns the limits in force: Options.Limits, with the defaults for zero fields.

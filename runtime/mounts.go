@@ -9,6 +9,9 @@ import (
 	"slices"
 	"strings"
 
+	"gaol/jail"
+	"gaol/jail/mounts"
+
 	"golang.org/x/sys/unix"
 
 	"gaol/policy"
@@ -19,20 +22,20 @@ import (
 )
 
 // Access is a guest's access to a mounted folder of the host.
-type Access = sandbox.Access
+type Access = mounts.Access
 
 // The accesses.
 const (
-	ReadOnly = sandbox.ReadOnly // the zero value
+	ReadOnly = mounts.ReadOnly // the zero value
 
 	// The guest changes a copy, which counts as its own files (Limits.Disk). Only folders can
 	// be mounted like this. Options.Files gives the guest a copy of a single file.
-	CopyOnWrite = sandbox.CopyOnWrite
+	CopyOnWrite = mounts.CopyOnWrite
 
 	// The guest changes the host's files. Limits do not bound its writes there, and the
 	// length of a file anywhere in the tree, including holes, is no longer limited to
 	// Limits.Disk.
-	ReadWrite = sandbox.ReadWrite
+	ReadWrite = mounts.ReadWrite
 )
 
 // Mount makes a folder or a file of the host visible in the tree. Create checks and opens it
@@ -78,7 +81,7 @@ type MountUser struct {
 }
 
 // owner returns the ids that appear as the guest's in the mount of a source: nil for its owner's.
-func (u *MountUser) owner(source *os.File) (*sandbox.Owner, error) {
+func (u *MountUser) owner(source *os.File) (*mounts.Owner, error) {
 	if u == nil {
 		return nil, nil
 	}
@@ -86,7 +89,7 @@ func (u *MountUser) owner(source *os.File) (*sandbox.Owner, error) {
 	if err := unix.Fstat(int(source.Fd()), &info); err != nil {
 		return nil, err
 	}
-	owner := &sandbox.Owner{UID: u.UID, GID: u.GID}
+	owner := &mounts.Owner{UID: u.UID, GID: u.GID}
 	if slices.Contains(u.Groups, int(info.Gid)) {
 		owner.GID = int(info.Gid)
 	}
@@ -159,7 +162,7 @@ func (o Options) mounts(modules vfs.Path) ([]Mount, error) {
 
 // reservedForMounts are folders that every jail fills itself. /sys is not among them: a mount
 // may provide files in it that programs look for.
-var reservedForMounts = []vfs.Path{"/proc", "/dev", guest.Dir, sandbox.ProgramDir}
+var reservedForMounts = []vfs.Path{"/proc", "/dev", guest.Dir, mounts.ProgramDir}
 
 // checkReserved returns an error if p is, or is inside, one of the folders.
 func checkReserved(p vfs.Path, folders []vfs.Path) error {
@@ -184,7 +187,7 @@ const snapshotPrefix = "snapshot:"
 // openMounts opens all mounts in the order in which they are made: Options.Mounts last, because
 // they may be inside the folders of a snapshot. The caller must close them, even if there is an
 // error.
-func (rt *NodeRuntime) openMounts() (open []sandbox.Mount, err error) {
+func (rt *NodeRuntime) openMounts() (open []mounts.Mount, err error) {
 	s := rt.opts
 	if s.Snapshot != "" {
 		if open, err = rt.openSnapshot(s.Snapshot); err != nil {
@@ -206,13 +209,13 @@ var errCopyOfFile = errors.New("it is a file, and only a folder can be copy-on-w
 
 // openSources opens the mounts of the host's files. The caller must close them, even if there
 // is an error.
-func (s settings) openSources(store string) (open []sandbox.Mount, err error) {
+func (s settings) openSources(store string) (open []mounts.Mount, err error) {
 	private := []string{store, sandbox.StateDir, rootfs.DefaultDir}
 	for i, m := range s.Mounts {
 		packages := s.hostPackages && i == len(s.Mounts)-1
 		source, err := openSource(m.Source, private)
 		if err == nil {
-			opened := sandbox.Mount{Source: source, Target: m.Target, Access: s.access(m), Overlay: s.throughOverlay(m)}
+			opened := mounts.Mount{Source: source, Target: m.Target, Access: s.access(m), Overlay: s.throughOverlay(m)}
 			opened.Owner, err = s.MountUser.owner(source)
 			open = append(open, opened)
 		}
@@ -252,38 +255,37 @@ func (s settings) throughOverlay(m Mount) bool {
 // configureMounts adds the files, and the paths that the mounts need. Options.Mounts are the last in
 // spec.Mounts.
 func (s settings) configureMounts(spec *sandbox.Spec) {
-	mounts := spec.Mounts
 	cwd := string(s.cwd)
-	if slices.ContainsFunc(mounts, func(m sandbox.Mount) bool { return m.Target != cwd && isIn(cwd, m.Target) }) {
-		spec.Make = append(spec.Make, policy.Place{Path: cwd, Tree: true})
+	if slices.ContainsFunc(spec.Mounts, func(m mounts.Mount) bool { return m.Target != cwd && isIn(cwd, m.Target) }) {
+		spec.Make = append(spec.Make, jail.Place{Path: cwd, Tree: true})
 	}
-	s.seal(spec, mounts)
+	s.seal(spec)
 	if !s.ReadOnlyRoot {
 		return
 	}
 	readOnly := vfs.Strings(slices.Concat(vfs.Own(s.cwd), vfs.Shared()))
-	for _, m := range mounts[len(mounts)-len(s.Mounts):] {
+	for _, m := range spec.Mounts[len(spec.Mounts)-len(s.Mounts):] {
 		if m.Access != ReadOnly {
-			spec.Writable = append(spec.Writable, policy.Place{Path: m.Target, Tree: isFolder(m.Source)})
+			spec.Writable = append(spec.Writable, jail.Place{Path: m.Target, Tree: isFolder(m.Source)})
 			readOnly = slices.DeleteFunc(readOnly, func(dir string) bool { return isIn(dir, m.Target) })
 		}
 	}
 	for _, dir := range readOnly {
-		spec.ReadOnly = append(spec.ReadOnly, policy.Place{Path: dir, Tree: true})
+		spec.ReadOnly = append(spec.ReadOnly, jail.Place{Path: dir, Tree: true})
 	}
 }
 
 // seal makes sealed mounts read-only except where the guest may change something.
-func (s settings) seal(spec *sandbox.Spec, mounts []sandbox.Mount) {
-	for _, m := range mounts {
+func (s settings) seal(spec *sandbox.Spec) {
+	for _, m := range spec.Mounts {
 		if m.Access == ReadOnly || !s.sealed(m.Target) {
 			continue
 		}
-		spec.ReadOnly = append(spec.ReadOnly, policy.Place{Path: m.Target, Tree: true})
+		spec.ReadOnly = append(spec.ReadOnly, jail.Place{Path: m.Target, Tree: true})
 		spec.Writable = append(spec.Writable, s.writable(m.Target)...)
-		for _, inner := range mounts {
+		for _, inner := range spec.Mounts {
 			if inner.Access != ReadOnly && inner.Target != m.Target && isIn(inner.Target, m.Target) && !s.sealed(inner.Target) {
-				spec.Writable = append(spec.Writable, policy.Place{Path: inner.Target, Tree: isFolder(inner.Source)})
+				spec.Writable = append(spec.Writable, jail.Place{Path: inner.Target, Tree: isFolder(inner.Source)})
 			}
 		}
 	}
@@ -292,10 +294,10 @@ func (s settings) seal(spec *sandbox.Spec, mounts []sandbox.Mount) {
 func (s settings) sealed(dir string) bool { return slices.Contains(s.plan.Sealed, dir) }
 
 // writable returns the places in a folder where the guest may change something.
-func (s settings) writable(dir string) (list []policy.Place) {
+func (s settings) writable(dir string) (list []jail.Place) {
 	for _, g := range s.plan.Grants {
 		if isIn(g.Place.Path, dir) && slices.ContainsFunc(g.Operations, changes) {
-			list = append(list, g.Place)
+			list = append(list, jail.Place(g.Place))
 		}
 	}
 	return list
@@ -311,7 +313,7 @@ func isFolder(f *os.File) bool {
 	return err == nil && info.IsDir()
 }
 
-func closeMounts(list []sandbox.Mount) {
+func closeMounts(list []mounts.Mount) {
 	for _, m := range list {
 		m.Source.Close()
 	}

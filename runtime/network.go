@@ -13,6 +13,7 @@ import (
 
 	"gaol/internal/egress"
 	"gaol/internal/egress/relay"
+	"gaol/jail/gateway"
 	"gaol/policy"
 	"gaol/runtime/internal/enforce"
 	"gaol/runtime/internal/sandbox"
@@ -24,14 +25,12 @@ import (
 // A negative field is an error. The defaults apply to Options.Network. In RunOptions.Network zero
 // means that only the runtime's limits apply.
 type NetworkLimits struct {
-	Connections       int   // open at a time; default 1,024
-	ConnectionsPerSec int   // new ones; default 1,000
-	LookupsPerSec     int   // questions to the resolver; default 500
-	BytesIn           int64 // from servers, in all; default: no limit
-	BytesOut          int64 // to servers, in all; default: no limit
+	Connections       int   `bounds:"0..1048576,1024"` // open at a time; default 1,024
+	ConnectionsPerSec int   `bounds:"0..1048576,1000"` // new ones; default 1,000
+	LookupsPerSec     int   `bounds:"0..1048576,500"`  // questions to the resolver; default 500
+	BytesIn           int64 `bounds:"0..1PiB"`         // from servers, in all; default: no limit
+	BytesOut          int64 `bounds:"0..1PiB"`         // to servers, in all; default: no limit
 }
-
-var defaultNetwork = NetworkLimits{Connections: 1024, ConnectionsPerSec: 1000, LookupsPerSec: 500}
 
 // egress returns the limits of a client.
 func (l NetworkLimits) egress() egress.Limits {
@@ -39,17 +38,6 @@ func (l NetworkLimits) egress() egress.Limits {
 		Connections: l.Connections, ConnectionsPerSec: l.ConnectionsPerSec, LookupsPerSec: l.LookupsPerSec,
 		BytesIn: l.BytesIn, BytesOut: l.BytesOut,
 	}
-}
-
-func (l NetworkLimits) validate() error {
-	const huge = 1 << 50
-	return errors.Join(
-		checkLimit("Connections", l.Connections, 0, 1<<20),
-		checkLimit("ConnectionsPerSec", l.ConnectionsPerSec, 0, 1<<20),
-		checkLimit("LookupsPerSec", l.LookupsPerSec, 0, 1<<20),
-		checkLimit("BytesIn", l.BytesIn, 0, huge),
-		checkLimit("BytesOut", l.BytesOut, 0, huge),
-	)
 }
 
 // NetworkQuota bounds the total use of external hosts by several runtimes, such as a tenant's. It is called for each
@@ -72,14 +60,14 @@ const (
 
 // network is a runtime's egress.
 type network struct {
-	gateway *sandbox.Gateway
+	gateway *gateway.Gateway
 	server  *egress.Server
 	all     *egress.Client // the parent of the runs' clients
 	serving sync.WaitGroup
 
 	mu      sync.Mutex
 	err     error                     // why serving ended
-	runs    map[uint64]*egress.Client // by owner, see sandbox.Gateway
+	runs    map[uint64]*egress.Client // by the ids of their cgroups
 	ended   []uint64                  // owners in runs whose run has ended, the oldest first
 	unknown *egress.Client            // for sockets that are gone when they are asked about
 }
@@ -112,14 +100,14 @@ func (rt *NodeRuntime) openNetwork() (*network, error) {
 	all := egress.NewClient(rt.opts.plan.Net.Egress, limits, egress.Observer{})
 	n := &network{gateway: g, all: all, unknown: all, runs: map[uint64]*egress.Client{}}
 	n.server = egress.NewServer(egress.Config{
-		Identify: n.identify, Own: g.Resolver, Hostname: rt.opts.Hostname,
+		Identify: n.identify, Own: gateway.Resolver, Hostname: rt.opts.Hostname,
 		Proxy: rt.opts.proxy, ProxyNames: rt.opts.ProxyNames,
 		Connections: limits.Connections, Failed: n.failed,
 		Relay:          relay.Place{StateDir: sandbox.StateDir, CgroupParent: rt.opts.CgroupParent},
 		MessagesPerSec: max(messagesPerLookup*rt.opts.Network.LookupsPerSec, minMessages),
 	})
 	n.serve(func() error { return n.server.ServeDNS(g.DNS, g.DNSTCP) })
-	n.serve(func() error { return n.server.ServeTCP(g.TCP...) })
+	n.serve(func() error { return n.server.ServeTCP(append(g.Host, g.TCP)...) })
 	return n, nil
 }
 
@@ -205,7 +193,7 @@ func (p *Process) joinNetwork() {
 	}
 	isNarrower := c.Plan != nil
 	c.Connect = func(to netip.AddrPort) bool { return n.server.Allows(client, to, local) }
-	c.OnOwner = func(id uint64) {
+	c.OnCgroup = func(id uint64) {
 		p.network.owner = id
 		n.add(id, client, isNarrower)
 	}

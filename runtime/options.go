@@ -188,11 +188,11 @@ type Options struct {
 	//
 	// Starts of all runtimes of a process also wait for their turn: a few at a time for each
 	// processor.
-	MaxConcurrentRuns int
+	MaxConcurrentRuns int `bounds:"1..8192"` // each holds some ten descriptors of the host
 
 	// MaxContexts is the maximum number of open contexts ([NodeRuntime.NewContext]).
 	// Each is a run, and also counts towards MaxConcurrentRuns. Zero: 16.
-	MaxContexts int
+	MaxContexts int `bounds:"1..8192,16"`
 
 	// Zygote is for LauncherZygote; with another launcher, or an isolation without it, it is an
 	// error.

@@ -7,10 +7,11 @@ import (
 	"path"
 	"slices"
 
+	"gaol/jail/mounts"
+
 	"gaol/policy"
 	"gaol/runtime/internal/enforce"
 	"gaol/runtime/internal/sandbox"
-	"gaol/runtime/internal/sandbox/native"
 	"gaol/runtime/isolation"
 	"gaol/vfs"
 )
@@ -65,7 +66,7 @@ func (s *settings) setPermissions(p policy.Permissions) (err error) {
 func (s *settings) narrowed(p policy.Permissions, folder string) (complete policy.Permissions, plan *policy.Plan, err error) {
 	tree := s.tree()
 	if !s.plan.Restricts {
-		tree.Program = path.Join(sandbox.ProgramDir, folder)
+		tree.Program = path.Join(mounts.ProgramDir, folder)
 	}
 	if plan, err = policy.LowerRun(s.Permissions, p, tree.World()); err != nil {
 		return p, nil, err
@@ -116,23 +117,23 @@ func (rt *NodeRuntime) Missing() []string { return slices.Clone(rt.sandbox.Missi
 func CheckPermissions(o Options) (*policy.Plan, error) {
 	s := settings{Options: Options{Isolation: o.Isolation, OCI: o.OCI, Launcher: o.launcher()}}
 	err := errors.Join(s.checkIsolation(), s.Launcher.validate())
+	if err == nil {
+		s.cwd, err = parseCwd(cmp.Or(o.Cwd, string(vfs.Workspace)))
+	}
+	if err == nil {
+		s.hostPorts, err = checkHostPorts(o.HostPorts)
+	}
+	if err == nil {
+		err = s.setPermissions(o.Permissions)
+	}
+	if err == nil {
+		err = s.allowHostPorts()
+	}
 	if err != nil {
-		return nil, err
-	}
-	if s.cwd, err = vfs.ParsePath(cmp.Or(o.Cwd, string(vfs.Workspace))); err != nil {
-		return nil, err
-	}
-	if s.hostPorts, err = checkHostPorts(o.HostPorts); err != nil {
-		return nil, err
-	}
-	if err := s.setPermissions(o.Permissions); err != nil {
-		return nil, err
-	}
-	if err := s.allowHostPorts(); err != nil {
 		return nil, err
 	}
 	if o.AllowDegraded {
 		return s.plan, nil
 	}
-	return s.plan, native.Supported(s.plan)
+	return s.plan, sandbox.Supported(s.plan)
 }

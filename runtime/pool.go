@@ -14,12 +14,12 @@ import (
 type PoolOptions struct {
 	// Size is how many unused runtimes are kept. Each takes a process of 0.3 MB, a thread of the
 	// host process and 9 file descriptors. Default 4; at most 1,024.
-	Size int
+	Size int `bounds:"1..1024,4"` // a quarter of the jails that a machine has room for
 
 	// Parallel is how many runtimes are created concurrently. Creating one takes a fifth of Node's
 	// start, and competes with the callers' runs for processors. Default 1; at most 64. More
 	// than Size has no effect.
-	Parallel int
+	Parallel int `bounds:"1..64,1"`
 
 	// MaxAge is how long a runtime may stay unused. Older ones are replaced, so that an idle
 	// pool follows a change of its image. While creation fails, the old ones stay. Default 10 minutes; at least a second. Negative: no limit.
@@ -31,24 +31,12 @@ type PoolOptions struct {
 	Park bool
 }
 
-var defaultPool = PoolOptions{Size: 4, Parallel: 1, MaxAge: 10 * time.Minute}
-
-const (
-	maxPoolSize     = 1024 // a quarter of the jails that a machine has room for
-	maxPoolParallel = 64
-	minPoolMaxAge   = time.Second
-)
-
 func (o PoolOptions) resolve() (PoolOptions, error) {
-	switch o = orDefaults(o, defaultPool); {
-	case o.Size < 1 || o.Size > maxPoolSize:
-		return o, optionError("Size", "%d is not between 1 and %d", o.Size, maxPoolSize)
-	case o.Parallel < 1 || o.Parallel > maxPoolParallel:
-		return o, optionError("Parallel", "%d is not between 1 and %d", o.Parallel, maxPoolParallel)
-	case o.MaxAge > 0 && o.MaxAge < minPoolMaxAge:
-		return o, optionError("MaxAge", "%v is shorter than %v", o.MaxAge, minPoolMaxAge)
+	if o.MaxAge = cmp.Or(o.MaxAge, 10*time.Minute); o.MaxAge > 0 && o.MaxAge < time.Second {
+		return o, optionError("MaxAge", "%v is shorter than a second", o.MaxAge)
 	}
-	return o, nil
+	err := fill(&o, true)
+	return o, err
 }
 
 // Pool keeps unused runtimes ready, all with the same options. Use a pool when you cannot

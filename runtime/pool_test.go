@@ -17,10 +17,10 @@ func TestPoolOptions(t *testing.T) {
 		pool PoolOptions
 		says string
 	}{
-		{Options{}, PoolOptions{Size: -1}, "option Size"},
-		{Options{}, PoolOptions{Size: maxPoolSize + 1}, "option Size"},
-		{Options{}, PoolOptions{Parallel: -1}, "option Parallel"},
-		{Options{}, PoolOptions{Parallel: maxPoolParallel + 1}, "option Parallel"},
+		{Options{}, PoolOptions{Size: -1}, "limit Size"},
+		{Options{}, PoolOptions{Size: 1025}, "limit Size"},
+		{Options{}, PoolOptions{Parallel: -1}, "limit Parallel"},
+		{Options{}, PoolOptions{Parallel: 65}, "limit Parallel"},
 		{Options{}, PoolOptions{MaxAge: time.Millisecond}, "option MaxAge"},
 		{Options{Cwd: "work"}, PoolOptions{}, "option Cwd"},
 		{Options{Limits: Limits{Files: 1 << 20}}, PoolOptions{}, "limit Files"},

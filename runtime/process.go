@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"gaol/jail"
 	"gaol/policy"
 	"gaol/runtime/internal/enforce"
 	"gaol/runtime/internal/guest"
@@ -43,27 +44,35 @@ type Process struct {
 	Stdout, Stderr io.Reader
 
 	rt       *NodeRuntime
-	program  *program
 	streams  stdio.Streams
-	exceeded chan struct{} // closed when the output exceeds a limit that ends the run; may be nil
 	detached bool          // it outlives the context of its start, and a goroutine waits for it
+	onEnd    func(*Result) // called before done is closed; may be nil
 	queued   time.Duration
 	began    time.Time
-	limit    context.Context // of its time
-	stop     context.CancelFunc
+	life     context.Context // ends with the caller's and the runtime
+	limit    context.Context // life with the run's Timeout; its cause is why the run must end
+	cancel   context.CancelCauseFunc
+
+	// What the run starts, which lower completes. In globals, heap, maxCalls and grace, of a snippet or a
+	// context, zero is as for other programs.
+	command  sandbox.Command
+	code     *guest.Program // nil: a program of the image
+	globals  map[string]any
+	heap     int64 // bytes
+	maxCalls int
+	grace    time.Duration // as EvaluateOptions.Grace
+	main     *cell         // the program's report; nil in a context, and for a program of the image
+	cells    *cells        // the context's
 
 	// lower sets these.
-	command     sandbox.Command
 	args        []string // as the caller gave them
-	folder      string   // of the program, in sandbox.ProgramDir
+	folder      string   // of the program, in mounts.ProgramDir
 	permissions policy.Permissions
 	egress      NetworkLimits
 	launcher    Launcher
 	reason      string // why launcher is not the runtime's
 	limits      CallLimits
-	code        *guest.Program // nil: a program of the image
 	functions   []hostcall.Function
-	main        *cell // the program's report; nil in a context, and for a program of the image
 
 	// open sets these.
 	pipes    stdio.Pipes
@@ -72,13 +81,10 @@ type Process struct {
 	commands *runCommands         // nil without Options.Commands
 	network  *runNetwork          // nil: no egress
 	denials  *enforce.Denials
-	child    sandbox.Process
+	child    *sandbox.Process
 	reading  sync.WaitGroup // of the control channel and of signals
 
 	interrupted bool // by interrupt; only finish and supervise use it
-
-	kill   sync.Once
-	killed chan struct{} // closed when the caller wants the run to end
 
 	mu    sync.Mutex
 	ended bool  // endEvents was called
@@ -98,10 +104,13 @@ func (p *Process) PID() int { return p.child.GuestPID() }
 // ExitEvent has what Wait returns, so it comes after that. The runtime's Close waits for all of
 // it.
 func (p *Process) wait() {
-	defer p.rt.active.spawned.Done()
+	defer p.rt.calls.open.Done()
 	defer p.endEvents()
 	defer close(p.done)
 	p.res, p.err = p.end()
+	if p.onEnd != nil {
+		p.onEnd(p.res)
+	}
 }
 
 // Done returns a channel that is closed when nothing is left of the process and its
@@ -142,7 +151,7 @@ func (p *Process) Usage() (_ Usage, err error) {
 }
 
 // Kill ends the process and its descendants, with CauseCanceled. It does not wait.
-func (p *Process) Kill() { p.kill.Do(func() { close(p.killed) }) }
+func (p *Process) Kill() { p.cancel(errKilled) }
 
 // Signal sends a signal to the process. SIGKILL is [Process.Kill]. The error wraps
 // os.ErrProcessDone once the process has ended. If the signal ends the process, its cause is
@@ -216,7 +225,7 @@ func (p *Process) Resize(rows, cols uint16) (err error) {
 	if streams == nil || streams.Terminal == nil {
 		return ErrNoTerminal
 	}
-	size := sandbox.TerminalSize{Rows: rows, Cols: cols}
+	size := jail.TerminalSize{Rows: rows, Cols: cols}
 	if err := checkSize(size); err != nil {
 		return err
 	}

@@ -10,8 +10,9 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
-	"time"
 	"unicode/utf8"
+
+	"gaol/jail/mounts"
 
 	"gaol/internal/snippet"
 	"gaol/policy"
@@ -59,42 +60,29 @@ var endings = map[string]ModuleFormat{
 	".js": FormatAuto, ".ts": FormatAuto, ".tsx": FormatAuto, ".jsx": FormatAuto,
 }
 
-// program is what a run starts: a program of the image, or code for Node.
-type program struct {
-	command  []string // a program of the image and its arguments; nil: code
-	terminal bool     // its standard streams are a terminal
-
-	code  string
-	value int64 // bytes of the value that it may return; 0: __return is not defined
-
-	// The following are those of a snippet or a context; a zero field is as for other programs.
-	globals  map[string]any
-	heap     int64 // bytes
-	calls    int
-	grace    time.Duration // as EvaluateOptions.Grace
-	evaluate *guest.Evaluate
-	context  *guest.Context
-	main     *cell  // the snippet's report
-	cells    *cells // the context's
+// code returns a program for Node that can return a value.
+func (rt *NodeRuntime) code(code string) *Process {
+	return &Process{code: &guest.Program{Code: code, Value: rt.opts.Limits.Value}}
 }
 
-// code returns a program that can return a value.
-func (rt *NodeRuntime) code(code string) *program {
-	return &program{code: code, value: rt.opts.Limits.Value}
+// imageProgram returns a program of the image.
+func imageProgram(name string, args []string) *Process {
+	p := &Process{}
+	p.command.Args = append([]string{name}, args...)
+	return p
 }
 
-// lower describes the process to start, by the program and the options of its run. ctx bounds the work
+// lower completes the description of the process to start by the options of its run. ctx bounds the work
 // on the code.
 func (p *Process) lower(ctx context.Context, s settings, o RunOptions) error {
-	pr := p.program
-	if pr.command != nil {
+	if p.code == nil {
 		return p.lowerCommand(s, o)
 	}
 	if s.noNode != nil {
 		return fmt.Errorf("%w: %w", s.noNode, ErrUnsupported)
 	}
-	if pr.globals != nil || pr.heap != 0 {
-		if err := s.overlay(pr.globals, pr.heap); err != nil {
+	if p.globals != nil || p.heap != 0 {
+		if err := s.overlay(p.globals, p.heap); err != nil {
 			return err
 		}
 	}
@@ -114,26 +102,25 @@ func (p *Process) lower(ctx context.Context, s settings, o RunOptions) error {
 	if c.FromRoot = env.start == "" && utf8.ValidString(c.Dir); c.FromRoot {
 		p.code.Dir = c.Dir
 	}
-	p.limits.Calls = cmp.Or(pr.calls, p.limits.Calls)
-	if pr.cells == nil {
-		p.main = cmp.Or(pr.main, &cell{})
-		p.main.maxValue = pr.value // 0 refuses values
+	p.limits.Calls = cmp.Or(p.maxCalls, p.limits.Calls)
+	if p.cells == nil {
+		p.main = cmp.Or(p.main, &cell{})
+		p.main.maxValue = p.code.Value // 0 refuses values
 	}
 	return nil
 }
 
 // lowerCommand lowers a program of the image.
 func (p *Process) lowerCommand(s settings, o RunOptions) error {
-	name, args := p.program.command[0], p.program.command[1:]
+	name := p.command.Args[0]
 	if name == "" || strings.ContainsRune(name, 0) {
 		return fmt.Errorf("command %q: no program's name", name)
 	}
 	if len(o.Args) > 0 {
 		return optionError("Args", "a command's arguments are Command's own")
 	}
-	o.Args = args
+	o.Args = p.command.Args[1:]
 	_, err := p.lowerOptions(s, o)
-	p.command.Args = p.program.command
 	return err
 }
 
@@ -142,10 +129,11 @@ func (p *Process) lowerOptions(s settings, o RunOptions) (env environment, err e
 	c := &p.command
 	p.launcher, p.limits, p.args, p.egress = s.Launcher, s.Calls, o.Args, o.Network
 	p.permissions, p.folder = s.Permissions, s.programs.next(s.plan.Restricts)
-	c.Terminal = p.program.terminal
-	if c.Dir, err = s.dir(o.Cwd); err != nil {
+	cwd, err := parseCwd(cmp.Or(o.Cwd, string(s.cwd)))
+	if err != nil {
 		return env, err
 	}
+	c.Dir = string(cwd)
 	if err := o.check(); err != nil {
 		return env, err
 	}
@@ -163,22 +151,19 @@ func (p *Process) lowerOptions(s settings, o RunOptions) (env environment, err e
 	return env, err
 }
 
-// dir returns the working directory of a run.
-func (s settings) dir(cwd string) (string, error) {
-	if cwd == "" {
-		return string(s.cwd), nil
-	}
+// parseCwd parses an option Cwd.
+func parseCwd(cwd string) (vfs.Path, error) {
 	at, err := vfs.ParsePath(cwd)
 	if err != nil {
-		return "", optionError("Cwd", "%w", err)
+		err = optionError("Cwd", "%w", err)
 	}
-	return string(at), nil
+	return at, err
 }
 
 // check checks the options that do not depend on the runtime's.
 func (o RunOptions) check() error {
 	if o.Network != (NetworkLimits{}) {
-		if err := o.Network.validate(); err != nil {
+		if err := fill(&o.Network, false); err != nil {
 			return optionError("Network", "%w", err)
 		}
 	}
@@ -199,7 +184,7 @@ func (p *Process) chooseLauncher(s settings, variable string) error {
 			return optionError("Env", "Node reads %s when it starts, which requires a separate Node, and %s is not among the programs that may be started: %w", variable, s.nodePath(), ErrUnsupported)
 		}
 		variable = "Node reads the variable " + variable + " when it starts"
-	} else if p.program.terminal {
+	} else if p.command.Terminal {
 		variable = "the program uses a terminal, and the streams of a forked Node are pipes"
 	}
 	if variable != "" && p.launcher == LauncherZygote {
@@ -210,9 +195,9 @@ func (p *Process) chooseLauncher(s settings, variable string) error {
 
 // addCode adds the code of a Node program.
 func (p *Process) addCode(ctx context.Context, s settings, o RunOptions) error {
-	pr, c := p.program, &p.command
-	if len(pr.code) > maxProgram {
-		return fmt.Errorf("the program has %d bytes, the limit is %d", len(pr.code), maxProgram)
+	code, c, text := p.code, &p.command, p.code.Code
+	if len(text) > maxProgram {
+		return fmt.Errorf("the program has %d bytes, the limit is %d", len(text), maxProgram)
 	}
 	if len(s.bindings.Functions) > 0 {
 		if err := s.verifySchemas(ctx); err != nil {
@@ -220,22 +205,21 @@ func (p *Process) addCode(ctx context.Context, s settings, o RunOptions) error {
 		}
 		p.functions = s.checkedFunctions()
 	}
-	text := pr.code
 	if o.Name != "" && snippet.Translates(path.Base(o.Name)) && strings.Contains(text, "@") {
-		text += p.rt.decorators(path.Dir(programPath(c.Dir, o.Name)))
+		code.Code += p.rt.decorators(path.Dir(programPath(c.Dir, o.Name)))
 	}
-	code, err := s.newProgram(ctx, text, o)
+	err := s.prepareCode(ctx, code, o)
 	if err != nil {
 		return err
 	}
 	base := programPath(c.Dir, code.Path)
 	switch {
 	case path.IsAbs(code.Path): // the caller has chosen it
-	case pr.evaluate != nil || pr.context != nil: // a snippet or cell is no file
+	case code.Evaluate != nil || code.Context != nil: // a snippet or cell is no file
 		code.Path = base
 	default:
-		c.File = &sandbox.ProgramFile{Folder: p.folder, Name: code.Path, Text: []byte(pr.code), Packages: path.Join(path.Dir(base), "node_modules")}
-		code.Path, code.Base = path.Join(sandbox.ProgramDir, p.folder, code.Path), base
+		c.File = &sandbox.ProgramFile{Folder: p.folder, Name: code.Path, Text: []byte(text), Packages: path.Join(path.Dir(base), "node_modules")}
+		code.Path, code.Base = path.Join(mounts.ProgramDir, p.folder, code.Path), base
 	}
 	if !utf8.ValidString(base) {
 		return fmt.Errorf("the program's path %q is not UTF-8", base)
@@ -249,9 +233,8 @@ func (p *Process) addCode(ctx context.Context, s settings, o RunOptions) error {
 			code.Async = append(code.Async, i)
 		}
 	}
-	code.TypeScript = pr.context != nil || mayImportTypeScript(o.Name, pr.code, pr.evaluate != nil)
-	code.Args, code.BigInts, code.Value, code.Evaluate, code.Context = s.Calls.Arguments, s.BigInts, pr.value, pr.evaluate, pr.context
-	p.code, c.HeapMiB = code, s.heapMiB
+	code.TypeScript = code.Context != nil || mayImportTypeScript(o.Name, text, code.Evaluate != nil)
+	code.Args, code.BigInts, c.HeapMiB = s.Calls.Arguments, s.BigInts, s.heapMiB
 	c.Args = slices.Concat(s.nodeCommand, []string{base}, o.Args) // other runs may see the command line: it must not show Path
 	if p.launcher == LauncherZygote {
 		c.Script = len(c.Args) - len(o.Args) - 1 // the program's path
@@ -278,36 +261,37 @@ func mayImportTypeScript(name, code string, isSnippet bool) bool {
 	return (isSnippet || name != "" && snippet.Translates(path.Base(name))) && strings.Contains(code, "./")
 }
 
-// newProgram translates a program's code to JavaScript and determines its format. Path is o.Name, or
+// prepareCode translates a program's code to JavaScript and determines its format. Path becomes o.Name, or
 // the default name if that is empty.
-func (s settings) newProgram(ctx context.Context, code string, o RunOptions) (*guest.Program, error) {
+func (s settings) prepareCode(ctx context.Context, p *guest.Program, o RunOptions) error {
 	given, asked := o.Name, o.Format
 	dir, name := path.Split(cmp.Or(given, defaultName))
 	fixed, known := endings[path.Ext(name)]
 	if !known || dir != "" && !isFolderPath(dir) || strings.ContainsRune(name, 0) || len(name) > 255 {
-		return nil, optionError("Name", "%q is not a file name or absolute path that ends in .mjs, .js, .cjs, .mts, .ts, .cts, .tsx or .jsx", given)
+		return optionError("Name", "%q is not a file name or absolute path that ends in .mjs, .js, .cjs, .mts, .ts, .cts, .tsx or .jsx", given)
 	}
 	if given == "" {
 		fixed = FormatAuto
 	}
 	switch {
 	case asked < FormatAuto || asked > FormatDetect:
-		return nil, optionError("Format", "format %d is not valid", asked)
+		return optionError("Format", "format %d is not valid", asked)
 	case fixed == FormatAuto:
 	case formats[asked] != "" && asked != fixed:
-		return nil, optionError("Format", "%s contradicts the ending of %q", asked, name)
+		return optionError("Format", "%s contradicts the ending of %q", asked, name)
 	default:
 		asked = fixed
 	}
-	p := &guest.Program{Path: name, Code: strings.TrimPrefix(code, "\ufeff")} // Node, too, ignores a byte order mark
+	code := p.Code
+	p.Path, p.Code = name, strings.TrimPrefix(code, "\ufeff") // Node, too, ignores a byte order mark
 	if given != "" && snippet.Translates(name) {
 		if err := s.translate(ctx, p, code, asked == FormatCommonJS); err != nil { // first, because import may only name types
-			return nil, err
+			return err
 		}
 	}
 	asked, err := s.detect(ctx, p.Code, asked)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	format := formats[asked]
 	if given == "" && format == formats[FormatCommonJS] {
@@ -315,7 +299,7 @@ func (s settings) newProgram(ctx context.Context, code string, o RunOptions) (*g
 	}
 	p.Format = format + p.Format
 	p.Path = dir + p.Path
-	return p, nil
+	return nil
 }
 
 // detect decides between ES module and CommonJS.

@@ -15,7 +15,7 @@ func TestQueueOrder(t *testing.T) {
 		var order []int
 		for i := range 6 {
 			go func() {
-				if !q.enter(t.Context(), nil) {
+				if !q.enter(t.Context()) {
 					t.Error("not admitted")
 				}
 				mu.Lock()
@@ -48,19 +48,14 @@ func TestQueueOrder(t *testing.T) {
 func TestQueueCanceled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := make(queue, 1)
-		q.enter(t.Context(), nil)
+		q.enter(t.Context())
 		short, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if q.enter(short, nil) {
+		if q.enter(short) {
 			t.Error("admitted to a full queue with a canceled context")
 		}
-		closing := make(chan struct{})
-		time.AfterFunc(time.Second, func() { close(closing) })
-		if q.enter(t.Context(), closing) {
-			t.Error("admitted to a full queue of a closed runtime")
-		}
 		q.leave()
-		if !q.enter(t.Context(), nil) {
+		if !q.enter(t.Context()) {
 			t.Error("a canceled caller holds a place")
 		}
 	})
@@ -70,10 +65,10 @@ func TestQueueCanceled(t *testing.T) {
 func TestQueueLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := make(queue, 1)
-		q.enter(t.Context(), nil)
+		q.enter(t.Context())
 		first := q.leaveAfter(time.Second)
 		began := time.Now()
-		q.enter(t.Context(), nil)
+		q.enter(t.Context())
 		if waited := time.Since(began); waited != time.Second {
 			t.Errorf("waited for %v", waited)
 		}

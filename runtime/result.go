@@ -10,9 +10,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"gaol/jail"
 	"gaol/policy"
 	"gaol/runtime/internal/enforce"
-	"gaol/runtime/internal/sandbox"
 )
 
 // Cause is why a run ended, unless its program exited.
@@ -118,7 +118,7 @@ const (
 )
 
 // conclude fills in how the run ended. killed is why gaol killed it, if it did.
-func (r *Result) conclude(killed Cause, exit sandbox.Exit, stderrTail []byte) {
+func (r *Result) conclude(killed Cause, exit jail.Exit, stderrTail []byte) {
 	r.ExitCode = exit.Code
 	if exit.Signal != 0 {
 		r.ExitCode = 128 + int(exit.Signal)
@@ -133,7 +133,7 @@ func (r *Result) conclude(killed Cause, exit sandbox.Exit, stderrTail []byte) {
 
 // causeOf returns why a run ended. If gaol did not end it, memory takes precedence: a program
 // whose child was killed for memory mostly fails with an unrelated error.
-func causeOf(killed Cause, exit sandbox.Exit, stderrTail []byte) Cause {
+func causeOf(killed Cause, exit jail.Exit, stderrTail []byte) Cause {
 	refused := exit.Code != 0 || exit.Signal == unix.SIGABRT // libuv aborts if it cannot start a thread
 	byGaol := killed != CauseNone && exit.Signal == unix.SIGKILL
 	switch {
@@ -154,7 +154,7 @@ func causeOf(killed Cause, exit sandbox.Exit, stderrTail []byte) Cause {
 // isHeapFull reports whether Node aborted because its heap, which is a little smaller than
 // the run's memory, was full. V8 reports it on standard error. A program can fake that, but
 // gains nothing.
-func isHeapFull(exit sandbox.Exit, stderrTail []byte) bool {
+func isHeapFull(exit jail.Exit, stderrTail []byte) bool {
 	return exit.Signal == unix.SIGABRT && bytes.Contains(stderrTail, []byte("JavaScript heap out of memory"))
 }
 

@@ -13,13 +13,14 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"gaol/runtime/internal/sandbox"
+	"gaol/jail"
+	"gaol/runtime/internal/guest"
 	"gaol/runtime/internal/stdio"
 )
 
 // ErrClosed is returned by the methods of a closed runtime or pool. If closing its runtime
 // ended a run, the run's error wraps ErrClosed, beside the Result.
-var ErrClosed = sandbox.ErrClosed
+var ErrClosed = jail.ErrClosed
 
 // Run runs code as a Node program and waits for its end. The code is an ES module, or
 // CommonJS if it can only be CommonJS (see [FormatAuto]). Top-level await works, and so do
@@ -47,7 +48,7 @@ func (rt *NodeRuntime) Run(ctx context.Context, code string, o RunOptions) (_ *R
 // Exec is Run for a program without a value: __return is not defined.
 func (rt *NodeRuntime) Exec(ctx context.Context, code string, o RunOptions) (_ *Result, err error) {
 	defer wrap(&err, "exec")
-	return rt.run(ctx, &program{code: code}, o, nil)
+	return rt.run(ctx, &Process{code: &guest.Program{Code: code}}, o, nil)
 }
 
 // Command runs a program of the image with arguments, without a shell. name is a path in the
@@ -59,13 +60,9 @@ func (rt *NodeRuntime) Command(ctx context.Context, name string, args []string, 
 	return rt.run(ctx, imageProgram(name, args), o, nil)
 }
 
-func imageProgram(name string, args []string) *program {
-	return &program{command: append([]string{name}, args...)}
-}
-
 // run runs a program and waits for its end. Its events go to f, if f is not nil.
-func (rt *NodeRuntime) run(ctx context.Context, pr *program, o RunOptions, f *feed) (*Result, error) {
-	p := &Process{program: pr, feed: f, exceeded: make(chan struct{})}
+func (rt *NodeRuntime) run(ctx context.Context, p *Process, o RunOptions, f *feed) (*Result, error) {
+	p.feed = f
 	stdout, stderr := p.sinks(rt.opts.Limits.Output, o)
 	p.streams = &stdio.Pumped{Stdin: o.Stdin, Stdout: stdout, Stderr: stderr}
 	if !rt.start(ctx, p, o) {
@@ -88,11 +85,11 @@ func (rt *NodeRuntime) run(ctx context.Context, pr *program, o RunOptions, f *fe
 func (p *Process) sinks(limit int64, o RunOptions) (stdout, stderr stdio.Sink) {
 	var onExceeded func()
 	if o.OnOutputLimit == KillOnOutput {
-		onExceeded = sync.OnceFunc(func() { close(p.exceeded) }) // by whichever output is first
+		onExceeded = func() { p.cancel(errOutput) }
 	}
-	switch main := p.program.main; {
-	case main != nil:
-		return main.logs.sink(LogStdout), main.logs.sink(LogStderr)
+	switch {
+	case p.main != nil:
+		return p.main.logs.sink(LogStdout), p.main.logs.sink(LogStderr)
 	case p.feed != nil:
 		return followStdout(p.feed, limit, onExceeded), followStderr(p.feed, limit, onExceeded)
 	}
@@ -102,7 +99,34 @@ func (p *Process) sinks(limit int64, o RunOptions) (stdout, stderr stdio.Sink) {
 	return capture(o.OnStdout), capture(o.OnStderr)
 }
 
-var errTimeout = fmt.Errorf("the run's time is up: %w", context.DeadlineExceeded)
+// The reasons for which gaol ends a run, as the causes of its context.
+var (
+	errTimeout = fmt.Errorf("the run's time is up: %w", context.DeadlineExceeded)
+	errCPU     = errors.New("the run exceeded its CPU time")
+	errOutput  = errors.New("the run exceeded its output")
+	errKilled  = errors.New("the caller killed the run")
+)
+
+// callerError is the cause of a run whose caller's context has ended.
+type callerError struct{ error }
+
+func (e callerError) Unwrap() error { return e.error }
+
+// endReason returns why the context of a run ended, and the error beside its Result.
+func endReason(limit context.Context) (Cause, error) {
+	switch cause := context.Cause(limit); cause {
+	case errTimeout:
+		return CauseTimeout, nil
+	case errCPU:
+		return CauseCPU, nil
+	case errOutput:
+		return CauseOutput, nil
+	case errKilled: // its caller asked for that
+		return CauseCanceled, nil
+	default:
+		return CauseCanceled, cause
+	}
+}
 
 // withTimeout bounds a run, its start included.
 func withTimeout(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
@@ -116,27 +140,10 @@ func withTimeout(ctx context.Context, timeout time.Duration) (context.Context, c
 }
 
 // until returns a context that also ends with another one, because of cause.
-func until(ctx, end context.Context, cause error) (_ context.Context, stop func()) {
+func until(ctx, end context.Context, cause error) (context.Context, context.CancelCauseFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	unwatch := context.AfterFunc(end, func() { cancel(cause) })
-	return ctx, func() { unwatch(); cancel(nil) }
-}
-
-// bound returns a context for work on a run's code before it starts. It also ends with another one,
-// because of cause.
-func bound(ctx, end context.Context, cause error, timeout time.Duration) (limit context.Context, stop func()) {
-	ctx, leave := until(ctx, end, cause)
-	limit, stopTimer := withTimeout(ctx, timeout)
-	return limit, func() { stopTimer(); leave() }
-}
-
-// endCause returns why the context of withTimeout ended. The caller's own deadline is a
-// cancellation: only the run's Timeout is errTimeout.
-func endCause(limit context.Context) Cause {
-	if errors.Is(context.Cause(limit), errTimeout) {
-		return CauseTimeout
-	}
-	return CauseCanceled
+	return ctx, func(cause error) { unwatch(); cancel(cause) }
 }
 
 // A run waits for its turn twice, so that callers may request any number concurrently:
@@ -152,13 +159,9 @@ func endCause(limit context.Context) Cause {
 // After its first turn a run waits only for starting runs, for startLease at most. So runs of one
 // runtime that fit into its queue together can wait for each other.
 
-const (
-	maxConcurrentRuns = 8192 // each holds some ten descriptors of the host
-
-	// startLease is how long a start can block others. It takes some 10 to 50 ms, but a guest
-	// can delay starts in its own jail.
-	startLease = 100 * time.Millisecond
-)
+// startLease is how long a start can block others. It takes some 10 to 50 ms, but a guest
+// can delay starts in its own jail.
+const startLease = 100 * time.Millisecond
 
 // defaultConcurrentRuns is 64, or fewer if this process may have so few files open that they would
 // not suffice for that many runs that all start.
@@ -180,16 +183,15 @@ var starts = make(queue, maxStarts)
 // queue is a semaphore that serves callers in order.
 type queue chan struct{}
 
-// enter waits for a place. It returns false if ctx ends or closing is closed first.
+// enter waits for a place. It returns false if ctx ends first.
 // Otherwise the caller must call leave.
-func (q queue) enter(ctx context.Context, closing <-chan struct{}) bool {
+func (q queue) enter(ctx context.Context) bool {
 	select {
 	case q <- struct{}{}:
 		return true
 	case <-ctx.Done():
-	case <-closing:
+		return false
 	}
-	return false
 }
 
 func (q queue) leave() { <-q }
@@ -210,10 +212,10 @@ func (q queue) leaveAfter(d time.Duration) (leave func()) {
 func (rt *NodeRuntime) takeTurn(ctx context.Context) (started func(), ok bool) {
 	// The runtime's queue comes first: a run that waits for others of its runtime must not hold
 	// one of the process's few starts.
-	if !rt.queue.enter(ctx, rt.closing) {
+	if !rt.queue.enter(ctx) {
 		return nil, false
 	}
-	if !starts.enter(ctx, rt.closing) {
+	if !starts.enter(ctx) {
 		rt.queue.leave()
 		return nil, false
 	}
@@ -222,11 +224,8 @@ func (rt *NodeRuntime) takeTurn(ctx context.Context) (started func(), ok bool) {
 
 // activeRuns is the set of a runtime's active runs.
 type activeRuns struct {
-	mu     sync.Mutex
-	runs   map[*Process]struct{}
-	closed bool
-
-	spawned sync.WaitGroup // goroutines that wait for runs without a waiting caller
+	mu   sync.Mutex
+	runs map[*Process]struct{}
 }
 
 func (a *activeRuns) add(r *Process) {
@@ -250,19 +249,26 @@ func (a *activeRuns) list() []*Process {
 	})
 }
 
-// reserve reports whether another run without a waiting caller may start. The caller must
-// then call spawned.Done.
-func (a *activeRuns) reserve() bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if !a.closed {
-		a.spawned.Add(1)
-	}
-	return !a.closed
+// calls counts what Close waits for: runs without a waiting caller, and uses of the sandbox's network.
+type calls struct {
+	open sync.WaitGroup
+
+	mu     sync.Mutex
+	closed bool
 }
 
-func (a *activeRuns) close() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.closed = true
+// begin reports whether the runtime is open. The caller must then call open.Done.
+func (c *calls) begin() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.closed {
+		c.open.Add(1)
+	}
+	return !c.closed
+}
+
+func (c *calls) close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.closed = true
 }

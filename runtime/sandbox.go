@@ -6,29 +6,13 @@ import (
 	"slices"
 
 	"gaol/internal/ociruntime"
+	"gaol/jail"
+	"gaol/jail/cgroup"
+	"gaol/jail/oci"
 	"gaol/runtime/internal/guest"
 	"gaol/runtime/internal/sandbox"
-	"gaol/runtime/internal/sandbox/native"
 	"gaol/vfs"
 )
-
-// newSandbox makes a sandbox. It is the only place that chooses what confines processes. The
-// caller closes the sources of the mounts.
-func newSandbox(ctx context.Context, o Options, spec sandbox.Spec) (sandbox.Sandbox, error) {
-	var oci *native.OCI
-	if o.Isolation == IsolationOCI {
-		path, err := ociruntime.Find(o.OCI.Runtime)
-		if err != nil {
-			return nil, optionError("OCI", "%w", err)
-		}
-		oci = &native.OCI{Path: path, SystemdCgroup: o.OCI.SystemdCgroup}
-	}
-	box, err := native.New(ctx, spec, oci)
-	if err != nil {
-		return nil, err // not a nil *native.Sandbox
-	}
-	return box, nil
-}
 
 // spec describes the runtime's sandbox. The caller must close the mounts, even if there is an
 // error.
@@ -38,23 +22,34 @@ func (rt *NodeRuntime) spec() (spec sandbox.Spec, err error) {
 		return spec, optionError("Cwd", "%w", err)
 	}
 	spec = sandbox.Spec{
-		Image:         s.image,
-		Layer:         guest.Files(),
-		Dirs:          vfs.Strings(vfs.Own(s.cwd)),
-		Files:         s.files,
-		Disk:          s.Limits.Disk,
-		Inodes:        s.Limits.Inodes,
-		Commands:      s.commandNames(),
-		Hostname:      s.Hostname,
-		Limits:        sandbox.Limits{Memory: s.Limits.Memory, CPUs: s.Limits.CPUs, Pids: s.Limits.Pids},
+		Spec: jail.Spec{
+			Tree: jail.Tree{
+				Image:    s.image,
+				Layer:    guest.Files(),
+				Dirs:     vfs.Strings(vfs.Own(s.cwd)),
+				Files:    s.files,
+				Disk:     s.Limits.Disk,
+				Inodes:   s.Limits.Inodes,
+				Commands: s.commandNames(),
+			},
+			Hostname:     s.Hostname,
+			Limits:       cgroup.Limits{Memory: s.Limits.Memory, CPUs: s.Limits.CPUs, Pids: s.Limits.Pids},
+			CgroupParent: s.CgroupParent,
+		},
 		OpenFiles:     s.Limits.Files,
-		CgroupParent:  s.CgroupParent,
 		UnixSockets:   s.UnixSockets,
 		Plan:          s.plan,
 		Permissions:   s.Permissions,
 		World:         s.tree().World(),
 		AllowDegraded: s.AllowDegraded,
 		AuditDenials:  s.AuditDenials,
+	}
+	if s.Isolation == IsolationOCI {
+		path, err := ociruntime.Find(s.OCI.Runtime)
+		if err != nil {
+			return spec, optionError("OCI", "%w", err)
+		}
+		spec.OCI = &oci.Runtime{Path: path, SystemdCgroup: s.OCI.SystemdCgroup}
 	}
 	// The tree bounds its own size. The limit of a file's length is for sparse files, which
 	// occupy nothing but are read as zeros. A folder of the host that the guest writes to has
@@ -73,13 +68,13 @@ func (rt *NodeRuntime) spec() (spec sandbox.Spec, err error) {
 
 // Resources counts the processes, descriptors and sockets of a runtime's active runs, and the content
 // of its tree.
-type Resources = sandbox.Resources
+type Resources = jail.Resources
 
 // Resources counts the resources that the runtime uses now. Guests may change them meanwhile. At
 // most 16,384 descriptors are inspected.
 func (rt *NodeRuntime) Resources(ctx context.Context) (_ Resources, err error) {
 	defer wrap(&err, "resources")
-	ctx, done, err := rt.dialed.begin(ctx, rt.alive)
+	ctx, done, err := rt.beginCall(ctx)
 	if err != nil {
 		return Resources{}, err
 	}

@@ -10,12 +10,13 @@ import (
 	"path"
 	"slices"
 
+	"gaol/jail/mounts"
+
 	"gaol/internal/egress"
 	"gaol/internal/lazyregexp"
 	"gaol/policy"
 	"gaol/runtime/internal/guest"
 	"gaol/runtime/internal/hostcall"
-	"gaol/runtime/internal/sandbox"
 	"gaol/runtime/internal/work"
 	"gaol/vfs"
 )
@@ -54,7 +55,7 @@ type settings struct {
 	hostPackages bool     // NodeModules is a folder of the host
 	modules      vfs.Path // where NodeModules is mounted
 	packages     string   // name of a snapshot with packages
-	files        []sandbox.File
+	files        []mounts.File
 
 	work     *work.Domain // compiles code
 	bindings *hostcall.Bindings
@@ -76,13 +77,14 @@ func (o Options) resolve() (s settings, err error) {
 	s.Env = maps.Clone(o.Env)
 	s.Hostname = cmp.Or(o.Hostname, defaultHostname)
 	s.CgroupParent = cmp.Or(o.CgroupParent, DefaultCgroupParent)
-	s.Limits, s.Network = orDefaults(o.Limits, DefaultLimits()), orDefaults(o.Network, defaultNetwork)
 	s.MaxConcurrentRuns = cmp.Or(o.MaxConcurrentRuns, defaultConcurrentRuns())
-	s.MaxContexts = cmp.Or(o.MaxContexts, defaultContexts)
 	s.Launcher = o.launcher()
+	if err := errors.Join(fill(&s.Options, true), fill(&s.Limits, true), fill(&s.Network, true)); err != nil {
+		return s, err
+	}
 	s.heapMiB = cmp.Or(o.Heap>>20, oldSpaceMiB(s.Limits.Memory))
-	if s.cwd, err = vfs.ParsePath(cmp.Or(o.Cwd, string(vfs.Workspace))); err != nil {
-		return s, optionError("Cwd", "%w", err)
+	if s.cwd, err = parseCwd(cmp.Or(o.Cwd, string(vfs.Workspace))); err != nil {
+		return s, err
 	}
 	if err := errors.Join(s.setMounts(o), s.setCalls(o)); err != nil {
 		return s, err
@@ -100,7 +102,7 @@ func (o Options) resolve() (s settings, err error) {
 	if err := s.permit(o); err != nil {
 		return s, err
 	}
-	return s, errors.Join(checkHostname(s.Hostname), checkCgroup(s.CgroupParent), s.Launcher.validate(), s.Zygote.validate(s.Launcher), checkCount("MaxConcurrentRuns", s.MaxConcurrentRuns), checkCount("MaxContexts", s.MaxContexts), s.MountUser.validate(), s.Limits.validate(), checkHeap(s.Heap, s.Limits), s.Network.validate())
+	return s, errors.Join(checkHostname(s.Hostname), checkCgroup(s.CgroupParent), s.Launcher.validate(), s.Zygote.validate(s.Launcher), s.MountUser.validate(), checkHeap(s.Heap, s.Limits))
 }
 
 // setMounts validates the mounts of the host's files.
@@ -125,7 +127,7 @@ func (s *settings) setCalls(o Options) (err error) {
 		return optionError("Commands", "%w", err)
 	}
 	s.Commands = maps.Clone(o.Commands)
-	if s.Calls, err = o.Calls.resolve(defaultCalls); err != nil {
+	if err := fill(&s.Calls, true); err != nil {
 		return optionError("Calls", "%w", err)
 	}
 	return nil
@@ -176,18 +178,11 @@ func checkCgroup(p string) error {
 	return nil
 }
 
-func checkCount(option string, n int) error {
-	if n < 1 || n > maxConcurrentRuns {
-		return optionError(option, "%d is not between 1 and %d", n, maxConcurrentRuns)
-	}
-	return nil
-}
-
 // initFiles collects the files of Options.Files and Options.Folders.
 type initFiles struct {
 	limits Limits
 	bytes  int64
-	byPath map[string]sandbox.File
+	byPath map[string]mounts.File
 }
 
 // reservedForFiles are folders that cannot have files of the caller, except for /dev/shm.
@@ -195,8 +190,8 @@ var reservedForFiles = append([]vfs.Path{"/sys"}, reservedForMounts...)
 
 // initFiles returns the files that the tree begins with, sorted, because the order of maps is random
 // and the jail's files should not be.
-func (o Options) initFiles(l Limits) (list []sandbox.File, err error) {
-	g := &initFiles{limits: l, byPath: map[string]sandbox.File{}}
+func (o Options) initFiles(l Limits) (list []mounts.File, err error) {
+	g := &initFiles{limits: l, byPath: map[string]mounts.File{}}
 	for name, text := range o.Files {
 		if err := g.add(name, 0o644, slices.Clone(text)); err != nil {
 			return nil, optionError("Files", "%w", err)
@@ -268,7 +263,7 @@ func (g *initFiles) add(name string, mode fs.FileMode, text []byte) error {
 	case int64(len(g.byPath)) == g.limits.Inodes:
 		return fmt.Errorf("%s: there are more than %d files, the limit of the tree", name, g.limits.Inodes)
 	}
-	g.byPath[name] = sandbox.File{Path: name, Mode: mode, Data: text}
+	g.byPath[name] = mounts.File{Path: name, Mode: mode, Data: text}
 	return nil
 }
 

@@ -37,7 +37,7 @@ func TestDefaults(t *testing.T) {
 			MaxConcurrentRuns: 64,
 			MaxContexts:       16,
 			UnixSockets:       true,
-			Network:           defaultNetwork,
+			Network:           NetworkLimits{Connections: 1024, ConnectionsPerSec: 1000, LookupsPerSec: 500},
 			Calls:             CallLimits{Calls: 100_000, Concurrent: 16, Arguments: 1 << 20, Result: 4 << 20, Timeout: 30 * time.Second},
 		},
 		env: map[string]string{
@@ -71,8 +71,8 @@ func TestResolveRefuses(t *testing.T) {
 		{Options{CgroupParent: "gaol"}, "option CgroupParent"},
 		{Options{CgroupParent: "/a/../.."}, "option CgroupParent"},
 		{Options{CgroupParent: "/"}, "option CgroupParent"},
-		{Options{MaxConcurrentRuns: -1}, "option MaxConcurrentRuns"},
-		{Options{MaxConcurrentRuns: 1 << 20}, "option MaxConcurrentRuns"},
+		{Options{MaxConcurrentRuns: -1}, "limit MaxConcurrentRuns"},
+		{Options{MaxConcurrentRuns: 1 << 20}, "limit MaxConcurrentRuns"},
 		{Options{Env: map[string]string{"": "x"}}, "option Env"},
 		{Options{Env: map[string]string{"A=B": "x"}}, "option Env"},
 		{Options{Env: map[string]string{"A": "x\x00"}}, "option Env"},
@@ -113,7 +113,7 @@ func TestResolveCopies(t *testing.T) {
 	if s.env["A"] != "1" || s.Permissions.PassesEnv("B") {
 		t.Error("the settings share memory with the caller's options")
 	}
-	if _, err := lowered(t, s, &program{}, RunOptions{Env: map[string]string{"A": "3"}}); err != nil {
+	if _, err := lowered(t, s, nodeCode(""), RunOptions{Env: map[string]string{"A": "3"}}); err != nil {
 		t.Fatal(err)
 	}
 	if s.env["A"] != "1" {
@@ -126,7 +126,7 @@ func TestLower(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := lowered(t, s, &program{code: "1"}, RunOptions{Args: []string{"--x"}, Name: "job.ts", Cwd: "/tmp"})
+	p, err := lowered(t, s, nodeCode("1"), RunOptions{Args: []string{"--x"}, Name: "job.ts", Cwd: "/tmp"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,11 +153,11 @@ func TestLowerRefuses(t *testing.T) {
 		{Cwd: "rel"}, {OnOutputLimit: 7}, {OnOutputLimit: -1}, {Args: []string{"a\x00"}}, {Args: []string{strings.Repeat("a", maxString)}},
 		{Args: slices.Repeat([]string{strings.Repeat("a", maxString-1)}, 7)}, {Env: map[string]string{"=": ""}},
 	} {
-		if _, err := lowered(t, s, &program{}, o); err == nil {
+		if _, err := lowered(t, s, nodeCode(""), o); err == nil {
 			t.Errorf("%+v is accepted", o)
 		}
 	}
-	if _, err := lowered(t, s, &program{code: strings.Repeat(" ", maxProgram+1)}, RunOptions{}); err == nil {
+	if _, err := lowered(t, s, nodeCode(strings.Repeat(" ", maxProgram+1)), RunOptions{}); err == nil {
 		t.Error("a program over the limit is accepted")
 	}
 	if _, err := lowered(t, s, imageProgram("", nil), RunOptions{}); err == nil {
@@ -177,7 +177,7 @@ func TestLimitErrorUnits(t *testing.T) {
 		{Limits{Memory: 1 << 10}, "limit Memory: 1 KiB is not between 48 MiB and 1 PiB"},
 		{Limits{Disk: 1000}, "limit Disk: 1000 bytes is not between 64 KiB and 1 PiB"},
 		{Limits{Pids: 1}, "limit Pids: 1 is not between 16 and 4194304"},
-		{Limits{CPUTime: -time.Second}, "limit CPUTime: -1s is negative"},
+		{Limits{CPUTime: -time.Second}, "limit CPUTime: -1s is less than 0s"},
 	} {
 		if _, err := (Options{Limits: tc.limits}).resolve(); err == nil || err.Error() != tc.want {
 			t.Errorf("%v, want %s", err, tc.want)

@@ -1,7 +1,6 @@
 package runtime
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,11 +10,12 @@ import (
 	"slices"
 	"time"
 
+	"gaol/jail/mounts"
+
 	"golang.org/x/sys/unix"
 
 	"gaol/policy"
 	"gaol/rootfs"
-	"gaol/runtime/internal/sandbox"
 	"gaol/vfs"
 	"gaol/vfs/hostfs"
 )
@@ -38,14 +38,9 @@ type SnapshotOptions struct {
 
 	// Bytes and Entries limit its size; beyond them Snapshot fails. Zero: 4 GiB and a million.
 	// Negative values are an error.
-	Bytes   int64
-	Entries int
+	Bytes   int64 `bounds:"1B..,4GiB"`
+	Entries int   `bounds:"1..,1000000"`
 }
-
-const (
-	snapshotBytes   = 4 << 30
-	snapshotEntries = 1_000_000
-)
 
 // Snapshot copies the home folder, /workspace and Options.Cwd into the store: files, folders
 // and links, with modes and times, including CopyOnWrite mounts in them as the guest sees
@@ -56,11 +51,8 @@ const (
 // that they make meanwhile may be included or not, even in part of a file only.
 func (rt *NodeRuntime) Snapshot(ctx context.Context, o SnapshotOptions) (_ *Snapshot, err error) {
 	defer wrap(&err, "snapshot")
-	switch {
-	case o.Bytes < 0:
-		return nil, optionError("Bytes", "%d is negative", o.Bytes)
-	case o.Entries < 0:
-		return nil, optionError("Entries", "%d is negative", o.Entries)
+	if err := fill(&o, true); err != nil {
+		return nil, err
 	}
 	store, err := openSnapshots(rt.store)
 	if err != nil {
@@ -102,12 +94,11 @@ func (rt *NodeRuntime) copyOut(ctx context.Context, root string, o SnapshotOptio
 	if err != nil {
 		return err
 	}
-	to, err := hostfs.New(dir, hostfs.Options{Limits: hostfs.Limits{Entries: max(o.Entries, snapshotEntries)}})
+	to, err := hostfs.New(dir, hostfs.Options{Limits: hostfs.Limits{Entries: o.Entries}})
 	if err != nil {
 		return errors.Join(err, dir.Close())
 	}
 	defer func() { _ = to.Close() }()
-	o.Bytes, o.Entries = cmp.Or(o.Bytes, snapshotBytes), cmp.Or(o.Entries, snapshotEntries)
 	left := hostfs.TarOptions{Bytes: o.Bytes, Entries: o.Entries, Owned: true, Left: rt.opts.maySkip}
 	for _, m := range rt.opts.Mounts {
 		if m.Access != CopyOnWrite {
@@ -202,7 +193,7 @@ func (rt *NodeRuntime) lease(ref string) (*rootfs.Image, error) {
 
 // openPackages opens the node_modules of a snapshot, in the working directory or else in
 // /workspace.
-func (rt *NodeRuntime) openPackages(ref string) ([]sandbox.Mount, error) {
+func (rt *NodeRuntime) openPackages(ref string) ([]mounts.Mount, error) {
 	image, err := rt.lease(ref)
 	if err != nil {
 		return nil, err
@@ -212,7 +203,7 @@ func (rt *NodeRuntime) openPackages(ref string) ([]sandbox.Mount, error) {
 	for _, dir := range []vfs.Path{cwd, vfs.Workspace} {
 		var folder *os.File
 		if folder, err = image.OpenFolder(string(dir.Join(nodeModules))); err == nil {
-			return []sandbox.Mount{{Source: folder, Target: target}}, nil
+			return []mounts.Mount{{Source: folder, Target: target}}, nil
 		}
 	}
 	return nil, &os.PathError{Op: "open", Path: target, Err: err}
@@ -220,7 +211,7 @@ func (rt *NodeRuntime) openPackages(ref string) ([]sandbox.Mount, error) {
 
 // openSnapshot opens the folders of a snapshot. The caller must close them, even if there is
 // an error.
-func (rt *NodeRuntime) openSnapshot(ref string) (open []sandbox.Mount, err error) {
+func (rt *NodeRuntime) openSnapshot(ref string) (open []mounts.Mount, err error) {
 	image, err := rt.lease(ref)
 	if err != nil {
 		return nil, err
@@ -235,7 +226,7 @@ func (rt *NodeRuntime) openSnapshot(ref string) (open []sandbox.Mount, err error
 			folder.Close()
 		default:
 			m := Mount{Target: string(own), Access: CopyOnWrite}
-			open = append(open, sandbox.Mount{Source: folder, Target: m.Target, Access: rt.opts.access(m)})
+			open = append(open, mounts.Mount{Source: folder, Target: m.Target, Access: rt.opts.access(m)})
 		}
 	}
 	return open, nil

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"gaol/internal/lazyregexp"
+	"gaol/jail"
 	"gaol/policy"
-	"gaol/runtime/internal/sandbox"
 	"gaol/runtime/internal/stdio"
 )
 
@@ -80,17 +80,17 @@ func (rt *NodeRuntime) SpawnCode(ctx context.Context, code string, o SpawnOption
 	return rt.spawn(ctx, rt.code(code), o)
 }
 
-func (rt *NodeRuntime) spawn(ctx context.Context, pr *program, o SpawnOptions) (*Process, error) {
+func (rt *NodeRuntime) spawn(ctx context.Context, p *Process, o SpawnOptions) (*Process, error) {
 	size, err := o.validate()
 	if err != nil {
 		return nil, err
 	}
 	streams := &stdio.Interactive{}
 	if o.Terminal != nil {
-		pr.terminal = true
-		streams.OpenTerminal = func() (*sandbox.Terminal, error) { return rt.sandbox.OpenTerminal(size) }
+		p.command.Terminal = true
+		streams.OpenTerminal = func() (*jail.Terminal, error) { return rt.sandbox.OpenTerminal(size) }
 	}
-	p := &Process{program: pr, streams: streams, detached: true}
+	p.streams, p.detached = streams, true
 	if !rt.start(ctx, p, o.runOptions()) {
 		return nil, p.startError()
 	}
@@ -107,15 +107,15 @@ func (p *Process) startError() error {
 }
 
 // validate checks the options, and returns the size of the terminal.
-func (o SpawnOptions) validate() (size sandbox.TerminalSize, err error) {
+func (o SpawnOptions) validate() (size jail.TerminalSize, err error) {
 	if o.Timeout < 0 {
 		return size, optionError("Timeout", "%v is negative", o.Timeout)
 	}
 	if o.Terminal == nil {
 		return size, nil
 	}
-	size = sandbox.TerminalSize{Rows: o.Terminal.Rows, Cols: o.Terminal.Cols}
-	size = cmp.Or(size, sandbox.TerminalSize{Rows: defaultRows, Cols: defaultCols})
+	size = jail.TerminalSize{Rows: o.Terminal.Rows, Cols: o.Terminal.Cols}
+	size = cmp.Or(size, jail.TerminalSize{Rows: defaultRows, Cols: defaultCols})
 	if term := o.Terminal.Term; term != "" && !termPattern().MatchString(term) {
 		return size, optionError("Terminal", "%q is not a kind of terminal", term)
 	}
@@ -124,7 +124,7 @@ func (o SpawnOptions) validate() (size sandbox.TerminalSize, err error) {
 
 var termPattern = lazyregexp.New(`^[A-Za-z0-9+._-]{1,64}$`)
 
-func checkSize(s sandbox.TerminalSize) error {
+func checkSize(s jail.TerminalSize) error {
 	if s.Rows == 0 || s.Cols == 0 {
 		return fmt.Errorf("a terminal of %d rows and %d columns", s.Rows, s.Cols)
 	}

@@ -13,100 +13,94 @@ import (
 //
 //	requested ── lower ── takeTurn ── launch ── end
 func (rt *NodeRuntime) start(ctx context.Context, p *Process, o RunOptions) (ok bool) {
-	p.rt, p.began, p.launcher = rt, time.Now(), rt.opts.Launcher
-	p.killed, p.done = make(chan struct{}), make(chan struct{})
-	if isClosed(rt.closing) || p.detached && !rt.active.reserve() {
+	p.rt, p.began, p.launcher, p.done = rt, time.Now(), rt.opts.Launcher, make(chan struct{})
+	if isClosed(rt.closing) || p.detached && !rt.calls.begin() {
 		p.err = ErrClosed
 		return false
 	}
-	if ok = p.begin(ctx, o); p.detached && !ok {
-		rt.active.spawned.Done()
-	}
-	return ok
-}
-
-func (p *Process) begin(ctx context.Context, o RunOptions) (ok bool) {
-	if !p.prepare(ctx, o) {
+	release := p.bind(ctx)
+	if !p.begin(o) {
+		p.cancel(nil)
+		if p.detached {
+			rt.calls.open.Done()
+		}
 		return false
 	}
+	if p.detached {
+		go p.wait()
+		if !release() { // ctx ended as it began
+			<-p.done
+			return p.err == nil
+		}
+	}
+	return true
+}
+
+// bind makes p.life and p.limit, which end with the caller's context, until release is called, and with the
+// runtime. They have causes of this package only, so that a caller's context may be that of another run.
+func (p *Process) bind(ctx context.Context) (release func() bool) {
+	life, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	release = context.AfterFunc(ctx, func() { cancel(callerError{contextError(ctx)}) })
+	unwatch := context.AfterFunc(p.rt.alive, func() { cancel(ErrClosed) })
+	p.life, p.limit, p.cancel = life, life, func(cause error) {
+		cancel(cause)
+		release()
+		unwatch()
+	}
+	return release
+}
+
+func (p *Process) begin(o RunOptions) (ok bool) {
+	timeout := o.Timeout
+	if p.detached {
+		timeout = DefaultTimeout // a caller waits, and its own may have no limit
+	}
+	var stop func()
+	p.limit, stop = withTimeout(p.life, timeout)
+	err := p.lower(p.limit, p.rt.opts, o)
+	if err != nil {
+		return p.fail(err)
+	}
+	stop()
+	p.limit = p.life
 	asked := time.Now()
-	started, ok := p.rt.takeTurn(ctx)
+	started, ok := p.rt.takeTurn(p.life)
 	p.began = time.Now()
 	p.queued = p.began.Sub(asked)
 	if !ok { // only its context or its runtime can end a run before its turn
-		p.fail(ctx, nil)
+		p.fail(nil)
 		p.res.Duration = 0
 		return false
 	}
 	defer started()
-	if p.detached {
-		return p.detach(ctx, o.Timeout)
-	}
-	p.limit, p.stop = withTimeout(ctx, o.Timeout)
+	p.limit, _ = withTimeout(p.life, o.Timeout)
 	if err := p.launch(); err != nil {
-		return p.giveUp(p.limit, err)
-	}
-	return true
-}
-
-// detach launches a process that no longer depends on ctx once it runs. A goroutine waits for it.
-func (p *Process) detach(ctx context.Context, timeout time.Duration) (ok bool) {
-	p.limit, p.stop = withTimeout(context.WithoutCancel(ctx), timeout)
-	unwatch := context.AfterFunc(ctx, p.stop)
-	err := p.launch()
-	switch isActive := unwatch(); { // whether ctx was still active
-	case !isActive && err == nil: // it began just as ctx ended
-		_, err = p.finish()
-		fallthrough
-	case !isActive:
-		return p.giveUp(ctx, err)
-	case err != nil:
-		return p.giveUp(p.limit, err)
-	}
-	go p.wait()
-	return true
-}
-
-// giveUp undoes the turn of a run that could not start.
-func (p *Process) giveUp(limit context.Context, err error) (ok bool) {
-	p.fail(limit, err)
-	p.stop()
-	p.rt.queue.leave()
-	return false
-}
-
-// prepare lowers the options of the run, in the time that a waiting caller gives it.
-func (p *Process) prepare(ctx context.Context, o RunOptions) (ok bool) {
-	timeout := o.Timeout
-	if p.detached {
-		timeout = DefaultTimeout // its own may have no limit
-	}
-	limit, stop := bound(ctx, p.rt.alive, ErrClosed, timeout)
-	defer stop()
-	if err := p.lower(limit, p.rt.opts, o); err != nil {
-		return p.fail(limit, err)
+		p.rt.queue.leave()
+		return p.fail(err)
 	}
 	return true
 }
 
 // fail sets the result of a run that was canceled before its program began, or the error why it could
 // not start. It returns false.
-func (p *Process) fail(limit context.Context, err error) (ok bool) {
-	res := &Result{
-		ExitCode: killedCode, Signal: killedSignal, Cause: CauseCanceled, Duration: time.Since(p.began), Queued: p.queued,
-		Launcher: p.launcher, LauncherReason: p.reason,
-	}
-	switch {
-	case limit.Err() != nil:
-		res.Cause = endCause(limit)
-	case !isClosed(p.rt.closing): // if it is closed, that explains the error
-		p.err = err
-		return false
-	}
-	if p.res = res; res.Cause == CauseCanceled {
-		p.err = p.rt.cancellation(limit)
+func (p *Process) fail(err error) (ok bool) {
+	p.err = err
+	if p.mustEnd() {
+		p.res = &Result{
+			ExitCode: killedCode, Signal: killedSignal, Duration: time.Since(p.began), Queued: p.queued,
+			Launcher: p.launcher, LauncherReason: p.reason,
+		}
+		p.res.Cause, p.err = endReason(p.limit)
 	}
 	return false
+}
+
+// mustEnd reports whether p.limit has ended.
+func (p *Process) mustEnd() bool {
+	if isClosed(p.rt.closing) {
+		p.cancel(ErrClosed) // which bind does a moment later
+	}
+	return p.limit.Err() != nil
 }
 
 // launch starts the run, which finish must then end.
@@ -157,13 +151,13 @@ func (p *Process) openControl() error {
 	if err != nil {
 		return err
 	}
-	p.control = &control{in: in, main: p.main, cells: p.program.cells, room: p.waitForFeed}
+	p.control = &control{in: in, main: p.main, cells: p.cells, room: p.waitForFeed}
 	text, err := p.code.Open()
 	if err != nil {
 		return err
 	}
 	p.pipes.Guest = append(p.pipes.Guest, text)
-	if len(p.functions) == 0 && p.program.cells == nil && !p.code.TypeScript {
+	if len(p.functions) == 0 && p.cells == nil && !p.code.TypeScript {
 		return nil
 	}
 	out, err := p.pipes.ToGuest()

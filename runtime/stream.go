@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"time"
 
+	"gaol/runtime/internal/guest"
 	"gaol/runtime/internal/stdio"
 )
 
@@ -130,7 +131,7 @@ func (rt *NodeRuntime) FollowRun(ctx context.Context, code string, o RunOptions)
 
 // FollowExec is FollowRun for [NodeRuntime.Exec].
 func (rt *NodeRuntime) FollowExec(ctx context.Context, code string, o RunOptions) *Stream {
-	return rt.followRun(ctx, "exec", &program{code: code}, o)
+	return rt.followRun(ctx, "exec", &Process{code: &guest.Program{Code: code}}, o)
 }
 
 // FollowCommand is FollowRun for [NodeRuntime.Command].
@@ -148,25 +149,25 @@ func (rt *NodeRuntime) FollowEvaluate(ctx context.Context, code string, o Evalua
 	})
 }
 
-func (rt *NodeRuntime) followRun(ctx context.Context, method string, pr *program, o RunOptions) *Stream {
+func (rt *NodeRuntime) followRun(ctx context.Context, method string, p *Process, o RunOptions) *Stream {
 	return rt.follow(ctx, method, func(ctx context.Context, f *feed) (exit ExitEvent) {
 		if o.OnStdout != nil || o.OnStderr != nil {
 			exit.Err = errors.New("options OnStdout and OnStderr: a run that is followed has events")
 			return exit
 		}
-		exit.Result, exit.Err = rt.run(ctx, pr, o, f)
+		exit.Result, exit.Err = rt.run(ctx, p, o, f)
 		return exit
 	})
 }
 
 // follow returns a stream of the run that perform makes, whose events go to f.
 func (rt *NodeRuntime) follow(ctx context.Context, method string, perform func(ctx context.Context, f *feed) ExitEvent) *Stream {
-	reserved := rt.active.reserve()
+	reserved := rt.calls.begin()
 	return NewStream(ctx, func(ctx context.Context, f *feed) (exit ExitEvent) {
 		if !reserved {
 			exit.Err = ErrClosed
 		} else {
-			defer rt.active.spawned.Done()
+			defer rt.calls.open.Done()
 			exit = perform(ctx, f)
 		}
 		wrap(&exit.Err, method)

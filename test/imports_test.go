@@ -178,11 +178,8 @@ func TestImportsGoDown(t *testing.T) {
 	}
 }
 
-// The interface between runtimes and what confines their processes, and its implementation.
-const (
-	sandboxPackage = module + "/runtime/internal/sandbox"
-	nativePackage  = sandboxPackage + "/native"
-)
+// sandboxPackage makes the sandboxes of runtimes.
+const sandboxPackage = module + "/runtime/internal/sandbox"
 
 // isIn reports whether a package is another one, or below it.
 func isIn(importPath, above string) bool {
@@ -195,14 +192,14 @@ const workPackage = module + "/runtime/internal/work"
 var workImports = []string{module + "/runtime/snippets/bundle", module + "/runtime/snippets/lint"}
 
 // TestInternalOfRuntime: the internal packages of runtime do not depend on each other, except for
-// the interface of sandboxes. It depends on no implementation.
+// the package that makes sandboxes.
 func TestInternalOfRuntime(t *testing.T) {
 	for _, p := range packages(t) {
 		if !strings.HasPrefix(p.ImportPath, module+"/runtime/internal/") && !slices.Contains(workImports, p.ImportPath) {
 			continue
 		}
 		for _, path := range p.imports() {
-			allowed := path == sandboxPackage || isIn(path, nativePackage) && isIn(p.ImportPath, nativePackage) ||
+			allowed := path == sandboxPackage ||
 				p.ImportPath == workPackage && slices.Contains(workImports, path)
 			if isIn(path, module+"/runtime") && !allowed {
 				t.Errorf("%s imports %s", p.ImportPath, path)
@@ -212,14 +209,21 @@ func TestInternalOfRuntime(t *testing.T) {
 }
 
 // jailImports lists which packages of runtime import package jail, or one below it, although they
-// do not implement a sandbox by it.
+// do not make sandboxes by it.
 var jailImports = map[string]map[string]string{
-	sandboxPackage: {
-		module + "/jail":             "the types that describe a program, a terminal and resources, which a jail behind another wall has, too",
-		module + "/jail/cgroup":      "the types of limits and usage",
-		module + "/jail/mounts":      "the types that describe a file tree",
-		module + "/jail/hostcommand": "the protocol of commands, which all sandboxes have",
+	module + "/runtime": {
+		module + "/jail":                "the types that describe a sandbox, a terminal and resources",
+		module + "/jail/cgroup":         "the limits of runs",
+		module + "/jail/gateway":        "the sockets of the gateway",
+		module + "/jail/hostcommand":    "the protocol of commands",
+		module + "/jail/landlock/audit": "the error of a missing audit log",
+		module + "/jail/mounts":         "the types that describe a file tree",
+		module + "/jail/oci":            "describes an OCI runtime",
+		module + "/jail/zygote":         "limits the use of a zygote",
 	},
+	module + "/runtime/internal/enforce": {module + "/jail/mounts": "the folder of programs"},
+	module + "/runtime/internal/guest":   {module + "/jail/mounts": "describes a file"},
+	module + "/runtime/internal/stdio":   {module + "/jail": "a terminal"},
 	module + "/runtime/internal/work": {
 		module + "/jail/subprocess": "confines processes of this program, whatever confines its sandboxes",
 		module + "/jail/cgroup":     "the limits of such processes",
@@ -230,20 +234,16 @@ var jailImports = map[string]map[string]string{
 	},
 }
 
-// Other means than a jail can confine the processes of a runtime: only the implementation of
-// the interface depends on how the jail does it, and only package runtime chooses it.
+// Few packages depend on how a jail confines processes.
 func TestImportsOfJail(t *testing.T) {
 	used := map[string]bool{}
 	for _, p := range packages(t) {
-		if !isIn(p.ImportPath, module+"/runtime") || isIn(p.ImportPath, nativePackage) {
+		if !isIn(p.ImportPath, module+"/runtime") || p.ImportPath == sandboxPackage {
 			continue
 		}
 		for _, path := range p.imports() {
-			switch _, allowed := jailImports[p.ImportPath][path]; {
-			case isIn(path, nativePackage) && p.ImportPath != module+"/runtime":
-				t.Errorf("%s imports %s", p.ImportPath, path)
-			case isIn(path, module+"/jail") && !allowed:
-				t.Errorf("%s imports %s: only %s does, behind an interface", p.ImportPath, path, nativePackage)
+			if _, allowed := jailImports[p.ImportPath][path]; isIn(path, module+"/jail") && !allowed {
+				t.Errorf("%s imports %s: only %s does", p.ImportPath, path, sandboxPackage)
 			}
 			used[p.ImportPath+" "+path] = true
 		}

@@ -220,8 +220,8 @@ func TestSnapshotsRefused(t *testing.T) {
 			t.Errorf("%s: %+v", name, s)
 		}
 	}
-	for name, o := range map[string]runtime.SnapshotOptions{"Bytes": {Bytes: -1}, "Entries": {Entries: -1}} {
-		if s, err := rt.Snapshot(t.Context(), o); err == nil || err.Error() != "gaol: snapshot: option "+name+": -1 is negative" {
+	for name, o := range map[string]runtime.SnapshotOptions{"limit Bytes: -1 bytes is less than 1 bytes": {Bytes: -1}, "limit Entries: -1 is less than 1": {Entries: -1}} {
+		if s, err := rt.Snapshot(t.Context(), o); err == nil || err.Error() != "gaol: snapshot: "+name {
 			t.Errorf("%+v, %v", s, err)
 		}
 	}

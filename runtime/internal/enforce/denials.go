@@ -13,15 +13,7 @@ import (
 
 // Denial is an operation that permissions denied. Its target is the guest's text: at most
 // 256 bytes of valid UTF-8, and not to be trusted.
-type Denial struct {
-	Scope     string
-	Operation policy.Operation
-	Target    string
-	Address   string // of egress: the resolved address of the name in Target, if the rules deny the address
-	Rule      string // "fs.rules[2]", "fs.default", "mounts" for Options.UnixSockets, or HostPorts
-	Count     int64
-	Source    Source
-}
+type Denial = sandbox.Denial
 
 // Source is the mechanism that reported a denial.
 type Source = sandbox.Source
@@ -170,12 +162,12 @@ func (d *Denials) AddError(text string) {
 }
 
 // Add adds a denial that the sandbox reports.
-func (d *Denials) Add(n sandbox.Denial) {
+func (d *Denials) Add(n Denial) {
 	// Both scopes deny it by the same right; the one whose rules allow it is not the cause.
 	if n.Source == sandbox.Audit && n.Operation == "execute" && d.permissions.Decide(policy.FS, n.Operation, absolute(n.Target)).Allowed {
 		n.Scope, n.Operation = policy.ChildProcess, "spawn"
 	}
-	d.add(Denial{Scope: n.Scope, Operation: n.Operation, Target: n.Target, Source: n.Source})
+	d.add(n)
 }
 
 // Since returns the denials that are not in before, an earlier result of Since(nil), in the

@@ -11,10 +11,11 @@ import (
 	"slices"
 	"sync"
 
+	"gaol/jail/mounts"
+
 	"golang.org/x/sys/unix"
 
 	"gaol/internal/wire"
-	"gaol/runtime/internal/sandbox"
 )
 
 // Paths of the files in a guest's file tree.
@@ -29,12 +30,12 @@ var files embed.FS
 
 // Files returns the JavaScript files with their paths in the guest's tree. The caller must
 // not change them.
-var Files = sync.OnceValue(func() (list []sandbox.File) {
+var Files = sync.OnceValue(func() (list []mounts.File) {
 	names, err := fs.Glob(files, "*")
 	for _, name := range names {
 		text, failed := files.ReadFile(name)
 		err = errors.Join(err, failed)
-		list = append(list, sandbox.File{Path: path.Join(Dir, name), Mode: 0o644, Data: text})
+		list = append(list, mounts.File{Path: path.Join(Dir, name), Mode: 0o644, Data: text})
 	}
 	if err != nil {
 		panic(err) // the files are part of this program

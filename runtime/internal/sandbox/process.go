@@ -1,24 +1,19 @@
 package sandbox
 
 import (
-	"net/netip"
-	"syscall"
-	"time"
+	"context"
 
 	"gaol/jail"
-	"gaol/jail/cgroup"
+	"gaol/jail/seccomp/notify"
 	"gaol/policy"
 )
 
-// Command is a process to start. The sandbox adds its limits and what enforces its permissions.
+// Command is a process to start.
 type Command struct {
-	// Program is what the process runs. Its Files are pipes or a terminal, whose other ends the
-	// caller has; no other files of the host are inherited. Script and HeapMiB, the size of the
-	// script's heap or 0 for that of Spec.Warm, are hints: a sandbox without Spec.Warm executes Args.
-	jail.Program
-	HeapMiB int64
-
-	FromRoot bool // the process begins in /, if it may enter Dir, and enters Dir itself; a hint
+	// Command is the process without its limits and what enforces its permissions, which Start adds. Script is a
+	// hint: a sandbox without Spec.Warm executes Args.
+	jail.Command
+	HeapMiB int64 // size of the heap of Script, or 0 for that of Spec.Warm
 
 	// File, if not nil, is a file that the guest can read, and not change, until the process ends.
 	File *ProgramFile
@@ -28,53 +23,24 @@ type Command struct {
 	// Denied, if not nil, is called for each operation that the plan denies, if the sandbox learns of
 	// it, from any goroutine: from before Start returns until Process.Wait does.
 	Denied func(Denial)
-
-	// Connect, if not nil, is called when the process connects an internet socket; if it returns
-	// false, connect fails with EACCES. It is not a security boundary: the Gateway enforces the rules.
-	Connect func(to netip.AddrPort) bool
-
-	// OnOwner, if not nil, is called before the program runs, with the number that Gateway.Owner
-	// returns for its sockets. No later process of the sandbox gets the same number.
-	OnOwner func(owner uint64)
-
-	// OnCommand, if not nil, is called when a process calls a command, from one goroutine at a
-	// time. It takes over the call, unless it returns an error: the errno that this wraps becomes the
-	// caller's; with EAGAIN it tries again.
-	OnCommand func(name string, call CommandCall) error
 }
 
-// CommandCall is a call of a command, which has one user at a time, except for Close. A call that is closed
-// before Reply has failed.
-type CommandCall interface {
-	// Arguments returns the arguments, and then Input the standard input, which may have most bytes.
-	// The error wraps ErrCallSize if they have more.
-	Arguments(most int64) ([]string, error)
-	Input(most int64) ([]byte, error)
-
-	// Reply sends the output, and the status with which the program exits.
-	Reply(output, errors []byte, status uint8) error
-
-	// Wait returns when the program has ended.
-	Wait()
-
-	// SetDeadline makes the methods fail that have not returned by then. The zero time means never.
-	SetDeadline(at time.Time) error
-	Close()
-}
-
-// ProgramFile is a file in a new folder of ProgramDir. Beside it is a link node_modules to Packages.
+// ProgramFile is a file in a new folder of mounts.ProgramDir. Beside it is a link node_modules to Packages.
 type ProgramFile struct {
 	Folder, Name string
 	Text         []byte
 	Packages     string
 }
 
-// Denial is an operation that a plan denied. Its target is the guest's text, of any size and
-// content.
+// Denial is an operation that permissions denied. Its target is the guest's text, of any size and content as
+// long as only the sandbox has reported it.
 type Denial struct {
 	Scope     string
 	Operation policy.Operation
 	Target    string
+	Address   string // of egress: the resolved address of the name in Target, if the rules deny the address
+	Rule      string // "fs.rules[2]", "fs.default", "mounts" for Options.UnixSockets, or enforce.HostPorts
+	Count     int64
 	Source    Source
 }
 
@@ -88,34 +54,77 @@ const (
 )
 
 // Process is a process that Start started, with all its descendants.
-type Process interface {
-	// GuestPID returns the process's ID, as the guest sees it.
-	GuestPID() int
-
-	// Signal sends a signal to the process or, with group, to all of the process group that it
-	// leads. It returns os.ErrProcessDone if the process has ended.
-	Signal(s syscall.Signal, group bool) error
-
-	// Kill kills the process and all its descendants. It does not wait.
-	Kill()
-
-	// Done is closed when nothing is left of the process and its descendants.
-	Done() <-chan struct{}
-
-	// Wait waits for Done and for late reports of denials, and returns how the process ended. It
-	// must be called once.
-	Wait() (Exit, error)
-
-	// Usage returns the resources that the process and its descendants have used so far; after
-	// the process has exited, the same as Wait.
-	Usage() (Usage, error)
+type Process struct {
+	*jail.Process
+	undo []func() // what Start has made for it
 }
 
-// Exit describes how a process ended.
-type Exit = jail.Exit
+// Start starts a process and returns when its program runs. The caller closes its own
+// copies of the files. Once ctx is done, the process is killed and the error is that of ctx.
+// If the program does not exist, the error wraps fs.ErrNotExist.
+func (s *Sandbox) Start(ctx context.Context, c *Command) (*Process, error) {
+	p := &Process{}
+	if err := s.start(ctx, c, p); err != nil {
+		p.release()
+		return nil, err
+	}
+	return p, nil
+}
 
-// Limits bound the resources of a process together with its descendants.
-type Limits = cgroup.Limits
+func (s *Sandbox) start(ctx context.Context, c *Command, p *Process) (err error) {
+	if f := c.File; f != nil { // before load, whose rules name the file
+		if err := s.AddProgram(f.Folder, jail.File{Path: f.Name, Mode: 0o444, Data: f.Text}, f.Packages); err != nil {
+			return err
+		}
+		folder := f.Folder                                              // not the text
+		p.undo = append(p.undo, func() { _ = s.RemoveProgram(folder) }) // fails only if the jail is closed
+	}
+	r := s.rules
+	if c.Plan != nil {
+		if r, err = s.load(c.Plan); err != nil {
+			return err
+		}
+		defer r.close() // the process is restricted by then
+	}
+	s.restrict(c, r)
+	c.Parked = s.takeParked(c)
+	if p.Process, err = s.Jail.Start(ctx, c.Command); err != nil {
+		s.parking.end()
+		return err
+	}
+	if s.parking.start != nil {
+		go func() {
+			<-p.Done()
+			s.parking.end()
+		}()
+	}
+	if s.audit != nil {
+		p.undo = append(p.undo, s.audit.watch(p.PID(), c.Denied)) // the ID is known only now
+	}
+	return nil
+}
 
-// Usage is the current and total resource usage of a process and its descendants.
-type Usage = cgroup.Usage
+// restrict adds limits and rules to a command.
+func (s *Sandbox) restrict(c *Command, r *rules) {
+	c.Limits, c.OpenFiles, c.FileSize = s.spec.Limits, s.spec.OpenFiles, s.spec.FileSize
+	c.Filter, c.Ruleset, c.RulesetFlags, c.NoLocalhost = r.filter, r.ruleset, r.flags, r.noLocalhost
+	if denied := c.Denied; denied != nil {
+		c.Refused = func(call notify.Call) { denied(refused(call)) }
+	}
+	if s.zygotes != nil {
+		c.Zygote = s.zygotes.pool(c.HeapMiB)
+	}
+}
+
+// Wait waits for Done and for late reports of denials, and returns how the process ended. It
+// must be called once.
+func (p *Process) Wait() (jail.Exit, error) {
+	defer p.release()
+	return p.Process.Wait()
+}
+
+func (p *Process) release() {
+	for _, undo := range p.undo {
+		undo()
+	}
+}

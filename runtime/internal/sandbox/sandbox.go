@@ -3,13 +3,13 @@ package sandbox
 import (
 	"context"
 	"errors"
-	"net"
-	"net/netip"
 	"time"
 
 	"gaol/jail"
-	"gaol/jail/hostcommand"
+	"gaol/jail/enter"
+	"gaol/jail/gateway"
 	"gaol/jail/mounts"
+	"gaol/jail/seccomp"
 	"gaol/policy"
 	"gaol/vfs/hostfs"
 )
@@ -18,157 +18,15 @@ import (
 // see it.
 const StateDir = "/run/gaol"
 
-// ErrClosed is the error of operations on a closed sandbox and its files.
-var ErrClosed = errors.New("already closed")
-
-// FieldError is the error for an option that this machine, or the image, cannot provide.
-type FieldError struct {
-	Field string // of runtime.Options
-	Err   error
-}
-
-// Error is the reason's text.
-func (e *FieldError) Error() string { return e.Err.Error() }
-
-// Unwrap returns the reason.
-func (e *FieldError) Unwrap() error { return e.Err }
-
-// Sandbox is a file tree and the processes that Start starts in it. It is safe for concurrent use.
-type Sandbox interface {
-	// Start starts a process and returns when its program runs. The caller closes its own
-	// copies of the files. Once ctx is done, the process is killed and the error is that of ctx.
-	// If the program does not exist, the error wraps fs.ErrNotExist.
-	Start(ctx context.Context, c *Command) (Process, error)
-
-	// Warm waits until what Spec.Warm describes is ready. With park it also starts the process of
-	// the first Command in advance.
-	Warm(ctx context.Context, park bool) error
-
-	// Alive reports whether processes can be started.
-	Alive() bool
-
-	// Missing describes the rules of Spec.Plan that are not enforced, with Spec.AllowDegraded.
-	Missing() []string
-
-	// OpenTerminal opens a terminal for one process. The error wraps ENOSPC if the guest has
-	// too many.
-	OpenTerminal(TerminalSize) (*Terminal, error)
-
-	// Files opens the tree, with the rights of the guest's user. The caller closes it before the
-	// sandbox; its operations then fail with ErrClosed.
-	Files() (*hostfs.FS, error)
-
-	// AddCommand adds a command of the host, see Command.OnCommand, unless it exists. The
-	// sandbox must have been created with Spec.Commands.
-	AddCommand(name string) error
-
-	// OpenGateway redirects connections to external hosts to the caller. Spec.Plan must have
-	// Egress. It is called once, before Start. The caller closes the gateway before the sandbox.
-	OpenGateway() (*Gateway, error)
-
-	// Dial connects to a TCP server of the guest, on an address of localhost. Listeners returns the
-	// addresses of such servers in order, at most 1,024: all, or only those with a port. Spec.Plan must
-	// have Inet. The caller closes the sandbox after the calls have returned. An error that wraps
-	// ESRCH means that the sandbox has died.
-	Dial(ctx context.Context, to netip.AddrPort, buffer int) (*net.TCPConn, error)
-	Listeners(port uint16) ([]netip.AddrPort, error)
-
-	// Resources counts what all processes use now. The caller closes the sandbox after it has
-	// returned.
-	Resources(ctx context.Context) (Resources, error)
-
-	// Close kills all processes and removes the sandbox with its files. It returns when nothing
-	// is left.
-	Close() error
-}
-
-// Gateway holds the host's ends of the guest's connections to external hosts.
-type Gateway struct {
-	// TCP accepts connections to external hosts and to ports of the host. The local address of a
-	// connection is its destination in the guest.
-	TCP []*net.TCPListener
-
-	// DNS and DNSTCP receive questions to Resolver, an address inside the sandbox.
-	DNS      net.PacketConn
-	DNSTCP   net.Listener
-	Resolver netip.Addr
-
-	// Owner returns the number that Command.OnOwner got for the process which has made the
-	// guest's end of a connection or datagram. Network is tcp or udp.
-	Owner func(network string, guest, to netip.AddrPort) (uint64, error)
-
-	// Close closes the listeners. Accepted connections stay open.
-	Close func() error
-}
-
-// TerminalSize is the size of a terminal's window in characters. Neither number may be zero.
-type TerminalSize = jail.TerminalSize
-
-// Terminal is a terminal for one process.
-type Terminal = jail.Terminal
-
-// Resources counts the processes, descriptors and sockets of a runtime's active runs, and the
-// content of its tree.
-type Resources = jail.Resources
-
-// File is a file to create in the tree.
-type File = mounts.File
-
-// Mount shows a folder or a file of the host in the tree.
-type Mount = mounts.Mount
-
-// Owner is a user and a group of the host.
-type Owner = mounts.Owner
-
-// Access is a guest's access to a folder of the host.
-type Access = mounts.Access
-
-// The accesses.
-const (
-	ReadOnly    = mounts.ReadOnly
-	CopyOnWrite = mounts.CopyOnWrite
-	ReadWrite   = mounts.ReadWrite
-)
-
-// MaxCommands bounds the commands of a sandbox.
-const MaxCommands = mounts.MaxCommands
-
-// CommandDir is the folder of the tree in which the commands are.
-const CommandDir = hostcommand.Dir
-
-// ProgramDir is the folder of the tree for programs. The guest can enter it, and not list it.
-const ProgramDir = mounts.ProgramDir
-
-// ErrCallSize is the error of a CommandCall whose arguments or input are too large.
-var ErrCallSize = hostcommand.ErrSize
-
-// CheckCommand returns an error if a command cannot have the name.
-func CheckCommand(name string) error { return hostcommand.CheckName(name) }
-
 // Spec describes a sandbox.
 type Spec struct {
-	Image  string   // host path of the root
-	Layer  []File   // shown over it; the guest can read and execute them
-	Dirs   []string // the guest's own folders, in the order in which they are made
-	Mounts []Mount
-	Files  []File // the guest's own, which do not count against Disk
+	// Spec is the jail without what the following fields determine. New adds that.
+	jail.Spec
 
-	Disk   int64 // bytes that the guest may write
-	Inodes int64
+	UnixSockets bool // processes may make unix sockets with names
 
-	// Make are places that are created, for the guest, if they are missing. ReadOnly are places where nothing can be
-	// changed, in addition to those of Plan, with exceptions in Writable.
-	Make, ReadOnly, Writable []policy.Place
-
-	Commands []string // the first commands of the host, see Command.OnCommand; nil: there are none, ever
-
-	Hostname     string
-	CgroupParent string // absolute path of the cgroup in which the sandbox's are made
-	UnixSockets  bool   // processes may make unix sockets with names
-
-	// Limits, OpenFiles and FileSize bound each Command's processes together, each process, and
-	// the bytes of the longest file that a process may write; 0: no limit.
-	Limits              Limits
+	// OpenFiles and FileSize bound each process, and the bytes of the longest file that it may write; 0: no
+	// limit. Limits bound each Command's processes together.
 	OpenFiles, FileSize int64
 
 	Plan          *policy.Plan       // of Permissions, in World
@@ -184,29 +42,110 @@ type Spec struct {
 	Park time.Duration
 }
 
-// Creates reports whether an operation can create a file.
-func Creates(op policy.Operation) bool {
-	return op == "write" || op == "create_dir" || op == "symlink"
+// Sandbox is a jail and what its processes need. The caller closes what it has opened of the jail before the
+// sandbox.
+type Sandbox struct {
+	*jail.Jail // nil before it is made
+	spec       Spec
+	zygotes    *zygoteSet // nil without Spec.Warm
+	audit      *auditLog  // nil without Spec.AuditDenials
+	rules      *rules     // of Spec.Plan
+	parking    parking[*jail.Parked]
 }
 
-// Warm describes a Node that runs are forked from, which has run no guest code. Sandboxes of the same
-// kind share it: Args, Env and Layer must be alike for all sandboxes of the process.
-type Warm struct {
-	WarmKind
-
-	Args  func(heapMiB int64) []string // after Node
-	Env   []string                     // K=V
-	Layer []File                       // shown over the image
+// New creates a sandbox. The caller closes the sources of the mounts.
+func New(ctx context.Context, spec Spec) (*Sandbox, error) {
+	s := &Sandbox{spec: spec}
+	if err := s.open(ctx); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
 }
 
-// WarmKind identifies a Node that runs are forked from.
-type WarmKind struct {
-	Image        string // as Spec.Image
-	Node         string // guest path
-	HeapMiB      int64  // of V8's old space, unless a Command has another
-	CgroupParent string
+func (s *Sandbox) open(ctx context.Context) (err error) {
+	if s.spec.AuditDenials {
+		if s.audit, err = openAudit(); err != nil {
+			return err
+		}
+	}
+	if s.spec.Warm != nil { // it starts while the jail is made
+		s.zygotes = acquireZygotes(s.spec.Warm)
+	}
+	j := &s.spec.Spec
+	if j.Filter, err = seccomp.Compile(nil, false); err != nil {
+		return err
+	}
+	j.HideProcesses, j.Loopback, j.Identified = s.spec.Plan.NoInspect, s.spec.Plan.Net.Inet, s.spec.Plan.Net.Egress != nil
+	j.Reaper, j.StateDir = []string{enter.Reaper, "-P"}, StateDir
+	s.spec.addPlan()
+	if s.Jail, err = jail.Create(ctx, *j); err != nil {
+		return err
+	}
+	if s.rules, err = s.load(s.spec.Plan); err == nil && s.spec.Park > 0 {
+		s.parking.start, s.parking.mayStart, s.parking.most = s.park, hasIdleProcessor, s.spec.Park
+	}
+	return err
+}
 
-	Forks    int // runs of one Node; 0: the default, as for the others
-	Age      time.Duration
-	Patience time.Duration // how long a fork may take
+// Close kills all processes and removes the sandbox with its files. It returns when nothing
+// is left.
+func (s *Sandbox) Close() (err error) {
+	s.parking.close()
+	if s.Jail != nil {
+		err = s.Jail.Close()
+	}
+	s.zygotes.release() // nothing that needs a zygote can start any more
+	s.rules.close()
+	s.audit.close()
+	return err
+}
+
+// Missing describes the rules of Spec.Plan that are not enforced, with Spec.AllowDegraded.
+func (s *Sandbox) Missing() []string { return s.rules.missing }
+
+// Warm waits until what Spec.Warm describes is ready. With park it also starts the process of
+// the first Command in advance.
+func (s *Sandbox) Warm(ctx context.Context, park bool) error {
+	switch {
+	case park && s.zygotes == nil:
+		return errors.ErrUnsupported
+	case park:
+		p, err := s.park(ctx)
+		if err == nil {
+			s.parking.put(p)
+		}
+		return err
+	case s.zygotes == nil:
+		return nil
+	}
+	return s.zygotes.pool(0).Wait(ctx)
+}
+
+// Files opens the tree, with the rights of the guest's user. Once it is closed, operations fail with jail.ErrClosed.
+func (s *Sandbox) Files() (*hostfs.FS, error) {
+	root, err := s.Root()
+	if err != nil {
+		return nil, err
+	}
+	first, count := s.HostIDs()
+	files, err := hostfs.New(root, hostfs.Options{
+		UID: first + mounts.GuestUID, GID: first + mounts.GuestGID,
+		IDs:    hostfs.IDs{First: uint32(first), Count: uint32(count)},
+		Closed: jail.ErrClosed,
+	})
+	if err != nil {
+		return nil, errors.Join(err, root.Close())
+	}
+	return files, nil
+}
+
+// OpenGateway redirects connections to external hosts to the caller. Spec.Plan must have
+// Egress. It is called once, before Start.
+func (s *Sandbox) OpenGateway() (*gateway.Gateway, error) {
+	plan := s.spec.Plan.Net
+	c := gateway.Config{UDP: plan.UDP, Host: plan.Host}
+	for _, r := range plan.Local {
+		c.TCP = append(c.TCP, gateway.PortRange(r))
+	}
+	return s.Jail.OpenGateway(c)
 }

@@ -9,19 +9,19 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"golang.org/x/sys/unix"
+	"gaol/jail"
 
-	"gaol/runtime/internal/sandbox"
+	"golang.org/x/sys/unix"
 )
 
 // Interactive are streams that the caller of a process reads and writes: three pipes, or a
 // terminal. Open sets all fields except OpenTerminal.
 type Interactive struct {
-	OpenTerminal func() (*sandbox.Terminal, error) // nil: pipes
+	OpenTerminal func() (*jail.Terminal, error) // nil: pipes
 
 	Stdin          io.WriteCloser
 	Stdout, Stderr io.Reader
-	Terminal       *sandbox.Terminal // nil: pipes
+	Terminal       *jail.Terminal // nil: pipes
 
 	keyboard *keyboard
 	outputs  []*Output // the last one is standard error, or the terminal
@@ -110,7 +110,7 @@ func (i *input) Close() error {
 // keyboard is the input of a terminal, whose file is also that of its output.
 type keyboard struct {
 	input
-	terminal *sandbox.Terminal
+	terminal *jail.Terminal
 	closed   atomic.Bool
 }
 

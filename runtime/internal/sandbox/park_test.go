@@ -1,4 +1,4 @@
-package native
+package sandbox
 
 import (
 	"context"
@@ -63,16 +63,6 @@ func (s *starter) peek() *waiter {
 	return s.waiting
 }
 
-// mustBegin calls begin.
-func (s *starter) mustBegin(t *testing.T) *waiter {
-	t.Helper()
-	w, err := s.begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return w
-}
-
 // awaitWaiting waits until a process waits.
 func (s *starter) awaitWaiting(t *testing.T) waiter {
 	t.Helper()
@@ -97,15 +87,15 @@ func (s *starter) checkNone(t *testing.T, when string) {
 // The waiting process is given to the next one that begins, and to no other.
 func TestParkingGivesOnce(t *testing.T) {
 	s := newStarter(time.Hour)
-	if w := s.mustBegin(t); w != nil {
+	if w := s.begin(); w != nil {
 		t.Errorf("process %d waited before the first run", w.number)
 	}
 	s.end()
 	want := s.awaitWaiting(t)
-	if w := s.mustBegin(t); w == nil || w.number != want.number {
+	if w := s.begin(); w == nil || w.number != want.number {
 		t.Errorf("got %v, want process %d", w, want.number)
 	}
-	if w := s.mustBegin(t); w != nil {
+	if w := s.begin(); w != nil {
 		t.Errorf("process %d was given to a second run", w.number)
 	}
 	s.end()
@@ -122,15 +112,15 @@ func TestParkingGivesOnce(t *testing.T) {
 func TestParkingStartsNone(t *testing.T) {
 	s := newStarter(time.Hour)
 	s.idle.Store(false)
-	s.mustBegin(t)
+	s.begin()
 	s.end()
 	s.checkNone(t, "on a busy machine")
 	s.idle.Store(true)
 	for range 50 { // one run after another
-		s.mustBegin(t)
+		s.begin()
 		s.end()
 	}
-	s.mustBegin(t)
+	s.begin()
 	for len(s.started) > 0 { // on a slow machine
 		<-s.started
 	}
@@ -143,7 +133,7 @@ func TestParkingStartsNone(t *testing.T) {
 // A process that is not used is killed.
 func TestParkingExpires(t *testing.T) {
 	s := newStarter(10 * time.Millisecond)
-	s.mustBegin(t)
+	s.begin()
 	s.end()
 	w := <-s.started
 	<-w.killed
@@ -153,32 +143,27 @@ func TestParkingExpires(t *testing.T) {
 	s.close()
 }
 
-// A run that begins while its process is being started waits for it, but not longer than its context.
+// A run that begins while its process is being started waits for it.
 func TestParkingBeginsMeanwhile(t *testing.T) {
 	s := newStarter(time.Hour)
 	s.proceed = make(chan error)
-	s.mustBegin(t)
+	s.begin()
 	s.end()
 	want := <-s.started
-	canceled, cancel := context.WithCancel(t.Context())
-	cancel()
-	if w, err := s.begin(canceled); w != nil || !errors.Is(err, context.Canceled) {
-		t.Errorf("%v, %v, want %v", w, err, context.Canceled)
-	}
-	s.end()
 	go func() { s.proceed <- nil }()
-	if w := s.mustBegin(t); w == nil || w.number != want.number {
+	if w := s.begin(); w == nil || w.number != want.number {
 		t.Errorf("got %v, want process %d", w, want.number)
 	}
 	s.end()
 	<-s.started
 	go func() { s.proceed <- errors.New("no process") }()
-	if w := s.mustBegin(t); w != nil {
+	if w := s.begin(); w != nil {
 		t.Errorf("got process %d, which was not started", w.number)
 	}
 	s.end()
 	<-s.started
-	s.close() // cancels the start
+	go func() { s.proceed <- nil }()
+	s.close()
 	if n := advance.Load(); n != 0 {
 		t.Errorf("%d processes are counted after close", n)
 	}
@@ -189,11 +174,11 @@ func TestParkingIsBounded(t *testing.T) {
 	advance.Store(maxAdvance)
 	defer advance.Store(0)
 	s := newStarter(time.Hour)
-	s.mustBegin(t)
+	s.begin()
 	s.end()
 	s.checkNone(t, "above the bound")
 	advance.Store(maxAdvance - 1)
-	s.mustBegin(t)
+	s.begin()
 	s.end()
 	s.awaitWaiting(t)
 	s.close()
@@ -206,12 +191,12 @@ func TestParkingIsBounded(t *testing.T) {
 func TestParkingPut(t *testing.T) {
 	var k parking[waiter]
 	k.put(waiter{number: 7})
-	if w, err := k.begin(t.Context()); err != nil || w == nil || w.number != 7 {
-		t.Errorf("%v, %v", w, err)
+	if w := k.begin(); w == nil || w.number != 7 {
+		t.Errorf("%v", w)
 	}
 	k.end()
-	if w, err := k.begin(t.Context()); err != nil || w != nil {
-		t.Errorf("%v, %v, want none", w, err)
+	if w := k.begin(); w != nil {
+		t.Errorf("%v, want none", w)
 	}
 	k.close()
 }

@@ -1,16 +1,14 @@
-package native
+package sandbox
 
 import (
 	"testing"
-
-	"gaol/runtime/internal/sandbox"
 )
 
 // TestReleaseBeforePool checks that a run which starts while its runtime is closed leaves
 // no pool in use.
 func TestReleaseBeforePool(t *testing.T) {
-	kind := sandbox.WarmKind{Image: t.TempDir(), Node: "/none", HeapMiB: 64}
-	s := acquireZygotes(&sandbox.Warm{WarmKind: kind, Args: func(int64) []string { return nil }})
+	kind := WarmKind{Image: t.TempDir(), Node: "/none", HeapMiB: 64}
+	s := acquireZygotes(&Warm{WarmKind: kind, Args: func(int64) []string { return nil }})
 	s.release()
 	s.pool(32)
 	kind.HeapMiB = 32

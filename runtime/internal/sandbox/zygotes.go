@@ -1,13 +1,32 @@
-package native
+package sandbox
 
 import (
 	"cmp"
 	"errors"
 	"sync"
 
+	"gaol/jail"
 	"gaol/jail/zygote"
-	"gaol/runtime/internal/sandbox"
 )
+
+// Warm describes a Node that runs are forked from, which has run no guest code. Sandboxes of the same
+// kind share it: Args, Env and Layer must be alike for all sandboxes of the process.
+type Warm struct {
+	WarmKind
+
+	Args  func(heapMiB int64) []string // after Node
+	Env   []string                     // K=V
+	Layer []jail.File                  // shown over the image
+}
+
+// WarmKind identifies a Node that runs are forked from.
+type WarmKind struct {
+	Image        string // as Spec.Image
+	Node         string // guest path
+	HeapMiB      int64  // of V8's old space, unless a Command has another
+	CgroupParent string
+	zygote.Options
+}
 
 // zygotePool is a pool of zygotes and the sets that use it.
 type zygotePool struct {
@@ -19,18 +38,18 @@ type zygotePool struct {
 // pool stays until CloseIdle, because the next sandbox is mostly of the same kind.
 var sharedZygotes = struct {
 	sync.Mutex
-	pools map[sandbox.WarmKind]*zygotePool
-}{pools: map[sandbox.WarmKind]*zygotePool{}}
+	pools map[WarmKind]*zygotePool
+}{pools: map[WarmKind]*zygotePool{}}
 
 // zygoteSet is the zygotes of one sandbox: a pool for each heap size. It is safe for concurrent use.
 type zygoteSet struct {
-	warm     *sandbox.Warm
+	warm     *Warm
 	released bool // guarded by sharedZygotes' lock
 }
 
 // acquireZygotes returns the zygotes that w describes, and starts the first one if there is none yet. The
 // caller must call release.
-func acquireZygotes(w *sandbox.Warm) *zygoteSet {
+func acquireZygotes(w *Warm) *zygoteSet {
 	s := &zygoteSet{warm: w}
 	s.pool(0)
 	return s
@@ -47,8 +66,8 @@ func (s *zygoteSet) pool(heapMiB int64) *zygote.Pool {
 	if p == nil {
 		p = &zygotePool{zygote.NewPool(zygote.Spec{
 			Image: k.Image, Layer: s.warm.Layer, Args: append([]string{k.Node}, s.warm.Args(k.HeapMiB)...), Env: s.warm.Env,
-			Dir: sandbox.StateDir, Cgroup: k.CgroupParent,
-		}, zygote.Options{Forks: k.Forks, Age: k.Age, Patience: k.Patience}), map[*zygoteSet]struct{}{}}
+			Dir: StateDir, Cgroup: k.CgroupParent,
+		}, k.Options), map[*zygoteSet]struct{}{}}
 		sharedZygotes.pools[k] = p
 	}
 	if !s.released { // otherwise the sandbox was closed while a run started, and no second release comes

@@ -1,26 +1,22 @@
-package native
+package sandbox
 
 import (
 	"slices"
 	"strings"
 
 	"gaol/jail"
+	"gaol/jail/gateway"
 	"gaol/policy"
-	"gaol/runtime/internal/sandbox"
 )
 
-// tree returns the file tree of a jail, with the mounts that the plan requires: hidden, read-only and noexec
+// addPlan adds the mounts that the plan requires to the file tree: hidden, read-only and noexec
 // paths, and paths to create in advance.
-func tree(s *sandbox.Spec) jail.Tree {
-	p := s.Plan
-	t := jail.Tree{
-		Image: s.Image, Layer: s.Layer, Dirs: s.Dirs, Sealed: p.Sealed, Mounts: s.Mounts, Files: s.Files,
-		Hide: places(p.Hide), Show: places(p.Show), Pinned: p.Pinned, NotOwn: notOwned(p, s.Permissions),
-		ReadOnly: places(p.ReadOnly, s.ReadOnly), Writable: places(s.Writable), NoExec: places(p.NoExec),
-		Disk: s.Disk, Inodes: s.Inodes, Commands: s.Commands,
-	}
+func (s *Spec) addPlan() {
+	p, t := s.Plan, &s.Tree
 	own, kept := grantedPlaces(p, s.World)
-	t.Make, t.Keep = places(own, s.Make), places(kept)
+	t.Make, t.Keep = append(places(own), t.Make...), places(kept)
+	t.Sealed, t.Hide, t.Show, t.Pinned, t.NotOwn = p.Sealed, places(p.Hide), places(p.Show), p.Pinned, notOwned(p, s.Permissions)
+	t.ReadOnly, t.NoExec = append(places(p.ReadOnly), t.ReadOnly...), places(p.NoExec)
 	if p.Spawn.Only != nil {
 		// A dynamic loader can be asked to load any program that it may map as code, so
 		// nothing but the listed programs and the loaders may be mapped so.
@@ -33,9 +29,9 @@ func tree(s *sandbox.Spec) jail.Tree {
 		}
 	}
 	if p.Net.Egress != nil {
-		t.Layer = append(slices.Clip(t.Layer), jail.File{Path: "/etc/resolv.conf", Mode: 0o644, Data: resolvConf})
+		resolvConf := "nameserver " + gateway.Resolver.String() + "\n"
+		t.Layer = append(slices.Clip(t.Layer), jail.File{Path: "/etc/resolv.conf", Mode: 0o644, Data: []byte(resolvConf)})
 	}
-	return t
 }
 
 // notOwned returns a function that reports the paths that must not belong to the guest:
@@ -60,7 +56,7 @@ func grantedPlaces(p *policy.Plan, w policy.World) (own, kept []policy.Place) {
 	for _, g := range p.Grants {
 		switch {
 		case !isInside(g.Place):
-		case slices.ContainsFunc(g.Operations, sandbox.Creates):
+		case slices.ContainsFunc(g.Operations, Creates):
 			own = append(own, g.Place)
 		case g.Place.Tree:
 			kept = append(kept, g.Place)
@@ -74,11 +70,14 @@ func grantedPlaces(p *policy.Plan, w policy.World) (own, kept []policy.Place) {
 	return own, kept
 }
 
-func places(lists ...[]policy.Place) (out []jail.Place) {
-	for _, list := range lists {
-		for _, p := range list {
-			out = append(out, jail.Place(p))
-		}
+func places(list []policy.Place) (out []jail.Place) {
+	for _, p := range list {
+		out = append(out, jail.Place(p))
 	}
 	return out
+}
+
+// Creates reports whether an operation can create a file.
+func Creates(op policy.Operation) bool {
+	return op == "write" || op == "create_dir" || op == "symlink"
 }

@@ -1,4 +1,4 @@
-package native
+package sandbox
 
 import (
 	"errors"
@@ -11,7 +11,6 @@ import (
 	"gaol/jail/landlock/audit"
 	"gaol/jail/seccomp/notify"
 	"gaol/policy"
-	"gaol/runtime/internal/sandbox"
 )
 
 // auditLag is how long after a run's end its last records may arrive: a kernel thread
@@ -72,7 +71,7 @@ func removeUser() {
 
 // watch calls report with the denials of a process, given its ID on the host. stop must be
 // called after the process's end; it sleeps 10 ms.
-func (l *auditLog) watch(pid int, report func(sandbox.Denial)) (stop func()) {
+func (l *auditLog) watch(pid int, report func(Denial)) (stop func()) {
 	sharedAudit.Lock()
 	defer sharedAudit.Unlock()
 	if l.closed {
@@ -113,7 +112,7 @@ var operationOf = map[string]struct {
 }
 
 // reportRecord reports the denials in a record of the audit log.
-func reportRecord(a audit.Denial, report func(sandbox.Denial)) {
+func reportRecord(a audit.Denial, report func(Denial)) {
 	reported := map[policy.Operation]bool{} // a record can name several rights of one operation
 	for _, blocker := range a.Blockers {
 		what, known := operationOf[blocker]
@@ -121,7 +120,7 @@ func reportRecord(a audit.Denial, report func(sandbox.Denial)) {
 			continue
 		}
 		reported[what.op] = true
-		n := sandbox.Denial{Scope: what.scope, Operation: what.op, Target: a.Path, Source: sandbox.Audit}
+		n := Denial{Scope: what.scope, Operation: what.op, Target: a.Path, Source: Audit}
 		switch what.scope {
 		case policy.Network:
 			n.Target = "tcp://" + a.Address.String()
@@ -136,8 +135,8 @@ func reportRecord(a audit.Denial, report func(sandbox.Denial)) {
 }
 
 // refused returns the denial of a system call that the filter refused.
-func refused(c notify.Call) sandbox.Denial {
-	n := sandbox.Denial{Target: c.Path, Source: sandbox.Seccomp}
+func refused(c notify.Call) Denial {
+	n := Denial{Target: c.Path, Source: Seccomp}
 	switch c.Label {
 	case "spawn":
 		n.Scope, n.Operation = policy.ChildProcess, "spawn"

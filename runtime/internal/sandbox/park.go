@@ -1,4 +1,4 @@
-package native
+package sandbox
 
 import (
 	"bytes"
@@ -11,7 +11,6 @@ import (
 
 	"gaol/jail"
 	"gaol/jail/kernfile"
-	"gaol/runtime/internal/sandbox"
 )
 
 // parking holds at most one process of a sandbox that was started in advance. No other process of
@@ -24,14 +23,12 @@ type parking[P interface{ Kill() }] struct {
 	mayStart func() bool
 	most     time.Duration
 
-	mu       sync.Mutex
-	closed   bool
-	live     int           // processes from begin to end
-	waiting  *P            // or nil
-	starting chan struct{} // closed when start has returned; nil: it is not being called
-	cancel   func()        // of starting
-	pause    *time.Timer   // until start may be called, or nil
-	expiry   *time.Timer   // of waiting, if start has started it
+	mu      sync.Mutex // also held while start is called
+	closed  bool
+	live    int         // processes from begin to end
+	waiting *P          // or nil
+	timer   *time.Timer // until start may be called, or waiting expires; or nil
+	counted bool        // waiting counts in advance
 }
 
 // advance counts the processes of all sandboxes that were started in advance by start, or are being started.
@@ -52,29 +49,14 @@ func (k *parking[P]) put(p P) {
 }
 
 // begin counts a starting process, and returns the parked process or nil. The caller must use it or
-// kill it. An error means that ctx is done; the process is counted nevertheless.
-func (k *parking[P]) begin(ctx context.Context) (*P, error) {
+// kill it. It waits for a start in advance, which takes some milliseconds.
+func (k *parking[P]) begin() *P {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.start != nil {
 		k.live++
 	}
-	if k.pause != nil {
-		k.pause.Stop()
-		k.pause = nil
-	}
-	if starting := k.starting; starting != nil {
-		k.mu.Unlock()
-		select {
-		case <-starting:
-		case <-ctx.Done():
-		}
-		k.mu.Lock()
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
-	}
-	return k.take(), nil
+	return k.take()
 }
 
 // take returns the process that waits, if any, which waits no more.
@@ -83,9 +65,11 @@ func (k *parking[P]) begin(ctx context.Context) (*P, error) {
 func (k *parking[P]) take() *P {
 	p := k.waiting
 	k.waiting = nil
-	if k.expiry != nil {
-		k.expiry.Stop()
-		k.expiry = nil
+	if k.timer != nil {
+		k.timer.Stop()
+	}
+	if k.counted {
+		k.counted = false
 		advance.Add(-1)
 	}
 	return p
@@ -100,39 +84,31 @@ func (k *parking[P]) end() {
 	defer k.mu.Unlock()
 	k.live--
 	if k.live == 0 && !k.closed {
-		k.pause = time.AfterFunc(pauseTime, k.startNext)
+		k.timer = time.AfterFunc(pauseTime, k.startNext)
 	}
 }
 
 // startNext starts the next process in advance, if nothing speaks against it.
 func (k *parking[P]) startNext() {
 	k.mu.Lock()
-	k.pause = nil
-	if k.closed || k.live > 0 || k.waiting != nil || k.starting != nil || !k.mayStart() {
-		k.mu.Unlock()
+	defer k.mu.Unlock()
+	if k.closed || k.live > 0 || k.waiting != nil || !k.mayStart() {
 		return
 	}
+	k.counted = true
 	if advance.Add(1) > maxAdvance {
-		advance.Add(-1)
-		k.mu.Unlock()
+		k.take()
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), k.most)
 	defer cancel()
-	started := make(chan struct{})
-	k.starting, k.cancel = started, cancel
-	k.mu.Unlock()
-	defer close(started)
 	p, err := k.start(ctx)
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.starting = nil
 	if err != nil { // the next process is started as usual, and reports the error
-		advance.Add(-1)
+		k.take()
 		return
 	}
 	k.waiting = &p
-	k.expiry = time.AfterFunc(k.most, func() { k.expire(&p) })
+	k.timer = time.AfterFunc(k.most, func() { k.expire(&p) })
 }
 
 // expire kills a process that still waits.
@@ -145,23 +121,11 @@ func (k *parking[P]) expire(p *P) {
 	}
 }
 
-// close cancels the start of a process, and starts no other. The owner kills the process that waits.
+// close starts no other process. The owner kills the process that waits.
 func (k *parking[P]) close() {
 	k.mu.Lock()
-	k.closed = true
-	starting := k.starting
-	if starting != nil {
-		k.cancel()
-	}
-	if k.pause != nil {
-		k.pause.Stop()
-	}
-	k.mu.Unlock()
-	if starting != nil {
-		<-starting
-	}
-	k.mu.Lock()
 	defer k.mu.Unlock()
+	k.closed = true
 	k.take()
 }
 
@@ -180,18 +144,20 @@ func hasIdleProcessor() bool {
 
 // park starts a process in advance for a Command without a Plan, and with the default heap.
 func (s *Sandbox) park(ctx context.Context) (*jail.Parked, error) {
-	return s.Park(ctx, s.command(&sandbox.Command{}, s.rules))
+	var c Command
+	s.restrict(&c, s.rules)
+	return s.Park(ctx, c.Command)
 }
 
 // takeParked counts a starting process. It returns the parked process if it can run c.
-func (s *Sandbox) takeParked(ctx context.Context, c *sandbox.Command) (*jail.Parked, error) {
-	p, err := s.parking.begin(ctx)
+func (s *Sandbox) takeParked(c *Command) *jail.Parked {
+	p := s.parking.begin()
 	if p == nil {
-		return nil, err
+		return nil
 	}
 	if c.Plan == nil && (c.HeapMiB == 0 || c.HeapMiB == s.spec.Warm.HeapMiB) {
-		return *p, nil
+		return *p
 	}
 	(*p).Kill() // otherwise this process could stop it
-	return nil, nil
+	return nil
 }

@@ -72,7 +72,7 @@ func (c *Context) Evaluate(ctx context.Context, code string, o EvaluateOptions) 
 	c.sources.Add(name, p, code)
 	c.declare(p.Declares)
 	message := guest.Cell{
-		Code: p.Code, Name: name, Value: o.MaxOutput, Globals: globals,
+		Code: p.Code(), Name: name, Value: o.MaxOutput, Globals: globals,
 		Evaluate: guest.Evaluate{LogBounds: guest.LogBounds{Logs: o.MaxLogs, LogLength: o.MaxLogLength}, Form: string(o.Form), Explicit: p.Explicit},
 	}
 	return c.perform(ctx, c.newCell(o.MaxOutput, l), message)

@@ -209,7 +209,7 @@ func Normalize(code string) (string, error) {
 	if err != nil {
 		return "", syntaxError(err, snippet.FileName)
 	}
-	return p.Code, nil
+	return p.Code(), nil
 }
 
 // Unfinished reports whether code is incomplete: it has a syntax error that more lines could
@@ -261,7 +261,7 @@ func (rt *NodeRuntime) evaluate(ctx context.Context, code string, o EvaluateOpti
 	}
 	main := &cell{logs: newLogs(snippet.NewSources("", guest.Dir), o)} // a module keeps its positions
 	main.logs.feed = f
-	compiled := &snippet.Program{Code: code}
+	compiled := &snippet.Program{Text: code}
 	if !o.Module {
 		var e *Evaluation
 		if compiled, e, err = rt.compile(ctx, code, main); compiled == nil {
@@ -271,7 +271,7 @@ func (rt *NodeRuntime) evaluate(ctx context.Context, code string, o EvaluateOpti
 		main.logs.sources.Add(snippet.FileName, compiled, code)
 	}
 	res, err := rt.run(ctx, &Process{
-		code: &guest.Program{Code: compiled.Code, Value: o.MaxOutput, Evaluate: &guest.Evaluate{
+		code: &guest.Program{Code: compiled.Code(), Value: o.MaxOutput, Evaluate: &guest.Evaluate{
 			LogBounds: guest.LogBounds{Logs: o.MaxLogs, LogLength: o.MaxLogLength}, Form: string(o.Form), Explicit: compiled.Explicit, Interruptible: o.Grace > 0,
 		}},
 		globals: o.Globals, heap: o.Heap, maxCalls: o.MaxCalls, grace: o.Grace, main: main,

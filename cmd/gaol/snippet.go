@@ -14,7 +14,6 @@ import (
 	"gaol/cmd/gaol/flags"
 	"gaol/cmd/gaol/report"
 	"gaol/cmd/gaol/server/settings"
-	"gaol/rootfs"
 	"gaol/runtime"
 	"gaol/runtime/snippets"
 )
@@ -126,39 +125,18 @@ func (f *snippetFlags) readAdapter() (err error) {
 	return err
 }
 
-// findImage makes the image exact, because the default one and names change, and builds the
-// default image if it is missing. On a server the image is the server's.
-func (a *app) findImage(ctx context.Context, f *snippetFlags) error {
-	if a.snippets != nil || f.server != "" { // the first is a test
-		return nil
-	}
-	if err := runtime.CheckPrivileges(); err != nil { // before a download of 90 MB
-		return err
-	}
-	o := rootfs.BuildOptions{Progress: a.progress()}
-	if !f.json {
-		o.Progress = a.stderr
-	}
-	store, err := rootfs.Open(f.options.Store)
-	if err != nil {
-		return err
-	}
-	image, err := store.Ensure(ctx, f.options.Image, o)
-	if err == nil {
-		f.options.Image = image.ID
-	}
-	return err
-}
-
 // openSnippets returns a runner of snippets.
-func (a *app) openSnippets(ctx context.Context, server string, o snippets.Options) (examplecheck.Runner, error) {
+func (a *app) openSnippets(ctx context.Context, f *snippetFlags, o snippets.Options) (examplecheck.Runner, error) {
 	switch {
-	case a.snippets != nil:
+	case a.snippets != nil: // a test
 		return a.snippets(o)
-	case server != "":
-		return dialSnippets(ctx, server, o)
+	case f.server != "":
+		return dialSnippets(ctx, f.server, o)
 	}
 	o.WorkInProcess = true // the snippets are the user's own
+	if o.Progress = a.progress(); !f.json {
+		o.Progress = a.stderr
+	}
 	r, err := snippets.New(o)
 	if err != nil {
 		return nil, err

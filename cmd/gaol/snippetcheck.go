@@ -93,15 +93,12 @@ func (a *app) checkExamples(ctx context.Context, paths []string, f *checkFlags) 
 	if len(set.Examples) == 0 {
 		return report.Advise(errors.New("check: there is no example"), "mark fences with run, or use --all-fences")
 	}
-	if err := a.findImage(ctx, &f.snippetFlags); err != nil {
-		return err
-	}
 	workers := 2 * goruntime.GOMAXPROCS(0) // examples wait for timers part of their time
 	shared := f.options
 	shared.Shared, shared.MaxConcurrent = true, workers // all examples have the same owner
 	show, clearBar := progressOf(a.progress(), len(set.Examples))
 	o := examplecheck.Options{
-		Open:    func() (examplecheck.Runner, error) { return a.openSnippets(ctx, f.server, shared) },
+		Open:    func() (examplecheck.Runner, error) { return a.openSnippets(ctx, &f.snippetFlags, shared) },
 		Timeout: f.timeout, Workers: workers, Update: f.update, Progress: show,
 	}
 	checked, err := examplecheck.Check(ctx, set.Examples, o)

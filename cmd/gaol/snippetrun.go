@@ -128,11 +128,8 @@ func (a *app) snippetOutput(ctx context.Context, s *namedSnippet, f *snippetFlag
 	if s.invalid != nil {
 		return &snippets.Output{Logs: []string{}, Facts: empty, Derived: empty, Errors: []string{s.invalid.Error()}}, nil
 	}
-	if err := a.findImage(ctx, f); err != nil {
-		return nil, err
-	}
 	f.options.MaxConcurrent = 1
-	r, err := a.openSnippets(ctx, f.server, f.options)
+	r, err := a.openSnippets(ctx, f, f.options)
 	if err != nil {
 		return nil, err
 	}

@@ -84,7 +84,7 @@ func TestNotebooks(t *testing.T) {
 	for i, outcomes := range runCells(t, programs...) {
 		for j, got := range outcomes {
 			s := notebooks[i].cells[j]
-			expect(t, s.code, programs[i][j].Code, s.value, got)
+			expect(t, s.code, programs[i][j].Code(), s.value, got)
 		}
 	}
 }

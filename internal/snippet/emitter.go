@@ -59,7 +59,7 @@ func (p parsed) module() *Program {
 
 // program returns the program with the code of a draft.
 func (f *emitter) program(d draft) *Program {
-	return newProgram(d, f.explicit() && !f.exported, f.script)
+	return &Program{Text: d.text, Script: f.script, Stages: d.stages, Explicit: f.explicit() && !f.exported, snippet: d.snippet}
 }
 
 func (f *emitter) emit() {

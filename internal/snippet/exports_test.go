@@ -30,12 +30,12 @@ func TestExports(t *testing.T) {
 		`const module = {}; module.exports = () => 1`: itself,
 	} {
 		p, err := Module(code)
-		if err != nil || !strings.HasSuffix(strings.TrimRight(p.Code, ";"), want) || want == itself && strings.HasSuffix(p.Code, called) {
-			t.Errorf("%s became %v\n%s", code, err, p.Code)
+		if err != nil || !strings.HasSuffix(strings.TrimRight(p.Code(), ";"), want) || want == itself && strings.HasSuffix(p.Code(), called) {
+			t.Errorf("%s became %v\n%s", code, err, p.Code())
 		}
 	}
 	p, err := Module("if (a) return 2; exports.a = 1")
-	if err != nil || strings.Contains(p.Code, "return await") {
-		t.Errorf("with a return: %v\n%s", err, p.Code)
+	if err != nil || strings.Contains(p.Code(), "return await") {
+		t.Errorf("with a return: %v\n%s", err, p.Code())
 	}
 }

@@ -59,13 +59,13 @@ func FuzzModule(f *testing.F) {
 		}
 		if p, err := Cell(code); err == nil {
 			// A script is not strict, but esbuild would make it so for a top-level await.
-			if _, ok := esbuild("", "(async () => {"+p.Code+"\n})"); !ok {
-				t.Errorf("%q became\n%s\nwhich is not valid JavaScript", code, p.Code)
+			if _, ok := esbuild("", "(async () => {"+p.Code()+"\n})"); !ok {
+				t.Errorf("%q became\n%s\nwhich is not valid JavaScript", code, p.Code())
 			}
 		}
 		if p, err := Module(code); err == nil {
-			if _, ok := esbuild("a.mjs", p.Code); !ok {
-				t.Errorf("%q became\n%s\nwhich is not a valid module", code, p.Code)
+			if _, ok := esbuild("a.mjs", p.Code()); !ok {
+				t.Errorf("%q became\n%s\nwhich is not a valid module", code, p.Code())
 			}
 		}
 	})
@@ -87,10 +87,10 @@ func checkError(t *testing.T, code string, err error, valid bool) {
 
 func checkPositions(t *testing.T, code string, p *Program) {
 	t.Helper()
-	for line := range strings.Count(p.Code, "\n") + 3 {
+	for line := range strings.Count(p.Code(), "\n") + 3 {
 		for _, column := range []int{0, 1, 2, 7, 19, 20, 33, 1000} {
 			if l, c, ok := p.Position(line, column); ok && offsetOf(code, l, c) < 0 {
-				t.Errorf("%q: %d:%d of\n%s\nleads to %d:%d", code, line, column, p.Code, l, c)
+				t.Errorf("%q: %d:%d of\n%s\nleads to %d:%d", code, line, column, p.Code(), l, c)
 			}
 		}
 	}

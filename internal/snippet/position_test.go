@@ -52,13 +52,13 @@ func checkThrown(t *testing.T, i int, p *Program, got outcome) {
 	code, line, column := unmark(thrown[i])
 	m := topFrame.FindStringSubmatch(got.Error + got.Stack)
 	if m == nil {
-		t.Errorf("%q threw %s at no place of\n%s", code, got.Error, p.Code)
+		t.Errorf("%q threw %s at no place of\n%s", code, got.Error, p.Code())
 		return
 	}
 	atLine, _ := strconv.Atoi(m[1])
 	atColumn, _ := strconv.Atoi(m[2])
 	if l, c, ok := p.Position(atLine, atColumn); l != line || c != column || !ok {
-		t.Errorf("%q threw at %d:%d of\n%s\nwhich maps to %d:%d, %v; want %d:%d", code, atLine, atColumn, p.Code, l, c, ok, line, column)
+		t.Errorf("%q threw at %d:%d of\n%s\nwhich maps to %d:%d, %v; want %d:%d", code, atLine, atColumn, p.Code(), l, c, ok, line, column)
 	}
 }
 
@@ -131,7 +131,7 @@ func TestPositionOfImports(t *testing.T) {
 		t.Fatal(err)
 	}
 	if l, c, ok := p.Position(1, 10); l != 2 || c != 1 || !ok {
-		t.Errorf("%s\n1:10 maps to %d:%d, %v; want 2:1", p.Code, l, c, ok)
+		t.Errorf("%s\n1:10 maps to %d:%d, %v; want 2:1", p.Code(), l, c, ok)
 	}
 }
 
@@ -142,7 +142,7 @@ func TestPlainJavaScriptStays(t *testing.T) {
 		if err != nil || strings.Contains(s.code, "import") || strings.Contains(s.code, "export") {
 			continue
 		}
-		for _, stage := range p.draft.stages {
+		for _, stage := range p.Stages {
 			if stage.Map != nil {
 				p = nil
 				break
@@ -153,7 +153,7 @@ func TestPlainJavaScriptStays(t *testing.T) {
 		}
 		for line := range strings.Count(s.code, "\n") + 1 {
 			if l, _, ok := p.Position(line+1, 1); ok && l != line+1 {
-				t.Errorf("%q: line %d of\n%s\ncame from line %d", s.code, line+1, p.Code, l)
+				t.Errorf("%q: line %d of\n%s\ncame from line %d", s.code, line+1, p.Code(), l)
 			}
 		}
 	}

@@ -68,7 +68,7 @@ func runModules(t *testing.T, programs []*Program) []outcome {
 	var files []string
 	for i, p := range programs {
 		file := filepath.Join(dir, fmt.Sprintf("%03d.mjs", i))
-		if err := os.WriteFile(file, []byte(p.Code), 0o600); err != nil {
+		if err := os.WriteFile(file, []byte(p.Code()), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		files = append(files, file)
@@ -85,7 +85,7 @@ func runCells(t *testing.T, notebooks ...[]*Program) [][]outcome {
 	for _, cells := range notebooks {
 		var codes []string
 		for _, p := range cells {
-			codes = append(codes, p.Code)
+			codes = append(codes, p.Code())
 		}
 		in = append(in, codes)
 	}
@@ -118,7 +118,7 @@ func TestModuleShapes(t *testing.T) {
 		programs = append(programs, p)
 	}
 	for i, got := range runModules(t, programs) {
-		expect(t, shapes[i].code, programs[i].Code, shapes[i].value, got)
+		expect(t, shapes[i].code, programs[i].Code(), shapes[i].value, got)
 		if got.Error == "" && got.Calls != 1 {
 			t.Errorf("%q delivered %d times", shapes[i].code, got.Calls)
 		}
@@ -139,6 +139,6 @@ func TestCellShapes(t *testing.T) {
 		if shapes[i].cell != "" {
 			want = shapes[i].cell
 		}
-		expect(t, shapes[i].code, notebooks[i][0].Code, want, got[0])
+		expect(t, shapes[i].code, notebooks[i][0].Code(), want, got[0])
 	}
 }

@@ -11,10 +11,14 @@ import (
 // property of globalThis, so that it works even if the code declares the same name.
 const Deliver = "__evaluated"
 
-// A Program is a compiled snippet.
+// A Program is a compiled snippet. Another process may send it, which need not be trusted: Stages determine
+// positions only.
 type Program struct {
-	// Code is JavaScript, in UTF-8.
-	Code string
+	// Text is JavaScript, in UTF-8: an ES module or a cell, or a script to run in a module if Script is set.
+	// V8 reports positions in it.
+	Text   string
+	Script bool
+	Stages []Stage // that led to Text
 
 	// Explicit reports whether the snippet names its value, by a return, an export default or a
 	// function. Otherwise the value is the value of the last expression, which may have been
@@ -24,9 +28,7 @@ type Program struct {
 	// Declares maps the names that a cell declares for later cells to their form.
 	Declares map[string]Declared
 
-	text   string // V8 reports positions in it: Code, or the script in Code
-	script bool
-	draft  draft
+	snippet string
 }
 
 // Module compiles code to an ES module that calls [Deliver] once, at its end: with the
@@ -79,13 +81,18 @@ func (n Names) Cell(code string) (*Program, error) {
 	return p.cell(n), nil
 }
 
-// newProgram returns the program of a draft.
-func newProgram(d draft, explicit, script bool) *Program {
-	p := &Program{Code: d.text, Explicit: explicit, text: d.text, script: script, draft: d}
-	if script {
-		p.Code = inModule(d.text)
-	}
+// Of returns a program from another process with the snippet that it is compiled from.
+func (p *Program) Of(snippet string) *Program {
+	p.snippet = newDraft(snippet).snippet
 	return p
+}
+
+// Code returns the program for V8.
+func (p *Program) Code() string {
+	if p.Script {
+		return inModule(p.Text)
+	}
+	return p.Text
 }
 
 // explicit reports whether the code names its value.
@@ -97,23 +104,22 @@ func (p parsed) explicit() bool {
 	return s.Kind != Expression && s.Kind != Block && s.Kind != Branch || s.callable()
 }
 
-// Position maps a 1-based line and column of Code to a position in the original snippet.
+// Position maps a 1-based line and column of Text to a position in the original snippet.
 // Columns count UTF-16 units, as V8 prints them. ok is false for code that the snippet
 // does not contain, and for positions outside Code.
 //
 // In TypeScript and JSX, a column maps to the last position before it that esbuild's
 // source map contains: the start of the name or the expression.
 func (p *Program) Position(line, column int) (l, c int, ok bool) {
-	offset := offsetOf(p.text, line, column)
+	offset := offsetOf(p.Text, line, column)
 	if offset < 0 {
 		return 0, 0, false
 	}
-	before, known := p.draft.origin(offset)
+	before, known := draft{stages: p.Stages}.origin(offset)
 	if !known {
 		return 0, 0, false
 	}
-	code := p.draft.snippet
-	l, c = positionOf(code, max(0, min(before, len(code)))) // another process may have sent the stages
+	l, c = positionOf(p.snippet, max(0, min(before, len(p.snippet)))) // another process may have sent the stages
 	return l, c, true
 }
 

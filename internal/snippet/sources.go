@@ -58,8 +58,8 @@ func (s *Sources) Add(name string, p *Program, code string) {
 }
 
 func (s source) size() int {
-	size := 512 + len(s.code) + len(s.program.Code)
-	for _, t := range s.program.draft.stages {
+	size := 512 + len(s.code) + len(s.program.Text)
+	for _, t := range s.program.Stages {
 		size += 32*len(t.Pieces) + len(t.From) + len(t.To) + len(t.Map)
 	}
 	return size
@@ -115,7 +115,7 @@ const beforeValue = "await ("
 // value returns the position of a cell's value in the rewritten code, which the guest's half
 // reports as 0:0. It returns 0:0 if there is none, or more than one candidate.
 func (s source) value() (line, column int) {
-	stages, code := s.program.draft.stages, s.program.Code
+	stages, code := s.program.Stages, s.program.Text
 	if len(stages) == 0 {
 		return 0, 0
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	goruntime "runtime"
 	"sync"
 	"time"
@@ -60,6 +61,9 @@ type Options struct {
 
 	// NetworkQuota is as in runtime.Options.
 	NetworkQuota runtime.NetworkQuota
+
+	// Progress is as in runtime.Options.
+	Progress io.Writer
 
 	// Cache is the folder for bundles of packages. Empty: gaol in the user's cache folder.
 	Cache string

@@ -64,7 +64,7 @@ func (s *sandboxes) init(o Options, packages *bundle.Packages) (err error) {
 func (o Options) sandbox() runtime.Options {
 	return runtime.Options{
 		Image: o.Image, Store: o.Store, CgroupParent: o.CgroupParent, Zygote: o.Zygote, Heap: heap,
-		Isolation: o.Isolation, OCI: o.OCI, WorkInProcess: o.WorkInProcess, NetworkQuota: o.NetworkQuota,
+		Isolation: o.Isolation, OCI: o.OCI, WorkInProcess: o.WorkInProcess, Progress: o.Progress, NetworkQuota: o.NetworkQuota,
 		Limits: runtime.Limits{Memory: memory, Disk: disk, Inodes: inodes, Pids: pids, Value: maxReport},
 	}
 }

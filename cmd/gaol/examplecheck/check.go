@@ -77,31 +77,28 @@ func (o Options) run(ctx context.Context, missing []*Result, all int) (err error
 	defer func() { err = errors.Join(err, runner.Close()) }()
 	work, ctx := errgroup.WithContext(ctx)
 	work.SetLimit(o.Workers)
-	finished := o.counter(all - len(missing))
+	var mu sync.Mutex
+	finished := all - len(missing)
+	o.progress(finished)
 	for _, result := range missing {
 		work.Go(func() error {
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
-			defer finished()
-			return result.run(ctx, runner, o.Timeout)
+			err := result.run(ctx, runner, o.Timeout)
+			mu.Lock()
+			defer mu.Unlock()
+			finished++
+			o.progress(finished)
+			return err
 		})
 	}
 	return work.Wait()
 }
 
-// counter returns a function that calls Progress with one more finished example each time.
-func (o Options) counter(n int) func() {
-	if o.Progress == nil {
-		return func() {}
-	}
-	var mu sync.Mutex
-	o.Progress(n)
-	return func() {
-		mu.Lock()
-		defer mu.Unlock()
-		n++
-		o.Progress(n)
+func (o Options) progress(finished int) {
+	if o.Progress != nil {
+		o.Progress(finished)
 	}
 }
 

@@ -64,38 +64,37 @@ func (s *Set) Close() {
 }
 
 func (s *Set) add(ctx context.Context, p string) error {
-	info, err := os.Stat(p)
-	if err != nil {
+	f, name, err := s.open(p)
+	switch {
+	case err != nil:
 		return err
-	}
-	if info.IsDir() {
-		f, err := s.open(p)
-		if err != nil {
-			return err
-		}
+	case name == "":
 		return s.walk(ctx, f)
+	case kind(name) == kindOther:
+		return fmt.Errorf("%s: want a folder, or a file that ends in %s", p, strings.Join(slices.Concat(codeEndings, []string{".md", ".mdx"}), ", "))
 	}
-	if p, err = filepath.EvalSymlinks(p); err != nil { //nolint:forbidigo // the path that the user named
-		return err
-	}
-	if kind(p) == kindOther {
-		return fmt.Errorf("%s: want a folder, or a file that ends in %s", p, strings.Join(endings(), ", "))
-	}
-	f, err := s.open(filepath.Dir(p))
-	if err != nil {
-		return err
-	}
-	return s.addFile(f, filepath.Base(p))
+	return s.addFile(f, name)
 }
 
-func (s *Set) open(dir string) (*folder, error) {
-	root, err := os.OpenRoot(dir)
+// open opens a folder, or the folder of a file, whose name it returns.
+func (s *Set) open(p string) (f *folder, name string, err error) {
+	info, err := os.Stat(p)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	f := &folder{root, dir}
+	if !info.IsDir() {
+		if p, err = filepath.EvalSymlinks(p); err != nil { //nolint:forbidigo // the path that the user named
+			return nil, "", err
+		}
+		p, name = filepath.Dir(p), filepath.Base(p)
+	}
+	root, err := os.OpenRoot(p)
+	if err != nil {
+		return nil, "", err
+	}
+	f = &folder{root, p}
 	s.folders = append(s.folders, f)
-	return f, nil
+	return f, name, nil
 }
 
 // walk adds the examples of a folder. Code files of a folder with src/main.ts are parts of that
@@ -218,9 +217,6 @@ func pathless(err error) error {
 	return err
 }
 
-// endings returns the endings of files with examples.
-func endings() []string { return slices.Concat(codeEndings, []string{".md", ".mdx"}) }
-
 // Open returns the example that a code file or a folder with src/main.ts is, and the set that
 // has it.
 func Open(path string) (*Example, *Set, error) {
@@ -233,23 +229,18 @@ func Open(path string) (*Example, *Set, error) {
 }
 
 func (s *Set) addOne(p string) error {
-	info, err := os.Stat(p)
+	f, name, err := s.open(p)
 	switch {
 	case err != nil:
 		return err
-	case !info.IsDir() && kind(p) != kindCode:
-		return fmt.Errorf("%s: want a folder with %s, or a file that ends in %s", p, mainFile, strings.Join(codeEndings, ", "))
-	case !info.IsDir():
-		return s.add(context.Background(), p)
-	}
-	f, err := s.open(p)
-	if err != nil {
-		return err
-	}
-	if !isRegular(f, mainFile) {
+	case name == "" && isRegular(f, mainFile):
+		return s.addProject(f, ".")
+	case name == "":
 		return fmt.Errorf("%s: file %s is missing", p, mainFile)
+	case kind(name) != kindCode:
+		return fmt.Errorf("%s: want a folder with %s, or a file that ends in %s", p, mainFile, strings.Join(codeEndings, ", "))
 	}
-	return s.addProject(f, ".")
+	return s.addFile(f, name)
 }
 
 // GitHub returns an annotation for each error, as commands of GitHub's runner. Files below

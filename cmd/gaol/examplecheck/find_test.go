@@ -125,7 +125,7 @@ func TestFindErrors(t *testing.T) {
 	if err := s.count(); err == nil {
 		t.Error("any number of files")
 	}
-	f, err := s.open(dir)
+	f, _, err := s.open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,17 +27,16 @@ func (s *Source) compile() (*snippet.Program, error) {
 
 // compiled is the reply to a Source.
 type compiled struct {
-	snippet.Encoded
-	Err *snippet.SyntaxError
+	Program snippet.Program
+	Err     *snippet.SyntaxError
 }
 
 var compileOperation = define("compile", func(s Source) compiled {
 	p, err := s.compile()
-	if err != nil {
-		syntax, _ := errors.AsType[*snippet.SyntaxError](err) // Module and Cell return no other error
+	if syntax, ok := errors.AsType[*snippet.SyntaxError](err); ok { // Module and Cell return no other error
 		return compiled{Err: syntax}
 	}
-	return compiled{Encoded: p.Encode()}
+	return compiled{Program: *p}
 })
 
 // Compile compiles a snippet. The error is a [*snippet.SyntaxError] for invalid code, and for code that
@@ -47,7 +46,7 @@ func (d *Domain) Compile(ctx context.Context, s Source) (*snippet.Program, error
 	if err := invalid(c.Err, err, string(s.Code)); err != nil {
 		return nil, err
 	}
-	return c.Decode(string(s.Code)), nil
+	return c.Program.Of(string(s.Code)), nil
 }
 
 // file is a file to translate.

@@ -57,11 +57,11 @@ func testOperations(t *testing.T, d *Domain) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	before, _, _ := strings.Cut(p.Code, "new Error")
+	before, _, _ := strings.Cut(p.Code(), "new Error")
 	line := 1 + strings.Count(before, "\n")
 	column := 1 + len(before) - (strings.LastIndex(before, "\n") + 1)
 	if l, c, ok := p.Position(line, column); l != 3 || c != 7 || !ok {
-		t.Errorf("position %d:%d, %v of\n%s", l, c, ok, p.Code)
+		t.Errorf("position %d:%d, %v of\n%s", l, c, ok, p.Code())
 	}
 	_, err = d.Compile(ctx, Source{Code: []byte("let a = = 1"), Cell: true})
 	if e, ok := errors.AsType[*snippet.SyntaxError](err); !ok || e.Column != 9 || !strings.Contains(e.Frame(), "let a = =") {
@@ -160,8 +160,8 @@ func TestProcesses(t *testing.T) {
 	for i := range cap(errs) {
 		go func() {
 			p, err := d.Compile(t.Context(), Source{Code: fmt.Appendf(nil, "let a: number = %d", i)})
-			if err == nil && !strings.Contains(p.Code, fmt.Sprint(i)) {
-				err = errors.New(p.Code)
+			if err == nil && !strings.Contains(p.Code(), fmt.Sprint(i)) {
+				err = errors.New(p.Code())
 			}
 			errs <- err
 		}()

@@ -184,7 +184,7 @@ func (p *Packages) remembered(key string) *set {
 	return p.sets[key]
 }
 
-// remember keeps a set in memory, and drops the least recently used set.
+// remember keeps a set in memory.
 func (p *Packages) remember(key string, s *set) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -194,16 +194,10 @@ func (p *Packages) remember(key string, s *set) {
 	for specifier, e := range s.Entries {
 		p.known[specifier] = e
 	}
+	if len(p.sets) >= maxMemory {
+		clear(p.sets) // they are still in the cache
+	}
 	p.sets[key] = s
-	oldest := key
-	for other, o := range p.sets {
-		if o.lastUse().Before(p.sets[oldest].lastUse()) {
-			oldest = other
-		}
-	}
-	if len(p.sets) > maxMemory {
-		delete(p.sets, oldest)
-	}
 }
 
 // valid reports whether a set is up to date.

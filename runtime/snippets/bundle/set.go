@@ -63,12 +63,6 @@ func (s *set) check(now time.Time, touch func() error) error {
 	return nil
 }
 
-func (s *set) lastUse() time.Time {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.checked
-}
-
 // format is the version of the sets' format. Increment it to rebuild all sets.
 const format = "1"
 

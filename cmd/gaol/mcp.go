@@ -13,6 +13,7 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"gaol/cmd/gaol/flags"
 	"gaol/cmd/gaol/mcpstdio"
@@ -100,15 +101,11 @@ func (a *app) mcpConfig(cmd *cobra.Command, f *mcpFlags) error {
 		return err
 	}
 	c := mcpstdio.Command{Path: path, Args: []string{"mcp"}, Env: map[string]string{}}
-	if f.sandboxTools {
-		c.Args = append(c.Args, "--tools", "sandbox")
-	}
-	if f.store != "" {
-		c.Args = append(c.Args, "--store", f.store)
-	}
-	if f.isolation != "" {
-		c.Args = append(c.Args, "--isolation", f.isolation)
-	}
+	cmd.Flags().Visit(func(flag *pflag.Flag) {
+		if flag.Name != "config" && flag.Name != "socket" {
+			c.Args = append(c.Args, "--"+flag.Name, flag.Value.String())
+		}
+	})
 	if address := f.address(); address != "" {
 		c.Env["GAOL_SOCKET"] = address
 		if strings.Contains(address, "://") {

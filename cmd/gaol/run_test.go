@@ -177,7 +177,7 @@ func TestRunPassesOn(t *testing.T) {
 	}{
 		{"both streams", nil, outcome{3, "out\xff\n", "err"}},
 		{"stdin", []string{"--stdin"}, outcome{3, "out\xff\nin", "err"}},
-		{"cut", []string{"--max-output", "3"}, outcome{3, "out", "errgaol: standard output was cut after 3 bytes; allow more with --max-output\n"}},
+		{"cut", []string{"--max-output", "3"}, outcome{3, "out", "errgaol: standard output was cut; allow more than --max-output 3\n"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			f := fake{guest: prints("out\xff\n", "err")}

@@ -79,27 +79,16 @@ func (t *Toolbox) publish(s *sandbox, failed error) error {
 	return errClosed()
 }
 
-// find returns a sandbox.
-//
-// Preconditions: t.mu is held.
-func (t *Toolbox) find(id string) (*sandbox, error) {
+// acquire begins a call. The caller must call release.
+func (t *Toolbox) acquire(id string) (*sandbox, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	s := t.sandboxes[id]
 	switch {
 	case t.closing.Err() != nil:
 		return nil, errClosed()
 	case s == nil:
 		return nil, refuse(NotFound, "containerId", "sandbox %q does not exist", id)
-	}
-	return s, nil
-}
-
-// acquire begins a call. The caller must call release.
-func (t *Toolbox) acquire(id string) (*sandbox, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	s, err := t.find(id)
-	if err != nil {
-		return nil, err
 	}
 	s.idle.Stop() // if it has fired, expire sees the call or the new lastUsed
 	s.calls++
@@ -131,7 +120,7 @@ func (t *Toolbox) expire(s *sandbox) {
 // startClose closes a sandbox in the background. It counts towards MaxSandboxes until it is closed. The channel
 // receives the result.
 //
-// Preconditions: t.mu is held; find returns s; Close does not wait for t.pending yet, or t.pending is not 0.
+// Preconditions: t.mu is held; t.sandboxes has s; Close does not wait for t.pending yet, or t.pending is not 0.
 func (t *Toolbox) startClose(s *sandbox) <-chan error {
 	t.sandboxes[s.id] = nil
 	s.idle.Stop()

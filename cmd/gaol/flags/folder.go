@@ -77,7 +77,7 @@ func ReadFile(path string, most int64, check func(fs.FileInfo) error) ([]byte, e
 	}
 	text, err := io.ReadAll(io.LimitReader(f, most+1))
 	if err == nil && int64(len(text)) > most {
-		err = fmt.Errorf("more than %s", report.SizePhrase(most))
+		err = fmt.Errorf("more than %s", report.FormatSize(most))
 	}
 	return text, err
 }

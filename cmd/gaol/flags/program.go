@@ -209,7 +209,7 @@ func Read(ctx context.Context, r io.Reader, name string, limit int64) ([]byte, e
 		return nil, context.Cause(ctx)
 	case got := <-done:
 		if got.err == nil && int64(len(got.text)) > limit {
-			got.err = fmt.Errorf("more than %s", report.SizePhrase(limit))
+			got.err = fmt.Errorf("more than %s", report.FormatSize(limit))
 		}
 		if p, ok := errors.AsType[*fs.PathError](got.err); ok {
 			got.err = p.Err // without its path: name identifies the file

@@ -2,7 +2,6 @@ package report
 
 import (
 	"errors"
-	"fmt"
 	"math"
 	"strconv"
 	"strings"
@@ -45,12 +44,4 @@ func FormatSize(n int64) string {
 		}
 	}
 	return ""
-}
-
-// SizePhrase returns n as part of a sentence: "16m" or "3 bytes".
-func SizePhrase(n int64) string {
-	if n%1024 != 0 {
-		return fmt.Sprintf("%d bytes", n)
-	}
-	return FormatSize(n)
 }

@@ -75,7 +75,7 @@ func (s *Streams) Err() error {
 func (s *Streams) Notes() (lines []string) {
 	for _, s := range s {
 		if s.truncated {
-			lines = append(lines, fmt.Sprintf("%s was cut after %s; allow more with --max-output", s.name, SizePhrase(s.limit)))
+			lines = append(lines, fmt.Sprintf("%s was cut; allow more than --max-output %s", s.name, FormatSize(s.limit)))
 		}
 	}
 	return lines

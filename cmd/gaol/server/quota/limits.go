@@ -2,7 +2,6 @@ package quota
 
 import (
 	"fmt"
-	"iter"
 	"math"
 	"reflect"
 	goruntime "runtime"
@@ -59,18 +58,6 @@ func DefaultLimits(memory int64, files int) (server, tenant Limits) {
 	return server, tenant
 }
 
-// all returns the fields by their names in JSON.
-func (l *Limits) all() iter.Seq2[string, reflect.Value] {
-	return func(yield func(string, reflect.Value) bool) {
-		v := reflect.ValueOf(l).Elem()
-		for i, name := range names {
-			if !yield(name, v.Field(i)) {
-				return
-			}
-		}
-	}
-}
-
 // names are the names of the fields in JSON.
 var names = func() (list []string) {
 	for f := range reflect.TypeFor[Limits]().Fields() {
@@ -99,8 +86,8 @@ func (l Limits) Or(other Limits) Limits {
 
 // Check returns an error if a field is negative or no number.
 func (l Limits) Check() error {
-	for name, v := range l.all() {
-		if n := number(v); !(n >= 0) || math.IsInf(n, 1) {
+	for i, name := range names {
+		if n := number(reflect.ValueOf(l).Field(i)); !(n >= 0) || math.IsInf(n, 1) {
 			return fmt.Errorf("%s: %v is not a limit", name, n)
 		}
 	}

@@ -43,6 +43,10 @@ type program struct {
 	started time.Time
 	unadmit func()        // returns its quota
 	ended   chan struct{} // closed when it has ended and is retained
+
+	// Of an ended one, guarded by retained.mu.
+	bytes  int
+	expiry *time.Timer
 }
 
 func (p *program) common() *program { return p }
@@ -73,7 +77,7 @@ func (sb *Sandbox) start(ctx context.Context, prefix string, do func(context.Con
 		sb.longLived.work.Done()
 		return p, err
 	}
-	return program{newID(prefix), sb, time.Now(), unadmit, make(chan struct{})}, nil
+	return program{ID: newID(prefix), sandbox: sb, started: time.Now(), unadmit: unadmit, ended: make(chan struct{})}, nil
 }
 
 // reserve counts a process or context until free is called. Closing the sandbox waits for its work.
@@ -169,14 +173,7 @@ const (
 // retained are the processes and contexts of all tenants that have ended.
 type retained struct {
 	mu     sync.Mutex
-	byName map[string][]*retainee // of a tenant, the oldest first
-}
-
-// retainee is a process or context that has ended.
-type retainee struct {
-	*program
-	bytes  int
-	expiry *time.Timer
+	byName map[string][]*program // of a tenant, the oldest first
 }
 
 // retain keeps a process or context that has ended for a while.
@@ -190,11 +187,11 @@ func (r *retained) add(p *program, bytes int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.byName == nil {
-		r.byName = map[string][]*retainee{}
+		r.byName = map[string][]*program{}
 	}
+	p.bytes, p.expiry = bytes, time.AfterFunc(retainTime, p.forget)
 	owner := p.sandbox.owner
-	all := r.byName[owner]
-	all = append(all, &retainee{p, bytes, time.AfterFunc(retainTime, p.forget)})
+	all := append(r.byName[owner], p)
 	total := 0
 	for i := len(all) - 1; i >= 0; i-- {
 		total += all[i].bytes
@@ -210,12 +207,12 @@ func (r *retained) add(p *program, bytes int) {
 }
 
 // drop removes an ended process or context from its sandbox.
-func (e *retainee) drop() {
-	e.expiry.Stop()
-	l := &e.sandbox.longLived
+func (p *program) drop() {
+	p.expiry.Stop()
+	l := &p.sandbox.longLived
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	delete(l.byID, e.ID)
+	delete(l.byID, p.ID)
 }
 
 // forget forgets a process or context, if it is retained.
@@ -227,12 +224,12 @@ func (p *program) forget() {
 func (r *retained) remove(owner string, match func(*program) bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	left := slices.DeleteFunc(r.byName[owner], func(e *retainee) bool {
-		if match(e.program) {
-			e.drop()
-			return true
+	left := slices.DeleteFunc(r.byName[owner], func(p *program) bool {
+		matches := match(p)
+		if matches {
+			p.drop()
 		}
-		return false
+		return matches
 	})
 	if len(left) == 0 {
 		delete(r.byName, owner)

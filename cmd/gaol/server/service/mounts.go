@@ -28,31 +28,14 @@ func (f folders) close() {
 	}
 }
 
-// addMounts adds the mounts of the server's machine to the options. The options name them by their
-// descriptors: a path may lead elsewhere by the time that it is mounted. The caller closes the folders
-// after the sandbox is created, even if there is an error.
+// addMounts adds the mounts of the server's machine to the options. The caller closes the folders after the sandbox is
+// created, even if there is an error.
 func (s *Service) addMounts(t *tenant.Tenant, tree requestjson.Tree, o *runtime.Options) (opened folders, err error) {
-	ofHost := isOfHost(tree.NodeModules)
-	set := s.settings.Load().Mounts
-	switch {
-	case set == nil:
-		return nil, Refuse(Forbidden, "the server does not allow mounts: its settings have no mounts.base")
-	case t.Peer == nil:
-		return nil, Refuse(Forbidden, "a token is not a user of the server's machine, and may not mount its folders")
-	case ofHost && !set.NodeModules:
-		return nil, Refuse(Forbidden, "the server does not allow nodeModules of its machine: its setting mounts.nodeModules is not true")
-	}
-	open := func(path string, write bool) (source string, err error) {
-		folder, err := OpenHostFolder(set.Base, path, t.Peer, write)
-		if err != nil {
-			return "", mountError(path, err)
+	open := absolute
+	if !s.trusted {
+		if open, err = s.mounter(t, tree, o, &opened); err != nil {
+			return nil, err
 		}
-		opened = append(opened, folder)
-		return "/proc/self/fd/" + strconv.Itoa(int(folder.Fd())), nil
-	}
-	o.MountUser = &runtime.MountUser{UID: int(t.Peer.UID), GID: int(t.Peer.GID)}
-	for _, g := range t.Peer.Groups {
-		o.MountUser.Groups = append(o.MountUser.Groups, int(g))
 	}
 	for _, m := range tree.Mounts {
 		access := accesses[m.Access]
@@ -62,10 +45,45 @@ func (s *Service) addMounts(t *tenant.Tenant, tree requestjson.Tree, o *runtime.
 		}
 		o.Mounts = append(o.Mounts, runtime.Mount{Source: source, Target: m.Target, Access: access})
 	}
-	if ofHost {
+	if isOfHost(tree.NodeModules) {
 		o.NodeModules, err = open(tree.NodeModules.HostPath, false)
 	}
 	return opened, err
+}
+
+// absolute checks a folder of a trusted client, which may have another working directory. As in the SDK, the guest acts as
+// the owner of the folder.
+func absolute(path string, _ bool) (source string, err error) {
+	if !filepath.IsAbs(path) {
+		return "", Refuse(Invalid, "mount %q: want an absolute path", path)
+	}
+	return path, nil
+}
+
+// mounter returns a function that opens a folder for a tenant and adds it to opened. The options name folders by their
+// descriptors: a path may lead elsewhere by the time that it is mounted.
+func (s *Service) mounter(t *tenant.Tenant, tree requestjson.Tree, o *runtime.Options, opened *folders) (open func(path string, write bool) (source string, err error), err error) {
+	set := s.settings.Load().Mounts
+	switch {
+	case set == nil:
+		return nil, Refuse(Forbidden, "the server does not allow mounts: its settings have no mounts.base")
+	case t.Peer == nil:
+		return nil, Refuse(Forbidden, "a token is not a user of the server's machine, and may not mount its folders")
+	case isOfHost(tree.NodeModules) && !set.NodeModules:
+		return nil, Refuse(Forbidden, "the server does not allow nodeModules of its machine: its setting mounts.nodeModules is not true")
+	}
+	o.MountUser = &runtime.MountUser{UID: int(t.Peer.UID), GID: int(t.Peer.GID)}
+	for _, g := range t.Peer.Groups {
+		o.MountUser.Groups = append(o.MountUser.Groups, int(g))
+	}
+	return func(path string, write bool) (source string, err error) {
+		folder, err := OpenHostFolder(set.Base, path, t.Peer, write)
+		if err != nil {
+			return "", mountError(path, err)
+		}
+		*opened = append(*opened, folder)
+		return "/proc/self/fd/" + strconv.Itoa(int(folder.Fd())), nil
+	}, nil
 }
 
 // mountError returns the error for a folder that could not be opened. Only errors that the user would
@@ -85,28 +103,6 @@ func mountError(path string, err error) error {
 		}
 	}
 	return fmt.Errorf("mount %q: %w", path, err)
-}
-
-// addTrustedMounts adds the mounts of a trusted client to the options. As in the SDK, the guest acts as the
-// owner of each folder.
-func addTrustedMounts(tree requestjson.Tree, o *runtime.Options) error {
-	absolute := func(path string) error { // the client may have another working directory
-		if !filepath.IsAbs(path) {
-			return Refuse(Invalid, "mount %q: want an absolute path", path)
-		}
-		return nil
-	}
-	for _, m := range tree.Mounts {
-		if err := absolute(m.Source); err != nil {
-			return err
-		}
-		o.Mounts = append(o.Mounts, runtime.Mount{Source: m.Source, Target: m.Target, Access: accesses[m.Access]})
-	}
-	if !isOfHost(tree.NodeModules) {
-		return nil
-	}
-	o.NodeModules = tree.NodeModules.HostPath
-	return absolute(o.NodeModules)
 }
 
 // isOwnSnapshot reports whether a snapshot in the store is one of this service's tenants.

@@ -31,7 +31,6 @@ func (s *Service) options(t *tenant.Tenant, tree requestjson.Tree, permissions j
 	}
 	if s.trusted {
 		o.Progress = os.Stderr // of a missing default image; the client's program shows it
-		return o, func() {}, addTrustedMounts(tree, &o)
 	}
 	if len(tree.Mounts) == 0 && !isOfHost(tree.NodeModules) {
 		return o, func() {}, nil

@@ -129,7 +129,7 @@ func (sb *Sandbox) ConnectionError(ctx context.Context, err error) error {
 	if e, ok := errors.AsType[*Error](GatewayError(err)); ok && e.Code != BadGateway {
 		return e
 	}
-	if sb.isClosed() {
+	if sb.service.find(sb.tenant(), sb.ID) == nil {
 		return Refuse(Closed, "the sandbox has been closed")
 	}
 	return Refuse(BadGateway, "the guest has reset the connection")

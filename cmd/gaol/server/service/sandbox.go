@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"net/http"
 	"slices"
 	"sync"
@@ -32,11 +33,10 @@ type Sandbox struct {
 	idleTimeout time.Duration
 	expires     time.Time // at the latest
 
-	mu     sync.Mutex
-	uses   int
-	idle   *time.Timer
-	since  time.Time // it is not in use
-	closed bool
+	// Guarded by service.mu, and set when it is in the list.
+	uses  int
+	idle  *time.Timer
+	since time.Time // it is not in use
 
 	close func() error // once
 
@@ -138,8 +138,6 @@ func (s *Service) add(sb *Sandbox) error {
 		return errDraining
 	}
 	s.sandboxes[sb.ID] = sb
-	sb.mu.Lock()
-	defer sb.mu.Unlock()
 	sb.since = time.Now()
 	sb.idle = time.AfterFunc(sb.remaining(), sb.expire)
 	return nil
@@ -147,62 +145,44 @@ func (s *Service) add(sb *Sandbox) error {
 
 // remaining is how long an unused sandbox lives.
 //
-// Preconditions: sb.mu is held.
+// Preconditions: service.mu is held.
 func (sb *Sandbox) remaining() time.Duration {
 	return min(sb.idleTimeout, time.Until(sb.expires))
 }
 
 // expire deletes the sandbox if it is not in use, or its lifetime is over.
 func (sb *Sandbox) expire() {
-	if sb.service.Draining() { // Close closes all
-		return
-	}
-	sb.mu.Lock()
-	over := !time.Now().Before(sb.expires)
-	if sb.closed || sb.uses > 0 && !over {
-		sb.mu.Unlock()
-		return
-	}
-	sb.mu.Unlock()
-	sb.remove()
-}
-
-// remove removes the sandbox from the list and closes it in the background.
-func (sb *Sandbox) remove() {
 	s := sb.service
 	s.mu.Lock()
-	_, listed := s.sandboxes[sb.ID]
-	delete(s.sandboxes, sb.ID)
-	if listed {
-		s.work.Add(1)
+	defer s.mu.Unlock()
+	if !s.draining && (sb.uses == 0 || !time.Now().Before(sb.expires)) { // Close closes all
+		sb.remove()
 	}
-	s.mu.Unlock()
-	if !listed {
+}
+
+// remove removes the sandbox from the list, if it is there, and closes it in the background.
+//
+// Preconditions: service.mu is held.
+func (sb *Sandbox) remove() {
+	s := sb.service
+	if s.sandboxes[sb.ID] == nil {
 		return
 	}
-	sb.mu.Lock()
-	sb.closed = true
+	delete(s.sandboxes, sb.ID)
 	sb.idle.Stop()
-	sb.mu.Unlock()
-	go func() {
-		defer s.work.Done()
-		s.closeLogged(sb)
-	}()
+	s.work.Go(func() { s.closeLogged(sb) })
 }
 
 // Acquire returns a sandbox of the tenant. It is not deleted for being idle before Release, which
 // the caller calls once. While the service is being stopped, only work that has begun gets one.
 func (s *Service) Acquire(ctx context.Context, t *tenant.Tenant, id string) (*Sandbox, error) {
-	if s.Draining() && !s.hasBegun(ctx) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.draining && !s.hasBegun(ctx) {
 		return nil, errDraining
 	}
-	sb := s.find(t, id)
-	if sb == nil {
-		return nil, Refuse(NotFound, "no sandbox %q", id)
-	}
-	sb.mu.Lock()
-	defer sb.mu.Unlock()
-	if sb.closed {
+	sb := s.sandboxes[id]
+	if sb == nil || sb.owner != t.Name {
 		return nil, Refuse(NotFound, "no sandbox %q", id)
 	}
 	sb.uses++
@@ -212,20 +192,14 @@ func (s *Service) Acquire(ctx context.Context, t *tenant.Tenant, id string) (*Sa
 
 // Release ends a use of the sandbox, and restarts its idle timeout.
 func (sb *Sandbox) Release() {
-	sb.mu.Lock()
-	defer sb.mu.Unlock()
+	s := sb.service
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	sb.uses--
 	sb.since = time.Now()
-	if sb.uses == 0 && !sb.closed {
+	if sb.uses == 0 && s.sandboxes[sb.ID] != nil {
 		sb.idle.Reset(sb.remaining())
 	}
-}
-
-// isClosed reports whether the sandbox has been deleted.
-func (sb *Sandbox) isClosed() bool {
-	sb.mu.Lock()
-	defer sb.mu.Unlock()
-	return sb.closed
 }
 
 // MaxUpload is how many bytes the body of one request of the sandbox's tenant may have.
@@ -253,12 +227,12 @@ func (sb *Sandbox) AddCommands(_ context.Context, c *Call, _ *requestjson.InSand
 
 // Info describes the sandbox.
 func (sb *Sandbox) Info() *resultjson.SandboxInfo {
-	sb.mu.Lock()
-	defer sb.mu.Unlock()
+	sb.service.mu.Lock()
 	expires := sb.since.Add(sb.idleTimeout)
 	if sb.uses > 0 || expires.After(sb.expires) {
 		expires = sb.expires
 	}
+	sb.service.mu.Unlock()
 	return &resultjson.SandboxInfo{
 		ID: sb.ID, Created: sb.Created, Expires: expires, LifetimeEnd: sb.expires, Isolation: sb.isolation,
 		Processes: len(sb.runtime.Processes()), Missing: sb.runtime.Missing(),
@@ -327,7 +301,9 @@ func (s *Service) Delete(ctx context.Context, c *Call, in *requestjson.InSandbox
 	if err != nil {
 		return None{}, err
 	}
+	s.mu.Lock()
 	sb.remove()
+	s.mu.Unlock()
 	sb.Release()
 	if err = sb.close(); err == nil && c.Session != nil {
 		c.Session.Disown(in.Sandbox)
@@ -338,14 +314,11 @@ func (s *Service) Delete(ctx context.Context, c *Call, in *requestjson.InSandbox
 // closeSandboxes closes all sandboxes of a service that accepts no more.
 func (s *Service) closeSandboxes() error {
 	s.mu.Lock()
-	list := make([]*Sandbox, 0, len(s.sandboxes))
-	for _, sb := range s.sandboxes {
-		list = append(list, sb)
-	}
-	s.mu.Unlock()
+	list := slices.Collect(maps.Values(s.sandboxes))
 	for _, sb := range list {
 		sb.remove()
 	}
+	s.mu.Unlock()
 	s.work.Wait()
 	var errs []error
 	for _, sb := range list {

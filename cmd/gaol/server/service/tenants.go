@@ -14,24 +14,18 @@ import (
 	"gaol/jail/cgroup"
 )
 
-// tenantIdle is how long a tenant's cgroup is kept, at most, after its last sandbox.
-const tenantIdle = time.Minute
-
-// tenants knows which tenants have sandboxes, and removes the cgroups of the others.
+// tenants knows which tenants have sandboxes, and removes the cgroups of others.
 type tenants struct {
 	parent string // of their cgroups
 	log    *slog.Logger
-	idle   time.Duration
 	shared bool // parent also has jails of other programs: there are no cgroups of tenants
 
-	mu     sync.Mutex
-	uses   map[string]int // sandboxes and pools of a tenant with a cgroup, also while they are created
-	timer  *time.Timer    // of the next sweep; nil: none is due
-	closed bool
+	mu   sync.Mutex
+	uses map[string]int // sandboxes and pools of a tenant with a cgroup, also while they are created
 }
 
 func newTenants(parent string, log *slog.Logger) *tenants {
-	return &tenants{parent: parent, log: log, idle: tenantIdle, uses: map[string]int{}}
+	return &tenants{parent: parent, log: log, uses: map[string]int{}}
 }
 
 // cgroup is the parent of a tenant's jails, so that tenants share the processors equally.
@@ -42,54 +36,33 @@ func (ts *tenants) cgroup(name string) string {
 	return filepath.Join(ts.parent, strings.ReplaceAll(name, ":", "-"))
 }
 
-// use keeps the cgroup of a tenant until done is called.
+// use keeps the cgroup of a tenant until done is called. For a tenant without one it removes the cgroups of tenants without
+// sandboxes first, so that there are not many more than tenants were active at the same time.
 func (ts *tenants) use(name string) (done func()) {
 	if ts.shared {
 		return func() {}
 	}
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
+	if _, known := ts.uses[name]; !known {
+		maps.DeleteFunc(ts.uses, func(name string, n int) bool { return n == 0 && removeCgroup(ts.cgroup(name)) })
+	}
 	ts.uses[name]++
 	return sync.OnceFunc(func() {
 		ts.mu.Lock()
 		defer ts.mu.Unlock()
 		ts.uses[name]--
-		ts.schedule()
 	})
-}
-
-// schedule starts a sweep later if a tenant has no sandboxes.
-//
-// Preconditions: ts.mu is held.
-func (ts *tenants) schedule() {
-	for _, n := range ts.uses {
-		if n == 0 && ts.timer == nil && !ts.closed {
-			ts.timer = time.AfterFunc(ts.idle, ts.sweep)
-		}
-	}
-}
-
-// sweep removes the cgroups of tenants without sandboxes, and tries again later if a cgroup is busy.
-func (ts *tenants) sweep() {
-	ts.mu.Lock()
-	defer ts.mu.Unlock()
-	ts.timer = nil
-	maps.DeleteFunc(ts.uses, func(name string, n int) bool { return n == 0 && removeCgroup(ts.cgroup(name)) })
-	ts.schedule()
 }
 
 // close removes all cgroups. All sandboxes are closed.
 func (ts *tenants) close() {
-	ts.mu.Lock()
-	defer ts.mu.Unlock()
-	ts.closed = true
-	if ts.timer != nil {
-		ts.timer.Stop()
-	}
-	deadline := time.Now().Add(time.Second)
 	if ts.shared {
 		return
 	}
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	deadline := time.Now().Add(time.Second)
 	for name := range ts.uses {
 		for !removeCgroup(ts.cgroup(name)) {
 			if time.Now().After(deadline) {

@@ -6,19 +6,17 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"gaol/jail/cgroup"
 )
 
-// newTestTenants returns tenants whose cgroups are removed immediately.
+// newTestTenants returns tenants that are closed at the end of the test.
 func newTestTenants(t *testing.T) *tenants {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("makes cgroups: needs root")
 	}
 	ts := newTenants("/gaol-test-tenants", slog.New(slog.DiscardHandler))
-	ts.idle = time.Millisecond
 	t.Cleanup(ts.close)
 	return ts
 }
@@ -55,33 +53,19 @@ func exists(t *testing.T, path string) (n int) {
 	return n
 }
 
-// wait waits until ok, which a sweep makes true.
-func wait(t *testing.T, ts *tenants, ok func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
-		ts.mu.Lock()
-		done := ok()
-		ts.mu.Unlock()
-		if done {
-			return
-		}
-	}
-	t.Fatal("timeout")
-}
-
-// The cgroup of a tenant is removed when its last sandbox has been closed for some time.
+// The cgroup of a tenant is removed after its last sandbox has been closed, when another tenant creates one.
 func TestTenantExpires(t *testing.T) {
 	ts := newTestTenants(t)
 	first, second := ts.use("uid:1"), ts.use("uid:1")
 	makeCgroup(t, ts.cgroup("uid:1"))
 	first()
 	first() // does nothing
-	ts.sweep()
+	ts.use("uid:9")
 	if exists(t, ts.cgroup("uid:1")) == 0 {
 		t.Error("it is removed while it is in use")
 	}
 	second()
-	wait(t, ts, func() bool { return len(ts.uses) == 0 })
+	ts.use("uid:10")
 	if n := exists(t, ts.cgroup("uid:1")); n != 0 {
 		t.Errorf("it exists in %d hierarchies", n)
 	}
@@ -94,7 +78,7 @@ func TestTenantStaysInUse(t *testing.T) {
 	child := ts.cgroup("uid:2") + "/j0"
 	makeCgroup(t, child)
 	done()
-	ts.sweep()
+	ts.use("uid:9")
 	if exists(t, child) == 0 {
 		t.Error("a child was removed")
 	}
@@ -103,13 +87,15 @@ func TestTenantStaysInUse(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	wait(t, ts, func() bool { return len(ts.uses) == 0 })
+	ts.use("uid:10")
+	if n := exists(t, ts.cgroup("uid:2")); n != 0 {
+		t.Errorf("it exists in %d hierarchies", n)
+	}
 }
 
 // Close removes the cgroups of all tenants, and their parent.
 func TestTenantsClose(t *testing.T) {
 	ts := newTestTenants(t)
-	ts.idle = time.Hour
 	for _, name := range []string{"uid:1", "token:a", "uid:3"} {
 		done := ts.use(name)
 		makeCgroup(t, ts.cgroup(name))

@@ -16,7 +16,7 @@ func TestFrameAncestors(t *testing.T) {
 		"https://a.example\nx": false, "data:text/html,x": false, "https://a.example:": false, "https://a.example:123456": false,
 	} {
 		s := &Settings{Playground: Playground{FrameAncestors: []string{"https://ok.example", origin}}}
-		if err := s.checkPlayground(); (err == nil) != ok {
+		if err := s.checkHosts(); (err == nil) != ok {
 			t.Errorf("%q: %v, want valid %t", origin, err, ok)
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"math"
-	"net/url"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -168,7 +167,7 @@ func (s *Settings) complete() error {
 	if err := s.Permissions.Check(); err != nil {
 		return err
 	}
-	return errors.Join(s.completeQuotas(), s.checkIsolations(), s.checkMounts(), s.checkHosts(), s.checkPreviewHost(), s.checkSnippets(), s.checkPlayground())
+	return errors.Join(s.completeQuotas(), s.checkIsolations(), s.checkMounts(), s.checkHosts(), s.checkPreviewHost(), s.checkSnippets(), s.checkPublicURL())
 }
 
 // publicNetwork allows the public internet and the guest's own localhost.
@@ -217,18 +216,20 @@ func (s *Settings) checkHosts() error {
 	if slices.Contains(s.Hosts, "") {
 		return errors.New("hosts: a name is empty")
 	}
-	return checkOrigins(s.Origins)
-}
-
-func checkOrigins(origins []string) error {
-	for _, origin := range origins {
-		u, err := url.Parse(origin)
-		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || origin != u.Scheme+"://"+u.Host {
-			return fmt.Errorf("origins: %q: want http:// or https:// and a host", origin)
+	for field, origins := range map[string][]string{
+		"origins": s.Origins, "snippets: origins": s.Snippets.Origins, "playground: frameAncestors": s.Playground.FrameAncestors,
+	} {
+		for _, origin := range origins {
+			if !originForm().MatchString(origin) {
+				return fmt.Errorf("%s: %q: want http:// or https:// and a host in lower case", field, origin)
+			}
 		}
 	}
 	return nil
 }
+
+// originForm is the form of an origin that is safe in a header: characters such as ; would begin another directive.
+var originForm = lazyregexp.New(`^https?://([a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?|\[[0-9a-f:.]{2,45}\])(:[0-9]{1,5})?$`)
 
 // domain is the form of a host name in lower case that is not an IP address.
 var domain = lazyregexp.New(`^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)*[a-z]([a-z0-9-]{0,61}[a-z0-9])?$`)
@@ -286,17 +287,4 @@ type Playground struct {
 	// FrameAncestors are the origins of pages that may show it in a frame, such as
 	// https://docs.example.com. Default: none.
 	FrameAncestors []string `json:"frameAncestors,omitzero"`
-}
-
-// frameAncestor is the form of an origin that is safe in a header: characters such as ; would begin
-// another directive.
-var frameAncestor = lazyregexp.New(`^https?://([a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?|\[[0-9a-f:.]{2,45}\])(:[0-9]{1,5})?$`)
-
-func (s *Settings) checkPlayground() error {
-	for _, origin := range s.Playground.FrameAncestors {
-		if !frameAncestor().MatchString(origin) {
-			return fmt.Errorf("playground: frameAncestors: %q: want http:// or https:// and a host in lower case", origin)
-		}
-	}
-	return nil
 }

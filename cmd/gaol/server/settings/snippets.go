@@ -128,9 +128,6 @@ func (s *Snippets) complete() error {
 			return fmt.Errorf("snippets: anonymous: %w", err)
 		}
 	}
-	if err := checkOrigins(s.Origins); err != nil {
-		return fmt.Errorf("snippets: %w", err)
-	}
 	if s.NodeModules != "" {
 		if err := checkFolder(s.NodeModules); err != nil {
 			return fmt.Errorf("snippets: nodeModules %q: %w", s.NodeModules, err)
@@ -243,7 +240,7 @@ func (s *Settings) checkSnippets() error {
 			return fmt.Errorf("snippets: network %q: the setting permissions does not allow it", s.Snippets.Network)
 		}
 	}
-	return s.checkPublicURL()
+	return nil
 }
 
 // checkPublicURL checks the URL, and removes a slash at its end.

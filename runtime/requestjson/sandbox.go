@@ -73,8 +73,8 @@ type SandboxRequest struct {
 // NodeModules is a folder of packages that a sandbox shows: in JSON the host's path as a string, or an
 // object.
 type NodeModules struct {
-	HostPath  string `json:"hostPath"`            // of the server's machine, or snapshot:NAME
-	GuestPath string `json:"guestPath,omitempty"` // in the sandbox; empty: node_modules in its working directory
+	HostPath  string `json:"hostPath" minLength:"1" maxLength:"4095" doc:"A folder of the server's machine, or snapshot:NAME."`
+	GuestPath string `json:"guestPath,omitempty" minLength:"1" maxLength:"4095" doc:"Where the sandbox shows it, such as /tmp/node_modules. By default node_modules in the working directory."`
 }
 
 // UnmarshalJSON accepts both forms. The schema has been checked before.

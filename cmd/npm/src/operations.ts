@@ -247,9 +247,9 @@ export interface Mount {
 
 /** NodeModules is a folder of packages that a sandbox shows: in JSON the host's path as a string, or an object. */
 export interface NodeModules {
-  /** Of the server's machine, or snapshot:NAME. */
+  /** A folder of the server's machine, or snapshot:NAME. */
   hostPath: string;
-  /** In the sandbox; empty: node_modules in its working directory. */
+  /** Where the sandbox shows it, such as /tmp/node_modules. By default node_modules in the working directory. */
   guestPath?: string | undefined;
 }
 

@@ -144,7 +144,7 @@ func wantsEvents(r *http.Request) bool {
 // decode returns the input of a request.
 func decode(o *operation.Operation, w http.ResponseWriter, r *http.Request) (any, error) {
 	params := map[string]string{}
-	for _, f := range o.PathFields() {
+	for _, f := range o.PathFields {
 		params[f.Field] = r.PathValue(f.Name)
 	}
 	for name, values := range r.URL.Query() {

@@ -103,17 +103,17 @@ func (d document) problem(description string) *huma.Response {
 
 // parameters describes the fields of an input that are in the path or the query, in this order.
 func (d document) parameters(o *operation.Operation) (list []*huma.Param) {
-	all := o.Parameters()
+	all := o.Input.Schema.Properties
 	add := func(name string, in operation.Location) {
 		schema := *all[name]
 		schema.Description = ""
-		p := &huma.Param{Name: name, In: string(in), Required: in == operation.InPath || o.IsRequired(name) || isPath(o, name), Description: all[name].Description, Schema: &schema}
+		p := &huma.Param{Name: name, In: string(in), Required: in == operation.InPath || slices.Contains(o.Input.Schema.Required, name) || isPath(o, name), Description: all[name].Description, Schema: &schema}
 		if name == "lastEventId" {
 			p.Name, p.In = "Last-Event-ID", "header"
 		}
 		list = append(list, p)
 	}
-	for _, f := range o.PathFields() {
+	for _, f := range o.PathFields {
 		add(f.Field, operation.InPath)
 		list[len(list)-1].Name = f.Name
 	}
@@ -127,7 +127,7 @@ func (d document) parameters(o *operation.Operation) (list []*huma.Param) {
 
 // isPath reports whether a field is a path in a sandbox, which a query has as bytes.
 func isPath(o *operation.Operation, name string) bool {
-	return o.Query && o.Parameters()[name] != nil && o.Parameters()[name+"Bytes"] != nil
+	return o.Query && o.Input.Schema.Properties[name] != nil && o.Input.Schema.Properties[name+"Bytes"] != nil
 }
 
 // body describes the body of a request, nil if it has none.
@@ -138,9 +138,9 @@ func (d document) body(o *operation.Operation) *huma.RequestBody {
 	if !o.HasBody() {
 		return nil
 	}
-	ref := d.Components.Schemas.Schema(o.Type(), true, o.Name)
+	ref := d.Components.Schemas.Schema(o.Input.Type, true, o.Name)
 	schema := d.Components.Schemas.SchemaFromRef(ref.Ref)
-	for _, f := range o.PathFields() { // of this and other operations with the type
+	for _, f := range o.PathFields { // of this and other operations with the type
 		delete(schema.Properties, f.Field)
 		schema.Required = slices.DeleteFunc(schema.Required, func(s string) bool { return s == f.Field })
 	}

@@ -109,7 +109,7 @@ func serveGuest(ctx context.Context, w http.ResponseWriter, r *http.Request, sb 
 	defer release()
 	most := sb.MaxUpload()
 	if r.ContentLength > most {
-		ProblemOf(service.GatewayError(&http.MaxBytesError{Limit: most})).Write(w)
+		ProblemOf(service.PortError(&http.MaxBytesError{Limit: most}, "")).Write(w)
 		return
 	}
 	clear(w.Header()) // the response's are added
@@ -128,7 +128,7 @@ func serveGuest(ctx context.Context, w http.ResponseWriter, r *http.Request, sb 
 		ModifyResponse: func(res *http.Response) error { return cleanResponse(res, origin) },
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
 			origin.restrict(w.Header(), r)
-			ProblemOf(service.GatewayError(err)).Write(w)
+			ProblemOf(service.PortError(err, "the guest's server did not reply with HTTP")).Write(w)
 		},
 	}
 	proxy.ServeHTTP(&finalOnly{w}, r)

@@ -68,7 +68,7 @@ var tools = sync.OnceValue(func() []*tool {
 
 // add adds a tool of the table.
 func (e *endpoint) add(t *tool) {
-	in := t.Schema()
+	in := t.Input.View()
 	described := describe(t.Name, t.Summary, t.Doc, t.does, t.repeated, t.open)
 	if t.adapt != nil {
 		t.adapt(e, described, in)

@@ -27,9 +27,9 @@ var pathName = lazyregexp.New(`\{(\w+)\}`)
 
 // setInput derives the input of the operation from its type.
 func (o *Operation) setInput(set *schema.Set, kind reflect.Type) {
-	o.input = set.Input(kind, o.Name, o.Fields...)
+	o.Input = set.Input(kind, o.Name, o.Fields...)
 	for _, m := range pathName().FindAllStringSubmatch(o.Path, -1) {
-		o.path = append(o.path, PathField{m[1], cmp.Or(fieldOf[m[1]], m[1])})
+		o.PathFields = append(o.PathFields, PathField{m[1], cmp.Or(fieldOf[m[1]], m[1])})
 	}
 }
 
@@ -46,20 +46,6 @@ var host = sync.OnceValue(func() *schema.Input {
 	return schema.NewSet().Input(reflect.TypeFor[session.Host](), "")
 })
 
-// Type is the type of the input, a struct.
-func (o *Operation) Type() reflect.Type { return o.input.Type }
-
-// PathFields returns the fields of the input that are in the path by HTTP.
-func (o *Operation) PathFields() []PathField { return o.path }
-
-// Parameters returns the schemas of the fields of the input.
-func (o *Operation) Parameters() map[string]*huma.Schema { return o.input.Schema.Properties }
-
-// IsRequired reports whether the input must have a field.
-func (o *Operation) IsRequired(field string) bool {
-	return slices.Contains(o.input.Schema.Required, field)
-}
-
 // Location is the part of an HTTP request that carries a field of the input.
 type Location string
 
@@ -73,7 +59,7 @@ const (
 // Locate returns the location of a field of the input.
 func (o *Operation) Locate(field string) Location {
 	switch {
-	case slices.ContainsFunc(o.path, func(f PathField) bool { return f.Field == field }):
+	case slices.ContainsFunc(o.PathFields, func(f PathField) bool { return f.Field == field }):
 		return InPath
 	case o.Query:
 		return InQuery
@@ -83,11 +69,8 @@ func (o *Operation) Locate(field string) Location {
 
 // HasBody reports whether by HTTP the body has fields of the input.
 func (o *Operation) HasBody() bool {
-	return !o.Query && len(o.input.Schema.Properties) > len(o.path)
+	return !o.Query && len(o.Input.Schema.Properties) > len(o.PathFields)
 }
-
-// Schema returns the schema of the input for clients, see [schema.Set.View].
-func (o *Operation) Schema() *huma.Schema { return o.input.View() }
 
 // Decode decodes and checks an input: an object in JSON, and strings from a path and a query. It returns an
 // [*schema.InvalidError] for an invalid input.
@@ -95,11 +78,11 @@ func (o *Operation) Decode(body []byte, params map[string]string) (any, error) {
 	more := map[string]any{}
 	var found []error
 	for name, text := range params {
-		of := o.input.Schema.Properties[name]
+		of := o.Input.Schema.Properties[name]
 		switch {
 		case of == nil:
 			more[name] = text // which is unexpected
-		case of.Type == huma.TypeString && !utf8.ValidString(text) && o.input.Schema.Properties[name+bytesSuffix] != nil:
+		case of.Type == huma.TypeString && !utf8.ValidString(text) && o.Input.Schema.Properties[name+bytesSuffix] != nil:
 			more[name+bytesSuffix] = base64.StdEncoding.EncodeToString([]byte(text))
 		default:
 			v, why := parse(of, text)
@@ -110,7 +93,7 @@ func (o *Operation) Decode(body []byte, params map[string]string) (any, error) {
 			more[name] = v
 		}
 	}
-	return o.input.Decode(body, more, found...)
+	return o.Input.Decode(body, more, found...)
 }
 
 // bytesSuffix ends the name of a field with the bytes of the field before it, for text that is not UTF-8.
@@ -152,32 +135,20 @@ func (o *Operation) At(list []*huma.ErrorDetail) (located []*huma.ErrorDetail) {
 	return located
 }
 
-// CompleteSchemas replaces the schemas that package huma cannot derive from their types.
+// CompleteSchemas replaces the schemas that package huma cannot derive from their types: a NodeModules has two forms.
 func CompleteSchemas(r huma.Registry) {
-	for name := range r.Map() {
+	for name, object := range r.Map() {
 		if strings.HasSuffix(name, "NodeModules") {
-			r.Map()[name] = nodeModulesSchema()
+			text := &huma.Schema{
+				Type: huma.TypeString, MaxLength: object.Properties["hostPath"].MaxLength,
+				Description: "A folder of the server's machine, or snapshot:NAME, to show as node_modules in the working directory.",
+			}
+			s := &huma.Schema{
+				Description: "A folder of packages to show read-only. Programs below its parent find the packages.",
+				OneOf:       []*huma.Schema{text, object},
+			}
+			s.PrecomputeMessages()
+			r.Map()[name] = s
 		}
 	}
-}
-
-// nodeModulesSchema returns the schema of both forms of a NodeModules.
-func nodeModulesSchema() *huma.Schema {
-	text := func(doc string, least int) *huma.Schema {
-		most := 4095
-		return &huma.Schema{Type: huma.TypeString, Description: doc, MinLength: &least, MaxLength: &most}
-	}
-	object := &huma.Schema{
-		Type: huma.TypeObject, AdditionalProperties: false, Required: []string{"hostPath"},
-		Properties: map[string]*huma.Schema{
-			"hostPath":  text("A folder of the server's machine, or snapshot:NAME.", 1),
-			"guestPath": text("Where the sandbox shows it, such as /tmp/node_modules. By default node_modules in the working directory.", 1),
-		},
-	}
-	s := &huma.Schema{
-		Description: "A folder of packages to show read-only. Programs below its parent find the packages.",
-		OneOf:       []*huma.Schema{text("A folder of the server's machine, or snapshot:NAME, to show as node_modules in the working directory.", 0), object},
-	}
-	s.PrecomputeMessages()
-	return s
 }

@@ -47,7 +47,7 @@ func operationTypes(t *testing.T) []byte {
 		if o.Output != nil {
 			result, shape = w.result("", o.Output), w.shape("", o.Output)
 		}
-		fmt.Fprintf(&operations, "%s  %s: { params: %s; result: %s };\n", comment("  ", o.Summary), o.Name, w.input("", o.Type()), result)
+		fmt.Fprintf(&operations, "%s  %s: { params: %s; result: %s };\n", comment("  ", o.Summary), o.Name, w.input("", o.Input.Type), result)
 		fmt.Fprintf(&results, "  %s: %q,\n", o.Name, shape)
 	}
 	w.result("", reflect.TypeFor[runtime.Log]())

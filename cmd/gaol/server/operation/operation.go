@@ -52,9 +52,11 @@ type Operation struct {
 	// Fields are the fields of the input type that requests may have. Nil: all.
 	Fields []string
 
-	input *schema.Input
-	path  []PathField
-	do    func(context.Context, *Call, any) (any, error)
+	// Set by Define: the input, and the fields of it that are in the path by HTTP.
+	Input      *schema.Input
+	PathFields []PathField
+
+	do func(context.Context, *Call, any) (any, error)
 
 	// detached is for operations that may last as long as a program, or that can be performed while the server is
 	// being stopped: it does not wait for them.

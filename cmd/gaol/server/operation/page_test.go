@@ -44,7 +44,7 @@ func pageList() string {
 		if name := "`" + o.Name + "`"; o.Path != "" {
 			http = append(http, name)
 		} else {
-			session = append(session, name+" ("+fields(o.input.Schema)+")")
+			session = append(session, name+" ("+fields(o.Input.Schema)+")")
 		}
 	}
 	return "- Operations that HTTP has, too: " + strings.Join(http, ", ") + ".\n- Others, with their params: " + strings.Join(session, ", ") + ".\n"

@@ -35,8 +35,11 @@ func OpenHostFolder(base, path string, user *tenant.Peer, write bool) (*os.File,
 	}
 	defer dir.Close()
 	var folder *os.File
-	err = asUser(user, func() (err error) {
-		folder, err = openHostFolder(dir, path, write)
+	// The thread ends afterwards, so that no other code runs with the user's rights.
+	err = kernfile.OnThread(func() (err error) {
+		if err = becomeUser(user); err == nil {
+			folder, err = openHostFolder(dir, path, write)
+		}
 		return err
 	})
 	return folder, err
@@ -58,18 +61,7 @@ func openHostFolder(dir *os.File, path string, write bool) (*os.File, error) {
 	return folder, nil
 }
 
-// asUser calls do on a thread with the user's rights over files, and without capabilities. The thread ends
-// afterwards, so that no other code runs with them.
-func asUser(user *tenant.Peer, do func() error) error {
-	return kernfile.OnThread(func() error {
-		if err := becomeUser(user); err != nil {
-			return err
-		}
-		return do()
-	})
-}
-
-// becomeUser gives the calling thread the user's rights over files.
+// becomeUser gives the calling thread the user's rights over files, and takes its capabilities.
 //
 // Preconditions: the thread is locked, and ends afterwards.
 func becomeUser(user *tenant.Peer) error {

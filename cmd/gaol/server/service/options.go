@@ -190,16 +190,11 @@ func world(cwd string, mounts []requestjson.Mount) (w policy.World, err error) {
 	if err != nil {
 		return w, Refuse(Invalid, "cwd: %w", err)
 	}
-	for _, own := range vfs.Own(dir) {
-		w.Own = append(w.Own, string(own))
-	}
+	w = policy.World{Own: vfs.Strings(vfs.Own(dir)), Shared: vfs.Strings(vfs.Shared())}
 	for _, m := range mounts {
 		if accesses[m.Access] != runtime.ReadOnly {
 			w.Own = append(w.Own, m.Target)
 		}
-	}
-	for _, shared := range vfs.Shared() {
-		w.Shared = append(w.Shared, string(shared))
 	}
 	return w, nil
 }

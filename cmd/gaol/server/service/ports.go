@@ -25,7 +25,7 @@ type ListenerList struct {
 func (sb *Sandbox) ListListeners(ctx context.Context, _ *Call, _ *requestjson.InSandbox) (ListenerList, error) {
 	addresses, err := sb.runtime.Listeners(ctx)
 	if err != nil {
-		return ListenerList{}, portError(err)
+		return ListenerList{}, PortError(err, "")
 	}
 	list := []resultjson.Listener{}
 	for _, a := range addresses {
@@ -52,7 +52,7 @@ func (sb *Sandbox) WaitForPort(ctx context.Context, _ *Call, in *requestjson.Por
 		return &resultjson.PortState{}, nil
 	}
 	if err != nil {
-		return nil, portError(err)
+		return nil, PortError(err, "")
 	}
 	return &resultjson.PortState{Listening: true}, nil
 }
@@ -76,7 +76,7 @@ func (sb *Sandbox) Dial(ctx context.Context, c *Call, in *requestjson.InPort) (N
 	defer release()
 	conn, err := sb.runtime.Dial(ctx, "tcp", in.Port)
 	if err != nil {
-		return None{}, sb.ConnectionError(ctx, err)
+		return None{}, sb.connectionError(ctx, err)
 	}
 	defer func() { _ = conn.Close() }()
 	defer context.AfterFunc(ctx, func() {
@@ -88,7 +88,7 @@ func (sb *Sandbox) Dial(ctx context.Context, c *Call, in *requestjson.InPort) (N
 		return None{}, err
 	}
 	if err := relay(c, conn); err != nil {
-		return None{}, sb.ConnectionError(ctx, err)
+		return None{}, sb.connectionError(ctx, err)
 	}
 	return None{}, nil
 }
@@ -121,41 +121,30 @@ func relay(c *Call, conn net.Conn) error {
 // closer is the standard input of a session, which can be closed with an error.
 type closer interface{ Close(error) }
 
-// ConnectionError converts an error of a connection to a guest's port.
-func (sb *Sandbox) ConnectionError(ctx context.Context, err error) error {
+// connectionError converts an error of a connection to a guest's port.
+func (sb *Sandbox) connectionError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	if e, ok := errors.AsType[*Error](GatewayError(err)); ok && e.Code != BadGateway {
-		return e
-	}
 	if sb.service.find(sb.tenant(), sb.ID) == nil {
-		return Refuse(Closed, "the sandbox has been closed")
+		err = runtime.ErrClosed
 	}
-	return Refuse(BadGateway, "the guest has reset the connection")
+	return PortError(err, "the guest has reset the connection")
 }
 
-// portError converts an error of the sandbox's ports.
-func portError(err error) error {
-	if errors.Is(err, fs.ErrPermission) {
-		return errListen
-	}
-	return err
-}
-
-var errListen = Refuse(Forbidden, "the sandbox's permissions do not let it listen on this port")
-
-// GatewayError converts an error of a request to a guest's port.
-func GatewayError(err error) error {
+// PortError converts an error of a port of a sandbox. Errors without a code of their own get a text, or stay if it is empty.
+func PortError(err error, otherwise string) error {
 	switch {
 	case is[*http.MaxBytesError](err):
 		return Refuse(TooLarge, "the body is larger than your quota uploadBytes")
 	case errors.Is(err, fs.ErrPermission):
-		return errListen
+		return Refuse(Forbidden, "the sandbox's permissions do not let it listen on this port")
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return Refuse(NotListening, "nothing listens on this port of the sandbox's localhost")
 	case errors.Is(err, runtime.ErrClosed):
 		return Refuse(Closed, "the sandbox has been closed")
+	case otherwise == "":
+		return err
 	}
-	return Refuse(BadGateway, "the guest's server did not reply with HTTP")
+	return Refuse(BadGateway, "%s", otherwise)
 }

@@ -132,7 +132,8 @@ func (p *Process) collect() {
 func (p *Process) finish(exit runtime.ExitEvent) {
 	p.final, p.final.Ended = p.info, new(time.Now())
 	p.final.State = resultjson.Ended
-	size := p.ring.bytes() + eventSize
+	_, size := p.ring.lastID()
+	size += eventSize
 	last := Event{Name: EventError}
 	if p.exit = exit.Result; p.exit != nil {
 		p.sandbox.service.metrics.Run(KindProcess, p.exit.Cause, p.exit.Duration)

@@ -117,18 +117,11 @@ func (r *ring) read(after uint64) (events []Event, changed <-chan struct{}) {
 	return append(events, rest[:min(batch, len(rest))]...), nil
 }
 
-// lastID returns the number of the newest event, and whether it is the last one.
-func (r *ring) lastID() (id uint64, ended bool) {
+// lastID returns the number of the newest event, and the size of the events.
+func (r *ring) lastID() (id uint64, bytes int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.last, r.ended
-}
-
-// bytes returns the size of the events.
-func (r *ring) bytes() int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.size
+	return r.last, r.size
 }
 
 // eventCost returns the size that an event counts as.

@@ -45,8 +45,8 @@ func TestRingDrops(t *testing.T) {
 	const size = 10 << 10
 	for range 300 {
 		r.add(output(size), false)
-		if r.bytes() > ringSize {
-			t.Fatalf("%d bytes", r.bytes())
+		if _, bytes := r.lastID(); bytes > ringSize {
+			t.Fatalf("%d bytes", bytes)
 		}
 	}
 	const kept = ringSize / size

@@ -108,7 +108,7 @@ func (s *Service) newPool(t *tenant.Tenant, o runtime.Options) (_ *runtime.Pool,
 	}
 	return p, func() error {
 		defer done()
-		return s.closing.do(p.Close)
+		return s.closeInTurn(p.Close)
 	}, nil
 }
 

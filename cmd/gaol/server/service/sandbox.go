@@ -118,7 +118,7 @@ func (s *Service) newSandbox(t *tenant.Tenant, rt *runtime.NodeRuntime, release 
 	sb.close = sync.OnceValue(func() error {
 		defer release()
 		defer unuse()
-		return sb.closeLongLived(func() error { return s.closing.do(rt.Close) })
+		return sb.closeLongLived(func() error { return s.closeInTurn(rt.Close) })
 	})
 	return sb
 }

@@ -47,8 +47,8 @@ type Service struct {
 	runners  *shared[runnerKey, *snippets.Runner]
 	tenants  *tenants
 	metrics  *Metrics
-	retained retained // processes and contexts that have ended
-	closing  closing
+	retained retained      // processes and contexts that have ended
+	closing  chan struct{} // has room for the sandboxes that are closed at the same time
 
 	ctx    context.Context // of all runs
 	cancel context.CancelCauseFunc
@@ -79,7 +79,7 @@ func New(o Options) *Service {
 		s.quotas.DisableTurns()
 	}
 	s.tenants.removeEmpty()
-	s.closing = newClosing()
+	s.closing = make(chan struct{}, 2*goruntime.NumCPU())
 	s.pools, s.runners = newShared[poolKey, *runtime.Pool](s.log), newShared[runnerKey, *snippets.Runner](s.log)
 	s.settings.Store(o.Settings)
 	s.addMetrics()
@@ -215,15 +215,10 @@ func (s *Service) Check(ctx context.Context) error {
 	return errors.Join(failed...)
 }
 
-// closing bounds how many sandboxes are closed at the same time. Closing one waits for the kernel to end its
-// processes, with a time limit: a thousand together, for example at the end of the server, would exceed it.
-type closing chan struct{}
-
-func newClosing() closing { return make(closing, 2*goruntime.NumCPU()) }
-
-// do calls one when it is its turn.
-func (c closing) do(one func() error) error {
-	c <- struct{}{}
-	defer func() { <-c }()
+// closeInTurn closes a sandbox or a pool when it is its turn. Closing a sandbox waits for the kernel to end its processes,
+// with a time limit: a thousand together, for example at the end of the server, would exceed it.
+func (s *Service) closeInTurn(one func() error) error {
+	s.closing <- struct{}{}
+	defer func() { <-s.closing }()
 	return one()
 }

@@ -101,18 +101,16 @@ func (s *stdin) write(data []byte, end bool) error {
 	if s.closed {
 		return errInputClosed
 	}
+	var err error
 	if len(data) > 0 {
-		if _, err := s.pipe.Write(data); err != nil { // the process has closed the input, or ended
-			s.closed = true
-			_ = s.pipe.Close()
-			return errInputClosed
+		if _, err = s.pipe.Write(data); err != nil { // the process has closed the input, or ended
+			err = errInputClosed
 		}
 	}
-	if end {
-		s.closed = true
+	if s.closed = end || err != nil; s.closed {
 		_ = s.pipe.Close()
 	}
-	return nil
+	return err
 }
 
 // copyFrom passes a client's input to the process, until either ends.

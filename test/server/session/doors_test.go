@@ -308,7 +308,7 @@ func byHTTP(t *testing.T, c *http.Client, s step) reply {
 	}
 	fields, _ := in.(map[string]any)
 	path := o.Path
-	for _, f := range o.PathFields() {
+	for _, f := range o.PathFields {
 		path = strings.Replace(path, "{"+f.Name+"}", fmt.Sprint(fields[f.Field]), 1)
 		delete(fields, f.Field)
 	}

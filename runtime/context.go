@@ -85,7 +85,7 @@ type Context struct {
 	options ContextOptions
 	process *Process
 	cells   *cells
-	streams *stdio.Pumped
+	streams *stdio.Streams
 	sources *snippet.Sources
 
 	turn chan struct{} // a lock: holds an element while the context is in use
@@ -118,7 +118,7 @@ func (rt *NodeRuntime) NewContext(ctx context.Context, o ContextOptions) (_ *Con
 		declared: map[string]snippet.Declared{}, turn: make(chan struct{}, 1),
 	}
 	c.cells = newCells(o.OnLog, c.sources, c.channelClosed)
-	c.streams = &stdio.Pumped{Stdout: c.cells.sink(fromStdout, LogStdout), Stderr: c.cells.sink(fromStderr, LogStderr)}
+	c.streams = &stdio.Streams{Out: c.cells.sink(fromStdout, LogStdout), Err: c.cells.sink(fromStderr, LogStderr)}
 	start := &cell{done: make(chan struct{})}
 	c.cells.begin(start)
 	// Unlike runs, contexts do not wait for their turn: the active ones may never end.

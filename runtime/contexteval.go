@@ -158,7 +158,7 @@ func (c *Context) perform(ctx context.Context, cl *cell, message guest.Cell) (*E
 	if calls := run.calls; calls != nil { // the limit and the list are the cell's
 		calls.Reset(cl.logs.options.MaxCalls)
 	}
-	for _, s := range []stdio.Sink{c.streams.Stdout, c.streams.Stderr} {
+	for _, s := range []stdio.Sink{c.streams.Out, c.streams.Err} {
 		s.(*stdio.Lines).SetMax(message.LogLength)
 	}
 	for _, l := range c.cells.ordered.lines {

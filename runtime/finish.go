@@ -28,22 +28,18 @@ func (p *Process) finish() (*Result, error) {
 	cause := p.supervise()
 	<-p.child.Done()
 	res := &Result{Duration: time.Since(p.began), Launcher: p.launcher, LauncherReason: p.reason} // without the time that callbacks take for the rest of the output
-	if p.network != nil {
-		p.network.end()
-	}
+	p.leaveNetwork()
 	p.drain()
 	exit, err := p.child.Wait() // last, because the kernel delivers its records late
 	if err == nil {
-		err = p.streams.Err()
+		err = p.streams.Failed()
 	}
 	if err != nil {
 		return nil, err
 	}
 	p.addReport(res)
 	res.conclude(cause, exit, p.streams.StderrTail())
-	if p.network != nil {
-		res.Usage.Network = p.network.usage()
-	}
+	res.Usage.Network = p.networkUsage()
 	switch {
 	case p.interrupted:
 		res.Cause = CauseTimeout // even if it has exited since

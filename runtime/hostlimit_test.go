@@ -29,11 +29,11 @@ func TestLimitsFitHost(t *testing.T) {
 		asked := Limits{Files: tc.asked}
 		l := asked
 		err := errors.Join(fill(&l, true), l.fit(asked, tc.hard))
-		failed, refused := errors.AsType[*HostLimitError](err)
+		failed, refused := errors.AsType[*LimitError](err)
 		if refused != tc.refused || !refused && (err != nil || l.Files != tc.want) {
 			t.Errorf("hard limit %d, requested %d: %d, %v", tc.hard, tc.asked, l.Files, err)
 		}
-		if refused && failed.Most != int64(tc.hard) {
+		if refused && failed.Most != float64(tc.hard) {
 			t.Errorf("hard limit %d: %+v", tc.hard, failed)
 		}
 	}

@@ -24,7 +24,7 @@ type Limits struct {
 	CPUs    float64       `bounds:"0.05..4096,1"`               // processors that a run may keep busy; default 1
 	CPUTime time.Duration `bounds:"0.."`                        // CPU time of all processes of a run together; default: no limit
 	Pids    int64         `bounds:"16..4194304,64"`             // tasks (processes and threads) of a run; default 64
-	Files   int64         `bounds:"32..1048576,1024"`           // open files of a process (RLIMIT_NOFILE); default 1,024, or the hard limit of the host process if that is lower; more than that is a *HostLimitError
+	Files   int64         `bounds:"32..1048576,1024"`           // open files of a process (RLIMIT_NOFILE); default 1,024, or the hard limit of the host process if that is lower; no more than that limit
 	Disk    int64         `bounds:"64KiB..1PiB,64MiB"`          // bytes written to the tree; default 64 MiB
 	Inodes  int64         `bounds:"16..1125899906842624,16384"` // files and folders in the tree; default 16,384
 	Output  int64         `bounds:"1B..1GiB,16MiB"`             // captured bytes of stdout and of stderr; default 16 MiB each
@@ -54,7 +54,7 @@ type LimitError struct {
 	Limit              string // the field's name
 	Value, Least, Most float64
 
-	unit string // "B" for bytes, "s" for a time.Duration, or ""
+	unit string // "B" for bytes, "s" for a time.Duration, "host" if Most is this process's own limit, or ""
 }
 
 // Error names the field and its bounds, bytes in binary units.
@@ -68,7 +68,10 @@ func (e *LimitError) Error() string {
 		}
 		return strconv.FormatFloat(f, 'f', -1, 64)
 	}
-	if e.Most == math.MaxInt64 { // without an upper bound
+	switch {
+	case e.unit == "host":
+		return fmt.Sprintf("limit %s: %s is more than %s, the hard limit of this process (RLIMIT_NOFILE); raise that with `ulimit -Hn`, or LimitNOFILE= of a service", e.Limit, text(e.Value), text(e.Most))
+	case e.Most == math.MaxInt64: // without an upper bound
 		return fmt.Sprintf("limit %s: %s is less than %s", e.Limit, text(e.Value), text(e.Least))
 	}
 	return fmt.Sprintf("limit %s: %s is not between %s and %s", e.Limit, text(e.Value), text(e.Least), text(e.Most))
@@ -166,19 +169,6 @@ func formatBytes(n int64) string {
 // Files is less than its default if the host process itself may have fewer open files.
 func (rt *NodeRuntime) Limits() Limits { return rt.opts.Limits }
 
-// HostLimitError reports that a field of Limits exceeds the host process's own limit.
-type HostLimitError struct {
-	Limit string // the field's name
-	Value int64  // the requested value
-	Most  int64  // the host process's limit
-	Least int64  // the minimum for a run
-}
-
-// Error names the field, the limit of the host process, and how to raise it.
-func (e *HostLimitError) Error() string {
-	return fmt.Sprintf("limit %s: %d is more than %d, the hard limit of this process (RLIMIT_NOFILE); raise that with `ulimit -Hn`, or LimitNOFILE= of a service", e.Limit, e.Value, e.Most)
-}
-
 // fitHost is fit with the limit of this process.
 func (l *Limits) fitHost(asked Limits) error {
 	var files unix.Rlimit
@@ -195,7 +185,7 @@ func (l *Limits) fit(asked Limits, most uint64) error {
 		l.Files = max(int64(most), minFiles)
 	}
 	if uint64(l.Files) > most {
-		return &HostLimitError{"Files", l.Files, int64(most), minFiles}
+		return &LimitError{"Files", float64(l.Files), minFiles, float64(most), "host"}
 	}
 	return nil
 }

@@ -184,32 +184,28 @@ func packagesOf(nodeModules string) string {
 
 const snapshotPrefix = "snapshot:"
 
-// openMounts opens all mounts in the order in which they are made: Options.Mounts last, because
+// openMounts adds all mounts to spec in the order in which they are made: Options.Mounts last, because
 // they may be inside the folders of a snapshot. The caller must close them, even if there is an
 // error.
-func (rt *NodeRuntime) openMounts() (open []mounts.Mount, err error) {
+func (rt *NodeRuntime) openMounts(spec *sandbox.Spec) error {
 	s := rt.opts
 	if s.Snapshot != "" {
-		if open, err = rt.openSnapshot(s.Snapshot); err != nil {
-			return open, optionError("Snapshot", "%w", err)
+		if err := rt.openSnapshot(spec); err != nil {
+			return optionError("Snapshot", "%w", err)
 		}
 	}
 	if s.packages != "" {
-		packages, err := rt.openPackages(s.packages)
-		if err != nil {
-			return open, optionError("NodeModules", "%w", err)
+		if err := rt.openPackages(spec); err != nil {
+			return optionError("NodeModules", "%w", err)
 		}
-		open = append(open, packages...)
 	}
-	sources, err := s.openSources(rt.store)
-	return append(open, sources...), err
+	return s.openSources(spec, rt.store)
 }
 
 var errCopyOfFile = errors.New("it is a file, and only a folder can be copy-on-write: mount it read-only, or give the guest a copy by option Files (--file)")
 
-// openSources opens the mounts of the host's files. The caller must close them, even if there
-// is an error.
-func (s settings) openSources(store string) (open []mounts.Mount, err error) {
+// openSources adds the mounts of the host's files.
+func (s settings) openSources(spec *sandbox.Spec, store string) error {
 	private := []string{store, sandbox.StateDir, rootfs.DefaultDir}
 	for i, m := range s.Mounts {
 		packages := s.hostPackages && i == len(s.Mounts)-1
@@ -217,7 +213,7 @@ func (s settings) openSources(store string) (open []mounts.Mount, err error) {
 		if err == nil {
 			opened := mounts.Mount{Source: source, Target: m.Target, Access: s.access(m), Overlay: s.throughOverlay(m)}
 			opened.Owner, err = s.MountUser.owner(source)
-			open = append(open, opened)
+			spec.Mounts = append(spec.Mounts, opened)
 		}
 		switch {
 		case err == nil && isFolder(source):
@@ -227,13 +223,13 @@ func (s settings) openSources(store string) (open []mounts.Mount, err error) {
 			err = fmt.Errorf("source %s: %w", m.Source, errCopyOfFile)
 		}
 		if err != nil && packages {
-			return open, &OptionError{"NodeModules", err}
+			return &OptionError{"NodeModules", err}
 		}
 		if err != nil {
-			return open, fmt.Errorf("mount %s: %w", m.Target, err)
+			return fmt.Errorf("mount %s: %w", m.Target, err)
 		}
 	}
-	return open, nil
+	return nil
 }
 
 // access returns the access that the guest has to a mount. One in which it may change nothing

@@ -64,7 +64,9 @@ func TestOpenSourcesRefusesStores(t *testing.T) {
 		if err := s.setPermissions(s.Permissions); err != nil {
 			t.Fatal(err)
 		}
-		open, err := s.openSources(other)
+		var spec sandbox.Spec
+		err := s.openSources(&spec, other)
+		open := spec.Mounts
 		closeMounts(open)
 		if !errors.Is(err, errSource) {
 			t.Errorf("%s: %v", path, err)

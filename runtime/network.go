@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"sync"
 
+	"golang.org/x/sync/errgroup"
+
 	"gaol/internal/egress"
 	"gaol/internal/egress/relay"
 	"gaol/jail/gateway"
@@ -63,10 +65,10 @@ type network struct {
 	gateway *gateway.Gateway
 	server  *egress.Server
 	all     *egress.Client // the parent of the runs' clients
-	serving sync.WaitGroup
+	serving errgroup.Group
 
 	mu      sync.Mutex
-	err     error                     // why serving ended
+	err     error                     // why the last connection was not served
 	runs    map[uint64]*egress.Client // by the ids of their cgroups
 	ended   []uint64                  // owners in runs whose run has ended, the oldest first
 	unknown *egress.Client            // for sockets that are gone when they are asked about
@@ -106,8 +108,8 @@ func (rt *NodeRuntime) openNetwork() (*network, error) {
 		Relay:          relay.Place{StateDir: sandbox.StateDir, CgroupParent: rt.opts.CgroupParent},
 		MessagesPerSec: max(messagesPerLookup*rt.opts.Network.LookupsPerSec, minMessages),
 	})
-	n.serve(func() error { return n.server.ServeDNS(g.DNS, g.DNSTCP) })
-	n.serve(func() error { return n.server.ServeTCP(append(g.Host, g.TCP)...) })
+	n.serving.Go(func() error { return n.server.ServeDNS(g.DNS, g.DNSTCP) })
+	n.serving.Go(func() error { return n.server.ServeTCP(append(g.Host, g.TCP)...) })
 	return n, nil
 }
 
@@ -118,16 +120,6 @@ func (n *network) failed(err error) {
 	n.err = err // of the last attempt
 }
 
-func (n *network) serve(f func() error) {
-	n.serving.Go(func() {
-		if err := f(); err != nil {
-			n.mu.Lock()
-			defer n.mu.Unlock()
-			n.err = errors.Join(n.err, err)
-		}
-	})
-}
-
 // close ends all connections. n may be nil.
 func (n *network) close() error {
 	if n == nil {
@@ -135,8 +127,7 @@ func (n *network) close() error {
 	}
 	n.server.Close() // first: it accepts connections until then
 	err := n.gateway.Close()
-	n.serving.Wait()
-	return errors.Join(err, n.err)
+	return errors.Join(err, n.serving.Wait(), n.err)
 }
 
 // identify returns the run that has made a socket.
@@ -171,44 +162,45 @@ func (n *network) remove(owner uint64) {
 	}
 }
 
-// runNetwork is a run's part of the network; nil without egress.
-type runNetwork struct {
-	network *network
-	client  *egress.Client
-	owner   uint64 // 0 before the start
-}
-
 // joinNetwork makes the run a part of the runtime's network, if its permissions allow an external host.
 func (p *Process) joinNetwork() {
 	n, c, plan := p.rt.network, &p.command, cmp.Or(p.command.Plan, p.rt.opts.plan)
 	if plan.Net.Egress == nil {
 		return
 	}
-	client := n.all.Part(plan.Net.Egress, p.egress.egress(), egress.Observer{Event: p.observeEgress, Wait: p.waitForFeed})
-	p.network = &runNetwork{network: n, client: client}
+	p.client = n.all.Part(plan.Net.Egress, p.egress.egress(), egress.Observer{Event: p.observeEgress, Wait: p.waitForFeed})
 	local := func(port uint16) policy.Decision {
 		d := p.permissions.Decide(policy.Network, "connect", "tcp://localhost:"+strconv.Itoa(int(port)))
 		d.Allowed = d.Allowed || plan.Net.UDP // the protocol of a connect is unknown, and UDP may use any port
 		return d
 	}
 	isNarrower := c.Plan != nil
-	c.Connect = func(to netip.AddrPort) bool { return n.server.Allows(client, to, local) }
+	c.Connect = func(to netip.AddrPort) bool { return n.server.Allows(p.client, to, local) }
 	c.OnCgroup = func(id uint64) {
-		p.network.owner = id
-		n.add(id, client, isNarrower)
+		p.owner = id
+		n.add(id, p.client, isNarrower)
 	}
 }
 
-// end ends the reports of a run that has ended. A second call does nothing.
-func (n *runNetwork) end() {
-	n.client.End()
-	if n.owner != 0 {
-		n.network.remove(n.owner)
-		n.owner = 0
+// leaveNetwork ends the reports of a run that has ended. A second call does nothing.
+func (p *Process) leaveNetwork() {
+	if p.client == nil {
+		return
+	}
+	p.client.End()
+	if p.owner != 0 {
+		p.rt.network.remove(p.owner)
+		p.owner = 0
 	}
 }
 
-func (n *runNetwork) usage() NetworkUsage { return NetworkUsage(n.client.Usage()) }
+// networkUsage returns the run's use of external hosts so far.
+func (p *Process) networkUsage() (u NetworkUsage) {
+	if p.client != nil {
+		u = NetworkUsage(p.client.Usage())
+	}
+	return u
+}
 
 func (u NetworkUsage) minus(v NetworkUsage) NetworkUsage {
 	return NetworkUsage{u.Connections - v.Connections, u.Lookups - v.Lookups, u.Denied - v.Denied, u.BytesIn - v.BytesIn, u.BytesOut - v.BytesOut}

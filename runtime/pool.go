@@ -172,9 +172,7 @@ const checkInterval = 5 * time.Second
 func (p *Pool) offer(rt *NodeRuntime) {
 	check := time.NewTicker(checkInterval)
 	defer check.Stop()
-	tooOld := p.maxAge()
-	var replace chan<- struct{} // p.creating, if rt is too old
-	for {
+	for born := time.Now(); ; {
 		select {
 		case p.ready <- rt:
 			return
@@ -182,31 +180,28 @@ func (p *Pool) offer(rt *NodeRuntime) {
 			p.discard(rt)
 			return
 		case <-check.C:
-			if !p.alive(rt) {
-				p.discard(rt)
-				return
-			}
-		case <-tooOld:
-			replace = p.creating
-		case replace <- struct{}{}:
-			newer, err := p.create(p.open)
-			<-p.creating
-			if replace = nil; err != nil {
-				tooOld = time.After(lastRetry)
-				continue
-			}
-			p.discard(rt)
-			rt, tooOld = newer, p.maxAge()
 		}
+		if !p.alive(rt) {
+			p.discard(rt)
+			return
+		}
+		if p.options.MaxAge < 0 || time.Since(born) < p.options.MaxAge {
+			continue
+		}
+		select {
+		case p.creating <- struct{}{}:
+		default: // rt is offered meanwhile
+			continue
+		}
+		newer, err := p.create(p.open)
+		<-p.creating
+		if err != nil {
+			born = born.Add(lastRetry)
+			continue
+		}
+		p.discard(rt)
+		rt, born = newer, time.Now()
 	}
-}
-
-// maxAge returns a channel that signals the maximum age of a new runtime.
-func (p *Pool) maxAge() <-chan time.Time {
-	if p.options.MaxAge < 0 {
-		return nil
-	}
-	return time.After(p.options.MaxAge)
 }
 
 // discard closes a runtime.

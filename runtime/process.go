@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"gaol/internal/egress"
 	"gaol/jail"
 	"gaol/policy"
 	"gaol/runtime/internal/enforce"
@@ -44,7 +45,7 @@ type Process struct {
 	Stdout, Stderr io.Reader
 
 	rt       *NodeRuntime
-	streams  stdio.Streams
+	streams  *stdio.Streams
 	detached bool          // it outlives the context of its start, and a goroutine waits for it
 	onEnd    func(*Result) // called before done is closed; may be nil
 	queued   time.Duration
@@ -79,7 +80,8 @@ type Process struct {
 	control  *control             // nil: not a Node program
 	calls    *hostcall.Dispatcher // nil: the run can make none
 	commands *runCommands         // nil without Options.Commands
-	network  *runNetwork          // nil: no egress
+	client   *egress.Client       // nil: no egress
+	owner    uint64               // of the client's sockets; 0 before the start, and after the end
 	denials  *enforce.Denials
 	child    *sandbox.Process
 	reading  sync.WaitGroup // of the control channel and of signals
@@ -205,11 +207,7 @@ func (p *Process) usage() (Usage, error) {
 	if p.hasEnded() {
 		u.Memory = 0
 	}
-	all := Usage{CPU: u.CPU, Memory: u.Memory, PeakMemory: u.PeakMemory, PeakPids: u.PeakPids}
-	if p.network != nil {
-		all.Network = p.network.usage()
-	}
-	return all, err
+	return Usage{CPU: u.CPU, Memory: u.Memory, PeakMemory: u.PeakMemory, PeakPids: u.PeakPids, Network: p.networkUsage()}, err
 }
 
 func (p *Process) hasEnded() bool { return isClosed(p.child.Done()) }
@@ -221,15 +219,14 @@ var ErrNoTerminal = errors.New("the process does not use a terminal")
 // group gets SIGWINCH. The error wraps os.ErrProcessDone once the process has ended.
 func (p *Process) Resize(rows, cols uint16) (err error) {
 	defer wrap(&err, "resize")
-	streams, _ := p.streams.(*stdio.Interactive)
-	if streams == nil || streams.Terminal == nil {
+	if p.streams.Terminal == nil {
 		return ErrNoTerminal
 	}
 	size := jail.TerminalSize{Rows: rows, Cols: cols}
 	if err := checkSize(size); err != nil {
 		return err
 	}
-	err = streams.Terminal.Resize(size)
+	err = p.streams.Terminal.Resize(size)
 	if errors.Is(err, os.ErrClosed) {
 		err = os.ErrProcessDone
 	}

@@ -64,7 +64,7 @@ func (rt *NodeRuntime) Command(ctx context.Context, name string, args []string, 
 func (rt *NodeRuntime) run(ctx context.Context, p *Process, o RunOptions, f *feed) (*Result, error) {
 	p.feed = f
 	stdout, stderr := p.sinks(rt.opts.Limits.Output, o)
-	p.streams = &stdio.Pumped{Stdin: o.Stdin, Stdout: stdout, Stderr: stderr}
+	p.streams = &stdio.Streams{In: o.Stdin, Out: stdout, Err: stderr}
 	if !rt.start(ctx, p, o) {
 		return p.res, p.err
 	}

@@ -60,7 +60,7 @@ func (rt *NodeRuntime) spec() (spec sandbox.Spec, err error) {
 	if s.Launcher == LauncherZygote {
 		spec.Warm, spec.Park = s.warm(), max(0, cmp.Or(s.Zygote.Park, defaultPark))
 	}
-	if spec.Mounts, err = rt.openMounts(); err == nil {
+	if err = rt.openMounts(&spec); err == nil {
 		s.configureMounts(&spec)
 	}
 	return spec, err

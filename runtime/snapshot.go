@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"gaol/jail/mounts"
+	"gaol/runtime/internal/sandbox"
 
 	"golang.org/x/sys/unix"
 
@@ -191,45 +192,44 @@ func (rt *NodeRuntime) lease(ref string) (*rootfs.Image, error) {
 	return image, nil
 }
 
-// openPackages opens the node_modules of a snapshot, in the working directory or else in
+// openPackages adds the node_modules of a snapshot, in the working directory or else in
 // /workspace.
-func (rt *NodeRuntime) openPackages(ref string) ([]mounts.Mount, error) {
-	image, err := rt.lease(ref)
+func (rt *NodeRuntime) openPackages(spec *sandbox.Spec) error {
+	image, err := rt.lease(rt.opts.packages)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	cwd := rt.opts.cwd
 	target := string(rt.opts.modules)
-	for _, dir := range []vfs.Path{cwd, vfs.Workspace} {
+	for _, dir := range []vfs.Path{rt.opts.cwd, vfs.Workspace} {
 		var folder *os.File
 		if folder, err = image.OpenFolder(string(dir.Join(nodeModules))); err == nil {
-			return []mounts.Mount{{Source: folder, Target: target}}, nil
+			spec.Mounts = append(spec.Mounts, mounts.Mount{Source: folder, Target: target})
+			return nil
 		}
 	}
-	return nil, &os.PathError{Op: "open", Path: target, Err: err}
+	return &os.PathError{Op: "open", Path: target, Err: err}
 }
 
-// openSnapshot opens the folders of a snapshot. The caller must close them, even if there is
-// an error.
-func (rt *NodeRuntime) openSnapshot(ref string) (open []mounts.Mount, err error) {
-	image, err := rt.lease(ref)
+// openSnapshot adds the folders of a snapshot.
+func (rt *NodeRuntime) openSnapshot(spec *sandbox.Spec) error {
+	image, err := rt.lease(rt.opts.Snapshot)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	for _, own := range snapshotFolders(rt.opts.cwd) {
 		folder, err := image.OpenFolder(string(own))
 		switch {
 		case errors.Is(err, unix.ENOENT):
 		case err != nil:
-			return open, &os.PathError{Op: "open", Path: string(own), Err: err}
+			return &os.PathError{Op: "open", Path: string(own), Err: err}
 		case isEmpty(folder): // as without a mount
 			folder.Close()
 		default:
 			m := Mount{Target: string(own), Access: CopyOnWrite}
-			open = append(open, mounts.Mount{Source: folder, Target: m.Target, Access: rt.opts.access(m)})
+			spec.Mounts = append(spec.Mounts, mounts.Mount{Source: folder, Target: m.Target, Access: rt.opts.access(m)})
 		}
 	}
-	return open, nil
+	return nil
 }
 
 func isEmpty(dir *os.File) bool {

@@ -85,7 +85,7 @@ func (rt *NodeRuntime) spawn(ctx context.Context, p *Process, o SpawnOptions) (*
 	if err != nil {
 		return nil, err
 	}
-	streams := &stdio.Interactive{}
+	streams := &stdio.Streams{}
 	if o.Terminal != nil {
 		p.command.Terminal = true
 		streams.OpenTerminal = func() (*jail.Terminal, error) { return rt.sandbox.OpenTerminal(size) }

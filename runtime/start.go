@@ -173,9 +173,7 @@ func (p *Process) openControl() error {
 
 // close releases the resources of a run.
 func (p *Process) close() {
-	if p.network != nil {
-		p.network.end()
-	}
+	p.leaveNetwork()
 	p.stopCalls()
 	p.pipes.Close()
 }

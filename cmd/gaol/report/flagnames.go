@@ -27,15 +27,8 @@ func withFlagNames(err error) string {
 	if o, ok := errors.AsType[*runtime.OptionError](err); ok && optionFlags[o.Option] != "" {
 		text = strings.Replace(text, o.Error(), optionFlags[o.Option]+": "+o.Err.Error(), 1)
 	}
-	limit := ""
-	if l, ok := errors.AsType[*runtime.LimitError](err); ok {
-		limit = l.Limit
-	}
-	if l, ok := errors.AsType[*runtime.HostLimitError](err); ok && l.Most >= l.Least { // else no value of the flag helps
-		limit = l.Limit
-	}
-	if limitFlags[limit] != "" {
-		text = strings.Replace(text, "limit "+limit+":", "--"+limitFlags[limit]+":", 1)
+	if l, ok := errors.AsType[*runtime.LimitError](err); ok && limitFlags[l.Limit] != "" {
+		text = strings.Replace(text, "limit "+l.Limit+":", "--"+limitFlags[l.Limit]+":", 1)
 	}
 	return text
 }

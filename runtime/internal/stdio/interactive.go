@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"os"
-	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -13,78 +12,6 @@ import (
 
 	"golang.org/x/sys/unix"
 )
-
-// Interactive are streams that the caller of a process reads and writes: three pipes, or a
-// terminal. Open sets all fields except OpenTerminal.
-type Interactive struct {
-	OpenTerminal func() (*jail.Terminal, error) // nil: pipes
-
-	Stdin          io.WriteCloser
-	Stdout, Stderr io.Reader
-	Terminal       *jail.Terminal // nil: pipes
-
-	keyboard *keyboard
-	outputs  []*Output // the last one is standard error, or the terminal
-}
-
-// Open implements Streams.
-func (s *Interactive) Open(p *Pipes) error {
-	if s.OpenTerminal != nil {
-		return s.openTerminal(p)
-	}
-	in, err := p.ToGuest()
-	if err != nil {
-		return err
-	}
-	s.Stdin = &input{file: in}
-	for _, out := range []*io.Reader{&s.Stdout, &s.Stderr} {
-		r, err := p.FromGuest()
-		if err != nil {
-			return err
-		}
-		s.outputs = append(s.outputs, newOutput(r))
-		*out = s.outputs[len(s.outputs)-1]
-	}
-	return nil
-}
-
-func (s *Interactive) openTerminal(p *Pipes) error {
-	t, err := s.OpenTerminal()
-	if err != nil {
-		return err
-	}
-	s.Terminal = t
-	r := p.addReader(NewReader(t.Host))
-	r.terminal = true
-	p.host, p.Guest = append(p.host, t.Kept), append(p.Guest, t.Guest, t.Guest, t.Guest)
-	screen := newOutput(r)
-	s.keyboard = &keyboard{input: input{file: t.Host}, terminal: t}
-	s.outputs = []*Output{screen}
-	s.Stdin, s.Stdout, s.Stderr = s.keyboard, screen, strings.NewReader("")
-	return nil
-}
-
-// Start implements Streams. The caller moves the data.
-func (s *Interactive) Start() {}
-
-// Drain implements Streams.
-func (s *Interactive) Drain() {
-	if s.Terminal != nil {
-		s.keyboard.stop()
-		s.Terminal.Kept.Close() // so that the output ends, unless the terminal is open in another run
-	} else {
-		_ = s.Stdin.Close()
-	}
-	for _, o := range s.outputs { // the caller can read it after the run has released its pipes
-		o.drain()
-	}
-}
-
-// StderrTail implements Streams.
-func (s *Interactive) StderrTail() []byte { return s.outputs[len(s.outputs)-1].tail }
-
-// Err implements Streams.
-func (s *Interactive) Err() error { return nil }
 
 // input is the writing end of a process's standard input.
 type input struct{ file *os.File }
@@ -152,7 +79,6 @@ type Output struct {
 	mu   sync.Mutex
 	pipe *Reader
 	from io.Reader // the pipe or, after drain, its contents
-	tail []byte
 }
 
 func newOutput(r *Reader) *Output {
@@ -176,5 +102,12 @@ func (o *Output) drain() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	rest, _ := io.ReadAll(o.pipe) // any error is the end of the stream
-	o.from, o.tail = bytes.NewReader(rest), o.pipe.Tail()
+	o.from = bytes.NewReader(rest)
+}
+
+// tail returns the last bytes of a stream that has ended.
+func (o *Output) tail() []byte {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.pipe.Tail()
 }

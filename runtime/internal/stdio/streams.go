@@ -1,0 +1,203 @@
+package stdio
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+
+	"gaol/jail"
+)
+
+// Streams connect a run's standard streams to the host. With Out and Err, goroutines move the data: from In
+// to the run, and from the run to the sinks. Otherwise the caller does, by the fields that Open sets.
+type Streams struct {
+	OpenTerminal func() (*jail.Terminal, error) // nil: pipes
+	In           io.Reader                      // nil: empty
+	Out, Err     Sink
+
+	Stdin          io.WriteCloser
+	Stdout, Stderr io.Reader
+	Terminal       *jail.Terminal // nil: pipes
+
+	keyboard *keyboard
+	outputs  []*Output  // the last one is standard error, or the terminal
+	failed   chan error // has at most one element: the error of In
+	pumps    sync.WaitGroup
+}
+
+// Open adds the run's descriptors 0 to 2.
+func (s *Streams) Open(p *Pipes) error {
+	if s.OpenTerminal != nil {
+		return s.openTerminal(p)
+	}
+	in, err := p.ToGuest()
+	if err != nil {
+		return err
+	}
+	s.Stdin, s.failed = &input{file: in}, make(chan error, 1)
+	for _, out := range []*io.Reader{&s.Stdout, &s.Stderr} {
+		r, err := p.FromGuest()
+		if err != nil {
+			return err
+		}
+		s.outputs = append(s.outputs, newOutput(r))
+		*out = s.outputs[len(s.outputs)-1]
+	}
+	return nil
+}
+
+func (s *Streams) openTerminal(p *Pipes) error {
+	t, err := s.OpenTerminal()
+	if err != nil {
+		return err
+	}
+	s.Terminal = t
+	r := p.addReader(NewReader(t.Host))
+	r.terminal = true
+	p.host, p.Guest = append(p.host, t.Kept), append(p.Guest, t.Guest, t.Guest, t.Guest)
+	screen := newOutput(r)
+	s.keyboard = &keyboard{input: input{file: t.Host}, terminal: t}
+	s.outputs = []*Output{screen}
+	s.Stdin, s.Stdout, s.Stderr = s.keyboard, screen, strings.NewReader("")
+	return nil
+}
+
+// Start begins to move data.
+func (s *Streams) Start() {
+	if s.Out == nil {
+		return
+	}
+	for i, to := range []Sink{s.Out, s.Err} {
+		from := s.outputs[i].pipe
+		s.pumps.Go(func() {
+			defer close(from.closed)
+			Pump(from, to)
+		})
+	}
+	if s.In == nil {
+		_ = s.Stdin.Close()
+		return
+	}
+	// Nothing waits for this goroutine: the caller's Read may block forever.
+	go func() {
+		from := &errorReader{Reader: s.In}
+		_, _ = io.Copy(s.Stdin, from) // its error is mostly EPIPE: the run need not read everything
+		if from.err != nil {
+			s.failed <- from.err
+		}
+		_ = s.Stdin.Close()
+	}()
+}
+
+// Drain closes the input and reads all output. The run has ended, and Pipes.End has been
+// called.
+func (s *Streams) Drain() {
+	if s.Terminal != nil {
+		s.keyboard.stop()
+		s.Terminal.Kept.Close() // so that the output ends, unless the terminal is open in another run
+	} else {
+		_ = s.Stdin.Close()
+	}
+	s.pumps.Wait()
+	if s.Out == nil {
+		for _, o := range s.outputs { // the caller can read it after the run has released its pipes
+			o.drain()
+		}
+	}
+}
+
+// StderrTail returns the last 4 KiB of standard error, after Drain.
+func (s *Streams) StderrTail() []byte { return s.outputs[len(s.outputs)-1].tail() }
+
+// Failed returns the error of In, if that is why the run did not get all of its input.
+func (s *Streams) Failed() error {
+	select {
+	case err := <-s.failed:
+		return fmt.Errorf("read standard input: %w", err)
+	default:
+		return nil
+	}
+}
+
+// Flush waits until the sinks have received all that the run has written so far, and flushes
+// them.
+func (s *Streams) Flush() {
+	for _, o := range s.outputs {
+		o.pipe.Flush()
+	}
+}
+
+// errorReader remembers the reader's error, which io.Copy does not distinguish from the
+// writer's.
+type errorReader struct {
+	io.Reader
+	err error
+}
+
+func (r *errorReader) Read(b []byte) (int, error) {
+	n, err := r.Reader.Read(b)
+	if err != nil && !errors.Is(err, io.EOF) {
+		r.err = err
+	}
+	return n, err
+}
+
+// Pipes are the host's and the guest's ends of the files that a run gets.
+type Pipes struct {
+	Guest []*os.File // the run's descriptors from 0 on
+
+	host    []*os.File
+	readers []*Reader
+}
+
+// FromGuest adds a descriptor that the run writes to.
+func (p *Pipes) FromGuest() (*Reader, error) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	p.Guest = append(p.Guest, w)
+	return p.addReader(NewReader(r)), nil
+}
+
+// ToGuest adds a descriptor that the run reads from.
+func (p *Pipes) ToGuest() (*os.File, error) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	p.host, p.Guest = append(p.host, w), append(p.Guest, r)
+	return w, nil
+}
+
+func (p *Pipes) addReader(r *Reader) *Reader {
+	p.host, p.readers = append(p.host, r.file), append(p.readers, r)
+	return r
+}
+
+// End marks the end of the run: all readers read the rest of their pipes and return.
+func (p *Pipes) End() {
+	for _, r := range p.readers {
+		r.End()
+	}
+}
+
+// CloseGuest closes the guest's ends, once the run has them. A reader gets io.EOF only when all
+// processes have closed the other end, this one included.
+func (p *Pipes) CloseGuest() {
+	for _, f := range p.Guest {
+		f.Close()
+	}
+	p.Guest = nil
+}
+
+// Close closes all files.
+func (p *Pipes) Close() {
+	p.CloseGuest()
+	for _, f := range p.host {
+		f.Close()
+	}
+}

@@ -134,7 +134,7 @@ func NewError(err error, codeOf func(error) string) *Error {
 	e := &Error{Message: err.Error(), Code: codeOf(err)}
 	if own, ok := errors.AsType[*Error](err); ok {
 		if e.Code = own.Code; own.reason != "" {
-			e.Message = own.Message
+			e.Message, e.reason = own.Message, own.reason
 		}
 	}
 	if len(e.Message) > maxErrorText {

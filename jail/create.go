@@ -37,23 +37,12 @@ func Create(ctx context.Context, s Spec) (*Jail, error) {
 	if s.OCI != nil {
 		j.starter = &container{Jail: j}
 	}
-	if err := j.startOnThread(); err != nil {
+	// The kernel kills pid 1 when the thread that started it ends, and all threads end with their
+	// process, even if SIGKILL ends it.
+	if err := kernfile.StartOnThread(j.start, func() { <-j.release }); err != nil {
 		return nil, errors.Join(err, j.remove())
 	}
 	return j, nil
-}
-
-// startOnThread calls start on a new thread, which lives until j.release is closed. The
-// kernel kills pid 1 when the thread that started it ends, and all threads end with their
-// process, even if SIGKILL ends it.
-func (j *Jail) startOnThread() error {
-	started := make(chan error)
-	go func() {
-		goruntime.LockOSThread() // never unlocked: the thread ends with the goroutine
-		started <- j.start()
-		<-j.release
-	}()
-	return <-started
 }
 
 // start creates the cgroups, the tree and pid 1.

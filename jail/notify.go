@@ -3,7 +3,6 @@ package jail
 import (
 	"errors"
 	"net"
-	"net/netip"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -15,7 +14,7 @@ import (
 )
 
 // onListener returns the function that the launcher calls with the filter's listener, once
-// the filter is in force. It is nil for filters that do not notify.
+// the filter is in force, after notifyHandler.expect. It is nil for filters that do not notify.
 func (p *Process) onListener(f *seccomp.Filter) func(*os.File, syscall.Conn) {
 	if !f.Notify {
 		return nil
@@ -30,7 +29,7 @@ func (p *Process) onListener(f *seccomp.Filter) func(*os.File, syscall.Conn) {
 		p.routes.jail = p.jail
 		l.HandleSockets(seccomp.Netlink, p.routes.open)
 		l.HandleCommands(seccomp.Command, p.openCommand)
-		l.HandleConnects(seccomp.Connect, p.notify.connect)
+		l.HandleConnects(seccomp.Connect, p.notify.command.Connect)
 		p.notify.serve(l, conn)
 	}
 }
@@ -45,18 +44,6 @@ type notifyHandler struct {
 	failed   atomic.Pointer[error]
 
 	command *Command // that the process is about to run, or runs
-}
-
-// connect decides about a connect. It is called after expect.
-func (h *notifyHandler) connect(to netip.AddrPort) bool {
-	return h.command.Connect == nil || h.command.Connect(to)
-}
-
-// refused reports a call. It is called after expect.
-func (h *notifyHandler) refused(c notify.Call) {
-	if h.command.Refused != nil {
-		h.command.Refused(c)
-	}
 }
 
 // expect sets the command that the process is about to run.
@@ -79,9 +66,10 @@ func (h *notifyHandler) serve(l *notify.Listener, conn syscall.Conn) {
 	if h.command.Zygote == nil || h.command.Script == 0 {
 		h.fail(l.Admit(conn)) // the launcher's execve, which Serve would refuse
 	}
+	refused := h.command.Refused
 	go func() {
 		defer close(h.served)
-		if err := l.Serve(h.refused); err != nil {
+		if err := l.Serve(refused); err != nil {
 			h.fail(err)
 			_ = l.Close() // the calls then fail with ENOSYS instead of hanging
 		}

@@ -42,13 +42,21 @@ func Poll(fd int, events int16, timeout int) (int16, error) {
 }
 
 // OnThread calls f on a new thread that ends afterwards: it may enter namespaces and give up rights.
-func OnThread(f func() error) error {
-	done := make(chan error)
+func OnThread(f func() error) error { return StartOnThread(f, func() {}) }
+
+// StartOnThread is OnThread for a thread that lives until rest returns, which it calls after f, unless
+// that fails: the kernel ends processes with the thread that has started them, if they ask for it.
+func StartOnThread(f func() error, rest func()) error {
+	started := make(chan error)
 	go func() {
 		goruntime.LockOSThread() // never unlocked: the thread ends with the goroutine
-		done <- f()
+		err := f()
+		started <- err
+		if err == nil {
+			rest()
+		}
 	}()
-	return <-done
+	return <-started
 }
 
 // InNetwork is OnThread in a network namespace: a file of /proc/PID/ns, or a pidfd of a process in it.

@@ -3,7 +3,6 @@ package procfs
 import (
 	"errors"
 	"fmt"
-	"math"
 	"os"
 	"strconv"
 	"strings"
@@ -12,20 +11,6 @@ import (
 
 	"gaol/jail/kernfile"
 )
-
-// limitedProcessors returns the numbers of the first online processors, as many as the
-// limit, rounded up. A limit of 0 is none.
-func limitedProcessors(limit float64) ([]int, error) {
-	online, err := kernfile.ReadFile("/sys/devices/system/cpu/online")
-	if err != nil {
-		return nil, err
-	}
-	list, err := parseList(strings.TrimSpace(string(online)))
-	if n := math.Ceil(limit); limit > 0 && n < float64(len(list)) {
-		list = list[:int(n)]
-	}
-	return list, err
-}
 
 // makeStat makes a /proc/stat in which all processors have been idle since the machine
 // started: programs that compute shares must not divide by 0.
@@ -87,37 +72,21 @@ var readCPUInfo = kernfile.Once(func() (string, error) {
 	return string(text), err
 })
 
-// cutCPUInfo removes the processors after the first n.
-func cutCPUInfo(text string, n int) string {
+// limitProcessors returns a /proc/cpuinfo with only the first processors, as many as the limit,
+// rounded up, and their numbers. A limit of 0 is none.
+func limitProcessors(cpuinfo string, limit float64) (numbers []int, text string) {
 	var b strings.Builder
-	for section := range strings.SplitAfterSeq(text, "\n\n") {
-		if strings.HasPrefix(section, "processor") {
-			n--
+	for section := range strings.SplitAfterSeq(cpuinfo, "\n\n") {
+		var number int
+		_, err := fmt.Sscanf(section, "processor : %d", &number)
+		isProcessor := err == nil
+		if isProcessor && limit > 0 && float64(len(numbers)) >= limit {
+			continue
 		}
-		if n >= 0 || !strings.HasPrefix(section, "processor") {
-			b.WriteString(section)
+		if isProcessor {
+			numbers = append(numbers, number)
 		}
+		b.WriteString(section)
 	}
-	return b.String()
-}
-
-// parseList parses a list in the kernel's format, such as 0-3,8.
-func parseList(text string) ([]int, error) {
-	const most = 1 << 16 // processors
-	var list []int
-	for part := range strings.SplitSeq(text, ",") {
-		from, to, isRange := strings.Cut(part, "-")
-		if !isRange {
-			to = from
-		}
-		first, err1 := strconv.Atoi(from)
-		last, err2 := strconv.Atoi(to)
-		if err := errors.Join(err1, err2); err != nil || first < 0 || last >= most || last < first {
-			return nil, fmt.Errorf("%q is not a list of processors", text)
-		}
-		for n := first; n <= last; n++ {
-			list = append(list, n)
-		}
-	}
-	return list, nil
+	return numbers, b.String()
 }

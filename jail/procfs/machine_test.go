@@ -38,7 +38,8 @@ func TestMakeStat(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	processors, err1 := limitedProcessors(0)
+	cpuinfo, err1 := readCPUInfo()
+	processors, _ := limitProcessors(cpuinfo, 0)
 	made, err2 := makeStat(processors)
 	if err := errors.Join(err1, err2); err != nil {
 		t.Fatal(err)
@@ -70,10 +71,11 @@ func TestMakeStat(t *testing.T) {
 
 // All files list as many processors as the limit, rounded up.
 func TestLimitedProcessors(t *testing.T) {
-	all, err := limitedProcessors(0)
+	cpuinfo, err := readCPUInfo()
 	if err != nil {
 		t.Fatal(err)
 	}
+	all, _ := limitProcessors(cpuinfo, 0)
 	for limit, want := range map[float64]int{0.05: 1, 1: 1, 1.5: 2, 4096: len(all)} {
 		dir := t.TempDir()
 		if err := Write(dir, Config{CPUs: limit}); err != nil {
@@ -88,14 +90,18 @@ func TestLimitedProcessors(t *testing.T) {
 	}
 }
 
-func TestCutCPUInfo(t *testing.T) {
-	const text = "processor\t: 0\nflags\t: a\n\nprocessor\t: 1\n\nprocessor\t: 2\n\nHardware\t: x\n"
-	const want = "processor\t: 0\nflags\t: a\n\nprocessor\t: 1\n\nHardware\t: x\n"
-	if diff := cmp.Diff(want, cutCPUInfo(text, 2)); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+func TestLimitProcessors(t *testing.T) {
+	const text = "processor\t: 0\nflags\t: a\n\nprocessor\t: 3\n\nprocessor\t: 4\n\nHardware\t: x\n"
+	const want = "processor\t: 0\nflags\t: a\n\nprocessor\t: 3\n\nHardware\t: x\n"
+	for _, limit := range []float64{1.5, 2} {
+		if numbers, got := limitProcessors(text, limit); got != want || !slices.Equal(numbers, []int{0, 3}) {
+			t.Errorf("%v: %v of %q", limit, numbers, got)
+		}
 	}
-	if got := cutCPUInfo(text, 3); got != text {
-		t.Errorf("all processors: %q", got)
+	for _, limit := range []float64{0, 3, 2.5, 9} {
+		if numbers, got := limitProcessors(text, limit); got != text || !slices.Equal(numbers, []int{0, 3, 4}) {
+			t.Errorf("%v: %v of %q", limit, numbers, got)
+		}
 	}
 }
 
@@ -109,19 +115,6 @@ func TestMakeMeminfo(t *testing.T) {
 		got, err := makeMeminfo(limit)
 		if first := fmt.Sprintf("MemTotal:       %8d kB\n", want>>10); err != nil || !strings.HasPrefix(got, first) {
 			t.Errorf("%d bytes: %v, want first %s got %s", limit, err, first, got)
-		}
-	}
-}
-
-func TestParseList(t *testing.T) {
-	for text, want := range map[string][]int{"0": {0}, "0-3": {0, 1, 2, 3}, "0,2-3,8": {0, 2, 3, 8}} {
-		if got, err := parseList(text); err != nil || !slices.Equal(got, want) {
-			t.Errorf("%q: %v, %v, want %v", text, got, err, want)
-		}
-	}
-	for _, text := range []string{"", "a", "0-", "-1", "3-1", "0,", "0-9999999", "0 1"} {
-		if got, err := parseList(text); err == nil {
-			t.Errorf("%q: %v", text, got)
 		}
 	}
 }

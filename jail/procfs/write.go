@@ -31,20 +31,17 @@ type Config struct {
 //
 // Preconditions: the umask is 0.
 func Write(dir string, c Config) error {
-	processors, err := limitedProcessors(c.CPUs)
-	if err != nil {
-		return err
-	}
-	stat, err1 := makeStat(processors)
-	meminfo, err2 := makeMeminfo(c.Memory)
-	cpuinfo, err3 := readCPUInfo()
+	cpuinfo, err1 := readCPUInfo()
+	processors, cpuinfo := limitProcessors(cpuinfo, c.CPUs)
+	stat, err2 := makeStat(processors)
+	meminfo, err3 := makeMeminfo(c.Memory)
 	bootID, err4 := kernfile.ReadFile("/proc/sys/kernel/random/uuid") // the kernel makes a new one for each reader
-	err = errors.Join(err1, err2, err3, err4, os.Mkdir(filepath.Join(dir, EmptyFolder), 0o555))
+	err := errors.Join(err1, err2, err3, err4, os.Mkdir(filepath.Join(dir, EmptyFolder), 0o555))
 	if err != nil {
 		return err
 	}
 	files := map[string]string{
-		"cpuinfo": cutCPUInfo(cpuinfo, len(processors)), "meminfo": meminfo, "stat": stat, EmptyFile: "",
+		"cpuinfo": cpuinfo, "meminfo": meminfo, "stat": stat, EmptyFile: "",
 		"sys/kernel/domainname":  "(none)\n",
 		"sys/kernel/hostname":    c.Hostname + "\n",
 		BootID:                   string(bootID),

@@ -104,17 +104,11 @@ func (p *Process) launch(setup string) error {
 	}
 	defer socket.Close()
 	p.conn = host
-	started := make(chan error)
-	go func() {
-		goruntime.LockOSThread() // never unlocked: the thread has lost its capabilities
-		err := p.execute(setup, socket)
-		started <- err
-		if err == nil {
-			p.exit = p.newExitError(p.command.Wait())
-			close(p.done)
-		}
-	}()
-	if err := <-started; err != nil {
+	err = kernfile.StartOnThread(func() error { return p.execute(setup, socket) }, func() {
+		p.exit = p.newExitError(p.command.Wait())
+		close(p.done)
+	})
+	if err != nil {
 		return errors.Join(err, host.Close())
 	}
 	return nil

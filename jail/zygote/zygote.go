@@ -9,7 +9,6 @@ import (
 	"io"
 	"net"
 	"os"
-	goruntime "runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,6 +17,7 @@ import (
 
 	"gaol/jail/cgroup"
 	"gaol/jail/enter"
+	"gaol/jail/kernfile"
 	"gaol/jail/mounts"
 )
 
@@ -99,9 +99,13 @@ func (z *Zygote) start(s *Spec) error {
 		return errors.Join(err, host.Close(), child.Close())
 	}
 	defer output.Close()
-	launched := make(chan error)
-	go z.supervise(s, child, written, launched)
-	err = <-launched
+	err = kernfile.StartOnThread(func() (err error) { // the kernel kills the process when the thread ends
+		z.process, err = startProcess(s, child, written)
+		return err
+	}, func() {
+		_, z.err = z.process.Wait()
+		close(z.ended)
+	})
 	written.Close() // only the zygote has both now: they are closed when it dies
 	child.Close()
 	if err != nil {
@@ -139,19 +143,6 @@ func startProcess(s *Spec, child, output *os.File) (*os.Process, error) {
 		Sys: &unix.SysProcAttr{Setsid: true, Pdeathsig: unix.SIGKILL},
 	})
 	return p, enter.StartError(err)
-}
-
-// supervise starts the process on a dedicated thread and waits for it. The process is killed
-// when the thread ends.
-func (z *Zygote) supervise(s *Spec, child, output *os.File, launched chan<- error) {
-	goruntime.LockOSThread() // never unlocked: the thread has another root
-	defer close(z.ended)
-	var err error
-	z.process, err = startProcess(s, child, output)
-	launched <- err
-	if err == nil {
-		_, z.err = z.process.Wait()
-	}
 }
 
 // waitWarm moves the zygote to its cgroup, which its memory is charged to, and waits until

@@ -15,7 +15,7 @@ import (
 
 // HandleConnects registers a function that decides about the connects that a refusal with
 // the label matches. Serve does not report them. A connect to an IP address gets the errno of
-// the refusal if allow returns false. The kernel executes all others.
+// the refusal if allow, which may be nil, returns false. The kernel executes all others.
 //
 // The address can be another one by the time that the kernel reads it. So allow gives
 // programs a clear error, and protects nothing: the connections must be checked elsewhere.
@@ -27,7 +27,7 @@ func (l *Listener) HandleConnects(label string, allow func(to netip.AddrPort) bo
 		switch {
 		case !l.isBlocked(n):
 			return nil // the address may be another process's
-		case ok && !allow(to):
+		case ok && allow != nil && !allow(to):
 			return l.refuse(n, c.Errno)
 		}
 		return l.permit(n)

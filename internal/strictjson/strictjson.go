@@ -42,7 +42,7 @@ func Unmarshal(text []byte, v any) error {
 		parsing <- struct{}{}
 		defer func() { <-parsing }()
 	}
-	if err := new(Counter).Add(text); err != nil {
+	if _, err := Count(text); err != nil {
 		return err
 	}
 	return errorOf(jsonv2.Unmarshal(text, v, lenientTypes))
@@ -94,7 +94,7 @@ func Read(d *jsontext.Decoder, v any) error {
 // Check returns an error for text that is not one JSON value within the bounds, with at most some values. Options can
 // allow duplicate names and invalid UTF-8.
 func Check(text []byte, values int, options ...jsontext.Options) error {
-	if err := new(Counter).add(text, values, values); err != nil {
+	if _, err := count(text, values, values); err != nil {
 		return err
 	}
 	var value jsontext.Value

@@ -3,7 +3,6 @@ package strictjson
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	goruntime "runtime"
 	"strings"
 	"testing"
@@ -156,8 +155,8 @@ func TestTyped(t *testing.T) {
 	}
 }
 
-// count counts the values of the next value, as [Counter] does for names without escapes.
-func count(d *jsontext.Decoder, values, kept *int) error {
+// countIn counts the values of the next value, as [Count] does for names without escapes.
+func countIn(d *jsontext.Decoder, values, kept *int) error {
 	token, err := d.ReadToken()
 	if err != nil {
 		return err
@@ -167,7 +166,7 @@ func count(d *jsontext.Decoder, values, kept *int) error {
 	end := map[jsontext.Kind]jsontext.Kind{'{': '}', '[': ']'}[token.Kind()]
 	for end != 0 && d.PeekKind() != end {
 		if end == ']' {
-			if err := count(d, values, kept); err != nil {
+			if err := countIn(d, values, kept); err != nil {
 				return err
 			}
 			continue
@@ -183,7 +182,7 @@ func count(d *jsontext.Decoder, values, kept *int) error {
 		if kind := d.PeekKind(); (kind == '{' || kind == '[') && opaque[name] {
 			in = new(int)
 		}
-		if err := count(d, values, in); err != nil {
+		if err := countIn(d, values, in); err != nil {
 			return err
 		}
 	}
@@ -193,28 +192,25 @@ func count(d *jsontext.Decoder, values, kept *int) error {
 	return err
 }
 
-// wantCounted fails the test if a [Counter] counts other values of a valid text than its parser reads.
+// wantCounted fails the test if [Count] counts other values of a valid text than its parser reads.
 func wantCounted(t *testing.T, text []byte) {
 	t.Helper()
 	var values, kept int
-	if !jsontext.Value(text).IsValid() || count(jsontext.NewDecoder(bytes.NewReader(text)), &values, &kept) != nil {
+	if !jsontext.Value(text).IsValid() || countIn(jsontext.NewDecoder(bytes.NewReader(text)), &values, &kept) != nil {
 		return
 	}
-	var c Counter
-	for i := range text { // in the smallest pieces
-		if err := c.Add(text[i : i+1]); err != nil {
-			if c.depth <= maxDepth && !bytes.Contains(text, []byte(`\`)) {
-				t.Fatalf("%.100q: %v", text, err)
-			}
-			return
-		}
-	}
-	if c.Values != values || c.Kept < kept || c.Kept > kept && !bytes.Contains(text, []byte(`\`)) { // it does not know escaped names
-		t.Errorf("%.100q: counted %d and %d, parsed %d and %d", text, c.Values, c.Kept, values, kept)
+	escapes := bytes.Contains(text, []byte(`\`)) // Count does not know escaped names
+	got, err := Count(text)
+	_, exceeds := count(text, values, max(kept, got))
+	_, exact := count(text, values-1, max(kept, got))
+	if err == nil && (got < kept || got > kept && !escapes || exceeds != nil || exact == nil) {
+		t.Errorf("%.100q: counted %d, parsed %d of %d", text, got, kept, values)
+	} else if err != nil && kept <= maxTree && values <= maxValues && !escapes && !strings.Contains(err.Error(), "levels") {
+		t.Errorf("%.100q: %v", text, err)
 	}
 }
 
-func TestCounter(t *testing.T) {
+func TestCount(t *testing.T) {
 	for _, text := range []string{
 		`{}`, `[]`, `1`, `"x"`, `{"a":[1, 2.5e3 ,-1,true,null,"a,b:[{"],"b":{"c":[]}}`, `{"globals":{"a":[1,{"b":2}],"globals":1},"c":1}`,
 		`{"globals":1,"permissions":"x","arguments":[[]],"schema":{},"x":[1]}`, `{"a":{"globals":[1,2,[3]]},"b":"globals","c":[1]}`,
@@ -222,9 +218,8 @@ func TestCounter(t *testing.T) {
 	} {
 		wantCounted(t, []byte(text))
 	}
-	var c Counter
-	if err := c.Add([]byte(strings.Repeat("{},", maxTree/2) + strings.Repeat("[1],", maxTree))); !errors.As(err, new(*BoundsError)) {
-		t.Errorf("too many values: %v", err)
+	if _, err := Count([]byte(strings.Repeat("{},", maxTree/2) + strings.Repeat("[1],", maxTree))); err == nil {
+		t.Error("too many values")
 	}
 }
 

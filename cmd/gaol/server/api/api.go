@@ -231,9 +231,9 @@ func (q *bodyQuota) hold(ctx context.Context, text []byte) error {
 		}
 		defer done()
 	}
-	var values strictjson.Counter
-	if err := values.Add(text); err != nil {
+	values, err := strictjson.Count(text)
+	if err != nil {
 		return NewProblem(http.StatusBadRequest, "the body: "+err.Error())
 	}
-	return q.held.Hold(int64(values.Kept) * quota.ValueBytes)
+	return q.held.Hold(int64(values) * quota.ValueBytes)
 }

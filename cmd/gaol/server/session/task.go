@@ -91,11 +91,11 @@ func (t *task) execute(f protocol.Frame) (any, error) {
 	if err := account.Request(); err != nil {
 		return nil, err
 	}
-	var values strictjson.Counter
-	if err := values.Add(f.Body); err != nil {
+	values, err := strictjson.Count(f.Body)
+	if err != nil {
 		return nil, service.Refuse(service.Invalid, "the request: %w", err)
 	}
-	held, err := account.Enter(int64(values.Kept) * quota.ValueBytes) // the frame has reserved its text
+	held, err := account.Enter(int64(values) * quota.ValueBytes) // the frame has reserved its text
 	if err != nil {
 		return nil, err
 	}

@@ -119,7 +119,7 @@ func refusal(r *http.Response) error {
 // Close closes the connection. The server closes everything that the client has created, except detached
 // sandboxes, and continues to run.
 func (c *Client) Close() error {
-	c.disconnect(errClosed)
+	c.cancel(errClosed)
 	_ = c.socket.Close(websocket.StatusNormalClosure, "") // fails if the connection has ended before
 	c.work.Wait()
 	return nil
@@ -134,23 +134,13 @@ func (c *Client) Done() <-chan struct{} { return c.ctx.Done() }
 // [ErrDisconnected].
 func (c *Client) Err() error { return context.Cause(c.ctx) }
 
-// disconnect ends everything on the connection.
-func (c *Client) disconnect(err error) {
-	c.cancel(err)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, r := range c.requests {
-		r.wake()
-	}
-}
-
 // read receives frames until the connection ends.
 func (c *Client) read() {
 	err := c.socket.Receive(c.handle)
 	if !errors.Is(err, ErrDisconnected) {
 		err = fmt.Errorf("%w: %w", ErrDisconnected, err)
 	}
-	c.disconnect(err)
+	c.cancel(err)
 	if errors.Is(err, session.ErrFrame) {
 		_ = c.socket.Close(websocket.StatusProtocolError, "")
 		return
@@ -185,7 +175,7 @@ func (c *Client) send(ctx context.Context, frame []byte) error { return c.socket
 
 // drop ends the connection without the server's help.
 func (c *Client) drop(err error) {
-	c.disconnect(fmt.Errorf("%w: %w", ErrDisconnected, err))
+	c.cancel(fmt.Errorf("%w: %w", ErrDisconnected, err))
 	_ = c.socket.CloseNow() // which ends read
 }
 

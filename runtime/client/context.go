@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -53,11 +52,7 @@ func (sb *Sandbox) NewContext(ctx context.Context, o runtime.ContextOptions) (*C
 
 // contextEnd waits for the end of a context, and returns why it has ended.
 func (r *request) contextEnd() error {
-	text, err := r.wait(r.c.ctx, skip)
-	var info resultjson.ContextInfo
-	if err == nil {
-		err = json.Unmarshal(text, &info)
-	}
+	info, err := outcome[resultjson.ContextInfo](r)
 	switch {
 	case err != nil:
 		return err

@@ -89,14 +89,11 @@ func (f *FS) Lstat(ctx context.Context, path string) (*FileInfo, error) {
 }
 
 // ListOptions select files. The zero value selects at most 1,000 files of one folder.
-type ListOptions struct {
-	Recursive bool // list everything below the folder
-	Limit     int  // of files, at most 10,000; zero means 1,000
-}
+type ListOptions = requestjson.FolderList
 
 // List lists a folder, sorted by name. It reports whether there are more files than it has listed.
 func (f *FS) List(ctx context.Context, path string, o ListOptions) (files []*FileInfo, truncated bool, err error) {
-	in := requestjson.ListIn{InFile: f.in(path), FolderList: requestjson.FolderList{Recursive: o.Recursive, Limit: o.Limit}}
+	in := requestjson.ListIn{InFile: f.in(path), FolderList: o}
 	list, err := get[struct {
 		Files     []*FileInfo
 		Truncated bool
@@ -146,13 +143,11 @@ func (f *FS) Tar(ctx context.Context, w io.Writer, dir string) (skipped int, err
 }
 
 // UntarOptions configure [FS.Untar].
-type UntarOptions struct {
-	Parents bool // make the folder and its parents if they are missing
-}
+type UntarOptions = requestjson.FolderUnpack
 
 // Untar unpacks an archive into a folder. It may still be reading from r when it returns an error.
 func (f *FS) Untar(ctx context.Context, r io.Reader, dir string, o UntarOptions) (hostfs.UntarReport, error) {
-	in := requestjson.UnpackIn{InFile: f.in(dir), FolderUnpack: requestjson.FolderUnpack{Parents: o.Parents}}
+	in := requestjson.UnpackIn{InFile: f.in(dir), FolderUnpack: o}
 	return call[hostfs.UntarReport](ctx, f.sb.c, message{Request: session.Request{Method: "unpackFolder"}, doing: "unpack folder", in: in, stdin: r})
 }
 

@@ -53,9 +53,7 @@ func (sb *Sandbox) SpawnCode(ctx context.Context, code string, o runtime.SpawnOp
 func (sb *Sandbox) spawn(ctx context.Context, p requestjson.ProcessRequest, o runtime.SpawnOptions) (*Process, error) {
 	p.Permissions, p.Env, p.Cwd = permissionsOf(o.Permissions), o.Env, o.Cwd
 	p.Args, p.TimeoutMs = o.Args, milliseconds(o.Timeout)
-	if t := o.Terminal; t != nil {
-		p.Terminal = &requestjson.Terminal{Rows: t.Rows, Cols: t.Cols, Term: t.Term}
-	}
+	p.Terminal = (*requestjson.Terminal)(o.Terminal)
 	stdout, stderr := session.NewBuffer(), session.NewBuffer()
 	r, info, end, err := open[resultjson.ProcessInfo](ctx, sb.c, message{
 		Request: session.Request{Method: "spawn", Stdin: true}, doing: "spawn", in: requestjson.SpawnIn{InSandbox: sb.in(), ProcessRequest: p},
@@ -64,16 +62,19 @@ func (sb *Sandbox) spawn(ctx context.Context, p requestjson.ProcessRequest, o ru
 	if err != nil {
 		return nil, err
 	}
-	running, ended := context.WithCancel(sb.c.ctx)
+	stdin, typed := io.Pipe()
 	proc := &Process{
-		Stdin: &input{r, running}, Stdout: stdout, Stderr: stderr,
+		Stdin: typed, Stdout: stdout, Stderr: stderr,
 		sandbox: sb, request: r, id: info.ID, pid: info.PID, done: make(chan struct{}),
 	}
 	sb.c.work.Go(func() {
 		defer end()
 		defer close(proc.done)
+		running, ended := context.WithCancel(sb.c.ctx)
 		defer ended()
+		go func() { _ = r.feed(running, stdin) }() // fails if the process has ended
 		proc.result, proc.err = r.processResult()
+		_ = stdin.Close() // which ends feed, and writes to Stdin
 		stdout.Close(nil)
 		stderr.Close(nil)
 	})
@@ -82,19 +83,21 @@ func (sb *Sandbox) spawn(ctx context.Context, p requestjson.ProcessRequest, o ru
 
 // processResult waits for the end of a process.
 func (r *request) processResult() (*runtime.Result, error) {
-	text, err := r.wait(r.c.ctx, skip)
-	var info resultjson.ProcessInfo
-	if err == nil {
-		err = json.Unmarshal(text, &info)
-	}
+	info, err := outcome[resultjson.ProcessInfo](r)
 	if err == nil && info.Result == nil {
 		err = errors.New(info.Failure)
 	}
 	return info.Result, wrap("wait", err)
 }
 
-// skip drops a frame.
-func skip(session.Frame) (done bool) { return false }
+// outcome waits for the end of what open has started, which it describes.
+func outcome[R any](r *request) (info R, err error) {
+	text, err := r.wait(r.c.ctx, func(session.Frame) (done bool) { return false })
+	if err == nil {
+		err = json.Unmarshal(text, &info)
+	}
+	return info, err
+}
 
 // PID returns the process's ID, as the guest sees it.
 func (p *Process) PID() int { return p.pid }
@@ -170,31 +173,4 @@ func (p *Process) control(doing, method string, in any) error {
 func isGone(err error) bool {
 	e, ok := errors.AsType[*Error](err)
 	return ok && (e.Code == "closed" || e.Code == "not_found")
-}
-
-// input is the standard input of a process. The context ends with the process.
-type input struct {
-	r   *request
-	ctx context.Context
-}
-
-// Write waits until the server has room. After the process's end the error is io.ErrClosedPipe.
-func (w *input) Write(data []byte) (n int, err error) {
-	if w.ctx.Err() != nil {
-		return 0, io.ErrClosedPipe
-	}
-	for n < len(data) {
-		piece := data[n:min(len(data), n+session.MaxChunk)]
-		if w.r.write(w.ctx, piece) != nil {
-			return n, io.ErrClosedPipe
-		}
-		n += len(piece)
-	}
-	return n, nil
-}
-
-// Close ends the input.
-func (w *input) Close() error {
-	_ = w.r.endInput(w.ctx) // fails if the process has ended
-	return nil
 }

@@ -121,16 +121,11 @@ func (r *request) receive(f session.Frame) error {
 		r.used[s] += int64(len(f.Body))
 	}
 	r.queue = append(r.queue, f)
-	r.wake()
-	return nil
-}
-
-// wake makes next look at the queue.
-func (r *request) wake() {
 	select {
 	case r.ready <- struct{}{}:
-	default:
+	default: // next will look at the queue already
 	}
+	return nil
 }
 
 // next returns the next frame. It waits for the end of ctx, too.
@@ -310,28 +305,15 @@ func (r *request) feed(ctx context.Context, stdin io.Reader) error {
 	buffer := make([]byte, session.MaxChunk)
 	for {
 		n, err := stdin.Read(buffer)
-		if n > 0 && r.write(ctx, buffer[:n]) != nil {
+		if n > 0 && (r.stdin.Take(ctx, n) != nil || r.c.send(ctx, session.Append(nil, session.KindStdin, r.id, buffer[:n])) != nil) {
 			return nil // the request has ended
 		}
 		if err == io.EOF {
-			_ = r.endInput(ctx) // fails if the request has ended
+			_ = r.c.send(ctx, session.Append(nil, session.KindStdin, r.id)) // fails if the request has ended
 			return nil
 		}
 		if err != nil {
 			return err
 		}
 	}
-}
-
-// write sends a piece of standard input.
-func (r *request) write(ctx context.Context, piece []byte) error {
-	if err := r.stdin.Take(ctx, len(piece)); err != nil {
-		return err
-	}
-	return r.c.send(ctx, session.Append(nil, session.KindStdin, r.id, piece))
-}
-
-// endInput sends the end of standard input.
-func (r *request) endInput(ctx context.Context) error {
-	return r.c.send(ctx, session.Append(nil, session.KindStdin, r.id))
 }

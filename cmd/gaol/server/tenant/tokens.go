@@ -35,8 +35,6 @@ const (
 	maxToken     = 256 // characters
 )
 
-var errNoTokens = errors.New("no tokens")
-
 var tokenName = lazyregexp.New(`^[a-z0-9][a-z0-9._-]{0,62}$`)
 
 // ReadTokens reads a file with one token on each line: its name, the SHA-256 of the token in
@@ -75,7 +73,7 @@ func parseTokens(text string) (*Tokens, error) {
 			continue
 		}
 		parsed, err := parseToken(line)
-		if err == nil && t.has(parsed.name) {
+		if err == nil && slices.ContainsFunc(t.list, func(other token) bool { return other.name == parsed.name }) {
 			err = fmt.Errorf("%s is listed twice", parsed.name)
 		}
 		if err != nil {
@@ -84,13 +82,9 @@ func parseTokens(text string) (*Tokens, error) {
 		t.list = append(t.list, parsed)
 	}
 	if len(t.list) == 0 {
-		return t, errNoTokens
+		return nil, errors.New("no tokens")
 	}
 	return t, nil
-}
-
-func (t *Tokens) has(name string) bool {
-	return slices.ContainsFunc(t.list, func(other token) bool { return other.name == name })
 }
 
 func parseToken(line string) (t token, err error) {
@@ -144,14 +138,14 @@ func CreateToken(path, name string, admin bool) (secret string, err error) {
 	if admin {
 		line += " admin"
 	}
-	if err := appendToken(path, name, line+"\n"); err != nil {
+	if err := appendToken(path, line+"\n"); err != nil {
 		return "", fmt.Errorf("tokens: %s: %w", path, err)
 	}
 	return secret, nil
 }
 
-// appendToken appends the line of a name to a file, which it makes if it is missing.
-func appendToken(path, name, line string) (err error) {
+// appendToken appends the line of a token to a file, which it makes if it is missing.
+func appendToken(path, line string) (err error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND|os.O_CREATE|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600)
 	if err != nil {
 		return errors.Unwrap(err)
@@ -164,14 +158,11 @@ func appendToken(path, name, line string) (err error) {
 	if err != nil {
 		return err
 	}
-	list, err := parseTokens(string(text))
-	switch {
-	case err != nil && !errors.Is(err, errNoTokens):
-		return err
-	case list.has(name):
-		return fmt.Errorf("%s: %w", name, fs.ErrExist)
-	case len(text) > 0 && !bytes.HasSuffix(text, []byte("\n")):
+	if len(text) > 0 && !bytes.HasSuffix(text, []byte("\n")) {
 		line = "\n" + line
+	}
+	if _, err := parseTokens(string(text) + line); err != nil {
+		return err
 	}
 	if _, err := f.WriteString(line); err != nil {
 		return errors.Join(err, f.Truncate(int64(len(text)))) // a part of a line would make the file invalid

@@ -162,8 +162,8 @@ func (s *Server) isPlayground(r *http.Request) bool {
 }
 
 const (
-	// readyFor and unreadyFor are how long the result of a check is used: anyone may ask.
-	readyFor, unreadyFor = 10 * time.Second, time.Second
+	// checkEvery is how long the result of a check is used: anyone may ask.
+	checkEvery = 10 * time.Second
 
 	// checkTimeout bounds a check.
 	checkTimeout = 10 * time.Second
@@ -188,13 +188,10 @@ func (r *readiness) get() error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), checkTimeout)
 	defer cancel()
-	r.err = r.check(ctx)
-	valid := readyFor
-	if r.err != nil {
+	if r.err = r.check(ctx); r.err != nil {
 		r.log.Error("the server is not ready", "err", r.err)
-		valid = unreadyFor
 	}
-	r.until = time.Now().Add(valid)
+	r.until = time.Now().Add(checkEvery)
 	return r.err
 }
 

@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -49,31 +50,22 @@ func stream(ctx context.Context, w http.ResponseWriter, begin time.Duration, do 
 	s.timer = time.AfterFunc(begin, s.sign)
 	s.mu.Unlock()
 	err := do(ctx, s)
-	switch alive := s.close(); {
-	case !alive:
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.err != nil: // the client has gone
 	case err == nil && !s.begun: // the client has had all events
 		w.WriteHeader(http.StatusNoContent)
 	case err != nil && !s.begun:
 		ProblemOf(err).Write(w)
 	case err != nil:
 		_ = s.write(frame(service.Event{Name: service.EventError, Data: ProblemOf(err)}))
-		_ = s.close()
 	}
+	s.timer.Stop()
+	s.err = cmp.Or(s.err, errStreamEnded)
 }
 
 var errStreamEnded = errors.New("the response has ended")
-
-// close stops the comments. It reports whether the client can still be written to.
-func (s *eventStream) close() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.timer.Stop()
-	alive := s.err == nil || errors.Is(s.err, errStreamEnded)
-	if s.err == nil {
-		s.err = errStreamEnded
-	}
-	return alive
-}
 
 // send sends an event. It is a [service.Sink].
 func (s *eventStream) send(e service.Event) error {
@@ -100,7 +92,7 @@ func (s *eventStream) sign() {
 
 // write writes text to the client. If that fails, it cancels the request.
 //
-// Preconditions: s.mu is held, or nothing else uses s.
+// Preconditions: s.mu is held.
 func (s *eventStream) write(text []byte) error {
 	if !s.begun {
 		s.begun = true

@@ -131,16 +131,15 @@ func extract(d draft, blocks []codeBlock) draft {
 // unindent removes the fence's prefix from the lines of the block, and hides a shebang in the first.
 func (d draft) unindent(b codeBlock) []edit {
 	var edits []edit
-	for at := b.content.start; at < b.content.end && (b.prefix != "" || at == b.content.start); {
-		line := d.text[at:b.content.end]
-		if n := strings.IndexByte(line, '\n'); n >= 0 {
-			line = line[:n+1]
-		}
+	at := b.content.start
+	for line := range strings.Lines(d.text[at:b.content.end]) {
 		n := 0
 		for n < min(len(b.prefix), len(line)) && line[n] == b.prefix[n] {
 			n++
 		}
-		edits = append(edits, replace(span{at, at + n}, ""))
+		if n > 0 {
+			edits = append(edits, replace(span{at, at + n}, ""))
+		}
 		if at == b.content.start {
 			edits = append(edits, d.hideShebang(span{at + n, b.content.end})...)
 		}
@@ -196,12 +195,10 @@ func languageOf(info string) string {
 // one starts a block.
 func findFences(text string) []fence {
 	var fences []fence
-	for start := 0; start < len(text); {
-		end := len(text)
-		if n := strings.IndexByte(text[start:], '\n'); n >= 0 {
-			end = start + n + 1
-		}
-		if f, ok := parseFence(text[start:end]); ok && (!f.closesOnly || len(fences) > 0) {
+	start := 0
+	for line := range strings.Lines(text) {
+		end := start + len(line)
+		if f, ok := parseFence(line); ok && (!f.closesOnly || len(fences) > 0) {
 			f.span = span{start, end}
 			fences = append(fences, f)
 		}
@@ -214,12 +211,13 @@ func parseFence(line string) (fence, bool) {
 	if !strings.Contains(line, "```") && !strings.Contains(line, "~~~") {
 		return fence{}, false // most lines, without the cost of a regular expression
 	}
-	prefix := fencePrefix().FindString(line)
-	rest := line[len(prefix):]
-	if !strings.HasPrefix(rest, "```") && !strings.HasPrefix(rest, "~~~") {
+	parts := fenceMarks().FindStringSubmatch(line)
+	if parts == nil {
 		return fence{}, false
 	}
-	f := fence{prefix: prefix, item: strings.ContainsAny(prefix, "-+.)"), mark: rest[0]}
+	rest := line[len(parts[0])-len(parts[1]):]
+	f := fence{prefix: strings.TrimSuffix(parts[0], parts[1]), mark: rest[0]}
+	f.item = strings.ContainsAny(f.prefix, "-+.)")
 	if f.item {
 		f.prefix = strings.Map(func(r rune) rune {
 			if r == '>' || r == '\t' {
@@ -248,10 +246,7 @@ func fenceAt(code string, at int, mark string) bool {
 	if !strings.HasPrefix(code[at:], mark) {
 		return false
 	}
-	start := len(strings.TrimRight(code[:at], " \t>-+.)0123456789"))
-	if start > 0 && code[start-1] != '\n' {
-		return false
-	}
+	start := strings.LastIndexByte(code[:at], '\n') + 1
 	return fencePrefix().FindString(code[start:at]) == code[start:at]
 }
 

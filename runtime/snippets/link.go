@@ -42,16 +42,13 @@ func EncodeLink(in Input) (fragment string, err error) {
 	}
 	var packed bytes.Buffer
 	w, err := flate.NewWriter(&packed, flate.BestCompression)
-	if err != nil {
-		return "", err
+	if err == nil {
+		_, err = w.Write(text)
 	}
-	if _, err := w.Write(text); err != nil {
-		return "", err
+	if err == nil {
+		err = w.Close()
 	}
-	if err := w.Close(); err != nil {
-		return "", err
-	}
-	return name + linkEncoding.EncodeToString(packed.Bytes()), nil
+	return name + linkEncoding.EncodeToString(packed.Bytes()), err
 }
 
 // linkText returns the format and text of an input in a fragment.
@@ -80,25 +77,25 @@ const maxEncoded = 300_000
 
 // DecodeLink returns the source or the files of a fragment, with or without "#".
 func DecodeLink(fragment string) (in Input, err error) {
-	fragment = strings.TrimPrefix(fragment, "#")
-	if e, ok := strings.CutPrefix(fragment, sourceName); ok {
-		text, err := unpackLink(e)
-		if err == nil && len(text) == 0 {
-			err = errors.New("the source is empty")
-		}
-		if err != nil {
-			return in, fmt.Errorf("share link: %w", err)
-		}
-		return Input{Source: string(text)}, nil
+	name, e, _ := strings.Cut(strings.TrimPrefix(fragment, "#"), "=")
+	if name += "="; name != sourceName && name != filesName {
+		return in, errors.New("share link: want #src= or #files=")
 	}
-	if e, ok := strings.CutPrefix(fragment, filesName); ok {
-		files, err := unpackFiles(e)
-		if err != nil {
-			return in, fmt.Errorf("share link: %w", err)
-		}
-		return Input{Files: files}, nil
+	text, err := unpackLink(e)
+	switch {
+	case err != nil:
+	case name == filesName:
+		in.Files, err = unpackFiles(text)
+	case len(text) == 0:
+		err = errors.New("the source is empty")
 	}
-	return in, errors.New("share link: want #src= or #files=")
+	if err != nil {
+		return Input{}, fmt.Errorf("share link: %w", err)
+	}
+	if name == sourceName {
+		in.Source = string(text)
+	}
+	return in, nil
 }
 
 // unpackLink decodes and decompresses E.
@@ -128,11 +125,7 @@ func unpackLink(e string) ([]byte, error) {
 	return text, nil
 }
 
-func unpackFiles(e string) (files []File, err error) {
-	text, err := unpackLink(e)
-	if err != nil {
-		return nil, err
-	}
+func unpackFiles(text []byte) (files []File, err error) {
 	var list []struct {
 		Path   *string `json:"path"`
 		Source *string `json:"source"`

@@ -90,17 +90,32 @@ func (c *checker) check(n, parent *snippet.Node) {
 	case snippet.Identifier:
 		c.checkName(n, parent)
 	case snippet.Member:
-		c.checkMember(n, parent)
+		if globals[n.Name] && isGlobalObject(n) {
+			c.checkGlobal(n, parent)
+		} else {
+			c.checkProperty(n.Name, n.At, n)
+		}
 	case snippet.Index:
-		c.checkKey(n.Kids[1], n)
-	case snippet.Pattern:
-		c.checkPattern(n)
+		if !isGlobalObject(n.Kids[0]) { // checkGlobal reports these
+			c.checkKey(n.Kids[1], n)
+		}
+	case snippet.PatternEntry:
+		if n.Key == nil {
+			c.checkProperty(n.Name, n.At, nil)
+		} else {
+			c.checkKey(n.Key, nil)
+		}
 	case snippet.Call, snippet.Construct:
-		c.checkReflection(n)
+		if isReflection(n.Kids[0]) {
+			for _, arg := range n.Kids[1:] {
+				c.checkKey(arg, nil)
+			}
+		}
 	case snippet.ImportFrom:
 		c.checkImport(n)
-	case snippet.ImportCall, snippet.ImportMeta, snippet.With:
-		c.checkConstruct(n)
+	}
+	if denied, ok := deniedConstructs[n.Kind]; ok && c.has(denied.rule) {
+		c.report(n.At, denied.rule, "%s", denied.message)
 	}
 	if n.Key != nil {
 		c.check(n.Key, n)
@@ -110,16 +125,11 @@ func (c *checker) check(n, parent *snippet.Node) {
 	}
 }
 
-// checkConstruct reports constructs that are denied in any form.
-func (c *checker) checkConstruct(n *snippet.Node) {
-	switch {
-	case n.Kind == snippet.ImportCall && c.has(ImportCall):
-		c.report(n.At, ImportCall, "import() is not allowed: the loaded module cannot be checked. Write an import declaration")
-	case n.Kind == snippet.ImportMeta && c.has(ImportMeta):
-		c.report(n.At, ImportMeta, "import.meta is not allowed: snippets have no location")
-	case n.Kind == snippet.With && c.has(With):
-		c.report(n.At, With, "with is not allowed: its names cannot be checked. Write object.name")
-	}
+// deniedConstructs are the rules against kinds of nodes.
+var deniedConstructs = map[snippet.NodeKind]struct{ rule, message string }{
+	snippet.ImportCall: {ImportCall, "import() is not allowed: the loaded module cannot be checked. Write an import declaration"},
+	snippet.ImportMeta: {ImportMeta, "import.meta is not allowed: snippets have no location"},
+	snippet.With:       {With, "with is not allowed: its names cannot be checked. Write object.name"},
 }
 
 // checkName checks a variable.
@@ -140,15 +150,27 @@ func (c *checker) checkName(n, parent *snippet.Node) {
 	}
 }
 
-// checkMember checks a.b.
-func (c *checker) checkMember(n, parent *snippet.Node) {
-	if globals[n.Name] && isGlobalObject(n) {
-		c.checkGlobal(n, parent)
-		return
+// checkProperty checks the name of a property in a.b or a['b'], which is of, or elsewhere.
+func (c *checker) checkProperty(name string, at int, of *snippet.Node) {
+	if reason, denied := c.Properties[name]; denied && (of == nil || !c.generated(of)) {
+		c.report(at, Property, "the property %s is not allowed: %s", name, reason)
 	}
-	if reason, denied := c.Properties[n.Name]; denied && !c.generated(n) {
-		c.report(n.At, Property, "the property %s is not allowed: %s", n.Name, reason)
+}
+
+// checkKey checks an expression that is the name of a property.
+func (c *checker) checkKey(key, of *snippet.Node) {
+	if name, known := text(key); known {
+		c.checkProperty(name, key.Start, of)
 	}
+}
+
+// isReflection reports whether a function such as Reflect.get is called, whose arguments may be names of properties.
+func isReflection(callee *snippet.Node) bool {
+	if callee.Kind != snippet.Member {
+		return false
+	}
+	of := callee.Kids[0]
+	return (of.Name == "Reflect" || of.Name == "Object") && of.IsGlobal()
 }
 
 // generated reports whether esbuild has generated a.b or a['b'] from other code. For the member
@@ -161,25 +183,6 @@ func (c *checker) generated(n *snippet.Node) bool {
 }
 
 var keyword = lazyregexp.New(`^(export|function|class|async\s+function)[\s{(*/]`)
-
-// checkKey checks the key in a[key] or {[key]: b} = a.
-func (c *checker) checkKey(key, of *snippet.Node) {
-	if of.Kind == snippet.Index && isGlobalObject(of.Kids[0]) {
-		return // checkGlobal reports it
-	}
-	if name, reason, denied := c.denied(key); denied && !(of.Kind == snippet.Index && c.generated(of)) {
-		c.report(key.Start, Property, "the property %s is not allowed: %s", name, reason)
-	}
-}
-
-// denied returns the denied property that an expression names.
-func (c *checker) denied(key *snippet.Node) (name, reason string, ok bool) {
-	name, known := text(key)
-	if known {
-		reason, ok = c.Properties[name]
-	}
-	return name, reason, ok
-}
 
 // text returns the value of a constant expression: strings and templates, also joined by +.
 func text(n *snippet.Node) (value string, known bool) {
@@ -202,34 +205,4 @@ func text(n *snippet.Node) (value string, known bool) {
 		value += next
 	}
 	return value, true
-}
-
-// checkPattern checks the keys of {a, b: c} = d.
-func (c *checker) checkPattern(n *snippet.Node) {
-	for _, entry := range n.Kids {
-		if entry.Kind != snippet.PatternEntry {
-			continue
-		}
-		if entry.Key != nil {
-			c.checkKey(entry.Key, entry)
-		} else if reason, denied := c.Properties[entry.Name]; denied {
-			c.report(entry.At, Property, "the property %s is not allowed: %s", entry.Name, reason)
-		}
-	}
-}
-
-// checkReflection checks the names of properties in Reflect.get(a, 'b') and such.
-func (c *checker) checkReflection(n *snippet.Node) {
-	callee := n.Kids[0]
-	if callee.Kind != snippet.Member {
-		return
-	}
-	if of := callee.Kids[0]; of.Name != "Reflect" && of.Name != "Object" || !of.IsGlobal() {
-		return
-	}
-	for _, arg := range n.Kids[1:] {
-		if name, reason, denied := c.denied(arg); denied {
-			c.report(arg.Start, Property, "the property %s is not allowed: %s", name, reason)
-		}
-	}
 }

@@ -16,20 +16,27 @@ func (f *emitter) guardConstants(object string) {
 		return
 	}
 	top := f.tree.Scope
-	f.tree.writes(func(v *Node, shorthand bool) {
-		if d := v.Scope.Find(v.Name); !constants[v.Name] || d != nil && d != top.names[v.Name] {
-			return
+	for v := range f.tree.all() {
+		if !v.written || !constants[v.Name] {
+			continue
+		}
+		if d := v.Scope.Find(v.Name); d != nil && d != top.names[v.Name] {
+			continue
 		}
 		with := object + "." + v.Name
-		if shorthand {
+		if v.shorthand {
 			with = v.Name + ": " + with
 		}
 		f.edits = append(f.edits, replace(v.span(), with))
-	})
+	}
 }
 
 // assignsGlobals reports whether a program assigns to variables that it does not declare.
-func (p parsed) assignsGlobals() (some bool) {
-	p.tree.writes(func(v *Node, _ bool) { some = some || v.IsGlobal() && !isCommonJS(v.Name) })
-	return some
+func (p parsed) assignsGlobals() bool {
+	for v := range p.tree.all() {
+		if v.written && v.IsGlobal() && !isCommonJS(v.Name) {
+			return true
+		}
+	}
+	return false
 }

@@ -38,7 +38,7 @@ func (p *parser) property() *Node {
 	case p.accept(":"):
 		n.add(p.assignment())
 	default: // {a} or, in patterns, {a = 1}
-		value := &Node{Kind: Identifier, At: n.At, Start: n.Start, End: p.last, Name: n.Name}
+		value := &Node{Kind: Identifier, shorthand: true, At: n.At, Start: n.Start, End: p.last, Name: n.Name}
 		if p.accept("=") {
 			value = enclosing(Assign, "=", value).add(p.assignment())
 		}

@@ -103,9 +103,12 @@ func (n *Node) resolve(s *Scope) {
 		n.Kids[0].resolvePattern(s, s)
 		return
 	case Assign:
-		if n.Name == "=" {
+		n.Kids[0].resolvePattern(s, nil)
+		resolveAll(n.Kids[1:], s)
+		return
+	case Unary:
+		if increments[n.Name] {
 			n.Kids[0].resolvePattern(s, nil)
-			resolveAll(n.Kids[1:], s)
 			return
 		}
 	}
@@ -159,6 +162,8 @@ func (n *Node) resolvePattern(s, into *Scope) {
 	case n.Kind == Identifier && into != nil:
 		n.Kind = Binding
 		into.declare(n.Name)
+	case n.Kind == Identifier:
+		n.written = true
 	case n.Kind == Object:
 		n.Kind = Pattern
 		for _, entry := range n.Kids {

@@ -55,7 +55,9 @@ const (
 type Node struct {
 	Kind NodeKind
 	// declares: a function or class whose name is visible around it.
-	declares bool
+	declares  bool
+	written   bool // a variable in a resolved tree that is assigned to
+	shorthand bool // a variable that is also the name of a property, as in ({a} = b)
 
 	At    int // offset at which it is reported: for Member, the offset of the name
 	Start int // offset of its first token
@@ -124,42 +126,6 @@ func (n *Node) visit(yield func(*Node) bool) bool {
 
 // isFunction reports whether an expression is a function.
 func (n *Node) isFunction() bool { return n != nil && (n.Kind == Function || n.Kind == Arrow) }
-
-// writes finds the variables that a resolved tree assigns to. shorthand: the variable is also the name of a
-// property, as in ({a} = b).
-func (n *Node) writes(found func(variable *Node, shorthand bool)) {
-	kids := n.Kids
-	if n.Kind == Assign || n.Kind == Unary && increments[n.Name] {
-		kids[0].written(false, found)
-		kids = kids[1:]
-	}
-	if n.Key != nil {
-		n.Key.writes(found)
-	}
-	for _, kid := range kids {
-		kid.writes(found)
-	}
-}
-
-// written is like writes for the target of an assignment.
-func (n *Node) written(shorthand bool, found func(variable *Node, shorthand bool)) {
-	switch n.Kind {
-	case Identifier:
-		found(n, shorthand)
-	case Array, Pattern, PatternEntry, Spread:
-		if n.Key != nil {
-			n.Key.writes(found)
-		}
-		for _, kid := range n.Kids {
-			kid.written(n.Kind == PatternEntry && n.Key == nil && kid.Start == n.Start, found)
-		}
-	case Assign: // with an initial value
-		n.Kids[0].written(shorthand, found)
-		n.Kids[1].writes(found)
-	default:
-		n.writes(found)
-	}
-}
 
 // bound returns the names that a declaration or a target of it binds.
 func (n *Node) bound() (names []string) {

@@ -234,14 +234,12 @@ func findAdapter(set *settings.Settings, r *requestjson.SnippetRunIn) (snippets.
 		return snippets.Adapter{Name: r.Adapter, Code: r.AdapterCode}, nil
 	}
 	all := adapters(set)
-	if r.Adapter == "" {
-		return all[0], nil
+	for _, a := range all {
+		if r.Adapter == "" || a.Name == r.Adapter { // the first one is the default
+			return a, nil
+		}
 	}
-	at := slices.Index(adapterNames(all), r.Adapter)
-	if at < 0 {
-		return snippets.Adapter{}, Refuse(Invalid, "adapter %.64q: the server has %s", r.Adapter, strings.Join(adapterNames(all), ", "))
-	}
-	return all[at], nil
+	return snippets.Adapter{}, Refuse(Invalid, "adapter %.64q: the server has %s", r.Adapter, strings.Join(adapterNames(all), ", "))
 }
 
 // adapters returns the adapters of the settings. A client that is trusted like root needs no settings.

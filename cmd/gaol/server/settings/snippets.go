@@ -235,8 +235,7 @@ func (s *Settings) checkSnippets() error {
 		return err
 	}
 	if s.Snippets.Network == publicPreset {
-		w := policy.World{Own: []string{"/workspace"}, Shared: []string{"/tmp"}}
-		if _, err := policy.Narrow(s.Permissions, publicNetwork(), w); err != nil {
+		if _, err := policy.Narrow(policy.Permissions{Network: s.Permissions.Network}, publicNetwork(), policy.World{}); err != nil {
 			return fmt.Errorf("snippets: network %q: the setting permissions does not allow it", s.Snippets.Network)
 		}
 	}

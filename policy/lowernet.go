@@ -70,18 +70,17 @@ func (l *lowering) leavesJail() bool {
 	})
 }
 
-// tcp decides every named port of localhost, and one unnamed port that represents all
-// others.
+// tcp decides all ports of localhost.
 func (l *lowering) tcp() {
-	ports, other := portsOf(l.p)
+	ports, other := portsOf(l.w.HostPorts, l.p)
 	rest := l.decidePort("tcp", other)
 	l.plan.Net.TCP = rest.listen.Allowed
 	l.plan.Net.AnyPort = rest.connect.Allowed
 	if l.plan.Net.Egress != nil {
-		l.localPorts(ports, other)
+		l.localPorts(ports)
 		return
 	}
-	for _, r := range append(ports, PortRange{other, other}) {
+	for _, r := range ports {
 		a := l.decidePort("tcp", r.First)
 		switch {
 		case a.listen.Allowed != rest.listen.Allowed:
@@ -111,29 +110,17 @@ func (l *lowering) allowPorts(r PortRange, rule int) {
 
 // localPorts decides which ports of localhost a jail with egress reaches. A port on
 // which nothing may listen refuses connections: that is how listen is denied.
-func (l *lowering) localPorts(named []PortRange, other uint16) {
-	var open [1<<16 + 1]bool // the last element ends the last range
-	decide := func(r PortRange, port uint16) {
-		a := l.decidePort("tcp", port)
-		for p := int(r.First); p <= int(r.Last); p++ {
-			open[p] = a.connect.Allowed && a.listen.Allowed
-		}
-	}
-	decide(allPorts, other)
-	for _, r := range named {
-		decide(r, r.First)
-	}
-	for _, port := range l.w.HostPorts {
-		open[port] = false
-	}
-	first := 0
-	for port, isOpen := range open {
+func (l *lowering) localPorts(ports []PortRange) {
+	local := &l.plan.Net.Local
+	for _, r := range ports {
+		a := l.decidePort("tcp", r.First)
+		last := len(*local) - 1
 		switch {
-		case isOpen && first == 0:
-			first = port
-		case !isOpen && first > 0:
-			l.plan.Net.Local = append(l.plan.Net.Local, PortRange{uint16(first), uint16(port - 1)})
-			first = 0
+		case !a.connect.Allowed || !a.listen.Allowed || slices.Contains(l.w.HostPorts, r.First):
+		case last >= 0 && (*local)[last].Last == r.First-1:
+			(*local)[last].Last = r.Last
+		default:
+			*local = append(*local, r)
 		}
 	}
 }
@@ -185,10 +172,10 @@ func (l *lowering) compareRuntime() {
 // udp allows everything or nothing on localhost: no kernel hook checks where a datagram
 // goes.
 func (l *lowering) udp() {
-	ports, other := portsOf(l.p)
+	ports, other := portsOf(nil, l.p)
 	rest := l.decidePort("udp", other)
 	l.plan.Net.UDP = rest.connect.Allowed
-	for _, r := range append(ports, PortRange{other, other}) {
+	for _, r := range ports {
 		a := l.decidePort("udp", r.First)
 		for _, d := range []Decision{a.connect, a.listen} {
 			if d.Allowed != rest.connect.Allowed {
@@ -207,32 +194,33 @@ func (l *lowering) decidePort(proto string, port uint16) portDecisions {
 	return portDecisions{ask("connect"), ask("listen")}
 }
 
-// portsOf returns the ports that the permissions name, in order and as ranges that no
-// pattern divides, and a port that they do not name, or any port if they name all.
-func portsOf(permissions ...Permissions) (named []PortRange, other uint16) {
-	var all []PortRange
-	var starts []int
+// portsOf returns all ports, in order and as ranges that no pattern divides, and a port that the permissions do not
+// name, or any port if they name all. Each of the single ports is a range of its own.
+func portsOf(single []uint16, permissions ...Permissions) (ranges []PortRange, other uint16) {
+	var named []PortRange
+	starts := []int{1, 65536}
+	for _, port := range single {
+		starts = append(starts, int(port), int(port)+1)
+	}
 	for _, p := range permissions {
 		for _, e := range p.entries(Network) {
 			end, _ := parseEndpoint(e.text)
 			for _, r := range end.ports {
 				if r != allPorts {
-					all = append(all, r)
+					named = append(named, r)
 					starts = append(starts, int(r.First), int(r.Last)+1)
 				}
 			}
 		}
 	}
 	slices.Sort(starts)
-	starts = slices.Compact(append(starts, 65536))
-	isNamed := func(r PortRange) bool { return (endpoint{ports: all}).containsPorts(r) }
+	starts = slices.Compact(starts)
 	for i, start := range starts[:len(starts)-1] {
-		if r := (PortRange{uint16(start), uint16(starts[i+1] - 1)}); isNamed(r) {
-			named = append(named, r)
+		r := PortRange{uint16(start), uint16(starts[i+1] - 1)}
+		ranges = append(ranges, r)
+		if other == 0 && !(endpoint{ports: named}).containsPorts(r) {
+			other = r.First
 		}
 	}
-	for other = 65535; other > 1 && isNamed(PortRange{other, other}); {
-		other--
-	}
-	return named, other
+	return ranges, max(other, 1)
 }

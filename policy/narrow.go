@@ -63,7 +63,7 @@ func (l *lowering) compare(info *scopeInfo, outer Permissions) error {
 
 // formatSample formats the place that a sample represents as rules write it.
 func formatSample(resource string, permissions ...Permissions) string {
-	_, other := portsOf(permissions...)
+	_, other := portsOf(nil, permissions...)
 	if port := ":" + strconv.Itoa(int(other)); strings.Contains(resource, "://") && strings.HasSuffix(resource, port) {
 		resource = strings.TrimSuffix(resource, port) + ":*"
 	}
@@ -106,9 +106,9 @@ func networkSamples(permissions ...Permissions) []string {
 			}
 		}
 	}
-	ports, other := portsOf(permissions...)
+	ports, _ := portsOf(nil, permissions...)
 	for _, host := range hosts {
-		for _, r := range append(ports, PortRange{other, other}) {
+		for _, r := range ports {
 			samples = append(samples, host+":"+strconv.Itoa(int(r.First)))
 		}
 	}

@@ -132,7 +132,7 @@ func TestNarrowNamesNoProbes(t *testing.T) {
 	if err == nil || strings.Contains(err.Error(), otherHost) || !strings.Contains(err.Error(), "on dns://*, which") {
 		t.Errorf("%v", err)
 	}
-	_, other := portsOf(all)
+	_, other := portsOf(nil, all)
 	if got := formatSample(fmt.Sprintf("tcp://%s:%d", otherHost, other), all); got != "tcp://*:*" {
 		t.Error(got)
 	}

@@ -40,7 +40,7 @@ type Config struct {
 	Resolver *net.Resolver
 
 	// Proxy returns the HTTP proxy through which a host is reached, or nil for none. Nil:
-	// there are no proxies. See [ProxyFromEnvironment].
+	// there are no proxies. See [NewProxy].
 	Proxy func(host string, port uint16) (*url.URL, error)
 
 	// ProxyNames lets proxies resolve names. No address is checked then: the proxy must

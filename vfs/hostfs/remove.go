@@ -112,31 +112,27 @@ func (r *remover) empty(p place, depth int) error {
 		if err != nil && !isLimit(err) || len(names) == 0 {
 			return err
 		}
-		if failed, none := r.each(fd, names, depth); none || isLimit(failed) {
+		var failed error
+		removed := false
+		for _, e := range names {
+			inside := place{fd, e.Name()}
+			err := inside.checkUnmounted()
+			if err == nil {
+				err = r.remove(inside, depth+1)
+			}
+			switch {
+			case isLimit(err):
+				return err
+			case err != nil:
+				failed = err
+			default:
+				removed = true
+			}
+		}
+		if !removed {
 			return failed
 		}
 	}
-}
-
-// each removes entries. It returns the last error, and whether no entry could be removed.
-func (r *remover) each(fd int, names []fs.DirEntry, depth int) (failed error, none bool) {
-	none = true
-	for _, e := range names {
-		p := place{fd, e.Name()}
-		err := p.checkUnmounted()
-		if err == nil {
-			err = r.remove(p, depth+1)
-		}
-		if err == nil {
-			none = false
-			continue
-		}
-		failed = err
-		if isLimit(err) {
-			break
-		}
-	}
-	return failed, none
 }
 
 // Rename moves the file at from to the path to. It replaces an existing file by a file and

@@ -82,13 +82,22 @@ func (w *walker) visitTree(v item, depth int) error {
 	})
 	defer func() { closeFD(fd) }()
 	switch {
-	case err == nil && len(inside) > 0 && depth == w.fs.limits.Depth:
+	case err != nil:
+		return w.unread(v, err)
+	case len(inside) > 0 && depth == w.fs.limits.Depth:
 		return pathError(w.op, v.path, &LimitError{"folders deep", int64(depth)})
-	case err == nil:
-		w.left -= len(inside) // counted when they are read into memory, not when they are visited
-		return w.each(fd, v.path, inside, depth)
 	}
-	return w.unread(v, err)
+	w.left -= len(inside) // counted when they are read into memory, not when they are visited
+	for _, e := range inside {
+		err := w.visitTree(item{dir: fd, name: e.Name(), path: join(v.path, e.Name()), info: e.(*Info)}, depth+1)
+		if errors.Is(err, fs.SkipDir) { // for a file, it skips the rest of the folder
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // unread handles a folder that cannot be read. A folder of a kernel file system, or
@@ -105,20 +114,6 @@ func (w *walker) unread(v item, err error) error {
 	v.err = err
 	if err := w.visit(v); !errors.Is(err, fs.SkipDir) {
 		return err
-	}
-	return nil
-}
-
-func (w *walker) each(fd int, path string, inside []fs.DirEntry, depth int) error {
-	for _, e := range inside {
-		v := item{dir: fd, name: e.Name(), path: join(path, e.Name()), info: e.(*Info)}
-		err := w.visitTree(v, depth+1)
-		if errors.Is(err, fs.SkipDir) { // for a file, it skips the rest of the folder
-			return nil
-		}
-		if err != nil {
-			return err
-		}
 	}
 	return nil
 }

@@ -38,28 +38,26 @@ func (a Advice) For(list []runtime.Denial) []string {
 }
 
 func (a Advice) forOne(d runtime.Denial) string {
-	switch {
-	case d.Rule == "mounts":
+	switch d.Rule {
+	case "mounts":
 		return a.UnixSockets
-	case d.Rule == "hostPorts":
+	case "hostPorts":
 		return a.forHostPort(d, "")
-	case d.Scope == policy.Network:
-		return a.forNetwork(d)
 	}
 	now := a.Permissions.Over(policy.Default())
 	scope := scopeOf(&now, d.Scope)
-	for _, rule := range rulesFor(d) {
-		if scope.Default == policy.Allow && len(scope.Rules) == 0 {
-			return ""
-		}
+	if d.Scope != policy.Network && scope.Default == policy.Allow && len(scope.Rules) == 0 {
+		return ""
+	}
+	for _, rule := range rulesFor(d, now) {
 		then := now.Clone()
 		s := scopeOf(&then, d.Scope)
 		s.Rules = append(s.Rules, rule)
 		if a.Accept(then) {
-			return a.ruleText(d.Scope, rule)
+			return a.ruleText(d, rule)
 		}
 	}
-	if d.Scope == policy.FS {
+	if d.Scope == policy.FS || d.Scope == policy.Network {
 		return ""
 	}
 	scope.Default, scope.Rules = policy.Allow, nil
@@ -69,33 +67,19 @@ func (a Advice) forOne(d runtime.Denial) string {
 	return strconv.Quote(d.Scope) + `: "allow" in ` + a.Argument
 }
 
-// ruleText is advice to add a rule to a scope.
-func (a Advice) ruleText(scope string, rule policy.Rule) string {
-	text, err := report.Line(rule)
-	if err != nil {
-		return ""
-	}
-	return "the rule " + strings.TrimSpace(text) + " at the end of " + scope + " in " + a.Argument
-}
-
-// forNetwork is For for the network.
-func (a Advice) forNetwork(d runtime.Denial) string {
-	pattern := networkPattern(d)
-	then := a.Permissions.Over(policy.Default())
-	if pattern == "" || then.Decide(policy.Network, "connect", strings.Replace(pattern, "*", "1", 1)).Allowed {
-		return ""
-	}
-	rule := policy.Rule{Mode: policy.Allow, Patterns: []string{pattern}}
-	then.Network.Rules = append(then.Network.Rules, rule)
+// ruleText is advice to add a rule to the scope of a denial, or to use the flag for its pattern.
+func (a Advice) ruleText(d runtime.Denial, rule policy.Rule) string {
 	switch {
-	case !a.Accept(then):
-		return ""
-	case a.AllowNet == "":
-		return a.ruleText(d.Scope, rule)
+	case d.Scope != policy.Network || a.AllowNet == "":
+		text, err := report.Line(rule)
+		if err != nil {
+			return ""
+		}
+		return "the rule " + strings.TrimSpace(text) + " at the end of " + d.Scope + " in " + a.Argument
 	case isLocal(d):
-		return a.forHostPort(d, a.AllowNet+" '"+pattern+"'")
+		return a.forHostPort(d, a.AllowNet+" '"+rule.Patterns[0]+"'")
 	}
-	return a.AllowNet + " " + quoteBrackets(strings.TrimSuffix(strings.TrimPrefix(pattern, "tcp://"), ":*"))
+	return a.AllowNet + " " + quoteBrackets(strings.TrimSuffix(strings.TrimPrefix(rule.Patterns[0], "tcp://"), ":*"))
 }
 
 // quoteBrackets quotes an IPv6 address, in which a shell would look for the names of files.
@@ -151,7 +135,14 @@ func scopeOf(p *policy.Permissions, name string) *policy.Scope {
 
 // rulesFor returns rules that allow a denied operation, the narrowest first. Some of them
 // cannot be enforced with all other permissions.
-func rulesFor(d runtime.Denial) []policy.Rule {
+func rulesFor(d runtime.Denial, now policy.Permissions) []policy.Rule {
+	if d.Scope == policy.Network {
+		pattern := networkPattern(d)
+		if pattern == "" || now.Decide(policy.Network, "connect", strings.Replace(pattern, "*", "1", 1)).Allowed {
+			return nil
+		}
+		return []policy.Rule{{Mode: policy.Allow, Patterns: []string{pattern}}}
+	}
 	target := path.Clean(d.Target)
 	if !path.IsAbs(target) || QuoteUnsafe(target) != target || strings.ContainsAny(target, "*?") {
 		return nil

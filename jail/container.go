@@ -70,16 +70,13 @@ func (j *container) startPid1(top *cgroupFiles) error {
 	if err := j.openPid1(); err != nil {
 		return err
 	}
-	if err := j.allowLowPorts(); err != nil {
-		return step.Wrap("allow", "low ports", err)
-	}
 	if !j.spec.OCI.SystemdCgroup {
 		if err := j.moveToInitCgroup(top); err != nil {
 			return step.Wrap("move", "pid 1", err)
 		}
 	}
-	if err := procfs.HideNet(pid1.PID()); err != nil {
-		return step.Wrap("hide", "/proc/net", err)
+	if err := j.prepareNetwork(); err != nil {
+		return err
 	}
 	return step.Wrap("mount", procfs.BootID, mounts.ReplaceBootID(pid1.PID()))
 }

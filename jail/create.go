@@ -3,10 +3,8 @@ package jail
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	goruntime "runtime"
-	"strconv"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -115,6 +113,11 @@ func (j *Jail) prepareNamespaces() error {
 	if err := j.mapIDs(j.pid1.PID()); err != nil {
 		return err
 	}
+	return j.prepareNetwork()
+}
+
+// prepareNetwork sets up pid 1's network namespace.
+func (j *Jail) prepareNetwork() error {
 	if err := j.allowLowPorts(); err != nil {
 		return step.Wrap("allow", "low ports", err)
 	}
@@ -123,13 +126,8 @@ func (j *Jail) prepareNamespaces() error {
 
 // mapIDs gives the user namespace of a process the jail's ids.
 func (j *Jail) mapIDs(pid int) error {
-	ids := fmt.Sprintf("0 %d %d\n", j.identity.ID(), mounts.IDsPerJail)
-	for _, file := range []string{"uid_map", "gid_map"} {
-		if err := kernfile.WriteFile("/proc/"+strconv.Itoa(pid)+"/"+file, ids); err != nil {
-			return step.Wrap("map", "user ids", err)
-		}
-	}
-	return nil
+	ids := mounts.AllIDs(j.identity.ID())
+	return step.Wrap("map", "user ids", mounts.WriteIDMaps(pid, ids, ids))
 }
 
 func (j *Jail) openPid1() error {

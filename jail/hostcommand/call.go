@@ -48,34 +48,25 @@ func (e Ends) Close() {
 	e.Answers.Close()
 }
 
-// Open opens the pipes of a call. The caller closes both results.
+// Open opens the pipes of a call. The guest's ends are in blocking mode. The caller closes both
+// results.
 func Open() (c *Call, guest Ends, err error) {
 	c = &Call{}
-	if c.requests, guest.Requests, err = pipe(0); err != nil {
-		return nil, Ends{}, err
+	var err1, err2 error
+	c.requests, guest.Requests, err1 = os.Pipe()
+	guest.Answers, c.answers, err2 = os.Pipe()
+	err = errors.Join(err1, err2)
+	for _, f := range []*os.File{guest.Requests, guest.Answers} {
+		if err == nil {
+			err = os.NewSyscallError("fcntl", unix.SetNonblock(int(f.Fd()), false))
+		}
 	}
-	if c.answers, guest.Answers, err = pipe(1); err != nil {
-		c.Close()
+	if err != nil {
+		c.Close() // files may be nil
 		guest.Close()
 		return nil, Ends{}, err
 	}
 	return c, guest, nil
-}
-
-// pipe opens a pipe. host is the index of the host's end, which is in non-blocking mode; the
-// guest's is not.
-func pipe(host int) (own, guest *os.File, err error) {
-	var fds [2]int
-	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {
-		return nil, nil, os.NewSyscallError("pipe2", err)
-	}
-	err = os.NewSyscallError("fcntl", unix.SetNonblock(fds[host], true))
-	own, guest = os.NewFile(uintptr(fds[host]), "command"), os.NewFile(uintptr(fds[1-host]), "command")
-	if err != nil {
-		own.Close()
-		guest.Close()
-	}
-	return own, guest, err
 }
 
 // Close closes the host's ends: other methods then fail, and the program exits.

@@ -150,8 +150,7 @@ func mapAll(mount *os.File, firstID int) error {
 	if !canMapLayers() {
 		return fmt.Errorf("%w (an overlay of such mounts requires Linux 5.19)", ErrNoIDMap)
 	}
-	all := []syscall.SysProcIDMap{{ContainerID: 0, HostID: firstID, Size: IDsPerJail}}
-	users, err := newIDMap(all, all)
+	users, err := newIDMap(AllIDs(firstID), AllIDs(firstID))
 	if err != nil {
 		return err
 	}

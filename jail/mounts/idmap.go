@@ -112,11 +112,21 @@ func makeUserNamespace(users, groups []syscall.SysProcIDMap) (*os.File, error) {
 	}
 	// The process is cloned without an exit signal: a wait for any child does not return it.
 	defer func() { _, _ = unix.Wait4(pid, nil, unix.WALL, nil) }()
-	proc := "/proc/" + strconv.Itoa(pid)
-	if err := errors.Join(writeIDMap(proc+"/uid_map", users), writeIDMap(proc+"/gid_map", groups)); err != nil {
+	if err := WriteIDMaps(pid, users, groups); err != nil {
 		return nil, fmt.Errorf("make id map: %w", err)
 	}
-	return kernfile.Open(proc+"/ns/user", unix.O_RDONLY)
+	return kernfile.Open("/proc/"+strconv.Itoa(pid)+"/ns/user", unix.O_RDONLY)
+}
+
+// AllIDs maps all ids of a jail.
+func AllIDs(firstID int) []syscall.SysProcIDMap {
+	return []syscall.SysProcIDMap{{ContainerID: 0, HostID: firstID, Size: IDsPerJail}}
+}
+
+// WriteIDMaps sets the ids of a process's user namespace.
+func WriteIDMaps(pid int, users, groups []syscall.SysProcIDMap) error {
+	proc := "/proc/" + strconv.Itoa(pid)
+	return errors.Join(writeIDMap(proc+"/uid_map", users), writeIDMap(proc+"/gid_map", groups))
 }
 
 func writeIDMap(path string, ids []syscall.SysProcIDMap) error {

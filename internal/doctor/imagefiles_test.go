@@ -48,7 +48,7 @@ func TestProbeImageFiles(t *testing.T) {
 	if want := "gaol image rm " + strings.TrimPrefix(app.ID, "sha256:")[:12] + ", and then gaol image build"; !strings.Contains(c.Cure, want) {
 		t.Errorf("the cure is %q, want %q in it", c.Cure, want)
 	}
-	if err := os.Truncate(filepath.Join(first.Root(), "file"), 0); err != nil {
+	if err := errors.Join(os.Remove(added), os.Truncate(filepath.Join(first.Root(), "file"), 0)); err != nil {
 		t.Fatal(err)
 	}
 	check(Degraded, `default: 1 differences, first "/file" (content)`)

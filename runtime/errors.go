@@ -34,13 +34,6 @@ func optionError(option, format string, args ...any) error {
 	return &OptionError{option, fmt.Errorf(format, args...)}
 }
 
-// wrap adds the name of the method that failed to its error. Use it with defer.
-func wrap(err *error, method string) {
-	if *err != nil {
-		*err = fmt.Errorf("gaol: %s: %w", method, *err)
-	}
-}
-
 // contextError returns the error of a run whose context ended: ctx.Err, and the cause of ctx
 // if it is another error.
 //

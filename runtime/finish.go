@@ -1,10 +1,15 @@
 package runtime
 
 import (
+	"bytes"
 	"context"
+	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"gaol/internal/wire"
+	"gaol/jail"
 	"gaol/runtime/internal/enforce"
 	"gaol/runtime/internal/hostcall"
 )
@@ -157,4 +162,71 @@ func (p *Process) cpuLeft() time.Duration {
 		return 0
 	}
 	return max(time.Duration(float64(l.CPUTime-used.CPU)/l.CPUs), least)
+}
+
+// The exit status and signal of a run that gaol killed.
+const (
+	killedCode   = 128 + int(syscall.SIGKILL)
+	killedSignal = "SIGKILL"
+)
+
+// conclude fills in how the run ended. killed is why gaol killed it, if it did.
+func (r *Result) conclude(killed Cause, exit jail.Exit, stderrTail []byte) {
+	r.ExitCode = exit.Code
+	if exit.Signal != 0 {
+		r.ExitCode = 128 + int(exit.Signal)
+		r.Signal = unix.SignalName(exit.Signal)
+	}
+	r.Usage = Usage{CPU: exit.Usage.CPU, PeakMemory: exit.Usage.PeakMemory, PeakPids: exit.Usage.PeakPids}
+	r.Cause = causeOf(killed, exit, stderrTail)
+	if r.ExitCode == 0 || r.Signal != "" || r.Cause != CauseNone && r.Cause != CausePids {
+		r.Error = nil // the reported error was caught, or something else ended the run
+	}
+}
+
+// causeOf returns why a run ended. If gaol did not end it, memory takes precedence: a program
+// whose child was killed for memory mostly fails with an unrelated error.
+func causeOf(killed Cause, exit jail.Exit, stderrTail []byte) Cause {
+	refused := exit.Code != 0 || exit.Signal == unix.SIGABRT // libuv aborts if it cannot start a thread
+	byGaol := killed != CauseNone && exit.Signal == unix.SIGKILL
+	switch {
+	case byGaol:
+		return killed
+	case exit.Uncharged, exit.Usage.OOMKills > 0:
+		return CauseMemory
+	case isHeapFull(exit, stderrTail):
+		return CauseMemory
+	case refused && exit.Usage.PidsRefused > 0:
+		return CausePids
+	case exit.Signal != 0:
+		return CauseSignal
+	}
+	return CauseNone
+}
+
+// isHeapFull reports whether Node aborted because its heap, which is a little smaller than
+// the run's memory, was full. V8 reports it on standard error. A program can fake that, but
+// gains nothing.
+func isHeapFull(exit jail.Exit, stderrTail []byte) bool {
+	return exit.Signal == unix.SIGABRT && bytes.Contains(stderrTail, []byte("JavaScript heap out of memory"))
+}
+
+// leaveNetwork ends the reports of a run that has ended. A second call does nothing.
+func (p *Process) leaveNetwork() {
+	if p.client == nil {
+		return
+	}
+	p.client.End()
+	if p.owner != 0 {
+		p.rt.network.remove(p.owner)
+		p.owner = 0
+	}
+}
+
+// networkUsage returns the run's use of external hosts so far.
+func (p *Process) networkUsage() (u NetworkUsage) {
+	if p.client != nil {
+		u = NetworkUsage(p.client.Usage())
+	}
+	return u
 }

@@ -182,26 +182,6 @@ func (p *Process) joinNetwork() {
 	}
 }
 
-// leaveNetwork ends the reports of a run that has ended. A second call does nothing.
-func (p *Process) leaveNetwork() {
-	if p.client == nil {
-		return
-	}
-	p.client.End()
-	if p.owner != 0 {
-		p.rt.network.remove(p.owner)
-		p.owner = 0
-	}
-}
-
-// networkUsage returns the run's use of external hosts so far.
-func (p *Process) networkUsage() (u NetworkUsage) {
-	if p.client != nil {
-		u = NetworkUsage(p.client.Usage())
-	}
-	return u
-}
-
 func (u NetworkUsage) minus(v NetworkUsage) NetworkUsage {
 	return NetworkUsage{u.Connections - v.Connections, u.Lookups - v.Lookups, u.Denied - v.Denied, u.BytesIn - v.BytesIn, u.BytesOut - v.BytesOut}
 }

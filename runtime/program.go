@@ -129,9 +129,11 @@ func (p *Process) lowerOptions(s settings, o RunOptions) (env environment, err e
 	c := &p.command
 	p.launcher, p.limits, p.args, p.egress = s.Launcher, s.Calls, o.Args, o.Network
 	p.permissions, p.folder = s.Permissions, s.programs.next(s.plan.Restricts)
-	cwd, err := parseCwd(cmp.Or(o.Cwd, string(s.cwd)))
-	if err != nil {
-		return env, err
+	cwd := s.cwd
+	if o.Cwd != "" {
+		if cwd, err = parseCwd(o.Cwd); err != nil {
+			return env, err
+		}
 	}
 	c.Dir = string(cwd)
 	if err := o.check(); err != nil {

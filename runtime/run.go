@@ -112,6 +112,13 @@ type callerError struct{ error }
 
 func (e callerError) Unwrap() error { return e.error }
 
+// wrap adds the name of the method that failed to its error. Use it with defer.
+func wrap(err *error, method string) {
+	if *err != nil {
+		*err = fmt.Errorf("gaol: %s: %w", method, *err)
+	}
+}
+
 // endReason returns why the context of a run ended, and the error beside its Result.
 func endReason(limit context.Context) (Cause, error) {
 	switch cause := context.Cause(limit); cause {

@@ -13,9 +13,11 @@ func count(text []byte, maxValues, maxKept int) (kept int, err error) {
 		name          []byte // the last string
 		isOpaque      bool   // the next value belongs to an opaque member
 		inScalar      bool
+		members       [3]int // of the open object or array at a depth, with names
 	)
 	for i := 0; i < len(text); i++ {
-		switch text[i] {
+		first := text[i]
+		switch first {
 		case ',', ' ', '\n', '\r', '\t':
 			inScalar = false
 			continue
@@ -31,6 +33,9 @@ func count(text []byte, maxValues, maxKept int) (kept int, err error) {
 		case '{', '[':
 			if depth++; isOpaque {
 				inside = depth
+			}
+			if depth < len(members) {
+				members[depth] = 0
 			}
 		case '"':
 			begin := i + 1
@@ -48,6 +53,13 @@ func count(text []byte, maxValues, maxKept int) (kept int, err error) {
 		}
 		isOpaque = false
 		values++
+		in := depth // of the object or array that has the value
+		if first == '{' || first == '[' {
+			in--
+		}
+		if in < len(members) {
+			members[in]++
+		}
 		if inside == 0 {
 			kept++
 		}
@@ -56,6 +68,8 @@ func count(text []byte, maxValues, maxKept int) (kept int, err error) {
 			return kept, fmt.Errorf("more than %d values", maxValues)
 		case kept > maxKept:
 			return kept, fmt.Errorf("more than %d values outside of globals", maxKept)
+		case inside == 0 && in < len(members) && members[in] > 2*maxMembers:
+			return kept, fmt.Errorf("an object or array with more than %d members", maxMembers)
 		case depth > maxDepth:
 			return kept, fmt.Errorf("more than %d levels of objects and arrays", maxDepth)
 		}

@@ -21,9 +21,10 @@ import (
 // Bounds of a request. A tree of values can need a hundred times as much memory as its text, so that values are counted
 // before they are parsed.
 const (
-	maxValues = 1 << 20 // numbers, strings, objects, arrays, ..., and names, of a request
-	maxTree   = 1 << 16 // values that are kept as a tree
-	maxDepth  = 64
+	maxValues  = 1 << 20 // numbers, strings, objects, arrays, ..., and names, of a request
+	maxTree    = 1 << 16 // values that are kept as a tree
+	maxMembers = 1 << 14 // of the request's object, and of each object and array directly in it: huma reports each invalid one
+	maxDepth   = 64
 )
 
 // opaque are the members of requests whose objects and arrays stay text, for the guest or another parser. A tree has

@@ -2,7 +2,6 @@ package snippet
 
 import (
 	"fmt"
-	"path"
 	"strings"
 	"unicode"
 
@@ -299,29 +298,4 @@ func singleLineBlock(text string) (codeBlock, bool) {
 		b.content.start += len(language)
 	}
 	return b, true
-}
-
-// Language returns the extension of a file's language: the extension of its name, or .tsx for a
-// .ts file that is valid only as TSX. Linter and bundler use it, so that they read the same program.
-func Language(name, code string) string {
-	ext := path.Ext(name)
-	if ext == ".ts" && mayHaveJSX(code) && !parses(ext, code) && parses(".tsx", code) {
-		return ".tsx"
-	}
-	return ext
-}
-
-// mayHaveJSX reports whether code contains the end of a tag. Most files don't, and are not parsed
-// twice.
-func mayHaveJSX(code string) bool {
-	return strings.Contains(code, "/>") || strings.Contains(code, "</")
-}
-
-// parses reports whether [Strip] accepts a file in a language.
-func parses(ext, code string) bool {
-	d, c := newDraft(code), compiler{file: "file" + ext}
-	if c.checkFile(d, loaderOf(ext)) != nil {
-		return false
-	}
-	return len(c.transform(d, api.TransformOptions{Loader: loaderOf(ext)}).Errors) == 0
 }

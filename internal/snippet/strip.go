@@ -3,6 +3,7 @@ package snippet
 import (
 	"encoding/json"
 	"fmt"
+	"path"
 	"strings"
 
 	"github.com/evanw/esbuild/pkg/api"
@@ -12,14 +13,44 @@ import (
 type Stripped struct {
 	Code string // as esbuild prints it
 
+	ext      string  // of its language
 	from, to indexed // the file, and Code
 	sources  *SourceMap
 }
 
 // Strip removes the types of a TypeScript file, and translates JSX, enums, namespaces and
-// decorators, which JavaScript lacks. [Language] selects the language of the file.
+// decorators, which JavaScript lacks. The extension of its name selects the language. A .ts file that is valid only
+// as TSX is read as TSX.
 func Strip(name, code string) (*Stripped, *SyntaxError) {
-	ext := Language(name, code)
+	ext := path.Ext(name)
+	s, err := strip(ext, code)
+	if err != nil && mayBeTSX(ext, code) {
+		if tsx, err := strip(".tsx", code); err == nil {
+			return tsx, nil
+		}
+	}
+	return s, err
+}
+
+// Language returns the extension of a file's language: .tsx for a .ts file that is valid only as TSX. Linter and bundler
+// thus read the same program.
+func Language(name, code string) string {
+	ext := path.Ext(name)
+	if mayBeTSX(ext, code) {
+		if s, err := Strip(name, code); err == nil {
+			return s.ext
+		}
+	}
+	return ext
+}
+
+// mayBeTSX reports whether code contains the end of a tag. Most files don't, and are not parsed
+// twice.
+func mayBeTSX(ext, code string) bool {
+	return ext == ".ts" && (strings.Contains(code, "/>") || strings.Contains(code, "</"))
+}
+
+func strip(ext, code string) (*Stripped, *SyntaxError) {
 	d, c, loader := newDraft(code), compiler{file: "file" + ext}, loaderOf(ext)
 	if err := c.checkFile(d, loader); err != nil {
 		return nil, err
@@ -35,7 +66,7 @@ func Strip(name, code string) (*Stripped, *SyntaxError) {
 	if len(result.Errors) > 0 {
 		return nil, c.syntaxError(d, result)
 	}
-	s := &Stripped{Code: string(result.Code), from: indexOf(d.text), to: indexOf(string(result.Code))}
+	s := &Stripped{Code: string(result.Code), ext: ext, from: indexOf(d.text), to: indexOf(string(result.Code))}
 	if m, err := ParseSourceMap(result.Map); err == nil {
 		s.sources = m
 	}

@@ -57,15 +57,9 @@ type Report struct {
 }
 
 func (r *Report) count() {
+	counts := map[Status]*int{Passed: &r.Passed, Failed: &r.Failed, Skipped: &r.Skipped}
 	for _, result := range r.Results {
-		switch result.Status {
-		case Failed:
-			r.Failed++
-		case Skipped:
-			r.Skipped++
-		case Passed:
-			r.Passed++
-		}
+		*counts[result.Status]++
 	}
 }
 

@@ -91,7 +91,7 @@ func create(ctx context.Context, s settings) (*NodeRuntime, error) {
 func newRuntime(s settings) *NodeRuntime {
 	s = s.forRuns()
 	if !s.WorkInProcess {
-		s.work = work.Open(s.CgroupParent) // release closes it
+		s.work = work.Of(s.CgroupParent)
 	}
 	rt := &NodeRuntime{opts: s, queue: make(queue, s.MaxConcurrentRuns), contexts: make(queue, s.MaxContexts)}
 	rt.alive, rt.end = context.WithCancel(context.Background())
@@ -185,7 +185,6 @@ func (rt *NodeRuntime) Close() error {
 
 // release undoes what build has done, in reverse order.
 func (rt *NodeRuntime) release() error {
-	rt.opts.work.Close()
 	var failed error
 	if rt.files != nil {
 		failed = rt.files.Close()

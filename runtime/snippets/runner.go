@@ -101,14 +101,13 @@ func New(o Options) (*Runner, error) {
 	r.checked.turn = semaphore.NewWeighted(1)
 	r.rules, r.lint = o.rules()
 	if r.domain = work.InProcess; !o.WorkInProcess {
-		r.domain = work.Open(cmp.Or(o.CgroupParent, runtime.DefaultCgroupParent))
+		r.domain = work.Of(cmp.Or(o.CgroupParent, runtime.DefaultCgroupParent))
 	}
 	err := r.openPackages(o)
 	if err == nil {
 		err = r.sandboxes.init(o, r.packages)
 	}
 	if err != nil {
-		r.domain.Close()
 		return nil, fmt.Errorf("snippets: %w", err)
 	}
 	r.work.Go(func() { _ = r.checkAdapter(r.open) }) // Run retries and returns the error
@@ -206,13 +205,9 @@ func evaluate(ctx context.Context, rt *runtime.NodeRuntime, code string, onLog f
 // sandboxes. It returns when all of them are gone; only the zygotes stay until [runtime.CloseIdle].
 func (r *Runner) Close() error {
 	r.mu.Lock()
-	again := r.closed
 	r.closed = true
 	r.mu.Unlock()
 	r.cancel(runtime.ErrClosed)
 	r.work.Wait()
-	if !again {
-		r.domain.Close()
-	}
 	return r.sandboxes.close()
 }

@@ -1,9 +1,9 @@
 // Package work parses hostile text in confined processes: it compiles, bundles and lints code and checks values
 // against JSON schemas.
 //
-//	Open ── Domain ── operation ── a free process, or a new one ── request ──> run ── reply
-//	                     └─ canceled, or too long ── the process is killed: only this operation fails
-//	Domain.Close ── idle processes end after a while, or by CloseIdle
+//	Of ── Domain ── operation ── a free process, or a new one ── request ──> run ── reply
+//	                   └─ canceled, or too long ── the process is killed: only this operation fails
+//	idle processes end after a while, or by CloseIdle
 //
 // A [Domain] owns the processes of one trust domain, which is a parent of cgroups: in the server one
 // for each tenant. A process performs one operation at a time, with one processor and limited

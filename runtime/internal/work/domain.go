@@ -39,60 +39,26 @@ type Domain struct {
 	limit  time.Duration // of each
 
 	mu     sync.Mutex
-	users  int                   // calls of Open without Close
 	idle   []*subprocess.Process // the last one was used last
 	expiry *time.Timer           // ends them
 }
 
 // domains are the domains of this program by parent.
-var domains struct {
-	sync.Mutex
-	byParent map[string]*Domain
-}
+var domains sync.Map
 
 // InProcess is the domain that performs operations in this process.
 var InProcess = &Domain{}
 
-// Open returns the domain of a parent of cgroups. It starts no process. The caller must close it.
-func Open(parent string) *Domain {
-	domains.Lock()
-	defer domains.Unlock()
-	d := domains.byParent[parent]
-	if d == nil {
-		d = &Domain{parent: parent, slots: make(chan struct{}, maxProcesses), limit: maxTime}
-		if domains.byParent == nil {
-			domains.byParent = map[string]*Domain{}
-		}
-		domains.byParent[parent] = d
-	}
-	d.users++
-	return d
+// Of returns the domain of a parent of cgroups. It starts no process.
+func Of(parent string) *Domain {
+	d, _ := domains.LoadOrStore(parent, &Domain{parent: parent, slots: make(chan struct{}, maxProcesses), limit: maxTime})
+	return d.(*Domain)
 }
 
-// Close gives the domain up. Its processes end when they have been idle for a while, unless another
-// Open uses them.
-func (d *Domain) Close() {
-	if d.parent != "" {
-		domains.Lock()
-		defer domains.Unlock()
-		d.users--
-	}
-}
-
-// CloseIdle ends the processes of domains that are not open, and returns when nothing is left of them.
-func CloseIdle() error {
-	var unused []*Domain
-	domains.Lock()
-	for parent, d := range domains.byParent {
-		if d.users == 0 {
-			delete(domains.byParent, parent)
-			unused = append(unused, d)
-		}
-	}
-	domains.Unlock()
-	var failed error
-	for _, d := range unused {
-		failed = errors.Join(failed, d.closeIdle())
+// CloseIdle ends the idle processes, and returns when nothing is left of them.
+func CloseIdle() (failed error) {
+	for _, d := range domains.Range {
+		failed = errors.Join(failed, d.(*Domain).closeIdle())
 	}
 	return failed
 }

@@ -23,9 +23,9 @@ func open(tb testing.TB) *Domain {
 	if os.Geteuid() != 0 {
 		tb.Skip("needs root")
 	}
-	d := Open(fmt.Sprintf("%s-%d", parent, os.Getpid()))
+	d := Of(fmt.Sprintf("%s-%d", parent, os.Getpid()))
 	tb.Cleanup(func() {
-		d.Close()
+		d.limit = maxTime
 		if err := CloseIdle(); err != nil {
 			tb.Error(err)
 		}

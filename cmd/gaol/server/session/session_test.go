@@ -56,7 +56,7 @@ func TestRequests(t *testing.T) {
 		{`{"method":"getSandbox","params":{"Sandbox":"x"}}`, "invalid", "Sandbox"},
 		{`{"method":"getSandbox","params":{"sandbox":"\ud800"}}`, "invalid", "surrogate"},
 		{`{"method":"createSandbox","params":{"permissions":` + strings.Repeat("[", 70) + strings.Repeat("]", 70) + `}}`, "invalid", "levels"},
-		{`{"method":"runIn","params":{"sandbox":"x","code":"1","args":[` + strings.Repeat("1,", 1<<15) + `1]}}`, "invalid", "array length"},
+		{`{"method":"runIn","params":{"sandbox":"x","code":"1","args":[` + strings.Repeat("1,", 1<<15) + `1]}}`, "invalid", "members"},
 		{`{"method":"runIn","params":{"sandbox":"x","code":"1","args":[` + strings.Repeat("1,", 1<<16) + `1]}}`, "invalid", "values"},
 		{`{"method":"nosuch"}`, "not_found", `no method \"nosuch\"`},
 		{`{"method":"listSandboxes","extra":1}`, "invalid", "extra"},

@@ -7,7 +7,7 @@
 //	go build ── no files ── Maker.Make with the host's compiler ──────┘
 //
 // Both ways use [Maker.Make], so that the same compiler and the same host programs give the
-// same bytes. [Maker.Prebuild] writes a manifest with a hash of all sources and of the compiler's
+// same bytes. [Maker.Prebuild] writes a file with a hash of all sources and of the compiler's
 // flags. [Maker.Open] and [Maker.Check] reject prebuilt programs with [ErrOutdated] if the hash
 // differs from the hash of the sources in the binary.
 //

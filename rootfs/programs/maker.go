@@ -76,39 +76,35 @@ func (m *Maker) Open(ctx context.Context, name, temp string) (io.ReadCloser, err
 	return os.Open(out)
 }
 
-// Make makes a program at the host path out.
-func (m *Maker) Make(ctx context.Context, name, out string) error {
+// Make makes a program at the host path out. All but the shared object must be static, whatever the
+// compiler makes of the flags.
+func (m *Maker) Make(ctx context.Context, name, out string) (err error) {
 	switch name {
 	case Enter:
-		return m.compileStatic(ctx, m.Enter, out, enterFlags)
+		err = m.compile(ctx, m.Enter, out, enterFlags)
 	case Zygote:
 		return m.compile(ctx, m.Zygote, out, zygoteFlags)
 	case Command:
-		return m.compileStatic(ctx, m.Command, out, hostcommand.Flags)
+		err = m.compile(ctx, m.Command, out, hostcommand.Flags)
 	case Reaper:
-		return copyStatic(m.Reaper, out)
+		err = copyFile(m.Reaper, out)
 	case Busybox:
-		return copyStatic(m.Busybox, out)
+		err = copyFile(m.Busybox, out)
+	default:
+		err = fs.ErrNotExist
 	}
-	return fmt.Errorf("program %q: %w", name, fs.ErrNotExist)
+	if err == nil && !IsStatic(out) {
+		err = fmt.Errorf("%s is not a static program", name)
+	}
+	return err
 }
 
-// copyStatic copies a program that needs no shared library.
-func copyStatic(from, to string) error {
-	if !IsStatic(from) {
-		return fmt.Errorf("%s is not a static program", from)
-	}
-	in, err := os.Open(from)
+func copyFile(from, to string) error {
+	text, err := os.ReadFile(from)
 	if err != nil {
 		return err
 	}
-	defer in.Close()
-	out, err := os.Create(to)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(out, in)
-	return errors.Join(err, out.Close())
+	return os.WriteFile(to, text, 0o644)
 }
 
 // arch returns the processor that the programs are for.
@@ -141,15 +137,6 @@ func (m *Maker) compile(ctx context.Context, source, out string, flags []string)
 		return fmt.Errorf("cc: %w: %s", err, firstError(string(text)))
 	}
 	return nil
-}
-
-// compileStatic compiles a program, which must be static whatever the compiler makes of the flags.
-func (m *Maker) compileStatic(ctx context.Context, source, out string, flags []string) error {
-	err := m.compile(ctx, source, out, flags)
-	if err == nil && !IsStatic(out) {
-		err = errors.New("cc: the program is not static")
-	}
-	return err
 }
 
 // firstError returns the first error line of a compiler's output.

@@ -12,13 +12,8 @@ import (
 	"path/filepath"
 )
 
-// manifestFile is written last: a folder without it counts as empty.
-const manifestFile = "manifest.json"
-
-// manifest describes prebuilt programs.
-type manifest struct {
-	Sources string `json:"sources"` // Maker.sourceHash
-}
+// sourcesFile has the hash of the sources. It is written last: a folder without it counts as empty.
+const sourcesFile = "sources"
 
 // folder contains a README, and the files that the flag -overlay of go build adds.
 //
@@ -31,7 +26,7 @@ func embedded() fs.FS {
 	if err != nil {
 		return nil
 	}
-	if _, err := fs.Stat(files, manifestFile); err != nil {
+	if _, err := fs.Stat(files, sourcesFile); err != nil {
 		return nil
 	}
 	return files
@@ -39,26 +34,22 @@ func embedded() fs.FS {
 
 // Check returns ErrOutdated if the prebuilt programs were made of other sources.
 func (m *Maker) Check() error {
-	text, err := fs.ReadFile(m.Prebuilt, manifestFile)
+	text, err := fs.ReadFile(m.Prebuilt, sourcesFile)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrOutdated, err)
 	}
-	var found manifest
-	if err := json.Unmarshal(text, &found); err != nil {
-		return fmt.Errorf("%w: %s: %w", ErrOutdated, manifestFile, err)
-	}
-	if found.Sources != m.sourceHash() {
+	if string(text) != m.sourceHash() {
 		return ErrOutdated
 	}
 	return nil
 }
 
-// Prebuild makes all programs in the folder dir, which it replaces, with a manifest. It writes a
+// Prebuild makes all programs in the folder dir, which it replaces, with the hash of the sources. It writes a
 // file beside the folder, dir.json, for the flag -overlay of go build, which embeds them as
 // files of the source folder embedIn.
 func (m *Maker) Prebuild(ctx context.Context, dir, embedIn string) error {
 	overlay := dir + ".json"
-	if err := errors.Join(os.RemoveAll(dir), removeFile(overlay), os.MkdirAll(dir, 0o755)); err != nil {
+	if err := errors.Join(os.RemoveAll(dir), os.RemoveAll(overlay), os.MkdirAll(dir, 0o755)); err != nil {
 		return err
 	}
 	for _, name := range all {
@@ -70,29 +61,18 @@ func (m *Maker) Prebuild(ctx context.Context, dir, embedIn string) error {
 			return err
 		}
 	}
-	if err := writeJSON(filepath.Join(dir, manifestFile), manifest{m.sourceHash()}); err != nil {
-		return err
-	}
 	replace := map[string]string{}
-	for _, name := range append([]string{manifestFile}, all...) {
+	for _, name := range append([]string{sourcesFile}, all...) {
 		replace[filepath.Join(embedIn, name)] = filepath.Join(dir, name)
 	}
-	return writeJSON(overlay, map[string]any{"Replace": replace})
-}
-
-func removeFile(path string) error {
-	if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
-}
-
-func writeJSON(path string, v any) error {
-	text, err := json.Marshal(v)
+	text, err := json.Marshal(map[string]any{"Replace": replace})
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(path, append(text, '\n'), 0o644)
+	if err := os.WriteFile(filepath.Join(dir, sourcesFile), []byte(m.sourceHash()), 0o644); err != nil {
+		return err
+	}
+	return os.WriteFile(overlay, text, 0o644)
 }
 
 // machines are the processors that gaol supports.

@@ -105,15 +105,15 @@ func TestOutdated(t *testing.T) {
 		"other command":       func(m *Maker, _ fstest.MapFS) { m.Command += "\n" },
 		"swapped sources":     func(m *Maker, _ fstest.MapFS) { m.Enter, m.Zygote = m.Zygote, m.Enter },
 		"other processor":     func(m *Maker, _ fstest.MapFS) { m.Arch = other },
-		"no manifest":         func(_ *Maker, files fstest.MapFS) { delete(files, manifestFile) },
-		"empty manifest":      func(_ *Maker, files fstest.MapFS) { files[manifestFile].Data = []byte("{}") },
-		"damaged manifest":    func(_ *Maker, files fstest.MapFS) { files[manifestFile].Data = []byte(`{"sour`) },
+		"no hash":             func(_ *Maker, files fstest.MapFS) { delete(files, sourcesFile) },
+		"empty hash":          func(_ *Maker, files fstest.MapFS) { files[sourcesFile].Data = nil },
+		"damaged hash":        func(_ *Maker, files fstest.MapFS) { files[sourcesFile].Data = files[sourcesFile].Data[1:] },
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := tiny()
 			files := fstest.MapFS{
-				manifestFile: {Data: []byte(`{"sources":"` + m.sourceHash() + `"}`)},
-				Busybox:      {Data: []byte("busybox")},
+				sourcesFile: {Data: []byte(m.sourceHash())},
+				Busybox:     {Data: []byte("busybox")},
 			}
 			m.Prebuilt = files
 			if got := string(content(t, &m, Busybox)); got != "busybox" || m.Check() != nil {
@@ -127,21 +127,21 @@ func TestOutdated(t *testing.T) {
 	}
 }
 
-// A failed Prebuild leaves no manifest and no overlay of an earlier one.
+// A failed Prebuild leaves no hash and no overlay of an earlier one.
 func TestPrebuildFails(t *testing.T) {
 	for name, tc := range map[string]struct {
 		spoil func(m *Maker)
 		want  string
 	}{
-		"dynamic busybox": {func(m *Maker) { m.Busybox = "/usr/bin/env" }, "/usr/bin/env is not a static program"},
-		"no catatonit":    {func(m *Maker) { m.Reaper = "/nonexistent" }, "/nonexistent is not a static program"},
+		"dynamic busybox": {func(m *Maker) { m.Busybox = "/usr/bin/env" }, "busybox is not a static program"},
+		"no catatonit":    {func(m *Maker) { m.Reaper = "/nonexistent" }, "catatonit: open /nonexistent: no such file"},
 		"bad C":           {func(m *Maker) { m.Zygote = "int serve(void) { return x; }" }, "zygote.so: cc: exit status 1"},
 		"no compiler":     {func(m *Maker) { m.Compiler = "/nonexistent" }, "enter: cc: "},
 		"other processor": {func(m *Maker) { m.Arch = map[string]string{"amd64": "arm64", "arm64": "amd64"}[goruntime.GOARCH] }, ", not for "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "programs")
-			earlier := []string{dir + ".json", filepath.Join(dir, manifestFile)}
+			earlier := []string{dir + ".json", filepath.Join(dir, sourcesFile)}
 			if err := os.Mkdir(dir, 0o755); err != nil {
 				t.Fatal(err)
 			}
@@ -178,7 +178,7 @@ func TestEnterIsStatic(t *testing.T) {
 	}
 	m := tiny()
 	m.Compiler = wrapper
-	if _, err := m.Open(t.Context(), Enter, t.TempDir()); err == nil || err.Error() != "cc: the program is not static" {
+	if _, err := m.Open(t.Context(), Enter, t.TempDir()); err == nil || err.Error() != "enter is not a static program" {
 		t.Errorf("error %v", err)
 	}
 }

@@ -64,7 +64,7 @@ func (a *app) benchCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.printEither(asJSON, measured, measured.Table(nil))
+			return a.printEither(asJSON, measured, measured.Table())
 		},
 	}
 	set := cmd.Flags()
@@ -113,9 +113,5 @@ func measure(ctx context.Context, o bench.Options) (*bench.Report, error) {
 	if err := runtime.CheckPrivileges(); err != nil { // before it downloads an image
 		return nil, fmt.Errorf("bench: %w", err)
 	}
-	measured, err := bench.Measure(ctx, o)
-	if err := errors.Join(err, runtime.CloseIdle()); err != nil {
-		return nil, err
-	}
-	return measured, nil
+	return bench.Measure(ctx, o)
 }

@@ -112,7 +112,7 @@ func TestBenchJSON(t *testing.T) {
 	if err := json.Unmarshal([]byte(got.stdout), &object); err != nil || got.stderr != "" {
 		t.Fatalf("%v: %+v", err, got)
 	}
-	for _, key := range []string{"kernel", "arch", "cpus", "node", "image", "heap", "samples", "sides"} {
+	for _, key := range []string{"kernel", "arch", "cpus", "node", "image", "samples", "sides"} {
 		if _, ok := object.Environment[key]; !ok {
 			t.Errorf("no %s in %v", key, object.Environment)
 		}

@@ -67,7 +67,7 @@ func judge(f bench.Figure, side bench.Side) (v verdict, ok bool) {
 	return verdict{b, f.ID, side, b.met(got)}, ok && measured
 }
 
-// note returns the verdict as the last column of a table: the bar, with the unit if it limits the value, the
+// note returns the verdict as text: the bar, with the unit if it limits the value, the
 // goal, and whether the bar is met.
 func note(f bench.Figure, side bench.Side) string {
 	v, ok := judge(f, side)

@@ -36,7 +36,7 @@ func (x *fixtures) called(value func(callTimes) float64) bench.Measurement {
 			s, _, err = bench.Sample(ctx, m.Options.Fewer(10), m.Sides(), func(side bench.Side) (float64, error) {
 				t, err := callsOn(ctx, m, p, all[side], address)
 				return value(t), err
-			}, nil)
+			})
 			return err
 		})
 		return s, nil, errors.Join(err, server.Close())

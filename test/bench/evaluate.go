@@ -30,7 +30,7 @@ func (x *fixtures) evaluations(ctx context.Context, m *bench.Measurer) (s, base 
 	if err := bench.Turns(ctx, 1, m.Options.Jailed, evaluate); err != nil { // not measured: its limit of the heap takes a separate Node
 		return nil, nil, err
 	}
-	return bench.Sample(ctx, m.Options.Samples, m.Options.Jailed, bench.Timed(evaluate), bench.Timed(plain))
+	return compared(ctx, m.Options.Samples, m, bench.Timed(evaluate), bench.Timed(plain))
 }
 
 // normalizations measures how long it takes to turn a snippet of TypeScript into a program.
@@ -40,7 +40,7 @@ func (x *fixtures) normalizations(ctx context.Context, m *bench.Measurer) (s, ba
 	return bench.Sample(ctx, m.Options.Fewer(2), m.Options.Jailed, bench.Timed(func(bench.Side) error {
 		_, err := runtime.Normalize(code)
 		return err
-	}), nil)
+	}))
 }
 
 // typedSnippet returns TypeScript as models write it, of at least size bytes, in

@@ -30,7 +30,7 @@ func (x *fixtures) idleMemory(ctx context.Context, m *bench.Measurer) (s, base b
 			return 0, err
 		}
 		return newMemory(before, "Pss")
-	}, nil)
+	})
 }
 
 // programMemory measures the second of two equal programs that run: its private pages,
@@ -49,7 +49,7 @@ func (x *fixtures) programMemory(ctx context.Context, m *bench.Measurer) (s, bas
 			return 0, err
 		}
 		return newMemory(before, "Private_Clean", "Private_Dirty")
-	}, nil)
+	})
 }
 
 // park starts the program and returns when it has printed its line. The program is

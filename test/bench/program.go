@@ -60,7 +60,7 @@ func (x *fixtures) whole(name string, rounds int, onSnapshot bool) bench.Measure
 			if err := bench.Turns(ctx, 1, m.Sides(), once); err != nil { // not measured: it starts zygotes
 				return err
 			}
-			s, _, err = bench.Sample(ctx, m.Options.Fewer(20), m.Sides(), bench.Timed(once), nil)
+			s, _, err = bench.Sample(ctx, m.Options.Fewer(20), m.Sides(), bench.Timed(once))
 			return err
 		})
 		return s, nil, err

@@ -29,6 +29,18 @@ func (x *fixtures) consecutiveRuns(ctx context.Context, m *bench.Measurer) (s, _
 	})
 }
 
+// compared takes n samples of each jailed side, and as many of a base, in turns.
+func compared(ctx context.Context, n int, m *bench.Measurer, take, compare bench.Sampler) (s, base bench.Samples, err error) {
+	s, base = bench.Samples{}, bench.Samples{}
+	err = bench.Turns(ctx, n, m.Options.Jailed, func(side bench.Side) error {
+		if err := base.Add(side, compare); err != nil {
+			return err
+		}
+		return s.Add(side, take)
+	})
+	return s, base, err
+}
+
 // strictRuns compares runs with all permissions denied to runs with the default
 // permissions. They take turns in two runtimes of the same launcher.
 func (x *fixtures) strictRuns(ctx context.Context, m *bench.Measurer) (s, base bench.Samples, err error) {
@@ -38,7 +50,7 @@ func (x *fixtures) strictRuns(ctx context.Context, m *bench.Measurer) (s, base b
 			return err
 		}
 		without := func(side bench.Side) error { return bench.Run(ctx, m.Lasting[side], bench.Hello) }
-		s, base, err = bench.Sample(ctx, m.Options.Samples, m.Options.Jailed, bench.Timed(with), bench.Timed(without))
+		s, base, err = compared(ctx, m.Options.Samples, m, bench.Timed(with), bench.Timed(without))
 		return err
 	})
 	return s, base, err
@@ -54,7 +66,7 @@ func (x *fixtures) overtime(ctx context.Context, m *bench.Measurer) (s, base ben
 			err = fmt.Errorf("an endless loop ended with cause %q", res.Cause)
 		}
 		return bench.Milliseconds(time.Since(began) - limit), err
-	}, nil)
+	})
 }
 
 // besideIdle measures a run beside many live runtimes, which run nothing. It measures the

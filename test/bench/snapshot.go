@@ -31,7 +31,7 @@ func (x *fixtures) createOnSnapshot(ctx context.Context, m *bench.Measurer) (s, 
 			return bench.Milliseconds(took), rt.Close()
 		}
 	}
-	return bench.Sample(ctx, m.Options.Fewer(4), m.Options.Jailed, create(id), create(""))
+	return compared(ctx, m.Options.Fewer(4), m, create(id), create(""))
 }
 
 // snapshotOfFiles returns the id of a snapshot of many small files, in folders of a

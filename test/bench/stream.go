@@ -31,7 +31,7 @@ func (x *fixtures) streamed(ctx context.Context, m *bench.Measurer) (s, base ben
 			err = fmt.Errorf("received %d bytes of %d", got, n)
 		}
 		return float64(n) / 1e6 / time.Since(began).Seconds(), err
-	}, nil)
+	})
 }
 
 // runIntoCat starts Node with its output piped to the host's cat, and waits for both.

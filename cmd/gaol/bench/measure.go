@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	goruntime "runtime"
 
 	"gaol/rootfs"
 	"gaol/runtime"
@@ -38,16 +37,11 @@ func (o Options) Fewer(n int) int { return max(3, o.Samples/n) }
 // else behind, even if it fails or ctx is canceled.
 func Measure(ctx context.Context, o Options) (*Report, error) {
 	m := &Measurer{Options: o}
-	heap := make([]byte, hostHeap)
-	// Jails are tried first: their errors explain best why a machine or an image does not work.
-	err := m.trySides(ctx)
-	if err == nil {
-		err = m.WithRuntimes(ctx, func(*runtime.Options) {}, func(all Runtimes) error {
-			m.Lasting = all
-			return errors.Join(m.measureAll(ctx), os.RemoveAll(m.folder))
-		})
-	}
-	goruntime.KeepAlive(heap)
+	// Jails are made first: their errors explain best why a machine or an image does not work.
+	err := m.WithRuntimes(ctx, func(*runtime.Options) {}, func(all Runtimes) error {
+		m.Lasting = all
+		return errors.Join(m.measureAll(ctx), os.RemoveAll(m.folder))
+	})
 	if err != nil {
 		return nil, fmt.Errorf("bench: %w", err)
 	}
@@ -65,16 +59,6 @@ type Measurer struct {
 	report Report
 }
 
-// trySides makes a run on each jailed side.
-func (m *Measurer) trySides(ctx context.Context) error {
-	for _, side := range m.Options.Jailed {
-		if err := m.oneRun(ctx, side); err != nil {
-			return fmt.Errorf("%s: %w", side, err)
-		}
-	}
-	return nil
-}
-
 // open prepares what all figures need.
 func (m *Measurer) open(ctx context.Context) error {
 	store, err := rootfs.Open(m.Options.Create.Store)
@@ -85,7 +69,11 @@ func (m *Measurer) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if m.folder, err = os.MkdirTemp(memoryFolder(), "gaol-bench-"); err != nil {
+	// In memory, as a jail's files are, so that the disk is not measured.
+	if m.folder, err = os.MkdirTemp("/dev/shm", "gaol-bench-"); err != nil {
+		m.folder, err = os.MkdirTemp("", "gaol-bench-")
+	}
+	if err != nil {
 		return err
 	}
 	if m.Bare, err = newBareNode(m.folder, image); err != nil {
@@ -130,7 +118,7 @@ func (m *Measurer) WithRuntimes(ctx context.Context, change func(*runtime.Option
 		change(&o)
 		rt, err := runtime.Create(ctx, o)
 		if err != nil {
-			return err
+			return fmt.Errorf("%s: %w", side, err)
 		}
 		defer func() { failed = errors.Join(failed, rt.Close()) }()
 		all[side] = rt

@@ -13,26 +13,22 @@ type Report struct {
 	Figures     []Figure    `json:"figures"`
 }
 
-// Table returns the report for people: a row for each side and figure. Note returns the last column
-// of a jailed side, and may be nil.
-func (r *Report) Table(note func(Figure, Side) string) string {
+// Table returns the report for people: a row for each side and figure.
+func (r *Report) Table() string {
 	var text strings.Builder
 	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "side\tfigure\tunit\tvalue\tratio\t")
+	fmt.Fprintln(table, "side\tfigure\tunit\tvalue\tratio")
 	for _, side := range append([]Side{Bare}, r.Environment.Sides...) {
 		for _, f := range r.Figures {
 			value, measured := f.Values[side]
 			if !measured {
 				continue
 			}
-			ratio, last := "", ""
+			ratio := ""
 			if got, ok := f.Ratio[side]; ok {
 				ratio = Short(got)
 			}
-			if note != nil && side != Bare {
-				last = note(f, side)
-			}
-			fmt.Fprintf(table, "%s\t%s\t%s\t%6s\t%5s\t%s\n", side, f.Name, f.Unit, Short(value), ratio, last)
+			fmt.Fprintf(table, "%s\t%s\t%s\t%6s\t%5s\n", side, f.Name, f.Unit, Short(value), ratio)
 		}
 	}
 	_ = table.Flush() // a Builder takes everything

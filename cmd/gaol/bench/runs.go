@@ -26,7 +26,7 @@ func runs(ctx context.Context, m *Measurer) (s, _ Samples, err error) {
 			case <-ctx.Done():
 			}
 			return Milliseconds(took), err
-		}, nil)
+		})
 	}
 	return m.warm, nil, err
 }
@@ -36,7 +36,7 @@ func runs(ctx context.Context, m *Measurer) (s, _ Samples, err error) {
 func throughput(ctx context.Context, m *Measurer) (s, base Samples, err error) {
 	return Sample(ctx, m.Options.Fewer(20), m.Sides(), func(side Side) (float64, error) {
 		return rate(4, func() error { return m.RunOn(ctx, m.Lasting, side, Hello) })
-	}, nil)
+	})
 }
 
 // rate returns how often per second clients complete do. They share one number of
@@ -64,15 +64,10 @@ func lifecycle(ctx context.Context, m *Measurer) (s, base Samples, err error) {
 		if side == Bare {
 			return m.RunOn(ctx, nil, side, Hello)
 		}
-		return m.oneRun(ctx, side)
-	}), nil)
-}
-
-// oneRun makes one run in a new runtime.
-func (m *Measurer) oneRun(ctx context.Context, side Side) error {
-	rt, err := runtime.Create(ctx, m.Create(side))
-	if err != nil {
-		return err
-	}
-	return errors.Join(Run(ctx, rt, Hello), rt.Close())
+		rt, err := runtime.Create(ctx, m.Create(side))
+		if err != nil {
+			return err
+		}
+		return errors.Join(Run(ctx, rt, Hello), rt.Close())
+	}))
 }

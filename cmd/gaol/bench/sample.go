@@ -56,19 +56,11 @@ func Timed(do func(Side) error) Sampler {
 // Milliseconds returns a time in milliseconds.
 func Milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// Sample takes n samples of each side. If compare is not nil, it takes as many of that,
-// in turns with the others.
-func Sample(ctx context.Context, n int, sides []Side, take, compare Sampler) (s, base Samples, err error) {
-	s, base = Samples{}, Samples{}
-	err = Turns(ctx, n, sides, func(side Side) error {
-		if compare != nil {
-			if err := base.Add(side, compare); err != nil {
-				return err
-			}
-		}
-		return s.Add(side, take)
-	})
-	return s, base, err
+// Sample takes n samples of each side. There is no base.
+func Sample(ctx context.Context, n int, sides []Side, take Sampler) (s, base Samples, err error) {
+	s = Samples{}
+	err = Turns(ctx, n, sides, func(side Side) error { return s.Add(side, take) })
+	return s, nil, err
 }
 
 // Turns calls do n times for each side, in turns, so that drift of the machine

@@ -59,26 +59,22 @@ func createRuntime(ctx context.Context, o runtime.Options) (sandbox, error) {
 	if err != nil {
 		return nil, err
 	}
-	return onlyRuntime{rt}, nil
+	return localSandbox{rt}, nil
 }
 
-// onlyRuntime is the only runtime of this process, so that Close also ends its zygote.
-type onlyRuntime struct{ *runtime.NodeRuntime }
+// localSandbox is a sandbox of this process.
+type localSandbox struct{ *runtime.NodeRuntime }
 
-func (rt onlyRuntime) newContext(ctx context.Context, o runtime.ContextOptions) (repl.Context, error) {
+func (rt localSandbox) newContext(ctx context.Context, o runtime.ContextOptions) (repl.Context, error) {
 	return rt.NewContext(ctx, o)
 }
 
-func (rt onlyRuntime) spawn(ctx context.Context, p *program, o runtime.SpawnOptions) (*terminalProcess, error) {
+func (rt localSandbox) spawn(ctx context.Context, p *program, o runtime.SpawnOptions) (*terminalProcess, error) {
 	proc, err := start(ctx, p, o, rt.SpawnCode, rt.Spawn)
 	if err != nil {
 		return nil, err
 	}
 	return &terminalProcess{proc, proc.Stdin, proc.Stdout}, nil
-}
-
-func (rt onlyRuntime) Close() error {
-	return errors.Join(rt.NodeRuntime.Close(), runtime.CloseIdle())
 }
 
 // open creates a sandbox, on a server if f names one. Unless quiet, it prints which limits and rules this machine cannot
@@ -151,7 +147,7 @@ const rootExample = `  gaol doctor                                    check whet
 func (a *app) main(ctx context.Context, args []string) int {
 	root := a.rootCommand()
 	root.SetArgs(args)
-	err := root.ExecuteContext(ctx)
+	err := errors.Join(root.ExecuteContext(ctx), runtime.CloseIdle()) // ends zygotes
 	if code, ok := silentStatus(ctx, err); ok {
 		return code
 	}

@@ -14,7 +14,6 @@ import (
 
 	"gaol/cmd/gaol/flags"
 	"gaol/cmd/gaol/report"
-	"gaol/internal/lazyregexp"
 	"gaol/rootfs"
 	"gaol/runtime"
 )
@@ -88,24 +87,20 @@ func (f *runFlags) readFile(ctx context.Context, path string) (p flags.Program, 
 	return p, f.MountFolder(dir, folderDir)
 }
 
-// folderNote returns a line for a program that failed because it imports a file beside its own.
+// folderNote returns a line for a program that failed because it imports a file beside its own. Errors
+// of import name such a file in the working directory.
 func (f *runFlags) folderNote(res *runtime.Result) []string {
 	if f.file == "" || f.withFolder || f.Server != "" || res.Error == nil {
 		return nil
 	}
-	name := flags.MissingSibling(f.file, f.Options().Cwd, res.Error.Message)
-	if name == "" {
-		return nil
+	_, name, _ := strings.Cut(res.Error.Message, "Cannot find module '")
+	for _, start := range []string{"./", "../", f.Options().Cwd + "/"} {
+		if strings.HasPrefix(name, start) {
+			return []string{"the program does not see the files beside its own on the host; show it their folder, read-only, with --with-folder"}
+		}
 	}
-	quoted := "'" + strings.ReplaceAll(f.file, "'", `'\''`) + "'"
-	if plainPath().MatchString(f.file) {
-		quoted = f.file
-	}
-	return []string{fmt.Sprintf("%s is a file of the host, which the program does not see; show it the folder, read-only, with: gaol run --with-folder %s", report.OneLine(name), report.OneLine(quoted))}
+	return nil
 }
-
-// plainPath matches paths that a shell takes as they are.
-var plainPath = lazyregexp.New(`^[A-Za-z0-9_./@%+,:][A-Za-z0-9_./@%+,:=-]*$`)
 
 func (f *runFlags) check(cmd *cobra.Command, words, rest []string, stdin io.Reader) error {
 	if err := f.Check(cmd.Context(), "save"); err != nil {

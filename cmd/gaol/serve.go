@@ -51,9 +51,10 @@ const serveExample = `  gaol serve
 // serveFlags are the flags of gaol serve.
 type serveFlags struct {
 	daemon.Options
-	logFormat, logLevel, printUnit string
-	isolation                      string
-	inherit                        int
+	logJSON              bool
+	logLevel             slog.Level
+	printUnit, isolation string
+	inherit              int
 }
 
 func (a *app) serveCommand() *cobra.Command {
@@ -85,9 +86,11 @@ func (a *app) serveCommand() *cobra.Command {
 	set.StringVar(&f.Overrides.PublicURL, "public-url", "", "`URL` by which people reach the server, for links to its page")
 	set.StringVar(&f.Overrides.NodeModules, "node-modules", "", "`FOLDER` with the packages that snippets may import")
 	set.BoolVar(&f.Overrides.NoPlayground, "no-playground", false, "do not serve the page at /")
-	set.StringVar(&f.logFormat, "log-format", "text", "`FORMAT` of the server's log on standard error: text or json")
-	set.StringVar(&f.logLevel, "log-level", "info", "the least `LEVEL` that is logged: debug, with each request; info, warn or error")
-	set.StringVar(&f.printUnit, "print-unit", "", "print systemd units that start the server with the other flags, and exit: `UNIT` is service, socket or all")
+	flags.Choice[bool]{"text": false, "json": true}.Add(cmd, &f.logJSON, "log-format", "format of the server's log on standard error: text or json")
+	flags.Choice[slog.Level]{"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError}.Add(
+		cmd, &f.logLevel, "log-level", "the least level that is logged: debug, with each request; info, warn or error")
+	flags.Choice[string]{"service": "service", "socket": "socket", "all": "all"}.Add(
+		cmd, &f.printUnit, "print-unit", "print systemd units that start the server with the other flags, and exit: service, socket or all")
 	set.Lookup("print-unit").NoOptDefVal = "all"
 	addTools(cmd, &f.Server.SandboxTools)
 	flags.AddIsolation(cmd, &f.isolation, "sandboxes whose request names no other")
@@ -110,16 +113,13 @@ func (f *serveFlags) complete(cmd *cobra.Command, stderr io.Writer) error {
 	if inherits(cmd) {
 		failed = f.completeInherited(cmd)
 	}
-	log, err := f.logger(stderr)
-	f.Server.Log = log
-	return errors.Join(err, failed)
+	f.Server.Log = f.logger(stderr)
+	return failed
 }
 
 // check rejects flags that contradict each other.
 func (f *serveFlags) check() error {
 	switch {
-	case !slices.Contains([]string{"", "all", "service", "socket"}, f.printUnit):
-		return fmt.Errorf("--print-unit %q: want service, socket or all", f.printUnit)
 	case f.printUnit != "" && !filepath.IsAbs(f.Socket):
 		return fmt.Errorf("--print-unit: --socket %q: want an absolute path", f.Socket)
 	case f.Socket == "" && f.Listen == "":
@@ -144,19 +144,12 @@ func (f *serveFlags) check() error {
 }
 
 // logger returns the server's log.
-func (f *serveFlags) logger(to io.Writer) (*slog.Logger, error) {
-	var level slog.Level
-	if err := level.UnmarshalText([]byte(f.logLevel)); err != nil {
-		return nil, fmt.Errorf("--log-level %q: want debug, info, warn or error", f.logLevel)
+func (f *serveFlags) logger(to io.Writer) *slog.Logger {
+	o := &slog.HandlerOptions{Level: f.logLevel}
+	if f.logJSON {
+		return slog.New(slog.NewJSONHandler(to, o))
 	}
-	o := &slog.HandlerOptions{Level: level}
-	switch f.logFormat {
-	case "text":
-		return slog.New(slog.NewTextHandler(to, o)), nil
-	case "json":
-		return slog.New(slog.NewJSONHandler(to, o)), nil
-	}
-	return nil, fmt.Errorf("--log-format %q: want text or json", f.logFormat)
+	return slog.New(slog.NewTextHandler(to, o))
 }
 
 // errStopped ends a server that a signal has stopped. That is a success.
@@ -223,7 +216,7 @@ func inherits(cmd *cobra.Command) bool { return cmd.Flags().Changed("inherit") }
 // logs errors only, unless the user wants more.
 func (f *serveFlags) completeInherited(cmd *cobra.Command) error {
 	if !cmd.Flags().Changed("log-level") {
-		f.logLevel = "error"
+		f.logLevel = slog.LevelError
 	}
 	var errs []error
 	cmd.Flags().Visit(func(f *pflag.Flag) {

@@ -14,7 +14,6 @@ import (
 	"gaol/cmd/gaol/flags"
 	"gaol/cmd/gaol/report"
 	"gaol/cmd/gaol/server/settings"
-	"gaol/runtime"
 	"gaol/runtime/snippets"
 )
 
@@ -137,14 +136,5 @@ func (a *app) openSnippets(ctx context.Context, f *snippetFlags, o snippets.Opti
 	if o.Progress = a.progress(); !f.json {
 		o.Progress = a.stderr
 	}
-	r, err := snippets.New(o)
-	if err != nil {
-		return nil, err
-	}
-	return onlyRunner{r}, nil
+	return snippets.New(o)
 }
-
-// onlyRunner is the only runner of this process, so that Close also ends its zygote.
-type onlyRunner struct{ *snippets.Runner }
-
-func (r onlyRunner) Close() error { return errors.Join(r.Runner.Close(), runtime.CloseIdle()) }

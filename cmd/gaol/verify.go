@@ -36,7 +36,15 @@ func (a *app) verifyCommand(kind, cure string, open flags.Opener) *cobra.Command
 		ValidArgsFunction: flags.StoreNames(open),
 	}
 	return storeCommand(cmd, open, func(cmd *cobra.Command, store *rootfs.Store, refs []string) error {
-		images, err := toVerify(store, refs)
+		var images []*rootfs.Image
+		var err error
+		if len(refs) == 0 {
+			images, err = store.List()
+		}
+		for _, ref := range refs {
+			i, failed := store.Lookup(ref)
+			images, err = append(images, i), errors.Join(err, failed)
+		}
 		if err != nil {
 			return err
 		}
@@ -47,21 +55,6 @@ func (a *app) verifyCommand(kind, cure string, open flags.Opener) *cobra.Command
 		}
 		return nil
 	})
-}
-
-func toVerify(store *rootfs.Store, refs []string) ([]*rootfs.Image, error) {
-	if len(refs) == 0 {
-		return store.List()
-	}
-	var images []*rootfs.Image
-	for _, ref := range refs {
-		i, err := store.Lookup(ref)
-		if err != nil {
-			return nil, err
-		}
-		images = append(images, i)
-	}
-	return images, nil
 }
 
 // verify prints how an image differs from its id. If mayBeGone, it prints nothing for an image

@@ -9,7 +9,6 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -94,28 +93,4 @@ func (p Program) InFolder(file, dir, target string) (Program, error) {
 	}
 	p.Name = path.Join(target, filepath.ToSlash(rel))
 	return p, nil
-}
-
-// MissingSibling returns the specifier in the message of an error for a relative import that the
-// host has beside file, or "".
-func MissingSibling(file, cwd, message string) string {
-	_, rest, found := strings.Cut(message, "Cannot find module '")
-	name, _, ended := strings.Cut(rest, "'")
-	endings := []string{"", ".ts", ".tsx", ".js", ".json"}                              // that require and TypeScript add
-	if rel, below := strings.CutPrefix(name, strings.TrimSuffix(cwd, "/")+"/"); below { // an import's error
-		name, endings = "./"+rel, endings[:3]
-	}
-	if !found || !ended || !strings.HasPrefix(name, "./") && !strings.HasPrefix(name, "../") {
-		return ""
-	}
-	at := filepath.Join(filepath.Dir(file), name)
-	for _, ending := range endings {
-		if _, err := os.Stat(at + ending); err == nil {
-			return name
-		}
-	}
-	if _, err := os.Stat(strings.TrimSuffix(at, ".js") + ".ts"); err == nil {
-		return name
-	}
-	return ""
 }

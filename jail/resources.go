@@ -86,7 +86,7 @@ func (c *resourceCount) addProcess(pid int) {
 	if err != nil {
 		return // it has ended
 	}
-	defer process.Close()
+	defer func() { _ = process.Close() }()
 	info, err := process.Stat(".") // with the user of the process, see proc(5)
 	if err != nil {
 		return // it has ended
@@ -99,7 +99,7 @@ func (c *resourceCount) addProcess(pid int) {
 	if err != nil {
 		return // it ends
 	}
-	defer dir.Close()
+	defer func() { _ = dir.Close() }()
 	list, err := dir.Open(".")
 	if err != nil {
 		return // it ends

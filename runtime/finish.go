@@ -3,6 +3,7 @@ package runtime
 import (
 	"bytes"
 	"context"
+	"errors"
 	"syscall"
 	"time"
 
@@ -48,7 +49,7 @@ func (p *Process) finish() (*Result, error) {
 	switch {
 	case p.interrupted:
 		res.Cause = CauseTimeout // even if it has exited since
-	case res.Cause == CauseNone && context.Cause(p.limit) == errOutput: // it ended before it could be killed
+	case res.Cause == CauseNone && errors.Is(context.Cause(p.limit), errOutput): // it ended before it could be killed
 		res.Cause = CauseOutput
 	}
 	// After the kernel's own reports: a hint that repeats one of them is dropped.

@@ -121,7 +121,7 @@ func wrap(err *error, method string) {
 
 // endReason returns why the context of a run ended, and the error beside its Result.
 func endReason(limit context.Context) (Cause, error) {
-	switch cause := context.Cause(limit); cause {
+	switch cause := context.Cause(limit); cause { //nolint:errorlint // the cause of the caller's context may wrap one of an outer run
 	case errTimeout:
 		return CauseTimeout, nil
 	case errCPU:

@@ -45,9 +45,9 @@ func (p *program) add(c code) label {
 		return p.written[c]
 	}
 	in := unix.SockFilter{Code: c.op, K: c.k}
-	switch {
-	case c.op == opReturn:
-	case c.op == opLoad || c.op == opAnd:
+	switch c.op {
+	case opReturn:
+	case opLoad, opAnd:
 		if p.distance(c.no) > 0 {
 			p.jump(c.no)
 		}

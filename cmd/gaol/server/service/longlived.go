@@ -191,7 +191,7 @@ func (r *retained) add(p *program, bytes int) {
 	}
 	p.bytes, p.expiry = bytes, time.AfterFunc(retainTime, p.forget)
 	owner := p.sandbox.owner
-	all := append(r.byName[owner], p)
+	all := slices.Concat(r.byName[owner], []*program{p})
 	total := 0
 	for i := len(all) - 1; i >= 0; i-- {
 		total += all[i].bytes

@@ -63,7 +63,7 @@ func TestSharedIdle(t *testing.T) {
 		time.Sleep(sharedIdle)
 		c.check(t, 2, 2)
 		c.use(t, "a", func() {})
-		c.shared.close()
+		c.close()
 		c.check(t, 3, 3)
 	})
 }
@@ -89,7 +89,7 @@ func TestSharedIsBounded(t *testing.T) {
 		if last := fmt.Sprint(maxShared - 1); c.byKey[last] != nil || c.byKey["0"] == nil { // the last one was free first
 			t.Error("another value was closed")
 		}
-		c.shared.close()
+		c.close()
 		c.check(t, maxShared+1, maxShared+1)
 	})
 }
@@ -102,7 +102,7 @@ func TestSharedFailure(t *testing.T) {
 			t.Error(err)
 		}
 		c.use(t, "a", func() {})
-		c.shared.close()
+		c.close()
 		c.check(t, 1, 1)
 	})
 }

@@ -51,6 +51,8 @@ type Options struct {
 }
 
 // The results of a probe. Examine sets their names.
+
+func ok(detail string) Check             { return Check{Status: OK, Detail: detail} }
 func degraded(detail, cure string) Check { return Check{Status: Degraded, Detail: detail, Cure: cure} }
 func missing(detail, cure string) Check  { return Check{Status: Missing, Detail: detail, Cure: cure} }
 

@@ -291,7 +291,7 @@ func (u *socketUse) add(s sockdiag.Socket, protocol byte) {
 	if protocol != unix.IPPROTO_TCP || s.State() == unix.BPF_TCP_LISTEN { // the queues of a listening socket hold connections
 		return
 	}
-	q := queue{s.Received(), s.Sent(), s.Arrived() - s.Received(), s.Acknowledged()}
+	q := queue{s.ReceiveQueue(), s.SendQueue(), s.BytesReceived() - s.ReceiveQueue(), s.BytesAcked()}
 	switch peer := s.Peer(); {
 	case isHosts(s, u.firstID):
 		q.sent = 0 // by the host

@@ -121,8 +121,8 @@ func wrap(err *error, method string) {
 
 // endReason returns why the context of a run ended, and the error beside its Result.
 func endReason(limit context.Context) (Cause, error) {
-	switch cause := context.Cause(limit); cause { //nolint:errorlint // the cause of the caller's context may wrap one of an outer run
-	case errTimeout:
+	switch cause := context.Cause(limit); cause {
+	case errTimeout: //nolint:errorlint // the cause of the caller's context may wrap one of an outer run
 		return CauseTimeout, nil
 	case errCPU:
 		return CauseCPU, nil

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"net/netip"
 	"os"
+	"unsafe"
 
 	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
@@ -162,25 +163,23 @@ func (s Socket) address(port, address int) netip.AddrPort {
 	return netip.AddrPortFrom(a, binary.BigEndian.Uint16(id[port:]))
 }
 
-// Received returns how many bytes the owner can read.
-func (s Socket) Received() int64 {
+// ReceiveQueue returns how many bytes the owner can read.
+func (s Socket) ReceiveQueue() int64 {
 	return int64(binary.NativeEndian.Uint32(s.message[offQueues:]))
 }
 
-// Sent returns how many bytes the other side has not acknowledged.
-func (s Socket) Sent() int64 { return int64(binary.NativeEndian.Uint32(s.message[offQueues+4:])) }
+// SendQueue returns how many bytes the other side has not acknowledged.
+func (s Socket) SendQueue() int64 { return int64(binary.NativeEndian.Uint32(s.message[offQueues+4:])) }
 
-// Acknowledged returns how many bytes the other side has acknowledged so far, if the socket has
-// Info.
-func (s Socket) Acknowledged() int64 { return s.info(120) }
+// BytesAcked returns how many bytes the other side has acknowledged so far, if the socket has Info.
+func (s Socket) BytesAcked() int64 { return s.info(unsafe.Offsetof(unix.TCPInfo{}.Bytes_acked)) }
 
-// Arrived returns how many bytes have arrived so far, if the socket has Info. Some may not have
-// been read.
-func (s Socket) Arrived() int64 { return s.info(128) }
+// BytesReceived returns how many bytes have arrived so far, read or not, if the socket has Info.
+func (s Socket) BytesReceived() int64 { return s.info(unsafe.Offsetof(unix.TCPInfo{}.Bytes_received)) }
 
 // info returns a 64-bit number of struct tcp_info.
-func (s Socket) info(offset int) int64 {
-	info := s.Attribute(Info, offset+8)
+func (s Socket) info(offset uintptr) int64 {
+	info := s.Attribute(Info, int(offset)+8)
 	if info == nil {
 		return 0
 	}

@@ -82,8 +82,8 @@ func (p *Process) start(ctx context.Context, s *Spec) (err error) {
 	}
 	p.close = sync.OnceValue(p.end)
 	stop := context.AfterFunc(ctx, func() { _ = p.command.Process.Kill() })
-	defer stop()
-	if err := p.shakeHands(); err != nil {
+	err = p.shakeHands()
+	if !stop() || err != nil {
 		_ = p.command.Process.Kill()
 		<-p.done
 		return errors.Join(cmp.Or(context.Cause(ctx), err), p.exit, p.Close())

@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"compress/gzip"
+	"context"
 	"errors"
 	"io"
 	"os"
@@ -58,12 +59,12 @@ func (z *zeros) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestCheckStops checks that a blob larger than in its manifest is not read to its end.
-func TestCheckStops(t *testing.T) {
+// TestReceiveStops checks that a blob larger than in its manifest is not read to its end.
+func TestReceiveStops(t *testing.T) {
 	const size = 1000
-	l := Layer{Digest: digest([]byte("other")), Size: size}
 	var z zeros
-	if err := l.Check(t.Context(), &z); !errors.Is(err, ErrDigest) {
+	l := Layer{Digest: digest([]byte("other")), Size: size, Open: func(context.Context) (io.ReadCloser, error) { return io.NopCloser(&z), nil }}
+	if err := l.Receive(t.Context(), io.Discard); !errors.Is(err, ErrDigest) {
 		t.Errorf("error %v", err)
 	}
 	if z.read > size+1 {

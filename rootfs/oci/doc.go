@@ -4,7 +4,7 @@
 //
 //	Open ── source ── index ─ platform ─> manifest ── config ── Image
 //	                                                              │
-//	          Layer.Open ── Layer.Receive or Layer.Check ── Layer.Archive ── tar
+//	          Layer.Open ── Layer.Receive ── Layer.Archive ── tar
 //
 // Sources are not trusted. Every document is bounded before it is read, and its digest is
 // checked before it is parsed. A manifest that could also be taken for an index is refused

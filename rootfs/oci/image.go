@@ -91,19 +91,11 @@ func (l *Layer) Receive(ctx context.Context, w io.Writer) error {
 		return err
 	}
 	defer body.Close()
-	return l.copy(ctx, w, body)
-}
-
-// Check fails unless r yields the content of the blob. It reads at most Size+1 bytes.
-func (l *Layer) Check(ctx context.Context, r io.Reader) error { return l.copy(ctx, io.Discard, r) }
-
-// copy copies the blob from r to w. It fails unless the blob matches Digest and Size.
-func (l *Layer) copy(ctx context.Context, w io.Writer, r io.Reader) error {
 	sum, err := newHash(l.Digest)
 	if err != nil {
 		return err
 	}
-	in := layer.NewReader(ctx, r, math.MaxInt64) // ends with ctx
+	in := layer.NewReader(ctx, body, math.MaxInt64) // ends with ctx
 	n, err := io.Copy(io.MultiWriter(w, sum), io.LimitReader(in, l.Size+1))
 	switch {
 	case context.Cause(ctx) != nil:

@@ -171,6 +171,7 @@ func (a *app) rootCommand() *cobra.Command {
 		return report.UsageError(cmd.CommandPath(), err)
 	})
 	root.AddCommand(a.runCommand(), a.evalCommand(), a.replCommand(), a.snippetCommand(), a.serveCommand(), a.mcpCommand(), a.psCommand(), a.execCommand(), a.stopCommand(), a.doctorCommand(), a.imageCommand(), a.snapshotCommand(), a.policyCommand(), a.benchCommand(), a.tokenCommand(), a.versionCommand(), a.manCommand())
+	checkUsage(root)
 	return root
 }
 
@@ -179,17 +180,25 @@ func (a *app) rootCommand() *cobra.Command {
 // succeed.
 func group(use, short, long string, subcommands ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: use, Short: short, Long: long, Args: usageArgs(noArgs),
+		Use: use, Short: short, Long: long,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(subcommands...)
 	return cmd
 }
 
-// usageArgs makes the errors of an argument check usage errors.
-func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
+// checkUsage makes the errors of the checks of cmd and its subcommands usage errors. Commands without a
+// check take no arguments.
+func checkUsage(cmd *cobra.Command) {
+	check := cmd.Args
+	if check == nil {
+		check = noArgs
+	}
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		return report.UsageError(cmd.CommandPath(), check(cmd, args))
+	}
+	for _, sub := range cmd.Commands() {
+		checkUsage(sub)
 	}
 }
 

@@ -12,7 +12,6 @@ import (
 
 	"gaol/cmd/gaol/bench"
 	"gaol/cmd/gaol/flags"
-	"gaol/cmd/gaol/report"
 	"gaol/internal/ociruntime"
 	"gaol/runtime"
 )
@@ -44,8 +43,7 @@ func (a *app) benchCommand() *cobra.Command {
   sudo gaol bench --only create-run-close
   sudo gaol bench --isolation native,runc
   sudo gaol bench --json | jq '.figures[] | {name, ratio}'`,
-		Args: usageArgs(noArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		Args: cobra.MatchAll(noArgs, func(cmd *cobra.Command, _ []string) error {
 			err := flags.CheckNotEmpty(cmd.Flags(), "image", "store")
 			if o.Jailed = []bench.Side{bench.Side(launcher)}; launcher == both {
 				o.Jailed = []bench.Side{bench.Exec, bench.Zygote}
@@ -56,9 +54,9 @@ func (a *app) benchCommand() *cobra.Command {
 			if err == nil && only != nil {
 				o.Figures, err = bench.Choose(o.Figures, only)
 			}
-			if err != nil {
-				return report.UsageError(cmd.CommandPath(), err)
-			}
+			return err
+		}),
+		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.Create.Progress = a.progress()
 			measured, err := a.measure(cmd.Context(), o)
 			if err != nil {

@@ -36,7 +36,6 @@ func (a *app) doctorCommand() *cobra.Command {
 		Long:  doctorLong,
 		Example: `  sudo gaol doctor
   sudo gaol doctor --json | jq '.checks[] | select(.status != "ok")'`,
-		Args: usageArgs(noArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.doctor(cmd.Context(), store, asJSON)
 		},

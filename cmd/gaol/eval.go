@@ -56,6 +56,7 @@ func (a *app) evalCommand() *cobra.Command {
 		Short:                 "Evaluate a snippet that a model wrote",
 		Long:                  evalLong,
 		Example:               evalExample,
+		Args:                  cobra.ArbitraryArgs,
 		DisableFlagsInUseLine: true, // evalUse shows them
 	}
 	f := &evalFlags{Sandbox: flags.NewSandbox(cmd, a.server), options: runtime.EvaluateOptions{MaxOutput: 1 << 20, MaxLogs: 100, MaxLogLength: 1000}}

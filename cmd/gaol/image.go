@@ -61,7 +61,6 @@ func (a *app) imageBuild() *cobra.Command {
 		Example: `  gaol image build
   gaol image build --node 22 --name old
   gaol image build --with python3 && gaol run --image python3 --command -- python3 -V`,
-		Args: usageArgs(noArgs),
 	}
 	cmd.Flags().StringVar(&o.NodeVersion, "node", "", "`VERSION` of Node, such as 22 or 24.21.0 (default "+rootfs.DefaultNode+")")
 	cmd.Flags().BoolVar(&o.Minimal, "minimal", false, "leave out all Debian packages")
@@ -107,7 +106,7 @@ func (a *app) imageImport() *cobra.Command {
 		Example: `  gaol image import registry.example/app:1 --name app
   gaol image import ./saved.tar --name app
   gaol run --image app --command -- ls /`,
-		Args: usageArgs(cobra.ExactArgs(1)),
+		Args: cobra.ExactArgs(1),
 	}
 	set := cmd.Flags()
 	set.StringVar(&o.Name, "name", "", "`NAME` of the image, for --image")

@@ -50,7 +50,6 @@ func (a *app) versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print the version, as --version does",
-		Args:  usageArgs(noArgs),
 		RunE:  func(*cobra.Command, []string) error { return a.print("gaol " + versionText() + "\n") },
 	}
 }

@@ -15,7 +15,7 @@ func (a *app) manCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "man DIR", Short: "Write the manual pages to a folder", Hidden: true,
 		Long: "Write a manual page for each command to a folder, which must exist.",
-		Args: usageArgs(cobra.ExactArgs(1)),
+		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return writeManual(cmd.Root(), args[0]) },
 	}
 }

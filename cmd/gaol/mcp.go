@@ -48,11 +48,8 @@ type mcpFlags struct {
 
 func (a *app) mcpCommand() *cobra.Command {
 	f := &mcpFlags{}
-	cmd := &cobra.Command{Use: "mcp", Short: "Speak MCP on standard input and output", Long: mcpLong, Example: mcpExample, Args: usageArgs(noArgs)}
+	cmd := &cobra.Command{Use: "mcp", Short: "Speak MCP on standard input and output", Long: mcpLong, Example: mcpExample, Args: cobra.MatchAll(noArgs, f.check)}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if err := f.check(cmd); err != nil {
-			return report.UsageError(cmd.CommandPath(), err)
-		}
 		if f.config != "" {
 			return a.mcpConfig(cmd, f)
 		}
@@ -70,18 +67,16 @@ func (a *app) mcpCommand() *cobra.Command {
 }
 
 // check rejects wrong values, and an isolation that a server would not use.
-func (f *mcpFlags) check(cmd *cobra.Command) error {
+func (f *mcpFlags) check(cmd *cobra.Command, _ []string) error {
 	if !cmd.Flags().Changed("isolation") {
 		f.isolation = ""
 		return nil
 	}
-	if _, _, err := flags.ParseIsolation(f.isolation); err != nil {
-		return err
+	_, _, err := flags.ParseIsolation(f.isolation)
+	if err == nil && f.address() != "" {
+		err = errServerIsolation
 	}
-	if f.address() != "" {
-		return errServerIsolation
-	}
-	return nil
+	return err
 }
 
 var errServerIsolation = errors.New("--isolation: the server's settings define its isolation")

@@ -37,7 +37,6 @@ func (a *app) policyCommand() *cobra.Command {
 	schema := &cobra.Command{
 		Use:   "schema",
 		Short: "Print a JSON Schema of permissions, for editors and models",
-		Args:  usageArgs(noArgs),
 		RunE:  func(*cobra.Command, []string) error { return a.print(string(policy.Schema())) },
 	}
 	return group("policy", "Check permissions, and print their schema and presets", policyLong, a.policyCheck(), schema, a.policyPresets())
@@ -60,25 +59,17 @@ func (a *app) policyCheck() *cobra.Command {
 		Long:  policyCheckLong,
 		Example: `  gaol policy check policy.json
   gaol policy presets workspace | gaol policy check --isolation runc`,
-		Args: usageArgs(cobra.MaximumNArgs(1)),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 && flags.IsPiped(a.stdin) {
-				args = []string{"-"}
+		Args: cobra.MatchAll(cobra.MaximumNArgs(1), func(_ *cobra.Command, args []string) (err error) {
+			if o.Isolation, o.OCI, err = flags.ParseIsolation(isolation); err != nil {
+				return err
 			}
-			err := checkCwd(o.Cwd)
-			if err == nil {
-				o.Isolation, o.OCI, err = flags.ParseIsolation(isolation)
-			}
-			if err == nil {
-				err = flags.CheckLauncher(&o)
-			}
-			if err == nil && len(args) == 0 {
+			if len(args) == 0 && !flags.IsPiped(a.stdin) {
 				err = errors.New("nothing to check: give a FILE or -")
 			}
-			if err != nil {
-				return report.UsageError(cmd.CommandPath(), err)
-			}
-			return a.checkPolicy(cmd.Context(), args[0], o, asJSON)
+			return cmp.Or(checkCwd(o.Cwd), flags.CheckLauncher(&o), err)
+		}),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.checkPolicy(cmd.Context(), append(args, "-")[0], o, asJSON)
 		},
 	}
 	addCwd(cmd, &o.Cwd)
@@ -129,16 +120,14 @@ func (a *app) policyPresets() *cobra.Command {
 		Long:  policyPresetsLong,
 		Example: `  gaol policy presets
   gaol policy presets npm --project . > npm.json`,
-		Args:      usageArgs(cobra.MaximumNArgs(1)),
+		Args: cobra.MatchAll(cobra.MaximumNArgs(1), func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 && project != "" {
+				return errors.New("--project is for the preset npm")
+			}
+			return checkCwd(cwd)
+		}),
 		ValidArgs: flags.PresetNames(),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			err := checkCwd(cwd)
-			if err == nil && len(args) == 0 && project != "" {
-				err = errors.New("--project is for the preset npm")
-			}
-			if err != nil {
-				return report.UsageError(cmd.CommandPath(), err)
-			}
 			if len(args) == 0 {
 				var lines []string
 				for _, p := range flags.Presets() {

@@ -50,16 +50,11 @@ func (a *app) replCommand() *cobra.Command {
 		Short:                 "Evaluate code line by line in a jail",
 		Long:                  replLong,
 		Example:               replExample,
-		Args:                  usageArgs(noArgs),
 		DisableFlagsInUseLine: true,
 	}
 	f := &replFlags{Sandbox: flags.NewSandbox(cmd, a.server)}
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if err := f.Check(cmd.Context(), "globals"); err != nil {
-			return report.UsageError(cmd.CommandPath(), err)
-		}
-		return a.repl(cmd.Context(), f)
-	}
+	cmd.Args = cobra.MatchAll(noArgs, func(cmd *cobra.Command, _ []string) error { return f.Check(cmd.Context(), "globals") })
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return a.repl(cmd.Context(), f) }
 	f.Set.StringVar(&f.globals, "globals", "", "`FILE` with a JSON object whose members become variables")
 	f.Set.BoolVar(&f.noHistory, "no-history", false, "neither read nor write the history")
 	f.AddTimeout("time limit of each input; 0 for none (default: none at a terminal, else 30s)")

@@ -89,6 +89,7 @@ func (a *app) runCommand() *cobra.Command {
 		Short:                 "Run a program in a jail",
 		Long:                  runLong,
 		Example:               runExample,
+		Args:                  cobra.ArbitraryArgs,
 		DisableFlagsInUseLine: true, // runUse shows them
 	}
 	f := &runFlags{Sandbox: flags.NewSandbox(cmd, a.server), maxOutput: runtime.DefaultLimits().Output}

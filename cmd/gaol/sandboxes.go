@@ -15,42 +15,40 @@ import (
 	"gaol/runtime/client"
 )
 
-const serverUsage = "server with the sandboxes, by default the one of this machine"
-
-// onServer calls do with a connection to a server.
-func onServer(ctx context.Context, socket string, do func(*client.Client) error) (err error) {
-	c, err := dial(ctx, cmp.Or(socket, client.Socket()))
-	if err != nil {
-		return err
+// serverCommand adds --server to cmd, and makes it do something with a connection to a server.
+func serverCommand(cmd *cobra.Command, do func(ctx context.Context, c *client.Client, args []string) error) *cobra.Command {
+	var socket string
+	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
+		c, err := dial(cmd.Context(), cmp.Or(socket, client.Socket()))
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, c.Close()) }()
+		return do(cmd.Context(), c, args)
 	}
-	defer func() { err = errors.Join(err, c.Close()) }()
-	return do(c)
+	flags.AddServer(cmd, &socket, "server with the sandboxes, by default the one of this machine")
+	return cmd
 }
 
 // psCommand lists sandboxes.
 func (a *app) psCommand() *cobra.Command {
-	var socket string
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use: "ps", Short: "List your sandboxes on a gaol server", Args: usageArgs(noArgs),
+		Use: "ps", Short: "List your sandboxes on a gaol server",
 		Long: `List your sandboxes on a gaol server: programs have created them with its API. Other
 users' sandboxes are not shown, not even to root.
 
 The time is when a sandbox is deleted unless it is used before.`,
 		Example: "  gaol ps\n  gaol ps --json",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return onServer(cmd.Context(), socket, func(c *client.Client) error {
-				list, err := c.Sandboxes(cmd.Context())
-				if err != nil {
-					return err
-				}
-				return a.printEither(asJSON, list, sandboxTable(list))
-			})
-		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
-	flags.AddServer(cmd, &socket, serverUsage)
-	return cmd
+	return serverCommand(cmd, func(ctx context.Context, c *client.Client, _ []string) error {
+		list, err := c.Sandboxes(ctx)
+		if err != nil {
+			return err
+		}
+		return a.printEither(asJSON, list, sandboxTable(list))
+	})
 }
 
 func sandboxTable(list []client.Info) string {
@@ -63,27 +61,22 @@ func sandboxTable(list []client.Info) string {
 
 // stopCommand deletes sandboxes.
 func (a *app) stopCommand() *cobra.Command {
-	var socket string
 	cmd := &cobra.Command{
-		Use: "stop SANDBOX...", Short: "Delete sandboxes on a gaol server", Args: usageArgs(cobra.MinimumNArgs(1)),
+		Use: "stop SANDBOX...", Short: "Delete sandboxes on a gaol server", Args: cobra.MinimumNArgs(1),
 		Long:    "Kill all that runs in sandboxes on a gaol server, and delete them with their files.",
 		Example: "  gaol stop sb-4pj7gsn2vyd3qzlkbcyx5mtdea",
-		RunE: func(cmd *cobra.Command, ids []string) error {
-			return onServer(cmd.Context(), socket, func(c *client.Client) (err error) {
-				for _, id := range ids {
-					sb := c.Sandbox(id)
-					_, failed := sb.Info(cmd.Context()) // to Close, a sandbox that does not exist is closed
-					if failed == nil {
-						failed = sb.Close()
-					}
-					err = errors.Join(err, failed)
-				}
-				return err
-			})
-		},
 	}
-	flags.AddServer(cmd, &socket, serverUsage)
-	return cmd
+	return serverCommand(cmd, func(ctx context.Context, c *client.Client, ids []string) (err error) {
+		for _, id := range ids {
+			sb := c.Sandbox(id)
+			_, failed := sb.Info(ctx) // to Close, a sandbox that does not exist is closed
+			if failed == nil {
+				failed = sb.Close()
+			}
+			err = errors.Join(err, failed)
+		}
+		return err
+	})
 }
 
 const execLong = `Run a program of the image in a sandbox on a gaol server. Its output is passed through as it
@@ -94,30 +87,25 @@ memory; 125 if gaol itself failed.`
 
 // execCommand runs a command in a sandbox.
 func (a *app) execCommand() *cobra.Command {
-	var socket string
 	f := &runFlags{}
 	cmd := &cobra.Command{
 		Use: "exec [flags] SANDBOX -- PROG [ARG...]", Short: "Run a command in a sandbox on a gaol server", Long: execLong, DisableFlagsInUseLine: true,
 		Example: "  gaol exec sb-4pj7gsn2vyd3qzlkbcyx5mtdea -- ls -l\n  echo 'console.log(1)' | gaol exec --stdin sb-4pj7gsn2vyd3qzlkbcyx5mtdea -- node",
 	}
-	cmd.Args = usageArgs(func(cmd *cobra.Command, args []string) error {
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if cmd.ArgsLenAtDash() != 1 || len(args) < 2 {
 			return errors.New("want SANDBOX -- PROG [ARG...]")
 		}
 		return nil
-	})
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return onServer(cmd.Context(), socket, func(c *client.Client) error {
-			return a.exec(cmd.Context(), c.Sandbox(args[0]), args[1:], f)
-		})
 	}
 	f.Sandbox = flags.NewSandbox(cmd, "")
 	f.Set.BoolVar(&f.json, "json", false, "print one JSON object about the run and nothing else")
 	f.Set.BoolVar(&f.stdin, "stdin", false, "pass standard input to the program, instead of an empty one")
 	f.AddTimeout("time limit of the run; 0 for the longest that the server allows")
 	f.Set.StringVar(&f.cwd, "cwd", "", "working `DIR` in the sandbox (default: that of the sandbox)")
-	flags.AddServer(cmd, &socket, serverUsage)
-	return cmd
+	return serverCommand(cmd, func(ctx context.Context, c *client.Client, args []string) error {
+		return a.exec(ctx, c.Sandbox(args[0]), args[1:], f)
+	})
 }
 
 // exec runs a command in a sandbox, and sets a.exit.

@@ -59,11 +59,9 @@ type serveFlags struct {
 
 func (a *app) serveCommand() *cobra.Command {
 	f := &serveFlags{}
-	cmd := &cobra.Command{Use: "serve", Short: "Serve an HTTP API for sandboxes", Long: serveLong, Example: serveExample, Args: usageArgs(noArgs)}
+	cmd := &cobra.Command{Use: "serve", Short: "Serve an HTTP API for sandboxes", Long: serveLong, Example: serveExample}
+	cmd.Args = cobra.MatchAll(noArgs, func(cmd *cobra.Command, _ []string) error { return f.complete(cmd, a.stderr) })
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if err := f.complete(cmd, a.stderr); err != nil {
-			return report.UsageError(cmd.CommandPath(), err)
-		}
 		switch {
 		case inherits(cmd):
 			return a.serveInherited(cmd.Context(), f)

@@ -38,7 +38,7 @@ func (a *app) snapshotExport() *cobra.Command {
 		Use:               "export NAME",
 		Short:             "Write a snapshot's files as a tar archive to standard output",
 		Example:           `  gaol snapshot export built | tar -t`,
-		Args:              usageArgs(cobra.ExactArgs(1)),
+		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: flags.StoreNames(flags.OpenSnapshots),
 	}
 	return storeCommand(cmd, flags.OpenSnapshots, func(_ *cobra.Command, store *rootfs.Store, args []string) error {
@@ -82,7 +82,6 @@ func (a *app) snapshotPrune() *cobra.Command {
 		Long: `Remove all snapshots that have no name and that no runtime uses, and print their
 ids. A snapshot is without a name if it was taken without one, through the SDK, or if a later
 one took its name.`,
-		Args: usageArgs(noArgs),
 	}
 	return storeCommand(cmd, flags.OpenSnapshots, func(_ *cobra.Command, store *rootfs.Store, _ []string) error {
 		ids, err := store.Prune()

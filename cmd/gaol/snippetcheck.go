@@ -58,17 +58,15 @@ func (a *app) snippetCheckCommand() *cobra.Command {
 		Short:   "Run the examples of a documentation, and fail if one does not work",
 		Long:    snippetCheckLong,
 		Example: snippetCheckExample,
-		Args:    usageArgs(cobra.MinimumNArgs(1)),
 	}
 	f := &checkFlags{snippetFlags: snippetFlags{server: a.server}}
+	cmd.Args = cobra.MatchAll(cobra.MinimumNArgs(1), func(*cobra.Command, []string) error {
+		if f.json && f.github {
+			return errors.New("--json and --github exclude each other: --json prints nothing else")
+		}
+		return f.check()
+	})
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		err := f.check()
-		if err == nil && f.json && f.github {
-			err = errors.New("--json and --github exclude each other: --json prints nothing else")
-		}
-		if err != nil {
-			return report.UsageError(cmd.CommandPath(), err)
-		}
 		if !f.set.Changed("github") && !f.json {
 			f.github = os.Getenv("GITHUB_ACTIONS") == "true"
 		}

@@ -61,20 +61,15 @@ func (a *app) snippetRunCommand() *cobra.Command {
 		DisableFlagsInUseLine: true, // snippetRunUse shows them
 	}
 	f := &snippetFlags{server: a.server}
+	cmd.Args = func(_ *cobra.Command, args []string) error {
+		if len(args) > 1 || len(args) == 0 && !flags.IsPiped(a.stdin) {
+			return errNoSnippet
+		}
+		return f.check()
+	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		implicit := len(args) == 0 && flags.IsPiped(a.stdin)
-		if implicit {
-			args = []string{"-"}
-		}
-		err := f.check()
-		if err == nil && len(args) != 1 {
-			err = errNoSnippet
-		}
-		if err != nil {
-			return report.UsageError(cmd.CommandPath(), err)
-		}
-		s, err := a.readSnippet(cmd.Context(), args[0], f)
-		if implicit && err == nil && s.isEmpty() { // the user has more likely forgotten to name a file
+		s, err := a.readSnippet(cmd.Context(), append(args, "-")[0], f)
+		if len(args) == 0 && err == nil && s.isEmpty() { // the user has more likely forgotten to name a file
 			err = report.UsageError(cmd.CommandPath(), errNoSnippet)
 		}
 		if err != nil {

@@ -24,7 +24,7 @@ func storeCommand(cmd *cobra.Command, open flags.Opener, do func(cmd *cobra.Comm
 
 // listCommand lists images or snapshots as a table.
 func (a *app) listCommand(short string, open flags.Opener, header string, row func(*rootfs.Image) string) *cobra.Command {
-	cmd := &cobra.Command{Use: "ls", Aliases: []string{"list"}, Short: short, Args: usageArgs(noArgs)}
+	cmd := &cobra.Command{Use: "ls", Aliases: []string{"list"}, Short: short}
 	return storeCommand(cmd, open, func(_ *cobra.Command, store *rootfs.Store, _ []string) error {
 		all, err := store.List()
 		if err != nil {
@@ -48,7 +48,7 @@ func removeCommand(short, details string, open flags.Opener) *cobra.Command {
 		Aliases:           []string{"remove"},
 		Short:             short,
 		Long:              short + ".\n\n" + details,
-		Args:              usageArgs(cobra.MinimumNArgs(1)),
+		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: flags.StoreNames(open),
 	}
 	return storeCommand(cmd, open, func(_ *cobra.Command, store *rootfs.Store, refs []string) error {

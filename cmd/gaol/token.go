@@ -17,7 +17,7 @@ func (a *app) tokenCommand() *cobra.Command {
 	var path string
 	var admin bool
 	create := &cobra.Command{
-		Use: "create NAME", Short: "create a token", Long: tokenLong, Args: usageArgs(cobra.ExactArgs(1)),
+		Use: "create NAME", Short: "create a token", Long: tokenLong, Args: cobra.ExactArgs(1),
 		Example: "  gaol token create ci\n  gaol token create --admin prometheus",
 		RunE: func(_ *cobra.Command, args []string) error {
 			secret, err := tenant.CreateToken(path, args[0], admin)

@@ -32,7 +32,7 @@ func (a *app) verifyCommand(kind, cure string, open flags.Opener) *cobra.Command
 		Use:               "verify [NAME...]",
 		Short:             short,
 		Long:              short + ". Without a NAME, all are compared.\n\n" + verifyLong + "\n\n" + cure,
-		Args:              usageArgs(cobra.ArbitraryArgs),
+		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: flags.StoreNames(open),
 	}
 	return storeCommand(cmd, open, func(cmd *cobra.Command, store *rootfs.Store, refs []string) error {

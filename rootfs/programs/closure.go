@@ -58,24 +58,15 @@ func FindLibraries(ctx context.Context, program string) (loader string, librarie
 			libraries = append(libraries, file)
 		}
 	}
-	for _, dir := range directories(libraries) {
+	for _, library := range slices.Clone(libraries) {
 		for _, name := range extras {
-			file := filepath.Join(dir, name)
+			file := filepath.Join(filepath.Dir(library), name)
 			if _, err := os.Stat(file); err == nil && !slices.Contains(libraries, file) {
 				libraries = append(libraries, file)
 			}
 		}
 	}
 	return loader, libraries, nil
-}
-
-// directories returns the folders of files.
-func directories(files []string) (dirs []string) {
-	for _, file := range files {
-		dirs = append(dirs, filepath.Dir(file))
-	}
-	slices.Sort(dirs)
-	return slices.Compact(dirs)
 }
 
 // isLoader reports whether p can be a dynamic loader. The program names the loader, and the

@@ -20,12 +20,23 @@ import (
 )
 
 // openArchive opens an archive of an image, or of a root file system.
-func openArchive(ctx context.Context, file string, o Options, want v1.Platform) (*Image, error) {
+func openArchive(ctx context.Context, file string, o Options, want v1.Platform) (i *Image, err error) {
 	f, err := openTar(ctx, file, o)
 	if err != nil {
 		return nil, err
 	}
-	i, err := openIndexed(ctx, f, want)
+	a, err := indexArchive(ctx, f)
+	switch { // since Docker 25, docker save also writes a layout, with the same layers
+	case err != nil:
+	case has(a.open, dockerIndex):
+		i, err = openDocker(a.open, want)
+	case has(a.open, layoutFile, indexFile):
+		i, err = openLayout(ctx, a.open, want)
+	default:
+		var size int64
+		size, err = f.Seek(0, io.SeekEnd)
+		i = &Image{Kind: "tar", Layers: []Layer{{Size: size, Open: inFile(io.NewSectionReader(f, 0, size))}}}
+	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
@@ -57,22 +68,6 @@ func openTar(ctx context.Context, file string, o Options) (*os.File, error) {
 		return nil, errors.Join(err, out.Close())
 	}
 	return out, nil
-}
-
-// openIndexed opens the image in a tar archive.
-func openIndexed(ctx context.Context, f *os.File, want v1.Platform) (*Image, error) {
-	a, err := indexArchive(ctx, f)
-	if err != nil {
-		return nil, err
-	}
-	switch { // since Docker 25, docker save also writes a layout, with the same layers
-	case has(a.open, dockerIndex):
-		return openDocker(a.open, want)
-	case has(a.open, layoutFile, indexFile):
-		return openLayout(ctx, a.open, want)
-	}
-	size, err := f.Seek(0, io.SeekEnd)
-	return &Image{Kind: "tar", Layers: []Layer{{Size: size, Open: inFile(io.NewSectionReader(f, 0, size))}}}, err
 }
 
 // copyTar copies a tar archive of at most most bytes. It parses the headers meanwhile, and

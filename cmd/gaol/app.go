@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"text/tabwriter"
 
@@ -113,6 +114,9 @@ func (a *app) printEither(asJSON bool, v any, text string) error {
 	}
 	return a.print(text)
 }
+
+// colors reports whether a stream shows colors: it is a terminal, and NO_COLOR is not set. See https://no-color.org.
+func colors(stream any) bool { return report.IsTerminal(stream) && os.Getenv("NO_COLOR") == "" }
 
 // table aligns the columns of lines whose cells are separated by tabs.
 func table(lines []string) string {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -50,8 +49,7 @@ func (a *app) doctor(ctx context.Context, store string, asJSON bool) error {
 	if err != nil {
 		return err
 	}
-	// https://no-color.org
-	err = a.printEither(asJSON, found, found.Text(report.IsTerminal(a.stdout) && os.Getenv("NO_COLOR") == ""))
+	err = a.printEither(asJSON, found, found.Text(colors(a.stdout)))
 	if err == nil && !found.OK {
 		err = report.Advise(errors.New("doctor: gaol can't run here"), "see the cures above")
 	}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 
 	"github.com/spf13/cobra"
@@ -56,16 +55,26 @@ func (a *app) evalCommand() *cobra.Command {
 		Short:                 "Evaluate a snippet that a model wrote",
 		Long:                  evalLong,
 		Example:               evalExample,
-		Args:                  cobra.ArbitraryArgs,
 		DisableFlagsInUseLine: true, // evalUse shows them
 	}
 	f := &evalFlags{Sandbox: flags.NewSandbox(cmd, a.server), options: runtime.EvaluateOptions{MaxOutput: 1 << 20, MaxLogs: 100, MaxLogLength: 1000}}
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		code, err := f.readCode(cmd, args, a.stdin)
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if err := f.Check(cmd.Context(), "globals"); err != nil {
+			return err
+		}
+		return f.checkWords(args, flags.IsPiped(a.stdin))
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
+		if !f.Set.Changed("eval") {
+			f.code, err = flags.Code(cmd.Context(), "evaluate", append(args, "-")[0], a.stdin)
+			if len(args) == 0 && err == nil && f.code == "" {
+				err = report.UsageError(cmd.CommandPath(), f.checkWords(nil, false))
+			}
+		}
 		if err != nil {
 			return err
 		}
-		return a.eval(cmd.Context(), code, f)
+		return a.eval(cmd.Context(), f)
 	}
 	f.Set.StringVarP(&f.code, "eval", "e", "", "evaluate `CODE` instead of a file")
 	f.Set.BoolVar(&f.json, "json", false, "print one JSON object about the evaluation and nothing else")
@@ -80,37 +89,14 @@ func (a *app) evalCommand() *cobra.Command {
 	return cmd
 }
 
-// readCode checks the command line and reads the code that it names.
-func (f *evalFlags) readCode(cmd *cobra.Command, args []string, stdin io.Reader) (string, error) {
-	implicit := len(args) == 0 && !f.Set.Changed("eval") && flags.IsPiped(stdin)
-	if implicit {
-		args = []string{"-"}
-	}
-	err := f.Check(cmd.Context(), "globals")
-	if err == nil {
-		err = f.checkWords(args)
-	}
-	if err != nil {
-		return "", report.UsageError(cmd.CommandPath(), err)
-	}
-	if f.Set.Changed("eval") {
-		return f.code, nil
-	}
-	code, err := flags.Code(cmd.Context(), "evaluate", args[0], stdin)
-	if implicit && err == nil && code == "" {
-		err = report.UsageError(cmd.CommandPath(), f.checkWords(nil))
-	}
-	return code, err
-}
-
-// checkWords rejects command lines that name no snippet, or two.
-func (f *evalFlags) checkWords(args []string) error {
+// checkWords rejects command lines that name no snippet, or two. Piped input is one if nothing else is named.
+func (f *evalFlags) checkWords(args []string, piped bool) error {
 	const noArguments = "a snippet takes no arguments; --globals gives it data"
 	code := f.Set.Changed("eval")
 	switch {
 	case code && len(args) > 0:
 		return fmt.Errorf("-e and %q exclude each other: %s", args[0], noArguments)
-	case !code && len(args) == 0:
+	case !code && len(args) == 0 && !piped:
 		return errors.New("nothing to evaluate: give a FILE, - or -e CODE")
 	case len(args) > 1:
 		return fmt.Errorf("unexpected argument %q: %s", args[1], noArguments)
@@ -118,8 +104,8 @@ func (f *evalFlags) checkWords(args []string) error {
 	return nil
 }
 
-// eval evaluates code in a new sandbox, prints the evaluation, and sets a.exit.
-func (a *app) eval(ctx context.Context, code string, f *evalFlags) error {
+// eval evaluates f.code in a new sandbox, prints the evaluation, and sets a.exit.
+func (a *app) eval(ctx context.Context, f *evalFlags) error {
 	globals, err := flags.Globals(ctx, f.globals)
 	if err != nil {
 		return err
@@ -136,7 +122,7 @@ func (a *app) eval(ctx context.Context, code string, f *evalFlags) error {
 	if !f.json {
 		o.OnLog = streams.Log
 	}
-	e, err := sb.Evaluate(ctx, code, o)
+	e, err := sb.Evaluate(ctx, f.code, o)
 	err = cmp.Or(streams.Err(), err) // a failed write has canceled the snippet
 	if err := errors.Join(err, sb.Close()); err != nil {
 		return err

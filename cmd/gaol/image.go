@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -68,18 +67,19 @@ func (a *app) imageBuild() *cobra.Command {
 	cmd.Flags().StringVar(&o.Name, "name", "", "additional `NAME` of the image, for --image")
 	ifMissing := cmd.Flags().Bool("if-missing", false, "build only if the store lacks such an image")
 	return storeCommand(cmd, rootfs.Open, func(cmd *cobra.Command, store *rootfs.Store, _ []string) error {
-		build := store.Build
 		if *ifMissing {
-			build = func(ctx context.Context, o rootfs.BuildOptions) (*rootfs.Image, error) {
-				return store.Ensure(ctx, "", o)
-			}
+			return a.printID(store.Ensure(cmd.Context(), "", o))
 		}
-		image, err := build(cmd.Context(), o)
-		if err != nil {
-			return err
-		}
-		return a.print(image.ID + "\n")
+		return a.printID(store.Build(cmd.Context(), o))
 	})
+}
+
+// printID prints the id of an image, unless making it has failed.
+func (a *app) printID(image *rootfs.Image, err error) error {
+	if err != nil {
+		return err
+	}
+	return a.print(image.ID + "\n")
 }
 
 const importLong = `Import an image that another tool built, and print its id on standard output.
@@ -118,9 +118,6 @@ func (a *app) imageImport() *cobra.Command {
 		if errors.Is(err, os.ErrPermission) && os.Geteuid() == 0 { // sudo, the usual advice, would not help
 			return report.Advise(err, "import what root can read all of: a file system of the kernel's, such as /proc, is not an image")
 		}
-		if err != nil {
-			return err
-		}
-		return a.print(image.ID + "\n")
+		return a.printID(image, err)
 	})
 }

@@ -47,16 +47,12 @@ The time is when a sandbox is deleted unless it is used before.`,
 		if err != nil {
 			return err
 		}
-		return a.printEither(asJSON, list, sandboxTable(list))
+		lines := []string{"SANDBOX\tCREATED\tEXPIRES\tPROCESSES"}
+		for _, sb := range list {
+			lines = append(lines, fmt.Sprintf("%s\t%s\t%s\t%d", sb.ID, sb.Created.Local().Format(time.DateTime), sb.Expires.Local().Format(time.DateTime), sb.Processes))
+		}
+		return a.printEither(asJSON, list, table(lines))
 	})
-}
-
-func sandboxTable(list []client.Info) string {
-	lines := []string{"SANDBOX\tCREATED\tEXPIRES\tPROCESSES"}
-	for _, sb := range list {
-		lines = append(lines, fmt.Sprintf("%s\t%s\t%s\t%d", sb.ID, sb.Created.Local().Format(time.DateTime), sb.Expires.Local().Format(time.DateTime), sb.Processes))
-	}
-	return table(lines)
 }
 
 // stopCommand deletes sandboxes.

@@ -52,14 +52,9 @@ func (f *snippetFlags) add(cmd *cobra.Command) {
 	flags.AddImage(cmd, &f.options.Image)
 	flags.AddStore(cmd, &f.options.Store)
 	flags.AddServer(cmd, &f.server, "server that runs the snippets with its image, packages and lint rules, by default the one of this machine if you are not root")
-	flags.Complete(cmd, "adapter", completeAdapter)
-	_ = cmd.MarkFlagDirname("node-modules") // it exists
+	flags.Complete(cmd, "adapter", cobra.FixedCompletions([]string{snippets.None.Name, snippets.Directive.Name}, cobra.ShellCompDirectiveDefault)) // and files
+	_ = cmd.MarkFlagDirname("node-modules")                                                                                                        // it exists
 	_ = cmd.MarkFlagFilename("lint-rules", "json")
-}
-
-// completeAdapter completes the names of adapters, and files.
-func completeAdapter(_ *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-	return []string{snippets.None.Name, snippets.Directive.Name}, cobra.ShellCompDirectiveDefault
 }
 
 // check rejects wrong values, and reads the lint rules and the adapter.

@@ -6,8 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -102,7 +100,7 @@ func (a *app) runSnippet(ctx context.Context, s *namedSnippet, f *snippetFlags) 
 	defer cancel(nil)
 	if !f.json {
 		s.input.OnLog = func(line string) {
-			if err := a.print(logLine(line, colors(a.stdout))); err != nil {
+			if err := a.print(report.Sanitize(line, false) + "\n"); err != nil {
 				cancel(err)
 			}
 		}
@@ -206,7 +204,7 @@ func (a *app) printSnippet(out *snippets.Output, s *namedSnippet, f *snippetFlag
 		if s.example != nil {
 			text = examplecheck.Locate(s.example, text)
 		}
-		fmt.Fprintln(a.stderr, paint("31", "error:", colors(a.stderr))+" "+report.Sanitize(text, false))
+		fmt.Fprintln(a.stderr, "error: "+report.Sanitize(text, false))
 	}
 	if a.exit != 0 {
 		for _, d := range out.Denials[:min(len(out.Denials), flags.MaxDenials)] {
@@ -222,27 +220,5 @@ func (a *app) printState(name string, text json.RawMessage) error {
 	if string(text) == "{}" || json.Indent(&b, text, "", "  ") != nil {
 		return nil
 	}
-	return a.print(paint("1", name+":", colors(a.stdout)) + " " + report.Sanitize(b.String(), false) + "\n")
+	return a.print(name + ": " + report.Sanitize(b.String(), false) + "\n")
 }
-
-// logLine returns a line of console, with a color if it is a warning or an error.
-func logLine(line string, colored bool) string {
-	line = report.Sanitize(line, false)
-	for prefix, color := range map[string]string{"[warn]": "33", "[error]": "31"} {
-		if rest, ok := strings.CutPrefix(line, prefix); ok {
-			line = paint(color, prefix, colored) + rest
-		}
-	}
-	return line + "\n"
-}
-
-// paint colors text.
-func paint(color, text string, colored bool) string {
-	if !colored {
-		return text
-	}
-	return "\x1b[" + color + "m" + text + "\x1b[0m"
-}
-
-// colors reports whether a stream shows colors: it is a terminal, and NO_COLOR is not set.
-func colors(stream any) bool { return report.IsTerminal(stream) && os.Getenv("NO_COLOR") == "" }

@@ -28,9 +28,6 @@ var tags = []*huma.Tag{
 	{Name: "snapshots", Description: "Copies of a sandbox's folders."},
 }
 
-// commonErrors are the statuses of errors that all operations have.
-var commonErrors = []int{http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusServiceUnavailable}
-
 // dataResponses are the responses of operations that return data.
 var dataResponses = map[string]map[string]*huma.Response{
 	"readFile": {
@@ -80,25 +77,17 @@ func newDocument(version string) *huma.OpenAPI {
 
 // describe adds an operation to the document.
 func (d document) describe(o *operation.Operation) {
-	op := &huma.Operation{
+	d.add(&huma.Operation{
 		OperationID: o.Name, Method: o.Method, Path: o.Path, Summary: o.Summary, Description: o.Doc, Tags: []string{o.Tag},
 		Parameters: d.parameters(o), RequestBody: d.body(o), Responses: d.responses(o),
-	}
-	for _, status := range append(slices.Clone(commonErrors), o.Errors...) {
-		op.Responses[strconv.Itoa(status)] = d.problem(http.StatusText(status))
-	}
-	d.add(op)
+	})
 }
 
+// add adds an operation with the response that all errors have.
 func (d document) add(op *huma.Operation) {
-	op.Responses["default"] = d.problem("An error.")
-	d.AddOperation(op)
-}
-
-// problem describes a response that is an error.
-func (d document) problem(description string) *huma.Response {
 	schema := d.Components.Schemas.Schema(problemType, true, "")
-	return &huma.Response{Description: description, Content: map[string]*huma.MediaType{typeProblem: {Schema: schema}}}
+	op.Responses["default"] = &huma.Response{Description: "An error.", Content: map[string]*huma.MediaType{typeProblem: {Schema: schema}}}
+	d.AddOperation(op)
 }
 
 // parameters describes the fields of an input that are in the path or the query, in this order.

@@ -14,22 +14,15 @@ const (
 	Tar    = "application/x-tar"
 )
 
-// fileErrors are the statuses of errors that operations on files have.
-var fileErrors = []int{http.StatusConflict, http.StatusRequestEntityTooLarge, http.StatusInsufficientStorage}
-
-// uploadErrors are the additional statuses of operations that carry data.
-var uploadErrors = []int{http.StatusRequestTimeout, http.StatusUnsupportedMediaType}
-
 func files() []*Operation {
 	all := []*Operation{
 		define(Operation{
 			Name: "readFile", Method: http.MethodGet, Path: filesPath, Download: Octets,
-			Errors:  []int{http.StatusRequestedRangeNotSatisfiable, http.StatusPreconditionFailed},
 			Summary: "Read a file, or a range of it",
 			Doc:     "Returns the bytes of a file. A Range header selects a part.",
 		}, (*service.Sandbox).ReadFile),
 		define(Operation{
-			Name: "writeFile", Method: http.MethodPut, Path: filesPath, Upload: []string{Octets}, Errors: uploadErrors,
+			Name: "writeFile", Method: http.MethodPut, Path: filesPath, Upload: []string{Octets},
 			Summary: "Write a file",
 			Doc:     "Writes a file from the bytes of the request, and replaces an existing one. It appears when all of it has been written.",
 		}, (*service.Sandbox).WriteFile),
@@ -64,13 +57,13 @@ func files() []*Operation {
 			Doc:     "Returns the files, folders and links below a folder as a tar archive. The archive is written while it is sent.",
 		}, (*service.Sandbox).Tar),
 		define(Operation{
-			Name: "unpackFolder", Method: http.MethodPut, Path: filesPath + "/tar", Upload: []string{Tar, Octets}, Errors: uploadErrors,
+			Name: "unpackFolder", Method: http.MethodPut, Path: filesPath + "/tar", Upload: []string{Tar, Octets},
 			Summary: "Unpack a tar archive into a folder",
 			Doc:     "Unpacks regular files, folders and links of a tar archive that is not compressed. They must stay in the folder.",
 		}, (*service.Sandbox).Untar),
 	}
 	for _, o := range all {
-		o.Query, o.Errors = true, append(o.Errors, fileErrors...)
+		o.Query = true
 	}
 	return all
 }

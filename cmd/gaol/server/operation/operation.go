@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"net/http"
 	"reflect"
 	"sync"
 
@@ -33,7 +32,6 @@ type Operation struct {
 	Query, BodyOptional bool
 
 	Status   int      // of success by HTTP; zero: 200, and 204 without output
-	Errors   []int    // statuses in addition to the statuses of all operations
 	BadInput int      // the status of input that the schema does not allow; zero: 422
 	MaxBody  int64    // bytes; zero: the default of the API
 	Upload   []string // media types of data that the request carries
@@ -85,9 +83,6 @@ func (o *Operation) Do(ctx context.Context, c *Call, in any) (any, error) {
 // define adds an operation to the table: a method of the service, of a sandbox of the tenant, or of a process or a context in
 // it. A sandbox does not expire meanwhile. The server waits for the end of the operation, and its errors are of package service.
 func define[Subject, In, Out any](o Operation, do func(Subject, context.Context, *Call, *In) (Out, error)) *Operation {
-	if reflect.TypeFor[Subject]() != reflect.TypeFor[*service.Service]() {
-		o.Errors = append([]int{http.StatusNotFound, http.StatusGone, http.StatusUnprocessableEntity}, o.Errors...)
-	}
 	return Define(registry, o, func(ctx context.Context, c *Call, in *In) (out Out, err error) {
 		perform := func(ctx context.Context) error {
 			subject, release, err := find[Subject](ctx, c, in)

@@ -44,13 +44,12 @@ func processes() []*Operation {
 			Doc:     "Sends a signal to the process, or to its process group.",
 		}, (*service.Process).Signal),
 		define(Operation{
-			Name: "resizeProcess", Method: http.MethodPost, Path: one + "/resize", Errors: []int{http.StatusConflict},
+			Name: "resizeProcess", Method: http.MethodPost, Path: one + "/resize",
 			Summary: "Change the size of a process's terminal",
 			Doc:     "Changes the size of the terminal. The foreground processes get SIGWINCH.",
 		}, (*service.Process).Resize),
 		define(Operation{
 			Name: "writeProcess", Method: http.MethodPost, Path: one + "/stdin", MaxBody: maxStdinBody, detached: true,
-			Errors:  []int{http.StatusConflict, http.StatusRequestEntityTooLarge},
 			Summary: "Write to a process's standard input, or close it",
 			Doc:     "Writes to standard input and waits until the process has room for it.",
 		}, (*service.Process).WriteStdin),

@@ -15,20 +15,19 @@ const (
 
 func runs() []*Operation {
 	const in = "/v1/sandboxes/{id}"
-	unprocessable := []int{http.StatusUnprocessableEntity}
 	return []*Operation{
 		define(Operation{
-			Name: "run", Method: http.MethodPost, Path: "/v1/run", Errors: unprocessable, Events: runEvents,
+			Name: "run", Method: http.MethodPost, Path: "/v1/run", Events: runEvents,
 			Summary: "Run a program in a new sandbox",
 			Doc:     "Runs a program in a fresh sandbox that is deleted afterwards. The value that it passes to globalThis.__return is in the result." + resultText + cancelText,
 		}, (*service.Service).Run),
 		define(Operation{
-			Name: "command", Method: http.MethodPost, Path: "/v1/command", Errors: unprocessable, Events: runEvents,
+			Name: "command", Method: http.MethodPost, Path: "/v1/command", Events: runEvents,
 			Summary: "Run a program of the image in a new sandbox",
 			Doc:     "Runs a program of the image, such as sh or npm, in a fresh sandbox that is deleted afterwards." + resultText + cancelText,
 		}, (*service.Service).Command),
 		define(Operation{
-			Name: "evaluate", Tag: "evaluate", Method: http.MethodPost, Path: "/v1/evaluate", Errors: unprocessable, Events: evaluateEvents,
+			Name: "evaluate", Tag: "evaluate", Method: http.MethodPost, Path: "/v1/evaluate", Events: evaluateEvents,
 			Summary: "Evaluate a snippet in a new sandbox",
 			Doc:     "Evaluates a snippet in a fresh sandbox that is deleted afterwards. The value of its last expression is in the result." + resultText + cancelText,
 		}, (*service.Service).Evaluate),

@@ -8,10 +8,9 @@ import (
 
 func sandboxes() []*Operation {
 	const all, one = "/v1/sandboxes", "/v1/sandboxes/{id}"
-	missing := []int{http.StatusNotFound}
 	return []*Operation{
 		define(Operation{
-			Name: "createSandbox", Method: http.MethodPost, Path: all, Status: http.StatusCreated, Errors: []int{http.StatusUnprocessableEntity},
+			Name: "createSandbox", Method: http.MethodPost, Path: all, Status: http.StatusCreated,
 			Summary: "Create a sandbox",
 			Doc:     "Creates a sandbox. It lives until it is deleted, not used for its idle timeout, or older than its lifetime.",
 		}, (*service.Service).CreateSandbox),
@@ -21,17 +20,17 @@ func sandboxes() []*Operation {
 			Doc:     "Lists your sandboxes only. It does not renew them.",
 		}, (*service.Service).ListSandboxes),
 		define(Operation{
-			Name: "getSandbox", Method: http.MethodGet, Path: one, Query: true, Errors: missing, detached: true,
+			Name: "getSandbox", Method: http.MethodGet, Path: one, Query: true, detached: true,
 			Summary: "Describe a sandbox, without renewing it",
 			Doc:     "Describes a sandbox. Other requests about it restart its idle timeout; this one does not.",
 		}, (*service.Service).GetSandbox),
 		define(Operation{
-			Name: "renewSandbox", Method: http.MethodPost, Path: one + "/renew", Errors: missing,
+			Name: "renewSandbox", Method: http.MethodPost, Path: one + "/renew",
 			Summary: "Restart the idle timeout of a sandbox",
 			Doc:     "Restarts the idle timeout. Each use of the sandbox does the same.",
 		}, (*service.Service).Renew),
 		define(Operation{
-			Name: "deleteSandbox", Method: http.MethodDelete, Path: one, Query: true, Errors: missing,
+			Name: "deleteSandbox", Method: http.MethodDelete, Path: one, Query: true,
 			Summary: "Delete a sandbox, with all that runs in it",
 			Doc:     "Kills all that runs in the sandbox and removes its files. Snapshots of it stay.",
 		}, (*service.Service).Delete),
@@ -63,7 +62,6 @@ func snapshots() []*Operation {
 	return []*Operation{
 		define(Operation{
 			Name: "takeSnapshot", Method: http.MethodPost, Path: "/v1/sandboxes/{id}/snapshots", Status: http.StatusCreated,
-			Errors:  []int{http.StatusConflict, http.StatusRequestEntityTooLarge},
 			Summary: "Copy the folders of a sandbox to a snapshot",
 			Doc:     "Copies the sandbox's own folders. A new sandbox can begin with them.",
 		}, (*service.Sandbox).TakeSnapshot),
@@ -74,7 +72,6 @@ func snapshots() []*Operation {
 		}, (*service.Service).ListSnapshots),
 		define(Operation{
 			Name: "deleteSnapshot", Method: http.MethodDelete, Path: "/v1/snapshots/{name}", Query: true,
-			Errors:  []int{http.StatusNotFound, http.StatusConflict, http.StatusUnprocessableEntity},
 			Summary: "Delete a snapshot that no sandbox uses",
 			Doc:     "Deletes a snapshot. It fails while a sandbox uses its files.",
 		}, (*service.Service).DeleteSnapshot),

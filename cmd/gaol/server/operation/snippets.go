@@ -26,8 +26,8 @@ func snippetRuns() []*Operation {
 		define(Operation{
 			Name: "runSnippet", Method: http.MethodPost, Path: SnippetPath, MaxBody: maxSnippetBody,
 			// As in the API that this path is compatible with.
-			BadInput: http.StatusBadRequest, Errors: []int{http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType},
-			Output: reflect.TypeFor[snippets.Output](), Brief: func(out any) any { return out.(*resultjson.SnippetResult).Output },
+			BadInput: http.StatusBadRequest,
+			Output:   reflect.TypeFor[snippets.Output](), Brief: func(out any) any { return out.(*resultjson.SnippetResult).Output },
 			Events: []EventType{
 				{service.EventLog, resultjson.SnippetLog{}, "A line that the snippet printed."},
 				{service.EventResult, resultjson.SnippetResult{}, "The last event: the object of the other response, with more about the run."},

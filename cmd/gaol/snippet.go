@@ -107,12 +107,6 @@ func (f *snippetFlags) readLintRules() (err error) {
 }
 
 func (f *snippetFlags) readAdapter() (err error) {
-	for _, a := range []snippets.Adapter{snippets.None, snippets.Directive} {
-		if f.adapter == a.Name {
-			f.options.Adapter = a
-			return nil
-		}
-	}
 	if f.options.Adapter, err = settings.ReadAdapter(f.adapter); err != nil {
 		err = fmt.Errorf("--adapter %s: %w", report.OneLine(f.adapter), err)
 	}

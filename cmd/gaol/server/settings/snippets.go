@@ -9,7 +9,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"gaol/cmd/gaol/flags"
@@ -100,14 +99,10 @@ func (a *Anonymous) PerMin() float64 { return cmp.Or(a.RequestsPerMin, anonymous
 
 // Adapters returns the adapters that requests may name, the default one first.
 func (s *Snippets) Adapters() []snippets.Adapter {
-	all := []snippets.Adapter{snippets.None}
-	switch {
-	case s.adapter.Name != "":
-		all = slices.Insert(all, 0, s.adapter)
-	case s.Adapter == snippets.Directive.Name:
-		all = slices.Insert(all, 0, snippets.Directive)
+	if s.adapter == (snippets.Adapter{}) || s.adapter == snippets.None {
+		return []snippets.Adapter{snippets.None}
 	}
-	return all
+	return []snippets.Adapter{s.adapter, snippets.None}
 }
 
 // Rules returns the lint rules for snippets that use an adapter. Nil: the adapter's.
@@ -171,21 +166,23 @@ func checkFolder(path string) error {
 // adapterName is the form of the name of an operator's adapter.
 var adapterName = lazyregexp.New(`^[a-z0-9][a-z0-9._-]{0,62}$`)
 
-// readAdapter reads the adapter if it is a file.
+// readAdapter finds the adapter.
 func (s *Snippets) readAdapter() (err error) {
-	s.adapter = snippets.Adapter{}
-	if s.Adapter == "" || s.Adapter == snippets.None.Name || s.Adapter == snippets.Directive.Name {
-		return nil
-	}
-	if !filepath.IsAbs(s.Adapter) {
+	if strings.HasSuffix(s.Adapter, ".mjs") && !filepath.IsAbs(s.Adapter) {
 		return errors.New("want none, directive, or the absolute path of a .mjs file")
 	}
-	s.adapter, err = ReadAdapter(s.Adapter)
+	s.adapter, err = ReadAdapter(cmp.Or(s.Adapter, snippets.None.Name))
 	return err
 }
 
-// ReadAdapter reads an adapter, whose file names it. Errors lack the path.
+// ReadAdapter returns an adapter by its name, or reads one from a file, which names it. Errors lack the path.
 func ReadAdapter(path string) (a snippets.Adapter, err error) {
+	switch path {
+	case snippets.None.Name:
+		return snippets.None, nil
+	case snippets.Directive.Name:
+		return snippets.Directive, nil
+	}
 	name, ok := strings.CutSuffix(filepath.Base(path), ".mjs")
 	if !ok {
 		return a, errors.New("want none, directive, or the path of a .mjs file")

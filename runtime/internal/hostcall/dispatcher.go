@@ -69,8 +69,7 @@ type Dispatcher struct {
 	workers int // goroutines that perform a call or write its answer
 	running int // functions that have been called and have not returned
 	newest  time.Time
-	stopped bool
-	quiet   chan struct{} // closed when no function runs; nil: nothing waits for that
+	stopped chan struct{} // nil before Stop; closed when no function runs any more
 
 	pending map[uint64]*pendingCall // calls without an answer, by key
 	others  uint64                  // calls of Do
@@ -123,7 +122,7 @@ func (d *Dispatcher) Observe(f func(Record)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, r := range d.records {
-		if d.stopped || r.Error != Unanswered {
+		if d.stopped != nil || r.Error != Unanswered {
 			f(r)
 		}
 	}
@@ -183,7 +182,7 @@ func (d *Dispatcher) Do(name string, size int, call func(context.Context) (size 
 // Preconditions: d.mu is held.
 func (d *Dispatcher) admit(p *pendingCall, refused error) error {
 	switch {
-	case d.stopped || d.ctx.Err() != nil: // Stop has been or will be called
+	case d.stopped != nil || d.ctx.Err() != nil: // Stop has been or will be called
 		return nil
 	case d.pending[p.key] != nil:
 		return fmt.Errorf("%w: call %d twice", wire.ErrFrame, p.key)
@@ -243,7 +242,7 @@ func (d *Dispatcher) refuse(p *pendingCall, err error) error {
 //
 // Preconditions: d.mu is held.
 func (d *Dispatcher) finish(p *pendingCall, size int, err error) bool {
-	if p.answered || d.stopped || d.ctx.Err() != nil {
+	if p.answered || d.stopped != nil || d.ctx.Err() != nil {
 		return false
 	}
 	p.answered = true
@@ -283,6 +282,16 @@ func (d *Dispatcher) Stop() {
 	if d == nil {
 		return
 	}
+	stopped, left := d.stop()
+	select {
+	case <-stopped:
+	case <-time.After(left):
+	}
+}
+
+// stop prevents further calls. It returns a channel that is closed when no function runs, and how
+// long to wait for that.
+func (d *Dispatcher) stop() (stopped <-chan struct{}, left time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, id := range slices.Sorted(maps.Keys(d.pending)) { // none the second time
@@ -290,20 +299,22 @@ func (d *Dispatcher) Stop() {
 			d.observe(unanswered(d.pending[id]))
 		}
 	}
-	d.stopped, d.queue, d.pending = true, nil, nil
+	d.queue, d.pending = nil, nil
 	d.cancel()
-	left := grace - time.Since(d.newest)
-	if d.running == 0 || left <= 0 {
-		return
+	if d.stopped == nil {
+		d.stopped = make(chan struct{})
+		d.closeIfQuiet()
 	}
-	quiet := make(chan struct{})
-	d.quiet = quiet
-	d.mu.Unlock()
-	select {
-	case <-quiet:
-	case <-time.After(left):
+	return d.stopped, grace - time.Since(d.newest)
+}
+
+// closeIfQuiet closes d.stopped if no function runs. None is called after stop.
+//
+// Preconditions: d.mu is held.
+func (d *Dispatcher) closeIfQuiet() {
+	if d.stopped != nil && d.running == 0 {
+		close(d.stopped)
 	}
-	d.mu.Lock()
 }
 
 // Records returns the calls in the order in which they arrived. truncated reports whether

@@ -44,7 +44,7 @@ func (d *Dispatcher) perform(p *pendingCall) {
 func (d *Dispatcher) next() *pendingCall {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if len(d.queue) == 0 || d.stopped || d.ctx.Err() != nil { // Stop has been or will be called
+	if len(d.queue) == 0 || d.stopped != nil || d.ctx.Err() != nil { // Stop has been or will be called
 		d.workers--
 		return nil
 	}
@@ -60,10 +60,8 @@ func (d *Dispatcher) next() *pendingCall {
 func (d *Dispatcher) answer(p *pendingCall, text json.RawMessage, size int, err error) {
 	d.mu.Lock()
 	first := d.finish(p, size, err) // false: expire has answered it, or the run has ended
-	if d.running--; d.running == 0 && d.quiet != nil {
-		close(d.quiet)
-		d.quiet = nil
-	}
+	d.running--
+	d.closeIfQuiet()
 	d.mu.Unlock()
 	switch {
 	case !first:

@@ -6,7 +6,6 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
-	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -64,37 +63,13 @@ func TestParseDenial(t *testing.T) {
 
 // TestParseErrors parses records that no kernel writes.
 func TestParseErrors(t *testing.T) {
-	const good = "domain=1 blockers=fs.refer"
 	for _, line := range []string{
 		"",
-		good,
-		" audit(1.002:3): " + good,  // a prefix
-		"audit(1.002:3) : " + good,  // a blank after the stamp
 		stamp,                       // empty, as AUDIT_EOE
-		stamp + "domain=1",          // no blockers
 		stamp + "blockers=fs.refer", // no domain
-		stamp + "domain= blockers=fs.refer",
 		stamp + "domain=xyz blockers=fs.refer",
-		stamp + "domain=10000000000000000 blockers=fs.refer", // 65 bits
-		stamp + "domain=1 domain=2 blockers=fs.refer",
-		stamp + "domain=1  blockers=fs.refer", // two blanks
-		stamp + good + " ",
-		stamp + "domain=1 blockers=",
-		stamp + "domain=1 blockers=fs.refer,,fs.execute",
-		stamp + "domain=1 blockers=FS",
-		stamp + good + ` path=/etc/passwd`, // neither quoted nor hex
-		stamp + good + ` path="/etc/passwd`,
-		stamp + good + ` path="/etc passwd"`,
-		stamp + good + ` path="/etc"passwd"`,
-		stamp + good + ` path=ABC`,
-		stamp + good + ` PATH="/"`,
-		stamp + good + ` ="/"`,
-		stamp + good + " path=\"/\xff\"",
-		stamp + good + ` daddr=nowhere dest=1`,
-		stamp + good + ` daddr=127.0.0.1 dest=65536`,
-		stamp + good + strings.Repeat(" a=1", maxFields),
-		stamp + good + " path=" + strings.Repeat("41", maxRecord/2),
-		stamp + "domain=1 blockers=a" + strings.Repeat(",a", maxBlockers),
+		stamp + "domain=10000000000000000 blockers=fs.refer",  // 65 bits
+		stamp + "domain=1 blockers=fs.refer path=/etc/passwd", // neither quoted nor hex
 	} {
 		if got, err := parseDenial(line); err == nil {
 			t.Errorf("%.80q: %+v", line, got)
@@ -112,12 +87,8 @@ func TestParseDomain(t *testing.T) {
 		{`domain=10341cc56 status=deallocated denials=14`, domain{id: 0x10341cc56, ended: true}},
 		{`domain=1 status=allocated mode=enforcing pid=7 uid=0 exe=` + inHex("/x pid=8") + ` comm=` + inHex("a pid=9"),
 			domain{id: 1, pid: 7}},
-		{`domain=1 status=allocated mode=enforcing pid=7 uid=0 exe="/x" comm="a" pid=8`, domain{}},
-		{`domain=1 status=allocated mode=enforcing pid=0`, domain{}},
 		{`domain=1 status=allocated mode=enforcing pid=-7`, domain{}},
 		{`domain=1 status=allocated mode=enforcing`, domain{}},
-		{`domain=1 status=new pid=7`, domain{}},
-		{`domain=1 pid=7`, domain{}},
 		{`status=deallocated`, domain{}},
 	} {
 		got, err := parseDomain(stamp + tc.line)
@@ -139,7 +110,7 @@ func FuzzRecord(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if len(line) > maxRecord || len(d.Blockers) == 0 || len(d.Path) > len(line) || !utf8.ValidString(strings.Join(d.Blockers, "")) {
+		if len(d.Blockers) == 0 || len(d.Path) > len(line) {
 			t.Errorf("%q: %+v", line, d)
 		}
 	})
@@ -152,13 +123,10 @@ func FuzzPath(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, name string) {
 		value := `"` + name + `"`
-		if !isPlain(name) { // as audit_log_n_untrustedstring does
+		if strings.ContainsFunc(name, func(c rune) bool { return c <= ' ' || c > '~' || c == '"' }) { // as audit_log_n_untrustedstring does
 			value = inHex(name)
 		}
 		line := fmt.Sprintf("%sdomain=10341cc56 blockers=fs.read_file path=%s dev=\"vda\" ino=737", stamp, value)
-		if len(line) > maxRecord {
-			return
-		}
 		d, err := parseDenial(line)
 		if err != nil || d.Path != name || d.Domain != 0x10341cc56 || len(d.Blockers) != 1 {
 			t.Errorf("%q: %+v, %v", line, d, err)

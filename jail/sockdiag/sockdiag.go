@@ -10,24 +10,42 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// See linux/inet_diag.h.
-const (
-	requestLen = 56 // struct inet_diag_req_v2
-	tcpRequest = 60 // struct inet_diag_req
-	messageLen = 72 // struct inet_diag_msg
+// The structs of linux/inet_diag.h.
+type (
+	// socketID is struct inet_diag_sockid. Its ports are big-endian.
+	socketID struct {
+		OwnPort, PeerPort [2]byte
+		Own, Peer         [16]byte // IPv4 has the first four bytes
+		Interface         uint32
+		Cookie            uint64
+	}
 
-	// tcpSockets, TCPDIAG_GETSOCK, lists the TCP sockets of both families. A list of one family takes as
-	// long, because the kernel goes through the connections of the whole machine.
-	tcpSockets = 18
+	// request is struct inet_diag_req_v2.
+	request struct {
+		Family, Protocol, Attributes, _ byte
+		States                          uint32
+		ID                              socketID
+	}
 
-	offState  = 1  // in a message
-	offID     = 4  // of its struct inet_diag_sockid
-	offQueues = 56 // of the bytes to be read, and of those to be acknowledged
-	offUID    = 64
-	offInode  = 68
+	// tcpRequest is struct inet_diag_req.
+	tcpRequest struct {
+		Family, OwnBits, PeerBits, Attributes byte
+		ID                                    socketID
+		States, Databases                     uint32
+	}
 
-	offRequestID = 8 // in a request
+	// header is struct inet_diag_msg.
+	header struct {
+		Family, State, Timer, Retransmits byte
+		ID                                socketID
+		Expires, ReceiveQueue, SendQueue  uint32
+		UID, Inode                        uint32
+	}
 )
+
+// tcpSockets, TCPDIAG_GETSOCK, lists the TCP sockets of both families. A list of one family takes as
+// long, because the kernel goes through the connections of the whole machine.
+const tcpSockets = 18
 
 // Attributes of a socket.
 const (
@@ -56,13 +74,9 @@ type Query struct {
 
 // Each calls f for each socket of the list.
 func (q Query) Each(netlink *nl.SocketHandle, f func(Socket)) error {
-	id := binary.BigEndian.AppendUint16(nil, q.Port)
+	id := socketID{OwnPort: bigEndian(q.Port)}
 	if q.Protocol == unix.IPPROTO_TCP {
-		request := make([]byte, tcpRequest)
-		request[3] = q.attributes()
-		copy(request[4:], id)
-		binary.NativeEndian.PutUint32(request[tcpRequest-8:], q.states())
-		return send(netlink, tcpSockets, unix.NLM_F_DUMP, request, f)
+		return send(netlink, tcpSockets, unix.NLM_F_DUMP, tcpRequest{Attributes: q.attributes(), ID: id, States: q.states()}, f)
 	}
 	for _, family := range []byte{unix.AF_INET, unix.AF_INET6} {
 		if err := send(netlink, unix.SOCK_DIAG_BY_FAMILY, unix.NLM_F_DUMP, q.ofFamily(family, id), f); err != nil {
@@ -79,13 +93,10 @@ func Connection(netlink *nl.SocketHandle, own, peer netip.AddrPort) (s Socket, e
 	if peer.Addr().Is6() {
 		family = unix.AF_INET6
 	}
-	var id [36]byte
-	binary.BigEndian.PutUint16(id[:], own.Port())
-	binary.BigEndian.PutUint16(id[2:], peer.Port())
-	copy(id[4:20], own.Addr().AsSlice())
-	copy(id[20:36], peer.Addr().AsSlice())
-	request := Query{Protocol: unix.IPPROTO_TCP}.ofFamily(family, id[:])
-	err = send(netlink, unix.SOCK_DIAG_BY_FAMILY, 0, request, func(found Socket) { s = found })
+	id := socketID{OwnPort: bigEndian(own.Port()), PeerPort: bigEndian(peer.Port()), Cookie: noCookie}
+	copy(id.Own[:], own.Addr().AsSlice())
+	copy(id.Peer[:], peer.Addr().AsSlice())
+	err = send(netlink, unix.SOCK_DIAG_BY_FAMILY, 0, Query{Protocol: unix.IPPROTO_TCP}.ofFamily(family, id), func(found Socket) { s = found })
 	// Without such a connection the kernel returns a listening socket.
 	if err == unix.ENOENT || err == nil && (s.Own() != own || s.Peer() != peer) {
 		err = os.ErrNotExist
@@ -93,14 +104,16 @@ func Connection(netlink *nl.SocketHandle, own, peer netip.AddrPort) (s Socket, e
 	return s, err
 }
 
+const noCookie = 1<<64 - 1 // INET_DIAG_NOCOOKIE, twice
+
+func bigEndian(port uint16) (b [2]byte) {
+	binary.BigEndian.PutUint16(b[:], port)
+	return b
+}
+
 // ofFamily returns a request for sockets of one address family.
-func (q Query) ofFamily(family byte, id []byte) []byte {
-	r := make([]byte, requestLen)
-	r[0], r[1], r[2] = family, q.Protocol, q.attributes()
-	binary.NativeEndian.PutUint32(r[4:], q.states())
-	copy(r[offRequestID:], id)
-	binary.NativeEndian.PutUint64(r[requestLen-8:], 0xffff_ffff_ffff_ffff) // INET_DIAG_NOCOOKIE
-	return r
+func (q Query) ofFamily(family byte, id socketID) request {
+	return request{Family: family, Protocol: q.Protocol, Attributes: q.attributes(), States: q.states(), ID: id}
 }
 
 func (q Query) attributes() byte {
@@ -118,9 +131,13 @@ func (q Query) states() uint32 {
 }
 
 // send sends a request, and calls f for each socket of the answer.
-func send(netlink *nl.SocketHandle, kind, flags int, request []byte, f func(Socket)) error {
+func send(netlink *nl.SocketHandle, kind, flags int, request any, f func(Socket)) error {
 	r := nl.NewNetlinkRequest(kind, flags)
-	r.AddRawData(request)
+	message, err := binary.Append(nil, binary.NativeEndian, request)
+	if err != nil {
+		return err
+	}
+	r.AddRawData(message)
 	r.Sockets = map[int]*nl.SocketHandle{unix.NETLINK_SOCK_DIAG: netlink}
 	return r.ExecuteIter(unix.NETLINK_SOCK_DIAG, 0, func(message []byte) bool {
 		if s, ok := Parse(message); ok {
@@ -132,44 +149,43 @@ func send(netlink *nl.SocketHandle, kind, flags int, request []byte, f func(Sock
 
 // Parse returns the socket of a message of the kernel, without its header.
 func Parse(message []byte) (s Socket, ok bool) {
-	if len(message) < messageLen {
-		return s, false
+	n, err := binary.Decode(message, binary.NativeEndian, &s.header)
+	if err != nil {
+		return Socket{}, false
 	}
-	return Socket{message[:messageLen], message[messageLen:]}, true
+	s.attributes = message[n:]
+	return s, true
 }
 
-// Socket is the kernel's report on a socket. The zero Socket has zero addresses and no
-// attributes.
-type Socket struct{ message, attributes []byte }
+// Socket is the kernel's report on a socket. The zero Socket has the addresses [::]:0 and
+// no attributes.
+type Socket struct {
+	header     header
+	attributes []byte
+}
 
 // State is the state of TCP, such as unix.BPF_TCP_LISTEN.
-func (s Socket) State() byte { return s.message[offState] }
+func (s Socket) State() byte { return s.header.State }
 
 // Own returns the socket's address; one of IPv4 is not mapped to IPv6.
-func (s Socket) Own() netip.AddrPort { return s.address(0, 4) }
+func (s Socket) Own() netip.AddrPort { return s.address(s.header.ID.Own, s.header.ID.OwnPort) }
 
 // Peer returns the address of the other side, likewise.
-func (s Socket) Peer() netip.AddrPort { return s.address(2, 20) }
+func (s Socket) Peer() netip.AddrPort { return s.address(s.header.ID.Peer, s.header.ID.PeerPort) }
 
-func (s Socket) address(port, address int) netip.AddrPort {
-	if s.message == nil {
-		return netip.AddrPort{}
+func (s Socket) address(address [16]byte, port [2]byte) netip.AddrPort {
+	a := netip.AddrFrom16(address).Unmap()
+	if s.header.Family == unix.AF_INET {
+		a = netip.AddrFrom4([4]byte(address[:]))
 	}
-	id := s.message[offID:]
-	a := netip.AddrFrom16([16]byte(id[address:])).Unmap()
-	if s.message[0] == unix.AF_INET {
-		a = netip.AddrFrom4([4]byte(id[address:]))
-	}
-	return netip.AddrPortFrom(a, binary.BigEndian.Uint16(id[port:]))
+	return netip.AddrPortFrom(a, binary.BigEndian.Uint16(port[:]))
 }
 
 // ReceiveQueue returns how many bytes the owner can read.
-func (s Socket) ReceiveQueue() int64 {
-	return int64(binary.NativeEndian.Uint32(s.message[offQueues:]))
-}
+func (s Socket) ReceiveQueue() int64 { return int64(s.header.ReceiveQueue) }
 
 // SendQueue returns how many bytes the other side has not acknowledged.
-func (s Socket) SendQueue() int64 { return int64(binary.NativeEndian.Uint32(s.message[offQueues+4:])) }
+func (s Socket) SendQueue() int64 { return int64(s.header.SendQueue) }
 
 // BytesAcked returns how many bytes the other side has acknowledged so far, if the socket has Info.
 func (s Socket) BytesAcked() int64 { return s.info(unsafe.Offsetof(unix.TCPInfo{}.Bytes_acked)) }
@@ -187,9 +203,7 @@ func (s Socket) info(offset uintptr) int64 {
 }
 
 // UID returns the owner's user id, and false if no process holds the socket.
-func (s Socket) UID() (uid uint32, owned bool) {
-	return binary.NativeEndian.Uint32(s.message[offUID:]), binary.NativeEndian.Uint32(s.message[offInode:]) != 0
-}
+func (s Socket) UID() (uid uint32, owned bool) { return s.header.UID, s.header.Inode != 0 }
 
 // Attribute returns the value of an attribute, or nil if the socket has none of at least size
 // bytes.

@@ -89,9 +89,25 @@ func TestAttribute(t *testing.T) {
 }
 
 func TestParse(t *testing.T) {
+	const messageLen = 72 // struct inet_diag_msg
 	for size, want := range map[int]bool{0: false, messageLen - 4: false, messageLen: true, messageLen + 40: true} {
 		if s, ok := Parse(make([]byte, size)); ok != want || ok && len(s.attributes) != size-messageLen {
 			t.Errorf("%d bytes: %t", size, ok)
 		}
+	}
+}
+
+func TestZeroSocket(t *testing.T) {
+	var s Socket
+	_, owned := s.UID()
+	if s.Own() != s.Peer() || s.Own().Port() != 0 || s.State() != 0 || owned || s.ReceiveQueue()+s.SendQueue()+s.BytesAcked()+s.BytesReceived() != 0 || s.Attribute(Memory, 0) != nil {
+		t.Errorf("%+v", s)
+	}
+}
+
+func BenchmarkParse(b *testing.B) {
+	message := make([]byte, 200)
+	for b.Loop() {
+		Parse(message)
 	}
 }

@@ -70,15 +70,20 @@ func (p *Process) start(ctx context.Context, s *Spec) (err error) {
 	if p.identity, err = jail.NewIdentity(ctx, s.StateDir, s.CgroupParent); err != nil {
 		return err
 	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, p.identity.Release())
+		}
+	}()
 	if p.group, err = cgroup.New(p.identity.Cgroup(), s.Limits); err != nil {
-		return errors.Join(err, p.identity.Release())
+		return err
 	}
 	text, err := json.Marshal(setup{p.role.Name, p.identity.ID(), cmp.Or(s.OpenFiles, 64), s.Limits.Memory, filter.Program})
 	if err != nil {
-		return errors.Join(err, p.identity.Release())
+		return err
 	}
 	if err := p.launch(string(text)); err != nil {
-		return errors.Join(err, p.identity.Release())
+		return err
 	}
 	p.close = sync.OnceValue(p.end)
 	stop := context.AfterFunc(ctx, func() { _ = p.command.Process.Kill() })
@@ -86,7 +91,7 @@ func (p *Process) start(ctx context.Context, s *Spec) (err error) {
 	if !stop() || err != nil {
 		_ = p.command.Process.Kill()
 		<-p.done
-		return errors.Join(cmp.Or(context.Cause(ctx), err), p.exit, p.Close())
+		return errors.Join(cmp.Or(context.Cause(ctx), err), p.exit, p.conn.Close())
 	}
 	return nil
 }

@@ -20,27 +20,33 @@ const killTimeout = 30 * time.Second
 // is the supervisor, a child of this process: the entry program, which waits for the process and
 // ends as it does. When this process ends, the supervisor kills the process.
 type Supervised struct {
-	*Child     // the process, which is no child of this process; nil if it was not started
+	process    *Child // is waited for by the supervisor; nil if it was not started
 	supervisor *Child
 	socket     *net.UnixConn // closing it makes the supervisor kill the process
 }
 
-// Supervise starts a supervisor, which executes args with these limits and with files as its
-// descriptors. That program must start a process, write its pid to pidFile and end with status 0:
-// Supervise then returns the process. If the program ends with another status, the error wraps
-// syscall.ECHILD. The end of ctx kills the program. After an error, all descendants of the program
-// have been killed.
-func Supervise(ctx context.Context, program *os.File, files []*os.File, limits []Limit, pidFile string, args []string) (*Supervised, error) {
+// Starter is a program that starts a process, writes its pid to PIDFile and ends with status 0.
+type Starter struct {
+	Args    []string
+	Files   []*os.File // the descriptors from 0 on
+	Limits  []Limit
+	PIDFile string
+}
+
+// Supervise makes program, the entry program, execute by and supervise the process that it starts.
+// If by ends with another status than 0, the error wraps syscall.ECHILD. The end of ctx kills it.
+// After an error, all its descendants have been killed.
+func Supervise(ctx context.Context, program *os.File, by Starter) (*Supervised, error) {
 	host, socket, err := SocketPair(unix.SOCK_STREAM)
 	if err != nil {
 		return nil, step.Wrap("make", "socket", err)
 	}
-	l := List{Steps: []Step{CloseOthers()}, Files: files}
-	for _, limit := range limits {
+	l := List{Steps: []Step{CloseOthers()}, Files: by.Files}
+	for _, limit := range by.Limits {
 		l.Steps = append(l.Steps, limit.Step())
 	}
-	l.Steps = append(l.Steps, supervise(pidFile, args))
-	first, err := start(program, l.open(socket), len(files), nil)
+	l.Steps = append(l.Steps, supervise(by.PIDFile, by.Args))
+	first, err := start(program, l.open(socket), len(by.Files), nil)
 	socket.Close()
 	if err != nil {
 		_ = host.Close()
@@ -79,27 +85,40 @@ func (s *Supervised) await(l *List) error {
 	}
 	var pidfd *os.File
 	number, value, err := ReadReport(s.socket, func(f *os.File, _ syscall.Conn) { pidfd = f })
+	if err == nil && number == reportCloned && pidfd != nil {
+		s.process = &Child{pid: int(value), pidfd: pidfd}
+		return nil
+	}
+	pidfd.Close() // may be nil
 	switch {
 	case err != nil:
 		return step.Wrap("start", Path, errors.Join(errEnded, err))
 	case number != reportCloned:
 		return l.stepError(number, syscall.Errno(value))
-	case pidfd == nil:
-		return step.Wrap("start", Path, errUnexpected)
 	}
-	s.Child = &Child{pid: int(value), pidfd: pidfd}
-	return nil
+	return step.Wrap("start", Path, errUnexpected)
+}
+
+// PID is as [Child.PID].
+func (s *Supervised) PID() int { return s.process.PID() }
+
+// Kill is as [Child.Kill].
+func (s *Supervised) Kill() error { return s.process.Kill() }
+
+// Signal is as [Child.Signal].
+func (s *Supervised) Signal(signal syscall.Signal, group bool) error {
+	return s.process.Signal(signal, group)
 }
 
 // Wait is as [Child.Wait].
 func (s *Supervised) Wait() (Exit, error) {
 	exit, err := s.supervisor.Wait()
 	_ = s.socket.Close()
-	if s.Child != nil {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.reaped = true
-		s.pidfd.Close()
+	if p := s.process; p != nil {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.reaped = true
+		p.pidfd.Close()
 	}
 	return exit, err
 }

@@ -27,7 +27,7 @@ func superviseShell(ctx context.Context, t *testing.T, path, script string, file
 	}
 	defer null.Close()
 	pidFile := filepath.Join(t.TempDir(), "pid")
-	return Supervise(ctx, program, append([]*os.File{null, null, null}, files...), nil, pidFile, []string{"/bin/sh", "-c", script, "sh", pidFile})
+	return Supervise(ctx, program, Starter{Args: []string{"/bin/sh", "-c", script, "sh", pidFile}, Files: append([]*os.File{null, null, null}, files...), PIDFile: pidFile})
 }
 
 // The supervisor ends as the process that the program has left behind.

@@ -75,7 +75,7 @@ func (k *Container) writeBundle(s *specs.Spec) error {
 // supervise executes a command of the runtime that starts a process.
 func (k *Container) supervise(ctx context.Context, target string, files []*os.File, command func(pidFile string) []string) (*enter.Supervised, error) {
 	pidFile := filepath.Join(k.dir, strconv.FormatInt(k.started.Add(1), 10)+".pid")
-	p, err := enter.Supervise(ctx, k.program, files, k.limits, pidFile, command(pidFile))
+	p, err := enter.Supervise(ctx, k.program, enter.Starter{Args: command(pidFile), Files: files, Limits: k.limits, PIDFile: pidFile})
 	_ = os.Remove(pidFile) // it does not exist if the runtime failed
 	if errors.Is(err, syscall.ECHILD) {
 		err = step.Wrap("run "+k.runtime.Path, target, logged(k.dir, errRuntime))

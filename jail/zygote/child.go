@@ -22,36 +22,33 @@ import (
 type Child struct {
 	*enter.Child
 	zygote *Zygote
-	host   *net.UnixConn // open until the program runs
 
-	parked atomic.Bool // Run has not been called, and closes host
+	host  *net.UnixConn // open until the program runs; the child exits if it is closed before
+	taken atomic.Bool   // host is being closed, by Run or by Wait
 
+	reports    bool                         // the child reports before its program runs
 	onListener func(*os.File, syscall.Conn) // of the Entry
 }
 
-// ErrEnded is the error of a parked child that has ended before it got its program.
-var ErrEnded = errors.New("the parked process has ended")
+// ErrEnded is the error of a child that has ended without a report.
+var ErrEnded = errors.New("the forked process has ended")
 
-// Run makes a parked child run p. It returns when [Zygote.Fork] does. If it fails, it kills
-// the child. It must be called only once.
+// Run makes a child run p. It returns when [Zygote.Fork] does. If it fails, it kills the child. It
+// must be called only once.
 func (c *Child) Run(ctx context.Context, p *Program) error {
-	if !c.parked.Swap(false) {
+	if c.taken.Swap(true) {
 		return ErrEnded
 	}
-	defer c.closeSocket()
+	defer func() { _ = c.host.Close() }()
 	text, err := p.encode()
 	if err == nil {
-		err = c.killOnDone(ctx, func() error { return c.become(p, text, true) })
+		err = c.killOnDone(ctx, func() error { return c.become(p, text) })
 	}
 	if err != nil {
 		_ = c.Kill()
 	}
 	return err
 }
-
-// closeSocket closes the socket. A child whose program runs does not need it; any other
-// child exits.
-func (c *Child) closeSocket() { _ = c.host.Close() }
 
 // killOnDone calls f, and kills the child if ctx is done before f returns.
 func (c *Child) killOnDone(ctx context.Context, f func() error) error {
@@ -89,36 +86,46 @@ func (c *Child) raiseOOMScore() error {
 }
 
 // become sends the child its program and waits until the program runs or the child has
-// ended. With reportFirst, the child reports once before that; become returns ErrEnded if it
-// ends without that report.
-func (c *Child) become(p *Program, text []byte, reportFirst bool) error {
+// ended.
+func (c *Child) become(p *Program, text []byte) error {
 	if err := c.send(text, p.Files); err != nil {
 		return err
 	}
-	if reportFirst {
-		if err := c.readReport(); err != nil {
+	if c.reports {
+		if err := c.awaitReport(); err != nil {
 			return err
 		}
 	}
-	if err := c.readReport(); !errors.Is(err, ErrEnded) {
-		return err
+	eof, err := c.readReport()
+	if err == nil && !eof {
+		err = errUnexpected
 	}
-	return nil
+	return err
 }
 
-// readReport reads a report. It returns ErrEnded if the child has ended or its program runs.
-func (c *Child) readReport() error {
-	_ = c.host.SetReadDeadline(time.Time{})
+// awaitReport waits for the report that no step has failed. It returns ErrEnded if the child ends
+// without a report.
+func (c *Child) awaitReport() error {
+	eof, err := c.readReport()
+	if eof {
+		return ErrEnded
+	}
+	return err
+}
+
+// readReport reads a report. The error is that of the failed step, if the report has one. At the end
+// of the reports, the child's program runs, or the child has ended.
+func (c *Child) readReport() (eof bool, err error) {
 	step, errno, err := enter.ReadReport(c.host, c.onListener)
 	switch {
 	case err == io.EOF:
-		return ErrEnded
+		return true, nil
 	case err != nil:
-		return fmt.Errorf("read the child's report: %w", err)
+		return false, fmt.Errorf("read the child's report: %w", err)
 	case step != 0:
-		return stepError(step, errno)
+		return false, stepError(step, errno)
 	}
-	return nil
+	return false, nil
 }
 
 // Wait waits until the child ends and returns how it ended. It must be called exactly once
@@ -126,8 +133,8 @@ func (c *Child) readReport() error {
 func (c *Child) Wait() (enter.Exit, error) {
 	defer c.zygote.children.Delete(c.PID())
 	defer func() {
-		if c.parked.Swap(false) {
-			c.closeSocket()
+		if !c.taken.Swap(true) {
+			_ = c.host.Close()
 		}
 	}()
 	return c.Child.Wait()
@@ -140,13 +147,13 @@ func (c *Child) discard() {
 }
 
 // adopt returns the child that the zygote has reported.
-func (z *Zygote) adopt(pid int) (*Child, error) {
+func (z *Zygote) adopt(pid int, host *net.UnixConn) (*Child, error) {
 	p, err := enter.Adopt(pid)
 	if err != nil {
 		return nil, err
 	}
 	z.children.Store(pid, nil)
-	return &Child{Child: p, zygote: z}, nil
+	return &Child{Child: p, zygote: z, host: host}, nil
 }
 
 // lostTimeout bounds the wait for a lost child, which exits within a millisecond.

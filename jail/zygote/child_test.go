@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"gaol/jail/enter"
 )
 
 // inGroup starts a program in a process group, or in a new one if group is zero.
@@ -31,7 +33,12 @@ func TestReapLost(t *testing.T) {
 	_ = zygote.Wait()
 
 	z := &Zygote{process: zygote.Process, lost: true}
-	c, err := z.adopt(first.Process.Pid)
+	host, run, err := enter.SocketPair(unix.SOCK_STREAM)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer run.Close()
+	c, err := z.adopt(first.Process.Pid, host)
 	if err != nil {
 		t.Fatal(err)
 	}

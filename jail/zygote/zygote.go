@@ -202,25 +202,14 @@ func (z *Zygote) order(flags uint32, fds []int, deadline time.Time) error {
 // The child is a child of this process, which must wait for it. It is killed if ctx is done
 // while Fork runs.
 func (z *Zygote) Fork(ctx context.Context, e *Entry, p *Program, patience time.Duration) (*Child, error) {
-	var text []byte
-	if p != nil {
-		var err error
-		if text, err = p.encode(); err != nil {
-			return nil, err
-		}
-	}
 	c, err := z.newChild(e, p == nil, patience)
 	if err != nil {
 		return nil, err
 	}
 	if p == nil {
-		err = c.killOnDone(ctx, c.readReport)
-		c.parked.Store(err == nil)
-	} else if err = c.killOnDone(ctx, func() error { return c.become(p, text, c.onListener != nil) }); errors.Is(err, ErrEnded) {
+		err = c.killOnDone(ctx, c.awaitReport)
+	} else if err = c.Run(ctx, p); errors.Is(err, ErrEnded) {
 		err = nil // Wait returns how it ended
-	}
-	if !c.parked.Load() {
-		c.closeSocket()
 	}
 	if err != nil {
 		c.discard()
@@ -235,11 +224,11 @@ func (z *Zygote) newChild(e *Entry, parked bool, patience time.Duration) (*Child
 	if err != nil {
 		return nil, err
 	}
-	c, err := z.fork(e, run, patience)
+	c, err := z.fork(e, host, run, patience)
 	if err != nil {
 		return nil, errors.Join(err, host.Close())
 	}
-	c.host, c.onListener = host, e.OnListener
+	c.reports, c.onListener = parked || e.OnListener != nil, e.OnListener
 	// After the reply: if the zygote dies before it replies, its child must not run the
 	// program, which another zygote is then asked to run.
 	if err = c.raiseOOMScore(); err == nil {
@@ -247,13 +236,13 @@ func (z *Zygote) newChild(e *Entry, parked bool, patience time.Duration) (*Child
 	}
 	if err != nil {
 		c.discard()
-		return nil, errors.Join(err, host.Close())
+		return nil, err
 	}
 	return c, nil
 }
 
-// fork orders the zygote to fork, and closes run.
-func (z *Zygote) fork(e *Entry, run *os.File, patience time.Duration) (*Child, error) {
+// fork orders the zygote to fork, and closes run, the child's end of host.
+func (z *Zygote) fork(e *Entry, host *net.UnixConn, run *os.File, patience time.Duration) (*Child, error) {
 	z.mu.Lock()
 	defer z.mu.Unlock()
 	defer run.Close()
@@ -277,7 +266,7 @@ func (z *Zygote) fork(e *Entry, run *os.File, patience time.Duration) (*Child, e
 		z.lost = z.broken
 		return nil, err
 	}
-	return z.adopt(pid)
+	return z.adopt(pid, host)
 }
 
 // ErrBroken is the error of a zygote that died or does not reply.

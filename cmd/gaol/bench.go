@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -13,7 +12,6 @@ import (
 	"gaol/cmd/gaol/bench"
 	"gaol/cmd/gaol/flags"
 	"gaol/internal/ociruntime"
-	"gaol/runtime"
 )
 
 const benchLong = `Measure what jails cost on this machine, beside bare node: the image's own Node,
@@ -104,12 +102,4 @@ func checkIsolations(set *pflag.FlagSet, o *bench.Options, list string) error {
 		o.Jailed = append(o.Jailed, bench.Side(name))
 	}
 	return nil
-}
-
-// measure is the app.measure of the real command.
-func measure(ctx context.Context, o bench.Options) (*bench.Report, error) {
-	if err := runtime.CheckPrivileges(); err != nil { // before it downloads an image
-		return nil, fmt.Errorf("bench: %w", err)
-	}
-	return bench.Measure(ctx, o)
 }

@@ -10,13 +10,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"gaol/cmd/gaol/bench"
 	"gaol/cmd/gaol/flags"
 	"gaol/cmd/gaol/report"
 )
 
 func main() {
 	ctx, signals := withSignals(context.Background())
-	a := &app{signals: signals, stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, create: createRuntime, measure: measure, server: flags.FindServer()}
+	a := &app{signals: signals, stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, create: createRuntime, measure: bench.Measure, server: flags.FindServer()}
 	code := a.main(ctx, os.Args[1:])
 	signals.stop()
 	os.Exit(code)

@@ -36,6 +36,9 @@ func (o Options) Fewer(n int) int { return max(3, o.Samples/n) }
 // Measure measures. The zygotes that it starts stay until runtime.CloseIdle; it leaves nothing
 // else behind, even if it fails or ctx is canceled.
 func Measure(ctx context.Context, o Options) (*Report, error) {
+	if err := runtime.CheckPrivileges(); err != nil { // before it downloads an image
+		return nil, fmt.Errorf("bench: %w", err)
+	}
 	m := &Measurer{Options: o}
 	// Jails are made first: their errors explain best why a machine or an image does not work.
 	err := m.WithRuntimes(ctx, func(*runtime.Options) {}, func(all Runtimes) error {

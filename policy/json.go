@@ -2,15 +2,14 @@ package policy
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"reflect"
-	"strings"
-	"unicode/utf8"
 
 	jsonv2 "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"gaol/internal/strictjson"
 )
 
 var errOmitted = errors.New("an omitted scope cannot be encoded as JSON")
@@ -20,7 +19,7 @@ var errOmitted = errors.New("an omitted scope cannot be encoded as JSON")
 func Parse(text []byte) (Permissions, error) {
 	type members Permissions // without UnmarshalJSON
 	var m members
-	if err := decode(text, "", &m); err != nil {
+	if err := decode(text, &m); err != nil {
 		return Permissions{}, err
 	}
 	p := Permissions(m)
@@ -52,30 +51,24 @@ func (s Scope) MarshalJSON() ([]byte, error) {
 	return json.Marshal(members(s))
 }
 
-// UnmarshalJSON parses one scope as strictly as [Parse], except for checks that depend on
-// which scope it is: [Permissions.Check] does those.
-func (s *Scope) UnmarshalJSON(text []byte) error { return decode(text, "scope", s) }
-
-// strict makes json/v2, which rejects duplicate keys and other cases of a key, also reject
-// null, which it accepts for any type.
-var strict = jsonv2.JoinOptions(
-	jsonv2.RejectUnknownMembers(true),
-	jsonv2.WithUnmarshalers(jsonv2.JoinUnmarshalers(
-		jsonv2.UnmarshalFromFunc(unmarshalScope), jsonv2.UnmarshalFromFunc(checkKind), jsonv2.UnmarshalFromFunc(unmarshalMode),
-	)),
-)
-
-// checkKind rejects JSON of other kinds than a value's type.
-func checkKind(d *jsontext.Decoder, value any) error {
-	kind, why := jsontext.Kind('{'), "not an object"
-	switch reflect.TypeOf(value).Elem().Kind() {
-	case reflect.Slice:
-		kind, why = '[', "not a list"
-	case reflect.String:
-		kind, why = '"', "not a string"
+// UnmarshalJSON parses one scope. [Permissions.Check] checks its rules, which depend on which scope it is.
+func (s *Scope) UnmarshalJSON(text []byte) error {
+	var parsed Scope
+	err := decode(text, &parsed)
+	if err == nil {
+		*s = parsed
 	}
-	if d.PeekKind() != kind {
-		return errors.New(why)
+	return err
+}
+
+var unmarshalers = jsonv2.WithUnmarshalers(jsonv2.JoinUnmarshalers(
+	jsonv2.UnmarshalFromFunc(rejectNull), jsonv2.UnmarshalFromFunc(unmarshalScope),
+))
+
+// rejectNull rejects null, which json/v2 accepts for any type.
+func rejectNull(d *jsontext.Decoder, _ any) error {
+	if d.PeekKind() == 'n' {
+		return errors.New("null is not allowed")
 	}
 	return errors.ErrUnsupported // json/v2 continues
 }
@@ -83,7 +76,7 @@ func checkKind(d *jsontext.Decoder, value any) error {
 func unmarshalScope(d *jsontext.Decoder, s *Scope) error {
 	switch d.PeekKind() {
 	case '"':
-		return jsonv2.UnmarshalDecode(d, &s.Default)
+		return cmp.Or(jsonv2.UnmarshalDecode(d, &s.Default), s.Default.check())
 	case '{':
 		type members Scope // without UnmarshalJSON
 		err := jsonv2.UnmarshalDecode(d, (*members)(s))
@@ -95,64 +88,19 @@ func unmarshalScope(d *jsontext.Decoder, s *Scope) error {
 	return errors.New("not allow, deny or an object with rules")
 }
 
-func unmarshalMode(d *jsontext.Decoder, m *Mode) error {
-	t, err := d.ReadToken()
-	if err != nil {
-		return err
-	}
-	*m = Mode(t.String())
-	return m.check()
-}
-
-// decode bounds the text, checks that it is exactly one JSON value, and parses it. root is
-// the place of the value in errors. After an error, value is unchanged.
-func decode[T any](text []byte, root string, value *T) error {
+// decode parses a text of bounded size.
+func decode(text []byte, value any) error {
 	if len(text) > MaxText {
 		return formatError("", "more than %d bytes", MaxText)
 	}
-	var whole jsontext.Value
-	var parsed T
-	err := jsonv2.Unmarshal(text, &whole) // its syntax first
-	if err == nil {
-		err = jsonv2.Unmarshal(text, &parsed, strict)
+	err := cmp.Or(strictjson.Check(text, MaxText), strictjson.Decode(text, value, unmarshalers)) // syntax first
+	switch bad, ok := errors.AsType[*strictjson.Error](err); {
+	case ok:
+		return formatError(bad.Place, "%v", bad.Err)
+	case err != nil:
+		return formatError("", "%v", err)
 	}
-	var pointer jsontext.Pointer
-	if semantic, ok := errors.AsType[*jsonv2.SemanticError](err); ok {
-		pointer, err = semantic.JSONPointer, semantic.Err
-	} else if syntactic, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
-		if pointer, err = syntactic.JSONPointer, syntactic.Err; !errors.Is(err, jsontext.ErrDuplicateName) {
-			return formatError(lineOf(text, syntactic.ByteOffset), "%v", err)
-		}
-	}
-	switch {
-	case err == nil:
-		*value = parsed
-		return nil
-	case errors.Is(err, jsonv2.ErrUnknownName):
-		err = errors.New("unknown key")
-	case errors.Is(err, jsontext.ErrDuplicateName):
-		err = errors.New("the key is repeated")
-	}
-	return formatError(pathOf(root, pointer), "%v", err)
-}
-
-// pathOf formats a place as JavaScript does: fs.rules[1].paths[0].
-func pathOf(root string, pointer jsontext.Pointer) string {
-	for token := range pointer.Tokens() {
-		if isIndex := strings.Trim(token, "0123456789") == ""; isIndex {
-			root += "[" + token + "]"
-		} else {
-			root += "." + truncate(token)
-		}
-	}
-	return strings.TrimPrefix(root, ".")
-}
-
-// lineOf returns the line and column of an offset, both counted from 1.
-func lineOf(text []byte, offset int64) string {
-	before := text[:min(offset, int64(len(text)))]
-	line := before[bytes.LastIndexByte(before, '\n')+1:]
-	return fmt.Sprintf("line %d, column %d", bytes.Count(before, []byte("\n"))+1, utf8.RuneCount(line)+1)
+	return nil
 }
 
 // object is part of a JSON Schema. Its keys are written in sorted order, so that the text

@@ -88,7 +88,7 @@ func TestPermissionFlagsRefused(t *testing.T) {
 		{[]string{"--permissions", "@/dev/zero"}, "more than 1m"},
 		{[]string{"--permissions", `{"fs":}`}, "--permissions: line 1, column 7: invalid character '}'"},
 		{[]string{"--permissions", "@" + broken}, "--permissions @" + broken + ": line 3, column 1: invalid character '}'"},
-		{[]string{"--permissions", "@" + unknown}, "--permissions @" + unknown + ": files: unknown key"},
+		{[]string{"--permissions", "@" + unknown}, "--permissions @" + unknown + ": files: unknown field"},
 		{[]string{"--permissions", `{"fs":{"rules":[{"mode":"deny","paths":["a"]}]}}`}, `--permissions: fs.rules[0].paths[0]: "a"`},
 		{[]string{"--permissions", `{"fs":{"rules":[{"mode":"allow","paths":["/a*/b"]}]}}`}, `fs.rules[0].paths[0]: "/a*/b": the kernel knows folders and files, not patterns of names; nearest: /**`},
 		{[]string{"--permissions", `{"fs":{"rules":[{"mode":"allow","paths":["/a*", "/b*", "/c*"]}]}}`}, "and 2 more, which gaol policy check lists"},

@@ -1,6 +1,7 @@
 package strictjson
 
 import (
+	"bytes"
 	"cmp"
 	"encoding"
 	"encoding/json"
@@ -11,6 +12,7 @@ import (
 	goruntime "runtime"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	jsonv2 "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -46,7 +48,7 @@ func Unmarshal(text []byte, v any) error {
 	if _, err := Count(text); err != nil {
 		return err
 	}
-	return errorOf(jsonv2.Unmarshal(text, v, lenientTypes))
+	return errorOf(text, jsonv2.Unmarshal(text, v, lenientTypes))
 }
 
 var lenientTypes = jsonv2.WithUnmarshalers(jsonv2.JoinUnmarshalers(
@@ -83,13 +85,13 @@ func integers[T int | int64 | uint16 | uint32 | uint64]() *jsonv2.Unmarshalers {
 
 // Decode parses an object into a struct that has all of its fields, with their exact names. The bounds do
 // not apply: fields of the type [json.RawMessage] need another check.
-func Decode(text []byte, v any) error {
-	return errorOf(jsonv2.Unmarshal(text, v, jsonv2.RejectUnknownMembers(true)))
+func Decode(text []byte, v any, options ...jsonv2.Options) error {
+	return errorOf(text, jsonv2.Unmarshal(text, v, append(options, jsonv2.RejectUnknownMembers(true))...))
 }
 
 // Read is Decode for the next object of a stream. It returns [io.EOF] if there is none.
 func Read(d *jsontext.Decoder, v any) error {
-	return errorOf(jsonv2.UnmarshalDecode(d, v, jsonv2.RejectUnknownMembers(true)))
+	return jsonv2.UnmarshalDecode(d, v, jsonv2.RejectUnknownMembers(true))
 }
 
 // Check returns an error for text that is not one JSON value within the bounds, with at most some values. Options can
@@ -99,13 +101,31 @@ func Check(text []byte, values int, options ...jsontext.Options) error {
 		return err
 	}
 	var value jsontext.Value
-	return errorOf(jsonv2.Unmarshal(text, &value, options...))
+	return errorOf(text, jsonv2.Unmarshal(text, &value, options...))
 }
 
-// errorOf returns a decoder's error with the path of a value, and without the decoder's and Go's names.
-func errorOf(err error) error {
+// Error is an error in a text.
+type Error struct {
+	Place string // such as list[0].name; "line 2, column 7" for text that is not JSON; "" for the whole
+	Err   error
+}
+
+// Error returns the place and the reason.
+func (e *Error) Error() string {
+	why := e.Err.Error()
+	if e.Place == "" || strings.HasPrefix(why, e.Place+": ") {
+		return why
+	}
+	return e.Place + ": " + why
+}
+
+// Unwrap returns Err.
+func (e *Error) Unwrap() error { return e.Err }
+
+// errorOf returns a decoder's error as an *Error, without the decoder's and Go's names.
+func errorOf(text []byte, err error) error {
 	if e, ok := errors.AsType[*jsontext.SyntacticError](err); ok && e.Err != nil {
-		return fmt.Errorf("at byte %d: %w", e.ByteOffset, e.Err)
+		return &Error{lineOf(text, e.ByteOffset), e.Err}
 	}
 	e, ok := errors.AsType[*jsonv2.SemanticError](err)
 	if !ok {
@@ -120,15 +140,14 @@ func errorOf(err error) error {
 	case why == nil || mistyped || errors.Is(why, strconv.ErrSyntax) || errors.Is(why, strconv.ErrRange):
 		why = mismatch(e.GoType)
 	}
-	return at(Path(e.JSONPointer), why)
+	return &Error{Path(e.JSONPointer), why}
 }
 
-// at returns an error with the path of a value, unless it has that already.
-func at(path string, err error) error {
-	if path == "" || strings.HasPrefix(err.Error(), path+": ") {
-		return err
-	}
-	return fmt.Errorf("%s: %w", path, err)
+// lineOf returns the line and column of an offset, both counted from 1.
+func lineOf(text []byte, offset int64) string {
+	before := text[:min(offset, int64(len(text)))]
+	line := before[bytes.LastIndexByte(before, '\n')+1:]
+	return fmt.Sprintf("line %d, column %d", bytes.Count(before, []byte("\n"))+1, utf8.RuneCount(line)+1)
 }
 
 const maxName = 64 // characters of a name in a path

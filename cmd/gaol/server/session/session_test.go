@@ -50,7 +50,7 @@ func TestRequests(t *testing.T) {
 		{`no JSON`, "invalid", "the request"},
 		{`{"method":"listSandboxes","method":"listSandboxes"}`, "invalid", "duplicate"},
 		{`{"Method":"list"}`, "invalid", "Method"},
-		{`{"method":"listSandboxes"} {}`, "invalid", "byte"},
+		{`{"method":"listSandboxes"} {}`, "invalid", "line 1, column 28: invalid character"},
 		{`{"method":"listSandboxes","params":null}`, "invalid", "expected object"},
 		{`{"method":"getSandbox","params":{"sandbox":"x","sandbox":"x"}}`, "invalid", "duplicate"},
 		{`{"method":"getSandbox","params":{"Sandbox":"x"}}`, "invalid", "Sandbox"},

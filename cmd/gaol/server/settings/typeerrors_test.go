@@ -27,7 +27,7 @@ func TestTypeErrors(t *testing.T) {
 		`{"snippets": {"anonymous": {"proxies": ["10.0.0.0/8", "gateway"]}}}`: `snippets.anonymous.proxies[1]: netip.ParsePrefix("gateway"): no '/'`,
 		`{"playground": {"of": true}}`:                                        "playground.of: unknown field",
 		`{"Images": []}`:                                                      "Images: unknown field",
-		`{"images": [], "images": []}`:                                        "at byte 15: duplicate object member name",
+		`{"images": [], "images": []}`:                                        "line 1, column 16: duplicate object member name",
 		`{"permissions": {"network": 3}}`:                                     "permissions: network: not allow, deny or an object with rules",
 		`[]`:                                                                  "want an object",
 	} {

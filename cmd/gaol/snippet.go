@@ -49,8 +49,8 @@ func (f *snippetFlags) add(cmd *cobra.Command) {
 	flags.Choice[string]{"none": "", "public": "public"}.Add(cmd, &f.options.Network, "network", "none, or public for the hosts of the public internet")
 	f.set.Var(flags.Duration(&f.timeout), "timeout", "time limit of a snippet, from 100ms to 10s")
 	flags.AddIsolation(cmd, &f.isolation, "snippets")
-	flags.AddImage(cmd, &f.options.Image)
-	flags.AddStore(cmd, &f.options.Store)
+	flags.AddImage(cmd, &f.options.Sandbox.Image)
+	flags.AddStore(cmd, &f.options.Sandbox.Store)
 	flags.AddServer(cmd, &f.server, "server that runs the snippets with its image, packages and lint rules, by default the one of this machine if you are not root")
 	flags.Complete(cmd, "adapter", cobra.FixedCompletions([]string{snippets.None.Name, snippets.Directive.Name}, cobra.ShellCompDirectiveDefault)) // and files
 	_ = cmd.MarkFlagDirname("node-modules")                                                                                                        // it exists
@@ -65,7 +65,7 @@ func (f *snippetFlags) check() (err error) {
 	if f.timeout < snippets.MinTimeout || f.timeout > snippets.MaxTimeout {
 		return fmt.Errorf("--timeout %v: want a time from %v to %v", f.timeout, snippets.MinTimeout, snippets.MaxTimeout)
 	}
-	if f.options.Isolation, f.options.OCI, err = flags.ParseIsolation(f.isolation); err != nil {
+	if f.options.Sandbox.Isolation, f.options.Sandbox.OCI, err = flags.ParseIsolation(f.isolation); err != nil {
 		return err
 	}
 	if modules := &f.options.NodeModules; *modules != "" {
@@ -121,9 +121,9 @@ func (a *app) openSnippets(ctx context.Context, f *snippetFlags, o snippets.Opti
 	case f.server != "":
 		return dialSnippets(ctx, f.server, o)
 	}
-	o.WorkInProcess = true // the snippets are the user's own
-	if o.Progress = a.progress(); !f.json {
-		o.Progress = a.stderr
+	o.Sandbox.WorkInProcess = true // the snippets are the user's own
+	if o.Sandbox.Progress = a.progress(); !f.json {
+		o.Sandbox.Progress = a.stderr
 	}
 	return snippets.New(o)
 }

@@ -105,8 +105,8 @@ func TestSnippetFlags(t *testing.T) {
 		}}, snippets.Input{Files: one}},
 		{"--adapter own.mjs x.ts", snippets.Options{Adapter: snippets.Adapter{Name: "own", Code: "export const read = 1;"}}, snippets.Input{Files: one}},
 		{"--node-modules node_modules --network public x.ts", snippets.Options{NodeModules: dir + "/node_modules", Network: "public"}, snippets.Input{Files: one}},
-		{"--isolation crun x.ts", snippets.Options{Isolation: runtime.IsolationOCI, OCI: runtime.OCIOptions{Runtime: "crun"}}, snippets.Input{Files: one}},
-		{"--timeout 100ms --image i --store s x.ts", snippets.Options{Image: "i", Store: "s"}, snippets.Input{Files: one, Timeout: snippets.MinTimeout}},
+		{"--isolation crun x.ts", snippets.Options{Sandbox: runtime.Options{Isolation: runtime.IsolationOCI, OCI: runtime.OCIOptions{Runtime: "crun"}}}, snippets.Input{Files: one}},
+		{"--timeout 100ms --image i --store s x.ts", snippets.Options{Sandbox: runtime.Options{Image: "i", Store: "s"}}, snippets.Input{Files: one, Timeout: snippets.MinTimeout}},
 	} {
 		t.Run(tc.args, func(t *testing.T) {
 			f := &fakeSnippets{}
@@ -261,7 +261,7 @@ func TestSnippetCheck(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	f = &fakeSnippets{}
-	if got := f.call(t.Context(), "", "check", "--isolation", "runc", "docs"); got.code != 0 || len(f.inputs) != 2 || f.options.Isolation != runtime.IsolationOCI {
+	if got := f.call(t.Context(), "", "check", "--isolation", "runc", "docs"); got.code != 0 || len(f.inputs) != 2 || f.options.Sandbox.Isolation != runtime.IsolationOCI {
 		t.Errorf("%+v, %+v", got, f)
 	}
 	f = &fakeSnippets{output: snippets.Output{Errors: []string{"src/main.ts:1:1 — no"}}}

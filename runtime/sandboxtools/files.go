@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/base64"
 	"errors"
-	"fmt"
 	"io/fs"
 	"time"
 	"unicode/utf8"
@@ -93,7 +92,7 @@ func (s *sandbox) fileInfo(_ context.Context, a *InFile) (FileInfoResult, error)
 	}
 	r := FileInfoResult{
 		Path: a.Path, Name: i.Name(), Type: typeName(i.Mode()), Size: i.Size(),
-		Permissions: octalMode(i.Mode()), Owner: int64(i.Owner()), Group: int64(i.Group()),
+		Permissions: i.Permissions(), Owner: int64(i.Owner()), Group: int64(i.Group()),
 		ModifiedAt: timeText(i.ModTime()), AccessedAt: timeText(i.AccessTime()),
 	}
 	if !i.CreateTime().IsZero() {
@@ -105,18 +104,6 @@ func (s *sandbox) fileInfo(_ context.Context, a *InFile) (FileInfoResult, error)
 var typeNames = map[fs.FileMode]string{0: "file", fs.ModeDir: "directory", fs.ModeSymlink: "symlink"}
 
 func typeName(m fs.FileMode) string { return cmp.Or(typeNames[m.Type()], "other") }
-
-// octalMode formats the permissions with the setuid, setgid and sticky bits, as chmod(1)
-// does.
-func octalMode(m fs.FileMode) string {
-	bits := m.Perm()
-	for i, flag := range []fs.FileMode{fs.ModeSticky, fs.ModeSetgid, fs.ModeSetuid} {
-		if m&flag != 0 {
-			bits |= 0o1000 << i
-		}
-	}
-	return fmt.Sprintf("%04o", uint32(bits))
-}
 
 func timeText(at time.Time) string { return resultjson.ClampTime(at).Format(time.RFC3339Nano) }
 

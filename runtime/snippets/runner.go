@@ -5,14 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	goruntime "runtime"
 	"sync"
 	"time"
 
 	"golang.org/x/sync/semaphore"
 
-	"gaol/policy"
 	"gaol/runtime"
 	"gaol/runtime/internal/work"
 	"gaol/runtime/snippets/bundle"
@@ -37,9 +35,6 @@ type Options struct {
 	// Network is "" for none, or "public" for hosts of the public internet: see docs/network.md.
 	Network string
 
-	// Permissions restrict snippets further. Rules that allow more are an error.
-	Permissions policy.Permissions
-
 	// MaxConcurrent is the maximum number of concurrent snippets; others wait in order. Zero: twice
 	// the number of processors.
 	MaxConcurrent int
@@ -48,22 +43,10 @@ type Options struct {
 	// for snippets of one owner only.
 	Shared bool
 
-	// Image, Store and CgroupParent are as in runtime.Options.
-	Image, Store, CgroupParent string
-
-	// WorkInProcess is as in runtime.Options: it also lints and bundles in this process.
-	WorkInProcess bool
-
-	// Isolation and OCI are as in runtime.Options, and so is Zygote, which requires IsolationNative.
-	Isolation runtime.Isolation
-	OCI       runtime.OCIOptions
-	Zygote    runtime.ZygoteOptions
-
-	// NetworkQuota is as in runtime.Options.
-	NetworkQuota runtime.NetworkQuota
-
-	// Progress is as in runtime.Options.
-	Progress io.Writer
+	// Sandbox has the options of the sandboxes. The runner sets their Heap, Limits, Mounts, ReadOnlyRoot and
+	// MaxConcurrentRuns. Permissions restrict snippets further: rules that allow more are an error. WorkInProcess also
+	// lints and bundles in this process. Zygote requires IsolationNative.
+	Sandbox runtime.Options
 
 	// Cache is the folder for bundles of packages. Empty: gaol in the user's cache folder.
 	Cache string
@@ -100,8 +83,8 @@ func New(o Options) (*Runner, error) {
 	r.open, r.cancel = context.WithCancelCause(context.Background())
 	r.checked.turn = semaphore.NewWeighted(1)
 	r.rules, r.lint = o.rules()
-	if r.domain = work.InProcess; !o.WorkInProcess {
-		r.domain = work.Of(cmp.Or(o.CgroupParent, runtime.DefaultCgroupParent))
+	if r.domain = work.InProcess; !o.Sandbox.WorkInProcess {
+		r.domain = work.Of(cmp.Or(o.Sandbox.CgroupParent, runtime.DefaultCgroupParent))
 	}
 	err := r.openPackages(o)
 	if err == nil {

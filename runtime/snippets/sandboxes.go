@@ -42,12 +42,10 @@ type sandboxes struct {
 }
 
 func (s *sandboxes) init(o Options, packages *bundle.Packages) (err error) {
-	permissions, err := o.permissions()
-	if err != nil {
+	s.options = o.sandbox()
+	if s.options.Permissions, err = o.permissions(); err != nil {
 		return err
 	}
-	s.options = o.sandbox()
-	s.options.Permissions = permissions
 	if packages != nil {
 		s.options.Mounts = []runtime.Mount{{Source: packages.Dir(), Target: packagesDir}}
 	}
@@ -56,17 +54,15 @@ func (s *sandboxes) init(o Options, packages *bundle.Packages) (err error) {
 		return nil
 	}
 	s.live = semaphore.NewWeighted(int64(2 * o.MaxConcurrent))
-	s.pool, err = runtime.NewPool(s.options, runtime.PoolOptions{Size: min(o.MaxConcurrent, maxReady), Park: o.Isolation.Check(isolation.Park) == nil})
+	s.pool, err = runtime.NewPool(s.options, runtime.PoolOptions{Size: min(o.MaxConcurrent, maxReady), Park: s.options.Isolation.Check(isolation.Park) == nil})
 	return err
 }
 
 // sandbox returns the options of a snippet's sandbox, without its permissions.
 func (o Options) sandbox() runtime.Options {
-	return runtime.Options{
-		Image: o.Image, Store: o.Store, CgroupParent: o.CgroupParent, Zygote: o.Zygote, Heap: heap,
-		Isolation: o.Isolation, OCI: o.OCI, WorkInProcess: o.WorkInProcess, Progress: o.Progress, NetworkQuota: o.NetworkQuota,
-		Limits: runtime.Limits{Memory: memory, Disk: disk, Inodes: inodes, Pids: pids, Value: maxReport},
-	}
+	s := o.Sandbox
+	s.Heap, s.Limits = heap, runtime.Limits{Memory: memory, Disk: disk, Inodes: inodes, Pids: pids, Value: maxReport}
+	return s
 }
 
 // permissions returns the permissions of snippets.
@@ -80,9 +76,9 @@ func (o Options) permissions() (policy.Permissions, error) {
 	default:
 		return most, fmt.Errorf("option Network: %q is neither empty nor public", o.Network)
 	}
-	p, err := policy.Narrow(most, o.Permissions, policy.World{})
+	p, err := policy.Narrow(most, o.Sandbox.Permissions, policy.World{})
 	if err != nil {
-		return most, fmt.Errorf("option Permissions: %w", err)
+		return most, fmt.Errorf("option Sandbox.Permissions: %w", err)
 	}
 	return p, nil
 }

@@ -162,8 +162,7 @@ type snippetRunner struct{ *snippets.Runner }
 
 func newRunner(t *testing.T, o snippets.Options) snippetRunner {
 	t.Helper()
-	def := harness.Options(runtime.Options{})
-	o.Image, o.Store, o.CgroupParent, o.Isolation, o.OCI = def.Image, def.Store, def.CgroupParent, def.Isolation, def.OCI
+	o.Sandbox = harness.Options(o.Sandbox)
 	o.NoLint, o.MaxConcurrent = true, 3
 	o.NodeModules, o.Cache = "../../runtime/snippets/testdata/packages/node_modules", t.TempDir()
 	r, err := snippets.New(o)

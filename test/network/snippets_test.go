@@ -40,8 +40,7 @@ func fetchInSnippet(t *testing.T, r *snippets.Runner, urls ...string) (map[strin
 
 func newSnippets(t *testing.T, network string) *snippets.Runner {
 	t.Helper()
-	o := harness.Options(runtime.Options{})
-	r, err := snippets.New(snippets.Options{Network: network, MaxConcurrent: 1, Image: o.Image, Store: o.Store, CgroupParent: o.CgroupParent, Isolation: o.Isolation, OCI: o.OCI})
+	r, err := snippets.New(snippets.Options{Network: network, MaxConcurrent: 1, Sandbox: harness.Options(runtime.Options{})})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"gaol/cmd/gaol/server/settings"
+	"gaol/runtime"
 	"gaol/runtime/snippets"
 	"gaol/test/harness"
 	"gaol/test/server/servertest"
@@ -85,7 +86,8 @@ func startSnippetServer(b *testing.B, packages string) (socket string) {
 func newRunner(b *testing.B, packages string) *snippets.Runner {
 	b.Helper()
 	r, err := snippets.New(snippets.Options{
-		Adapter: snippets.Directive, NodeModules: packages, Cache: b.TempDir(), CgroupParent: harness.Parent + "/tenants/sdk", Store: os.Getenv(harness.StoreVar),
+		Adapter: snippets.Directive, NodeModules: packages, Cache: b.TempDir(),
+		Sandbox: runtime.Options{CgroupParent: harness.Parent + "/tenants/sdk", Store: os.Getenv(harness.StoreVar)},
 	})
 	if err != nil {
 		b.Fatal(err)

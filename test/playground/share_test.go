@@ -11,6 +11,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"gaol/runtime/snippets"
+	"gaol/test/harness"
 )
 
 // requests returns a function that returns the methods and paths of the requests since.
@@ -36,7 +37,7 @@ func (p *tab) requests() func() []string {
 
 const umlauts = "const süß: string = '∑ 🧪 \\u2028';\nconsole.log(süß);\n"
 
-// The Go package reads links that the page makes, and the other way round.
+// The page makes links of the documented form.
 func testShare(t *testing.T, w *world) {
 	p := w.openTab(t)
 	p.visit(w.url)
@@ -48,9 +49,8 @@ func testShare(t *testing.T, w *world) {
 	if base != w.url+"/" {
 		t.Errorf("the link leads to %s", base)
 	}
-	got, err := snippets.DecodeLink(fragment)
-	if diff := cmp.Diff(snippets.Input{Source: umlauts}, got); err != nil || diff != "" {
-		t.Errorf("%v, %s", err, diff)
+	if got := harness.DecodeLink(t, fragment); got.Source != umlauts {
+		t.Errorf("%+v", got)
 	}
 	openLink(t, w, link, umlauts)
 }
@@ -68,8 +68,8 @@ func testShareFiles(t *testing.T, w *world) {
 	p.click("#share")
 	p.waitFor(`document.querySelector('#share-link').value.includes('#files=')`)
 	_, made, _ := strings.Cut(eval[string](p, `document.querySelector('#share-link').value`), "#")
-	if got, err := snippets.DecodeLink(made); err != nil || !cmp.Equal(got.Files, files) {
-		t.Errorf("%v, %s", err, cmp.Diff(got.Files, files))
+	if diff := cmp.Diff(files, harness.DecodeLink(t, made).Files); diff != "" {
+		t.Error(diff)
 	}
 }
 

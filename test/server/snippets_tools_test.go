@@ -9,7 +9,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"gaol/runtime/snippets"
+	"gaol/test/harness"
 	"gaol/test/server/servertest"
 )
 
@@ -76,8 +76,8 @@ func testTools(t *testing.T, s *servertest.Server) {
 		t.Errorf("%+v\n%s", o, text)
 	}
 	fragment, ok := strings.CutPrefix(o.PlaygroundURL, "https://gaol.example.com/play/#")
-	if in, err := snippets.DecodeLink(fragment); !ok || err != nil || in.Source != source {
-		t.Errorf("%q: %+v, %v", o.PlaygroundURL, in, err)
+	if in := harness.DecodeLink(t, fragment); !ok || in.Source != source {
+		t.Errorf("%q: %+v", o.PlaygroundURL, in)
 	}
 	res, text = call(t, cs, "run_in_sandbox", object{"files": []object{file("src/main.ts", "console.log(1); throw new RangeError('far')")}})
 	if o, _ := structured(t, res); !res.IsError || len(o.Errors) != 1 || !strings.Contains(text, "[log] 1\nruntime-error: ") || !strings.Contains(text, "RangeError: far") {
@@ -177,8 +177,8 @@ func testLinks(t *testing.T, s *servertest.Server) {
 	res, text := call(t, cs, "playground_link", object{"files": files})
 	o, keys := structured(t, res)
 	fragment, ok := strings.CutPrefix(o.PlaygroundURL, "https://gaol.example.com/play/#")
-	if in, err := snippets.DecodeLink(fragment); !ok || err != nil || len(in.Files) != 2 || in.Files[1].Source != "console.log(1)" || text != o.PlaygroundURL || len(keys) != 1 {
-		t.Errorf("%q: %+v, %v", o.PlaygroundURL, in, err)
+	if in := harness.DecodeLink(t, fragment); !ok || len(in.Files) != 2 || in.Files[1].Source != "console.log(1)" || text != o.PlaygroundURL || len(keys) != 1 {
+		t.Errorf("%q: %+v", o.PlaygroundURL, in)
 	}
 	if res, text := call(t, cs, "playground_link", object{"source": strings.Repeat("a", 8000)}); res.IsError {
 		t.Error(text)

@@ -189,7 +189,7 @@ func TestClose(t *testing.T) {
 func TestOptions(t *testing.T) {
 	for _, o := range []snippets.Options{
 		{MaxConcurrent: -1}, {Network: "private"}, {NodeModules: "/nonexistent", Cache: t.TempDir()},
-		{Permissions: permissions(t, `{"network":"allow"}`)}, {Image: "no-such-image-!"},
+		{Sandbox: runtime.Options{Permissions: permissions(t, `{"network":"allow"}`)}}, {Sandbox: runtime.Options{Image: "no-such-image-!"}},
 	} {
 		r, err := snippets.New(o)
 		if err == nil {
@@ -204,7 +204,7 @@ func TestOptions(t *testing.T) {
 
 // Permissions restrict snippets.
 func TestPermissions(t *testing.T) {
-	r := newRunner(t, snippets.Options{Permissions: permissions(t, `{"childProcess":"deny"}`)})
+	r := newRunner(t, snippets.Options{Sandbox: runtime.Options{Permissions: permissions(t, `{"childProcess":"deny"}`)}})
 	out := run(t, r, snippets.Input{Source: `
 		import { spawnSync } from 'node:child_process';
 		console.log(spawnSync('true').error?.code);`})

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"gaol/runtime"
 	"gaol/runtime/snippets"
 )
 
@@ -20,7 +21,7 @@ const denying = `{"fs": {"rules": [{"mode": "deny", "operations": ["write"], "pa
 func TestPlaygroundExamples(t *testing.T) {
 	plain := newRunner(t, snippets.Options{})
 	runners := map[string]*snippets.Runner{
-		"denials":   newRunner(t, snippets.Options{Permissions: permissions(t, denying)}),
+		"denials":   newRunner(t, snippets.Options{Sandbox: runtime.Options{Permissions: permissions(t, denying)}}),
 		"directive": newRunner(t, snippets.Options{Adapter: snippets.Directive, NodeModules: packages}),
 	}
 	dirs, err := os.ReadDir(examples)

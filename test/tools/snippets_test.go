@@ -19,7 +19,7 @@ const packages = "../../runtime/snippets/testdata/packages/node_modules"
 func newRunner(t *testing.T, o snippets.Options) *snippets.Runner {
 	t.Helper()
 	base := harness.Options(runtime.Options{})
-	o.Image, o.Store, o.CgroupParent = base.Image, base.Store, base.CgroupParent
+	o.Sandbox.Image, o.Sandbox.Store, o.Sandbox.CgroupParent = base.Image, base.Store, base.CgroupParent
 	o.MaxConcurrent = cmp.Or(o.MaxConcurrent, 2)
 	if o.NodeModules != "" {
 		o.Cache = t.TempDir()

@@ -1,6 +1,7 @@
 package hostfs
 
 import (
+	"fmt"
 	"io/fs"
 	"path"
 	"time"
@@ -59,6 +60,7 @@ func readLink(dir int, name string) (string, error) {
 type Info struct {
 	name         string
 	mode         fs.FileMode
+	bits         uint16 // of stat(2)
 	size         int64
 	owner, group int
 	links        uint32
@@ -75,6 +77,9 @@ func (i *Info) Size() int64 { return i.size }
 
 // Mode is the type and the permissions.
 func (i *Info) Mode() fs.FileMode { return i.mode }
+
+// Permissions returns four octal digits, as chmod(1) takes them.
+func (i *Info) Permissions() string { return fmt.Sprintf("%04o", i.bits&0o7777) }
 
 // Type is the type of Mode.
 func (i *Info) Type() fs.FileMode { return i.mode.Type() }
@@ -111,7 +116,7 @@ func (i *Info) String() string { return fs.FormatFileInfo(i) }
 
 func (f *FS) info(name string, st *unix.Statx_t) *Info {
 	i := &Info{
-		name: path.Base(name), mode: fileMode(st.Mode), size: int64(st.Size), links: st.Nlink,
+		name: path.Base(name), mode: fileMode(st.Mode), bits: st.Mode, size: int64(st.Size), links: st.Nlink,
 		owner: f.ids.guest(st.Uid), group: f.ids.guest(st.Gid),
 		modified: timeOf(st.Mtime), accessed: timeOf(st.Atime),
 	}

@@ -144,52 +144,30 @@ func hashOf(files map[string][]byte) string {
 	return hex.EncodeToString(h.Sum(nil)[:dirLength/2])
 }
 
-// evict removes the least recently used sets beyond the size of the cache, and abandoned temporary
-// folders. It is best effort: several processes may evict concurrently.
+// evict removes the least recently used sets and manifests beyond the size of the cache, and abandoned temporary
+// ones. It is best effort: several processes may evict concurrently.
 func (c *cache) evict(now time.Time) {
-	type old struct {
-		name  string
-		bytes int64
-		used  time.Time
-	}
-	var list []old
+	evict(c.sets, c.maxBytes, now)
+	evict(c.manifests, c.maxBytes/16, now)
+}
+
+func evict(folder string, maxBytes int64, now time.Time) {
+	list := entriesOf(folder)
+	slices.SortFunc(list, func(a, b fs.FileInfo) int { return b.ModTime().Compare(a.ModTime()) })
 	total := int64(0)
-	for _, e := range entriesOf(c.sets) {
-		name := filepath.Join(c.sets, e.Name())
+	for _, e := range list { // the latest first
+		name, age := filepath.Join(folder, e.Name()), now.Sub(e.ModTime())
 		if strings.HasPrefix(e.Name(), temporary) {
-			if now.Sub(e.ModTime()) > abandonedTime {
+			if age > abandonedTime {
 				_ = os.RemoveAll(name)
 			}
 			continue
 		}
-		bytes := int64(0)
-		for _, f := range entriesOf(name) {
-			bytes += f.Size()
+		for _, f := range append(entriesOf(name), e) {
+			total += f.Size()
 		}
-		total += bytes
-		list = append(list, old{name, bytes, e.ModTime()})
-	}
-	slices.SortFunc(list, func(a, b old) int { return a.used.Compare(b.used) })
-	for _, s := range list {
-		if total <= c.maxBytes || now.Sub(s.used) < keepTime {
-			break
-		}
-		_ = os.RemoveAll(s.name)
-		total -= s.bytes
-	}
-	c.evictManifests(now)
-}
-
-// maxManifests bounds the manifests, each of which is small.
-const maxManifests = 10_000
-
-func (c *cache) evictManifests(now time.Time) {
-	list := entriesOf(c.manifests)
-	slices.SortFunc(list, func(a, b fs.FileInfo) int { return a.ModTime().Compare(b.ModTime()) })
-	for i, e := range list {
-		abandoned := strings.HasPrefix(e.Name(), temporary) && now.Sub(e.ModTime()) > abandonedTime
-		if abandoned || i < len(list)-maxManifests {
-			_ = os.Remove(filepath.Join(c.manifests, e.Name()))
+		if total > maxBytes && age > keepTime {
+			_ = os.RemoveAll(name)
 		}
 	}
 }

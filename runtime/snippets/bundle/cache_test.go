@@ -193,14 +193,14 @@ func TestEvict(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.maxBytes = 250
+	c.maxBytes = 250_000
 	now := time.Now()
 	for name, age := range map[string]time.Duration{
 		"a": 4 * keepTime, "b": 3 * keepTime, "c": 2 * keepTime, "used": keepTime / 2,
 		temporary + "old": 2 * abandonedTime, temporary + "current": abandonedTime / 2,
 	} {
 		folder := filepath.Join(c.sets, name)
-		write(t, filepath.Join(folder, "x.js"), strings.Repeat("x", 100))
+		write(t, filepath.Join(folder, "x.js"), strings.Repeat("x", 100_000))
 		if err := os.Chtimes(folder, now.Add(-age), now.Add(-age)); err != nil {
 			t.Fatal(err)
 		}

@@ -123,7 +123,7 @@ func TestIsolationOfTrustedClient(t *testing.T) {
 func TestIsolationOfOthers(t *testing.T) {
 	s, created := newService(t, withIsolations(t, `{"isolation": "crun", "isolations": ["native"]}`))
 	me := &tenant.Tenant{Name: "uid:1"}
-	place := s.runnerOptions(me, runnerKey{})
+	place := s.runnerOptions(me, runnerKey{}).Sandbox
 	if place.Isolation != runtime.IsolationOCI || place.OCI.Runtime != "crun" || place.Zygote != (runtime.ZygoteOptions{}) {
 		t.Errorf("%+v", place)
 	}

@@ -125,11 +125,11 @@ func (s *Service) newRunner(t *tenant.Tenant, k runnerKey) (_ *snippets.Runner, 
 func (s *Service) runnerOptions(t *tenant.Tenant, k runnerKey) snippets.Options {
 	o := s.base(t)
 	s.isolateByDefault(&o)
-	permissions, network := restrict(s.settings.Load().Permissions.Over(policy.Default()), k.preset)
+	var network string
+	o.Permissions, network = restrict(s.settings.Load().Permissions.Over(policy.Default()), k.preset)
 	return snippets.Options{
 		Adapter: snippets.Adapter{Name: k.adapter, Code: k.code}, NodeModules: k.nodeModules, NoLint: k.noLint, Rules: k.rules,
-		Network: network, Permissions: permissions, Store: o.Store, CgroupParent: o.CgroupParent, Isolation: o.Isolation, OCI: o.OCI,
-		Zygote: o.Zygote, NetworkQuota: o.NetworkQuota, Cache: filepath.Join(s.cache, "packages"),
+		Network: network, Sandbox: o, Cache: filepath.Join(s.cache, "packages"),
 	}
 }
 

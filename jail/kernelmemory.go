@@ -64,9 +64,13 @@ type memoryWatch struct {
 
 var uncharged = memoryWatch{live: map[*Process]struct{}{}, suspects: map[*Jail]*suspect{}}
 
+// add adds a process that runs a program: one that waits for it holds no such memory.
 func (w *memoryWatch) add(p *Process) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if p.unwatched {
+		return
+	}
 	w.live[p] = struct{}{}
 	if w.timer == nil {
 		w.locks, w.sockets, w.dirs, w.pages = unknown, unknown, unknown, unknown
@@ -77,6 +81,7 @@ func (w *memoryWatch) add(p *Process) {
 func (w *memoryWatch) remove(p *Process) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	p.unwatched = true
 	delete(w.live, p)
 	if len(w.live) == 0 && w.timer != nil && w.timer.Stop() { // no check is running
 		w.timer = nil

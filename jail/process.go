@@ -29,6 +29,8 @@ type Process struct {
 
 	guestPID int // set before Start returns
 
+	unwatched bool // it has ended; guarded by the lock of memoryWatch
+
 	runs      atomic.Bool  // a program; it did not wait for one, or no longer
 	parkedCPU atomic.Int64 // nanoseconds that it used before it got its program
 
@@ -143,7 +145,6 @@ func (p *Process) usage() (cgroup.Usage, error) {
 // reap waits for the process, kills the rest of its cgroup, and records the exit.
 func (p *Process) reap() {
 	defer p.leave()
-	uncharged.add(p)
 	defer uncharged.remove(p)
 	exit, err := p.first.Wait()
 	p.exit.Code, p.exit.Signal = exit.Code, exit.Signal

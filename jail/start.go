@@ -56,7 +56,11 @@ func (p *Process) become(c *Command, launch func() error) error {
 	if err := p.jail.chownPipes(c); err != nil {
 		return step.Wrap("own", "pipes", err)
 	}
-	return p.notify.startError(launch())
+	if err := p.notify.startError(launch()); err != nil {
+		return err
+	}
+	uncharged.add(p)
+	return nil
 }
 
 // launch implements starter.

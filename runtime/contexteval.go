@@ -37,7 +37,7 @@ import (
 // process's life.
 //
 // Globals may contain only data. Heap, Permissions, Env and Cwd belong to the context and are
-// refused here, and so are Module and Grace. The error is nil whatever the cell does; it wraps [ErrContextEnded] if the
+// refused here, and so are Module, Grace and OnEvent. The error is nil whatever the cell does; it wraps [ErrContextEnded] if the
 // context had ended before. If ctx ends the cell, the error wraps ctx.Err() and the cause of
 // ctx; if closing the context or its runtime does, it wraps [ErrContextEnded] and
 // [ErrClosed]. In both cases the Evaluation is returned, too.
@@ -127,7 +127,7 @@ func (c *Context) resolve(o EvaluateOptions) (_ EvaluateOptions, globals string,
 		name  string
 		given bool
 	}{
-		{"Heap", o.Heap != 0}, {"Module", o.Module}, {"Grace", o.Grace != 0}, {"Permissions", !o.Permissions.IsZero()}, {"Env", len(o.Env) > 0}, {"Cwd", o.Cwd != ""},
+		{"Heap", o.Heap != 0}, {"Module", o.Module}, {"Grace", o.Grace != 0}, {"OnEvent", o.OnEvent != nil}, {"Permissions", !o.Permissions.IsZero()}, {"Env", len(o.Env) > 0}, {"Cwd", o.Cwd != ""},
 	} {
 		if f.given {
 			return o, "", optionError(f.name, "it is the context's")

@@ -4,7 +4,6 @@
 //	Create ──> NodeRuntime ─┬─ Run, Exec, Command ───────────────────────> Result
 //	                │       ├─ Spawn, SpawnCode ──> Process ── Wait ──────> Result
 //	                │       ├─ Evaluate ──────────────────────────────────> Evaluation
-//	                │       ├─ FollowRun, ... ────> Stream ─── Events ────> Result or Evaluation
 //	                │       └─ NewContext ──> Context ── Evaluate, again ─> Evaluation
 //	              Close        (any number, concurrently)
 //
@@ -26,9 +25,8 @@
 // writes and reads its streams, or uses its terminal, sends signals, and waits for it.
 // [NodeRuntime.Processes] lists active runs.
 //
-// [NodeRuntime.FollowRun], its variants and [Process.Events] report the events of a run while it
-// runs: output, calls of host functions, denials, and its exit last.
-// Slow consumers apply backpressure: for each output the host holds two buffers of 256 KiB at
+// RunOptions.OnEvent, EvaluateOptions.OnEvent and [Process.Events] report the events of a run while it
+// runs: output, calls of host functions and denials. Slow consumers apply backpressure: for each output the host holds two buffers of 256 KiB at
 // most. When the run has ended, it also reads the rest of the pipes, 1 MiB each at most.
 //
 // Use a [Pool] when Create is too slow for a request.

@@ -53,6 +53,10 @@ type EvaluateOptions struct {
 	// slows down the guest.
 	OnLog func(Log)
 
+	// OnEvent is as RunOptions.OnEvent. Everything that the snippet prints becomes LogEvents. They may
+	// include more of what Node prints before it aborts than Evaluation.Logs has. A context refuses it.
+	OnEvent func(Event)
+
 	// Heap is the size of V8's heap in bytes. The default is that of Run, and the maximum what
 	// Limits.Memory leaves. With LauncherZygote, each size in use costs the host
 	// process one more Node: see [CloseIdle].
@@ -242,7 +246,9 @@ func syntaxError(err error, name string) *GuestError {
 // is that of [NodeRuntime.Run], beside the Evaluation.
 func (rt *NodeRuntime) Evaluate(ctx context.Context, code string, o EvaluateOptions) (_ *Evaluation, err error) {
 	defer wrap(&err, "evaluate")
-	return rt.evaluate(ctx, code, o, nil)
+	return withEvents(ctx, o.OnEvent, func(ctx context.Context, f *feed) (*Evaluation, error) {
+		return rt.evaluate(ctx, code, o, f)
+	})
 }
 
 // evaluate sends the events to f, if f is not nil.
@@ -270,12 +276,12 @@ func (rt *NodeRuntime) evaluate(ctx context.Context, code string, o EvaluateOpti
 		main.logs.sources = snippet.NewSources(path.Join(string(dir), snippet.FileName), guest.Dir)
 		main.logs.sources.Add(snippet.FileName, compiled, code)
 	}
-	res, err := rt.run(ctx, &Process{
+	res, err := rt.perform(ctx, &Process{
 		code: &guest.Program{Code: compiled.Code(), Value: o.MaxOutput, Evaluate: &guest.Evaluate{
 			LogBounds: guest.LogBounds{Logs: o.MaxLogs, LogLength: o.MaxLogLength}, Form: string(o.Form), Explicit: compiled.Explicit, Interruptible: o.Grace > 0,
 		}},
-		globals: o.Globals, heap: o.Heap, maxCalls: o.MaxCalls, grace: o.Grace, main: main,
-	}, RunOptions{Name: snippet.FileName, Permissions: o.Permissions, Env: o.Env, Cwd: o.Cwd, Timeout: o.Timeout}, f)
+		globals: o.Globals, heap: o.Heap, maxCalls: o.MaxCalls, grace: o.Grace, main: main, feed: f,
+	}, RunOptions{Name: snippet.FileName, Permissions: o.Permissions, Env: o.Env, Cwd: o.Cwd, Timeout: o.Timeout})
 	if res == nil {
 		return nil, err
 	}

@@ -58,25 +58,25 @@ func ExampleNodeRuntime_Command() {
 	// exit code 3
 }
 
-func ExampleNodeRuntime_FollowRun() {
+func ExampleNodeRuntime_Run_events() {
 	ctx := context.Background()
 	rt, err := runtime.Create(ctx, runtime.Options{})
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer rt.Close()
-	s := rt.FollowRun(ctx, `console.log('one'); setTimeout(() => { console.error('two'); process.exit(3) }, 50)`, runtime.RunOptions{})
-	for e := range s.Events() {
-		switch e := e.(type) {
-		case runtime.StdoutEvent:
-			fmt.Printf("printed %s", e.Data)
-		case runtime.StderrEvent:
-			fmt.Printf("complained %s", e.Data)
-		case runtime.ExitEvent:
-			if e.Err == nil {
-				fmt.Println("exit code", e.Result.ExitCode)
+	res, err := rt.Run(ctx, `console.log('one'); setTimeout(() => { console.error('two'); process.exit(3) }, 50)`, runtime.RunOptions{
+		OnEvent: func(e runtime.Event) {
+			switch e := e.(type) {
+			case runtime.StdoutEvent:
+				fmt.Printf("printed %s", e.Data)
+			case runtime.StderrEvent:
+				fmt.Printf("complained %s", e.Data)
 			}
-		}
+		},
+	})
+	if err == nil {
+		fmt.Println("exit code", res.ExitCode)
 	}
 	// Output:
 	// printed one

@@ -122,7 +122,7 @@ func TestLogsFollowed(t *testing.T) {
 		l.feed.End()
 		synctest.Wait()
 		l.conclude(&Result{}, &cell{})
-		l.feed.Close(ExitEvent{})
+		l.feed.Close()
 		var got []Log
 		l.feed.All(func(e Event) bool {
 			if l, ok := e.(LogEvent); ok {

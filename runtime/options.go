@@ -274,6 +274,23 @@ type RunOptions struct {
 	OnStdout func([]byte)
 	OnStderr func([]byte)
 
+	// OnEvent, if not nil, is called with each event of the run, one at a time, by the goroutine that has called
+	// Run, Exec or Command. Output becomes events and is not kept: the Result has none, OnStdout and OnStderr are
+	// an error, and with KillOnOutput Limits.Output bounds the total output of the run. The data of an event is
+	// valid during the call. To end the run early, cancel its context.
+	//
+	// A slow function slows down the guest: the run blocks as soon as the kernel holds 64 KiB of an output, or 1 MiB
+	// of a busy one. It still ends by its Timeout, its context, or its runtime's Close, and the function
+	// gets the rest of the events afterwards. It may use the runtime, but must not wait for anything that
+	// the run does next.
+	//
+	// The order of events is exact within each output, within logs, and within calls. Across them it is the order in
+	// which this process received them: events of both outputs within a few milliseconds, or while the function
+	// is busy, may be swapped. Standard output and standard error are two pipes without a common order. A program
+	// whose outputs must stay in order prints to one of them, for example by "2>&1" in a shell, or uses a terminal
+	// ([NodeRuntime.Spawn]).
+	OnEvent func(Event)
+
 	// OnOutputLimit is what happens when the captured output of a stream exceeds
 	// Limits.Output. The zero value drops the rest and lets the program continue.
 	OnOutputLimit OutputAction

@@ -233,8 +233,9 @@ func (p *Process) Resize(rows, cols uint16) (err error) {
 	return err
 }
 
-// Events returns the process's events, up to and including its ExitEvent, as [Stream.Events]
-// does. The caller must not read Stdout and Stderr any more.
+// Events returns the process's events, up to and including its ExitEvent, in the order of
+// RunOptions.OnEvent. The caller must not read Stdout and Stderr any more. If two goroutines range
+// concurrently, the second gets nothing.
 //
 // They begin with the output that has not been read, and with the earlier denials and calls
 // that Result would list. Breaking out of the range does not end the process: it continues

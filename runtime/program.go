@@ -169,6 +169,9 @@ func (o RunOptions) check() error {
 			return optionError("Network", "%w", err)
 		}
 	}
+	if o.OnEvent != nil && (o.OnStdout != nil || o.OnStderr != nil) {
+		return optionError("OnEvent", "the events include the output: omit OnStdout and OnStderr")
+	}
 	if o.OnOutputLimit < TruncateOutput || o.OnOutputLimit > KillOnOutput {
 		return optionError("OnOutputLimit", "action %d is not valid", o.OnOutputLimit)
 	}

@@ -42,13 +42,13 @@ var ErrClosed = jail.ErrClosed
 // CauseCanceled, is returned too, with all that the run has printed and returned so far.
 func (rt *NodeRuntime) Run(ctx context.Context, code string, o RunOptions) (_ *Result, err error) {
 	defer wrap(&err, "run")
-	return rt.run(ctx, rt.code(code), o, nil)
+	return rt.run(ctx, rt.code(code), o)
 }
 
 // Exec is Run for a program without a value: __return is not defined.
 func (rt *NodeRuntime) Exec(ctx context.Context, code string, o RunOptions) (_ *Result, err error) {
 	defer wrap(&err, "exec")
-	return rt.run(ctx, &Process{code: &guest.Program{Code: code}}, o, nil)
+	return rt.run(ctx, &Process{code: &guest.Program{Code: code}}, o)
 }
 
 // Command runs a program of the image with arguments, without a shell. name is a path in the
@@ -57,12 +57,19 @@ func (rt *NodeRuntime) Exec(ctx context.Context, code string, o RunOptions) (_ *
 // fs.ErrPermission if it may not be executed.
 func (rt *NodeRuntime) Command(ctx context.Context, name string, args []string, o RunOptions) (_ *Result, err error) {
 	defer wrap(&err, "command")
-	return rt.run(ctx, imageProgram(name, args), o, nil)
+	return rt.run(ctx, imageProgram(name, args), o)
 }
 
-// run runs a program and waits for its end. Its events go to f, if f is not nil.
-func (rt *NodeRuntime) run(ctx context.Context, p *Process, o RunOptions, f *feed) (*Result, error) {
-	p.feed = f
+// run runs a program and waits for its end.
+func (rt *NodeRuntime) run(ctx context.Context, p *Process, o RunOptions) (*Result, error) {
+	return withEvents(ctx, o.OnEvent, func(ctx context.Context, f *feed) (*Result, error) {
+		p.feed = f
+		return rt.perform(ctx, p, o)
+	})
+}
+
+// perform is run without OnEvent: the events go to p.feed, if that is not nil.
+func (rt *NodeRuntime) perform(ctx context.Context, p *Process, o RunOptions) (*Result, error) {
 	stdout, stderr := p.sinks(rt.opts.Limits.Output, o)
 	p.streams = &stdio.Streams{In: o.Stdin, Out: stdout, Err: stderr}
 	if !rt.start(ctx, p, o) {

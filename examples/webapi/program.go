@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"strings"
@@ -22,28 +23,26 @@ func runProgram(w http.ResponseWriter, r *http.Request, rt *runtime.NodeRuntime,
 // streamProgram sends output as server-sent events. A slow client slows the program down;
 // nothing is buffered without bound.
 func streamProgram(w http.ResponseWriter, r *http.Request, rt *runtime.NodeRuntime, q request) error {
-	stream := rt.FollowRun(r.Context(), q.Code, runtime.RunOptions{Stdin: strings.NewReader(q.Stdin), Timeout: q.timeout()})
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
 	w.Header().Set("Content-Type", "text/event-stream")
-	for event := range stream.Events() {
-		var err error
-		switch e := event.(type) {
+	send := func(name string, data any) {
+		if writeEvent(w, name, data) != nil {
+			cancel() // ends the program; the client is gone
+		}
+	}
+	res, err := rt.Run(ctx, q.Code, runtime.RunOptions{Stdin: strings.NewReader(q.Stdin), Timeout: q.timeout(), OnEvent: func(e runtime.Event) {
+		switch e := e.(type) {
 		case runtime.StdoutEvent:
-			err = writeEvent(w, "stdout", string(e.Data))
+			send("stdout", string(e.Data))
 		case runtime.StderrEvent:
-			err = writeEvent(w, "stderr", string(e.Data))
-		case runtime.ExitEvent:
-			err = writeEvent(w, "exit", exit(e))
+			send("stderr", string(e.Data))
 		}
-		if err != nil {
-			break // ends the program; the client is gone
-		}
+	}})
+	if res == nil {
+		send("exit", response{Error: err.Error()})
+		return nil
 	}
+	send("exit", newResponse(res))
 	return nil
-}
-
-func exit(e runtime.ExitEvent) response {
-	if e.Result == nil {
-		return response{Error: e.Err.Error()}
-	}
-	return newResponse(e.Result)
 }

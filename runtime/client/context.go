@@ -64,7 +64,10 @@ func (r *request) contextEnd() error {
 
 // Evaluate evaluates a cell, as [runtime.Context.Evaluate] does.
 func (c *Context) Evaluate(ctx context.Context, code string, o runtime.EvaluateOptions) (*runtime.Evaluation, error) {
-	e, err := c.sandbox.c.evaluate(ctx, logsTo(o.OnLog), code, o, func(n requestjson.Snippet) (string, any) {
+	if o.OnEvent != nil {
+		return nil, wrap("evaluate", unsupported("OnEvent"))
+	}
+	e, err := c.sandbox.c.evaluate(ctx, code, o, func(n requestjson.Snippet) (string, any) {
 		return "evaluateCell", requestjson.CellIn{InContext: c.in(), Cell: n.Cell}
 	})
 	return e, c.ended(err)

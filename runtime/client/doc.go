@@ -2,7 +2,6 @@
 // and types of package runtime.
 //
 //	Dial ──> Client ── Create ──> Sandbox ─┬─ Run, Exec, Command, Evaluate ──> runtime.Result, runtime.Evaluation
-//	            │                     │    ├─ FollowRun, ... ──> runtime.Stream
 //	            │                     │    ├─ Spawn, SpawnCode ──> Process
 //	          Close                 Close  ├─ NewContext ──> Context
 //	                                       ├─ FS ──> files and archives

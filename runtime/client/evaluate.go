@@ -40,7 +40,7 @@ func (c *Client) snippet(code string, o runtime.EvaluateOptions) (n requestjson.
 // Evaluate evaluates a snippet, as [runtime.NodeRuntime.Evaluate] does. Heap, Module and Grace
 // are not supported. A negative Timeout means the longest that the server allows.
 func (sb *Sandbox) Evaluate(ctx context.Context, code string, o runtime.EvaluateOptions) (*runtime.Evaluation, error) {
-	return sb.c.evaluate(ctx, logsTo(o.OnLog), code, o, sb.snippetIn)
+	return sb.c.evaluate(ctx, code, o, sb.snippetIn)
 }
 
 // snippetIn returns the operation that evaluates a snippet in the sandbox.
@@ -50,31 +50,14 @@ func (sb *Sandbox) snippetIn(n requestjson.Snippet) (method string, in any) {
 
 // Evaluate evaluates a snippet in a new sandbox, as [Sandbox.Evaluate] does.
 func (c *Client) Evaluate(ctx context.Context, code string, o runtime.EvaluateOptions) (*runtime.Evaluation, error) {
-	return c.evaluate(ctx, logsTo(o.OnLog), code, o, func(n requestjson.Snippet) (string, any) {
+	return c.evaluate(ctx, code, o, func(n requestjson.Snippet) (string, any) {
 		return "evaluate", requestjson.EvaluateRequest{Snippet: n}
 	})
 }
 
-// logsTo returns a request that evaluates a snippet, and passes lines of console to onLog, which may be nil.
-func logsTo(onLog func(runtime.Log)) message {
+// evaluate performs the operation of by, which evaluates a snippet.
+func (c *Client) evaluate(ctx context.Context, code string, o runtime.EvaluateOptions, by func(requestjson.Snippet) (method string, in any)) (*runtime.Evaluation, error) {
 	m := message{doing: "evaluate"}
-	if onLog == nil {
-		return m
-	}
-	m.Events = true
-	m.handle = func(f session.Frame) error {
-		if e, err := eventOf(f); err == nil {
-			if l, ok := e.(runtime.LogEvent); ok {
-				onLog(l.Log)
-			}
-		}
-		return nil
-	}
-	return m
-}
-
-// evaluate performs the operation of by, which evaluates a snippet, with the events of m.
-func (c *Client) evaluate(ctx context.Context, m message, code string, o runtime.EvaluateOptions, by func(requestjson.Snippet) (method string, in any)) (*runtime.Evaluation, error) {
 	n, host, b, err := c.snippet(code, o)
 	if err != nil {
 		return nil, wrap(m.doing, err)
@@ -82,6 +65,16 @@ func (c *Client) evaluate(ctx context.Context, m message, code string, o runtime
 	defer b.release()
 	m.Method, m.in = by(n)
 	m.Host = encodeHost(host)
+	if o.OnLog != nil || o.OnEvent != nil {
+		m.follow(func(e runtime.Event) {
+			if l, ok := e.(runtime.LogEvent); ok && o.OnLog != nil {
+				o.OnLog(l.Log)
+			}
+			if o.OnEvent != nil {
+				o.OnEvent(e)
+			}
+		})
+	}
 	return call[*runtime.Evaluation](ctx, c, m)
 }
 

@@ -58,7 +58,7 @@ func ExampleClient_Create() {
 }
 
 // The events of a run arrive while it runs.
-func ExampleSandbox_FollowRun() {
+func ExampleSandbox_Run_events() {
 	ctx := context.Background()
 	c, err := client.Dial(ctx, client.Options{})
 	if err != nil {
@@ -69,16 +69,15 @@ func ExampleSandbox_FollowRun() {
 	if err != nil {
 		panic(err)
 	}
-	s := sb.FollowRun(ctx, `for (const n of [1, 2, 3]) console.log(n)`, runtime.RunOptions{})
-	for e := range s.Events() {
+	_, err = sb.Run(ctx, `for (const n of [1, 2, 3]) console.log(n)`, runtime.RunOptions{OnEvent: func(e runtime.Event) {
 		switch e := e.(type) {
 		case runtime.StdoutEvent:
 			fmt.Printf("%s", e.Data)
 		case runtime.DenialEvent:
 			fmt.Println("denied:", e.Denial.Rule, e.Denial.Target)
 		}
-	}
-	if _, err := s.Result(); err != nil {
+	}})
+	if err != nil {
 		panic(err)
 	}
 }

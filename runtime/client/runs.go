@@ -3,6 +3,8 @@ package client
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"reflect"
 	"time"
 
@@ -11,6 +13,7 @@ import (
 	"gaol/runtime"
 	"gaol/runtime/internal/stdio"
 	"gaol/runtime/requestjson"
+	"gaol/runtime/resultjson"
 )
 
 // programOf encodes a program for requests.
@@ -51,7 +54,8 @@ func (sb *Sandbox) command(name string, args []string, o runtime.RunOptions) mes
 func (sb *Sandbox) in() requestjson.InSandbox { return requestjson.InSandbox{Sandbox: sb.id} }
 
 // Run runs code, as [runtime.NodeRuntime.Run] does. RunOptions.Network and OnOutputLimit are not
-// supported. A negative Timeout means the longest that the server allows.
+// supported. A negative Timeout means the longest that the server allows. While OnEvent is slow, the client buffers 64 KiB
+// and the server 256 KiB of each output, and then the run blocks.
 func (sb *Sandbox) Run(ctx context.Context, code string, o runtime.RunOptions) (*runtime.Result, error) {
 	return sb.run(ctx, sb.program("runIn", "run", code, o), o)
 }
@@ -72,8 +76,21 @@ func (c *Client) Run(ctx context.Context, code string, o runtime.RunOptions) (*r
 	return c.Sandbox("").run(ctx, m, o)
 }
 
-// run makes a run, and keeps its output.
+// run makes a run, and keeps its output unless the events have it. It rejects options that servers do not have.
 func (sb *Sandbox) run(ctx context.Context, m message, o runtime.RunOptions) (*runtime.Result, error) {
+	switch {
+	case o.Network != (runtime.NetworkLimits{}):
+		return nil, wrap(m.doing, unsupported("Network"))
+	case o.OnOutputLimit != runtime.TruncateOutput:
+		return nil, wrap(m.doing, unsupported("OnOutputLimit"))
+	case o.OnEvent != nil && (o.OnStdout != nil || o.OnStderr != nil):
+		return nil, wrap(m.doing, &runtime.OptionError{Option: "OnEvent", Err: errors.New("the events include the output: omit OnStdout and OnStderr")})
+	}
+	m.stdin, m.signals = o.Stdin, o.Signals
+	if o.OnEvent != nil {
+		m.follow(o.OnEvent)
+		return call[*runtime.Result](ctx, sb.c, m)
+	}
 	stdout, stderr := stdio.Capture{Limit: sb.output, OnOutput: o.OnStdout}, stdio.Capture{Limit: sb.output, OnOutput: o.OnStderr}
 	m.Events = o.OnStdout != nil || o.OnStderr != nil
 	m.handle = func(f session.Frame) error {
@@ -85,7 +102,7 @@ func (sb *Sandbox) run(ctx context.Context, m message, o runtime.RunOptions) (*r
 		}
 		return nil
 	}
-	res, err := sb.c.perform(ctx, m, o)
+	res, err := call[*runtime.Result](ctx, sb.c, m)
 	if res != nil {
 		res.Stdout, res.Stderr = stdout.Kept, stderr.Kept
 		res.Truncated.Stdout = res.Truncated.Stdout || stdout.Truncated
@@ -94,16 +111,32 @@ func (sb *Sandbox) run(ctx context.Context, m message, o runtime.RunOptions) (*r
 	return res, err
 }
 
-// perform makes a run. It rejects options that servers do not have.
-func (c *Client) perform(ctx context.Context, m message, o runtime.RunOptions) (*runtime.Result, error) {
-	switch {
-	case o.Network != (runtime.NetworkLimits{}):
-		return nil, wrap(m.doing, unsupported("Network"))
-	case o.OnOutputLimit != runtime.TruncateOutput:
-		return nil, wrap(m.doing, unsupported("OnOutputLimit"))
+// follow makes the request report events.
+func (m *message) follow(onEvent func(runtime.Event)) {
+	m.Events = true
+	m.handle = func(f session.Frame) error {
+		if e, err := eventOf(f); err == nil { // otherwise it is an event of a newer server
+			onEvent(e)
+		}
+		return nil
 	}
-	m.stdin, m.signals = o.Stdin, o.Signals
-	return call[*runtime.Result](ctx, c, m)
+}
+
+// eventOf returns the event of a frame. It fails if this version does not know the event.
+func eventOf(f session.Frame) (runtime.Event, error) {
+	switch f.Kind {
+	case session.KindStdout:
+		return runtime.StdoutEvent{Data: f.Body}, nil
+	case session.KindStderr:
+		return runtime.StderrEvent{Data: f.Body}, nil
+	case session.KindEvent:
+		var e session.Event
+		if err := json.Unmarshal(f.Body, &e); err != nil {
+			return nil, err
+		}
+		return resultjson.Event(e.Event, e.Data)
+	}
+	return nil, fmt.Errorf("kind %d is not an event", f.Kind)
 }
 
 // timeout encodes the time limit of a run for requests.

@@ -128,13 +128,17 @@ func TestCommandsEnd(t *testing.T) {
 	if res, err := p.Wait(t.Context()); err != nil || !strings.Contains(fmt.Sprint(res.Calls), "ended first") {
 		t.Errorf("%+v %v", res, err)
 	}
-	s := rt.FollowCommand(t.Context(), "cmd", nil, runtime.RunOptions{Timeout: -1})
+	failed := make(chan error, 1)
+	go func() {
+		_, err := rt.Command(t.Context(), "cmd", nil, runtime.RunOptions{Timeout: -1})
+		failed <- err
+	}()
 	<-begun
 	if err := rt.Close(); err != nil {
 		t.Error(err)
 	}
 	<-ended
-	if _, err := s.Result(); !errors.Is(err, runtime.ErrClosed) {
+	if err := <-failed; !errors.Is(err, runtime.ErrClosed) {
 		t.Error(err)
 	}
 	if err := rt.AddCommands(of(show)); !errors.Is(err, runtime.ErrClosed) {
@@ -153,20 +157,18 @@ func TestAddCommands(t *testing.T) {
 	}
 	f := runtime.NewFunction0("a function", func(context.Context) (int, error) { return 1, nil })
 	rt = harness.Create(t, runtime.Options{Commands: map[string]runtime.HostCommand{"add": {Run: add}}, Bindings: map[string]any{"f": f}, Calls: runtime.CallLimits{Calls: 5}})
-	s := rt.FollowRun(t.Context(), `
-		import { execSync } from 'node:child_process'; const run = script => String(execSync(script)).trim();
-		f(); console.log(run('add new one && new'), run('add new two && new')); try { f() } catch (e) { console.log(e.code) }`, runtime.RunOptions{})
 	var names []string
 	var output string
-	for e := range s.Events() {
+	res, err := rt.Run(t.Context(), `
+		import { execSync } from 'node:child_process'; const run = script => String(execSync(script)).trim();
+		f(); console.log(run('add new one && new'), run('add new two && new')); try { f() } catch (e) { console.log(e.code) }`, runtime.RunOptions{OnEvent: func(e runtime.Event) {
 		switch e := e.(type) {
 		case runtime.CallEvent:
 			names = append(names, e.Call.Name)
 		case runtime.StdoutEvent:
 			output += string(e.Data)
 		}
-	}
-	res, err := s.Result()
+	}})
 	if err != nil || output != "new one new two\nERR_TOO_MANY_CALLS\n" || strings.Join(names, " ") != "f add new add new f" || len(res.Calls) != 6 {
 		t.Errorf("%v %q %q", err, output, names)
 	}

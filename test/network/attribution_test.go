@@ -162,14 +162,12 @@ console.log('ready');`)
 const text = await (await fetch('http://api.example.com/')).text(); // the connection stays open
 await fetch('http://api.example.com:81/').catch(() => {});
 __return(text);`
-		s := rt.FollowRun(t.Context(), code, runtime.RunOptions{})
 		var events []runtime.Connection
-		for e := range s.Events() {
+		res, err := rt.Run(t.Context(), code, runtime.RunOptions{OnEvent: func(e runtime.Event) {
 			if e, ok := e.(runtime.ConnectEvent); ok {
 				events = append(events, e.Connection)
 			}
-		}
-		res, err := s.Result()
+		}})
 		if err != nil {
 			t.Fatal(err)
 		}

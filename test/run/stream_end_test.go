@@ -21,42 +21,33 @@ import (
 
 const endless = `import { writeSync } from 'node:fs'; for (;;) writeSync(1, 'more and ')`
 
-// Breaking out of the range over events cancels the run, and so does a panic in the loop.
-// The remaining result is available afterwards.
+// A panic in OnEvent ends the run, and so does the end of its goroutine.
 func TestStreamBroken(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{})
-	for name, receive := range map[string]func(*runtime.Stream){
-		"break": func(s *runtime.Stream) {
-			for range s.Events() {
-				break
-			}
-		},
-		"panic": func(s *runtime.Stream) {
-			defer func() { _ = recover() }()
-			for range s.Events() {
-				panic("the receiver's")
-			}
-		},
-		"the end of the goroutine": func(s *runtime.Stream) {
-			gone := make(chan struct{})
-			go func() {
-				defer close(gone)
-				for range s.Events() {
-					goruntime.Goexit()
-				}
-			}()
-			<-gone
-		},
+	for name, onEvent := range map[string]func(runtime.Event){
+		"panic":                    func(runtime.Event) { panic("the receiver's") },
+		"the end of the goroutine": func(runtime.Event) { goruntime.Goexit() },
 	} {
-		s := rt.FollowRun(t.Context(), endless, runtime.RunOptions{})
-		receive(s)
+		gone := make(chan struct{})
+		go func() {
+			defer close(gone)
+			defer func() { _ = recover() }()
+			_, _ = rt.Run(t.Context(), endless, runtime.RunOptions{OnEvent: onEvent})
+			t.Errorf("%s: Run has returned", name)
+		}()
+		<-gone
 		if n := len(rt.Processes()); n > 0 {
 			t.Errorf("%s: it still runs", name)
 		}
-		h := receiveAll(t, s)
-		if res := h.result(t); res.Cause != runtime.CauseCanceled || len(h.out) > 2<<20 {
-			t.Errorf("%s: %d bytes, %+v", name, len(h.out), res)
-		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	h := receiveAll(ctx, func(ctx context.Context, code string, o runtime.RunOptions) (*runtime.Result, error) {
+		take := o.OnEvent
+		o.OnEvent = func(e runtime.Event) { cancel(); take(e) }
+		return rt.Run(ctx, code, o)
+	}, endless, runtime.RunOptions{})
+	if res := h.result(t); res.Cause != runtime.CauseCanceled || len(h.out) > 2<<20 {
+		t.Errorf("%d bytes, %+v", len(h.out), res)
 	}
 }
 
@@ -73,8 +64,8 @@ func untilReady(t testing.TB, rt *runtime.NodeRuntime) {
 	}
 }
 
-// A run whose events are not consumed, or only the first, ends like any other. Neither it
-// nor Close waits for the consumer. The events until then are available afterwards.
+// A run whose OnEvent does not return, or only for the first event, ends like any other. Neither it
+// nor Close waits for the function, which gets the events until then afterwards.
 func TestStreamStalled(t *testing.T) {
 	const code = `
 		import { spawnSync } from 'node:child_process'; import { openSync, writeSync } from 'node:fs';
@@ -87,14 +78,7 @@ func TestStreamStalled(t *testing.T) {
 		Permissions: policy.Permissions{ChildProcess: policy.Scope{Default: policy.Deny}},
 		Bindings:    map[string]any{"f": func(context.Context, json.RawMessage) (any, error) { return nil, nil }},
 	})
-	none := func(*runtime.Stream) {}
-	one := func(s *runtime.Stream) {
-		for range s.Events() {
-			_, _ = s.Result()
-			break
-		}
-	}
-	for name, receive := range harness.SomeByName(map[string]func(*runtime.Stream){"nobody": none, "somebody": one}) {
+	for _, first := range []int{0, 1} { // events before it blocks
 		for _, tc := range []struct {
 			cause runtime.Cause
 			err   error
@@ -109,27 +93,35 @@ func TestStreamStalled(t *testing.T) {
 			rt := harness.CreateExact(t, o)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			s := rt.FollowRun(ctx, code, tc.o)
-			received := make(chan struct{})
+			h, unblock, ended := &received{}, make(chan struct{}), make(chan struct{})
+			n := 0
+			tc.o.OnEvent = func(e runtime.Event) {
+				if n++; n > first {
+					<-unblock
+				}
+				h.take(e)
+			}
+			var res *runtime.Result
+			var err error
 			go func() {
-				defer close(received)
-				receive(s)
+				defer close(ended)
+				res, err = rt.Run(ctx, code, tc.o)
 			}()
 			untilReady(t, rt)
 			time.Sleep(50 * time.Millisecond) // until its writes block
 			began := time.Now()
 			tc.end(rt, cancel)
-			res, err := s.Result()
-			if took := time.Since(began); !errors.Is(err, tc.err) || res.Cause != tc.cause || took > 10*time.Second {
-				t.Errorf("%s: after %v: %v, %q, want %q", name, took, err, res.Cause, tc.cause)
+			for len(rt.Processes()) > 0 && time.Since(began) < time.Minute {
+				time.Sleep(5 * time.Millisecond)
 			}
-			<-received
-			h := receiveAll(t, s)
-			if !strings.HasPrefix(string(h.out), "more and more") || string(h.errs) != "all is written" || len(h.calls) != len(res.Calls) || len(h.calls) < 60 {
-				t.Errorf("%s, %s: %d bytes, %q, %d calls, of which %d are listed", name, tc.cause, len(h.out), h.errs, len(h.calls), len(res.Calls))
+			took := time.Since(began)
+			close(unblock)
+			<-ended
+			if !errors.Is(err, tc.err) || res.Cause != tc.cause || took > 10*time.Second {
+				t.Errorf("%d: after %v: %v, %q, want %q", first, took, err, res.Cause, tc.cause)
 			}
-			if name == "nobody" && len(h.denials) != 1 { // otherwise the consumer has read it
-				t.Errorf("%+v", h.denials)
+			if !strings.HasPrefix(string(h.out), "more and more") || string(h.errs) != "all is written" || len(h.calls) != len(res.Calls) || len(h.calls) < 60 || len(h.denials) != 1 {
+				t.Errorf("%d, %s: %d bytes, %q, %d calls, of which %d are listed, %+v", first, tc.cause, len(h.out), h.errs, len(h.calls), len(res.Calls), h.denials)
 			}
 		}
 	}
@@ -145,24 +137,24 @@ func TestStreamNeverBegins(t *testing.T) {
 	cancel()
 	broken := errors.New("the input is broken")
 	for name, tc := range map[string]struct {
-		s    *runtime.Stream
+		h    *received
 		want error
 	}{
-		"closed":      {closed.FollowRun(t.Context(), ``, runtime.RunOptions{}), runtime.ErrClosed},
-		"no program":  {rt.FollowCommand(t.Context(), "nosuch", nil, runtime.RunOptions{}), fs.ErrNotExist},
-		"bad options": {rt.FollowExec(t.Context(), ``, runtime.RunOptions{Cwd: "/nosuch"}), fs.ErrNotExist},
-		"bad input":   {rt.FollowRun(t.Context(), `for await (const b of process.stdin);`, runtime.RunOptions{Stdin: iotest.ErrReader(broken)}), broken},
+		"closed":      {receiveAll(t.Context(), closed.Run, ``, runtime.RunOptions{}), runtime.ErrClosed},
+		"no program":  {receiveAll(t.Context(), command(rt, "nosuch"), "", runtime.RunOptions{}), fs.ErrNotExist},
+		"bad options": {receiveAll(t.Context(), rt.Exec, ``, runtime.RunOptions{Cwd: "/nosuch"}), fs.ErrNotExist},
+		"bad input":   {receiveAll(t.Context(), rt.Run, `for await (const b of process.stdin);`, runtime.RunOptions{Stdin: iotest.ErrReader(broken)}), broken},
 	} {
-		if h := receiveAll(t, tc.s); !errors.Is(h.exits[0].Err, tc.want) || h.exits[0].Result != nil {
+		if h := tc.h; !errors.Is(h.exits[0].Err, tc.want) || h.exits[0].Result != nil {
 			t.Errorf("%s: %+v", name, h.exits[0])
 		}
 	}
-	h := receiveAll(t, rt.FollowRun(gone, endless, runtime.RunOptions{}))
+	h := receiveAll(gone, rt.Run, endless, runtime.RunOptions{})
 	if res := h.result(t); res.Cause != runtime.CauseCanceled || len(h.kinds) != 1 {
 		t.Errorf("a context that has ended: %v %+v", h.kinds, res)
 	}
-	h = receiveAll(t, rt.FollowRun(t.Context(), ``, runtime.RunOptions{OnStdout: func([]byte) {}}))
-	if err := h.exits[0].Err; err == nil || !strings.Contains(err.Error(), "gaol: run: options OnStdout") {
+	h = receiveAll(t.Context(), rt.Run, ``, runtime.RunOptions{OnStdout: func([]byte) {}})
+	if err := h.exits[0].Err; err == nil || !strings.Contains(err.Error(), "gaol: run: option OnEvent") {
 		t.Errorf("with OnStdout: %v", err)
 	}
 }
@@ -170,15 +162,15 @@ func TestStreamNeverBegins(t *testing.T) {
 // Limits apply to streamed output.
 func TestStreamLimits(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{Limits: runtime.Limits{Output: 1 << 20, CPUTime: 20 * time.Second}})
-	h := receiveAll(t, rt.FollowRun(t.Context(), endless, runtime.RunOptions{OnOutputLimit: runtime.KillOnOutput}))
+	h := receiveAll(t.Context(), rt.Run, endless, runtime.RunOptions{OnOutputLimit: runtime.KillOnOutput})
 	if res := h.result(t); res.Cause != runtime.CauseOutput || len(h.out) < 1<<20 {
 		t.Errorf("%d bytes, %+v", len(h.out), res)
 	}
-	h = receiveAll(t, rt.FollowRun(t.Context(), `process.stdout.write('x'.repeat(3 << 20))`, runtime.RunOptions{}))
+	h = receiveAll(t.Context(), rt.Run, `process.stdout.write('x'.repeat(3 << 20))`, runtime.RunOptions{})
 	if res := h.result(t); res.Cause != "" || len(h.out) != 3<<20 {
 		t.Errorf("%d bytes, %+v", len(h.out), res)
 	}
-	h = receiveAll(t, rt.FollowRun(t.Context(), `const all = []; for (;;) all.push(Array(1e5).fill(all.length))`, runtime.RunOptions{}))
+	h = receiveAll(t.Context(), rt.Run, `const all = []; for (;;) all.push(Array(1e5).fill(all.length))`, runtime.RunOptions{})
 	if res := h.result(t); res.Cause != runtime.CauseMemory {
 		t.Errorf("%+v: %s", res, h.errs)
 	}
@@ -191,13 +183,11 @@ func TestStreamMemory(t *testing.T) {
 	code := fmt.Sprintf(`import { writeSync } from 'node:fs'; const piece = Buffer.alloc(65536, 'x'); for (let n = 0; n < %d; n += piece.length) writeSync(1, piece)`, total)
 	for name, stream := range map[string]func(take func([]byte)) (*runtime.Result, error){
 		"events": func(take func([]byte)) (*runtime.Result, error) {
-			s := rt.FollowRun(t.Context(), code, runtime.RunOptions{})
-			for e := range s.Events() {
+			return rt.Run(t.Context(), code, runtime.RunOptions{OnEvent: func(e runtime.Event) {
 				if out, ok := e.(runtime.StdoutEvent); ok {
 					take(out.Data)
 				}
-			}
-			return s.Result()
+			}})
 		},
 		"a callback": func(take func([]byte)) (*runtime.Result, error) {
 			return rt.Run(t.Context(), code, runtime.RunOptions{OnStdout: take})

@@ -15,25 +15,21 @@ import (
 	"gaol/test/harness"
 )
 
-// logsOf consumes all events of an evaluation, and returns its lines.
-func logsOf(t testing.TB, s *runtime.Stream) (logs []runtime.Log, exit runtime.ExitEvent) {
+// logsOf evaluates a snippet, and returns the lines in its events.
+func logsOf(t testing.TB, rt *runtime.NodeRuntime, code string, o runtime.EvaluateOptions) (logs []runtime.Log, e *runtime.Evaluation, err error) {
 	t.Helper()
 	h := &received{}
-	for e := range s.Events() {
+	o.OnEvent = func(e runtime.Event) {
 		if l, ok := e.(runtime.LogEvent); ok {
 			logs = append(logs, l.Log)
 		}
 		h.take(e)
 	}
-	h.ended(t)
-	if len(h.out)+len(h.errs) > 0 {
+	e, err = rt.Evaluate(t.Context(), code, o)
+	if len(h.out)+len(h.errs)+len(h.exits) > 0 {
 		t.Errorf("output startHonestRuns the lines: %q %q", h.out, h.errs)
 	}
-	exit = h.exits[0]
-	if e, err := s.Evaluation(); e != exit.Evaluation || err != exit.Err || exit.Result != nil {
-		t.Errorf("the exit is %+v, the evaluation %+v, %v", exit, e, err)
-	}
-	return logs, exit
+	return logs, e, err
 }
 
 // The lines of a snippet arrive as they are printed, each as in Logs.
@@ -54,10 +50,9 @@ func TestStreamEvaluate(t *testing.T) {
 		{"an error", `(() => { console.log(1); throw new Error('no') })()`, runtime.EvaluateOptions{}, "log", 1, "", "Error"},
 		{"no program", `const = 1`, runtime.EvaluateOptions{}, "", 0, "", "SyntaxError"},
 	} {
-		logs, exit := logsOf(t, rt.FollowEvaluate(t.Context(), tc.code, tc.o))
-		e := exit.Evaluation
-		if exit.Err != nil || string(e.Value) != tc.result || (e.Error == nil) != (tc.failed == "") || e.Error != nil && e.Error.Name != tc.failed {
-			t.Errorf("%s: %+v, %+v", tc.name, exit, e)
+		logs, e, err := logsOf(t, rt, tc.code, tc.o)
+		if err != nil || string(e.Value) != tc.result || (e.Error == nil) != (tc.failed == "") || e.Error != nil && e.Error.Name != tc.failed {
+			t.Errorf("%s: %v, %+v", tc.name, err, e)
 			continue
 		}
 		var levels []string
@@ -68,17 +63,19 @@ func TestStreamEvaluate(t *testing.T) {
 			t.Errorf("%s: %d lines, of levels %q: %.300s", tc.name, len(logs), levels, cmp.Diff(e.Logs, logs))
 		}
 	}
-	if _, exit := logsOf(t, rt.FollowEvaluate(t.Context(), `1`, runtime.EvaluateOptions{MaxLogs: -1})); exit.Err == nil || exit.Evaluation != nil {
-		t.Errorf("a wrong option: %+v", exit)
+	if _, e, err := logsOf(t, rt, `1`, runtime.EvaluateOptions{MaxLogs: -1}); err == nil || e != nil {
+		t.Errorf("a wrong option: %+v", e)
 	}
 }
 
-// A line reaches the consumer before the next is printed. Breaking out of the loop ends the
-// snippet.
+// A line reaches OnEvent before the next is printed. It can end the snippet.
 func TestStreamEvaluateIsLive(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{})
 	seen := make(chan struct{})
-	s := rt.FollowEvaluate(t.Context(), `(() => { for (let i = 0; ; i++) { console.log(i); seen() } })()`, runtime.EvaluateOptions{Globals: map[string]any{
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	n := 0
+	e, err := rt.Evaluate(ctx, `(() => { for (let i = 0; ; i++) { console.log(i); seen() } })()`, runtime.EvaluateOptions{Globals: map[string]any{
 		"seen": func(ctx context.Context, _ json.RawMessage) (any, error) {
 			select {
 			case <-seen:
@@ -87,22 +84,21 @@ func TestStreamEvaluateIsLive(t *testing.T) {
 				return nil, ctx.Err()
 			}
 		},
-	}})
-	n := 0
-	for e := range s.Events() {
+	}, OnEvent: func(e runtime.Event) {
 		l, ok := e.(runtime.LogEvent)
 		if !ok {
-			continue
+			return
 		}
 		if l.Log.Text != fmt.Sprint(n) {
 			t.Errorf("%q is line %d", l.Log.Text, n)
 		}
 		if n++; n == 10 {
-			break
+			cancel()
+			return
 		}
 		seen <- struct{}{}
-	}
-	if e, err := s.Evaluation(); !errors.Is(err, context.Canceled) || e.Cause != runtime.CauseCanceled || len(e.Logs) != 10 || e.Error == nil {
+	}})
+	if !errors.Is(err, context.Canceled) || e.Cause != runtime.CauseCanceled || len(e.Logs) != 10 || e.Error == nil {
 		t.Errorf("%v %+v", err, e)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"iter"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -76,14 +77,20 @@ func (h *received) result(t testing.TB) *runtime.Result {
 	return res
 }
 
-// receiveAll consumes a whole run, and compares its exit with Result.
-func receiveAll(t testing.TB, s *runtime.Stream) *received {
-	t.Helper()
-	h := receive(t, s.Events())
-	if res, err := s.Result(); res != h.exits[0].Result || err != h.exits[0].Err {
-		t.Errorf("the exit is %+v, the result %+v, %v", h.exits[0], res, err)
-	}
+// receiveAll makes a run, and consumes all of its events. Its end counts as an exit.
+func receiveAll(ctx context.Context, run func(context.Context, string, runtime.RunOptions) (*runtime.Result, error), code string, o runtime.RunOptions) *received {
+	h := &received{}
+	o.OnEvent = h.take
+	res, err := run(ctx, code, o)
+	h.take(runtime.ExitEvent{Result: res, Err: err})
 	return h
+}
+
+// command is a run of a program of the image for receiveAll.
+func command(rt *runtime.NodeRuntime, name string, args ...string) func(context.Context, string, runtime.RunOptions) (*runtime.Result, error) {
+	return func(ctx context.Context, _ string, o runtime.RunOptions) (*runtime.Result, error) {
+		return rt.Command(ctx, name, args, o)
+	}
 }
 
 // All output arrives in order, however the program ends and however slow the consumer is.
@@ -96,7 +103,7 @@ func TestStreamLosesNothing(t *testing.T) {
 		}
 		return text.String()
 	}
-	const sync = `import { writeSync } from 'node:fs'; const line = (fd, i) => writeSync(fd, 'line ' + i + '\n');`
+	const line = `import { writeSync } from 'node:fs'; const line = (fd, i) => writeSync(fd, 'line ' + i + '\n');`
 	for _, tc := range []struct {
 		name, code string
 		out, errs  string
@@ -104,17 +111,18 @@ func TestStreamLosesNothing(t *testing.T) {
 	}{
 		{"nothing", ``, "", "", 0},
 		{"no newline", `process.stdout.write('a'); process.stderr.write('b')`, "a", "b", 0},
-		{"many before the exit", sync + `for (let i = 0; i < 5000; i++) line(1, i); process.exit(3)`, count(0, 5000), "", 3},
+		{"many before the exit", line + `for (let i = 0; i < 5000; i++) line(1, i); process.exit(3)`, count(0, 5000), "", 3},
 		{"by console", `for (let i = 0; i < 2000; i++) console.log('line', i); process.exit(4)`, count(0, 2000), "", 4},
-		{"both outputs in turn", sync + `for (let i = 0; i < 3000; i++) line(1 + i % 2, i >> 1); process.exit(5)`, count(0, 1500), count(0, 1500), 5},
+		{"both outputs in turn", line + `for (let i = 0; i < 3000; i++) line(1 + i % 2, i >> 1); process.exit(5)`, count(0, 1500), count(0, 1500), 5},
 		{"10 MB at once", `process.stdout.write('x'.repeat(10e6), () => process.exit(6))`, strings.Repeat("x", 10e6), "", 6},
-		{"before a kill", sync + `line(1, 0); line(2, 0); process.kill(process.pid, 'SIGKILL')`, count(0, 1), count(0, 1), 137},
+		{"before a kill", line + `line(1, 0); line(2, 0); process.kill(process.pid, 'SIGKILL')`, count(0, 1), count(0, 1), 137},
 		{"a child's last", `import { spawnSync } from 'node:child_process'; spawnSync('sh', ['-c', 'echo line 0; echo line 1 >&2'], { stdio: 'inherit' })`, count(0, 1), count(1, 2), 0},
 	} {
 		for _, late := range []time.Duration{0, 200 * time.Millisecond} {
-			s := rt.FollowRun(t.Context(), tc.code, runtime.RunOptions{})
-			time.Sleep(late) // usually the program has ended by then
-			h := receiveAll(t, s)
+			h := &received{}
+			begin := sync.OnceFunc(func() { time.Sleep(late) }) // usually the program has ended by then
+			res, err := rt.Run(t.Context(), tc.code, runtime.RunOptions{OnEvent: func(e runtime.Event) { begin(); h.take(e) }})
+			h.take(runtime.ExitEvent{Result: res, Err: err})
 			if !bytes.Equal(h.out, []byte(tc.out)) || !bytes.Equal(h.errs, []byte(tc.errs)) {
 				t.Errorf("%s, after %v: %d and %d bytes, want %d and %d: %.200q %.200q", tc.name, late, len(h.out), len(h.errs), len(tc.out), len(tc.errs), h.out, h.errs)
 			}
@@ -139,11 +147,10 @@ func TestStreamIsLive(t *testing.T) {
 			}
 		},
 	}})
-	s := rt.FollowRun(t.Context(), `
-		for (let i = 0; i < 5; i++) { process.stdout.write('o'); seen(); process.stderr.write('e'); seen(); }
-		__return('done')`, runtime.RunOptions{})
 	var order []string
-	for e := range s.Events() {
+	res, err := rt.Run(t.Context(), `
+		for (let i = 0; i < 5; i++) { process.stdout.write('o'); seen(); process.stderr.write('e'); seen(); }
+		__return('done')`, runtime.RunOptions{OnEvent: func(e runtime.Event) {
 		switch e := e.(type) {
 		case runtime.StdoutEvent:
 			order = append(order, string(e.Data))
@@ -154,8 +161,7 @@ func TestStreamIsLive(t *testing.T) {
 		case runtime.CallEvent:
 			order = append(order, e.Call.Name)
 		}
-	}
-	res, err := s.Result()
+	}})
 	if err != nil || string(res.Value) != `"done"` {
 		t.Fatalf("%v %+v", err, res)
 	}
@@ -170,16 +176,16 @@ func TestStreamKinds(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{})
 	o := runtime.RunOptions{Stdin: strings.NewReader("input"), Env: map[string]string{"X": "env"}}
 	const code = `for await (const b of process.stdin) console.log(String(b), process.env.X, typeof __return)`
-	h := receiveAll(t, rt.FollowRun(t.Context(), code, o))
+	h := receiveAll(t.Context(), rt.Run, code, o)
 	if string(h.out) != "input env function\n" {
 		t.Errorf("run: %q %q", h.out, h.errs)
 	}
 	o.Stdin = strings.NewReader("input")
-	if h = receiveAll(t, rt.FollowExec(t.Context(), code, o)); string(h.out) != "input env undefined\n" {
+	if h = receiveAll(t.Context(), rt.Exec, code, o); string(h.out) != "input env undefined\n" {
 		t.Errorf("exec: %q %q", h.out, h.errs)
 	}
 	o.Stdin = strings.NewReader("input")
-	h = receiveAll(t, rt.FollowCommand(t.Context(), "sh", []string{"-c", `cat; echo " $X"; echo $0 >&2; exit 7`}, o))
+	h = receiveAll(t.Context(), command(rt, "sh", "-c", `cat; echo " $X"; echo $0 >&2; exit 7`), "", o)
 	if string(h.out) != "input env\n" || string(h.errs) != "sh\n" || h.result(t).ExitCode != 7 {
 		t.Errorf("command: %q %q %+v", h.out, h.errs, h.exits)
 	}
@@ -199,13 +205,15 @@ func TestStreamCalls(t *testing.T) {
 			return nil, ctx.Err()
 		},
 	}})
-	s := rt.FollowRun(t.Context(), `
+	h := &received{}
+	begin := sync.OnceFunc(func() { time.Sleep(300 * time.Millisecond) })
+	res, err := rt.Run(t.Context(), `
 		try { fail() } catch {}
 		await Promise.all(Array.from({ length: 400 }, (_, i) => echo.async(i)));
-		hang.async(); hang.async(); console.log(String(echo('last'))); process.exit(0)`, runtime.RunOptions{})
-	time.Sleep(300 * time.Millisecond)
-	h := receiveAll(t, s)
-	res := h.result(t)
+		hang.async(); hang.async(); console.log(String(echo('last'))); process.exit(0)`, runtime.RunOptions{OnEvent: func(e runtime.Event) { begin(); h.take(e) }})
+	if err != nil {
+		t.Fatal(err)
+	}
 	byName := func(a, b runtime.Call) int {
 		return strings.Compare(fmt.Sprintf("%+v", a), fmt.Sprintf("%+v", b))
 	}
@@ -227,11 +235,11 @@ func TestStreamDenials(t *testing.T) {
 			Mode: policy.Deny, Operations: []policy.Operation{"write", "create_dir", "rm", "rename", "symlink", "chmod", "truncate"}, Paths: []string{"/workspace/kept/**"},
 		}}},
 	}})
-	h := receiveAll(t, rt.FollowRun(t.Context(), `
+	h := receiveAll(t.Context(), rt.Run, `
 		import { spawnSync } from 'node:child_process'; import { writeFileSync, writeSync } from 'node:fs';
 		for (let i = 0; i < 5; i++) spawnSync('true');
 		writeSync(1, 'denied');
-		writeFileSync('kept/a', '')`, runtime.RunOptions{}))
+		writeFileSync('kept/a', '')`, runtime.RunOptions{})
 	res := h.result(t)
 	if string(h.out) != "denied" || len(h.denials) != 2 || h.kinds[0] != "DenialEvent" {
 		t.Fatalf("%q, %+v, %v: %s", h.out, h.denials, h.kinds, h.errs)
@@ -253,10 +261,6 @@ func TestStreamDenials(t *testing.T) {
 func TestStreamBackPressure(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{})
 	const total, piece = 64 << 20, 16 << 10
-	s := rt.FollowRun(t.Context(), fmt.Sprintf(`
-		import { openSync, writeSync } from 'node:fs';
-		const count = openSync('/workspace/count', 'w'), piece = Buffer.alloc(%d, 'x');
-		for (let n = piece.length; n <= %d; n += piece.length) { writeSync(1, piece); writeSync(count, String(n).padStart(12), 0); }`, piece, total), runtime.RunOptions{})
 	written := func() (n int) {
 		text, err := rt.FS().ReadFile("/workspace/count")
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -267,14 +271,17 @@ func TestStreamBackPressure(t *testing.T) {
 	}
 	before := harness.LiveHeap()
 	first, got, pauses := 0, 0, 0
-	for e := range s.Events() {
+	res, err := rt.Run(t.Context(), fmt.Sprintf(`
+		import { openSync, writeSync } from 'node:fs';
+		const count = openSync('/workspace/count', 'w'), piece = Buffer.alloc(%d, 'x');
+		for (let n = piece.length; n <= %d; n += piece.length) { writeSync(1, piece); writeSync(count, String(n).padStart(12), 0); }`, piece, total), runtime.RunOptions{OnEvent: func(e runtime.Event) {
 		out, ok := e.(runtime.StdoutEvent)
 		if !ok {
-			continue
+			return
 		}
 		got += len(out.Data)
 		if got < (pauses*total)/3 {
-			continue
+			return
 		}
 		pauses++
 		time.Sleep(200 * time.Millisecond)
@@ -286,8 +293,8 @@ func TestStreamBackPressure(t *testing.T) {
 		if more := harness.LiveHeap() - before; more > 8<<20 {
 			t.Errorf("the host used %d bytes", more)
 		}
-	}
-	if res, err := s.Result(); err != nil || res.ExitCode != 0 || got != total || pauses < 3 {
+	}})
+	if err != nil || res.ExitCode != 0 || got != total || pauses < 3 {
 		t.Errorf("%d bytes, %d pauses, %v %+v", got, pauses, err, res)
 	}
 }

@@ -3,7 +3,7 @@ package stdio
 import "sync"
 
 // Feed passes the events of a run to one consumer, in the order in which the host learns of
-// them. It is closed with a last event.
+// them, until it is closed.
 //
 //	standard output ── limited by buffers: 2 ──┐
 //	standard error ─── likewise ───────────────┤
@@ -24,7 +24,7 @@ type Feed[E any] struct {
 	lent   *int // counts the used buffers of the sink whose event the consumer holds; or nil
 	weight int  // of the queued events
 	ended  bool // the run has ended: producers no longer wait
-	closed bool // the last event is in the queue
+	closed bool // there are no more events than those in the queue
 
 	consumer sync.Mutex // held while a consumer is in All; only tried, so that nothing waits for it
 }
@@ -104,13 +104,16 @@ func (f *Feed[E]) End() {
 	f.freed.Broadcast()
 }
 
-// Close ends the feed with a last event.
-func (f *Feed[E]) Close(last E) {
+// Close ends the feed, with last events if there are any.
+func (f *Feed[E]) Close(last ...E) {
 	f.End()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.append(item[E]{event: last})
+	for _, e := range last {
+		f.append(item[E]{event: e})
+	}
 	f.closed = true
+	f.arrived.Signal()
 }
 
 // next waits for the next event. It returns false after the last one.

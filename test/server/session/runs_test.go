@@ -92,25 +92,22 @@ func testDenials(t *testing.T, c *client.Client) {
 	}
 	sb := createIn(t, c, client.CreateOptions{Permissions: p})
 	denied := 0
-	s := sb.FollowRun(soon(t), `import { spawnSync } from 'node:child_process'; console.log(spawnSync('true').error.code)`, runtime.RunOptions{})
-	for e := range s.Events() {
+	res, err := sb.Run(soon(t), `import { spawnSync } from 'node:child_process'; console.log(spawnSync('true').error.code)`, runtime.RunOptions{OnEvent: func(e runtime.Event) {
 		if d, ok := e.(runtime.DenialEvent); ok && d.Denial.Scope == "childProcess" {
 			denied++
 		}
-	}
-	if res, err := s.Result(); err != nil || denied == 0 || len(res.Denials) == 0 {
+	}})
+	if err != nil || denied == 0 || len(res.Denials) == 0 {
 		t.Errorf("%v, %d events, %+v", err, denied, res)
 	}
 }
 
-// testBreak: breaking out of a stream ends its run, although it prints without end.
+// testBreak: OnEvent can end its run, although that prints without end.
 func testBreak(t *testing.T, c *client.Client) {
 	sb := createIn(t, c, client.CreateOptions{})
-	s := sb.FollowCommand(soon(t), "sh", []string{"-c", "while :; do echo xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx; done"}, runtime.RunOptions{})
-	for range s.Events() {
-		break
-	}
-	res, err := s.Result()
+	ctx, cancel := context.WithCancel(soon(t))
+	args := []string{"-c", "while :; do echo xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx; done"}
+	res, err := sb.Command(ctx, "sh", args, runtime.RunOptions{OnEvent: func(runtime.Event) { cancel() }})
 	if !errors.Is(err, context.Canceled) || res == nil || res.Cause != runtime.CauseCanceled {
 		t.Errorf("%v %+v", err, res)
 	}
@@ -135,13 +132,12 @@ func testEvaluate(t *testing.T, c *client.Client) {
 		}
 	}
 	var logs int
-	s := sb.FollowEvaluate(soon(t), `console.log(1); console.log(2)`, runtime.EvaluateOptions{})
-	for e := range s.Events() {
+	_, err = sb.Evaluate(soon(t), `console.log(1); console.log(2)`, runtime.EvaluateOptions{OnEvent: func(e runtime.Event) {
 		if _, ok := e.(runtime.LogEvent); ok {
 			logs++
 		}
-	}
-	if _, err := s.Evaluation(); err != nil || logs != 2 {
+	}})
+	if err != nil || logs != 2 {
 		t.Errorf("%v, %d logs", err, logs)
 	}
 }

@@ -177,13 +177,12 @@ func (c *Context) Evaluate(ctx context.Context, call *Call, in *requestjson.Cell
 		}
 	}
 	recordCode(ctx, in.Code, nil)
-	var exit runtime.ExitEvent
-	exit.Evaluation, exit.Err = c.context.Evaluate(ctx, in.Code, o)
-	if exit.Evaluation != nil && errors.Is(exit.Err, errInterrupted) {
-		exit.Err = nil
+	e, err := c.context.Evaluate(ctx, in.Code, o)
+	if e != nil && errors.Is(err, errInterrupted) {
+		err = nil
 	}
-	c.sandbox.service.record(ctx, KindCell, exit)
-	return exit.Evaluation, exit.Err
+	c.sandbox.service.record(ctx, KindCell, e, err)
+	return e, err
 }
 
 // Interrupted is the result of [Context.Interrupt].

@@ -2,7 +2,6 @@ package service
 
 import (
 	"context"
-	"fmt"
 
 	"gaol/runtime"
 	"gaol/runtime/resultjson"
@@ -38,34 +37,31 @@ const (
 // it.
 type Sink func(Event) error
 
-// deliver passes the events of a stream to a sink. An error of the sink cancels the run, whose result so far is
-// beside the error.
-func deliver(s *runtime.Stream, to Sink) (exit runtime.ExitEvent) {
-	var t translator
-	var failed error
-	for e := range s.Events() {
-		for _, event := range t.events(e) {
-			if failed == nil {
-				failed = to(event)
-			}
-		}
-		if failed != nil {
-			break // which waits for the end of the run
+// delivery passes the events of a run to a sink, and cancels the run if that fails.
+type delivery struct {
+	translator
+	to     Sink
+	cancel context.CancelFunc
+	failed error
+}
+
+func (d *delivery) receive(e runtime.Event) { d.send(d.events(e)) }
+
+func (d *delivery) send(events []Event) {
+	for _, e := range events {
+		if d.failed == nil {
+			d.failed = d.to(e)
 		}
 	}
-	exit.Result, exit.Err = s.Result()
-	exit.Evaluation, _ = s.Evaluation() // it returns the same error
-	if failed != nil {
-		exit.Err = fmt.Errorf("%w: %w", context.Canceled, failed)
+	if d.failed != nil {
+		d.cancel()
 	}
-	return exit
 }
 
 // translator converts the events of one run.
 type translator struct{ stdout, stderr resultjson.Splitter }
 
-// events returns the events for clients that e leads to. The last one, a [runtime.ExitEvent], leads
-// to the rest of the output.
+// events returns the events for clients that e leads to.
 func (t *translator) events(e runtime.Event) []Event {
 	switch e := e.(type) {
 	case runtime.StdoutEvent:
@@ -73,12 +69,17 @@ func (t *translator) events(e runtime.Event) []Event {
 	case runtime.StderrEvent:
 		return outputs(EventStderr, t.stderr.Split(e.Data))
 	case runtime.ExitEvent:
-		return append(outputs(EventStdout, t.stdout.End()), outputs(EventStderr, t.stderr.End())...)
+		return t.end()
 	}
 	if name, data := resultjson.NewEvent(e); name != "" {
 		return []Event{{Name: EventName(name), Data: data}}
 	}
 	return nil
+}
+
+// end returns the rest of the output.
+func (t *translator) end() []Event {
+	return append(outputs(EventStdout, t.stdout.End()), outputs(EventStderr, t.stderr.End())...)
 }
 
 func outputs(name EventName, pieces []resultjson.Output) (events []Event) {

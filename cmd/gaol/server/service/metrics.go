@@ -146,16 +146,19 @@ func (s *Service) addMetrics() {
 	m.registry.MustRegister(prometheus.CollectorFunc(s.collectUsage))
 }
 
-// record adds the end of a run to the audit log and the metrics. Without a result and an evaluation, it has failed.
-func (s *Service) record(ctx context.Context, kind string, exit runtime.ExitEvent) {
-	audit.Of(ctx).SetResult(exit.Result)
-	audit.Of(ctx).SetEvaluation(exit.Evaluation)
+// record adds the end of a run to the audit log and the metrics. Its result is a *runtime.Result or a
+// *runtime.Evaluation; without one, it has failed.
+func (s *Service) record(ctx context.Context, kind string, result any, err error) {
+	res, _ := result.(*runtime.Result)
+	e, _ := result.(*runtime.Evaluation)
+	audit.Of(ctx).SetResult(res)
+	audit.Of(ctx).SetEvaluation(e)
 	switch {
-	case exit.Result != nil:
-		s.metrics.Run(kind, exit.Result.Cause, exit.Result.Duration)
-	case exit.Evaluation != nil:
-		s.metrics.Run(kind, exit.Evaluation.Cause, exit.Evaluation.Duration)
-	case exit.Err != nil:
+	case res != nil:
+		s.metrics.Run(kind, res.Cause, res.Duration)
+	case e != nil:
+		s.metrics.Run(kind, e.Cause, e.Duration)
+	case err != nil:
 		s.metrics.failed.WithLabelValues(kind).Inc()
 	}
 }

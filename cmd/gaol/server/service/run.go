@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"reflect"
 	"strings"
 	"time"
@@ -118,27 +119,25 @@ var formats = map[string]runtime.ModuleFormat{"": runtime.FormatAuto, "auto": ru
 // Run runs a program in the sandbox. If ctx ends the run, the error is beside the result so far, as for
 // all runs.
 func (sb *Sandbox) Run(ctx context.Context, c *Call, in *requestjson.ProgramIn) (*runtime.Result, error) {
-	return sb.runProgram(ctx, KindRun, c, in.Program, sb.runtime.Run, sb.runtime.FollowRun)
+	return sb.runProgram(ctx, KindRun, c, in.Program, sb.runtime.Run)
 }
 
 // Exec is Run without a value.
 func (sb *Sandbox) Exec(ctx context.Context, c *Call, in *requestjson.ProgramIn) (*runtime.Result, error) {
-	return sb.runProgram(ctx, KindExec, c, in.Program, sb.runtime.Exec, sb.runtime.FollowExec)
+	return sb.runProgram(ctx, KindExec, c, in.Program, sb.runtime.Exec)
 }
 
-func (sb *Sandbox) runProgram(ctx context.Context, kind string, c *Call, p requestjson.Program,
-	run func(context.Context, string, runtime.RunOptions) (*runtime.Result, error), follow func(context.Context, string, runtime.RunOptions) *runtime.Stream,
-) (*runtime.Result, error) {
+func (sb *Sandbox) runProgram(ctx context.Context, kind string, c *Call, p requestjson.Program, run func(context.Context, string, runtime.RunOptions) (*runtime.Result, error)) (*runtime.Result, error) {
 	o, err := sb.runOptions(p.Start, c)
 	if err != nil {
 		return nil, err
 	}
 	o.Name, o.Format, o.Args = p.Name, formats[p.Format], p.Args
 	recordCode(ctx, p.Code, p.Permissions)
-	exit := sb.perform(ctx, kind, c, func(exit *runtime.ExitEvent) {
-		exit.Result, exit.Err = run(ctx, p.Code, o)
-	}, func() *runtime.Stream { return follow(ctx, p.Code, o) })
-	return exit.Result, exit.Err
+	return perform(ctx, sb, kind, c, func(ctx context.Context, onEvent func(runtime.Event)) (*runtime.Result, error) {
+		o.OnEvent = onEvent
+		return run(ctx, p.Code, o)
+	})
 }
 
 // Command runs a program of the image.
@@ -149,10 +148,10 @@ func (sb *Sandbox) Command(ctx context.Context, c *Call, in *requestjson.Command
 	}
 	name := in.Command.Command
 	recordCommand(ctx, name, in.Args, in.Permissions)
-	exit := sb.perform(ctx, KindCommand, c, func(exit *runtime.ExitEvent) {
-		exit.Result, exit.Err = sb.runtime.Command(ctx, name, in.Args, o)
-	}, func() *runtime.Stream { return sb.runtime.FollowCommand(ctx, name, in.Args, o) })
-	return exit.Result, exit.Err
+	return perform(ctx, sb, KindCommand, c, func(ctx context.Context, onEvent func(runtime.Event)) (*runtime.Result, error) {
+		o.OnEvent = onEvent
+		return sb.runtime.Command(ctx, name, in.Args, o)
+	})
 }
 
 // Evaluate evaluates a snippet. The evaluation has its logs also if the events have them.
@@ -166,27 +165,34 @@ func (sb *Sandbox) Evaluate(ctx context.Context, c *Call, in *requestjson.Snippe
 		return nil, err
 	}
 	recordCode(ctx, in.Code, in.Permissions)
-	exit := sb.perform(ctx, KindEvaluate, c, func(exit *runtime.ExitEvent) {
-		exit.Evaluation, exit.Err = sb.runtime.Evaluate(ctx, in.Code, o)
-	}, func() *runtime.Stream { return sb.runtime.FollowEvaluate(ctx, in.Code, o) })
-	return exit.Evaluation, exit.Err
+	return perform(ctx, sb, KindEvaluate, c, func(ctx context.Context, onEvent func(runtime.Event)) (*runtime.Evaluation, error) {
+		o.OnEvent = onEvent
+		return sb.runtime.Evaluate(ctx, in.Code, o)
+	})
 }
 
-// perform runs a program when it is the tenant's turn, or follows it for a client that wants events, and records how it
-// ended.
-func (sb *Sandbox) perform(ctx context.Context, kind string, c *Call, run func(*runtime.ExitEvent), follow func() *runtime.Stream) (exit runtime.ExitEvent) {
+// perform makes a run when it is the tenant's turn, passes its events to a client that wants them, and records how it
+// ended. An error of the client cancels the run.
+func perform[R any](ctx context.Context, sb *Sandbox, kind string, c *Call, run func(context.Context, func(runtime.Event)) (*R, error)) (res *R, err error) {
+	defer func() { sb.service.record(ctx, kind, res, err) }()
 	l := sb.Limits()
 	release, err := sb.account.Admit(ctx, l.Memory, l.CPUs)
-	if exit.Err = err; err == nil {
-		defer release()
-		if c.To == nil {
-			run(&exit)
-		} else {
-			exit = deliver(follow(), c.To)
-		}
+	if err != nil {
+		return nil, err
 	}
-	sb.service.record(ctx, kind, exit)
-	return exit
+	defer release()
+	if c.To == nil {
+		return run(ctx, nil)
+	}
+	running, cancel := context.WithCancel(ctx)
+	defer cancel()
+	d := delivery{to: c.To, cancel: cancel}
+	res, err = run(running, d.receive)
+	d.send(d.end())
+	if d.failed != nil {
+		err = fmt.Errorf("%w: %w", context.Canceled, d.failed)
+	}
+	return res, err
 }
 
 // maxLogs bounds the lines that an evaluation keeps, in characters.

@@ -78,7 +78,7 @@ func sendLines(to Sink) (send func(string), wait func()) {
 // recordSnippet adds the end of a snippet to the audit log and the metrics.
 func (s *Service) recordSnippet(ctx context.Context, out *snippets.Output, err error) {
 	if out == nil {
-		s.record(ctx, KindSnippet, runtime.ExitEvent{Err: err})
+		s.record(ctx, KindSnippet, nil, err)
 		return
 	}
 	e := &runtime.Evaluation{Denials: out.Denials, Usage: out.Usage, Duration: time.Duration(out.DurationMs * float64(time.Millisecond))}
@@ -88,7 +88,7 @@ func (s *Service) recordSnippet(ctx context.Context, out *snippets.Output, err e
 	case out.TimedOut:
 		e.Cause = runtime.CauseTimeout
 	}
-	s.record(ctx, KindSnippet, runtime.ExitEvent{Evaluation: e})
+	s.record(ctx, KindSnippet, e, nil)
 }
 
 // runnerKey identifies a runner: snippets with the same key share it.

@@ -49,7 +49,7 @@ func (a *app) doctor(ctx context.Context, store string, asJSON bool) error {
 	if err != nil {
 		return err
 	}
-	err = a.printEither(asJSON, found, found.Text(colors(a.stdout)))
+	err = a.printEither(asJSON, found, found.Text())
 	if err == nil && !found.OK {
 		err = report.Advise(errors.New("doctor: gaol can't run here"), "see the cures above")
 	}

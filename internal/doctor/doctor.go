@@ -11,6 +11,7 @@ import (
 	"gaol/jail"
 	"gaol/jail/cgroup"
 	"gaol/jail/gateway"
+	"gaol/rootfs"
 )
 
 // Status is the result of a check.
@@ -95,15 +96,16 @@ func tryGateway() error { return cmp.Or(gateway.Probe(), cgroup.CheckIdentified(
 type examination struct {
 	ctx      context.Context
 	options  Options
-	root     bool // effective user id 0
-	chroot   bool // set by the probe of the root folder: in a chroot that can be left
-	hasImage bool // set by the probe of the image store
+	root     bool          // effective user id 0
+	image    *rootfs.Image // the default one; nil if there is none
+	imageErr error         // why
 }
 
 // Examine runs all probes and never fails: a check that cannot run is a finding too. It
 // skips the remaining probes when ctx is done.
 func Examine(ctx context.Context, o Options) *Report {
 	x := &examination{ctx: ctx, options: o, root: isRoot()}
+	x.image, x.imageErr = lookup(o.Store)
 	r := &Report{OK: true}
 	for _, p := range probes() {
 		if ctx.Err() != nil {
@@ -144,8 +146,8 @@ func probes() []probe {
 		probe{"overlayfs", "layer the guest's files over the image", mounted("modprobe overlay, or boot a kernel with CONFIG_OVERLAY_FS", tryOverlay)},
 		probe{"image store", "keep images", withStore(probeStore)},
 		probe{"file owners", "show the image's files as root's", asRoot(withStore(probeOwners))},
-		probe{"default image", "show guests Node and its libraries", withStore(probeImage)},
-		probe{"image files", "show guests the files that were built", asRoot(withStore(probeImageFiles))},
+		probe{"default image", "show guests Node and its libraries", probeImage},
+		probe{"image files", "show guests the files that were built", asRoot(probeImageFiles)},
 		probe{"image tools", "build images", probeTools},
 		probe{"program in a jail", "", probeJail},
 		probe{"isolation runc", "use --isolation runc", withOCI("runc")},
@@ -153,25 +155,16 @@ func probes() []probe {
 	)
 }
 
-// colours are the terminal's escape sequences for each status.
-var colours = map[Status]string{OK: "\x1b[32m", Optional: "\x1b[36m", Degraded: "\x1b[33m", Missing: "\x1b[31m"}
-
-const colourEnd = "\x1b[0m"
-
 // Text formats the report for people: a line for each check, its cure below it, and a
-// summary. If colour is set, it includes a terminal's colours.
-func (r *Report) Text(colour bool) string {
+// summary.
+func (r *Report) Text() string {
 	width := 0
 	for _, c := range r.Checks {
 		width = max(width, len(c.Name))
 	}
 	var text strings.Builder
 	for _, c := range r.Checks {
-		status := fmt.Sprintf("%-*s", len(Degraded), c.Status) // padded first: escape sequences have no width
-		if colour {
-			status = colours[c.Status] + status + colourEnd
-		}
-		fmt.Fprintf(&text, "%s  %-*s  %s\n", status, width, c.Name, c.Detail)
+		fmt.Fprintf(&text, "%-*s  %-*s  %s\n", len(Degraded), c.Status, width, c.Name, c.Detail)
 		if c.Cure != "" {
 			fmt.Fprintf(&text, "%-*s  cure: %s\n", len(Degraded)+2+width, "", c.Cure)
 		}

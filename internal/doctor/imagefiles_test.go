@@ -26,7 +26,7 @@ func TestProbeImageFiles(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	check := func(status Status, detail string) Check {
 		t.Helper()
-		c := probeImageFiles(&examination{ctx: t.Context(), root: isRoot()}, dir)
+		c := probeImageFiles(&examination{ctx: t.Context(), options: Options{Store: dir}, root: isRoot()})
 		if c.Status != status || !strings.Contains(c.Detail, detail) || (c.Status == OK) != (c.Cure == "") {
 			t.Errorf("got %+v, want %s with %q", c, status, detail)
 		}

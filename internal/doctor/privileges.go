@@ -86,10 +86,11 @@ var namespaces = []namespace{
 // probe creates the namespace.
 func (n namespace) probe(x *examination) Check {
 	try := func() error { return tryNamespace(n.flag) }
-	if x.chroot {
-		try = func() error { return mounts.OutsideChroot(func() error { return tryNamespace(n.flag) }) }
+	err := try()
+	if chroot, _ := mounts.InChroot(); chroot { // the kernel makes no user namespaces there
+		err = mounts.OutsideChroot(try)
 	}
-	if err := try(); err != nil {
+	if err != nil {
 		return missing(err.Error(), n.cure(err))
 	}
 	if x.root {

@@ -70,24 +70,23 @@ func nearestExisting(dir string) string {
 	}
 }
 
-func probeImage(x *examination, dir string) Check {
-	const cure = "gaol image build (gaol run does it too)"
-	if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) {
-		return degraded("none: the store is empty", cure) // rootfs.Open would create it
-	}
+// lookup finds the default image in a store.
+func lookup(dir string) (*rootfs.Image, error) {
 	store, err := rootfs.Open(dir)
 	if err != nil {
-		return missing(err.Error(), "run gaol as root, or choose a folder with --store")
+		return nil, err
 	}
-	image, err := store.Lookup("default")
-	switch {
-	case errors.Is(err, rootfs.ErrNotFound):
-		return degraded("not built yet", cure)
+	return store.Lookup("default")
+}
+
+func probeImage(x *examination) Check {
+	switch err := x.imageErr; {
+	case errors.Is(err, rootfs.ErrNotFound), errors.Is(err, rootfs.ErrNoStore):
+		return degraded("not built yet", "gaol image build (gaol run does it too)")
 	case err != nil:
 		return missing(err.Error(), "gaol image rm default && gaol image build")
 	}
-	x.hasImage = true
-	return ok(fmt.Sprintf("Node %s, %d MB", image.Node, image.Size/1e6))
+	return ok(fmt.Sprintf("Node %s, %d MB", x.image.Node, x.image.Size/1e6))
 }
 
 func probeTools(x *examination) Check {
@@ -99,46 +98,10 @@ func probeTools(x *examination) Check {
 	if m, isMissing := errors.AsType[*rootfs.MissingError](err); isMissing {
 		cure = "apt-get install " + strings.Join(m.Packages, " ")
 	}
-	if x.hasImage {
+	if x.image != nil {
 		return degraded(err.Error(), cure) // the existing image can run
 	}
 	return missing(err.Error(), cure)
-}
-
-// probeJail runs a program in the native isolation.
-func probeJail(x *examination) Check {
-	cure := "run gaol as root: sudo gaol doctor"
-	if x.root {
-		cure = "fix the missing features above; if there are none, this is a bug of gaol"
-	}
-	return x.run("native", cure)
-}
-
-// withOCI returns a probe that runs a program in a container of an OCI runtime. The other checks are about the
-// native isolation, which needs none: no result is a failure of the machine.
-func withOCI(name string) func(*examination) Check {
-	return func(x *examination) Check {
-		c := x.run(name, "install or repair "+name+", or use another isolation")
-		if c.Status != OK {
-			c.Status = Optional
-		}
-		return c
-	}
-}
-
-// run runs a program in an isolation.
-func (x *examination) run(isolation, cure string) Check {
-	switch {
-	case x.options.Program == nil:
-		return degraded("not tried", "run gaol doctor")
-	case !x.hasImage:
-		return degraded("not tried: there is no image to run it in", "gaol image build, then gaol doctor again")
-	}
-	detail, err := x.options.Program(x.ctx, isolation)
-	if err != nil {
-		return missing(strings.TrimPrefix(err.Error(), "gaol: "), cure)
-	}
-	return ok(detail)
 }
 
 // sampleBytes of each image are read, which takes some 10 ms. That of all other files,
@@ -147,8 +110,8 @@ const sampleBytes = 4 << 20
 
 // probeImageFiles looks for changes of the images' files: other programs that run as root,
 // such as OCI runtimes, can write to them by mistake.
-func probeImageFiles(x *examination, dir string) Check {
-	store, err := rootfs.Open(dir)
+func probeImageFiles(x *examination) Check {
+	store, err := rootfs.Open(x.options.Store)
 	if err != nil {
 		return missing(err.Error(), "choose a folder with --store")
 	}

@@ -3,6 +3,7 @@ package doctor
 import (
 	"fmt"
 	"os"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -71,6 +72,41 @@ func probeRoot(x *examination) Check {
 	if err := mounts.OutsideChroot(func() error { return nil }); err != nil {
 		return missing(err.Error(), rootCure)
 	}
-	x.chroot = true
 	return ok("a chroot; jails mount outside it")
+}
+
+// probeJail runs a program in the native isolation.
+func probeJail(x *examination) Check {
+	cure := "run gaol as root: sudo gaol doctor"
+	if x.root {
+		cure = "fix the missing features above; if there are none, this is a bug of gaol"
+	}
+	return x.run("native", cure)
+}
+
+// withOCI returns a probe that runs a program in a container of an OCI runtime. The other checks are about the
+// native isolation, which needs none: no result is a failure of the machine.
+func withOCI(name string) func(*examination) Check {
+	return func(x *examination) Check {
+		c := x.run(name, "install or repair "+name+", or use another isolation")
+		if c.Status != OK {
+			c.Status = Optional
+		}
+		return c
+	}
+}
+
+// run runs a program in an isolation.
+func (x *examination) run(isolation, cure string) Check {
+	switch {
+	case x.options.Program == nil:
+		return degraded("not tried", "run gaol doctor")
+	case x.image == nil:
+		return degraded("not tried: there is no image to run it in", "gaol image build, then gaol doctor again")
+	}
+	detail, err := x.options.Program(x.ctx, isolation)
+	if err != nil {
+		return missing(strings.TrimPrefix(err.Error(), "gaol: "), cure)
+	}
+	return ok(detail)
 }

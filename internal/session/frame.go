@@ -236,11 +236,11 @@ type Event struct {
 
 // Problem is the body of an error, with the fields of the HTTP API's problems (RFC 9457).
 type Problem struct {
-	Status       int             `json:"status"`
-	Code         string          `json:"code"`
-	Detail       string          `json:"detail,omitempty"`
-	RetryAfterMs int64           `json:"retryAfterMs,omitempty"` // when the request may succeed
-	Errors       json.RawMessage `json:"errors,omitempty"`       // which fields are invalid
+	Status       int                                  `json:"status"`
+	Code         string                               `json:"code"`
+	Detail       string                               `json:"detail,omitempty"`
+	RetryAfterMs int64                                `json:"retryAfterMs,omitempty"` // when the request may succeed
+	Errors       []struct{ Message, Location string } `json:"errors,omitempty"`       // which fields are invalid
 }
 
 // Failure is the body of a failure: the error of a host function, as the guest sees it.

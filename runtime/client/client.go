@@ -226,11 +226,8 @@ func parseError(text []byte) *Error {
 		return nil
 	}
 	e := &Error{Code: p.Code, Status: p.Status, Detail: p.Detail, RetryAfter: time.Duration(p.RetryAfterMs) * time.Millisecond}
-	var fields []struct{ Message, Location string }
-	if json.Unmarshal(p.Errors, &fields) == nil {
-		for _, f := range fields {
-			e.Fields = append(e.Fields, f.Location+": "+f.Message)
-		}
+	for _, f := range p.Errors {
+		e.Fields = append(e.Fields, f.Location+": "+f.Message)
 	}
 	return e
 }

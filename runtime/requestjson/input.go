@@ -202,11 +202,11 @@ type (
 // InSandboxID returns the name of the sandbox.
 func (in *InSandbox) InSandboxID() string { return in.Sandbox }
 
-// InProcessID returns the name of the process.
-func (in *InProcess) InProcessID() string { return in.Process }
+// InPartID returns the name of the process.
+func (in *InProcess) InPartID() string { return in.Process }
 
-// InContextID returns the name of the context.
-func (in *InContext) InContextID() string { return in.Context }
+// InPartID returns the name of the context.
+func (in *InContext) InPartID() string { return in.Context }
 
 // MergePaths moves the bytes of a path that is not UTF-8 to Path.
 func (in *InFile) MergePaths() error { return mergePath("path", &in.Path, &in.PathBytes) }

@@ -2,21 +2,22 @@ package api
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
-	"math"
 	"net/http"
 	"reflect"
 	"strconv"
-	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
 	"gaol/cmd/gaol/server/operation"
 	"gaol/cmd/gaol/server/service"
+	"gaol/internal/schema"
+	"gaol/runtime/sandboxtools"
 )
 
-// Problem is the body of each error (RFC 9457).
+// Problem is the body of each error, by HTTP (RFC 9457) and in sessions.
 type Problem struct {
 	Type   string              `json:"type" doc:"about:blank: the code identifies the error."`
 	Title  string              `json:"title" doc:"The text of the status."`
@@ -25,7 +26,7 @@ type Problem struct {
 	Detail string              `json:"detail,omitempty" doc:"The problem, for people."`
 	Errors []*huma.ErrorDetail `json:"errors,omitempty" doc:"Which fields are invalid."`
 
-	retryAfter time.Duration
+	RetryAfterMs int64 `json:"retryAfterMs,omitempty" doc:"When the request may succeed, in milliseconds."`
 }
 
 var problemType = reflect.TypeFor[Problem]()
@@ -55,17 +56,25 @@ func NewProblem(status int, detail string) *Problem {
 	return &Problem{Type: "about:blank", Title: http.StatusText(status), Status: status, Code: code, Detail: detail}
 }
 
-// ProblemOf returns the problem for an error: of package service, or a problem itself.
+// ProblemOf returns the problem for an error: of package service, of an input, of a canceled request, or a problem itself.
 func ProblemOf(err error) *Problem {
 	if p, ok := errors.AsType[*Problem](err); ok {
 		return p
 	}
 	e, ok := service.AsError(err)
-	if !ok {
+	switch {
+	case !ok && errors.Is(err, context.Canceled):
+		e = service.Refuse(service.Canceled, "the request was canceled")
+	case !ok:
 		return NewProblem(http.StatusInternalServerError, "")
 	}
 	p := NewProblem(e.Status(), e.Error())
-	p.Code, p.retryAfter = e.Code, e.RetryAfter
+	p.Code, p.RetryAfterMs = e.Code, e.RetryAfter.Milliseconds()
+	if bad, ok := errors.AsType[*schema.InvalidError](err); ok && !bad.Syntax {
+		p.Errors = bad.Details
+	} else if tool, ok := errors.AsType[*sandboxtools.Error](err); ok && tool.Place != "" {
+		p.Errors = []*huma.ErrorDetail{{Message: tool.Err.Error(), Location: tool.Place}}
+	}
 	return p
 }
 
@@ -81,8 +90,8 @@ func problemOf(o *operation.Operation, err error) *Problem {
 // Write writes the problem as a response.
 func (p *Problem) Write(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", typeProblem)
-	if p.retryAfter > 0 {
-		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(p.retryAfter.Seconds()))))
+	if p.RetryAfterMs > 0 {
+		w.Header().Set("Retry-After", strconv.FormatInt((p.RetryAfterMs+999)/1000, 10))
 	}
 	w.WriteHeader(p.Status)
 	_ = json.NewEncoder(w).Encode(p) // the client may have gone

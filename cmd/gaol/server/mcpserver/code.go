@@ -20,10 +20,10 @@ const codeAbout = `Runs JavaScript or TypeScript with Node.js in a sandbox, and 
 // runTools are the tools that run code and commands.
 func runTools() []*tool {
 	return []*tool{
-		define(tool{open: true}, operation.Operation{
+		newTool(tool{open: true}, operation.Operation{
 			Name: "run_code", Summary: "Run code", Doc: codeAbout, Fields: []string{"code", "language", "sandboxId", "contextId", "timeoutMs"},
 		}, runCode),
-		define(tool{open: true}, operation.Operation{
+		newTool(tool{open: true}, operation.Operation{
 			Name: "run_command", Summary: "Run a command", Doc: commandAbout, Fields: []string{"command", "args", "cwd", "env", "stdin", "sandboxId", "timeoutMs"},
 		}, runCommand),
 	}

@@ -38,19 +38,19 @@ type fileIn struct {
 // fileTools are the tools for files.
 func fileTools() []*tool {
 	return []*tool{
-		define(tool{repeated: true}, operation.Operation{
+		newTool(tool{repeated: true}, operation.Operation{
 			Name: "write_file", Summary: "Write a file", Fields: []string{"sandboxId", "path", "content", "encoding"},
 			Doc: "Writes a file in a sandbox. An existing one is replaced.",
 		}, writeFile),
-		define(tool{}, operation.Operation{
+		newTool(tool{}, operation.Operation{
 			Name: "edit_file", Summary: "Edit a file", Fields: []string{"sandboxId", "path", "oldText", "newText", "replaceAll"},
 			Doc: "Replaces a text in a file of a sandbox by another one. The text must occur exactly once, unless replaceAll is set.",
 		}, editFile),
-		define(tool{does: reads}, operation.Operation{
+		newTool(tool{does: reads}, operation.Operation{
 			Name: "read_file", Summary: "Read a file", Fields: []string{"sandboxId", "path", "offset"},
 			Doc: "Reads a file in a sandbox: at most some 40,000 characters, from an offset. PNG, JPEG, GIF and WebP files are returned as images.",
 		}, readFile),
-		define(tool{does: reads}, operation.Operation{
+		newTool(tool{does: reads}, operation.Operation{
 			Name: "list_files", Summary: "List files",
 			Doc: "Lists a folder in a sandbox; with recursive, the folders in it, too, except those called node_modules.",
 		}, listFiles),

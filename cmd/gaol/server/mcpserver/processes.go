@@ -31,19 +31,19 @@ type processIn struct {
 // processTools are the tools for background processes.
 func processTools() []*tool {
 	return []*tool{
-		define(tool{open: true}, operation.Operation{
+		newTool(tool{open: true}, operation.Operation{
 			Name: "start_process", Summary: "Start a process", Fields: []string{"sandboxId", "command", "args", "cwd", "env", "timeoutMs", "waitMs"},
 			Doc: "Starts a program in a sandbox that continues in the background, such as a server, and returns its first output. Use read_process for later output, write_process for its input, and stop_process to end it. It ends with its sandbox.",
 		}, startProcess),
-		define(tool{does: reads}, operation.Operation{
+		newTool(tool{does: reads}, operation.Operation{
 			Name: "read_process", Summary: "Read a process's output", Fields: []string{"sandboxId", "processId", "cursor", "waitMs"},
 			Doc: "Returns the output of a background process since a cursor, and whether it still runs. It waits for new output.",
 		}, readProcess),
-		define(tool{}, operation.Operation{
+		newTool(tool{}, operation.Operation{
 			Name: "write_process", Summary: "Write to a process", Fields: []string{"sandboxId", "processId", "text", "close"},
 			Doc: "Writes to the standard input of a background process.",
 		}, writeProcess),
-		define(tool{}, operation.Operation{
+		newTool(tool{}, operation.Operation{
 			Name: "stop_process", Summary: "Stop a process", Fields: []string{"sandboxId", "processId", "cursor", "signal"},
 			Doc: "Ends a background process with its descendants, and returns the rest of its output.",
 		}, stopProcess),

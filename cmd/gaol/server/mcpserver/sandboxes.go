@@ -17,11 +17,11 @@ const createAbout = `Creates a sandbox whose files are kept between calls, until
 // sandboxTools are the tools that create and close sandboxes.
 func sandboxTools() []*tool {
 	return []*tool{
-		define(tool{does: adds, adapt: adaptIsolation}, operation.Operation{
+		newTool(tool{does: adds, adapt: adaptIsolation}, operation.Operation{
 			Name: "create_sandbox", Summary: "Create a sandbox", Doc: createAbout,
 			Fields: []string{"image", "files", "env", "permissions", "limits", "idleTimeoutMs", "isolation"},
 		}, createSandbox),
-		define(tool{}, operation.Operation{
+		newTool(tool{}, operation.Operation{
 			Name: "close_sandbox", Summary: "Close a sandbox", Doc: "Deletes a sandbox with its files, and ends all that runs in it.",
 		}, closeSandbox),
 	}

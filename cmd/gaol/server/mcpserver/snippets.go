@@ -35,10 +35,10 @@ const codeRuntimeError = "runtime-error"
 // snippetTools are the tools for snippets. The text of a failure begins with its code.
 func snippetTools() []*tool {
 	return []*tool{
-		define(tool{does: reads, open: true, explain: withCode, adapt: adaptSnippet}, operation.Operation{
+		newTool(tool{does: reads, open: true, explain: withCode, adapt: adaptSnippet}, operation.Operation{
 			Name: "run_in_sandbox", Summary: "Run a snippet", Doc: snippetAbout,
 		}, runSnippet),
-		define(tool{does: reads, explain: withCode, adapt: adaptSource}, operation.Operation{
+		newTool(tool{does: reads, explain: withCode, adapt: adaptSource}, operation.Operation{
 			Name: linkTool, Summary: "Link to the playground", Doc: linkAbout,
 		}, linkSnippet),
 	}

@@ -54,9 +54,9 @@ func describe(name, title, description string, does effect, repeated, open bool)
 // types holds the types of all tools.
 var types = operation.NewSet()
 
-// define completes an entry of the table. Fields are the arguments, if the input type has more.
-func define[In, Out any](t tool, o operation.Operation, do func(context.Context, *operation.Call, *In) (Out, error)) *tool {
-	t.Operation = operation.Define(types, o, do)
+// newTool completes an entry of the table. Fields are the arguments, if the input type has more.
+func newTool[In, Out any](t tool, o operation.Operation, do func(context.Context, *operation.Call, *In) (Out, error)) *tool {
+	t.Operation = operation.New(types, o, do)
 	t.output = types.View(reflect.TypeFor[Out]().Elem())
 	return &t
 }

@@ -50,15 +50,15 @@ type Operation struct {
 	// Fields are the fields of the input type that requests may have. Nil: all.
 	Fields []string
 
-	// Set by Define: the input, and the fields of it that are in the path by HTTP.
+	// Set by New: the input, and the fields of it that are in the path by HTTP.
 	Input      *schema.Input
 	PathFields []PathField
 
 	do func(context.Context, *Call, any) (any, error)
 
-	// detached is for operations that may last as long as a program, or that can be performed while the server is
+	// unawaited is for operations that may last as long as a program, or that can be performed while the server is
 	// being stopped: it does not wait for them.
-	detached bool
+	unawaited bool
 }
 
 // EventType is a kind of event with an example of its data.
@@ -80,58 +80,66 @@ func (o *Operation) Do(ctx context.Context, c *Call, in any) (any, error) {
 	return o.do(ctx, c, in)
 }
 
-// define adds an operation to the table: a method of the service, of a sandbox of the tenant, or of a process or a context in
-// it. A sandbox does not expire meanwhile. The server waits for the end of the operation, and its errors are of package service.
-func define[Subject, In, Out any](o Operation, do func(Subject, context.Context, *Call, *In) (Out, error)) *Operation {
-	return Define(registry, o, func(ctx context.Context, c *Call, in *In) (out Out, err error) {
-		perform := func(ctx context.Context) error {
-			subject, release, err := find[Subject](ctx, c, in)
-			if err != nil {
-				return err
-			}
-			defer release()
-			out, err = do(subject, ctx, c, in)
-			return err
+// ofService returns an operation of the table: a method of the service.
+func ofService[In, Out any](o Operation, do func(*service.Service, context.Context, *Call, *In) (Out, error)) *Operation {
+	return performed(o, func(ctx context.Context, c *Call, in *In) (Out, error) { return do(c.Service, ctx, c, in) })
+}
+
+// ofSandbox returns an operation of a sandbox of the tenant, which does not expire meanwhile.
+func ofSandbox[In, Out any, Input interface {
+	*In
+	inSandbox
+}](o Operation, do func(*service.Sandbox, context.Context, *Call, *In) (Out, error)) *Operation {
+	return performed(o, func(ctx context.Context, c *Call, in *In) (out Out, err error) {
+		sb, err := c.Service.Acquire(ctx, c.Tenant, Input(in).InSandboxID())
+		if err != nil {
+			return out, err
 		}
-		if o.detached {
-			return out, c.Service.Convert(o.Name, c.Tenant, perform(ctx))
-		}
-		return out, c.Service.Perform(ctx, c.Tenant, o.Name, perform)
+		defer sb.Release()
+		return do(sb, ctx, c, in)
 	})
 }
 
-// find returns the subject of an operation, which its input names. The caller calls release afterwards.
-func find[Subject any](ctx context.Context, c *Call, in any) (subject Subject, release func(), err error) {
-	if paths, ok := in.(interface{ MergePaths() error }); ok {
-		if err := paths.MergePaths(); err != nil {
-			return subject, nil, service.Refuse(service.Invalid, "%w", err)
+// ofPart returns an operation of a process or a context in a sandbox, which find returns for an ID.
+func ofPart[Part, In, Out any, Input interface {
+	*In
+	inSandbox
+	InPartID() string
+}](o Operation, find func(*service.Sandbox, string) (Part, error), do func(Part, context.Context, *Call, *In) (Out, error)) *Operation {
+	return ofSandbox[In, Out, Input](o, func(sb *service.Sandbox, ctx context.Context, c *Call, in *In) (out Out, err error) {
+		part, err := find(sb, Input(in).InPartID())
+		if err != nil {
+			return out, err
 		}
-	}
-	if s, ok := any(&subject).(**service.Service); ok {
-		*s = c.Service
-		return subject, func() {}, nil
-	}
-	sb, err := c.Service.Acquire(ctx, c.Tenant, in.(inSandbox).InSandboxID())
-	if err != nil {
-		return subject, nil, err
-	}
-	switch part := any(&subject).(type) {
-	case **service.Sandbox:
-		*part = sb
-	case **service.Process:
-		*part, err = sb.Process(in.(interface{ InProcessID() string }).InProcessID())
-	case **service.Context:
-		*part, err = sb.Context(in.(interface{ InContextID() string }).InContextID())
-	}
-	if err != nil {
-		sb.Release()
-	}
-	return subject, sb.Release, err
+		return do(part, ctx, c, in)
+	})
 }
 
-// Define completes the description of an operation, whose types become a part of set. The result type [service.None] means no
+// performed returns an operation of the table. The server waits for its end unless it is unawaited, and its errors are of
+// package service.
+func performed[In, Out any](o Operation, do func(context.Context, *Call, *In) (Out, error)) *Operation {
+	return New(registry, o, func(ctx context.Context, c *Call, in *In) (out Out, err error) {
+		perform := func(ctx context.Context) (err error) {
+			if paths, ok := any(in).(interface{ MergePaths() error }); ok {
+				if err := paths.MergePaths(); err != nil {
+					return service.Refuse(service.Invalid, "%w", err)
+				}
+			}
+			out, err = do(ctx, c, in)
+			return err
+		}
+		if o.unawaited {
+			err = c.Service.Convert(o.Name, c.Tenant, perform(ctx))
+		} else {
+			err = c.Service.Perform(ctx, c.Tenant, o.Name, perform)
+		}
+		return out, err
+	})
+}
+
+// New completes the description of an operation, whose types become a part of set. The result type [service.None] means no
 // output. Doors define further operations as compositions of the table's.
-func Define[In, Out any](set *schema.Set, o Operation, do func(context.Context, *Call, *In) (Out, error)) *Operation {
+func New[In, Out any](set *schema.Set, o Operation, do func(context.Context, *Call, *In) (Out, error)) *Operation {
 	o.setInput(set, reflect.TypeFor[In]())
 	if o.Output == nil && reflect.TypeFor[Out]() != reflect.TypeFor[service.None]() {
 		o.Output = reflect.TypeFor[Out]()

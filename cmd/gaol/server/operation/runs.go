@@ -16,37 +16,37 @@ const (
 func runs() []*Operation {
 	const in = "/v1/sandboxes/{id}"
 	return []*Operation{
-		define(Operation{
+		ofService(Operation{
 			Name: "run", Method: http.MethodPost, Path: "/v1/run", Events: runEvents,
 			Summary: "Run a program in a new sandbox",
 			Doc:     "Runs a program in a fresh sandbox that is deleted afterwards. The value that it passes to globalThis.__return is in the result." + resultText + cancelText,
 		}, (*service.Service).Run),
-		define(Operation{
+		ofService(Operation{
 			Name: "command", Method: http.MethodPost, Path: "/v1/command", Events: runEvents,
 			Summary: "Run a program of the image in a new sandbox",
 			Doc:     "Runs a program of the image, such as sh or npm, in a fresh sandbox that is deleted afterwards." + resultText + cancelText,
 		}, (*service.Service).Command),
-		define(Operation{
+		ofService(Operation{
 			Name: "evaluate", Tag: "evaluate", Method: http.MethodPost, Path: "/v1/evaluate", Events: evaluateEvents,
 			Summary: "Evaluate a snippet in a new sandbox",
 			Doc:     "Evaluates a snippet in a fresh sandbox that is deleted afterwards. The value of its last expression is in the result." + resultText + cancelText,
 		}, (*service.Service).Evaluate),
-		define(Operation{
+		ofSandbox(Operation{
 			Name: "runIn", Method: http.MethodPost, Path: in + "/run", Events: runEvents,
 			Summary: "Run a program and return its value",
 			Doc:     "Runs a program and returns the value that it passes to globalThis.__return." + resultText + cancelText,
 		}, (*service.Sandbox).Run),
-		define(Operation{
+		ofSandbox(Operation{
 			Name: "execIn", Method: http.MethodPost, Path: in + "/exec", Events: runEvents,
 			Summary: "Run a program without a value",
 			Doc:     "Runs a program and returns its output and exit code." + resultText + cancelText,
 		}, (*service.Sandbox).Exec),
-		define(Operation{
+		ofSandbox(Operation{
 			Name: "commandIn", Method: http.MethodPost, Path: in + "/command", Events: runEvents,
 			Summary: "Run a program of the image",
 			Doc:     "Runs a program of the image, such as sh or npm." + resultText + cancelText,
 		}, (*service.Sandbox).Command),
-		define(Operation{
+		ofSandbox(Operation{
 			Name: "evaluateIn", Method: http.MethodPost, Path: in + "/evaluate", Events: evaluateEvents,
 			Summary: "Evaluate a snippet",
 			Doc:     "Evaluates a snippet in a new process. The value of its last expression is in the result." + resultText + cancelText,
@@ -57,10 +57,10 @@ func runs() []*Operation {
 // sessions are the operations that only sessions have.
 func sessions() []*Operation {
 	return []*Operation{
-		define(Operation{Name: "tool", Summary: "Call a tool of package sandboxtools, whose sandboxes end with the session"}, (*service.Service).CallTool),
-		define(Operation{Name: "normalize", Summary: "Turn a snippet into an ES module"}, (*service.Service).Normalize),
-		define(Operation{Name: "addCommands", Summary: "Add programs that the client implements to a sandbox of the session"}, (*service.Sandbox).AddCommands),
-		define(Operation{Name: "dial", Summary: "Connect to a guest's server until both directions have ended"}, (*service.Sandbox).Dial),
+		ofService(Operation{Name: "tool", Summary: "Call a tool of package sandboxtools, whose sandboxes end with the session"}, (*service.Service).CallTool),
+		ofService(Operation{Name: "normalize", Summary: "Turn a snippet into an ES module"}, (*service.Service).Normalize),
+		ofSandbox(Operation{Name: "addCommands", Summary: "Add programs that the client implements to a sandbox of the session"}, (*service.Sandbox).AddCommands),
+		ofSandbox(Operation{Name: "dial", Summary: "Connect to a guest's server until both directions have ended"}, (*service.Sandbox).Dial),
 	}
 }
 

@@ -18,12 +18,12 @@ const maxSnippetBody = 6*snippets.MaxBytes + 64<<10
 
 func snippetRuns() []*Operation {
 	return []*Operation{
-		define(Operation{
-			Name: "describeSnippets", Method: http.MethodGet, Path: SnippetPath, Query: true, detached: true,
+		ofService(Operation{
+			Name: "describeSnippets", Method: http.MethodGet, Path: SnippetPath, Query: true, unawaited: true,
 			Summary: "Describe the snippets that the server runs",
 			Doc:     "Lists adapters, permission presets and limits.",
 		}, (*service.Service).DescribeSnippets),
-		define(Operation{
+		ofService(Operation{
 			Name: "runSnippet", Method: http.MethodPost, Path: SnippetPath, MaxBody: maxSnippetBody,
 			// As in the API that this path is compatible with.
 			BadInput: http.StatusBadRequest,

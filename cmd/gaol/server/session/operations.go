@@ -11,7 +11,6 @@ import (
 
 	"gaol/cmd/gaol/server/operation"
 	"gaol/cmd/gaol/server/service"
-	"gaol/internal/schema"
 	protocol "gaol/internal/session"
 	"gaol/runtime"
 	"gaol/runtime/resultjson"
@@ -25,7 +24,7 @@ func (t *task) perform(o *operation.Operation, r protocol.Request) (any, error) 
 	}
 	in, err := o.Decode(params, nil)
 	if err != nil {
-		return nil, invalid(err)
+		return nil, service.Refuse(service.Invalid, "the request: %w", err)
 	}
 	c, err := t.newCall(o, r)
 	if err != nil {
@@ -39,15 +38,6 @@ func (t *task) perform(o *operation.Operation, r protocol.Request) (any, error) 
 		t.sendOutput(run)
 	}
 	return out, err
-}
-
-// invalid returns the error of an input that cannot be decoded.
-func invalid(err error) error {
-	bad, ok := errors.AsType[*schema.InvalidError](err)
-	if ok && bad.Syntax {
-		return service.Refuse(service.Invalid, "params: %w", bad)
-	}
-	return service.Refuse(service.Invalid, "the request: %w", err)
 }
 
 // newCall returns the call of a request, with the streams that the client has opened.
@@ -65,7 +55,7 @@ func (t *task) newCall(o *operation.Operation, r protocol.Request) (c *operation
 	}
 	host, err := operation.DecodeHost(r.Host)
 	if err != nil {
-		return nil, invalid(err)
+		return nil, service.Refuse(service.Invalid, "the request: %w", err)
 	}
 	if r.Detached && (len(host.Functions) > 0 || host.Commands != nil) {
 		return nil, service.Refuse(service.Invalid, "host: a detached sandbox can have no functions and commands, because they end with the session")

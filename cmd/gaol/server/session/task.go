@@ -10,16 +10,13 @@ import (
 	"sync/atomic"
 	"syscall"
 
-	"github.com/danielgtaylor/huma/v2"
-
+	"gaol/cmd/gaol/server/api"
 	"gaol/cmd/gaol/server/audit"
 	"gaol/cmd/gaol/server/operation"
 	"gaol/cmd/gaol/server/quota"
 	"gaol/cmd/gaol/server/service"
-	"gaol/internal/schema"
 	protocol "gaol/internal/session"
 	"gaol/internal/strictjson"
-	"gaol/runtime/sandboxtools"
 )
 
 // task is a request without a result so far.
@@ -121,7 +118,7 @@ func (t *task) recorded(method string, do func() (any, error)) (result any, err 
 		end(status)
 	}()
 	if result, err = do(); err != nil {
-		status = problemOf(err).Status
+		status = api.ProblemOf(err).Status
 	} else {
 		status = http.StatusOK
 	}
@@ -140,32 +137,11 @@ func resultFrame(id uint32, result any) ([]byte, error) {
 }
 
 func errorFrame(id uint32, err error) []byte {
-	text, failed := json.Marshal(problemOf(err))
+	text, failed := json.Marshal(api.ProblemOf(err))
 	if failed != nil {
 		panic(failed) // it has strings and numbers only
 	}
 	return protocol.Append(nil, protocol.KindError, id, text)
-}
-
-func problemOf(err error) protocol.Problem {
-	e, ok := service.AsError(err)
-	switch {
-	case !ok && errors.Is(err, context.Canceled):
-		e = service.Refuse(service.Canceled, "the request was canceled")
-	case !ok:
-		return protocol.Problem{Status: http.StatusInternalServerError, Code: string(service.Internal)}
-	}
-	p := protocol.Problem{Status: e.Status(), Code: string(e.Code), Detail: e.Error(), RetryAfterMs: e.RetryAfter.Milliseconds()}
-	var details []*huma.ErrorDetail
-	if bad, ok := errors.AsType[*schema.InvalidError](err); ok && !bad.Syntax {
-		details = bad.Details
-	} else if tool, ok := errors.AsType[*sandboxtools.Error](err); ok && tool.Place != "" {
-		details = []*huma.ErrorDetail{{Message: tool.Err.Error(), Location: tool.Place}}
-	}
-	if details != nil {
-		p.Errors, _ = json.Marshal(details) // strings
-	}
-	return p
 }
 
 // output sends output when the client has room for it.

@@ -8,6 +8,7 @@ import (
 
 	"gaol/cmd/gaol/server/tenant"
 	"gaol/runtime"
+	"gaol/runtime/resultjson"
 )
 
 // Call is a tenant's request to perform an operation: a method of [Service], [Sandbox], [Process] or [Context] with a call
@@ -73,4 +74,86 @@ func (c *Call) bind(values map[string]json.RawMessage) (map[string]any, error) {
 		all[name] = value
 	}
 	return all, nil
+}
+
+// Event is an event of a run or a process, as clients get it.
+type Event struct {
+	ID   uint64 // its number in a process; 0 in a run
+	Name EventName
+	Data any // of a type that depends on the name
+}
+
+// EventName is a kind of event.
+type EventName string
+
+// The names, with the types of their data. A run ends with EventResult, or with EventError if the
+// server could not run it. These two are the caller's to send, except for a [Process].
+const (
+	EventStdout  EventName = "stdout"  // resultjson.Output
+	EventStderr  EventName = "stderr"  // resultjson.Output
+	EventLog     EventName = "log"     // runtime.Log
+	EventCall    EventName = "call"    // runtime.Call
+	EventConnect EventName = "connect" // runtime.Connection
+	EventDenial  EventName = "denial"  // runtime.Denial
+	EventGap     EventName = "gap"     // resultjson.Gap
+	EventStarted EventName = "started" // *resultjson.ProcessInfo or *resultjson.ContextInfo, if the request lasts until its end
+	EventEnd     EventName = "end"     // nothing: a guest's server sends no more
+	EventResult  EventName = "result"  // *runtime.Result or *runtime.Evaluation
+	EventError   EventName = "error"   // error
+)
+
+// Sink receives the events of a run, in order. A slow sink slows down the run, and an error cancels
+// it.
+type Sink func(Event) error
+
+// delivery passes the events of a run to a sink, and cancels the run if that fails.
+type delivery struct {
+	translator
+	to     Sink
+	cancel context.CancelFunc
+	failed error
+}
+
+func (d *delivery) receive(e runtime.Event) { d.send(d.events(e)) }
+
+func (d *delivery) send(events []Event) {
+	for _, e := range events {
+		if d.failed == nil {
+			d.failed = d.to(e)
+		}
+	}
+	if d.failed != nil {
+		d.cancel()
+	}
+}
+
+// translator converts the events of one run.
+type translator struct{ stdout, stderr resultjson.Splitter }
+
+// events returns the events for clients that e leads to.
+func (t *translator) events(e runtime.Event) []Event {
+	switch e := e.(type) {
+	case runtime.StdoutEvent:
+		return outputs(EventStdout, t.stdout.Split(e.Data))
+	case runtime.StderrEvent:
+		return outputs(EventStderr, t.stderr.Split(e.Data))
+	case runtime.ExitEvent:
+		return t.end()
+	}
+	if name, data := resultjson.NewEvent(e); name != "" {
+		return []Event{{Name: EventName(name), Data: data}}
+	}
+	return nil
+}
+
+// end returns the rest of the output.
+func (t *translator) end() []Event {
+	return append(outputs(EventStdout, t.stdout.End()), outputs(EventStderr, t.stderr.End())...)
+}
+
+func outputs(name EventName, pieces []resultjson.Output) (events []Event) {
+	for _, piece := range pieces {
+		events = append(events, Event{Name: name, Data: piece})
+	}
+	return events
 }

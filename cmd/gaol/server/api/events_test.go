@@ -57,7 +57,7 @@ func TestStreamError(t *testing.T) {
 		}
 		return failed
 	})
-	if got := w.Body.String(); w.Code != http.StatusOK || !strings.HasSuffix(got, "\n\nevent: error\ndata: {\"type\":\"about:blank\",\"title\":\"Conflict\",\"status\":409,\"code\":\"conflict\",\"detail\":\"reason\"}\n\n") {
+	if got := w.Body.String(); w.Code != http.StatusOK || !strings.HasSuffix(got, "\n\nevent: error\ndata: {\"type\":\"about:blank\",\"title\":\"Conflict\",\"status\":409,\"code\":\"conflict\",\"detail\":\"reason\",\"retryAfterMs\":1000}\n\n") {
 		t.Errorf("%d %q", w.Code, got)
 	}
 }

@@ -13,7 +13,6 @@ import (
 	"gaol/runtime/internal/enforce"
 	"gaol/runtime/internal/sandbox"
 	"gaol/runtime/isolation"
-	"gaol/vfs"
 )
 
 // tree describes the file tree of the settings for package enforce.
@@ -27,19 +26,15 @@ func (s *settings) tree() enforce.Tree {
 	return t
 }
 
-// permit sets the permissions and the ports of the host, which depend on each other.
+// permit sets the permissions and the ports of the host, which depend on each other: a port to which no
+// guest may connect is an error.
 func (s *settings) permit(o Options) (err error) {
 	if s.hostPorts, err = checkHostPorts(o.HostPorts); err != nil {
 		return err
 	}
 	if err := s.setPermissions(o.Permissions); err != nil {
-		return optionError("Permissions", "%w", err)
+		return &OptionError{"Permissions", err}
 	}
-	return s.allowHostPorts()
-}
-
-// allowHostPorts refuses a port to which no guest may connect.
-func (s *settings) allowHostPorts() error {
 	for _, port := range s.hostPorts {
 		if !slices.Contains(s.plan.Net.Host, port) {
 			return optionError("HostPorts", `the permissions deny port %d; this rule of the network scope allows it: {"mode": "allow", "operations": ["fetch", "connect"], "patterns": ["tcp://localhost:%d"]}`, port, port)
@@ -115,19 +110,11 @@ func (rt *NodeRuntime) Missing() []string { return slices.Clone(rt.sandbox.Missi
 // AllowDegraded, Cwd, HostPorts, Isolation, OCI and Launcher. It returns the same errors as Create. If the only
 // error is that this machine's kernel is too old for the plan or lacks Landlock, the plan is returned, too.
 func CheckPermissions(o Options) (*policy.Plan, error) {
-	s := settings{Options: Options{Isolation: o.Isolation, OCI: o.OCI, Launcher: o.launcher()}}
-	err := errors.Join(s.checkIsolation(), s.Launcher.validate())
-	if err == nil {
-		s.cwd, err = parseCwd(cmp.Or(o.Cwd, string(vfs.Workspace)))
-	}
-	if err == nil {
-		s.hostPorts, err = checkHostPorts(o.HostPorts)
-	}
-	if err == nil {
-		err = s.setPermissions(o.Permissions)
-	}
-	if err == nil {
-		err = s.allowHostPorts()
+	s, err := Options{
+		Permissions: o.Permissions, Cwd: o.Cwd, HostPorts: o.HostPorts, Isolation: o.Isolation, OCI: o.OCI, Launcher: o.Launcher, Proxy: "none",
+	}.resolve()
+	if refused, ok := errors.AsType[*OptionError](err); ok && refused.Option == "Permissions" {
+		err = refused.Err
 	}
 	if err != nil {
 		return nil, err

@@ -11,7 +11,6 @@ import (
 
 	"gaol/internal/wire"
 	"gaol/jail"
-	"gaol/runtime/internal/enforce"
 	"gaol/runtime/internal/hostcall"
 )
 
@@ -118,9 +117,9 @@ func allMessages(f *wire.Failure) string {
 }
 
 // addDenials adds the denials that are not in before.
-func (p *Process) addDenials(res *Result, before []enforce.Denial) {
+func (p *Process) addDenials(res *Result, before []Denial) {
 	list, truncated := p.denials.Since(before)
-	res.Denials, res.Truncated.Denials = mapped(list, newDenial), truncated
+	res.Denials, res.Truncated.Denials = list, truncated
 }
 
 // supervise waits for the end of the run. It kills a run that exceeds a limit which the

@@ -196,7 +196,7 @@ func (p *Process) observeEgress(e egress.Event) {
 		}
 		return
 	}
-	d := enforce.Denial{Operation: e.Operation, Target: "dns://" + e.Host}
+	d := policy.Denial{Operation: e.Operation, Target: "dns://" + e.Host}
 	if e.Operation == "connect" {
 		host := cmp.Or(e.Host, e.Address.Addr().String())
 		d.Target = "tcp://" + net.JoinHostPort(host, strconv.Itoa(int(e.Port)))

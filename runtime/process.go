@@ -262,7 +262,7 @@ func (p *Process) Events() iter.Seq[Event] {
 // observe sends denials and calls to the feed, beginning with the earlier ones.
 func (p *Process) observe() {
 	f := p.feed
-	p.denials.Observe(func(d enforce.Denial) { f.Put(DenialEvent{newDenial(d)}, 0) })
+	p.denials.Observe(func(d Denial) { f.Put(DenialEvent{d}, 0) })
 	if p.calls != nil {
 		p.calls.Observe(func(record hostcall.Record) { f.Put(CallEvent{Call(record)}, stdio.EventWeight) })
 	}

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"gaol/policy"
-	"gaol/runtime/internal/enforce"
 )
 
 // Cause is why a run ended, unless its program exited.
@@ -106,55 +105,19 @@ func (r *Result) Decode(v any) error {
 	return ErrNoValue
 }
 
-// Denial is an operation that permissions denied to a run. Its target is the guest's text,
-// for display only.
-type Denial struct {
-	Scope     string           `json:"scope"`
-	Operation policy.Operation `json:"operation"` // "socket" if the denied socket neither connects nor listens yet
-
-	// Target is a path, or the kind of a socket. It is empty if the operation has none, such
-	// as a fork, or if the kernel did not report it. It has at most 256 bytes of valid UTF-8.
-	Target string `json:"target"`
-
-	// Address is set if the rules allow the name in Target and refuse the address that it
-	// resolves to, such as a private one, which a rule must name.
-	Address string `json:"address,omitempty"`
-
-	// Rule is the rule that denied it, such as "fs.rules[2]" or "fs.default". "mounts" stands
-	// for a missing Options.UnixSockets in a runtime with mounts, "limits.connections" and
-	// similar for [NetworkLimits], "quota." and a name for [NetworkQuota]. "hostPorts" stands for a
-	// missing Options.HostPorts: the program failed because nothing in the sandbox listens on the
-	// port of localhost.
-	Rule string `json:"rule"`
-
-	Count  int64        `json:"count"` // how often
-	Source DenialSource `json:"source"`
-}
+// Denial is an operation that permissions denied to a run.
+type Denial = policy.Denial
 
 // DenialSource is the mechanism that reported a denial.
-type DenialSource string
+type DenialSource = policy.DenialSource
 
+// The sources of denials.
 const (
-	// SourceSeccomp is the system call filter, which asks this process. It reports every
-	// call that it refuses because of permissions.
-	SourceSeccomp DenialSource = "seccomp"
-
-	// SourceEgress is the proxy for egress. It reports every connection and look-up that it
-	// refuses.
-	SourceEgress DenialSource = "egress"
-
-	// SourceAudit is the kernel's audit log, with Options.AuditDenials. The kernel may drop
-	// records when it has many.
-	SourceAudit DenialSource = "audit"
-
-	// SourceStderr is a hint: the program failed, and the error that Node printed last is
-	// about something that its permissions deny.
-	SourceStderr DenialSource = "stderr"
+	SourceSeccomp = policy.SourceSeccomp
+	SourceEgress  = policy.SourceEgress
+	SourceAudit   = policy.SourceAudit
+	SourceStderr  = policy.SourceStderr
 )
-
-func newDenial(d enforce.Denial) Denial {
-	return Denial{d.Scope, d.Operation, d.Target, d.Address, d.Rule, d.Count, DenialSource(d.Source)}
-}
 
 // mapped returns f of each element. It keeps nil.
 func mapped[A, B any](list []A, f func(A) B) (out []B) {

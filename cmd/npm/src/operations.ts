@@ -147,7 +147,7 @@ export interface Denial {
   target: string;
   /** Address is set if the rules allow the name in Target and refuse the address that it resolves to, such as a private one, which a rule must name. */
   address?: string;
-  /** Rule is the rule that denied it, such as "fs.rules[2]" or "fs.default". "mounts" stands for a missing Options.UnixSockets in a runtime with mounts, "limits.connections" and similar for [NetworkLimits], "quota." and a name for [NetworkQuota]. "hostPorts" stands for a missing Options.HostPorts: the program failed because nothing in the sandbox listens on the port of localhost. */
+  /** Rule is the rule that denied it, such as "fs.rules[2]" or "fs.default". Other names stand for options: "mounts" for named unix sockets, which a sandbox with mounts lacks by default; "limits.connections" and similar for limits of the network; "quota." and a name for a quota; "hostPorts" for ports of the host: the program failed because nothing in the sandbox listens on the port of localhost. */
   rule: string;
   /** How often. */
   count: number;

@@ -8,20 +8,6 @@ import (
 	"unicode/utf8"
 
 	"gaol/policy"
-	"gaol/runtime/internal/sandbox"
-)
-
-// Denial is an operation that permissions denied. Its target is the guest's text: at most
-// 256 bytes of valid UTF-8, and not to be trusted.
-type Denial = sandbox.Denial
-
-// Source is the mechanism that reported a denial.
-type Source = sandbox.Source
-
-// The sources that are not the sandbox's.
-const (
-	Egress Source = "egress" // the proxy for egress refused a connection or a look-up
-	Stderr Source = "stderr" // a hint: the error that Node printed last
 )
 
 const (
@@ -36,9 +22,9 @@ type Denials struct {
 	dir         string // where the run started
 
 	mu      sync.Mutex
-	list    []Denial
+	list    []policy.Denial
 	more    bool
-	observe func(Denial) // may be nil
+	observe func(policy.Denial) // may be nil
 }
 
 // NewDenials returns an empty list for a run that starts in dir under complete permissions.
@@ -48,7 +34,7 @@ func NewDenials(p policy.Permissions, dir string) *Denials {
 
 // Observe calls f with each denial that differs from the earlier ones, beginning with those
 // so far. Every Count that f sees is 1. f must not block.
-func (d *Denials) Observe(f func(Denial)) {
+func (d *Denials) Observe(f func(policy.Denial)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, n := range d.list {
@@ -60,8 +46,8 @@ func (d *Denials) Observe(f func(Denial)) {
 
 // AddEgress adds a denied connection or look-up, refused by a rule of the network scope, or by
 // a limit if its name is not empty. Of n it reads Operation, Target and Address.
-func (d *Denials) AddEgress(n Denial, rule int, limit string) {
-	n.Scope, n.Rule, n.Source = policy.Network, RuleName(policy.Network, rule), Egress
+func (d *Denials) AddEgress(n policy.Denial, rule int, limit string) {
+	n.Scope, n.Rule, n.Source = policy.Network, RuleName(policy.Network, rule), policy.SourceEgress
 	if strings.HasPrefix(limit, "quota.") {
 		n.Rule = limit
 	} else if limit != "" {
@@ -70,9 +56,10 @@ func (d *Denials) AddEgress(n Denial, rule int, limit string) {
 	d.add(n)
 }
 
-// add counts a denial and fills in its rule. A guest can cause any number of them, so that
-// equal ones count as one, and the list is bounded.
-func (d *Denials) add(n Denial) {
+// add counts a denial and fills in its rule. A guest can cause any number of them, so the list is bounded, and denials with the
+// same scope, operation, target, address and source count as one. Of their rules, which differ if a limit refused one of
+// them, the first stays.
+func (d *Denials) add(n policy.Denial) {
 	n.Target = sanitize(n.Target)
 	if n.Rule == "" {
 		n.Rule = d.rule(n)
@@ -98,7 +85,7 @@ func (d *Denials) add(n Denial) {
 }
 
 // rule returns the name of the rule that denies n.
-func (d *Denials) rule(n Denial) string {
+func (d *Denials) rule(n policy.Denial) string {
 	op, target := n.Operation, n.Target
 	switch {
 	case op == "socket" && strings.HasPrefix(target, "AF_UNIX"):
@@ -162,9 +149,9 @@ func (d *Denials) AddError(text string) {
 }
 
 // Add adds a denial that the sandbox reports.
-func (d *Denials) Add(n Denial) {
+func (d *Denials) Add(n policy.Denial) {
 	// Both scopes deny it by the same right; the one whose rules allow it is not the cause.
-	if n.Source == sandbox.Audit && n.Operation == "execute" && d.permissions.Decide(policy.FS, n.Operation, absolute(n.Target)).Allowed {
+	if n.Source == policy.SourceAudit && n.Operation == "execute" && d.permissions.Decide(policy.FS, n.Operation, absolute(n.Target)).Allowed {
 		n.Scope, n.Operation = policy.ChildProcess, "spawn"
 	}
 	d.add(n)
@@ -172,7 +159,7 @@ func (d *Denials) Add(n Denial) {
 
 // Since returns the denials that are not in before, an earlier result of Since(nil), in the
 // order of their first occurrence. more reports whether some were left out.
-func (d *Denials) Since(before []Denial) (list []Denial, more bool) {
+func (d *Denials) Since(before []policy.Denial) (list []policy.Denial, more bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for i, n := range d.list {

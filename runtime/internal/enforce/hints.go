@@ -44,7 +44,7 @@ var operationsTo = map[string][]policy.Operation{
 }
 
 // hint returns the denial that the last lines of standard error indicate, if the permissions deny it.
-func (d *Denials) hint(tail string) (Denial, bool) {
+func (d *Denials) hint(tail string) (policy.Denial, bool) {
 	// Node prints its version after an error, and npm begins its lines with "npm error".
 	if strings.Contains(tail, "Node.js v") || strings.Contains(tail, "npm error ") {
 		return d.nodeHint(tail)
@@ -55,11 +55,11 @@ func (d *Denials) hint(tail string) (Denial, bool) {
 	if m := last(unreachableHost(), tail); m != nil {
 		return d.connectHint(m[1]+":"+m[2], net.ParseIP(m[1]) == nil || isLoopback(m[1]))
 	}
-	return Denial{}, false
+	return policy.Denial{}, false
 }
 
 // nodeHint is hint for text with errors of Node.
-func (d *Denials) nodeHint(text string) (Denial, bool) {
+func (d *Denials) nodeHint(text string) (policy.Denial, bool) {
 	if m := last(pathError(), text); m != nil {
 		return d.pathHint(m)
 	}
@@ -69,18 +69,18 @@ func (d *Denials) nodeHint(text string) (Denial, bool) {
 	if m := last(nameError(), text); m != nil {
 		return d.nameHint(m[1])
 	}
-	return Denial{}, false
+	return policy.Denial{}, false
 }
 
-func (d *Denials) nameHint(name string) (Denial, bool) {
-	n := Denial{Scope: policy.Network, Operation: "dns", Target: "dns://" + strings.ToLower(name), Source: Stderr}
+func (d *Denials) nameHint(name string) (policy.Denial, bool) {
+	n := policy.Denial{Scope: policy.Network, Operation: "dns", Target: "dns://" + strings.ToLower(name), Source: policy.SourceStderr}
 	return n, !d.permissions.Decide(n.Scope, n.Operation, n.Target).Allowed
 }
 
 // connectHint is about a connect to an address and port. If it was refused by the other side, it was
 // denied only if that is the host.
-func (d *Denials) connectHint(address string, refused bool) (Denial, bool) {
-	n := Denial{Scope: policy.Network, Operation: "connect", Target: "tcp://" + bracketed(address), Source: Stderr}
+func (d *Denials) connectHint(address string, refused bool) (policy.Denial, bool) {
+	n := policy.Denial{Scope: policy.Network, Operation: "connect", Target: "tcp://" + bracketed(address), Source: policy.SourceStderr}
 	allowed := d.permissions.Decide(n.Scope, n.Operation, n.Target).Allowed
 	if allowed && refused {
 		n.Rule = HostPorts
@@ -103,7 +103,7 @@ func last(re *regexp.Regexp, text string) []string {
 	return all[len(all)-1]
 }
 
-func (d *Denials) pathHint(m []string) (Denial, bool) {
+func (d *Denials) pathHint(m []string) (policy.Denial, bool) {
 	call := m[1]
 	for _, at := range []struct {
 		path string
@@ -115,15 +115,15 @@ func (d *Denials) pathHint(m []string) (Denial, bool) {
 		}
 		for _, op := range at.ops {
 			if !d.permissions.Decide(policy.FS, op, path.Clean(target)).Allowed {
-				return Denial{Scope: policy.FS, Operation: op, Target: target, Source: Stderr}, true
+				return policy.Denial{Scope: policy.FS, Operation: op, Target: target, Source: policy.SourceStderr}, true
 			}
 		}
 	}
-	return Denial{}, false
+	return policy.Denial{}, false
 }
 
-func (d *Denials) callHint(m []string) (Denial, bool) {
-	n := Denial{Source: Stderr}
+func (d *Denials) callHint(m []string) (policy.Denial, bool) {
+	n := policy.Denial{Source: policy.SourceStderr}
 	resource := ""
 	switch m[1] {
 	case "connect":
@@ -155,10 +155,10 @@ func bracketed(s string) string {
 // isKnown reports whether the cause of a hint has already been reported by the kernel, or by the proxy for
 // egress, which reports all connects and look-ups. A socket that the kernel denied does not count, because its
 // purpose is unknown.
-func (d *Denials) isKnown(n Denial) bool {
+func (d *Denials) isKnown(n policy.Denial) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return slices.ContainsFunc(d.list, func(old Denial) bool {
-		return old.Source != Stderr && old.Scope == n.Scope && (old.Operation == n.Operation || old.Source == Egress)
+	return slices.ContainsFunc(d.list, func(old policy.Denial) bool {
+		return old.Source != policy.SourceStderr && old.Scope == n.Scope && (old.Operation == n.Operation || old.Source == policy.SourceEgress)
 	})
 }

@@ -8,11 +8,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"gaol/policy"
-	"gaol/runtime/internal/sandbox"
 )
 
 // afterHint returns the denials after the hint of a failed run's standard error.
-func afterHint(d *Denials, stderr string) []Denial {
+func afterHint(d *Denials, stderr string) []policy.Denial {
 	d.AddHint(1, []byte(stderr))
 	all, _ := d.Since(nil)
 	return all
@@ -26,12 +25,12 @@ func TestHints(t *testing.T) {
 		{Mode: policy.Allow, Operations: []policy.Operation{"write", "create_dir", "rm", "rename", "symlink", "chmod", "truncate"}, Paths: []string{"/workspace/out/**"}},
 	}}
 	out.Network.Rules = []policy.Rule{{Mode: policy.Allow, Operations: []policy.Operation{"listen"}, Patterns: []string{"tcp://localhost:*"}}}
-	fs := func(op policy.Operation, target string) []Denial {
-		return []Denial{{Scope: "fs", Operation: op, Target: target, Rule: "fs.default", Count: 1, Source: Stderr}}
+	fs := func(op policy.Operation, target string) []policy.Denial {
+		return []policy.Denial{{Scope: "fs", Operation: op, Target: target, Rule: "fs.default", Count: 1, Source: policy.SourceStderr}}
 	}
 	for _, tc := range []struct {
 		text string
-		want []Denial
+		want []policy.Denial
 	}{
 		{"Error: EACCES: permission denied, open '/etc/passwd'", fs("read", "/etc/passwd")},
 		{"Error: EACCES: permission denied, mkdir 'd'", fs("create_dir", "/workspace/d")},
@@ -44,29 +43,29 @@ func TestHints(t *testing.T) {
 		{"Error: EROFS: read-only file system, open '/usr/x'", fs("read", "/usr/x")},
 		{"Error: ENOENT: no such file or directory, open '/etc/passwd'", nil},
 		{"  [cause]: Error: connect EACCES 127.0.0.1:80 - Local (0.0.0.0:0)",
-			[]Denial{{Scope: "network", Operation: "connect", Target: "tcp://127.0.0.1:80", Rule: "network.default", Count: 1, Source: Stderr}}},
+			[]policy.Denial{{Scope: "network", Operation: "connect", Target: "tcp://127.0.0.1:80", Rule: "network.default", Count: 1, Source: policy.SourceStderr}}},
 		{"Error: connect EACCES ::1:80 - Local (:::0)",
-			[]Denial{{Scope: "network", Operation: "connect", Target: "tcp://[::1]:80", Rule: "network.default", Count: 1, Source: Stderr}}},
-		{"Error: connect ECONNREFUSED 127.0.0.1:80", []Denial{{Scope: "network", Operation: "connect", Target: "tcp://127.0.0.1:80", Rule: "network.default", Count: 1, Source: Stderr}}},
+			[]policy.Denial{{Scope: "network", Operation: "connect", Target: "tcp://[::1]:80", Rule: "network.default", Count: 1, Source: policy.SourceStderr}}},
+		{"Error: connect ECONNREFUSED 127.0.0.1:80", []policy.Denial{{Scope: "network", Operation: "connect", Target: "tcp://127.0.0.1:80", Rule: "network.default", Count: 1, Source: policy.SourceStderr}}},
 		{"Error: listen EACCES: permission denied 0.0.0.0:80", nil}, // allowed here
 		{"Error: bind EACCES 0.0.0.0",
-			[]Denial{{Scope: "network", Operation: "listen", Target: "udp://localhost:*", Rule: "network.default", Count: 1, Source: Stderr}}},
+			[]policy.Denial{{Scope: "network", Operation: "listen", Target: "udp://localhost:*", Rule: "network.default", Count: 1, Source: policy.SourceStderr}}},
 		{"Error: bind EACCES 127.0.0.1:53",
-			[]Denial{{Scope: "network", Operation: "listen", Target: "udp://localhost:53", Rule: "network.default", Count: 1, Source: Stderr}}},
+			[]policy.Denial{{Scope: "network", Operation: "listen", Target: "udp://localhost:53", Rule: "network.default", Count: 1, Source: policy.SourceStderr}}},
 		{"Error: connect ENETUNREACH 192.0.2.1:80 - Local (0.0.0.0:0)",
-			[]Denial{{Scope: "network", Operation: "connect", Target: "tcp://192.0.2.1:80", Rule: "network.default", Count: 1, Source: Stderr}}},
+			[]policy.Denial{{Scope: "network", Operation: "connect", Target: "tcp://192.0.2.1:80", Rule: "network.default", Count: 1, Source: policy.SourceStderr}}},
 		{"  [cause]: Error: getaddrinfo EAI_AGAIN example.com",
-			[]Denial{{Scope: "network", Operation: "dns", Target: "dns://example.com", Rule: "network.default", Count: 1, Source: Stderr}}},
+			[]policy.Denial{{Scope: "network", Operation: "dns", Target: "dns://example.com", Rule: "network.default", Count: 1, Source: policy.SourceStderr}}},
 		{"npm error request to https://registry.npmjs.org/x failed, reason: getaddrinfo EAI_AGAIN registry.npmjs.org",
-			[]Denial{{Scope: "network", Operation: "dns", Target: "dns://registry.npmjs.org", Rule: "network.default", Count: 1, Source: Stderr}}},
-		{"Error: kill EPERM", []Denial{{Scope: "process", Operation: "signal", Rule: "process.default", Count: 1, Source: Stderr}}},
-		{"<ref *1> Error: spawnSync /bin/sh EACCES", []Denial{{Scope: "childProcess", Operation: "spawn", Target: "/bin/sh", Rule: "childProcess.default", Count: 1, Source: Stderr}}},
-		{"Error: spawn ls EPERM", []Denial{{Scope: "childProcess", Operation: "spawn", Target: "ls", Rule: "childProcess.default", Count: 1, Source: Stderr}}},
+			[]policy.Denial{{Scope: "network", Operation: "dns", Target: "dns://registry.npmjs.org", Rule: "network.default", Count: 1, Source: policy.SourceStderr}}},
+		{"Error: kill EPERM", []policy.Denial{{Scope: "process", Operation: "signal", Rule: "process.default", Count: 1, Source: policy.SourceStderr}}},
+		{"<ref *1> Error: spawnSync /bin/sh EACCES", []policy.Denial{{Scope: "childProcess", Operation: "spawn", Target: "/bin/sh", Rule: "childProcess.default", Count: 1, Source: policy.SourceStderr}}},
+		{"Error: spawn ls EPERM", []policy.Denial{{Scope: "childProcess", Operation: "spawn", Target: "ls", Rule: "childProcess.default", Count: 1, Source: policy.SourceStderr}}},
 	} {
 		t.Run(tc.text, func(t *testing.T) {
 			d := NewDenials(out, "/workspace")
 			got := afterHint(d, "\n"+tc.text+"\n    at x\n\nNode.js v24.21.0\n")
-			if diff := cmp.Diff(append([]Denial{}, tc.want...), append([]Denial{}, got...)); diff != "" {
+			if diff := cmp.Diff(append([]policy.Denial{}, tc.want...), append([]policy.Denial{}, got...)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 			if strings.Contains(tc.text, "ECONNREFUSED") {
@@ -124,12 +123,12 @@ func TestHintsOfTools(t *testing.T) {
 // A hint does not repeat a denial that the kernel has reported.
 func TestHintOnce(t *testing.T) {
 	outside := NewDenials(policy.Strict(), "/workspace")
-	outside.add(Denial{Scope: "network", Operation: "socket", Target: "AF_INET SOCK_DGRAM", Source: sandbox.Seccomp})
+	outside.add(policy.Denial{Scope: "network", Operation: "socket", Target: "AF_INET SOCK_DGRAM", Source: policy.SourceSeccomp})
 	if got := afterHint(outside, "npm error getaddrinfo EAI_AGAIN example.com"); len(got) != 2 {
 		t.Errorf("a host outside: got %+v", got)
 	}
 	reported := NewDenials(policy.Strict(), "/workspace")
-	reported.AddEgress(Denial{Operation: "connect", Target: "tcp://example.com:443"}, -1, "")
+	reported.AddEgress(policy.Denial{Operation: "connect", Target: "tcp://example.com:443"}, -1, "")
 	if got := afterHint(reported, "Error: connect EACCES 198.18.0.1:443\nNode.js v24.21.0\n"); len(got) != 1 {
 		t.Errorf("a host outside that the way out has refused: got %+v", got)
 	}
@@ -139,9 +138,9 @@ func TestHintOnce(t *testing.T) {
 		"Error: spawnSync ls EPERM",
 	} {
 		d := NewDenials(policy.Strict(), "/workspace")
-		d.add(Denial{Scope: "fs", Operation: "chmod", Target: "/tmp", Source: sandbox.Seccomp})
-		d.add(Denial{Scope: "network", Operation: "connect", Source: sandbox.Seccomp})
-		d.add(Denial{Scope: "childProcess", Operation: "spawn", Source: sandbox.Seccomp})
+		d.add(policy.Denial{Scope: "fs", Operation: "chmod", Target: "/tmp", Source: policy.SourceSeccomp})
+		d.add(policy.Denial{Scope: "network", Operation: "connect", Source: policy.SourceSeccomp})
+		d.add(policy.Denial{Scope: "childProcess", Operation: "spawn", Source: policy.SourceSeccomp})
 		if got := afterHint(d, text+"\nNode.js v24.21.0\n"); len(got) != 3 {
 			t.Errorf("%s: got %+v", text, got)
 		}
@@ -177,12 +176,12 @@ func TestHintConditions(t *testing.T) {
 // An observer gets each distinct denial once, whenever it starts.
 func TestObserve(t *testing.T) {
 	d := NewDenials(policy.Strict(), "/workspace")
-	add := func(target string) { d.add(Denial{Scope: "fs", Operation: "read", Target: target}) }
+	add := func(target string) { d.add(policy.Denial{Scope: "fs", Operation: "read", Target: target}) }
 	for _, target := range []string{"/a", "/a", "/b"} {
 		add(target)
 	}
 	var got []string
-	d.Observe(func(n Denial) {
+	d.Observe(func(n policy.Denial) {
 		if got = append(got, n.Target); n.Count != 1 {
 			t.Errorf("%+v", n)
 		}

@@ -71,7 +71,7 @@ func removeUser() {
 
 // watch calls report with the denials of a process, given its ID on the host. stop must be
 // called after the process's end; it sleeps 10 ms.
-func (l *auditLog) watch(pid int, report func(Denial)) (stop func()) {
+func (l *auditLog) watch(pid int, report func(policy.Denial)) (stop func()) {
 	sharedAudit.Lock()
 	defer sharedAudit.Unlock()
 	if l.closed {
@@ -112,7 +112,7 @@ var operationOf = map[string]struct {
 }
 
 // reportRecord reports the denials in a record of the audit log.
-func reportRecord(a audit.Denial, report func(Denial)) {
+func reportRecord(a audit.Denial, report func(policy.Denial)) {
 	reported := map[policy.Operation]bool{} // a record can name several rights of one operation
 	for _, blocker := range a.Blockers {
 		what, known := operationOf[blocker]
@@ -120,7 +120,7 @@ func reportRecord(a audit.Denial, report func(Denial)) {
 			continue
 		}
 		reported[what.op] = true
-		n := Denial{Scope: what.scope, Operation: what.op, Target: a.Path, Source: Audit}
+		n := policy.Denial{Scope: what.scope, Operation: what.op, Target: a.Path, Source: policy.SourceAudit}
 		switch what.scope {
 		case policy.Network:
 			n.Target = "tcp://" + a.Address.String()
@@ -135,8 +135,8 @@ func reportRecord(a audit.Denial, report func(Denial)) {
 }
 
 // refused returns the denial of a system call that the filter refused.
-func refused(c notify.Call) Denial {
-	n := Denial{Target: c.Path, Source: Seccomp}
+func refused(c notify.Call) policy.Denial {
+	n := policy.Denial{Target: c.Path, Source: policy.SourceSeccomp}
 	switch c.Label {
 	case "spawn":
 		n.Scope, n.Operation = policy.ChildProcess, "spawn"

@@ -5,5 +5,5 @@
 //	policy.Plan ── load ───> system call filter, Landlock ruleset in the jail
 //	Command ────── Start ──> jail.Command, with both
 //
-//	seccomp listener, kernel audit log ──> Denial
+//	seccomp listener, kernel audit log ──> policy.Denial
 package sandbox

@@ -21,8 +21,9 @@ type Command struct {
 	Plan *policy.Plan // nil: that of Spec
 
 	// Denied, if not nil, is called for each operation that the plan denies, if the sandbox learns of
-	// it, from any goroutine: from before Start returns until Process.Wait does.
-	Denied func(Denial)
+	// it, from any goroutine: from before Start returns until Process.Wait does. The target is the guest's text, of any
+	// size and content. There is no rule and no count.
+	Denied func(policy.Denial)
 }
 
 // ProgramFile is a file in a new folder of mounts.ProgramDir. Beside it is a link node_modules to Packages.
@@ -31,27 +32,6 @@ type ProgramFile struct {
 	Text         []byte
 	Packages     string
 }
-
-// Denial is an operation that permissions denied. Its target is the guest's text, of any size and content as
-// long as only the sandbox has reported it.
-type Denial struct {
-	Scope     string
-	Operation policy.Operation
-	Target    string
-	Address   string // of egress: the resolved address of the name in Target, if the rules deny the address
-	Rule      string // "fs.rules[2]", "fs.default", "mounts" for Options.UnixSockets, or enforce.HostPorts
-	Count     int64
-	Source    Source
-}
-
-// Source is the mechanism that reported a denial.
-type Source string
-
-// The sources of a sandbox's denials.
-const (
-	Seccomp Source = "seccomp" // the filter of system calls asked this process
-	Audit   Source = "audit"   // the kernel's audit log
-)
 
 // Process is a process that Start started, with all its descendants.
 type Process struct {

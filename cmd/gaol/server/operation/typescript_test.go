@@ -323,7 +323,7 @@ func parseDocs(t *testing.T) map[string]string {
 	t.Helper()
 	docs := map[string]string{}
 	for _, folder := range []string{
-		"runtime", "runtime/requestjson", "runtime/resultjson", "runtime/snippets", "internal/session", "cmd/gaol/server/operation",
+		"policy", "runtime", "runtime/requestjson", "runtime/resultjson", "runtime/snippets", "internal/session", "cmd/gaol/server/operation",
 		"cmd/gaol/server/service",
 	} {
 		files, err := filepath.Glob(filepath.Join("../../../..", folder, "*.go"))

@@ -281,8 +281,7 @@ func mostOfOneDir(pids []int) (most int) {
 	type folder struct{ device, inode uint64 }
 	count := map[folder]int{}
 	for _, pid := range pids {
-		files, _ := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/fd/*")
-		for _, file := range files {
+		for _, file := range descriptors(pid) {
 			var info unix.Stat_t
 			if unix.Stat(file, &info) == nil && info.Mode&unix.S_IFMT == unix.S_IFDIR {
 				f := folder{info.Dev, info.Ino}
@@ -292,4 +291,10 @@ func mostOfOneDir(pids []int) (most int) {
 		}
 	}
 	return most
+}
+
+// descriptors returns the links in /proc to the open files of a process; none if it has ended.
+func descriptors(pid int) []string {
+	files, _ := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/fd/*")
+	return files
 }

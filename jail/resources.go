@@ -82,12 +82,7 @@ type resourceCount struct {
 
 // addProcess adds a process and its descriptors.
 func (c *resourceCount) addProcess(pid int) {
-	process, err := os.OpenRoot("/proc/" + strconv.Itoa(pid))
-	if err != nil {
-		return // it has ended
-	}
-	defer func() { _ = process.Close() }()
-	info, err := process.Stat(".") // with the user of the process, see proc(5)
+	info, err := os.Stat("/proc/" + strconv.Itoa(pid)) // with the user of the process, see proc(5)
 	if err != nil {
 		return // it has ended
 	}
@@ -95,30 +90,14 @@ func (c *resourceCount) addProcess(pid int) {
 		return // it has ended, and a process outside the jail has its pid
 	}
 	c.Processes++
-	dir, err := process.OpenRoot("fd")
-	if err != nil {
-		return // it ends
-	}
-	defer func() { _ = dir.Close() }()
-	list, err := dir.Open(".")
-	if err != nil {
-		return // it ends
-	}
-	defer list.Close()
-	for {
-		names, err := list.Readdirnames(1024)
-		for _, name := range names {
-			if c.Descriptors >= maxDescriptors {
-				c.Truncated = true
-				return
-			}
-			c.Descriptors++
-			if target, err := dir.Readlink(name); err == nil { // neither opens nor waits for the file
-				c.addObject(target)
-			}
-		}
-		if err != nil { // the end of the folder, or of the process
+	for _, file := range descriptors(pid) {
+		if c.Descriptors >= maxDescriptors {
+			c.Truncated = true
 			return
+		}
+		c.Descriptors++
+		if target, err := os.Readlink(file); err == nil { // neither opens nor waits for the file
+			c.addObject(target)
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 	"golang.org/x/sys/unix"
@@ -18,20 +19,25 @@ import (
 	"gaol/jail/enter"
 	"gaol/jail/kernfile"
 	"gaol/jail/mounts"
-	"gaol/jail/oci"
 	"gaol/jail/procfs"
-	"gaol/jail/seccomp"
 	"gaol/jail/step"
 )
 
 // errNoZygote is the error of commands that a jail with Spec.OCI cannot start.
 var errNoZygote = errors.New("a container cannot have zygotes")
 
-// container lets an OCI runtime make the namespaces, the root directory and pid 1, and start processes
-// in them.
+// container lets an OCI runtime make the namespaces, the root directory, the user and the filter of
+// pid 1, and start processes in them.
+//
+//	startPid1 ── bundle: config.json ── "runc run --detach" ── pid 1
+//	launch ── process.json ── "runc exec --detach" ── the entry program (package enter)
+//
+// The bundle and the runtime's state of each container are in a separate folder. Killing the
+// processes and removing the cgroups and this folder removes the container, without "runc delete". If
+// the host process dies, the next host process that creates a jail removes them.
 type container struct {
 	*Jail
-	made *oci.Container // nil before startPid1
+	started atomic.Int64 // number of the last file in the container's folder
 }
 
 // extend implements starter. The runtime executes the entry program in the tree.
@@ -53,20 +59,11 @@ func (j *container) startPid1(top *cgroupFiles) error {
 	if err != nil {
 		return err
 	}
-	c := oci.Config{
-		Namespaces: namespaces,
-		Root:       containerRoot(j.identity.stateDir), Proc: filepath.Join(stageDir(j.identity.stateDir), mounts.Proc),
-		Hostname: j.spec.Hostname, CgroupsPath: j.containerCgroup(), HideProcesses: j.spec.HideProcesses,
-		Args: j.spec.Reaper, Limits: []enter.Limit{{Resource: unix.RLIMIT_CORE, Most: maxCore}},
-	}
-	if c.Seccomp, err = seccomp.OCI(); err != nil {
-		return step.Wrap("seccomp", "container", err)
-	}
-	made, pid1, err := j.spec.OCI.Create(ctx, j.program, j.identity.containerDir(), "gaol-"+j.identity.name(), c, mounts.GuestUID)
+	pid1, err := j.create(ctx, namespaces)
 	if err != nil {
 		return err
 	}
-	j.made, j.pid1 = made, pid1
+	j.pid1 = pid1
 	if err := j.openPid1(); err != nil {
 		return err
 	}
@@ -168,7 +165,7 @@ func (j *container) launch(ctx context.Context, p *Process, c *Command, in *cgro
 	var child *enter.Supervised
 	unwatch := func() bool { return true }
 	err := enter.LaunchIn(list, func(files []*os.File, args []string) (err error) {
-		if child, err = j.made.Start(ctx, files, args); err == nil {
+		if child, err = j.enter(ctx, files, args); err == nil {
 			p.first = child
 			unwatch = context.AfterFunc(ctx, func() { _ = child.Kill() })
 		}

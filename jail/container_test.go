@@ -3,8 +3,6 @@ package jail
 import (
 	"path/filepath"
 	"testing"
-
-	"gaol/jail/oci"
 )
 
 // No two containers have the same cgroup or folder. A scope is new for each container, even in the same
@@ -22,8 +20,8 @@ func TestContainerCgroups(t *testing.T) {
 		}
 		t.Cleanup(func() { _ = s.release() })
 		id := &Identity{s, dir, cgroupParent + "/" + s.name()}
-		cgroupfs := &Jail{identity: id, spec: Spec{OCI: &oci.Runtime{}}}
-		systemd := &Jail{identity: id, spec: Spec{OCI: &oci.Runtime{SystemdCgroup: true}}}
+		cgroupfs := &Jail{identity: id, spec: Spec{OCI: &OCIRuntime{}}}
+		systemd := &Jail{identity: id, spec: Spec{OCI: &OCIRuntime{SystemdCgroup: true}}}
 		for _, name := range []string{s.containerDir(), cgroupfs.containerCgroup(), systemd.containerCgroup(), systemd.containerCgroup()} {
 			if used[name] {
 				t.Errorf("%s is used twice", name)

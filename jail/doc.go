@@ -18,7 +18,7 @@
 // program, from a list of steps: see steps.go for their order.
 //
 // With Spec.OCI the jail is a container: an OCI runtime makes the namespaces, the root directory and
-// pid 1, and starts the entry program of each process, see package oci. Everything else is the same,
+// pid 1, and starts the entry program of each process. Everything else is the same,
 // but there are no zygotes. A supervisor kills pid 1 when the host dies.
 //
 // A host in a chroot can create jails, too: mounts.OutsideChroot moves the thread out of the

@@ -10,7 +10,6 @@ import (
 	"gaol/jail/enter"
 	"gaol/jail/hostcommand"
 	"gaol/jail/mounts"
-	"gaol/jail/oci"
 	"gaol/jail/procfs"
 	"gaol/jail/seccomp"
 	"gaol/jail/seccomp/notify"
@@ -47,7 +46,7 @@ type Spec struct {
 	Filter *seccomp.Filter
 
 	// OCI, if not nil, makes the jail a container of that runtime, without zygotes.
-	OCI *oci.Runtime
+	OCI *OCIRuntime
 
 	// CgroupParent is the cgroup that contains the jail's, as an absolute path in the
 	// hierarchy.

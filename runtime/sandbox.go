@@ -8,7 +8,6 @@ import (
 	"gaol/internal/ociruntime"
 	"gaol/jail"
 	"gaol/jail/cgroup"
-	"gaol/jail/oci"
 	"gaol/runtime/internal/guest"
 	"gaol/runtime/internal/sandbox"
 	"gaol/vfs"
@@ -49,7 +48,7 @@ func (rt *NodeRuntime) spec() (spec sandbox.Spec, err error) {
 		if err != nil {
 			return spec, optionError("OCI", "%w", err)
 		}
-		spec.OCI = &oci.Runtime{Path: path, SystemdCgroup: s.OCI.SystemdCgroup}
+		spec.OCI = &jail.OCIRuntime{Path: path, SystemdCgroup: s.OCI.SystemdCgroup}
 	}
 	// The tree bounds its own size. The limit of a file's length is for sparse files, which
 	// occupy nothing but are read as zeros. A folder of the host that the guest writes to has

@@ -225,7 +225,6 @@ var jailImports = map[string]map[string]string{
 		module + "/jail/hostcommand":    "the protocol of commands",
 		module + "/jail/landlock/audit": "the error of a missing audit log",
 		module + "/jail/mounts":         "the types that describe a file tree",
-		module + "/jail/oci":            "describes an OCI runtime",
 		module + "/jail/zygote":         "limits the use of a zygote",
 	},
 	module + "/runtime/internal/enforce": {module + "/jail/mounts": "the folder of programs"},

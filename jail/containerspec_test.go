@@ -1,4 +1,4 @@
-package oci
+package jail
 
 import (
 	"os"
@@ -20,11 +20,11 @@ func TestSpec(t *testing.T) {
 		defer f.Close()
 		namespaces[kind] = f
 	}
-	c := Config{
-		Root: "/stage/root", Proc: "/stage/proc", Namespaces: namespaces,
-		Hostname: "h", CgroupsPath: "/gaol/j1", HideProcesses: true, Args: []string{"/init"},
-	}
-	s, err := c.spec()
+	j := &container{Jail: &Jail{
+		identity: &Identity{&slot{number: 1}, "/run", "/gaol/j1"},
+		spec:     Spec{OCI: &OCIRuntime{}, Hostname: "h", HideProcesses: true, Reaper: []string{"/init"}},
+	}}
+	s, err := j.config(namespaces)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +35,7 @@ func TestSpec(t *testing.T) {
 	if len(p.User.AdditionalGids) > 0 || !slices.Equal(p.Args, []string{"/init"}) || len(p.Env) > 0 || p.Cwd != "/" || p.Rlimits != nil {
 		t.Errorf("process: %+v", p)
 	}
-	if s.Root.Path != "/stage/root" || s.Hostname != "h" || s.Linux.CgroupsPath != "/gaol/j1" || s.Linux.UIDMappings != nil {
+	if s.Root.Path != containerRoot("/run") || s.Hostname != "h" || s.Linux.CgroupsPath != "/gaol/j1" || s.Linux.UIDMappings != nil {
 		t.Errorf("%+v, %+v", s, s.Linux)
 	}
 	kinds := map[specs.LinuxNamespaceType]string{}

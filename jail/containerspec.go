@@ -1,4 +1,4 @@
-package oci
+package jail
 
 import (
 	"encoding/json"
@@ -6,68 +6,60 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 
-	"gaol/jail/enter"
+	"gaol/jail/mounts"
 	"gaol/jail/procfs"
+	"gaol/jail/seccomp"
+	"gaol/jail/step"
 )
 
-// Config describes a container.
-type Config struct {
-	// Root is the host path of the guest's root, complete but for /proc, in the mount
-	// namespace of the thread that calls Create. Proc is the path of a folder with files for /proc.
-	Root, Proc string
+// The configuration of a container for an OCI runtime, and of processes in it. Paths that runc masks or
+// makes read-only by default are so here; the rest of /proc is masked, too.
 
-	// Namespaces are existing namespaces, which are open in this process. They include a user
-	// namespace, which maps the container's ids, and a cgroup namespace.
-	Namespaces map[specs.LinuxNamespaceType]*os.File
-
-	Hostname      string
-	CgroupsPath   string // as in the OCI spec: with Runtime.SystemdCgroup, SLICE:PREFIX:NAME
-	HideProcesses bool   // from processes that may not trace them
-
-	// Limits are resource limits of all processes, and of the runtime itself, which could set them
-	// in a user namespace of another user only with CAP_SYS_RESOURCE.
-	Limits []enter.Limit
-
-	Seccomp *specs.LinuxSeccomp
-	Args    []string // of pid 1
-}
-
-// spec returns the container's configuration, with the devices and readonly paths of "runc spec".
-func (c *Config) spec() (*specs.Spec, error) {
-	namespaces := []specs.LinuxNamespace{{Type: specs.PIDNamespace}, {Type: specs.IPCNamespace}, {Type: specs.UTSNamespace}, {Type: specs.MountNamespace}}
-	if c.Namespaces[specs.NetworkNamespace] == nil {
-		namespaces = append(namespaces, specs.LinuxNamespace{Type: specs.NetworkNamespace})
-	}
-	for kind, f := range c.Namespaces {
-		namespaces = append(namespaces, specs.LinuxNamespace{Type: kind, Path: fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), f.Fd())})
+// config returns the container's configuration, with the devices and readonly paths of "runc spec".
+// given are open namespaces, which the runtime does not make.
+func (j *container) config(given map[specs.LinuxNamespaceType]*os.File) (*specs.Spec, error) {
+	filter, err := seccomp.OCI()
+	if err != nil {
+		return nil, step.Wrap("seccomp", "container", err)
 	}
 	masked, err := masks()
+	if err != nil {
+		return nil, step.Wrap("list", "/proc", err)
+	}
+	namespaces := []specs.LinuxNamespace{{Type: specs.PIDNamespace}, {Type: specs.IPCNamespace}, {Type: specs.UTSNamespace}, {Type: specs.MountNamespace}}
+	if given[specs.NetworkNamespace] == nil {
+		namespaces = append(namespaces, specs.LinuxNamespace{Type: specs.NetworkNamespace})
+	}
+	for kind, f := range given {
+		namespaces = append(namespaces, specs.LinuxNamespace{Type: kind, Path: fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), f.Fd())})
+	}
 	return &specs.Spec{
 		Version:     "1.0.2", // crun refuses others than 1.0
-		Process:     c.process(0, c.Args),
-		Root:        &specs.Root{Path: c.Root}, // not Readonly: each mount sets its own flags
-		Hostname:    c.Hostname,
+		Process:     containerProcess(0, j.spec.Reaper),
+		Root:        &specs.Root{Path: containerRoot(j.identity.stateDir)}, // not Readonly: each mount sets its own flags
+		Hostname:    j.spec.Hostname,
 		Domainname:  "(none)", // the kernel's initial value; otherwise the host's would remain
-		Mounts:      c.mounts(),
+		Mounts:      j.mounts(),
 		Annotations: map[string]string{"org.systemd.property.CollectMode": "'inactive-or-failed'"}, // systemd's, if it makes the cgroup
 		Linux: &specs.Linux{
 			Resources:     &specs.LinuxResources{Devices: []specs.LinuxDeviceCgroup{{Allow: false, Access: "rwm"}}},
-			CgroupsPath:   c.CgroupsPath,
+			CgroupsPath:   j.containerCgroup(),
 			Namespaces:    namespaces,
-			Seccomp:       c.Seccomp,
+			Seccomp:       filter,
 			MaskedPaths:   append(masked, "/sys/firmware"),
 			ReadonlyPaths: []string{"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"},
 		},
-	}, err
+	}, nil
 }
 
-// process returns a process without rights.
-func (c *Config) process(id uint32, args []string) *specs.Process {
+// containerProcess returns a process without rights.
+func containerProcess(id uint32, args []string) *specs.Process {
 	most := 1000 // the kernel kills guests first when the machine is short of memory
 	return &specs.Process{
 		User: specs.User{UID: id, GID: id},
@@ -75,23 +67,23 @@ func (c *Config) process(id uint32, args []string) *specs.Process {
 		Capabilities:    &specs.LinuxCapabilities{},
 		NoNewPrivileges: true,
 		OOMScoreAdj:     &most,
-		// Without Rlimits it inherits Limits from the runtime; the entry program sets the others.
+		// Without Rlimits it inherits coreLimit from the runtime; the entry program sets the others.
 	}
 }
 
 // mounts returns the container's mounts. Its root already contains /dev.
-func (c *Config) mounts() []specs.Mount {
+func (j *container) mounts() []specs.Mount {
 	proc := []string{"ro", "nosuid", "nodev", "noexec"}
-	if c.HideProcesses {
+	if j.spec.HideProcesses {
 		proc = append(proc, "hidepid=2")
 	}
 	list := []specs.Mount{
 		{Destination: "/proc", Type: "proc", Source: "proc", Options: proc},
 		// Without a mount for it the runtime would add devices to it.
-		{Destination: "/dev", Type: "bind", Source: c.Root + "/dev", Options: []string{"rbind"}},
+		{Destination: "/dev", Type: "bind", Source: containerRoot(j.identity.stateDir) + "/dev", Options: []string{"rbind"}},
 	}
 	for _, name := range generated() {
-		list = append(list, specs.Mount{Destination: "/proc/" + name, Type: "bind", Source: c.Proc + "/" + name, Options: []string{"bind", "ro"}})
+		list = append(list, specs.Mount{Destination: "/proc/" + name, Type: "bind", Source: filepath.Join(stageDir(j.identity.stateDir), mounts.Proc, name), Options: []string{"bind", "ro"}})
 	}
 	return list
 }

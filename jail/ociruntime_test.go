@@ -1,7 +1,8 @@
-package oci
+package jail
 
 import (
 	"errors"
+	"os"
 	"slices"
 	"testing"
 )
@@ -9,7 +10,7 @@ import (
 // Each container has its own state root. It is an absolute path, because a runtime may change its
 // working directory.
 func TestStateRoot(t *testing.T) {
-	for _, r := range []Runtime{{Path: "/bin/runc"}, {Path: "/bin/runc", SystemdCgroup: true}} {
+	for _, r := range []OCIRuntime{{Path: "/bin/runc"}, {Path: "/bin/runc", SystemdCgroup: true}} {
 		args := r.command("/run/gaol/oci/j1", "kill", "id")
 		at := slices.Index(args, "--root")
 		if at < 0 || args[at+1] != "/run/gaol/oci/j1/state" {
@@ -19,9 +20,14 @@ func TestStateRoot(t *testing.T) {
 			t.Errorf("%q with SystemdCgroup %t", args, r.SystemdCgroup)
 		}
 	}
-	for _, dir := range []string{"", "j1", "./run/j1"} {
-		if _, _, err := (&Runtime{Path: "/bin/false"}).Create(t.Context(), nil, dir, "id", Config{}, 0); !errors.Is(err, errRelative) {
-			t.Errorf("%q: %v, want %v", dir, err, errRelative)
-		}
+	t.Chdir(t.TempDir())
+	f, err := os.Create("1.slot")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	j := &container{Jail: &Jail{identity: &Identity{&slot{file: f}, ".", "/"}, spec: Spec{OCI: &OCIRuntime{Path: "/bin/false"}}}}
+	if _, err := j.create(t.Context(), nil); !errors.Is(err, errRelative) {
+		t.Errorf("%v, want %v", err, errRelative)
 	}
 }

@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -42,42 +41,27 @@ func ServeSingle(ctx context.Context, c *net.UnixConn, o SingleOptions) error {
 	if peer.Peer.UID != 0 {
 		return fmt.Errorf("the connection belongs to user %d, and not to root", peer.Peer.UID)
 	}
-	s := service.New(service.Options{Settings: settings.Trusted(), Store: o.Store, Cache: o.Cache, Log: o.Log, CgroupParent: o.CgroupParent})
-	sessions := session.New(s, o.Log)
-	return serveConn(ctx, c, &http.Server{
-		Handler: asTenant(peer, api.WithPorts(s, newMux(s, sessions, o.Version))), MaxHeaderBytes: maxHeader,
-		ErrorLog: log.New(httpLog{o.Log}, "", 0),
-	}, func() error {
-		now, cancel := context.WithCancel(context.Background())
-		cancel()
-		err := s.Close(now)
-		sessions.Close()
-		return err
-	})
-}
-
-// serveConn serves one connection until its other end is closed or ctx ends, calls end, and closes the
-// connection.
-func serveConn(ctx context.Context, c *net.UnixConn, h *http.Server, end func() error) error {
-	l := newListener()
+	l := newListener(ctx)
+	defer l.end()
 	l.conns <- &singleConn{c, l.end}
 	stop, err := watchHangup(c, l.end)
 	if err != nil {
-		return errors.Join(err, end())
+		return err
 	}
 	defer stop()
-	served := make(chan struct{})
-	go func() {
-		defer close(served)
-		_ = h.Serve(l) // returns when l is closed
-	}()
-	select {
-	case <-l.ended:
-	case <-ctx.Done():
+	s := service.New(service.Options{Settings: settings.Trusted(), Store: o.Store, Cache: o.Cache, Log: o.Log, CgroupParent: o.CgroupParent})
+	sessions := session.New(s, o.Log)
+	h := &http.Server{
+		Handler: asTenant(peer, api.WithPorts(s, newMux(s, sessions, o.Version))), MaxHeaderBytes: maxHeader,
+		ErrorLog: log.New(httpLog{o.Log}, "", 0),
 	}
-	err = end()
+	var serving sync.WaitGroup
+	serving.Go(func() { _ = h.Serve(l) }) // returns when l has ended
+	<-l.ctx.Done()
+	err = s.Close(l.ctx)
+	sessions.Close()
 	_ = h.Close() // the other end may be closed
-	<-served
+	serving.Wait()
 	return err
 }
 
@@ -90,7 +74,7 @@ func asTenant(t *tenant.Tenant, next http.Handler) http.Handler {
 
 // Local serves h to this process until stop is called. It returns a client of h.
 func Local(h http.Handler) (c *client.HTTP, stop func() error) {
-	l := newListener()
+	l := newListener(context.Background())
 	s := &http.Server{Handler: h, ReadHeaderTimeout: defaultTimes.header}
 	go func() { _ = s.Serve(l) }() // returns when l is closed
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -98,7 +82,7 @@ func Local(h http.Handler) (c *client.HTTP, stop func() error) {
 		select {
 		case l.conns <- other:
 			return own, nil
-		case <-l.ended:
+		case <-l.ctx.Done():
 			return nil, net.ErrClosed
 		case <-ctx.Done():
 			return nil, ctx.Err()
@@ -107,17 +91,16 @@ func Local(h http.Handler) (c *client.HTTP, stop func() error) {
 	return &client.HTTP{URL: "http://gaol", Client: &http.Client{Transport: &http.Transport{DialContext: dial}}}, s.Close
 }
 
-// connListener accepts the connections that it receives from this process, until it is closed.
+// connListener accepts the connections that it receives from this process, until its context ends.
 type connListener struct {
 	conns chan net.Conn
-	ended chan struct{}
-	end   func() // closes ended
+	ctx   context.Context
+	end   func() // ends ctx
 }
 
-func newListener() *connListener {
-	l := &connListener{conns: make(chan net.Conn, 1), ended: make(chan struct{})}
-	l.end = sync.OnceFunc(func() { close(l.ended) })
-	return l
+func newListener(ctx context.Context) *connListener {
+	ctx, end := context.WithCancel(ctx)
+	return &connListener{make(chan net.Conn, 1), ctx, end}
 }
 
 // Accept implements [net.Listener].
@@ -125,7 +108,7 @@ func (l *connListener) Accept() (net.Conn, error) {
 	select {
 	case c := <-l.conns:
 		return c, nil
-	case <-l.ended:
+	case <-l.ctx.Done():
 		return nil, io.EOF
 	}
 }
@@ -161,9 +144,7 @@ func watchHangup(c *net.UnixConn, end func()) (stop func(), err error) {
 	watching := make(chan struct{})
 	go func() {
 		defer close(watching)
-		for err := error(unix.EINTR); err == unix.EINTR; {
-			_, err = unix.Poll([]unix.PollFd{{Fd: int32(own)}}, -1) // hang-ups are always reported
-		}
+		_, _ = kernfile.Poll(own, 0, -1) // hang-ups are always reported
 		end()
 	}()
 	return func() {

@@ -153,19 +153,14 @@ func openContext(ctx context.Context, c *operation.Call, in *codeIn) (*requestjs
 	return &requestjson.InContext{InSandbox: of, Context: info.ID}, nil
 }
 
-// errOutput is why code is canceled that prints more than a run may.
-var errOutput = errors.New("the code printed more than 16 MiB")
-
 const (
-	maxOutput     = 16 << 20  // bytes of all lines
+	maxOutput     = 16 << 20  // bytes of all lines; beyond them the code is canceled
 	maxLines      = 100_000   // of output
 	maxLineLength = 1_000_000 // characters
 )
 
 // evaluate performs an operation that evaluates code, in a sandbox: an empty id is a fresh one.
 func evaluate(ctx context.Context, c *operation.Call, sandbox, name string, in any) (*codeOut, error) {
-	running, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
 	printed := 0
 	watched := *c
 	watched.BoundsLogs = true
@@ -173,18 +168,18 @@ func evaluate(ctx context.Context, c *operation.Call, sandbox, name string, in a
 		if l, ok := event.Data.(runtime.Log); ok {
 			c.OnOutput([]byte(l.Text))
 			if printed += len(l.Text); printed > maxOutput {
-				cancel(errOutput)
+				return context.Canceled
 			}
 		}
 		return nil
 	}
-	n, err := operation.Perform[*runtime.Evaluation](running, &watched, name, in)
-	flooded := n != nil && errors.Is(context.Cause(running), errOutput)
+	n, err := operation.Perform[*runtime.Evaluation](ctx, &watched, name, in)
+	flooded := n != nil && printed > maxOutput
 	if err != nil && !flooded {
 		return nil, err
 	}
 	if flooded {
-		n.Cause, n.Truncated.Logs, n.Error = runtime.CauseOutput, true, &runtime.GuestError{Name: "LimitError", Message: errOutput.Error()}
+		n.Cause, n.Truncated.Logs, n.Error = runtime.CauseOutput, true, &runtime.GuestError{Name: "LimitError", Message: "the code printed more than 16 MiB"}
 	}
 	return newCodeOut(&overflow{ctx: ctx, call: c, sandbox: sandbox}, n), nil
 }

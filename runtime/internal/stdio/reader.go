@@ -28,15 +28,11 @@ const (
 // expired is a deadline in the past.
 var expired = time.Unix(1, 0)
 
-// errFlushed is what Read returns once it has read all that a pipe held when Flush was
-// called.
-var errFlushed = errors.New("flushed")
-
 // Reader reads a pipe or a terminal to its end. After End it reads the rest of the run's output
 // and then returns io.EOF, even if another run of the same runtime holds the other end
 // open.
 //
-//	reading ── Flush ──> flushing ── all read: errFlushed ──> reading
+//	reading ── Flush ──> flushing ── all read: onFlush ──> reading
 //	   └────── End ────> draining ── all read ──> io.EOF
 type Reader struct {
 	file     *os.File
@@ -45,11 +41,12 @@ type Reader struct {
 	large    bool            // the pipe was enlarged
 
 	// The reading goroutine's.
-	state readState
-	left  int    // bytes to read while flushing or draining
-	tail  []byte // the last bytes read, if keepTail
+	left     int    // bytes to read while flushing or draining; -1 while reading
+	flushing bool   // what left is for
+	tail     []byte // the last bytes read, if keepTail
 
 	keepTail bool
+	onFlush  func() // flushes the sink
 
 	mu      sync.Mutex
 	ended   bool
@@ -57,18 +54,10 @@ type Reader struct {
 	closed  chan struct{} // closed when the pump has returned
 }
 
-type readState int
-
-const (
-	reading readState = iota
-	flushing
-	draining
-)
-
 // NewReader returns a reader of a pipe.
 func NewReader(f *os.File) *Reader {
 	conn, _ := f.SyscallConn() // fails only for nil
-	return &Reader{file: f, conn: conn, closed: make(chan struct{})}
+	return &Reader{file: f, conn: conn, left: -1, closed: make(chan struct{})}
 }
 
 // Tail returns the last 4 KiB that were read.
@@ -98,10 +87,12 @@ func (r *Reader) Read(b []byte) (int, error) {
 
 func (r *Reader) read(b []byte) (int, error) {
 	for {
-		if r.state != reading {
-			if r.left <= 0 {
-				return 0, r.finish()
-			}
+		switch {
+		case r.left == 0 && !r.flushing:
+			return 0, io.EOF
+		case r.left == 0:
+			r.endFlush()
+		case r.left > 0:
 			// At most the pipe's content at End: another run may hold the other end and continue to write.
 			b = b[:min(len(b), r.left)]
 			if err := r.file.SetReadDeadline(time.Now().Add(drainWait)); err != nil {
@@ -110,7 +101,7 @@ func (r *Reader) read(b []byte) (int, error) {
 		}
 		n, err := r.file.Read(b)
 		if errors.Is(err, os.ErrDeadlineExceeded) {
-			if r.state == reading { // End or Flush has woken it
+			if r.left < 0 { // End or Flush has woken it
 				r.interrupt()
 				continue
 			}
@@ -123,7 +114,7 @@ func (r *Reader) read(b []byte) (int, error) {
 		if r.terminal && errors.Is(err, unix.EIO) { // the other end of a terminal is closed
 			err = io.EOF
 		}
-		if r.state != reading {
+		if r.left > 0 {
 			r.left -= n
 		} else if n >= pipeSize {
 			r.enlarge()
@@ -136,27 +127,23 @@ func (r *Reader) read(b []byte) (int, error) {
 func (r *Reader) interrupt() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.state = draining
-	if r.flushed != nil {
-		r.state = flushing
-	}
-	r.left = r.available() // after the state: all that an ended run wrote is in the pipe
+	r.flushing = r.flushed != nil
+	r.left = r.available() // after that: all that an ended run wrote is in the pipe
 }
 
-// finish returns the error that ends a flush or the stream.
-func (r *Reader) finish() error {
-	if r.state == draining {
-		return io.EOF
-	}
-	r.state = reading
+// endFlush flushes the sink, which has all that the pipe held, and wakes Flush.
+func (r *Reader) endFlush() {
+	r.onFlush()
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.left = -1
+	close(r.flushed)
+	r.flushed = nil
 	deadline := time.Time{}
 	if r.ended {
 		deadline = expired
 	}
 	_ = r.file.SetReadDeadline(deadline) // fails only if the file is closed
-	return errFlushed
 }
 
 // Flush waits until all that the pipe holds now has been passed to the sink of the pump
@@ -171,14 +158,6 @@ func (r *Reader) Flush() {
 	case <-done:
 	case <-r.closed:
 	}
-}
-
-// endFlush wakes Flush.
-func (r *Reader) endFlush() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	close(r.flushed)
-	r.flushed = nil
 }
 
 // readNow reads without waiting, and returns 0 if there is no data. It serves a Read whose

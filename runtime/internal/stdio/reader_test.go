@@ -80,7 +80,7 @@ func TestPipeReadLate(t *testing.T) {
 		if len(got) != len(sent) || err != nil {
 			t.Fatalf("%d bytes of %d, %v", len(got), len(sent), err)
 		}
-		r.state, r.ended = reading, false
+		r.left, r.ended = -1, false
 	}
 }
 
@@ -111,6 +111,7 @@ func pumpLines(t *testing.T, onLine func()) (r *Reader, w *os.File, lines func()
 		got = nil
 		return list
 	}
+	r.onFlush = sink.Flush
 	return r, w, lines, func() {
 		go func() {
 			defer close(r.closed)

@@ -2,7 +2,6 @@ package stdio
 
 import (
 	"bytes"
-	"errors"
 	"io"
 	"sync/atomic"
 	"unicode/utf8"
@@ -21,10 +20,6 @@ type Sink interface {
 // Pump copies a stream to a sink until the stream's end. It reads larger pieces once a read
 // has filled its buffer.
 func Pump(from io.Reader, to Sink) {
-	flush := func() {}
-	if lines, ok := to.(*Lines); ok {
-		flush = lines.Flush
-	}
 	size := pipeSize
 	for {
 		buf := to.Buffer(size)
@@ -32,17 +27,20 @@ func Pump(from io.Reader, to Sink) {
 		if n > 0 {
 			to.Write(buf[:n])
 		}
-		switch {
-		case errors.Is(err, errFlushed):
-			flush()
-			from.(*Reader).endFlush()
-		case err != nil:
-			flush()
+		if err != nil {
+			flush(to)
 			return
 		}
 		if n == len(buf) {
 			size = max(len(buf), largeRead)
 		}
+	}
+}
+
+// flush flushes a sink that splits its stream.
+func flush(s Sink) {
+	if lines, ok := s.(*Lines); ok {
+		lines.Flush()
 	}
 }
 
@@ -123,8 +121,8 @@ func (l *Lines) Write(b []byte) {
 	}
 }
 
-// Flush ends an unfinished line. Pump calls it at the end of the stream, and when
-// Reader.Flush has been served.
+// Flush ends an unfinished line. Pump calls it at the end of the stream, and a Reader when
+// Reader.Flush is being served.
 func (l *Lines) Flush() {
 	if l.open {
 		l.endLine()

@@ -72,6 +72,7 @@ func (s *Streams) Start() {
 	}
 	for i, to := range []Sink{s.Out, s.Err} {
 		from := s.outputs[i].pipe
+		from.onFlush = func() { flush(to) }
 		s.pumps.Go(func() {
 			defer close(from.closed)
 			Pump(from, to)

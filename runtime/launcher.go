@@ -159,20 +159,16 @@ const zygoteEntry = "/main"
 
 // warm describes the zygotes of the runtimes with these settings.
 func (s settings) warm() *sandbox.Warm {
+	env := envList(baseEnv())
 	return &sandbox.Warm{
-		WarmKind: sandbox.WarmKind{
-			Image: s.image, Node: s.nodePath(), HeapMiB: s.heapMiB, CgroupParent: cmp.Or(s.Zygote.CgroupParent, s.CgroupParent),
-			Options: zygote.Options{Forks: s.Zygote.Forks, Age: s.Zygote.Age, Patience: s.Zygote.Patience},
+		Options: zygote.Options{Forks: s.Zygote.Forks, Age: s.Zygote.Age, Patience: s.Zygote.Patience}, HeapMiB: s.heapMiB,
+		Spec: func(heapMiB int64) zygote.Spec {
+			return zygote.Spec{
+				Image: s.image, Layer: guest.Files(), Env: env, Cgroup: cmp.Or(s.Zygote.CgroupParent, s.CgroupParent),
+				// The thread that --disable-sigusr1 prevents would wait for the zygote's signals.
+				Args: slices.Concat([]string{s.nodePath(), "--disable-sigusr1"}, heapFlags(heapMiB), []string{"--require=" + guest.Zygote, zygoteEntry}),
+			}
 		},
-		Args: func(heapMiB int64) []string {
-			return slices.Concat([]string{
-				"--disable-sigusr1", // its thread would wait for the zygote's signals
-			}, heapFlags(heapMiB), []string{
-				"--require=" + guest.Zygote,
-				zygoteEntry,
-			})
-		},
-		Env: envList(baseEnv()), Layer: guest.Files(),
 	}
 }
 

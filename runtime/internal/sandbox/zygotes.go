@@ -3,29 +3,26 @@ package sandbox
 import (
 	"cmp"
 	"errors"
+	"strings"
 	"sync"
 
-	"gaol/jail"
 	"gaol/jail/zygote"
 )
 
-// Warm describes a Node that runs are forked from, which has run no guest code. Sandboxes of the same
-// kind share it: Args, Env and Layer must be alike for all sandboxes of the process.
+// Warm describes a Node that runs are forked from, which has run no guest code.
 type Warm struct {
-	WarmKind
+	zygote.Options
+	HeapMiB int64 // of V8's old space, unless a Command has another
 
-	Args  func(heapMiB int64) []string // after Node
-	Env   []string                     // K=V
-	Layer []jail.File                  // shown over the image
+	// Spec describes the Node with a heap. Sandboxes with the same Options and Spec share it; Env and Layer must be alike for
+	// all sandboxes of the process.
+	Spec func(heapMiB int64) zygote.Spec
 }
 
-// WarmKind identifies a Node that runs are forked from.
-type WarmKind struct {
-	Image        string // as Spec.Image
-	Node         string // guest path
-	HeapMiB      int64  // of V8's old space, unless a Command has another
-	CgroupParent string
+// zygoteKind identifies a Node that runs are forked from.
+type zygoteKind struct {
 	zygote.Options
+	image, args, cgroup string
 }
 
 // zygotePool is a pool of zygotes and the sets that use it.
@@ -38,8 +35,8 @@ type zygotePool struct {
 // pool stays until CloseIdle, because the next sandbox is mostly of the same kind.
 var sharedZygotes = struct {
 	sync.Mutex
-	pools map[WarmKind]*zygotePool
-}{pools: map[WarmKind]*zygotePool{}}
+	pools map[zygoteKind]*zygotePool
+}{pools: map[zygoteKind]*zygotePool{}}
 
 // zygoteSet is the zygotes of one sandbox: a pool for each heap size. It is safe for concurrent use.
 type zygoteSet struct {
@@ -60,14 +57,12 @@ func acquireZygotes(w *Warm) *zygoteSet {
 func (s *zygoteSet) pool(heapMiB int64) *zygote.Pool {
 	sharedZygotes.Lock()
 	defer sharedZygotes.Unlock()
-	k := s.warm.WarmKind
-	k.HeapMiB = cmp.Or(heapMiB, k.HeapMiB)
+	spec := s.warm.Spec(cmp.Or(heapMiB, s.warm.HeapMiB))
+	k := zygoteKind{s.warm.Options, spec.Image, strings.Join(spec.Args, " "), spec.Cgroup}
 	p := sharedZygotes.pools[k]
 	if p == nil {
-		p = &zygotePool{zygote.NewPool(zygote.Spec{
-			Image: k.Image, Layer: s.warm.Layer, Args: append([]string{k.Node}, s.warm.Args(k.HeapMiB)...), Env: s.warm.Env,
-			Dir: StateDir, Cgroup: k.CgroupParent,
-		}, k.Options), map[*zygoteSet]struct{}{}}
+		spec.Dir = StateDir
+		p = &zygotePool{zygote.NewPool(spec, k.Options), map[*zygoteSet]struct{}{}}
 		sharedZygotes.pools[k] = p
 	}
 	if !s.released { // otherwise the sandbox was closed while a run started, and no second release comes

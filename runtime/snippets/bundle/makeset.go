@@ -136,8 +136,6 @@ func (p *Packages) wrap(ctx context.Context, folder string, built *built, s *set
 
 // built is esbuild's result for packages.
 type built struct {
-	folder string
-
 	namespaces map[string]bool   // the specifiers of namespace modules
 	files      map[string][]byte // by name
 	meta       metafile
@@ -151,12 +149,14 @@ type metafile struct {
 		Imports []struct {
 			Path     string `json:"path"`
 			External bool   `json:"external"`
-			Original string `json:"original"`
 		} `json:"imports"`
 	} `json:"inputs"`
 	Outputs map[string]struct {
 		Exports    []string `json:"exports"`
 		EntryPoint string   `json:"entryPoint"`
+		Imports    []struct {
+			Path string `json:"path"`
+		} `json:"imports"`
 	} `json:"outputs"`
 }
 
@@ -171,7 +171,7 @@ func (p *Packages) esbuild(ctx context.Context, specifiers []string, namespaces 
 	case len(r.Errors) > 0:
 		return nil, r.Errors, nil
 	}
-	b = &built{folder: p.folder, namespaces: namespaces, files: make(map[string][]byte)}
+	b = &built{namespaces: namespaces, files: make(map[string][]byte)}
 	if err := json.Unmarshal([]byte(r.Metafile), &b.meta); err != nil {
 		return nil, nil, fmt.Errorf("bundle: packages: %w", err)
 	}

@@ -2,9 +2,9 @@ package bundle
 
 import (
 	"fmt"
-	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/evanw/esbuild/pkg/api"
@@ -106,7 +106,8 @@ const everything = "^"
 // finds those names only when it runs.
 const nsNamespace = "namespace"
 
-var exportStar = lazyregexp.New(`\bexport\s*\*\s*from\s*["']([^"'\n]+)["']`)
+// reExports matches what esbuild prints for such an export *.
+var reExports = lazyregexp.New(`(?m)^export \* from |\b__reExport\d*\(`)
 
 // namespaceModule returns a namespace module. Its object has a property __esModule, like an ES
 // module that was compiled to CommonJS.
@@ -127,33 +128,15 @@ func (p *Packages) loadNamespace(a api.OnLoadArgs) (api.OnLoadResult, error) {
 func (b *built) unknownNames(specifiers []string) map[string]bool {
 	list := make(map[string]bool)
 	for _, specifier := range specifiers {
-		entry := b.meta.Outputs[outputs+"/"+fileOf(specifier)].EntryPoint
-		if b.meta.Inputs[entry].Format == "esm" && b.exportsUnknown(entry, make(map[string]bool)) {
+		out := b.meta.Outputs[outputs+"/"+fileOf(specifier)]
+		parts := []string{fileOf(specifier)}
+		for _, i := range out.Imports {
+			parts = append(parts, filepath.Base(i.Path)) // the module itself, if others import it
+		}
+		exports := func(name string) bool { return reExports().Match(b.files[name]) }
+		if b.meta.Inputs[out.EntryPoint].Format == "esm" && slices.ContainsFunc(parts, exports) {
 			list[specifier] = true
 		}
 	}
 	return list
-}
-
-// exportsUnknown reports whether an export * of a module leads to a module other than the ES
-// modules of the packages.
-func (b *built) exportsUnknown(module string, seen map[string]bool) bool {
-	seen[module] = true
-	text, err := os.ReadFile(filepath.Join(b.folder, module))
-	if err != nil {
-		return false
-	}
-	stars := make(map[string]bool)
-	for _, m := range exportStar().FindAllSubmatch(text, -1) {
-		stars[string(m[1])] = true
-	}
-	for _, i := range b.meta.Inputs[module].Imports {
-		switch {
-		case i.External && stars[i.Path], stars[i.Original] && b.meta.Inputs[i.Path].Format == "cjs":
-			return true
-		case stars[i.Original] && !i.External && !seen[i.Path] && b.exportsUnknown(i.Path, seen):
-			return true
-		}
-	}
-	return false
 }

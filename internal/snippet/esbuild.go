@@ -15,25 +15,24 @@ const (
 
 // check reports the first error that esbuild finds in parsed JavaScript.
 func (c *compiler) check(d draft) *SyntaxError {
-	if result := c.transform(d, api.TransformOptions{Loader: api.LoaderJS}); len(result.Errors) > 0 {
-		return c.syntaxError(d, result)
-	}
-	return nil
+	_, err := c.transform(d, api.TransformOptions{Loader: api.LoaderJS})
+	return err
 }
 
 // translate translates TypeScript or JSX to JavaScript.
 func (c *compiler) translate(d draft, loader api.Loader, keep imports) (draft, *SyntaxError) {
-	result := c.transform(d, api.TransformOptions{
+	result, err := c.transform(d, api.TransformOptions{
 		Loader: loader, TsconfigRaw: keep.config(LegacyDecorators(d.text)),
 		Sourcemap: api.SourceMapExternal, SourcesContent: api.SourcesContentExclude,
 	})
-	if len(result.Errors) > 0 {
-		return draft{}, c.syntaxError(d, result)
+	if err != nil {
+		return draft{}, err
 	}
 	return d.with(string(result.Code), Stage{From: []byte(d.text), To: result.Code, Map: result.Map}), nil
 }
 
-func (c *compiler) transform(d draft, options api.TransformOptions) api.TransformResult {
+// transform runs esbuild. The error is the first of the result.
+func (c *compiler) transform(d draft, options api.TransformOptions) (api.TransformResult, *SyntaxError) {
 	options.Sourcefile = cmp.Or(c.file, scriptName)
 	if c.module {
 		options.Sourcefile = moduleName
@@ -49,16 +48,14 @@ func (c *compiler) transform(d draft, options api.TransformOptions) api.Transfor
 	if UsesMetadata(d.text, string(result.Code)) {
 		result.Errors = append(result.Errors, api.Message{Text: NoMetadata})
 	}
-	return result
-}
-
-// syntaxError returns esbuild's first message.
-func (c *compiler) syntaxError(d draft, result api.TransformResult) *SyntaxError {
+	if len(result.Errors) == 0 {
+		return result, nil
+	}
 	text := result.Errors[0].Text
 	if strings.HasPrefix(text, "Parameter decorators only work") { // the only error whose reason esbuild gives in notes
 		text = "decorators of parameters need experimentalDecorators in tsconfig.json, or a comment with " + legacyPragma
 	}
-	return d.errorAt(d.offset(result.Errors[0]), text)
+	return result, d.errorAt(d.offset(result.Errors[0]), text)
 }
 
 // offset returns the offset of a message, whose columns count bytes, from 0.

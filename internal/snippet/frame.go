@@ -25,8 +25,8 @@ const (
 // U+FFFD, so that the frame can be printed. Frame returns "" if line is out of range.
 func Frame(code string, line, column int) string {
 	var all []string
-	for _, text := range lines(code) {
-		all = append(all, text)
+	for _, at := range indexOf(code).lines {
+		all = append(all, code[at.start:at.end])
 	}
 	if line < 1 || line > len(all) {
 		return ""

@@ -114,11 +114,3 @@ func (l *lexer) regex(t token) token {
 func isLineEnd(r rune) bool { return r == '\n' || r == '\r' || r == '\u2028' || r == '\u2029' }
 
 func hasLineEnd(s string) bool { return strings.IndexFunc(s, isLineEnd) >= 0 }
-
-// lineLength returns the length of the first line without its end.
-func lineLength(s string) int {
-	if n := strings.IndexFunc(s, isLineEnd); n >= 0 {
-		return n
-	}
-	return len(s)
-}

@@ -271,7 +271,8 @@ func (c *compiler) findFence(d draft, loader api.Loader) *SyntaxError {
 		return nil
 	}
 	probe := draft{text: string(text)}
-	for _, m := range c.transform(probe, api.TransformOptions{Loader: loader}).Errors {
+	result, _ := c.transform(probe, api.TransformOptions{Loader: loader})
+	for _, m := range result.Errors {
 		for _, at := range marks {
 			if n := probe.offset(m) - at; n >= 0 && n < len(invalid) {
 				return d.errorAt(at, markdownInCode)

@@ -1,7 +1,6 @@
 package snippet
 
 import (
-	"encoding/json"
 	"fmt"
 	"path"
 	"strings"
@@ -56,15 +55,15 @@ func strip(ext, code string) (*Stripped, *SyntaxError) {
 		return nil, err
 	}
 	options := api.TransformOptions{Loader: loader, Sourcemap: api.SourceMapExternal, SourcesContent: api.SourcesContentExclude}
-	result := c.transform(d, options)
-	if len(result.Errors) > 0 && strings.Contains(code, "@") { // the other files may select them
+	result, err := c.transform(d, options)
+	if err != nil && strings.Contains(code, "@") { // the other files may select them
 		options.TsconfigRaw = keepsImports.config(true)
-		if legacy := c.transform(d, options); len(legacy.Errors) == 0 {
-			result = legacy
+		if legacy, failed := c.transform(d, options); failed == nil {
+			result, err = legacy, nil
 		}
 	}
-	if len(result.Errors) > 0 {
-		return nil, c.syntaxError(d, result)
+	if err != nil {
+		return nil, err
 	}
 	s := &Stripped{Code: string(result.Code), ext: ext, from: indexOf(d.text), to: indexOf(string(result.Code))}
 	if m, err := ParseSourceMap(result.Map); err == nil {
@@ -117,41 +116,18 @@ const (
 
 // Pragmas returns comments for the end of a file's code that select the decorators of a
 // tsconfig.json, or "". Options that it extends are not known.
-func Pragmas(config string) string {
-	var c struct {
-		CompilerOptions struct{ ExperimentalDecorators, EmitDecoratorMetadata bool }
-	}
-	if json.Unmarshal(plainJSON(config), &c) != nil { // TypeScript's compiler reports it
-		return ""
-	}
-	text := ""
-	if c.CompilerOptions.ExperimentalDecorators {
-		text += "\n// " + legacyPragma
-	}
-	if c.CompilerOptions.EmitDecoratorMetadata {
-		text += "\n// " + metadataPragma
-	}
-	return text
-}
-
-// plainJSON removes the comments and the final commas that a tsconfig.json may contain.
-func plainJSON(text string) []byte {
-	var out []byte
-	l := newLexer(strings.TrimPrefix(text, bom))
-	comma := ""
+func Pragmas(config string) (text string) {
+	pragmas := map[string]string{`"experimentalDecorators"`: legacyPragma, `"emitDecoratorMetadata"`: metadataPragma}
+	l := newLexer(strings.TrimPrefix(config, bom)) // JSON with comments and final commas
+	name, colon := "", ""                          // the two tokens before the current one
 	for t := l.next(); t.kind != atEnd && t.kind != notAToken; t = l.next() {
 		token := l.code[t.start:t.end]
-		if token == "," {
-			comma = token
-			continue
+		if colon == ":" && token == "true" && pragmas[name] != "" {
+			text += "\n// " + pragmas[name]
 		}
-		if token != "}" && token != "]" {
-			out = append(out, comma...)
-		}
-		comma = ""
-		out = append(out, token...)
+		name, colon = colon, token
 	}
-	return out
+	return text
 }
 
 // hasPragma reports whether a comment of the code contains a pragma.

@@ -2,7 +2,6 @@ package snippet
 
 import (
 	"fmt"
-	"iter"
 	"sort"
 	"strings"
 	"unicode/utf16"
@@ -54,36 +53,28 @@ func furthest(a, b *SyntaxError) *SyntaxError {
 	return b
 }
 
-// lines iterates over the lines of code, without their line terminators, and the offset of each.
-// It uses ECMAScript's line terminators, as V8 and esbuild do.
-func lines(code string) iter.Seq2[int, string] {
-	return func(yield func(int, string) bool) {
-		for start := 0; ; {
-			end := start + lineLength(code[start:])
-			if !yield(start, code[start:end]) || end == len(code) {
-				return
-			}
-			_, start = utf8.DecodeRuneInString(code[end:])
-			if strings.HasPrefix(code[end:], "\r\n") {
-				start = 2
-			}
-			start += end
-		}
-	}
-}
-
 // indexed is a text with an index of its lines. Lines and columns count from 0, columns in UTF-16 units.
 type indexed struct {
 	code  string
 	lines []span // without their ends
 }
 
+// indexOf finds the lines of code by ECMAScript's line terminators, as V8 and esbuild do.
 func indexOf(code string) indexed {
 	x := indexed{code: code}
-	for start, text := range lines(code) {
-		x.lines = append(x.lines, span{start, start + len(text)})
+	for start := 0; ; {
+		end := start + strings.IndexFunc(code[start:], isLineEnd)
+		if end < start {
+			x.lines = append(x.lines, span{start, len(code)})
+			return x
+		}
+		x.lines = append(x.lines, span{start, end})
+		_, size := utf8.DecodeRuneInString(code[end:])
+		if strings.HasPrefix(code[end:], "\r\n") {
+			size = 2
+		}
+		start = end + size
 	}
-	return x
 }
 
 func (x indexed) position(offset int) (line, column int) {

@@ -35,11 +35,8 @@ func Translate(name, code string, commonJS bool) (string, *SyntaxError) {
 	if commonJS {
 		options.Format, options.Platform = api.FormatCommonJS, api.PlatformNode // which makes ES modules see the exports
 	}
-	result := c.transform(d, options)
-	if len(result.Errors) > 0 {
-		return "", c.syntaxError(d, result)
-	}
-	return string(result.Code), nil
+	result, err := c.transform(d, options)
+	return string(result.Code), err
 }
 
 // Program returns JavaScript that throws the error. A source map maps it to its position in

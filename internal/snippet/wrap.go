@@ -57,16 +57,17 @@ func (c *compiler) imports(d draft, loader api.Loader) (list []span) {
 	const keyword = "import"
 	options := api.TransformOptions{Loader: loader}
 	invalid := map[int]bool{}
-	for _, m := range c.transform(d, options).Errors {
+	alone, _ := c.transform(d, options)
+	for _, m := range alone.Errors {
 		invalid[d.offset(m)] = true
 	}
 	for {
 		wrapped := wrap(d, list)
-		errors := c.transform(wrapped, options).Errors
-		if len(errors) == 0 {
+		result, err := c.transform(wrapped, options)
+		if err == nil {
 			return list
 		}
-		at, _ := wrapped.stages[len(d.stages)].original(wrapped.offset(errors[0]))
+		at, _ := wrapped.stages[len(d.stages)].original(wrapped.offset(result.Errors[0]))
 		start := strings.LastIndex(d.text[:at], keyword)
 		if invalid[at] || start < 0 || strings.TrimSpace(d.text[start+len(keyword):at]) != "" {
 			return list

@@ -1,16 +1,13 @@
 package bundle
 
 import (
-	"context"
 	"crypto/rand"
 	"encoding/hex"
-	"fmt"
 	"maps"
 	"path"
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/evanw/esbuild/pkg/api"
 
@@ -93,20 +90,6 @@ var placeholder = func() string {
 
 // dirLength is the length of a set's Dir.
 const dirLength = 32
-
-// rebuild runs esbuild for packages. It does not wait for it once ctx is done or the time is over.
-func rebuild(ctx context.Context, o api.BuildOptions, timeout time.Duration) (api.BuildResult, error) {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	results := make(chan api.BuildResult, 1)
-	go func() { results <- api.Build(o) }()
-	select {
-	case r := <-results:
-		return r, nil
-	case <-ctx.Done():
-		return api.BuildResult{}, fmt.Errorf("bundle: %w", ctx.Err())
-	}
-}
 
 // options are esbuild's options for a snippet.
 func (b *build) options() api.BuildOptions {

@@ -1,10 +1,10 @@
 package bundle
 
 import (
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -120,16 +120,12 @@ func (c *cache) publish(key, folder string, files map[string][]byte, s *set) err
 	if err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(c.manifests, temporary)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(text)
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), c.manifest(key))
+	name := filepath.Join(c.manifests, temporary+rand.Text())
+	if err = os.WriteFile(name, text, 0o600); err == nil {
+		err = os.Rename(name, c.manifest(key))
 	}
 	if err != nil {
-		_ = os.Remove(f.Name())
+		_ = os.Remove(name)
 		return err
 	}
 	c.evict(time.Now())

@@ -28,17 +28,17 @@ const outputs = ".gaol-outputs"
 // make makes a set, without a folder if a package cannot be bundled.
 func (p *Packages) make(ctx context.Context, key string, specifiers []string) (*set, error) {
 	start := time.Now()
-	built, failures, err := p.esbuild(ctx, specifiers, nil)
+	built, failures, err := p.esbuild(specifiers, nil)
 	if built != nil {
 		if unknown := built.unknownNames(specifiers); len(unknown) > 0 {
-			built, failures, err = p.esbuild(ctx, specifiers, unknown)
+			built, failures, err = p.esbuild(specifiers, unknown)
 		}
 	}
 	switch {
 	case err != nil:
 		return nil, err
 	case len(failures) > 0:
-		return p.makeBroken(ctx, specifiers, failures)
+		return p.makeBroken(specifiers, failures)
 	}
 	s := &set{Entries: built.entries(specifiers), Files: p.stamps(built, specifiers, start), checked: start}
 	for _, e := range s.Entries {
@@ -71,12 +71,12 @@ func (p *Packages) save(ctx context.Context, key string, built *built, s *set) e
 }
 
 // makeBroken bundles the packages one by one, to find those with problems.
-func (p *Packages) makeBroken(ctx context.Context, specifiers []string, failures []api.Message) (*set, error) {
+func (p *Packages) makeBroken(specifiers []string, failures []api.Message) (*set, error) {
 	s := &set{Entries: make(map[string]Entry), checked: time.Now()}
 	for _, specifier := range specifiers {
 		if len(specifiers) > 1 {
 			var err error
-			if _, failures, err = p.esbuild(ctx, []string{specifier}, nil); err != nil {
+			if _, failures, err = p.esbuild([]string{specifier}, nil); err != nil {
 				return nil, err
 			}
 		}
@@ -162,13 +162,9 @@ type metafile struct {
 
 // esbuild bundles packages, as namespace modules if namespaces contains their specifier.
 // failures are errors in them.
-func (p *Packages) esbuild(ctx context.Context, specifiers []string, namespaces map[string]bool) (b *built, failures []api.Message, err error) {
-	o := p.options(specifiers, namespaces)
-	r, err := rebuild(ctx, o, packagesTimeout)
-	switch {
-	case err != nil:
-		return nil, nil, err
-	case len(r.Errors) > 0:
+func (p *Packages) esbuild(specifiers []string, namespaces map[string]bool) (b *built, failures []api.Message, err error) {
+	r := api.Build(p.options(specifiers, namespaces))
+	if len(r.Errors) > 0 {
 		return nil, r.Errors, nil
 	}
 	b = &built{namespaces: namespaces, files: make(map[string][]byte)}
@@ -180,8 +176,6 @@ func (p *Packages) esbuild(ctx context.Context, specifiers []string, namespaces 
 	}
 	return b, nil, nil
 }
-
-const packagesTimeout = time.Minute
 
 // options are esbuild's options for packages.
 func (p *Packages) options(specifiers []string, namespaces map[string]bool) api.BuildOptions {

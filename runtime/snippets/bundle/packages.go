@@ -2,7 +2,6 @@ package bundle
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -87,14 +86,6 @@ func realFolder(name string) (string, error) {
 // Files in it never change.
 func (p *Packages) Dir() string { return p.cache.sets }
 
-// lastKnown returns the last entry for a specifier.
-func (p *Packages) lastKnown(specifier string) (Entry, bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	e, ok := p.known[specifier]
-	return e, ok
-}
-
 // mentioned returns the known entries whose specifiers texts may import.
 func (p *Packages) mentioned(texts []string) map[string]Entry {
 	p.mu.Lock()
@@ -139,12 +130,14 @@ func (p *Packages) set(ctx context.Context, specifiers []string) (*set, error) {
 
 // incomplete returns a set with problems if packages are missing, without running esbuild.
 func (p *Packages) incomplete(specifiers []string) *set {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	s := &set{Entries: make(map[string]Entry)}
 	bad := false
 	for i, specifier := range specifiers {
-		e, _ := p.lastKnown(specifier)
+		e := p.known[specifier]
 		switch {
-		case !p.hasPackage(snippet.PackageOf(specifier)):
+		case !p.hasFile(snippet.PackageOf(specifier)):
 			e = Entry{Problem: fmt.Sprintf(notFound, specifier)}
 			bad = true
 		case i >= maxImports:
@@ -163,8 +156,6 @@ func (p *Packages) incomplete(specifiers []string) *set {
 func (p *Packages) roots() []string {
 	return []string{p.folder, filepath.Join(p.folder, "node_modules")}
 }
-
-func (p *Packages) hasPackage(name string) bool { return p.hasFile(name) }
 
 // hasJSXRuntime reports whether React is installed in a version with a JSX runtime.
 func (p *Packages) hasJSXRuntime() bool { return p.hasFile("react/jsx-runtime.js") }
@@ -199,11 +190,3 @@ func (p *Packages) remember(key string, s *set) {
 	}
 	p.sets[key] = s
 }
-
-// valid reports whether a set is up to date.
-func (p *Packages) valid(s *set) bool {
-	err := s.check(time.Now(), func() error { return p.cache.touch(s) })
-	return err == nil
-}
-
-var errChanged = errors.New("the files of the set have changed")

@@ -40,27 +40,26 @@ func stampOf(file string) stamp {
 	return stamp{Inode: st.Ino, Size: st.Size, Mtime: st.Mtim.Nano(), Ctime: st.Ctim.Nano()}
 }
 
-// check checks that the files of a set are unchanged, at most once in checkInterval, and
-// then calls touch.
-func (s *set) check(now time.Time, touch func() error) error {
+// valid reports whether the files of a set are unchanged, and records its use. It checks them at most once in
+// checkInterval.
+func (p *Packages) valid(s *set) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	now := time.Now()
 	if now.Sub(s.checked) < checkInterval {
-		return nil
+		return true
 	}
 	for file, want := range s.Files {
 		if stampOf(file) != want {
-			return errChanged
+			return false
 		}
 	}
-	if s.Dir == "" && !s.checked.IsZero() {
-		return errChanged // missing packages may have been installed
-	}
-	if err := touch(); err != nil {
-		return err
+	// Without a folder, packages are missing, which may have been installed.
+	if s.Dir == "" && !s.checked.IsZero() || p.cache.touch(s) != nil {
+		return false
 	}
 	s.checked = now
-	return nil
+	return true
 }
 
 // format is the version of the sets' format. Increment it to rebuild all sets.

@@ -136,11 +136,10 @@ func (a *app) snippetOutput(ctx context.Context, s *namedSnippet, f *snippetFlag
 // readSnippet reads the snippet that the argument names.
 func (a *app) readSnippet(ctx context.Context, arg string, f *snippetFlags) (*namedSnippet, error) {
 	if arg != "-" {
-		e, set, err := examplecheck.Open(arg)
+		e, err := examplecheck.Open(arg)
 		if err != nil {
 			return nil, err
 		}
-		set.Close()
 		if e.Fault != "" {
 			return nil, errors.New(e.Fault)
 		}

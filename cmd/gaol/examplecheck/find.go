@@ -19,7 +19,6 @@ import (
 
 // Limits of what Find reads.
 const (
-	maxEntries  = 100_000   // files and folders below all paths
 	maxCode     = 200_000   // bytes of a code file, as of a snippet
 	maxMarkdown = 4 << 20   // bytes of a page
 	maxTotal    = 256 << 20 // bytes of all files
@@ -38,7 +37,6 @@ type Set struct {
 
 	options FindOptions
 	folders []*folder
-	entries int
 	bytes   int64
 }
 
@@ -103,7 +101,7 @@ func (s *Set) walk(ctx context.Context, f *folder) error {
 	var project string // the last folder with src/main.ts
 	inProject := func(p string) bool { return project == "." || strings.HasPrefix(p, project+"/") }
 	return fs.WalkDir(f.root.FS(), ".", func(p string, d fs.DirEntry, err error) error {
-		switch err = cmp.Or(err, context.Cause(ctx), s.count()); {
+		switch err = cmp.Or(err, context.Cause(ctx)); {
 		case err != nil:
 			return err
 		case d.IsDir() && p != "." && (d.Name() == "node_modules" || strings.HasPrefix(d.Name(), ".")):
@@ -116,14 +114,6 @@ func (s *Set) walk(ctx context.Context, f *folder) error {
 		}
 		return s.addFile(f, p)
 	})
-}
-
-// count bounds the number of files and folders.
-func (s *Set) count() error {
-	if s.entries++; s.entries > maxEntries {
-		return fmt.Errorf("more than %d files and folders: name the folders that have examples", maxEntries)
-	}
-	return nil
 }
 
 func isRegular(f *folder, p string) bool {
@@ -157,7 +147,7 @@ func (s *Set) addProject(f *folder, p string) error {
 	e := &Example{File: f.shown(path.Join(p, mainFile)), Line: 1, folder: f, sources: map[string]source{}}
 	s.Examples = append(s.Examples, e)
 	return fs.WalkDir(f.root.FS(), path.Join(p, "src"), func(file string, d fs.DirEntry, err error) error {
-		switch err = cmp.Or(err, s.count()); {
+		switch {
 		case err != nil:
 			return err
 		case d.IsDir() && (d.Name() == "node_modules" || strings.HasPrefix(d.Name(), ".")):
@@ -217,30 +207,26 @@ func pathless(err error) error {
 	return err
 }
 
-// Open returns the example that a code file or a folder with src/main.ts is, and the set that
-// has it.
-func Open(path string) (*Example, *Set, error) {
+// Open returns the example that a code file or a folder with src/main.ts is.
+func Open(p string) (*Example, error) {
 	s := &Set{}
-	if err := s.addOne(path); err != nil {
-		s.Close()
-		return nil, nil, err
-	}
-	return s.Examples[0], s, nil
-}
-
-func (s *Set) addOne(p string) error {
+	defer s.Close()
 	f, name, err := s.open(p)
 	switch {
 	case err != nil:
-		return err
 	case name == "" && isRegular(f, mainFile):
-		return s.addProject(f, ".")
+		err = s.addProject(f, ".")
 	case name == "":
-		return fmt.Errorf("%s: file %s is missing", p, mainFile)
+		err = fmt.Errorf("%s: file %s is missing", p, mainFile)
 	case kind(name) != kindCode:
-		return fmt.Errorf("%s: want a folder with %s, or a file that ends in %s", p, mainFile, strings.Join(codeEndings, ", "))
+		err = fmt.Errorf("%s: want a folder with %s, or a file that ends in %s", p, mainFile, strings.Join(codeEndings, ", "))
+	default:
+		err = s.addFile(f, name)
 	}
-	return s.addFile(f, name)
+	if err != nil {
+		return nil, err
+	}
+	return s.Examples[0], nil
 }
 
 // GitHub returns an annotation for each error, as commands of GitHub's runner. Files below

@@ -2,7 +2,6 @@ package examplecheck
 
 import (
 	"bytes"
-	"slices"
 	"strings"
 	"unicode/utf16"
 
@@ -46,10 +45,13 @@ var (
 
 // fences returns the fences of a page.
 func (p page) fences() (list []fence) {
-	lines := lineStarts(p.text)
+	line, counted := 1, 0                                                             // the lines before an offset
 	_ = ast.Walk(p.parse(), func(n ast.Node, entering bool) (ast.WalkStatus, error) { // no error is returned
 		if block, ok := n.(*ast.FencedCodeBlock); ok && entering && block.Info != nil {
-			list = append(list, p.fence(block, lines))
+			start := block.Info.Segment.Start
+			line += bytes.Count(p.text[counted:start], []byte("\n"))
+			counted = start
+			list = append(list, p.fence(block, line))
 		}
 		return ast.WalkContinue, nil
 	})
@@ -63,39 +65,14 @@ func (p page) parse() ast.Node {
 	return markdownParser.Parse(text.NewReader(p.text))
 }
 
-func (p page) fence(n *ast.FencedCodeBlock, starts lineStartList) fence {
-	f := fence{info: parseInfo(string(n.Info.Segment.Value(p.text))), line: starts.line(n.Info.Segment.Start)}
+func (p page) fence(n *ast.FencedCodeBlock, line int) fence {
+	f := fence{info: parseInfo(string(n.Info.Segment.Value(p.text))), line: line}
 	var code strings.Builder
-	for _, s := range n.Lines().Sliced(0, n.Lines().Len()) {
+	for i, s := range n.Lines().Sliced(0, n.Lines().Len()) {
 		code.Write(s.Value(p.text))
-		line := starts.line(s.Start)
-		before := string(p.text[starts[line-1]:s.Start])
-		f.lines = append(f.lines, place{line, max(0, len(utf16.Encode([]rune(before)))-s.Padding)})
+		before := string(p.text[bytes.LastIndexByte(p.text[:s.Start], '\n')+1 : s.Start])
+		f.lines = append(f.lines, place{line + 1 + i, max(0, len(utf16.Encode([]rune(before)))-s.Padding)})
 	}
 	f.code = code.String()
 	return f
-}
-
-// lineStartList is the offset of each line.
-type lineStartList []int
-
-func lineStarts(text []byte) lineStartList {
-	starts := lineStartList{0}
-	for at := 0; ; {
-		next := bytes.IndexByte(text[at:], '\n')
-		if next < 0 {
-			return starts
-		}
-		at += next + 1
-		starts = append(starts, at)
-	}
-}
-
-// line returns the number of the line of an offset, from 1.
-func (l lineStartList) line(offset int) int {
-	at, found := slices.BinarySearch(l, offset)
-	if found {
-		at++
-	}
-	return at
 }

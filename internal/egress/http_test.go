@@ -95,7 +95,7 @@ func TestHalfCloseAfterRequest(t *testing.T) {
 	}
 }
 
-// A guest is told that a response is incomplete.
+// A guest learns that a response is incomplete.
 func TestIncompleteResponse(t *testing.T) {
 	w := newWorld(t, byName, Limits{}, 80)
 	w.serveRaw(func(c net.Conn, _ *bufio.Reader, _ *http.Request) {

@@ -97,7 +97,7 @@ func (s *Server) refuse(listeners []*net.TCPListener) {
 		for _, l := range listeners {
 			_ = l.SetDeadline(time.Now().Add(refusePause)) // it fails if l is closed
 			c, err := l.AcceptTCP()
-			if err != nil { // nobody connects, or this process has too many descriptors, and the connection still waits
+			if err != nil { // no client connects, or this process has too many descriptors, and the connection still waits
 				time.Sleep(refusePause)
 				continue
 			}

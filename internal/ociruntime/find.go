@@ -17,7 +17,7 @@ const (
 	Crun = "crun"
 )
 
-// cures tell how to install a missing runtime.
+// cures describe how to install a missing runtime.
 var cures = map[string]string{
 	Runc: `build it with "make build" or "go install -tags seccomp github.com/opencontainers/runc@v1.5", and set Options.OCI.Runtime to its path`,
 	Crun: `install it ("apt-get install crun"), or set Options.OCI.Runtime to its path`,

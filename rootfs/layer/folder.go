@@ -44,7 +44,7 @@ func (t *Tree) Has(p string) bool {
 	return err == nil
 }
 
-// Symlink makes a symbolic link at p in place of any file, and the missing parents of p.
+// Symlink makes a symbolic link at p, which replaces any file, and the missing parents of p.
 func (t *Tree) Symlink(p, target string) error {
 	d, err := t.folder(path.Dir(p))
 	if err != nil {

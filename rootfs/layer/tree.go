@@ -121,7 +121,7 @@ func (t *Tree) existing(p string) (d openFolder, err error) {
 	return d, nil
 }
 
-// symlink makes a symbolic link in place of any file.
+// symlink makes a symbolic link that replaces any file.
 func (d openFolder) symlink(name, target string) error {
 	if err := d.RemoveAll(name); err != nil {
 		return err

@@ -44,7 +44,7 @@ func (s *session) runOnTerminal(ctx context.Context, stdout io.Writer) error {
 	return s.run(ctx, e.next)
 }
 
-// lineEditor is the input of a session on a terminal in raw mode. What is written to terminal appears above the line
+// lineEditor is the input of a session on a terminal in raw mode. Text that is written to terminal appears above the line
 // that the user types.
 type lineEditor struct {
 	ctx      context.Context

@@ -20,7 +20,7 @@ import (
 // exceeds 25,000 tokens or 50,000 characters.
 const maxText = 40_000
 
-// extra is what a result has besides its fields, which are its structured content. Results embed it.
+// extra is the part of a result that its structured content, the fields, lacks. Results embed it.
 type extra struct {
 	notes  []string      // lines at the end of the text
 	links  []mcp.Content // after the text

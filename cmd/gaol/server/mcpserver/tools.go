@@ -149,7 +149,7 @@ const (
 const maxNote = 1000
 
 // newProgress begins notifications about a run: soon after it prints something, and regularly. A client that has not
-// asked for them gets none. The caller reports output by note, which replaces what was not sent yet, and calls stop
+// asked for them gets none. The caller reports output by note, which replaces output that has not been sent yet, and calls stop
 // before it returns the result.
 func newProgress(ctx context.Context, r *mcp.CallToolRequest) (note func([]byte), stop func()) {
 	token := r.Params.GetProgressToken()

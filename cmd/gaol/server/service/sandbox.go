@@ -160,7 +160,7 @@ func (sb *Sandbox) expire() {
 	}
 }
 
-// remove removes the sandbox from the list, if it is there, and closes it in the background.
+// remove removes the sandbox from the list, if it has it, and closes it in the background.
 //
 // Preconditions: service.mu is held.
 func (sb *Sandbox) remove() {

@@ -11,6 +11,7 @@ import (
 
 	"gaol/internal/wire"
 	"gaol/jail"
+	"gaol/runtime/internal/hostcall"
 )
 
 // end waits for the run's end, and leaves the runtime's queue.
@@ -96,10 +97,7 @@ func (p *Process) addReport(res *Result) {
 func (p *Process) addCalls(res *Result) {
 	if calls := p.calls; calls != nil {
 		records, truncated := calls.Records()
-		res.Truncated.Calls = truncated
-		for _, r := range records {
-			res.Calls = append(res.Calls, Call(r))
-		}
+		res.Calls, res.Truncated.Calls = mapped(records, func(r hostcall.Record) Call { return Call(r) }), truncated
 	}
 }
 

@@ -84,7 +84,7 @@ func (f *FS) Stat(ctx context.Context, path string) (*FileInfo, error) {
 
 // Lstat is Stat for a link itself.
 func (f *FS) Lstat(ctx context.Context, path string) (*FileInfo, error) {
-	in := requestjson.StatIn{InFile: f.in(path), Links: true}
+	in := requestjson.StatIn{InFile: f.in(path), FileStat: requestjson.FileStat{Links: true}}
 	return get[*FileInfo](ctx, f.sb.c, "statFile", "stat", in)
 }
 
@@ -103,16 +103,16 @@ func (f *FS) List(ctx context.Context, path string, o ListOptions) (files []*Fil
 
 // Mkdir makes a folder in an existing one. Zero means the permissions 0o755.
 func (f *FS) Mkdir(ctx context.Context, path string, mode fs.FileMode) error {
-	return f.mkdir(ctx, requestjson.FolderIn{InFile: f.in(path), FileMode: octal(mode)})
+	return f.mkdir(ctx, path, requestjson.FolderMake{FileMode: octal(mode)})
 }
 
 // MkdirAll makes a folder and its missing parents. An existing folder is not an error.
 func (f *FS) MkdirAll(ctx context.Context, path string, mode fs.FileMode) error {
-	return f.mkdir(ctx, requestjson.FolderIn{InFile: f.in(path), FileMode: octal(mode), Parents: true})
+	return f.mkdir(ctx, path, requestjson.FolderMake{FileMode: octal(mode), Parents: true})
 }
 
-func (f *FS) mkdir(ctx context.Context, in requestjson.FolderIn) error {
-	return f.sb.c.do(ctx, "makeFolder", "mkdir", in)
+func (f *FS) mkdir(ctx context.Context, path string, m requestjson.FolderMake) error {
+	return f.sb.c.do(ctx, "makeFolder", "mkdir", requestjson.FolderIn{InFile: f.in(path), FolderMake: m})
 }
 
 // Remove removes a file, a link or an empty folder.
@@ -122,7 +122,7 @@ func (f *FS) Remove(ctx context.Context, path string) error {
 
 // RemoveAll removes a file, or a folder with its content. It must exist.
 func (f *FS) RemoveAll(ctx context.Context, path string) error {
-	in := requestjson.RemoveIn{InFile: f.in(path), Recursive: true}
+	in := requestjson.RemoveIn{InFile: f.in(path), FileRemove: requestjson.FileRemove{Recursive: true}}
 	return f.sb.c.do(ctx, "removeFile", "remove", in)
 }
 

@@ -134,6 +134,10 @@ type (
 	// StatIn is the input of statFile.
 	StatIn struct {
 		InFile
+		FileStat
+	}
+	// FileStat selects what statFile describes.
+	FileStat struct {
 		Links bool `json:"links,omitempty" doc:"Describe a link itself."`
 	}
 	// ListIn is the input of listFiles.
@@ -150,12 +154,20 @@ type (
 	// FolderIn is the input of makeFolder.
 	FolderIn struct {
 		InFile
+		FolderMake
+	}
+	// FolderMake describes a folder to make.
+	FolderMake struct {
 		FileMode
 		Parents bool `json:"createParents,omitempty" doc:"Make missing parent folders. An existing folder is no error then."`
 	}
 	// RemoveIn is the input of removeFile.
 	RemoveIn struct {
 		InFile
+		FileRemove
+	}
+	// FileRemove selects what removeFile removes.
+	FileRemove struct {
 		Recursive bool `json:"recursive,omitempty" doc:"Remove a folder with its content."`
 	}
 	// UnpackIn is the input of unpackFolder.

@@ -689,16 +689,24 @@ export interface WriteIn extends InFile, FileMode {
   createParents?: boolean | undefined;
 }
 
-/** RemoveIn is the input of removeFile. */
-export interface RemoveIn extends InFile {
+/** FileRemove selects what removeFile removes. */
+export interface FileRemove {
   /** Remove a folder with its content. */
   recursive?: boolean | undefined;
 }
 
-/** StatIn is the input of statFile. */
-export interface StatIn extends InFile {
+/** RemoveIn is the input of removeFile. */
+export interface RemoveIn extends InFile, FileRemove {
+}
+
+/** FileStat selects what statFile describes. */
+export interface FileStat {
   /** Describe a link itself. */
   links?: boolean | undefined;
+}
+
+/** StatIn is the input of statFile. */
+export interface StatIn extends InFile, FileStat {
 }
 
 /** FileList is a listing of a folder. */
@@ -722,10 +730,14 @@ export interface FolderList {
 export interface ListIn extends InFile, FolderList {
 }
 
-/** FolderIn is the input of makeFolder. */
-export interface FolderIn extends InFile, FileMode {
+/** FolderMake describes a folder to make. */
+export interface FolderMake extends FileMode {
   /** Make missing parent folders. An existing folder is no error then. */
   createParents?: boolean | undefined;
+}
+
+/** FolderIn is the input of makeFolder. */
+export interface FolderIn extends InFile, FolderMake {
 }
 
 /** MoveIn is the input of moveFile. */
@@ -1223,10 +1235,13 @@ export const fields = {
   ReadIn: { sandbox: true, path: true, pathBytes: true, offset: true, limit: true },
   FileMode: { mode: true },
   WriteIn: { sandbox: true, path: true, pathBytes: true, mode: true, createParents: true },
+  FileRemove: { recursive: true },
   RemoveIn: { sandbox: true, path: true, pathBytes: true, recursive: true },
+  FileStat: { links: true },
   StatIn: { sandbox: true, path: true, pathBytes: true, links: true },
   FolderList: { recursive: true, limit: true, exclude: true },
   ListIn: { sandbox: true, path: true, pathBytes: true, recursive: true, limit: true, exclude: true },
+  FolderMake: { mode: true, createParents: true },
   FolderIn: { sandbox: true, path: true, pathBytes: true, mode: true, createParents: true },
   MoveIn: { sandbox: true, from: true, fromBytes: true, to: true, toBytes: true },
   FolderUnpack: { createParents: true },

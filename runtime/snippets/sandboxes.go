@@ -54,7 +54,7 @@ func (s *sandboxes) init(o Options, packages *bundle.Packages) (err error) {
 		return nil
 	}
 	s.live = semaphore.NewWeighted(int64(2 * o.MaxConcurrent))
-	s.pool, err = runtime.NewPool(s.options, runtime.PoolOptions{Size: min(o.MaxConcurrent, maxReady), Park: s.options.Isolation.Check(isolation.Park) == nil})
+	s.pool, err = runtime.NewPool(s.options, runtime.PoolOptions{Size: min(o.MaxConcurrent, maxReady), Park: s.options.Launcher != runtime.LauncherExec && s.options.Isolation.Check(isolation.Park) == nil})
 	return err
 }
 

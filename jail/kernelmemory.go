@@ -64,7 +64,7 @@ type memoryWatch struct {
 
 var uncharged = memoryWatch{live: map[*Process]struct{}{}, suspects: map[*Jail]*suspect{}}
 
-// add adds a process that runs a program: one that waits for it holds no such memory.
+// add adds a process when it starts to run its program. A parked process allocates nothing for a guest.
 func (w *memoryWatch) add(p *Process) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

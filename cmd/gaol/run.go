@@ -139,7 +139,7 @@ func (a *app) run(ctx context.Context, p *program, f *runFlags) error {
 	}
 	// Before the result is printed: a jail that cannot be removed is a failure of gaol,
 	// and after a failure there is no object.
-	closeErr := sb.Close()
+	closeErr := errors.Join(sb.Close(), runtime.CloseIdle())
 	err = cmp.Or(streams.Err(), err) // a failed write has canceled the run
 	if err := errors.Join(err, closeErr); err != nil {
 		return err

@@ -23,7 +23,7 @@ const scratchMount = "/tmp"
 
 // tryTmpfs mounts a tmpfs with limits, as a jail does.
 //
-// Preconditions: the thread has its own mount namespace.
+// The calling thread must have its own mount namespace.
 func tryTmpfs() error {
 	// private, so that no mount propagates to the host
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
@@ -37,7 +37,7 @@ func tryTmpfs() error {
 
 // tryOverlay mounts an overlay whose upper layer is a tmpfs, as a jail does.
 //
-// Preconditions: the thread has its own mount namespace.
+// The calling thread must have its own mount namespace.
 func tryOverlay() error {
 	if err := tryTmpfs(); err != nil {
 		return err

@@ -64,7 +64,7 @@
 //   - grafana/sobek's parser rejects for await, asynchronous generators in objects, and import
 //     attributes. It reads the parameters of arrow functions twice: (a=(a=(a=1)=>1)=>1)=>1
 //     nested 20 times takes 2.2 s, and the time is exponential in the depth.
-//   - tdewolff/parse has a parser with scopes, too, but its tree lacks positions.
+//   - the parser of tdewolff/parse resolves scopes, but its tree lacks positions.
 //
 // # Files
 //

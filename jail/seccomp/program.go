@@ -39,7 +39,7 @@ const (
 	opAnd    = unix.BPF_ALU | unix.BPF_AND | unix.BPF_K
 )
 
-// add adds an instruction, unless the program has the same code.
+// add appends an instruction and returns its label. It reuses equal code.
 func (p *program) add(c code) label {
 	if p.written[c] != 0 {
 		return p.written[c]

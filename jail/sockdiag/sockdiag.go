@@ -15,7 +15,7 @@ type (
 	// socketID is struct inet_diag_sockid. Its ports are big-endian.
 	socketID struct {
 		OwnPort, PeerPort [2]byte
-		Own, Peer         [16]byte // IPv4 has the first four bytes
+		Own, Peer         [16]byte // an IPv4 address is in the first four bytes
 		Interface         uint32
 		Cookie            uint64
 	}

@@ -42,6 +42,9 @@ type sandboxes struct {
 }
 
 func (s *sandboxes) init(o Options, packages *bundle.Packages) (err error) {
+	if set := o.Sandbox; set.Heap != 0 || set.Limits != (runtime.Limits{}) || len(set.Mounts) > 0 || set.ReadOnlyRoot || set.MaxConcurrentRuns != 0 {
+		return errors.New("option Sandbox: the runner sets Heap, Limits, Mounts, ReadOnlyRoot and MaxConcurrentRuns")
+	}
 	s.options = o.sandbox()
 	if s.options.Permissions, err = o.permissions(); err != nil {
 		return err

@@ -121,7 +121,7 @@ func TestAdmitChecksSocket(t *testing.T) {
 	}
 }
 
-// A launcher that can't execute its program gets the kernel's error. One that is killed is not waited for.
+// A launcher whose execve fails gets the kernel's error. Serve returns if the launcher is killed.
 func TestAdmitWithoutProgram(t *testing.T) {
 	t.Run("no program", func(t *testing.T) {
 		g := start(t, restrictions(), order{Execute: []string{"/nowhere"}})

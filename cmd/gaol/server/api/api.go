@@ -222,7 +222,7 @@ func WithQuota(ctx context.Context, a *quota.Account, held *quota.Reservation) c
 	return context.WithValue(ctx, quotaKey{}, &bodyQuota{a, held})
 }
 
-// hold reserves memory for the values of a text. Counting those of large texts takes turns.
+// hold reserves memory for the values of a text. Large texts are counted one at a time.
 func (q *bodyQuota) hold(ctx context.Context, text []byte) error {
 	if len(text) > quota.LargeText {
 		done, err := q.account.Wait(ctx, quota.Texts)

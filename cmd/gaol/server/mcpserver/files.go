@@ -23,7 +23,7 @@ import (
 	"gaol/vfs"
 )
 
-// fileIn has the arguments of the tools for files. Each has some of them.
+// fileIn is the union of the arguments of the file tools.
 type fileIn struct {
 	InSandbox
 	Path       string `json:"path" minLength:"1" maxLength:"4095" doc:"An absolute path, or one relative to /workspace."`

@@ -16,7 +16,7 @@ import (
 	"gaol/runtime/resultjson"
 )
 
-// processIn has the arguments of the tools for processes. Each has some of them.
+// processIn is the union of the arguments of the process tools.
 type processIn struct {
 	InSandbox
 	ProcessID string `json:"processId" maxLength:"64" doc:"The process, from start_process."`

@@ -29,8 +29,11 @@ func Parse(text []byte) (Permissions, error) {
 	return p, nil
 }
 
-// UnmarshalJSON calls [Parse].
+// UnmarshalJSON calls [Parse]. By convention, null changes nothing.
 func (p *Permissions) UnmarshalJSON(text []byte) error {
+	if string(text) == "null" {
+		return nil
+	}
 	parsed, err := Parse(text)
 	if err == nil {
 		*p = parsed

@@ -63,7 +63,7 @@ func (in *Input) Decode(text []byte, more map[string]any, found ...error) (any, 
 	object, _ := tree.(map[string]any)
 	for name, value := range more {
 		if _, twice := object[name]; twice {
-			found = append(found, &huma.ErrorDetail{Message: "unexpected property", Location: "body." + name})
+			found = append(found, &huma.ErrorDetail{Message: "unexpected property", Location: name})
 		}
 		if object != nil {
 			object[name] = value
@@ -76,8 +76,8 @@ func (in *Input) Decode(text []byte, more map[string]any, found ...error) (any, 
 	}
 	v := reflect.New(in.Type).Interface()
 	if len(text) > 0 {
-		if err := strictjson.Unmarshal(text, v); err != nil {
-			return nil, syntaxError(err)
+		if err := strictjson.Unmarshal(text, v); err != nil { // of a type with rules of its own, such as permissions
+			return nil, &InvalidError{Details: details([]error{err})}
 		}
 	}
 	if len(more) == 0 {

@@ -70,7 +70,7 @@ func TestDecodeInvalid(t *testing.T) {
 		}
 	}
 	_, err := in.Decode([]byte(`{"name": "x"}`), map[string]any{"name": "y"})
-	if e, ok := err.(*InvalidError); !ok || e.Details[0].Location != "body.name" {
+	if e, ok := err.(*InvalidError); !ok || e.Details[0].Location != "name" {
 		t.Errorf("a field in two places: %v", err)
 	}
 	_, err = in.Decode([]byte(`{"name": "`+strings.Repeat("x", 1<<20)+`"}`), nil)

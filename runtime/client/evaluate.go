@@ -28,7 +28,7 @@ func (c *Client) snippet(code string, o runtime.EvaluateOptions) (n requestjson.
 	}
 	host.Calls.Calls = o.MaxCalls
 	n = requestjson.Snippet{
-		Permissions: permissionsOf(o.Permissions), Env: o.Env, Cwd: o.Cwd,
+		Permissions: o.Permissions, Env: o.Env, Cwd: o.Cwd,
 		Cell: requestjson.Cell{
 			Code: code, Globals: values, MaxOutput: o.MaxOutput, MaxLogs: o.MaxLogs, MaxLogLength: o.MaxLogLength, Form: o.Form,
 			Timeout: timeout(o.Timeout),

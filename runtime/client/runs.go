@@ -5,11 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"reflect"
 	"time"
 
 	"gaol/internal/session"
-	"gaol/policy"
 	"gaol/runtime"
 	"gaol/runtime/internal/stdio"
 	"gaol/runtime/requestjson"
@@ -22,19 +20,7 @@ func programOf(code string, o runtime.RunOptions) requestjson.Program {
 }
 
 func start(o runtime.RunOptions) requestjson.Start {
-	return requestjson.Start{Permissions: permissionsOf(o.Permissions), Args: o.Args, Env: o.Env, Cwd: o.Cwd, Timeout: timeout(o.Timeout)}
-}
-
-// permissionsOf encodes permissions for requests.
-func permissionsOf(p policy.Permissions) json.RawMessage {
-	if reflect.ValueOf(p).IsZero() {
-		return nil
-	}
-	text, err := json.Marshal(p)
-	if err != nil {
-		panic(err) // it has strings and booleans
-	}
-	return text
+	return requestjson.Start{Permissions: o.Permissions, Args: o.Args, Env: o.Env, Cwd: o.Cwd, Timeout: timeout(o.Timeout)}
 }
 
 // program returns a run of code in the sandbox.

@@ -103,7 +103,7 @@ func (c *Client) Create(ctx context.Context, o CreateOptions) (*Sandbox, error) 
 
 func createRequest(o CreateOptions, globals map[string]json.RawMessage) requestjson.SandboxRequest {
 	r := requestjson.SandboxRequest{
-		Permissions: permissionsOf(o.Permissions), Globals: globals, Env: o.Env, Cwd: o.Cwd,
+		Permissions: o.Permissions, Globals: globals, Env: o.Env, Cwd: o.Cwd,
 		IdleTimeoutMs: milliseconds(o.IdleTimeout), LifetimeMs: milliseconds(o.Lifetime),
 		Tree: requestjson.Tree{
 			Image: o.Image, Snapshot: o.Snapshot, FileBytes: o.Files, ReadOnly: o.ReadOnlyRoot, Hostname: o.Hostname, Limits: limitsOf(o.Limits),

@@ -3,16 +3,17 @@ package requestjson
 import (
 	"encoding/json"
 
+	"gaol/policy"
 	"gaol/runtime"
 )
 
 // Start describes how a program starts.
 type Start struct {
-	Permissions json.RawMessage   `json:"permissions,omitempty" doc:"The permissions of the run, by scope: fs, network, childProcess, process, env. In a sandbox they can only restrict it further."`
-	Args        []string          `json:"args,omitempty" maxItems:"4096" doc:"Its arguments: of a Node program, process.argv from its third element on."`
-	Env         map[string]string `json:"env,omitempty" doc:"Environment variables."`
-	Cwd         string            `json:"cwd,omitempty" maxLength:"4095" doc:"The working directory. By default /workspace, or that of the sandbox."`
-	Stdin       string            `json:"stdin,omitempty" maxLength:"16777216" doc:"Standard input; empty by default."`
+	Permissions policy.Permissions `json:"permissions,omitzero" doc:"The permissions of the run, by scope: fs, network, childProcess, process, env. In a sandbox they can only restrict it further."`
+	Args        []string           `json:"args,omitempty" maxItems:"4096" doc:"Its arguments: of a Node program, process.argv from its third element on."`
+	Env         map[string]string  `json:"env,omitempty" doc:"Environment variables."`
+	Cwd         string             `json:"cwd,omitempty" maxLength:"4095" doc:"The working directory. By default /workspace, or that of the sandbox."`
+	Stdin       string             `json:"stdin,omitempty" maxLength:"16777216" doc:"Standard input; empty by default."`
 	Timeout
 }
 
@@ -50,16 +51,16 @@ type Cell struct {
 // Snippet is code to evaluate in a new process.
 type Snippet struct {
 	Cell
-	Permissions json.RawMessage   `json:"permissions,omitempty" doc:"As for a run."`
-	Env         map[string]string `json:"env,omitempty" doc:"Environment variables."`
-	Cwd         string            `json:"cwd,omitempty" maxLength:"4095" doc:"The working directory."`
+	Permissions policy.Permissions `json:"permissions,omitzero" doc:"As for a run."`
+	Env         map[string]string  `json:"env,omitempty" doc:"Environment variables."`
+	Cwd         string             `json:"cwd,omitempty" maxLength:"4095" doc:"The working directory."`
 }
 
 // ContextRequest is a context to create.
 type ContextRequest struct {
 	Globals       map[string]json.RawMessage `json:"globals,omitempty" doc:"Variables of all cells."`
 	MaxIdle       bool                       `json:"maxIdleTimeout,omitempty" doc:"Instead of idleTimeoutMs: the longest that the server allows."`
-	Permissions   json.RawMessage            `json:"permissions,omitempty" doc:"As for a run."`
+	Permissions   policy.Permissions         `json:"permissions,omitzero" doc:"As for a run."`
 	Env           map[string]string          `json:"env,omitempty" doc:"Environment variables."`
 	Cwd           string                     `json:"cwd,omitempty" maxLength:"4095" doc:"The working directory."`
 	IdleTimeoutMs int64                      `json:"idleTimeoutMs,omitempty" minimum:"0" doc:"How long it lives without a cell. By default 600,000. It ends with its sandbox, too."`
@@ -68,17 +69,17 @@ type ContextRequest struct {
 
 // ProcessRequest is a process to start: a program, or a command.
 type ProcessRequest struct {
-	Code        string            `json:"code,omitempty" maxLength:"4194304" doc:"JavaScript, TypeScript or JSX. Either this or command."`
-	Name        string            `json:"name,omitempty" maxLength:"4095" doc:"The program's file name, as for a run."`
-	Format      string            `json:"format,omitempty" enum:"auto,esm,cjs,detect" doc:"The module format, as for a run."`
-	Command     string            `json:"command,omitempty" pattern:"^[^\\x00]*$" maxLength:"4095" doc:"A program of the image, or the path of one in the sandbox."`
-	Permissions json.RawMessage   `json:"permissions,omitempty" doc:"As for a run."`
-	Args        []string          `json:"args,omitempty" maxItems:"4096" doc:"Its arguments."`
-	Env         map[string]string `json:"env,omitempty" doc:"Environment variables."`
-	Cwd         string            `json:"cwd,omitempty" maxLength:"4095" doc:"The working directory."`
-	TimeoutMs   int64             `json:"timeoutMs,omitempty" minimum:"0" doc:"Wall-clock time limit. By default the process lives as long as its sandbox."`
-	Terminal    *Terminal         `json:"terminal,omitempty" doc:"Gives the process a terminal instead of pipes. All output is then stdout."`
-	WhenFull    string            `json:"whenFull,omitempty" enum:"drop,wait" doc:"What happens while readers are slow or absent: the oldest events are dropped once there is more than 1 MiB of them (the default), or the process waits while no reader has got the last 512 KiB."`
+	Code        string             `json:"code,omitempty" maxLength:"4194304" doc:"JavaScript, TypeScript or JSX. Either this or command."`
+	Name        string             `json:"name,omitempty" maxLength:"4095" doc:"The program's file name, as for a run."`
+	Format      string             `json:"format,omitempty" enum:"auto,esm,cjs,detect" doc:"The module format, as for a run."`
+	Command     string             `json:"command,omitempty" pattern:"^[^\\x00]*$" maxLength:"4095" doc:"A program of the image, or the path of one in the sandbox."`
+	Permissions policy.Permissions `json:"permissions,omitzero" doc:"As for a run."`
+	Args        []string           `json:"args,omitempty" maxItems:"4096" doc:"Its arguments."`
+	Env         map[string]string  `json:"env,omitempty" doc:"Environment variables."`
+	Cwd         string             `json:"cwd,omitempty" maxLength:"4095" doc:"The working directory."`
+	TimeoutMs   int64              `json:"timeoutMs,omitempty" minimum:"0" doc:"Wall-clock time limit. By default the process lives as long as its sandbox."`
+	Terminal    *Terminal          `json:"terminal,omitempty" doc:"Gives the process a terminal instead of pipes. All output is then stdout."`
+	WhenFull    string             `json:"whenFull,omitempty" enum:"drop,wait" doc:"What happens while readers are slow or absent: the oldest events are dropped once there is more than 1 MiB of them (the default), or the process waits while no reader has got the last 512 KiB."`
 }
 
 // Terminal is the terminal of a process.

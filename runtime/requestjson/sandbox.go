@@ -3,6 +3,8 @@ package requestjson
 import (
 	"encoding/json"
 	"errors"
+
+	"gaol/policy"
 )
 
 // Tree describes the content and the limits of a sandbox.
@@ -61,7 +63,7 @@ type EvaluateRequest struct {
 
 // SandboxRequest is a sandbox to create.
 type SandboxRequest struct {
-	Permissions   json.RawMessage            `json:"permissions,omitempty" doc:"What its runs may do, by scope: fs, network, childProcess, process, env. Each is \"allow\", \"deny\", or an object with a default and rules, such as {\"network\": {\"default\": \"deny\", \"rules\": [{\"mode\": \"allow\", \"patterns\": [\"tcp://registry.npmjs.org:443\"]}]}}. By default everything inside the sandbox, with its own localhost, and no other host."`
+	Permissions   policy.Permissions         `json:"permissions,omitzero" doc:"What its runs may do, by scope: fs, network, childProcess, process, env. Each is \"allow\", \"deny\", or an object with a default and rules, such as {\"network\": {\"default\": \"deny\", \"rules\": [{\"mode\": \"allow\", \"patterns\": [\"tcp://registry.npmjs.org:443\"]}]}}. By default everything inside the sandbox, with its own localhost, and no other host."`
 	Globals       map[string]json.RawMessage `json:"globals,omitempty" doc:"Variables of all programs."`
 	Env           map[string]string          `json:"env,omitempty" doc:"Environment variables of all runs."`
 	Cwd           string                     `json:"cwd,omitempty" maxLength:"4095" doc:"The working directory. By default /workspace."`

@@ -1,9 +1,11 @@
 package resultjson
 
 import (
+	"encoding/json"
 	"reflect"
 	"time"
 
+	"gaol/policy"
 	"gaol/runtime"
 )
 
@@ -13,6 +15,7 @@ func Forms() map[reflect.Type]reflect.Type {
 		reflect.TypeFor[runtime.Result]():     reflect.TypeFor[Run](),
 		reflect.TypeFor[runtime.GuestError](): reflect.TypeFor[GuestError](),
 		reflect.TypeFor[time.Duration]():      reflect.TypeFor[float64](),
+		reflect.TypeFor[policy.Permissions](): reflect.TypeFor[json.RawMessage](), // without a schema: policy.Parse checks more
 	}
 }
 

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"gaol/cmd/gaol/server/operation"
-	"gaol/policy"
 	"gaol/runtime"
 	"gaol/runtime/client"
 	"gaol/runtime/requestjson"
@@ -161,22 +160,21 @@ func (clientRuns) Command(context.Context, string, []string, runtime.RunOptions)
 
 // create creates a sandbox of the client. For the SDK, its id is its number.
 func (d *goDoor) create(ctx context.Context, in *requestjson.SandboxRequest) (any, error) {
-	permissions, err := parsePermissions(in.Permissions)
 	globals := map[string]any{}
 	for name, value := range in.Globals {
 		globals[name] = value
 	}
-	if err != nil || in.IdleTimeoutMs != 0 {
+	if in.IdleTimeoutMs != 0 {
 		return nil, errOther
 	}
 	if d.client != nil {
-		sb, err := d.client.Create(ctx, client.CreateOptions{Env: in.Env, Bindings: globals, Permissions: permissions, Detached: true})
+		sb, err := d.client.Create(ctx, client.CreateOptions{Env: in.Env, Bindings: globals, Permissions: in.Permissions, Detached: true})
 		if err != nil {
 			return nil, err
 		}
 		return sb.Info(ctx)
 	}
-	rt := harness.Create(d.t, runtime.Options{Env: in.Env, Bindings: globals, Permissions: permissions, Launcher: runtime.LauncherZygote})
+	rt := harness.Create(d.t, runtime.Options{Env: in.Env, Bindings: globals, Permissions: in.Permissions, Launcher: runtime.LauncherZygote})
 	id := fmt.Sprintf("sdk-%d", len(d.sandboxes))
 	d.sandboxes[id] = rt
 	return map[string]any{"id": id, "isolation": "native", "processes": 0}, nil
@@ -285,19 +283,12 @@ func evaluate(ctx context.Context, sb runner, n requestjson.Snippet) (any, error
 
 // runOptions returns the options of a run, and an error if Go cannot express them.
 func runOptions(s requestjson.Start) (o runtime.RunOptions, err error) {
-	o = runtime.RunOptions{Args: s.Args, Env: s.Env, Cwd: s.Cwd, Timeout: time.Duration(s.Ms) * time.Millisecond}
+	o = runtime.RunOptions{Permissions: s.Permissions, Args: s.Args, Env: s.Env, Cwd: s.Cwd, Timeout: time.Duration(s.Ms) * time.Millisecond}
 	if s.Stdin != "" {
 		o.Stdin = strings.NewReader(s.Stdin)
 	}
-	if o.Permissions, err = parsePermissions(s.Permissions); err != nil || s.Max {
+	if s.Max {
 		return o, errOther
 	}
 	return o, nil
-}
-
-func parsePermissions(text []byte) (p policy.Permissions, err error) {
-	if len(text) == 0 {
-		return p, nil
-	}
-	return p, p.UnmarshalJSON(text)
 }

@@ -148,8 +148,8 @@ func decode(o *operation.Operation, w http.ResponseWriter, r *http.Request) (any
 		params[f.Field] = r.PathValue(f.Name)
 	}
 	for name, values := range r.URL.Query() {
-		if !o.Query || o.Locate(name) == operation.InPath {
-			return nil, invalid(o, &huma.ErrorDetail{Message: "unknown query parameter", Location: "query." + name})
+		if !o.Query || o.InPath(name) {
+			return nil, invalid(o, false, &huma.ErrorDetail{Message: "unknown query parameter", Location: name})
 		}
 		params[name] = values[0]
 	}
@@ -168,21 +168,16 @@ func decode(o *operation.Operation, w http.ResponseWriter, r *http.Request) (any
 	}
 	in, err := o.Decode(body, params)
 	if bad, ok := errors.AsType[*schema.InvalidError](err); ok {
-		if bad.Syntax {
-			p := NewProblem(http.StatusBadRequest, "validation failed")
-			p.Errors = []*huma.ErrorDetail{{Message: bad.Details[0].Message, Location: "body"}}
-			return nil, p
-		}
-		return nil, invalid(o, o.At(bad.Details)...)
+		return nil, invalid(o, bad.Syntax, bad.Details...)
 	}
 	return in, err
 }
 
-// invalid returns the problem of an input that the schema does not allow.
-func invalid(o *operation.Operation, details ...*huma.ErrorDetail) *Problem {
-	status := http.StatusUnprocessableEntity
-	if o.BadInput != 0 {
-		status = o.BadInput
+// invalid returns the problem of an input that is not JSON, or that the schema does not allow.
+func invalid(o *operation.Operation, syntax bool, details ...*huma.ErrorDetail) *Problem {
+	status := cmp.Or(o.BadInput, http.StatusUnprocessableEntity)
+	if syntax {
+		status = http.StatusBadRequest
 	}
 	p := NewProblem(status, "validation failed")
 	p.Errors = details

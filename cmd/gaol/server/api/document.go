@@ -93,22 +93,22 @@ func (d document) add(op *huma.Operation) {
 // parameters describes the fields of an input that are in the path or the query, in this order.
 func (d document) parameters(o *operation.Operation) (list []*huma.Param) {
 	all := o.Input.Schema.Properties
-	add := func(name string, in operation.Location) {
+	add := func(name, in string) {
 		schema := *all[name]
 		schema.Description = ""
-		p := &huma.Param{Name: name, In: string(in), Required: in == operation.InPath || slices.Contains(o.Input.Schema.Required, name) || isPath(o, name), Description: all[name].Description, Schema: &schema}
+		p := &huma.Param{Name: name, In: in, Required: in == "path" || slices.Contains(o.Input.Schema.Required, name) || isPath(o, name), Description: all[name].Description, Schema: &schema}
 		if name == "lastEventId" {
 			p.Name, p.In = "Last-Event-ID", "header"
 		}
 		list = append(list, p)
 	}
 	for _, f := range o.PathFields {
-		add(f.Field, operation.InPath)
+		add(f.Field, "path")
 		list[len(list)-1].Name = f.Name
 	}
 	for _, name := range slices.Sorted(maps.Keys(all)) {
-		if o.Query && o.Locate(name) == operation.InQuery && !isPath(o, strings.TrimSuffix(name, "Bytes")) || isPath(o, name) {
-			add(name, operation.InQuery)
+		if o.Query && !o.InPath(name) && !isPath(o, strings.TrimSuffix(name, "Bytes")) || isPath(o, name) {
+			add(name, "query")
 		}
 	}
 	return list

@@ -148,12 +148,13 @@ func hash(text string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// SetPermissions sets the permissions that the request asked for. The text must be JSON, or empty.
-func (r *Record) SetPermissions(text json.RawMessage) {
-	if len(text) == 0 {
-		return
-	}
+// SetPermissions sets the permissions that the request asked for: by scope, or the name of a preset.
+func (r *Record) SetPermissions(p any) {
 	r.Update(func(e *Entry) {
+		text, _ := json.Marshal(p) // which has been parsed
+		if string(text) == "{}" {
+			return
+		}
 		if len(text) > maxPermissions {
 			text, _ = json.Marshal(map[string]string{"sha256": hash(string(text))})
 		}

@@ -46,25 +46,10 @@ var host = sync.OnceValue(func() *schema.Input {
 	return schema.NewSet().Input(reflect.TypeFor[session.Host](), "")
 })
 
-// Location is the part of an HTTP request that carries a field of the input.
-type Location string
-
-// The locations.
-const (
-	InPath  Location = "path"
-	InQuery Location = "query"
-	InBody  Location = "body"
-)
-
-// Locate returns the location of a field of the input.
-func (o *Operation) Locate(field string) Location {
-	switch {
-	case slices.ContainsFunc(o.PathFields, func(f PathField) bool { return f.Field == field }):
-		return InPath
-	case o.Query:
-		return InQuery
-	}
-	return InBody
+// InPath reports whether by HTTP the path has a field of the input. The other fields are in the query if o.Query is
+// set, or in the body.
+func (o *Operation) InPath(field string) bool {
+	return slices.ContainsFunc(o.PathFields, func(f PathField) bool { return f.Field == field })
 }
 
 // HasBody reports whether by HTTP the body has fields of the input.
@@ -116,23 +101,6 @@ func parse(of *huma.Schema, text string) (v any, why string) {
 		return b, ""
 	}
 	return text, ""
-}
-
-// At returns the details of invalid fields, with the locations that they have by HTTP.
-func (o *Operation) At(list []*huma.ErrorDetail) (located []*huma.ErrorDetail) {
-	for _, d := range list {
-		copied := *d
-		field, _, _ := strings.Cut(d.Location, ".")
-		if field, _, _ = strings.Cut(field, "["); field != string(InBody) {
-			where := string(o.Locate(field))
-			if field == "" && o.HasBody() {
-				where = string(InBody)
-			}
-			copied.Location = strings.TrimSuffix(where+"."+d.Location, ".")
-		}
-		located = append(located, &copied)
-	}
-	return located
 }
 
 // CompleteSchemas replaces the schemas that package huma cannot derive from their types: a NodeModules has two forms.

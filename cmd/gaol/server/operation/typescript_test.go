@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"gaol/internal/session"
+	"gaol/policy"
 	"gaol/runtime"
 	"gaol/runtime/requestjson"
 	"gaol/runtime/resultjson"
@@ -88,8 +89,6 @@ func (w *writer) input(field string, t reflect.Type) string {
 	switch {
 	case t == reflect.TypeFor[requestjson.NodeModules]():
 		return "string | " + w.typeOf(t, true)
-	case t == reflect.TypeFor[json.RawMessage]() && strings.HasSuffix(field, ".permissions"):
-		return "Permissions"
 	case t == reflect.TypeFor[json.RawMessage]():
 		return "unknown"
 	case t.NumMethod() == 0 && t.Kind() == reflect.Struct && t.NumField() == 0:
@@ -101,6 +100,9 @@ func (w *writer) input(field string, t reflect.Type) string {
 func (w *writer) typeOf(t reflect.Type, input bool) string {
 	if enums[t] != nil {
 		return w.enum(t)
+	}
+	if t == reflect.TypeFor[policy.Permissions]() {
+		return "Permissions"
 	}
 	of := w.result
 	readonly := ""
@@ -240,7 +242,7 @@ func fieldNames(t reflect.Type) string {
 	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
 		t = t.Elem()
 	}
-	if t.Kind() != reflect.Struct {
+	if t.Kind() != reflect.Struct || t == reflect.TypeFor[policy.Permissions]() {
 		return "true"
 	}
 	return "{ " + strings.Join(namesOf(t), ", ") + " }"

@@ -60,11 +60,8 @@ func (sb *Sandbox) NewContext(ctx context.Context, call *Call, in *requestjson.C
 }
 
 func (sb *Sandbox) contextOptions(r requestjson.ContextRequest, c *Call) (o runtime.ContextOptions, err error) {
-	o = runtime.ContextOptions{Env: r.Env, Cwd: r.Cwd, LastValue: r.LastValue}
+	o = runtime.ContextOptions{Permissions: r.Permissions, Env: r.Env, Cwd: r.Cwd, LastValue: r.LastValue}
 	if o.Globals, err = c.bind(r.Globals); err != nil {
-		return o, err
-	}
-	if o.Permissions, err = parsePermissions(r.Permissions); err != nil {
 		return o, err
 	}
 	switch {
@@ -176,7 +173,7 @@ func (c *Context) Evaluate(ctx context.Context, call *Call, in *requestjson.Cell
 			}
 		}
 	}
-	recordCode(ctx, in.Code, nil)
+	audit.Of(ctx).SetCode(in.Code)
 	e, err := c.context.Evaluate(ctx, in.Code, o)
 	if e != nil && errors.Is(err, errInterrupted) {
 		err = nil

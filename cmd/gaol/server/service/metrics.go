@@ -3,7 +3,6 @@ package service
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"net/http"
 	"strconv"
 	"time"
@@ -164,13 +163,13 @@ func (s *Service) record(ctx context.Context, kind string, result any, err error
 }
 
 // recordCode adds a program or snippet, and its permissions, to the audit log.
-func recordCode(ctx context.Context, code string, permissions json.RawMessage) {
+func recordCode(ctx context.Context, code string, permissions any) {
 	audit.Of(ctx).SetCode(code)
 	audit.Of(ctx).SetPermissions(permissions)
 }
 
 // recordCommand adds a command, and its permissions, to the audit log.
-func recordCommand(ctx context.Context, name string, args []string, permissions json.RawMessage) {
+func recordCommand(ctx context.Context, name string, args []string, permissions any) {
 	audit.Of(ctx).SetCommand(name, args)
 	audit.Of(ctx).SetPermissions(permissions)
 }

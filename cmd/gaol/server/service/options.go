@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -25,7 +24,7 @@ import (
 
 // options returns the runtime's options for a tree with permissions. The caller calls done after it
 // has created the sandbox, unless there is an error.
-func (s *Service) options(t *tenant.Tenant, tree requestjson.Tree, permissions json.RawMessage, cwd string) (o runtime.Options, done func(), err error) {
+func (s *Service) options(t *tenant.Tenant, tree requestjson.Tree, permissions policy.Permissions, cwd string) (o runtime.Options, done func(), err error) {
 	if o, err = s.optionsWithoutMounts(t, tree, permissions, cwd); err != nil {
 		return o, nil, err
 	}
@@ -43,7 +42,7 @@ func (s *Service) options(t *tenant.Tenant, tree requestjson.Tree, permissions j
 	return o, opened.close, nil
 }
 
-func (s *Service) optionsWithoutMounts(t *tenant.Tenant, tree requestjson.Tree, permissions json.RawMessage, cwd string) (o runtime.Options, err error) {
+func (s *Service) optionsWithoutMounts(t *tenant.Tenant, tree requestjson.Tree, permissions policy.Permissions, cwd string) (o runtime.Options, err error) {
 	o = s.base(t)
 	o.Image, o.Cwd, o.ReadOnlyRoot, o.Hostname, o.HostPorts, o.BigInts = tree.Image, cwd, tree.ReadOnly, tree.Hostname, tree.HostPorts, tree.BigInts
 	isolation, err := s.isolation(tree.Isolation)
@@ -147,12 +146,11 @@ const maxMilliseconds = int64(365 * 24 * time.Hour / time.Millisecond)
 
 func milliseconds(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
 
-// permissions parses a request's permissions, and checks them against the server's. Scopes that
+// permissions checks a request's permissions against the server's, and completes them. Scopes that
 // are omitted have the SDK's default, or the server's if that allows less.
-func (s *Service) permissions(text json.RawMessage, cwd string, mounts []requestjson.Mount) (policy.Permissions, error) {
-	asked, err := parsePermissions(text)
-	if err != nil || s.trusted {
-		return asked, err
+func (s *Service) permissions(asked policy.Permissions, cwd string, mounts []requestjson.Mount) (policy.Permissions, error) {
+	if s.trusted {
+		return asked, nil
 	}
 	most := s.settings.Load().Permissions
 	if !most.Env.IsZero() && !asked.Env.IsZero() {
@@ -197,17 +195,6 @@ func world(cwd string, mounts []requestjson.Mount) (w policy.World, err error) {
 		}
 	}
 	return w, nil
-}
-
-func parsePermissions(text json.RawMessage) (policy.Permissions, error) {
-	if len(text) == 0 || string(text) == "null" {
-		return policy.Permissions{}, nil
-	}
-	p, err := policy.Parse(text)
-	if err != nil {
-		return p, &Error{Code: Invalid, Err: err}
-	}
-	return p, nil
 }
 
 func treeFiles(t requestjson.Tree) (map[string][]byte, error) {

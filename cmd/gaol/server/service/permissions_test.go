@@ -46,7 +46,11 @@ func newService(t *testing.T, change func(*settings.Settings)) (s *Service, crea
 func ask(t *testing.T, s *Service, created *[]runtime.Options, permissions string) bool {
 	t.Helper()
 	*created = nil
-	_, err := s.CreateSandbox(t.Context(), &Call{Service: s, Tenant: &tenant.Tenant{Name: "uid:1"}}, &requestjson.SandboxRequest{Permissions: json.RawMessage(permissions)})
+	var in requestjson.SandboxRequest
+	if permissions != "" && json.Unmarshal([]byte(permissions), &in.Permissions) != nil {
+		return false
+	}
+	_, err := s.CreateSandbox(t.Context(), &Call{Service: s, Tenant: &tenant.Tenant{Name: "uid:1"}}, &in)
 	if len(*created) > 0 {
 		return true
 	}

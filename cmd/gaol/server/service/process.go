@@ -75,10 +75,7 @@ func (sb *Sandbox) spawnOptions(r requestjson.ProcessRequest) (o runtime.SpawnOp
 	case r.Command != "" && (r.Name != "" || r.Format != ""):
 		return o, Refuse(Invalid, "name and format are for code")
 	}
-	o = runtime.SpawnOptions{Env: r.Env, Cwd: r.Cwd, Name: r.Name, Format: formats[r.Format]}
-	if o.Permissions, err = parsePermissions(r.Permissions); err != nil {
-		return o, err
-	}
+	o = runtime.SpawnOptions{Permissions: r.Permissions, Env: r.Env, Cwd: r.Cwd, Name: r.Name, Format: formats[r.Format]}
 	if t := r.Terminal; t != nil {
 		if (t.Rows == 0) != (t.Cols == 0) {
 			return o, Refuse(Invalid, "terminal: rows and cols need each other")

@@ -3,7 +3,6 @@ package service
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
@@ -13,6 +12,7 @@ import (
 	"gaol/cmd/gaol/server/audit"
 	"gaol/cmd/gaol/server/settings"
 	"gaol/cmd/gaol/server/tenant"
+	"gaol/policy"
 	"gaol/runtime"
 	"gaol/runtime/isolation"
 	"gaol/runtime/requestjson"
@@ -40,7 +40,7 @@ func (s *Service) Evaluate(ctx context.Context, c *Call, r *requestjson.Evaluate
 // fresh describes the sandbox of one request, which takes over the permissions of the run.
 type fresh struct {
 	tree        requestjson.Tree
-	permissions *json.RawMessage
+	permissions *policy.Permissions
 	cwd         string
 }
 
@@ -48,13 +48,13 @@ type fresh struct {
 func once[In, R any](ctx context.Context, c *Call, f fresh, in *In, do func(*Sandbox, context.Context, *Call, *In) (*R, error)) (*R, error) {
 	s := c.Service
 	permissions := *f.permissions
-	*f.permissions = nil
+	*f.permissions = policy.Permissions{}
 	audit.Of(ctx).SetPermissions(permissions)
 	o, done, err := s.options(c.Tenant, f.tree, permissions, f.cwd)
 	if err != nil {
 		return nil, err
 	}
-	sb, err := s.openOnce(ctx, c.Tenant, o, reflect.ValueOf(f.tree).IsZero() && len(permissions) == 0 && f.cwd == "")
+	sb, err := s.openOnce(ctx, c.Tenant, o, reflect.ValueOf(f.tree).IsZero() && permissions.IsZero() && f.cwd == "")
 	done()
 	if err != nil {
 		return nil, err
@@ -160,10 +160,7 @@ func (sb *Sandbox) Evaluate(ctx context.Context, c *Call, in *requestjson.Snippe
 	if err != nil {
 		return nil, err
 	}
-	o.Env, o.Cwd = in.Env, in.Cwd
-	if o.Permissions, err = parsePermissions(in.Permissions); err != nil {
-		return nil, err
-	}
+	o.Permissions, o.Env, o.Cwd = in.Permissions, in.Env, in.Cwd
 	recordCode(ctx, in.Code, in.Permissions)
 	return perform(ctx, sb, KindEvaluate, c, func(ctx context.Context, onEvent func(runtime.Event)) (*runtime.Evaluation, error) {
 		o.OnEvent = onEvent
@@ -214,7 +211,7 @@ func (sb *Sandbox) evaluateOptions(r requestjson.Cell, c *Call) (o runtime.Evalu
 }
 
 func (sb *Sandbox) runOptions(r requestjson.Start, c *Call) (o runtime.RunOptions, err error) {
-	o = runtime.RunOptions{Env: r.Env, Cwd: r.Cwd, Signals: c.Signals, OnStdout: c.OnOutput, OnStderr: c.OnOutput}
+	o = runtime.RunOptions{Permissions: r.Permissions, Env: r.Env, Cwd: r.Cwd, Signals: c.Signals, OnStdout: c.OnOutput, OnStderr: c.OnOutput}
 	switch {
 	case c.Stdin != nil && r.Stdin != "":
 		return o, Refuse(Invalid, "stdin: it is also streamed")
@@ -222,9 +219,6 @@ func (sb *Sandbox) runOptions(r requestjson.Start, c *Call) (o runtime.RunOption
 		o.Stdin = c.Stdin
 	case r.Stdin != "":
 		o.Stdin = strings.NewReader(r.Stdin)
-	}
-	if o.Permissions, err = parsePermissions(r.Permissions); err != nil {
-		return o, err
 	}
 	o.Timeout, err = sb.timeout(r.Timeout)
 	return o, err

@@ -260,7 +260,7 @@ func (s *Service) PermissionsOf(t *tenant.Tenant, id string) policy.Permissions 
 	if sb := s.find(t, id); sb != nil {
 		return sb.permissions.Clone()
 	}
-	p, _ := s.permissions(nil, "", nil) // which cannot exceed the server's
+	p, _ := s.permissions(policy.Permissions{}, "", nil) // which cannot exceed the server's
 	return p
 }
 

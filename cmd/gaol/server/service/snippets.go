@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -29,7 +28,7 @@ func (s *Service) RunSnippet(ctx context.Context, c *Call, r *requestjson.Snippe
 	if err != nil {
 		return nil, err
 	}
-	recordCode(ctx, snippetCode(r), []byte(strconv.Quote(k.preset)))
+	recordCode(ctx, snippetCode(r), k.preset)
 	if c.To != nil {
 		var wait func()
 		in.OnLog, wait = sendLines(c.To)

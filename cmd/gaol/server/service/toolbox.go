@@ -12,6 +12,7 @@ import (
 	"gaol/cmd/gaol/server/audit"
 	"gaol/cmd/gaol/server/quota"
 	"gaol/cmd/gaol/server/tenant"
+	"gaol/policy"
 	"gaol/runtime"
 	"gaol/runtime/requestjson"
 	"gaol/runtime/sandboxtools"
@@ -75,7 +76,7 @@ func (b *Toolbox) options() sandboxtools.Options {
 
 // create creates a sandbox of the tools, which other requests cannot find.
 func (b *Toolbox) create(ctx context.Context, o runtime.Options) (_ sandboxtools.Sandbox, err error) {
-	if o.Permissions, err = b.service.permissions(nil, path.Clean(o.Cwd), nil); err != nil {
+	if o.Permissions, err = b.service.permissions(policy.Permissions{}, path.Clean(o.Cwd), nil); err != nil {
 		return nil, err
 	}
 	b.service.isolateByDefault(&o)

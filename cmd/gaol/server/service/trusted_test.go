@@ -6,6 +6,7 @@ import (
 
 	"gaol/cmd/gaol/server/settings"
 	"gaol/cmd/gaol/server/tenant"
+	"gaol/policy"
 	"gaol/runtime"
 	"gaol/runtime/requestjson"
 )
@@ -20,7 +21,7 @@ func TestTrusted(t *testing.T) {
 			t.Errorf("timeout %d: %v, %v", asked, got, err)
 		}
 	}
-	o, err := s.optionsWithoutMounts(&tenant.Tenant{Name: "uid:0"}, requestjson.Tree{Image: "0123456789ab", Snapshot: "built", HostPorts: []int{80}}, nil, "")
+	o, err := s.optionsWithoutMounts(&tenant.Tenant{Name: "uid:0"}, requestjson.Tree{Image: "0123456789ab", Snapshot: "built", HostPorts: []int{80}}, policy.Permissions{}, "")
 	if err != nil || o.CgroupParent != "/gaol-test" || o.Image != "0123456789ab" || o.Snapshot != "built" || len(o.HostPorts) != 1 || !o.Permissions.IsZero() {
 		t.Errorf("%+v, %v", o, err)
 	}

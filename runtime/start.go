@@ -1,9 +1,16 @@
 package runtime
 
 import (
+	"bytes"
 	"context"
+	"errors"
+	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
+	"gaol/internal/wire"
+	"gaol/jail"
 	"gaol/runtime/internal/enforce"
 	"gaol/runtime/internal/hostcall"
 )
@@ -195,4 +202,221 @@ func isClosed(c <-chan struct{}) bool {
 	default:
 		return false
 	}
+}
+
+// end waits for the run's end, and leaves the runtime's queue.
+func (p *Process) end() (*Result, error) {
+	defer p.rt.queue.leave()
+	defer p.cancel(nil)
+	res, err := p.finish()
+	if res != nil {
+		res.Queued = p.queued
+	}
+	return res, err
+}
+
+// finish waits for the run's end, or ends it, and returns its result. With CauseCanceled there
+// may be an error beside the result: see endReason.
+func (p *Process) finish() (*Result, error) {
+	defer p.close()
+	defer p.rt.active.remove(p)
+	cause := p.supervise()
+	<-p.child.Done()
+	res := &Result{Duration: time.Since(p.began), Launcher: p.launcher, LauncherReason: p.reason} // without the time that callbacks take for the rest of the output
+	p.leaveNetwork()
+	p.drain()
+	exit, err := p.child.Wait() // last, because the kernel delivers its records late
+	if err == nil {
+		err = p.streams.Failed()
+	}
+	if err != nil {
+		return nil, err
+	}
+	p.addReport(res)
+	res.conclude(cause, exit, p.streams.StderrTail())
+	res.Usage.Network = p.networkUsage()
+	switch {
+	case p.interrupted:
+		res.Cause = CauseTimeout // even if it has exited since
+	case res.Cause == CauseNone && errors.Is(context.Cause(p.limit), errOutput): // it ended before it could be killed
+		res.Cause = CauseOutput
+	}
+	// After the kernel's own reports: a hint that repeats one of them is dropped.
+	p.denials.AddHint(res.ExitCode, p.streams.StderrTail())
+	if p.main != nil && p.main.logs != nil {
+		p.addErrorHint(p.main.failure)
+	}
+	p.addDenials(res, nil)
+	if res.Cause == CauseCanceled {
+		_, err = endReason(p.limit)
+	}
+	return res, err
+}
+
+// drain reads all that the run has written. The run has ended.
+//
+// Whatever could wait is released first: no guest reads the results of functions that still
+// run, a follower may be slow, and another run may hold a pipe open. Then nothing delays the
+// readers.
+func (p *Process) drain() {
+	p.stopCalls()
+	p.followed().End() // nothing waits for a follower any more
+	p.pipes.End()
+	p.streams.Drain()
+	p.reading.Wait()
+}
+
+// followed returns the run's feed, or nil.
+func (p *Process) followed() *feed {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.feed
+}
+
+// addReport adds the reports and calls of the run.
+func (p *Process) addReport(res *Result) {
+	p.addCalls(res)
+	if main := p.main; main != nil {
+		res.Value = main.value
+		if main.logs == nil && main.failure != nil { // Evaluate has another form for it
+			res.Error = newGuestError(main.failure, nil)
+		}
+	}
+}
+
+func (p *Process) addCalls(res *Result) {
+	if calls := p.calls; calls != nil {
+		records, truncated := calls.Records()
+		res.Calls, res.Truncated.Calls = mapped(records, func(r hostcall.Record) Call { return Call(r) }), truncated
+	}
+}
+
+// addErrorHint adds the denial that the error of a snippet hints at. Programs print theirs.
+func (p *Process) addErrorHint(f *wire.Failure) { p.denials.AddError(allMessages(f)) }
+
+// allMessages returns the messages of an error, which may be nil, and of its causes, a line each.
+func allMessages(f *wire.Failure) string {
+	if f == nil {
+		return ""
+	}
+	text := f.Name + ": " + f.Message + "\n" + allMessages(f.Cause)
+	for _, one := range f.Errors { // package wire limits their number
+		text += allMessages(one)
+	}
+	return text
+}
+
+// addDenials adds the denials that are not in before.
+func (p *Process) addDenials(res *Result, before []Denial) {
+	list, truncated := p.denials.Since(before)
+	res.Denials, res.Truncated.Denials = list, truncated
+}
+
+// supervise waits for the end of the run. It kills a run that exceeds a limit which the
+// kernel does not enforce, and returns why it did.
+func (p *Process) supervise() Cause {
+	var checkCPU <-chan time.Time // never, without a limit
+	if p.rt.opts.Limits.CPUTime > 0 {
+		checkCPU = time.After(0)
+	}
+	for {
+		select {
+		case <-p.child.Done():
+			if !p.mustEnd() { // otherwise that may have killed it during its start
+				return CauseNone
+			}
+		case <-checkCPU:
+			if left := p.cpuLeft(); left > 0 {
+				checkCPU = time.After(left)
+				continue
+			}
+			p.cancel(errCPU)
+		case <-p.limit.Done():
+		}
+		cause, _ := endReason(p.limit)
+		if cause == CauseTimeout && p.grace > 0 {
+			p.interrupt()
+		}
+		p.child.Kill()
+		return cause
+	}
+}
+
+// cpuLeft returns a time in which the run cannot exceed its CPU time, at least 2 ms, or 0 if
+// it has exceeded it. The kernel limits CPU time only for single processes.
+func (p *Process) cpuLeft() time.Duration {
+	const least = 2 * time.Millisecond
+	l := p.rt.opts.Limits
+	used, err := p.child.Usage()
+	if err == nil && used.CPU >= l.CPUTime {
+		return 0
+	}
+	return max(time.Duration(float64(l.CPUTime-used.CPU)/l.CPUs), least)
+}
+
+// The exit status and signal of a run that gaol killed.
+const (
+	killedCode   = 128 + int(syscall.SIGKILL)
+	killedSignal = "SIGKILL"
+)
+
+// conclude fills in how the run ended. killed is why gaol killed it, if it did.
+func (r *Result) conclude(killed Cause, exit jail.Exit, stderrTail []byte) {
+	r.ExitCode = exit.Code
+	if exit.Signal != 0 {
+		r.ExitCode = 128 + int(exit.Signal)
+		r.Signal = unix.SignalName(exit.Signal)
+	}
+	r.Usage = Usage{CPU: exit.Usage.CPU, PeakMemory: exit.Usage.PeakMemory, PeakPids: exit.Usage.PeakPids}
+	r.Cause = causeOf(killed, exit, stderrTail)
+	if r.ExitCode == 0 || r.Signal != "" || r.Cause != CauseNone && r.Cause != CausePids {
+		r.Error = nil // the reported error was caught, or something else ended the run
+	}
+}
+
+// causeOf returns why a run ended. If gaol did not end it, memory takes precedence: a program
+// whose child was killed for memory mostly fails with an unrelated error.
+func causeOf(killed Cause, exit jail.Exit, stderrTail []byte) Cause {
+	refused := exit.Code != 0 || exit.Signal == unix.SIGABRT // libuv aborts if it cannot start a thread
+	byGaol := killed != CauseNone && exit.Signal == unix.SIGKILL
+	switch {
+	case byGaol:
+		return killed
+	case exit.Uncharged, exit.Usage.OOMKills > 0:
+		return CauseMemory
+	case isHeapFull(exit, stderrTail):
+		return CauseMemory
+	case refused && exit.Usage.PidsRefused > 0:
+		return CausePids
+	case exit.Signal != 0:
+		return CauseSignal
+	}
+	return CauseNone
+}
+
+// isHeapFull reports whether Node aborted because its heap, which is a little smaller than
+// the run's memory, was full. V8 reports it on standard error. A program can fake that, but
+// gains nothing.
+func isHeapFull(exit jail.Exit, stderrTail []byte) bool {
+	return exit.Signal == unix.SIGABRT && bytes.Contains(stderrTail, []byte("JavaScript heap out of memory"))
+}
+
+// leaveNetwork ends the reports of a run that has ended. A second call does nothing.
+func (p *Process) leaveNetwork() {
+	if p.client == nil {
+		return
+	}
+	p.client.End()
+	if p.owner != 0 {
+		p.rt.network.remove(p.owner)
+		p.owner = 0
+	}
+}
+
+// networkUsage returns the run's use of external hosts so far.
+func (p *Process) networkUsage() (u NetworkUsage) {
+	if p.client != nil {
+		u = NetworkUsage(p.client.Usage())
+	}
+	return u
 }

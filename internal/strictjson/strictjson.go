@@ -12,10 +12,12 @@ import (
 	goruntime "runtime"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	jsonv2 "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+	jsonv1 "github.com/go-json-experiment/json/v1"
 
 	"gaol/internal/lazyregexp"
 )
@@ -205,3 +207,105 @@ func wanted(t reflect.Type) string {
 	}
 	return cmp.Or(kinds[t.Kind()], "another value")
 }
+
+// Count returns how many values of a text are outside of opaque members, and become a tree. It does not check the text.
+// The error means that there are more values than a request may have.
+func Count(text []byte) (kept int, err error) { return count(text, maxValues, maxTree) }
+
+func count(text []byte, maxValues, maxKept int) (kept int, err error) {
+	var (
+		values, depth int    // of open objects and arrays
+		inside        int    // depth of the opaque member that is open; 0: none is
+		name          []byte // the last string
+		isOpaque      bool   // the next value belongs to an opaque member
+		inScalar      bool
+		members       [3]int // of the open object or array at a depth, with names
+	)
+	for i := 0; i < len(text); i++ {
+		first := text[i]
+		switch first {
+		case ',', ' ', '\n', '\r', '\t':
+			inScalar = false
+			continue
+		case ':':
+			isOpaque = inside == 0 && opaque[string(name)]
+			continue
+		case '}', ']':
+			if depth == inside {
+				inside = 0
+			}
+			depth, inScalar = max(0, depth-1), false
+			continue
+		case '{', '[':
+			if depth++; isOpaque {
+				inside = depth
+			}
+			if depth < len(members) {
+				members[depth] = 0
+			}
+		case '"':
+			begin := i + 1
+			for i++; i < len(text) && text[i] != '"'; i++ {
+				if text[i] == '\\' {
+					i++
+				}
+			}
+			name = text[begin:min(i, len(text))]
+		default:
+			if inScalar {
+				continue
+			}
+			inScalar = true
+		}
+		isOpaque = false
+		values++
+		in := depth // of the object or array that has the value
+		if first == '{' || first == '[' {
+			in--
+		}
+		if in < len(members) {
+			members[in]++
+		}
+		if inside == 0 {
+			kept++
+		}
+		switch {
+		case values > maxValues:
+			return kept, fmt.Errorf("more than %d values", maxValues)
+		case kept > maxKept:
+			return kept, fmt.Errorf("more than %d values outside of globals", maxKept)
+		case inside == 0 && in < len(members) && members[in] > 2*maxMembers:
+			return kept, fmt.Errorf("an object or array with more than %d members", maxMembers)
+		case depth > maxDepth:
+			return kept, fmt.Errorf("more than %d levels of objects and arrays", maxDepth)
+		}
+	}
+	return kept, nil
+}
+
+// resultOptions encode as package encoding/json does, but never a list as null. They leave the escaping of <, > and &
+// to the encoder that calls MarshalJSON.
+var resultOptions = jsonv2.JoinOptions(jsonv1.DefaultOptionsV1(), jsontext.EscapeForHTML(false), jsonv2.FormatNilSliceAsNull(false))
+
+var (
+	durations = jsonv2.MarshalToFunc(func(e *jsontext.Encoder, d time.Duration) error {
+		return e.WriteToken(jsontext.Float(Milliseconds(d)))
+	})
+	decoding = jsonv2.JoinOptions(jsonv1.DefaultOptionsV1(), jsonv2.WithUnmarshalers(jsonv2.UnmarshalFromFunc(func(d *jsontext.Decoder, to *time.Duration) error {
+		var ms float64
+		err := jsonv2.UnmarshalDecode(d, &ms)
+		*to = time.Duration(ms * float64(time.Millisecond)).Round(time.Microsecond)
+		return err
+	})))
+)
+
+// MarshalResult encodes a struct without a method MarshalJSON. The functions more encode types in it differently.
+func MarshalResult(v any, more ...*jsonv2.Marshalers) ([]byte, error) {
+	return jsonv2.Marshal(v, resultOptions, jsonv2.WithMarshalers(jsonv2.JoinMarshalers(append(more, durations)...)))
+}
+
+// UnmarshalResult decodes into a struct without a method UnmarshalJSON.
+func UnmarshalResult(text []byte, v any) error { return jsonv2.Unmarshal(text, v, decoding) }
+
+// Milliseconds keeps three decimals: the rest is noise.
+func Milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

@@ -4,6 +4,9 @@ import (
 	"errors"
 	"io"
 	"os"
+	goruntime "runtime"
+	"sync"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -41,4 +44,102 @@ func WriteFile(path, text string) error {
 	}
 	_, err = f.WriteString(text)
 	return errors.Join(err, f.Close())
+}
+
+// Control calls f with a descriptor, which is not closed meanwhile. It returns [os.ErrClosed] if it was closed before.
+func Control(c syscall.Conn, f func(fd int) error) error {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var failed error
+	if raw.Control(func(fd uintptr) { failed = f(int(fd)) }) != nil {
+		return os.ErrClosed
+	}
+	return failed
+}
+
+// Duplicate returns a copy of a descriptor, which the caller closes. It is closed on exec.
+func Duplicate(c syscall.Conn) (own int, err error) {
+	err = Control(c, func(fd int) (err error) {
+		own, err = unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
+		return os.NewSyscallError("fcntl", err)
+	})
+	return own, err
+}
+
+// Poll waits for events of a descriptor, see poll(2), at most for a number of milliseconds. A negative number is no limit.
+// It returns the events, or 0 if there are none.
+func Poll(fd int, events int16, timeout int) (int16, error) {
+	for {
+		list := []unix.PollFd{{Fd: int32(fd), Events: events}}
+		if _, err := unix.Poll(list, timeout); err != unix.EINTR {
+			return list[0].Revents, os.NewSyscallError("poll", err)
+		}
+	}
+}
+
+// OnThread calls f on a new thread that ends afterwards: it may enter namespaces and give up rights.
+func OnThread(f func() error) error { return StartOnThread(f, func() {}) }
+
+// StartOnThread is OnThread for a thread that lives until rest returns, which it calls after f, unless
+// that fails: the kernel ends processes with the thread that has started them, if they ask for it.
+func StartOnThread(f func() error, rest func()) error {
+	started := make(chan error)
+	go func() {
+		goruntime.LockOSThread() // never unlocked: the thread ends with the goroutine
+		err := f()
+		started <- err
+		if err == nil {
+			rest()
+		}
+	}()
+	return <-started
+}
+
+// InNetwork is OnThread in a network namespace: a file of /proc/PID/ns, or a pidfd of a process in it.
+func InNetwork(of *os.File, f func() error) error {
+	return OnThread(func() error {
+		err := Control(of, func(fd int) error { return os.NewSyscallError("setns", unix.Setns(fd, unix.CLONE_NEWNET)) })
+		if err != nil {
+			return err
+		}
+		return f()
+	})
+}
+
+// Openat2 opens a path relative to dir, as the kernel resolves it by RESOLVE_* flags. Its error is an errno.
+func Openat2(dir *os.File, path string, flags, resolve uint64) (*os.File, error) {
+	const retries = 100 // renames and mounts anywhere can make the kernel unsure about a ".." (EAGAIN)
+	how := unix.OpenHow{Flags: flags | unix.O_CLOEXEC, Resolve: resolve}
+	for i := 0; ; i++ {
+		fd, err := unix.Openat2(int(dir.Fd()), path, &how)
+		switch {
+		case err == nil:
+			return os.NewFile(uintptr(fd), path), nil
+		case i == retries || err != unix.EAGAIN && err != unix.EINTR:
+			return nil, err
+		}
+	}
+}
+
+// Once returns a function that calls f, which reads something that does not change, until f succeeds, and
+// returns that result from then on. Unlike [sync.OnceValues] it does not keep errors, because they may be
+// temporary: a process that has run out of descriptors may close some. It is safe for concurrent use.
+func Once[T any](f func() (T, error)) func() (T, error) {
+	var mu sync.Mutex
+	var value T
+	done := false
+	return func() (T, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if done {
+			return value, nil
+		}
+		v, err := f()
+		if err == nil {
+			value, done = v, true
+		}
+		return v, err
+	}
 }

@@ -3,8 +3,6 @@ package policy
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
@@ -291,47 +289,5 @@ func TestPlanIsPlainData(t *testing.T) {
 	}
 	if diff := cmp.Diff(plan, &again); diff != "" {
 		t.Error(diff)
-	}
-}
-
-func TestRefuseOperations(t *testing.T) {
-	unsupported := func(ops ...Operation) func(string, Operation) error {
-		return func(scope string, op Operation) error {
-			if slices.Contains(ops, op) {
-				return fmt.Errorf("no %s.%s: %w", scope, op, errors.ErrUnsupported)
-			}
-			return nil
-		}
-	}
-	p := Permissions{
-		FS:      Scope{Default: Allow, Rules: []Rule{{Mode: Allow, Paths: []string{"/a"}}, {Mode: Deny, Operations: []Operation{"chmod"}, Paths: []string{"/b"}}}},
-		Process: Scope{Default: Deny},
-	}
-	for _, tt := range []struct {
-		name string
-		ops  []Operation
-		want []string // places of the refused rules
-	}{
-		{"nothing", nil, nil},
-		{"allowed everywhere", []Operation{"read", "spawn"}, nil},
-		{"a rule", []Operation{"chmod"}, []string{"fs.rules[1]"}},
-		{"a default, and one of an omitted scope", []Operation{"inspect", "dns"}, []string{"network", "process"}},
-	} {
-		err := p.RefuseOperations(unsupported(tt.ops...))
-		all := []error{err}
-		if joined, ok := err.(interface{ Unwrap() []error }); ok {
-			all = joined.Unwrap()
-		}
-		var places []string
-		for _, err := range all {
-			if bad, ok := errors.AsType[*RuleError](err); ok && errors.Is(err, errors.ErrUnsupported) {
-				places = append(places, bad.Place)
-			} else if err != nil {
-				t.Errorf("%s: %v", tt.name, err)
-			}
-		}
-		if diff := cmp.Diff(tt.want, places); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
-		}
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -86,35 +85,6 @@ func (p Permissions) Refuse(wrong func(Place) (why, nearest string)) error {
 		}
 	}
 	return l.joinErrors()
-}
-
-// RefuseOperations calls wrong for each operation that p restricts, by a rule or by the default of
-// its scope. If wrong returns errors, RefuseOperations joins them, each wrapped in a *[RuleError] that
-// names the first restricting rule, or the default.
-// Omitted scopes use [Default].
-func (p Permissions) RefuseOperations(wrong func(scope string, op Operation) error) error {
-	l := &lowering{p: p.Over(Default())}
-	for _, info := range scopes {
-		for _, op := range info.operations(Rule{}) {
-			rule, restricted := info.of(&l.p).denies(op)
-			if !restricted {
-				continue
-			}
-			if err := wrong(info.name, op); err != nil {
-				refused := ruleError(info.name, rule, err.Error(), "")
-				refused.Err = err
-				l.reject(refused)
-			}
-		}
-	}
-	return l.joinErrors()
-}
-
-// denies returns the first rule that denies an operation, or -1 for the default. It reports
-// whether there is one.
-func (s *Scope) denies(op Operation) (rule int, ok bool) {
-	rule = slices.IndexFunc(s.Rules, func(r Rule) bool { return r.Mode == Deny && r.decides(op) })
-	return rule, rule >= 0 || s.Default != Allow
 }
 
 // urlPorts are the ports of URLs that name none.

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
-
-	"gaol/runtime/isolation"
 )
 
 // Isolation is what confines the processes of a sandbox. Programs and permissions work alike
@@ -65,7 +63,7 @@ func (o Options) checkIsolation() error {
 	case o.Isolation < IsolationNative || o.Isolation > IsolationOCI:
 		return optionError("Isolation", "%v does not exist", o.Isolation)
 	case o.OCI != (OCIOptions{}):
-		if err := o.Isolation.Check(isolation.OCIRuntime); err != nil {
+		if err := o.Isolation.Check(FeatureOCI); err != nil {
 			return optionError("OCI", "%w", err)
 		}
 	}
@@ -73,21 +71,64 @@ func (o Options) checkIsolation() error {
 		return optionError("OCI", "Runtime %q is not runc, crun or an absolute path", r)
 	}
 	if o.Zygote != (ZygoteOptions{}) {
-		if err := o.Isolation.Check(isolation.Zygote); err != nil {
+		if err := o.Isolation.Check(FeatureZygote); err != nil {
 			return optionError("Zygote", "%w", err)
 		}
 	}
 	return nil
 }
 
-// Check returns a *[isolation.UnsupportedError] if the isolation lacks a feature.
-func (i Isolation) Check(f isolation.Feature) error {
-	return isolation.Check(isolation.Name(i.String()), f)
+// Feature is an option that not all isolations support.
+type Feature string
+
+// The features, named as in this package.
+const (
+	FeatureZygote Feature = "LauncherZygote" // also Options.Zygote
+	FeaturePark   Feature = "PoolOptions.Park"
+	FeatureOCI    Feature = "Options.OCI"
+)
+
+// lacking are the features that an isolation lacks, with the reason.
+var lacking = map[Isolation]map[Feature]string{
+	IsolationNative: {FeatureOCI: "it lacks an OCI runtime"},
+	IsolationOCI: {
+		FeatureZygote: "each run is started by the OCI runtime, with a new Node",
+		FeaturePark:   "no process can wait in the container for its program, because each run is started by the OCI runtime",
+	},
+}
+
+// UnsupportedError reports that an isolation lacks a feature. It wraps [ErrUnsupported].
+type UnsupportedError struct {
+	Isolation Isolation
+	Feature   Feature
+	Why       string
+	Instead   Isolation // an isolation that supports the feature
+}
+
+// Error names the feature, the reason, and an isolation that supports it.
+func (e *UnsupportedError) Error() string {
+	return fmt.Sprintf("isolation %v does not support %s: %s; use isolation %v", e.Isolation, e.Feature, e.Why, e.Instead)
+}
+
+// Unwrap returns ErrUnsupported.
+func (e *UnsupportedError) Unwrap() error { return ErrUnsupported }
+
+// Check returns an [*UnsupportedError] if the isolation lacks a feature.
+func (i Isolation) Check(f Feature) error {
+	why, lacks := lacking[i][f]
+	if !lacks {
+		return nil
+	}
+	instead := IsolationNative
+	if i == IsolationNative {
+		instead = IsolationOCI
+	}
+	return &UnsupportedError{i, f, why, instead}
 }
 
 // launcher returns the launcher that the isolation has.
 func (o Options) launcher() Launcher {
-	if o.Launcher == LauncherZygote && o.Isolation.Check(isolation.Zygote) != nil {
+	if o.Launcher == LauncherZygote && o.Isolation.Check(FeatureZygote) != nil {
 		return LauncherExec
 	}
 	return o.Launcher

@@ -6,8 +6,32 @@ import (
 	"testing"
 
 	"gaol/policy"
-	"gaol/runtime/isolation"
 )
+
+func TestIsolationCheck(t *testing.T) {
+	for _, tt := range []struct {
+		isolation Isolation
+		feature   Feature
+		says      []string // in the error; nil: supported
+	}{
+		{IsolationNative, FeatureZygote, nil},
+		{IsolationNative, FeaturePark, nil},
+		{IsolationNative, FeatureOCI, []string{"isolation native does not support Options.OCI", "use isolation oci"}},
+		{IsolationOCI, FeatureOCI, nil},
+		{IsolationOCI, FeatureZygote, []string{"isolation oci does not support LauncherZygote", "with a new Node", "use isolation native"}},
+		{IsolationOCI, FeaturePark, []string{"PoolOptions.Park", "use isolation native"}},
+	} {
+		err := tt.isolation.Check(tt.feature)
+		if (err == nil) != (tt.says == nil) || err != nil && !errors.Is(err, errors.ErrUnsupported) {
+			t.Errorf("%v, %s: %v", tt.isolation, tt.feature, err)
+		}
+		for _, want := range tt.says {
+			if err != nil && !strings.Contains(err.Error(), want) {
+				t.Errorf("%v, want %q in it", err, want)
+			}
+		}
+	}
+}
 
 // Options that an isolation lacks are refused. The error names an isolation that has them.
 func TestIsolationRefuses(t *testing.T) {
@@ -39,7 +63,7 @@ func TestIsolationRefuses(t *testing.T) {
 		"programs without Node":  {resolve(Options{Isolation: IsolationOCI, Permissions: onlyTrue}), "Permissions", "list it: isolation oci does not support LauncherZygote"},
 	} {
 		option, ok := errors.AsType[*OptionError](tt.err)
-		_, typed := errors.AsType[*isolation.UnsupportedError](tt.err)
+		_, typed := errors.AsType[*UnsupportedError](tt.err)
 		if !ok || !typed || option.Option != tt.option || !errors.Is(tt.err, ErrUnsupported) || !strings.Contains(tt.err.Error(), tt.says) {
 			t.Errorf("%s: %v", name, tt.err)
 		}

@@ -150,7 +150,7 @@ type Options struct {
 	AuditDenials bool
 
 	// Isolation is the mechanism that confines the sandbox's processes. OCI are the options of
-	// IsolationOCI. Create refuses options that the isolation lacks, see package isolation.
+	// IsolationOCI. Create refuses options that the isolation lacks, see [Feature].
 	Isolation Isolation
 	OCI       OCIOptions
 

@@ -12,7 +12,6 @@ import (
 	"gaol/policy"
 	"gaol/runtime/internal/enforce"
 	"gaol/runtime/internal/sandbox"
-	"gaol/runtime/isolation"
 )
 
 // tree describes the file tree of the settings for package enforce.
@@ -76,16 +75,12 @@ func (s *settings) narrowed(p policy.Permissions, folder string) (complete polic
 	return complete, plan, s.checkStart(complete, plan)
 }
 
-// checkStart refuses permissions that the isolation cannot enforce, or under which the launcher
-// cannot start Node.
+// checkStart refuses permissions under which the launcher cannot start Node.
 func (s *settings) checkStart(p policy.Permissions, plan *policy.Plan) error {
-	if err := isolation.CheckPermissions(isolation.Name(s.Isolation.String()), p); err != nil {
-		return err
-	}
 	if s.Launcher == LauncherZygote || s.mayStartNode(p, plan) {
 		return nil
 	}
-	if err := s.Isolation.Check(isolation.Zygote); err != nil {
+	if err := s.Isolation.Check(FeatureZygote); err != nil {
 		return fmt.Errorf("childProcess: %s is not among the programs that may be started: list it: %w", s.nodePath(), err)
 	}
 	return fmt.Errorf("childProcess: %s is not among the programs that may be started, and LauncherExec starts it for each run: list it, or use LauncherZygote: %w", s.nodePath(), ErrUnsupported)

@@ -6,8 +6,6 @@ import (
 	"errors"
 	"sync"
 	"time"
-
-	"gaol/runtime/isolation"
 )
 
 // PoolOptions are the options of a [Pool]. A zero field takes its default.
@@ -83,7 +81,7 @@ func NewPool(o Options, p PoolOptions) (_ *Pool, err error) {
 	if p, err = p.resolve(); err != nil {
 		return nil, err
 	}
-	if err := s.Isolation.Check(isolation.Park); p.Park && err != nil {
+	if err := s.Isolation.Check(FeaturePark); p.Park && err != nil {
 		return nil, optionError("Park", "%w", err)
 	}
 	if p.Park && s.Launcher != LauncherZygote {

@@ -10,7 +10,6 @@ import (
 
 	"gaol/policy"
 	"gaol/runtime"
-	"gaol/runtime/isolation"
 	"gaol/runtime/snippets/bundle"
 )
 
@@ -57,7 +56,7 @@ func (s *sandboxes) init(o Options, packages *bundle.Packages) (err error) {
 		return nil
 	}
 	s.live = semaphore.NewWeighted(int64(2 * o.MaxConcurrent))
-	s.pool, err = runtime.NewPool(s.options, runtime.PoolOptions{Size: min(o.MaxConcurrent, maxReady), Park: s.options.Launcher != runtime.LauncherExec && s.options.Isolation.Check(isolation.Park) == nil})
+	s.pool, err = runtime.NewPool(s.options, runtime.PoolOptions{Size: min(o.MaxConcurrent, maxReady), Park: s.options.Launcher != runtime.LauncherExec && s.options.Isolation.Check(runtime.FeaturePark) == nil})
 	return err
 }
 

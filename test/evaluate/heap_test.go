@@ -4,14 +4,13 @@ import (
 	"testing"
 
 	"gaol/runtime"
-	"gaol/runtime/isolation"
 	"gaol/test/harness"
 )
 
 // Options.Heap is the heap of all programs that have no other.
 func TestHeap(t *testing.T) {
 	create := harness.Create
-	if harness.Needs(t, isolation.Park) {
+	if harness.Needs(t, runtime.FeaturePark) {
 		create = harness.CreateParked
 	}
 	rt := create(t, runtime.Options{Heap: 32 << 20})

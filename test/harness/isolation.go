@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"gaol/runtime"
-	"gaol/runtime/isolation"
 )
 
 // Isolation returns the isolation that GAOL_TEST_ISOLATION chooses for the tests' runtimes.
@@ -23,16 +22,16 @@ func Isolation() (runtime.Isolation, runtime.OCIOptions) {
 }
 
 // missing returns the table's error if the isolation of the tests lacks a feature.
-func missing(f isolation.Feature) error {
+func missing(f runtime.Feature) error {
 	i, _ := Isolation()
-	return isolation.Check(isolation.Name(i.String()), f)
+	return i.Check(f)
 }
 
 // requests are features that not all isolations support, and how a program asks for each.
-var requests = map[isolation.Feature]func() error{
-	isolation.Zygote:     func() error { return create(runtime.Options{Zygote: runtime.ZygoteOptions{Forks: 1}}) },
-	isolation.Park:       func() error { return createPool(runtime.PoolOptions{Size: 1, Park: true}) },
-	isolation.OCIRuntime: func() error { return create(runtime.Options{OCI: runtime.OCIOptions{Runtime: "runc"}}) },
+var requests = map[runtime.Feature]func() error{
+	runtime.FeatureZygote: func() error { return create(runtime.Options{Zygote: runtime.ZygoteOptions{Forks: 1}}) },
+	runtime.FeaturePark:   func() error { return createPool(runtime.PoolOptions{Size: 1, Park: true}) },
+	runtime.FeatureOCI:    func() error { return create(runtime.Options{OCI: runtime.OCIOptions{Runtime: "runc"}}) },
 }
 
 func create(o runtime.Options) error {
@@ -54,10 +53,10 @@ func createPool(p runtime.PoolOptions) error {
 // Needs reports whether the isolation of the tests supports a feature. If it does not, Needs fails
 // the test unless asking for the feature is refused as in the table. A test begins with
 //
-//	if !harness.Needs(t, isolation.Zygote) {
+//	if !harness.Needs(t, runtime.FeatureZygote) {
 //		return
 //	}
-func Needs(t testing.TB, f isolation.Feature) bool {
+func Needs(t testing.TB, f runtime.Feature) bool {
 	t.Helper()
 	want := missing(f)
 	if want == nil {
@@ -71,7 +70,7 @@ func Needs(t testing.TB, f isolation.Feature) bool {
 
 // MainNeeding is [Main] for tests that all need a feature. If the isolation of the tests has
 // not, it runs none of them, and fails unless asking for the feature is refused.
-func MainNeeding(m *testing.M, f isolation.Feature) {
+func MainNeeding(m *testing.M, f runtime.Feature) {
 	want := missing(f)
 	if want == nil {
 		Main(m)
@@ -84,7 +83,7 @@ func MainNeeding(m *testing.M, f isolation.Feature) {
 }
 
 // checkRefusal returns an error unless asking for a feature is refused with the error want.
-func checkRefusal(f isolation.Feature, want error) error {
+func checkRefusal(f runtime.Feature, want error) error {
 	request, ok := requests[f]
 	if !ok {
 		return fmt.Errorf("harness: no request for %s is known", f)

@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"gaol/runtime"
-	"gaol/runtime/isolation"
 )
 
 // Whatever an isolation lacks is refused when a program asks for it.
@@ -26,8 +25,8 @@ func TestMissingFeaturesAreRefused(t *testing.T) {
 
 // A feature that is not refused, or with another error, fails the test that needs it.
 func TestMissingFeatureIsNotRefused(t *testing.T) {
-	const f isolation.Feature = "a feature"
-	want := isolation.Check(isolation.OCI, isolation.Zygote)
+	const f runtime.Feature = "a feature"
+	want := runtime.IsolationOCI.Check(runtime.FeatureZygote)
 	for _, err := range []error{nil, errors.ErrUnsupported, want, &runtime.OptionError{Option: "Zygote", Err: errors.ErrUnsupported}} {
 		requests[f] = func() error { return err }
 		if checkRefusal(f, want) == nil {

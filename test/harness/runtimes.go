@@ -14,7 +14,6 @@ import (
 
 	"gaol/policy"
 	"gaol/runtime"
-	"gaol/runtime/isolation"
 )
 
 // ParentVar passes Parent to test binaries that a test starts.
@@ -98,7 +97,7 @@ func SomeByName[T any](all map[string]T) map[string]T {
 var Launchers = launchers()
 
 func launchers() []runtime.Launcher {
-	if missing(isolation.Zygote) != nil {
+	if missing(runtime.FeatureZygote) != nil {
 		return []runtime.Launcher{runtime.LauncherExec}
 	}
 	all := []runtime.Launcher{runtime.LauncherZygote, runtime.LauncherExec}

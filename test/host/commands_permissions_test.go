@@ -6,7 +6,6 @@ import (
 
 	"gaol/policy"
 	"gaol/runtime"
-	"gaol/runtime/isolation"
 	"gaol/test/harness"
 )
 
@@ -48,7 +47,7 @@ func TestCommandPermissions(t *testing.T) {
 	} {
 		o := tc.o
 		o.Permissions, o.Commands = permissions(t, tc.permissions), echo
-		if o.Permissions.ChildProcess.Rules != nil && !harness.Needs(t, isolation.Zygote) {
+		if o.Permissions.ChildProcess.Rules != nil && !harness.Needs(t, runtime.FeatureZygote) {
 			continue // a new Node would have to be among the programs
 		}
 		rt := harness.CreateForking(t, o)

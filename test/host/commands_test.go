@@ -9,7 +9,6 @@ import (
 
 	"gaol/rootfs"
 	"gaol/runtime"
-	"gaol/runtime/isolation"
 	"gaol/test/harness"
 )
 
@@ -58,7 +57,7 @@ func TestCommands(t *testing.T) {
 
 // Parked runs, and images without Node.
 func TestCommandImages(t *testing.T) {
-	if harness.Needs(t, isolation.Park) {
+	if harness.Needs(t, runtime.FeaturePark) {
 		rt := harness.CreateParked(t, runtime.Options{Commands: echo})
 		for range 2 { // the second is not the parked one
 			if res := harness.Run(t, rt, calls[0].code, runtime.RunOptions{}); strings.TrimSpace(string(res.Stdout)) != calls[0].want {

@@ -11,7 +11,6 @@ import (
 	"gaol/policy"
 	"gaol/rootfs"
 	"gaol/runtime"
-	"gaol/runtime/isolation"
 	"gaol/test/harness"
 	"gaol/test/tier"
 )
@@ -36,7 +35,7 @@ func TestImportedWithoutNode(t *testing.T) {
 	if _, err := rt.Exec(t.Context(), "1", runtime.RunOptions{}); !errors.Is(err, runtime.ErrUnsupported) {
 		t.Errorf("Exec: %v", err)
 	}
-	if !harness.Needs(t, isolation.Zygote) {
+	if !harness.Needs(t, runtime.FeatureZygote) {
 		return
 	}
 	o.Launcher = runtime.LauncherZygote

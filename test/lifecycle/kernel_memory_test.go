@@ -15,7 +15,6 @@ import (
 	"testing"
 
 	"gaol/runtime"
-	"gaol/runtime/isolation"
 	"gaol/test/harness"
 	"gaol/test/tier"
 )
@@ -63,7 +62,7 @@ func TestKernelMemory(t *testing.T) {
 	long := total >= soakLong
 	if long {
 		enterGroup(t)
-	} else if o.Launcher == runtime.LauncherZygote && harness.Needs(t, isolation.Zygote) {
+	} else if o.Launcher == runtime.LauncherZygote && harness.Needs(t, runtime.FeatureZygote) {
 		o.Zygote.Forks = total / 4 // so that zygotes are replaced, too
 	}
 	seen := &cgroupsSeen{names: map[string]bool{}, inodes: map[uint64]bool{}}

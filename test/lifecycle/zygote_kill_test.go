@@ -14,7 +14,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gaol/runtime"
-	"gaol/runtime/isolation"
 	"gaol/test/harness"
 	"gaol/test/tier"
 )
@@ -23,7 +22,7 @@ import (
 // returns its own value, or an error that says what happened. Runs that have started are
 // not affected.
 func TestZygoteKilledInFlight(t *testing.T) {
-	if !harness.Needs(t, isolation.Zygote) {
+	if !harness.Needs(t, runtime.FeatureZygote) {
 		return
 	}
 	rt, other := harness.CreateForking(t, runtime.Options{MaxConcurrentRuns: 100}), harness.CreateForking(t, runtime.Options{})
@@ -99,7 +98,7 @@ func runStormHost() {
 // the next host removes the rest.
 func TestZygoteHostIsKilled(t *testing.T) {
 	tier.Soak(t)
-	if !harness.Needs(t, isolation.Zygote) {
+	if !harness.Needs(t, runtime.FeatureZygote) {
 		return
 	}
 	before := harness.TakeInventory()

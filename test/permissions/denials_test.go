@@ -11,7 +11,6 @@ import (
 
 	"gaol/policy"
 	"gaol/runtime"
-	"gaol/runtime/isolation"
 	"gaol/test/harness"
 )
 
@@ -206,7 +205,7 @@ func TestPermissionDenialsPerRun(t *testing.T) {
 }
 
 func TestZygotePermissionDenialsOfParked(t *testing.T) {
-	if !harness.Needs(t, isolation.Park) {
+	if !harness.Needs(t, runtime.FeaturePark) {
 		return
 	}
 	rt := harness.CreateParked(t, runtime.Options{Permissions: noSpawn})

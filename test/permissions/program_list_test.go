@@ -8,7 +8,6 @@ import (
 
 	"gaol/policy"
 	"gaol/runtime"
-	"gaol/runtime/isolation"
 	"gaol/test/harness"
 )
 
@@ -177,7 +176,7 @@ func TestPermissionProgramRefused(t *testing.T) {
 	if err := refusal(t, policy.Permissions{ChildProcess: all}); err.Place != "childProcess.rules[0].patterns[0]" || err.Nearest == "" {
 		t.Errorf("all programs but one, of which a copy is another: %v", err)
 	}
-	if !harness.Needs(t, isolation.Zygote) {
+	if !harness.Needs(t, runtime.FeatureZygote) {
 		return
 	}
 	o := harness.Forking(runtime.Options{Permissions: listing(busybox)})

@@ -8,7 +8,6 @@ import (
 
 	"gaol/policy"
 	"gaol/runtime"
-	"gaol/runtime/isolation"
 	"gaol/test/harness"
 )
 
@@ -55,7 +54,7 @@ func TestPermissionsOfRun(t *testing.T) {
 
 // The same holds for a runtime from a pool, whose first run is parked.
 func TestZygotePermissionsOfParkedRun(t *testing.T) {
-	if !harness.Needs(t, isolation.Park) {
+	if !harness.Needs(t, runtime.FeaturePark) {
 		return
 	}
 	for _, first := range []policy.Permissions{{}, {ChildProcess: denied}} {
@@ -75,7 +74,7 @@ func TestZygotePermissionsOfParkedRun(t *testing.T) {
 
 // A run with its own permissions sees no process of a later run that it could stop.
 func TestZygotePermissionsOfRunMeetNoParked(t *testing.T) {
-	if !harness.Needs(t, isolation.Park) {
+	if !harness.Needs(t, runtime.FeaturePark) {
 		return
 	}
 	rt := harness.CreateParked(t, runtime.Options{Permissions: policy.Open()})

@@ -16,7 +16,6 @@ import (
 
 	"gaol/policy"
 	"gaol/runtime"
-	"gaol/runtime/isolation"
 	"gaol/test/harness"
 )
 
@@ -317,7 +316,7 @@ func TestTerminalsUsedUp(t *testing.T) {
 
 // A parked runtime runs a program on a terminal.
 func TestTerminalOfParked(t *testing.T) {
-	if !harness.Needs(t, isolation.Park) {
+	if !harness.Needs(t, runtime.FeaturePark) {
 		return
 	}
 	for _, terminal := range []*runtime.Terminal{{}, nil} {

@@ -3,8 +3,8 @@ package zygote
 import (
 	"testing"
 
-	"gaol/runtime/isolation"
+	"gaol/runtime"
 	"gaol/test/harness"
 )
 
-func TestMain(m *testing.M) { harness.MainNeeding(m, isolation.Zygote) }
+func TestMain(m *testing.M) { harness.MainNeeding(m, runtime.FeatureZygote) }

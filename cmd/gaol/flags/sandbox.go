@@ -15,7 +15,6 @@ import (
 
 	"gaol/cmd/gaol/publish"
 	"gaol/runtime"
-	"gaol/runtime/isolation"
 )
 
 // Sandbox holds the flags that gaol run, eval and repl share.
@@ -261,7 +260,7 @@ func (f *Sandbox) checkIsolation() (err error) {
 
 // CheckLauncher reports whether the isolation supports the launcher.
 func CheckLauncher(o *runtime.Options) error {
-	if err := o.Isolation.Check(isolation.Zygote); err != nil && o.Launcher == runtime.LauncherZygote {
+	if err := o.Isolation.Check(runtime.FeatureZygote); err != nil && o.Launcher == runtime.LauncherZygote {
 		return fmt.Errorf("--launcher zygote: %w", err)
 	}
 	return nil

@@ -17,7 +17,6 @@ import (
 	"gaol/policy"
 	"gaol/rootfs"
 	"gaol/runtime"
-	"gaol/runtime/isolation"
 	"gaol/runtime/requestjson"
 	"gaol/vfs"
 )
@@ -250,7 +249,7 @@ func (s *Service) isolation(name string) (settings.Isolation, error) {
 // isolate sets the isolation of a sandbox.
 func isolate(o *runtime.Options, i settings.Isolation) {
 	o.Isolation, o.OCI = i.Kind, i.OCI
-	if i.Kind.Check(isolation.Zygote) != nil {
+	if i.Kind.Check(runtime.FeatureZygote) != nil {
 		o.Launcher, o.Zygote = runtime.LauncherExec, runtime.ZygoteOptions{}
 	}
 }

@@ -14,7 +14,6 @@ import (
 	"gaol/cmd/gaol/server/tenant"
 	"gaol/policy"
 	"gaol/runtime"
-	"gaol/runtime/isolation"
 	"gaol/runtime/requestjson"
 	"gaol/runtime/resultjson"
 )
@@ -102,7 +101,7 @@ const poolSize = 4
 // newPool returns a pool of sandboxes of a tenant, and how to close it.
 func (s *Service) newPool(t *tenant.Tenant, o runtime.Options) (_ *runtime.Pool, closeAll func() error, err error) {
 	done := s.tenants.use(t.Name)
-	p, err := runtime.NewPool(o, runtime.PoolOptions{Size: poolSize, Park: o.Isolation.Check(isolation.Park) == nil})
+	p, err := runtime.NewPool(o, runtime.PoolOptions{Size: poolSize, Park: o.Isolation.Check(runtime.FeaturePark) == nil})
 	if err != nil {
 		done()
 		return nil, nil, err

@@ -1,16 +1,20 @@
 package jail
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"syscall"
 
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 	"golang.org/x/sys/unix"
@@ -20,6 +24,7 @@ import (
 	"gaol/jail/kernfile"
 	"gaol/jail/mounts"
 	"gaol/jail/procfs"
+	"gaol/jail/seccomp"
 	"gaol/jail/step"
 )
 
@@ -208,4 +213,234 @@ func (s *Spec) limitFiles() (files []File) {
 		files = append(files, File{Path: top + cgroup.PoolName(n), Mode: os.ModeSymlink, Data: []byte(limits)})
 	}
 	return files
+}
+
+// create makes the container and starts its pid 1. namespaces are open. The runtime has nothing to
+// delete: the cgroups and the folder are the jail's.
+//
+// Preconditions: the thread is in the mount namespace of the tree.
+func (j *container) create(ctx context.Context, namespaces map[specs.LinuxNamespaceType]*os.File) (*enter.Supervised, error) {
+	spec, err := j.config(namespaces)
+	if err != nil {
+		return nil, err
+	}
+	dir := j.identity.containerDir()
+	if !filepath.IsAbs(dir) {
+		return nil, step.Wrap("make", dir, errRelative)
+	}
+	bundle := filepath.Join(dir, "bundle")
+	for _, d := range []string{dir, filepath.Join(dir, containerState), bundle} {
+		if err := os.Mkdir(d, 0o700); err != nil {
+			return nil, step.Wrap("make", d, err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(bundle, "config.json"), encode(spec), 0o600); err != nil {
+		return nil, step.Wrap("write", "bundle", err)
+	}
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return nil, step.Wrap("open", os.DevNull, err)
+	}
+	defer null.Close()
+	return j.supervise(ctx, "pid 1", []*os.File{null, null, null}, "run", "--detach", "--bundle", bundle)
+}
+
+// coreLimit is set for the runtime itself, whose children inherit it: it could set it in a user
+// namespace of another user only with CAP_SYS_RESOURCE.
+var coreLimit = enter.Limit{Resource: unix.RLIMIT_CORE, Most: maxCore}
+
+// supervise executes a command of the runtime, with further arguments, that starts a process.
+func (j *container) supervise(ctx context.Context, target string, files []*os.File, args ...string) (*enter.Supervised, error) {
+	dir := j.identity.containerDir()
+	pidFile := filepath.Join(dir, strconv.FormatInt(j.started.Add(1), 10)+".pid")
+	args = append(j.spec.OCI.command(dir, args...), "--pid-file", pidFile, "gaol-"+j.identity.name())
+	p, err := enter.Supervise(ctx, j.program, enter.Starter{Args: args, Files: files, Limits: []enter.Limit{coreLimit}, PIDFile: pidFile})
+	_ = os.Remove(pidFile) // it does not exist if the runtime failed
+	if errors.Is(err, syscall.ECHILD) {
+		err = step.Wrap("run "+j.spec.OCI.Path, target, logged(dir, errRuntime))
+	}
+	return p, err
+}
+
+var (
+	errRelative = errors.New("the folder of a container must be absolute")
+	errRuntime  = errors.New("it failed without an error message")
+)
+
+// enter starts the entry program in the container, with files and the arguments args, of which
+// the first is its name.
+func (j *container) enter(ctx context.Context, files []*os.File, args []string) (*enter.Supervised, error) {
+	p := containerProcess(mounts.GuestUID, append([]string{enter.Path}, args[1:]...))
+	process := filepath.Join(j.identity.containerDir(), fmt.Sprintf("process-%d.json", j.started.Add(1)))
+	if err := os.WriteFile(process, encode(p), 0o600); err != nil {
+		return nil, step.Wrap("write", "process", err)
+	}
+	defer func() { _ = os.Remove(process) }() // the runtime has read it
+	return j.supervise(ctx, enter.Path, files, "exec", "--detach", "--process", process, "--preserve-fds", strconv.Itoa(len(files)-3))
+}
+
+// OCIRuntime is an OCI runtime: runc, or a program with its command line.
+type OCIRuntime struct {
+	// Path is the host path of its program, which root executes.
+	Path string
+
+	// SystemdCgroup makes the runtime let systemd make the containers' cgroups.
+	SystemdCgroup bool
+}
+
+// command returns the arguments of a command of the runtime.
+func (r *OCIRuntime) command(dir string, args ...string) []string {
+	global := []string{r.Path, "--root", filepath.Join(dir, containerState), "--log", filepath.Join(dir, logFile), "--log-format", "json"}
+	if r.SystemdCgroup {
+		global = append(global, "--systemd-cgroup")
+	}
+	return append(global, args...)
+}
+
+// Names in the folder of a container.
+const (
+	containerState = "state"
+	logFile        = "log"
+)
+
+// logged returns the last error in a runtime's log, or err if there is none.
+func logged(dir string, err error) error {
+	text, readErr := os.ReadFile(filepath.Join(dir, logFile))
+	if readErr != nil {
+		return err
+	}
+	lines := bytes.Split(bytes.TrimSpace(text), []byte("\n"))
+	var last struct{ Level, Msg string }
+	if json.Unmarshal(lines[len(lines)-1], &last) != nil || last.Msg == "" {
+		return err
+	}
+	const most = 1000
+	return errors.New(strings.ToValidUTF8(last.Msg[:min(len(last.Msg), most)], "?"))
+}
+
+// The configuration of a container for an OCI runtime, and of processes in it. Paths that runc masks or
+// makes read-only by default are so here; the rest of /proc is masked, too.
+
+// config returns the container's configuration, with the devices and readonly paths of "runc spec".
+// given are open namespaces, which the runtime does not make.
+func (j *container) config(given map[specs.LinuxNamespaceType]*os.File) (*specs.Spec, error) {
+	filter, err := seccomp.OCI()
+	if err != nil {
+		return nil, step.Wrap("seccomp", "container", err)
+	}
+	masked, err := masks()
+	if err != nil {
+		return nil, step.Wrap("list", "/proc", err)
+	}
+	namespaces := []specs.LinuxNamespace{{Type: specs.PIDNamespace}, {Type: specs.IPCNamespace}, {Type: specs.UTSNamespace}, {Type: specs.MountNamespace}}
+	if given[specs.NetworkNamespace] == nil {
+		namespaces = append(namespaces, specs.LinuxNamespace{Type: specs.NetworkNamespace})
+	}
+	for kind, f := range given {
+		namespaces = append(namespaces, specs.LinuxNamespace{Type: kind, Path: fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), f.Fd())})
+	}
+	return &specs.Spec{
+		Version:     "1.0.2", // crun refuses others than 1.0
+		Process:     containerProcess(0, j.spec.Reaper),
+		Root:        &specs.Root{Path: containerRoot(j.identity.stateDir)}, // not Readonly: each mount sets its own flags
+		Hostname:    j.spec.Hostname,
+		Domainname:  "(none)", // the kernel's initial value; otherwise the host's would remain
+		Mounts:      j.mounts(),
+		Annotations: map[string]string{"org.systemd.property.CollectMode": "'inactive-or-failed'"}, // systemd's, if it makes the cgroup
+		Linux: &specs.Linux{
+			Resources:     &specs.LinuxResources{Devices: []specs.LinuxDeviceCgroup{{Allow: false, Access: "rwm"}}},
+			CgroupsPath:   j.containerCgroup(),
+			Namespaces:    namespaces,
+			Seccomp:       filter,
+			MaskedPaths:   append(masked, "/sys/firmware"),
+			ReadonlyPaths: []string{"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"},
+		},
+	}, nil
+}
+
+// containerProcess returns a process without rights.
+func containerProcess(id uint32, args []string) *specs.Process {
+	most := 1000 // the kernel kills guests first when the machine is short of memory
+	return &specs.Process{
+		User: specs.User{UID: id, GID: id},
+		Args: args, Env: []string{}, Cwd: "/",
+		Capabilities:    &specs.LinuxCapabilities{},
+		NoNewPrivileges: true,
+		OOMScoreAdj:     &most,
+		// Without Rlimits it inherits coreLimit from the runtime; the entry program sets the others.
+	}
+}
+
+// mounts returns the container's mounts. Its root already contains /dev.
+func (j *container) mounts() []specs.Mount {
+	proc := []string{"ro", "nosuid", "nodev", "noexec"}
+	if j.spec.HideProcesses {
+		proc = append(proc, "hidepid=2")
+	}
+	list := []specs.Mount{
+		{Destination: "/proc", Type: "proc", Source: "proc", Options: proc},
+		// Without a mount for it the runtime would add devices to it.
+		{Destination: "/dev", Type: "bind", Source: containerRoot(j.identity.stateDir) + "/dev", Options: []string{"rbind"}},
+	}
+	for _, name := range generated() {
+		list = append(list, specs.Mount{Destination: "/proc/" + name, Type: "bind", Source: filepath.Join(stageDir(j.identity.stateDir), mounts.Proc, name), Options: []string{"bind", "ro"}})
+	}
+	return list
+}
+
+func encode(v any) []byte {
+	text, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // the types of specs can be encoded
+	}
+	return text
+}
+
+// generated returns the entries of /proc that files of the host replace. Runtimes refuse
+// mounts over others.
+func generated() (names []string) {
+	for _, e := range procfs.RootEntries {
+		if e.Source == procfs.Generated && e.Name != sysctls {
+			names = append(names, e.Name)
+		}
+	}
+	return names
+}
+
+const sysctls = "sys"
+
+// masks returns the paths of /proc to mask: all that package procfs does not list. The
+// sysctls that it lists are the kernel's own.
+func masks() ([]string, error) {
+	var shown []string
+	for _, e := range procfs.RootEntries {
+		if e.Name != sysctls {
+			shown = append(shown, e.Name)
+		}
+	}
+	for _, e := range procfs.Sysctls {
+		shown = append(shown, sysctls+"/"+e.Name)
+	}
+	return unlisted("", shown)
+}
+
+// unlisted returns the entries of a folder below /proc, with a final slash or empty, that are
+// not shown. It omits processes and links.
+func unlisted(dir string, shown []string) (paths []string, err error) {
+	entries, err := os.ReadDir("/proc/" + dir)
+	if errors.Is(err, fs.ErrNotExist) { // its module was unloaded
+		return nil, nil
+	}
+	for _, e := range entries {
+		path := dir + e.Name()
+		switch {
+		case slices.Contains(shown, path) || e.Type() == fs.ModeSymlink || dir == "" && strings.Trim(e.Name(), "0123456789") == "":
+		case slices.ContainsFunc(shown, func(s string) bool { return strings.HasPrefix(s, path+"/") }):
+			below, belowErr := unlisted(path+"/", shown)
+			paths, err = append(paths, below...), errors.Join(err, belowErr)
+		default:
+			paths = append(paths, "/proc/"+path)
+		}
+	}
+	return paths, err
 }

@@ -2,14 +2,22 @@ package subprocess
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"runtime/debug"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 
+	"gaol/jail/kernfile"
 	"gaol/jail/seccomp"
+	"gaol/jail/step"
 )
 
 // Role is a part of this program that runs in subprocesses. Programs register a role once, with
@@ -81,4 +89,184 @@ func (s *setup) become(r *Role) {
 		os.Exit(1)
 	}
 	os.Exit(0)
+}
+
+// Bytes of the handshake. They differ, so that none is mistaken for another.
+const (
+	replyGo    = 1 // the subprocess is in its cgroup
+	armed      = 2 // the death signal is set
+	replyAlive = 3 // the host was alive after that
+	ready      = 4
+)
+
+// confine gives up all rights. It runs on the main thread.
+func (s *setup) confine() error {
+	steps := []struct {
+		name string
+		run  func() error
+	}{
+		{"wait for the host", func() error { return await(replyGo) }},
+		{"set oom_score_adj", func() error { return kernfile.WriteFile("/proc/self/oom_score_adj", "1000") }}, // as guests
+		{"close descriptors", closeOthers},
+		{"enter an empty root", enterEmptyRoot},
+		{"set limits", s.setLimits},
+		{"change the user", s.changeUser},
+		{"drop capabilities", dropInheritable},
+		{"set the death signal", arm}, // after the change of users, which clears the signal
+		{"load the filter", func() error { return seccomp.Load(s.Filter, unix.SECCOMP_FILTER_FLAG_TSYNC) }},
+		{"report", func() error { return report(ready) }},
+	}
+	for _, st := range steps {
+		if err := st.run(); err != nil {
+			return step.Wrap(st.name, "", err)
+		}
+	}
+	return nil
+}
+
+func await(want byte) error {
+	var b [1]byte
+	for {
+		n, err := unix.Read(seccomp.HostSocket, b[:])
+		switch {
+		case err == unix.EINTR:
+		case err != nil:
+			return err
+		case n != 1 || b[0] != want:
+			return errors.New("unexpected reply of the host")
+		default:
+			return nil
+		}
+	}
+}
+
+func report(b byte) error {
+	_, err := unix.Write(seccomp.HostSocket, []byte{b})
+	return err
+}
+
+// closeOthers closes all descriptors except 0 to 3 and Go's poller: the host's program may have leaked
+// some into its child, and package initializers may have opened some.
+func closeOthers() error {
+	entries, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		fd, err := strconv.Atoi(e.Name())
+		if err != nil || fd <= seccomp.HostSocket {
+			continue
+		}
+		kind, err := os.Readlink("/proc/self/fd/" + e.Name())
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // ReadDir's own descriptor
+		}
+		flags, _ := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0)
+		isPoller := strings.HasPrefix(kind, "anon_inode:[event") && flags&unix.FD_CLOEXEC != 0 // not inherited
+		if !isPoller {
+			_ = unix.Close(fd)
+		}
+	}
+	return nil
+}
+
+// enterEmptyRoot makes an empty tmpfs, which is mounted nowhere, the root directory. All threads of
+// a Go program share it.
+func enterEmptyRoot() error {
+	fs, err := unix.Fsopen("tmpfs", unix.FSOPEN_CLOEXEC)
+	if err != nil {
+		return os.NewSyscallError("fsopen", err)
+	}
+	defer unix.Close(fs)
+	if err := unix.FsconfigCreate(fs); err != nil {
+		return os.NewSyscallError("fsconfig", err)
+	}
+	root, err := unix.Fsmount(fs, unix.FSMOUNT_CLOEXEC,
+		unix.MOUNT_ATTR_RDONLY|unix.MOUNT_ATTR_NOEXEC|unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV)
+	if err != nil {
+		return os.NewSyscallError("fsmount", err)
+	}
+	defer unix.Close(root)
+	if err := unix.Fchdir(root); err != nil {
+		return os.NewSyscallError("fchdir", err)
+	}
+	if err := unix.Chroot("."); err != nil {
+		return os.NewSyscallError("chroot", err)
+	}
+	return os.NewSyscallError("chdir", unix.Chdir("/"))
+}
+
+func (s *setup) setLimits() error {
+	unix.Umask(0o777)
+	if s.Memory > 0 {
+		debug.SetMemoryLimit(s.Memory / 4 * 3) // collect garbage before the kernel kills
+	}
+	return errors.Join(
+		syscall.Setrlimit(unix.RLIMIT_NOFILE, &syscall.Rlimit{Cur: s.OpenFiles, Max: s.OpenFiles}),
+		syscall.Setrlimit(unix.RLIMIT_CORE, &syscall.Rlimit{Cur: 1, Max: 1}), // not 0: a core handler would still be started, see core(5)
+	)
+}
+
+// changeUser changes the users and groups of all threads. That clears their permitted, effective and
+// ambient capabilities.
+func (s *setup) changeUser() error {
+	return errors.Join(syscall.Setgroups(nil), syscall.Setresgid(s.ID, s.ID, s.ID), syscall.Setresuid(s.ID, s.ID, s.ID))
+}
+
+// dropInheritable clears the capabilities that a program with file capabilities could inherit. Other
+// threads keep them, without effect: the bounding set is empty, and the filter allows no execve.
+func dropInheritable() error { return setCapabilities(unix.CapUserData{}) }
+
+// arm sets the death signal and waits until the host confirms that it was alive after that.
+func arm() error {
+	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
+		return fmt.Errorf("prctl: %w", err)
+	}
+	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err != nil {
+		return fmt.Errorf("prctl: %w", err)
+	}
+	if err := report(armed); err != nil {
+		return err
+	}
+	return await(replyAlive)
+}
+
+// needed are the capabilities of a subprocess until it changes its user, if the host has them.
+const needed = 1<<unix.CAP_SETUID | 1<<unix.CAP_SETGID | 1<<unix.CAP_SYS_CHROOT | 1<<unix.CAP_SYS_ADMIN | 1<<unix.CAP_SYS_RESOURCE
+
+// setCapabilities sets the capabilities 0 to 31 of this thread, and clears the others.
+func setCapabilities(low unix.CapUserData) error {
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	data := [2]unix.CapUserData{low}
+	return os.NewSyscallError("capset", unix.Capset(&header, &data[0]))
+}
+
+// limitCapabilities empties the bounding set of this thread. A program that it executes as root
+// then gets only the inheritable capabilities, on all threads: see "Capabilities and execution of
+// programs by root" in capabilities(7). In a program with cgo, Go can't drop the capabilities of
+// all threads later.
+//
+// Preconditions: the thread is locked to its goroutine and ends with it.
+func limitCapabilities() error {
+	if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil {
+		return os.NewSyscallError("prctl", err)
+	}
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var data [2]unix.CapUserData
+	if err := unix.Capget(&header, &data[0]); err != nil {
+		return os.NewSyscallError("capget", err)
+	}
+	data[0].Inheritable, data[1].Inheritable = needed&data[0].Permitted, 0
+	if err := unix.Capset(&header, &data[0]); err != nil {
+		return os.NewSyscallError("capset", err)
+	}
+	last, err := kernfile.ReadFile("/proc/sys/kernel/cap_last_cap")
+	if err != nil {
+		return err
+	}
+	n, err := strconv.Atoi(strings.TrimSpace(string(last)))
+	for c := 0; c <= n && err == nil; c++ {
+		err = os.NewSyscallError("prctl", unix.Prctl(unix.PR_CAPBSET_DROP, uintptr(c), 0, 0, 0))
+	}
+	return err
 }

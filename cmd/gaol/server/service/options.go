@@ -256,7 +256,7 @@ func isolate(o *runtime.Options, i settings.Isolation) {
 
 // isolateByDefault sets the server's default isolation.
 func (s *Service) isolateByDefault(o *runtime.Options) {
-	isolate(o, s.settings.Load().AllIsolations()[0])
+	isolate(o, s.settings.Load().Allowed[0])
 }
 
 // bounded returns a time that a request asks for, which must not exceed the server's; zero is the

@@ -210,7 +210,7 @@ func (s *Service) Check(ctx context.Context) error {
 		return fmt.Errorf("image %s: %w", image, err)
 	}
 	var failed []error
-	for _, i := range s.Settings().AllIsolations() {
+	for _, i := range s.Settings().Allowed {
 		o := runtime.Options{Image: image, Store: s.store, CgroupParent: s.tenants.parent, Launcher: runtime.LauncherExec}
 		isolate(&o, i)
 		rt, err := s.create(ctx, o)

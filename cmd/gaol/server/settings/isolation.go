@@ -23,18 +23,9 @@ type Isolation struct {
 // isNative is the name that no program may have.
 const isNative = "native"
 
-// AllIsolations returns the isolations that requests may choose, the default one first.
-func (s *Settings) AllIsolations() []Isolation {
-	all, err := s.listIsolations()
-	if err != nil {
-		panic(err) // complete has checked them
-	}
-	return all
-}
-
-// IsolationNames are the names of AllIsolations.
+// IsolationNames are the names of the isolations that requests may choose, the default one first.
 func (s *Settings) IsolationNames() (names []string) {
-	for _, i := range s.AllIsolations() {
+	for _, i := range s.Allowed {
 		names = append(names, i.Name)
 	}
 	return names
@@ -43,37 +34,30 @@ func (s *Settings) IsolationNames() (names []string) {
 // FindIsolation returns the isolation that a request names; "" is the default one. A client that is
 // trusted like root may name any.
 func (s *Settings) FindIsolation(name string) (Isolation, error) {
-	all := s.AllIsolations()
 	if name == "" {
-		return all[0], nil
+		return s.Allowed[0], nil
 	}
 	if s.Trusted {
-		i, err := parseIsolation(name)
-		return i, cmp.Or(err, i.checkProgram())
+		return parseIsolation(name)
 	}
-	at := slices.IndexFunc(all, func(i Isolation) bool { return i.Name == name })
+	at := slices.IndexFunc(s.Allowed, func(i Isolation) bool { return i.Name == name })
 	if at < 0 {
 		return Isolation{}, fmt.Errorf("isolation %.64q: the server allows %s", name, strings.Join(s.IsolationNames(), ", "))
 	}
-	return all[at], nil
+	return s.Allowed[at], nil
 }
 
-// checkIsolations checks the names, and that there are the programs that they name.
-func (s *Settings) checkIsolations() error {
-	all, err := s.listIsolations()
-	for _, i := range all {
-		err = errors.Join(err, i.checkProgram())
-	}
-	return err
-}
-
-// listIsolations parses the names. An isolation with a path is called by the file's name, so that
-// requests need not know where it is.
-func (s *Settings) listIsolations() (all []Isolation, err error) {
+// completeIsolations sets Allowed. An isolation with a path is called by the file's name, so that requests need not know
+// where it is.
+func (s *Settings) completeIsolations() error {
+	s.Allowed = nil
 	for _, text := range append([]string{cmp.Or(s.Isolation, isNative)}, s.Isolations...) {
+		if text == "" {
+			return errors.New("isolations: a name is empty")
+		}
 		i, err := parseIsolation(text)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if path := i.OCI.Runtime; filepath.IsAbs(path) {
 			i.Name = filepath.Base(path)
@@ -82,39 +66,31 @@ func (s *Settings) listIsolations() (all []Isolation, err error) {
 			}
 		}
 		if !programName().MatchString(i.Name) || i.Name == isNative && i.Kind != runtime.IsolationNative {
-			return nil, fmt.Errorf("isolation %q: requests call it by the file's name: want letters, digits and ._-, and not native", text)
+			return fmt.Errorf("isolation %q: requests call it by the file's name: want letters, digits and ._-, and not native", text)
 		}
-		same := slices.IndexFunc(all, func(other Isolation) bool { return other.Name == i.Name })
-		if same >= 0 && all[same] != i {
-			return nil, fmt.Errorf("isolation %q: the name %s is taken", text, i.Name)
+		same := slices.IndexFunc(s.Allowed, func(other Isolation) bool { return other.Name == i.Name })
+		if same >= 0 && s.Allowed[same] != i {
+			return fmt.Errorf("isolation %q: the name %s is taken", text, i.Name)
 		}
 		if same < 0 {
-			all = append(all, i)
+			s.Allowed = append(s.Allowed, i)
 		}
 	}
-	return all, nil
+	return nil
 }
 
 // programName is the form of the name of an OCI runtime.
 var programName = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}(\+systemd)?$`)
 
-// parseIsolation parses a name of the command line.
+// parseIsolation parses a name of the command line. It checks the program that a path names, because requests would only
+// fail later.
 func parseIsolation(text string) (i Isolation, err error) {
-	if text == "" {
-		return i, errors.New("isolations: a name is empty")
-	}
 	i.Name = text
-	i.Kind, i.OCI, err = runtime.ParseIsolation(text)
-	return i, err
-}
-
-// checkProgram checks the program that a path names, because requests would only fail later.
-func (i Isolation) checkProgram() error {
-	if !filepath.IsAbs(i.OCI.Runtime) {
-		return nil
+	if i.Kind, i.OCI, err = runtime.ParseIsolation(text); err != nil || !filepath.IsAbs(i.OCI.Runtime) {
+		return i, err
 	}
 	if _, err := ociruntime.Find(i.OCI.Runtime); err != nil {
-		return fmt.Errorf("isolation %q: %w", i.Name, err)
+		return i, fmt.Errorf("isolation %q: %w", i.Name, err)
 	}
-	return nil
+	return i, nil
 }

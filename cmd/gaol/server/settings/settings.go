@@ -33,6 +33,9 @@ type Settings struct {
 	// Isolations are others that requests may name.
 	Isolations []string `json:"isolations,omitzero"`
 
+	// Allowed are the isolations that requests may choose, the default one first: see the two above.
+	Allowed []Isolation `json:"-"`
+
 	// Permissions are the upper bound of the permissions of a sandbox. Default: everything inside the
 	// sandbox, and the public internet; private addresses of the network stay denied.
 	Permissions policy.Permissions `json:"permissions,omitzero"`
@@ -167,7 +170,7 @@ func (s *Settings) complete() error {
 	if err := s.Permissions.Check(); err != nil {
 		return err
 	}
-	return errors.Join(s.completeQuotas(), s.checkIsolations(), s.checkMounts(), s.checkHosts(), s.checkPreviewHost(), s.checkSnippets(), s.checkPublicURL())
+	return errors.Join(s.completeQuotas(), s.completeIsolations(), s.checkMounts(), s.checkHosts(), s.checkPreviewHost(), s.checkSnippets(), s.checkPublicURL())
 }
 
 // publicNetwork allows the public internet and the guest's own localhost.
@@ -253,7 +256,9 @@ func Trusted() *Settings {
 		Requests: 1 << 30, Upload: 1 << 40, Concurrent: 1 << 20, Bodies: 1 << 40,
 		Snapshots: 1 << 20, SnapshotBytes: 1 << 60, Sessions: 1 << 20, Connections: 1 << 20,
 	}
-	return &Settings{Trusted: true, IdleTimeoutMs: year, LifetimeMs: year, RunTimeoutMs: year, Server: all, Tenant: all}
+	return &Settings{
+		Trusted: true, Allowed: []Isolation{{Name: isNative}}, IdleTimeoutMs: year, LifetimeMs: year, RunTimeoutMs: year, Server: all, Tenant: all,
+	}
 }
 
 // PortRange is the ports from First to Last.

@@ -143,7 +143,7 @@ func (p *Process) openCalls() {
 	if p.control != nil {
 		out = p.control.out
 	}
-	p.calls = hostcall.New(p.limit, p.functions, hostcall.Limits(p.limits), out, codeOf)
+	p.calls = hostcall.New(p.limit, p.functions, hostcall.Limits(p.limits), out)
 	if p.control != nil {
 		p.control.calls = p.calls
 	}
@@ -273,9 +273,9 @@ var errProgramEnded = errors.New("the program ended first")
 func (r CommandResult) check(most int64) error {
 	switch n := len(r.Stdout) + len(r.Stderr); {
 	case int64(n) > most:
-		return &hostcall.Error{Code: CodeResult, Message: fmt.Sprintf("the outputs have %d bytes, the limit is %d", n, most)}
+		return &CallError{Code: CodeResult, Message: fmt.Sprintf("the outputs have %d bytes, the limit is %d", n, most)}
 	case r.ExitCode < 0 || r.ExitCode > 255:
-		return &hostcall.Error{Code: CodeResult, Message: fmt.Sprintf("the exit code %d is not between 0 and 255", r.ExitCode)}
+		return &CallError{Code: CodeResult, Message: fmt.Sprintf("the exit code %d is not between 0 and 255", r.ExitCode)}
 	}
 	return nil
 }

@@ -54,14 +54,8 @@ type Function struct {
 	Strict bool
 }
 
-// CallError is an error that a guest sees with a code, like Node's own errors.
-type CallError struct {
-	Code    string // such as "ENOENT"
-	Message string
-}
-
-// Error returns the message.
-func (e *CallError) Error() string { return e.Message }
+// CallError is an error that a guest sees with a Code, such as "ENOENT", and a Message, like Node's own errors.
+type CallError = hostcall.Error
 
 // Codes of errors that guests see for calls that reach no function, or whose result cannot
 // be sent.
@@ -91,14 +85,6 @@ type Call struct {
 	Arguments int           `json:"argumentsBytes"` // bytes of their JSON
 	Result    int           `json:"resultBytes"`    // bytes of its JSON; 0 for a call that failed
 	Error     string        `json:"error"`          // the error that the guest got, or why the result cannot be encoded as JSON; empty on success
-}
-
-// codeOf returns the code that a guest sees for an error of a function.
-func codeOf(err error) string {
-	if coded, ok := errors.AsType[*CallError](err); ok {
-		return coded.Code
-	}
-	return ""
 }
 
 // newBindings separates functions and data of Options.Bindings and the like.
@@ -149,9 +135,9 @@ func (s settings) checkedFunctions() []hostcall.Function {
 			mismatch, differs := errors.AsType[*work.MismatchError](err)
 			switch {
 			case failed:
-				err = &CallError{CodeArguments, "the arguments: " + failure.Reason}
+				err = &CallError{Code: CodeArguments, Message: "the arguments: " + failure.Reason}
 			case differs:
-				err = &CallError{CodeArguments, "the arguments: " + mismatch.Text}
+				err = &CallError{Code: CodeArguments, Message: "the arguments: " + mismatch.Text}
 			}
 			return nil, err
 		}
@@ -200,7 +186,7 @@ func NewFunction2[A, B, Out any](description string, f func(context.Context, A, 
 // argumentError returns the error for the nth argument as guests, and Go programs that call
 // Function.Call, get it.
 func argumentError(n int, err error) error {
-	return &CallError{CodeArguments, hostcall.ArgumentText(n, err)}
+	return &CallError{Code: CodeArguments, Message: hostcall.ArgumentText(n, err)}
 }
 
 // arguments holds the arguments of a call: one more than any typed function has. The array
@@ -236,10 +222,10 @@ func typedFunction(description string, parameters []*jsonschema.Schema, f func(c
 	return Function{Description: description, Schema: text, Call: func(ctx context.Context, text json.RawMessage) (any, error) {
 		var args arguments
 		if err := json.Unmarshal(text, &args); err != nil {
-			return nil, &CallError{CodeArguments, "the arguments: want array"}
+			return nil, &CallError{Code: CodeArguments, Message: "the arguments: want array"}
 		}
 		if args[n] != nil || n > 0 && args[n-1] == nil {
-			return nil, &CallError{CodeArguments, args.mismatch(n)}
+			return nil, &CallError{Code: CodeArguments, Message: args.mismatch(n)}
 		}
 		return f(ctx, args)
 	}}

@@ -373,7 +373,7 @@ func (c *control) receiveCall(body []byte) error {
 	c.room()
 	call, err := wire.ParseCall(body)
 	if errors.Is(err, wire.ErrDuplicateName) {
-		return c.calls.Accept(call, &hostcall.Error{Code: CodeArguments, Message: "the arguments: " + err.Error()})
+		return c.calls.Accept(call, &CallError{Code: CodeArguments, Message: "the arguments: " + err.Error()})
 	}
 	if err != nil {
 		return err
@@ -387,7 +387,7 @@ func (c *control) refusal() error {
 	if c.cells == nil || c.cells.busy() {
 		return nil
 	}
-	return &hostcall.Error{Code: CodeNoCell, Message: "host functions can be called while a cell is evaluated"}
+	return &CallError{Code: CodeNoCell, Message: "host functions can be called while a cell is evaluated"}
 }
 
 // cell is a guest's report about one program: of a run or, in a context, of an evaluation or a

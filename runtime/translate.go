@@ -126,11 +126,11 @@ func (t *translator) answer(body []byte) error {
 }
 
 // translationError returns the program's error for a file that cannot be translated.
-func translationError(name string, err error) *hostcall.Error {
+func translationError(name string, err error) *CallError {
 	if errors.Is(err, context.DeadlineExceeded) {
-		return &hostcall.Error{Message: fmt.Sprintf("translate %s: the files of TypeScript of a run are at most %d, and take at most %v", name, maxTranslations, maxTranslationTime), Code: "ERR_TYPESCRIPT_LIMIT"}
+		return &CallError{Message: fmt.Sprintf("translate %s: the files of TypeScript of a run are at most %d, and take at most %v", name, maxTranslations, maxTranslationTime), Code: "ERR_TYPESCRIPT_LIMIT"}
 	}
-	return &hostcall.Error{Message: fmt.Sprintf("translate %s: the host failed", name), Code: hostcall.CodePanic}
+	return &CallError{Message: fmt.Sprintf("translate %s: the host failed", name), Code: CodePanic}
 }
 
 // stop ends the translation in progress.

@@ -127,17 +127,9 @@ func answer(ctx context.Context, id uint32, do function, args json.RawMessage) [
 	}
 	text, err := hostcall.Invoke(ctx, do, args, hostcall.AnyIntegers, session.MaxFrame)
 	if err != nil {
-		return session.Append(nil, session.KindFailure, id, hostcall.NewError(err, codeOf).Text())
+		return session.Append(nil, session.KindFailure, id, hostcall.ErrorText(err))
 	}
 	return session.Append(make([]byte, 0, 8+len(text)), session.KindAnswer, id, text)
-}
-
-// codeOf returns the code that a guest sees for an error of a function.
-func codeOf(err error) string {
-	if coded, ok := errors.AsType[*runtime.CallError](err); ok {
-		return coded.Code
-	}
-	return ""
 }
 
 // AddCommands adds commands to a sandbox that this client has created with CreateOptions.Commands,

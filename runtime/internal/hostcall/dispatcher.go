@@ -61,7 +61,6 @@ type Dispatcher struct {
 	cancel    context.CancelFunc
 	functions []Function
 	limits    Limits
-	codeOf    func(error) string
 	out       *Writer
 	late      error // the error of calls that take too long
 
@@ -99,10 +98,9 @@ type pendingCall struct {
 	answered bool
 }
 
-// New returns the dispatcher of a run whose context is ctx. codeOf returns the code that a guest
-// sees for an error of a function, or "".
-func New(ctx context.Context, functions []Function, l Limits, out *Writer, codeOf func(error) string) *Dispatcher {
-	d := &Dispatcher{functions: functions, limits: l, codeOf: codeOf, out: out, pending: map[uint64]*pendingCall{}}
+// New returns the dispatcher of a run whose context is ctx.
+func New(ctx context.Context, functions []Function, l Limits, out *Writer) *Dispatcher {
+	d := &Dispatcher{functions: functions, limits: l, out: out, pending: map[uint64]*pendingCall{}}
 	d.ctx, d.cancel = context.WithCancel(ctx)
 	d.late = &Error{Message: fmt.Sprintf("the host function took longer than %v", l.Timeout), Code: CodeTimeout}
 	return d
@@ -231,7 +229,7 @@ func (d *Dispatcher) refuse(p *pendingCall, err error) error {
 	}
 	if p.other != nil {
 		p.other <- err
-	} else if !d.out.TryAnswer(uint32(p.key), true, d.errorText(err)) {
+	} else if !d.out.TryAnswer(uint32(p.key), true, ErrorText(err)) {
 		return fmt.Errorf("%w: so many calls, and no answer is read", wire.ErrFrame)
 	}
 	return nil

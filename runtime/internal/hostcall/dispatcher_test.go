@@ -93,7 +93,7 @@ func (f *callee) functions() []Function {
 		of("goexit", func(context.Context, json.RawMessage) (any, error) { goruntime.Goexit(); return nil, nil }),
 		of("panic", func(context.Context, json.RawMessage) (any, error) { panic("secret") }),
 		of("error", func(context.Context, json.RawMessage) (any, error) {
-			return nil, fmt.Errorf("wrapped: %w", &codedError{"EX", "inner"})
+			return nil, fmt.Errorf("wrapped: %w", &Error{Code: "EX", Message: "inner"})
 		}),
 	}
 }
@@ -104,18 +104,6 @@ func withDefaults(l Limits) Limits {
 		Calls: cmp.Or(l.Calls, 100_000), Concurrent: cmp.Or(l.Concurrent, 16), Arguments: cmp.Or(l.Arguments, 1<<20),
 		Result: cmp.Or(l.Result, 4<<20), Timeout: cmp.Or(l.Timeout, 30*time.Second),
 	}
-}
-
-// codedError is an error of a host function with a code.
-type codedError struct{ code, message string }
-
-func (e *codedError) Error() string { return e.message }
-
-func codeOf(err error) string {
-	if coded, ok := errors.AsType[*codedError](err); ok {
-		return coded.code
-	}
-	return ""
 }
 
 // testCalls calls functions in a synctest bubble.
@@ -130,7 +118,7 @@ func inBubble(t *testing.T, limits Limits, f func(*testing.T, *testCalls)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		c := &testCalls{callee: callee{gate: make(chan struct{})}}
-		c.Dispatcher = New(t.Context(), c.callee.functions(), withDefaults(limits), NewWriter(&c.guest), codeOf)
+		c.Dispatcher = New(t.Context(), c.callee.functions(), withDefaults(limits), NewWriter(&c.guest))
 		f(t, c)
 		c.Stop()
 		select {
@@ -278,7 +266,7 @@ func TestCallsUnread(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &callee{}
 		p := newSlowPipe()
-		c := New(t.Context(), f.functions(), withDefaults(Limits{}), NewWriter(p), codeOf)
+		c := New(t.Context(), f.functions(), withDefaults(Limits{}), NewWriter(p))
 		n := 0
 		var err error
 		for ; err == nil && n < 100_000; n++ {

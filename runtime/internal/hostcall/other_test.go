@@ -11,7 +11,7 @@ import (
 // Calls of Do share the limits and the list of those on the control channel.
 func TestDo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := New(t.Context(), nil, withDefaults(Limits{Calls: 5, Arguments: 10, Concurrent: 1, Timeout: time.Second}), nil, codeOf)
+		d := New(t.Context(), nil, withDefaults(Limits{Calls: 5, Arguments: 10, Concurrent: 1, Timeout: time.Second}), nil)
 		ok := func(context.Context) (int, error) { return 3, nil }
 		codes := func(err error) string {
 			if own, isOwn := errors.AsType[*Error](err); isOwn {

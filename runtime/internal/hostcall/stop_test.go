@@ -139,7 +139,7 @@ func TestCallsRunIsOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		f, g := &callee{}, &guestSide{}
-		c := New(ctx, f.functions(), withDefaults(Limits{Concurrent: 1}), NewWriter(g), codeOf)
+		c := New(ctx, f.functions(), withDefaults(Limits{Concurrent: 1}), NewWriter(g))
 		for i := range 3 {
 			if err := c.Accept(wire.Call{ID: uint32(i), Function: waitFunction, Args: json.RawMessage(`[]`)}, nil); err != nil {
 				t.Fatal(err)
@@ -199,20 +199,19 @@ func TestCallsRefused(t *testing.T) {
 
 // The text of an error is bounded, and is valid whatever the host function returns.
 func TestErrorText(t *testing.T) {
-	c := &Dispatcher{codeOf: codeOf}
 	for _, tc := range []struct {
 		err  error
 		want string
 	}{
 		{errors.New("x"), `{"message":"x"}`},
-		{&codedError{"E", "x\xff\x00"}, `{"message":"x\ufffd\u0000","code":"E"}`},
-		{fmt.Errorf("a: %w", errors.Join(errors.New("b"), &codedError{"E", "c"})), `{"message":"a: b\nc","code":"E"}`},
+		{&Error{Code: "E", Message: "x\xff\x00"}, `{"message":"x\ufffd\u0000","code":"E"}`},
+		{fmt.Errorf("a: %w", errors.Join(errors.New("b"), &Error{Code: "E", Message: "c"})), `{"message":"a: b\nc","code":"E"}`},
 	} {
-		if got := string(c.errorText(tc.err)); got != tc.want {
+		if got := string(ErrorText(tc.err)); got != tc.want {
 			t.Errorf("%v: %s, want %s", tc.err, got, tc.want)
 		}
 	}
-	long := c.errorText(errors.New(strings.Repeat("ü", maxErrorText)))
+	long := ErrorText(errors.New(strings.Repeat("ü", maxErrorText)))
 	if len(long) > 2*maxErrorText || !json.Valid(long) {
 		t.Errorf("%d bytes", len(long))
 	}
@@ -258,7 +257,7 @@ func TestObserve(t *testing.T) {
 		return p
 	}
 	for name, when := range map[string]int{"from the start": 0, "later": 1, "at the end": 2, "after it": 3} {
-		c := New(t.Context(), []Function{{}}, withDefaults(Limits{}), NewWriter(&guestSide{}), codeOf)
+		c := New(t.Context(), []Function{{}}, withDefaults(Limits{}), NewWriter(&guestSide{}))
 		answered, unfinished := 0, 0
 		observe := func(r Record) {
 			if r.Error == "" {

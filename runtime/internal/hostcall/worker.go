@@ -34,7 +34,7 @@ func (d *Dispatcher) perform(p *pendingCall) {
 		err = d.late
 	}
 	if err != nil {
-		text, size, err = nil, 0, NewError(err, d.codeOf)
+		text, size, err = nil, 0, NewError(err)
 	}
 	d.answer(p, text, size, err)
 }
@@ -68,7 +68,7 @@ func (d *Dispatcher) answer(p *pendingCall, text json.RawMessage, size int, err 
 	case p.other != nil:
 		p.other <- err
 	case err != nil:
-		d.out.Answer(uint32(p.key), true, d.errorText(err))
+		d.out.Answer(uint32(p.key), true, ErrorText(err))
 	default:
 		d.out.Answer(uint32(p.key), false, text)
 	}
@@ -127,9 +127,9 @@ var errPanic = &Error{Message: "the host function failed", Code: CodePanic}
 // maxErrorText bounds the text of an error that a guest gets.
 const maxErrorText = 64 << 10
 
-// NewError converts an error of a function to its form in the guest, with the code that codeOf returns.
-func NewError(err error, codeOf func(error) string) *Error {
-	e := &Error{Message: err.Error(), Code: codeOf(err)}
+// NewError converts an error of a function to its form in the guest.
+func NewError(err error) *Error {
+	e := &Error{Message: err.Error()}
 	if own, ok := errors.AsType[*Error](err); ok {
 		if e.Code = own.Code; own.reason != "" {
 			e.Message, e.reason = own.Message, own.reason
@@ -141,13 +141,11 @@ func NewError(err error, codeOf func(error) string) *Error {
 	return e
 }
 
-// Text returns the error as JSON.
-func (e *Error) Text() []byte {
-	text, failed := json.Marshal(e)
+// ErrorText returns an error of a function as JSON, in its form in the guest.
+func ErrorText(err error) []byte {
+	text, failed := json.Marshal(NewError(err))
 	if failed != nil {
 		panic(failed) // two strings
 	}
 	return text
 }
-
-func (d *Dispatcher) errorText(err error) []byte { return NewError(err, d.codeOf).Text() }

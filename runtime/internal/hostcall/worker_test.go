@@ -31,7 +31,7 @@ func newFakeGuest(t testing.TB, functions []Function, l Limits) *fakeGuest {
 		t.Fatal(err)
 	}
 	g := &fakeGuest{send: send, receive: receive, done: make(chan struct{})}
-	g.calls = New(t.Context(), functions, withDefaults(l), NewWriter(to), codeOf)
+	g.calls = New(t.Context(), functions, withDefaults(l), NewWriter(to))
 	frames := wire.NewReader(from, func(wire.Kind) int64 { return 1000 })
 	go func() {
 		for {

@@ -3,12 +3,14 @@ package daemon
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"os/signal"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -48,7 +50,7 @@ type process struct {
 	Options
 	log    *slog.Logger
 	server *server.Server
-	cert   *certificate
+	cert   atomic.Pointer[tls.Certificate] // of TLS; reloads replace it
 
 	term     context.Context // ends with the first SIGTERM or SIGINT
 	stopTerm func()          // ends its handling
@@ -57,7 +59,7 @@ type process struct {
 // Run serves until a signal or ctx ends it. It returns nil if the server was stopped and has closed
 // everything. It handles SIGHUP, SIGINT and SIGTERM.
 func Run(ctx context.Context, o Options) (err error) {
-	p := &process{Options: o, log: o.Server.Log, cert: &certificate{}}
+	p := &process{Options: o, log: o.Server.Log}
 	p.term, p.stopTerm = signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
 	defer p.stopTerm()
 	hangups := make(chan os.Signal, 1) // drops another one while one is pending
@@ -145,13 +147,12 @@ func closeIdle(ctx context.Context, every time.Duration, log *slog.Logger) {
 
 // repeat calls do at intervals until ctx ends.
 func repeat(ctx context.Context, every time.Duration, do func()) {
-	ticks := time.NewTicker(every)
-	defer ticks.Stop()
+	ticks := time.Tick(every)
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-ticks.C:
+		case <-ticks:
 			do()
 		}
 	}

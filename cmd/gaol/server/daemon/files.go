@@ -3,11 +3,9 @@ package daemon
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"sync/atomic"
 
 	"github.com/coreos/go-systemd/v22/daemon"
 
@@ -96,19 +94,4 @@ func (p *process) reloads(ctx context.Context, hangups <-chan os.Signal) {
 		}
 		p.notify(daemon.SdNotifyReady)
 	}
-}
-
-// certificate is the certificate of TLS, which reloads replace.
-type certificate struct {
-	atomic.Pointer[tls.Certificate]
-}
-
-// config is the configuration of TLS.
-func (c *certificate) config() *tls.Config {
-	return &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-		if pair := c.Load(); pair != nil {
-			return pair, nil
-		}
-		return nil, errors.New("no certificate")
-	}}
 }

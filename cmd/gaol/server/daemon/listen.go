@@ -113,7 +113,8 @@ func (p *process) secure(l net.Listener, c *current) (*tls.Config, error) {
 			return nil, fmt.Errorf("%s: TCP needs --tokens", address)
 		}
 		if c.cert != nil {
-			return p.cert.config(), nil
+			get := func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return p.cert.Load(), nil }
+			return &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: get}, nil
 		}
 		if !address.IP.IsLoopback() && !p.Insecure {
 			return nil, fmt.Errorf("%s: others could read the tokens: give --tls-cert and --tls-key, or --insecure", address)

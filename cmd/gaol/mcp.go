@@ -144,9 +144,8 @@ func (a *app) mcpPrivate(ctx context.Context, f *mcpFlags) (err error) {
 	if err != nil {
 		return err
 	}
-	log := slog.New(slog.NewTextHandler(a.stderr, nil))
-	s := service.New(service.Options{Settings: set, Store: f.store, Log: log})
-	m := mcpserver.New(mcpserver.Options{Service: s, Version: versionText(), Log: log, SandboxTools: f.sandboxTools})
+	s := service.New(service.Options{Settings: set, Store: f.store, Log: slog.New(slog.NewTextHandler(a.stderr, nil))})
+	m := mcpserver.New(mcpserver.Options{Service: s, Version: versionText(), SandboxTools: f.sandboxTools})
 	local, stop := server.Local(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		m.ServeHTTP(w, r.WithContext(tenant.NewContext(r.Context(), &tenant.Tenant{Name: "uid:0", Admin: true})))
 	}))

@@ -80,10 +80,10 @@ func newServer(o Options, times times) *Server {
 	}
 	s.observer = &observer{metrics: s.service.Metrics(), audit: &audit.Log{}, log: o.Log, bodyTime: times.body}
 	s.tokens.Store(o.Tokens)
-	s.session = session.New(s.service, s.log)
+	s.session = session.New(s.service)
 	mux := newMux(s.service, s.session, o.Version)
 	s.addHealth(mux)
-	s.mcp = mcpserver.New(mcpserver.Options{Service: s.service, Version: o.Version, Log: o.Log, SandboxTools: o.SandboxTools, New: o.MCP})
+	s.mcp = mcpserver.New(mcpserver.Options{Service: s.service, Version: o.Version, SandboxTools: o.SandboxTools, New: o.MCP})
 	mux.Handle("/mcp", s.mcp)
 	s.addMetrics(mux)
 	serve := s.observer.attribute(api.WithPorts(s.service, mux))

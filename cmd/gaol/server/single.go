@@ -50,7 +50,7 @@ func ServeSingle(ctx context.Context, c *net.UnixConn, o SingleOptions) error {
 	}
 	defer stop()
 	s := service.New(service.Options{Settings: settings.Trusted(), Store: o.Store, Cache: o.Cache, Log: o.Log, CgroupParent: o.CgroupParent})
-	sessions := session.New(s, o.Log)
+	sessions := session.New(s)
 	h := &http.Server{
 		Handler: asTenant(peer, api.WithPorts(s, newMux(s, sessions, o.Version))), MaxHeaderBytes: maxHeader,
 		ErrorLog: log.New(httpLog{o.Log}, "", 0),

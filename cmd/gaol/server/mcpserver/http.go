@@ -37,10 +37,12 @@ const (
 // requestKey is the context key of the context of an HTTP request that is not part of a session.
 type requestKey struct{}
 
-// withRequest ends a call when its HTTP request ends, unless that is part of a session. The SDK does so for the
-// newest protocol version only.
-func withRequest(next mcp.MethodHandler) mcp.MethodHandler {
-	return func(ctx context.Context, method string, r mcp.Request) (mcp.Result, error) {
+// receive ends a call when its HTTP request ends, unless that is part of a session: the SDK does so for the newest
+// protocol version only. It also recovers panics: the SDK calls handlers in other goroutines, where package http does not
+// do that.
+func (e *endpoint) receive(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, r mcp.Request) (_ mcp.Result, err error) {
+		defer e.service.Recover(method, e.tenant, &err)
 		if request, ok := ctx.Value(requestKey{}).(context.Context); ok {
 			var cancel context.CancelFunc
 			ctx, cancel = context.WithCancel(ctx)

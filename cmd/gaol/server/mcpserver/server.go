@@ -2,9 +2,6 @@ package mcpserver
 
 import (
 	"context"
-	"errors"
-	"log/slog"
-	"runtime/debug"
 	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -17,8 +14,6 @@ import (
 type Options struct {
 	Service *service.Service
 	Version string
-
-	Log *slog.Logger
 
 	// SandboxTools adds the tools of package sandboxtools.
 	SandboxTools bool
@@ -72,7 +67,6 @@ func (s *Server) Close() {
 type endpoint struct {
 	tenant  *tenant.Tenant
 	service *service.Service
-	server  *Server
 	mcp     *mcp.Server
 
 	stateless *mcp.StreamableHTTPHandler
@@ -87,7 +81,7 @@ run_code without sandboxId uses a fresh sandbox that is deleted afterwards. To k
 By default code reaches no network but the sandbox's own localhost, and only the folders of the sandbox. When something was denied, the result's denials name the permission of create_sandbox that would allow it.`
 
 func (s *Server) newEndpoint(t *tenant.Tenant) *endpoint {
-	e := &endpoint{tenant: t, service: s.Service, server: s, active: map[string]int{}}
+	e := &endpoint{tenant: t, service: s.Service, active: map[string]int{}}
 	if s.New != nil {
 		e.mcp = s.New()
 	} else {
@@ -106,21 +100,7 @@ func (s *Server) newEndpoint(t *tenant.Tenant) *endpoint {
 	if s.SandboxTools {
 		e.addSandboxTools()
 	}
-	e.mcp.AddReceivingMiddleware(withRequest, e.recover)
+	e.mcp.AddReceivingMiddleware(e.receive)
 	e.addHandlers()
 	return e
-}
-
-// recover turns a panic into an error of the request. The SDK calls handlers in other goroutines,
-// where package http does not do that: one request would end the server.
-func (e *endpoint) recover(next mcp.MethodHandler) mcp.MethodHandler {
-	return func(ctx context.Context, method string, r mcp.Request) (res mcp.Result, err error) {
-		defer func() {
-			if p := recover(); p != nil {
-				e.server.Log.Error("panic", "method", method, "tenant", e.tenant.Name, "panic", p, "stack", string(debug.Stack()))
-				res, err = nil, errors.New("the server failed: see its log")
-			}
-		}()
-		return next(ctx, method, r)
-	}
 }

@@ -167,7 +167,13 @@ func newProgress(ctx context.Context, r *mcp.CallToolRequest) (note func([]byte)
 	ctx, cancel := context.WithCancel(ctx)
 	var sending sync.WaitGroup
 	sending.Go(func() {
-		for wait(ctx, progressPause) {
+		ticks := time.Tick(progressPause)
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-ticks:
+			}
 			text, spent := last.Swap(nil), time.Since(began)
 			switch {
 			case text != nil:
@@ -183,14 +189,4 @@ func newProgress(ctx context.Context, r *mcp.CallToolRequest) (note func([]byte)
 		}
 	})
 	return note, func() { cancel(); sending.Wait() }
-}
-
-// wait waits, and reports whether ctx has not ended.
-func wait(ctx context.Context, pause time.Duration) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(pause):
-		return true
-	}
 }

@@ -46,16 +46,13 @@ type Call struct {
 	Download io.Writer
 
 	// Session is nil by HTTP.
-	Session  Session
+	Session  *Session
 	Detached bool // sandboxes do not end with the session
 }
 
-// Session is a connection that owns sandboxes, which end with it.
-type Session interface {
-	Own(sandbox string)
-	Owns(sandbox string) bool
-	Disown(sandbox string)
-	Toolbox() *Toolbox
+// Session is a connection of a tenant that owns sandboxes, which end with it.
+type Session struct {
+	tools *Toolbox // of package sandboxtools
 }
 
 // None is the output of operations without one.

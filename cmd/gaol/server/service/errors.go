@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"net/http"
+	"runtime/debug"
 	"slices"
 	"time"
 
@@ -121,10 +122,21 @@ func (s *Service) Convert(operation string, t *tenant.Tenant, err error) error {
 	}
 	if !s.trusted {
 		s.log.Error("an operation failed", "operation", operation, "tenant", t.Name, "err", err)
-		err = errors.New("the server failed: see its log")
+		err = errInternal
 	}
 	return &Error{Code: Internal, Err: err}
 }
+
+// Recover turns a panic into an error of one operation, because it must not end the other tenants' operations. It must be
+// deferred.
+func (s *Service) Recover(operation string, t *tenant.Tenant, err *error) {
+	if p := recover(); p != nil {
+		s.log.Error("panic", "operation", operation, "tenant", t.Name, "panic", p, "stack", string(debug.Stack()))
+		*err = &Error{Code: Internal, Err: errInternal}
+	}
+}
+
+var errInternal = errors.New("the server failed: see its log")
 
 // isAny reports whether an error is one of some.
 func isAny(err error, targets ...error) bool {

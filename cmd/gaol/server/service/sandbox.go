@@ -43,6 +43,7 @@ type Sandbox struct {
 	isolation   string             // its name
 	permissions policy.Permissions // of all its runs
 	longLived   longLived          // processes and contexts
+	session     *Session           // that it ends with; nil: none
 }
 
 // CreateSandbox creates a sandbox.
@@ -77,13 +78,13 @@ func (s *Service) CreateSandbox(ctx context.Context, c *Call, r *requestjson.San
 		return nil, err
 	}
 	sb.isolation, sb.idleTimeout, sb.expires = isolation.Name, idle, sb.Created.Add(lifetime)
+	if !c.Detached {
+		sb.session = c.Session
+	}
 	if err := s.add(sb); err != nil {
 		return nil, errors.Join(err, sb.close())
 	}
 	audit.Of(ctx).SetSandbox(sb.ID)
-	if c.Session != nil && !c.Detached {
-		c.Session.Own(sb.ID)
-	}
 	return sb.Info(), nil
 }
 
@@ -219,7 +220,7 @@ func (sb *Sandbox) NewTransport() *http.Transport { return sb.runtime.NewTranspo
 
 // AddCommands adds programs that the client implements.
 func (sb *Sandbox) AddCommands(_ context.Context, c *Call, _ *requestjson.InSandbox) (None, error) {
-	if !c.Session.Owns(sb.ID) {
+	if c.Session == nil || sb.session != c.Session {
 		return None{}, Refuse(Invalid, "commands: only the session that created the sandbox can add some, because they end with it")
 	}
 	return None{}, sb.runtime.AddCommands(c.Commands)
@@ -305,10 +306,30 @@ func (s *Service) Delete(ctx context.Context, c *Call, in *requestjson.InSandbox
 	sb.remove()
 	s.mu.Unlock()
 	sb.Release()
-	if err = sb.close(); err == nil && c.Session != nil {
-		c.Session.Disown(in.Sandbox)
+	return None{}, sb.close()
+}
+
+// NewSession returns a session of a tenant. The caller ends it.
+func (s *Service) NewSession(t *tenant.Tenant) *Session { return &Session{s.NewToolbox(t)} }
+
+// EndSession closes the sandboxes of a session, in which no call is in progress. If the service is being closed, it closes
+// them.
+func (s *Service) EndSession(session *Session) {
+	s.mu.Lock()
+	var own []*Sandbox
+	for _, sb := range s.sandboxes {
+		if sb.session == session && !s.draining {
+			sb.remove()
+			own = append(own, sb)
+		}
 	}
-	return None{}, err
+	s.mu.Unlock()
+	for _, sb := range own {
+		_ = sb.close() // which remove has begun, and logs
+	}
+	if err := session.tools.Close(); err != nil {
+		s.log.Error("close the sandboxes of tools", "tenant", session.tools.tenant.Name, "err", err)
+	}
 }
 
 // closeSandboxes closes all sandboxes of a service that accepts no more.

@@ -101,6 +101,9 @@ func (s *Service) Set(o *settings.Settings) {
 	s.quotas.Set(o.Server, o.Tenant, o.Limits())
 }
 
+// Log returns the log.
+func (s *Service) Log() *slog.Logger { return s.log }
+
 // Settings returns the settings.
 func (s *Service) Settings() *settings.Settings { return s.settings.Load() }
 

@@ -110,7 +110,7 @@ func (sb toolSandbox) Close() error { return sb.close() }
 
 // CallTool calls a tool of the session's toolbox.
 func (s *Service) CallTool(ctx context.Context, c *Call, in *requestjson.ToolIn) (json.RawMessage, error) {
-	result, err := c.Session.Toolbox().Call(ctx, in.Tool, in.Arguments)
+	result, err := c.Session.tools.Call(ctx, in.Tool, in.Arguments)
 	if sandboxtools.CodeOf(err) != sandboxtools.UnknownTool {
 		audit.Of(ctx).SetAction("session " + in.Tool)
 	}

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
-	"maps"
 	"math"
 	"strings"
 	"sync"
@@ -17,7 +15,6 @@ import (
 	"gaol/cmd/gaol/server/service"
 	"gaol/cmd/gaol/server/tenant"
 	protocol "gaol/internal/session"
-	"gaol/runtime/requestjson"
 )
 
 const (
@@ -41,26 +38,24 @@ const (
 type connection struct {
 	service *service.Service
 	tenant  *tenant.Tenant
-	log     *slog.Logger
 	held    *quota.Reservation
 	socket  *protocol.Socket
 	calls   *calls
-	tools   *service.Toolbox // of package sandboxtools: their sandboxes end with the session
+	session *service.Session // whose sandboxes end with the connection
 
 	ctx    context.Context // of everything in the session
 	cancel context.CancelCauseFunc
 	work   sync.WaitGroup
 
-	mu        sync.Mutex
-	tasks     map[uint32]*task
-	bodies    int64           // of tasks
-	sandboxes map[string]bool // that end with the session
+	mu     sync.Mutex
+	tasks  map[uint32]*task
+	bodies int64 // of tasks
 }
 
 // serve serves a socket until it ends, or ctx.
 func (c *connection) serve(ctx context.Context, socket *websocket.Conn) {
 	socket.SetReadLimit(protocol.MaxFrame)
-	c.socket, c.tasks, c.sandboxes = protocol.NewSocket(socket, protocol.Client), map[uint32]*task{}, map[string]bool{}
+	c.socket, c.tasks = protocol.NewSocket(socket, protocol.Client), map[uint32]*task{}
 	c.ctx, c.cancel = context.WithCancelCause(ctx)
 	c.socket.Ended, c.socket.WriteTimeout = c.ctx, writeTimeout
 	c.socket.Failed = func(err error) { c.cancel(fmt.Errorf("%w: write: %w", errEnded, err)) }
@@ -81,10 +76,7 @@ func (c *connection) serve(ctx context.Context, socket *websocket.Conn) {
 	c.cancel(fmt.Errorf("%w: %w", errEnded, err))
 	<-closed
 	c.work.Wait()
-	c.deleteSandboxes()
-	if err := c.tools.Close(); err != nil {
-		c.log.Error("close the sandboxes of tools", "tenant", c.tenant.Name, "err", err)
-	}
+	c.service.EndSession(c.session)
 }
 
 // reserve reserves memory until release is called. Large messages take turns.
@@ -215,13 +207,12 @@ func (c *connection) send(ctx context.Context, frame []byte) error { return c.so
 
 // ping ends the session when the client does not reply.
 func (c *connection) ping() {
-	ticks := time.NewTicker(pingEvery)
-	defer ticks.Stop()
+	ticks := time.Tick(pingEvery)
 	for {
 		select {
 		case <-c.ctx.Done():
 			return
-		case <-ticks.C:
+		case <-ticks:
 		}
 		ctx, cancel := context.WithTimeout(c.ctx, pongTimeout)
 		err := c.socket.Ping(ctx)
@@ -231,18 +222,4 @@ func (c *connection) ping() {
 			return
 		}
 	}
-}
-
-// deleteSandboxes deletes the sandboxes of a session that has ended.
-func (c *connection) deleteSandboxes() {
-	var deleting sync.WaitGroup
-	for id := range maps.Keys(c.sandboxes) {
-		deleting.Go(func() {
-			_, err := c.service.Delete(context.Background(), &service.Call{Tenant: c.tenant}, &requestjson.InSandbox{Sandbox: id})
-			if _, ok := service.AsError(err); err != nil && !ok {
-				c.log.Error("delete a sandbox of a session", "tenant", c.tenant.Name, "err", err)
-			}
-		})
-	}
-	deleting.Wait()
 }

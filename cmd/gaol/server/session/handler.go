@@ -4,13 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/http"
-	"slices"
-	"strings"
 	"sync"
 
 	"github.com/coder/websocket"
+	"golang.org/x/net/http/httpguts"
 
 	"gaol/cmd/gaol/server/api"
 	"gaol/cmd/gaol/server/audit"
@@ -23,22 +21,17 @@ import (
 // Handler serves sessions. Its requests must have a tenant.
 type Handler struct {
 	service *service.Service
-	log     *slog.Logger
 
 	ctx    context.Context // of all sessions
 	cancel context.CancelCauseFunc
-	open   sync.WaitGroup
 
-	mu     sync.Mutex
-	closed bool
+	mu   sync.Mutex // excludes new sessions while Close waits
+	open sync.WaitGroup
 }
 
-// New returns a handler. The caller closes it. The log may be nil.
-func New(s *service.Service, log *slog.Logger) *Handler {
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
-	}
-	h := &Handler{service: s, log: log}
+// New returns a handler. The caller closes it after the service.
+func New(s *service.Service) *Handler {
+	h := &Handler{service: s}
 	h.ctx, h.cancel = context.WithCancelCause(context.Background())
 	return h
 }
@@ -51,8 +44,7 @@ var (
 // Close ends all sessions and waits for their end.
 func (h *Handler) Close() {
 	h.mu.Lock()
-	h.closed = true
-	h.mu.Unlock()
+	defer h.mu.Unlock()
 	h.cancel(errShutdown)
 	h.open.Wait()
 }
@@ -61,7 +53,7 @@ func (h *Handler) Close() {
 func (h *Handler) begin(t *tenant.Tenant) (*quota.Reservation, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.closed || h.service.Draining() {
+	if h.service.Draining() {
 		return nil, &service.Error{Code: service.Draining, Err: errStopped}
 	}
 	held, err := h.service.Account(t).Session()
@@ -92,20 +84,15 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		InsecureSkipVerify: true, // the server has checked Origin, with the operator's list
 	})
 	if err != nil {
-		h.log.Debug("a handshake failed", "tenant", t.Name, "err", err) // the client got the response
+		h.service.Log().Debug("a handshake failed", "tenant", t.Name, "err", err) // the client got the response
 		return
 	}
-	c := &connection{service: h.service, tenant: t, log: h.log, held: held, tools: h.service.NewToolbox(t)}
+	c := &connection{service: h.service, tenant: t, held: held, session: h.service.NewSession(t)}
 	c.serve(audit.Of(r.Context()).Attach(h.ctx), conn)
 }
 
 // isUpgrade reports whether a request asks for this protocol.
 func isUpgrade(r *http.Request) bool {
-	return websocketHeader(r.Header, "Upgrade", "websocket") && websocketHeader(r.Header, "Sec-Websocket-Protocol", session.Protocol)
-}
-
-// websocketHeader reports whether a header lists a token.
-func websocketHeader(h http.Header, name, token string) bool {
-	list := strings.Split(strings.Join(h.Values(name), ","), ",")
-	return slices.ContainsFunc(list, func(s string) bool { return strings.EqualFold(strings.TrimSpace(s), token) })
+	return httpguts.HeaderValuesContainsToken(r.Header.Values("Upgrade"), "websocket") &&
+		httpguts.HeaderValuesContainsToken(r.Header.Values("Sec-Websocket-Protocol"), session.Protocol)
 }

@@ -25,7 +25,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func newServer(t testing.TB) (url string) {
 	t.Helper()
 	s := newService(t)
-	return serve(t, New(s, nil))
+	return serve(t, New(s))
 }
 
 // newService returns a service that cannot create sandboxes: the tests need no root.

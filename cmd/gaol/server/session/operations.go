@@ -17,7 +17,8 @@ import (
 )
 
 // perform performs the operation of a request. A canceled run returns a result, too.
-func (t *task) perform(o *operation.Operation, r protocol.Request) (any, error) {
+func (t *task) perform(o *operation.Operation, r protocol.Request) (out any, err error) {
+	defer t.service.Recover("session "+r.Method, t.tenant, &err)
 	params := r.Params
 	if len(params) == 0 {
 		params = json.RawMessage("{}")
@@ -30,7 +31,7 @@ func (t *task) perform(o *operation.Operation, r protocol.Request) (any, error) 
 	if err != nil {
 		return nil, err
 	}
-	out, err := o.Do(t.ctx, c, in)
+	out, err = o.Do(t.ctx, c, in)
 	if out != nil && errors.Is(err, errCanceled) && errors.Is(context.Cause(t.ctx), errCanceled) {
 		err = nil
 	}
@@ -42,7 +43,7 @@ func (t *task) perform(o *operation.Operation, r protocol.Request) (any, error) 
 
 // newCall returns the call of a request, with the streams that the client has opened.
 func (t *task) newCall(o *operation.Operation, r protocol.Request) (c *operation.Call, err error) {
-	c = &operation.Call{Service: t.service, Tenant: t.tenant, Upload: t.upload, Download: stdout{t}, Session: t.connection, Detached: r.Detached}
+	c = &operation.Call{Service: t.service, Tenant: t.tenant, Upload: t.upload, Download: stdout{t}, Session: t.session, Detached: r.Detached}
 	c.Signals = t.signals
 	if r.Stdin {
 		c.Stdin = t.stdin
@@ -133,27 +134,3 @@ func (o stdout) Write(p []byte) (int, error) {
 	}
 	return len(p), nil
 }
-
-// Own remembers a sandbox that ends with the session.
-func (c *connection) Own(id string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.sandboxes[id] = true
-}
-
-// Owns reports whether a sandbox ends with the session.
-func (c *connection) Owns(id string) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.sandboxes[id]
-}
-
-// Disown forgets a sandbox that has been deleted.
-func (c *connection) Disown(id string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.sandboxes, id)
-}
-
-// Toolbox returns the tools of package sandboxtools, whose sandboxes end with the session.
-func (c *connection) Toolbox() *service.Toolbox { return c.tools }

@@ -148,7 +148,7 @@ func TestPanic(t *testing.T) {
 	broken := *s.Settings()
 	broken.Isolation = "nosuch" // which only unchecked settings have
 	s.Set(&broken)
-	c := dial(t, serve(t, New(s, nil)))
+	c := dial(t, serve(t, New(s)))
 	request(t, c, 1, `{"method":"createSandbox"}`)
 	if f := receive(t, c); f.Kind != protocol.KindError || !strings.Contains(string(f.Body), `"internal"`) {
 		t.Errorf("kind %d: %s", f.Kind, f.Body)

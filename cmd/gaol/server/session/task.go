@@ -3,10 +3,8 @@ package session
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
-	"runtime/debug"
 	"sync/atomic"
 	"syscall"
 
@@ -51,7 +49,7 @@ func newTask(c *connection, id uint32) *task {
 
 // run executes the request and sends its result.
 func (t *task) run(f protocol.Frame) {
-	result, err := t.executeSafely(f)
+	result, err := t.execute(f)
 	if refused, ok := service.AsError(context.Cause(t.ctx)); ok { // its input exceeds a quota
 		err = refused
 	}
@@ -68,19 +66,9 @@ func (t *task) run(f protocol.Frame) {
 	_ = t.send(t.connection.ctx, frame) // fails if the session has ended
 }
 
-// executeSafely is execute for which a panic is an error of this request: as in package net/http, it
-// must not end the sessions of other tenants.
-func (t *task) executeSafely(f protocol.Frame) (result any, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			t.log.Error("a request panicked", "tenant", t.tenant.Name, "panic", p, "stack", string(debug.Stack()))
-			err = &service.Error{Code: service.Internal, Err: errors.New("the server failed: see its log")}
-		}
-	}()
-	return t.execute(f)
-}
-
-func (t *task) execute(f protocol.Frame) (any, error) {
+// execute performs the request.
+func (t *task) execute(f protocol.Frame) (_ any, err error) {
+	defer t.service.Recover("session", t.tenant, &err)
 	if f.Refused != nil {
 		return nil, f.Refused
 	}
@@ -105,23 +93,15 @@ func (t *task) execute(f protocol.Frame) (any, error) {
 	if o == nil {
 		return nil, service.Refuse(service.NotFound, "no method %q", r.Method)
 	}
-	return t.recorded(r.Method, func() (any, error) { return t.perform(o, r) })
-}
-
-// recorded calls do with a context whose record becomes a line of the audit log.
-func (t *task) recorded(method string, do func() (any, error)) (result any, err error) {
-	ctx, end := audit.Begin(t.ctx, "session "+method)
+	ctx, record := audit.Begin(t.ctx, "session "+r.Method)
 	t.ctx = ctx
-	status := http.StatusInternalServerError // of a panic
-	defer func() {
-		audit.Of(ctx).Update(func(e *audit.Entry) { e.BytesIn, e.BytesOut = t.received.Load(), t.sent.Load() })
-		end(status)
-	}()
-	if result, err = do(); err != nil {
+	result, err := t.perform(o, r)
+	audit.Of(ctx).Update(func(e *audit.Entry) { e.BytesIn, e.BytesOut = t.received.Load(), t.sent.Load() })
+	status := http.StatusOK
+	if err != nil {
 		status = api.ProblemOf(err).Status
-	} else {
-		status = http.StatusOK
 	}
+	record(status)
 	return result, err
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -42,11 +43,11 @@ func (a *app) benchCommand() *cobra.Command {
   sudo gaol bench --isolation native,runc
   sudo gaol bench --json | jq '.figures[] | {name, ratio}'`,
 		Args: cobra.MatchAll(noArgs, func(cmd *cobra.Command, _ []string) error {
-			err := flags.CheckNotEmpty(cmd.Flags(), "image", "store")
+			var err error
 			if o.Jailed = []bench.Side{bench.Side(launcher)}; launcher == both {
 				o.Jailed = []bench.Side{bench.Exec, bench.Zygote}
 			}
-			if err == nil && cmd.Flags().Changed("isolation") {
+			if isolations != "" {
 				err = checkIsolations(cmd.Flags(), &o, isolations)
 			}
 			if err == nil && only != nil {
@@ -69,7 +70,7 @@ func (a *app) benchCommand() *cobra.Command {
 	ids := bench.IDs(o.Figures)
 	set.StringSliceVar(&only, "only", nil, "measure only the figures with these `ids`: "+strings.Join(ids, ","))
 	flags.Choice[string]{"exec": string(bench.Exec), "zygote": string(bench.Zygote), both: both}.Add(cmd, &launcher, "launcher", "exec, zygote, or both side by side")
-	set.StringVar(&isolations, "isolation", "", "`NAMES` of isolations to compare instead of launchers: all, or some like native,runc,crun,oci=/path")
+	set.Var(flags.Text(&isolations), "isolation", "`NAMES` of isolations to compare instead of launchers: all, or some like native,runc,crun,oci=/path")
 	set.VarP(flags.Count(&o.Samples), "samples", "n", "samples of each short time; longer ones are measured less often")
 	flags.AddImage(cmd, &o.Create.Image)
 	flags.AddStore(cmd, &o.Create.Store)
@@ -93,7 +94,7 @@ func checkIsolations(set *pflag.FlagSet, o *bench.Options, list string) error {
 	}
 	o.Jailed = nil
 	for name := range strings.SplitSeq(list, ",") {
-		if _, _, err := flags.ParseIsolation(name); err != nil {
+		if _, _, err := flags.ParseIsolation(cmp.Or(name, "no name")); err != nil {
 			return err
 		}
 		if slices.Contains(o.Jailed, bench.Side(name)) {

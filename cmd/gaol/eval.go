@@ -59,7 +59,7 @@ func (a *app) evalCommand() *cobra.Command {
 	}
 	f := &evalFlags{Sandbox: flags.NewSandbox(cmd, a.server), options: runtime.EvaluateOptions{MaxOutput: 1 << 20, MaxLogs: 100, MaxLogLength: 1000}}
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
-		if err := f.Check(cmd.Context(), "globals"); err != nil {
+		if err := f.Check(cmd.Context()); err != nil {
 			return err
 		}
 		return f.checkWords(args, flags.IsPiped(a.stdin))
@@ -78,7 +78,7 @@ func (a *app) evalCommand() *cobra.Command {
 	}
 	f.Set.StringVarP(&f.code, "eval", "e", "", "evaluate `CODE` instead of a file")
 	f.Set.BoolVar(&f.json, "json", false, "print one JSON object about the evaluation and nothing else")
-	f.Set.StringVar(&f.globals, "globals", "", "`FILE` with a JSON object whose members become variables")
+	f.Set.Var(flags.Text(&f.globals), "globals", "`FILE` with a JSON object whose members become variables")
 	f.Set.Var(flags.Size(&f.options.MaxOutput), "max-output", "bytes of JSON that its value may have")
 	f.Set.Var(flags.Count(&f.options.MaxLogs), "max-logs", "lines of console to keep")
 	f.Set.Var(flags.Count(&f.options.MaxLogLength), "max-log-length", "characters of one line, which then ends in …")

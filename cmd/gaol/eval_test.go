@@ -59,15 +59,15 @@ func TestEvalInput(t *testing.T) {
 		}
 	}
 	for text, args := range map[string][]string{
-		"nothing to evaluate":   nil,
-		"exclude each other":    {"-e", "1", file},
-		"no such file":          {"--globals", "/no/such", "-e", "1"},
-		"not a JSON object":     {"--globals", file, "-e", "1"},
-		"--globals is empty":    {"--globals", "", "-e", "1"},
-		"unexpected argument":   {file, file},
-		"evaluate: open /no/":   {"/no/such"},
-		"takes no arguments; ":  {"-e", "1", "--", "x"},
-		"unknown flag: --stdin": {"--stdin", "-e", "1"},
+		"nothing to evaluate":           nil,
+		"exclude each other":            {"-e", "1", file},
+		"no such file":                  {"--globals", "/no/such", "-e", "1"},
+		"not a JSON object":             {"--globals", file, "-e", "1"},
+		`"--globals" flag: it is empty`: {"--globals", "", "-e", "1"},
+		"unexpected argument":           {file, file},
+		"evaluate: open /no/":           {"/no/such"},
+		"takes no arguments; ":          {"-e", "1", "--", "x"},
+		"unknown flag: --stdin":         {"--stdin", "-e", "1"},
 	} {
 		f := &fake{}
 		checkFailure(t, f.call(t, "", append([]string{"eval"}, args...)...), text)

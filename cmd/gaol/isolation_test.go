@@ -13,10 +13,10 @@ func TestIsolationErrors(t *testing.T) {
 	inherit := `--inherit excludes --isolation`
 	for args, want := range map[string]string{
 		"run --isolation docker -e 1":                        `--isolation "docker": not one of native, runc, crun and oci=/path; see gaol run --help`,
-		"run --isolation= -e 1":                              "--isolation is empty",
+		"run --isolation= -e 1":                              `"--isolation" flag: it is empty`,
 		"run --isolation=oci=runc -e 1":                      "not absolute",
 		"run --isolation runc --launcher zygote -e 1":        "--launcher zygote: isolation oci does not support",
-		"run --server=/nosuch --isolation= -e 1":             "--isolation is empty",
+		"run --server=/nosuch --isolation= -e 1":             `"--isolation" flag: it is empty`,
 		"run --server=/nosuch --isolation kata -e 1":         "no such file", // the server knows its names
 		"eval --isolation docker -e 1":                       "see gaol eval --help",
 		"repl --isolation docker":                            "see gaol repl --help",

@@ -67,13 +67,9 @@ func (a *app) mcpCommand() *cobra.Command {
 }
 
 // check rejects wrong values, and an isolation that a server would not use.
-func (f *mcpFlags) check(cmd *cobra.Command, _ []string) error {
-	if !cmd.Flags().Changed("isolation") {
-		f.isolation = ""
-		return nil
-	}
+func (f *mcpFlags) check(*cobra.Command, []string) error {
 	_, _, err := flags.ParseIsolation(f.isolation)
-	if err == nil && f.address() != "" {
+	if err == nil && f.isolation != "" && f.address() != "" {
 		err = errServerIsolation
 	}
 	return err

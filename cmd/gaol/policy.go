@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path"
 	"strconv"
 	"strings"
 
@@ -66,7 +65,7 @@ func (a *app) policyCheck() *cobra.Command {
 			if len(args) == 0 && !flags.IsPiped(a.stdin) {
 				err = errors.New("nothing to check: give a FILE or -")
 			}
-			return cmp.Or(checkCwd(o.Cwd), flags.CheckLauncher(&o), err)
+			return cmp.Or(flags.CheckLauncher(&o), err)
 		}),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.checkPolicy(cmd.Context(), append(args, "-")[0], o, asJSON)
@@ -81,14 +80,6 @@ func (a *app) policyCheck() *cobra.Command {
 
 func addCwd(cmd *cobra.Command, cwd *string) {
 	flags.AddCwd(cmd, cwd, "working `DIR` in the guest, as for gaol run")
-}
-
-// checkCwd rejects what Create would reject: paths of rules are relative to cwd.
-func checkCwd(cwd string) error {
-	if !path.IsAbs(cwd) || path.Clean(cwd) != cwd {
-		return fmt.Errorf("--cwd %q: want an absolute, clean path in the guest", cwd)
-	}
-	return nil
 }
 
 // checkPolicy prints the result of a check, also of permissions that are refused, because the
@@ -124,7 +115,7 @@ func (a *app) policyPresets() *cobra.Command {
 			if len(args) == 0 && project != "" {
 				return errors.New("--project is for the preset npm")
 			}
-			return checkCwd(cwd)
+			return nil
 		}),
 		ValidArgs: flags.PresetNames(),
 		RunE: func(cmd *cobra.Command, args []string) error {

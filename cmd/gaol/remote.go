@@ -59,7 +59,7 @@ func createRemote(ctx context.Context, f *flags.Sandbox, o runtime.Options) (san
 	}
 	sb, err := c.Create(ctx, client.CreateOptions{
 		Image: o.Image, Snapshot: o.Snapshot, Files: o.Files, Env: o.Env, Cwd: o.Cwd, ReadOnlyRoot: o.ReadOnlyRoot, Hostname: o.Hostname,
-		Limits: o.Limits, Permissions: o.Permissions, HostPorts: o.HostPorts, Isolation: f.ServerIsolation(),
+		Limits: o.Limits, Permissions: o.Permissions, HostPorts: o.HostPorts, Isolation: f.Isolation,
 	})
 	if err != nil {
 		return nil, adviseServer(errors.Join(err, c.Close()))

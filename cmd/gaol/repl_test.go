@@ -65,12 +65,12 @@ func TestReplOptions(t *testing.T) {
 		t.Errorf("%+v %+v %+v", f.options.Limits, f.session.options, f.context)
 	}
 	for text, args := range map[string][]string{
-		"--globals is empty":           {"--globals", ""},
-		"not a JSON object":            {"--globals", "/dev/null"},
-		"no such file":                 {"--globals", "/no/such"},
-		"unexpected argument \"x\"":    {"x"},
-		"unknown flag: --json":         {"--json"},
-		"invalid argument \"-1s\" for": {"--timeout", "-1s"},
+		`"--globals" flag: it is empty`: {"--globals", ""},
+		"not a JSON object":             {"--globals", "/dev/null"},
+		"no such file":                  {"--globals", "/no/such"},
+		"unexpected argument \"x\"":     {"x"},
+		"unknown flag: --json":          {"--json"},
+		"invalid argument \"-1s\" for":  {"--timeout", "-1s"},
 	} {
 		f := &fake{}
 		checkFailure(t, f.call(t, "1\n", append([]string{"repl"}, args...)...), text)

@@ -112,7 +112,7 @@ func (a *app) runCommand() *cobra.Command {
 	f.AddTimeout("time limit of the run; 0 for none")
 	f.AddLimits()
 	set.Var(flags.Size(&f.maxOutput), "max-output", "bytes of each output stream that --json keeps; if given without --json, that are passed through")
-	set.StringVar(&f.save, "save", "", "take a snapshot called `NAME` when the program has ended, whatever its exit status")
+	set.Var(flags.Text(&f.save), "save", "take a snapshot called `NAME` when the program has ended, whatever its exit status")
 	f.AddEnvironment(cmd)
 	f.AddPublish()
 	return cmd
@@ -175,7 +175,7 @@ func (f *runFlags) passLimit() int64 {
 
 // runIn runs p in sb, on a terminal or with the output passed on according to the flags.
 func (a *app) runIn(ctx context.Context, sb sandbox, p *program, f *runFlags, streams *report.Streams, interleaved *report.Interleaved) (*runtime.Result, error) {
-	published, err := a.publish(ctx, sb, f.Published())
+	published, err := a.publish(ctx, sb, f.Published)
 	if err != nil {
 		return nil, err
 	}

@@ -103,7 +103,7 @@ func (f *runFlags) folderNote(res *runtime.Result) []string {
 }
 
 func (f *runFlags) check(cmd *cobra.Command, words, rest []string, stdin io.Reader) error {
-	if err := f.Check(cmd.Context(), "save"); err != nil {
+	if err := f.Check(cmd.Context()); err != nil {
 		return err
 	}
 	if f.save != "" { // after the run it would be too late

@@ -50,10 +50,10 @@ const serveExample = `  gaol serve
 // serveFlags are the flags of gaol serve.
 type serveFlags struct {
 	daemon.Options
-	logJSON              bool
-	logLevel             slog.Level
-	printUnit, isolation string
-	inherit              int
+	logJSON   bool
+	logLevel  slog.Level
+	printUnit string
+	inherit   int
 }
 
 func (a *app) serveCommand() *cobra.Command {
@@ -81,7 +81,7 @@ func (a *app) serveCommand() *cobra.Command {
 	set.IntVar(&f.inherit, "inherit", -1, "serve only the program at the other end of the inherited socket with this descriptor `NUMBER`, and end with it")
 	set.StringVar(&f.Config, "config", "", "`FILE` of JSON with the server's settings")
 	set.StringVar(&f.Overrides.PublicURL, "public-url", "", "`URL` by which people reach the server, for links to its page")
-	set.StringVar(&f.Overrides.NodeModules, "node-modules", "", "`FOLDER` with the packages that snippets may import")
+	set.Var(flags.Folder(&f.Overrides.NodeModules), "node-modules", "`FOLDER` with the packages that snippets may import")
 	set.BoolVar(&f.Overrides.NoPlayground, "no-playground", false, "do not serve the page at /")
 	flags.Choice[bool]{"text": false, "json": true}.Add(cmd, &f.logJSON, "log-format", "format of the server's log on standard error: text or json")
 	flags.Choice[slog.Level]{"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError}.Add(
@@ -90,23 +90,15 @@ func (a *app) serveCommand() *cobra.Command {
 		cmd, &f.printUnit, "print-unit", "print systemd units that start the server with the other flags, and exit: service, socket or all")
 	set.Lookup("print-unit").NoOptDefVal = "all"
 	addTools(cmd, &f.Server.SandboxTools)
-	flags.AddIsolation(cmd, &f.isolation, "sandboxes whose request names no other")
+	flags.AddIsolation(cmd, &f.Overrides.Isolation, "sandboxes whose request names no other")
 	flags.AddStore(cmd, &f.Server.Store)
 	return cmd
 }
 
 // complete checks the flags, and opens the log.
 func (f *serveFlags) complete(cmd *cobra.Command, stderr io.Writer) error {
-	failed := f.check()
-	if dir := &f.Overrides.NodeModules; *dir != "" {
-		var err error
-		*dir, err = filepath.Abs(*dir)
-		failed = errors.Join(failed, err)
-	}
-	if cmd.Flags().Changed("isolation") {
-		_, _, err := flags.ParseIsolation(f.isolation)
-		failed, f.Overrides.Isolation = errors.Join(failed, err), f.isolation
-	}
+	_, _, err := flags.ParseIsolation(f.Overrides.Isolation)
+	failed := errors.Join(f.check(), err)
 	if inherits(cmd) {
 		failed = f.completeInherited(cmd)
 	}

@@ -41,11 +41,11 @@ type snippetFlags struct {
 func (f *snippetFlags) add(cmd *cobra.Command) {
 	f.set = cmd.Flags()
 	f.set.SortFlags = false
-	f.timeout = snippets.DefaultTimeout
-	f.set.StringVar(&f.options.NodeModules, "node-modules", "", "`DIR` of the host with the packages that snippets may import")
-	f.set.StringVar(&f.adapter, "adapter", "none", "`NAME` of the adapter that reads the state: none for the snippet's exports, directive, or a FILE.mjs")
+	f.timeout, f.adapter = snippets.DefaultTimeout, snippets.None.Name
+	f.set.Var(flags.Folder(&f.options.NodeModules), "node-modules", "`DIR` of the host with the packages that snippets may import")
+	f.set.Var(flags.Text(&f.adapter), "adapter", "`NAME` of the adapter that reads the state: none for the snippet's exports, directive, or a FILE.mjs")
 	f.set.BoolVar(&f.options.NoLint, "no-lint", false, "turn off the lint rules of the adapter; they do not protect")
-	f.set.StringVar(&f.lintRules, "lint-rules", "", "JSON `FILE` with lint rules that replace the adapter's; see docs/snippets.md")
+	f.set.Var(flags.Text(&f.lintRules), "lint-rules", "JSON `FILE` with lint rules that replace the adapter's; see docs/snippets.md")
 	flags.Choice[string]{"none": "", "public": "public"}.Add(cmd, &f.options.Network, "network", "none, or public for the hosts of the public internet")
 	f.set.Var(flags.Duration(&f.timeout), "timeout", "time limit of a snippet, from 100ms to 10s")
 	flags.AddIsolation(cmd, &f.isolation, "snippets")
@@ -59,21 +59,11 @@ func (f *snippetFlags) add(cmd *cobra.Command) {
 
 // check rejects wrong values, and reads the lint rules and the adapter.
 func (f *snippetFlags) check() (err error) {
-	if err := flags.CheckNotEmpty(f.set, "node-modules", "adapter", "lint-rules", "image", "store"); err != nil {
-		return err
-	}
 	if f.timeout < snippets.MinTimeout || f.timeout > snippets.MaxTimeout {
 		return fmt.Errorf("--timeout %v: want a time from %v to %v", f.timeout, snippets.MinTimeout, snippets.MaxTimeout)
 	}
 	if f.options.Sandbox.Isolation, f.options.Sandbox.OCI, err = flags.ParseIsolation(f.isolation); err != nil {
 		return err
-	}
-	if modules := &f.options.NodeModules; *modules != "" {
-		dir, err := filepath.Abs(*modules)
-		if err != nil {
-			return err
-		}
-		*modules = dir
 	}
 	if f.server != "" {
 		return f.checkServer()

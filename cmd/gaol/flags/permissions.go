@@ -62,7 +62,7 @@ func (f *Sandbox) networkRules() (rules []policy.Rule) {
 		}
 		rules = append(rules, rule)
 	}
-	if len(f.published) > 0 { // on any port, because the kernel cannot distinguish them
+	if len(f.Published) > 0 { // on any port, because the kernel cannot distinguish them
 		rules = append(rules, policy.Rule{Mode: policy.Allow, Operations: []policy.Operation{"listen"}, Patterns: []string{"tcp://localhost:*"}})
 	}
 	if ports := f.options.HostPorts; len(ports) > 0 {

@@ -1,10 +1,10 @@
 package flags
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"path"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -15,6 +15,7 @@ import (
 
 	"gaol/cmd/gaol/publish"
 	"gaol/runtime"
+	"gaol/vfs"
 )
 
 // Sandbox holds the flags that gaol run, eval and repl share.
@@ -24,11 +25,14 @@ type Sandbox struct {
 	// Server is the socket or URL of the server that makes the sandbox. Empty: this process does.
 	Server string
 
+	// Isolation is the value of --isolation: on a server, one of the server's names.
+	Isolation string
+
+	Published []publish.Port // by --publish
+
 	options     runtime.Options // without Permissions
-	isolation   string
 	timeout     time.Duration
 	permissions permissions
-	published   []publish.Port
 }
 
 // NewSandbox returns the flags of cmd with the defaults of package runtime, so that --help
@@ -41,6 +45,7 @@ func NewSandbox(cmd *cobra.Command, server string) Sandbox {
 		Server:  server,
 		timeout: runtime.DefaultTimeout,
 		options: runtime.Options{
+			Hostname: "secure-exec",
 			Launcher: runtime.LauncherExec, // one run takes half as long as with a zygote, which has to warm up
 			Limits:   runtime.DefaultLimits(),
 
@@ -71,20 +76,28 @@ func (f *Sandbox) AddEnvironment(cmd *cobra.Command) {
 	f.Set.Func("mount", "folder or file of the host to show, as `HOST:GUEST[:ro|rw|cow]`: read-only by default; rw for writable; cow, for folders, for a private writable copy; repeatable", f.addMount)
 	f.Set.BoolVar(&o.UnixSockets, "unix-sockets", false, "allow unix sockets beside read-only or writable mounts; they connect to any process that listens in a mount, also of the host")
 	f.Set.Func("file", "file of the host, of at most 256m, to copy, as `GUEST=HOST`; repeatable", f.addFile)
-	f.Set.StringVar(&o.NodeModules, "node-modules", "", "`DIR` of the host, or snapshot:NAME, with packages to show read-only as node_modules in --cwd")
-	f.Set.StringVar(&o.Snapshot, "snapshot", "", "`NAME` or id of a snapshot with the initial content of the program's folders")
+	f.Set.Var(text(&o.NodeModules, nodeModules), "node-modules", "`DIR` of the host, or snapshot:NAME, with packages to show read-only as node_modules in --cwd")
+	f.Set.Var(Text(&o.Snapshot), "snapshot", "`NAME` or id of a snapshot with the initial content of the program's folders")
 	f.Set.BoolVar(&o.ReadOnlyRoot, "read-only", false, "allow writes to writable mounts only")
 
 	f.Set.Func("host-port", "`PORT` of the host's localhost that its own localhost leads to, and to which it may connect; repeatable", f.addHostPort)
 	f.Set.Func("env", "environment variable of the program, as `NAME=VALUE`; repeatable", f.addVariable)
 	AddCwd(cmd, &o.Cwd, "working `DIR` in the guest, created if missing, unless it is in a read-only mount")
-	f.Set.StringVar(&o.Hostname, "hostname", "secure-exec", "host `NAME` in the guest")
+	f.Set.Var(Text(&o.Hostname), "hostname", "host `NAME` in the guest")
 	AddImage(cmd, &o.Image)
-	AddIsolation(cmd, &f.isolation, "the program")
+	AddIsolation(cmd, &f.Isolation, "the program")
 	Launchers.Add(cmd, &o.Launcher, "launcher", "exec or zygote; zygote takes twice as long for the one run of a command, because it has to warm up")
 	AddStore(cmd, &o.Store)
 	AddServer(cmd, &f.Server, "server for the sandbox, by default the one of this machine if you are not root")
 	Complete(cmd, "snapshot", StoreNames(OpenSnapshots))
+}
+
+// nodeModules parses a value of --node-modules.
+func nodeModules(s string) (string, error) {
+	if strings.HasPrefix(s, "snapshot:") {
+		return s, nil
+	}
+	return filepath.Abs(s)
 }
 
 // addHostPort parses a value of --host-port.
@@ -101,17 +114,18 @@ func (f *Sandbox) addHostPort(s string) error {
 func (f *Sandbox) AddPublish() {
 	f.Set.Func("publish", "port of the host, on 127.0.0.1 or ADDRESS, that leads to a port of the program while it runs, and allows it to listen, as `[ADDRESS:]PORT:PORT`; port 0 of the host for any, which is printed; repeatable", func(s string) error {
 		p, err := publish.ParsePort(s)
-		f.published = append(f.published, p)
+		f.Published = append(f.Published, p)
 		return err
 	})
 }
 
-// Published returns the values of --publish.
-func (f *Sandbox) Published() []publish.Port { return f.published }
-
 // AddCwd defines --cwd. Presets need its default before there is a runtime.
 func AddCwd(cmd *cobra.Command, cwd *string, usage string) {
-	cmd.Flags().StringVar(cwd, "cwd", "/workspace", usage)
+	*cwd = "/workspace"
+	cmd.Flags().Var(text(cwd, func(s string) (string, error) {
+		p, err := vfs.ParsePath(s)
+		return string(p), err
+	}), "cwd", usage)
 }
 
 // Complete sets the shell completion of a flag.
@@ -121,38 +135,13 @@ func Complete(cmd *cobra.Command, flag string, f cobra.CompletionFunc) {
 	}
 }
 
-// CheckNotEmpty rejects flags that were given with an empty value. To the runtime that means
-// the default, but --image="$IMAGE" of a script with a mistake means another image.
-func CheckNotEmpty(set *pflag.FlagSet, names ...string) error {
-	for _, name := range names {
-		if f := set.Lookup(name); f.Changed && f.Value.String() == "" {
-			return errors.New("--" + name + " is empty")
-		}
-	}
-	return nil
-}
-
 // Check rejects values that the parsers of the single flags cannot reject, and reads
-// the permissions. Flags of the command's own that must not be empty are named as well.
-func (f *Sandbox) Check(ctx context.Context, names ...string) error {
-	names = append(names, "cwd", "hostname", "image", "store", "node-modules", "snapshot")
-	if err := CheckNotEmpty(f.Set, names...); err != nil {
-		return err
-	}
+// the permissions.
+func (f *Sandbox) Check(ctx context.Context) error {
 	if f.Server != "" {
 		if err := RejectOnServer(f.Set, NotOnServer...); err != nil {
 			return err
 		}
-	}
-	if !path.IsAbs(f.options.Cwd) {
-		return fmt.Errorf("--cwd %q: want an absolute path in the guest", f.options.Cwd)
-	}
-	if modules := &f.options.NodeModules; *modules != "" && !strings.HasPrefix(*modules, "snapshot:") {
-		dir, err := filepath.Abs(*modules)
-		if err != nil {
-			return err
-		}
-		*modules = dir
 	}
 	if err := f.checkIsolation(); err != nil {
 		return err
@@ -230,15 +219,12 @@ var isolations = []string{"native", "runc", "crun", "oci=/"}
 
 // AddIsolation defines --isolation. Its usage names the confined object.
 func AddIsolation(cmd *cobra.Command, name *string, confined string) {
-	cmd.Flags().StringVar(name, "isolation", "native", "`NAME` of what confines "+confined+": native, or a container of runc, crun or oci=/path, the program of an OCI runtime; runc+systemd lets systemd make its cgroup")
+	cmd.Flags().Var(Text(name), "isolation", "`NAME` of what confines "+confined+": native, or a container of runc, crun or oci=/path, the program of an OCI runtime; runc+systemd lets systemd make its cgroup (default native)")
 	Complete(cmd, "isolation", cobra.FixedCompletions(isolations, cobra.ShellCompDirectiveNoFileComp))
 }
 
 // ParseIsolation parses the value of --isolation.
 func ParseIsolation(name string) (runtime.Isolation, runtime.OCIOptions, error) {
-	if name == "" {
-		return 0, runtime.OCIOptions{}, errors.New("--isolation is empty")
-	}
 	kind, oci, err := runtime.ParseIsolation(name)
 	if err != nil {
 		err = fmt.Errorf("--%w", err)
@@ -246,16 +232,13 @@ func ParseIsolation(name string) (runtime.Isolation, runtime.OCIOptions, error) 
 	return kind, oci, err
 }
 
-// checkIsolation reads --isolation. That of a sandbox on a server is one of the server's names.
+// checkIsolation reads --isolation. A server knows its names.
 func (f *Sandbox) checkIsolation() (err error) {
-	if f.Server != "" {
-		return CheckNotEmpty(f.Set, "isolation")
-	}
 	o := &f.options
-	if o.Isolation, o.OCI, err = ParseIsolation(f.isolation); err != nil {
-		return err
+	if f.Server == "" {
+		o.Isolation, o.OCI, err = ParseIsolation(f.Isolation)
 	}
-	return CheckLauncher(o)
+	return cmp.Or(err, CheckLauncher(o))
 }
 
 // CheckLauncher reports whether the isolation supports the launcher.
@@ -264,12 +247,4 @@ func CheckLauncher(o *runtime.Options) error {
 		return fmt.Errorf("--launcher zygote: %w", err)
 	}
 	return nil
-}
-
-// ServerIsolation returns the value of --isolation for a server, or "" for the server's default.
-func (f *Sandbox) ServerIsolation() string {
-	if !f.Set.Changed("isolation") {
-		return ""
-	}
-	return f.isolation
 }

@@ -20,12 +20,12 @@ func OpenSnapshots(dir string) (*rootfs.Store, error) {
 
 // AddStore defines --store.
 func AddStore(cmd *cobra.Command, dir *string) {
-	cmd.Flags().StringVar(dir, "store", "", "`DIR` of the image store (default /var/lib/gaol)")
+	cmd.Flags().Var(Text(dir), "store", "`DIR` of the image store (default /var/lib/gaol)")
 }
 
 // AddImage defines --image.
 func AddImage(cmd *cobra.Command, image *string) {
-	cmd.Flags().StringVar(image, "image", "", "`NAME` or id of the image (default: the default image, built if missing)")
+	cmd.Flags().Var(Text(image), "image", "`NAME` or id of the image (default: the default image, built if missing)")
 	Complete(cmd, "image", StoreNames(rootfs.Open))
 }
 

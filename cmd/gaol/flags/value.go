@@ -4,6 +4,7 @@ import (
 	"errors"
 	"maps"
 	"math"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -35,6 +36,24 @@ func (v value[T]) Set(s string) error {
 func (v value[T]) String() string { return v.format(*v.target) }
 
 func (v value[T]) Type() string { return v.kind }
+
+// Text returns a flag for text that is not empty. To the runtime, no text means the default, but --image="$IMAGE" of a
+// script with a mistake means another image.
+func Text(target *string) pflag.Value {
+	return text(target, func(s string) (string, error) { return s, nil })
+}
+
+// Folder returns a flag for a folder of the host, whose path becomes absolute.
+func Folder(target *string) pflag.Value { return text(target, filepath.Abs) }
+
+func text(target *string, parse func(string) (string, error)) pflag.Value {
+	return value[string]{target, "string", func(s string) (string, error) {
+		if s == "" {
+			return "", errors.New("it is empty")
+		}
+		return parse(s)
+	}, func(s string) string { return s }}
+}
 
 // Size returns a flag for a number of bytes above zero, such as 256m.
 func Size(target *int64) pflag.Value {

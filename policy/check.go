@@ -108,7 +108,7 @@ func (s *scopeInfo) checkRule(place string, r Rule) error {
 	}
 	for i, text := range r.entries() {
 		if err := cmp.Or(checkText(text), s.pattern(text)); err != nil {
-			bad := &FormatError{Place: fmt.Sprintf("%s.%s[%d]", place, s.key, i), Why: fmt.Sprintf("%q: %v", truncate(text), err)}
+			bad := &FormatError{Place: fmt.Sprintf("%s.%s[%d]", place, s.key, i), Why: fmt.Sprintf("%.80q: %v", text, err)}
 			if s.name == Network {
 				bad.Nearest = nearestEndpoint(text)
 			}
@@ -134,7 +134,7 @@ func (s *scopeInfo) checkOperations(place string, ops []Operation) error {
 			return formatError(at, `"*" is not the only one`)
 		}
 		if !s.has(op.name()) {
-			return formatError(at, "%q is not an operation of %s", truncate(string(op)), s.name)
+			return formatError(at, "%.80q is not an operation of %s", op, s.name)
 		}
 		if slices.ContainsFunc(ops[:i], func(o Operation) bool { return o.name() == op.name() }) {
 			return formatError(at, "%q is repeated", op)
@@ -170,16 +170,7 @@ func checkProtocols(place string, r Rule) error {
 
 func (m Mode) check() error {
 	if m != Allow && m != Deny {
-		return fmt.Errorf("%q: not allow or deny", truncate(string(m)))
+		return fmt.Errorf("%.80q: not allow or deny", m)
 	}
 	return nil
-}
-
-// truncate bounds the length of a value that an error message quotes.
-func truncate(s string) string {
-	const limit = 80
-	if len(s) <= limit {
-		return s
-	}
-	return s[:limit] + "…"
 }

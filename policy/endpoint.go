@@ -187,21 +187,11 @@ func (p endpoint) matchesName(name string) bool {
 
 // matchesPort reports whether p's ports contain all of r's. A dns endpoint has none.
 func (p endpoint) matchesPort(r endpoint) bool {
-	for _, q := range r.ports {
-		if !p.containsPorts(q) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(r.ports, func(q PortRange) bool { return !p.containsPorts(q) })
 }
 
 func (p endpoint) containsPorts(q PortRange) bool {
-	for _, r := range p.ports {
-		if r.First <= q.First && q.Last <= r.Last {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(p.ports, func(r PortRange) bool { return r.First <= q.First && q.Last <= r.Last })
 }
 
 // supports reports whether op is an operation of the endpoint's protocol.

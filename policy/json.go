@@ -56,12 +56,8 @@ func (s Scope) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON parses one scope. [Permissions.Check] checks its rules, which depend on which scope it is.
 func (s *Scope) UnmarshalJSON(text []byte) error {
-	var parsed Scope
-	err := decode(text, &parsed)
-	if err == nil {
-		*s = parsed
-	}
-	return err
+	*s = Scope{} // decoding would merge
+	return decode(text, s)
 }
 
 var unmarshalers = jsonv2.WithUnmarshalers(jsonv2.JoinUnmarshalers(

@@ -34,7 +34,7 @@ func (l *lowering) lower() (*Plan, error) {
 	if err := l.p.Check(); err != nil {
 		return nil, err
 	}
-	if l.checkPlaces(FS) && l.checkPlaces(ChildProcess) {
+	if l.checkPlaces() {
 		l.spawn()
 		l.fs()
 	}
@@ -67,9 +67,9 @@ func (l *lowering) reject(err *RuleError) {
 
 // checkPlaces rejects patterns of paths that do not name exactly one place. It reports
 // whether there were none.
-func (l *lowering) checkPlaces(scope string) bool {
+func (l *lowering) checkPlaces() bool {
 	before := len(l.errs)
-	for _, e := range l.p.entries(scope) {
+	for _, e := range l.p.pathEntries() {
 		if p, ok := placeOf(e.text); !ok {
 			l.reject(entryError(e, "the kernel knows folders and files, not patterns of names", p.String()))
 		}

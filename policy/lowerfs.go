@@ -189,11 +189,9 @@ func (l *lowering) refuse(n node, ops opSet, why, nearest string) {
 
 // rejectFolder rejects the patterns that name a folder as if it were a file.
 func (l *lowering) rejectFolder(p, tree Place) {
-	for _, scope := range []string{FS, ChildProcess} {
-		for _, e := range l.p.entries(scope) {
-			if q, ok := placeOf(e.text); ok && q == p {
-				l.reject(entryError(e, "it is a folder, and a path without /** is one file", tree.String()))
-			}
+	for _, e := range l.p.pathEntries() {
+		if q, ok := placeOf(e.text); ok && q == p {
+			l.reject(entryError(e, "it is a folder, and a path without /** is one file", tree.String()))
 		}
 	}
 }

@@ -19,12 +19,9 @@ func Narrow(outer, inner Permissions, w World) (Permissions, error) {
 	}
 	merged := inner.Over(outer)
 	l, o := newLowering(merged, w), newLowering(outer, w)
-	for _, scope := range []string{FS, ChildProcess} {
-		if !o.checkPlaces(scope) {
-			return Permissions{}, o.errs[0]
-		}
-		if !l.checkPlaces(scope) {
-			return Permissions{}, l.errs[0]
+	for _, of := range []*lowering{o, l} {
+		if !of.checkPlaces() {
+			return Permissions{}, of.errs[0]
 		}
 	}
 	for _, info := range scopes {
@@ -40,8 +37,7 @@ func Narrow(outer, inner Permissions, w World) (Permissions, error) {
 
 // compare compares a scope with outer's at every resource that a rule of either
 // distinguishes.
-func (l *lowering) compare(info *scopeInfo, outer Permissions) error {
-	var worst *RuleError
+func (l *lowering) compare(info *scopeInfo, outer Permissions) (worst *RuleError) {
 	for _, res := range l.resources(info, outer) {
 		for _, o := range info.ops {
 			in := l.p.Decide(info.name, o.name, res)
@@ -54,9 +50,6 @@ func (l *lowering) compare(info *scopeInfo, outer Permissions) error {
 			}
 			worst = ruleError(info.name, in.Rule, "it allows "+string(o.name)+on+", which the runtime denies", "leave the scope out")
 		}
-	}
-	if worst == nil {
-		return nil
 	}
 	return worst
 }
@@ -135,8 +128,7 @@ func LowerRun(outer, inner Permissions, w World) (*Plan, error) {
 	}
 	l := newLowering(merged, w)
 	l.outer, l.outerPermissions = jail, outer
-	l.plan.Hide, l.plan.Show = slices.Clone(jail.Hide), slices.Clone(jail.Show)
-	l.plan.ReadOnly, l.plan.NoExec = slices.Clone(jail.ReadOnly), slices.Clone(jail.NoExec)
-	l.plan.Pinned, l.plan.Sealed = slices.Clone(jail.Pinned), slices.Clone(jail.Sealed)
+	l.plan.Hide, l.plan.Show, l.plan.ReadOnly, l.plan.NoExec = jail.Hide, jail.Show, jail.ReadOnly, jail.NoExec
+	l.plan.Pinned, l.plan.Sealed = jail.Pinned, jail.Sealed
 	return l.lower()
 }

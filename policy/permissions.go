@@ -3,6 +3,7 @@ package policy
 import (
 	"fmt"
 	"path"
+	"reflect"
 	"slices"
 	"strings"
 )
@@ -75,14 +76,7 @@ func (r Rule) entries() []string {
 }
 
 // IsZero reports whether all scopes are omitted.
-func (p Permissions) IsZero() bool {
-	for _, info := range scopes {
-		if !info.of(&p).IsZero() {
-			return false
-		}
-	}
-	return true
-}
+func (p Permissions) IsZero() bool { return reflect.ValueOf(p).IsZero() }
 
 // Clone returns a deep copy.
 func (p Permissions) Clone() Permissions {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -71,17 +72,20 @@ func (p Permissions) entries(scope string) []entry {
 	return all
 }
 
+// pathEntries returns the patterns of the scopes whose resources are paths.
+func (p Permissions) pathEntries() []entry {
+	return slices.Concat(p.entries(FS), p.entries(ChildProcess))
+}
+
 // Refuse calls wrong with each place that a rule of fs or childProcess names. If wrong
 // returns a reason why the rule cannot be enforced there, Refuse returns a *[RuleError]
 // with it and the nearest rule; several are joined.
 func (p Permissions) Refuse(wrong func(Place) (why, nearest string)) error {
 	l := &lowering{p: p}
-	for _, scope := range []string{FS, ChildProcess} {
-		for _, e := range p.entries(scope) {
-			place, ok := placeOf(e.text)
-			if why, nearest := wrong(place); ok && why != "" {
-				l.reject(entryError(e, why, nearest))
-			}
+	for _, e := range p.pathEntries() {
+		place, ok := placeOf(e.text)
+		if why, nearest := wrong(place); ok && why != "" {
+			l.reject(entryError(e, why, nearest))
 		}
 	}
 	return l.joinErrors()

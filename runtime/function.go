@@ -149,7 +149,7 @@ func (s settings) checkedFunctions() []hostcall.Function {
 // that encoding/json can decode. The argument is validated against In's JSON Schema, which
 // the fields' json and jsonschema tags (descriptions) determine, before f is called. An
 // argument that does not match is refused with CodeArguments, for example "argument
-// 1.user.id: want integer, got string". NewFunction panics if In cannot be described by a schema,
+// 1: user.id: want a whole number". NewFunction panics if In cannot be described by a schema,
 // for example because it contains a channel.
 func NewFunction[In, Out any](description string, f func(context.Context, In) (Out, error)) Function {
 	in := hostcall.NewParameter[In]()
@@ -186,7 +186,7 @@ func NewFunction2[A, B, Out any](description string, f func(context.Context, A, 
 // argumentError returns the error for the nth argument as guests, and Go programs that call
 // Function.Call, get it.
 func argumentError(n int, err error) error {
-	return &CallError{Code: CodeArguments, Message: hostcall.ArgumentText(n, err)}
+	return &CallError{Code: CodeArguments, Message: fmt.Sprintf("argument %d: %s", n, err)}
 }
 
 // arguments holds the arguments of a call: one more than any typed function has. The array

@@ -137,7 +137,7 @@ func errorOf(text []byte, err error) error {
 	switch mistyped := e.JSONKind != '"' && wanted(e.GoType) == "a string"; {
 	case errors.Is(why, jsonv2.ErrUnknownName):
 		why = errors.New("unknown field")
-	case errors.Is(why, strconv.ErrRange) && wanted(e.GoType) == "a number":
+	case errors.Is(why, strconv.ErrRange) && strings.Contains(wanted(e.GoType), "number"):
 		why = errors.New("the number is out of range")
 	case why == nil || mistyped || errors.Is(why, strconv.ErrSyntax) || errors.Is(why, strconv.ErrRange):
 		why = mismatch(e.GoType)

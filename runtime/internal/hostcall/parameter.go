@@ -1,10 +1,7 @@
 package hostcall
 
 import (
-	"bytes"
-	"cmp"
 	"encoding"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,10 +12,11 @@ import (
 	"strings"
 	"time"
 
+	jsonx "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+	jsonv1 "github.com/go-json-experiment/json/v1"
 	"github.com/google/jsonschema-go/jsonschema"
 
-	"gaol/internal/lazyregexp"
 	"gaol/internal/strictjson"
 )
 
@@ -92,111 +90,43 @@ const maxTree = 1 << 17
 // lenient accepts the strings with half of a surrogate pair that guests can send.
 var lenient = jsontext.AllowInvalidUTF8(true)
 
+// decoding is as in encoding/json, but fields need their exact names.
+var decoding = jsonx.JoinOptions(
+	jsonv1.DefaultOptionsV1(), jsonv1.ReportErrorsWithLegacySemantics(false), jsonx.MatchCaseInsensitiveNames(false), lenient,
+	jsonx.WithUnmarshalers(jsonx.UnmarshalFromFunc(func(d *jsontext.Decoder, n *json.Number) error {
+		if d.PeekKind() != '0' {
+			return errors.ErrUnsupported // as a string
+		}
+		text, err := d.ReadValue()
+		*n = json.Number(text)
+		return err
+	})),
+)
+
+// schemaTerms removes Go's terms from the errors of package jsonschema.
+var schemaTerms = strings.NewReplacer("validating root: ", "", "<invalid reflect.Value>", "null")
+
 // Decode decodes an argument. It decodes into the type first and validates the schema
-// afterwards.
+// afterwards. Errors are in JSON's terms instead of Go's type names.
 func (p Parameter[T]) Decode(text json.RawMessage) (v T, err error) {
 	if p.checked == nil {
 		if string(text) == "null" {
-			return v, &json.UnmarshalTypeError{Value: "null", Type: reflect.TypeFor[T]()}
+			return v, fmt.Errorf("want %s, got null", p.Schema.Type)
 		}
-		err = json.Unmarshal(text, &v)
-		return v, err
+		return v, strictjson.Decode(text, &v, decoding)
 	}
 	if err := strictjson.Check(text, maxTree, lenient); err != nil {
 		return v, err
 	}
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&v); err != nil {
+	if err := strictjson.Decode(text, &v, decoding); err != nil {
 		return v, err
 	}
 	var tree any
 	if err := json.Unmarshal(text, &tree); err != nil {
 		return v, err
 	}
-	return v, p.checked.Validate(tree)
-}
-
-// ArgumentText returns the text of the error for the nth argument, from 1, in JSON's terms
-// instead of Go's type names.
-func ArgumentText(n int, err error) string {
-	path, why := mismatch(err)
-	return fmt.Sprintf("argument %d%s: %s", n, path, why)
-}
-
-// mismatch returns the place in an argument that does not have the expected type, and why.
-func mismatch(err error) (path, why string) {
-	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		if e.Field != "" {
-			path = "." + e.Field
-		}
-		return path, "want " + wanted(e.Type) + ", got " + e.Value
+	if err := p.checked.Validate(tree); err != nil {
+		return v, errors.New(schemaTerms.Replace(err.Error()))
 	}
-	if e, ok := errors.AsType[*time.ParseError](err); ok {
-		return "", fmt.Sprintf("want a time such as 2006-01-02T15:04:05Z, got %q", e.Value)
-	}
-	if _, ok := errors.AsType[base64.CorruptInputError](err); ok {
-		return "", "want a string of base64"
-	}
-	return schemaMismatch(strings.TrimPrefix(err.Error(), "json: "))
-}
-
-// jsonNames has JSON's names for the values of a kind; the others are strings.
-var jsonNames = map[reflect.Kind]string{
-	reflect.Bool: "boolean",
-	reflect.Int:  "integer", reflect.Int64: "integer",
-	reflect.Uint: "integer, not negative", reflect.Uint64: "integer, not negative",
-	reflect.Float32: "number", reflect.Float64: "number",
-	reflect.Array: "array", reflect.Slice: "array",
-	reflect.Map: "object", reflect.Struct: "object",
-}
-
-// wanted returns JSON's name for the values of a type.
-func wanted(t reflect.Type) string {
-	switch k := t.Kind(); {
-	case k >= reflect.Int8 && k <= reflect.Int32:
-		return fmt.Sprintf("integer from %d to %d", -1<<(t.Bits()-1), 1<<(t.Bits()-1)-1)
-	case k >= reflect.Uint8 && k <= reflect.Uint32:
-		return fmt.Sprintf("integer from 0 to %d", uint64(1)<<t.Bits()-1)
-	case k == reflect.Slice && t.Elem().Kind() == reflect.Uint8:
-		return "string of base64"
-	}
-	return cmp.Or(jsonNames[t.Kind()], "string")
-}
-
-// The library's error texts for a value that does not match its schema.
-var (
-	atSchema   = lazyregexp.New(`^(?:validating root: )?(?:validating (\S+): )*`)
-	wrongType  = lazyregexp.New(`(?s)^type: .* has type "(\w+)", want (?:one of )?(.+)$`)
-	missing    = lazyregexp.New(`^required: missing properties: `)
-	additional = lazyregexp.New(`^unexpected additional properties `)
-)
-
-func schemaMismatch(text string) (path, why string) {
-	at := atSchema().FindStringSubmatch(text)
-	why = text[len(at[0]):]
-	if m := wrongType().FindStringSubmatch(why); m != nil {
-		why = "want " + strings.ReplaceAll(m[2], `"`, "") + ", got " + m[1]
-	}
-	why = missing().ReplaceAllString(why, "missing ")
-	why = additional().ReplaceAllString(why, "unknown ")
-	return schemaPath(at[1]), why
-}
-
-// schemaPath turns a JSON pointer into a schema into a path in the value.
-func schemaPath(pointer string) string {
-	var path strings.Builder
-	words := strings.Split(pointer, "/")[1:]
-	for i := 0; i < len(words); i++ {
-		switch {
-		case words[i] == "properties" && i+1 < len(words):
-			i++
-			path.WriteString("." + strings.NewReplacer("~1", "/", "~0", "~").Replace(words[i]))
-		case words[i] == "items":
-			path.WriteString("[]")
-		case words[i] == "additionalProperties":
-			path.WriteString(".*")
-		}
-	}
-	return path.String()
+	return v, nil
 }

@@ -182,7 +182,7 @@ func TestCallsListed(t *testing.T) {
 func TestCallsRefused(t *testing.T) {
 	inBubble(t, Limits{Calls: 2}, func(t *testing.T, c *testCalls) {
 		for i := range 3 {
-			if err := c.Accept(wire.Call{ID: uint32(i) + 1}, &Error{Message: ArgumentText(1, wire.ErrDuplicateName), Code: CodeArguments}); err != nil {
+			if err := c.Accept(wire.Call{ID: uint32(i) + 1}, &Error{Message: wire.ErrDuplicateName.Error(), Code: CodeArguments}); err != nil {
 				t.Fatal(err)
 			}
 		}

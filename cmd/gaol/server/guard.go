@@ -19,6 +19,7 @@ import (
 	"gaol/cmd/gaol/server/api"
 	"gaol/cmd/gaol/server/audit"
 	"gaol/cmd/gaol/server/operation"
+	"gaol/cmd/gaol/server/quota"
 	"gaol/cmd/gaol/server/service"
 	"gaol/cmd/gaol/server/settings"
 	"gaol/cmd/gaol/server/tenant"
@@ -73,7 +74,7 @@ func (s *Server) serveTenant(w http.ResponseWriter, r *http.Request, next http.H
 		return
 	}
 	account := s.service.Account(t)
-	held, err := account.Enter(bodyBytes(r))
+	held, err := account.Reserve(quota.Limits{Concurrent: 1, Bodies: bodyBytes(r)})
 	if err != nil {
 		api.ProblemOf(err).Write(w)
 		return

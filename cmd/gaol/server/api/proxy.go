@@ -101,12 +101,12 @@ type guestOrigin interface {
 
 // serveGuest passes a request to a guest's server.
 func serveGuest(ctx context.Context, w http.ResponseWriter, r *http.Request, sb *service.Sandbox, origin guestOrigin) {
-	release, err := sb.Connect()
+	held, err := sb.Connect()
 	if err != nil {
 		ProblemOf(err).Write(w)
 		return
 	}
-	defer release()
+	defer held.Release()
 	most := sb.MaxUpload()
 	if r.ContentLength > most {
 		ProblemOf(service.PortError(&http.MaxBytesError{Limit: most}, "")).Write(w)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"maps"
 	"os"
-	"reflect"
 	"runtime/debug"
 	"sync"
 	"time"
@@ -26,79 +25,21 @@ const (
 	retryAfter = time.Second
 )
 
-// Server holds the accounts of all tenants.
-type Server struct {
-	mu       sync.Mutex
-	limits   Limits // of all together
-	tenant   Limits // of one, unless special has others
-	special  map[string]Limits
-	total    Limits // what all use
-	requests *rate.Limiter
-	accounts map[string]*Account
-	sweepAt  int // accounts at which unused ones are forgotten
-	slots    slots
-	noTurns  bool
-	observer Observer
-
-	garbage   int64 // bytes released since memory was returned to the system
-	returning bool  // a return, or the pause after it
-}
-
 // Account is what one tenant uses.
 type Account struct {
 	server   *Server
 	name     string
 	limits   Limits
-	use      Limits // by the tenant now
+	use      amounts // by the tenant now
 	requests *rate.Limiter
 	slots    slots
 	turns    int // that it has, or waits for
 }
 
-// NewServer returns a server without tenants. Special overrides the limits of some tenants. Zero fields of
-// tenant and special take the value of server.
-func NewServer(server, tenant Limits, special map[string]Limits) *Server {
-	s := &Server{accounts: map[string]*Account{}, sweepAt: minSweep, observer: Observer{func(*Exceeded) {}, func(time.Duration) {}}}
-	s.Set(server, tenant, special)
-	return s
-}
-
-// Observer has functions that a server calls, for metrics.
-type Observer struct {
-	Refused func(*Exceeded)     // a quota was exceeded
-	Queued  func(time.Duration) // a run has waited for its turn, or until it gave up
-}
-
-// Observe sets the observer. It must be called before the server is used.
-func (s *Server) Observe(o Observer) { s.observer = o }
-
 func (s *Server) observe(err error) {
 	if e, ok := errors.AsType[*Exceeded](err); ok {
 		s.observer.Refused(e)
 	}
-}
-
-// DisableTurns lets everything that the limits allow start without a turn. It is for a server with one
-// tenant, and called before it is used.
-func (s *Server) DisableTurns() { s.noTurns = true }
-
-// Set replaces the limits. Reservations that exceed the new ones stay, and what waits keeps its place.
-func (s *Server) Set(server, tenant Limits, special map[string]Limits) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.limits, s.tenant, s.special = server, tenant.Or(server), maps.Clone(special)
-	s.slots = serverSlots(server)
-	s.requests = limiter(server.Requests)
-	for _, a := range s.accounts {
-		a.limits = s.limitsOf(a.name)
-		a.requests, a.slots = limiter(a.limits.Requests), tenantSlots(a.limits)
-	}
-}
-
-func (s *Server) limitsOf(name string) Limits { return s.special[name].Or(s.tenant) }
-
-func limiter(perSec float64) *rate.Limiter {
-	return rate.NewLimiter(rate.Limit(perSec), max(1, int(2*perSec)))
 }
 
 // Account returns the account of a tenant.
@@ -133,30 +74,13 @@ const minSweep = 128
 //
 // Preconditions: the server's lock is held.
 func (a *Account) isUnused() bool {
-	return a.use == Limits{} && a.turns == 0 && a.requests.Tokens() >= float64(a.requests.Burst())
+	return a.use == amounts{} && a.turns == 0 && a.requests.Tokens() >= float64(a.requests.Burst())
 }
 
 // current returns the account of the same tenant that the server has now: a may be forgotten.
 //
 // Preconditions: the server's lock is held.
 func (a *Account) current() *Account { return a.server.account(a.name) }
-
-// Usage returns what each tenant uses now.
-func (s *Server) Usage() map[string]Limits {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	all := map[string]Limits{}
-	for name, a := range s.accounts {
-		all[name] = a.use
-	}
-	return all
-}
-
-// Plus returns the sum of the limits.
-func (l Limits) Plus(other Limits) Limits {
-	l.change(other, 1)
-	return l
-}
 
 // ServerLimits returns the limits of all tenants together.
 func (a *Account) ServerLimits() Limits {
@@ -187,24 +111,6 @@ func (a *Account) Request() (err error) {
 	return nil
 }
 
-// Enter counts a request with a body of some bytes until the reservation is released, or returns an [*Exceeded].
-func (a *Account) Enter(body int64) (*Reservation, error) {
-	return a.reserve(Limits{Concurrent: 1, Bodies: body})
-}
-
-// Reserve reserves a sandbox with a disk limit until release is called, or returns an
-// [*Exceeded].
-func (a *Account) Reserve(disk int64) (release func(), err error) {
-	return a.add(Limits{Sandboxes: 1, Disk: disk})
-}
-
-// Session counts a session until the reservation is released, or returns an [*Exceeded].
-func (a *Account) Session() (*Reservation, error) { return a.reserve(Limits{Sessions: 1}) }
-
-// Connect reserves a connection to a guest's port until release is called, or returns an
-// [*Exceeded].
-func (a *Account) Connect() (release func(), err error) { return a.add(Limits{Connections: 1}) }
-
 // Admit waits for the turn of a run with limits of memory and processors, until release is called
 // or ctx ends. If the run needs more than the tenant or the server has left, or if its turn does
 // not come within 10 seconds, it returns an [*Exceeded].
@@ -212,28 +118,66 @@ func (a *Account) Connect() (release func(), err error) { return a.add(Limits{Co
 // Starts take turns: as many as the processors can take, a few of each tenant, one tenant after
 // another. Keeping a process or context running does not prevent others from starting.
 func (a *Account) Admit(ctx context.Context, memory int64, cpus float64) (release func(), err error) {
-	unreserve, err := a.add(Limits{Runs: 1, Memory: memory, CPUs: cpus})
+	held, err := a.Reserve(Limits{Runs: 1, Memory: memory, CPUs: cpus})
 	if err != nil {
 		return nil, err
 	}
 	start := time.Now()
-	free, err := a.server.wait(ctx, a, Starts)
+	free, err := a.Wait(ctx, Starts)
 	a.server.observer.Queued(time.Since(start))
 	if err != nil {
-		unreserve()
-		a.server.observe(err)
+		held.Release()
 		return nil, err
 	}
-	return func() { free(); unreserve() }, nil
+	return func() { free(); held.Release() }, nil
 }
 
 // LargeText is from how many bytes on a text of JSON needs a slot of [Texts].
 const LargeText = 64 << 10
 
-// Wait waits for a slot until done is called or ctx ends. If the tenant's turn does not come in time, it returns an
-// [*Exceeded].
-func (a *Account) Wait(ctx context.Context, k Kind) (done func(), err error) {
-	return a.server.wait(ctx, a, k)
+// Wait waits for a slot, first of the tenant and then of the server, until free is called or ctx ends. If the tenant's
+// turn does not come in time, it returns an [*Exceeded].
+func (a *Account) Wait(ctx context.Context, k Kind) (free func(), err error) {
+	s := a.server
+	if s.noTurns {
+		return func() {}, nil
+	}
+	s.mu.Lock()
+	a = a.current()
+	a.turns++
+	own, all := a.slots[k], s.slots[k]
+	s.mu.Unlock()
+	leave := func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		a.turns--
+	}
+	late, cancel := context.WithTimeout(ctx, waits[k].wait)
+	defer cancel()
+	exceeded := &Exceeded{Limit: waits[k].limit, RetryAfter: retryAfter}
+	if err = own.Acquire(late, 1); err == nil {
+		exceeded.Server = true
+		if err = all.Acquire(late, 1); err != nil {
+			own.Release(1)
+		}
+	}
+	if err != nil {
+		leave()
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		s.observe(exceeded)
+		return nil, exceeded
+	}
+	free = sync.OnceFunc(func() {
+		all.Release(1)
+		own.Release(1)
+		leave()
+	})
+	if most := waits[k].most; most > 0 {
+		time.AfterFunc(most, free)
+	}
+	return free, nil
 }
 
 // Reservation is a part of a tenant's quotas, and of the server's. Its methods may be called from several
@@ -241,12 +185,12 @@ func (a *Account) Wait(ctx context.Context, k Kind) (done func(), err error) {
 type Reservation struct {
 	server  *Server
 	account *Account
-	use     Limits
+	use     amounts
 	over    bool
 }
 
-// reserve makes a reservation if the limits allow it.
-func (a *Account) reserve(u Limits) (*Reservation, error) {
+// Reserve reserves a part of the quotas until the reservation is released, or returns an [*Exceeded].
+func (a *Account) Reserve(u Limits) (*Reservation, error) {
 	r := &Reservation{server: a.server, account: a}
 	share := uint64(reservedShare)
 	if u.Concurrent > 0 {
@@ -256,23 +200,17 @@ func (a *Account) reserve(u Limits) (*Reservation, error) {
 		a.server.observe(errDescriptors)
 		return nil, errDescriptors
 	}
-	return r, r.grow(u)
-}
-
-// add is reserve for a reservation that does not grow.
-func (a *Account) add(u Limits) (release func(), err error) {
-	r, err := a.reserve(u)
-	if err != nil {
+	if err := r.grow(u.amounts()); err != nil {
 		return nil, err
 	}
-	return r.Release, nil
+	return r, nil
 }
 
 // Hold adds memory to the reservation, or returns an [*Exceeded]. A negative number of bytes releases some.
-func (r *Reservation) Hold(bytes int64) error { return r.grow(Limits{Bodies: bytes}) }
+func (r *Reservation) Hold(bytes int64) error { return r.grow(Limits{Bodies: bytes}.amounts()) }
 
 // grow adds to a reservation. After Release it does nothing.
-func (r *Reservation) grow(u Limits) (err error) {
+func (r *Reservation) grow(u amounts) (err error) {
 	s := r.server
 	defer func() { s.observe(err) }()
 	s.mu.Lock()
@@ -280,7 +218,7 @@ func (r *Reservation) grow(u Limits) (err error) {
 	if r.over {
 		return nil
 	}
-	if r.use == (Limits{}) {
+	if r.use == (amounts{}) {
 		r.account = r.account.current() // an unused one may have been forgotten
 	}
 	if err := u.check(r.account.use, r.account.limits, false); err != nil {
@@ -304,40 +242,27 @@ func (r *Reservation) Release() {
 // change changes the sums that the reservation is a part of.
 //
 // Preconditions: the server's lock is held.
-func (r *Reservation) change(u Limits, sign int) {
-	for _, sum := range []*Limits{&r.use, &r.account.use, &r.server.total} {
-		sum.change(u, sign)
-	}
-	if freed := -int64(sign) * u.Bodies; freed > 0 {
-		r.server.released(freed)
-	}
-}
-
-func (l *Limits) change(by Limits, sign int) {
-	values := reflect.ValueOf(by)
-	for i := range names {
-		f, v := reflect.ValueOf(l).Elem().Field(i), values.Field(i)
-		switch {
-		case v.IsZero():
-		case v.CanInt():
-			f.SetInt(f.Int() + int64(sign)*v.Int())
-		default:
-			f.SetFloat(f.Float() + float64(sign)*v.Float())
+func (r *Reservation) change(u amounts, sign float64) {
+	before := r.use[bodies]
+	for _, sum := range []*amounts{&r.use, &r.account.use, &r.server.total} {
+		for i, n := range u {
+			sum[i] += sign * n
 		}
 	}
+	if freed := before - r.use[bodies]; freed > 0 {
+		r.server.released(int64(freed))
+	}
 }
 
-// check returns an error if used and l together exceed most.
-func (l Limits) check(used, most Limits, server bool) error {
-	taken, limits := reflect.ValueOf(used), reflect.ValueOf(most)
-	for i, name := range names {
-		more, limit := number(reflect.ValueOf(l).Field(i)), number(limits.Field(i))
+// check returns an error if used and u together exceed most.
+func (u amounts) check(used amounts, most Limits, server bool) error {
+	for i, limit := range most.amounts() {
 		switch {
-		case more <= 0:
-		case more > limit:
-			return &Exceeded{Limit: name, Server: server}
-		case number(taken.Field(i))+more > limit+1e-9: // sums of fractions
-			return &Exceeded{Limit: name, Server: server, RetryAfter: retryAfter}
+		case u[i] <= 0:
+		case u[i] > limit:
+			return &Exceeded{Limit: names[i], Server: server}
+		case used[i]+u[i] > limit+1e-9: // sums of fractions
+			return &Exceeded{Limit: names[i], Server: server, RetryAfter: retryAfter}
 		}
 	}
 	return nil
@@ -348,7 +273,10 @@ func (l Limits) check(used, most Limits, server bool) error {
 func (a *Account) Egress(ctx context.Context, u runtime.NetworkUse) (release func(), err error) {
 	switch u {
 	case runtime.NetworkConnection:
-		release, err = a.add(Limits{EgressConnections: 1})
+		var held *Reservation
+		if held, err = a.Reserve(Limits{EgressConnections: 1}); err == nil {
+			release = held.Release
+		}
 	case runtime.NetworkConnect:
 		release, err = a.queue(ctx, Connects)
 	default:
@@ -360,15 +288,13 @@ func (a *Account) Egress(ctx context.Context, u runtime.NetworkUse) (release fun
 	return release, err
 }
 
-// queue waits for a slot that takes descriptors.
+// queue is Wait for a slot that takes descriptors.
 func (a *Account) queue(ctx context.Context, k Kind) (free func(), err error) {
 	if !spareDescriptors(reservedShare) {
-		err = errDescriptors
-	} else {
-		free, err = a.server.wait(ctx, a, k)
+		a.server.observe(errDescriptors)
+		return nil, errDescriptors
 	}
-	a.server.observe(err)
-	return free, err
+	return a.Wait(ctx, k)
 }
 
 var errDescriptors = &Exceeded{Limit: "openFiles", Server: true, RetryAfter: retryAfter}

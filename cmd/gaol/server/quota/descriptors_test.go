@@ -32,10 +32,10 @@ func TestDescriptorReserve(t *testing.T) {
 		}
 	})
 	needs := map[string]func() (func(), error){
-		"sandbox":    func() (func(), error) { return a.Reserve(1) },
+		"sandbox":    func() (func(), error) { return reserve(a, 1) },
 		"run":        func() (func(), error) { return a.Admit(t.Context(), 1, 1) },
-		"connection": a.Connect,
-		"session":    func() (func(), error) { return released(a.Session()) },
+		"connection": func() (func(), error) { return released(a.Reserve(Limits{Connections: 1})) },
+		"session":    func() (func(), error) { return released(a.Reserve(Limits{Sessions: 1})) },
 		"connect":    func() (func(), error) { return a.Egress(t.Context(), runtime.NetworkConnect) },
 		"look-up":    func() (func(), error) { return a.Egress(t.Context(), runtime.NetworkLookup) },
 	}
@@ -64,13 +64,13 @@ func TestDescriptorReserve(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	held, err := a.Enter(100)
+	held, err := a.Reserve(Limits{Concurrent: 1, Bodies: 100})
 	if err != nil {
 		t.Fatal(err)
 	}
 	held.Release()
 	openTo(241)
-	if _, err := a.Enter(100); !errors.Is(err, errDescriptors) {
+	if _, err := a.Reserve(Limits{Concurrent: 1, Bodies: 100}); !errors.Is(err, errDescriptors) {
 		t.Errorf("a request enters when less than a sixteenth of the descriptors is left: %v", err)
 	}
 }

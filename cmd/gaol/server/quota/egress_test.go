@@ -80,11 +80,11 @@ func TestEgress(t *testing.T) {
 // TestHold: memory that a reservation holds is released with it, and nothing is reserved afterwards.
 func TestHold(t *testing.T) {
 	s := NewServer(large, large, nil)
-	r, err := s.Account("a").Enter(5)
+	r, err := s.Account("a").Reserve(Limits{Concurrent: 1, Bodies: 5})
 	if err := errors.Join(err, r.Hold(10), r.Hold(-3)); err != nil {
 		t.Fatal(err)
 	}
-	if u := s.Usage()["a"]; u.Bodies != 12 {
+	if u := s.Usage()["a"]; u["bodyBytes"] != 12 {
 		t.Errorf("%+v", u)
 	}
 	r.Release()

@@ -1,16 +1,18 @@
 package quota
 
 import (
-	"context"
 	"fmt"
+	"maps"
 	"math"
 	"reflect"
 	goruntime "runtime"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"golang.org/x/sync/semaphore"
+	"golang.org/x/time/rate"
 )
 
 // Limits bound one tenant, or all tenants together. A zero field takes its default.
@@ -62,20 +64,40 @@ func DefaultLimits(memory int64, files int) (server, tenant Limits) {
 	return server, tenant
 }
 
+// fields is how many fields Limits has.
+const fields = 16
+
 // names are the names of the fields in JSON.
-var names = func() (list []string) {
-	for f := range reflect.TypeFor[Limits]().Fields() {
-		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		list = append(list, name)
+var names = func() (list [fields]string) {
+	for i := range reflect.TypeFor[Limits]().NumField() {
+		list[i], _, _ = strings.Cut(reflect.TypeFor[Limits]().Field(i).Tag.Get("json"), ",")
 	}
 	return list
 }()
 
-func number(v reflect.Value) float64 {
-	if v.CanInt() {
-		return float64(v.Int())
+// bodies is the index of the field Bodies.
+var bodies = slices.Index(names[:], "bodyBytes")
+
+// amounts are how much there is of what [Limits] bound, by the index of the field.
+type amounts [fields]float64
+
+func (l Limits) amounts() (a amounts) {
+	for i := range a {
+		if f := reflect.ValueOf(l).Field(i); f.CanInt() {
+			a[i] = float64(f.Int())
+		} else {
+			a[i] = f.Float()
+		}
 	}
-	return v.Float()
+	return a
+}
+
+func (u amounts) byName() map[string]float64 {
+	all := map[string]float64{}
+	for i, n := range u {
+		all[names[i]] = n
+	}
+	return all
 }
 
 // Or returns the limits with the fields of other where l has zero.
@@ -90,9 +112,9 @@ func (l Limits) Or(other Limits) Limits {
 
 // Check returns an error if a field is negative or no number.
 func (l Limits) Check() error {
-	for i, name := range names {
-		if n := number(reflect.ValueOf(l).Field(i)); !(n >= 0) || math.IsInf(n, 1) {
-			return fmt.Errorf("%s: %v is not a limit", name, n)
+	for i, n := range l.amounts() {
+		if !(n >= 0) || math.IsInf(n, 1) {
+			return fmt.Errorf("%s: %v is not a limit", names[i], n)
 		}
 	}
 	return nil
@@ -181,45 +203,71 @@ func tenantSlots(l Limits) (s slots) {
 	return s
 }
 
-// wait waits for a slot, first of the tenant and then of the server. The returned function frees it, unless that has
-// happened before.
-func (s *Server) wait(ctx context.Context, a *Account, k Kind) (free func(), err error) {
-	if s.noTurns {
-		return func() {}, nil
-	}
+// Server holds the accounts of all tenants.
+type Server struct {
+	mu       sync.Mutex
+	limits   Limits // of all together
+	tenant   Limits // of one, unless special has others
+	special  map[string]Limits
+	total    amounts // what all use
+	requests *rate.Limiter
+	accounts map[string]*Account
+	sweepAt  int // accounts at which unused ones are forgotten
+	slots    slots
+	noTurns  bool
+	observer Observer
+
+	garbage   int64 // bytes released since memory was returned to the system
+	returning bool  // a return, or the pause after it
+}
+
+// NewServer returns a server without tenants. Special overrides the limits of some tenants. Zero fields of
+// tenant and special take the value of server.
+func NewServer(server, tenant Limits, special map[string]Limits) *Server {
+	s := &Server{accounts: map[string]*Account{}, sweepAt: minSweep, observer: Observer{func(*Exceeded) {}, func(time.Duration) {}}}
+	s.Set(server, tenant, special)
+	return s
+}
+
+// Observer has functions that a server calls, for metrics.
+type Observer struct {
+	Refused func(*Exceeded)     // a quota was exceeded
+	Queued  func(time.Duration) // a run has waited for its turn, or until it gave up
+}
+
+// Observe sets the observer. It must be called before the server is used.
+func (s *Server) Observe(o Observer) { s.observer = o }
+
+// DisableTurns lets everything that the limits allow start without a turn. It is for a server with one
+// tenant, and called before it is used.
+func (s *Server) DisableTurns() { s.noTurns = true }
+
+// Set replaces the limits. Reservations that exceed the new ones stay, and what waits keeps its place.
+func (s *Server) Set(server, tenant Limits, special map[string]Limits) {
 	s.mu.Lock()
-	a = a.current()
-	a.turns++
-	own, all := a.slots[k], s.slots[k]
-	s.mu.Unlock()
-	leave := func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		a.turns--
+	defer s.mu.Unlock()
+	s.limits, s.tenant, s.special = server, tenant.Or(server), maps.Clone(special)
+	s.slots = serverSlots(server)
+	s.requests = limiter(server.Requests)
+	for _, a := range s.accounts {
+		a.limits = s.limitsOf(a.name)
+		a.requests, a.slots = limiter(a.limits.Requests), tenantSlots(a.limits)
 	}
-	late, cancel := context.WithTimeout(ctx, waits[k].wait)
-	defer cancel()
-	exceeded := &Exceeded{Limit: waits[k].limit, RetryAfter: retryAfter}
-	if err = own.Acquire(late, 1); err == nil {
-		exceeded.Server = true
-		if err = all.Acquire(late, 1); err != nil {
-			own.Release(1)
-		}
+}
+
+func (s *Server) limitsOf(name string) Limits { return s.special[name].Or(s.tenant) }
+
+func limiter(perSec float64) *rate.Limiter {
+	return rate.NewLimiter(rate.Limit(perSec), max(1, int(2*perSec)))
+}
+
+// Usage returns what each tenant uses now, by the names of limits in JSON.
+func (s *Server) Usage() map[string]map[string]float64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := map[string]map[string]float64{}
+	for tenant, a := range s.accounts {
+		all[tenant] = a.use.byName()
 	}
-	if err != nil {
-		leave()
-		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
-		}
-		return nil, exceeded
-	}
-	free = sync.OnceFunc(func() {
-		all.Release(1)
-		own.Release(1)
-		leave()
-	})
-	if most := waits[k].most; most > 0 {
-		time.AfterFunc(most, free)
-	}
-	return free, nil
+	return all
 }

@@ -16,7 +16,7 @@ func TestReturnMemory(t *testing.T) {
 	}
 	before := collections()
 	request := func(bytes int64) {
-		r, err := a.Enter(bytes)
+		r, err := a.Reserve(Limits{Concurrent: 1, Bodies: bytes})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -32,7 +32,7 @@ func TestReturnMemory(t *testing.T) {
 	if isReturning() {
 		t.Error("memory is returned after little has been released")
 	}
-	r, err := a.Enter(2)
+	r, err := a.Reserve(Limits{Concurrent: 1, Bodies: 2})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"reflect"
 	"testing"
 	"testing/synctest"
@@ -29,6 +30,11 @@ func released(r *Reservation, err error) (func(), error) {
 	return r.Release, nil
 }
 
+// reserve reserves a sandbox with a disk limit.
+func reserve(a *Account, disk int64) (func(), error) {
+	return released(a.Reserve(Limits{Sandboxes: 1, Disk: disk}))
+}
+
 // newSlots returns a server with start slots.
 func newSlots(free, perTenant int) *Server {
 	s := NewServer(large, large, nil)
@@ -49,16 +55,16 @@ func TestEachLimit(t *testing.T) {
 		do    func(a *Account) (func(), error) // may be done twice
 		never func(a *Account) (func(), error) // exceeds the limit alone
 	}{
-		{"sandboxes", func(l *Limits) { l.Sandboxes = 2 }, func(a *Account) (func(), error) { return a.Reserve(0) }, nil},
-		{"diskBytes", func(l *Limits) { l.Disk = 20 }, func(a *Account) (func(), error) { return a.Reserve(10) }, func(a *Account) (func(), error) { return a.Reserve(21) }},
+		{"sandboxes", func(l *Limits) { l.Sandboxes = 2 }, func(a *Account) (func(), error) { return reserve(a, 0) }, nil},
+		{"diskBytes", func(l *Limits) { l.Disk = 20 }, func(a *Account) (func(), error) { return reserve(a, 10) }, func(a *Account) (func(), error) { return reserve(a, 21) }},
 		{"runs", func(l *Limits) { l.Runs = 2 }, admit(0, 0), nil},
 		{"memoryBytes", func(l *Limits) { l.Memory = 20 }, admit(10, 0), admit(21, 0)},
 		{"cpus", func(l *Limits) { l.CPUs = 0.2 }, admit(0, 0.1), admit(0, 0.3)},
-		{"concurrentRequests", func(l *Limits) { l.Concurrent = 2 }, func(a *Account) (func(), error) { return released(a.Enter(0)) }, nil},
-		{"bodyBytes", func(l *Limits) { l.Bodies = 20 }, func(a *Account) (func(), error) { return released(a.Enter(10)) }, func(a *Account) (func(), error) { return released(a.Enter(21)) }},
+		{"concurrentRequests", func(l *Limits) { l.Concurrent = 2 }, func(a *Account) (func(), error) { return released(a.Reserve(Limits{Concurrent: 1, Bodies: 0})) }, nil},
+		{"bodyBytes", func(l *Limits) { l.Bodies = 20 }, func(a *Account) (func(), error) { return released(a.Reserve(Limits{Concurrent: 1, Bodies: 10})) }, func(a *Account) (func(), error) { return released(a.Reserve(Limits{Concurrent: 1, Bodies: 21})) }},
 		{"bodyBytes", func(l *Limits) { l.Bodies = 20 }, held(10), held(21)},
-		{"sessions", func(l *Limits) { l.Sessions = 2 }, func(a *Account) (func(), error) { return released(a.Session()) }, nil},
-		{"connections", func(l *Limits) { l.Connections = 2 }, (*Account).Connect, nil},
+		{"sessions", func(l *Limits) { l.Sessions = 2 }, func(a *Account) (func(), error) { return released(a.Reserve(Limits{Sessions: 1})) }, nil},
+		{"connections", func(l *Limits) { l.Connections = 2 }, func(a *Account) (func(), error) { return released(a.Reserve(Limits{Connections: 1})) }, nil},
 	} {
 		for _, ofServer := range []bool{false, true} {
 			server, tenant := large, large
@@ -103,7 +109,7 @@ func TestEachLimit(t *testing.T) {
 // held enters, and reserves memory later.
 func held(bytes int64) func(*Account) (func(), error) {
 	return func(a *Account) (func(), error) {
-		r, err := a.Enter(0)
+		r, err := a.Reserve(Limits{Concurrent: 1, Bodies: 0})
 		if err == nil {
 			err = r.Hold(bytes)
 		}
@@ -134,15 +140,13 @@ func wantUnused(t *testing.T, s *Server) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	// Sums of fractions may leave a remainder.
-	rest := s.total
-	if rest.CPUs > -1e-6 && rest.CPUs < 1e-6 {
-		rest.CPUs = 0
-	}
-	if rest != (Limits{}) {
-		t.Errorf("left: %+v", s.total)
+	for name, rest := range s.total.byName() {
+		if rest != 0 && (name != "cpus" || math.Abs(rest) > 1e-6) {
+			t.Errorf("left: %+v", s.total)
+		}
 	}
 	for _, a := range s.accounts {
-		if a.turns != 0 || a.use.Runs != 0 || a.use.Sandboxes != 0 {
+		if u := a.use.byName(); a.turns != 0 || u["runs"] != 0 || u["sandboxes"] != 0 {
 			t.Errorf("left of %s: %+v, %d turns", a.name, a.use, a.turns)
 		}
 	}
@@ -173,15 +177,15 @@ func TestRequestRate(t *testing.T) {
 func TestSetWhileInUse(t *testing.T) {
 	s := NewServer(large, large, nil)
 	a := s.Account("a")
-	first, err1 := a.Reserve(10)
-	second, err2 := a.Reserve(10)
+	first, err1 := reserve(a, 10)
+	second, err2 := reserve(a, 10)
 	if err := errors.Join(err1, err2); err != nil {
 		t.Fatal(err)
 	}
 	small := large
 	small.Sandboxes = 2
 	s.Set(large, small, nil)
-	_, err := a.Reserve(0)
+	_, err := reserve(a, 0)
 	if !wantExceeded(t, err, "sandboxes", false, retryAfter) {
 		t.Error("the new limit is not enforced")
 	}
@@ -272,7 +276,7 @@ func TestCanceledWait(t *testing.T) {
 func TestAccountsAreForgotten(t *testing.T) {
 	s := NewServer(large, large, nil)
 	busy := s.Account("busy")
-	release, err := busy.Reserve(7)
+	release, err := reserve(busy, 7)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -289,13 +293,13 @@ func TestAccountsAreForgotten(t *testing.T) {
 	if s.Account("busy") != busy {
 		t.Error("an account in use is forgotten")
 	}
-	undo, err := stale.Reserve(5) // it counts in the account that the tenant has now
+	undo, err := reserve(stale, 5) // it counts in the account that the tenant has now
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, u := range s.Usage() {
-		if want := map[string]int64{"busy": 7, "stale": 5}[name]; u.Disk != want {
-			t.Errorf("%s: %d", name, u.Disk)
+		if want := map[string]float64{"busy": 7, "stale": 5}[name]; u["diskBytes"] != want {
+			t.Errorf("%s: %v", name, u["diskBytes"])
 		}
 	}
 	undo()

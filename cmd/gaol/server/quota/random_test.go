@@ -49,8 +49,8 @@ func check(t *testing.T, s *Server) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, a := range s.accounts {
-		if a.use.Runs > 20 || a.use.Memory > 1000 {
-			t.Errorf("%s has %+v", a.name, a.use)
+		if u := a.use.byName(); u["runs"] > 20 || u["memoryBytes"] > 1000 {
+			t.Errorf("%s has %+v", a.name, u)
 		}
 	}
 }
@@ -64,9 +64,9 @@ func FuzzQuota(f *testing.F) {
 		var undo []func()
 		for _, step := range steps {
 			a := s.Account(string('a' + rune(step&1)))
-			do := a.Reserve
+			do := func(n int64) (func(), error) { return reserve(a, n) }
 			if step&2 != 0 {
-				do = func(n int64) (func(), error) { return released(a.Enter(n)) }
+				do = func(n int64) (func(), error) { return released(a.Reserve(Limits{Concurrent: 1, Bodies: n})) }
 			}
 			if step&4 != 0 && len(undo) > 0 {
 				undo[0]()
@@ -74,7 +74,8 @@ func FuzzQuota(f *testing.F) {
 			} else if release, err := do(int64(step >> 3)); err == nil {
 				undo = append(undo, release)
 			}
-			if u := s.total; u.Sandboxes > 3 || u.Disk > 50 || u.Concurrent > 3 || u.Bodies > 50 || u.Sandboxes+u.Concurrent != len(undo) {
+			u := s.total.byName()
+			if u["sandboxes"] > 3 || u["diskBytes"] > 50 || u["concurrentRequests"] > 3 || u["bodyBytes"] > 50 || u["sandboxes"]+u["concurrentRequests"] != float64(len(undo)) {
 				t.Fatalf("%+v, %d reservations", u, len(undo))
 			}
 		}

@@ -91,34 +91,34 @@ func (m *Metrics) AuditLost() { m.lost.Inc() }
 const otherTenants = "other"
 
 // gauges are the metrics of what tenants use.
-var gauges = []struct {
-	name, help string
-	value      func(quota.Limits) float64
-}{
-	{"gaol_sandboxes", "Sandboxes.", func(l quota.Limits) float64 { return float64(l.Sandboxes) }},
-	{"gaol_runs", "Active runs, processes and contexts, and waiting ones.", func(l quota.Limits) float64 { return float64(l.Runs) }},
-	{"gaol_reserved_memory_bytes", "Memory limits of active runs together.", func(l quota.Limits) float64 { return float64(l.Memory) }},
-	{"gaol_reserved_disk_bytes", "Disk limits of sandboxes together.", func(l quota.Limits) float64 { return float64(l.Disk) }},
-	{"gaol_egress_connections", "Connections of guests to external hosts.", func(l quota.Limits) float64 { return float64(l.EgressConnections) }},
-	{"gaol_reserved_cpus", "Processor limits of active runs together.", func(l quota.Limits) float64 { return l.CPUs }},
+var gauges = []struct{ name, help, limit string }{
+	{"gaol_sandboxes", "Sandboxes.", "sandboxes"},
+	{"gaol_runs", "Active runs, processes and contexts, and waiting ones.", "runs"},
+	{"gaol_reserved_memory_bytes", "Memory limits of active runs together.", "memoryBytes"},
+	{"gaol_reserved_disk_bytes", "Disk limits of sandboxes together.", "diskBytes"},
+	{"gaol_egress_connections", "Connections of guests to external hosts.", "egressConnections"},
+	{"gaol_reserved_cpus", "Processor limits of active runs together.", "cpus"},
 }
 
 // collectUsage is a [prometheus.CollectorFunc] of what tenants use at the time of a scrape.
 func (s *Service) collectUsage(to chan<- prometheus.Metric) {
-	sums := map[string]quota.Limits{otherTenants: {}}
+	sums := map[string]map[string]float64{otherTenants: {}}
 	for name := range s.Settings().Limits() {
-		sums[name] = quota.Limits{}
+		sums[name] = map[string]float64{}
 	}
 	for name, use := range s.quotas.Usage() {
-		if _, known := sums[name]; !known {
-			name = otherTenants
+		sum, known := sums[name]
+		if !known {
+			sum = sums[otherTenants]
 		}
-		sums[name] = sums[name].Plus(use)
+		for limit, n := range use {
+			sum[limit] += n
+		}
 	}
 	for _, g := range gauges {
 		desc := prometheus.NewDesc(g.name, g.help+" By tenants that the settings name; other is all others together.", []string{"tenant"}, nil)
 		for name, sum := range sums {
-			to <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, g.value(sum), name)
+			to <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, sum[g.limit], name)
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"gaol/cmd/gaol/server/quota"
 	"gaol/runtime"
 	"gaol/runtime/requestjson"
 	"gaol/runtime/resultjson"
@@ -36,11 +37,11 @@ func (sb *Sandbox) ListListeners(ctx context.Context, _ *Call, _ *requestjson.In
 
 // WaitForPort waits until a guest listens on a port of localhost, or the time is over.
 func (sb *Sandbox) WaitForPort(ctx context.Context, _ *Call, in *requestjson.PortWaitIn) (*resultjson.PortState, error) {
-	release, err := sb.Connect()
+	held, err := sb.Connect()
 	if err != nil {
 		return nil, err
 	}
-	defer release()
+	defer held.Release()
 	timeout, err := sb.timeout(in.Timeout)
 	if err != nil {
 		return nil, err
@@ -57,8 +58,10 @@ func (sb *Sandbox) WaitForPort(ctx context.Context, _ *Call, in *requestjson.Por
 	return &resultjson.PortState{Listening: true}, nil
 }
 
-// Connect counts a connection to a port of the sandbox until release is called.
-func (sb *Sandbox) Connect() (release func(), err error) { return sb.account.Connect() }
+// Connect counts a connection to a port of the sandbox until the reservation is released.
+func (sb *Sandbox) Connect() (*quota.Reservation, error) {
+	return sb.account.Reserve(quota.Limits{Connections: 1})
+}
 
 // lastWrite is how long a guest may take to read the data that the client sent before it canceled.
 const lastWrite = time.Second
@@ -69,11 +72,11 @@ func (sb *Sandbox) Dial(ctx context.Context, c *Call, in *requestjson.InPort) (N
 	if c.To == nil || c.Stdin == nil {
 		return None{}, Refuse(Invalid, "dial: want stdin and events")
 	}
-	release, err := sb.Connect()
+	held, err := sb.Connect()
 	if err != nil {
 		return None{}, err
 	}
-	defer release()
+	defer held.Release()
 	conn, err := sb.runtime.Dial(ctx, "tcp", in.Port)
 	if err != nil {
 		return None{}, sb.connectionError(ctx, err)

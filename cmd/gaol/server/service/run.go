@@ -68,8 +68,7 @@ func (s *Service) openOnce(ctx context.Context, t *tenant.Tenant, o runtime.Opti
 	if !pooled {
 		return s.open(ctx, t, o)
 	}
-	account := s.Account(t)
-	release, err := account.Reserve(runtime.DefaultLimits().Disk)
+	held, err := s.reserve(t, o)
 	if err != nil {
 		return nil, err
 	}
@@ -79,13 +78,13 @@ func (s *Service) openOnce(ctx context.Context, t *tenant.Tenant, o runtime.Opti
 		return err
 	})
 	if err != nil {
-		release()
+		held.Release()
 		if errors.Is(err, errManyShared) {
 			return s.open(ctx, t, o)
 		}
 		return nil, err
 	}
-	return s.newSandbox(t, rt, release), nil
+	return s.newSandbox(t, rt, held), nil
 }
 
 // poolKey identifies a pool of sandboxes with default options. Each tenant has its own, because a sandbox is created in

@@ -90,34 +90,38 @@ func (s *Service) CreateSandbox(ctx context.Context, c *Call, r *requestjson.San
 
 // open creates a sandbox that is not in the list yet.
 func (s *Service) open(ctx context.Context, t *tenant.Tenant, o runtime.Options) (*Sandbox, error) {
-	account := s.Account(t)
-	release, err := account.Reserve(cmp.Or(o.Limits.Disk, runtime.DefaultLimits().Disk))
+	held, err := s.reserve(t, o)
 	if err != nil {
 		return nil, err
 	}
 	defer s.tenants.use(t.Name)() // before it is created
-	done, err := account.Wait(ctx, quota.Creates)
+	done, err := s.Account(t).Wait(ctx, quota.Creates)
 	if err != nil {
-		release()
+		held.Release()
 		return nil, err
 	}
 	defer done()
 	rt, err := s.create(ctx, o)
 	if err != nil {
-		release()
+		held.Release()
 		return nil, err
 	}
-	sb := s.newSandbox(t, rt, release)
+	sb := s.newSandbox(t, rt, held)
 	sb.permissions = o.Permissions
 	return sb, nil
 }
 
-// newSandbox returns a sandbox that is not in the list yet. Release returns its quota.
-func (s *Service) newSandbox(t *tenant.Tenant, rt *runtime.NodeRuntime, release func()) *Sandbox {
+// reserve reserves the quota of a sandbox.
+func (s *Service) reserve(t *tenant.Tenant, o runtime.Options) (*quota.Reservation, error) {
+	return s.Account(t).Reserve(quota.Limits{Sandboxes: 1, Disk: cmp.Or(o.Limits.Disk, runtime.DefaultLimits().Disk)})
+}
+
+// newSandbox returns a sandbox that is not in the list yet. Closing it releases its quota.
+func (s *Service) newSandbox(t *tenant.Tenant, rt *runtime.NodeRuntime, held *quota.Reservation) *Sandbox {
 	sb := &Sandbox{runtime: rt, ID: newID("sb-"), Created: time.Now(), owner: t.Name, account: s.Account(t), service: s}
 	unuse := s.tenants.use(t.Name)
 	sb.close = sync.OnceValue(func() error {
-		defer release()
+		defer held.Release()
 		defer unuse()
 		return sb.closeLongLived(func() error { return s.closeInTurn(rt.Close) })
 	})

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"gaol/cmd/gaol/server/quota"
 	"gaol/cmd/gaol/server/settings"
 	"gaol/cmd/gaol/server/tenant"
 	"gaol/policy"
@@ -35,11 +36,11 @@ func (s *Service) RunSnippet(ctx context.Context, c *Call, r *requestjson.Snippe
 		defer wait()
 	}
 	account, l := s.Account(c.Tenant), snippets.Limits()
-	free, err := account.Reserve(l.Disk)
+	held, err := account.Reserve(quota.Limits{Sandboxes: 1, Disk: l.Disk})
 	if err != nil {
 		return nil, err
 	}
-	defer free()
+	defer held.Release()
 	release, err := account.Admit(ctx, l.Memory, l.CPUs)
 	if err != nil {
 		return nil, err

@@ -56,7 +56,7 @@ func (h *Handler) begin(t *tenant.Tenant) (*quota.Reservation, error) {
 	if h.service.Draining() {
 		return nil, &service.Error{Code: service.Draining, Err: errStopped}
 	}
-	held, err := h.service.Account(t).Session()
+	held, err := h.service.Account(t).Reserve(quota.Limits{Sessions: 1})
 	if err == nil {
 		h.open.Add(1)
 	}

@@ -80,7 +80,7 @@ func (t *task) execute(f protocol.Frame) (_ any, err error) {
 	if err != nil {
 		return nil, service.Refuse(service.Invalid, "the request: %w", err)
 	}
-	held, err := account.Enter(int64(values) * quota.ValueBytes) // the frame has reserved its text
+	held, err := account.Reserve(quota.Limits{Concurrent: 1, Bodies: int64(values) * quota.ValueBytes}) // the frame has reserved its text
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"gaol/internal/session"
+	"gaol/runtime/internal/stdio"
 )
 
 // request is a request without a result so far.
@@ -20,12 +21,11 @@ type request struct {
 	stdin *session.Credit
 
 	buffers map[session.Kind]*session.Buffer
+	frames  *stdio.Feed[session.Frame] // the others
 
-	mu    sync.Mutex
-	queue []session.Frame
-	used  [session.Streams]int64 // bytes for which no credit was returned
-	debt  [session.Streams]session.Debt
-	ready chan struct{} // holds a value if the queue may have frames
+	mu   sync.Mutex
+	used [session.Streams]int64 // bytes for which no credit was returned
+	debt [session.Streams]session.Debt
 }
 
 // message is a request to send: an operation with its input, and what its streams need.
@@ -94,7 +94,7 @@ func (c *Client) register(buffers map[session.Kind]*session.Buffer) *request {
 	defer c.mu.Unlock()
 	for c.last++; c.last == 0 || c.requests[c.last] != nil; c.last++ {
 	}
-	r := &request{c: c, id: c.last, stdin: session.NewCredit(), buffers: buffers, ready: make(chan struct{}, 1)}
+	r := &request{c: c, id: c.last, stdin: session.NewCredit(), buffers: buffers, frames: stdio.NewFeed[session.Frame]()}
 	c.requests[r.id] = r
 	for kind, b := range buffers {
 		s, _ := kind.Stream()
@@ -103,7 +103,7 @@ func (c *Client) register(buffers map[session.Kind]*session.Buffer) *request {
 	return r
 }
 
-// receive stores a frame for next, or in the buffer of its stream.
+// receive stores a frame for wait, or in the buffer of its stream.
 func (r *request) receive(f session.Frame) error {
 	if f.Kind == session.KindCredit {
 		_, n := f.Credit()
@@ -112,46 +112,16 @@ func (r *request) receive(f session.Frame) error {
 	if b := r.buffers[f.Kind]; b != nil {
 		return b.Add(f.Body)
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	if s, ok := f.Kind.Stream(); ok {
+		r.mu.Lock()
+		defer r.mu.Unlock()
 		if r.used[s] >= session.Window {
 			return fmt.Errorf("%w: bytes without credit", session.ErrFrame)
 		}
 		r.used[s] += int64(len(f.Body))
 	}
-	r.queue = append(r.queue, f)
-	select {
-	case r.ready <- struct{}{}:
-	default: // next will look at the queue already
-	}
+	r.frames.Put(f, 0)
 	return nil
-}
-
-// next returns the next frame. It waits for the end of ctx, too.
-func (r *request) next(ctx context.Context) (session.Frame, error) {
-	for {
-		r.mu.Lock()
-		if len(r.queue) > 0 {
-			f := r.queue[0]
-			r.queue = r.queue[1:]
-			r.mu.Unlock()
-			return f, nil
-		}
-		r.mu.Unlock()
-		select {
-		case <-r.ready:
-			continue
-		default:
-		}
-		select {
-		case <-r.ready:
-		case <-ctx.Done():
-			return session.Frame{}, context.Cause(ctx)
-		case <-r.c.ctx.Done():
-			return session.Frame{}, r.c.Err()
-		}
-	}
 }
 
 // processed returns credit for a frame of a stream.
@@ -176,30 +146,28 @@ func (r *request) cancel() {
 
 // wait passes the frames of streams to handle until that returns true, or until the result, which it returns. When
 // ctx ends, it cancels the request, and waits for the result of that.
-func (r *request) wait(ctx context.Context, handle func(session.Frame) (done bool)) (json.RawMessage, error) {
-	waiting := ctx
-	for {
-		f, err := r.next(waiting)
-		switch {
-		case err != nil && r.c.ctx.Err() != nil:
-			return nil, r.c.Err()
-		case err != nil:
-			r.cancel()
-			waiting = r.c.ctx
-			continue
-		case f.Kind == session.KindResult:
-			return f.Body, nil
-		case f.Kind == session.KindError:
-			return nil, asError(parseError(f.Body))
+func (r *request) wait(ctx context.Context, handle func(session.Frame) (done bool)) (result json.RawMessage, err error) {
+	defer context.AfterFunc(ctx, r.cancel)()
+	defer context.AfterFunc(r.c.ctx, func() { r.frames.Close() })()
+	ended := r.frames.All(func(f session.Frame) (more bool) {
+		switch f.Kind {
+		case session.KindResult:
+			result = f.Body
+			return false
+		case session.KindError:
+			err = asError(parseError(f.Body))
+			return false
 		}
 		done := handle(f)
 		if s, ok := f.Kind.Stream(); ok {
 			r.processed(s, len(f.Body))
 		}
-		if done {
-			return nil, nil
-		}
+		return !done
+	})
+	if ended {
+		err = r.c.Err()
 	}
+	return result, err
 }
 
 func asError(e *Error) error {

@@ -1,26 +1,38 @@
 package snippet
 
-import "gaol/internal/lazyregexp"
+import (
+	"path"
 
-// CheckFile checks a file to be bundled, in the language of an extension, for what esbuild does not
-// reject. For import() with an expression as its path, esbuild would search folders.
-func CheckFile(code, ext string) *SyntaxError {
-	d, c := newDraft(code), compiler{file: "file" + ext}
-	if err := c.checkFile(d, loaderOf(ext)); err != nil || !importCall().MatchString(code) {
-		return err
+	"gaol/internal/lazyregexp"
+)
+
+// CheckFile returns the extension of the language of a file to be bundled: .tsx for a .ts file that is valid only as
+// TSX. Linter and bundler thus read the same program. The error is about code that esbuild does not reject: for import()
+// with an expression as its path, it would search folders.
+func CheckFile(name, code string) (ext string, err *SyntaxError) {
+	ext = path.Ext(name)
+	if ext == ".json" {
+		return ext, nil
 	}
-	s, err := Strip("file"+ext, code)
+	d, c := newDraft(code), compiler{file: "file" + ext}
+	err = c.checkFile(d, loaderOf(ext))
+	imports := importCall().MatchString(code)
+	if err != nil || !imports && !mayBeTSX(ext, code) {
+		return ext, err
+	}
+	s, err := Strip(name, code)
 	if err != nil { // also esbuild's when it bundles the file
-		return err
+		return ext, err
 	}
 	tree, at, ok := Parse(s.Code)
 	if ok {
-		if at = tree.computedImport(); at < 0 {
-			return nil
-		}
+		at = tree.computedImport()
+	}
+	if !imports || at < 0 {
+		return s.ext, nil
 	}
 	before, _ := s.Origin(at)
-	return d.errorAt(before, "import() needs a string as its path")
+	return s.ext, d.errorAt(before, "import() needs a string as its path")
 }
 
 // importCall matches import in all code that calls it.

@@ -17,7 +17,7 @@ func TestComputedImport(t *testing.T) {
 		"import(/* the file */ './a', await 1, 2)": "1:", // invalid
 	} {
 		got := ""
-		if err := CheckFile(code, ".ts"); err != nil {
+		if _, err := CheckFile("a.ts", code); err != nil {
 			got = fmt.Sprintf("%d:%d", err.Line, err.Column)
 		}
 		if got != want && (want != "1:" || got == "") {

@@ -21,7 +21,7 @@ func TestLanguage(t *testing.T) {
 		{"a.tsx", "const a = <T>b", ".tsx"},
 		{"a.json", "</", ".json"},
 	} {
-		if got := Language(tc.name, tc.code); got != tc.want {
+		if got, _ := CheckFile(tc.name, tc.code); got != tc.want {
 			t.Errorf("%s %.40q: %s, want %s", tc.name, tc.code, got, tc.want)
 		}
 	}

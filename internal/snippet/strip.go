@@ -31,18 +31,6 @@ func Strip(name, code string) (*Stripped, *SyntaxError) {
 	return s, err
 }
 
-// Language returns the extension of a file's language: .tsx for a .ts file that is valid only as TSX. Linter and bundler
-// thus read the same program.
-func Language(name, code string) string {
-	ext := path.Ext(name)
-	if mayBeTSX(ext, code) {
-		if s, err := Strip(name, code); err == nil {
-			return s.ext
-		}
-	}
-	return ext
-}
-
 // mayBeTSX reports whether code contains the end of a tag. Most files don't, and are not parsed
 // twice.
 func mayBeTSX(ext, code string) bool {

@@ -46,19 +46,11 @@ func (r *Runner) names(ctx context.Context, module string) (names []string, err 
 	return names, err
 }
 
-// compile checks the files and bundles them into one ES module. It returns nil if they have
+// compile lints the files and bundles them into one ES module. It returns nil if they have
 // problems, which it adds to out.
 func (r *Runner) compile(ctx context.Context, files []File, out *Output) (*bundle.Program, error) {
-	if r.lint {
-		if err := r.check(ctx, files, out); err != nil {
-			return nil, err
-		}
-	}
-	if len(out.Errors) > 0 {
-		return nil, nil
-	}
 	p, problems, err := bundle.Bundle(ctx, files, bundle.Options{
-		Packages: r.packages, Mount: packagesDir, Run: r.domain.Bundle,
+		Packages: r.packages, Mount: packagesDir, Rules: r.rules, Run: r.domain.Bundle,
 	})
 	if err != nil {
 		return nil, err
@@ -69,31 +61,16 @@ func (r *Runner) compile(ctx context.Context, files []File, out *Output) (*bundl
 	return p, nil
 }
 
-// check adds the linter's problems.
-func (r *Runner) check(ctx context.Context, files []File, out *Output) error {
-	for _, f := range files {
-		problems, err := r.domain.Lint(ctx, r.rules, f.Path, f.Source)
-		if err != nil {
-			return err
-		}
-		for _, p := range problems {
-			out.addProblem(Problem{Path: p.Path, Line: p.Line, Column: p.Column, Message: p.Message})
-		}
-	}
-	return nil
-}
-
-// rules returns the lint rules, and whether any apply.
-func (o Options) rules() (rules lint.Rules, ok bool) {
+// rules returns the lint rules, or nil if none apply.
+func (o Options) rules() *lint.Rules {
 	switch {
 	case o.NoLint:
-		return rules, false
-	case o.Rules != nil:
-		return *o.Rules, true
-	case o.Adapter.Name == Directive.Name:
-		return lint.Directive(), true
+		return nil
+	case o.Rules == nil && o.Adapter.Name == Directive.Name:
+		directive := lint.Directive()
+		return &directive
 	}
-	return rules, false
+	return o.Rules
 }
 
 //go:embed harness.mjs

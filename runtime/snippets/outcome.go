@@ -145,7 +145,7 @@ func (o *Output) addProblem(p Problem) {
 	}
 	p.Message = snippet.Shorten(p.Message, maxErrorText)
 	o.Problems = append(o.Problems, p)
-	o.addError(fmt.Sprintf("%s:%d:%d — %s", p.Path, p.Line, p.Column, p.Message))
+	o.addError(p.String())
 }
 
 // addError adds an error, within the limits.

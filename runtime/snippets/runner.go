@@ -57,9 +57,8 @@ type Runner struct {
 	adapter   Adapter
 	checked   adapterCheck
 	packages  *bundle.Packages // nil: none
-	lint      bool             // by rules
-	rules     lint.Rules
-	domain    *work.Domain // lints and bundles
+	rules     *lint.Rules      // nil: none
+	domain    *work.Domain     // lints and bundles
 	sandboxes sandboxes
 	turns     *semaphore.Weighted
 
@@ -79,10 +78,9 @@ func New(o Options) (*Runner, error) {
 	}
 	o.Adapter = cmp.Or(o.Adapter, None)
 	o.MaxConcurrent = cmp.Or(o.MaxConcurrent, 2*goruntime.GOMAXPROCS(0))
-	r := &Runner{adapter: o.Adapter, turns: semaphore.NewWeighted(int64(o.MaxConcurrent))}
+	r := &Runner{adapter: o.Adapter, rules: o.rules(), turns: semaphore.NewWeighted(int64(o.MaxConcurrent))}
 	r.open, r.cancel = context.WithCancelCause(context.Background())
 	r.checked.turn = semaphore.NewWeighted(1)
-	r.rules, r.lint = o.rules()
 	if r.domain = work.InProcess; !o.Sandbox.WorkInProcess {
 		r.domain = work.Of(cmp.Or(o.Sandbox.CgroupParent, runtime.DefaultCgroupParent))
 	}

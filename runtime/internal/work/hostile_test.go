@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"gaol/internal/snippet"
+	"gaol/runtime/snippets/bundle"
 	"gaol/runtime/snippets/lint"
 )
 
@@ -130,7 +131,8 @@ func TestHostile(t *testing.T) {
 		if _, err := d.SyntaxOf(t.Context(), "var module;require;"+code, func(string) bool { return false }); err != nil {
 			return err
 		}
-		if _, err := d.Lint(t.Context(), lint.Directive(), "a.ts", code); err != nil {
+		rules := lint.Directive()
+		if _, err := d.Bundle(t.Context(), bundle.Job{Files: []bundle.File{{Path: bundle.EntryPath, Source: code}}, Rules: &rules}); err != nil {
 			return err
 		}
 		_, err := d.Translate(t.Context(), "a.tsx", "enum A{}\n"+code, true)

@@ -84,7 +84,8 @@ func TestHostileFiles(t *testing.T) {
 		}
 	}
 	each(t, list, func(d *Domain, files []bundle.File) error {
-		if _, err := d.Lint(t.Context(), lint.Directive(), files[0].Path, files[0].Source); err != nil {
+		rules := lint.Directive()
+		if _, err := d.Bundle(t.Context(), bundle.Job{Files: files[:1], Rules: &rules}); err != nil {
 			return err
 		}
 		_, _, err := bundle.Bundle(t.Context(), files, bundle.Options{Run: d.Bundle})

@@ -82,9 +82,11 @@ func testOperations(t *testing.T, d *Domain) {
 	if err != nil || b == nil || !strings.Contains(b.Code, "var a = 1") {
 		t.Errorf("%v, %v, %v", b, problems, err)
 	}
-	list, err := d.Lint(ctx, lint.Directive(), "a.ts", "eval('1')")
-	if err != nil || len(list) != 1 || list[0].Rule != lint.Name {
-		t.Errorf("%v, %v", list, err)
+	rules := lint.Directive()
+	files[0].Source = "eval('1')"
+	_, problems, err = bundle.Bundle(ctx, files, bundle.Options{Rules: &rules, Run: d.Bundle})
+	if err != nil || len(problems) != 1 || problems[0].Rule != lint.Name {
+		t.Errorf("%v, %v", problems, err)
 	}
 	schema := []byte(`{"type": "object", "properties": {"pattern": {"type": "string"}, "$ref": {}, "patternProperties": {}}}`)
 	if err := d.CheckSchema(ctx, schema); err != nil {

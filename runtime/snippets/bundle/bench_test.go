@@ -43,8 +43,8 @@ func BenchmarkBundle(b *testing.B) {
 		files []File
 		o     Options
 	}{
-		{"Typical", typical, Options{Packages: p, Mount: "/packages"}},
-		{"Smallest", []File{{"src/main.ts", "console.log(1)"}}, Options{}},
+		{"Typical", typical, Options{Packages: p, Mount: "/packages", Run: inProcess}},
+		{"Smallest", []File{{"src/main.ts", "console.log(1)"}}, Options{Run: inProcess}},
 	} {
 		b.Run(bc.name, func(b *testing.B) {
 			before := cpuTime()

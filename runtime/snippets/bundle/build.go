@@ -12,11 +12,13 @@ import (
 	"github.com/evanw/esbuild/pkg/api"
 
 	"gaol/internal/snippet"
+	"gaol/runtime/snippets/lint"
 )
 
-// A Job is one run of esbuild for the files of a snippet.
+// A Job is one run of the linter and esbuild for the files of a snippet.
 type Job struct {
 	Files       []File
+	Rules       *lint.Rules
 	Mount       string
 	Placeholder string           // of the folder of packages, see placeholder
 	Packages    bool             // may be imported
@@ -44,19 +46,31 @@ type build struct {
 	imported map[string]bool
 }
 
-// Run runs esbuild.
+// lint returns the problems of the files by the rules.
+func (j *Job) lint() (list []Problem) {
+	if j.Rules == nil {
+		return nil
+	}
+	for _, f := range j.Files {
+		list = append(list, j.Rules.Check(f.Path, f.Source)...)
+	}
+	return list[:min(len(list), maxProblems)]
+}
+
+// Run checks the files by the rules, and runs esbuild if there are no problems.
 func (j *Job) Run() Built {
+	if problems := j.lint(); len(problems) > 0 {
+		return Built{Problems: problems}
+	}
 	b := &build{Job: j, files: map[string]File{}, languages: map[string]string{}, imported: map[string]bool{}}
 	for _, f := range j.Files {
 		if path.Clean(f.Path) == "tsconfig.json" { // has comments, and cannot be imported
 			b.pragmas += snippet.Pragmas(f.Source)
 			continue
 		}
-		ext := snippet.Language(f.Path, f.Source)
-		if ext != ".json" {
-			if err := snippet.CheckFile(f.Source, ext); err != nil {
-				return Built{Problems: []Problem{{f.Path, err.Line, err.Column, err.Message}}}
-			}
+		ext, err := snippet.CheckFile(f.Path, f.Source)
+		if err != nil {
+			return Built{Problems: []Problem{{Path: f.Path, Line: err.Line, Column: err.Column, Message: err.Message}}}
 		}
 		b.files[path.Clean(f.Path)], b.languages[path.Clean(f.Path)] = f, ext
 		b.require = b.require || strings.Contains(f.Source, "require") || strings.Contains(f.Source, `\u`)
@@ -75,7 +89,7 @@ func (j *Job) Run() Built {
 		}
 	}
 	if snippet.UsesMetadata(b.pragmas, string(out.Code)) {
-		return Built{Problems: []Problem{{EntryPath, 1, 1, snippet.NoMetadata}}}
+		return Built{Problems: []Problem{{Path: EntryPath, Line: 1, Column: 1, Message: snippet.NoMetadata}}}
 	}
 	return out
 }

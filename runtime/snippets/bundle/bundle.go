@@ -12,6 +12,7 @@ import (
 
 	"gaol/internal/lazyregexp"
 	"gaol/internal/snippet"
+	"gaol/runtime/snippets/lint"
 )
 
 // File is a file of a snippet.
@@ -21,12 +22,7 @@ type File struct {
 }
 
 // Problem is an error at a position.
-type Problem struct {
-	Path    string `json:"path"`
-	Line    int    `json:"line"`   // from 1
-	Column  int    `json:"column"` // from 1, in UTF-16 code units
-	Message string `json:"message"`
-}
+type Problem = lint.Problem
 
 // Options are the options of [Bundle].
 type Options struct {
@@ -36,8 +32,10 @@ type Options struct {
 	// Mount is the clean absolute path in the sandbox where Packages.Dir is mounted.
 	Mount string
 
-	// Run runs esbuild for the files. Nil: [Job.Run], in this process, where hostile files can use
-	// unbounded time and memory.
+	// Rules are the lint rules for the files. Nil: none.
+	Rules *lint.Rules
+
+	// Run is [Job.Run] in a process that may be killed: hostile files can use unbounded time and memory.
 	Run func(context.Context, Job) (Built, error)
 }
 
@@ -47,16 +45,13 @@ const EntryPath = "src/main.ts"
 // Bundle bundles files. Problems are errors in them, at most 20; then there is no program.
 // The error is the host's or ctx's.
 func Bundle(ctx context.Context, files []File, o Options) (*Program, []Problem, error) {
-	if o.Run == nil {
-		o.Run = func(_ context.Context, j Job) (Built, error) { return j.Run(), nil }
-	}
 	j := newJob(files, o)
 	return j.bundle(ctx, o)
 }
 
 // newJob returns the job of files, with the known entries of the packages that they mention.
 func newJob(files []File, o Options) Job {
-	j := Job{Files: files, Mount: o.Mount, Placeholder: placeholder}
+	j := Job{Files: files, Rules: o.Rules, Mount: o.Mount, Placeholder: placeholder}
 	if j.Packages = o.Packages != nil; j.Packages {
 		j.JSX = o.Packages.hasJSXRuntime()
 		j.Entries = o.Packages.mentioned(j.texts())
@@ -90,7 +85,7 @@ func (j *Job) bundle(ctx context.Context, o Options) (*Program, []Problem, error
 		case err != nil:
 			return nil, nil, err
 		case !j.matches(r.Imported, set):
-			j.Entries = maps.Clone(set.Entries)
+			j.Entries, j.Rules = maps.Clone(set.Entries), nil // the files have passed
 			continue
 		case len(r.Problems) > 0:
 			return nil, j.checked(r.Problems), nil
@@ -136,7 +131,9 @@ func (j *Job) checked(list []Problem) []Problem {
 		if !slices.ContainsFunc(j.Files, func(f File) bool { return f.Path == p.Path }) {
 			p.Path, p.Line, p.Column = EntryPath, 1, 1
 		}
-		list[i] = Problem{p.Path, max(p.Line, 1), max(p.Column, 1), snippet.Shorten(p.Message, maxText)}
+		p.Line, p.Column = max(p.Line, 1), max(p.Column, 1)
+		p.Rule, p.Message = snippet.Shorten(p.Rule, maxText), snippet.Shorten(p.Message, maxMessage)
+		list[i] = p
 	}
 	return list
 }

@@ -91,47 +91,51 @@ func TestProblems(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
 		files []File
-		want  []Problem
+		want  []string
 	}{
 		{"several", []File{
 			{"src/main.ts", "import './nope.js';\n/* 😀 */ import { b, c } from './a.js';\nb(c)"},
 			{"src/a.ts", "export const c = 1;\nimport 'nope'"},
-		}, []Problem{
-			{"src/a.ts", 2, 8, `cannot find package "nope" in the packages of this sandbox`},
-			{"src/main.ts", 1, 8, `cannot find "./nope.js"`},
+		}, []string{
+			"src/a.ts:2:8 — " + `cannot find package "nope" in the packages of this sandbox`,
+			"src/main.ts:1:8 — " + `cannot find "./nope.js"`,
 		}},
-		{"syntax in two files", []File{{"src/main.ts", "import './a.js'; import './b.js'"}, {"src/a.ts", "'😀' + ) "}, {"src/b.ts", "const 1"}}, []Problem{
-			{"src/a.ts", 1, 8, `Unexpected ")"`},
-			{"src/b.ts", 1, 7, `Expected identifier but found "1"`},
+		{"syntax in two files", []File{{"src/main.ts", "import './a.js'; import './b.js'"}, {"src/a.ts", "'😀' + ) "}, {"src/b.ts", "const 1"}}, []string{
+			"src/a.ts:1:8 — " + `Unexpected ")"`,
+			"src/b.ts:1:7 — " + `Expected identifier but found "1"`,
 		}},
-		{"missing export", []File{{"src/main.ts", "import { b } from './a.js'; b()"}, {"src/a.ts", "export const c = 1"}}, []Problem{
-			{"src/main.ts", 1, 10, `"b" is not exported by "src/a.ts"`},
+		{"missing export", []File{{"src/main.ts", "import { b } from './a.js'; b()"}, {"src/a.ts", "export const c = 1"}}, []string{
+			"src/main.ts:1:10 — " + `"b" is not exported by "src/a.ts"`,
 		}},
-		{"JSON", []File{{"src/main.ts", "import './a.json'"}, {"src/a.json", "{\n \"😀\": x}"}}, []Problem{
-			{"src/a.json", 2, 8, `Unexpected "x" in JSON`},
+		{"JSON", []File{{"src/main.ts", "import './a.json'"}, {"src/a.json", "{\n \"😀\": x}"}}, []string{
+			"src/a.json:2:8 — " + `Unexpected "x" in JSON`,
 		}},
-		{"deep JSON", []File{{"src/main.ts", "import './a.json'"}, {"src/a.json", strings.Repeat("[", 100_000)}}, []Problem{
-			{"src/a.json", 1, 100_001, "Unexpected end of file in JSON"},
+		{"deep JSON", []File{{"src/main.ts", "import './a.json'"}, {"src/a.json", strings.Repeat("[", 100_000)}}, []string{
+			"src/a.json:1:100001 — " + "Unexpected end of file in JSON",
 		}},
-		{"extension", []File{{"src/main.ts", "import './a.css'"}, {"src/a.css", ""}}, []Problem{
-			{"src/main.ts", 1, 8, `the extension of "src/a.css" is not supported`},
+		{"extension", []File{{"src/main.ts", "import './a.css'"}, {"src/a.css", ""}}, []string{
+			"src/main.ts:1:8 — " + `the extension of "src/a.css" is not supported`,
 		}},
-		{"long path", []File{{"src/main.ts", "import './" + long + "'"}}, []Problem{
-			{"src/main.ts", 1, 8, (`cannot find "./` + long)[:maxText] + "…"},
+		{"long path", []File{{"src/main.ts", "import './" + long + "'"}}, []string{
+			"src/main.ts:1:8 — " + (`cannot find "./` + long)[:maxText] + "…",
 		}},
-		{"glob", []File{{"src/main.ts", "const x = 'bundle.go';\nimport('./' + x)"}}, []Problem{
-			{"src/main.ts", 2, 1, "import() needs a string as its path"},
+		{"glob", []File{{"src/main.ts", "const x = 'bundle.go';\nimport('./' + x)"}}, []string{
+			"src/main.ts:2:1 — " + "import() needs a string as its path",
 		}},
-		{"large", []File{{"src/main.ts", strings.Repeat("//\n", 100_000)}}, []Problem{
-			{"src/main.ts", 1, 1, "the file has 300000 bytes, the limit is 262144"},
+		{"large", []File{{"src/main.ts", strings.Repeat("//\n", 100_000)}}, []string{
+			"src/main.ts:1:1 — " + "the file has 300000 bytes, the limit is 262144",
 		}},
-		{"deep", []File{{"src/main.ts", strings.Repeat("(", 10_000)}}, []Problem{
-			{"src/main.ts", 1, 10_001, "Unexpected end of file"},
+		{"deep", []File{{"src/main.ts", strings.Repeat("(", 10_000)}}, []string{
+			"src/main.ts:1:10001 — " + "Unexpected end of file",
 		}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			_, problems := bundleFiles(t, Options{}, tc.files...)
-			if diff := cmp.Diff(tc.want, problems); diff != "" {
+			var got []string
+			for _, p := range problems {
+				got = append(got, p.String())
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("-want +got\n%s", diff)
 			}
 		})

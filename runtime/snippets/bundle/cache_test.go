@@ -1,6 +1,8 @@
 package bundle
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -9,6 +11,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // expire makes the next use of each set check its files.
@@ -62,7 +66,7 @@ func TestChangedPackages(t *testing.T) {
 		code, want string
 	}{
 		{"start", func() {}, dual, `"module"`},
-		{"missing", func() {}, added, `[{src/main.ts 1 19 cannot find package "added" in the packages of this sandbox}]`},
+		{"missing", func() {}, added, `[src/main.ts:1:19 — cannot find package "added" in the packages of this sandbox]`},
 		{"broken link", func() {}, linked, `"a dependency"`},
 		{"a file with its old time and size", func() {
 			name := filepath.Join(folder, "dual/index.mjs")
@@ -80,7 +84,7 @@ func TestChangedPackages(t *testing.T) {
 		}, dual, `"commonjs"`},
 		{"another name", func() {
 			write(t, filepath.Join(folder, "dual/index.cjs"), "exports.sort = 'c'")
-		}, dual, `[{src/main.ts 1 10 "kind" is not exported by "dual"}]`},
+		}, dual, `[src/main.ts:1:10 — "kind" is not exported by "dual"]`},
 		{"installed", func() {
 			write(t, filepath.Join(folder, "added/index.js"), "exports.a = 1")
 		}, added, `1`},
@@ -227,7 +231,7 @@ func TestConcurrentProcesses(t *testing.T) {
 		p.cache.maxBytes = 1
 		wg.Go(func() {
 			for _, code := range []string{"import 'store'; import 'dual'", []string{"import 'react'", "import 'data'"}[i%2]} {
-				_, problems, err := Bundle(t.Context(), []File{{"src/main.ts", code}}, Options{Packages: p, Mount: p.Dir()})
+				_, problems, err := Bundle(t.Context(), []File{{"src/main.ts", code}}, Options{Packages: p, Mount: p.Dir(), Run: inProcess})
 				if err != nil || len(problems) > 0 {
 					t.Error(problems, err)
 				}
@@ -261,5 +265,45 @@ func TestMemoryIsBounded(t *testing.T) {
 	}
 	if _, problems := bundleOne(t, p, code.String()); len(problems) != 1 || problems[0].Message != "more than 64 packages are imported" {
 		t.Errorf("%v", problems)
+	}
+}
+
+// Building a set takes a limited time, and ends with the caller's context. The pipe has no writer: esbuild waits for one.
+func TestBuildTime(t *testing.T) {
+	folder := t.TempDir()
+	write(t, filepath.Join(folder, "slow", "package.json"), "{}")
+	pipe := filepath.Join(folder, "slow", "index.js")
+	if err := unix.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	open := func() {
+		if f, err := os.OpenFile(pipe, os.O_RDWR|unix.O_NONBLOCK, 0); err == nil {
+			_ = f.Close()
+		}
+	}
+	t.Cleanup(open)
+	p := newPackages(t, folder)
+	build := func(ctx context.Context) error {
+		_, _, err := Bundle(ctx, []File{{EntryPath, "import 'slow'"}}, Options{Packages: p, Mount: p.Dir(), Run: inProcess})
+		return err
+	}
+	cause := errors.New("the client has gone")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	time.AfterFunc(20*time.Millisecond, func() { cancel(cause) })
+	if err := build(ctx); !errors.Is(err, cause) {
+		t.Error(err)
+	}
+	p.maxBuildTime = 20 * time.Millisecond
+	if err := build(t.Context()); !errors.Is(err, context.DeadlineExceeded) {
+		t.Error(err)
+	}
+	open()
+	if err := os.Remove(pipe); err != nil {
+		t.Fatal(err)
+	}
+	write(t, pipe, "export {}")
+	p.maxBuildTime = time.Minute
+	if err := build(t.Context()); err != nil {
+		t.Error(err)
 	}
 }

@@ -20,7 +20,7 @@ func FuzzPaths(f *testing.F) {
 			return
 		}
 		files := []File{{"src/main.ts", "import * as a from " + snippet.Quote(specifier) + ";\n a;"}, {name, "export const a = 'the file'"}}
-		program, problems, err := Bundle(t.Context(), files, Options{})
+		program, problems, err := Bundle(t.Context(), files, Options{Run: inProcess})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -52,7 +52,7 @@ func FuzzPosition(f *testing.F) {
 			return
 		}
 		files := []File{{"src/main.ts", code}, {"src/a.ts", code + "\nexport const a = 1"}, {"src/d.json", `{"a": 1}`}}
-		program, problems, err := Bundle(t.Context(), files, Options{})
+		program, problems, err := Bundle(t.Context(), files, Options{Run: inProcess})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -28,17 +28,19 @@ const outputs = ".gaol-outputs"
 // make makes a set, without a folder if a package cannot be bundled.
 func (p *Packages) make(ctx context.Context, key string, specifiers []string) (*set, error) {
 	start := time.Now()
-	built, failures, err := p.esbuild(specifiers, nil)
+	ctx, cancel := context.WithTimeout(ctx, p.maxBuildTime)
+	defer cancel()
+	built, failures, err := p.esbuild(ctx, specifiers, nil)
 	if built != nil {
 		if unknown := built.unknownNames(specifiers); len(unknown) > 0 {
-			built, failures, err = p.esbuild(specifiers, unknown)
+			built, failures, err = p.esbuild(ctx, specifiers, unknown)
 		}
 	}
 	switch {
 	case err != nil:
 		return nil, err
 	case len(failures) > 0:
-		return p.makeBroken(specifiers, failures)
+		return p.makeBroken(ctx, specifiers, failures)
 	}
 	s := &set{Entries: built.entries(specifiers), Files: p.stamps(built, specifiers, start), checked: start}
 	for _, e := range s.Entries {
@@ -71,12 +73,12 @@ func (p *Packages) save(ctx context.Context, key string, built *built, s *set) e
 }
 
 // makeBroken bundles the packages one by one, to find those with problems.
-func (p *Packages) makeBroken(specifiers []string, failures []api.Message) (*set, error) {
+func (p *Packages) makeBroken(ctx context.Context, specifiers []string, failures []api.Message) (*set, error) {
 	s := &set{Entries: make(map[string]Entry), checked: time.Now()}
 	for _, specifier := range specifiers {
 		if len(specifiers) > 1 {
 			var err error
-			if _, failures, err = p.esbuild([]string{specifier}, nil); err != nil {
+			if _, failures, err = p.esbuild(ctx, []string{specifier}, nil); err != nil {
 				return nil, err
 			}
 		}
@@ -160,10 +162,29 @@ type metafile struct {
 	} `json:"outputs"`
 }
 
+// Await calls f on a goroutine, and returns the cause of ctx once that is done: f is then abandoned, because esbuild
+// cannot be stopped. f's results may be read if there is no error.
+func Await(ctx context.Context, f func()) error {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f()
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
 // esbuild bundles packages, as namespace modules if namespaces contains their specifier.
 // failures are errors in them.
-func (p *Packages) esbuild(specifiers []string, namespaces map[string]bool) (b *built, failures []api.Message, err error) {
-	r := api.Build(p.options(specifiers, namespaces))
+func (p *Packages) esbuild(ctx context.Context, specifiers []string, namespaces map[string]bool) (b *built, failures []api.Message, err error) {
+	var r api.BuildResult
+	if err := Await(ctx, func() { r = api.Build(p.options(specifiers, namespaces)) }); err != nil {
+		return nil, nil, fmt.Errorf("bundle: packages: %w", err)
+	}
 	if len(r.Errors) > 0 {
 		return nil, r.Errors, nil
 	}

@@ -50,6 +50,8 @@ type Packages struct {
 	names    func(ctx context.Context, module string) ([]string, error)
 	building chan struct{} // a semaphore: sets are built one at a time
 
+	maxBuildTime time.Duration // of a set
+
 	mu    sync.Mutex
 	sets  map[string]*set  // by key
 	known map[string]Entry // by specifier, of the last set that has it
@@ -66,7 +68,7 @@ func NewPackages(o PackagesOptions) (*Packages, error) {
 		return nil, fmt.Errorf("bundle: packages: %w", err)
 	}
 	return &Packages{
-		folder: folder, cache: c, names: o.Names, building: make(chan struct{}, 1),
+		folder: folder, cache: c, names: o.Names, building: make(chan struct{}, 1), maxBuildTime: time.Minute,
 		sets: make(map[string]*set), known: make(map[string]Entry),
 	}, nil
 }

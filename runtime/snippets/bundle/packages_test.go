@@ -147,8 +147,12 @@ func bundleOne(t testing.TB, p *Packages, code string) (*Program, []Problem) {
 	return bundleFiles(t, Options{Packages: p}, File{"src/main.ts", code})
 }
 
+// inProcess is for Options.Run.
+func inProcess(_ context.Context, j Job) (Built, error) { return j.Run(), nil }
+
 func bundleFiles(t testing.TB, o Options, files ...File) (*Program, []Problem) {
 	t.Helper()
+	o.Run = inProcess
 	if o.Packages != nil {
 		o.Mount = o.Packages.Dir()
 	}

@@ -13,7 +13,8 @@ import (
 
 const (
 	maxProblems = 20
-	maxText     = 300 // bytes of a name or a message
+	maxText     = 300 // bytes of a name or a message of esbuild
+	maxMessage  = 4 << 10
 
 	notFound = "cannot find package %q in the packages of this sandbox"
 )
@@ -22,7 +23,7 @@ const (
 func (b *build) problems(messages []api.Message) []Problem {
 	var list []Problem
 	for _, m := range messages[:min(len(messages), maxProblems)] {
-		p := Problem{EntryPath, 1, 1, messageText(m.Text)}
+		p := Problem{Path: EntryPath, Line: 1, Column: 1, Message: messageText(m.Text)}
 		if at := m.Location; at != nil {
 			name, inFile := strings.CutPrefix(at.File, nsFile+":")
 			if inFile {

@@ -16,9 +16,9 @@ const maxProblems = 100
 // A Problem is a position in a file that breaks a rule.
 type Problem struct {
 	Path    string `json:"path"`
-	Line    int    `json:"line"`   // from 1
-	Column  int    `json:"column"` // from 1, in UTF-16 code units
-	Rule    string `json:"rule"`   // such as Name
+	Line    int    `json:"line"`           // from 1
+	Column  int    `json:"column"`         // from 1, in UTF-16 code units
+	Rule    string `json:"rule,omitempty"` // such as Name
 	Message string `json:"message"`
 }
 

@@ -168,7 +168,7 @@ func (b *build) prepare(ctx context.Context, o BuildOptions) error {
 		}
 	}
 	in := &b.store.in
-	err := in.checkHost(o)
+	err := in.checkHost(&o)
 	if err != nil {
 		return err
 	}

@@ -30,41 +30,35 @@ var errNoApt = errors.New("the host lacks apt-get and dpkg-deb, which install ba
 // a [*MissingError], or another one if apt is missing.
 func CheckHost() error {
 	in := pinned()
-	return in.checkHost(BuildOptions{})
+	return in.checkHost(&BuildOptions{})
 }
 
-// checkHost collects everything that is missing into one error.
-func (in *inputs) checkHost(o BuildOptions) error {
-	e, err := in.lacks()
-	if err != nil {
+// checkHost collects everything that is missing for a build, or for an import if o is nil, into one error. Imported
+// images get the programs that start a jail, too. Prebuilt ones need nothing of the host, but must be from the same
+// sources as this gaol.
+func (in *inputs) checkHost(o *BuildOptions) error {
+	var e MissingError
+	if in.programs.Prebuilt == nil {
+		_, noCompiler := exec.LookPath("cc")
+		e.need(programs.IsStatic(in.programs.Reaper), "catatonit (static)", "catatonit")
+		e.need(noCompiler == nil, "cc", "gcc")
+		e.need(hasStaticLibc(), "a static C library", "libc6-dev")
+		e.need(o == nil || programs.IsStatic(in.programs.Busybox), "busybox (static)", "busybox-static")
+	} else if err := in.programs.Check(); err != nil {
 		return err
 	}
-	if in.programs.Prebuilt == nil {
-		e.need(programs.IsStatic(in.programs.Busybox), "busybox (static)", "busybox-static")
-	}
 	switch {
+	case o == nil:
 	case o.Minimal || in.packages == nil:
 		e.need(exists(filepath.Join(in.zoneinfo, "Europe/Berlin")), "time zones", "tzdata")
 		e.need(exists(in.certs), "CA certificates", "ca-certificates")
 	case !exists(in.aptGet) || !exists(in.dpkgDeb):
 		return errNoApt
 	}
-	return e.orNil()
-}
-
-// lacks reports the missing sources of the programs that start a jail. Imported images get
-// these programs, too. Prebuilt ones need nothing of the host, but must be from the same
-// sources as this gaol.
-func (in *inputs) lacks() (*MissingError, error) {
-	var e MissingError
-	if in.programs.Prebuilt != nil {
-		return &e, in.programs.Check()
+	if e.Missing == nil {
+		return nil
 	}
-	_, noCompiler := exec.LookPath("cc")
-	e.need(programs.IsStatic(in.programs.Reaper), "catatonit (static)", "catatonit")
-	e.need(noCompiler == nil, "cc", "gcc")
-	e.need(hasStaticLibc(), "a static C library", "libc6-dev")
-	return &e, nil
+	return &e
 }
 
 // need adds what, which the Debian package pkg provides, unless it was found.
@@ -73,13 +67,6 @@ func (e *MissingError) need(found bool, what, pkg string) {
 		e.Missing = append(e.Missing, what)
 		e.Packages = append(e.Packages, pkg)
 	}
-}
-
-func (e *MissingError) orNil() error {
-	if e.Missing == nil {
-		return nil
-	}
-	return e
 }
 
 func exists(path string) bool {

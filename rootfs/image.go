@@ -193,11 +193,7 @@ func (i *Image) Path() string {
 	if i.Imported == nil {
 		return ""
 	}
-	return validPath(i.Imported.Config.Env)
-}
-
-func validPath(env []string) string {
-	value := variable(env, "PATH")
+	value := variable(i.Imported.Config.Env, "PATH")
 	if value == "" || len(value) > maxPathVariable {
 		return ""
 	}

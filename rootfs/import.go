@@ -1,7 +1,6 @@
 package rootfs
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -113,8 +112,7 @@ func (m *importer) prepare(ctx context.Context) error {
 	}
 	m.options.Limits = m.options.Limits.WithDefaults()
 	m.limits = m.options.Limits
-	lacks, err := m.store.in.lacks()
-	if err := cmp.Or(err, lacks.orNil()); err != nil {
+	if err := m.store.in.checkHost(nil); err != nil {
 		return err
 	}
 	return m.makeTree(ctx)

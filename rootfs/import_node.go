@@ -34,7 +34,7 @@ func (m *importer) findNode() error {
 			m.image.Imported.Libraries = append(m.image.Imported.Libraries, dir)
 		}
 	}
-	dirs := path.Dir(nodeBinary) + ":" + cmp.Or(validPath(m.source.Config.Env), defaultPath)
+	dirs := path.Dir(nodeBinary) + ":" + cmp.Or(m.image.Path(), defaultPath)
 	for _, dir := range strings.Split(dirs, ":") {
 		f, err := m.tree.OpenFile(path.Join(dir, "node"))
 		if errors.Is(err, fs.ErrNotExist) {

@@ -61,14 +61,14 @@ func (c *npmClient) Close() { c.http.CloseIdleConnections() }
 func (c *npmClient) get(ctx context.Context, path, accept string, consume func(io.Reader, int64) error) error {
 	address := c.base.JoinPath(path)
 	for try, pause := 1, c.in.pause; ; try, pause = try+1, 2*pause {
-		transient, err := c.try(ctx, address, accept, consume)
+		err := c.try(ctx, address, accept, consume)
 		if err == nil {
 			return nil
 		}
 		if cause := context.Cause(ctx); cause != nil {
-			transient, err = false, cause
+			err = cause
 		}
-		if !transient || try == tries {
+		if _, again := errors.AsType[transientError](err); !again || try == tries {
 			return fmt.Errorf("%s: %w", address.Redacted(), err)
 		}
 		select {
@@ -78,13 +78,18 @@ func (c *npmClient) get(ctx context.Context, path, accept string, consume func(i
 	}
 }
 
-// try is get without retries. It reports whether a retry may help.
-func (c *npmClient) try(ctx context.Context, address *url.URL, accept string, consume func(io.Reader, int64) error) (transient bool, err error) {
+// transientError is an error of a transfer that may succeed if it is retried.
+type transientError struct{ error }
+
+func (e transientError) Unwrap() error { return e.error }
+
+// try is get without retries.
+func (c *npmClient) try(ctx context.Context, address *url.URL, accept string, consume func(io.Reader, int64) error) error {
 	ctx, stop := context.WithTimeout(ctx, maxFetchTime)
 	defer stop()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address.String(), nil)
 	if err != nil {
-		return false, err
+		return err
 	}
 	if accept != "" {
 		req.Header.Set("Accept", accept)
@@ -93,30 +98,30 @@ func (c *npmClient) try(ctx context.Context, address *url.URL, accept string, co
 	if wrapped, ok := errors.AsType[*url.Error](err); ok {
 		err = wrapped.Err // which names the address again
 	}
+	if errors.Is(err, errDowngrade) {
+		return err
+	}
 	if err != nil {
-		return !errors.Is(err, errDowngrade), err
+		return transientError{err}
 	}
 	defer resp.Body.Close()
 	if status := resp.StatusCode; status != http.StatusOK {
-		transient = status >= 500 || status == http.StatusTooManyRequests || status == http.StatusRequestTimeout
-		return transient, errors.New(resp.Status)
+		err := errors.New(resp.Status)
+		if status >= 500 || status == http.StatusTooManyRequests || status == http.StatusRequestTimeout {
+			return transientError{err}
+		}
+		return err
 	}
-	in := &body{Reader: resp.Body}
-	err = consume(in, resp.ContentLength)
-	return in.failed, err
+	return consume(body{resp.Body}, resp.ContentLength)
 }
 
-// body is a response body. It remembers whether the transfer failed, which a caller that
-// copies it cannot distinguish from an error of the destination.
-type body struct {
-	io.Reader
-	failed bool
-}
+// body is a response body, whose errors are transient.
+type body struct{ io.Reader }
 
-func (b *body) Read(p []byte) (int, error) {
+func (b body) Read(p []byte) (int, error) {
 	n, err := b.Reader.Read(p)
 	if err != nil && err != io.EOF {
-		b.failed = true
+		err = transientError{err}
 	}
 	return n, err
 }

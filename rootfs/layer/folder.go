@@ -25,12 +25,7 @@ func (t *Tree) EnsureFolder(p string) error {
 	if err := t.EnsureFolder(dir); err != nil {
 		return err
 	}
-	d, err := t.folder(dir)
-	if err != nil {
-		return err
-	}
-	defer d.close()
-	return d.ensure(name)
+	return t.in(p, openFolder.ensure)
 }
 
 // Has reports whether p exists. It does not follow a link at p.
@@ -46,23 +41,13 @@ func (t *Tree) Has(p string) bool {
 
 // Symlink makes a symbolic link at p, which replaces any file, and the missing parents of p.
 func (t *Tree) Symlink(p, target string) error {
-	d, err := t.folder(path.Dir(p))
-	if err != nil {
-		return err
-	}
-	defer d.close()
-	return d.symlink(path.Base(p), target)
+	return t.in(p, func(d openFolder, name string) error { return d.symlink(name, target) })
 }
 
 // WriteFile writes the content of r to the new file p, which replaces any file. It sets the permission
 // bits of mode, whatever the umask is, and makes the missing parents of p.
 func (t *Tree) WriteFile(p string, mode fs.FileMode, r io.Reader) error {
-	d, err := t.folder(path.Dir(p))
-	if err != nil {
-		return err
-	}
-	defer d.close()
-	return d.write(path.Base(p), mode, r)
+	return t.in(p, func(d openFolder, name string) error { return d.write(name, mode, r) })
 }
 
 // WriteText writes a new file with mode 0644.
@@ -83,16 +68,13 @@ func (t *Tree) CopyFile(host, p string, mode fs.FileMode) error {
 // EmptyFolder makes p an empty folder, and makes its missing parents. It fails if a parent
 // is a link or a file.
 func (t *Tree) EmptyFolder(p string) error {
-	d, err := t.folder(path.Join(".", path.Dir(p)))
-	if err != nil {
-		return err
-	}
-	defer d.close()
-	// Through a link, the emptied folder would be another one of the image's.
-	if d.path != path.Dir(p) {
-		return fmt.Errorf("%w: a parent of %s is a link", ErrRefused, p)
-	}
-	return d.empty(path.Base(p))
+	return t.in(p, func(d openFolder, name string) error {
+		// Through a link, the emptied folder would be another one of the image's.
+		if d.path != path.Dir(p) {
+			return fmt.Errorf("%w: a parent of %s is a link", ErrRefused, p)
+		}
+		return d.empty(name)
+	})
 }
 
 // IsFolder reports whether the clean path p leads to a folder without following a link.

@@ -83,19 +83,26 @@ func (t *Tree) folder(p string) (openFolder, error) {
 
 // mkdir makes the folder p and its missing parents.
 func (t *Tree) mkdir(p string) error {
-	parent, err := t.folder(path.Dir(p))
+	return t.in(p, func(parent openFolder, name string) error {
+		if err := t.budget.entry(); err != nil {
+			return err
+		}
+		if err := parent.Mkdir(name, 0o755); err != nil {
+			// It exists but cannot be opened: a dangling link.
+			return fmt.Errorf("%w: folder %q: %w", ErrRefused, p, err)
+		}
+		return nil
+	})
+}
+
+// in calls do with the folder that p is in, and the last name of p. It makes missing folders.
+func (t *Tree) in(p string, do func(d openFolder, name string) error) error {
+	d, err := t.folder(path.Join(".", path.Dir(p)))
 	if err != nil {
 		return err
 	}
-	defer parent.close()
-	if err := t.budget.entry(); err != nil {
-		return err
-	}
-	if err := parent.Mkdir(path.Base(p), 0o755); err != nil {
-		// It exists but cannot be opened: a dangling link.
-		return fmt.Errorf("%w: folder %q: %w", ErrRefused, p, err)
-	}
-	return nil
+	defer d.close()
+	return do(d, path.Base(p))
 }
 
 // existing opens the folder p. It refuses one that is too deep to be opened by a path.

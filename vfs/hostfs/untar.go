@@ -80,7 +80,7 @@ func (f *FS) Untar(r io.Reader, dir string, o UntarOptions) (UntarReport, error)
 		return u.report, err
 	}
 	defer closeFD(u.base.fd)
-	u.in = &entryReader{r, maxHeaders}
+	u.in = &io.LimitedReader{R: r, N: maxHeaders}
 	err = u.run(tar.NewReader(u.in))
 	return u.report, pathError("untar", dir, errors.Join(err, u.finish()))
 }
@@ -90,7 +90,7 @@ type unpacker struct {
 	fs      *FS
 	path    string
 	base    base
-	in      *entryReader
+	in      *io.LimitedReader // so that an endless series of headers without entries ends
 	bytes   int64
 	entries int
 	report  UntarReport
@@ -100,22 +100,6 @@ type unpacker struct {
 // maxHeaders bounds the headers of one entry, and the global headers before it, in bytes.
 // Package tar accepts at most 1 MiB each of attributes, name, link and map of holes.
 const maxHeaders = 5 << 20
-
-// entryReader reads an archive. It fails after left bytes, so that an endless series of
-// headers without entries ends.
-type entryReader struct {
-	r    io.Reader
-	left int64
-}
-
-func (e *entryReader) Read(p []byte) (int, error) {
-	if e.left <= 0 {
-		return 0, &LimitError{"bytes of an entry's headers", maxHeaders}
-	}
-	n, err := e.r.Read(p[:min(int64(len(p)), e.left)])
-	e.left -= int64(n)
-	return n, err
-}
 
 // folderAttrs are the attributes of a folder that are set last: permissions could deny
 // further writes, which would also change the time.
@@ -127,10 +111,12 @@ type folderAttrs struct {
 func (u *unpacker) run(in *tar.Reader) error {
 	for {
 		h, err := in.Next()
-		if err == io.EOF {
+		switch {
+		case err != nil && u.in.N <= 0:
+			return &LimitError{"bytes of an entry's headers", maxHeaders}
+		case err == io.EOF:
 			return nil
-		}
-		if err != nil {
+		case err != nil:
 			return err
 		}
 		if h.Typeflag == tar.TypeXGlobalHeader { // a comment of git
@@ -147,7 +133,7 @@ func (u *unpacker) run(in *tar.Reader) error {
 		default:
 			return &EntryError{h.Name, err}
 		}
-		u.in.left = maxHeaders
+		u.in.N = maxHeaders
 	}
 }
 
@@ -297,7 +283,7 @@ func (u *unpacker) file(path string, h *tar.Header, in *tar.Reader) error {
 	if h.Size > u.bytes-u.report.Bytes {
 		return &LimitError{"bytes", u.bytes}
 	}
-	u.in.left += h.Size
+	u.in.N += h.Size
 	var d *tempFile
 	if err := u.step(func() error {
 		p, err := u.place(path)

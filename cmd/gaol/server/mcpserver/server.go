@@ -1,13 +1,19 @@
 package mcpserver
 
 import (
+	"bytes"
 	"context"
+	"io"
+	"net/http"
 	"sync"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"gaol/cmd/gaol/server/api"
 	"gaol/cmd/gaol/server/service"
 	"gaol/cmd/gaol/server/tenant"
+	"gaol/internal/strictjson"
 )
 
 // Options are the options of a [Server].
@@ -103,4 +109,134 @@ func (s *Server) newEndpoint(t *tenant.Tenant) *endpoint {
 	e.mcp.AddReceivingMiddleware(e.receive)
 	e.addHandlers()
 	return e
+}
+
+const (
+	// maxBody bounds a request. Larger files are uploaded by the HTTP API.
+	maxBody = 16 << 20
+
+	// maxValues bounds the values of a request: the SDK keeps each of them.
+	maxValues = 1 << 16
+
+	// sessionTimeout is how long a session lives without a request.
+	sessionTimeout = time.Hour
+
+	// statelessVersion is the first protocol version without sessions.
+	statelessVersion = "2026-07-28"
+
+	// versionHeader is the protocol version of a request.
+	versionHeader = "Mcp-Protocol-Version"
+
+	// StatelessHeader makes requests of any version stateless. The proxy of gaol mcp sends it.
+	StatelessHeader = "Gaol-Mcp-Stateless"
+)
+
+// requestKey is the context key of the context of an HTTP request that is not part of a session.
+type requestKey struct{}
+
+// receive ends a call when its HTTP request ends, unless that is part of a session: the SDK does so for the newest
+// protocol version only. It also recovers panics: the SDK calls handlers in other goroutines, where package http does not
+// do that.
+func (e *endpoint) receive(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, r mcp.Request) (_ mcp.Result, err error) {
+		defer e.service.Recover(method, e.tenant, &err)
+		if request, ok := ctx.Value(requestKey{}).(context.Context); ok {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithCancel(ctx)
+			defer cancel()
+			defer context.AfterFunc(request, cancel)()
+		}
+		return next(ctx, method, r)
+	}
+}
+
+// addHandlers adds the handlers for HTTP. Host and Origin have been checked before.
+func (e *endpoint) addHandlers() {
+	get := func(*http.Request) *mcp.Server { return e.mcp }
+	o := mcp.StreamableHTTPOptions{MaxRequestBodyBytes: maxBody, DisableLocalhostProtection: true, SessionTimeout: sessionTimeout}
+	e.stateful = mcp.NewStreamableHTTPHandler(get, &o)
+	o.Stateless = true
+	e.stateless = mcp.NewStreamableHTTPHandler(get, &o)
+}
+
+// ServeHTTP serves a request whose context carries a tenant.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	e := s.endpoint(tenant.FromContext(r.Context()))
+	if e == nil {
+		api.WriteProblem(w, http.StatusServiceUnavailable, "the server is being stopped")
+		return
+	}
+	if err := readBody(w, r); err != nil {
+		api.ProblemOf(err).Write(w)
+		return
+	}
+	if r.Header.Get(versionHeader) >= statelessVersion || r.Header.Get(StatelessHeader) != "" {
+		e.stateless.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), requestKey{}, r.Context())))
+	} else {
+		e.serveSession(w, r)
+	}
+}
+
+// readBody reads and checks the body in advance.
+func readBody(w http.ResponseWriter, r *http.Request) error {
+	if r.Method != http.MethodPost {
+		return nil
+	}
+	body, err := api.ReadBody(w, r, maxBody)
+	if err != nil {
+		return err
+	}
+	if err := strictjson.Check(body, maxValues); err != nil {
+		return api.NewProblem(http.StatusBadRequest, "the body: "+err.Error())
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	return nil
+}
+
+// maxSessions bounds the sessions of one tenant. A new one replaces the oldest that no request uses.
+const maxSessions = 64
+
+// serveSession serves a request of a protocol version that has sessions.
+func (e *endpoint) serveSession(w http.ResponseWriter, r *http.Request) {
+	id := r.Header.Get("Mcp-Session-Id")
+	if !e.begin(id, r.Method) {
+		w.Header().Set("Retry-After", "10")
+		api.WriteProblem(w, http.StatusTooManyRequests, "all sessions are in use")
+		return
+	}
+	defer func() {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		if e.active[id]--; e.active[id] == 0 {
+			delete(e.active, id)
+		}
+	}()
+	e.stateful.ServeHTTP(w, r)
+}
+
+// begin counts a request in a session. If the request begins one and there are too many, it closes another, or returns
+// false if all are in use.
+func (e *endpoint) begin(id, method string) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if id == "" && method == http.MethodPost {
+		count, idle := 0, (*mcp.ServerSession)(nil)
+		for s := range e.mcp.Sessions() { // the oldest first
+			if s.ID() == "" { // of a single request
+				continue
+			}
+			if count++; idle == nil && e.active[s.ID()] == 0 {
+				idle = s
+			}
+		}
+		switch {
+		case count < maxSessions:
+		case idle == nil:
+			return false
+		default:
+			_ = idle.Close() // no request uses it
+		}
+	}
+	e.active[id]++
+	return true
 }

@@ -24,22 +24,21 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // newServer serves sessions of one tenant.
 func newServer(t testing.TB) (url string) {
 	t.Helper()
-	s := newService(t)
+	s := newService(t, func(context.Context, runtime.Options) (*runtime.NodeRuntime, error) {
+		return nil, &runtime.OptionError{Option: "Test", Err: errors.ErrUnsupported}
+	})
 	return serve(t, New(s))
 }
 
-// newService returns a service that cannot create sandboxes: the tests need no root.
-func newService(t testing.TB) *service.Service {
+// newService returns a service that creates sandboxes by a function, which returns none: the tests need no root.
+func newService(t testing.TB, create func(context.Context, runtime.Options) (*runtime.NodeRuntime, error)) *service.Service {
 	t.Helper()
 	o, err := settings.Read("")
 	if err != nil {
 		t.Fatal(err)
 	}
 	o.Tenant.Requests, o.Server.Requests, o.DrainMs = 1e6, 1e6, 1
-	s := service.New(service.Options{Settings: o, Create: func(context.Context, runtime.Options) (*runtime.NodeRuntime, error) {
-		return nil, &runtime.OptionError{Option: "Test", Err: errors.ErrUnsupported}
-	}})
-	return s
+	return service.New(service.Options{Settings: o, Create: create})
 }
 
 // serve serves the sessions of a handler until the test ends.

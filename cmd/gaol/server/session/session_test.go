@@ -1,6 +1,7 @@
 package session
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"github.com/coder/websocket"
 
 	protocol "gaol/internal/session"
+	"gaol/runtime"
 )
 
 // TestBadFrames: a frame that the protocol does not have closes the session with a code.
@@ -144,10 +146,7 @@ func TestManyRequests(t *testing.T) {
 
 // TestPanic: a panic is an error of its request, and the session continues.
 func TestPanic(t *testing.T) {
-	s := newService(t)
-	broken := *s.Settings()
-	broken.Isolation = "nosuch" // which only unchecked settings have
-	s.Set(&broken)
+	s := newService(t, func(context.Context, runtime.Options) (*runtime.NodeRuntime, error) { panic("test") })
 	c := dial(t, serve(t, New(s)))
 	request(t, c, 1, `{"method":"createSandbox"}`)
 	if f := receive(t, c); f.Kind != protocol.KindError || !strings.Contains(string(f.Body), `"internal"`) {

@@ -73,7 +73,9 @@ func (s *Service) openOnce(ctx context.Context, t *tenant.Tenant, o runtime.Opti
 		return nil, err
 	}
 	var rt *runtime.NodeRuntime
-	err = s.pools.use(poolKey{s.settings.Load(), t.Name}, func() (*runtime.Pool, func() error, error) { return s.newPool(t, o) }, func(p *runtime.Pool) (err error) {
+	err = s.pools.use(poolKey{s.settings.Load(), t.Name}, t.Name, func() (*runtime.Pool, error) {
+		return runtime.NewPool(o, runtime.PoolOptions{Size: poolSize, Park: o.Isolation.Check(runtime.FeaturePark) == nil})
+	}, func(p *runtime.Pool) (err error) {
 		rt, err = p.Get(ctx)
 		return err
 	})
@@ -96,20 +98,6 @@ type poolKey struct {
 
 // poolSize is how many sandboxes are kept for each active tenant.
 const poolSize = 4
-
-// newPool returns a pool of sandboxes of a tenant, and how to close it.
-func (s *Service) newPool(t *tenant.Tenant, o runtime.Options) (_ *runtime.Pool, closeAll func() error, err error) {
-	done := s.tenants.use(t.Name)
-	p, err := runtime.NewPool(o, runtime.PoolOptions{Size: poolSize, Park: o.Isolation.Check(runtime.FeaturePark) == nil})
-	if err != nil {
-		done()
-		return nil, nil, err
-	}
-	return p, func() error {
-		defer done()
-		return s.closeInTurn(p.Close)
-	}, nil
-}
 
 // formats are the module formats of requests.
 var formats = map[string]runtime.ModuleFormat{"": runtime.FormatAuto, "auto": runtime.FormatAuto, "esm": runtime.FormatESM, "cjs": runtime.FormatCommonJS, "detect": runtime.FormatDetect}

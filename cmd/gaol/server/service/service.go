@@ -89,7 +89,7 @@ func New(o Options) *Service {
 	}
 	s.tenants.removeEmpty()
 	s.closing = make(chan struct{}, 2*goruntime.NumCPU())
-	s.pools, s.runners = newShared[poolKey, *runtime.Pool](s.log), newShared[runnerKey, *snippets.Runner](s.log)
+	s.pools, s.runners = newShared[poolKey, *runtime.Pool](s), newShared[runnerKey, *snippets.Runner](s)
 	s.settings.Store(o.Settings)
 	s.addMetrics()
 	return s

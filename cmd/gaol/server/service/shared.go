@@ -1,24 +1,24 @@
 package service
 
 import (
-	"log/slog"
+	"io"
 	"sync"
 	"time"
 )
 
 // shared keeps values with sandboxes that are ready, such as pools, for the requests that need the same kind. A value is
 // created on first use, and closed when it has not been used for some time. Its methods may be called concurrently.
-type shared[K comparable, V any] struct {
-	log *slog.Logger
+type shared[K comparable, V io.Closer] struct {
+	service *Service
 
 	mu      sync.Mutex
 	byKey   map[K]*sharedValue[V]
 	closing sync.WaitGroup
 }
 
-type sharedValue[V any] struct {
+type sharedValue[V io.Closer] struct {
 	open  func() (V, error) // once
-	close func() error      // of a value that was opened
+	done  func()            // after it has been closed
 	uses  int
 	since time.Time // it is not in use
 	idle  *time.Timer
@@ -36,13 +36,13 @@ const (
 var errManyShared = exceeded("too many different kinds of sandboxes are in use")
 
 // newShared returns an empty shared.
-func newShared[K comparable, V any](log *slog.Logger) *shared[K, V] {
-	return &shared[K, V]{log: log, byKey: map[K]*sharedValue[V]{}}
+func newShared[K comparable, V io.Closer](s *Service) *shared[K, V] {
+	return &shared[K, V]{service: s, byKey: map[K]*sharedValue[V]{}}
 }
 
-// use calls do with the value of a key. It calls create for a new one, and again with the next use if that fails.
-func (s *shared[K, V]) use(k K, create func() (V, func() error, error), do func(V) error) error {
-	v, err := s.acquire(k, create)
+// use calls do with the value of a key of a tenant. It calls create for a new one, and again with the next use if that fails.
+func (s *shared[K, V]) use(k K, tenant string, create func() (V, error), do func(V) error) error {
+	v, err := s.acquire(k, tenant, create)
 	if err != nil {
 		return err
 	}
@@ -54,7 +54,7 @@ func (s *shared[K, V]) use(k K, create func() (V, func() error, error), do func(
 	return do(opened)
 }
 
-func (s *shared[K, V]) acquire(k K, create func() (V, func() error, error)) (*sharedValue[V], error) {
+func (s *shared[K, V]) acquire(k K, tenant string, create func() (V, error)) (*sharedValue[V], error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	v := s.byKey[k]
@@ -63,9 +63,9 @@ func (s *shared[K, V]) acquire(k K, create func() (V, func() error, error)) (*sh
 			return nil, errManyShared
 		}
 		v = &sharedValue[V]{}
-		v.open = sync.OnceValues(func() (opened V, err error) {
-			opened, v.close, err = create()
-			return opened, err
+		v.open = sync.OnceValues(func() (V, error) {
+			v.done = s.service.tenants.use(tenant)
+			return create()
 		})
 		v.idle = time.AfterFunc(sharedIdle, func() { s.expire(k, v) })
 		s.byKey[k] = v
@@ -83,6 +83,7 @@ func (s *shared[K, V]) release(k K, v *sharedValue[V], failed bool) {
 	switch {
 	case failed && s.byKey[k] == v:
 		delete(s.byKey, k)
+		v.done()
 	case !failed && v.uses == 0:
 		v.since = time.Now()
 		v.idle.Reset(sharedIdle)
@@ -122,8 +123,10 @@ func (s *shared[K, V]) remove(k K, v *sharedValue[V]) {
 	v.idle.Stop()
 	delete(s.byKey, k)
 	s.closing.Go(func() {
-		if err := v.close(); err != nil {
-			s.log.Error("close unused sandboxes", "err", err)
+		defer v.done()
+		opened, _ := v.open()
+		if err := s.service.closeInTurn(opened.Close); err != nil {
+			s.service.log.Error("close unused sandboxes", "err", err)
 		}
 	})
 }

@@ -12,23 +12,35 @@ import (
 
 // sharedCounter counts values that are open.
 type sharedCounter struct {
-	*shared[string, string]
+	*shared[string, *openValue]
 	opened, closed atomic.Int32
 }
 
 func newSharedCounter() *sharedCounter {
-	return &sharedCounter{shared: newShared[string, string](slog.New(slog.DiscardHandler))}
+	s := &Service{log: slog.New(slog.DiscardHandler), tenants: &tenants{shared: true}, closing: make(chan struct{}, maxShared)}
+	return &sharedCounter{shared: newShared[string, *openValue](s)}
+}
+
+// openValue is a value that counts its Close.
+type openValue struct {
+	key    string
+	closed *atomic.Int32
+}
+
+func (v *openValue) Close() error {
+	v.closed.Add(1)
+	return nil
 }
 
 // use uses the value of a key while do runs.
 func (c *sharedCounter) use(t *testing.T, key string, do func()) {
 	t.Helper()
-	err := c.shared.use(key, func() (string, func() error, error) {
+	err := c.shared.use(key, "", func() (*openValue, error) {
 		c.opened.Add(1)
-		return key, func() error { c.closed.Add(1); return nil }, nil
-	}, func(v string) error {
-		if v != key {
-			t.Errorf("value %q of %q", v, key)
+		return &openValue{key, &c.closed}, nil
+	}, func(v *openValue) error {
+		if v.key != key {
+			t.Errorf("value %q of %q", v.key, key)
 		}
 		do()
 		return nil
@@ -79,7 +91,7 @@ func TestSharedIsBounded(t *testing.T) {
 				time.Sleep(time.Millisecond)
 				return
 			}
-			if err := c.shared.use("more", nil, nil); !errors.Is(err, errManyShared) {
+			if err := c.shared.use("more", "", nil, nil); !errors.Is(err, errManyShared) {
 				t.Error(err)
 			}
 		}
@@ -98,7 +110,7 @@ func TestSharedIsBounded(t *testing.T) {
 func TestSharedFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, broken := newSharedCounter(), errors.New("broken")
-		if err := c.shared.use("a", func() (string, func() error, error) { return "", nil, broken }, nil); !errors.Is(err, broken) {
+		if err := c.shared.use("a", "", func() (*openValue, error) { return nil, broken }, nil); !errors.Is(err, broken) {
 			t.Error(err)
 		}
 		c.use(t, "a", func() {})

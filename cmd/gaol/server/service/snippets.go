@@ -47,7 +47,7 @@ func (s *Service) RunSnippet(ctx context.Context, c *Call, r *requestjson.Snippe
 	}
 	defer release()
 	var out *snippets.Output
-	err = s.runners.use(k, func() (*snippets.Runner, func() error, error) { return s.newRunner(c.Tenant, k) }, func(r *snippets.Runner) (err error) {
+	err = s.runners.use(k, k.tenant, func() (*snippets.Runner, error) { return snippets.New(s.runnerOptions(c.Tenant, k)) }, func(r *snippets.Runner) (err error) {
 		out, err = r.Run(ctx, in)
 		return err
 	})
@@ -106,20 +106,6 @@ func newRunnerKey(set *settings.Settings, tenant, preset string, adapter snippet
 		settings: set, tenant: tenant, preset: preset, adapter: adapter.Name, code: adapter.Code,
 		nodeModules: set.Snippets.NodeModules, noLint: set.Snippets.NoLint, rules: set.Snippets.Rules(adapter.Name),
 	}
-}
-
-// newRunner creates a runner in the cgroup of its tenant, and returns how to close it.
-func (s *Service) newRunner(t *tenant.Tenant, k runnerKey) (_ *snippets.Runner, closeAll func() error, err error) {
-	done := s.tenants.use(t.Name)
-	r, err := snippets.New(s.runnerOptions(t, k))
-	if err != nil {
-		done()
-		return nil, nil, err
-	}
-	return r, func() error {
-		defer done()
-		return r.Close()
-	}, nil
 }
 
 func (s *Service) runnerOptions(t *tenant.Tenant, k runnerKey) snippets.Options {

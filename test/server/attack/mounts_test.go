@@ -16,7 +16,6 @@ import (
 
 	"gaol/cmd/gaol/server/service"
 	"gaol/cmd/gaol/server/settings"
-	"gaol/cmd/gaol/server/tenant"
 	"gaol/runtime"
 	"gaol/test/harness"
 	"gaol/test/server/servertest"
@@ -234,7 +233,7 @@ func TestMountSwappedPath(t *testing.T) {
 			}
 		}
 	}()
-	peer := &tenant.Peer{UID: uint32(mallory.UID), GID: uint32(mallory.GID)}
+	peer := &runtime.MountUser{UID: mallory.UID, GID: mallory.GID}
 	opened, refused := 0, 0
 	for range harness.Fewer(20000, 2000) {
 		f, err := service.OpenHostFolder(base, "own/dir", peer, false)

@@ -61,7 +61,7 @@ func TestAuditLog(t *testing.T) {
 	if strings.Contains(text, secret) {
 		t.Errorf("the log has a secret: %s", text)
 	}
-	uid, none := uint32(0), runtime.CauseNone
+	uid, none := 0, runtime.CauseNone
 	exit := func(n int) *int { return &n }
 	hash := func(text string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(text))) }
 	of := func(e audit.Entry) audit.Entry {

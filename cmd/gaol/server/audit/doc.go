@@ -1,6 +1,6 @@
 // Package audit writes a server's audit log: one line of JSON for each request of a tenant.
 //
-//	request ── NewContext ──> Record ── Of(ctx).SetCode, SetResult, ... ── End ──> Log.Write: one line
+//	request ── NewContext ──> Record ── Of(ctx).SetCode, SetEnd, ... ── End ──> Log.Write: one line
 //	              └── Begin ──> Record of one of its actions ── the same
 //
 // The service completes the record of the request that it serves. A line contains the SHA-256 of code, not

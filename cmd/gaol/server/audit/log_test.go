@@ -88,11 +88,11 @@ func TestFullDisk(t *testing.T) {
 func TestBegin(t *testing.T) {
 	var lines []Entry
 	ctx, request := NewContext(context.Background(), func(e Entry) { lines = append(lines, e) })
-	request.SetTenant(&tenant.Tenant{Name: "uid:7", Peer: &tenant.Peer{PID: 8, UID: 7}})
-	request.SetCode("of the request")
+	request.SetTenant(&tenant.Tenant{Name: "uid:7", Peer: &tenant.Peer{PID: 8, MountUser: runtime.MountUser{UID: 7}}})
+	request.SetCode("of the request", nil)
 	inner, end := Begin(ctx, "session run")
 	Of(inner).SetSandbox("sb-1")
-	Of(inner).SetResult(&runtime.Result{ExitCode: 4, Usage: runtime.Usage{Network: runtime.NetworkUsage{BytesIn: 5}}})
+	Of(inner).SetEnd(new(4), "", nil, runtime.Usage{Network: runtime.NetworkUsage{BytesIn: 5}})
 	end(200)
 	request.End(101)
 	if len(lines) != 2 {
@@ -110,11 +110,10 @@ func TestBegin(t *testing.T) {
 func TestNoRecord(t *testing.T) {
 	ctx, end := Begin(context.Background(), "run")
 	r := Of(ctx)
-	r.SetCode("x")
-	r.SetCommand("x", nil)
+	r.SetCode("x", nil)
+	r.SetCommand("x", nil, nil)
 	r.SetPermissions(json.RawMessage(`{}`))
-	r.SetResult(&runtime.Result{})
-	r.SetEvaluation(&runtime.Evaluation{})
+	r.SetEnd(nil, "", nil, runtime.Usage{})
 	end(200)
 	if r != nil {
 		t.Error("there is a record")

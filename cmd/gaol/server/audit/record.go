@@ -22,7 +22,7 @@ type Entry struct {
 	Time   time.Time `json:"time"` // of the request's end
 	Tenant string    `json:"tenant"`
 	PID    int32     `json:"pid,omitempty"` // of the process that has connected, unless by TCP
-	UID    *uint32   `json:"uid,omitempty"`
+	UID    *int      `json:"uid,omitempty"`
 
 	Action  string `json:"action"` // the method and the pattern of the path, or the name of a tool
 	Sandbox string `json:"sandbox,omitempty"`
@@ -94,8 +94,7 @@ func (r *Record) SetTenant(t *tenant.Tenant) {
 	r.Update(func(e *Entry) {
 		e.Tenant = t.Name
 		if p := t.Peer; p != nil {
-			uid := p.UID
-			e.PID, e.UID = p.PID, &uid
+			e.PID, e.UID = p.PID, &p.UID
 		}
 	})
 }
@@ -135,12 +134,15 @@ func (r *Record) SetAction(name string) { r.Update(func(e *Entry) { e.Action = n
 // SetSandbox sets the sandbox of the action.
 func (r *Record) SetSandbox(id string) { r.Update(func(e *Entry) { e.Sandbox = id }) }
 
-// SetCode sets the hash of a program or snippet.
-func (r *Record) SetCode(code string) { r.Update(func(e *Entry) { e.Code = hash(code) }) }
+// SetCode sets the hash of a program or snippet, and its permissions: see [Record.SetPermissions].
+func (r *Record) SetCode(code string, permissions any) {
+	r.Update(func(e *Entry) { e.Code = hash(code) })
+	r.SetPermissions(permissions)
+}
 
-// SetCommand sets the hash of a command.
-func (r *Record) SetCommand(name string, args []string) {
-	r.SetCode(strings.Join(append([]string{name}, args...), "\x00") + "\x00")
+// SetCommand sets the hash of a command, and its permissions.
+func (r *Record) SetCommand(name string, args []string, permissions any) {
+	r.SetCode(strings.Join(append([]string{name}, args...), "\x00")+"\x00", permissions)
 }
 
 func hash(text string) string {
@@ -148,11 +150,12 @@ func hash(text string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// SetPermissions sets the permissions that the request asked for: by scope, or the name of a preset.
+// SetPermissions sets the permissions that the request asked for: by scope, or the name of a preset. Nil and those without
+// a scope change nothing.
 func (r *Record) SetPermissions(p any) {
 	r.Update(func(e *Entry) {
 		text, _ := json.Marshal(p) // which has been parsed
-		if string(text) == "{}" {
+		if string(text) == "{}" || string(text) == "null" {
 			return
 		}
 		if len(text) > maxPermissions {
@@ -162,21 +165,8 @@ func (r *Record) SetPermissions(p any) {
 	})
 }
 
-// SetResult sets how a run ended.
-func (r *Record) SetResult(res *runtime.Result) {
-	if res != nil {
-		r.setEnd(&res.ExitCode, res.Cause, res.Denials, res.Usage)
-	}
-}
-
-// SetEvaluation sets how a snippet ended.
-func (r *Record) SetEvaluation(v *runtime.Evaluation) {
-	if v != nil {
-		r.setEnd(nil, v.Cause, v.Denials, v.Usage)
-	}
-}
-
-func (r *Record) setEnd(code *int, cause runtime.Cause, denials []runtime.Denial, u runtime.Usage) {
+// SetEnd sets how a run ended. Snippets have no exit code.
+func (r *Record) SetEnd(code *int, cause runtime.Cause, denials []runtime.Denial, u runtime.Usage) {
 	r.Update(func(e *Entry) {
 		e.ExitCode, e.Cause, e.Denials = code, &cause, denials
 		if u.Network != (runtime.NetworkUsage{}) {

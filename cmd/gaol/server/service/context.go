@@ -173,7 +173,7 @@ func (c *Context) Evaluate(ctx context.Context, call *Call, in *requestjson.Cell
 			}
 		}
 	}
-	audit.Of(ctx).SetCode(in.Code)
+	audit.Of(ctx).SetCode(in.Code, nil)
 	e, err := c.context.Evaluate(ctx, in.Code, o)
 	if e != nil && errors.Is(err, errInterrupted) {
 		err = nil

@@ -148,28 +148,13 @@ func (s *Service) addMetrics() {
 // record adds the end of a run to the audit log and the metrics. Its result is a *runtime.Result or a
 // *runtime.Evaluation; without one, it has failed.
 func (s *Service) record(ctx context.Context, kind string, result any, err error) {
-	res, _ := result.(*runtime.Result)
-	e, _ := result.(*runtime.Evaluation)
-	audit.Of(ctx).SetResult(res)
-	audit.Of(ctx).SetEvaluation(e)
-	switch {
-	case res != nil:
-		s.metrics.Run(kind, res.Cause, res.Duration)
-	case e != nil:
+	if r, ok := result.(*runtime.Result); ok && r != nil {
+		audit.Of(ctx).SetEnd(&r.ExitCode, r.Cause, r.Denials, r.Usage)
+		s.metrics.Run(kind, r.Cause, r.Duration)
+	} else if e, ok := result.(*runtime.Evaluation); ok && e != nil {
+		audit.Of(ctx).SetEnd(nil, e.Cause, e.Denials, e.Usage)
 		s.metrics.Run(kind, e.Cause, e.Duration)
-	case err != nil:
+	} else if err != nil {
 		s.metrics.failed.WithLabelValues(kind).Inc()
 	}
-}
-
-// recordCode adds a program or snippet, and its permissions, to the audit log.
-func recordCode(ctx context.Context, code string, permissions any) {
-	audit.Of(ctx).SetCode(code)
-	audit.Of(ctx).SetPermissions(permissions)
-}
-
-// recordCommand adds a command, and its permissions, to the audit log.
-func recordCommand(ctx context.Context, name string, args []string, permissions any) {
-	audit.Of(ctx).SetCommand(name, args)
-	audit.Of(ctx).SetPermissions(permissions)
 }

@@ -74,12 +74,9 @@ func (s *Service) mounter(t *tenant.Tenant, tree requestjson.Tree, o *runtime.Op
 	case isOfHost(tree.NodeModules) && !set.NodeModules:
 		return nil, Refuse(Forbidden, "the server does not allow nodeModules of its machine: its setting mounts.nodeModules is not true")
 	}
-	o.MountUser = &runtime.MountUser{UID: int(t.Peer.UID), GID: int(t.Peer.GID)}
-	for _, g := range t.Peer.Groups {
-		o.MountUser.Groups = append(o.MountUser.Groups, int(g))
-	}
+	o.MountUser = &t.Peer.MountUser
 	return func(path string, write bool) (source string, err error) {
-		folder, err := OpenHostFolder(set.Base, path, t.Peer, write)
+		folder, err := OpenHostFolder(set.Base, path, o.MountUser, write)
 		if err != nil {
 			return "", mountError(path, err)
 		}
@@ -118,7 +115,7 @@ var ErrOutsideBase = errors.New("it is not below the folder whose content the se
 // OpenHostFolder opens a folder below base as a user could: the user must be allowed to search all folders from
 // base to it, to read it, and with write also to change it. No component of the path may be a link. The
 // path is relative to base, or absolute. The caller closes the folder, which is opened with O_PATH.
-func OpenHostFolder(base, path string, user *tenant.Peer, write bool) (*os.File, error) {
+func OpenHostFolder(base, path string, user *runtime.MountUser, write bool) (*os.File, error) {
 	if filepath.IsAbs(path) {
 		var err error
 		if path, err = filepath.Rel(base, path); err != nil {
@@ -163,21 +160,16 @@ func openHostFolder(dir *os.File, path string, write bool) (*os.File, error) {
 // becomeUser gives the calling thread the user's rights over files, and takes its capabilities.
 //
 // Preconditions: the thread is locked, and ends afterwards.
-func becomeUser(user *tenant.Peer) error {
-	groups := make([]int, len(user.Groups))
-	for i, g := range user.Groups {
-		groups[i] = int(g)
-	}
+func becomeUser(user *runtime.MountUser) error {
 	// These functions of package unix change the calling thread only.
-	if err := unix.Setgroups(groups); err != nil {
+	if err := unix.Setgroups(user.Groups); err != nil {
 		return fmt.Errorf("setgroups: %w", err)
 	}
-	uid, gid := int(user.UID), int(user.GID)
-	_, _ = unix.SetfsgidRetGid(gid) // the check below sees a failure
-	_, _ = unix.SetfsuidRetUid(uid)
+	_, _ = unix.SetfsgidRetGid(user.GID) // the check below sees a failure
+	_, _ = unix.SetfsuidRetUid(user.UID)
 	gotGID, _ := unix.SetfsgidRetGid(-1) // -1 is not an id, and changes nothing
 	gotUID, _ := unix.SetfsuidRetUid(-1)
-	if gotUID != uid || gotGID != gid {
+	if gotUID != user.UID || gotGID != user.GID {
 		return errors.New("setfsuid: without effect")
 	}
 	// Of root's, too: a caller with user 0 can be in a container, without capabilities.

@@ -41,9 +41,9 @@ func (sb *Sandbox) Spawn(ctx context.Context, c *Call, in *requestjson.SpawnIn) 
 		return nil, err
 	}
 	if r.Command != "" {
-		recordCommand(ctx, r.Command, r.Args, r.Permissions)
+		audit.Of(ctx).SetCommand(r.Command, r.Args, r.Permissions)
 	} else {
-		recordCode(ctx, r.Code, r.Permissions)
+		audit.Of(ctx).SetCode(r.Code, r.Permissions)
 	}
 	var started *runtime.Process
 	common, err := sb.start(ctx, "p-", func(ctx context.Context) (err error) {
@@ -251,7 +251,9 @@ func (p *Process) attend(ctx context.Context, c *Call) (*resultjson.ProcessInfo,
 		p.process.Kill()
 	}
 	<-p.ended
-	audit.Of(ctx).SetResult(p.exit)
+	if r := p.exit; r != nil {
+		audit.Of(ctx).SetEnd(&r.ExitCode, r.Cause, r.Denials, r.Usage)
+	}
 	p.forget()
 	return p.Info(), context.Cause(ctx)
 }

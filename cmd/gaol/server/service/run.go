@@ -119,7 +119,7 @@ func (sb *Sandbox) runProgram(ctx context.Context, kind string, c *Call, p reque
 		return nil, err
 	}
 	o.Name, o.Format, o.Args = p.Name, formats[p.Format], p.Args
-	recordCode(ctx, p.Code, p.Permissions)
+	audit.Of(ctx).SetCode(p.Code, p.Permissions)
 	return perform(ctx, sb, kind, c, func(ctx context.Context, onEvent func(runtime.Event)) (*runtime.Result, error) {
 		o.OnEvent = onEvent
 		return run(ctx, p.Code, o)
@@ -133,7 +133,7 @@ func (sb *Sandbox) Command(ctx context.Context, c *Call, in *requestjson.Command
 		return nil, err
 	}
 	name := in.Command.Command
-	recordCommand(ctx, name, in.Args, in.Permissions)
+	audit.Of(ctx).SetCommand(name, in.Args, in.Permissions)
 	return perform(ctx, sb, KindCommand, c, func(ctx context.Context, onEvent func(runtime.Event)) (*runtime.Result, error) {
 		o.OnEvent = onEvent
 		return sb.runtime.Command(ctx, name, in.Args, o)
@@ -147,7 +147,7 @@ func (sb *Sandbox) Evaluate(ctx context.Context, c *Call, in *requestjson.Snippe
 		return nil, err
 	}
 	o.Permissions, o.Env, o.Cwd = in.Permissions, in.Env, in.Cwd
-	recordCode(ctx, in.Code, in.Permissions)
+	audit.Of(ctx).SetCode(in.Code, in.Permissions)
 	return perform(ctx, sb, KindEvaluate, c, func(ctx context.Context, onEvent func(runtime.Event)) (*runtime.Evaluation, error) {
 		o.OnEvent = onEvent
 		return sb.runtime.Evaluate(ctx, in.Code, o)
@@ -226,7 +226,7 @@ func (sb *Sandbox) timeout(t requestjson.Timeout) (time.Duration, error) {
 // Normalize turns code that a model wrote into an ES module, as [runtime.Normalize] does. It counts as a
 // run, because it takes the server's processor time.
 func (s *Service) Normalize(ctx context.Context, c *Call, in *requestjson.NormalizeIn) (*resultjson.Normalized, error) {
-	audit.Of(ctx).SetCode(in.Code)
+	audit.Of(ctx).SetCode(in.Code, nil)
 	release, err := s.Account(c.Tenant).Admit(ctx, 0, 0)
 	if err != nil {
 		return nil, err

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"gaol/cmd/gaol/server/audit"
 	"gaol/cmd/gaol/server/quota"
 	"gaol/cmd/gaol/server/settings"
 	"gaol/cmd/gaol/server/tenant"
@@ -29,7 +30,7 @@ func (s *Service) RunSnippet(ctx context.Context, c *Call, r *requestjson.Snippe
 	if err != nil {
 		return nil, err
 	}
-	recordCode(ctx, snippetCode(r), k.preset)
+	audit.Of(ctx).SetCode(snippetCode(r), k.preset)
 	if c.To != nil {
 		var wait func()
 		in.OnLog, wait = sendLines(c.To)

@@ -7,6 +7,7 @@ import (
 	"net"
 
 	"gaol/jail/kernfile"
+	"gaol/runtime"
 
 	"golang.org/x/sys/unix"
 )
@@ -25,10 +26,8 @@ type Tenant struct {
 
 // Peer holds the credentials that a process had when it connected.
 type Peer struct {
-	PID    int32
-	UID    uint32
-	GID    uint32
-	Groups []uint32 // supplementary ones
+	PID int32
+	runtime.MountUser
 }
 
 type contextKey struct{}
@@ -73,14 +72,14 @@ func peerOf(fd int) (*Peer, error) {
 		return nil, fmt.Errorf("user %d may be any user of another user namespace", cred.Uid)
 	}
 	groups, err := peerGroups(fd)
-	return &Peer{cred.Pid, cred.Uid, cred.Gid, groups}, err
+	return &Peer{cred.Pid, runtime.MountUser{UID: int(cred.Uid), GID: int(cred.Gid), Groups: groups}}, err
 }
 
 // maxGroups is NGROUPS_MAX.
 const maxGroups = 65536
 
 // peerGroups returns the supplementary groups of a peer (SO_PEERGROUPS).
-func peerGroups(fd int) ([]uint32, error) {
+func peerGroups(fd int) ([]int, error) {
 	size := 64 * 4
 	for {
 		buf := make([]byte, size)
@@ -92,9 +91,9 @@ func peerGroups(fd int) ([]uint32, error) {
 		if err != nil {
 			return nil, err
 		}
-		groups := make([]uint32, n/4)
+		groups := make([]int, n/4)
 		for i := range groups {
-			groups[i] = binary.NativeEndian.Uint32(buf[4*i:])
+			groups[i] = int(binary.NativeEndian.Uint32(buf[4*i:]))
 		}
 		return groups, nil
 	}

@@ -113,40 +113,40 @@ export interface Session {
 const pingEvery = 30_000;
 
 /** A server of this program alone. */
-export interface Own {
+export interface OwnServer {
   /** Adds the server's output to an error. */
   describe(error: ConnectionError): ConnectionError;
 }
 
 /** Returns the session on a connection that has just been made. */
-export function newSession(channel: Channel, own?: Own): Session {
-  return new Connected(channel, own);
+export function newSession(channel: Channel, ownServer?: OwnServer): Session {
+  return new SocketSession(channel, ownServer);
 }
 
-class Connected implements Session {
+class SocketSession implements Session {
   readonly closed: Promise<void>;
   readonly own: boolean;
   error: ConnectionError | undefined;
 
   readonly #channel: Channel;
-  readonly #server: Own | undefined;
+  readonly #ownServer: OwnServer | undefined;
   readonly #closed = newDeferred<void>();
   readonly #requests = new Map<number, Pending>();
   readonly #slots = newSlots();
   readonly #calls = newCalls((f) => this.#send(f));
-  #last = 0; // id of a request
-  #inProgress = 0; // requests that keep the process alive
-  #alive = true; // since the last ping
+  #lastId = 0; // of a request
+  #keepingAlive = 0; // requests that keep the process alive
+  #hasReplied = true; // since the last ping
   #pings: NodeJS.Timeout | undefined;
 
-  constructor(channel: Channel, own: Own | undefined) {
+  constructor(channel: Channel, ownServer: OwnServer | undefined) {
     this.closed = this.#closed.promise;
-    this.own = own !== undefined;
+    this.own = ownServer !== undefined;
     this.#channel = channel;
-    this.#server = own;
+    this.#ownServer = ownServer;
     channel.listen({
       message: (data, binary) => this.#message(data, binary),
-      pong: () => void (this.#alive = true),
+      pong: () => void (this.#hasReplied = true),
       close: (reason) => {
         this.#end(new ConnectionError("connection", `gaol: the connection to the server has ended${reason && `: ${reason}`}`));
         this.#closed.resolve();
@@ -181,12 +181,12 @@ class Connected implements Session {
     await this.closed;
   }
 
-  #open(method: string, params: object, options: RequestOptions, open: boolean): Pending {
+  #open(method: string, params: object, options: RequestOptions, longLived: boolean): Pending {
     let slot: Slot | undefined;
     const r = new Pending(this.#nextId(), options, {
       send: (f) => this.#send(f),
       keepAlive: (yes) => this.#keepAlive(yes ? 1 : -1),
-      ended: () => this.#ended(r, slot),
+      ended: () => this.#forget(r, slot),
     });
     this.#requests.set(r.id, r);
     r.keepAlive(true);
@@ -194,7 +194,7 @@ class Connected implements Session {
       options.signal?.throwIfAborted();
       if (this.error !== undefined) throw this.error;
       const body = encodeRequest(method, params, options);
-      slot = { open, bytes: body.length, start: () => this.#start(r, body) };
+      slot = { longLived, bytes: body.length, start: () => this.#start(r, body) };
       this.#slots.acquire(slot);
       if (options.cancelBy?.aborted) r.cancel();
       if (options.stdin !== undefined && options.stdin !== true) feed(r, options.stdin).catch((err: unknown) => r.abort(err));
@@ -210,24 +210,24 @@ class Connected implements Session {
     r.sent();
   }
 
-  #ended(r: Pending, slot: Slot | undefined): void {
+  #forget(r: Pending, slot: Slot | undefined): void {
     this.#requests.delete(r.id);
     if (slot !== undefined) this.#slots.release(slot);
   }
 
   #nextId(): number {
-    do this.#last = this.#last >= 0xffffffff ? 1 : this.#last + 1;
-    while (this.#requests.has(this.#last));
-    return this.#last;
+    do this.#lastId = this.#lastId >= 0xffffffff ? 1 : this.#lastId + 1;
+    while (this.#requests.has(this.#lastId));
+    return this.#lastId;
   }
 
   /** Counts requests that keep the process alive. */
   #keepAlive(change: number): void {
-    this.#inProgress += change;
-    const busy = this.#inProgress > 0 && this.error === undefined;
+    this.#keepingAlive += change;
+    const busy = this.#keepingAlive > 0 && this.error === undefined;
     this.#channel.keepAlive(busy);
     if (busy && this.#pings === undefined) {
-      this.#alive = true;
+      this.#hasReplied = true;
       this.#pings = setInterval(() => this.#ping(), pingEvery).unref();
     } else if (!busy) {
       clearInterval(this.#pings);
@@ -236,8 +236,8 @@ class Connected implements Session {
   }
 
   #ping(): void {
-    if (!this.#alive) return this.#end(new ConnectionError("connection", `gaol: the server has not replied for ${pingEvery / 1000} seconds`));
-    this.#alive = false;
+    if (!this.#hasReplied) return this.#end(new ConnectionError("connection", `gaol: the server has not replied for ${pingEvery / 1000} seconds`));
+    this.#hasReplied = false;
     this.#channel.ping();
   }
 
@@ -247,7 +247,7 @@ class Connected implements Session {
 
   #message(data: Uint8Array, binary: boolean): void {
     if (this.error !== undefined) return;
-    this.#alive = true;
+    this.#hasReplied = true;
     try {
       if (!binary) throw new FrameError("a text message");
       this.#handle(parse(data));
@@ -266,7 +266,7 @@ class Connected implements Session {
   /** Ends the connection, and everything on it. */
   #end(error: ConnectionError, code = 1000): void {
     if (this.error !== undefined) return;
-    this.error = this.#server?.describe(error) ?? error;
+    this.error = this.#ownServer?.describe(error) ?? error;
     this.#channel.close(code, code === 1000 ? "" : error.message);
     for (const r of [...this.#requests.values()]) r.lose(this.error);
     this.#calls.stop(this.error);

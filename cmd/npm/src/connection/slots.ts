@@ -1,12 +1,12 @@
 import { maxRequests } from "../operations.js";
 
 /** The concurrent requests that the server accepts of one connection. */
-export const limits = { requests: maxRequests, open: maxRequests - 32, bytes: 64 << 20 } as const;
+export const limits = { requests: maxRequests, longLived: maxRequests - 32, bytes: 64 << 20 } as const;
 
 /** A place in the queue. */
 export interface Slot {
   /** Whether the request lasts as long as a process, context or connection. Some slots are kept free of these. */
-  readonly open: boolean;
+  readonly longLived: boolean;
 
   /** The bytes of its body. */
   readonly bytes: number;
@@ -27,20 +27,20 @@ export interface Slots {
 export function newSlots(): Slots {
   const waiting: Slot[] = [];
   const held = new Set<Slot>();
-  let open = 0;
+  let longLived = 0;
   let bytes = 0;
   const admit = (): void => {
     for (let i = 0; i < waiting.length; ) {
       const s = waiting[i] as Slot;
       if (held.size === limits.requests || bytes + s.bytes > limits.bytes) return;
-      if (s.open && open === limits.open) {
+      if (s.longLived && longLived === limits.longLived) {
         i++;
         continue;
       }
       waiting.splice(i, 1);
       held.add(s);
       bytes += s.bytes;
-      if (s.open) open++;
+      if (s.longLived) longLived++;
       s.start();
     }
   };
@@ -52,7 +52,7 @@ export function newSlots(): Slots {
     release(s) {
       if (held.delete(s)) {
         bytes -= s.bytes;
-        if (s.open) open--;
+        if (s.longLived) longLived--;
       } else {
         const at = waiting.indexOf(s);
         if (at >= 0) waiting.splice(at, 1);

@@ -7,7 +7,7 @@ import type { OnConnection } from "../options.js";
 import type { Denial, GuestError } from "../result.js";
 import { timeLimit } from "../runs.js";
 
-/** Memory of one execution in MiB, with that of Node itself. The kernel enforces it. */
+/** Memory of one execution in MiB, with that of Node itself: the default of all servers. The kernel enforces it. */
 export const SANDBOX_MEMORY_MB = 256;
 
 /** Options of {@link createSandbox}. */

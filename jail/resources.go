@@ -25,21 +25,19 @@ import (
 
 // Resources counts the kernel objects of a jail's runs.
 type Resources struct {
-	Processes   int
-	Descriptors int // of all processes together
-	Sockets     int // that a process has open
-	Pipes       int // without a name
-	Terminals   int
-
-	Listeners   int // TCP sockets that listen
-	Connections int // TCP sockets that are connected; two for a connection inside the jail
-
-	Memory int64 // bytes that are charged to the runs' cgroups
-	Disk   int64 // bytes in the writable layer
-	Inodes int64 // files and folders in the writable layer
+	Processes   int   `json:"runningProcesses" doc:"Of runs, processes and contexts, with their descendants."`
+	Descriptors int   `json:"openFds" doc:"Descriptors of all processes together."`
+	Sockets     int   `json:"sockets" doc:"Open sockets of all kinds."`
+	Listeners   int   `json:"socketListeners" doc:"TCP sockets that listen."`
+	Connections int   `json:"socketConnections" doc:"TCP sockets that are connected."` // two for a connection inside the jail
+	Pipes       int   `json:"pipes" doc:"Open pipes, including standard input and output."`
+	Terminals   int   `json:"ptys" doc:"Open terminals."`
+	Memory      int64 `json:"memoryBytes" doc:"Memory of all processes together."` // bytes that are charged to the runs' cgroups
+	Disk        int64 `json:"diskBytes" doc:"Bytes written to the tree."`
+	Inodes      int64 `json:"inodes" doc:"Files and folders written to the tree."`
 
 	// Truncated reports that a limit ended the count of descriptors, sockets, pipes and terminals.
-	Truncated bool
+	Truncated bool `json:"truncated" doc:"There are more than 16,384 descriptors; the rest are not counted."`
 }
 
 // maxDescriptors bounds the descriptors that Resources looks at. Each takes a system call.

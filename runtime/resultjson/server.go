@@ -101,26 +101,10 @@ type PortState struct {
 	Listening bool `json:"listening" doc:"False if the time was over first."`
 }
 
-// Unpacked counts the files of an unpacked archive.
-type Unpacked struct {
-	Entries int   `json:"entries" doc:"Files, folders and links."`
-	Bytes   int64 `json:"bytes" doc:"Of the content of files."`
-}
-
 // SandboxUsage counts the resources that a sandbox uses.
 type SandboxUsage struct {
-	RunningProcesses  int   `json:"runningProcesses" doc:"Of runs, processes and contexts, with their descendants."`
-	ExitedProcesses   int   `json:"exitedProcesses" doc:"Processes and contexts of the HTTP API that have ended and are kept."`
-	OpenFds           int   `json:"openFds" doc:"Descriptors of all processes together."`
-	Sockets           int   `json:"sockets" doc:"Open sockets of all kinds."`
-	SocketListeners   int   `json:"socketListeners" doc:"TCP sockets that listen."`
-	SocketConnections int   `json:"socketConnections" doc:"TCP sockets that are connected."`
-	Pipes             int   `json:"pipes" doc:"Open pipes, including standard input and output."`
-	Ptys              int   `json:"ptys" doc:"Open terminals."`
-	MemoryBytes       int64 `json:"memoryBytes" doc:"Memory of all processes together."`
-	DiskBytes         int64 `json:"diskBytes" doc:"Bytes written to the tree."`
-	Inodes            int64 `json:"inodes" doc:"Files and folders written to the tree."`
-	Truncated         bool  `json:"truncated" doc:"There are more than 16,384 descriptors; the rest are not counted."`
+	runtime.Resources
+	ExitedProcesses int `json:"exitedProcesses" doc:"Processes and contexts of the HTTP API that have ended and are kept."`
 }
 
 // Gap reports that events are gone because the process has printed more than is kept for readers that

@@ -25,8 +25,8 @@ type UntarOptions struct {
 
 // UntarReport counts the unpacked files.
 type UntarReport struct {
-	Entries int
-	Bytes   int64 // of files' content
+	Entries int   `json:"entries" doc:"Files, folders and links."`
+	Bytes   int64 `json:"bytes" doc:"Of the content of files."`
 }
 
 // EntryError is the error for a refused entry of an archive.

@@ -419,12 +419,10 @@ export interface SandboxList {
   sandboxes: SandboxInfo[];
 }
 
-/** ResourceUsage counts the resources that a sandbox uses. */
-export interface ResourceUsage {
+/** Resources counts the kernel objects of a jail's runs. */
+export interface Resources {
   /** Of runs, processes and contexts, with their descendants. */
   runningProcesses: number;
-  /** Processes and contexts of the HTTP API that have ended and are kept. */
-  exitedProcesses: number;
   /** Descriptors of all processes together. */
   openFds: number;
   /** Open sockets of all kinds. */
@@ -445,6 +443,12 @@ export interface ResourceUsage {
   inodes: number;
   /** There are more than 16,384 descriptors; the rest are not counted. */
   truncated: boolean;
+}
+
+/** ResourceUsage counts the resources that a sandbox uses. */
+export interface ResourceUsage extends Resources {
+  /** Processes and contexts of the HTTP API that have ended and are kept. */
+  exitedProcesses: number;
 }
 
 /** ProcessUsage is the usage of a process. */
@@ -758,7 +762,7 @@ export interface Packed {
   skipped: number;
 }
 
-/** Unpacked counts the files of an unpacked archive. */
+/** Unpacked counts the unpacked files. */
 export interface Unpacked {
   /** Files, folders and links. */
   entries: number;
@@ -1162,7 +1166,8 @@ export const shapes: Readonly<Record<string, Readonly<Record<string, string>>>> 
   Evaluation: { "value?": "any", "noValue?": "string", "error": "GuestError|null", "logs": "LogLine[]", "calls": "Call[]", "durationMs": "number", "cause": "string", "usage": "Usage", "denials": "Denial[]", "truncated": "EvaluationTruncated", },
   SandboxInfo: { "id": "string", "created": "date", "expires": "date", "lifetimeEnd": "date", "isolation": "string", "processes": "number", "missing?": "string[]", },
   SandboxList: { "sandboxes": "SandboxInfo[]", },
-  ResourceUsage: { "runningProcesses": "number", "exitedProcesses": "number", "openFds": "number", "sockets": "number", "socketListeners": "number", "socketConnections": "number", "pipes": "number", "ptys": "number", "memoryBytes": "number", "diskBytes": "number", "inodes": "number", "truncated": "boolean", },
+  Resources: { "runningProcesses": "number", "openFds": "number", "sockets": "number", "socketListeners": "number", "socketConnections": "number", "pipes": "number", "ptys": "number", "memoryBytes": "number", "diskBytes": "number", "inodes": "number", "truncated": "boolean", },
+  ResourceUsage: { "exitedProcesses": "number", "...Resources": "Resources", },
   ProcessUsage: { "memoryBytes": "number", "...Usage": "Usage", },
   ProcessInfo: { "id": "string", "pid": "number", "state": "string", "program": "string", "args": "string[]", "started": "date", "terminal": "boolean", "usage": "ProcessUsage", "lastEventId": "number", "ended?": "date", "result?": "Run", "failure?": "string", },
   ProcessList: { "processes": "ProcessInfo[]", },

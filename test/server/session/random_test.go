@@ -67,12 +67,12 @@ func TestRandomFrames(t *testing.T) {
 		list, err := c.Sandboxes(soon(t))
 		return err == nil && len(list) == 1
 	})
-	if u, err := sb.Usage(soon(t)); err != nil || u.RunningProcesses != 1 {
+	if u, err := sb.Usage(soon(t)); err != nil || u.Processes != 1 {
 		t.Errorf("%v %+v", err, u)
 	}
 	harness.WaitFor(t, "the guest's connections are closed", func() bool {
 		u, err := sb.Usage(soon(t))
-		return err == nil && u.SocketConnections == 0
+		return err == nil && u.Connections == 0
 	})
 	if files, _, err := sb.FS().List(soon(t), "/", client.ListOptions{Limit: 1}); err != nil || len(files) != 1 {
 		t.Errorf("%v %v", err, files)

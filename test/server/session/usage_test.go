@@ -16,7 +16,7 @@ import (
 func testUsage(t *testing.T, c *client.Client) {
 	sb := newServer(t, c, echoServer)
 	before, err := sb.Usage(soon(t))
-	if err != nil || before.RunningProcesses != 1 || before.SocketListeners != 1 || before.SocketConnections != 0 || before.Ptys != 0 || before.Sockets < 1 || before.Pipes < 3 || before.MemoryBytes < 1<<20 || before.Truncated {
+	if err != nil || before.Processes != 1 || before.Listeners != 1 || before.Connections != 0 || before.Terminals != 0 || before.Sockets < 1 || before.Pipes < 3 || before.Memory < 1<<20 || before.Truncated {
 		t.Errorf("%v %+v", err, before)
 	}
 	if err := sb.FS().WriteFile(soon(t), "/workspace/large", make([]byte, 1<<20), hostfs.WriteOptions{}); err != nil {
@@ -32,10 +32,10 @@ func testUsage(t *testing.T, c *client.Client) {
 	p := spawn(t, sb, runtime.SpawnOptions{Terminal: &runtime.Terminal{}}, "sh", "-c", "echo ready; sleep 1000")
 	harness.Expect(t, bufio.NewReader(p.Stdout), "ready")
 	after, err := sb.Usage(soon(t))
-	if err != nil || after.SocketConnections != 1 || after.Ptys != 1 || after.OpenFds <= before.OpenFds || after.RunningProcesses <= before.RunningProcesses {
+	if err != nil || after.Connections != 1 || after.Terminals != 1 || after.Descriptors <= before.Descriptors || after.Processes <= before.Processes {
 		t.Errorf("%v %+v", err, after)
 	}
-	if n := after.DiskBytes - before.DiskBytes; n < 1<<20 || n > 2<<20 || after.Inodes <= before.Inodes {
+	if n := after.Disk - before.Disk; n < 1<<20 || n > 2<<20 || after.Inodes <= before.Inodes {
 		t.Errorf("%d bytes, %d and %d inodes", n, before.Inodes, after.Inodes)
 	}
 }

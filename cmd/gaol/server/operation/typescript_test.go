@@ -22,6 +22,7 @@ import (
 	"gaol/runtime/requestjson"
 	"gaol/runtime/resultjson"
 	"gaol/runtime/snippets"
+	"gaol/vfs/hostfs"
 )
 
 // compareGenerated compares a generated file with its text, or writes it with -update.
@@ -47,6 +48,7 @@ var renamed = map[reflect.Type]string{
 	reflect.TypeFor[runtime.Connection]():      "OutgoingConnection",
 	reflect.TypeFor[runtime.Log]():             "LogLine",
 	reflect.TypeFor[resultjson.SandboxUsage](): "ResourceUsage",
+	reflect.TypeFor[hostfs.UntarReport]():      "Unpacked",
 	reflect.TypeFor[session.Command]():         "CommandDeclaration",
 	reflect.TypeFor[session.Function]():        "FunctionDeclaration",
 	reflect.TypeFor[snippets.File]():           "SnippetFile",
@@ -325,8 +327,8 @@ func parseDocs(t *testing.T) map[string]string {
 	t.Helper()
 	docs := map[string]string{}
 	for _, folder := range []string{
-		"policy", "runtime", "runtime/requestjson", "runtime/resultjson", "runtime/snippets", "internal/session", "cmd/gaol/server/operation",
-		"cmd/gaol/server/service",
+		"jail", "policy", "runtime", "runtime/requestjson", "runtime/resultjson", "runtime/snippets", "internal/session", "cmd/gaol/server/operation",
+		"cmd/gaol/server/service", "vfs/hostfs",
 	} {
 		files, err := filepath.Glob(filepath.Join("../../../..", folder, "*.go"))
 		if err != nil {

@@ -181,7 +181,7 @@ func (sb *Sandbox) Tar(_ context.Context, c *Call, in *requestjson.InFile) (Pack
 }
 
 // Untar unpacks an archive into a folder.
-func (sb *Sandbox) Untar(ctx context.Context, c *Call, in *requestjson.UnpackIn) (out resultjson.Unpacked, err error) {
+func (sb *Sandbox) Untar(ctx context.Context, c *Call, in *requestjson.UnpackIn) (out hostfs.UntarReport, err error) {
 	data, err := c.Upload(ctx, sb.MaxUpload())
 	if err != nil {
 		return out, err
@@ -192,7 +192,7 @@ func (sb *Sandbox) Untar(ctx context.Context, c *Call, in *requestjson.UnpackIn)
 		}
 	}
 	report, err := sb.FS().Untar(data, in.Path, hostfs.UntarOptions{Bytes: sb.MaxUpload()})
-	return resultjson.Unpacked{Entries: report.Entries, Bytes: report.Bytes}, fileError(err)
+	return report, fileError(err)
 }
 
 // modeBits returns the permissions, zero for the default.

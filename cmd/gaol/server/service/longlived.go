@@ -249,11 +249,7 @@ func (sb *Sandbox) Usage(ctx context.Context, _ *Call, _ *requestjson.InSandbox)
 	if err != nil {
 		return nil, err
 	}
-	return &resultjson.SandboxUsage{
-		RunningProcesses: r.Processes, ExitedProcesses: sb.service.retained.count(sb), OpenFds: r.Descriptors,
-		Sockets: r.Sockets, SocketListeners: r.Listeners, SocketConnections: r.Connections, Pipes: r.Pipes, Ptys: r.Terminals,
-		MemoryBytes: r.Memory, DiskBytes: r.Disk, Inodes: r.Inodes, Truncated: r.Truncated,
-	}, nil
+	return &resultjson.SandboxUsage{Resources: r, ExitedProcesses: sb.service.retained.count(sb)}, nil
 }
 
 // count returns how many ended processes and contexts of a sandbox are retained.

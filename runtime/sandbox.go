@@ -17,7 +17,7 @@ import (
 // error.
 func (rt *NodeRuntime) spec() (spec sandbox.Spec, err error) {
 	s := rt.opts
-	if err := vfs.CheckCwd(s.cwd); err != nil {
+	if err := checkReserved(s.cwd, reservedForFiles); err != nil {
 		return spec, optionError("Cwd", "%w", err)
 	}
 	spec = sandbox.Spec{

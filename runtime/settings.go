@@ -185,7 +185,7 @@ type initFiles struct {
 	byPath map[string]mounts.File
 }
 
-// reservedForFiles are folders that cannot have files of the caller, except for /dev/shm.
+// reservedForFiles are folders that cannot be the working directory, or have files of the caller, except for /dev/shm.
 var reservedForFiles = append([]vfs.Path{"/sys"}, reservedForMounts...)
 
 // initFiles returns the files that the tree begins with, sorted, because the order of maps is random

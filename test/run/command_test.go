@@ -110,6 +110,8 @@ func TestCreateErrors(t *testing.T) {
 		"bad option":          {runtime.Options{Cwd: "x"}, "option Cwd"},
 		"bad limit":           {runtime.Options{Limits: runtime.Limits{Memory: 1}}, "limit Memory"},
 		"cwd":                 {runtime.Options{Cwd: "/proc/x"}, "/proc"},
+		"cwd of the kernel":   {runtime.Options{Cwd: "/sys/fs"}, "/sys"},
+		"cwd in memory":       {runtime.Options{Cwd: "/dev/shm"}, "/dev"},
 		"long cwd":            {runtime.Options{Cwd: "/" + strings.Repeat("x", 300)}, "file name too long"},
 		"cwd is the guard's":  {runtime.Options{Cwd: "/usr/libexec"}, "holds the program"},
 		"cwd is below a link": {runtime.Options{Cwd: "/bin/x"}, "/bin/x: not a directory"},

@@ -10,8 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"gaol/internal/egress/relay"
 	"gaol/jail/kernfile"
 	"gaol/jail/subprocess"
@@ -156,7 +154,7 @@ func (s *session) outOfMemory() bool { return errors.Is(s.err, subprocess.ErrMem
 func (s *session) read() error {
 	for {
 		m, err := s.process.Receive()
-		if errors.Is(err, io.EOF) || errors.Is(err, unix.ECONNRESET) {
+		if errors.Is(err, io.EOF) {
 			return nil // the relay has ended
 		}
 		if err != nil {

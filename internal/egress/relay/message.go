@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"net/netip"
 
 	"golang.org/x/sys/unix"
@@ -79,27 +81,52 @@ func plain(a netip.AddrPort) netip.AddrPort {
 	return netip.AddrPortFrom(a.Addr().WithZone("").Unmap(), a.Port())
 }
 
-var errFiles = errors.New("relay: descriptors that do not belong to the message")
+// send sends a message. The descriptors remain the caller's.
+func send(c *net.UnixConn, m Message) error {
+	var oob []byte
+	if len(m.FDs) > 0 {
+		oob = unix.UnixRights(m.FDs...)
+	}
+	_, _, err := c.WriteMsgUnix(m.encode(), oob, nil)
+	return err
+}
+
+// receive returns the next message, with at most some descriptors, which are the caller's. The error is io.EOF if
+// the other process has closed its socket.
+func receive(c *net.UnixConn, files int) (Message, error) {
+	b, oob := make([]byte, maxMessage), make([]byte, unix.CmsgSpace(4*files))
+	n, oobn, flags, _, err := c.ReadMsgUnix(b, oob)
+	if errors.Is(err, unix.ECONNRESET) {
+		err = io.EOF
+	}
+	if err != nil {
+		return Message{}, err
+	}
+	fds := received(oob[:oobn], flags)
+	m, err := decode(b[:n])
+	if err != nil {
+		CloseAll(fds)
+	}
+	m.FDs = fds
+	return m, err
+}
 
 // received returns the descriptors of a control message, which are non-blocking. It keeps none if
-// there is an error.
-func received(oob []byte, flags int) (fds []int, err error) {
+// there is an error, such as too many descriptors in this process.
+func received(oob []byte, flags int) (fds []int) {
 	list, err := unix.ParseSocketControlMessage(oob)
 	for _, c := range list {
 		more, failed := unix.ParseUnixRights(&c)
 		fds, err = append(fds, more...), errors.Join(err, failed)
 	}
-	if flags&unix.MSG_CTRUNC != 0 { // this process has too many
-		err = errors.Join(err, unix.EMFILE)
-	}
 	for _, fd := range fds {
 		err = errors.Join(err, unix.SetNonblock(fd, true)) // so that os.NewFile uses the poller
 	}
-	if err != nil {
+	if err != nil || flags&unix.MSG_CTRUNC != 0 {
 		CloseAll(fds)
-		return nil, err
+		return nil
 	}
-	return fds, nil
+	return fds
 }
 
 // CloseAll closes descriptors.

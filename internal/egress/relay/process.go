@@ -7,10 +7,7 @@ import (
 	"log"
 	"net"
 	"os"
-	goruntime "runtime"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"gaol/jail/cgroup"
 	"gaol/jail/kernfile"
@@ -33,18 +30,35 @@ const (
 var role = subprocess.Register(subprocess.Role{
 	Name: "egress", Calls: seccomp.Egress, HostNetwork: true, Packets: true,
 	Serve: func(conn *os.File) error {
-		defer goruntime.KeepAlive(conn) // or the garbage collector closes it
-		log.SetOutput(io.Discard)       // net/http logs data that servers send without a request
-		return ignoreGone(serve(int(conn.Fd()), idleTime))
+		log.SetOutput(io.Discard) // net/http logs data that servers send without a request
+		host, err := hostConn(conn)
+		if err != nil {
+			return err
+		}
+		if err := serve(host, idleTime); !errors.Is(err, io.EOF) { // the host ends a relay by closing the socket
+			return err
+		}
+		return nil
 	},
 })
 
-// ignoreGone returns nil if the host has ended the relay, which it does by closing the socket.
-func ignoreGone(err error) error {
-	if errors.Is(err, errHostGone) {
-		return nil
+// hostConn returns the connection of a socket, with the same descriptor: the filter allows no other one for
+// messages. net.FileConn copies a descriptor to the lowest free one.
+func hostConn(f *os.File) (*net.UnixConn, error) {
+	other, err := kernfile.Duplicate(f)
+	if err != nil {
+		return nil, err
 	}
-	return err
+	temporary := os.NewFile(uintptr(other), "host")
+	defer temporary.Close()
+	if err := f.Close(); err != nil {
+		return nil, err
+	}
+	c, err := net.FileConn(temporary)
+	if err != nil {
+		return nil, err
+	}
+	return c.(*net.UnixConn), nil
 }
 
 // Process is a started relay.
@@ -95,35 +109,21 @@ const sendTimeout = 10 * time.Second
 
 // Send sends a message to the relay. The descriptors remain the caller's.
 func (p *Process) Send(m Message) error {
-	var oob []byte
-	if len(m.FDs) > 0 {
-		oob = unix.UnixRights(m.FDs...)
-	}
 	if err := p.Conn().SetWriteDeadline(time.Now().Add(sendTimeout)); err != nil {
 		return err
 	}
-	_, _, err := p.Conn().WriteMsgUnix(m.encode(), oob, nil)
-	return err
+	return send(p.Conn(), m)
 }
 
-// Receive returns the next message. The descriptor of a Socket is the caller's.
+// Receive returns the next message. The descriptor of a Socket is the caller's; it is missing if this process has
+// too many. The error is io.EOF if the relay has ended.
 func (p *Process) Receive() (Message, error) {
-	b, oob := make([]byte, maxMessage), make([]byte, unix.CmsgSpace(4))
-	n, oobn, flags, _, err := p.Conn().ReadMsgUnix(b, oob)
-	if err != nil {
-		return Message{}, err
+	m, err := receive(p.Conn(), 1)
+	if err == nil && len(m.FDs) > 0 && m.Kind != Socket {
+		CloseAll(m.FDs)
+		return m, errors.New("relay: descriptors that do not belong to the message")
 	}
-	fds, lost := received(oob[:oobn], flags)
-	m, err := decode(b[:n])
-	if err == nil && lost == nil && (len(fds) > 0) != (m.Kind == Socket) {
-		err = errFiles
-	}
-	if err != nil {
-		CloseAll(fds)
-		return m, err
-	}
-	m.FDs = fds // none if this process has too many descriptors
-	return m, nil
+	return m, err
 }
 
 // Err waits until the relay has ended and returns why, nil for a regular end.

@@ -12,30 +12,27 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-var errHostGone = errors.New("relay: the host has closed the socket")
-
 // relay is the process's half.
 type relay struct {
-	host     int // the socket
+	host     *net.UnixConn
 	counters *Counters
 	ready    *Readiness // of the listeners
 	free     chan uint32
 
-	ctx     context.Context // of all connections
-	done    <-chan struct{} // closed when the host is gone
-	tasks   sync.WaitGroup
-	sending sync.Mutex
-	mu      sync.Mutex
-	open    map[uint32]*connection
+	ctx   context.Context // of all connections
+	done  <-chan struct{} // closed when the host is gone
+	tasks sync.WaitGroup
+	mu    sync.Mutex
+	open  map[uint32]*connection
 }
 
 // serve is the program. It returns when the host has closed the socket, or when there has been no
 // connection for some time.
-func serve(host int, idle time.Duration) error {
+func serve(host *net.UnixConn, idle time.Duration) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	r := &relay{host: host, open: map[uint32]*connection{}, ctx: ctx, done: ctx.Done()}
-	m, err := r.receive()
+	m, err := receive(r.host, maxFiles)
 	if err != nil {
 		return err
 	}
@@ -149,7 +146,7 @@ func (r *relay) start(id uint32, guest *net.TCPConn) {
 // read passes on the host's messages.
 func (r *relay) read() error {
 	for {
-		m, err := r.receive()
+		m, err := receive(r.host, 0)
 		if err != nil {
 			return err
 		}
@@ -167,39 +164,6 @@ func (r *relay) read() error {
 				return nil
 			}
 		}
-	}
-}
-
-func (r *relay) receive() (Message, error) {
-	b, oob := make([]byte, maxMessage), make([]byte, unix.CmsgSpace(4*maxFiles))
-	for {
-		n, oobn, flags, _, err := unix.Recvmsg(r.host, b, oob, unix.MSG_CMSG_CLOEXEC)
-		switch {
-		case err == unix.EINTR:
-			continue
-		case err != nil:
-			return Message{}, os.NewSyscallError("recvmsg", err)
-		case n == 0:
-			return Message{}, errHostGone
-		}
-		m, err := decode(b[:n])
-		if err != nil {
-			return m, err
-		}
-		m.FDs, err = received(oob[:oobn], flags)
-		return m, err
-	}
-}
-
-// send sends a message. If that fails, the host is gone.
-func (r *relay) send(m Message) {
-	var oob []byte
-	if len(m.FDs) > 0 {
-		oob = unix.UnixRights(m.FDs...)
-	}
-	r.sending.Lock()
-	defer r.sending.Unlock()
-	for unix.Sendmsg(r.host, m.encode(), oob, nil, 0) == unix.EINTR {
 	}
 }
 

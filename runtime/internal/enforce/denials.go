@@ -1,12 +1,17 @@
 package enforce
 
 import (
+	"cmp"
+	"net"
 	"path"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"unicode/utf8"
 
+	"gaol/internal/lazyregexp"
 	"gaol/policy"
 )
 
@@ -171,4 +176,155 @@ func (d *Denials) Since(before []policy.Denial) (list []policy.Denial, more bool
 		}
 	}
 	return list, d.more
+}
+
+// The beginnings of Node's error messages, which name the call and its target.
+var (
+	pathError = lazyregexp.New(`(?m)^(?:\w*Error: )?(?:EACCES|EPERM|EROFS): [a-z -]+, (\w+) '([^'\n]+)'(?: -> '([^'\n]+)')?`)
+	nameError = lazyregexp.New(`\bgetaddrinfo (?:EAI_AGAIN|ENOTFOUND) ([A-Za-z0-9._-]{1,253})`)
+	callError = lazyregexp.New(`\bError: (connect|listen|bind|kill|spawn|spawnSync) (?:(\S+) )?(EACCES|EPERM|ENETUNREACH|ECONNREFUSED)\b(?:: permission denied)?(?: (\S+:\d+))?`)
+)
+
+// Messages of curl, git, ssh and wget about unknown hosts, and of curl and git about unreachable hosts.
+var (
+	unknownHost     = lazyregexp.New(`(?:[Cc]ould not resolve host(?:name)?|bad address|unable to resolve host address):? ['‘"]?([A-Za-z0-9._-]{1,253})`)
+	unreachableHost = lazyregexp.New(`Failed to connect to (\S+) port (\d+)`)
+)
+
+// HostPorts is the rule of a connect to a port of localhost on which nothing in the sandbox listens, if
+// the host may have the server. The permissions allow it; an option leads the port there.
+const HostPorts = "hostPorts"
+
+// operationsOf maps a call of Node's to the operations that it needs on its path, or on
+// the first of two paths.
+var operationsOf = map[string][]policy.Operation{
+	"open": {"read", "write", "truncate"}, "scandir": {"readdir"}, "opendir": {"readdir"}, "mkdir": {"create_dir"},
+	"unlink": {"rm"}, "rmdir": {"rm"}, "rm": {"rm"}, "rename": {"rename", "rm"}, "link": {"rename"},
+	"stat": {"stat"}, "lstat": {"stat"}, "access": {"stat"}, "readlink": {"readlink"},
+	"chmod": {"chmod"}, "utime": {"chmod"}, "chown": {"chmod"}, "copyfile": {"read"}, "ftruncate": {"truncate"},
+}
+
+// operationsTo has those on the second path.
+var operationsTo = map[string][]policy.Operation{
+	"rename": {"rename", "write"}, "link": {"rename", "write"}, "symlink": {"symlink"}, "copyfile": {"write"},
+}
+
+// hint returns the denial that the last lines of standard error indicate, if the permissions deny it.
+func (d *Denials) hint(tail string) (policy.Denial, bool) {
+	// Node prints its version after an error, and npm begins its lines with "npm error".
+	if strings.Contains(tail, "Node.js v") || strings.Contains(tail, "npm error ") {
+		return d.nodeHint(tail)
+	}
+	if m := last(unknownHost(), tail); m != nil {
+		return d.nameHint(m[1])
+	}
+	if m := last(unreachableHost(), tail); m != nil {
+		return d.connectHint(m[1]+":"+m[2], net.ParseIP(m[1]) == nil || isLoopback(m[1]))
+	}
+	return policy.Denial{}, false
+}
+
+// nodeHint is hint for text with errors of Node.
+func (d *Denials) nodeHint(text string) (policy.Denial, bool) {
+	if m := last(pathError(), text); m != nil {
+		return d.pathHint(m)
+	}
+	if m := last(callError(), text); m != nil {
+		return d.callHint(m)
+	}
+	if m := last(nameError(), text); m != nil {
+		return d.nameHint(m[1])
+	}
+	return policy.Denial{}, false
+}
+
+func (d *Denials) nameHint(name string) (policy.Denial, bool) {
+	n := policy.Denial{Scope: policy.Network, Operation: "dns", Target: "dns://" + strings.ToLower(name), Source: policy.SourceStderr}
+	return n, !d.permissions.Decide(n.Scope, n.Operation, n.Target).Allowed
+}
+
+// connectHint is about a connect to an address and port. If it was refused by the other side, it was
+// denied only if that is the host.
+func (d *Denials) connectHint(address string, refused bool) (policy.Denial, bool) {
+	n := policy.Denial{Scope: policy.Network, Operation: "connect", Target: "tcp://" + bracketed(address), Source: policy.SourceStderr}
+	allowed := d.permissions.Decide(n.Scope, n.Operation, n.Target).Allowed
+	if allowed && refused {
+		n.Rule = HostPorts
+		host, _, _ := net.SplitHostPort(bracketed(address))
+		return n, isLoopback(host)
+	}
+	return n, !allowed
+}
+
+// isLoopback reports whether a host is the addresses of localhost to which ports of the host lead.
+func isLoopback(host string) bool { return host == "localhost" || host == "127.0.0.1" || host == "::1" }
+
+// last returns the last match and its groups, or nil. Earlier errors may have been handled; the
+// last one is what ended the program.
+func last(re *regexp.Regexp, text string) []string {
+	all := re.FindAllStringSubmatch(text, -1)
+	if len(all) == 0 {
+		return nil
+	}
+	return all[len(all)-1]
+}
+
+func (d *Denials) pathHint(m []string) (policy.Denial, bool) {
+	call := m[1]
+	for _, at := range []struct {
+		path string
+		ops  []policy.Operation
+	}{{m[2], operationsOf[call]}, {m[3], operationsTo[call]}} {
+		target := at.path
+		if !path.IsAbs(target) { // a guess: the program may have changed its directory
+			target = path.Join(d.dir, target)
+		}
+		for _, op := range at.ops {
+			if !d.permissions.Decide(policy.FS, op, path.Clean(target)).Allowed {
+				return policy.Denial{Scope: policy.FS, Operation: op, Target: target, Source: policy.SourceStderr}, true
+			}
+		}
+	}
+	return policy.Denial{}, false
+}
+
+func (d *Denials) callHint(m []string) (policy.Denial, bool) {
+	n := policy.Denial{Source: policy.SourceStderr}
+	resource := ""
+	switch m[1] {
+	case "connect":
+		return d.connectHint(m[4], m[3] == "ECONNREFUSED")
+	case "listen", "bind":
+		port := cmp.Or(m[4][strings.LastIndexByte(m[4], ':')+1:], "*") // Node does not print port 0
+		resource = map[string]string{"listen": "tcp", "bind": "udp"}[m[1]] + "://localhost:" + port
+		n.Scope, n.Operation, n.Target = policy.Network, "listen", resource
+	case "kill":
+		n.Scope, n.Operation = policy.Process, "signal"
+	default:
+		n.Scope, n.Operation, n.Target = policy.ChildProcess, "spawn", m[2]
+		if resource = "/"; path.IsAbs(m[2]) {
+			resource = path.Clean(m[2])
+		}
+	}
+	return n, !d.permissions.Decide(n.Scope, n.Operation, resource).Allowed
+}
+
+// bracketed writes an address and port as in a URL. Node prints ::1:80.
+func bracketed(s string) string {
+	i := strings.LastIndexByte(s, ':')
+	if i < 0 || !strings.Contains(s[:i], ":") {
+		return s
+	}
+	return "[" + s[:i] + "]" + s[i:]
+}
+
+// isKnown reports whether the cause of a hint has already been reported by the kernel, or by the proxy for
+// egress, which reports all connects and look-ups. A socket that the kernel denied does not count, because its
+// purpose is unknown.
+func (d *Denials) isKnown(n policy.Denial) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.ContainsFunc(d.list, func(old policy.Denial) bool {
+		return old.Source != policy.SourceStderr && old.Scope == n.Scope && (old.Operation == n.Operation || old.Source == policy.SourceEgress)
+	})
 }

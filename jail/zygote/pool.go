@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -29,7 +30,7 @@ type Options struct {
 
 // Pool keeps a zygote warm and replaces it. It is safe for concurrent use.
 type Pool struct {
-	spec    Spec // its Cgroup is the parent of the zygotes'
+	spec    Spec // its Cgroup is for the zygotes of this pool only
 	options Options
 	sweep   sync.Once
 
@@ -39,7 +40,6 @@ type Pool struct {
 	closed     bool
 	background sync.WaitGroup // goroutines
 	closeErr   error          // of closing old zygotes
-	groups     []string       // cgroups of former zygotes, for reuse
 }
 
 // successor is a zygote that is being started.
@@ -50,11 +50,13 @@ type successor struct {
 }
 
 // NewPool returns a pool of zygotes that s describes. It does not start one yet. The
-// zygotes' cgroups are children of s.Cgroup.
+// zygotes' cgroup is a child of s.Cgroup. Successive zygotes share it, because the kernel keeps a removed group
+// for as long as anything is charged to it, such as pages of the image that its zygote was the first to read.
 func NewPool(s Spec, o Options) *Pool {
 	o.Forks = cmp.Or(o.Forks, 5000)
 	o.Age = cmp.Or(o.Age, 10*time.Minute)
 	o.Patience = cmp.Or(o.Patience, 2*time.Second)
+	s.Cgroup = fmt.Sprintf("%s/"+groupPattern, s.Cgroup, os.Getpid(), groups.Add(1))
 	return &Pool{spec: s, options: o}
 }
 
@@ -131,18 +133,15 @@ func (p *Pool) old(z *Zygote) bool {
 func (p *Pool) startNext() {
 	next := &successor{done: make(chan struct{})}
 	p.next = next
-	s := p.spec
-	s.Cgroup = p.nextGroup()
 	p.background.Go(func() {
-		p.sweep.Do(func() { _ = sweep(p.spec.Cgroup) }) // leftover groups are harmless
-		next.zygote, next.err = Start(s)
+		p.sweep.Do(func() { _ = sweep(path.Dir(p.spec.Cgroup)) }) // leftover groups are harmless
+		next.zygote, next.err = Start(p.spec)
 		p.mu.Lock()
 		old := p.now
 		if next.err == nil {
 			p.now = next.zygote
 		} else {
 			old = nil // keep the old one
-			p.groups = append(p.groups, s.Cgroup)
 		}
 		p.next = nil
 		close(next.done)
@@ -163,7 +162,7 @@ func (p *Pool) drop(z *Zygote) {
 	p.retire(z)
 }
 
-// retire closes a zygote, which may be nil. Its cgroup is for a successor, see nextGroup.
+// retire closes a zygote, which may be nil.
 func (p *Pool) retire(z *Zygote) {
 	if z == nil {
 		return
@@ -174,11 +173,6 @@ func (p *Pool) retire(z *Zygote) {
 	err := z.Close()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.closed {
-		err = errors.Join(err, cgroup.Remove(context.Background(), z.cgroup))
-	} else {
-		p.groups = append(p.groups, z.cgroup)
-	}
 	p.closeErr = errors.Join(p.closeErr, err)
 }
 
@@ -194,26 +188,7 @@ func (p *Pool) Close() error {
 	p.drop(last)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, path := range p.groups {
-		p.closeErr = errors.Join(p.closeErr, cgroup.Remove(context.Background(), path))
-	}
-	p.groups = nil
-	return p.closeErr
-}
-
-// nextGroup returns the path of a cgroup for the next zygote: a former zygote's cgroup, or a
-// new one. Groups are reused because the kernel keeps a removed group for as long as
-// anything is charged to it, such as pages of the image that its zygote was the first to
-// read.
-//
-// Preconditions: p.mu is held.
-func (p *Pool) nextGroup() string {
-	if n := len(p.groups); n > 0 {
-		path := p.groups[n-1]
-		p.groups = p.groups[:n-1]
-		return path
-	}
-	return fmt.Sprintf("%s/"+groupPattern, p.spec.Cgroup, os.Getpid(), groups.Add(1))
+	return errors.Join(p.closeErr, cgroup.Remove(context.Background(), p.spec.Cgroup))
 }
 
 var groups atomic.Int64

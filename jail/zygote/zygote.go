@@ -40,7 +40,7 @@ type Spec struct {
 	// host. Zygotes may share it.
 	Dir string
 
-	// Cgroup is the path of a cgroup for this zygote only. Start creates it if it is
+	// Cgroup is the path of a cgroup for zygotes only. Start creates it if it is
 	// missing; the caller removes it.
 	Cgroup string
 }
@@ -59,7 +59,6 @@ const (
 // Zygote is a running zygote.
 type Zygote struct {
 	process *os.Process
-	cgroup  string
 	started time.Time
 
 	forks atomic.Int64
@@ -79,7 +78,7 @@ type Zygote struct {
 
 // Start starts a zygote and returns when it is warm.
 func Start(s Spec) (*Zygote, error) {
-	z := &Zygote{cgroup: s.Cgroup, started: time.Now(), ended: make(chan struct{})}
+	z := &Zygote{started: time.Now(), ended: make(chan struct{})}
 	if err := z.start(&s); err != nil {
 		return nil, fmt.Errorf("start zygote: %w", err)
 	}

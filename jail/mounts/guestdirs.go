@@ -10,6 +10,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"gaol/jail/hostcommand"
 )
 
 // makeGuestDirs makes the guest folders in the upper layer, where their owner replaces the
@@ -156,11 +158,15 @@ const (
 // mountPoints are where file systems of the jail itself are mounted.
 var mountPoints = []string{"/proc", "/dev"}
 
-// makeMountPoints makes them in the upper layer, where they hide the image's files at these
-// paths: a link there would lead out of the tree when the host mounts something.
+// makeMountPoints makes them, and those of the folders of the host, in the layer, where they hide the image's files at
+// these paths: a link there would lead out of the tree when the host mounts something.
 func (s *Stage) makeMountPoints() error {
-	for _, path := range mountPoints {
-		if err := mkdirAll(filepath.Join(upperDir, path), 0o755, s.rootID); err != nil {
+	dirs := append(slices.Clip(mountPoints), ProgramDir)
+	if s.tree.Commands != nil {
+		dirs = append(dirs, hostcommand.Dir)
+	}
+	for _, path := range dirs {
+		if err := mkdirAll(filepath.Join(layerDir, path), 0o755, s.rootID); err != nil {
 			return err
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -133,18 +132,4 @@ func (s *Stage) readProgram(path string, most int64) ([]byte, error) {
 		err = unix.EFBIG
 	}
 	return text, err
-}
-
-// makeHostDirs makes the mount points of the host's folders in the layer.
-func (s *Stage) makeHostDirs() error {
-	dirs := []string{ProgramDir}
-	if s.tree.Commands != nil {
-		dirs = append(dirs, hostcommand.Dir)
-	}
-	for _, dir := range dirs {
-		if err := mkdirAll(filepath.Join(layerDir, strings.TrimPrefix(dir, "/")), 0o755, s.rootID); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -73,9 +73,8 @@ func (s *Stage) Mount(dir string) error {
 	return run(openStage(dir), []action{
 		{"mount", s.tree.Image, s.clones.mountImage},
 		{"write", "layer", s.writeLayer},
-		{"make", "folders of the host", s.makeHostDirs},
-		{"make", "guest folders", s.makeGuestDirs},
 		{"make", "mount points", s.makeMountPoints},
+		{"make", "guest folders", s.makeGuestDirs},
 		{"mount", "overlay", func() error { return mountOverlay(overlayDir, 0, layers+",upperdir="+upperDir+",workdir="+workDir) }},
 		{"mount", "commands", s.mountCommands},
 		{"mount", ProgramDir, s.mountPrograms},

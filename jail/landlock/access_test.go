@@ -48,8 +48,8 @@ func TestRights(t *testing.T) {
 		{Truncate, "ftruncate", "a/file", unix.EACCES},
 		{IoctlDev, "ioctl", "a/door", unix.EACCES},
 	} {
-		t.Run(tc.right.String()+" "+tc.act+" "+tc.args, func(t *testing.T) {
-			abi, _, _ := (&Ruleset{Handled: tc.right}).Needs()
+		abi, _, name := (&Ruleset{Handled: tc.right}).Needs()
+		t.Run(name+" "+tc.act+" "+tc.args, func(t *testing.T) {
 			needABI(t, abi)
 			try := func(rules ...Rule) syscall.Errno {
 				dir := tree(t)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strings"
 	"sync"
 
 	ll "github.com/landlock-lsm/go-landlock/landlock/syscall"
@@ -308,20 +307,6 @@ func mask(want func(right) bool) (a Access) {
 		}
 	}
 	return a
-}
-
-// String returns the names, such as "read_file,truncate".
-func (a Access) String() string {
-	var names []string
-	for _, r := range rights {
-		if a&r.Bit != 0 {
-			names = append(names, r.Name)
-		}
-	}
-	if a&^All != 0 {
-		names = append(names, "unknown")
-	}
-	return strings.Join(names, ",")
 }
 
 // Version is a version of the kernel's Landlock interface.

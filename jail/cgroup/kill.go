@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -229,29 +231,18 @@ func rmdir(dir string) error {
 	}
 }
 
-// tree returns dir and the groups below it, parents first. It skips removed groups.
-func tree(dir string) ([]string, error) {
-	var st unix.Stat_t
-	if err := unix.Stat(dir, &st); err != nil {
-		return nil, ignoreGone(&os.PathError{Op: "stat", Path: dir, Err: err})
-	}
-	dirs := []string{dir}
-	if st.Nlink == 2 { // kernfs counts links as other file systems do: two, and one for each child
-		return dirs, nil
-	}
-	entries, err := os.ReadDir(dir)
-	if ignoreGone(err) != nil {
-		return nil, err
-	}
-	for _, e := range entries {
-		if !e.IsDir() {
-			continue
+// tree returns a group's directory and those of the groups below it, parents first. It skips removed groups.
+func tree(top string) (dirs []string, err error) {
+	err = filepath.WalkDir(top, func(dir string, e fs.DirEntry, err error) error {
+		if err != nil || !e.IsDir() {
+			return ignoreGone(err)
 		}
-		below, err := tree(filepath.Join(dir, e.Name()))
-		if err != nil {
-			return nil, err
+		dirs = append(dirs, dir)
+		info, err := e.Info()
+		if err == nil && info.Sys().(*syscall.Stat_t).Nlink == 2 { // kernfs counts links as other file systems do: two, and one for each child
+			return fs.SkipDir
 		}
-		dirs = append(dirs, below...)
-	}
-	return dirs, nil
+		return ignoreGone(err)
+	})
+	return dirs, err
 }

@@ -45,12 +45,6 @@ type container struct {
 	started atomic.Int64 // number of the last file in the container's folder
 }
 
-// extend implements starter. The runtime executes the entry program in the tree.
-func (j *container) extend(t *Tree) {
-	addProgram(t, enter.Path)
-	t.Layer = append(t.Layer, j.spec.limitFiles()...)
-}
-
 // startPid1 implements starter.
 func (j *container) startPid1(top *cgroupFiles) error {
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)

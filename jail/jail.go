@@ -38,7 +38,7 @@ type Jail struct {
 	shared   *cgroupFiles // cgroups that all processes of the jail are in
 	pool     *cgroup.Pool // of the runs' cgroups
 	starter  starter
-	pid1     pid1             // nil before it is started
+	pid1     firstProcess     // nil before it is started
 	pidfd    *os.File         // of pid 1
 	gateway  *gateway.Gateway // nil before OpenGateway
 	commands *mounts.HostDir  // of Spec.Commands; may be nil
@@ -53,22 +53,12 @@ type Jail struct {
 
 // starter starts the processes of a jail: the entry program does, or an OCI runtime.
 type starter interface {
-	// extend adds the starter's files to the tree.
-	extend(*Tree)
-
 	// startPid1 creates the namespaces and starts pid 1 with a copy of the calling thread's mounts.
 	startPid1(top *cgroupFiles) error
 
 	// launch sets p.first to a new process, in the cgroups of in, and returns when it runs c's
 	// program. If it fails, it may have set p.first, which must be waited for.
 	launch(ctx context.Context, p *Process, c *Command, in *cgroupFiles) error
-}
-
-// pid1 is the first process of a jail.
-type pid1 interface {
-	PID() int
-	Kill() error
-	Wait() (enter.Exit, error)
 }
 
 // Alive reports whether processes can be started in the jail: it is not closed, and its
@@ -203,7 +193,6 @@ func (j *Jail) start() error {
 	}
 	defer host.Close()
 	tree := j.spec.fullTree()
-	j.starter.extend(&tree)
 	stage := mounts.Prepare(tree, j.identity.ID())
 	defer stage.Close()
 	top, err := j.makeCgroups()
@@ -228,8 +217,6 @@ func (j *Jail) start() error {
 
 // entryProgram starts processes by package enter's program.
 type entryProgram struct{ *Jail }
-
-func (entryProgram) extend(*Tree) {}
 
 // startPid1 implements starter. Pid 1 reads and prints nothing, so its descriptors 0 to 2 are
 // /dev/null.

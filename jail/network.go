@@ -108,28 +108,26 @@ func (r *routeSockets) close() {
 
 // open opens the socket that a call of socket(2) asks for. It returns ENOBUFS while the run
 // has too many.
-func (r *routeSockets) open(c notify.Call) (*os.File, error) {
+func (r *routeSockets) open(c notify.Call) (socket, _ *os.File, err error) {
 	if r.watched == nil {
 		fd, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 		if err != nil {
-			return nil, unix.ENOBUFS
+			return nil, nil, unix.ENOBUFS
 		}
 		r.watched = os.NewFile(uintptr(fd), "route sockets")
 	}
 	n, err := r.count()
 	if err != nil || n >= maxRouteSockets() {
-		return nil, unix.ENOBUFS
+		return nil, nil, unix.ENOBUFS
 	}
 	const typeMask = 0xf // SOCK_TYPE_MASK: the other bits are flags
-	f, err := r.jail.routeSocket(int(c.Args[1] & (typeMask | unix.SOCK_NONBLOCK)))
+	if socket, err = r.jail.routeSocket(int(c.Args[1] & (typeMask | unix.SOCK_NONBLOCK))); err == nil {
+		err = unix.EpollCtl(int(r.watched.Fd()), unix.EPOLL_CTL_ADD, int(socket.Fd()), &unix.EpollEvent{})
+	}
 	if err != nil {
-		return nil, unix.ENOBUFS
+		err = unix.ENOBUFS
 	}
-	if err := unix.EpollCtl(int(r.watched.Fd()), unix.EPOLL_CTL_ADD, int(f.Fd()), &unix.EpollEvent{}); err != nil {
-		f.Close()
-		return nil, unix.ENOBUFS
-	}
-	return f, nil
+	return socket, nil, err
 }
 
 // count returns the number of open sockets: the epoll instance's file in /proc lists each in
@@ -143,10 +141,8 @@ func (r *routeSockets) count() (int, error) {
 // capabilities: the kernel remembers the capabilities that opened a netlink socket.
 func (j *Jail) routeSocket(kind int) (f *os.File, err error) {
 	err = kernfile.InNetwork(j.pidfd, func() error {
-		header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
-		var none [2]unix.CapUserData
-		if err := unix.Capset(&header, &none[0]); err != nil {
-			return os.NewSyscallError("capset", err)
+		if err := kernfile.DropCapabilities(); err != nil {
+			return err
 		}
 		fd, err := unix.Socket(unix.AF_NETLINK, kind|unix.SOCK_CLOEXEC, unix.NETLINK_ROUTE)
 		if err != nil {

@@ -33,7 +33,7 @@ func (p *Process) onListener(f *seccomp.Filter) func(*os.File, syscall.Conn) {
 		}
 		p.routes.jail = p.jail
 		l.HandleSockets(seccomp.Netlink, p.routes.open)
-		l.HandleCommands(seccomp.Command, p.openCommand)
+		l.HandleSockets(seccomp.Command, p.openCommand)
 		l.HandleConnects(seccomp.Connect, p.notify.command.Connect)
 		p.notify.serve(l, conn)
 	}
@@ -164,16 +164,17 @@ func (j *Jail) commandOf(pid int) (string, error) {
 }
 
 // openCommand opens the pipes for a process of the jail that calls a command.
-func (p *Process) openCommand(c notify.Call) (hostcommand.Ends, error) {
+func (p *Process) openCommand(c notify.Call) (requests, answers *os.File, err error) {
 	name, err := p.jail.commandOf(c.PID)
 	open := p.notify.command.OnCommand
 	if err == nil && open == nil {
 		err = unix.EPERM
 	}
 	if err != nil {
-		return hostcommand.Ends{}, err
+		return nil, nil, err
 	}
-	return open(name)
+	ends, err := open(name)
+	return ends.Requests, ends.Answers, err
 }
 
 // AddProgram makes a folder in ProgramDir with a file of that name, which processes of the jail

@@ -46,10 +46,11 @@ type Process struct {
 	err    error
 }
 
-// firstProcess is a child of the host that must be waited for. Each launcher has its own
-// implementation.
+// firstProcess is a jail's pid 1, or a process that Start started: a child of the host that must be waited for.
+// Each launcher has its own implementation.
 type firstProcess interface {
 	PID() int
+	Kill() error
 	Signal(s syscall.Signal, group bool) error
 	Wait() (enter.Exit, error)
 }
@@ -128,12 +129,6 @@ func (p *Process) Usage() (cgroup.Usage, error) {
 		}
 	}
 	return usage, err
-}
-
-// CPU returns the processor time that the cgroup has used so far.
-func (p *Process) CPU() (time.Duration, error) {
-	usage, err := p.usage()
-	return usage.CPU, err
 }
 
 func (p *Process) usage() (cgroup.Usage, error) {

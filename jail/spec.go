@@ -146,6 +146,10 @@ func (s *Spec) fullTree() Tree {
 	for path, text := range s.Limits.Files() {
 		t.Layer = append(t.Layer, File{Path: path, Mode: 0o444, Data: []byte(text)})
 	}
+	if s.OCI != nil { // the runtime executes the entry program in the tree
+		addProgram(&t, enter.Path)
+		t.Layer = append(t.Layer, s.limitFiles()...)
+	}
 	t.Protected = []string{enter.Path, enter.Reaper}
 	t.Proc = procfs.Config{Hostname: s.Hostname, Memory: s.Limits.Memory, CPUs: s.Limits.CPUs}
 	return t

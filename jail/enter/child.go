@@ -118,7 +118,7 @@ const killTimeout = 30 * time.Second
 // is the supervisor, a child of this process: the entry program, which waits for the process and
 // ends as it does. When this process ends, the supervisor kills the process.
 type Supervised struct {
-	process    *Child // is waited for by the supervisor; nil if it was not started
+	*Child     // is waited for by the supervisor; nil if it was not started
 	supervisor *Child
 	socket     *net.UnixConn // closing it makes the supervisor kill the process
 }
@@ -184,7 +184,7 @@ func (s *Supervised) await(l *List) error {
 	var pidfd *os.File
 	number, value, err := ReadReport(s.socket, func(f *os.File, _ syscall.Conn) { pidfd = f })
 	if err == nil && number == reportCloned && pidfd != nil {
-		s.process = &Child{pid: int(value), pidfd: pidfd}
+		s.Child = &Child{pid: int(value), pidfd: pidfd}
 		return nil
 	}
 	pidfd.Close() // may be nil
@@ -197,22 +197,11 @@ func (s *Supervised) await(l *List) error {
 	return step.Wrap("start", Path, errUnexpected)
 }
 
-// PID is as [Child.PID].
-func (s *Supervised) PID() int { return s.process.PID() }
-
-// Kill is as [Child.Kill].
-func (s *Supervised) Kill() error { return s.process.Kill() }
-
-// Signal is as [Child.Signal].
-func (s *Supervised) Signal(signal syscall.Signal, group bool) error {
-	return s.process.Signal(signal, group)
-}
-
 // Wait is as [Child.Wait].
 func (s *Supervised) Wait() (Exit, error) {
 	exit, err := s.supervisor.Wait()
 	_ = s.socket.Close()
-	if p := s.process; p != nil {
+	if p := s.Child; p != nil {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.reaped = true

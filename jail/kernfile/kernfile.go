@@ -108,6 +108,15 @@ func InNetwork(of *os.File, f func() error) error {
 	})
 }
 
+// DropCapabilities drops the effective, permitted and inheritable capabilities of this thread.
+//
+// Preconditions: the thread is locked to its goroutine and ends with it, or all of its process may lose them.
+func DropCapabilities() error {
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var none [2]unix.CapUserData
+	return os.NewSyscallError("capset", unix.Capset(&header, &none[0]))
+}
+
 // Openat2 opens a path relative to dir, as the kernel resolves it by RESOLVE_* flags. Its error is an errno.
 func Openat2(dir *os.File, path string, flags, resolve uint64) (*os.File, error) {
 	const retries = 100 // renames and mounts anywhere can make the kernel unsure about a ".." (EAGAIN)

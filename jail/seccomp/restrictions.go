@@ -116,7 +116,7 @@ var OnlyTCP = []Row{
 const Command = "command"
 
 // AskCommand sends the calls of programs of package hostcommand to the listener, which replies
-// with pipes, see notify.Listener.HandleCommands. The errno is the same as without the filter,
+// with pipes, see notify.Listener.HandleSockets. The errno is the same as without the filter,
 // because no kernel implements the family. The row precedes others of the call.
 var AskCommand = []Row{
 	{Calls: "socket", Reason: "asks for a call of a command of the host", Refuse: cause{Command, unix.EAFNOSUPPORT}.when(is(0, hostcommand.Family))},

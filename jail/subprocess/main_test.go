@@ -145,7 +145,7 @@ func beHost(dir string) {
 		fmt.Println(err)
 		os.Exit(1)
 	}
-	fmt.Println(p.PID(), p.Group().Path())
+	fmt.Println(p.command.Process.Pid, p.group.Path())
 	_, _ = bufio.NewReader(os.Stdin).ReadString('\n') // until it is killed
 	os.Exit(0)
 }
@@ -163,7 +163,7 @@ func start(t *testing.T, r *Role) *Process {
 		if err := p.Close(); err != nil {
 			t.Error(err)
 		}
-		for _, dir := range p.Group().Dirs() {
+		for _, dir := range p.group.Dirs() {
 			if _, err := os.Stat(dir); !os.IsNotExist(err) {
 				t.Errorf("after Close: %s: %v", dir, err)
 			}

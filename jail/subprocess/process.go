@@ -197,12 +197,6 @@ func (p *Process) shakeHands() error {
 // Conn returns the host's end of the socket. Close closes it.
 func (p *Process) Conn() *net.UnixConn { return p.conn }
 
-// PID returns the subprocess's pid.
-func (p *Process) PID() int { return p.command.Process.Pid }
-
-// Group returns its cgroup, which exists until Close.
-func (p *Process) Group() *cgroup.Group { return p.group }
-
 // Kill kills the subprocess and does not wait. Close must still be called.
 func (p *Process) Kill() { _ = p.command.Process.Kill() }
 

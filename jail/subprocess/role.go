@@ -111,7 +111,9 @@ func (s *setup) confine() error {
 		{"enter an empty root", enterEmptyRoot},
 		{"set limits", s.setLimits},
 		{"change the user", s.changeUser},
-		{"drop capabilities", dropInheritable},
+		// Those that a program with file capabilities could inherit. Other threads keep them, without
+		// effect: the bounding set is empty, and the filter allows no execve.
+		{"drop capabilities", kernfile.DropCapabilities},
 		{"set the death signal", arm}, // after the change of users, which clears the signal
 		{"load the filter", func() error { return seccomp.Load(s.Filter, unix.SECCOMP_FILTER_FLAG_TSYNC) }},
 		{"report", func() error { return report(ready) }},
@@ -213,10 +215,6 @@ func (s *setup) changeUser() error {
 	return errors.Join(syscall.Setgroups(nil), syscall.Setresgid(s.ID, s.ID, s.ID), syscall.Setresuid(s.ID, s.ID, s.ID))
 }
 
-// dropInheritable clears the capabilities that a program with file capabilities could inherit. Other
-// threads keep them, without effect: the bounding set is empty, and the filter allows no execve.
-func dropInheritable() error { return setCapabilities(unix.CapUserData{}) }
-
 // arm sets the death signal and waits until the host confirms that it was alive after that.
 func arm() error {
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
@@ -233,13 +231,6 @@ func arm() error {
 
 // needed are the capabilities of a subprocess until it changes its user, if the host has them.
 const needed = 1<<unix.CAP_SETUID | 1<<unix.CAP_SETGID | 1<<unix.CAP_SYS_CHROOT | 1<<unix.CAP_SYS_ADMIN | 1<<unix.CAP_SYS_RESOURCE
-
-// setCapabilities sets the capabilities 0 to 31 of this thread, and clears the others.
-func setCapabilities(low unix.CapUserData) error {
-	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
-	data := [2]unix.CapUserData{low}
-	return os.NewSyscallError("capset", unix.Capset(&header, &data[0]))
-}
 
 // limitCapabilities empties the bounding set of this thread. A program that it executes as root
 // then gets only the inheritable capabilities, on all threads: see "Capabilities and execution of

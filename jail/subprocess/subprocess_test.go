@@ -30,7 +30,7 @@ func TestConfined(t *testing.T) {
 			t.Errorf("the subprocess can %s", name)
 		}
 	}
-	proc := fmt.Sprintf("/proc/%d", p.PID())
+	proc := fmt.Sprintf("/proc/%d", p.command.Process.Pid)
 	threads, err := filepath.Glob(proc + "/task/*/status")
 	if err != nil || len(threads) < 2 {
 		t.Fatal(threads, err)
@@ -107,7 +107,7 @@ func TestAttemptsUnconfined(t *testing.T) {
 func TestHostNetwork(t *testing.T) {
 	p := start(t, hostNetwork)
 	own, _ := os.Readlink("/proc/self/ns/net")
-	if its, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/net", p.PID())); its != own {
+	if its, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/net", p.command.Process.Pid)); its != own {
 		t.Errorf("network namespace %s, %v; want %s", its, err, own)
 	}
 	var reply string
@@ -118,9 +118,9 @@ func TestHostNetwork(t *testing.T) {
 
 func TestCgroup(t *testing.T) {
 	p := start(t, probe)
-	pids, err := p.Group().PIDs()
-	if err != nil || !slices.Equal(pids, []int{p.PID()}) {
-		t.Errorf("the cgroup has %v, %v; want %d", pids, err, p.PID())
+	pids, err := p.group.PIDs()
+	if err != nil || !slices.Equal(pids, []int{p.command.Process.Pid}) {
+		t.Errorf("the cgroup has %v, %v; want %d", pids, err, p.command.Process.Pid)
 	}
 	files := map[string]string{"memory.max": fmt.Sprint(testLimit), "pids.max": "32"}
 	if v, _ := cgroup.Detect(); v == cgroup.V1 {
@@ -129,7 +129,7 @@ func TestCgroup(t *testing.T) {
 			"pids.max": "32", "cpu.cfs_quota_us": "100000",
 		}
 	}
-	for _, dir := range p.Group().Dirs() {
+	for _, dir := range p.group.Dirs() {
 		for name, want := range files {
 			text, err := os.ReadFile(filepath.Join(dir, name))
 			if errors.Is(err, os.ErrNotExist) {

@@ -17,7 +17,6 @@ import (
 	"golang.org/x/sys/unix"
 	"golang.org/x/time/rate"
 
-	"gaol/jail/hostcommand"
 	"gaol/jail/kernfile"
 	"gaol/jail/seccomp"
 )
@@ -281,63 +280,35 @@ func readAddress(pid int, address, size uint64) (to netip.AddrPort, ok bool) {
 	return to, false
 }
 
-// HandleSockets registers a function that opens sockets for the calls of socket(2) that a
-// refusal with the label matches. Serve replies with the descriptor and does not report
-// the call. If open fails, the caller gets the errno that the error wraps, or else the
-// refusal's errno. Serve closes the file after the reply.
+// HandleSockets registers a function that opens files for the calls of socket(2) that a refusal with
+// the label matches. Serve replies with the descriptor of the first, and does not report the call. If
+// there is a second, Serve adds it before at the descriptor in the caller's third argument, as dup2
+// would. If open fails, the caller gets the errno that the error wraps, or else the refusal's errno.
+// Serve closes the files after the reply.
 //
 // Call HandleSockets before Serve.
-func (l *Listener) HandleSockets(label string, open func(Call) (*os.File, error)) {
+func (l *Listener) HandleSockets(label string, open func(Call) (reply, second *os.File, err error)) {
 	l.handlers[label] = func(n *notification, c Call) error {
-		file, err := open(c)
-		if err == nil {
-			err = l.add(replyAddition(n, c), file)
-			file.Close()
+		reply, second, err := open(c)
+		defer func() { // both may be nil
+			reply.Close()
+			second.Close()
+		}()
+		if err == nil && second != nil {
+			err = l.add(addition{id: n.id, flags: unix.SECCOMP_ADDFD_FLAG_SETFD, number: uint32(c.Args[2]), mode: unix.O_CLOEXEC}, second)
 		}
-		return l.refuseFor(err, n, c)
-	}
-}
-
-// HandleCommands registers a function that opens the guest's ends of a call's pipes, for the
-// calls of socket(2) that a refusal with the label matches. Serve adds the end to read from at
-// the descriptor in the caller's third argument, as dup2 would, and returns the other end. It
-// does not report the call. If open fails, the caller gets the errno that the error wraps, or
-// else the refusal's errno. Serve closes the ends after the reply.
-//
-// Call HandleCommands before Serve.
-func (l *Listener) HandleCommands(label string, open func(Call) (hostcommand.Ends, error)) {
-	l.handlers[label] = func(n *notification, c Call) error {
-		ends, err := open(c)
 		if err == nil {
-			answers := addition{id: n.id, flags: unix.SECCOMP_ADDFD_FLAG_SETFD, number: uint32(c.Args[2]), mode: unix.O_CLOEXEC}
-			if err = l.add(answers, ends.Answers); err == nil {
-				err = l.add(replyAddition(n, c), ends.Requests)
-			}
-			ends.Close()
+			cloexec := uint32(c.Args[1] & unix.SOCK_CLOEXEC)                                           // has the value of O_CLOEXEC
+			err = l.add(addition{id: n.id, flags: unix.SECCOMP_ADDFD_FLAG_SEND, mode: cloexec}, reply) // a flag of Linux 5.14
 		}
-		return l.refuseFor(err, n, c)
+		if err == nil || errors.Is(err, unix.ENOENT) || errors.Is(err, os.ErrClosed) { // ENOENT: the caller was killed
+			return nil
+		}
+		if errno, ok := errors.AsType[unix.Errno](err); ok {
+			c.Errno = errno
+		}
+		return l.refuse(n, c.Errno)
 	}
-}
-
-// refuseFor refuses a call whose descriptors could not be opened or added. It does nothing without an error, or if
-// the caller was killed (ENOENT).
-func (l *Listener) refuseFor(err error, n *notification, c Call) error {
-	if err == nil || errors.Is(err, unix.ENOENT) || errors.Is(err, os.ErrClosed) {
-		return nil
-	}
-	if errno, ok := errors.AsType[unix.Errno](err); ok {
-		c.Errno = errno
-	}
-	return l.refuse(n, c.Errno)
-}
-
-// replyAddition returns the addition of the descriptor that a call of socket(2) returns, by a flag of Linux 5.14.
-func replyAddition(n *notification, c Call) addition {
-	a := addition{id: n.id, flags: unix.SECCOMP_ADDFD_FLAG_SEND}
-	if c.Args[1]&unix.SOCK_CLOEXEC != 0 {
-		a.mode = unix.O_CLOEXEC
-	}
-	return a
 }
 
 // add adds a file to the caller.

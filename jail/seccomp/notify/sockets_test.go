@@ -18,13 +18,13 @@ func TestHandleSockets(t *testing.T) {
 	g := start(t, slices.Concat(restrictions(), seccomp.LimitedNetlink), order{Calls: []call{netlink, netlink, netlink, inet}})
 	answers := []error{nil, unix.EMFILE, errors.New("no errno")}
 	var kinds []uint64
-	g.HandleSockets(seccomp.Netlink, func(c Call) (*os.File, error) {
-		err := answers[len(kinds)]
+	g.HandleSockets(seccomp.Netlink, func(c Call) (reply, _ *os.File, err error) {
+		err = answers[len(kinds)]
 		kinds = append(kinds, c.Args[1])
-		if err != nil {
-			return nil, err
+		if err == nil {
+			reply, err = os.Open(os.DevNull)
 		}
-		return os.Open(os.DevNull)
+		return reply, nil, err
 	})
 	var reported []string
 	done := g.serve(t, func(c Call) { reported = append(reported, c.Label) })
@@ -52,10 +52,10 @@ func TestHandleNoSockets(t *testing.T) {
 func TestHandleSocketsKilled(t *testing.T) {
 	g := start(t, seccomp.LimitedNetlink, order{Calls: []call{netlink}})
 	var file *os.File
-	g.HandleSockets(seccomp.Netlink, func(Call) (f *os.File, err error) {
+	g.HandleSockets(seccomp.Netlink, func(Call) (reply, _ *os.File, err error) {
 		kill(t, g)
 		file, err = os.Open(os.DevNull)
-		return file, err
+		return file, nil, err
 	})
 	await(t, g.serve(t, nil), "Serve")
 	if file == nil || !errors.Is(file.Close(), os.ErrClosed) {

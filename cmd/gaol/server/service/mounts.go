@@ -173,10 +173,5 @@ func becomeUser(user *runtime.MountUser) error {
 		return errors.New("setfsuid: without effect")
 	}
 	// Of root's, too: a caller with user 0 can be in a container, without capabilities.
-	none := [2]unix.CapUserData{}
-	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
-	if err := unix.Capset(&header, &none[0]); err != nil {
-		return fmt.Errorf("capset: %w", err)
-	}
-	return nil
+	return kernfile.DropCapabilities()
 }

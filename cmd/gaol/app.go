@@ -3,11 +3,8 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
-	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -118,17 +115,6 @@ func (a *app) printEither(asJSON bool, v any, text string) error {
 // colors reports whether a stream shows colors: it is a terminal, and NO_COLOR is not set. See https://no-color.org.
 func colors(stream any) bool { return report.IsTerminal(stream) && os.Getenv("NO_COLOR") == "" }
 
-// table aligns the columns of lines whose cells are separated by tabs.
-func table(lines []string) string {
-	var text strings.Builder
-	w := tabwriter.NewWriter(&text, 0, 0, 3, ' ', 0)
-	for _, line := range lines {
-		fmt.Fprintln(w, line)
-	}
-	_ = w.Flush() // strings.Builder never fails
-	return text.String()
-}
-
 const rootLong = `gaol runs untrusted, model-written Node.js code on Linux and returns its
 output, its exit code and the value it passed to globalThis.__return.
 
@@ -196,7 +182,7 @@ func group(use, short, long string, subcommands ...*cobra.Command) *cobra.Comman
 func checkUsage(cmd *cobra.Command) {
 	check := cmd.Args
 	if check == nil {
-		check = noArgs
+		check = cobra.NoArgs
 	}
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		return report.UsageError(cmd.CommandPath(), check(cmd, args))
@@ -204,16 +190,4 @@ func checkUsage(cmd *cobra.Command) {
 	for _, sub := range cmd.Commands() {
 		checkUsage(sub)
 	}
-}
-
-// noArgs rejects arguments. For a command with subcommands, an argument is the name of an unknown
-// subcommand.
-func noArgs(cmd *cobra.Command, args []string) error {
-	switch {
-	case len(args) == 0:
-		return nil
-	case cmd.HasSubCommands():
-		return fmt.Errorf("unknown command %q", args[0])
-	}
-	return fmt.Errorf("unexpected argument %q", args[0])
 }

@@ -42,7 +42,7 @@ func (a *app) benchCommand() *cobra.Command {
   sudo gaol bench --only create-run-close
   sudo gaol bench --isolation native,runc
   sudo gaol bench --json | jq '.figures[] | {name, ratio}'`,
-		Args: cobra.MatchAll(noArgs, func(cmd *cobra.Command, _ []string) error {
+		Args: cobra.MatchAll(cobra.NoArgs, func(cmd *cobra.Command, _ []string) error {
 			var err error
 			if o.Jailed = []bench.Side{bench.Side(launcher)}; launcher == both {
 				o.Jailed = []bench.Side{bench.Exec, bench.Zygote}

@@ -89,7 +89,7 @@ func TestBenchRefuses(t *testing.T) {
 		"--isolation all,runc":             `isolation "all": not one of native, runc, crun and oci=/path; see gaol bench --help`,
 		"--isolation runc,native,runc":     "--isolation names runc twice",
 		"--isolation runc --launcher exec": "--isolation excludes --launcher",
-		"fast":                             `unexpected argument "fast"`,
+		"fast":                             `unknown command "fast"`,
 	} {
 		t.Run(args, func(t *testing.T) {
 			_, got := fakeBench(t.Context(), nil, strings.Fields(args)...)

@@ -48,7 +48,7 @@ type mcpFlags struct {
 
 func (a *app) mcpCommand() *cobra.Command {
 	f := &mcpFlags{}
-	cmd := &cobra.Command{Use: "mcp", Short: "Speak MCP on standard input and output", Long: mcpLong, Example: mcpExample, Args: cobra.MatchAll(noArgs, f.check)}
+	cmd := &cobra.Command{Use: "mcp", Short: "Speak MCP on standard input and output", Long: mcpLong, Example: mcpExample, Args: cobra.MatchAll(cobra.NoArgs, f.check)}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if f.config != "" {
 			return a.mcpConfig(cmd, f)

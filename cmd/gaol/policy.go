@@ -124,7 +124,7 @@ func (a *app) policyPresets() *cobra.Command {
 				for _, p := range flags.Presets() {
 					lines = append(lines, p.Name+"\t"+p.About)
 				}
-				return a.print(table(lines))
+				return a.print(report.Table(lines))
 			}
 			preset, err := flags.Preset(args[0], project)
 			if err != nil {
@@ -213,7 +213,7 @@ func (c *policyCheck) text() string {
 	for _, h := range c.Held {
 		held = append(held, h.Rule+"\t"+h.Text)
 	}
-	text := table(held)
+	text := report.Table(held)
 	for _, r := range c.Refused {
 		place := "refused: " + r.Place
 		if r.Value != "" {

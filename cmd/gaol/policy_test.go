@@ -32,7 +32,7 @@ func TestPolicyCheck(t *testing.T) {
 			[]string{`refused: fs.rules[0].paths[0] "/a*/b"` + "\n  why:     the kernel knows", `refused: fs.rules[0].paths[1] "/c?"`, "refused: network.rules[0].patterns[0] \"udp://a.test:1\"", "  nearest: /**\n"}, "refused; see above"},
 		{"a URL", `{"network":{"rules":[{"mode":"allow","patterns":["https://api.example.com/v1"]}]}}`, nil, false,
 			[]string{`refused: network.rules[0].patterns[0]`, "  nearest: tcp://api.example.com:443\n"}, "gaol policy schema"},
-		{"no JSON", "{\n\"fs\" 1}", nil, false, []string{"refused: line 2, column 6\n"}, "standard input: line 2, column 6: invalid character"},
+		{"no JSON", "{\n\"fs\" 1}", nil, false, []string{"refused: line 2, column 6\n"}, "standard input: permissions: line 2, column 6: invalid character"},
 		{"unknown", `{"fs":{"rules":[{"mode":"allow","path":["/a"]}]}}`, nil, false, []string{"refused: fs.rules[0].path\n"}, "gaol policy schema"},
 		{"programs without Node", `{"childProcess":{"rules":[{"mode":"allow","patterns":["/bin/true"]}]}}`, nil, false, []string{"is not among the programs"}, "refused"},
 		{"programs without Node, forked", `{"childProcess":{"rules":[{"mode":"allow","patterns":["/bin/true"]}]}}`, []string{"--launcher", "zygote"}, true, []string{"Landlock grants execute on nothing but /bin/true"}, ""},
@@ -86,7 +86,7 @@ func TestPolicyRefuses(t *testing.T) {
 		{"policy presets strict --project .", "--project is for the preset npm"},
 		{"policy presets --project .", "--project is for the preset npm"},
 		{"policy presets npm --cwd a", "--cwd"},
-		{"policy schema x", `unexpected argument "x"`},
+		{"policy schema x", `unknown command "x"`},
 		{"policy bogus", `unknown command "bogus"`},
 	} {
 		t.Run(tc.args, func(t *testing.T) {

@@ -53,7 +53,7 @@ func (a *app) replCommand() *cobra.Command {
 		DisableFlagsInUseLine: true,
 	}
 	f := &replFlags{Sandbox: flags.NewSandbox(cmd, a.server)}
-	cmd.Args = cobra.MatchAll(noArgs, func(cmd *cobra.Command, _ []string) error { return f.Check(cmd.Context()) })
+	cmd.Args = cobra.MatchAll(cobra.NoArgs, func(cmd *cobra.Command, _ []string) error { return f.Check(cmd.Context()) })
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return a.repl(cmd.Context(), f) }
 	f.Set.Var(flags.Text(&f.globals), "globals", "`FILE` with a JSON object whose members become variables")
 	f.Set.BoolVar(&f.noHistory, "no-history", false, "neither read nor write the history")

@@ -68,7 +68,7 @@ func TestReplOptions(t *testing.T) {
 		`"--globals" flag: it is empty`: {"--globals", ""},
 		"not a JSON object":             {"--globals", "/dev/null"},
 		"no such file":                  {"--globals", "/no/such"},
-		"unexpected argument \"x\"":     {"x"},
+		"unknown command \"x\"":         {"x"},
 		"unknown flag: --json":          {"--json"},
 		"invalid argument \"-1s\" for":  {"--timeout", "-1s"},
 	} {

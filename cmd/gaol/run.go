@@ -81,6 +81,7 @@ type runFlags struct {
 	cwd                                   string // of gaol exec
 	format                                runtime.ModuleFormat
 	maxOutput                             int64
+	interleaved                           report.Interleaved
 }
 
 func (a *app) runCommand() *cobra.Command {
@@ -132,8 +133,11 @@ func (a *app) run(ctx context.Context, p *program, f *runFlags) error {
 	if err != nil {
 		return err
 	}
-	streams, interleaved := report.NewStreams(a.stdout, a.stderr, f.passLimit(), cancel), report.NewInterleaved(f.maxOutput)
-	res, err := a.runIn(ctx, sb, p, f, streams, interleaved)
+	streams := report.NewStreams(a.stdout, a.stderr, f.passLimit(), cancel)
+	if f.interleave {
+		streams = f.interleaved.Streams(f.maxOutput)
+	}
+	res, err := a.runIn(ctx, sb, p, f, streams)
 	if err == nil && f.save != "" {
 		_, err = sb.Snapshot(ctx, runtime.SnapshotOptions{Name: f.save})
 	}
@@ -144,11 +148,11 @@ func (a *app) run(ctx context.Context, p *program, f *runFlags) error {
 	if err := errors.Join(err, closeErr); err != nil {
 		return err
 	}
-	return a.reportRun(res, f, streams, interleaved)
+	return a.reportRun(res, f, streams)
 }
 
 // reportRun prints what has not been printed during a run, and sets a.exit.
-func (a *app) reportRun(res *runtime.Result, f *runFlags, streams *report.Streams, interleaved *report.Interleaved) error {
+func (a *app) reportRun(res *runtime.Result, f *runFlags, streams *report.Streams) error {
 	a.exit = report.Status(res)
 	if !f.json {
 		report.Notes(a.stderr, slices.Concat(streams.Notes(), f.ResultNotes(res), f.folderNote(res))...)
@@ -157,7 +161,7 @@ func (a *app) reportRun(res *runtime.Result, f *runFlags, streams *report.Stream
 	if !f.interleave {
 		return report.JSON(a.stdout, res)
 	}
-	object, err := interleaved.Object(res)
+	object, err := f.interleaved.Object(res)
 	if err != nil {
 		return err
 	}
@@ -174,7 +178,7 @@ func (f *runFlags) passLimit() int64 {
 }
 
 // runIn runs p in sb, on a terminal or with the output passed on according to the flags.
-func (a *app) runIn(ctx context.Context, sb sandbox, p *program, f *runFlags, streams *report.Streams, interleaved *report.Interleaved) (*runtime.Result, error) {
+func (a *app) runIn(ctx context.Context, sb sandbox, p *program, f *runFlags, streams *report.Streams) (*runtime.Result, error) {
 	published, err := a.publish(ctx, sb, f.Published)
 	if err != nil {
 		return nil, err
@@ -183,7 +187,7 @@ func (a *app) runIn(ctx context.Context, sb sandbox, p *program, f *runFlags, st
 	if f.tty {
 		return a.runOnTerminal(ctx, sb, p, f)
 	}
-	res, err := a.runProgram(ctx, sb, p, f, streams, interleaved)
+	res, err := a.runProgram(ctx, sb, p, f, streams)
 	if p.command != "" {
 		err = adviseCommand(err)
 	}
@@ -197,17 +201,14 @@ type runner interface {
 }
 
 // runProgram runs p, and passes its output on according to the flags.
-func (a *app) runProgram(ctx context.Context, sb runner, p *program, f *runFlags, streams *report.Streams, interleaved *report.Interleaved) (*runtime.Result, error) {
+func (a *app) runProgram(ctx context.Context, sb runner, p *program, f *runFlags, streams *report.Streams) (*runtime.Result, error) {
 	signals, done := a.signals.forProgram()
 	defer done()
 	o := runtime.RunOptions{Cwd: f.cwd, Timeout: f.Timeout(), Signals: signals}
 	if f.stdin {
 		o.Stdin = a.stdin
 	}
-	switch {
-	case f.interleave:
-		interleaved.Attach(&o)
-	case !f.json:
+	if f.interleave || !f.json {
 		streams.Attach(&o)
 	}
 	if p.command == "" {

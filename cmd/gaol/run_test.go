@@ -91,7 +91,7 @@ func TestRunFailures(t *testing.T) {
 		{"no snapshot", fake{createErr: fmt.Errorf("gaol: create: %w", rootfs.ErrNoSnapshot)}, "no such snapshot; `gaol snapshot ls`"},
 		{"two snapshots", fake{createErr: fmt.Errorf("gaol: create: %w", rootfs.ErrAmbiguousSnapshot)}, "as `gaol snapshot ls` prints"},
 		{"full disk", fake{createErr: &fs.PathError{Op: "write", Path: "/x", Err: syscall.ENOSPC}}, "free some disk space"},
-		{"many lines", fake{createErr: errors.Join(errors.New("one"), errors.New("two\x1b[31m"))}, "one two?[31m"},
+		{"many lines", fake{createErr: errors.Join(errors.New("one"), errors.New("two\x1b[31m"))}, "one two\\x1b[31m"},
 		{"close", fake{closeErr: errors.New("gaol: close: busy")}, "close: busy"},
 		{"run", fake{guest: func(context.Context, runtime.RunOptions) (*runtime.Result, error) {
 			return nil, fmt.Errorf("gaol: run: %w", syscall.EPIPE)

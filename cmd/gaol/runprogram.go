@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -81,10 +82,9 @@ func (f *runFlags) readFile(ctx context.Context, path string) (p flags.Program, 
 	if f.Server != "" {
 		return p, report.Advise(errors.New("run: a server does not see the program's folder"), "run as root without --server")
 	}
-	if p, err = p.InFolder(f.file, dir, folderDir); err != nil {
-		return p, err
-	}
-	return p, f.MountFolder(dir, folderDir)
+	rel, err := filepath.Rel(dir, f.file)
+	p.Name = filepath.Join(folderDir, rel)
+	return p, cmp.Or(err, f.MountFolder(dir, folderDir))
 }
 
 // folderNote returns a line for a program that failed because it imports a file beside its own. Errors

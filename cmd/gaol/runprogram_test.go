@@ -103,8 +103,8 @@ func TestRunRefuses(t *testing.T) {
 		{"image rm", "at least 1"},
 		{"image import", "accepts 1 arg"},
 		{"image import x --max-size none", "want a size"},
-		{"image ls x", `unexpected argument "x"`},
-		{"doctor x", `unexpected argument "x"`},
+		{"image ls x", `unknown command "x"`},
+		{"doctor x", `unknown command "x"`},
 	} {
 		t.Run(tc.args, func(t *testing.T) {
 			var f fake
@@ -233,5 +233,5 @@ func TestVersionCommand(t *testing.T) {
 	if command != flag || command.code != 0 {
 		t.Errorf("%+v, want %+v", command, flag)
 	}
-	checkFailure(t, new(fake).call(t, "", "version", "x"), "unexpected argument")
+	checkFailure(t, new(fake).call(t, "", "version", "x"), "unknown command")
 }

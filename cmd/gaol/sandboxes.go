@@ -51,7 +51,7 @@ The time is when a sandbox is deleted unless it is used before.`,
 		for _, sb := range list {
 			lines = append(lines, fmt.Sprintf("%s\t%s\t%s\t%d", sb.ID, sb.Created.Local().Format(time.DateTime), sb.Expires.Local().Format(time.DateTime), sb.Processes))
 		}
-		return a.printEither(asJSON, list, table(lines))
+		return a.printEither(asJSON, list, report.Table(lines))
 	})
 }
 
@@ -109,10 +109,10 @@ func (a *app) exec(ctx context.Context, sb *client.Sandbox, command []string, f 
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	streams := report.NewStreams(a.stdout, a.stderr, math.MaxInt64, cancel)
-	res, err := a.runProgram(ctx, sb, &program{command: command[0], args: command[1:]}, f, streams, nil)
+	res, err := a.runProgram(ctx, sb, &program{command: command[0], args: command[1:]}, f, streams)
 	err = cmp.Or(streams.Err(), err) // a failed write has canceled the run
 	if err == nil {
-		return a.reportRun(res, f, streams, nil)
+		return a.reportRun(res, f, streams)
 	}
 	if _, missing := sb.Info(ctx); missing == nil { // else err is about the sandbox
 		err = adviseCommand(err)

@@ -59,7 +59,7 @@ type serveFlags struct {
 func (a *app) serveCommand() *cobra.Command {
 	f := &serveFlags{}
 	cmd := &cobra.Command{Use: "serve", Short: "Serve an HTTP API for sandboxes", Long: serveLong, Example: serveExample}
-	cmd.Args = cobra.MatchAll(noArgs, func(cmd *cobra.Command, _ []string) error { return f.complete(cmd, a.stderr) })
+	cmd.Args = cobra.MatchAll(cobra.NoArgs, func(cmd *cobra.Command, _ []string) error { return f.complete(cmd, a.stderr) })
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		switch {
 		case inherits(cmd):

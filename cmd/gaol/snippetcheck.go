@@ -48,8 +48,7 @@ const snippetCheckExample = `  gaol snippet check docs
 // checkFlags are the flags of gaol snippet check.
 type checkFlags struct {
 	snippetFlags
-	find                    examplecheck.FindOptions
-	github, update, verbose bool
+	allFences, github, update, verbose bool
 }
 
 func (a *app) snippetCheckCommand() *cobra.Command {
@@ -73,7 +72,7 @@ func (a *app) snippetCheckCommand() *cobra.Command {
 		return a.checkExamples(cmd.Context(), args, f)
 	}
 	f.add(cmd)
-	f.set.BoolVar(&f.find.AllFences, "all-fences", false, "take all fences of TypeScript and JavaScript, and not only those marked with run")
+	f.set.BoolVar(&f.allFences, "all-fences", false, "take all fences of TypeScript and JavaScript, and not only those marked with run")
 	f.set.BoolVar(&f.update, "update", false, "write the output of examples that pass beside them")
 	f.set.BoolVarP(&f.verbose, "verbose", "v", false, "also list the examples that do not fail")
 	f.set.BoolVar(&f.json, "json", false, "print one JSON object about the check and nothing else")
@@ -83,7 +82,7 @@ func (a *app) snippetCheckCommand() *cobra.Command {
 
 // checkExamples checks the examples of paths, prints a report and sets a.exit.
 func (a *app) checkExamples(ctx context.Context, paths []string, f *checkFlags) error {
-	set, err := examplecheck.Find(ctx, paths, f.find)
+	set, err := examplecheck.Find(ctx, paths, f.allFences)
 	if err != nil {
 		return err
 	}
@@ -122,11 +121,11 @@ func (a *app) printCheck(r *examplecheck.Report, f *checkFlags) error {
 	return a.print(text)
 }
 
-// progressOf returns functions that show on a terminal how many examples are finished, and that remove the text. W is
-// nil without a terminal.
+// progressOf returns functions that show on a terminal how many examples are finished, and that remove the text. They
+// do nothing if w is nil.
 func progressOf(w io.Writer, examples int) (show func(finished int), remove func()) {
 	if w == nil {
-		return nil, func() {}
+		return func(int) {}, func() {}
 	}
 	const clearLine = "\r\x1b[K"
 	show = func(finished int) { fmt.Fprintf(w, clearLine+"examples %d/%d", finished, examples) }

@@ -4,6 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"gaol/cmd/gaol/flags"
+	"gaol/cmd/gaol/report"
 	"gaol/rootfs"
 )
 
@@ -34,7 +35,7 @@ func (a *app) listCommand(short string, open flags.Opener, header string, row fu
 		for _, image := range all {
 			lines = append(lines, row(image))
 		}
-		return a.print(table(lines))
+		return a.print(report.Table(lines))
 	})
 }
 

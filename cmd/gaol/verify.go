@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"gaol/cmd/gaol/flags"
+	"gaol/cmd/gaol/report"
 	"gaol/rootfs"
 	"gaol/rootfs/tree"
 )
@@ -79,7 +80,7 @@ func (a *app) verify(ctx context.Context, i *rootfs.Image, mayBeGone bool) error
 	if more := len(found) - shownDifferences; more > 0 {
 		lines = append(lines, fmt.Sprintf("  and %d more", more))
 	}
-	return a.print(table(lines))
+	return a.print(report.Table(lines))
 }
 
 // values describes the old and the new value.

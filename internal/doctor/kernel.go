@@ -16,36 +16,18 @@ import (
 // are called with arguments that have no effect: versions are unreliable, because
 // distributions backport features.
 var systemCalls = []struct {
-	name  string
-	since string
-	try   func() error
+	name    string
+	since   string
+	number  uintptr
+	a, b, c uintptr // arguments; a fourth is 0
+	want    unix.Errno
 }{
-	{"openat2", "5.6", tryOpenat2},
-	{"clone3", "5.7", tryClone3}, // with a cgroup as target, which is as old
-	{"close_range with CLOEXEC", "5.11", tryCloseRange},
+	{"openat2", "5.6", unix.SYS_OPENAT2, 0, 0, 0, unix.EINVAL}, // because its last argument is the size of the third
+	{"clone3", "5.7", unix.SYS_CLONE3, 0, 0, 0, unix.EINVAL},   // with a cgroup as target, which is as old
+	{"close_range with CLOEXEC", "5.11", unix.SYS_CLOSE_RANGE, noDescriptor, noDescriptor, unix.CLOSE_RANGE_CLOEXEC, 0},
 }
 
-func tryOpenat2() error {
-	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_IN_ROOT}
-	fd, err := unix.Openat2(unix.AT_FDCWD, "/", &how)
-	if err != nil {
-		return err
-	}
-	return unix.Close(fd)
-}
-
-func tryClone3() error {
-	_, _, errno := unix.RawSyscall(unix.SYS_CLONE3, 0, 0, 0)
-	if errno == unix.EINVAL { // it exists, and expects arguments
-		return nil
-	}
-	return errno
-}
-
-func tryCloseRange() error {
-	const none = 1<<32 - 1 // no descriptor has this number
-	return unix.CloseRange(none, none, unix.CLOSE_RANGE_CLOEXEC)
-}
+const noDescriptor = 1<<32 - 1
 
 func probeKernel(*examination) Check {
 	var name unix.Utsname
@@ -54,8 +36,8 @@ func probeKernel(*examination) Check {
 	}
 	version := unix.ByteSliceToString(name.Release[:])
 	for _, c := range systemCalls {
-		if err := c.try(); err != nil {
-			return missing(fmt.Sprintf("%s: %s: %v", version, c.name, err),
+		if _, _, errno := unix.RawSyscall6(c.number, c.a, c.b, c.c, 0, 0, 0); errno != c.want {
+			return missing(fmt.Sprintf("%s: %s: %v", version, c.name, errno),
 				"boot a kernel of version "+c.since+" or later, best 6.1 or later; in a container, use a current runtime and libseccomp")
 		}
 	}

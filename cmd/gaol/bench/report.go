@@ -3,8 +3,8 @@ package bench
 import (
 	"fmt"
 	"strconv"
-	"strings"
-	"text/tabwriter"
+
+	"gaol/cmd/gaol/report"
 )
 
 // Report is the result of all measurements. gaol bench --json prints it as JSON.
@@ -15,9 +15,7 @@ type Report struct {
 
 // Table returns the report for people: a row for each side and figure.
 func (r *Report) Table() string {
-	var text strings.Builder
-	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "side\tfigure\tunit\tvalue\tratio")
+	lines := []string{"side\tfigure\tunit\tvalue\tratio"}
 	for _, side := range append([]Side{Bare}, r.Environment.Sides...) {
 		for _, f := range r.Figures {
 			value, measured := f.Values[side]
@@ -28,11 +26,10 @@ func (r *Report) Table() string {
 			if got, ok := f.Ratio[side]; ok {
 				ratio = Short(got)
 			}
-			fmt.Fprintf(table, "%s\t%s\t%s\t%6s\t%5s\n", side, f.Name, f.Unit, Short(value), ratio)
+			lines = append(lines, fmt.Sprintf("%s\t%s\t%s\t%6s\t%5s", side, f.Name, f.Unit, Short(value), ratio))
 		}
 	}
-	_ = table.Flush() // a Builder takes everything
-	return text.String() + "\nRatios compare with bare node, or with the other side that the figure's name has.\n" + r.Environment.line()
+	return report.Table(lines) + "\nRatios compare with bare node, or with the other side that the figure's name has.\n" + r.Environment.line()
 }
 
 // Short formats a number with three significant digits.

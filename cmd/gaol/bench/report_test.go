@@ -25,11 +25,11 @@ func testReport() *Report {
 }
 
 func TestTable(t *testing.T) {
-	const want = `side    figure                unit  value   ratio
-bare    warm run, p50         ms      25.0
-native  warm run, p50         ms      5.00   0.20
-runc    warm run, p50         ms      1234   49.4
-runc    Create + Run + Close  ms      3.00   49.4
+	const want = `side     figure                 unit   value    ratio
+bare     warm run, p50          ms       25.0
+native   warm run, p50          ms       5.00    0.20
+runc     warm run, p50          ms       1234    49.4
+runc     Create + Run + Close   ms       3.00    49.4
 `
 	got, notes, _ := strings.Cut(testReport().Table(), "\n\n")
 	var lines strings.Builder

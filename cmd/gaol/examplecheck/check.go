@@ -35,7 +35,7 @@ type Options struct {
 	// Update writes the outputs of examples that pass beside them.
 	Update bool
 
-	// Progress, if not nil, is called for each finished example, one at a time.
+	// Progress is called for each finished example, one at a time.
 	Progress func(finished int)
 }
 
@@ -79,7 +79,7 @@ func (o Options) run(ctx context.Context, missing []*Result, all int) (err error
 	work.SetLimit(o.Workers)
 	var mu sync.Mutex
 	finished := all - len(missing)
-	o.progress(finished)
+	o.Progress(finished)
 	for _, result := range missing {
 		work.Go(func() error {
 			if ctx.Err() != nil {
@@ -89,17 +89,11 @@ func (o Options) run(ctx context.Context, missing []*Result, all int) (err error
 			mu.Lock()
 			defer mu.Unlock()
 			finished++
-			o.progress(finished)
+			o.Progress(finished)
 			return err
 		})
 	}
 	return work.Wait()
-}
-
-func (o Options) progress(finished int) {
-	if o.Progress != nil {
-		o.Progress(finished)
-	}
 }
 
 func (r *Result) run(ctx context.Context, runner Runner, timeout time.Duration) error {
@@ -181,7 +175,19 @@ type Example struct {
 	Fault string `json:"-"`
 
 	folder  *folder
+	path    string            // of File in folder
 	sources map[string]source // by path in Files
+}
+
+// newExample returns an example without files, which begins in a line of the file p.
+func newExample(f *folder, p string, line int) *Example {
+	return &Example{File: f.shown(p), Line: line, folder: f, path: p, sources: map[string]source{}}
+}
+
+// add adds a file.
+func (e *Example) add(name, text string, s source) {
+	e.Files = append(e.Files, snippets.File{Path: name, Source: text})
+	e.sources[name] = s
 }
 
 // source maps the lines of a file of an example to where they are written.
@@ -222,6 +228,3 @@ type folder struct {
 
 // shown returns the name of a file of the folder for reports.
 func (f *folder) shown(path string) string { return filepath.Join(f.name, path) }
-
-// path returns the path in the folder of a file that shown has named.
-func (f *folder) path(shown string) (string, error) { return filepath.Rel(f.name, shown) }

@@ -59,7 +59,7 @@ func find(t *testing.T, dir, page string) []*Example {
 	if err != nil {
 		t.Fatal(err)
 	}
-	set, err := Find(t.Context(), []string{dir}, FindOptions{})
+	set, err := Find(t.Context(), []string{dir}, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,12 +76,15 @@ func find(t *testing.T, dir, page string) []*Example {
 func check(t *testing.T, dir, page string, o Options) *Report {
 	t.Helper()
 	o.Workers = 3
-	set, err := Find(t.Context(), []string{dir}, FindOptions{})
+	if o.Progress == nil {
+		o.Progress = func(int) {}
+	}
+	set, err := Find(t.Context(), []string{dir}, false)
 	if page != "" {
 		if err := os.WriteFile(filepath.Join(dir, "x.md"), []byte(page), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		set, err = Find(t.Context(), []string{dir}, FindOptions{})
+		set, err = Find(t.Context(), []string{dir}, false)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -152,14 +155,14 @@ func TestCheck(t *testing.T) {
 func TestCheckFails(t *testing.T) {
 	f := &fake{fail: errors.New("no jails")}
 	list := find(t, t.TempDir(), fenced("ts run", "log a")+fenced("ts run", "log b"))
-	if _, err := Check(t.Context(), list, Options{Open: f.open, Workers: 1}); !errors.Is(err, f.fail) || f.closed.Load() != 1 {
+	if _, err := Check(t.Context(), list, Options{Progress: func(int) {}, Open: f.open, Workers: 1}); !errors.Is(err, f.fail) || f.closed.Load() != 1 {
 		t.Errorf("%v; closed %d times", err, f.closed.Load())
 	}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	why := errors.New("why")
 	cancel(why)
 	f = &fake{}
-	if _, err := Check(ctx, list, Options{Open: f.open, Workers: 1}); !errors.Is(err, why) || f.ran.Load() > 0 {
+	if _, err := Check(ctx, list, Options{Progress: func(int) {}, Open: f.open, Workers: 1}); !errors.Is(err, why) || f.ran.Load() > 0 {
 		t.Errorf("canceled: %v, %d runs", err, f.ran.Load())
 	}
 	if _, err := Check(t.Context(), list, Options{Open: func() (Runner, error) { return nil, why }, Workers: 1}); !errors.Is(err, why) {

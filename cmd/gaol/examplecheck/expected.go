@@ -2,10 +2,12 @@ package examplecheck
 
 import (
 	"bytes"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	"path"
 	"strings"
 
 	"github.com/rogpeppe/go-internal/diff"
@@ -156,18 +158,18 @@ func (e *Example) ExpectedFile() string { return e.File + expectedEnding }
 
 // ReadExpected reads ExpectedFile. The error is fs.ErrNotExist without one.
 func (e *Example) ReadExpected() ([]byte, error) {
-	p, err := e.folder.path(e.ExpectedFile())
-	if err != nil {
-		return nil, err
-	}
-	return readRegular(e.folder.root, p, maxExpected)
+	return readRegular(e.folder.root, e.path+expectedEnding, maxExpected)
 }
 
 // WriteExpected replaces ExpectedFile as a whole. It follows no symbolic link.
 func (e *Example) WriteExpected(b []byte) error {
-	p, err := e.folder.path(e.ExpectedFile())
-	if err != nil {
-		return err
+	root, temporary := e.folder.root, path.Join(path.Dir(e.path), "."+rand.Text()+".tmp")
+	err := root.WriteFile(temporary, b, 0o644)
+	if err == nil {
+		err = root.Rename(temporary, e.path+expectedEnding)
 	}
-	return writeWhole(e.folder.root, p, b, 0o644)
+	if err != nil {
+		_ = root.Remove(temporary)
+	}
+	return err
 }

@@ -13,38 +13,30 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-
-	"gaol/runtime/snippets"
 )
 
 // Limits of what Find reads.
 const (
 	maxCode     = 200_000   // bytes of a code file, as of a snippet
 	maxMarkdown = 4 << 20   // bytes of a page
-	maxTotal    = 256 << 20 // bytes of all files
+	maxTotal    = 256 << 20 // bytes of all files, each with perFile more
+	perFile     = 4 << 10
 )
-
-// FindOptions are the options of [Find].
-type FindOptions struct {
-	// AllFences takes all fences of TypeScript and JavaScript, and not only fences marked
-	// with run.
-	AllFences bool
-}
 
 // Set is what Find has found. Its folders stay open until Close.
 type Set struct {
 	Examples []*Example
 
-	options FindOptions
-	folders []*folder
-	bytes   int64
+	allFences bool
+	folders   []*folder
+	bytes     int64
 }
 
 // Find returns the examples of files and folders, in the order of the paths and then of names.
 // In folders, it skips node_modules and names that begin with a dot, and follows no symbolic
-// links.
-func Find(ctx context.Context, paths []string, o FindOptions) (*Set, error) {
-	s := &Set{options: o}
+// links. With allFences, it takes all fences of TypeScript and JavaScript, and not only fences marked with run.
+func Find(ctx context.Context, paths []string, allFences bool) (*Set, error) {
+	s := &Set{allFences: allFences}
 	for _, p := range paths {
 		if err := s.add(ctx, p); err != nil {
 			s.Close()
@@ -127,24 +119,25 @@ func (s *Set) addFile(f *folder, p string) error {
 		limit = maxMarkdown
 	}
 	text, fault, err := s.read(f, p, limit)
-	switch shown := f.shown(p); {
+	e := newExample(f, p, 1)
+	e.Fault = fault
+	switch {
 	case err != nil:
 		return err
 	case fault != "":
-		s.Examples = append(s.Examples, &Example{File: shown, Line: 1, Fault: fault, folder: f})
 	case kind(p) == kindCode:
-		e := &Example{File: shown, Line: 1, folder: f}
-		e.setMain(text, source{file: shown})
-		s.Examples = append(s.Examples, e)
+		e.add(mainFile, text, source{file: e.File})
 	default:
-		s.Examples = append(s.Examples, pageExamples(page{f, shown, []byte(text), kind(p) == kindMDX}, s.options)...)
+		s.Examples = append(s.Examples, pageExamples(page{f, p, []byte(text), kind(p) == kindMDX}, s.allFences)...)
+		return nil
 	}
+	s.Examples = append(s.Examples, e)
 	return nil
 }
 
 // addProject adds the folder p, which has src/main.ts.
 func (s *Set) addProject(f *folder, p string) error {
-	e := &Example{File: f.shown(path.Join(p, mainFile)), Line: 1, folder: f, sources: map[string]source{}}
+	e := newExample(f, path.Join(p, mainFile), 1)
 	s.Examples = append(s.Examples, e)
 	return fs.WalkDir(f.root.FS(), path.Join(p, "src"), func(file string, d fs.DirEntry, err error) error {
 		switch {
@@ -158,8 +151,7 @@ func (s *Set) addProject(f *folder, p string) error {
 		text, fault, err := s.read(f, file, maxCode)
 		e.Fault = cmp.Or(e.Fault, fault)
 		name, relErr := filepath.Rel(p, file)
-		e.Files = append(e.Files, snippets.File{Path: name, Source: text})
-		e.sources[name] = source{file: f.shown(file)}
+		e.add(name, text, source{file: f.shown(file)})
 		return cmp.Or(err, relErr)
 	})
 }
@@ -168,14 +160,14 @@ func (s *Set) addProject(f *folder, p string) error {
 // since its folder was read, so that its type is checked again.
 func (s *Set) read(f *folder, p string, limit int64) (text, fault string, err error) {
 	b, err := readRegular(f.root, p, limit)
-	s.bytes += int64(len(b))
+	s.bytes += int64(len(b)) + perFile
 	switch {
 	case errors.Is(err, errTooLarge):
 		return "", fmt.Sprintf("%s has more than %d bytes", f.shown(p), limit), nil
 	case err != nil:
 		return "", "", fmt.Errorf("read %s: %w", f.shown(p), pathless(err))
 	case s.bytes > maxTotal:
-		return "", "", fmt.Errorf("the examples have more than %d bytes: check fewer together", maxTotal)
+		return "", "", fmt.Errorf("the examples have more than %d bytes, or too many files: check fewer together", maxTotal)
 	}
 	return string(b), "", nil
 }
@@ -278,17 +270,4 @@ func inWorkspace(file, workspace string) string {
 		return rel
 	}
 	return file
-}
-
-// writeWhole replaces a file as a whole. It follows no symbolic link out of root.
-func writeWhole(root *os.Root, p string, text []byte, mode os.FileMode) error {
-	temporary := path.Join(path.Dir(p), "."+rand.Text()+".tmp")
-	err := root.WriteFile(temporary, text, mode)
-	if err == nil {
-		err = root.Rename(temporary, p)
-	}
-	if err != nil {
-		_ = root.Remove(temporary)
-	}
-	return err
 }

@@ -38,7 +38,7 @@ func found(t *testing.T, dir string, paths ...string) (lines []string) {
 	for i := range paths {
 		paths[i] = filepath.Join(dir, paths[i])
 	}
-	s, err := Find(t.Context(), paths, FindOptions{})
+	s, err := Find(t.Context(), paths, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,13 +112,13 @@ func TestFindHostile(t *testing.T) {
 func TestFindErrors(t *testing.T) {
 	dir := write(t, map[string]string{"x.txt": "1"})
 	for name, want := range map[string]string{"x.txt": "want a folder, or a file that ends in .ts, ", "none": "no such file"} {
-		if _, err := Find(t.Context(), []string{filepath.Join(dir, name)}, FindOptions{}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := Find(t.Context(), []string{filepath.Join(dir, name)}, false); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := Find(ctx, []string{dir}, FindOptions{}); err == nil {
+	if _, err := Find(ctx, []string{dir}, false); err == nil {
 		t.Error("Find ignores its context")
 	}
 	s := &Set{bytes: maxTotal}
@@ -135,7 +135,7 @@ func TestFindErrors(t *testing.T) {
 func TestExpectedFile(t *testing.T) {
 	outside := write(t, map[string]string{"secret": "1"})
 	dir := write(t, map[string]string{"d/a.ts": "1", "d/b.ts": "1", "d/b.ts.expected.json": "-> " + outside + "/secret"})
-	s, err := Find(t.Context(), []string{dir + "/d/a.ts", dir}, FindOptions{})
+	s, err := Find(t.Context(), []string{dir + "/d/a.ts", dir}, false)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package examplecheck
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"gaol/runtime/snippets"
@@ -9,17 +10,18 @@ import (
 
 // pageExamples returns the examples of a page. Fences with the same example=NAME are one
 // example, and its fences of the same file are joined in order.
-func pageExamples(p page, o FindOptions) (list []*Example) {
+func pageExamples(p page, allFences bool) (list []*Example) {
 	named := map[string]*Example{}
 	unnamed := 0
 	for _, f := range p.fences() {
-		if _, run := f.info.find("run"); f.info.ending == "" || !run && !o.AllFences {
+		if _, run := f.info.find("run"); f.info.ending == "" || !run && !allFences {
 			continue
 		}
 		a, _ := f.info.find("example")
 		e := named[a.value]
 		if e == nil {
-			e = &Example{File: p.shown, Line: f.line, Name: a.value, folder: p.folder, sources: map[string]source{}}
+			e = newExample(p.folder, p.path, f.line)
+			e.Name = a.value
 			list = append(list, e)
 		}
 		if a.value != "" {
@@ -28,7 +30,7 @@ func pageExamples(p page, o FindOptions) (list []*Example) {
 			unnamed++
 			e.Name = fmt.Sprintf("#%d", unnamed)
 		}
-		e.addFence(p, f)
+		e.addFence(f)
 	}
 	for _, e := range list {
 		e.checkMain()
@@ -37,31 +39,19 @@ func pageExamples(p page, o FindOptions) (list []*Example) {
 }
 
 // addFence adds a fence to its example.
-func (e *Example) addFence(p page, f fence) {
+func (e *Example) addFence(f fence) {
 	e.setAttributes(f.info)
-	s := source{file: p.shown, lines: f.lines}
-	file, ok := f.info.find("file")
-	if !ok && e.Files == nil {
-		e.setMain(f.code, s)
-		return
-	}
 	name := mainFile
-	if ok {
+	if file, ok := f.info.find("file"); ok {
 		name = file.value
 	}
-	old, exists := e.sources[name]
-	if !exists {
-		e.Files = append(e.Files, snippets.File{Path: name, Source: f.code})
-		e.sources[name] = s
+	at := slices.IndexFunc(e.Files, func(f snippets.File) bool { return f.Path == name })
+	if at < 0 {
+		e.add(name, f.code, source{file: e.File, lines: f.lines})
 		return
 	}
-	for i := range e.Files {
-		if e.Files[i].Path == name {
-			e.Files[i].Source += f.code
-			old.lines = append(old.lines, f.lines...)
-			e.sources[name] = old
-		}
-	}
+	e.Files[at].Source += f.code
+	e.sources[name] = source{file: e.File, lines: append(e.sources[name].lines, f.lines...)}
 }
 
 // setAttributes applies the attributes of a fence to its example.
@@ -86,12 +76,7 @@ func (e *Example) setAttributes(i fenceInfo) {
 
 // checkMain finds examples without a file that runs.
 func (e *Example) checkMain() {
-	for _, f := range e.Files {
-		if f.Path == mainFile {
-			return
-		}
-	}
-	if e.Fault == "" {
+	if _, ok := e.sources[mainFile]; !ok && e.Fault == "" {
 		e.Fault = "no fence contains the file " + mainFile + ": give the fences of an example the same example=NAME"
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gaol/internal/lazyregexp"
-	"gaol/runtime/snippets"
 )
 
 // languages maps the languages of examples to the extensions of their files.
@@ -95,10 +94,4 @@ func kind(p string) fileKind {
 		return kindMDX
 	}
 	return kindOther
-}
-
-// setMain makes text the file that runs.
-func (e *Example) setMain(text string, s source) {
-	e.Files = []snippets.File{{Path: mainFile, Source: text}}
-	e.sources = map[string]source{mainFile: s}
 }

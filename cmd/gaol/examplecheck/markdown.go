@@ -14,7 +14,7 @@ import (
 // page is a Markdown or MDX file.
 type page struct {
 	folder *folder
-	shown  string
+	path   string // in folder
 	text   []byte
 	mdx    bool
 }

@@ -11,8 +11,8 @@ import (
 )
 
 // fencesOf describes the examples of a page, one a line: line, name, code of src/main.ts.
-func fencesOf(text string, mdx bool, o FindOptions) (lines []string) {
-	for _, e := range pageExamples(page{nil, "x.md", []byte(text), mdx}, o) {
+func fencesOf(text string, mdx, allFences bool) (lines []string) {
+	for _, e := range pageExamples(page{&folder{}, "x.md", []byte(text), mdx}, allFences) {
 		line := fmt.Sprintf("%d %s", e.Line, e.Name)
 		for _, f := range e.Files {
 			line += fmt.Sprintf(" %q", f.Source)
@@ -69,14 +69,14 @@ func TestFences(t *testing.T) {
 			for i := range tc.markdown {
 				tc.markdown[i] = strings.ReplaceAll(tc.markdown[i], "'''", "```")
 			}
-			if diff := cmp.Diff(tc.markdown, fencesOf(text, false, FindOptions{})); diff != "" {
+			if diff := cmp.Diff(tc.markdown, fencesOf(text, false, false)); diff != "" {
 				t.Errorf("Markdown (-want +got):\n%s", diff)
 			}
 			want := tc.mdx
 			if want == nil {
 				want = tc.markdown
 			}
-			if diff := cmp.Diff(want, fencesOf(text, true, FindOptions{})); diff != "" {
+			if diff := cmp.Diff(want, fencesOf(text, true, false)); diff != "" {
 				t.Errorf("MDX (-want +got):\n%s", diff)
 			}
 		})
@@ -85,7 +85,7 @@ func TestFences(t *testing.T) {
 
 func TestAllFences(t *testing.T) {
 	text := "```ts\na\n```\n```sh\nb\n```\n```js skip=\"why not\"\nc\n```\n"
-	got := fencesOf(text, false, FindOptions{AllFences: true})
+	got := fencesOf(text, false, true)
 	if diff := cmp.Diff([]string{`1 #1 "a\n"`, `7 #2 "c\n"`}, got); diff != "" {
 		t.Error(diff)
 	}
@@ -93,7 +93,7 @@ func TestAllFences(t *testing.T) {
 
 func TestPosition(t *testing.T) {
 	text := "# T\n\n> - 😀x\n>\n>   ```ts run example=e\n>   ab\n>   cd\n>   ```\n\n```ts run example=e\nef\n```\n"
-	list := pageExamples(page{nil, "d/x.md", []byte(text), false}, FindOptions{})
+	list := pageExamples(page{&folder{}, "d/x.md", []byte(text), false}, false)
 	if len(list) != 1 || list[0].Files[0].Source != "ab\ncd\nef\n" {
 		t.Fatalf("%+v", list)
 	}
@@ -136,7 +136,7 @@ func FuzzPage(f *testing.F) {
 	f.Add("<A b={`\n```ts run\n`}>\n\t```js run file=x\n\t\ta\n```\n{/*\n")
 	f.Fuzz(func(t *testing.T, text string) {
 		for _, mdx := range []bool{false, true} {
-			for _, e := range pageExamples(page{nil, "x", []byte(text), mdx}, FindOptions{AllFences: true}) {
+			for _, e := range pageExamples(page{&folder{}, "x", []byte(text), mdx}, true) {
 				for _, file := range e.Files {
 					checkPositions(t, text, e, file)
 				}

@@ -27,17 +27,8 @@ type Advice struct {
 	Accept func(policy.Permissions) bool
 }
 
-// For returns, for each denied operation of a run, the flag or rule that allows it, or "" if there is
-// none or it cannot be found.
-func (a Advice) For(list []runtime.Denial) []string {
-	advice := make([]string, len(list))
-	for i, d := range list {
-		advice[i] = a.forOne(d)
-	}
-	return advice
-}
-
-func (a Advice) forOne(d runtime.Denial) string {
+// For returns the flag or rule that allows a denied operation of a run, or "" if there is none or it cannot be found.
+func (a Advice) For(d runtime.Denial) string {
 	switch d.Rule {
 	case "mounts":
 		return a.UnixSockets
@@ -191,14 +182,12 @@ func (f *Sandbox) Denials(res *runtime.Result) (lines []string) {
 	if len(shown) > MaxDenials {
 		shown = shown[:MaxDenials-1]
 	}
-	advice := make([]string, len(shown))
-	if f.Set.Lookup("permissions") != nil {
-		advice = f.advice().For(shown)
-	}
-	for i, d := range shown {
+	for _, d := range shown {
 		line := DenialText(d)
-		if how := advice[i]; how != "" {
-			line += "; allow with " + how
+		if f.Set.Lookup("permissions") != nil {
+			if how := f.advice().For(d); how != "" {
+				line += "; allow with " + how
+			}
 		}
 		lines = append(lines, line)
 	}

@@ -6,9 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path"
 	"path/filepath"
-	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -20,16 +18,21 @@ var mainFiles = []string{"index.js", "index.mjs", "index.cjs", "index.ts", "inde
 
 // MainFile returns the path of a folder's main module: the main of its package.json, or else index.
 func MainFile(dir string) (string, error) {
-	names := mainFiles
-	main, err := packageMain(dir)
+	description, _, err := packageJSON(filepath.Join(dir, "package.json"))
 	if err != nil {
 		return "", err
 	}
-	if main != "" {
+	names := mainFiles
+	if main, _ := description["main"].(string); main != "" { // Node ignores values that are not strings
 		if !filepath.IsLocal(main) {
 			return "", fmt.Errorf("run: %s: main %q is not in the folder", filepath.Join(dir, "package.json"), main)
 		}
-		names = slices.Concat([]string{main, main + ".js"}, prefixed(main, mainFiles), mainFiles)
+		names = []string{main, main + ".js"}
+		for _, folder := range []string{main, "."} {
+			for _, name := range mainFiles {
+				names = append(names, filepath.Join(folder, name))
+			}
+		}
 	}
 	for _, name := range names {
 		file := filepath.Join(dir, name)
@@ -38,20 +41,6 @@ func MainFile(dir string) (string, error) {
 		}
 	}
 	return "", fmt.Errorf("run: %s: no main in package.json and no index.js, .mjs, .cjs, .ts, .mts or .cts", dir)
-}
-
-func prefixed(dir string, names []string) (out []string) {
-	for _, name := range names {
-		out = append(out, filepath.Join(dir, name))
-	}
-	return out
-}
-
-// packageMain returns the main of a folder's package.json. Node ignores values that are not strings.
-func packageMain(dir string) (string, error) {
-	description, _, err := packageJSON(filepath.Join(dir, "package.json"))
-	main, _ := description["main"].(string)
-	return main, err
 }
 
 var errNotRegular = errors.New("it is not a regular file")
@@ -79,18 +68,4 @@ func ReadFile(path string, most int64, check func(fs.FileInfo) error) ([]byte, e
 		err = fmt.Errorf("more than %s", report.FormatSize(most))
 	}
 	return text, err
-}
-
-// InFolder returns p with the name that its file has in the guest, where the host's folder dir is
-// mounted at target.
-func (p Program) InFolder(file, dir, target string) (Program, error) {
-	rel, err := filepath.Rel(dir, file)
-	if err == nil && !filepath.IsLocal(rel) {
-		err = errors.New("not in the folder")
-	}
-	if err != nil {
-		return p, fmt.Errorf("run: %s: %w", file, err)
-	}
-	p.Name = path.Join(target, filepath.ToSlash(rel))
-	return p, nil
 }

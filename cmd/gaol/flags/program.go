@@ -258,22 +258,7 @@ func Policy(ctx context.Context, r io.Reader, name string) (policy.Permissions, 
 	}
 	p, err := policy.Parse(text)
 	if bad, ok := errors.AsType[*policy.FormatError](err); ok {
-		err = &formatError{name, bad}
+		err = fmt.Errorf("%s: %w", name, bad)
 	}
 	return p, err
 }
-
-// formatError adds the name of the text to a FormatError.
-type formatError struct {
-	name string
-	*policy.FormatError
-}
-
-func (e *formatError) Error() string {
-	if e.Place == "" {
-		return e.name + ": " + e.Why
-	}
-	return e.name + ": " + e.Place + ": " + e.Why
-}
-
-func (e *formatError) Unwrap() error { return e.FormatError }

@@ -128,10 +128,10 @@ func (fullDisk) Write([]byte) (int, error) { return 0, errors.New("no space") }
 
 // A failure to write ends the session.
 func TestWriteError(t *testing.T) {
-	out := &output{to: fullDisk{}}
-	s := &screen{stdout: out}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	s := &screen{stdout: output{fullDisk{}, cancel}}
 	s.value("x")
-	if err := out.err(); err == nil || !strings.Contains(err.Error(), "write standard output: no space") {
+	if err := context.Cause(ctx); err == nil || !strings.Contains(err.Error(), "write standard output: no space") {
 		t.Errorf("%v", err)
 	}
 }

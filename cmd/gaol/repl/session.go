@@ -1,6 +1,7 @@
 package repl
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -52,8 +53,9 @@ func Run(ctx context.Context, o Options) (exit int, err error) {
 		context: runtime.ContextOptions{Globals: o.Globals, IdleTimeout: -1, LastValue: true},
 		cell:    runtime.EvaluateOptions{Timeout: o.Timeout, MaxLogs: maxLogs, MaxLogLength: maxLogLength, Form: runtime.ResultText},
 	}
-	stdout := &output{to: o.Stdout}
-	s.failed = stdout.err
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	stdout := output{o.Stdout, cancel}
 	if o.Terminal {
 		err = s.runOnTerminal(ctx, stdout)
 	} else {
@@ -75,7 +77,6 @@ type session struct {
 	// interruptible returns a context that Ctrl-C cancels, until stop is called.
 	interruptible func(context.Context) (_ context.Context, stop func())
 	keep          func(code string) // adds the code of a cell to the history
-	failed        func() error      // the first failure to write to standard output
 
 	current Context
 	exit    int
@@ -157,13 +158,13 @@ Up, Down  recall earlier lines`
 func (s *session) perform(ctx context.Context, code string) error {
 	switch strings.TrimSpace(code) {
 	case "":
-		return s.failed()
+		return context.Cause(ctx)
 	case ".exit":
 		s.done = true
 		return nil
 	case ".help":
 		s.note(Help)
-		return s.failed()
+		return context.Cause(ctx)
 	}
 	o := s.cell
 	o.OnLog = s.log
@@ -181,7 +182,7 @@ func (s *session) perform(ctx context.Context, code string) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
-	return errors.Join(s.replaceEnded(ctx, e), s.failed())
+	return cmp.Or(s.replaceEnded(ctx, e), context.Cause(ctx))
 }
 
 func (s *session) show(e *runtime.Evaluation, code string) {

@@ -2,13 +2,11 @@ package repl
 
 import (
 	"bufio"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"strings"
-	"sync"
 
 	"gaol/cmd/gaol/report"
 	"gaol/runtime"
@@ -47,31 +45,22 @@ func readLines(ctx context.Context, from io.Reader) func(bool) (string, error) {
 	}
 }
 
-// output is standard output, and the first failure to write to it. It is safe for concurrent use.
+// output is standard output. A failure to write to it cancels the session.
 type output struct {
 	to     io.Writer
-	mu     sync.Mutex
-	failed error
+	cancel context.CancelCauseFunc
 }
 
 // Write implements [io.Writer].
-func (o *output) Write(b []byte) (int, error) {
+func (o output) Write(b []byte) (int, error) {
 	if err := report.Stdout(o.to, string(b)); err != nil {
-		o.mu.Lock()
-		defer o.mu.Unlock()
-		o.failed = cmp.Or(o.failed, err)
+		o.cancel(err)
 		return 0, err
 	}
 	return len(b), nil
 }
 
-func (o *output) err() error {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.failed
-}
-
-// screen shows the output of cells. The session checks for failures to write at the end of each.
+// screen shows the output of cells. A failure to write to standard output cancels the session.
 type screen struct {
 	stdout, stderr io.Writer
 

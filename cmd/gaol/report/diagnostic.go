@@ -129,14 +129,7 @@ func Notes(w io.Writer, lines ...string) {
 
 // OneLine joins the lines of s and replaces control characters: messages of cobra
 // and other tools have several lines, and file names in them may contain anything.
-func OneLine(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
-			return '?'
-		}
-		return r
-	}, strings.Join(strings.Fields(s), " "))
-}
+func OneLine(s string) string { return Sanitize(strings.Join(strings.Fields(s), " "), false) }
 
 // ErrorText returns a guest's error for people: its stack, which usually starts with
 // its message, with the causes, and the frame, the lines of code around the place.

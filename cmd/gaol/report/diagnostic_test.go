@@ -22,7 +22,7 @@ func TestPrint(t *testing.T) {
 		err  error
 		want string
 	}{
-		{fmt.Errorf("gaol: create: a\n\tb\x1b[31m"), "gaol: create: a b?[31m\n"},
+		{fmt.Errorf("gaol: create: a\n\tb\x1b[31m"), "gaol: create: a b\\x1b[31m\n"},
 		{Advise(syscall.ENOSPC, "own advice"), "gaol: no space left on device; own advice\n"},
 		{NewOutputError("standard output", &fs.PathError{Op: "write", Path: "/dev/stdout", Err: syscall.ENOSPC}), "gaol: write standard output: no space left on device; send it to where there is room for it\n"},
 		{fmt.Errorf("x: %w", rootfs.ErrNotFound), "gaol: x: no such image; `gaol image ls` lists the images, `gaol image build` makes one\n"},

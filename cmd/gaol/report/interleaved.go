@@ -18,31 +18,26 @@ type Interleaved struct {
 	streams [2]recordedStream
 }
 
+// recordedStream is a writer that records what is written to it.
 type recordedStream struct {
-	name      string
-	remaining int64 // bytes that may still be recorded
-	splitter  resultjson.Splitter
+	to       *Interleaved
+	name     string
+	splitter resultjson.Splitter
 }
 
-// NewInterleaved records at most limit bytes of each stream.
-func NewInterleaved(limit int64) *Interleaved {
-	return &Interleaved{streams: [2]recordedStream{{name: "stdout", remaining: limit}, {name: "stderr", remaining: limit}}}
+// Streams returns streams that record at most limit bytes of each.
+func (n *Interleaved) Streams(limit int64) *Streams {
+	n.streams = [2]recordedStream{{to: n, name: "stdout"}, {to: n, name: "stderr"}}
+	return NewStreams(&n.streams[0], &n.streams[1], limit, nil)
 }
 
-// Attach makes n record the run with options o.
-func (n *Interleaved) Attach(o *runtime.RunOptions) {
-	o.OnStdout = func(b []byte) { n.record(&n.streams[0], b) }
-	o.OnStderr = func(b []byte) { n.record(&n.streams[1], b) }
-}
-
-// record is called by the readers of both streams at the same time. A character that is cut at
+// Write is called by the readers of both streams at the same time. A character that is cut at
 // the end of b waits for its other bytes: JSON would have two U+FFFD instead of it.
-func (n *Interleaved) record(s *recordedStream, b []byte) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	b = b[:min(int64(len(b)), s.remaining)]
-	s.remaining -= int64(len(b))
-	n.add(s.name, s.splitter.Split(b))
+func (s *recordedStream) Write(b []byte) (int, error) {
+	s.to.mu.Lock()
+	defer s.to.mu.Unlock()
+	s.to.add(s.name, s.splitter.Split(b))
+	return len(b), nil
 }
 
 // add appends output.

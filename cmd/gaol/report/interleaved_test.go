@@ -14,9 +14,9 @@ func TestInterleaved(t *testing.T) {
 		3:  pieces("stdout", "ab", "stderr", "err", "stdout", "\xc3"),
 		0:  {},
 	} {
-		n := NewInterleaved(limit)
+		var n Interleaved
 		var o runtime.RunOptions
-		n.Attach(&o)
+		n.Streams(limit).Attach(&o)
 		o.OnStdout([]byte("a"))
 		o.OnStdout([]byte("b\xc3"))
 		o.OnStderr([]byte("err"))

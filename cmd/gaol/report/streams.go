@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strings"
+	"text/tabwriter"
 
 	"gaol/runtime"
 )
@@ -99,6 +101,17 @@ func Line(v any) (string, error) {
 	enc.SetEscapeHTML(false)
 	err := enc.Encode(v)
 	return line.String(), err
+}
+
+// Table aligns the columns of lines whose cells are separated by tabs.
+func Table(lines []string) string {
+	var text strings.Builder
+	w := tabwriter.NewWriter(&text, 0, 0, 3, ' ', 0)
+	for _, line := range lines {
+		fmt.Fprintln(w, line)
+	}
+	_ = w.Flush() // strings.Builder never fails
+	return text.String()
 }
 
 // Exit statuses that are not the guest's own. The first three are as in

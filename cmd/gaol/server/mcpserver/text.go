@@ -243,9 +243,9 @@ func newDenials(c *operation.Call, sandbox string, list []runtime.Denial) denial
 	if len(list) == 0 {
 		return described
 	}
-	advice := flags.Advice{Permissions: c.Service.PermissionsOf(c.Tenant, sandbox), Argument: argument, Accept: c.Service.Allows}.For(list)
-	for i, d := range list {
-		described = append(described, denial{d, advice[i]})
+	advice := flags.Advice{Permissions: c.Service.PermissionsOf(c.Tenant, sandbox), Argument: argument, Accept: c.Service.Allows}
+	for _, d := range list {
+		described = append(described, denial{d, advice.For(d)})
 	}
 	return described
 }

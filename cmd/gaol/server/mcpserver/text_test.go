@@ -27,7 +27,7 @@ func TestCut(t *testing.T) {
 
 func TestOneLine(t *testing.T) {
 	for text, want := range map[string]string{
-		"": "", "a\nb\n\n": "b", "\x1b[31mred\x07\r\n": "?[31mred?", "  x  y\t": "x y", "\xff\x00": "\uFFFD?",
+		"": "", "a\nb\n\n": "b", "\x1b[31mred\x07\r\n": `\x1b[31mred\x07`, "  x  y\t": "x y", "\xff\x00": `�\x00`,
 	} {
 		if got := oneLine(text); got != want {
 			t.Errorf("oneLine(%q) = %q, want %q", text, got, want)

@@ -1,7 +1,9 @@
 package runtime
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"sync"
 	"time"
 
@@ -129,19 +131,28 @@ func (c *cells) busy() bool {
 func (c *cells) maxFrame(kind wire.Kind) int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	ofCell, ofIdle := int64(0), int64(0)
+	if c.current != nil {
+		ofCell = c.current.maxFrame(kind)
+	}
 	switch {
 	case kind == wire.KindOutput:
-		return maxOutput
-	case kind == wire.KindLog && c.current != nil && c.current.logs != nil:
-		return guest.MaxLogBytes(max(idleBounds.LogLength, c.current.logs.options.MaxLogLength)) + 1
+		ofIdle = maxOutput
 	case kind == wire.KindLog:
-		return guest.MaxLogBytes(idleBounds.LogLength) + 1
-	case c.current == nil:
-		return 0
-	case kind == wire.KindDone:
+		ofIdle = guest.MaxLogBytes(idleBounds.LogLength) + 1
+	case kind == wire.KindDone && c.current != nil:
 		return 4
 	}
-	return c.current.maxFrame(kind)
+	return max(ofCell, ofIdle)
+}
+
+// close handles the end of the channel.
+func (c *cells) close(err error) {
+	c.ordered.flush(0)
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		err = nil
+	}
+	c.onClose(err)
 }
 
 // receive handles a frame that maxFrame has accepted: unless it is a line, there is a

@@ -52,7 +52,7 @@ func TestCellsMaxFrame(t *testing.T) {
 		t.Errorf("after it: (-want +got)\n%s", diff)
 	}
 	c.begin(&cell{number: 2, maxValue: 5, done: make(chan struct{})})
-	if diff := cmp.Diff([]int64{5, guest.MaxLogBytes(1000) + 1, maxFailure, 4, 0, 0, 0, maxNoValue, 0, 0}, most()); diff != "" {
+	if diff := cmp.Diff([]int64{5, guest.MaxLogBytes(1000) + 1, maxFailure, 4, 0, 0, 0, 0, 0, 0}, most()); diff != "" {
 		t.Errorf("with a request for completions: (-want +got)\n%s", diff)
 	}
 	if c.busy() {

@@ -87,7 +87,7 @@ func checkCommands(given map[string]HostCommand) error {
 // at most 1,024 commands.
 func (rt *NodeRuntime) AddCommands(given map[string]HostCommand) (err error) {
 	defer wrap(&err, "add commands")
-	if isClosed(rt.closing) {
+	if rt.alive.Err() != nil {
 		return ErrClosed
 	}
 	if rt.opts.Commands == nil {

@@ -122,9 +122,7 @@ func (rt *NodeRuntime) NewContext(ctx context.Context, o ContextOptions) (_ *Con
 	start := &cell{done: make(chan struct{})}
 	c.cells.begin(start)
 	// Unlike runs, contexts do not wait for their turn: the active ones may never end.
-	select {
-	case rt.contexts <- struct{}{}:
-	default:
+	if !rt.contexts.TryAcquire(1) {
 		return nil, ErrManyContexts
 	}
 	c.process = &Process{
@@ -132,7 +130,7 @@ func (rt *NodeRuntime) NewContext(ctx context.Context, o ContextOptions) (_ *Con
 		globals: o.Globals, heap: o.Heap, cells: c.cells, streams: c.streams, detached: true, onEnd: c.finish,
 	}
 	if !rt.start(ctx, c.process, RunOptions{Name: contextName, Permissions: o.Permissions, Env: o.Env, Cwd: o.Cwd, Timeout: -1}) {
-		rt.contexts.leave()
+		rt.contexts.Release(1)
 		return nil, c.process.startError()
 	}
 	if err := c.awaitStart(ctx, start); err != nil {
@@ -181,7 +179,7 @@ func (c *Context) finish(res *Result) {
 		c.reason = nil // it was exiting, slowly
 	}
 	c.err = fmt.Errorf("%w: %w", ErrContextEnded, c.endError(res))
-	c.rt.contexts.leave()
+	c.rt.contexts.Release(1)
 }
 
 // endError returns why the process has ended. res may be nil.
@@ -189,7 +187,7 @@ func (c *Context) finish(res *Result) {
 // Preconditions: c.mu is held.
 func (c *Context) endError(res *Result) error {
 	switch {
-	case isClosed(c.rt.closing):
+	case c.rt.alive.Err() != nil:
 		return ErrClosed
 	case c.reason != nil:
 		return c.reason

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"testing"
 	"time"
+
+	"golang.org/x/sync/semaphore"
 )
 
 // A process that closes its channel and then exits slowly has not been killed.
@@ -19,8 +21,8 @@ func TestContextSlowEnd(t *testing.T) {
 		{&Result{Cause: CauseCanceled, Signal: killedSignal}, errSilent.Error()},
 		{nil, errSilent.Error()},
 	} {
-		rt := &NodeRuntime{contexts: make(queue, 1), closing: make(chan struct{})}
-		rt.contexts <- struct{}{}
+		rt := &NodeRuntime{contexts: semaphore.NewWeighted(1), alive: t.Context()}
+		rt.contexts.TryAcquire(1)
 		c := &Context{rt: rt, process: &Process{done: make(chan struct{})}, reason: errSilent}
 		c.finish(tc.res)
 		close(c.process.done)

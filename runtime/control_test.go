@@ -71,7 +71,7 @@ func newFakeGuestWithin(t testing.TB, limit int64, functions []hostcall.Function
 		t.Fatal(err)
 	}
 	g := &fakeGuest{send: send, receive: receive, pumped: make(chan struct{})}
-	g.control = &control{in: stdio.NewReader(from), main: &cell{maxValue: limit}, room: func() {}}
+	g.control = &control{in: stdio.NewReader(from), report: &cell{maxValue: limit}, room: func() {}}
 	if functions == nil {
 		to.Close()
 	} else {
@@ -108,7 +108,7 @@ func (g *fakeGuest) end() *Result {
 	g.send.Close()
 	<-g.pumped
 	g.control.calls.Stop()
-	p := &Process{main: g.control.main, calls: g.control.calls}
+	p := &Process{main: g.control.report.(*cell), calls: g.control.calls}
 	res := &Result{}
 	p.addReport(res)
 	return res
@@ -295,7 +295,7 @@ func TestControlClose(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c := &control{in: stdio.NewReader(from), cells: cells}
+		c := &control{in: stdio.NewReader(from), report: cells}
 		c.close(tc.err)
 		to.Close()
 		if got := <-closed; got != tc.want {

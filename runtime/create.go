@@ -9,6 +9,8 @@ import (
 	"slices"
 	"sync"
 
+	"golang.org/x/sync/semaphore"
+
 	"gaol/jail/landlock/audit"
 	"gaol/rootfs"
 	"gaol/runtime/internal/sandbox"
@@ -25,17 +27,17 @@ type NodeRuntime struct {
 	network  *network         // nil if the rules allow no external host
 	dialed   dialed           // connections to the guest's servers
 	files    *hostfs.FS
-	queue    queue // limits concurrent runs
-	contexts queue // limits contexts
-	active   activeRuns
+	queue    *semaphore.Weighted // limits concurrent runs
+	contexts *semaphore.Weighted // limits contexts
+	active   sync.Map            // of *Process: the active runs
+	programs programs
 	calls    calls
 	commands commands
 
-	alive   context.Context // ends when Close begins
-	end     context.CancelFunc
-	closing <-chan struct{} // that of alive
-	close   sync.Once
-	err     error // Close's
+	alive context.Context // ends when Close begins
+	end   context.CancelFunc
+	close sync.Once
+	err   error // Close's
 }
 
 // Create makes a sandbox. It validates o once and keeps a copy. If the store lacks the
@@ -89,14 +91,13 @@ func create(ctx context.Context, s settings) (*NodeRuntime, error) {
 
 // newRuntime returns a runtime without a sandbox.
 func newRuntime(s settings) *NodeRuntime {
-	s = s.forRuns()
 	if !s.WorkInProcess {
 		s.work = work.Of(s.CgroupParent)
 	}
-	rt := &NodeRuntime{opts: s, queue: make(queue, s.MaxConcurrentRuns), contexts: make(queue, s.MaxContexts)}
+	rt := &NodeRuntime{
+		opts: s, queue: semaphore.NewWeighted(int64(s.MaxConcurrentRuns)), contexts: semaphore.NewWeighted(int64(s.MaxContexts)),
+	}
 	rt.alive, rt.end = context.WithCancel(context.Background())
-	rt.closing = rt.alive.Done()
-	rt.active.runs = map[*Process]struct{}{}
 	rt.commands.byName = maps.Clone(s.Commands)
 	return rt
 }

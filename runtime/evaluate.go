@@ -253,7 +253,7 @@ func (rt *NodeRuntime) Evaluate(ctx context.Context, code string, o EvaluateOpti
 
 // evaluate sends the events to f, if f is not nil.
 func (rt *NodeRuntime) evaluate(ctx context.Context, code string, o EvaluateOptions, f *feed) (*Evaluation, error) {
-	if isClosed(rt.closing) {
+	if rt.alive.Err() != nil {
 		return nil, ErrClosed
 	}
 	o.Heap = cmp.Or(o.Heap, rt.opts.heapMiB<<20)

@@ -148,7 +148,8 @@ func TestImagePlaces(t *testing.T) {
 // lowered returns the process that a program and the options of its run describe.
 func lowered(t *testing.T, s settings, p *Process, o RunOptions) (*Process, error) {
 	t.Helper()
-	return p, p.lower(t.Context(), s.forRuns(), o)
+	p.rt = &NodeRuntime{}
+	return p, p.lower(t.Context(), s, o)
 }
 
 func TestLauncherOfRun(t *testing.T) {

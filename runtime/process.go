@@ -303,7 +303,7 @@ type ProcessInfo struct {
 // Processes lists the active runs, the oldest first.
 func (rt *NodeRuntime) Processes() []ProcessInfo {
 	var list []ProcessInfo
-	for _, p := range rt.active.list() {
+	for _, p := range rt.runs() {
 		usage, err := p.usage()
 		if err != nil || p.hasEnded() {
 			continue
@@ -320,7 +320,7 @@ func (rt *NodeRuntime) Processes() []ProcessInfo {
 // Kill ends the run whose first process has that PID, as [Process.Kill] does. The error wraps
 // os.ErrProcessDone if no run has it.
 func (rt *NodeRuntime) Kill(pid int) error {
-	for _, p := range rt.active.list() {
+	for _, p := range rt.runs() {
 		if p.child.GuestPID() == pid && !p.hasEnded() {
 			p.Kill()
 			return nil

@@ -128,7 +128,7 @@ func (p *Process) lowerCommand(s settings, o RunOptions) error {
 func (p *Process) lowerOptions(s settings, o RunOptions) (env environment, err error) {
 	c := &p.command
 	p.launcher, p.limits, p.args, p.egress = s.Launcher, s.Calls, o.Args, o.Network
-	p.permissions, p.folder = s.Permissions, s.programs.next(s.plan.Restricts)
+	p.permissions, p.folder = s.Permissions, p.rt.programs.next(s.plan.Restricts)
 	cwd := s.cwd
 	if o.Cwd != "" {
 		if cwd, err = parseCwd(o.Cwd); err != nil {
@@ -146,9 +146,7 @@ func (p *Process) lowerOptions(s settings, o RunOptions) (env environment, err e
 		}
 		own = &p.permissions
 	}
-	if env = *s.variables; len(o.Env) > 0 || own != nil {
-		env, err = s.environment(o.Env, own)
-	}
+	env, err = s.environment(o.Env, own)
 	c.Env = env.list
 	return env, err
 }
@@ -240,7 +238,7 @@ func (p *Process) addCode(ctx context.Context, s settings, o RunOptions) error {
 	}
 	code.TypeScript = code.Context != nil || mayImportTypeScript(o.Name, text, code.Evaluate != nil)
 	code.Args, code.BigInts, c.HeapMiB = s.Calls.Arguments, s.BigInts, s.heapMiB
-	c.Args = slices.Concat(s.nodeCommand, []string{base}, o.Args) // other runs may see the command line: it must not show Path
+	c.Args = slices.Concat(s.nodeCommand(), []string{base}, o.Args) // other runs may see the command line: it must not show Path
 	if p.launcher == LauncherZygote {
 		c.Script = len(c.Args) - len(o.Args) - 1 // the program's path
 	}

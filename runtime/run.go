@@ -6,13 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"maps"
 	goruntime "runtime"
 	"slices"
 	"sync"
 	"time"
 
+	"golang.org/x/sync/semaphore"
 	"golang.org/x/sys/unix"
 
 	"gaol/internal/wire"
@@ -193,30 +192,14 @@ func defaultConcurrentRuns() int {
 }
 
 // maxStarts keeps the processors busy: a start uses about one.
-var maxStarts = max(4, 2*goruntime.GOMAXPROCS(0))
+var maxStarts = int64(max(4, 2*goruntime.GOMAXPROCS(0)))
 
-// starts limits the starts of this process.
-var starts = make(queue, maxStarts)
+// starts limits the starts of this process, in order.
+var starts = semaphore.NewWeighted(maxStarts)
 
-// queue is a semaphore that serves callers in order.
-type queue chan struct{}
-
-// enter waits for a place. It returns false if ctx ends first.
-// Otherwise the caller must call leave.
-func (q queue) enter(ctx context.Context) bool {
-	select {
-	case q <- struct{}{}:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
-func (q queue) leave() { <-q }
-
-// leaveAfter leaves after d, or when the returned function is called.
-func (q queue) leaveAfter(d time.Duration) (leave func()) {
-	once := sync.OnceFunc(q.leave)
+// releaseAfter releases a place after d, or when the returned function is called.
+func releaseAfter(s *semaphore.Weighted, d time.Duration) (release func()) {
+	once := sync.OnceFunc(func() { s.Release(1) })
 	late := time.AfterFunc(d, once)
 	return func() {
 		late.Stop()
@@ -225,46 +208,31 @@ func (q queue) leaveAfter(d time.Duration) (leave func()) {
 }
 
 // takeTurn waits for a run's turn. It returns false if the turn did not come. Otherwise the
-// caller must call started when the run has started, and leave the runtime's queue at its
+// caller must call started when the run has started, and release the runtime's queue at its
 // end.
 func (rt *NodeRuntime) takeTurn(ctx context.Context) (started func(), ok bool) {
 	// The runtime's queue comes first: a run that waits for others of its runtime must not hold
 	// one of the process's few starts.
-	if !rt.queue.enter(ctx) {
+	if rt.queue.Acquire(ctx, 1) != nil {
 		return nil, false
 	}
-	if !starts.enter(ctx) {
-		rt.queue.leave()
+	if starts.Acquire(ctx, 1) != nil {
+		rt.queue.Release(1)
 		return nil, false
 	}
-	return starts.leaveAfter(startLease), true
+	return releaseAfter(starts, startLease), true
 }
 
-// activeRuns is the set of a runtime's active runs.
-type activeRuns struct {
-	mu   sync.Mutex
-	runs map[*Process]struct{}
-}
-
-func (a *activeRuns) add(r *Process) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.runs[r] = struct{}{}
-}
-
-func (a *activeRuns) remove(r *Process) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	delete(a.runs, r)
-}
-
-// list returns the runs, the oldest first.
-func (a *activeRuns) list() []*Process {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return slices.SortedFunc(maps.Keys(a.runs), func(a, b *Process) int {
+// runs returns the active runs, the oldest first.
+func (rt *NodeRuntime) runs() (list []*Process) {
+	rt.active.Range(func(p, _ any) bool {
+		list = append(list, p.(*Process))
+		return true
+	})
+	slices.SortFunc(list, func(a, b *Process) int {
 		return cmp.Or(a.began.Compare(b.began), cmp.Compare(a.child.GuestPID(), b.child.GuestPID()))
 	})
+	return list
 }
 
 // calls counts what Close waits for: runs without a waiting caller, and uses of the sandbox's network.
@@ -299,9 +267,15 @@ type control struct {
 	out        *hostcall.Writer     // nil if the host sends nothing
 	calls      *hostcall.Dispatcher // nil without host functions
 	translator *translator          // nil if the program imports no TypeScript
-	main       *cell                // the program's report; nil in a context
-	cells      *cells               // nil except in a context
-	room       func()               // blocks while the consumer of events is behind
+	report     report
+	room       func() // blocks while the consumer of events is behind
+}
+
+// report gets the frames about a program: the *cell of a run, or the *cells of a context.
+type report interface {
+	maxFrame(kind wire.Kind) int64 // 0 refuses it
+	receive(kind wire.Kind, body []byte) error
+	close(err error) // why the channel has ended
 }
 
 // maxFrame returns the maximum size of a frame; 0 refuses it.
@@ -311,16 +285,8 @@ func (c *control) maxFrame(kind wire.Kind) int64 {
 		return c.calls.MaxFrame()
 	case kind == wire.KindTranslate && c.translator != nil:
 		return maxTranslation
-	case c.cells != nil:
-		return c.cells.maxFrame(kind)
-	case c.main.logs == nil && (kind == wire.KindLog || kind == wire.KindNoValue || kind == wire.KindOutput):
-		return 0
-	case kind == wire.KindOutput:
-		return maxOutput
-	case kind == wire.KindLog:
-		return guest.MaxLogBytes(c.main.logs.options.MaxLogLength) + 1
 	}
-	return c.main.maxFrame(kind)
+	return c.report.maxFrame(kind)
 }
 
 // run reads frames until the channel's end.
@@ -341,16 +307,7 @@ func (c *control) run() {
 // close closes the channel. A program that continues gets EPIPE, and the end of the host's
 // frames.
 func (c *control) close(err error) {
-	if c.cells != nil {
-		c.cells.ordered.flush(0)
-		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-			err = nil
-		}
-		c.cells.onClose(err)
-	}
-	if c.main != nil && c.main.logs != nil {
-		c.main.logs.ordered.flush(0)
-	}
+	c.report.close(err)
 	c.in.Close()
 	c.out.Close()
 }
@@ -361,12 +318,8 @@ func (c *control) receive(kind wire.Kind, body []byte) (err error) {
 		return c.receiveCall(body)
 	case kind == wire.KindTranslate:
 		return c.translator.answer(body)
-	case c.cells != nil:
-		return c.cells.receive(kind, body)
-	case kind == wire.KindLog, kind == wire.KindOutput:
-		return c.main.logs.ordered.receive(kind, body)
 	}
-	return c.main.receive(kind, body)
+	return c.report.receive(kind, body)
 }
 
 func (c *control) receiveCall(body []byte) error {
@@ -384,7 +337,7 @@ func (c *control) receiveCall(body []byte) error {
 // refusal returns why no function may be called now. It is nil except in a context between
 // two cells.
 func (c *control) refusal() error {
-	if c.cells == nil || c.cells.busy() {
+	if cells, ok := c.report.(*cells); !ok || cells.busy() {
 		return nil
 	}
 	return &CallError{Code: CodeNoCell, Message: "host functions can be called while a cell is evaluated"}
@@ -411,15 +364,27 @@ const (
 
 // maxFrame returns the maximum size of a frame about the cell; 0 refuses it.
 func (cl *cell) maxFrame(kind wire.Kind) int64 {
-	switch kind {
-	case wire.KindValue:
+	switch {
+	case kind == wire.KindValue:
 		return cl.maxValue
-	case wire.KindFailure:
+	case kind == wire.KindFailure:
 		return maxFailure
-	case wire.KindNoValue:
+	case cl.logs == nil:
+	case kind == wire.KindNoValue:
 		return maxNoValue
+	case kind == wire.KindOutput:
+		return maxOutput
+	case kind == wire.KindLog:
+		return guest.MaxLogBytes(cl.logs.options.MaxLogLength) + 1
 	}
 	return 0
+}
+
+// close ends unfinished lines.
+func (cl *cell) close(error) {
+	if cl.logs != nil {
+		cl.logs.ordered.flush(0)
+	}
 }
 
 // receive stores the report in a frame that maxFrame has accepted. A later value or failure replaces
@@ -440,6 +405,8 @@ func (cl *cell) receive(kind wire.Kind, body []byte) error {
 		return err
 	case wire.KindNoValue:
 		cl.noValue = wire.ParseNoValue(body)
+	case wire.KindLog, wire.KindOutput:
+		return cl.logs.ordered.receive(kind, body)
 	}
 	return nil
 }

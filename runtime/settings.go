@@ -60,11 +60,6 @@ type settings struct {
 	work     *work.Domain // compiles code
 	bindings *hostcall.Bindings
 	heapMiB  int64 // of V8's old space
-
-	// forRuns sets these.
-	programs    *programs    // of the sandbox: those of a pool share the settings
-	variables   *environment // of runs that add none
-	nodeCommand []string     // the command line of Node before the program
 }
 
 // resolve validates options and fills in defaults.
@@ -142,22 +137,13 @@ func (s *settings) overlay(globals map[string]any, heap int64) error {
 	s.bindings = s.bindings.Overlay(given)
 	if heap != 0 {
 		s.heapMiB = heap >> 20
-		s.setNodeCommand()
 	}
 	return nil
 }
 
-// forRuns adds what the runs of a sandbox share.
-func (s settings) forRuns() settings {
-	s.programs = &programs{}
-	s.setNodeCommand()
-	variables, _ := s.environment(nil, nil) // resolve has checked them
-	s.variables = &variables
-	return s
-}
-
-func (s *settings) setNodeCommand() {
-	s.nodeCommand = slices.Concat([]string{s.nodePath()}, heapFlags(s.heapMiB), []string{"--require=" + guest.Prelude})
+// nodeCommand returns the command line of Node before the program.
+func (s *settings) nodeCommand() []string {
+	return slices.Concat([]string{s.nodePath()}, heapFlags(s.heapMiB), []string{"--require=" + guest.Prelude})
 }
 
 var hostnamePattern = lazyregexp.New(`^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$`)

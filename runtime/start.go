@@ -21,7 +21,7 @@ import (
 //	requested ── lower ── takeTurn ── launch ── end
 func (rt *NodeRuntime) start(ctx context.Context, p *Process, o RunOptions) (ok bool) {
 	p.rt, p.began, p.launcher, p.done = rt, time.Now(), rt.opts.Launcher, make(chan struct{})
-	if isClosed(rt.closing) || p.detached && !rt.calls.begin() {
+	if rt.alive.Err() != nil || p.detached && !rt.calls.begin() {
 		p.err = ErrClosed
 		return false
 	}
@@ -82,7 +82,7 @@ func (p *Process) begin(o RunOptions) (ok bool) {
 	defer started()
 	p.limit, _ = withTimeout(p.life, o.Timeout)
 	if err := p.launch(); err != nil {
-		p.rt.queue.leave()
+		p.rt.queue.Release(1)
 		return p.fail(err)
 	}
 	return true
@@ -104,7 +104,7 @@ func (p *Process) fail(err error) (ok bool) {
 
 // mustEnd reports whether p.limit has ended.
 func (p *Process) mustEnd() bool {
-	if isClosed(p.rt.closing) {
+	if p.rt.alive.Err() != nil {
 		p.cancel(ErrClosed) // which bind does a moment later
 	}
 	return p.limit.Err() != nil
@@ -116,7 +116,7 @@ func (p *Process) launch() error {
 		p.close()
 		return err
 	}
-	p.rt.active.add(p) // before any of its callbacks can call Processes
+	p.rt.active.Store(p, nil) // before any of its callbacks can call Processes
 	if p.control != nil {
 		p.reading.Go(p.control.run)
 	}
@@ -158,7 +158,10 @@ func (p *Process) openControl() error {
 	if err != nil {
 		return err
 	}
-	p.control = &control{in: in, main: p.main, cells: p.cells, room: p.waitForFeed}
+	p.control = &control{in: in, report: p.main, room: p.waitForFeed}
+	if p.cells != nil {
+		p.control.report = p.cells
+	}
 	text, err := p.code.Open()
 	if err != nil {
 		return err
@@ -206,7 +209,7 @@ func isClosed(c <-chan struct{}) bool {
 
 // end waits for the run's end, and leaves the runtime's queue.
 func (p *Process) end() (*Result, error) {
-	defer p.rt.queue.leave()
+	defer p.rt.queue.Release(1)
 	defer p.cancel(nil)
 	res, err := p.finish()
 	if res != nil {
@@ -219,7 +222,7 @@ func (p *Process) end() (*Result, error) {
 // may be an error beside the result: see endReason.
 func (p *Process) finish() (*Result, error) {
 	defer p.close()
-	defer p.rt.active.remove(p)
+	defer p.rt.active.Delete(p)
 	cause := p.supervise()
 	<-p.child.Done()
 	res := &Result{Duration: time.Since(p.began), Launcher: p.launcher, LauncherReason: p.reason} // without the time that callbacks take for the rest of the output

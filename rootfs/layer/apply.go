@@ -43,13 +43,8 @@ func (t *Tree) ApplyPackage(ctx context.Context, r io.Reader, place func(h *tar.
 	})
 }
 
-// EachEntry calls do for each entry of the tar archive r, except global headers, and reads r
-// to its end. It fails if the archive exceeds the limits.
-func EachEntry(ctx context.Context, r io.Reader, l Limits, do func(h *tar.Header, content io.Reader) error) error {
-	b := newBudget(l)
-	return b.eachEntry(ctx, r, do)
-}
-
+// eachEntry calls do for each entry of the tar archive r, except global headers, and reads r to its end. It fails if
+// the archive exceeds the budget.
 func (b *budget) eachEntry(ctx context.Context, r io.Reader, do func(*tar.Header, io.Reader) error) error {
 	in := b.reader(ctx, r)
 	for archive := tar.NewReader(in); ; {

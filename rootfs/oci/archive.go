@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"math"
 	"os"
 	"path"
 	"strings"
@@ -21,71 +20,62 @@ import (
 
 // openArchive opens an archive of an image, or of a root file system.
 func openArchive(ctx context.Context, file string, o Options, want v1.Platform) (i *Image, err error) {
-	f, err := openTar(ctx, file, o)
+	a, err := openTar(ctx, file, o)
 	if err != nil {
 		return nil, err
 	}
-	a, err := indexArchive(ctx, f)
 	switch { // since Docker 25, docker save also writes a layout, with the same layers
-	case err != nil:
 	case has(a.open, dockerIndex):
 		i, err = openDocker(a.open, want)
 	case has(a.open, layoutFile, indexFile):
 		i, err = openLayout(ctx, a.open, want)
 	default:
 		var size int64
-		size, err = f.Seek(0, io.SeekEnd)
-		i = &Image{Kind: "tar", Layers: []Layer{{Size: size, Open: inFile(io.NewSectionReader(f, 0, size))}}}
+		size, err = a.file.Seek(0, io.SeekEnd)
+		i = &Image{Kind: "tar", Layers: []Layer{{Size: size, Open: inFile(io.NewSectionReader(a.file, 0, size))}}}
 	}
 	if err != nil {
-		return nil, errors.Join(err, f.Close())
+		return nil, errors.Join(err, a.file.Close())
 	}
-	i.close = func() { f.Close() }
+	i.close = func() { a.file.Close() }
 	return i, nil
 }
 
-// openTar opens a tar archive. It decompresses a compressed one into a temporary file,
-// because the parts of an archive are read in any order.
-func openTar(ctx context.Context, file string, o Options) (*os.File, error) {
+// openTar opens a tar archive. It decompresses a compressed one into a temporary file of at most o.MaxTemp bytes,
+// because the parts of an archive are read in any order. It fails at the header of an entry that exceeds this bound,
+// before it reads the content.
+func openTar(ctx context.Context, file string, o Options) (*archive, error) {
 	f, err := os.Open(file)
 	if err != nil {
 		return nil, err
 	}
+	a := newArchive(f)
 	plain, compressed, err := decompress(f)
+	if err == nil && !compressed {
+		if err = download.Rewind(f); err == nil {
+			err = a.index(ctx, f, false)
+		}
+	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	if !compressed {
-		return f, nil
+		return a, nil
 	}
 	defer f.Close()
 	defer plain.Close()
-	out, err := o.Temp()
-	if err != nil {
+	if a.file, err = o.Temp(); err != nil {
 		return nil, err
 	}
-	if err := copyTar(ctx, out, plain, o.MaxTemp); err != nil {
-		return nil, errors.Join(err, out.Close())
+	out := bufio.NewWriterSize(a.file, 256<<10) // skipped content is read in small pieces
+	in := layer.NewReader(ctx, io.TeeReader(plain, out), o.MaxTemp)
+	if err = a.index(ctx, in, true); err == nil {
+		_, err = io.Copy(io.Discard, in) // the end of the archive
 	}
-	return out, nil
-}
-
-// copyTar copies a tar archive of at most most bytes. It parses the headers meanwhile, and
-// fails at the header of an entry that exceeds the bound, before it reads the content.
-func copyTar(ctx context.Context, w io.Writer, r io.Reader, most int64) error {
-	out := bufio.NewWriterSize(w, 256<<10) // skipped content is read in small pieces
-	name, limits := "", layer.Limits{Bytes: most, Entries: math.MaxInt64}
-	err := layer.EachEntry(ctx, io.TeeReader(r, out), limits, func(h *tar.Header, _ io.Reader) error {
-		name = h.Name
-		return nil
-	})
-	switch {
-	case errors.Is(err, layer.ErrTooLarge):
-		return fmt.Errorf("archive: %.200q: %w", name, err)
-	case err != nil:
-		return tarError(err)
+	if err = errors.Join(tarError(err), out.Flush()); err != nil {
+		return nil, errors.Join(err, a.file.Close())
 	}
-	return out.Flush()
+	return a, nil
 }
 
 // tarError wraps an error of an invalid archive in ErrTruncated or ErrMalformed.
@@ -112,34 +102,37 @@ type span struct{ at, size int64 }
 // maxPart bounds the path of an image's part in bytes. Real ones have about 80.
 const maxPart = 255
 
-// indexArchive reads the headers of at most maxArchive entries. It ignores entries that
-// cannot be parts of an image: the archive may contain a root file system.
-func indexArchive(ctx context.Context, f *os.File) (*archive, error) {
-	if err := download.Rewind(f); err != nil {
-		return nil, err
-	}
-	a := &archive{f, map[string]span{}, map[string]string{}}
-	t := tar.NewReader(f) // it reads only headers, and seeks over the rest
-	for range maxArchive {
+func newArchive(f *os.File) *archive { return &archive{f, map[string]span{}, map[string]string{}} }
+
+// index reads the headers of r, which has the content of the file. It records at most maxArchive entries, and then
+// stops unless all is set. It ignores entries that cannot be parts of an image: the archive may contain a root file
+// system.
+func (a *archive) index(ctx context.Context, r io.ReadSeeker, all bool) error {
+	t := tar.NewReader(r) // it reads only headers, and seeks over the rest
+	last := ""
+	for n := 0; n < maxArchive || all; n++ {
 		if err := context.Cause(ctx); err != nil {
-			return nil, err
+			return err
 		}
 		h, err := t.Next()
-		if err == io.EOF {
-			break
+		switch {
+		case err == io.EOF:
+			return nil
+		case errors.Is(err, layer.ErrTooLarge):
+			return fmt.Errorf("archive: %.200q: %w", last, err)
+		case err != nil:
+			return tarError(err)
 		}
-		if err != nil {
-			return nil, tarError(err)
-		}
-		if len(h.Name) > maxPart || len(h.Linkname) > maxPart {
+		last = h.Name
+		if n >= maxArchive || len(h.Name) > maxPart || len(h.Linkname) > maxPart {
 			continue
 		}
 		name := strings.Clone(path.Clean(h.Name)) // Clone, because the name may be part of a header of 1 MiB
 		switch h.Typeflag {
 		case tar.TypeReg:
-			at, err := f.Seek(0, io.SeekCurrent)
+			at, err := r.Seek(0, io.SeekCurrent)
 			if err != nil {
-				return nil, err
+				return err
 			}
 			a.files[name] = span{at, h.Size}
 		case tar.TypeSymlink: // old versions of docker save share layers by links
@@ -148,7 +141,7 @@ func indexArchive(ctx context.Context, f *os.File) (*archive, error) {
 			a.links[name] = strings.Clone(path.Clean(h.Linkname))
 		}
 	}
-	return a, nil
+	return nil
 }
 
 func (a *archive) open(name string) (*io.SectionReader, error) {

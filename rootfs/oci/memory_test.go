@@ -29,8 +29,8 @@ func TestIndexIsBounded(t *testing.T) {
 	var before, after goruntime.MemStats
 	goruntime.GC()
 	goruntime.ReadMemStats(&before)
-	a, err := indexArchive(t.Context(), f)
-	must(t, err)
+	a := newArchive(f)
+	must(t, a.index(t.Context(), f, false))
 	goruntime.GC()
 	goruntime.ReadMemStats(&after)
 	if kept := int64(after.HeapAlloc) - int64(before.HeapAlloc); kept > 4<<20 {

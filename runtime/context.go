@@ -44,13 +44,8 @@ const (
 
 	contextName = "context.mjs" // the main module
 
-	// metaName is the variable with import.meta of the main module, which cells use. The main
-	// module does nothing else.
-	metaName  = "__meta"
-	namedName = "__named" // of internal/guest/context.cjs
-	// constantsName is another variable of internal/guest/context.cjs: see snippet.Names.
-	constantsName = "__const"
-	contextCode   = "Object.defineProperty(globalThis, '" + metaName + "', { value: import.meta })"
+	// contextCode is the main module, whose import.meta cells use.
+	contextCode = "Object.defineProperty(globalThis, '" + snippet.Meta + "', { value: import.meta })"
 
 	// eofGrace is how long a process may take to exit after it has closed its channel.
 	eofGrace = time.Second

@@ -89,10 +89,7 @@ func (c *Context) compile(ctx context.Context, code string, timeout time.Duratio
 			declared[name] = d
 		}
 	}
-	p, err := c.rt.opts.work.Compile(limit, work.Source{
-		Code: []byte(code), Cell: true,
-		Names: snippet.Names{Meta: metaName, Named: namedName, Constants: constantsName, Declared: declared},
-	})
+	p, err := c.rt.opts.work.Compile(limit, work.Source{Code: []byte(code), Cell: true, Declared: declared})
 	if errors.Is(err, errTimeout) {
 		err = &snippet.SyntaxError{Message: "the code is too complex: compiling it takes longer than its timeout", Line: 1, Column: 1}
 	}

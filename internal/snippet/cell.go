@@ -7,21 +7,20 @@ import (
 
 // cell returns the program as a script for V8's REPL mode. Static module syntax is
 // replaced, and the value of a branch is the script's completion value without changes.
-func (p parsed) cell(n Names) *Program {
+func (p parsed) cell(declared map[string]Declared) *Program {
 	f := &emitter{
-		parsed:    p,
-		prefix:    "await (",
-		suffix:    ")",
-		noValue:   "void 0",
-		await:     "await ",
-		cell:      true,
-		checkName: n.Named,
-		declared:  n.Declared,
-		declares:  map[string]Declared{},
+		parsed:   p,
+		prefix:   "await (",
+		suffix:   ")",
+		noValue:  "void 0",
+		await:    "await ",
+		cell:     true,
+		declared: declared,
+		declares: map[string]Declared{},
 	}
 	for meta := range p.tree.all() {
-		if meta.Kind == ImportMeta && n.Meta != "" {
-			f.edits = append(f.edits, replace(meta.span(), n.Meta))
+		if meta.Kind == ImportMeta {
+			f.edits = append(f.edits, replace(meta.span(), Meta))
 		}
 	}
 	last := lastStatement(p.tree.Kids)
@@ -47,7 +46,7 @@ func (p parsed) cell(n Names) *Program {
 		}
 	}
 	f.redeclare()
-	f.guardConstants(n.Constants)
+	f.guardConstants()
 	f.emit()
 	program := f.program(p.edit(append([]edit{f.prologue()}, f.edits...)))
 	program.Declares = f.declares
@@ -93,9 +92,7 @@ func (f *emitter) dynamicImport(s *Node, assign bool) string {
 	if len(s.Kids) == 0 {
 		return module
 	}
-	if f.checkName != "" {
-		module = f.checkName + "(" + module + ", " + f.text[s.Key.Start:s.Key.End] + f.importedNames(s) + ")"
-	}
+	module = named + "(" + module + ", " + f.text[s.Key.Start:s.Key.End] + f.importedNames(s) + ")"
 	var names []string
 	whole := ""
 	for _, b := range s.Kids {
@@ -155,7 +152,7 @@ const unterminated = "Unterminated string literal"
 
 // syntaxErrorMessage returns why code is not a valid cell, or "".
 func syntaxErrorMessage(code string) string {
-	_, err := Cell(code)
+	_, err := Cell(code, nil)
 	if e, ok := errors.AsType[*SyntaxError](err); ok {
 		return e.Message
 	}

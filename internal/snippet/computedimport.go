@@ -14,7 +14,7 @@ func CheckFile(name, code string) (ext string, err *SyntaxError) {
 	if ext == ".json" {
 		return ext, nil
 	}
-	d, c := newDraft(code), compiler{file: "file" + ext}
+	d, c := newDraft(code), compiler{file: "snippet" + ext}
 	err = c.checkFile(d, loaderOf(ext))
 	imports := importCall().MatchString(code)
 	if err != nil || !imports && !mayBeTSX(ext, code) {

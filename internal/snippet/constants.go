@@ -1,29 +1,20 @@
 package snippet
 
-import "maps"
-
 // guardConstants makes assignments to constants throw, as V8 does for const: they become assignments
 // to members of the guest's object.
-func (f *emitter) guardConstants(object string) {
-	constants := map[string]bool{}
-	for _, of := range []map[string]Declared{f.declared, f.declares} {
-		for name, d := range of {
-			constants[name] = d&Constant != 0
-		}
-	}
-	maps.DeleteFunc(constants, func(_ string, is bool) bool { return !is })
-	if len(constants) == 0 || object == "" {
-		return
-	}
-	top := f.tree.Scope
+func (f *emitter) guardConstants() {
 	for v := range f.tree.all() {
-		if !v.written || !constants[v.Name] {
+		form, known := f.declares[v.Name]
+		if !known {
+			form = f.declared[v.Name]
+		}
+		if !v.written || form&Constant == 0 {
 			continue
 		}
-		if d := v.Scope.Find(v.Name); d != nil && d != top.names[v.Name] {
+		if d := v.Scope.Find(v.Name); d != nil && d != f.tree.Scope.names[v.Name] {
 			continue
 		}
-		with := object + "." + v.Name
+		with := constants + "." + v.Name
 		if v.shorthand {
 			with = v.Name + ": " + with
 		}

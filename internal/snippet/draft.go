@@ -41,7 +41,7 @@ type Piece struct {
 // has added, it returns the nearest offset, and known is false.
 func (s Stage) original(offset int) (before int, known bool) {
 	if len(s.Pieces) == 0 {
-		return s.untranslated(offset)
+		return newTranslation(string(s.From), string(s.To), s.Map).original(offset)
 	}
 	// of several pieces at one offset, only the last is not empty
 	i := sort.Search(len(s.Pieces), func(i int) bool { return s.Pieces[i].After > offset }) - 1
@@ -52,17 +52,26 @@ func (s Stage) original(offset int) (before int, known bool) {
 	return p.Before, p.Known
 }
 
-func (s Stage) untranslated(offset int) (before int, known bool) {
-	file, err := ParseSourceMap(s.Map)
+// A translation maps offsets in code that esbuild made to the code that it was made of.
+type translation struct {
+	from, to indexed
+	sources  *SourceMap
+}
+
+func newTranslation(from, to string, sources []byte) translation {
+	file, err := ParseSourceMap(sources)
 	if err != nil {
-		return 0, false
+		file = new(SourceMap)
 	}
-	line, column := positionOf(string(s.To), min(offset, len(s.To)))
-	p, known := file.Original(line-1, column-1)
-	if p.Source != "" && p.Source != moduleName && p.Source != scriptName {
-		return 0, false // a comment in the code named another source
+	return translation{indexOf(from), indexOf(to), file}
+}
+
+func (t translation) original(offset int) (before int, known bool) {
+	p, known := t.sources.Original(t.to.position(offset))
+	if !strings.HasPrefix(p.Source, sourceName) {
+		return 0, false // none, or a comment in the code named another source
 	}
-	before = offsetOf(string(s.From), p.Line+1, p.Column+1)
+	before = t.from.offset(p.Line, p.Column)
 	return max(before, 0), known && before >= 0
 }
 

@@ -16,8 +16,6 @@ type emitter struct {
 	// cell: the value of a branch is the script's completion value, and function declarations
 	// are not called.
 	cell bool
-	// checkName is the guest's function that checks imported names, or empty.
-	checkName string
 
 	edits []edit
 
@@ -68,13 +66,13 @@ func (f *emitter) emit() {
 	switch {
 	case s == nil:
 		f.appendExports()
-	case s.Kind == Expression && s.callable():
+	case s.Kind == Expression && s.Kids[0].exports() == exportsProperty:
+		f.appendCode(f.noValue)
+	case s.Kind == Expression:
 		if f.wrapped {
 			f.emitBody(s)
 		}
-		f.deliverCall(s.value())
-	case s.Kind == Expression:
-		f.deliverOrExport(s)
+		f.deliver(s)
 	case s.Kind == ExportDefault:
 		f.emitDefault(s)
 	case s.declaration().isFunction() && alone && !f.cell:
@@ -109,46 +107,18 @@ func (f *emitter) appendExports() {
 	f.appendValue("{ " + strings.Join(members, ", ") + " }")
 }
 
-// deliver makes an expression the value.
-func (f *emitter) deliver(value span) { f.enclose(value, f.prefix, f.suffix) }
+// deliver makes the expression of a statement the value. A function is called: functions cannot be encoded as JSON.
+func (f *emitter) deliver(s *Node) { f.enclose(s.value(), f.prefix, ")"+s.call()+f.suffix[1:]) }
 
-// deliverOrExport makes an expression the value unless it sets a property of exports: the
-// value is then all of exports, which the guest reads. A function assigned to
-// module.exports is called, like one of export default.
-func (f *emitter) deliverOrExport(s *Node) {
-	switch s.Kids[0].exports() {
-	case exportsProperty:
-		f.appendCode(f.noValue)
-	case exportsFunction:
-		f.deliverCall(s.value())
-	default:
-		f.deliver(s.value())
-	}
-}
-
-// deliverCall makes the result of a function the value: functions cannot be encoded as JSON.
-func (f *emitter) deliverCall(value span) {
-	f.enclose(value, f.prefix, ")()"+f.suffix[1:])
-}
-
-// emitDefault makes an export default at the end the value, and calls it if it is a
-// function.
+// emitDefault makes an export default at the end the value.
 func (f *emitter) emitDefault(s *Node) {
-	call := ""
-	if s.callable() {
-		call = "()"
-	}
 	if s.name() != "" {
-		f.appendValue(s.name() + call)
+		f.appendValue(s.name() + s.call())
 		return
 	}
 	words := span{s.Start, s.At}
 	f.edits = append(f.edits, replace(words, lineEnds(f.text[words.start:words.end])))
-	if s.callable() {
-		f.deliverCall(s.value())
-	} else {
-		f.deliver(s.value())
-	}
+	f.deliver(s)
 	f.insert(s.End, ";")
 }
 
@@ -190,14 +160,9 @@ func (f *emitter) emitBody(s *Node) {
 	}
 	switch last.Kind {
 	case Expression:
-		sets, end := last.Kids[0].exports(), ")"
-		if sets == exportsProperty {
-			return
+		if last.Kids[0].exports() != exportsProperty {
+			f.enclose(last.value(), "return await (", ")"+last.call())
 		}
-		if sets == exportsFunction || last.callable() {
-			end = ")()"
-		}
-		f.enclose(last.value(), "return await (", end)
 	case Block, Branch:
 		if ends := last.results(); len(ends) > 0 {
 			name := f.assign(ends)

@@ -9,8 +9,9 @@ import (
 
 // The file name decides whether esbuild reads the code as a module.
 const (
-	moduleName = "snippet.mts"
-	scriptName = "snippet.ts"
+	sourceName = "snippet."
+	moduleName = sourceName + "mts"
+	scriptName = sourceName + "ts"
 )
 
 // check reports the first error that esbuild finds in parsed JavaScript.

@@ -49,15 +49,18 @@ func FuzzModule(f *testing.F) {
 		if parse(code, maxNesting).fenced {
 			valid = false // three backticks at the start of a line always mean Markdown
 		}
-		for _, make := range []func(string) (*Program, error){Module, Cell} {
-			p, err := make(code)
+		for _, module := range []bool{true, false} {
+			p, err := Module(code)
+			if !module {
+				p, err = Cell(code, nil)
+			}
 			if err != nil {
 				checkError(t, code, err, valid)
 				continue
 			}
 			checkPositions(t, code, p)
 		}
-		if p, err := Cell(code); err == nil {
+		if p, err := Cell(code, nil); err == nil {
 			// A script is not strict, but esbuild would make it so for a top-level await.
 			if _, ok := esbuild("", "(async () => {"+p.Code()+"\n})"); !ok {
 				t.Errorf("%q became\n%s\nwhich is not valid JavaScript", code, p.Code())

@@ -85,7 +85,7 @@ func TestCellPosition(t *testing.T) {
 			continue // a cell only declares it
 		}
 		code, _, _ := unmark(marked)
-		p, err := Cell(code)
+		p, err := Cell(code, nil)
 		if err != nil {
 			t.Fatalf("%q: %v", code, err)
 		}
@@ -126,7 +126,7 @@ func TestPositionElsewhere(t *testing.T) {
 // A hoisted import keeps its original position.
 func TestPositionOfImports(t *testing.T) {
 	const code = "const a = 1\nimport { sep } from 'node:path'\na"
-	p, err := Cell(code)
+	p, err := Cell(code, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

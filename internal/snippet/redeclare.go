@@ -142,15 +142,12 @@ func (f *emitter) redeclareStatement(s *Node) {
 func (f *emitter) prologue() edit {
 	text := ""
 	for _, list := range []struct {
-		before, after string
-		names         []string
-	}{{"let ", ";", f.lets}, {"var ", ";", f.vars}, {"", " = void 0;", f.resets}} {
+		before, between, after string
+		names                  []string
+	}{{"let ", ", ", ";", f.lets}, {"var ", ", ", ";", f.vars}, {"", " = ", " = void 0;", f.resets}} {
 		slices.Sort(list.names)
 		if names := slices.Compact(list.names); len(names) > 0 {
-			text += list.before + strings.Join(names, ", ") + list.after
-			if list.before == "" {
-				text = strings.ReplaceAll(text, ", ", " = ")
-			}
+			text += list.before + strings.Join(names, list.between) + list.after
 		}
 	}
 	return insert(0, text)

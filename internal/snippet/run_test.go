@@ -128,7 +128,7 @@ func TestModuleShapes(t *testing.T) {
 func TestCellShapes(t *testing.T) {
 	var notebooks [][]*Program
 	for _, s := range shapes {
-		p, err := Cell(s.code)
+		p, err := Cell(s.code, nil)
 		if err != nil {
 			t.Fatalf("%q: %v", s.code, err)
 		}

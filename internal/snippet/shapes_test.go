@@ -204,7 +204,7 @@ var shapes = []shape{
 	{code: "import 'node:fs'\n1", value: `1`},
 	{code: "import data from 'data:application/json,{\"a\":1}' with { type: 'json' }\ndata", value: `{"a":1}`},
 	{code: "const { sep } = await import('node:path'); sep", value: `"/"`},
-	{code: "typeof import.meta.url", value: `"string"`, cell: undefined + "!"},
+	{code: "typeof import.meta.url", value: `"string"`},
 	{code: "export const a = 1\na + 1", value: `2`},
 	{code: "export default 42", value: `42`},
 	{code: "export default { a: 1 };", value: `{"a":1}`},

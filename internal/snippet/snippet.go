@@ -44,41 +44,35 @@ func Module(code string) (*Program, error) {
 	return p.module(), nil
 }
 
-// Names are the guest's replacements for syntax that V8 allows only in modules: a script
-// evaluated by an inspector cannot use import.meta. Empty names replace nothing.
-type Names struct {
-	Meta string // an object that replaces import.meta
+// Variables of runtime/internal/guest/context.cjs. Cells use them for syntax that V8 allows only in modules: a script
+// evaluated by an inspector cannot use import.meta.
+const (
+	// Meta replaces import.meta.
+	Meta = "__meta"
 
-	// Named is a function (module, specifier, ...names) that returns the module's
-	// namespace and throws if it lacks one of the names. Without it, missing names are
-	// undefined.
-	Named string
+	// named is a function (module, specifier, ...names) that returns the module's
+	// namespace and throws if it lacks one of the names.
+	named = "__named"
 
-	// Constants is an object with read-only members. Assignments to constants become assignments to
-	// its members. Without it, they succeed.
-	Constants string
-
-	// Declared maps the names that earlier cells of the context have declared to their form.
-	Declared map[string]Declared
-}
+	// constants has read-only members. Assignments to constants become assignments to its members.
+	constants = "__const"
+)
 
 // Cell compiles code to a script for V8's REPL mode. Its completion value is the value, or
-// undefined. Top-level declarations and imports are visible to later cells.
+// undefined. Top-level declarations and imports are visible to later cells. declared maps the
+// names that earlier cells of the context have declared to their form.
 //
 // A function declaration is visible to later cells but not called, even if it is alone; a
 // function expression at the end is called. If the top level of a cell contains a return,
 // its declarations are local.
 //
 // The error is a *[SyntaxError].
-func Cell(code string) (*Program, error) { return Names{}.Cell(code) }
-
-// Cell is [Cell] with the guest's names.
-func (n Names) Cell(code string) (*Program, error) {
+func Cell(code string, declared map[string]Declared) (*Program, error) {
 	p, err := compile(code, false)
 	if err != nil {
 		return nil, err
 	}
-	return p.cell(n), nil
+	return p.cell(declared), nil
 }
 
 // Of returns a program from another process with the snippet that it is compiled from.

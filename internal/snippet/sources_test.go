@@ -8,7 +8,7 @@ import (
 
 func addCell(t *testing.T, s *Sources, name, code string) {
 	t.Helper()
-	p, err := Cell(code)
+	p, err := Cell(code, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +68,7 @@ func TestSourcesForget(t *testing.T) {
 	if got := s.Relocate("cell-0.js:2:1 cell-49.js:2:1"); got != "cell-0.js cell-49.js:2:1" {
 		t.Error(got)
 	}
-	p, err := Cell("1")
+	p, err := Cell("1", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -51,6 +51,14 @@ func (n *Node) callable() bool {
 	return (n.Kind == Expression || n.Kind == ExportDefault) && n.Kids[0].isFunction()
 }
 
+// call returns "()" if the value of a statement is the result of a function: it is one, or assigned to module.exports.
+func (n *Node) call() string {
+	if n.callable() || n.Kids[0].exports() == exportsFunction {
+		return "()"
+	}
+	return ""
+}
+
 // declaration returns the function or class that a statement declares, or nil.
 func (n *Node) declaration() *Node {
 	if n.Kind == Export || n.Kind == ExportDefault {

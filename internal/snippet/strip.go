@@ -12,9 +12,8 @@ import (
 type Stripped struct {
 	Code string // as esbuild prints it
 
-	ext      string  // of its language
-	from, to indexed // the file, and Code
-	sources  *SourceMap
+	ext string // of its language
+	translation
 }
 
 // Strip removes the types of a TypeScript file, and translates JSX, enums, namespaces and
@@ -38,7 +37,7 @@ func mayBeTSX(ext, code string) bool {
 }
 
 func strip(ext, code string) (*Stripped, *SyntaxError) {
-	d, c, loader := newDraft(code), compiler{file: "file" + ext}, loaderOf(ext)
+	d, c, loader := newDraft(code), compiler{file: "snippet" + ext}, loaderOf(ext)
 	if err := c.checkFile(d, loader); err != nil {
 		return nil, err
 	}
@@ -53,11 +52,7 @@ func strip(ext, code string) (*Stripped, *SyntaxError) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Stripped{Code: string(result.Code), ext: ext, from: indexOf(d.text), to: indexOf(string(result.Code))}
-	if m, err := ParseSourceMap(result.Map); err == nil {
-		s.sources = m
-	}
-	return s, nil
+	return &Stripped{string(result.Code), ext, newTranslation(d.text, string(result.Code), result.Map)}, nil
 }
 
 // checkFile checks size and encoding, and rejects Markdown, which esbuild does not.
@@ -78,16 +73,7 @@ func (c *compiler) checkFile(d draft, loader api.Loader) *SyntaxError {
 
 // Origin returns the offset in the file of an offset of Code. For code that esbuild has
 // added, it is the nearest offset before it, and known is false if there is none.
-func (s *Stripped) Origin(offset int) (before int, known bool) {
-	if s.sources == nil {
-		return 0, false
-	}
-	at, _ := s.sources.Original(s.to.position(offset))
-	if before = s.from.offset(at.Line, at.Column); before < 0 {
-		before = len(s.from.code)
-	}
-	return before, at.Source != ""
-}
+func (s *Stripped) Origin(offset int) (before int, known bool) { return s.original(offset) }
 
 // Position returns the line and column of an offset in the file. Both count from 1, columns
 // in UTF-16 units.

@@ -11,23 +11,24 @@ import (
 	"github.com/evanw/esbuild/pkg/api"
 )
 
-// loaders are the languages that [Translate] accepts, by file extension.
-var loaders = map[string]api.Loader{
+// Loaders are the languages of files of code by extension.
+var Loaders = map[string]api.Loader{
 	".ts": api.LoaderTS, ".mts": api.LoaderTS, ".cts": api.LoaderTS, ".tsx": api.LoaderTSX, ".jsx": api.LoaderJSX,
+	".js": api.LoaderJS, ".mjs": api.LoaderJS, ".cjs": api.LoaderJS,
 }
 
 // loaderOf returns the language of an extension, which is JavaScript for other files.
-func loaderOf(ext string) api.Loader { return cmp.Or(loaders[ext], api.LoaderJS) }
+func loaderOf(ext string) api.Loader { return cmp.Or(Loaders[ext], api.LoaderJS) }
 
 // Translates reports whether [Translate] accepts files of this name.
-func Translates(name string) bool { return loaders[path.Ext(name)] != 0 }
+func Translates(name string) bool { return loaderOf(path.Ext(name)) != api.LoaderJS }
 
 // Translate translates a file of TypeScript or JSX, selected by the extension of its name, to
 // JavaScript with an inline source map. If commonJS is set, import and export declarations become
 // calls of require and properties of exports, as in TypeScript's compiler.
 func Translate(name, code string, commonJS bool) (string, *SyntaxError) {
 	d, c := newDraft(code), compiler{file: url.PathEscape(name)}
-	loader := loaders[path.Ext(name)]
+	loader := loaderOf(path.Ext(name))
 	if err := c.checkFile(d, loader); err != nil {
 		return "", err
 	}

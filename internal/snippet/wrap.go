@@ -87,7 +87,7 @@ type exported uint8
 
 const (
 	exportsNothing  exported = iota
-	exportsProperty          // exports.a = 1, module.exports.a = 1
+	exportsProperty          // exports.a = 1, module.exports.a = 1: the value is exports, which the guest reads
 	exportsFunction          // module.exports = () => 1
 )
 

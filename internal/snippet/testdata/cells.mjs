@@ -24,7 +24,8 @@ async function run(cells) {
     },
     console, setTimeout, URL,
     __import: (name, options) => import(name, options).then((m) => ({ ...m, by: '__import' })),
-    __meta: { dirname: '/here' },
+    __meta: { dirname: '/here', url: 'file:///here' },
+    __const: {},
     React: { createElement: (type, props, ...children) => ({ type, props, children }), Fragment: '' },
   }, { importModuleDynamically: vm.constants.USE_MAIN_CONTEXT_DEFAULT_LOADER });
   const values = [];

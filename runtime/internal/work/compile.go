@@ -13,14 +13,14 @@ import (
 
 // Source is code of a snippet.
 type Source struct {
-	Code  []byte
-	Cell  bool          // snippet.Cell rather than snippet.Module
-	Names snippet.Names // of a cell
+	Code     []byte
+	Cell     bool                        // snippet.Cell rather than snippet.Module
+	Declared map[string]snippet.Declared // of a cell
 }
 
 func (s *Source) compile() (*snippet.Program, error) {
 	if s.Cell {
-		return s.Names.Cell(string(s.Code))
+		return snippet.Cell(string(s.Code), s.Declared)
 	}
 	return snippet.Module(string(s.Code))
 }

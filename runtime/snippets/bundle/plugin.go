@@ -80,8 +80,12 @@ func (b *build) entry(specifier string) (e Entry, known bool) {
 
 func (b *build) loadFile(a api.OnLoadArgs) (api.OnLoadResult, error) {
 	f := b.files[a.Path]
-	loader, ok := loaders[b.languages[a.Path]]
-	if !ok {
+	ext := b.languages[a.Path]
+	loader := snippet.Loaders[ext]
+	if ext == ".json" {
+		loader = api.LoaderJSON
+	}
+	if loader == api.LoaderNone {
 		return api.OnLoadResult{}, fmt.Errorf("the extension of %q is not supported", a.Path)
 	}
 	source := strings.TrimPrefix(f.Source, "\ufeff") // before a shebang it is invalid

@@ -6,18 +6,9 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/evanw/esbuild/pkg/api"
-
 	"gaol/internal/lazyregexp"
 	"gaol/internal/snippet"
 )
-
-// loaders are esbuild's loaders by extension.
-var loaders = map[string]api.Loader{
-	".ts": api.LoaderTS, ".mts": api.LoaderTS, ".cts": api.LoaderTS, ".tsx": api.LoaderTSX,
-	".js": api.LoaderJS, ".mjs": api.LoaderJS, ".cjs": api.LoaderJS, ".jsx": api.LoaderJSX,
-	".json": api.LoaderJSON,
-}
 
 // sources are the extensions of the files that a path with the extension of JavaScript may
 // mean, as in TypeScript.

@@ -27,11 +27,6 @@ func (p Problem) String() string {
 	return fmt.Sprintf("%s:%d:%d — %s", p.Path, p.Line, p.Column, p.Message)
 }
 
-// code are the extensions of files with code.
-var code = map[string]bool{
-	".ts": true, ".mts": true, ".cts": true, ".tsx": true, ".js": true, ".mjs": true, ".cjs": true, ".jsx": true,
-}
-
 // Check returns the problems of a file, in order, and at most 100. The extension of the name
 // selects the language; a .ts file that is valid only as TSX is read as TSX, as bundles are.
 // Other files than code, such as .json, have no problems. Of invalid code, the syntax error is
@@ -39,7 +34,7 @@ var code = map[string]bool{
 //
 // Check is safe for concurrent use. Hostile code can take unbounded time and memory.
 func (r Rules) Check(name, source string) []Problem {
-	if !code[path.Ext(name)] {
+	if _, isCode := snippet.Loaders[path.Ext(name)]; !isCode {
 		return nil
 	}
 	file, err := snippet.Strip(name, source)

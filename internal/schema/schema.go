@@ -3,6 +3,7 @@ package schema
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"reflect"
 	"slices"
@@ -141,7 +142,7 @@ func syntaxError(err error) error {
 
 const (
 	maxDetails    = 20
-	maxDetailText = 300 // bytes
+	maxDetailText = 300 // characters
 )
 
 // details describes invalid fields, at most 20, without their values, which can be the whole body.
@@ -151,14 +152,8 @@ func details(errs []error) (list []*huma.ErrorDetail) {
 		if !ok {
 			d = &huma.ErrorDetail{Message: err.Error()}
 		}
-		list = append(list, &huma.ErrorDetail{Message: cut(d.ErrorDetail().Message), Location: cut(d.ErrorDetail().Location)})
+		message, place := d.ErrorDetail().Message, d.ErrorDetail().Location
+		list = append(list, &huma.ErrorDetail{Message: fmt.Sprintf("%.*s", maxDetailText, message), Location: fmt.Sprintf("%.*s", maxDetailText, place)})
 	}
 	return list
-}
-
-func cut(text string) string {
-	if len(text) <= maxDetailText {
-		return text
-	}
-	return strings.ToValidUTF8(text[:maxDetailText], "") + "..."
 }

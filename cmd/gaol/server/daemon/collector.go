@@ -121,28 +121,29 @@ func wantsTraces() bool {
 	return !off && (exporter != "" || otlpVariable("ENDPOINT") != "")
 }
 
-// startTraces starts sending traces if the environment asks for them. End sends the last ones.
-func startTraces(ctx context.Context) (end func(*slog.Logger), err error) {
+// startTraces starts sending traces if the environment asks for them. End sends the last ones, and wrap traces a handler's
+// requests; it is nil if there are no traces.
+func startTraces(ctx context.Context) (wrap func(http.Handler) http.Handler, end func(*slog.Logger), err error) {
 	if !wantsTraces() {
-		return func(*slog.Logger) {}, nil
+		return nil, func(*slog.Logger) {}, nil
 	}
 	client, err := newCollector()
 	if err != nil {
-		return nil, fmt.Errorf("traces: %w", err)
+		return nil, nil, fmt.Errorf("traces: %w", err)
 	}
 	exporter, err := otlptrace.New(ctx, client)
 	if err != nil {
-		return nil, fmt.Errorf("traces: %w", err)
+		return nil, nil, fmt.Errorf("traces: %w", err)
 	}
 	name := resource.NewSchemaless(semconv.ServiceName("gaol"))
 	own, err := resource.Merge(name, resource.Environment()) // OTEL_SERVICE_NAME wins
 	if err != nil {
-		return nil, fmt.Errorf("traces: %w", err)
+		return nil, nil, fmt.Errorf("traces: %w", err)
 	}
 	provider := trace.NewTracerProvider(trace.WithBatcher(exporter), trace.WithResource(own))
 	otel.SetTracerProvider(provider)
 	otel.SetTextMapPropagator(propagation.TraceContext{})
-	return func(log *slog.Logger) {
+	return traced, func(log *slog.Logger) {
 		ctx, cancel := context.WithTimeout(context.Background(), traceEnd)
 		defer cancel()
 		if err := provider.Shutdown(ctx); err != nil {
@@ -151,16 +152,11 @@ func startTraces(ctx context.Context) (end func(*slog.Logger), err error) {
 	}, nil
 }
 
-// traced returns a function that traces a handler's requests, nil if there are no traces.
-func traced() func(http.Handler) http.Handler {
-	if !wantsTraces() {
-		return nil
-	}
-	return func(next http.Handler) http.Handler {
-		return otelhttp.NewHandler(next, "request", otelhttp.WithPublicEndpointFn(isPublic), otelhttp.WithFilter(func(r *http.Request) bool {
-			return r.URL.Path != "/healthz" && r.URL.Path != "/readyz" && r.URL.Path != "/metrics"
-		}))
-	}
+// traced returns a handler that traces requests.
+func traced(next http.Handler) http.Handler {
+	return otelhttp.NewHandler(next, "request", otelhttp.WithPublicEndpointFn(isPublic), otelhttp.WithFilter(func(r *http.Request) bool {
+		return r.URL.Path != "/healthz" && r.URL.Path != "/readyz" && r.URL.Path != "/metrics"
+	}))
 }
 
 // isPublic makes spans of tenants links of the server's spans, and not parents: a tenant does not

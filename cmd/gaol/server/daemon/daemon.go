@@ -79,7 +79,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	} else if err != nil {
 		return err
 	}
-	endTraces, err := startTraces(ctx)
+	wrap, endTraces, err := startTraces(ctx)
 	if err != nil {
 		return err
 	}
@@ -88,7 +88,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	if err != nil {
 		return err
 	}
-	p.Server.Settings, p.Server.Tokens, p.Server.Wrap = now.settings, now.tokens, traced()
+	p.Server.Settings, p.Server.Tokens, p.Server.Wrap = now.settings, now.tokens, wrap
 	p.server = server.New(p.Server)
 	p.use(now)
 	return p.serve(listeners, hangups)

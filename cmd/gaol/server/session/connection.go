@@ -231,7 +231,7 @@ func (c *connection) handle(f protocol.Frame) error {
 	case f.Kind == protocol.KindCancel:
 		t.cancel(errCanceled)
 	case f.Kind == protocol.KindSignal:
-		return t.signal(string(f.Body))
+		t.signal(string(f.Body))
 	case f.Kind == protocol.KindStdin && len(f.Body) == 0:
 		t.stdin.Close(nil)
 	case f.Kind == protocol.KindStdin:

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"golang.org/x/sync/semaphore"
@@ -235,12 +234,4 @@ func (c *calls) callCommand(ctx context.Context, id uint32, call runtime.Command
 		return res, &runtime.CallError{Code: runtime.CodeResult, Message: "the answer is not that of a command"}
 	}
 	return runtime.CommandResult{Stdout: []byte(answer.Stdout), Stderr: []byte(answer.Stderr), ExitCode: answer.ExitCode}, nil
-}
-
-// callLimits returns the bounds of the calls of a run as [runtime.Options] has them.
-func callLimits(l protocol.CallLimits) runtime.CallLimits {
-	return runtime.CallLimits{
-		Calls: l.Calls, Concurrent: l.Concurrent, Arguments: l.Arguments, Result: l.Result,
-		Timeout: time.Duration(l.TimeoutMs) * time.Millisecond,
-	}
 }

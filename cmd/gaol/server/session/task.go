@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -209,7 +210,10 @@ func (t *task) newCall(o *operation.Operation, r protocol.Request) (c *operation
 			return t.calls.bind(values, host.Functions)
 		}
 	}
-	c.Calls = callLimits(host.Calls)
+	c.Calls = runtime.CallLimits{
+		Calls: host.Calls.Calls, Concurrent: host.Calls.Concurrent, Arguments: host.Calls.Arguments, Result: host.Calls.Result,
+		Timeout: time.Duration(host.Calls.TimeoutMs) * time.Millisecond,
+	}
 	c.Commands, err = t.calls.commands(host.Commands)
 	return c, err
 }
@@ -245,16 +249,13 @@ func (t *task) sendOutput(r *runtime.Result) {
 }
 
 // signal passes a signal of the client to the run of the task. Signals that no run takes are dropped.
-func (t *task) signal(name string) error {
-	number := unix.SignalNum(name)
-	if number == 0 {
-		return nil
+func (t *task) signal(name string) {
+	if number := unix.SignalNum(name); number != 0 {
+		select {
+		case t.signals <- number:
+		default:
+		}
 	}
-	select {
-	case t.signals <- number:
-	default:
-	}
-	return nil
 }
 
 // maxSignals bounds the signals that wait for a run to start.

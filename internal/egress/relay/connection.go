@@ -213,7 +213,7 @@ func (c *connection) check(upstream net.Conn) {
 			return
 		}
 		_ = upstream.SetReadDeadline(time.Time{})
-		c.serveHTTP(&prefixConn{c.guest, head}, upstream)
+		c.serveHTTP(head, upstream)
 		return
 	case tlsHello:
 		var why string
@@ -329,16 +329,6 @@ func (c *connection) refuse(upstream net.Conn, why string) {
 func (c *connection) deny(why string) {
 	c.denied.Store(true)
 	c.end(Denied, why)
-}
-
-func (c *connection) serveHTTP(guest, upstream net.Conn) {
-	serveHTTP(c.ctx, guest, &countedConn{upstream, c}, c.target, c.deny, func() (net.Conn, error) {
-		again, err := c.dial(Message{Kind: Redial})
-		if err != nil {
-			return nil, err
-		}
-		return &countedConn{again, c}, nil
-	})
 }
 
 // reset closes a connection so that the other side gets ECONNRESET.

@@ -4,61 +4,37 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"log"
 	"net"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
 	"strconv"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 )
 
-// httpProxy passes on the HTTP/1 requests of one connection whose host is the target's name.
+// httpProxy passes on the HTTP/1 requests of a connection whose host is the target's name.
 type httpProxy struct {
-	ctx    context.Context // of the connection
-	target target
-	guest  *guestConn
-	proxy  *httputil.ReverseProxy
-
-	deny func(why string) // reports a refused request
+	*connection
+	proxy *httputil.ReverseProxy
 }
 
-// serveHTTP serves a connection. Upstream is the connection that is open already; if the
-// server closes it between two requests, redial opens another.
-func serveHTTP(ctx context.Context, guest, upstream net.Conn, t target, deny func(why string), redial func() (net.Conn, error)) {
-	served := &guestConn{Conn: guest, closed: make(chan struct{})}
-	transport := newTransport(&upstreamConn{upstream, served}, func() (net.Conn, error) {
-		again, err := redial()
-		if err != nil {
-			return nil, err
-		}
-		return &upstreamConn{again, served}, nil
-	})
+// serveHTTP serves a connection whose guest has sent head so far. If the server closes upstream between two requests,
+// another connection is dialed.
+func (c *connection) serveHTTP(head []byte, upstream net.Conn) {
+	ctx, closed := context.WithCancel(c.ctx)
+	transport := c.transport(upstream)
 	defer transport.CloseIdleConnections()
-	quiet := log.New(io.Discard, "", 0)
-	h := &httpProxy{ctx: ctx, target: t, guest: served, deny: deny, proxy: &httputil.ReverseProxy{
+	server := &http.Server{MaxHeaderBytes: maxHead, Handler: &httpProxy{c, &httputil.ReverseProxy{
 		Transport:     transport,
 		FlushInterval: -1,
-		Rewrite:       func(r *httputil.ProxyRequest) { rewrite(r, t) },
+		Rewrite:       func(r *httputil.ProxyRequest) { rewrite(r, c.target) },
 		ErrorHandler:  func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
-		ErrorLog:      quiet,
-	}}
-	server := &http.Server{
-		Handler:        h,
-		MaxHeaderBytes: maxHead,
-		ErrorLog:       quiet,
-	}
-	_ = server.Serve(&oneConnListener{conn: served})
-	select {
-	case <-served.closed:
-	case <-ctx.Done():
-	}
+	}}}
+	_ = server.Serve(&oneConnListener{&guestConn{prefixConn{c.guest, head}, closed}})
+	<-ctx.Done()
 	_ = server.Close() // the connection is closed
 }
 
@@ -71,18 +47,22 @@ const requestBuffer = 36 << 10
 // guest's side stays open: the next request dials again.
 const idleTimeout = 5 * time.Second
 
-// newTransport returns a transport that uses the connection first, and then dials.
-func newTransport(first net.Conn, redial func() (net.Conn, error)) *http.Transport {
+// transport returns a transport that uses the connection first, and then dials.
+func (c *connection) transport(first net.Conn) *http.Transport {
 	conns := make(chan net.Conn, 1)
 	conns <- first
 	return &http.Transport{
 		DialContext: func(context.Context, string, string) (net.Conn, error) {
 			select {
-			case c := <-conns:
-				return c, nil
+			case first := <-conns:
+				return &countedConn{first, c}, nil
 			default:
-				return redial()
 			}
+			again, err := c.dial(Message{Kind: Redial})
+			if err != nil {
+				return nil, err
+			}
+			return &countedConn{again, c}, nil
 		},
 		DisableCompression:     true,
 		MaxConnsPerHost:        1,
@@ -102,8 +82,6 @@ func (h *httpProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	_ = http.NewResponseController(w).EnableFullDuplex() // always possible with HTTP/1
-	h.guest.serving.Store(true)
-	defer h.guest.serving.Store(false)
 	// A guest may shut down its side after a request and wait for the response, but http.Server takes that for the
 	// end of the guest, and ends the request.
 	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
@@ -196,52 +174,24 @@ type oneConnListener struct{ conn net.Conn }
 
 func (l *oneConnListener) Accept() (net.Conn, error) {
 	if l.conn == nil {
-		return nil, errNoMore
+		return nil, io.EOF
 	}
 	c := l.conn
 	l.conn = nil
 	return c, nil
 }
 
-var (
-	errNoMore      = errors.New("relay: one connection only")
-	errUnsolicited = errors.New("relay: a response without a request")
-)
-
 func (l *oneConnListener) Close() error   { return nil }
 func (l *oneConnListener) Addr() net.Addr { return &net.TCPAddr{} }
 
-// guestConn is the guest's side of HTTP/1.
+// guestConn is the guest's side of HTTP/1. An upgraded connection no longer belongs to the server.
 type guestConn struct {
-	net.Conn
-	serving atomic.Bool // a request
-	closing sync.Once
-	closed  chan struct{} // an upgraded connection no longer belongs to the server
+	prefixConn
+	closed func() // is called by Close
 }
 
-// Close closes the channel, too.
+// Close closes the connection.
 func (g *guestConn) Close() error {
-	g.closing.Do(func() { close(g.closed) })
+	g.closed()
 	return g.Conn.Close()
 }
-
-// CloseWrite is for upgraded connections.
-func (g *guestConn) CloseWrite() error { return closeWrite(g.Conn) }
-
-// upstreamConn is a connection to the server.
-type upstreamConn struct {
-	net.Conn
-	guest *guestConn
-}
-
-// Read fails if the server sends something between two requests: net/http would log it.
-func (c *upstreamConn) Read(p []byte) (int, error) {
-	n, err := c.Conn.Read(p)
-	if n > 0 && !c.guest.serving.Load() {
-		return 0, errUnsolicited
-	}
-	return n, err
-}
-
-// CloseWrite is for upgraded connections.
-func (c *upstreamConn) CloseWrite() error { return closeWrite(c.Conn) }

@@ -155,32 +155,26 @@ var (
 // readHello reads a TLS ClientHello with crypto/tls. It returns the server name, "" if the
 // client sends none, and everything that it has read.
 func readHello(c net.Conn) (serverName string, head []byte, err error) {
-	recorded := &recordingConn{Conn: c}
+	var read bytes.Buffer
 	seen := false
+	recorded := &recordingConn{c, io.TeeReader(io.LimitReader(c, maxHead), &read)}
 	err = tls.Server(recorded, &tls.Config{GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 		serverName, seen = hello.ServerName, true
 		return nil, errHelloSeen
 	}}).Handshake()
 	if !seen {
-		return "", recorded.read.Bytes(), errors.Join(errNoHello, err)
+		return "", read.Bytes(), errors.Join(errNoHello, err)
 	}
-	return serverName, recorded.read.Bytes(), nil
+	return serverName, read.Bytes(), nil
 }
 
 // recordingConn records all that is read, and writes nothing.
 type recordingConn struct {
 	net.Conn
-	read bytes.Buffer
+	from io.Reader
 }
 
-func (c *recordingConn) Read(p []byte) (int, error) {
-	if c.read.Len() >= maxHead {
-		return 0, errNoHello
-	}
-	n, err := c.Conn.Read(p[:min(len(p), maxHead-c.read.Len())])
-	c.read.Write(p[:n])
-	return n, err
-}
+func (c *recordingConn) Read(p []byte) (int, error) { return c.from.Read(p) }
 
 func (c *recordingConn) Write(p []byte) (int, error) { return len(p), nil } // alerts
 

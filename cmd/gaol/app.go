@@ -39,9 +39,8 @@ type app struct {
 
 // sandbox is a sandbox of this process or of a server, with the methods that the commands use.
 type sandbox interface {
-	Run(ctx context.Context, code string, o runtime.RunOptions) (*runtime.Result, error)
+	runner
 	Evaluate(ctx context.Context, code string, o runtime.EvaluateOptions) (*runtime.Evaluation, error)
-	Command(ctx context.Context, name string, args []string, o runtime.RunOptions) (*runtime.Result, error)
 	Snapshot(ctx context.Context, o runtime.SnapshotOptions) (*runtime.Snapshot, error)
 	spawn(ctx context.Context, p *program, o runtime.SpawnOptions) (*terminalProcess, error)
 	newContext(ctx context.Context, o runtime.ContextOptions) (repl.Context, error)

@@ -182,10 +182,7 @@ type terminalProcess struct {
 
 // runOnTerminal runs p on a new terminal, connected to the user's.
 func (a *app) runOnTerminal(ctx context.Context, sb sandbox, p *program, f *runFlags) (*runtime.Result, error) {
-	tty, err := report.OpenTerminal(a.stdin)
-	if err != nil {
-		return nil, err
-	}
+	tty := report.OpenTerminal(a.stdin)
 	o := runtime.SpawnOptions{Terminal: &runtime.Terminal{Term: os.Getenv("TERM")}}
 	if f.Set.Changed("timeout") { // the default would end a session while the user types
 		o.Timeout = max(f.Timeout(), 0) // for Spawn, 0 is no limit

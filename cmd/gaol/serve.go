@@ -61,13 +61,10 @@ func (a *app) serveCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "serve", Short: "Serve an HTTP API for sandboxes", Long: serveLong, Example: serveExample}
 	cmd.Args = cobra.MatchAll(cobra.NoArgs, func(cmd *cobra.Command, _ []string) error { return f.complete(cmd, a.stderr) })
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		switch {
-		case inherits(cmd):
-			return a.serveInherited(cmd.Context(), f)
-		case f.printUnit != "":
+		if f.printUnit != "" {
 			return a.printUnit(cmd, f)
 		}
-		return a.serve(cmd.Context(), f)
+		return a.serve(cmd, f)
 	}
 	set := cmd.Flags()
 	set.SortFlags = false
@@ -133,13 +130,18 @@ func (f *serveFlags) logger(to io.Writer) *slog.Logger {
 // errStopped ends a server that a signal has stopped. That is a success.
 var errStopped = errors.New("stopped")
 
-// serve serves until a signal ends it.
-func (a *app) serve(ctx context.Context, f *serveFlags) error {
+// serve serves until a signal ends it, or an inherited socket's other end is closed.
+func (a *app) serve(cmd *cobra.Command, f *serveFlags) (err error) {
 	o := f.Options
 	a.signals.release()
-	o.Server.Version = versionText()
-	o.Check = func(ctx context.Context, images []string) error { return a.checkMachine(ctx, o.Server.Store, images) }
-	if err := daemon.Run(ctx, o); err != nil {
+	if inherits(cmd) {
+		err = daemon.RunInherited(cmd.Context(), f.inherit, server.SingleOptions{Store: o.Server.Store, Version: versionText(), Log: o.Server.Log})
+	} else {
+		o.Server.Version = versionText()
+		o.Check = func(ctx context.Context, images []string) error { return a.checkMachine(ctx, o.Server.Store, images) }
+		err = daemon.Run(cmd.Context(), o)
+	}
+	if err != nil {
 		return fmt.Errorf("serve: %w", err)
 	}
 	return errStopped
@@ -203,14 +205,4 @@ func (f *serveFlags) completeInherited(cmd *cobra.Command) error {
 		}
 	})
 	return errors.Join(errs...)
-}
-
-// serveInherited serves an inherited socket until its other end is closed, or a signal ends it.
-func (a *app) serveInherited(ctx context.Context, f *serveFlags) error {
-	a.signals.release()
-	err := daemon.RunInherited(ctx, f.inherit, server.SingleOptions{Store: f.Server.Store, Version: versionText(), Log: f.Server.Log})
-	if err != nil {
-		return fmt.Errorf("serve: %w", err)
-	}
-	return errStopped
 }

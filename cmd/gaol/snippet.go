@@ -32,7 +32,6 @@ type snippetFlags struct {
 	isolation string
 	server    string
 	adapter   string
-	lintRules string
 	timeout   time.Duration
 	json      bool
 }
@@ -45,7 +44,10 @@ func (f *snippetFlags) add(cmd *cobra.Command) {
 	f.set.Var(flags.Folder(&f.options.NodeModules), "node-modules", "`DIR` of the host with the packages that snippets may import")
 	f.set.Var(flags.Text(&f.adapter), "adapter", "`NAME` of the adapter that reads the state: none for the snippet's exports, directive, or a FILE.mjs")
 	f.set.BoolVar(&f.options.NoLint, "no-lint", false, "turn off the lint rules of the adapter; they do not protect")
-	f.set.Var(flags.Text(&f.lintRules), "lint-rules", "JSON `FILE` with lint rules that replace the adapter's; see docs/snippets.md")
+	f.set.Func("lint-rules", "JSON `FILE` with lint rules that replace the adapter's; see docs/snippets.md", func(path string) (err error) {
+		f.options.Rules, err = settings.ReadLintRules(path)
+		return err
+	})
 	flags.Choice[string]{"none": "", "public": "public"}.Add(cmd, &f.options.Network, "network", "none, or public for the hosts of the public internet")
 	f.set.Var(flags.Duration(&f.timeout), "timeout", "time limit of a snippet, from 100ms to 10s")
 	flags.AddIsolation(cmd, &f.isolation, "snippets")
@@ -57,7 +59,7 @@ func (f *snippetFlags) add(cmd *cobra.Command) {
 	_ = cmd.MarkFlagFilename("lint-rules", "json")
 }
 
-// check rejects wrong values, and reads the lint rules and the adapter.
+// check rejects wrong values, and reads the adapter.
 func (f *snippetFlags) check() (err error) {
 	if f.timeout < snippets.MinTimeout || f.timeout > snippets.MaxTimeout {
 		return fmt.Errorf("--timeout %v: want a time from %v to %v", f.timeout, snippets.MinTimeout, snippets.MaxTimeout)
@@ -68,10 +70,13 @@ func (f *snippetFlags) check() (err error) {
 	if f.server != "" {
 		return f.checkServer()
 	}
-	if err := f.readLintRules(); err != nil {
-		return err
+	if f.options.Rules != nil && f.options.NoLint {
+		return errors.New("--lint-rules and --no-lint exclude each other: --no-lint turns off all rules")
 	}
-	return f.readAdapter()
+	if f.options.Adapter, err = settings.ReadAdapter(f.adapter); err != nil {
+		err = fmt.Errorf("--adapter %s: %w", report.OneLine(f.adapter), err)
+	}
+	return err
 }
 
 // checkServer rejects flags that servers lack. The server knows its adapters.
@@ -81,26 +86,6 @@ func (f *snippetFlags) checkServer() error {
 	}
 	f.options.Adapter.Name = f.adapter
 	return flags.RejectOnServer(f.set, "node-modules", "no-lint", "lint-rules", "isolation", "image", "store")
-}
-
-func (f *snippetFlags) readLintRules() (err error) {
-	if f.lintRules == "" {
-		return nil
-	}
-	if f.options.NoLint {
-		return errors.New("--lint-rules and --no-lint exclude each other: --no-lint turns off all rules")
-	}
-	if f.options.Rules, err = settings.ReadLintRules(f.lintRules); err != nil {
-		err = fmt.Errorf("--lint-rules %s: %w", report.OneLine(f.lintRules), err)
-	}
-	return err
-}
-
-func (f *snippetFlags) readAdapter() (err error) {
-	if f.options.Adapter, err = settings.ReadAdapter(f.adapter); err != nil {
-		err = fmt.Errorf("--adapter %s: %w", report.OneLine(f.adapter), err)
-	}
-	return err
 }
 
 // openSnippets returns a runner of snippets.

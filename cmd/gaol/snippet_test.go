@@ -139,15 +139,15 @@ func TestLintRulesErrors(t *testing.T) {
 	})
 	for args, want := range map[string]string{
 		"--lint-rules ok.json --no-lint": "--lint-rules and --no-lint exclude each other",
-		"--lint-rules missing.json":      "--lint-rules missing.json: no such file",
-		"--lint-rules docs":              "--lint-rules docs: it is not a regular file",
-		"--lint-rules -":                 "--lint-rules -: no such file",
+		"--lint-rules missing.json":      `"missing.json" for "--lint-rules" flag: no such file`,
+		"--lint-rules docs":              `"docs" for "--lint-rules" flag: it is not a regular file`,
+		"--lint-rules -":                 `"-" for "--lint-rules" flag: no such file`,
 		"--lint-rules=":                  "--lint-rules",
-		"--lint-rules null.json":         "null.json: lint rules: want an object",
-		"--lint-rules unknown.json":      "unknown.json: lint rules: name: unknown field",
+		"--lint-rules null.json":         `"null.json" for "--lint-rules" flag: lint rules: want an object`,
+		"--lint-rules unknown.json":      `"unknown.json" for "--lint-rules" flag: lint rules: name: unknown field`,
 		"--lint-rules rule.json":         `unknown rule "delete"`,
 		"--lint-rules two.json":          "invalid character '{' after top-level value",
-		"--lint-rules large.json":        "large.json: more than 1m",
+		"--lint-rules large.json":        `"large.json" for "--lint-rules" flag: more than 1m`,
 	} {
 		for command, path := range map[string]string{"run": "docs/x.ts", "check": "docs"} {
 			f := &fakeSnippets{}

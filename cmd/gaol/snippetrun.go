@@ -126,10 +126,7 @@ func (a *app) snippetOutput(ctx context.Context, s *namedSnippet, f *snippetFlag
 	if err != nil {
 		return nil, err
 	}
-	out, err := r.Run(ctx, s.input)
-	if _, bad := errors.AsType[*snippets.InputError](err); bad && out != nil {
-		err = nil // the output contains it
-	}
+	out, err := examplecheck.Run(ctx, r, s.input)
 	return out, errors.Join(err, r.Close())
 }
 

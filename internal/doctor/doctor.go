@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"path/filepath"
 	"strings"
 
 	seccomp "github.com/seccomp/libseccomp-golang"
@@ -96,6 +97,7 @@ func tryGateway() error { return cmp.Or(gateway.Probe(), cgroup.CheckIdentified(
 type examination struct {
 	ctx      context.Context
 	options  Options
+	store    string        // the path of the store's folder
 	root     bool          // effective user id 0
 	image    *rootfs.Image // the default one; nil if there is none
 	imageErr error         // why
@@ -104,7 +106,11 @@ type examination struct {
 // Examine runs all probes and never fails: a check that cannot run is a finding too. It
 // skips the remaining probes when ctx is done.
 func Examine(ctx context.Context, o Options) *Report {
-	x := &examination{ctx: ctx, options: o, root: isRoot()}
+	store, err := filepath.Abs(cmp.Or(o.Store, rootfs.DefaultDir))
+	if err != nil {
+		return &Report{Checks: []Check{missing("working directory: "+err.Error(), "choose a folder with --store")}}
+	}
+	x := &examination{ctx: ctx, options: o, store: store, root: isRoot()}
 	x.image, x.imageErr = lookup(o.Store)
 	r := &Report{OK: true}
 	for _, p := range probes() {
@@ -144,8 +150,8 @@ func probes() []probe {
 		probe{"cgroup", "limit and count memory, processor time and processes", probeCgroup},
 		probe{"tmpfs", "store what guests write, within limits", mounted("boot a kernel with CONFIG_TMPFS=y", tryTmpfs)},
 		probe{"overlayfs", "layer the guest's files over the image", mounted("modprobe overlay, or boot a kernel with CONFIG_OVERLAY_FS", tryOverlay)},
-		probe{"image store", "keep images", withStore(probeStore)},
-		probe{"file owners", "show the image's files as root's", asRoot(withStore(probeOwners))},
+		probe{"image store", "keep images", probeStore},
+		probe{"file owners", "show the image's files as root's", asRoot(probeOwners)},
 		probe{"default image", "show guests Node and its libraries", probeImage},
 		probe{"image files", "show guests the files that were built", asRoot(probeImageFiles)},
 		probe{"image tools", "build images", probeTools},

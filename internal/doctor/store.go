@@ -1,7 +1,6 @@
 package doctor
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -19,19 +18,8 @@ import (
 // and a copy of both.
 const buildSpace = 600_000_000
 
-// withStore makes a probe of a function that checks the folder of the store.
-func withStore(run func(x *examination, dir string) Check) func(*examination) Check {
-	return func(x *examination) Check {
-		dir, err := filepath.Abs(cmp.Or(x.options.Store, rootfs.DefaultDir))
-		if err != nil {
-			return missing(err.Error(), "choose a folder with --store")
-		}
-		return run(x, dir)
-	}
-}
-
-func probeStore(_ *examination, dir string) Check {
-	place := nearestExisting(dir)
+func probeStore(x *examination) Check {
+	place := nearestExisting(x.store)
 	if err := unix.Access(place, unix.W_OK|unix.X_OK); err != nil {
 		return missing(fmt.Sprintf("%s can't be written: %v", place, err), "run gaol as root, or choose a folder with --store")
 	}
@@ -40,7 +28,7 @@ func probeStore(_ *examination, dir string) Check {
 		return missing(fmt.Sprintf("%s: statfs: %v", place, err), "choose a folder with --store")
 	}
 	free := fs.Bavail * uint64(fs.Bsize)
-	detail := fmt.Sprintf("%s, %d MB free", dir, free/1e6)
+	detail := fmt.Sprintf("%s, %d MB free", x.store, free/1e6)
 	if free < buildSpace {
 		return degraded(detail, fmt.Sprintf("free %d MB for building an image, or choose another disk with --store", buildSpace/1_000_000))
 	}
@@ -48,8 +36,8 @@ func probeStore(_ *examination, dir string) Check {
 }
 
 // probeOwners maps the owners of an image's files, as a jail does.
-func probeOwners(_ *examination, dir string) Check {
-	switch err := jail.CheckOwners(nearestExisting(dir)); {
+func probeOwners(x *examination) Check {
+	switch err := jail.CheckOwners(nearestExisting(x.store)); {
 	case errors.Is(err, jail.ErrNoIDMap):
 		return degraded("the files of images show as files of uid 65534, which few programs notice",
 			"keep the images on ext4, XFS or Btrfs, with Linux 5.19 or later")

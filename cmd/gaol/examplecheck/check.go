@@ -81,11 +81,11 @@ func (o Options) run(ctx context.Context, missing []*Result, all int) (err error
 	finished := all - len(missing)
 	o.Progress(finished)
 	for _, result := range missing {
-		work.Go(func() error {
+		work.Go(func() (err error) {
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
-			err := result.run(ctx, runner, o.Timeout)
+			result.Output, err = Run(ctx, runner, snippets.Input{Files: result.Files, Timeout: o.Timeout})
 			mu.Lock()
 			defer mu.Unlock()
 			finished++
@@ -96,13 +96,13 @@ func (o Options) run(ctx context.Context, missing []*Result, all int) (err error
 	return work.Wait()
 }
 
-func (r *Result) run(ctx context.Context, runner Runner, timeout time.Duration) error {
-	out, err := runner.Run(ctx, snippets.Input{Files: r.Files, Timeout: timeout})
+// Run runs a snippet. A mistake in the input is not an error, because the output contains it.
+func Run(ctx context.Context, r Runner, in snippets.Input) (*snippets.Output, error) {
+	out, err := r.Run(ctx, in)
 	if _, bad := errors.AsType[*snippets.InputError](err); bad && out != nil {
-		err = nil // the output contains it
+		err = nil
 	}
-	r.Output = out
-	return err
+	return out, err
 }
 
 // judge sets the status of a result, and its errors.

@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"gaol/cmd/gaol/report"
 )
 
 // Limits of what Find reads.
@@ -165,7 +167,7 @@ func (s *Set) read(f *folder, p string, limit int64) (text, fault string, err er
 	case errors.Is(err, errTooLarge):
 		return "", fmt.Sprintf("%s has more than %d bytes", f.shown(p), limit), nil
 	case err != nil:
-		return "", "", fmt.Errorf("read %s: %w", f.shown(p), pathless(err))
+		return "", "", fmt.Errorf("read %s: %w", f.shown(p), report.WithoutPath(err))
 	case s.bytes > maxTotal:
 		return "", "", fmt.Errorf("the examples have more than %d bytes, or too many files: check fewer together", maxTotal)
 	}
@@ -189,14 +191,6 @@ func readRegular(root *os.Root, p string, limit int64) ([]byte, error) {
 		return nil, errTooLarge
 	}
 	return b, err
-}
-
-// pathless removes the path of an error, because the message has it already.
-func pathless(err error) error {
-	if p, ok := errors.AsType[*fs.PathError](err); ok {
-		return p.Err
-	}
-	return err
 }
 
 // Open returns the example that a code file or a folder with src/main.ts is.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -163,19 +164,17 @@ func Presets() []policy.Preset {
 // Preset returns the preset of that name. For npm, the configuration of the folder project
 // counts, too, unless project is "".
 func Preset(name, project string) (policy.Preset, error) {
-	for _, p := range Presets() {
-		if p.Name != name {
-			continue
-		}
-		if project != "" && name != npmPreset {
-			return p, errors.New("--project is for the preset npm")
-		}
-		if name == npmPreset {
-			return registries(p, project)
-		}
-		return p, nil
+	all := Presets()
+	at := slices.IndexFunc(all, func(p policy.Preset) bool { return p.Name == name })
+	switch {
+	case at < 0:
+		return policy.Preset{}, errors.New("want one of " + strings.Join(PresetNames(), ", "))
+	case name == npmPreset:
+		return registries(all[at], project)
+	case project != "":
+		return policy.Preset{}, errors.New("--project is for the preset npm")
 	}
-	return policy.Preset{}, errors.New("want one of " + strings.Join(PresetNames(), ", "))
+	return all[at], nil
 }
 
 // registries completes the preset npm.

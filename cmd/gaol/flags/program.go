@@ -195,30 +195,14 @@ func codeError(verb string, err error) error {
 // Read reads all of r, which errors call name, unless it is longer than limit. It
 // returns when ctx is canceled, even if a Read of r never returns.
 func Read(ctx context.Context, r io.Reader, name string, limit int64) ([]byte, error) {
-	type result struct {
-		text []byte
-		err  error
+	text, err := io.ReadAll(io.LimitReader(report.Reader(ctx, r), limit+1))
+	if err == nil && int64(len(text)) > limit {
+		err = fmt.Errorf("more than %s", report.FormatSize(limit))
 	}
-	done := make(chan result, 1) // buffered: the reader may outlive this call
-	go func() {
-		text, err := io.ReadAll(io.LimitReader(r, limit+1))
-		done <- result{text, err}
-	}()
-	select {
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	case got := <-done:
-		if got.err == nil && int64(len(got.text)) > limit {
-			got.err = fmt.Errorf("more than %s", report.FormatSize(limit))
-		}
-		if p, ok := errors.AsType[*fs.PathError](got.err); ok {
-			got.err = p.Err // without its path: name identifies the file
-		}
-		if got.err != nil {
-			return nil, fmt.Errorf("read %s: %w", name, got.err)
-		}
-		return got.text, nil
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", name, report.WithoutPath(err))
 	}
+	return text, nil
 }
 
 // maxGlobals is the most that package runtime accepts.

@@ -16,12 +16,9 @@ import (
 
 // runOnTerminal evaluates the lines that the user types on a terminal.
 func (s *session) runOnTerminal(ctx context.Context, stdout io.Writer) error {
-	tty, err := report.OpenTerminal(s.options.Stdin)
-	if err != nil {
-		return err
-	}
-	past := &history{}
+	tty, past := report.OpenTerminal(s.options.Stdin), &history{}
 	if !s.options.NoHistory {
+		var err error
 		if past, err = openHistory(); err != nil {
 			report.Notes(s.options.Stderr, "the history is not available: "+report.OneLine(err.Error()))
 		}

@@ -15,33 +15,19 @@ import (
 // readLines reads lines if standard input is not a terminal. The function that it returns waits for one, or for the end of
 // ctx.
 func readLines(ctx context.Context, from io.Reader) func(bool) (string, error) {
-	type result struct {
-		line string
-		err  error
-	}
-	results := make(chan result)
-	go func() { // not waited for: a Read may block forever
-		scanner := bufio.NewScanner(from)
-		scanner.Buffer(nil, maxLine)
-		for scanner.Scan() {
-			results <- result{line: scanner.Text()}
+	scanner := bufio.NewScanner(report.Reader(ctx, from))
+	scanner.Buffer(nil, maxLine)
+	return func(bool) (string, error) {
+		if scanner.Scan() {
+			return scanner.Text(), nil
 		}
 		switch err := scanner.Err(); {
 		case errors.Is(err, bufio.ErrTooLong):
-			results <- result{err: fmt.Errorf("read standard input: a line of more than %d bytes", maxLine)}
+			return "", fmt.Errorf("read standard input: a line of more than %d bytes", maxLine)
 		case err != nil:
-			results <- result{err: fmt.Errorf("read standard input: %w", err)}
-		default:
-			results <- result{err: io.EOF}
+			return "", fmt.Errorf("read standard input: %w", err)
 		}
-	}()
-	return func(bool) (string, error) {
-		select {
-		case <-ctx.Done():
-			return "", context.Cause(ctx)
-		case r := <-results:
-			return r.line, r.err
-		}
+		return "", io.EOF
 	}
 }
 

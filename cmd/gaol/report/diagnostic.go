@@ -34,21 +34,19 @@ func UsageError(command string, err error) error {
 }
 
 // OutputError is a failure to write to standard output or standard error.
-type OutputError struct {
-	stream string
-	err    error
+type OutputError struct{ *fs.PathError }
+
+// NewOutputError returns the error of a write to a stream.
+func NewOutputError(stream string, err error) *OutputError {
+	return &OutputError{&fs.PathError{Op: "write", Path: stream, Err: WithoutPath(err)}}
 }
 
-func (e *OutputError) Error() string { return "write " + e.stream + ": " + e.err.Error() }
-func (e *OutputError) Unwrap() error { return e.err }
-
-// NewOutputError returns the error of a write to a stream. It drops the path that
-// *os.File adds, because stream names it already.
-func NewOutputError(stream string, err error) *OutputError {
+// WithoutPath removes the path that *os.File adds to an error, for messages that have it already.
+func WithoutPath(err error) error {
 	if p, ok := errors.AsType[*fs.PathError](err); ok {
-		err = p.Err
+		return p.Err
 	}
-	return &OutputError{stream, err}
+	return err
 }
 
 // Write writes text to one of gaol's own streams, which errors call by its name.

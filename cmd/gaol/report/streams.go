@@ -83,6 +83,17 @@ func (s *Streams) Notes() (lines []string) {
 	return lines
 }
 
+// Reader reads from r until ctx ends, even if a Read of r never returns.
+func Reader(ctx context.Context, r io.Reader) io.Reader {
+	out, in := io.Pipe()
+	go func() { // not waited for
+		_, err := io.Copy(in, r)
+		_ = in.CloseWithError(err) // always nil
+	}()
+	context.AfterFunc(ctx, func() { _ = in.CloseWithError(context.Cause(ctx)) })
+	return out
+}
+
 // JSON writes v to standard output as one line. It encodes all of v first, so that
 // a consumer sees an object or nothing.
 func JSON(stdout io.Writer, v any) error {

@@ -1,7 +1,6 @@
 package report
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -24,13 +23,8 @@ func IsTerminal(stream any) bool {
 // Terminal is the user's terminal.
 type Terminal struct{ *os.File }
 
-// OpenTerminal returns the terminal that stdin is. It does not change it.
-func OpenTerminal(stdin any) (*Terminal, error) {
-	if !IsTerminal(stdin) {
-		return nil, errors.New("standard input is not a terminal")
-	}
-	return &Terminal{stdin.(*os.File)}, nil
-}
+// OpenTerminal returns the terminal that stdin is: see IsTerminal. It does not change it.
+func OpenTerminal(stdin any) *Terminal { return &Terminal{stdin.(*os.File)} }
 
 // Size returns the size of the window, or zeros if it is not known.
 func (t *Terminal) Size() (rows, cols uint16) {

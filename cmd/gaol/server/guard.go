@@ -61,6 +61,26 @@ func (s *Server) guard(next http.Handler) http.Handler {
 	})
 }
 
+// preview serves a request to a sandbox's own host name. It returns false for all others. The
+// unix socket has none: there, a host name is meaningless.
+func (s *Server) preview(w http.ResponseWriter, r *http.Request) bool {
+	return !connOf(r).isUnix() && api.ServePreview(s.service, w, r, s.isToken)
+}
+
+// isToken reports whether a header Authorization contains a token of this server.
+func (s *Server) isToken(header string) bool {
+	tokens := s.tokens.Load()
+	_, secret, _ := strings.Cut(strings.TrimSpace(header), " ")
+	return tokens != nil && tokens.Find(strings.TrimSpace(secret)) != nil
+}
+
+// isPlayground reports whether a request reads the page for people, which is the same for all callers. It needs
+// neither a tenant nor an allowed origin: links on other sites lead to it, and other sites load its
+// script for embedding. The page's requests need both.
+func (s *Server) isPlayground(r *http.Request) bool {
+	return (r.Method == http.MethodGet || r.Method == http.MethodHead) && playground.Has(r.URL.Path) && !s.service.Settings().Playground.Off
+}
+
 // serveTenant serves a request with its tenant, within the tenant's quotas.
 func (s *Server) serveTenant(w http.ResponseWriter, r *http.Request, next http.Handler) {
 	t, why := s.identify(r)
@@ -108,15 +128,16 @@ func bodyBytes(r *http.Request) int64 {
 
 // refuse returns the status for a request that no tenant may make, and why; 0 if it may pass.
 func (s *Server) refuse(r *http.Request) (status int, why string) {
+	port := api.IsPort(r)
 	switch {
-	case !api.IsPort(r) && path.Clean(r.URL.Path) != r.URL.Path && path.Clean(r.URL.Path)+"/" != r.URL.Path:
+	case !port && path.Clean(r.URL.Path) != r.URL.Path && path.Clean(r.URL.Path)+"/" != r.URL.Path:
 		return http.StatusBadRequest, "the path has empty, . or .. components"
 	case !s.isOwnHost(r):
 		// A page of another host that resolves to this machine (DNS rebinding) sends its own name.
 		return http.StatusMisdirectedRequest, "the header Host does not name this server; its operator can add names"
 	case !s.isAllowedOrigin(r) && !s.isPlayground(r):
 		return http.StatusForbidden, "web pages of this origin may not use the server"
-	case !api.IsPort(r) && !isJSON(r):
+	case !port && !isJSON(r):
 		// A web page can send other types to any server, without asking it first.
 		return http.StatusUnsupportedMediaType, "want Content-Type: application/json"
 	}

@@ -10,14 +10,12 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"gaol/cmd/gaol/playground"
 	"gaol/cmd/gaol/server/api"
 	"gaol/cmd/gaol/server/audit"
 	"gaol/cmd/gaol/server/mcpserver"
@@ -140,26 +138,6 @@ func (s *Server) Reload(o *settings.Settings, tokens *tenant.Tokens) {
 
 // Close is Drain without a way to end it early.
 func (s *Server) Close() error { return s.Drain(context.Background()) }
-
-// preview serves a request to a sandbox's own host name. It returns false for all others. The
-// unix socket has none: there, a host name is meaningless.
-func (s *Server) preview(w http.ResponseWriter, r *http.Request) bool {
-	return !connOf(r).isUnix() && api.ServePreview(s.service, w, r, s.isToken)
-}
-
-// isToken reports whether a header Authorization contains a token of this server.
-func (s *Server) isToken(header string) bool {
-	tokens := s.tokens.Load()
-	_, secret, _ := strings.Cut(strings.TrimSpace(header), " ")
-	return tokens != nil && tokens.Find(strings.TrimSpace(secret)) != nil
-}
-
-// isPlayground reports whether a request reads the page for people, which is the same for all callers. It needs
-// neither a tenant nor an allowed origin: links on other sites lead to it, and other sites load its
-// script for embedding. The page's requests need both.
-func (s *Server) isPlayground(r *http.Request) bool {
-	return (r.Method == http.MethodGet || r.Method == http.MethodHead) && playground.Has(r.URL.Path) && !s.service.Settings().Playground.Off
-}
 
 const (
 	// checkEvery is how long the result of a check is used: anyone may ask.

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"gaol/cmd/gaol/server/settings"
+	"gaol/runtime"
 	"gaol/test/server/servertest"
 )
 
@@ -21,7 +22,7 @@ func TestIsolations(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := servertest.Start(t, servertest.Options{Settings: func(set *settings.Settings) {
-		set.Isolation, set.Isolations = "native", []string{"oci=" + program}
+		set.Allowed = append(set.Allowed, settings.Isolation{Name: "own", Kind: runtime.IsolationOCI, OCI: runtime.OCIOptions{Runtime: program}})
 	}})
 	c := s.Client(t, mallory)
 	for name, status := range map[string]int{

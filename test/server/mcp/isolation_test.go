@@ -2,12 +2,14 @@ package mcp
 
 import (
 	"encoding/json"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"gaol/cmd/gaol/server/settings"
+	"gaol/runtime"
 )
 
 // TestOneIsolation: without a choice there is no argument, and the descriptions name the isolation.
@@ -28,7 +30,12 @@ func TestOneIsolation(t *testing.T) {
 
 // TestIsolations: with a choice there is an argument that lists the names, the default one first.
 func TestIsolations(t *testing.T) {
-	s := connect(t, start(t, func(set *settings.Settings) { set.Isolations = []string{"runc", "oci=/usr/bin/kata-runtime"} }), alice, "")
+	s := connect(t, start(t, func(set *settings.Settings) {
+		for _, program := range []string{"runc", "/usr/bin/kata-runtime"} {
+			oci := runtime.OCIOptions{Runtime: program}
+			set.Allowed = append(set.Allowed, settings.Isolation{Name: filepath.Base(program), Kind: runtime.IsolationOCI, OCI: oci})
+		}
+	}), alice, "")
 	if schema := schemaOf(t, toolsOf(t, s)["create_sandbox"]); !strings.Contains(schema, `"enum":["native","runc","kata-runtime"]`) {
 		t.Error(schema)
 	}

@@ -25,7 +25,9 @@ const (
 // TestContainer: requests and sessions create containers of runc where the settings list it.
 func TestContainer(t *testing.T) {
 	runc := harness.Runc(t)
-	s := servertest.Start(t, servertest.Options{Settings: func(set *settings.Settings) { set.Isolations = []string{"oci=" + runc} }})
+	s := servertest.Start(t, servertest.Options{Settings: func(set *settings.Settings) {
+		set.Allowed = append(set.Allowed, settings.Isolation{Name: "runc", Kind: runtime.IsolationOCI, OCI: runtime.OCIOptions{Runtime: runc}})
+	}})
 	t.Run("requests", func(t *testing.T) { testContainerRequests(t, s) })
 	t.Run("session", func(t *testing.T) { testContainerSession(t, dial(t, s)) })
 }

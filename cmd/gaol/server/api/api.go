@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"strings"
 	"sync"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -62,56 +63,31 @@ func (a *API) serve(o *operation.Operation) http.HandlerFunc {
 			return
 		}
 		c := &operation.Call{Service: a.service, Tenant: tenant.FromContext(r.Context())}
-		do := func(ctx context.Context) (any, error) { return o.Do(ctx, c, in) }
 		switch {
 		case o.EventsOnly || o.Events != nil && wantsEvents(r):
-			sendEvents(o, w, r, func(ctx context.Context, s *eventStream) (any, error) {
-				c.To = s.send
-				return do(ctx)
-			})
+			sendEvents(o, w, r, c, in)
 		case o.Download != "":
-			ctx, end, err := a.service.Begin(r.Context()) // its end interrupts the download
-			if err != nil {
-				ProblemOf(err).Write(w)
-				return
-			}
-			defer end()
-			d := &download{ResponseWriter: w, operation: o, request: r.WithContext(ctx), control: http.NewResponseController(w)}
-			c.Download = d
-			d.send(do)
-		default:
+			d := &download{ResponseWriter: w, operation: o, request: r, control: http.NewResponseController(w)}
+			c.Download = d.open
+			d.end(o.Do(r.Context(), c, in))
+		case o.Upload != nil:
 			u := &upload{w: w, request: r}
 			c.Upload = u.open
-			out, err := do(r.Context())
-			if err = u.reason(err); err != nil {
-				problemOf(o, err).Write(w)
-				return
-			}
-			respond(o, w, out)
+			out, err := o.Do(r.Context(), c, in)
+			respond(o, w, out, u.reason(err))
+		default:
+			out, err := o.Do(r.Context(), c, in)
+			respond(o, w, out, err)
 		}
 	}
-}
-
-// sendEvents performs an operation and sends its events.
-func sendEvents(o *operation.Operation, w http.ResponseWriter, r *http.Request, do func(context.Context, *eventStream) (any, error)) {
-	begin := firstSign
-	if o.EventsOnly {
-		begin = followSign
-	}
-	stream(r.Context(), w, begin, func(ctx context.Context, s *eventStream) error {
-		out, err := do(ctx, s)
-		switch {
-		case err != nil:
-			return problemOf(o, err)
-		case o.EventsOnly:
-			return nil
-		}
-		return s.send(service.Event{Name: service.EventResult, Data: out})
-	})
 }
 
 // respond writes the result of an operation.
-func respond(o *operation.Operation, w http.ResponseWriter, out any) {
+func respond(o *operation.Operation, w http.ResponseWriter, out any, err error) {
+	if err != nil {
+		problemOf(o, err).Write(w)
+		return
+	}
 	if o.Output == nil {
 		w.WriteHeader(http.StatusNoContent)
 		return
@@ -182,6 +158,50 @@ func invalid(o *operation.Operation, syntax bool, details ...*huma.ErrorDetail) 
 	p := NewProblem(status, "validation failed")
 	p.Errors = details
 	return p
+}
+
+// portTarget is the target of a request to a guest's port.
+type portTarget struct {
+	sandbox, port string
+	prefix        string // of the path
+	rest          string // of the path, escaped; it begins with a slash
+}
+
+// parsePortTarget parses the path of a request to a guest's port:
+// /v1/sandboxes/ID/ports/PORT, optionally followed by a slash and more.
+func parsePortTarget(r *http.Request) (t portTarget, ok bool) {
+	p := strings.SplitN(r.URL.EscapedPath(), "/", 7)
+	if len(p) < 6 || p[0] != "" || p[1] != "v1" || p[2] != "sandboxes" || p[4] != "ports" {
+		return t, false
+	}
+	t = portTarget{p[3], p[5], strings.Join(p[:6], "/"), "/"}
+	if len(p) == 7 {
+		t.rest += p[6]
+	}
+	return t, true
+}
+
+// IsPort reports whether a request is about a guest's port: its body may have any type.
+func IsPort(r *http.Request) bool {
+	_, ok := parsePortTarget(r)
+	return ok
+}
+
+// WithPorts serves the requests to guests' ports of a tenant, and others with mux. Paths and methods that mux does
+// not have are problems.
+func WithPorts(s *service.Service, mux *http.ServeMux) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		t, ok := parsePortTarget(r)
+		if !ok {
+			if h, pattern := mux.Handler(r); pattern == "" {
+				h.ServeHTTP(&download{ResponseWriter: w, ctx: r.Context()}, r)
+			} else {
+				mux.ServeHTTP(w, r)
+			}
+			return
+		}
+		servePort(s, w, r, t)
+	})
 }
 
 // ReadBody reads the body of a request, of at most some bytes. It reserves memory for values of JSON by the

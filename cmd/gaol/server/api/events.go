@@ -40,6 +40,26 @@ type eventStream struct {
 	timer *time.Timer
 }
 
+// sendEvents performs an operation with an event stream, which begins after some time if there is no event before. The
+// context of the operation ends if the client has gone.
+func sendEvents(o *operation.Operation, w http.ResponseWriter, r *http.Request, c *operation.Call, in any) {
+	begin := firstSign
+	if o.EventsOnly {
+		begin = followSign
+	}
+	stream(r.Context(), w, begin, func(ctx context.Context, s *eventStream) error {
+		c.To = s.send
+		out, err := o.Do(ctx, c, in)
+		switch {
+		case err != nil:
+			return problemOf(o, err)
+		case o.EventsOnly:
+			return nil
+		}
+		return s.send(service.Event{Name: service.EventResult, Data: out})
+	})
+}
+
 // stream calls do with an event stream, and closes that. The response begins after some time if
 // there is no event before. The context of do ends if the client has gone.
 func stream(ctx context.Context, w http.ResponseWriter, begin time.Duration, do func(context.Context, *eventStream) error) {
@@ -202,13 +222,19 @@ type download struct {
 	operation *operation.Operation
 	request   *http.Request
 	control   *http.ResponseController
+	ctx       context.Context
 	begun     bool
 	refused   bool // the response is a problem
 }
 
-// send performs the operation, which writes the data.
-func (d *download) send(do func(context.Context) (any, error)) {
-	out, err := do(d.request.Context())
+// open returns the download for the context of its operation.
+func (d *download) open(ctx context.Context) io.Writer {
+	d.ctx = ctx
+	return d
+}
+
+// end ends the response of an operation that has written the data.
+func (d *download) end(out any, err error) {
 	switch {
 	case err != nil && d.begun:
 		panic(http.ErrAbortHandler) // so that the client sees that the data is incomplete
@@ -248,15 +274,14 @@ func (d *download) WriteHeader(status int) {
 
 // Write implements [io.Writer].
 func (d *download) Write(p []byte) (int, error) {
-	ctx := d.request.Context()
-	if ctx.Err() != nil {
-		return 0, context.Cause(ctx)
+	if d.ctx.Err() != nil {
+		return 0, context.Cause(d.ctx)
 	}
 	if d.refused {
 		return len(p), nil
 	}
 	d.begin()
-	defer interrupt(ctx, d.control.SetWriteDeadline)()
+	defer interrupt(d.ctx, d.control.SetWriteDeadline)()
 	return d.ResponseWriter.Write(p)
 }
 

@@ -17,67 +17,28 @@ import (
 	"gaol/cmd/gaol/server/tenant"
 )
 
-// portTarget is the target of a request to a guest's port.
-type portTarget struct {
-	sandbox, port string
-	prefix        string // of the path
-	rest          string // of the path, escaped; it begins with a slash
-}
-
-// parsePortTarget parses the path of a request to a guest's port:
-// /v1/sandboxes/ID/ports/PORT, optionally followed by a slash and more.
-func parsePortTarget(r *http.Request) (t portTarget, ok bool) {
-	p := strings.SplitN(r.URL.EscapedPath(), "/", 7)
-	if len(p) < 6 || p[0] != "" || p[1] != "v1" || p[2] != "sandboxes" || p[4] != "ports" {
-		return t, false
+// servePort serves a request to a guest's port.
+func servePort(s *service.Service, w http.ResponseWriter, r *http.Request, t portTarget) {
+	if r.Method == http.MethodConnect || r.Method == http.MethodTrace {
+		WriteProblem(w, http.StatusMethodNotAllowed, "")
+		return
 	}
-	t = portTarget{p[3], p[5], strings.Join(p[:6], "/"), "/"}
-	if len(p) == 7 {
-		t.rest += p[6]
+	if hasDots(r.URL.Path) { // a proxy in front of the server could understand them as another path
+		WriteProblem(w, http.StatusBadRequest, "the path has . or .. components")
+		return
 	}
-	return t, true
-}
-
-// IsPort reports whether a request is about a guest's port: its body may have any type.
-func IsPort(r *http.Request) bool {
-	_, ok := parsePortTarget(r)
-	return ok
-}
-
-// WithPorts serves the requests to guests' ports of a tenant, and others with mux. Paths and methods that mux does
-// not have are problems.
-func WithPorts(s *service.Service, mux *http.ServeMux) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		t, ok := parsePortTarget(r)
-		if !ok {
-			if h, pattern := mux.Handler(r); pattern == "" {
-				h.ServeHTTP(&download{ResponseWriter: w, request: r}, r)
-			} else {
-				mux.ServeHTTP(w, r)
-			}
-			return
-		}
-		if r.Method == http.MethodConnect || r.Method == http.MethodTrace {
-			WriteProblem(w, http.StatusMethodNotAllowed, "")
-			return
-		}
-		if hasDots(r.URL.Path) { // a proxy in front of the server could understand them as another path
-			WriteProblem(w, http.StatusBadRequest, "the path has . or .. components")
-			return
-		}
-		port, ok := parsePort(t.port)
-		if !ok {
-			WriteProblem(w, http.StatusUnprocessableEntity, "port: want a number of 1 to 65535")
-			return
-		}
-		ctx, sb, release, err := s.Use(r.Context(), tenant.FromContext(r.Context()), t.sandbox)
-		if err != nil {
-			ProblemOf(err).Write(w)
-			return
-		}
-		defer release()
-		serveGuest(ctx, w, r, sb, &apiOrigin{port, t})
-	})
+	port, ok := parsePort(t.port)
+	if !ok {
+		WriteProblem(w, http.StatusUnprocessableEntity, "port: want a number of 1 to 65535")
+		return
+	}
+	ctx, sb, release, err := s.Use(r.Context(), tenant.FromContext(r.Context()), t.sandbox)
+	if err != nil {
+		ProblemOf(err).Write(w)
+		return
+	}
+	defer release()
+	serveGuest(ctx, w, r, sb, &apiOrigin{port, t})
 }
 
 func hasDots(path string) bool {

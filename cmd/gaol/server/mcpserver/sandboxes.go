@@ -210,7 +210,7 @@ func absolute(name string) string {
 func readContent(ctx context.Context, c *operation.Call, f requestjson.InFile, offset, limit int64) ([]byte, *resultjson.FileInfo, error) {
 	var content bytes.Buffer
 	reading := *c
-	reading.Download = &content
+	reading.Download = func(context.Context) io.Writer { return &content }
 	info, err := operation.Perform[*resultjson.FileInfo](ctx, &reading, "readFile", &requestjson.ReadIn{InFile: f, Offset: offset, Limit: limit})
 	return content.Bytes(), info, err
 }

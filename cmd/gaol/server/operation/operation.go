@@ -126,19 +126,20 @@ func ofPart[Part, In, Out any, Input interface {
 // package service.
 func performed[In, Out any](o Operation, do func(context.Context, *Call, *In) (Out, error)) *Operation {
 	return New(registry, o, func(ctx context.Context, c *Call, in *In) (out Out, err error) {
-		perform := func(ctx context.Context) (err error) {
-			if paths, ok := any(in).(interface{ MergePaths() error }); ok {
-				if err := paths.MergePaths(); err != nil {
-					return service.Refuse(service.Invalid, "%w", err)
-				}
+		if !o.unawaited {
+			var end func()
+			if ctx, end, err = c.Service.Begin(ctx); err != nil {
+				return out, err
 			}
-			out, err = do(ctx, c, in)
-			return err
+			defer end()
 		}
-		if o.unawaited {
-			err = c.Service.Convert(o.Name, c.Tenant, perform(ctx))
-		} else {
-			err = c.Service.Perform(ctx, c.Tenant, o.Name, perform)
+		if paths, ok := any(in).(interface{ MergePaths() error }); ok {
+			if err := paths.MergePaths(); err != nil {
+				return out, service.Refuse(service.Invalid, "%w", err)
+			}
+		}
+		if out, err = do(ctx, c, in); err != nil {
+			err = c.Service.Convert(ctx, o.Name, c.Tenant, err)
 		}
 		return out, err
 	})

@@ -18,6 +18,16 @@ func codeOf(err error) Code {
 	return e.Code
 }
 
+// performed calls do as an operation of package operation does.
+func performed(ctx context.Context, s *Service, t *tenant.Tenant, operation string, do func(context.Context) error) error {
+	ctx, end, err := s.Begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer end()
+	return s.Convert(ctx, operation, t, do(ctx))
+}
+
 // A draining service lets accepted work continue and refuses new work. Work that is canceled by the service's end
 // fails as interrupted.
 func TestBeginWhileDraining(t *testing.T) {
@@ -29,10 +39,10 @@ func TestBeginWhileDraining(t *testing.T) {
 			return err
 		}
 		stop, stopNow := context.WithCancel(t.Context())
-		err := s.Perform(t.Context(), me, "outer", func(ctx context.Context) error {
+		err := performed(t.Context(), s, me, "outer", func(ctx context.Context) error {
 			go func() { _ = s.Close(stop) }()
 			synctest.Wait()
-			if err := s.Perform(ctx, me, "inner", run); codeOf(err) != Internal || len(*created) != 1 {
+			if err := performed(ctx, s, me, "inner", run); codeOf(err) != Internal || len(*created) != 1 {
 				t.Errorf("a part: %v, %d sandboxes", err, len(*created))
 			}
 			if _, err := s.Acquire(ctx, me, "no"); codeOf(err) != NotFound {
@@ -41,7 +51,7 @@ func TestBeginWhileDraining(t *testing.T) {
 			if _, err := s.Acquire(t.Context(), me, "no"); codeOf(err) != Draining {
 				t.Errorf("a sandbox: %v", err)
 			}
-			if err := s.Perform(t.Context(), me, "other", run); codeOf(err) != Draining || len(*created) != 1 {
+			if err := performed(t.Context(), s, me, "other", run); codeOf(err) != Draining || len(*created) != 1 {
 				t.Errorf("other work: %v, %d sandboxes", err, len(*created))
 			}
 			stopNow()

@@ -42,8 +42,9 @@ type Call struct {
 	// uploads need it.
 	Upload func(ctx context.Context, maxBytes int64) (io.Reader, error)
 
-	// Download receives data that is the result, such as the content of a file: see [Sandbox.ReadFile].
-	Download io.Writer
+	// Download returns a writer for data that is the result, such as the content of a file: see [Sandbox.ReadFile]. It
+	// fails when ctx has ended.
+	Download func(ctx context.Context) io.Writer
 
 	// Session is nil by HTTP.
 	Session  *Session

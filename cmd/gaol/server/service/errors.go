@@ -113,8 +113,11 @@ func AsError(err error) (*Error, bool) {
 
 // Convert returns the error of an operation as an [*Error], unless it was canceled. It logs an error that the tenant has
 // not caused, because its text may name files of the host.
-func (s *Service) Convert(operation string, t *tenant.Tenant, err error) error {
-	if errors.Is(err, context.Canceled) || sandboxtools.CodeOf(err) != sandboxtools.Internal { // nil, or the error of a tool
+func (s *Service) Convert(ctx context.Context, operation string, t *tenant.Tenant, err error) error {
+	if e, ok := errors.AsType[*Error](err); ok && e.Code == Draining && ctx.Err() != nil {
+		return Refuse(Stopped, "the server was stopped during the operation, which may have had effects")
+	}
+	if errors.Is(err, context.Canceled) || sandboxtools.CodeOf(err) != sandboxtools.Internal { // the error of a tool
 		return err
 	}
 	if e, ok := AsError(err); ok {

@@ -37,7 +37,7 @@ type contentServer interface {
 
 // ReadFile writes a part of a regular file to w, of the content that it has in the beginning: a guest may
 // append to it all the time.
-func (sb *Sandbox) ReadFile(_ context.Context, c *Call, r *requestjson.ReadIn) (*resultjson.FileInfo, error) {
+func (sb *Sandbox) ReadFile(ctx context.Context, c *Call, r *requestjson.ReadIn) (*resultjson.FileInfo, error) {
 	f, err := sb.FS().Open(r.Path)
 	if err != nil {
 		return nil, fileError(err)
@@ -55,9 +55,10 @@ func (sb *Sandbox) ReadFile(_ context.Context, c *Call, r *requestjson.ReadIn) (
 		n = min(n, r.Limit)
 	}
 	part := io.NewSectionReader(f, r.Offset, n)
-	if s, ok := c.Download.(contentServer); ok {
+	to := c.Download(ctx)
+	if s, ok := to.(contentServer); ok {
 		s.ServeContent(resultjson.ClampTime(info.ModTime()), part)
-	} else if _, err = io.CopyN(c.Download, part, n); err == io.EOF {
+	} else if _, err = io.CopyN(to, part, n); err == io.EOF {
 		err = &fs.PathError{Op: "read", Path: r.Path, Err: hostfs.ErrChanged}
 	}
 	return resultjson.NewFileInfo(r.Path, info), fileError(err)
@@ -168,7 +169,7 @@ func (p Packed) String() string { return strconv.Itoa(p.Skipped) }
 
 // Tar writes an archive of a folder's content. It is bounded by the sandbox's disk limit, or by 1
 // GiB if that is more.
-func (sb *Sandbox) Tar(_ context.Context, c *Call, in *requestjson.InFile) (Packed, error) {
+func (sb *Sandbox) Tar(ctx context.Context, c *Call, in *requestjson.InFile) (Packed, error) {
 	info, err := sb.FS().Stat(in.Path)
 	if err == nil && !info.IsDir() {
 		err = &fs.PathError{Op: "open", Path: in.Path, Err: unix.ENOTDIR}
@@ -176,7 +177,7 @@ func (sb *Sandbox) Tar(_ context.Context, c *Call, in *requestjson.InFile) (Pack
 	if err != nil {
 		return Packed{}, fileError(err)
 	}
-	report, err := sb.FS().Tar(c.Download, in.Path, hostfs.TarOptions{Bytes: max(sb.Limits().Disk, minTarBytes)})
+	report, err := sb.FS().Tar(c.Download(ctx), in.Path, hostfs.TarOptions{Bytes: max(sb.Limits().Disk, minTarBytes)})
 	return Packed{report.Skipped}, fileError(err)
 }
 

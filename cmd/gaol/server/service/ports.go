@@ -90,19 +90,19 @@ func (sb *Sandbox) Dial(ctx context.Context, c *Call, in *requestjson.InPort) (N
 	if err := c.To(Event{Name: EventStarted, Data: None{}}); err != nil {
 		return None{}, err
 	}
-	if err := relay(c, conn); err != nil {
+	if err := relay(ctx, c, conn); err != nil {
 		return None{}, sb.connectionError(ctx, err)
 	}
 	return None{}, nil
 }
 
 // relay copies in both directions until both have ended, or one fails.
-func relay(c *Call, conn net.Conn) error {
+func relay(ctx context.Context, c *Call, conn net.Conn) error {
 	stdin := c.Stdin.(closer)
 	var out, in error
 	var pumps sync.WaitGroup
 	pumps.Go(func() {
-		if _, out = io.Copy(c.Download, conn); out == nil {
+		if _, out = io.Copy(c.Download(ctx), conn); out == nil {
 			out = c.To(Event{Name: EventEnd, Data: None{}})
 		}
 		if out != nil {

@@ -138,7 +138,7 @@ func (p *Process) finish(exit runtime.ExitEvent) {
 		size += len(p.final.Result.Value)
 		last = Event{Name: EventResult, Data: p.final.Result}
 	} else {
-		err := p.sandbox.service.Convert("end a process", p.sandbox.tenant(), exit.Err)
+		err := p.sandbox.service.Convert(context.Background(), "end a process", p.sandbox.tenant(), exit.Err)
 		p.final.Failure, last.Data = err.Error(), err
 	}
 	p.ring.add(last, true)

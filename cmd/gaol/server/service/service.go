@@ -150,20 +150,6 @@ func (s *Service) Begin(ctx context.Context) (_ context.Context, end func(), err
 	}, nil
 }
 
-// Perform calls do as a piece of work of a tenant, and converts its error.
-func (s *Service) Perform(ctx context.Context, t *tenant.Tenant, operation string, do func(context.Context) error) error {
-	ctx, end, err := s.Begin(ctx)
-	if err != nil {
-		return err
-	}
-	defer end()
-	err = s.Convert(operation, t, do(ctx))
-	if e, ok := errors.AsType[*Error](err); ok && e.Code == Draining && ctx.Err() != nil {
-		return Refuse(Stopped, "the server was stopped during the operation, which may have had effects")
-	}
-	return err
-}
-
 // Draining reports whether the service accepts nothing new.
 func (s *Service) Draining() bool {
 	s.mu.Lock()

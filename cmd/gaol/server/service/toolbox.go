@@ -148,8 +148,11 @@ func (b *Toolbox) Call(ctx context.Context, tool string, args json.RawMessage) (
 	}
 	tools, err := b.open()
 	if err != nil {
-		return nil, b.service.Convert("open tools", b.tenant, err)
+		return nil, b.service.Convert(ctx, "open tools", b.tenant, err)
 	}
 	result, err := tools.Call(ctx, tool, args)
-	return result, b.service.Convert("call "+tool, b.tenant, err)
+	if err != nil {
+		err = b.service.Convert(ctx, "call "+tool, b.tenant, err)
+	}
+	return result, err
 }

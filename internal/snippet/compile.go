@@ -92,7 +92,7 @@ func (c *compiler) javascript(d draft) (parsed, bool) {
 		p.wrapped = true
 		return p, ok
 	}
-	p := newParsed(d, js)
+	p := parsed{draft: d, tree: js.root, isModule: js.isModule}
 	if err := c.check(d); err != nil {
 		script := compiler{}
 		if p.script = c.module && !p.isModule && script.check(d) == nil; !p.script {
@@ -135,12 +135,11 @@ func (c *compiler) object(d draft, at int) (parsed, bool) {
 }
 
 // typescript tries TypeScript and TSX.
-func (c *compiler) typescript(d draft) (parsed, bool) {
-	p, ok := c.typed(d, api.LoaderTS)
-	if ok {
-		return p, true
+func (c *compiler) typescript(d draft) (p parsed, ok bool) {
+	if p, ok = c.typed(d, api.LoaderTS); !ok {
+		p, ok = c.typed(d, api.LoaderTSX)
 	}
-	return c.typed(d, api.LoaderTSX)
+	return p, ok
 }
 
 // typed translates one of them with esbuild.
@@ -178,12 +177,12 @@ func (c *compiler) translated(d draft, loader api.Loader) (parsed, bool) {
 			return c.recordError(err)
 		}
 	}
-	p := newParsed(out, js)
+	p := parsed{draft: out, tree: js.root, isModule: js.isModule}
 	if bound := js.bound(); len(bound) > 0 { // some may be types
 		used, _ := c.translate(d, loader, dropsImports) // differs in nothing else
 		usedJS := parse(used.text, maxNesting)
 		if c.module {
-			p = newParsed(used, usedJS)
+			p.draft, p.tree, p.isModule = used, usedJS.root, usedJS.isModule
 		}
 		for name := range usedJS.bound() {
 			delete(bound, name)
@@ -204,10 +203,6 @@ func (p *parser) bound() map[string]bool {
 		}
 	}
 	return bound
-}
-
-func newParsed(d draft, js *parser) parsed {
-	return parsed{draft: d, tree: js.root, isModule: js.isModule}
 }
 
 // parenthesized tries code that is not a complete statement: an object or an anonymous
@@ -243,7 +238,9 @@ const nestedTooDeeply = "the code is nested too deeply"
 // no syntax of modules.
 func (c *compiler) orScript(p parsed) parsed {
 	if c.module && !p.isModule && !p.script {
-		p.script = p.assignsGlobals()
+		for v := range p.tree.all() {
+			p.script = p.script || v.written && v.IsGlobal() && !isCommonJS(v.Name)
+		}
 	}
 	return p
 }

@@ -21,13 +21,3 @@ func (f *emitter) guardConstants() {
 		f.edits = append(f.edits, replace(v.span(), with))
 	}
 }
-
-// assignsGlobals reports whether a program assigns to variables that it does not declare.
-func (p parsed) assignsGlobals() bool {
-	for v := range p.tree.all() {
-		if v.written && v.IsGlobal() && !isCommonJS(v.Name) {
-			return true
-		}
-	}
-	return false
-}

@@ -50,13 +50,19 @@ func (c *compiler) markdown(d draft, fences []fence) (parsed, bool) {
 		c.err = err
 		return parsed{}, false
 	}
-	inner := compiler{module: c.module}
-	p, ok := inner.code(extract(d, blocks))
+	p, ok, err := c.blocks(d, blocks...)
 	if !ok {
 		p, ok = c.compileToLastFence(d, fences, blocks[0])
 	}
-	c.err = inner.err
+	c.err = err
 	return p, ok
+}
+
+// blocks compiles blocks of code as one program.
+func (c *compiler) blocks(d draft, blocks ...codeBlock) (parsed, bool, *SyntaxError) {
+	inner := compiler{module: c.module}
+	p, ok := inner.code(extract(d, blocks))
+	return p, ok, inner.err
 }
 
 // compileToLastFence extends a block to the last fence that may close it. A comment in the
@@ -72,8 +78,8 @@ func (c *compiler) compileToLastFence(d draft, fences []fence, b codeBlock) (par
 		return parsed{}, false
 	}
 	b.content.end = end
-	inner := compiler{module: c.module}
-	return inner.code(extract(d, []codeBlock{b}))
+	p, ok, _ := c.blocks(d, b)
+	return p, ok
 }
 
 // selectBlocks returns the blocks marked as JavaScript, TypeScript or JSX, and unmarked blocks
@@ -86,8 +92,10 @@ func (c *compiler) selectBlocks(d draft, all []codeBlock) ([]codeBlock, *SyntaxE
 	for _, b := range all {
 		if b.language == "" {
 			silent = append(silent, b)
-			if len(all) > 1 && !c.compiles(d, b) {
-				continue
+			if len(all) > 1 {
+				if _, valid, _ := c.blocks(d, b); !valid {
+					continue
+				}
 			}
 		} else if !languages[b.language] {
 			continue
@@ -101,12 +109,6 @@ func (c *compiler) selectBlocks(d draft, all []codeBlock) ([]codeBlock, *SyntaxE
 		return silent, nil
 	}
 	return nil, d.errorAt(all[0].content.start, fmt.Sprintf("the Markdown has code blocks of %s, but none of JavaScript, TypeScript or JSX", all[0].language))
-}
-
-func (c *compiler) compiles(d draft, b codeBlock) bool {
-	alone := compiler{module: c.module}
-	_, ok := alone.code(extract(d, []codeBlock{b}))
-	return ok
 }
 
 // extract keeps the positions of the blocks, and only the line ends of everything else. A

@@ -225,19 +225,18 @@ var ErrMemory = errors.New("out of memory")
 // bytes may have caused.
 type ExitError struct {
 	Role   string
-	Memory bool           // the kernel killed it at the memory limit
-	Signal syscall.Signal // that killed it; 0 if it exited
-	Code   int            // exit status, if Signal is 0
-	Output string         // first line of its standard error; hostile
+	Memory bool               // the kernel killed it at the memory limit
+	State  syscall.WaitStatus // its exit status, or the signal that killed it
+	Output string             // first line of its standard error; hostile
 }
 
 func (e *ExitError) Error() string {
-	text := fmt.Sprintf("subprocess %s: exit status %d", e.Role, e.Code)
+	text := fmt.Sprintf("subprocess %s: exit status %d", e.Role, e.State.ExitStatus())
 	switch {
 	case e.Memory:
 		return fmt.Sprintf("subprocess %s: %v", e.Role, ErrMemory)
-	case e.Signal != 0:
-		text = fmt.Sprintf("subprocess %s: %v", e.Role, e.Signal)
+	case e.State.Signaled():
+		text = fmt.Sprintf("subprocess %s: %v", e.Role, e.State.Signal())
 	}
 	if e.Output != "" {
 		text += fmt.Sprintf(": %q", e.Output)
@@ -250,19 +249,14 @@ func (e *ExitError) Is(target error) bool { return target == ErrMemory && e.Memo
 
 // newExitError is called when the process has been reaped, and its cgroup still exists.
 func (p *Process) newExitError(err error) *ExitError {
-	e := &ExitError{Role: p.role.Name, Code: -1}
+	e := &ExitError{Role: p.role.Name, State: 255 << 8}
 	if p.command.ProcessState == nil {
 		e.Output = err.Error()
 		return e
 	}
-	status := p.command.ProcessState.Sys().(syscall.WaitStatus)
-	if status.Signaled() {
-		e.Signal, e.Code = status.Signal(), 0
-	} else {
-		e.Code = status.ExitStatus()
-	}
+	e.State = p.command.ProcessState.Sys().(syscall.WaitStatus)
 	if usage, err := p.group.Usage(); err == nil {
-		e.Memory = e.Signal == syscall.SIGKILL && usage.OOMKills > 0
+		e.Memory = e.State.Signal() == syscall.SIGKILL && usage.OOMKills > 0
 	}
 	e.Output, _, _ = strings.Cut(strings.TrimSpace(string(p.output)), "\n")
 	return e

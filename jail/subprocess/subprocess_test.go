@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -150,9 +151,9 @@ func TestEnds(t *testing.T) {
 		order string
 		want  ExitError
 	}{
-		{"exit", ExitError{Role: "probe", Code: 7}},
-		{"panic", ExitError{Role: "probe", Code: 2, Output: "panic: as ordered"}},
-		{"memory", ExitError{Role: "probe", Memory: true, Signal: unix.SIGKILL}},
+		{"exit", ExitError{Role: "probe", State: 7 << 8}},
+		{"panic", ExitError{Role: "probe", State: 2 << 8, Output: "panic: as ordered"}},
+		{"memory", ExitError{Role: "probe", Memory: true, State: syscall.WaitStatus(unix.SIGKILL)}},
 	} {
 		t.Run(tc.order, func(t *testing.T) {
 			p := start(t, probe)
@@ -171,7 +172,7 @@ func TestEnds(t *testing.T) {
 		if err := p.Conn().CloseWrite(); err != nil {
 			t.Fatal(err)
 		}
-		if got := p.Err(); reply != "done" || got.Code != 1 || got.Output != "a line" {
+		if got := p.Err(); reply != "done" || got.State.ExitStatus() != 1 || got.Output != "a line" {
 			t.Errorf("%q, %+v", reply, *got)
 		}
 	})
@@ -180,7 +181,7 @@ func TestEnds(t *testing.T) {
 		if err := p.Conn().CloseWrite(); err != nil {
 			t.Fatal(err)
 		}
-		if got := p.Err(); got.Code != 1 || got.Output != "EOF" {
+		if got := p.Err(); got.State.ExitStatus() != 1 || got.Output != "EOF" {
 			t.Errorf("%+v", *got)
 		}
 	})

@@ -5,8 +5,6 @@ import (
 	_ "embed"
 	"fmt"
 
-	"golang.org/x/sync/semaphore"
-
 	"gaol/runtime"
 )
 
@@ -28,21 +26,14 @@ var None = Adapter{Name: "none", Code: noneCode}
 // Directive reads the systems that createSystem of @directive-run/core makes.
 var Directive = Adapter{Name: "directive", Code: directiveCode}
 
-// adapterCheck is the check of an adapter, which is made once. A broken adapter is the operator's mistake, not that of
-// a snippet.
-type adapterCheck struct {
-	turn *semaphore.Weighted // of one
-	done bool
-}
-
-// checkAdapter loads the adapter in a sandbox. This also warms up the zygote, so that the first snippet need not wait
-// for it.
+// checkAdapter loads the adapter in a sandbox, until that succeeds once: a broken adapter is the operator's mistake, not
+// that of a snippet. This also warms up the zygote, so that the first snippet need not wait for it.
 func (r *Runner) checkAdapter(ctx context.Context) error {
-	if err := r.checked.turn.Acquire(ctx, 1); err != nil {
+	if err := r.checking.Acquire(ctx, 1); err != nil {
 		return err
 	}
-	defer r.checked.turn.Release(1)
-	if r.checked.done {
+	defer r.checking.Release(1)
+	if r.checked {
 		return nil
 	}
 	code, err := guestProgram{Adapter: r.adapter.Code}.module("inspect")
@@ -60,6 +51,6 @@ func (r *Runner) checkAdapter(ctx context.Context) error {
 		}
 		return nil
 	})
-	r.checked.done = err == nil
+	r.checked = err == nil
 	return err
 }

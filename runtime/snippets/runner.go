@@ -55,7 +55,8 @@ type Options struct {
 // Runner runs snippets. Its methods are safe for concurrent use.
 type Runner struct {
 	adapter   Adapter
-	checked   adapterCheck
+	checking  *semaphore.Weighted // of the adapter: one check at a time
+	checked   bool
 	packages  *bundle.Packages // nil: none
 	rules     *lint.Rules      // nil: none
 	domain    *work.Domain     // lints and bundles
@@ -78,9 +79,8 @@ func New(o Options) (*Runner, error) {
 	}
 	o.Adapter = cmp.Or(o.Adapter, None)
 	o.MaxConcurrent = cmp.Or(o.MaxConcurrent, 2*goruntime.GOMAXPROCS(0))
-	r := &Runner{adapter: o.Adapter, rules: o.rules(), turns: semaphore.NewWeighted(int64(o.MaxConcurrent))}
+	r := &Runner{adapter: o.Adapter, rules: o.rules(), checking: semaphore.NewWeighted(1), turns: semaphore.NewWeighted(int64(o.MaxConcurrent))}
 	r.open, r.cancel = context.WithCancelCause(context.Background())
-	r.checked.turn = semaphore.NewWeighted(1)
 	if r.domain = work.InProcess; !o.Sandbox.WorkInProcess {
 		r.domain = work.Of(cmp.Or(o.Sandbox.CgroupParent, runtime.DefaultCgroupParent))
 	}

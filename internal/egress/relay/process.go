@@ -133,7 +133,7 @@ func (p *Process) Receive() (Message, error) {
 
 // Err waits until the relay has ended and returns why, nil for a regular end.
 func (p *Process) Err() error {
-	if e := p.Process.Err(); e.Code != 0 || e.Signal != 0 {
+	if e := p.Process.Err(); e.State != 0 {
 		return e
 	}
 	return nil

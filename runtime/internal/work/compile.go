@@ -128,8 +128,6 @@ func invalid(syntax *snippet.SyntaxError, err error, code string) error {
 	if err != nil || syntax == nil {
 		return err
 	}
-	if syntax.Message = strings.ToValidUTF8(syntax.Message, ""); len(syntax.Message) > maxMessage {
-		syntax.Message = syntax.Message[:maxMessage]
-	}
+	syntax.Message = snippet.Shorten(strings.ToValidUTF8(syntax.Message, ""), maxMessage)
 	return syntax.Of(code)
 }

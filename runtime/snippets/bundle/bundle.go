@@ -45,26 +45,12 @@ const EntryPath = "src/main.ts"
 // Bundle bundles files. Problems are errors in them, at most 20; then there is no program.
 // The error is the host's or ctx's.
 func Bundle(ctx context.Context, files []File, o Options) (*Program, []Problem, error) {
-	j := newJob(files, o)
-	return j.bundle(ctx, o)
-}
-
-// newJob returns the job of files, with the known entries of the packages that they mention.
-func newJob(files []File, o Options) Job {
 	j := Job{Files: files, Rules: o.Rules, Mount: o.Mount, Placeholder: placeholder}
 	if j.Packages = o.Packages != nil; j.Packages {
 		j.JSX = o.Packages.hasJSXRuntime()
-		j.Entries = o.Packages.mentioned(j.texts())
+		j.Entries = o.Packages.mentioned(files)
 	}
-	return j
-}
-
-// texts returns the text of all modules.
-func (j *Job) texts() (list []string) {
-	for _, f := range j.Files {
-		list = append(list, f.Source)
-	}
-	return list
+	return j.bundle(ctx, o)
 }
 
 // sourceMapComments are comments for which esbuild reads files of the host.

@@ -88,13 +88,13 @@ func realFolder(name string) (string, error) {
 // Files in it never change.
 func (p *Packages) Dir() string { return p.cache.sets }
 
-// mentioned returns the known entries whose specifiers texts may import.
-func (p *Packages) mentioned(texts []string) map[string]Entry {
+// mentioned returns the known entries whose specifiers files may import.
+func (p *Packages) mentioned(files []File) map[string]Entry {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	found := map[string]Entry{}
 	for specifier, e := range p.known {
-		if slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(text, specifier) }) {
+		if slices.ContainsFunc(files, func(f File) bool { return strings.Contains(f.Source, specifier) }) {
 			found[specifier] = e
 		}
 	}

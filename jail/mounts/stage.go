@@ -221,15 +221,11 @@ func setMountAttr(dirfd int, path string, flags uint, attr unix.MountAttr) error
 
 var errWritable = errors.New("not a file that only root can write to")
 
-// OpenProgram opens a program of the image that runs with the host's rights. It must
+// OpenProgram opens a program of the image that runs with the host's rights, with flags of open(2). It must
 // be a regular file that only the host's root can change; links are not followed.
 //
 // Preconditions: Mount has succeeded on this thread.
-func (s *Stage) OpenProgram(path string) (*os.File, error) {
-	return s.openProgram(path, unix.O_PATH)
-}
-
-func (s *Stage) openProgram(path string, flags uint64) (*os.File, error) {
+func (s *Stage) OpenProgram(path string, flags uint64) (*os.File, error) {
 	image, err := s.clones.image()
 	if err != nil {
 		return nil, err

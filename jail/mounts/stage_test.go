@@ -171,7 +171,7 @@ func TestOpenProgram(t *testing.T) {
 			t.Fatal(err)
 		}
 		err := mountTree(t, tree, func(s *Stage, _ func(func() error) error) {
-			f, err := s.OpenProgram(program)
+			f, err := s.OpenProgram(program, unix.O_PATH)
 			if (err != nil) != tc.fails {
 				t.Errorf("%s: %v", name, err)
 			}

@@ -277,3 +277,135 @@ var noProcessorClocks = refuse(unix.ENOTSUP, isNot(0, unix.CLOCK_REALTIME, unix.
 // noNotifications: O_EXCL makes a pipe for notifications of the kernel (CVE-2022-0995). EINVAL is the errno for
 // unknown flags.
 var noNotifications = refuse(unix.EINVAL, anyBit(1, int32Mask&^(unix.O_CLOEXEC|unix.O_NONBLOCK|unix.O_DIRECT)))
+
+// deniedErrno is the errno of a denied call whose row has none.
+const deniedErrno = unix.EPERM
+
+// Denied are calls that no guest may make. They return deniedErrno or the row's own errno. It
+// must not be modified.
+var Denied = []Row{
+	// The kernel's own programmability and introspection.
+	{Calls: "bpf", Reason: "programs in the kernel"},
+	{Calls: "perf_event_open", Reason: "kernel counters: a large surface and a side channel"},
+	{Calls: "userfaultfd", Reason: "stops the kernel at a chosen memory access, which exploits rely on"},
+	{Calls: "kexec_load kexec_file_load", Reason: "replaces the kernel"},
+	{Calls: "init_module finit_module", Reason: "code in the kernel"},
+	{Calls: "delete_module", Reason: "changes the kernel"},
+	{Calls: "lookup_dcookie", Reason: "profiling of all the host's paths"},
+	{Calls: "syslog", Reason: "the host's kernel log, with addresses"},
+	{Calls: "lsm_set_self_attr", Reason: "changes of security labels"},
+
+	// Work that the kernel does without consulting the filter.
+	{Calls: "io_uring_setup io_uring_enter io_uring_register", Reason: "makes calls that the filter never sees; libuv falls back"},
+	{Calls: "io_setup io_destroy io_submit io_cancel io_getevents io_pgetevents", Reason: "old asynchronous I/O: libuv uses threads, and the host's contexts are limited"},
+	{Calls: "vmsplice", Reason: "maps user pages into pipes; a bug in it gave root (CVE-2008-0600)"},
+
+	// Other processes.
+	{Calls: "ptrace", Reason: "controls other processes"},
+	{Calls: "process_vm_readv", Reason: "reads other processes"},
+	{Calls: "process_vm_writev", Reason: "writes other processes"},
+	{Calls: "process_madvise", Reason: "pages out other processes"},
+	{Calls: "process_mrelease", Reason: "frees memory of other processes"},
+	{Calls: "pidfd_getfd", Reason: "copies descriptors of other processes"},
+	{Calls: "kcmp", Reason: "compares kernel pointers of processes"},
+
+	// Keys, which only user namespaces separate.
+	{Calls: "add_key", Reason: "keyrings are shared by all processes of a user id"},
+	{Calls: "request_key", Reason: "as add_key; starts a helper on the host"},
+	{Calls: "keyctl", Reason: "as add_key; a reference leak in it gave root (CVE-2016-0728)"},
+
+	// Mounts and namespaces.
+	{Calls: "mount pivot_root move_mount open_tree open_tree_attr", Reason: "the jail's file tree is fixed before the guest starts"},
+	{Calls: "umount2", Reason: "as mount; would reveal files that a mount hides"},
+	{Calls: "chroot", Reason: "as mount; a second chroot escapes from the first"},
+	{Calls: "fsopen fsconfig fsmount fspick", Reason: "as mount; a bug in a file system's option parser gave root (CVE-2022-0185)"},
+	{Calls: "mount_setattr", Reason: "as mount; would make read-only mounts writable"},
+	{Calls: "statmount listmount", Reason: "shows the host's paths of mounts"},
+	{Calls: "listns", Reason: "shows the host's namespaces"},
+	{Calls: "setns", Reason: "enters other namespaces"},
+	{Calls: "unshare", Reason: "a new user namespace gives all capabilities, and their kernel surface (CVE-2022-0492)"},
+	{Calls: "open_by_handle_at", Reason: "opens files by number, past every mount (shocker.c)"},
+	{Calls: "name_to_handle_at", Reason: "returns handles for open_by_handle_at, and mount ids"},
+	{Calls: "fanotify_init fanotify_mark", Reason: "watches whole file systems; inotify is allowed"},
+	{Calls: "quotactl quotactl_fd", Reason: "administration of file systems"},
+	{Calls: "sync", Reason: "writes out all of the host's disks; fsync and syncfs are allowed"},
+	{Calls: "swapon swapoff nfsservctl", Reason: "administration of the host"},
+
+	// Objects that outlive the run.
+	{Calls: "shmget shmat shmdt shmctl semget semop semtimedop semctl msgget msgsnd msgrcv msgctl", Reason: "System V memory outlives the run that created it, charged to no cgroup"},
+	{Calls: "mq_open mq_unlink mq_timedsend mq_timedreceive mq_notify mq_getsetattr", Reason: "message queues outlive the run, as shmget"},
+	// Kernel memory that is charged to no cgroup. See SECURITY.md for figures.
+	{Calls: "sendfile splice", Errno: unix.EINVAL, Reason: "pages that it reads from a device or /proc into a socket or pipe are charged to no cgroup; libuv, Go and busybox copy on EINVAL"},
+	{Calls: "setxattr lsetxattr fsetxattr setxattrat", Errno: unix.EOPNOTSUPP, Reason: "a POSIX ACL has up to 128 KiB that are charged to no cgroup, also on tmpfs; for programs this errno means a file system without attributes"},
+	{Calls: "memfd_secret", Reason: "memory that the host can't migrate or dump"},
+	{Calls: "mbind set_mempolicy set_mempolicy_home_node", Reason: "placement of memory in the host's nodes"},
+	{Calls: "get_mempolicy", Reason: "shows the host's nodes"},
+	{Calls: "migrate_pages move_pages", Reason: "as mbind; of other processes"},
+	{Calls: "cachestat", Errno: unix.ENOSYS, Reason: "shows which pages of the image other sandboxes use; programs fall back on the errno of kernels before 6.5"},
+
+	// The machine.
+	{Calls: "reboot", Reason: "administration of the host"},
+	{Calls: "acct", Reason: "accounting of the host"},
+	{Calls: "settimeofday clock_settime adjtimex clock_adjtime", Reason: "the host's clock"},
+	{Calls: "sethostname setdomainname", Reason: "set before the guest starts"},
+	{Calls: "iopl ioperm", Reason: "hardware ports"},
+	{Calls: "modify_ldt", Reason: "16-bit code segments: an unused attack surface (CVE-2015-5157)"},
+	{Calls: "vhangup", Reason: "disconnects other processes from a terminal"},
+}
+
+// CompileOnly returns the filter that allows the calls of rows only, for a process that is not a
+// guest. All other calls get ENOSYS.
+func CompileOnly(rows []Row) (*Filter, error) { return newFilter(tables{allowed: rows}) }
+
+// noCode: neither Go nor C libraries make code at run time, and nothing is loaded after the filter.
+var (
+	noCode = refuse(unix.EPERM, anyBit(2, unix.PROT_EXEC)) // mmap(address, size, protection, ...), mprotect
+	// onlyThreads: a process that outlives its first one could be neither waited for nor killed with it.
+	onlyThreads = refuse(unix.EPERM, notAmong(0, unix.CLONE_THREAD|unix.CLONE_VM, unix.CLONE_THREAD|unix.CLONE_VM))
+)
+
+// GoRuntime are the calls of Go's runtime, and of the C library below it, in a program that has
+// started. They open, execute and connect nothing. It must not be modified.
+var GoRuntime = []Row{
+	{Calls: "mmap mprotect", Reason: "heap, stacks of threads", Refuse: noCode},
+	{Calls: "munmap madvise mremap brk", Reason: "heap, malloc"},
+	{Calls: "clone", Reason: "threads", Refuse: slices.Concat(onlyThreads, noNamespaces)},
+	{Calls: "set_robust_list rseq", Reason: "start of a thread in libc"},
+	{Calls: "futex sched_yield nanosleep clock_nanosleep restart_syscall", Reason: "scheduler"},
+	{Calls: "clock_gettime gettimeofday", Reason: "if the vDSO can't"},
+	{Calls: "sched_getaffinity", Reason: "number of processors"},
+	{Calls: "rt_sigaction rt_sigprocmask rt_sigreturn sigaltstack", Reason: "handlers of signals"},
+	{Calls: "getpid gettid tgkill", Reason: "preemption; abort. In its pid namespace the process is alone"},
+	{Calls: "epoll_create1 epoll_ctl epoll_wait epoll_pwait eventfd2", Reason: "poller"},
+	{Calls: "getrandom", Reason: "seeds of maps"},
+	{Calls: "exit exit_group", Reason: "end of a thread or the process"},
+	{Calls: "read write close", Reason: "socket to the host, standard error"},
+	{Calls: "fcntl", Reason: "os.NewFile reads and sets the mode of a descriptor, net.FileConn copies it", Refuse: refuse(unix.EINVAL, isNot(1, unix.F_GETFL, unix.F_SETFL, unix.F_DUPFD_CLOEXEC))},
+}
+
+// Egress are the further calls of a process that carries a sandbox's connections. It creates and
+// accepts sockets, but the host connects them: only the host decides where they lead.
+var Egress = []Row{
+	{Calls: "socket", Reason: "sockets to hosts, which this process is charged for", Refuse: slices.Concat(
+		refuse(unix.EAFNOSUPPORT, isNot(0, unix.AF_INET, unix.AF_INET6)),
+		refuse(unix.ESOCKTNOSUPPORT, notAmong(1, socketType, unix.SOCK_STREAM)),
+		refuse(unix.EPROTONOSUPPORT, isNot(2, 0, unix.IPPROTO_TCP)),
+	)},
+	{Calls: "accept4", Reason: "the guest's connections"},
+	{Calls: "sendmsg recvmsg", Reason: "descriptors to and from the host", Refuse: refuse(unix.EPERM, isNot(0, HostSocket))},
+	{Calls: "sendto", Reason: "data of connected sockets", Refuse: refuse(unix.EPERM, anyBit(4, allBits64))}, // no address: TCP fast open connects
+	{Calls: "recvfrom readv writev", Reason: "data of connections"},
+	{Calls: "splice pipe2", Reason: "data from one connection to the other"},
+	{Calls: "ioctl", Reason: "how much a connection has to read", Refuse: refuse(unix.ENOTTY, isNot(1, unix.SIOCINQ))},
+	{Calls: "shutdown getsockname getpeername getsockopt", Reason: "state of connections"},
+	{Calls: "setsockopt", Reason: "a few options of TCP", Refuse: slices.Concat(
+		refuse(unix.ENOPROTOOPT, isNot(1, unix.SOL_SOCKET, unix.SOL_TCP)),
+		refuse(unix.ENOPROTOOPT, is(1, unix.SOL_SOCKET), isNot(2, unix.SO_KEEPALIVE, unix.SO_LINGER, unix.SO_BROADCAST)),
+		refuse(unix.ENOPROTOOPT, is(1, unix.SOL_TCP), isNot(2, unix.TCP_NODELAY, unix.TCP_KEEPIDLE, unix.TCP_KEEPINTVL, unix.TCP_KEEPCNT)),
+	)},
+}
+
+// HostSocket is the descriptor of the socket to the host in the processes of [Egress].
+const HostSocket = 3
+
+const allBits64 = 1<<64 - 1

@@ -83,7 +83,7 @@ func (j *Jail) containerCgroup() string {
 	if j.spec.OCI.SystemdCgroup {
 		return scopeSlice + ":" + scopePrefix + ":" + j.identity.newScope()
 	}
-	return j.identity.cgroup
+	return j.identity.Cgroup()
 }
 
 var errOpened = errors.New("the namespaces are open")
@@ -180,10 +180,7 @@ func (j *container) launch(ctx context.Context, p *Process, c *Command, in *cgro
 // containerSteps are the steps of the entry program in a container. The runtime replaces the other
 // enterSteps, except for join: the process already runs as the guest's user without capabilities.
 func containerSteps(c *Command, join []enter.Step) []enter.Step {
-	steps := slices.Concat([]enter.Step{enter.CloseOthers()}, join, []enter.Step{enter.CloseOthers(), enter.Umask(0o022)})
-	for _, l := range rlimits(c) {
-		steps = append(steps, l.Step())
-	}
+	steps := slices.Concat([]enter.Step{enter.CloseOthers()}, join, limitSteps(c))
 	if c.Terminal {
 		steps = append(steps, enter.Terminal())
 	}
@@ -336,7 +333,7 @@ func (j *container) config(given map[specs.LinuxNamespaceType]*os.File) (*specs.
 	return &specs.Spec{
 		Version:     "1.0.2", // crun refuses others than 1.0
 		Process:     containerProcess(0, j.spec.Reaper),
-		Root:        &specs.Root{Path: containerRoot(j.identity.stateDir)}, // not Readonly: each mount sets its own flags
+		Root:        &specs.Root{Path: containerRoot(j.identity.stateDir())}, // not Readonly: each mount sets its own flags
 		Hostname:    j.spec.Hostname,
 		Domainname:  "(none)", // the kernel's initial value; otherwise the host's would remain
 		Mounts:      j.mounts(),
@@ -374,10 +371,10 @@ func (j *container) mounts() []specs.Mount {
 	list := []specs.Mount{
 		{Destination: "/proc", Type: "proc", Source: "proc", Options: proc},
 		// Without a mount for it the runtime would add devices to it.
-		{Destination: "/dev", Type: "bind", Source: containerRoot(j.identity.stateDir) + "/dev", Options: []string{"rbind"}},
+		{Destination: "/dev", Type: "bind", Source: containerRoot(j.identity.stateDir()) + "/dev", Options: []string{"rbind"}},
 	}
 	for _, name := range generated() {
-		list = append(list, specs.Mount{Destination: "/proc/" + name, Type: "bind", Source: filepath.Join(stageDir(j.identity.stateDir), mounts.Proc, name), Options: []string{"bind", "ro"}})
+		list = append(list, specs.Mount{Destination: "/proc/" + name, Type: "bind", Source: filepath.Join(stageDir(j.identity.stateDir()), mounts.Proc, name), Options: []string{"bind", "ro"}})
 	}
 	return list
 }

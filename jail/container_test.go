@@ -19,9 +19,8 @@ func TestContainerCgroups(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = s.release() })
-		id := &Identity{s, dir, cgroupParent + "/" + s.name()}
-		cgroupfs := &Jail{identity: id, spec: Spec{OCI: &OCIRuntime{}}}
-		systemd := &Jail{identity: id, spec: Spec{OCI: &OCIRuntime{SystemdCgroup: true}}}
+		cgroupfs := &Jail{identity: s, spec: Spec{OCI: &OCIRuntime{}}}
+		systemd := &Jail{identity: s, spec: Spec{OCI: &OCIRuntime{SystemdCgroup: true}}}
 		for _, name := range []string{s.containerDir(), cgroupfs.containerCgroup(), systemd.containerCgroup(), systemd.containerCgroup()} {
 			if used[name] {
 				t.Errorf("%s is used twice", name)

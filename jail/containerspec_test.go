@@ -20,8 +20,17 @@ func TestSpec(t *testing.T) {
 		defer f.Close()
 		namespaces[kind] = f
 	}
+	dir := t.TempDir()
+	if err := makeStateDirs(dir); err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.Create(filepath.Join(jailsDir(dir), "1.slot"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
 	j := &container{Jail: &Jail{
-		identity: &Identity{&slot{number: 1}, "/run", "/gaol/j1"},
+		identity: &Identity{1, file, "/gaol"},
 		spec:     Spec{OCI: &OCIRuntime{}, Hostname: "h", HideProcesses: true, Reaper: []string{"/init"}},
 	}}
 	s, err := j.config(namespaces)
@@ -35,7 +44,7 @@ func TestSpec(t *testing.T) {
 	if len(p.User.AdditionalGids) > 0 || !slices.Equal(p.Args, []string{"/init"}) || len(p.Env) > 0 || p.Cwd != "/" || p.Rlimits != nil {
 		t.Errorf("process: %+v", p)
 	}
-	if s.Root.Path != containerRoot("/run") || s.Hostname != "h" || s.Linux.CgroupsPath != "/gaol/j1" || s.Linux.UIDMappings != nil {
+	if s.Root.Path != containerRoot(dir) || s.Hostname != "h" || s.Linux.CgroupsPath != "/gaol/j1" || s.Linux.UIDMappings != nil {
 		t.Errorf("%+v, %+v", s, s.Linux)
 	}
 	kinds := map[specs.LinuxNamespaceType]string{}

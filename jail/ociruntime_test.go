@@ -26,7 +26,7 @@ func TestStateRoot(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	j := &container{Jail: &Jail{identity: &Identity{&slot{file: f}, ".", "/"}, spec: Spec{OCI: &OCIRuntime{Path: "/bin/false"}}}}
+	j := &container{Jail: &Jail{identity: &Identity{file: f, cgroupParent: "/"}, spec: Spec{OCI: &OCIRuntime{Path: "/bin/false"}}}}
 	if _, err := j.create(t.Context(), nil); !errors.Is(err, errRelative) {
 		t.Errorf("%v, want %v", err, errRelative)
 	}

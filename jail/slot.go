@@ -1,6 +1,7 @@
 package jail
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -33,13 +34,15 @@ const (
 
 var errNoSlot = fmt.Errorf("all %d slots for live jails are in use", maxSlots)
 
-// A slot is the number of a live jail on this machine. It determines the jail's user ids,
-// its name and its cgroup. It is held by locking a file in the state folder. The kernel
-// releases the lock when the process that holds it dies: the file then names the objects that must be
-// removed.
-type slot struct {
-	number int
-	file   *os.File
+// Identity is a range of host users and a cgroup, for a jail or for a process outside jails. No other
+// Identity of the machine shares them. It is a slot, one of the numbers that a machine has for them, which
+// determines the user ids, the name and the cgroup. It is held by locking a file in the state folder. The
+// kernel releases the lock when the process that holds it dies: the file then names the objects that must be
+// removed, which the next host does.
+type Identity struct {
+	number       int
+	file         *os.File
+	cgroupParent string // "" if the file has no valid claim
 }
 
 // claim is the content of a slot's file: the objects to remove if the process that holds the
@@ -48,12 +51,59 @@ type claim struct {
 	CgroupParent string `json:"cgroupParent"`
 }
 
-func (s *slot) name() string { return "j" + strconv.Itoa(s.number) }
+// NewIdentity reserves an identity, in the same folder and with the same parent as a [Spec]'s. It
+// makes the folder and sweeps it first.
+func NewIdentity(ctx context.Context, stateDir, cgroupParent string) (*Identity, error) {
+	stateDir = filepath.Clean(cmp.Or(stateDir, DefaultStateDir))
+	if _, err := cgroup.Detect(); err != nil { // first: a sweep needs the cgroups
+		return nil, step.Wrap("find", "cgroups", err)
+	}
+	if err := makeStateDirs(stateDir); err != nil {
+		return nil, err
+	}
+	sweepOnce(stateDir)
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	i, err := takeSlot(jailsDir(stateDir), cgroupParent)
+	return i, step.Wrap("register", stateDir, err)
+}
+
+// ID returns the number of the host's user and group, for a process, or of the first ones of a jail.
+func (i *Identity) ID() int { return firstID + i.number*mounts.IDsPerJail }
+
+// Cgroup returns the path of the cgroup, for [cgroup.New]. It does not exist yet.
+func (i *Identity) Cgroup() string { return path.Join(i.cgroupParent, i.name()) }
+
+// Release kills the processes in the cgroup, removes it, and frees the identity.
+func (i *Identity) Release() error { return i.clear(nil) }
+
+// clear removes the cgroup with its processes and the container, and frees the identity. It does not
+// free it after an error, which may be an earlier one.
+func (i *Identity) clear(failed error) error {
+	ctx, cancel := context.WithTimeout(context.Background(), killTimeout)
+	defer cancel()
+	failed = errors.Join(failed, step.Wrap("clear", i.name(), i.removeObjects(ctx)))
+	if failed != nil {
+		swept.Delete(i.stateDir()) // the claim stays, unlocked, for a sweep
+		return errors.Join(failed, i.file.Close())
+	}
+	return step.Wrap("release", i.name(), i.release())
+}
+
+// removeObjects kills the processes in the cgroup, and removes it and the container.
+func (i *Identity) removeObjects(ctx context.Context) error {
+	return errors.Join(cgroup.Remove(ctx, i.Cgroup()), os.RemoveAll(i.containerDir()))
+}
+
+func (i *Identity) stateDir() string { return filepath.Dir(filepath.Dir(i.file.Name())) }
+
+func (i *Identity) name() string { return "j" + strconv.Itoa(i.number) }
 
 // takeSlot locks a free slot. If a process that held it died, takeSlot first removes the rest
 // of its jail, so that no process of an older jail runs under the same user ids. If that
 // fails, it tries the next slot.
-func takeSlot(dir, cgroupParent string) (*slot, error) {
+func takeSlot(dir, cgroupParent string) (*Identity, error) {
 	full := errNoSlot
 	start := rand.IntN(maxSlots)
 	for i := range maxSlots {
@@ -68,7 +118,8 @@ func takeSlot(dir, cgroupParent string) (*slot, error) {
 			full = errors.Join(full, err, s.file.Close())
 			continue
 		}
-		if err := s.write(claim{cgroupParent}); err != nil {
+		s.cgroupParent = cgroupParent
+		if err := s.write(); err != nil {
 			return nil, errors.Join(err, s.release())
 		}
 		return s, nil
@@ -78,7 +129,7 @@ func takeSlot(dir, cgroupParent string) (*slot, error) {
 
 // lockSlot locks slot n. It returns nil if the slot is held, if it does not exist and flag
 // lacks O_CREATE, or if the file of that name is not a regular one.
-func lockSlot(dir string, n, flag int) (*slot, error) {
+func lockSlot(dir string, n, flag int) (*Identity, error) {
 	name := filepath.Join(dir, strconv.Itoa(n)+slotSuffix)
 	f, err := os.OpenFile(name, os.O_RDWR|unix.O_NOFOLLOW|unix.O_NONBLOCK|flag, 0o600)
 	if errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ELOOP) || errors.Is(err, unix.EISDIR) {
@@ -87,7 +138,7 @@ func lockSlot(dir string, n, flag int) (*slot, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &slot{number: n, file: f}
+	s := &Identity{number: n, file: f}
 	if !s.lock() {
 		return nil, f.Close()
 	}
@@ -96,43 +147,40 @@ func lockSlot(dir string, n, flag int) (*slot, error) {
 
 // lock reports whether it has locked the current file of that name: the process that held
 // the slot may have removed the opened file.
-func (s *slot) lock() bool {
-	if unix.Flock(int(s.file.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil {
+func (i *Identity) lock() bool {
+	if unix.Flock(int(i.file.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil {
 		return false
 	}
-	opened, err1 := s.file.Stat()
-	named, err2 := os.Stat(s.file.Name())
+	opened, err1 := i.file.Stat()
+	named, err2 := os.Stat(i.file.Name())
 	return err1 == nil && err2 == nil && opened.Mode().IsRegular() && os.SameFile(opened, named)
 }
 
-// read returns nil for a file without a valid claim: the process that wrote it died before
-// it made anything.
-func (s *slot) read() (*claim, error) {
-	text, err := io.ReadAll(io.LimitReader(s.file, 4096))
-	if err != nil {
-		return nil, err
-	}
+// read reads the cgroup's parent. It leaves it empty for a file without a valid claim: the process that
+// wrote it died before it made anything.
+func (i *Identity) read() error {
+	text, err := io.ReadAll(io.LimitReader(i.file, 4096))
 	var c claim
 	p := &c.CgroupParent
-	if json.Unmarshal(text, &c) != nil || !path.IsAbs(*p) || path.Clean(*p) != *p || *p == "/" {
-		return nil, nil
+	if err == nil && json.Unmarshal(text, &c) == nil && path.IsAbs(*p) && path.Clean(*p) == *p && *p != "/" {
+		i.cgroupParent = *p
 	}
-	return &c, nil
+	return err
 }
 
 // write replaces the content. It is not atomic: read ignores a partial claim.
-func (s *slot) write(c claim) error {
-	text, err := json.Marshal(c)
+func (i *Identity) write() error {
+	text, err := json.Marshal(claim{i.cgroupParent})
 	if err != nil {
 		return err
 	}
-	_, written := s.file.WriteAt(text, 0)
-	return errors.Join(written, s.file.Truncate(int64(len(text))))
+	_, written := i.file.WriteAt(text, 0)
+	return errors.Join(written, i.file.Truncate(int64(len(text))))
 }
 
 // release frees the slot. Nothing of its jail may be left.
-func (s *slot) release() error {
-	return errors.Join(os.Remove(s.file.Name()), s.file.Close())
+func (i *Identity) release() error {
+	return errors.Join(os.Remove(i.file.Name()), i.file.Close())
 }
 
 const (
@@ -187,14 +235,13 @@ func sweepSlot(dir string, n int) error {
 }
 
 // removeJail removes the rest of a jail after its host process died.
-func (s *slot) removeJail() error {
-	c, err := s.read()
-	if err != nil || c == nil {
+func (i *Identity) removeJail() error {
+	if err := i.read(); err != nil || i.cgroupParent == "" {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), killTimeout)
 	defer cancel()
-	return errors.Join(cgroup.Remove(ctx, path.Join(c.CgroupParent, s.name())), s.removeScopes(ctx), s.removeContainer())
+	return errors.Join(i.removeObjects(ctx), i.removeScopes(ctx))
 }
 
 // scopeSlice is the cgroup with the scopes that systemd makes for containers.
@@ -202,28 +249,23 @@ const scopeSlice = "system.slice"
 
 // newScope returns the name of a scope for the jail's container, without its prefix and suffix. It is
 // new even if systemd has not removed the scope of a former jail yet.
-func (s *slot) newScope() string { return s.name() + "-" + strconv.FormatUint(rand.Uint64(), 36) }
+func (i *Identity) newScope() string { return i.name() + "-" + strconv.FormatUint(rand.Uint64(), 36) }
 
 // removeScopes kills the processes in scopes of the slot's containers, which systemd then removes, too.
-func (s *slot) removeScopes(ctx context.Context) error {
+func (i *Identity) removeScopes(ctx context.Context) error {
 	slice, err := cgroup.Open("/" + scopeSlice)
 	if err != nil {
 		return err
 	}
 	return slice.Sweep(ctx, func(name string) bool {
-		return !strings.HasPrefix(name, scopePrefix+"-"+s.name()+"-") || !strings.HasSuffix(name, ".scope")
+		return !strings.HasPrefix(name, scopePrefix+"-"+i.name()+"-") || !strings.HasSuffix(name, ".scope")
 	})
 }
 
 const scopePrefix = "gaol"
 
 // containerDir is the folder of the jail's container, if it is one.
-func (s *slot) containerDir() string {
-	return filepath.Join(containersDir(filepath.Dir(filepath.Dir(s.file.Name()))), s.name())
-}
-
-// removeContainer removes the folder. No process of the container is left.
-func (s *slot) removeContainer() error { return os.RemoveAll(s.containerDir()) }
+func (i *Identity) containerDir() string { return filepath.Join(containersDir(i.stateDir()), i.name()) }
 
 // DefaultStateDir is where live jails are registered.
 const DefaultStateDir = "/run/gaol"

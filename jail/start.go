@@ -322,7 +322,7 @@ func (j *Jail) makeCgroups() (*cgroupFiles, error) {
 		devices = append(devices, cgroup.Device{Major: int64(d.Major), Minor: int64(d.Minor)})
 	}
 	devices = append(devices, cgroup.Device{Major: 5, Minor: 2}, cgroup.Device{Major: 136, Minor: cgroup.AnyMinor}) // of devpts
-	group, err := cgroup.NewNamespaceRoot(j.identity.cgroup, devices)
+	group, err := cgroup.NewNamespaceRoot(j.identity.Cgroup(), devices)
 	if err != nil {
 		return nil, step.Wrap("make", "cgroup", err)
 	}

@@ -126,11 +126,16 @@ func (c *Command) lastSteps() (steps []enter.Step) {
 
 // commonSteps need rights that are dropped after them.
 func commonSteps(c *Command) []enter.Step {
-	steps := []enter.Step{enter.Session(), enter.CloseOthers(), enter.Umask(0o022)}
+	return slices.Concat([]enter.Step{enter.Session()}, limitSteps(c), []enter.Step{enter.BoundingSet()})
+}
+
+// limitSteps close the host's files, and set the limits.
+func limitSteps(c *Command) []enter.Step {
+	steps := []enter.Step{enter.CloseOthers(), enter.Umask(0o022)}
 	for _, l := range rlimits(c) {
 		steps = append(steps, l.Step())
 	}
-	return append(steps, enter.BoundingSet())
+	return steps
 }
 
 // maxCore limits the length of core files. No core file fits into a byte. By core(5), this is also

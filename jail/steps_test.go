@@ -45,7 +45,7 @@ func TestFailedSteps(t *testing.T) {
 // gets them.
 func stepsOf(t *testing.T, j *Jail) (making, entering []enter.Step) {
 	t.Helper()
-	group, err := cgroup.Open(j.identity.cgroup)
+	group, err := cgroup.Open(j.identity.Cgroup())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -136,7 +136,7 @@ func TestHostIsKilled(t *testing.T) {
 	if _, err := fmt.Sscanf(line, "jail %d", &number); err != nil {
 		t.Fatalf("the host says %q", line)
 	}
-	s := slot{number: number}
+	s := Identity{number: number}
 	waitFor(t, "three processes to be up", func() bool { return len(processesOf(t, &s)) == 3 }) // reaper, shell, child
 	if err := host.Process.Signal(unix.SIGKILL); err != nil {
 		t.Fatal(err)
@@ -312,7 +312,7 @@ func TestStateFolderOwner(t *testing.T) {
 }
 
 // processesOf finds processes with the user ids of a slot.
-func processesOf(t *testing.T, s *slot) []string {
+func processesOf(t *testing.T, s *Identity) []string {
 	t.Helper()
 	statuses, err := filepath.Glob("/proc/[0-9]*/status")
 	if err != nil {
@@ -339,7 +339,7 @@ func processesOf(t *testing.T, s *slot) []string {
 
 // The scope that systemd has made for a dead host's container is killed, and no other.
 func TestSweepKillsScopes(t *testing.T) {
-	s := slot{number: maxSlots + os.Getpid()} // no jail has it
+	s := Identity{number: maxSlots + os.Getpid()} // no jail has it
 	find := func(scope string) []string {
 		groups, _ := filepath.Glob("/sys/fs/cgroup/*/" + scopeSlice + "/" + scope)
 		v2, _ := filepath.Glob("/sys/fs/cgroup/" + scopeSlice + "/" + scope)

@@ -1,6 +1,7 @@
 package sockdiag
 
 import (
+	"cmp"
 	"encoding/binary"
 	"net/netip"
 	"os"
@@ -123,12 +124,7 @@ func (q Query) attributes() byte {
 	return 0
 }
 
-func (q Query) states() uint32 {
-	if q.States == 0 {
-		return 0xffff_ffff
-	}
-	return q.States
-}
+func (q Query) states() uint32 { return cmp.Or(q.States, 0xffff_ffff) }
 
 // send sends a request, and calls f for each socket of the answer.
 func send(netlink *nl.SocketHandle, kind, flags int, request any, f func(Socket)) error {

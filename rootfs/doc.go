@@ -65,8 +65,8 @@
 // STORE/downloads keeps the tarballs, by hash, and apt's lists and packages. Remove does not
 // delete them; users can at any time. A build without a network uses them.
 //
-// Node and npm are from the npm registry in $npm_config_registry, the registry line of ~/.npmrc, or the
-// public one. It is not trusted for a pinned version, and is trusted for the hash of any other. No download
+// Node and npm are from the registry of npm's configuration ($npm_config_registry, ~/.npmrc and the .npmrc of all users),
+// or the public one. It is not trusted for a pinned version, and is trusted for the hash of any other. No download
 // is parsed before its hash has been checked.
 //
 // # Non-goals

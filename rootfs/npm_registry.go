@@ -3,7 +3,6 @@ package rootfs
 import (
 	"archive/tar"
 	"bufio"
-	"cmp"
 	"compress/gzip"
 	"context"
 	"crypto/sha512"
@@ -32,17 +31,13 @@ const (
 // abbreviated is the media type of a description with versions and little else.
 const abbreviated = "application/vnd.npm.install-v1+json"
 
-// configuredRegistry finds the registry as npm does: in the environment, then in the user's
-// npmrc, then the public one. It does not read credentials from an npmrc.
+// configuredRegistry finds the registry as npm does: see NPMRegistries. It does not read credentials from an npmrc.
 func configuredRegistry() (*url.URL, error) {
-	text := cmp.Or(os.Getenv("npm_config_registry"), os.Getenv("NPM_CONFIG_REGISTRY"))
-	if text == "" {
-		var err error
-		if text, err = npmrcRegistry(); err != nil {
-			return nil, err
-		}
+	all, err := NPMRegistries("")
+	if err != nil {
+		return nil, err
 	}
-	u, err := url.Parse(strings.TrimRight(cmp.Or(text, defaultRegistry), "/"))
+	u, err := url.Parse(strings.TrimRight(all["registry"].URL, "/"))
 	if err != nil {
 		return nil, fmt.Errorf("npm registry: %w", err)
 	}
@@ -50,26 +45,6 @@ func configuredRegistry() (*url.URL, error) {
 		return nil, fmt.Errorf("npm registry %q: not an http or https address", u.Redacted())
 	}
 	return u, nil
-}
-
-// npmrcRegistry returns the registry of the user's npmrc, "" if it names none.
-func npmrcRegistry() (string, error) {
-	home, err := os.UserHomeDir()
-	if err != nil {
-		return "", nil // without a home, npm reads no npmrc either
-	}
-	text, err := os.ReadFile(filepath.Join(home, ".npmrc"))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return "", err
-	}
-	var registry string
-	for line := range strings.Lines(string(text)) {
-		key, value, _ := strings.Cut(line, "=")
-		if strings.TrimSpace(key) == "registry" {
-			registry = strings.Trim(strings.TrimSpace(value), `"'`) // the last line wins
-		}
-	}
-	return registry, nil
 }
 
 // release is the registry's description of one version of a package.

@@ -98,7 +98,7 @@ func TestAddressesRefused(t *testing.T) {
 			t.Errorf("%s: got %q, error %v", tc.registry, got, err)
 		}
 	}
-	if _, err := registryAddresses(configure(t, strings.Repeat("; comment\n", maxNpmrc/10+1), "")); err == nil || !strings.Contains(err.Error(), "more than 1m") {
+	if _, err := registryAddresses(configure(t, strings.Repeat("; comment\n", 1<<20/10+1), "")); err == nil || !strings.Contains(err.Error(), "more than 1m") {
 		t.Errorf("a long file: error %v", err)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"os"
+	"reflect"
 	"runtime/debug"
 	"sync"
 	"time"
@@ -252,6 +253,28 @@ func (r *Reservation) change(u amounts, sign float64) {
 	if freed := before - r.use[bodies]; freed > 0 {
 		r.server.released(int64(freed))
 	}
+}
+
+// amounts are how much there is of what [Limits] bound, by the index of the field.
+type amounts [fields]float64
+
+func (l Limits) amounts() (a amounts) {
+	for i := range a {
+		if f := reflect.ValueOf(l).Field(i); f.CanInt() {
+			a[i] = float64(f.Int())
+		} else {
+			a[i] = f.Float()
+		}
+	}
+	return a
+}
+
+func (u amounts) byName() map[string]float64 {
+	all := map[string]float64{}
+	for i, n := range u {
+		all[names[i]] = n
+	}
+	return all
 }
 
 // check returns an error if used and u together exceed most.

@@ -78,28 +78,6 @@ var names = func() (list [fields]string) {
 // bodies is the index of the field Bodies.
 var bodies = slices.Index(names[:], "bodyBytes")
 
-// amounts are how much there is of what [Limits] bound, by the index of the field.
-type amounts [fields]float64
-
-func (l Limits) amounts() (a amounts) {
-	for i := range a {
-		if f := reflect.ValueOf(l).Field(i); f.CanInt() {
-			a[i] = float64(f.Int())
-		} else {
-			a[i] = f.Float()
-		}
-	}
-	return a
-}
-
-func (u amounts) byName() map[string]float64 {
-	all := map[string]float64{}
-	for i, n := range u {
-		all[names[i]] = n
-	}
-	return all
-}
-
 // Or returns the limits with the fields of other where l has zero.
 func (l Limits) Or(other Limits) Limits {
 	for i := range names {

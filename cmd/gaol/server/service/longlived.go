@@ -2,9 +2,7 @@ package service
 
 import (
 	"context"
-	"crypto/rand"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -50,9 +48,6 @@ type program struct {
 }
 
 func (p *program) common() *program { return p }
-
-// newID returns an ID that is not used again and that cannot be guessed.
-func newID(prefix string) string { return prefix + strings.ToLower(rand.Text()) }
 
 // start starts a process or context by do when it is the tenant's turn. The caller then adds it to the sandbox, and when
 // it has ended calls release, and then retain.
@@ -191,17 +186,15 @@ func (r *retained) add(p *program, bytes int) {
 	}
 	p.bytes, p.expiry = bytes, time.AfterFunc(retainTime, p.forget)
 	owner := p.sandbox.owner
-	all := slices.Concat(r.byName[owner], []*program{p})
-	total := 0
-	for i := len(all) - 1; i >= 0; i-- {
-		total += all[i].bytes
-		if n := len(all) - i; n > 1 && (n > retainCount || total > retainBytes) {
-			for _, old := range all[:i+1] {
-				old.drop()
-			}
-			all = slices.Clone(all[i+1:])
-			break
-		}
+	r.byName[owner] = append(r.byName[owner], p)
+	all, total := r.byName[owner], 0
+	for _, p := range all {
+		total += p.bytes
+	}
+	for len(all) > 1 && (len(all) > retainCount || total > retainBytes) {
+		all[0].drop()
+		total -= all[0].bytes
+		all = slices.Delete(all, 0, 1)
 	}
 	r.byName[owner] = all
 }
@@ -224,18 +217,16 @@ func (p *program) forget() {
 func (r *retained) remove(owner string, match func(*program) bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	left := slices.DeleteFunc(r.byName[owner], func(p *program) bool {
-		matches := match(p)
-		if matches {
-			p.drop()
+	r.byName[owner] = slices.DeleteFunc(r.byName[owner], func(p *program) bool {
+		if !match(p) {
+			return false
 		}
-		return matches
+		p.drop()
+		return true
 	})
-	if len(left) == 0 {
+	if len(r.byName[owner]) == 0 {
 		delete(r.byName, owner)
-		return
 	}
-	r.byName[owner] = left
 }
 
 // Usage returns the sandbox's current usage.

@@ -235,7 +235,11 @@ func isOfHost(n requestjson.NodeModules) bool {
 
 // isolation returns the isolation that a request names; "" is the server's default.
 func (s *Service) isolation(name string) (settings.Isolation, error) {
-	i, err := s.settings.Load().FindIsolation(name)
+	set := s.settings.Load()
+	if name == "" {
+		return set.Allowed[0], nil
+	}
+	i, err := set.FindIsolation(name)
 	if err == nil {
 		return i, nil
 	}

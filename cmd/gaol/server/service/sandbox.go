@@ -3,10 +3,12 @@ package service
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"maps"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -123,10 +125,13 @@ func (s *Service) newSandbox(t *tenant.Tenant, rt *runtime.NodeRuntime, held *qu
 	sb.close = sync.OnceValue(func() error {
 		defer held.Release()
 		defer unuse()
-		return sb.closeLongLived(func() error { return s.closeInTurn(rt.Close) })
+		return s.closeInTurn(rt.Close)
 	})
 	return sb
 }
+
+// newID returns an ID that is not used again and that cannot be guessed.
+func newID(prefix string) string { return prefix + strings.ToLower(rand.Text()) }
 
 // closeLogged closes a sandbox, and logs an error.
 func (s *Service) closeLogged(sb *Sandbox) {
@@ -135,13 +140,15 @@ func (s *Service) closeLogged(sb *Sandbox) {
 	}
 }
 
-// add adds a sandbox to the list, and starts its timers.
+// add adds a sandbox to the list, and starts its timers. From now on it can have processes and contexts.
 func (s *Service) add(sb *Sandbox) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.draining { // or the client would get a sandbox that is closed at the same time
 		return errDraining
 	}
+	closeRuntime := sb.close
+	sb.close = sync.OnceValue(func() error { return sb.closeLongLived(closeRuntime) })
 	s.sandboxes[sb.ID] = sb
 	sb.since = time.Now()
 	sb.idle = time.AfterFunc(sb.remaining(), sb.expire)

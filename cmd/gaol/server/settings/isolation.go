@@ -31,12 +31,8 @@ func (s *Settings) IsolationNames() (names []string) {
 	return names
 }
 
-// FindIsolation returns the isolation that a request names; "" is the default one. A client that is
-// trusted like root may name any.
+// FindIsolation returns the isolation that a request names. A client that is trusted like root may name any.
 func (s *Settings) FindIsolation(name string) (Isolation, error) {
-	if name == "" {
-		return s.Allowed[0], nil
-	}
 	if s.Trusted {
 		return parseIsolation(name)
 	}

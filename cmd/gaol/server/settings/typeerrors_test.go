@@ -20,7 +20,7 @@ func TestTypeErrors(t *testing.T) {
 		`{"images": ["a", ["b"]]}`:                                            "images[1]: want a string",
 		`{"snippets": {"anonymous": {"runs": true}}}`:                         "snippets.anonymous.runs: want a whole number",
 		`{"tenants": {"uid:1": {"runs": 1}, "token:a": {"cpus": "2"}}}`:       `tenants["token:a"].cpus: want a number`,
-		`{"tenants": {"uid:1": {"runs": 99999999999999999999}}}`:              `tenants["uid:1"].runs: want a whole number`,
+		`{"tenants": {"uid:1": {"runs": 99999999999999999999}}}`:              `tenants["uid:1"].runs: the number is out of range`,
 		`{"hostPorts": ["1", 3000]}`:                                          "hostPorts[1]: want a string",
 		`{"hostPorts": ["0"]}`:                                                `hostPorts[0]: "0": want a port, or a range such as 8000-8099`,
 		`{"snippets": {"anonymous": {"proxies": ["10.0.0.0/8", {}]}}}`:        "snippets.anonymous.proxies[1]: want a string",

@@ -44,16 +44,6 @@ const (
 	replyAlive    = 2
 )
 
-// launch is the state of execute.
-type launch struct {
-	conn      *net.UnixConn
-	list      *List
-	cloned    func(pid int) error // nil for a list without Clone
-	sawClone  bool
-	outcome   error // of the last report that decides it
-	lostFiles error // reports whose descriptor could not be received
-}
-
 // Launch starts the program and makes it execute the list. It returns when the program that
 // the list executes runs, or when every process of the launch has ended. It calls cloned with
 // the child that Clone creates, which must be waited for even if Launch fails; the AwaitHost
@@ -133,7 +123,8 @@ func StartError(err error) error {
 	return &os.PathError{Op: failed.Op, Path: failed.Path, Err: unix.EMFILE}
 }
 
-// execute sends the list to the program behind conn, and handles its reports until the end.
+// execute sends the list to the program behind conn, and handles its reports until the end. cloned is nil for
+// a list without Clone.
 func (l *List) execute(conn *net.UnixConn, cloned func(pid int) error) error {
 	message, err := l.encode()
 	if err != nil {
@@ -142,55 +133,50 @@ func (l *List) execute(conn *net.UnixConn, cloned func(pid int) error) error {
 	if err := write(conn, message); err != nil {
 		return fmt.Errorf("send the list: %w", err)
 	}
-	s := launch{conn: conn, list: l, cloned: cloned, sawClone: cloned == nil, outcome: errEnded}
+	sawClone, outcome := cloned == nil, errEnded // of the last report that decides it
+	var lostFiles error                          // reports whose descriptor could not be received
 	for {
-		if done, err := s.receive(); done || err != nil {
+		number, value, err := ReadReport(conn, l.OnListener)
+		switch {
+		case err == io.EOF:
+			if outcome == nil && !sawClone { // the parent was killed before its report
+				outcome = errEnded
+			}
+			return cmp.Or(lostFiles, outcome)
+		case errors.Is(err, syscall.EMFILE): // continue: a later report may have the pid of the child
+			lostFiles = fmt.Errorf("read the report: %w", err)
+			continue
+		case err != nil:
+			return fmt.Errorf("read the report: %w", err)
+		}
+		switch number {
+		case reportReady:
+			outcome = nil
+		case reportListener: // ReadReport has passed it on
+		case reportCloned:
+			sawClone = true
+			err = l.reply(conn, cloned, int(value))
+		case reportArmed:
+			err = write(conn, []byte{replyAlive})
+		default:
+			outcome = l.stepError(number, syscall.Errno(value))
+		}
+		if err != nil {
 			return err
 		}
 	}
 }
 
-// receive reads one report. It returns true at the end of the reports.
-func (s *launch) receive() (done bool, err error) {
-	number, value, err := ReadReport(s.conn, s.list.OnListener)
-	switch {
-	case err == io.EOF:
-		if s.outcome == nil && !s.sawClone { // the parent was killed before its report
-			s.outcome = errEnded
-		}
-		return true, cmp.Or(s.lostFiles, s.outcome)
-	case errors.Is(err, syscall.EMFILE): // continue: a later report may have the pid of the child
-		s.lostFiles = fmt.Errorf("read the report: %w", err)
-		return false, nil
-	case err != nil:
-		return true, fmt.Errorf("read the report: %w", err)
+// reply calls cloned, and lets the child continue if it waits for that.
+func (l *List) reply(conn *net.UnixConn, cloned func(pid int) error, pid int) error {
+	if cloned == nil {
+		return errUnexpected
 	}
-	return false, s.handle(number, value)
-}
-
-// handle acts on a report. The one with the listener needs nothing more: ReadReport has passed
-// it on.
-func (s *launch) handle(number, value uint32) error {
-	switch number {
-	case reportReady:
-		s.outcome = nil
-	case reportListener:
-	case reportCloned:
-		if s.cloned == nil {
-			return errUnexpected
-		}
-		s.sawClone = true
-		waits := slices.ContainsFunc(s.list.Steps, func(s Step) bool { return s.op == opAwaitHost })
-		if err := s.cloned(int(value)); err != nil || !waits {
-			return err
-		}
-		return write(s.conn, []byte{replyContinue})
-	case reportArmed:
-		return write(s.conn, []byte{replyAlive})
-	default:
-		s.outcome = s.list.stepError(number, syscall.Errno(value))
+	waits := slices.ContainsFunc(l.Steps, func(s Step) bool { return s.op == opAwaitHost })
+	if err := cloned(pid); err != nil || !waits {
+		return err
 	}
-	return nil
+	return write(conn, []byte{replyContinue})
 }
 
 // write ignores EPIPE: the reports of a program that ended early contain the reason.

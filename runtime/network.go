@@ -34,14 +34,6 @@ type NetworkLimits struct {
 	BytesOut          int64 `bounds:"0..1PiB"`         // to servers, in all; default: no limit
 }
 
-// egress returns the limits of a client.
-func (l NetworkLimits) egress() egress.Limits {
-	return egress.Limits{
-		Connections: l.Connections, ConnectionsPerSec: l.ConnectionsPerSec, LookupsPerSec: l.LookupsPerSec,
-		BytesIn: l.BytesIn, BytesOut: l.BytesOut,
-	}
-}
-
 // NetworkQuota bounds the total use of external hosts by several runtimes, such as a tenant's. It is called for each
 // use; release ends it. It returns a [*NetworkQuotaError] if a quota is exhausted, for a connection without waiting;
 // the run's denials then include the quota's name, such as "quota.egressConnections".
@@ -77,13 +69,6 @@ type network struct {
 // maxEnded is how many ended runs are kept, to attribute the last packets that they have sent.
 const maxEnded = 64
 
-// Connects and questions of a runtime that have no answer yet. More wait: they take descriptors of
-// this process.
-const (
-	maxDials   = 128
-	maxPending = 32
-)
-
 // Messages to the resolver that are read in a second: two for each look-up that is allowed, and not
 // less than minMessages. More wait: each takes the host some 0.1 ms, and with 5,000 the requests of
 // other runtimes took several times as long.
@@ -97,9 +82,8 @@ func (rt *NodeRuntime) openNetwork() (*network, error) {
 	if err != nil {
 		return nil, err
 	}
-	limits := rt.opts.Network.egress()
-	limits.Dials, limits.Pending, limits.Quota = maxDials, maxPending, rt.opts.NetworkQuota
-	all := egress.NewClient(rt.opts.plan.Net.Egress, limits, egress.Observer{})
+	limits := egress.Limits(rt.opts.Network)
+	all := egress.NewClient(rt.opts.plan.Net.Egress, limits, rt.opts.NetworkQuota, egress.Observer{})
 	n := &network{gateway: g, all: all, unknown: all, runs: map[uint64]*egress.Client{}}
 	n.server = egress.NewServer(egress.Config{
 		Identify: n.identify, Own: gateway.Resolver, Hostname: rt.opts.Hostname,
@@ -168,7 +152,7 @@ func (p *Process) joinNetwork() {
 	if plan.Net.Egress == nil {
 		return
 	}
-	p.client = n.all.Part(plan.Net.Egress, p.egress.egress(), egress.Observer{Event: p.observeEgress, Wait: p.waitForFeed})
+	p.client = n.all.Part(plan.Net.Egress, egress.Limits(p.egress), egress.Observer{Event: p.observeEgress, Wait: p.waitForFeed})
 	local := func(port uint16) policy.Decision {
 		d := p.permissions.Decide(policy.Network, "connect", "tcp://localhost:"+strconv.Itoa(int(port)))
 		d.Allowed = d.Allowed || plan.Net.UDP // the protocol of a connect is unknown, and UDP may use any port

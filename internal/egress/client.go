@@ -17,21 +17,18 @@ import (
 	"gaol/policy"
 )
 
-// Limits bound the use of one client. A zero field sets no limit.
+// Limits bound the use of one client, as package runtime documents them. A zero field sets no limit.
 type Limits struct {
-	Connections       int   // open at the same time
-	ConnectionsPerSec int   // new ones, TCP
-	LookupsPerSec     int   // questions to the resolver
-	BytesIn, BytesOut int64 // in all connections so far; when exceeded, new connections are refused
-
-	// Dials and Pending bound the connects to servers, and the questions to the host's resolver, that
-	// have no answer yet. More wait.
-	Dials, Pending int
-
-	// Quota bounds the clients of several servers, instead of the bounds of this process. It may be nil, and counts for
-	// clients that are not a part of another one.
-	Quota Quota
+	Connections, ConnectionsPerSec, LookupsPerSec int
+	BytesIn, BytesOut                             int64
 }
+
+// Connects and questions of a client and its parts that have no answer yet. More wait: they take descriptors of
+// this process.
+const (
+	maxDials   = 128
+	maxPending = 32
+)
 
 // Usage counts a client's use of the network so far.
 type Usage struct {
@@ -60,6 +57,7 @@ type Client struct {
 	rules   *policy.Egress
 	limits  Limits
 	observe Observer
+	quota   Quota // of a client without parent; may be nil
 
 	connects, lookups *rate.Limiter
 	dials, pending    turns
@@ -70,24 +68,24 @@ type Client struct {
 	usage Usage // without the bytes of open connections
 }
 
-// NewClient returns a client.
-func NewClient(rules *policy.Egress, l Limits, o Observer) *Client {
-	return newClient(nil, rules, l, o, l.Quota.turns(UseConnect, ownDials), l.Quota.turns(UseLookup, ownPending))
+// NewClient returns a client. The quota bounds the clients of several servers, instead of the bounds of this process. It
+// may be nil.
+func NewClient(rules *policy.Egress, l Limits, q Quota, o Observer) *Client {
+	return &Client{
+		rules: rules, limits: l, observe: o, quota: q,
+		connects: limiter(l.ConnectionsPerSec), lookups: limiter(l.LookupsPerSec),
+		dials:   newTurns(maxDials, q.turns(UseConnect, ownDials)),
+		pending: newTurns(maxPending, q.turns(UseLookup, ownPending)),
+		open:    map[*connection]struct{}{},
+	}
 }
 
 // Part returns a client for a part of c. Its usage counts for both, and the limits of both
 // hold. Both observers get its events.
 func (c *Client) Part(rules *policy.Egress, l Limits, o Observer) *Client {
-	return newClient(c, rules, l, o, c.dials, c.pending)
-}
-
-func newClient(parent *Client, rules *policy.Egress, l Limits, o Observer, dials, pending turns) *Client {
-	return &Client{
-		parent: parent, rules: rules, limits: l, observe: o,
-		connects: limiter(l.ConnectionsPerSec), lookups: limiter(l.LookupsPerSec),
-		dials: newTurns(l.Dials, dials), pending: newTurns(l.Pending, pending),
-		open: map[*connection]struct{}{},
-	}
+	p := NewClient(rules, l, nil, o)
+	p.parent, p.dials, p.pending = c, c.dials, c.pending
+	return p
 }
 
 // limiter allows n events a second, and bursts of n.
@@ -160,8 +158,8 @@ func (c *Client) connect(conn *connection) (limit string) {
 		if limit := c.parent.connect(conn); limit != "" {
 			return limit
 		}
-	} else if c.limits.Quota != nil {
-		release, err := c.limits.Quota(conn.ctx, UseConnection)
+	} else if c.quota != nil {
+		release, err := c.quota(conn.ctx, UseConnection)
 		if err != nil {
 			return cmp.Or(quotaOf(err), "connections")
 		}
@@ -194,52 +192,56 @@ const (
 
 // buffer returns the size of the buffers of the next connection to a server.
 func (c *Client) buffer() int {
-	if c.parent != nil {
-		return c.parent.buffer()
+	for c.parent != nil {
+		c = c.parent
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return min(max(totalBuffers/max(len(c.open), 1), minBuffer), maxBuffer)
 }
 
+// each calls f for c and the clients that contain it, with the lock of each.
+func (c *Client) each(f func(*Client)) {
+	for ; c != nil; c = c.parent {
+		c.mu.Lock()
+		f(c)
+		c.mu.Unlock()
+	}
+}
+
 // disconnect ends a connection, and reports it.
 func (c *Client) disconnect(conn *connection, e Event) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.open, conn)
-	if c.parent != nil {
-		c.parent.disconnect(conn, e)
-	} else if conn.release != nil {
+	if conn.release != nil {
 		conn.release()
 	}
-	if e.Outcome == Denied {
-		c.usage.Denied++
-	}
-	c.usage.BytesIn, c.usage.BytesOut = c.usage.BytesIn+e.BytesIn, c.usage.BytesOut+e.BytesOut
-	c.tell(e)
+	c.each(func(c *Client) {
+		delete(c.open, conn)
+		c.usage.BytesIn, c.usage.BytesOut = c.usage.BytesIn+e.BytesIn, c.usage.BytesOut+e.BytesOut
+		c.report(e)
+	})
 }
 
 // lookUp counts a look-up. It returns the name of the limit that it exceeds, or "".
 func (c *Client) lookUp() (limit string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.usage.Lookups++
-	if !c.lookups.Allow() {
-		return "lookupsPerSec"
-	}
-	if c.parent != nil {
-		return c.parent.lookUp()
-	}
-	return ""
+	c.each(func(c *Client) {
+		if limit != "" {
+			return
+		}
+		c.usage.Lookups++
+		if !c.lookups.Allow() {
+			limit = "lookupsPerSec"
+		}
+	})
+	return limit
 }
 
 // deny counts and reports something that was refused before it began.
-func (c *Client) deny(e Event) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.usage.Denied++
-	if c.parent != nil {
-		c.parent.deny(e)
+func (c *Client) deny(e Event) { c.each(func(c *Client) { c.report(e) }) }
+
+// report counts and reports an event. The caller holds the lock.
+func (c *Client) report(e Event) {
+	if e.Outcome == Denied {
+		c.usage.Denied++
 	}
 	c.tell(e)
 }

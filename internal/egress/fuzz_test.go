@@ -25,7 +25,7 @@ func FuzzAnswer(f *testing.F) {
 		if q.Unpack(b) != nil {
 			return
 		}
-		client := NewClient(&policy.Egress{}, Limits{}, Observer{})
+		client := NewClient(&policy.Egress{}, Limits{}, nil, Observer{})
 		s := NewServer(Config{
 			Identify: func(string, netip.AddrPort, netip.AddrPort) *Client { return client },
 			Resolver: &net.Resolver{PreferGo: true, Dial: nil},

@@ -40,7 +40,7 @@ func TestEndOfGuest(t *testing.T) {
 	}
 	read = make(chan struct{})
 	w.mu.Lock()
-	w.client = NewClient(w.client.rules, Limits{}, Observer{})
+	w.client = NewClient(w.client.rules, Limits{}, nil, Observer{})
 	w.mu.Unlock()
 	sent = send(1 << 30)
 	w.client.End()

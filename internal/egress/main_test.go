@@ -136,7 +136,7 @@ func newWorldWith(t *testing.T, c Config, rules string, l Limits, ports ...int) 
 		"mixed.test":      {private, publicV4},
 		"loopback.test":   {netip.MustParseAddr("127.0.0.1"), netip.IPv6Loopback()},
 	})}
-	w.client = NewClient(policy.NewEgress(p.Network), l, Observer{Event: func(e Event) {
+	w.client = NewClient(policy.NewEgress(p.Network), l, nil, Observer{Event: func(e Event) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.events = append(w.events, e)

@@ -40,8 +40,8 @@ func TestQuota(t *testing.T) {
 	for _, refused := range []Use{"", UseConnection, UseConnect, UseLookup} {
 		t.Run(string(refused), func(t *testing.T) {
 			quota := &uses{open: map[Use]int{}, most: map[Use]int{}}
-			w := newWorld(t, rules, Limits{Quota: quota.take}, 7)
-			w.client = w.client.Part(policyOf(t, rules), Limits{}, Observer{})
+			w := newWorld(t, rules, Limits{}, 7)
+			w.client = NewClient(w.client.rules, Limits{}, quota.take, w.client.observe).Part(policyOf(t, rules), Limits{}, Observer{})
 			w.listen(publicV4, 7, echo("hello"))
 			address := netip.MustParseAddr(w.address("v4.example.com"))
 			quota.mu.Lock()
@@ -74,7 +74,8 @@ func TestQuota(t *testing.T) {
 // TestQuotaOfLookups: a refused look-up is denied.
 func TestQuotaOfLookups(t *testing.T) {
 	quota := &uses{refused: UseLookup}
-	w := newWorld(t, `{"rules":[{"mode":"allow","patterns":["tcp://v4.example.com:7"]}]}`, Limits{Quota: quota.take})
+	w := newWorld(t, `{"rules":[{"mode":"allow","patterns":["tcp://v4.example.com:7"]}]}`, Limits{})
+	w.client = NewClient(w.client.rules, Limits{}, quota.take, w.client.observe)
 	if reply := w.ask("v4.example.com", dns.TypeA); reply.Rcode != dns.RcodeRefused {
 		t.Errorf("%v", reply)
 	}

@@ -91,6 +91,8 @@ func create(ctx context.Context, s settings) (*NodeRuntime, error) {
 
 // newRuntime returns a runtime without a sandbox.
 func newRuntime(s settings) *NodeRuntime {
+	variables, _ := s.environment(nil, nil) // resolve has checked them
+	s.variables = &variables
 	if !s.WorkInProcess {
 		s.work = work.Of(s.CgroupParent)
 	}

@@ -1,7 +1,6 @@
 package runtime
 
 import (
-	"context"
 	"net/netip"
 	"time"
 
@@ -82,28 +81,4 @@ func followStdout(f *feed, limit int64, onLimit func()) stdio.Sink {
 
 func followStderr(f *feed, limit int64, onLimit func()) stdio.Sink {
 	return &stdio.EventSink[Event]{Feed: f, Event: func(b []byte) Event { return StderrEvent{b} }, Limit: limit, OnLimit: onLimit}
-}
-
-// withEvents makes a run. If onEvent is not nil, the run is made in another goroutine, while this one calls onEvent
-// with its events.
-func withEvents[R any](ctx context.Context, onEvent func(Event), run func(context.Context, *feed) (*R, error)) (res *R, err error) {
-	if onEvent == nil {
-		return run(ctx, nil)
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	f, ended := stdio.NewFeed[Event](), make(chan struct{})
-	defer func() { // onEvent may have panicked
-		cancel()
-		<-ended
-	}()
-	go func() {
-		defer close(ended)
-		defer f.Close()
-		res, err = run(ctx, f)
-	}()
-	f.All(func(e Event) bool {
-		onEvent(e)
-		return true
-	})
-	return res, err
 }

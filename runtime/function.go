@@ -78,14 +78,8 @@ type CallLimits struct {
 	Timeout    time.Duration `bounds:"0..,30s"`       // wall-clock time of one call, including its time in the queue; default 30 s
 }
 
-// Call describes a call of a host function.
-type Call struct {
-	Name      string        `json:"name"`           // such as "api.get"
-	Duration  time.Duration `json:"ms"`             // wall-clock time on the host, including its time in the queue
-	Arguments int           `json:"argumentsBytes"` // bytes of their JSON
-	Result    int           `json:"resultBytes"`    // bytes of its JSON; 0 for a call that failed
-	Error     string        `json:"error"`          // the error that the guest got, or why the result cannot be encoded as JSON; empty on success
-}
+// Call describes a call of a host function: its Name, Duration, the sizes of its Arguments and its Result, and its Error.
+type Call = hostcall.Call
 
 // newBindings separates functions and data of Options.Bindings and the like.
 func (o Options) newBindings(given map[string]any) (*hostcall.Bindings, error) {

@@ -17,7 +17,6 @@ type (
 	plainEvaluation Evaluation
 	plainUsage      Usage
 	plainLog        Log
-	plainCall       Call
 	plainConnection Connection
 	plainGuestError GuestError
 )
@@ -120,14 +119,6 @@ func (l Log) MarshalJSON() ([]byte, error) { return strictjson.MarshalResult(pla
 // UnmarshalJSON implements [json.Unmarshaler].
 func (l *Log) UnmarshalJSON(text []byte) error {
 	return strictjson.UnmarshalResult(text, (*plainLog)(l))
-}
-
-// MarshalJSON implements [json.Marshaler].
-func (c Call) MarshalJSON() ([]byte, error) { return strictjson.MarshalResult(plainCall(c)) }
-
-// UnmarshalJSON implements [json.Unmarshaler].
-func (c *Call) UnmarshalJSON(text []byte) error {
-	return strictjson.UnmarshalResult(text, (*plainCall)(c))
 }
 
 // MarshalJSON implements [json.Marshaler].

@@ -148,8 +148,9 @@ func TestImagePlaces(t *testing.T) {
 // lowered returns the process that a program and the options of its run describe.
 func lowered(t *testing.T, s settings, p *Process, o RunOptions) (*Process, error) {
 	t.Helper()
-	p.rt = &NodeRuntime{}
-	return p, p.lower(t.Context(), s, o)
+	s.WorkInProcess = true
+	p.rt = newRuntime(s)
+	return p, p.lower(t.Context(), p.rt.opts, o)
 }
 
 func TestLauncherOfRun(t *testing.T) {

@@ -1,7 +1,6 @@
 package runtime
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"path"
@@ -92,9 +91,6 @@ func (s *settings) mayStartNode(p policy.Permissions, plan *policy.Plan) bool {
 	return plan.Spawn.Only == nil ||
 		p.Decide(policy.ChildProcess, "spawn", s.nodePath()).Allowed && p.Decide(policy.FS, "execute", s.nodePath()).Allowed
 }
-
-// nodePath returns the guest path of Node.
-func (s *settings) nodePath() string { return cmp.Or(s.node, enforce.NodePath) }
 
 // Missing describes the parts of the runtime's permissions that the kernel does not enforce.
 // It is empty without Options.AllowDegraded.

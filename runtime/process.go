@@ -264,7 +264,7 @@ func (p *Process) observe() {
 	f := p.feed
 	p.denials.Observe(func(d Denial) { f.Put(DenialEvent{d}, 0) })
 	if p.calls != nil {
-		p.calls.Observe(func(record hostcall.Record) { f.Put(CallEvent{Call(record)}, stdio.EventWeight) })
+		p.calls.Observe(func(c Call) { f.Put(CallEvent{c}, stdio.EventWeight) })
 	}
 }
 

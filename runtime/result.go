@@ -118,11 +118,3 @@ const (
 	SourceAudit   = policy.SourceAudit
 	SourceStderr  = policy.SourceStderr
 )
-
-// mapped returns f of each element. It keeps nil.
-func mapped[A, B any](list []A, f func(A) B) (out []B) {
-	for _, v := range list {
-		out = append(out, f(v))
-	}
-	return out
-}

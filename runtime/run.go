@@ -71,6 +71,30 @@ func (rt *NodeRuntime) run(ctx context.Context, p *Process, o RunOptions) (*Resu
 	})
 }
 
+// withEvents makes a run. If onEvent is not nil, the run is made in another goroutine, while this one calls onEvent
+// with its events.
+func withEvents[R any](ctx context.Context, onEvent func(Event), run func(context.Context, *feed) (*R, error)) (res *R, err error) {
+	if onEvent == nil {
+		return run(ctx, nil)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	f, ended := stdio.NewFeed[Event](), make(chan struct{})
+	defer func() { // onEvent may have panicked
+		cancel()
+		<-ended
+	}()
+	go func() {
+		defer close(ended)
+		defer f.Close()
+		res, err = run(ctx, f)
+	}()
+	f.All(func(e Event) bool {
+		onEvent(e)
+		return true
+	})
+	return res, err
+}
+
 // perform is run without OnEvent: the events go to p.feed, if that is not nil.
 func (rt *NodeRuntime) perform(ctx context.Context, p *Process, o RunOptions) (*Result, error) {
 	stdout, stderr := p.sinks(rt.opts.Limits.Output, o)
@@ -313,10 +337,10 @@ func (c *control) close(err error) {
 }
 
 func (c *control) receive(kind wire.Kind, body []byte) (err error) {
-	switch {
-	case kind == wire.KindCall:
+	switch kind {
+	case wire.KindCall:
 		return c.receiveCall(body)
-	case kind == wire.KindTranslate:
+	case wire.KindTranslate:
 		return c.translator.answer(body)
 	}
 	return c.report.receive(kind, body)

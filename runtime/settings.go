@@ -15,7 +15,6 @@ import (
 	"gaol/internal/egress"
 	"gaol/internal/lazyregexp"
 	"gaol/policy"
-	"gaol/runtime/internal/guest"
 	"gaol/runtime/internal/hostcall"
 	"gaol/runtime/internal/work"
 	"gaol/vfs"
@@ -60,6 +59,8 @@ type settings struct {
 	work     *work.Domain // compiles code
 	bindings *hostcall.Bindings
 	heapMiB  int64 // of V8's old space
+
+	variables *environment // of runs that add none; newRuntime sets it
 }
 
 // resolve validates options and fills in defaults.
@@ -139,11 +140,6 @@ func (s *settings) overlay(globals map[string]any, heap int64) error {
 		s.heapMiB = heap >> 20
 	}
 	return nil
-}
-
-// nodeCommand returns the command line of Node before the program.
-func (s *settings) nodeCommand() []string {
-	return slices.Concat([]string{s.nodePath()}, heapFlags(s.heapMiB), []string{"--require=" + guest.Prelude})
 }
 
 var hostnamePattern = lazyregexp.New(`^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$`)

@@ -45,11 +45,12 @@ type SpawnOptions struct {
 type Terminal struct {
 	// Rows and Cols are the window's size in characters. If both are zero, they are 24 and
 	// 80. A single zero is an error.
-	Rows, Cols uint16
+	Rows uint16 `json:"rows,omitempty" minimum:"0" maximum:"65535" doc:"Its height in characters. By default 24."`
+	Cols uint16 `json:"cols,omitempty" minimum:"0" maximum:"65535" doc:"Its width in characters. By default 80."`
 
 	// Term is the variable TERM, which Env may replace: the kind of terminal that the caller
 	// emulates. At most 64 letters, digits and +-._ ; empty: "xterm-256color".
-	Term string
+	Term string `json:"term,omitempty" maxLength:"64" doc:"The variable TERM. By default xterm-256color."`
 }
 
 const (

@@ -289,8 +289,7 @@ func (p *Process) addReport(res *Result) {
 
 func (p *Process) addCalls(res *Result) {
 	if calls := p.calls; calls != nil {
-		records, truncated := calls.Records()
-		res.Calls, res.Truncated.Calls = mapped(records, func(r hostcall.Record) Call { return Call(r) }), truncated
+		res.Calls, res.Truncated.Calls = calls.Records()
 	}
 }
 

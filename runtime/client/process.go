@@ -53,7 +53,7 @@ func (sb *Sandbox) SpawnCode(ctx context.Context, code string, o runtime.SpawnOp
 func (sb *Sandbox) spawn(ctx context.Context, p requestjson.ProcessRequest, o runtime.SpawnOptions) (*Process, error) {
 	p.Permissions, p.Env, p.Cwd = o.Permissions, o.Env, o.Cwd
 	p.Args, p.TimeoutMs = o.Args, milliseconds(o.Timeout)
-	p.Terminal = (*requestjson.Terminal)(o.Terminal)
+	p.Terminal = o.Terminal
 	stdout, stderr := session.NewBuffer(), session.NewBuffer()
 	r, info, end, err := open[resultjson.ProcessInfo](ctx, sb.c, message{
 		Request: session.Request{Method: "spawn", Stdin: true}, doing: "spawn", in: requestjson.SpawnIn{InSandbox: sb.in(), ProcessRequest: p},

@@ -78,15 +78,8 @@ type ProcessRequest struct {
 	Env         map[string]string  `json:"env,omitempty" doc:"Environment variables."`
 	Cwd         string             `json:"cwd,omitempty" maxLength:"4095" doc:"The working directory."`
 	TimeoutMs   int64              `json:"timeoutMs,omitempty" minimum:"0" doc:"Wall-clock time limit. By default the process lives as long as its sandbox."`
-	Terminal    *Terminal          `json:"terminal,omitempty" doc:"Gives the process a terminal instead of pipes. All output is then stdout."`
+	Terminal    *runtime.Terminal  `json:"terminal,omitempty" doc:"Gives the process a terminal instead of pipes. All output is then stdout."`
 	WhenFull    string             `json:"whenFull,omitempty" enum:"drop,wait" doc:"What happens while readers are slow or absent: the oldest events are dropped once there is more than 1 MiB of them (the default), or the process waits while no reader has got the last 512 KiB."`
-}
-
-// Terminal is the terminal of a process.
-type Terminal struct {
-	Rows uint16 `json:"rows,omitempty" minimum:"0" maximum:"65535" doc:"Its height in characters. By default 24."`
-	Cols uint16 `json:"cols,omitempty" minimum:"0" maximum:"65535" doc:"Its width in characters. By default 80."`
-	Term string `json:"term,omitempty" maxLength:"64" doc:"The variable TERM. By default xterm-256color."`
 }
 
 // Input is what to write to a process's standard input: text or bytes.

@@ -482,7 +482,7 @@ export interface ProcessInfo {
   failure?: string;
 }
 
-/** Terminal is the terminal of a process. */
+/** Terminal describes the terminal of a process: a pseudo-terminal of the guest, /dev/pts/N, that controls the process's session. The process has job control, /dev/tty, and signals by keys, such as SIGINT by "\x03". Its output is untrusted: the caller must filter escape sequences before showing it on a terminal of the host. All runs of a runtime belong to one user, and can open each other's terminals. A runtime can have at most 64 terminals, including the guests' own: beyond that Spawn's error wraps ENOSPC. */
 export interface Terminal {
   /** Its height in characters. By default 24. */
   rows?: number | undefined;

@@ -11,16 +11,27 @@ import (
 	"sync"
 	"time"
 
+	"gaol/internal/strictjson"
 	"gaol/internal/wire"
 )
 
-// Record describes a call, with the fields of runtime.Call.
-type Record struct {
-	Name      string
-	Duration  time.Duration
-	Arguments int
-	Result    int
-	Error     string
+// Call describes a call of a host function.
+type Call struct {
+	Name      string        `json:"name"`           // such as "api.get"
+	Duration  time.Duration `json:"ms"`             // wall-clock time on the host, including its time in the queue
+	Arguments int           `json:"argumentsBytes"` // bytes of their JSON
+	Result    int           `json:"resultBytes"`    // bytes of its JSON; 0 for a call that failed
+	Error     string        `json:"error"`          // the error that the guest got, or why the result cannot be encoded as JSON; empty on success
+}
+
+type plainCall Call // without methods
+
+// MarshalJSON implements [json.Marshaler].
+func (c Call) MarshalJSON() ([]byte, error) { return strictjson.MarshalResult(plainCall(c)) }
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (c *Call) UnmarshalJSON(text []byte) error {
+	return strictjson.UnmarshalResult(text, (*plainCall)(c))
 }
 
 // Limits bound the calls of a run. All fields are set.
@@ -44,7 +55,7 @@ const (
 	// maxRecords is how many calls Records returns.
 	maxRecords = 1000
 
-	// Unanswered is Record.Error of a call that has not returned.
+	// Unanswered is Call.Error of a call that has not returned.
 	Unanswered = "the run ended first"
 
 	// grace is how long Stop waits for functions that were called just before: Go may need
@@ -76,8 +87,8 @@ type Dispatcher struct {
 	bytes   int                     // of their arguments
 	count   int
 	first   int // index of the first record: each cell of a context begins a new list
-	records []Record
-	observe func(Record) // may be nil
+	records []Call
+	observe func(Call) // may be nil
 }
 
 // pendingCall is a call from its admission to its answer.
@@ -117,7 +128,7 @@ func (d *Dispatcher) MaxFrame() int64 {
 // Observe calls f with each call that has been answered or cut off, including earlier calls with
 // records. f is called with the lock held, so that each call is reported once and in order; f must
 // not block.
-func (d *Dispatcher) Observe(f func(Record)) {
+func (d *Dispatcher) Observe(f func(Call)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, r := range d.records {
@@ -247,7 +258,7 @@ func (d *Dispatcher) finish(p *pendingCall, size int, err error) bool {
 	p.answered = true
 	delete(d.pending, p.key)
 	d.bytes -= p.size
-	r := Record{Name: p.name, Duration: time.Since(p.began), Arguments: p.size, Result: size}
+	r := Call{Name: p.name, Duration: time.Since(p.began), Arguments: p.size, Result: size}
 	if err != nil {
 		r.Error = err.Error()
 	}
@@ -271,8 +282,8 @@ func (d *Dispatcher) expire(p *pendingCall) {
 }
 
 // unanswered returns the record of a call that the end of the run cut off.
-func unanswered(p *pendingCall) Record {
-	return Record{Name: p.name, Arguments: p.size, Error: Unanswered}
+func unanswered(p *pendingCall) Call {
+	return Call{Name: p.name, Arguments: p.size, Error: Unanswered}
 }
 
 // Stop prevents further calls. It does not wait for running functions, unless they were
@@ -318,7 +329,7 @@ func (d *Dispatcher) closeIfQuiet() {
 
 // Records returns the calls in the order in which they arrived. truncated reports whether
 // some are missing.
-func (d *Dispatcher) Records() (list []Record, truncated bool) {
+func (d *Dispatcher) Records() (list []Call, truncated bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return slices.Clone(d.records), d.count > len(d.records)

@@ -172,7 +172,7 @@ func TestCallsListed(t *testing.T) {
 			t.Errorf("%d are listed, truncated: %v", len(list), truncated)
 		}
 		list[0].Name = "changed"
-		if again, _ := c.Records(); again[0] != (Record{Name: "echo", Arguments: 3, Result: 3}) {
+		if again, _ := c.Records(); again[0] != (Call{Name: "echo", Arguments: 3, Result: 3}) {
 			t.Errorf("%+v", again[0])
 		}
 	})
@@ -259,7 +259,7 @@ func TestObserve(t *testing.T) {
 	for name, when := range map[string]int{"from the start": 0, "later": 1, "at the end": 2, "after it": 3} {
 		c := New(t.Context(), []Function{{}}, withDefaults(Limits{}), NewWriter(&guestSide{}))
 		answered, unfinished := 0, 0
-		observe := func(r Record) {
+		observe := func(r Call) {
 			if r.Error == "" {
 				answered++
 			} else {

@@ -74,7 +74,7 @@ func (g *fakeGuest) write(t testing.TB, frames ...[]byte) {
 }
 
 // end closes the guest's side and returns the calls.
-func (g *fakeGuest) end() []Record {
+func (g *fakeGuest) end() []Call {
 	g.send.Close()
 	<-g.done
 	g.calls.Stop()
@@ -128,7 +128,7 @@ func TestAsk(t *testing.T) {
 		g.ask(t, 2, echoFunction, `["after it"]`)
 		g.expect(t, 2, "after it")
 	}
-	if list := g.end(); len(list) != 106 || list[0] == (Record{}) {
+	if list := g.end(); len(list) != 106 || list[0] == (Call{}) {
 		t.Errorf("%d calls: %+v", len(list), list)
 	}
 }

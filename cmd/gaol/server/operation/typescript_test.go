@@ -328,7 +328,7 @@ func parseDocs(t *testing.T) map[string]string {
 	docs := map[string]string{}
 	for _, folder := range []string{
 		"jail", "policy", "runtime", "runtime/requestjson", "runtime/resultjson", "runtime/snippets", "internal/session", "cmd/gaol/server/operation",
-		"cmd/gaol/server/service", "vfs/hostfs",
+		"cmd/gaol/server/service", "vfs/hostfs", "runtime/internal/hostcall",
 	} {
 		files, err := filepath.Glob(filepath.Join("../../../..", folder, "*.go"))
 		if err != nil {

@@ -80,7 +80,7 @@ func (sb *Sandbox) spawnOptions(r requestjson.ProcessRequest) (o runtime.SpawnOp
 		if (t.Rows == 0) != (t.Cols == 0) {
 			return o, Refuse(Invalid, "terminal: rows and cols need each other")
 		}
-		o.Terminal = (*runtime.Terminal)(t)
+		o.Terminal = t
 	}
 	if r.TimeoutMs > 0 { // otherwise the lifetime of the sandbox bounds it
 		o.Timeout, err = bounded("timeoutMs", r.TimeoutMs, sb.service.settings.Load().LifetimeMs)

@@ -51,7 +51,7 @@ func (o outcome) addError(e *runtime.Evaluation) {
 		o.out.addError(fmt.Sprintf("out of memory: a snippet has %d MiB of heap, and %d MiB in all", heap>>20, memory>>20))
 	default:
 		o.out.addError(o.describe(e.Error))
-		if p, ok := o.program.first(e.Error.Stack); ok {
+		if frames, p := o.program.frames(e.Error.Stack, 1); len(frames) > 0 {
 			p.Message = o.head(e.Error)
 			o.out.Problems = append(o.out.Problems, p)
 		}
@@ -79,7 +79,8 @@ func (o outcome) describe(e *runtime.GuestError) string {
 	const maxFrames = 10
 	var b strings.Builder
 	b.WriteString(snippet.Shorten(o.head(e), maxErrorText/2))
-	for _, frame := range o.program.frames(e.Stack, maxFrames) {
+	frames, _ := o.program.frames(e.Stack, maxFrames)
+	for _, frame := range frames {
 		b.WriteString("\n" + frame)
 	}
 	if e.Cause != nil {

@@ -1,6 +1,7 @@
 package snippets
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -46,8 +47,8 @@ func (p program) locate(text string) string {
 	return ofGaol().ReplaceAllString(text, "gaol")
 }
 
-// frames returns the lines of a stack trace with positions in the snippet's files.
-func (p program) frames(stack string, most int) (kept []string) {
+// frames returns the lines of a stack trace with positions in the snippet's files, and the first position.
+func (p program) frames(stack string, most int) (kept []string, first Problem) {
 	for line := range strings.Lines(stack) {
 		if len(kept) == most {
 			break
@@ -56,19 +57,10 @@ func (p program) frames(stack string, most int) (kept []string) {
 		if found == nil || !strings.HasPrefix(line, "    at ") {
 			continue
 		}
-		if _, ok := p.original(found); ok {
+		if at, ok := p.original(found); ok {
+			first = cmp.Or(first, at)
 			kept = append(kept, strings.TrimRight(p.locate(line), "\n"))
 		}
 	}
-	return kept
-}
-
-// first returns the first position of a stack trace in the snippet's files.
-func (p program) first(stack string) (Problem, bool) {
-	for _, found := range inMain().FindAllStringSubmatch(stack, 32) {
-		if at, ok := p.original(found); ok {
-			return at, true
-		}
-	}
-	return Problem{}, false
+	return kept, first
 }

@@ -34,16 +34,14 @@ func TestLocate(t *testing.T) {
 func TestFrames(t *testing.T) {
 	stack := "Error: m\n    at a (file:///workspace/src/main.mjs:1:2)\n    at b (node:x:1:1)\n    at file:///workspace/src/main.mjs:6:1\nat file:///workspace/src/main.mjs:1:1\n    at file:///workspace/src/main.mjs:3:4\n"
 	want := []string{"    at a (src/a.ts:11:2)", "    at src/a.ts:13:4"}
-	if diff := cmp.Diff(want, ten.frames(stack, 10)); diff != "" {
-		t.Error(diff)
+	got, at := ten.frames(stack, 10)
+	if diff := cmp.Diff(want, got); diff != "" || at != (Problem{Path: "src/a.ts", Line: 11, Column: 2}) {
+		t.Error(diff, at)
 	}
-	if got := ten.frames(stack, 1); len(got) != 1 {
+	if got, _ := ten.frames(stack, 1); len(got) != 1 {
 		t.Error(got)
 	}
-	if at, ok := ten.first(stack); !ok || at != (Problem{Path: "src/a.ts", Line: 11, Column: 2}) {
-		t.Errorf("%+v, %v", at, ok)
-	}
-	if _, ok := ten.first("Error: m"); ok {
+	if got, at := ten.frames("Error: m", 1); len(got) > 0 || at != (Problem{}) {
 		t.Error("a place in a stack without one")
 	}
 }

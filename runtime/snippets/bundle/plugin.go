@@ -44,7 +44,7 @@ func (b *build) resolve(a api.OnResolveArgs) (api.OnResolveResult, error) {
 		return api.OnResolveResult{Path: name, Namespace: nsFile}, nil
 	case strings.HasPrefix(a.Path, "node:"):
 		return api.OnResolveResult{Path: a.Path, External: true}, nil
-	case builtins[a.Path]:
+	case slices.Contains(builtins, a.Path):
 		return api.OnResolveResult{Path: "node:" + a.Path, External: true}, nil
 	case !validSpecifier(a.Path):
 		return failed("cannot import %q: use a relative path, a package or a module of Node", a.Path)
@@ -113,18 +113,14 @@ const nsNamespace = "namespace"
 // reExports matches what esbuild prints for such an export *.
 var reExports = lazyregexp.New(`(?m)^export \* from |\b__reExport\d*\(`)
 
-// namespaceModule returns a namespace module. Its object has a property __esModule, like an ES
+// loadNamespace returns a namespace module. Its object has a property __esModule, like an ES
 // module that was compiled to CommonJS.
-func namespaceModule(specifier string) string {
-	return fmt.Sprintf(`import * as exports from %s;
+func (p *Packages) loadNamespace(a api.OnLoadArgs) (api.OnLoadResult, error) {
+	source := fmt.Sprintf(`import * as exports from %s;
 const m = Object.defineProperty({}, "__esModule", { value: true });
 for (const name of Object.keys(exports)) Object.defineProperty(m, name, { enumerable: true, get: () => exports[name] });
 export default m;
-`, snippet.Quote(specifier))
-}
-
-func (p *Packages) loadNamespace(a api.OnLoadArgs) (api.OnLoadResult, error) {
-	source := namespaceModule(a.Path)
+`, snippet.Quote(a.Path))
 	return api.OnLoadResult{Contents: &source, ResolveDir: p.folder, Loader: api.LoaderJS}, nil
 }
 

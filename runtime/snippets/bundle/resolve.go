@@ -28,35 +28,26 @@ func isRelative(specifier string) bool {
 
 // find returns the file of a clean path. A folder means its index.
 func (b *build) find(name string, folder bool) (string, bool) {
+	var list []string
 	if !folder {
-		ext := path.Ext(name)
+		base, ext := strings.TrimSuffix(name, path.Ext(name)), path.Ext(name)
 		for _, source := range sources[ext] {
-			if b.has(strings.TrimSuffix(name, ext) + source) {
-				return strings.TrimSuffix(name, ext) + source, true
-			}
+			list = append(list, base+source)
 		}
-		if b.has(name) {
-			return name, true
-		}
-		if found, ok := b.findImplied(name); ok {
-			return found, true
+		list = append(list, name)
+		for _, ext := range implied {
+			list = append(list, name+ext)
 		}
 	}
-	return b.findImplied(path.Join(name, "index"))
-}
-
-func (b *build) findImplied(name string) (string, bool) {
 	for _, ext := range implied {
-		if b.has(name + ext) {
-			return name + ext, true
+		list = append(list, path.Join(name, "index")+ext)
+	}
+	for _, name := range list {
+		if _, ok := b.files[name]; ok {
+			return name, true
 		}
 	}
 	return "", false
-}
-
-func (b *build) has(name string) bool {
-	_, ok := b.files[name]
-	return ok
 }
 
 // specifiers are names of packages with an optional path in them.
@@ -69,17 +60,11 @@ func validSpecifier(text string) bool {
 }
 
 // builtins are Node's modules that need no node: before their name.
-var builtins = func() map[string]bool {
-	m := make(map[string]bool)
-	for name := range strings.FieldsSeq(`assert assert/strict async_hooks buffer child_process cluster console constants
-		crypto dgram diagnostics_channel dns dns/promises domain events fs fs/promises http http2 https inspector
-		inspector/promises module net os path path/posix path/win32 perf_hooks process punycode querystring readline
-		readline/promises repl stream stream/consumers stream/promises stream/web string_decoder sys timers
-		timers/promises tls trace_events tty url util util/types v8 vm wasi worker_threads zlib`) {
-		m[name] = true
-	}
-	return m
-}()
+var builtins = strings.Fields(`assert assert/strict async_hooks buffer child_process cluster console constants
+	crypto dgram diagnostics_channel dns dns/promises domain events fs fs/promises http http2 https inspector
+	inspector/promises module net os path path/posix path/win32 perf_hooks process punycode querystring readline
+	readline/promises repl stream stream/consumers stream/promises stream/web string_decoder sys timers
+	timers/promises tls trace_events tty url util util/types v8 vm wasi worker_threads zlib`)
 
 const (
 	maxNames = 10_000

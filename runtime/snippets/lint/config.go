@@ -44,10 +44,10 @@ func Parse(data []byte) (Rules, error) {
 	if err == nil && c == nil { // null, which would deny nothing
 		err = errors.New("want an object")
 	}
-	if err != nil {
-		return Rules{}, fmt.Errorf("lint rules: %w", err)
+	var r Rules
+	if err == nil {
+		r, err = c.rules()
 	}
-	r, err := c.rules()
 	if err != nil {
 		return Rules{}, fmt.Errorf("lint rules: %w", err)
 	}

@@ -237,13 +237,10 @@ func isOwn(a netip.Addr) (bool, error) {
 	return false, nil
 }
 
-// outcomeOf returns how a failed dial is reported.
+// outcomeOf returns how a dial is reported that has failed and was not denied.
 func outcomeOf(err error) Outcome {
-	denied := errors.As(err, new(*deniedError))
 	var timeout interface{ Timeout() bool }
 	switch {
-	case denied:
-		return Denied
 	case errors.Is(err, unix.ECONNREFUSED):
 		return Refused
 	case errors.Is(err, unix.ENETUNREACH), errors.Is(err, unix.EHOSTUNREACH), errors.As(err, new(*net.DNSError)):

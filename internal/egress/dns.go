@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/time/rate"
 
+	"gaol/internal/egress/relay"
 	"gaol/policy"
 )
 
@@ -104,7 +105,7 @@ func (s *Server) answer(w dns.ResponseWriter, q *dns.Msg) {
 	if err != nil {
 		return
 	}
-	client := s.config.Identify(network, addrPort(w.RemoteAddr()), addrPort(w.LocalAddr()))
+	client := s.config.Identify(network, relay.AddrPort(w.RemoteAddr()), relay.AddrPort(w.LocalAddr()))
 	stop()
 	switch {
 	case q.Opcode != dns.OpcodeQuery:

@@ -116,12 +116,3 @@ func (s *Server) decide(rules *policy.Egress, to netip.AddrPort) (t target, d po
 	}
 	return t, rules.ConnectAddr(to.Addr(), to.Port())
 }
-
-func addrPort(a net.Addr) netip.AddrPort {
-	t, ok := a.(interface{ AddrPort() netip.AddrPort })
-	if !ok {
-		return netip.AddrPort{}
-	}
-	p := t.AddrPort()
-	return netip.AddrPortFrom(p.Addr().WithZone("").Unmap(), p.Port())
-}

@@ -103,8 +103,8 @@ func (s *Server) refuse(listeners []*net.TCPListener) {
 				time.Sleep(refusePause)
 				continue
 			}
-			to := addrPort(c.LocalAddr())
-			client := s.config.Identify("tcp", addrPort(c.RemoteAddr()), to)
+			to := relay.AddrPort(c.LocalAddr())
+			client := s.config.Identify("tcp", relay.AddrPort(c.RemoteAddr()), to)
 			t, _ := s.decide(client.rules, to)
 			// Before the guest sees it, because its run may end then.
 			client.deny(Event{Operation: "connect", Host: t.name, Address: to, Port: t.port, Rule: -1, Limit: "egressProcess", Outcome: Denied})

@@ -55,7 +55,7 @@ var errRefused = errors.New("relay: refused by the host")
 func (c *connection) serve() {
 	defer c.cancel()
 	defer context.AfterFunc(c.ctx, func() { reset(c.guest) })()
-	upstream, err := c.dial(Message{Kind: Opened, From: addrPort(c.guest.RemoteAddr()), To: addrPort(c.guest.LocalAddr())})
+	upstream, err := c.dial(Message{Kind: Opened, From: AddrPort(c.guest.RemoteAddr()), To: AddrPort(c.guest.LocalAddr())})
 	if err != nil {
 		if !errors.Is(err, errRefused) {
 			c.end(Failed, "")

@@ -178,8 +178,9 @@ func socket() (int, error) {
 	return fd, os.NewSyscallError("socket", err)
 }
 
-func addrPort(a net.Addr) netip.AddrPort {
-	return plain(a.(*net.TCPAddr).AddrPort())
+// AddrPort returns a TCP or UDP address as the rules have it.
+func AddrPort(a net.Addr) netip.AddrPort {
+	return plain(a.(interface{ AddrPort() netip.AddrPort }).AddrPort())
 }
 
 // Readiness waits for listeners that have a connection to accept.

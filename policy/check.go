@@ -77,7 +77,7 @@ func (s *scopeInfo) check(sc Scope) error {
 	}
 	entries := 0
 	for i, r := range sc.Rules {
-		place := fmt.Sprintf("%s.rules[%d]", s.name, i)
+		place := RuleName(s.name, i)
 		if entries += len(r.entries()); entries > maxEntries {
 			return formatError(place, "more than %d %s in the scope", maxEntries, s.key)
 		}

@@ -38,7 +38,7 @@ func (e *RuleError) Unwrap() error { return e.Err }
 func ruleError(scope string, rule int, why, nearest string) *RuleError {
 	place := scope
 	if rule >= 0 {
-		place = fmt.Sprintf("%s.rules[%d]", scope, rule)
+		place = RuleName(scope, rule)
 	}
 	return &RuleError{Scope: scope, Rule: rule, Place: place, Why: why, Nearest: nearest}
 }
@@ -57,7 +57,15 @@ type entry struct {
 }
 
 func (e entry) place() string {
-	return fmt.Sprintf("%s.rules[%d].%s[%d]", e.scope, e.rule, e.key, e.num)
+	return fmt.Sprintf("%s.%s[%d]", RuleName(e.scope, e.rule), e.key, e.num)
+}
+
+// RuleName returns the name of a scope's rule, such as fs.rules[0], or of its default if rule is -1.
+func RuleName(scope string, rule int) string {
+	if rule >= 0 {
+		return fmt.Sprintf("%s.rules[%d]", scope, rule)
+	}
+	return scope + ".default"
 }
 
 // entries returns all patterns of a scope in order.

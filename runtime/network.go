@@ -17,7 +17,6 @@ import (
 	"gaol/internal/egress/relay"
 	"gaol/jail/gateway"
 	"gaol/policy"
-	"gaol/runtime/internal/enforce"
 	"gaol/runtime/internal/sandbox"
 	"gaol/runtime/internal/stdio"
 )
@@ -196,7 +195,7 @@ func (p *Process) observeEgress(e egress.Event) {
 
 func newConnection(e egress.Event) Connection {
 	return Connection{
-		Host: e.Host, Address: e.Address, Port: e.Port, Rule: enforce.RuleName(policy.Network, e.Rule),
+		Host: e.Host, Address: e.Address, Port: e.Port, Rule: policy.RuleName(policy.Network, e.Rule),
 		BytesIn: e.BytesIn, BytesOut: e.BytesOut, Duration: e.Duration, Outcome: string(e.Outcome),
 	}
 }

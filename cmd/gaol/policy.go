@@ -196,14 +196,10 @@ func checkPermissions(ctx context.Context, in io.Reader, name string, o runtime.
 	return c, report.Advise(fmt.Errorf("policy check: %s: refused", name), "see above")
 }
 
-// addHeld adds the notes of a plan. Those about a scope's default have no index of a rule.
+// addHeld adds the notes of a plan.
 func (c *policyCheck) addHeld(plan *policy.Plan) {
 	for _, n := range plan.Notes {
-		rule := n.Scope + ".default"
-		if n.Rule >= 0 {
-			rule = fmt.Sprintf("%s.rules[%d]", n.Scope, n.Rule)
-		}
-		c.Held = append(c.Held, heldRule{rule, n.Text})
+		c.Held = append(c.Held, heldRule{policy.RuleName(n.Scope, n.Rule), n.Text})
 	}
 }
 

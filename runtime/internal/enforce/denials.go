@@ -6,7 +6,6 @@ import (
 	"path"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"unicode/utf8"
@@ -52,7 +51,7 @@ func (d *Denials) Observe(f func(policy.Denial)) {
 // AddEgress adds a denied connection or look-up, refused by a rule of the network scope, or by
 // a limit if its name is not empty. Of n it reads Operation, Target and Address.
 func (d *Denials) AddEgress(n policy.Denial, rule int, limit string) {
-	n.Scope, n.Rule, n.Source = policy.Network, RuleName(policy.Network, rule), policy.SourceEgress
+	n.Scope, n.Rule, n.Source = policy.Network, policy.RuleName(policy.Network, rule), policy.SourceEgress
 	if strings.HasPrefix(limit, "quota.") {
 		n.Rule = limit
 	} else if limit != "" {
@@ -107,15 +106,7 @@ func (d *Denials) rule(n policy.Denial) string {
 	if decided.Allowed { // the kernel refuses other protocols than TCP and UDP, whatever the rules
 		decided.Rule = -1
 	}
-	return RuleName(n.Scope, decided.Rule)
-}
-
-// RuleName returns the name of a scope's rule, or of its default if rule is -1.
-func RuleName(scope string, rule int) string {
-	if rule >= 0 {
-		return scope + ".rules[" + strconv.Itoa(rule) + "]"
-	}
-	return scope + ".default"
+	return policy.RuleName(n.Scope, decided.Rule)
 }
 
 // absolute makes a guest's path absolute, so that permissions can decide on it.

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"path/filepath"
 	"strings"
 	"syscall"
 
@@ -135,7 +136,13 @@ func (t *Tree) Copy(ctx context.Context, dir string, skip fs.FileInfo) (err erro
 	}
 	c := copier{newApplier(t), root, deviceOf(top), skip}
 	c.plain = true
-	return c.all(ctx, ".")
+	return filepath.WalkDir(dir+"/.", func(p string, _ fs.DirEntry, err error) error { // it only lists: files are opened in root
+		name, outside := filepath.Rel(dir, p)
+		if err := errors.Join(err, outside); err != nil {
+			return err
+		}
+		return c.copy(ctx, name)
+	})
 }
 
 type copier struct {
@@ -149,8 +156,9 @@ func deviceOf(info fs.FileInfo) uint64 {
 	return info.Sys().(*syscall.Stat_t).Dev
 }
 
-// all copies name and everything in it. The applier bounds the depth.
-func (c copier) all(ctx context.Context, name string) error {
+// copy copies a file or an empty folder, and returns fs.SkipDir for a folder whose content is not copied. The applier
+// bounds the depth.
+func (c copier) copy(ctx context.Context, name string) error {
 	info, err := c.from.Lstat(name)
 	if err := errors.Join(err, context.Cause(ctx), c.budget.entry()); err != nil {
 		return err
@@ -160,10 +168,10 @@ func (c copier) all(ctx context.Context, name string) error {
 	case fs.ModeDir:
 		h.Typeflag = tar.TypeDir
 		// Neither mounted file systems, such as /proc, nor the store that is being written.
-		if err := c.entry(h, nil); err != nil || deviceOf(info) != c.device || c.skip != nil && os.SameFile(info, c.skip) {
+		if err := c.entry(h, nil); err != nil || deviceOf(info) == c.device && (c.skip == nil || !os.SameFile(info, c.skip)) {
 			return err
 		}
-		return c.inside(ctx, name)
+		return fs.SkipDir
 	case fs.ModeSymlink:
 		h.Typeflag = tar.TypeSymlink
 		if h.Linkname, err = c.from.Readlink(name); err != nil {
@@ -174,24 +182,6 @@ func (c copier) all(ctx context.Context, name string) error {
 		return c.file(ctx, h)
 	}
 	c.Dropped++
-	return nil
-}
-
-func (c copier) inside(ctx context.Context, dir string) error {
-	d, err := c.from.Open(dir)
-	if err != nil {
-		return err
-	}
-	names, err := d.Readdirnames(-1)
-	d.Close()
-	if err != nil {
-		return err
-	}
-	for _, n := range names {
-		if err := c.all(ctx, path.Join(dir, n)); err != nil {
-			return err
-		}
-	}
 	return nil
 }
 

@@ -217,16 +217,18 @@ func (p *program) forget() {
 func (r *retained) remove(owner string, match func(*program) bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.byName[owner] = slices.DeleteFunc(r.byName[owner], func(p *program) bool {
+	left := slices.DeleteFunc(r.byName[owner], func(p *program) bool {
 		if !match(p) {
 			return false
 		}
 		p.drop()
 		return true
 	})
-	if len(r.byName[owner]) == 0 {
+	if len(left) == 0 {
 		delete(r.byName, owner)
+		return
 	}
+	r.byName[owner] = left
 }
 
 // Usage returns the sandbox's current usage.

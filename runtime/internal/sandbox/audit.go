@@ -17,74 +17,56 @@ import (
 // delivers them, which takes some milliseconds.
 const auditLag = 10 * time.Millisecond
 
-// auditLog is a user of this process's reader of the kernel's audit log: a sandbox, or a
-// process in it, whose last records may arrive after the sandbox is closed.
-type auditLog struct {
-	reader *audit.Reader
-	closed bool // guarded by sharedAudit's lock
-}
-
-var sharedAudit struct {
+// auditLog is this process's reader of the kernel's audit log, while it has users: sandboxes, and processes in them, whose
+// last records may arrive after the sandbox is closed.
+var auditLog struct {
 	sync.Mutex
 	reader *audit.Reader
 	users  int
 }
 
 // openAudit opens the audit log. The error wraps errors.ErrUnsupported if the kernel or its
-// configuration does not provide it. The caller must call close.
-func openAudit() (*auditLog, error) {
-	sharedAudit.Lock()
-	defer sharedAudit.Unlock()
-	if sharedAudit.users == 0 {
+// configuration does not provide it. The caller must call closeAudit.
+func openAudit() error {
+	auditLog.Lock()
+	defer auditLog.Unlock()
+	if auditLog.users == 0 {
 		reader, err := audit.Open()
 		if _, ok := errors.AsType[*audit.UnavailableError](err); ok {
-			return nil, fmt.Errorf("%w: %w", err, errors.ErrUnsupported)
+			return fmt.Errorf("%w: %w", err, errors.ErrUnsupported)
 		}
 		if err != nil {
-			return nil, err
+			return err
 		}
-		sharedAudit.reader = reader
+		auditLog.reader = reader
 	}
-	sharedAudit.users++
-	return &auditLog{reader: sharedAudit.reader}, nil
+	auditLog.users++
+	return nil
 }
 
-// close releases the log. It may be called on nil.
-func (l *auditLog) close() {
-	if l == nil {
-		return
-	}
-	sharedAudit.Lock()
-	defer sharedAudit.Unlock()
-	l.closed = true
-	removeUser()
-}
-
-// removeUser closes the reader after its last user.
-//
-// Preconditions: sharedAudit is locked.
-func removeUser() {
-	if sharedAudit.users--; sharedAudit.users == 0 {
-		sharedAudit.reader.Close()
+// closeAudit releases the log. Its last user closes it.
+func closeAudit() {
+	auditLog.Lock()
+	defer auditLog.Unlock()
+	if auditLog.users--; auditLog.users == 0 {
+		auditLog.reader.Close()
 	}
 }
 
-// watch calls report with the denials of a process, given its ID on the host. stop must be
+// watchAudit calls report with the denials of a process, given its ID on the host. stop must be
 // called after the process's end; it sleeps 10 ms.
-func (l *auditLog) watch(pid int, report func(policy.Denial)) (stop func()) {
-	sharedAudit.Lock()
-	defer sharedAudit.Unlock()
-	if l.closed {
+func watchAudit(pid int, report func(policy.Denial)) (stop func()) {
+	auditLog.Lock()
+	defer auditLog.Unlock()
+	if auditLog.users == 0 { // the sandbox was closed
 		return func() {}
 	}
-	sharedAudit.users++
-	unwatch := l.reader.Watch(pid, func(d audit.Denial) { reportRecord(d, report) })
+	auditLog.users++
+	unwatch := auditLog.reader.Watch(pid, func(d audit.Denial) { reportRecord(d, report) })
 	return func() {
 		time.Sleep(auditLag)
 		unwatch()
-		sharedAudit.Lock()
-		defer sharedAudit.Unlock()
-		removeUser()
+		closeAudit()
 	}
 }
 

@@ -89,8 +89,8 @@ func (s *Sandbox) start(ctx context.Context, c *Command, p *Process) (err error)
 			s.parking.end()
 		}()
 	}
-	if s.audit != nil {
-		p.undo = append(p.undo, s.audit.watch(p.PID(), c.Denied)) // the ID is known only now
+	if s.audited {
+		p.undo = append(p.undo, watchAudit(p.PID(), c.Denied)) // the ID is known only now
 	}
 	return nil
 }

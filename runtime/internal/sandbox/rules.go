@@ -44,7 +44,7 @@ func (s *Sandbox) load(p *policy.Plan) (*rules, error) {
 	}
 	rs.Degraded = s.spec.AllowDegraded
 	if r.missing, err = rs.Missing(); err == nil {
-		r.flags = logFlags(s.audit != nil)
+		r.flags = logFlags(s.audited)
 		r.ruleset, err = s.Ruleset(rs)
 	} else if s.spec.AllowDegraded {
 		r.missing, err = []string{"everything that Landlock enforces: " + err.Error()}, nil

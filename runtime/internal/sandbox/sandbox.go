@@ -48,7 +48,7 @@ type Sandbox struct {
 	*jail.Jail // nil before it is made
 	spec       Spec
 	zygotes    *zygoteSet // nil without Spec.Warm
-	audit      *auditLog  // nil without Spec.AuditDenials
+	audited    bool       // the audit log is open, for Spec.AuditDenials
 	rules      *rules     // of Spec.Plan
 	parking    parking[*jail.Parked]
 }
@@ -64,9 +64,10 @@ func New(ctx context.Context, spec Spec) (*Sandbox, error) {
 
 func (s *Sandbox) open(ctx context.Context) (err error) {
 	if s.spec.AuditDenials {
-		if s.audit, err = openAudit(); err != nil {
+		if err = openAudit(); err != nil {
 			return err
 		}
+		s.audited = true
 	}
 	if s.spec.Warm != nil { // it starts while the jail is made
 		s.zygotes = acquireZygotes(s.spec.Warm)
@@ -96,7 +97,9 @@ func (s *Sandbox) Close() (err error) {
 	}
 	s.zygotes.release() // nothing that needs a zygote can start any more
 	s.rules.close()
-	s.audit.close()
+	if s.audited {
+		closeAudit()
+	}
 	return err
 }
 

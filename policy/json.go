@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -123,14 +122,11 @@ func Schema() []byte {
 		"properties":           properties,
 		"additionalProperties": false,
 	}
-	var out bytes.Buffer
-	enc := json.NewEncoder(&out)
-	enc.SetIndent("", "  ")
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(root); err != nil {
+	text, err := strictjson.Encode(root, "  ")
+	if err != nil {
 		panic(err) // only maps, lists and strings: an error is a bug in this package
 	}
-	return out.Bytes()
+	return text
 }
 
 func (s *scopeInfo) schema() object {

@@ -283,6 +283,17 @@ func count(text []byte, maxValues, maxKept int) (kept int, err error) {
 	return kept, nil
 }
 
+// Encode encodes a value as one line, or as several with an indent. It does not escape <, > and &, which are frequent in
+// code and stack traces.
+func Encode(v any, indent string) ([]byte, error) {
+	var text bytes.Buffer
+	e := json.NewEncoder(&text)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", indent)
+	err := e.Encode(v)
+	return text.Bytes(), err
+}
+
 // resultOptions encode as package encoding/json does, but never a list as null. They leave the escaping of <, > and &
 // to the encoder that calls MarshalJSON.
 var resultOptions = jsonv2.JoinOptions(jsonv1.DefaultOptionsV1(), jsontext.EscapeForHTML(false), jsonv2.FormatNilSliceAsNull(false))

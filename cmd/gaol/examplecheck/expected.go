@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"github.com/rogpeppe/go-internal/diff"
+
+	"gaol/internal/strictjson"
 )
 
 // expectations compares outputs with the files beside the examples, or writes these.
@@ -138,12 +140,8 @@ func canonical(v any) []byte {
 	if object, ok := value.(map[string]any); ok {
 		delete(object, "durationMs")
 	}
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	_ = enc.Encode(value) // it was JSON
-	return b.Bytes()
+	text, _ = strictjson.Encode(value, "  ") // it was JSON
+	return text
 }
 
 // expectedEnding is the suffix of files with the expected output of an example.

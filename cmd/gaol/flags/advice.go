@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"gaol/cmd/gaol/report"
+	"gaol/internal/strictjson"
 	"gaol/policy"
 	"gaol/runtime"
 )
@@ -62,11 +62,11 @@ func (a Advice) For(d runtime.Denial) string {
 func (a Advice) ruleText(d runtime.Denial, rule policy.Rule) string {
 	switch {
 	case d.Scope != policy.Network || a.AllowNet == "":
-		text, err := report.Line(rule)
+		text, err := strictjson.Encode(rule, "")
 		if err != nil {
 			return ""
 		}
-		return "the rule " + strings.TrimSpace(text) + " at the end of " + d.Scope + " in " + a.Argument
+		return "the rule " + strings.TrimSpace(string(text)) + " at the end of " + d.Scope + " in " + a.Argument
 	case isLocal(d):
 		return a.forHostPort(d, a.AllowNet+" '"+rule.Patterns[0]+"'")
 	}

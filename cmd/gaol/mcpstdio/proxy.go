@@ -1,7 +1,6 @@
 package mcpstdio
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -17,6 +16,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"gaol/cmd/gaol/server/mcpserver"
+	"gaol/internal/strictjson"
 	"gaol/runtime/client"
 )
 
@@ -213,14 +213,11 @@ func Config(client string, c Command) (text string, err error) {
 func compact(v any) string { return strings.TrimSpace(encode(v, "")) }
 
 func encode(v any, indent string) string {
-	var text bytes.Buffer
-	e := json.NewEncoder(&text)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", indent)
-	if err := e.Encode(v); err != nil {
+	text, err := strictjson.Encode(v, indent)
+	if err != nil {
 		panic(err) // strings and maps of them have JSON
 	}
-	return text.String()
+	return string(text)
 }
 
 // quote quotes a text for the shell.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"sync"
 
+	"gaol/internal/strictjson"
 	"gaol/runtime"
 	"gaol/runtime/resultjson"
 )
@@ -72,8 +73,8 @@ func (n *Interleaved) Object(res *runtime.Result) (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	pieces, err := Line(n.Pieces())
-	return json.RawMessage(`{"output":` + pieces + "," + string(text[1:])), err
+	pieces, err := strictjson.Encode(n.Pieces(), "")
+	return json.RawMessage(`{"output":` + string(pieces) + "," + string(text[1:])), err
 }
 
 // Pieces returns the recorded pieces. Call it once, after the run.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"gaol/internal/strictjson"
 	"gaol/runtime"
 )
 
@@ -37,8 +38,8 @@ func pieces(pairs ...string) (list []Piece) {
 }
 
 func TestPieceJSON(t *testing.T) {
-	line, err := Line(pieces("stdout", "<a>\xff", "stderr", ""))
-	if want := `[{"stream":"stdout","text":"<a>\ufffd"},{"stream":"stderr","text":""}]` + "\n"; err != nil || line != want {
+	line, err := strictjson.Encode(pieces("stdout", "<a>\xff", "stderr", ""), "")
+	if want := `[{"stream":"stdout","text":"<a>\ufffd"},{"stream":"stderr","text":""}]` + "\n"; err != nil || string(line) != want {
 		t.Errorf("%s, %v, want %s", line, err, want)
 	}
 }

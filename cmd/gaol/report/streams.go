@@ -1,15 +1,14 @@
 package report
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
 	"text/tabwriter"
 
+	"gaol/internal/strictjson"
 	"gaol/runtime"
 )
 
@@ -97,21 +96,11 @@ func Reader(ctx context.Context, r io.Reader) io.Reader {
 // JSON writes v to standard output as one line. It encodes all of v first, so that
 // a consumer sees an object or nothing.
 func JSON(stdout io.Writer, v any) error {
-	line, err := Line(v)
+	line, err := strictjson.Encode(v, "")
 	if err != nil {
 		return err
 	}
-	return Stdout(stdout, line)
-}
-
-// Line returns v as one line of JSON. It does not escape <, > and &, which are
-// frequent in stack traces.
-func Line(v any) (string, error) {
-	var line bytes.Buffer
-	enc := json.NewEncoder(&line)
-	enc.SetEscapeHTML(false)
-	err := enc.Encode(v)
-	return line.String(), err
+	return Stdout(stdout, string(line))
 }
 
 // Table aligns the columns of lines whose cells are separated by tabs.

@@ -95,7 +95,7 @@ func respond(o *operation.Operation, w http.ResponseWriter, out any, err error) 
 	if o.Brief != nil {
 		out = o.Brief(out)
 	}
-	text, err := operation.Encode(out)
+	text, err := strictjson.Encode(out, "")
 	if err != nil {
 		ProblemOf(err).Write(w)
 		return

@@ -15,6 +15,7 @@ import (
 
 	"gaol/cmd/gaol/server/operation"
 	"gaol/cmd/gaol/server/service"
+	"gaol/internal/strictjson"
 )
 
 const (
@@ -134,7 +135,7 @@ func (s *eventStream) write(text []byte) error {
 
 // frame encodes an event.
 func frame(e service.Event) []byte {
-	data, err := operation.Encode(e.Data)
+	data, err := strictjson.Encode(e.Data, "")
 	if err != nil {
 		return frame(service.Event{ID: e.ID, Name: service.EventError, Data: NewProblem(http.StatusInternalServerError, "the event cannot be encoded as JSON")})
 	}

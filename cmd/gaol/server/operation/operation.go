@@ -1,11 +1,9 @@
 package operation
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/base64"
-	"encoding/json"
 	"reflect"
 	"slices"
 	"strconv"
@@ -160,15 +158,6 @@ func New[In, Out any](set *schema.Set, o Operation, do func(context.Context, *Ca
 		return out, err
 	}
 	return &o
-}
-
-// Encode encodes an output or an event as one line of JSON. Values keep the text that the program gave them.
-func Encode(v any) ([]byte, error) {
-	var text bytes.Buffer
-	e := json.NewEncoder(&text)
-	e.SetEscapeHTML(false)
-	err := e.Encode(v)
-	return text.Bytes(), err
 }
 
 // inSandbox is an input with the name of a sandbox.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -113,7 +114,7 @@ func (t *task) execute(f protocol.Frame) (_ any, err error) {
 }
 
 func resultFrame(id uint32, result any) ([]byte, error) {
-	body, err := operation.Encode(result)
+	body, err := strictjson.Encode(result, "")
 	if err != nil {
 		return nil, err
 	}
@@ -131,33 +132,24 @@ func errorFrame(id uint32, err error) []byte {
 	return protocol.Append(nil, protocol.KindError, id, text)
 }
 
-// output sends output when the client has room for it.
+// output sends output in frames.
 func (t *task) output(kind protocol.Kind, data []byte) error {
-	s, _ := kind.Stream()
-	for len(data) > 0 {
-		chunk := data[:min(len(data), protocol.MaxChunk)]
-		if err := t.credit[s].Take(t.ctx, len(chunk)); err != nil {
-			return err
-		}
-		if err := t.send(t.connection.ctx, protocol.Append(nil, kind, t.id, chunk)); err != nil {
+	for chunk := range slices.Chunk(data, protocol.MaxChunk) {
+		if err := t.frame(kind, chunk); err != nil {
 			return err
 		}
 		t.sent.Add(int64(len(chunk)))
-		data = data[len(chunk):]
 	}
 	return nil
 }
 
-// event sends an event when the client has room for it.
-func (t *task) event(e any) error {
-	text, err := json.Marshal(e)
-	if err != nil {
+// frame sends a frame of a stream when the client has room for it.
+func (t *task) frame(kind protocol.Kind, data []byte) error {
+	s, _ := kind.Stream()
+	if err := t.credit[s].Take(t.ctx, len(data)); err != nil {
 		return err
 	}
-	if err := t.credit[protocol.Events].Take(t.ctx, len(text)); err != nil {
-		return err
-	}
-	return t.send(t.connection.ctx, protocol.Append(nil, protocol.KindEvent, t.id, text))
+	return t.send(t.connection.ctx, protocol.Append(nil, kind, t.id, data))
 }
 
 // perform performs the operation of a request. A canceled run returns a result, too.
@@ -234,11 +226,14 @@ func (t *task) sink(e service.Event) error {
 		}
 		return t.output(kind, o.Bytes)
 	}
-	data, err := operation.Encode(e.Data)
+	text, err := json.Marshal(struct {
+		Event service.EventName `json:"event"`
+		Data  any               `json:"data"`
+	}{e.Name, e.Data})
 	if err != nil {
 		return err
 	}
-	return t.event(protocol.Event{Event: string(e.Name), Data: data})
+	return t.frame(protocol.KindEvent, text)
 }
 
 // sendOutput sends the output of a run, which its result then lacks.

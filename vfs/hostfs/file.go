@@ -42,11 +42,11 @@ func (f *FS) openAs(path, name string) (file *File, err error) {
 // openNode opens a node for reading. It must be called in a step, so that FS.Close closes the
 // file.
 func (f *FS) openNode(n *node, name string) (*File, error) {
-	fd, err := n.reopen(unix.O_RDONLY)
+	opened, err := n.reopen(unix.O_RDONLY)
 	if err != nil {
 		return nil, err
 	}
-	file := &File{fs: f, path: name, file: os.NewFile(uintptr(fd), name)}
+	file := &File{fs: f, path: name, file: opened}
 	f.open.Store(file, nil)
 	return file, nil
 }
@@ -114,12 +114,10 @@ func (o *File) ReadDir(n int) ([]fs.DirEntry, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if !o.read {
-		if err := o.fs.step("readdir", o.path, func(base) error {
-			return control(o.file, func(fd int) (err error) {
-				o.rest, err = o.fs.entries(fd, o.fs.limits.Entries)
-				o.read = err == nil
-				return err
-			})
+		if err := o.fs.step("readdir", o.path, func(base) (err error) {
+			o.rest, err = o.fs.entries(o.file, o.fs.limits.Entries)
+			o.read = err == nil
+			return err
 		}); err != nil {
 			return nil, err
 		}

@@ -3,6 +3,7 @@ package hostfs
 import (
 	"cmp"
 	"errors"
+	"os"
 	"strconv"
 	"strings"
 
@@ -60,7 +61,9 @@ func (n *node) isFolder() bool { return n.kind() == unix.S_IFDIR }
 func (n *node) isMount() bool { return n.stat.Attributes&unix.STATX_ATTR_MOUNT_ROOT != 0 }
 
 // link returns a host path that leads to the node, whatever its names are.
-func (n *node) link() string { return "/proc/self/fd/" + strconv.Itoa(n.fd) }
+func (n *node) link() string { return descriptorPath(n.fd) }
+
+func descriptorPath(fd int) string { return "/proc/self/fd/" + strconv.Itoa(fd) }
 
 // chmod changes the permissions of the node. fchmod(2) fails on a descriptor with O_PATH.
 func (n *node) chmod(bits uint32) error { return unix.Chmod(n.link(), bits) }
@@ -68,24 +71,26 @@ func (n *node) chmod(bits uint32) error { return unix.Chmod(n.link(), bits) }
 // reopen opens a node for reading or writing, through its link in /proc: a descriptor with
 // O_PATH cannot be read, and the node's names may be others by now. It opens only regular
 // files and folders: the type of an inode never changes.
-func (n *node) reopen(flags int) (int, error) {
+func (n *node) reopen(flags int) (*os.File, error) {
 	switch {
 	case n.isFolder():
 	case flags&unix.O_DIRECTORY != 0:
-		return -1, unix.ENOTDIR
+		return nil, unix.ENOTDIR
 	case n.kind() != unix.S_IFREG:
-		return -1, ErrSpecial
+		return nil, ErrSpecial
 	}
 	return openFile(unix.AT_FDCWD, n.link(), flags)
 }
 
 // openFile opens a file for reading or writing. O_NONBLOCK: otherwise the open would wait for
 // the guest to release a lease (F_SETLEASE).
-func openFile(dir int, name string, flags int) (int, error) {
+//
+// The file's name is a host path that leads to it, by which os.File stats an entry of unknown type.
+func openFile(dir int, name string, flags int) (*os.File, error) {
 	for {
 		fd, err := unix.Openat(dir, name, flags|unix.O_CLOEXEC|unix.O_NONBLOCK|unix.O_NOCTTY, 0o600)
 		if err != unix.EINTR {
-			return fd, err
+			return os.NewFile(uintptr(fd), descriptorPath(fd)), err // nil after an error
 		}
 	}
 }

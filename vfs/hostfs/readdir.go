@@ -5,7 +5,6 @@ import (
 	"io/fs"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -16,12 +15,12 @@ import (
 // and a type.
 func (f *FS) ReadDir(path string) (list []fs.DirEntry, err error) {
 	err = f.onNode("open", path, 0, func(n *node) error {
-		fd, err := n.reopen(unix.O_RDONLY | unix.O_DIRECTORY)
+		dir, err := n.reopen(unix.O_RDONLY | unix.O_DIRECTORY)
 		if err != nil {
 			return err
 		}
-		defer closeFD(fd)
-		list, err = f.entries(fd, f.limits.Entries)
+		defer dir.Close()
+		list, err = f.entries(dir, f.limits.Entries)
 		return err
 	})
 	return list, err
@@ -30,38 +29,34 @@ func (f *FS) ReadDir(path string) (list []fs.DirEntry, err error) {
 // entries lists an open folder from its start, sorted by name. It leaves out files that are
 // removed meanwhile. If stat is denied, an entry has only its name and type. The type of the
 // entries is *Info.
-func (f *FS) entries(fd, limit int) ([]fs.DirEntry, error) {
-	names, err := namesIn(fd, limit)
+func (f *FS) entries(dir *os.File, limit int) ([]fs.DirEntry, error) {
+	names, err := namesIn(dir, limit)
 	if err != nil {
 		return nil, err
 	}
 	slices.SortFunc(names, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
 	list := make([]fs.DirEntry, 0, len(names))
-	for _, e := range names {
-		st, err := statAt(fd, e.Name())
-		switch err {
-		case nil:
-			list = append(list, f.info(e.Name(), &st))
-		case unix.EACCES:
-			list = append(list, &Info{name: e.Name(), mode: e.Type(), owner: overflowID, group: overflowID})
-		case unix.ENOENT:
-		default:
-			return nil, err
+	err = control(dir, func(fd int) error {
+		for _, e := range names {
+			st, err := statAt(fd, e.Name())
+			switch err {
+			case nil:
+				list = append(list, f.info(e.Name(), &st))
+			case unix.EACCES:
+				list = append(list, &Info{name: e.Name(), mode: e.Type(), owner: overflowID, group: overflowID})
+			case unix.ENOENT:
+			default:
+				return err
+			}
 		}
-	}
-	return list, nil
+		return nil
+	})
+	return list, err
 }
 
 // namesIn returns at most limit entries, unsorted. If there are more, it also returns a
 // *LimitError.
-func namesIn(fd, limit int) ([]fs.DirEntry, error) {
-	dup, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
-	if err != nil {
-		return nil, err
-	}
-	// os.File stats an entry of unknown type by this path, which leads to the same folder.
-	dir := os.NewFile(uintptr(dup), "/proc/self/fd/"+strconv.Itoa(dup))
-	defer dir.Close()
+func namesIn(dir *os.File, limit int) ([]fs.DirEntry, error) {
 	if _, err := dir.Seek(0, io.SeekStart); err != nil {
 		return nil, unwrapped(err)
 	}

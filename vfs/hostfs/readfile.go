@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"os"
 
 	"golang.org/x/sys/unix"
 )
@@ -12,19 +13,19 @@ import (
 // ReadFile returns the content of a regular file of at most Limits.File bytes.
 func (f *FS) ReadFile(path string) (data []byte, err error) {
 	err = f.onNode("open", path, 0, func(n *node) error {
-		fd, err := n.reopen(unix.O_RDONLY)
+		file, err := n.reopen(unix.O_RDONLY)
 		if err != nil {
 			return err
 		}
-		defer closeFD(fd)
+		defer file.Close()
 		limit := f.limits.File
 		if n.stat.Size > uint64(limit) {
 			return &LimitError{"bytes", limit}
 		}
 		var content bytes.Buffer
 		content.Grow(int(n.stat.Size) + bytes.MinRead) // ReadFrom needs that much room to find the end without growing
-		if _, err := content.ReadFrom(io.LimitReader(descriptor(fd), limit+1)); err != nil {
-			return err
+		if _, err := content.ReadFrom(io.LimitReader(file, limit+1)); err != nil {
+			return unwrapped(err)
 		}
 		if int64(content.Len()) > limit { // it has grown
 			return &LimitError{"bytes", limit}
@@ -33,36 +34,6 @@ func (f *FS) ReadFile(path string) (data []byte, err error) {
 		return nil
 	})
 	return data, err
-}
-
-// descriptor reads and writes without an os.File, which would register it with the poller.
-type descriptor int
-
-func (d descriptor) Read(p []byte) (int, error) {
-	for {
-		n, err := unix.Read(int(d), p)
-		switch {
-		case err == unix.EINTR:
-			continue
-		case err != nil:
-			return 0, err
-		case n == 0 && len(p) > 0:
-			return 0, io.EOF
-		}
-		return n, nil
-	}
-}
-
-// Write writes all of data. A call of write(2) may write only a part.
-func (d descriptor) Write(data []byte) (done int, err error) {
-	for done < len(data) {
-		n, err := unix.Write(int(d), data[done:])
-		if err != nil && err != unix.EINTR {
-			return done, err
-		}
-		done += max(n, 0)
-	}
-	return done, nil
 }
 
 // WriteOptions configure a write. The zero value is useful.
@@ -108,20 +79,20 @@ func (f *FS) Append(path string, data []byte, o WriteOptions) error {
 		if n == nil {
 			return replace(p, data, bits)
 		}
-		fd, err := n.reopen(unix.O_WRONLY | unix.O_APPEND)
+		file, err := n.reopen(unix.O_WRONLY | unix.O_APPEND)
 		if err != nil {
 			return err
 		}
-		defer closeFD(fd)
-		st, err := statAt(fd, "")
-		if err != nil {
-			return err
+		defer file.Close()
+		at, err := file.Seek(0, io.SeekEnd)
+		if err == nil {
+			err = reserve(file, at, len(data))
 		}
-		if err := reserve(fd, int64(st.Size), len(data)); err != nil && err != unix.EOPNOTSUPP {
-			return err
+		if err != nil && err != unix.EOPNOTSUPP {
+			return unwrapped(err)
 		}
-		_, err = descriptor(fd).Write(data)
-		return err
+		_, err = file.Write(data)
+		return unwrapped(err)
 	})
 }
 
@@ -167,25 +138,25 @@ func (f *FS) write(op, path string, o WriteOptions, do func(p place, n *node, bi
 
 // overwrite replaces the content of a file in place.
 func overwrite(n *node, data []byte) error {
-	fd, err := n.reopen(unix.O_WRONLY)
+	file, err := n.reopen(unix.O_WRONLY)
 	if err != nil {
 		return err
 	}
-	defer closeFD(fd)
-	if err := reserve(fd, 0, len(data)); err != nil {
+	defer file.Close()
+	if err := reserve(file, 0, len(data)); err != nil {
 		return err
 	}
-	if _, err := descriptor(fd).Write(data); err != nil {
-		return err
+	if _, err := file.Write(data); err != nil {
+		return unwrapped(err)
 	}
-	return unix.Ftruncate(fd, int64(len(data)))
+	return unwrapped(file.Truncate(int64(len(data))))
 }
 
 // reserve allocates disk space, so that a write cannot fail half-way for a full disk. It does
 // not change the size of the file.
-func reserve(fd int, at int64, size int) error {
+func reserve(file *os.File, at int64, size int) error {
 	for size > 0 {
-		err := unix.Fallocate(fd, unix.FALLOC_FL_KEEP_SIZE, at, int64(size))
+		err := unix.Fallocate(int(file.Fd()), unix.FALLOC_FL_KEEP_SIZE, at, int64(size))
 		if err != unix.EINTR {
 			return err
 		}

@@ -2,6 +2,7 @@ package hostfs
 
 import (
 	"io/fs"
+	"os"
 	"strconv"
 	"strings"
 
@@ -92,9 +93,9 @@ func isFolder(p place) bool {
 // empty removes the content of a folder. It lists the folder again until it finds nothing
 // that it can remove, because deep folders may have been moved into it.
 func (r *remover) empty(p place, depth int) error {
-	fd := -1
+	var dir *os.File
 	err := onChild(p.dir, p.name, func(n *node) (err error) {
-		fd, err = n.reopen(unix.O_RDONLY | unix.O_DIRECTORY) // it may have been replaced since removeEntry
+		dir, err = n.reopen(unix.O_RDONLY | unix.O_DIRECTORY) // it may have been replaced since removeEntry
 		return err
 	})
 	if err == unix.ENOENT {
@@ -103,12 +104,13 @@ func (r *remover) empty(p place, depth int) error {
 	if err != nil {
 		return err
 	}
-	defer closeFD(fd)
+	defer dir.Close()
+	fd := int(dir.Fd())
 	if depth == 0 {
 		r.top = fd
 	}
 	for {
-		names, err := namesIn(fd, r.limit)
+		names, err := namesIn(dir, r.limit)
 		if err != nil && !isLimit(err) || len(names) == 0 {
 			return err
 		}

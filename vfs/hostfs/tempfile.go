@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -14,7 +15,7 @@ import (
 type tempFile struct {
 	at   place
 	temp string // its name until then
-	fd   int
+	file *os.File
 	bits uint32 // its permissions
 
 	modified time.Time // zero: now
@@ -23,7 +24,7 @@ type tempFile struct {
 func newTempFile(at place, bits uint32) (*tempFile, error) {
 	d := &tempFile{at: at, temp: ".gaol-" + rand.Text(), bits: bits}
 	var err error
-	d.fd, err = openFile(at.dir, d.temp, unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_WRONLY)
+	d.file, err = openFile(at.dir, d.temp, unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_WRONLY)
 	return d, err
 }
 
@@ -32,15 +33,15 @@ func newTempFile(at place, bits uint32) (*tempFile, error) {
 // program sees it without them.
 func (d *tempFile) finish(err error) error {
 	if err == nil {
-		err = unix.Fchmod(d.fd, d.bits)
+		err = unix.Fchmod(int(d.file.Fd()), d.bits)
 	}
 	if err == nil && !d.modified.IsZero() {
-		err = setTime(d.fd, "", d.modified, unix.AT_EMPTY_PATH)
+		err = setTime(int(d.file.Fd()), "", d.modified, unix.AT_EMPTY_PATH)
 	}
 	if err == nil {
 		err = unix.Renameat(d.at.dir, d.temp, d.at.dir, d.at.name)
 	}
-	closeFD(d.fd)
+	_ = d.file.Close() // reports no failed write on the file systems of a guest
 	if err != nil {
 		// If the guest has replaced the file, this removes the replacement.
 		_ = unix.Unlinkat(d.at.dir, d.temp, 0)
@@ -54,8 +55,8 @@ func replace(p place, data []byte, bits uint32) error {
 	if err != nil {
 		return err
 	}
-	_, err = descriptor(d.fd).Write(data)
-	return d.finish(err)
+	_, err = d.file.Write(data)
+	return d.finish(unwrapped(err))
 }
 
 // isShared reports whether the node must not be replaced by a new file: it has other names
@@ -93,7 +94,7 @@ func (f *FS) WriteFrom(path string, r io.Reader, o WriteOptions) (int64, error) 
 // fill writes the content of a new file, moves the file to its place, and closes the place.
 func (f *FS) fill(d *tempFile, r io.Reader) (int64, error) {
 	defer d.at.close()
-	n, err := io.Copy(stepWriter{f, descriptor(d.fd)}, r)
+	n, err := io.Copy(stepWriter{f, d.file}, r)
 	if err == nil { // fails if the FS has been closed
 		err = unwrapped(f.stepAs(host, "write", "", func(base) error { return nil }))
 	}
@@ -104,7 +105,7 @@ func (f *FS) fill(d *tempFile, r io.Reader) (int64, error) {
 // stepWriter writes to a file in steps, so that closing the FS stops it.
 type stepWriter struct {
 	fs   *FS
-	file descriptor
+	file *os.File
 }
 
 func (w stepWriter) Write(b []byte) (n int, err error) {

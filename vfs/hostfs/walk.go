@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"os"
 
 	"golang.org/x/sys/unix"
 )
@@ -72,15 +73,15 @@ func (w *walker) visitTree(v item, depth int) error {
 		}
 		return err
 	}
-	fd := -1
+	var dir *os.File
 	var inside []fs.DirEntry
 	err := w.step(w.op, v.path, func() error {
 		return onChild(v.dir, v.name, func(n *node) (err error) {
-			fd, inside, err = w.list(n, w.left)
+			dir, inside, err = w.list(n, w.left)
 			return err
 		})
 	})
-	defer func() { closeFD(fd) }()
+	defer func() { _ = dir.Close() }() // nil if it cannot be opened
 	switch {
 	case err != nil:
 		return w.unread(v, err)
@@ -89,7 +90,7 @@ func (w *walker) visitTree(v item, depth int) error {
 	}
 	w.left -= len(inside) // counted when they are read into memory, not when they are visited
 	for _, e := range inside {
-		err := w.visitTree(item{dir: fd, name: e.Name(), path: join(v.path, e.Name()), info: e.(*Info)}, depth+1)
+		err := w.visitTree(item{dir: int(dir.Fd()), name: e.Name(), path: join(v.path, e.Name()), info: e.(*Info)}, depth+1)
 		if errors.Is(err, fs.SkipDir) { // for a file, it skips the rest of the folder
 			return nil
 		}
@@ -203,20 +204,19 @@ func (a access) readAs(n *node, do func() error) error {
 	return a.fs.guest.act(do)
 }
 
-// list opens and lists a folder in a step. The caller closes fd, also after an error.
-func (a access) list(n *node, limit int) (fd int, inside []fs.DirEntry, err error) {
-	fd = -1
+// list opens and lists a folder in a step. The caller closes dir, also after an error.
+func (a access) list(n *node, limit int) (dir *os.File, inside []fs.DirEntry, err error) {
 	err = a.readAs(n, func() (err error) {
-		if fd, err = n.reopen(unix.O_RDONLY | unix.O_DIRECTORY); err != nil {
+		if dir, err = n.reopen(unix.O_RDONLY | unix.O_DIRECTORY); err != nil {
 			return err
 		}
 		if a.owned { // its entries are opened with the host's credentials: check the right to search here
-			if _, err := statAt(fd, "."); err != nil {
+			if _, err := statAt(int(dir.Fd()), "."); err != nil {
 				return err
 			}
 		}
-		inside, err = a.fs.entries(fd, limit)
+		inside, err = a.fs.entries(dir, limit)
 		return err
 	})
-	return fd, inside, err
+	return dir, inside, err
 }

@@ -2,7 +2,6 @@ package rootfs
 
 import (
 	"context"
-	"crypto/sha512"
 	"encoding/base64"
 	"encoding/hex"
 	"errors"
@@ -10,7 +9,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"strings"
 	"time"
 
 	"gaol/internal/lazyregexp"
@@ -143,41 +141,20 @@ var npmVersion = lazyregexp.New(`^[0-9]{1,4}(\.[0-9]{1,4}){0,2}$`)
 // npmPins maps "name@version" to an integrity text that is known without the registry.
 type npmPins map[string]string
 
-// errNoPin is the error for a package whose integrity is not pinned.
-var errNoPin = errors.New("no pin")
-
-// Find returns the package if its integrity is pinned, and else errNoPin.
+// Find returns the package. It is an error if its integrity is not pinned.
 func (p npmPins) Find(name, version string) (npmPackage, error) {
-	text, pinned := p[name+"@"+version]
-	if !pinned {
-		return npmPackage{}, errNoPin
-	}
-	return newNPMPackage(name, version, text)
+	return newNPMPackage(name, version, p[name+"@"+version])
 }
+
+// sha512Form matches the SHA-512 in a subresource integrity text, the form that registries and lock files use.
+// Other hashes beside it are weaker. After a question mark, there are options, of which none are defined.
+var sha512Form = lazyregexp.New(`(?:^|\s)sha512-([A-Za-z0-9+/]{86}==)(?:\?\S*)?(?:\s|$)`)
 
 func newNPMPackage(name, version, integrity string) (npmPackage, error) {
-	sum, err := parseIntegrity(integrity)
-	if err != nil {
-		return npmPackage{}, fmt.Errorf("%s@%s: %w", name, version, err)
+	found := sha512Form().FindStringSubmatch(integrity)
+	if found == nil {
+		return npmPackage{}, fmt.Errorf("%s@%s: integrity %q: no sha512", name, version, integrity)
 	}
-	return npmPackage{name, version, sum}, nil
-}
-
-// parseIntegrity reads the SHA-512 from a subresource integrity text, the form that
-// registries and lock files use, and returns its hex digits. It ignores weaker hashes beside
-// it.
-func parseIntegrity(text string) (string, error) {
-	for _, field := range strings.Fields(text) {
-		digest, found := strings.CutPrefix(field, "sha512-")
-		if !found {
-			continue
-		}
-		digest, _, _ = strings.Cut(digest, "?") // options, of which none are defined
-		sum, err := base64.StdEncoding.DecodeString(digest)
-		if err != nil || len(sum) != sha512.Size {
-			return "", fmt.Errorf("integrity %q: not a sha512", text)
-		}
-		return hex.EncodeToString(sum), nil
-	}
-	return "", fmt.Errorf("integrity %q: no sha512", text)
+	sum, err := base64.StdEncoding.DecodeString(found[1])
+	return npmPackage{name, version, hex.EncodeToString(sum)}, err
 }

@@ -3,6 +3,7 @@ package rootfs
 import (
 	"archive/tar"
 	"bufio"
+	"cmp"
 	"compress/gzip"
 	"context"
 	"crypto/sha512"
@@ -58,18 +59,14 @@ type release struct {
 // Resolve returns the package for a version, or the newest one for the first numbers of a
 // version. A pinned integrity takes precedence over the registry's.
 func (c *npmClient) Resolve(ctx context.Context, name, version string) (npmPackage, error) {
-	p, err := c.in.pins.Find(name, version)
-	if !errors.Is(err, errNoPin) {
-		return p, err
+	if p, err := c.in.pins.Find(name, version); err == nil {
+		return p, nil
 	}
 	r, err := c.release(ctx, name, version)
 	if err != nil {
 		return npmPackage{}, err
 	}
-	if p, err = c.in.pins.Find(name, r.Version); !errors.Is(err, errNoPin) {
-		return p, err
-	}
-	return newNPMPackage(name, r.Version, r.Dist.Integrity)
+	return newNPMPackage(name, r.Version, cmp.Or(c.in.pins[name+"@"+r.Version], r.Dist.Integrity))
 }
 
 // release asks the registry for the newest release whose version is version or starts with it.
@@ -152,8 +149,6 @@ func (c *npmClient) download(ctx context.Context, p npmPackage, f *os.File, r *d
 	})
 }
 
-var errArchive = errors.New("archive refused")
-
 // unpackPackage unpacks a package's gzipped tarball into the tree. place returns the path for a
 // file of the package, or "" to leave it out. The hash of the tarball must have been
 // checked before. As a second line of defense, unpackPackage refuses entries that no package
@@ -170,11 +165,11 @@ func unpackPackage(ctx context.Context, r io.Reader, t *layer.Tree, place func(n
 		_, below, isBelow := strings.Cut(name, "/")
 		switch {
 		case !fs.ValidPath(name) || strings.ContainsRune(name, '\\'):
-			return "", fmt.Errorf("%w: path %q", errArchive, h.Name)
+			return "", fmt.Errorf("%w: path %q", layer.ErrRefused, h.Name)
 		case h.Typeflag == tar.TypeDir: // made with its files
 			return "", nil
 		case h.Typeflag != tar.TypeReg || h.Mode&0o7000 != 0 || !isBelow: // npm packs neither links nor devices
-			return "", fmt.Errorf("%w: %q is of type %q, with mode %o", errArchive, h.Name, h.Typeflag, h.Mode)
+			return "", fmt.Errorf("%w: %q is of type %q, with mode %o", layer.ErrRefused, h.Name, h.Typeflag, h.Mode)
 		}
 		return place(below), nil
 	})

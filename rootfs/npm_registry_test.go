@@ -45,14 +45,14 @@ func TestConfiguredRegistry(t *testing.T) {
 	}
 }
 
-func TestParseIntegrity(t *testing.T) {
+func TestIntegrity(t *testing.T) {
 	sum := sha512.Sum512(nil)
 	good := "sha512-" + base64.StdEncoding.EncodeToString(sum[:])
 	for text, ok := range map[string]bool{
 		good: true, "sha1-2jmj7l5rSw0yVb/vlWAYkK/YBwk= " + good: true, good + "?x": true,
 		"": false, "sha512-": false, "sha512-AAAA": false, "sha1-2jmj7l5rSw0yVb/vlWAYkK/YBwk=": false, "sha512-!": false,
 	} {
-		if _, err := parseIntegrity(text); (err == nil) != ok {
+		if _, err := newNPMPackage("x", "1.0.0", text); (err == nil) != ok {
 			t.Errorf("%q: %v", text, err)
 		}
 	}

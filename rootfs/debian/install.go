@@ -28,8 +28,6 @@ type Options struct {
 	Report          *download.Reporter
 }
 
-var errArchive = errors.New("archive refused")
-
 // Install adds the packages and their dependencies to the tree, and returns them sorted by
 // name.
 //
@@ -104,7 +102,7 @@ func imagePath(name string) (string, error) {
 		return "/", nil
 	}
 	if !fs.ValidPath(name) || strings.ContainsRune(name, 0) {
-		return "", fmt.Errorf("%w: path %q", errArchive, name)
+		return "", fmt.Errorf("%w: path %q", layer.ErrRefused, name)
 	}
 	top, _, _ := strings.Cut(name, "/")
 	if slices.Contains([]string{"bin", "sbin", "lib", "lib64"}, top) {

@@ -40,7 +40,7 @@ var thrown = []string{
 // unmark removes the mark, and returns its position.
 func unmark(code string) (string, int, int) {
 	at := strings.Index(code, "«")
-	line, column := positionOf(code, at)
+	line, column := PositionOf(code, at)
 	return strings.Replace(code, "«", "", 1), line, column
 }
 
@@ -164,7 +164,7 @@ func TestOffsets(t *testing.T) {
 	for _, tc := range []struct{ offset, line, column int }{
 		{0, 1, 1}, {1, 1, 2}, {3, 2, 1}, {7, 2, 3}, {8, 2, 4}, {11, 3, 1}, {12, 4, 1}, {13, 4, 2},
 	} {
-		if line, column := positionOf(code, tc.offset); line != tc.line || column != tc.column {
+		if line, column := PositionOf(code, tc.offset); line != tc.line || column != tc.column {
 			t.Errorf("%d is at %d:%d, want %d:%d", tc.offset, line, column, tc.line, tc.column)
 		}
 		if offset := offsetOf(code, tc.line, tc.column); offset != tc.offset {

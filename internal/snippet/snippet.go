@@ -113,7 +113,7 @@ func (p *Program) Position(line, column int) (l, c int, ok bool) {
 	if !known {
 		return 0, 0, false
 	}
-	l, c = positionOf(p.snippet, max(0, min(before, len(p.snippet)))) // another process may have sent the stages
+	l, c = PositionOf(p.snippet, max(0, min(before, len(p.snippet)))) // another process may have sent the stages
 	return l, c, true
 }
 

@@ -127,7 +127,7 @@ func (s source) value() (line, column int) {
 		if line > 0 {
 			return 0, 0
 		}
-		line, column = positionOf(code, p.After)
+		line, column = PositionOf(code, p.After)
 	}
 	return line, column
 }

@@ -30,7 +30,7 @@ func TestStripPositions(t *testing.T) {
 			}
 			got, known := s.Origin(at)
 			line, column := s.Position(got)
-			wantLine, wantColumn := positionOf(code, want)
+			wantLine, wantColumn := PositionOf(code, want)
 			if got != want || !known || line != wantLine || column != wantColumn {
 				t.Errorf("%s: %s is from %d, %d:%d, want %d, %d:%d", name, number, got, line, column, want, wantLine, wantColumn)
 			}

@@ -37,7 +37,7 @@ func (e *SyntaxError) Frame() string { return Frame(e.snippet, e.Line, e.Column)
 // errorAt returns an error at an offset of the draft's text.
 func (d draft) errorAt(offset int, message string) *SyntaxError {
 	before, _ := d.origin(offset)
-	line, column := positionOf(d.snippet, before)
+	line, column := PositionOf(d.snippet, before)
 	return &SyntaxError{Message: message, Line: line, Column: column, snippet: d.snippet}
 }
 
@@ -107,8 +107,8 @@ func (x indexed) offset(line, column int) int {
 // offsetOf returns the offset of a 1-based line and column of code, or -1.
 func offsetOf(code string, line, column int) int { return indexOf(code).offset(line-1, column-1) }
 
-// positionOf returns the 1-based line and column of an offset.
-func positionOf(code string, offset int) (line, column int) {
+// PositionOf returns the 1-based line and column of an offset. Columns count UTF-16 units.
+func PositionOf(code string, offset int) (line, column int) {
 	line, column = indexOf(code).position(offset)
 	return line + 1, column + 1
 }

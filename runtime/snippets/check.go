@@ -3,8 +3,7 @@ package snippets
 import (
 	"cmp"
 	"fmt"
-	"path"
-	"path/filepath"
+	"io/fs"
 	"time"
 	"unicode/utf8"
 
@@ -79,7 +78,7 @@ func checkFile(f File) error {
 	switch {
 	case !validPath().MatchString(f.Path):
 		return invalid("path %.128q: a path has 1 to 128 letters, digits, and _ . / -", f.Path)
-	case !isLocal(f.Path):
+	case !fs.ValidPath(f.Path) || f.Path == ".":
 		return invalid("path %s: it leads out of the snippet's folder, or is not in its shortest form", f.Path)
 	case f.Source == "":
 		return invalid("file %s: it is empty", f.Path)
@@ -92,9 +91,6 @@ func checkFile(f File) error {
 func invalid(format string, args ...any) error {
 	return &InputError{InputInvalid, fmt.Sprintf(format, args...)}
 }
-
-// isLocal reports whether a path is relative, stays in its folder, and is in its shortest form.
-func isLocal(p string) bool { return filepath.IsLocal(p) && path.Clean(p) == p && p != "." }
 
 // Validate returns an [*InputError] for an input that breaks a rule of [Input].
 func (in Input) Validate() error {

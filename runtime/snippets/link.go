@@ -21,11 +21,21 @@ import (
 // E is the text in UTF-8, compressed with DEFLATE (RFC 1951), in unpadded base64url. The text has
 // at most 200,000 bytes.
 func EncodeLink(in Input) (fragment string, err error) {
-	name, text, err := linkText(in)
-	if err != nil {
-		return "", err
+	form, text := "src=", []byte(in.Source)
+	if in.Source == "" {
+		form = "files="
+		text, err = jsonv2.Marshal(in.Files) // fails for text that is not UTF-8
 	}
-	if len(text) > MaxBytes {
+	switch {
+	case (in.Source == "") == (len(in.Files) == 0):
+		return "", invalid("want either source or files")
+	case err != nil:
+		return "", invalid("the files: %v", err)
+	case !utf8.Valid(text):
+		return "", invalid("the source is not valid UTF-8")
+	case len(in.Files) > MaxFiles:
+		return "", invalid("more than %d files", MaxFiles)
+	case len(text) > MaxBytes:
 		return "", &InputError{Code: InputTooLarge, Message: fmt.Sprintf("a link has at most %d bytes of source", MaxBytes)}
 	}
 	var packed bytes.Buffer
@@ -36,26 +46,5 @@ func EncodeLink(in Input) (fragment string, err error) {
 	if err == nil {
 		err = w.Close()
 	}
-	return name + base64.RawURLEncoding.EncodeToString(packed.Bytes()), err
-}
-
-// linkText returns the format and text of an input in a fragment.
-func linkText(in Input) (name string, text []byte, err error) {
-	if (in.Source == "") == (len(in.Files) == 0) {
-		return "", nil, invalid("want either source or files")
-	}
-	if in.Source != "" {
-		if !utf8.ValidString(in.Source) {
-			return "", nil, invalid("the source is not valid UTF-8")
-		}
-		return "src=", []byte(in.Source), nil
-	}
-	if len(in.Files) > MaxFiles {
-		return "", nil, invalid("more than %d files", MaxFiles)
-	}
-	text, err = jsonv2.Marshal(in.Files)
-	if err != nil { // it is not UTF-8
-		return "", nil, invalid("the files: %v", err)
-	}
-	return "files=", text, nil
+	return form + base64.RawURLEncoding.EncodeToString(packed.Bytes()), err
 }

@@ -1,8 +1,6 @@
 package bundle
 
 import (
-	"crypto/rand"
-	"encoding/hex"
 	"maps"
 	"path"
 	"slices"
@@ -17,13 +15,12 @@ import (
 
 // A Job is one run of the linter and esbuild for the files of a snippet.
 type Job struct {
-	Files       []File
-	Rules       *lint.Rules
-	Mount       string
-	Placeholder string           // of the folder of packages, see placeholder
-	Packages    bool             // may be imported
-	JSX         bool             // there is a package with the functions of JSX
-	Entries     map[string]Entry // known entries, by specifier
+	Files    []File
+	Rules    *lint.Rules
+	Mount    string
+	Packages bool             // may be imported
+	JSX      bool             // there is a package with the functions of JSX
+	Entries  map[string]Entry // known entries, by specifier
 }
 
 // Built is the result of a Job.
@@ -95,12 +92,8 @@ func (j *Job) Run() Built {
 }
 
 // placeholder replaces the folder of the set in paths while that is unknown. It has the same
-// length, so that columns do not change, and is random, so that snippets cannot contain it.
-var placeholder = func() string {
-	b := make([]byte, dirLength/2)
-	_, _ = rand.Read(b)
-	return hex.EncodeToString(b)
-}()
+// length, so that columns do not change. A snippet that contains it as a path reads the set's folder, as it may.
+const placeholder = "folder-of-packages-not-yet-known"
 
 // dirLength is the length of a set's Dir.
 const dirLength = 32
@@ -152,21 +145,19 @@ type Program struct {
 	// Packages are the specifiers of the imported modules of packages, by path in the sandbox.
 	Packages map[string]string
 
-	sourceMap []byte
-	files     map[string]File
-	once      sync.Once
-	parsed    *snippet.SourceMap
+	sources func() (*snippet.SourceMap, error) // parsed at first use
+	files   map[string]File
 }
 
 // Position maps a line and a column of Code to the original file, line and column. All count
 // from 1, and columns count UTF-16 code units, as V8 prints them. A column maps to the last position
 // before it that the source map contains. ok is false for code that no file of the snippet contains.
 func (p *Program) Position(line, column int) (path string, l, c int, ok bool) {
-	p.once.Do(func() { p.parsed, _ = snippet.ParseSourceMap(p.sourceMap) })
-	if p.parsed == nil || line < 1 || column < 1 {
+	sources, err := p.sources()
+	if err != nil || line < 1 || column < 1 {
 		return "", 0, 0, false
 	}
-	at, known := p.parsed.Original(line-1, column-1)
+	at, known := sources.Original(line-1, column-1)
 	name, inFile := strings.CutPrefix(at.Source, nsFile+":")
 	f, found := p.files[name]
 	if !known || !inFile || !found {

@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"maps"
 	"path"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"gaol/internal/lazyregexp"
 	"gaol/internal/snippet"
@@ -45,9 +47,9 @@ const EntryPath = "src/main.ts"
 // Bundle bundles files. Problems are errors in them, at most 20; then there is no program.
 // The error is the host's or ctx's.
 func Bundle(ctx context.Context, files []File, o Options) (*Program, []Problem, error) {
-	j := Job{Files: files, Rules: o.Rules, Mount: o.Mount, Placeholder: placeholder}
+	j := Job{Files: files, Rules: o.Rules, Mount: o.Mount}
 	if j.Packages = o.Packages != nil; j.Packages {
-		j.JSX = o.Packages.hasJSXRuntime()
+		j.JSX = o.Packages.hasFile("react/jsx-runtime.js") // of a React with a JSX runtime
 		j.Entries = o.Packages.mentioned(files)
 	}
 	return j.bundle(ctx, o)
@@ -103,7 +105,7 @@ func (j *Job) matches(imported []string, s *set) bool {
 	}
 	for _, specifier := range imported {
 		used, ok := j.Entries[specifier]
-		if !ok || !used.equal(s.Entries[specifier]) {
+		if !ok || !reflect.DeepEqual(used, s.Entries[specifier]) {
 			return false
 		}
 	}
@@ -127,7 +129,8 @@ func (j *Job) checked(list []Problem) []Problem {
 // program returns the result of the last run.
 func (j *Job) program(r Built, s *set) *Program {
 	code := strings.ReplaceAll(string(r.Code), j.Mount+"/"+placeholder, j.Mount+"/"+s.Dir)
-	p := &Program{Code: code, Packages: map[string]string{}, sourceMap: r.SourceMap, files: make(map[string]File, len(j.Files))}
+	p := &Program{Code: code, Packages: map[string]string{}, files: make(map[string]File, len(j.Files))}
+	p.sources = sync.OnceValues(func() (*snippet.SourceMap, error) { return snippet.ParseSourceMap(r.SourceMap) })
 	for specifier, e := range s.Entries {
 		p.Packages[path.Join(j.Mount, s.Dir, e.File)] = specifier
 	}
@@ -148,10 +151,6 @@ type Entry struct {
 
 	// Problem is the reason why the package cannot be imported, or empty.
 	Problem string `json:"problem,omitempty"`
-}
-
-func (e Entry) equal(o Entry) bool {
-	return e.File == o.File && e.Dynamic == o.Dynamic && e.Problem == o.Problem && slices.Equal(e.Names, o.Names)
 }
 
 // stub returns a module for esbuild that re-exports the entry in a folder. Of an unknown or

@@ -4,6 +4,7 @@ import (
 	"path"
 	"strings"
 	"testing"
+	"unicode/utf16"
 	"unicode/utf8"
 
 	"gaol/internal/snippet"
@@ -89,3 +90,6 @@ func checkPlace(t *testing.T, files []File, name string, line, column int) {
 	}
 	t.Errorf("%q is no file", name)
 }
+
+// utf16Length returns the length of text in UTF-16 code units.
+func utf16Length(text string) int { return len(utf16.Encode([]rune(text))) }

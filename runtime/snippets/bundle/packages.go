@@ -10,9 +10,10 @@ import (
 	"sync"
 	"time"
 
-	"gaol/internal/snippet"
-
+	"golang.org/x/sync/semaphore"
 	"golang.org/x/sys/unix"
+
+	"gaol/internal/snippet"
 )
 
 // PackagesOptions are the options of [NewPackages].
@@ -48,7 +49,7 @@ type Packages struct {
 	folder   string // without symbolic links
 	cache    *cache
 	names    func(ctx context.Context, module string) ([]string, error)
-	building chan struct{} // a semaphore: sets are built one at a time
+	building *semaphore.Weighted // sets are built one at a time
 
 	maxBuildTime time.Duration // of a set
 
@@ -68,7 +69,7 @@ func NewPackages(o PackagesOptions) (*Packages, error) {
 		return nil, fmt.Errorf("bundle: packages: %w", err)
 	}
 	return &Packages{
-		folder: folder, cache: c, names: o.Names, building: make(chan struct{}, 1), maxBuildTime: time.Minute,
+		folder: folder, cache: c, names: o.Names, building: semaphore.NewWeighted(1), maxBuildTime: time.Minute,
 		sets: make(map[string]*set), known: make(map[string]Entry),
 	}, nil
 }
@@ -111,12 +112,10 @@ func (p *Packages) set(ctx context.Context, specifiers []string) (*set, error) {
 	if s := p.remembered(key); s != nil && p.valid(s) {
 		return s, nil
 	}
-	select {
-	case p.building <- struct{}{}:
-	case <-ctx.Done():
-		return nil, fmt.Errorf("bundle: %w", ctx.Err())
+	if err := p.building.Acquire(ctx, 1); err != nil {
+		return nil, fmt.Errorf("bundle: %w", err)
 	}
-	defer func() { <-p.building }()
+	defer p.building.Release(1)
 	if s := p.remembered(key); s != nil && p.valid(s) {
 		return s, nil // made in the meantime
 	}
@@ -158,9 +157,6 @@ func (p *Packages) incomplete(specifiers []string) *set {
 func (p *Packages) roots() []string {
 	return []string{p.folder, filepath.Join(p.folder, "node_modules")}
 }
-
-// hasJSXRuntime reports whether React is installed in a version with a JSX runtime.
-func (p *Packages) hasJSXRuntime() bool { return p.hasFile("react/jsx-runtime.js") }
 
 func (p *Packages) hasFile(name string) bool {
 	for _, root := range p.roots() {

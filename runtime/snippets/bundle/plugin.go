@@ -98,7 +98,7 @@ func (b *build) loadFile(a api.OnLoadArgs) (api.OnLoadResult, error) {
 // loadPackage returns a module that re-exports the package's module of a set.
 func (b *build) loadPackage(a api.OnLoadArgs) (api.OnLoadResult, error) {
 	e, _ := b.entry(a.Path)
-	source := e.stub(b.Mount + "/" + b.Placeholder + "/")
+	source := e.stub(b.Mount + "/" + placeholder + "/")
 	return api.OnLoadResult{Contents: &source, Loader: api.LoaderJS}, nil
 }
 

@@ -3,7 +3,6 @@ package bundle
 import (
 	"fmt"
 	"strings"
-	"unicode/utf16"
 
 	"github.com/evanw/esbuild/pkg/api"
 
@@ -27,7 +26,8 @@ func (b *build) problems(messages []api.Message) []Problem {
 		if at := m.Location; at != nil {
 			name, inFile := strings.CutPrefix(at.File, nsFile+":")
 			if inFile {
-				p.Path, p.Line, p.Column = b.files[name].Path, at.Line, utf16Column(at.LineText, at.Column)
+				p.Path, p.Line = b.files[name].Path, at.Line
+				_, p.Column = snippet.PositionOf(at.LineText, at.Column) // esbuild counts bytes from 0
 			}
 		}
 		list = append(list, p)
@@ -47,11 +47,3 @@ func messageText(text string) string {
 	}
 	return snippet.Shorten(namespaces().ReplaceAllString(text, `"`), maxText)
 }
-
-// utf16Column converts esbuild's column, which counts bytes from 0.
-func utf16Column(line string, column int) int {
-	return utf16Length(line[:min(max(column, 0), len(line))]) + 1
-}
-
-// utf16Length returns the length of text in UTF-16 code units.
-func utf16Length(text string) int { return len(utf16.Encode([]rune(text))) }

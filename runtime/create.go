@@ -31,13 +31,14 @@ type NodeRuntime struct {
 	contexts *semaphore.Weighted // limits contexts
 	active   sync.Map            // of *Process: the active runs
 	programs programs
-	calls    calls
+	calls    sync.WaitGroup // runs without a waiting caller, and uses of the sandbox's network
 	commands commands
 
-	alive context.Context // ends when Close begins
-	end   context.CancelFunc
-	close sync.Once
-	err   error // Close's
+	alive  context.Context // ends when Close begins, with ending held
+	end    context.CancelFunc
+	ending sync.Mutex
+	close  sync.Once
+	err    error // Close's
 }
 
 // Create makes a sandbox. It validates o once and keeps a copy. If the store lacks the
@@ -176,9 +177,10 @@ func (rt *NodeRuntime) build(ctx context.Context, image *rootfs.Image) error {
 // error of the first.
 func (rt *NodeRuntime) Close() error {
 	rt.close.Do(func() {
-		rt.calls.close()
 		rt.dialed.close() // before guests end, so that its users see that it was closed
+		rt.ending.Lock()
 		rt.end()
+		rt.ending.Unlock()
 		if err := rt.release(); err != nil {
 			rt.err = fmt.Errorf("gaol: close: %w", err)
 		}
@@ -192,7 +194,7 @@ func (rt *NodeRuntime) release() error {
 	if rt.files != nil {
 		failed = rt.files.Close()
 	}
-	rt.calls.open.Wait() // the end of alive has canceled them
+	rt.calls.Wait() // the end of alive has canceled them
 	failed = errors.Join(failed, rt.network.close())
 	if rt.sandbox != nil {
 		failed = errors.Join(failed, rt.sandbox.Close())

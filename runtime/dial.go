@@ -63,9 +63,9 @@ func (rt *NodeRuntime) Dial(ctx context.Context, network string, port uint16) (_
 	return nil, rt.orDied(fmt.Errorf("localhost:%d: %w", port, err))
 }
 
-// orDied returns err, or errDied if the sandbox has died.
+// orDied returns err, or errDied if the sandbox has died, for an error that is not nil.
 func (rt *NodeRuntime) orDied(err error) error {
-	if errors.Is(err, syscall.ESRCH) || !rt.sandbox.Alive() { // its first process ends, or has ended
+	if err != nil && (errors.Is(err, syscall.ESRCH) || !rt.sandbox.Alive()) { // its first process ends, or has ended
 		return errDied
 	}
 	return err
@@ -89,10 +89,7 @@ func (rt *NodeRuntime) Listeners(ctx context.Context) (_ []netip.AddrPort, err e
 	}
 	defer done()
 	list, err := rt.sandbox.Listeners(0)
-	if err != nil {
-		return nil, rt.orDied(err)
-	}
-	return list, nil
+	return list, rt.orDied(err)
 }
 
 // The pauses of WaitForListener.
@@ -141,8 +138,8 @@ func (rt *NodeRuntime) reachServer(ctx context.Context, port uint16) (_ context.
 	if !rt.opts.Permissions.Decide(policy.Network, "listen", fmt.Sprintf("tcp://localhost:%d", port)).Allowed {
 		return nil, nil, fmt.Errorf("network permissions deny listening on localhost:%d: %w", port, fs.ErrPermission)
 	}
-	if err := rt.opts.checkNotHostPort(port); err != nil {
-		return nil, nil, err
+	if slices.Contains(rt.opts.hostPorts, port) {
+		return nil, nil, fmt.Errorf("localhost:%d is a port of the host by HostPorts: %w", port, fs.ErrPermission)
 	}
 	return rt.beginCall(ctx)
 }
@@ -153,11 +150,11 @@ func (rt *NodeRuntime) beginCall(ctx context.Context) (_ context.Context, done f
 	if ctx.Err() != nil {
 		return nil, nil, context.Cause(ctx)
 	}
-	if !rt.calls.begin() {
+	if !rt.begin() {
 		return nil, nil, ErrClosed
 	}
 	ctx, cancel := until(ctx, rt.alive, ErrClosed)
-	return ctx, func() { cancel(nil); rt.calls.open.Done() }, nil
+	return ctx, func() { cancel(nil); rt.calls.Done() }, nil
 }
 
 // dialed tracks the host's connections to a runtime's guests. The zero value is ready.

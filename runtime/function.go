@@ -187,22 +187,6 @@ func argumentError(n int, err error) error {
 // bounds the memory, however many arguments a guest sends.
 type arguments [3]json.RawMessage
 
-// mismatch returns the error text for a count other than n.
-func (a arguments) mismatch(n int) string {
-	got := 0
-	for got < len(a) && a[got] != nil {
-		got++
-	}
-	text := fmt.Sprintf("want %d argument", n)
-	if n != 1 {
-		text += "s"
-	}
-	if got == len(a) {
-		return fmt.Sprintf("%s, got %d or more", text, got)
-	}
-	return fmt.Sprintf("%s, got %d", text, got)
-}
-
 func typedFunction(description string, parameters []*jsonschema.Schema, f func(context.Context, arguments) (any, error)) Function {
 	n := len(parameters)
 	list := &jsonschema.Schema{Type: "array", PrefixItems: parameters, MaxItems: &n}
@@ -218,8 +202,11 @@ func typedFunction(description string, parameters []*jsonschema.Schema, f func(c
 		if err := json.Unmarshal(text, &args); err != nil {
 			return nil, &CallError{Code: CodeArguments, Message: "the arguments: want array"}
 		}
-		if args[n] != nil || n > 0 && args[n-1] == nil {
-			return nil, &CallError{Code: CodeArguments, Message: args.mismatch(n)}
+		switch {
+		case args[n] != nil:
+			return nil, &CallError{Code: CodeArguments, Message: fmt.Sprintf("too many arguments, want %d", n)}
+		case n > 0 && args[n-1] == nil:
+			return nil, &CallError{Code: CodeArguments, Message: fmt.Sprintf("too few arguments, want %d", n)}
 		}
 		return f(ctx, args)
 	}}

@@ -43,8 +43,8 @@ func fits() map[string]Function {
 func TestTypedFunctions(t *testing.T) {
 	functions := fits()
 	for _, tc := range []struct{ function, args, want string }{
-		{"none", `[]`, "called"}, {"none", `[null]`, "want 0 arguments, got 1"}, {"none", `[1,2,3,4,5]`, "want 0 arguments, got 3 or more"},
-		{"int8", `[127]`, "called"}, {"int8", `[]`, "want 1 argument, got 0"}, {"int8", `[1,2]`, "want 1 argument, got 2"},
+		{"none", `[]`, "called"}, {"none", `[null]`, "too many arguments, want 0"}, {"none", `[1,2,3,4,5]`, "too many arguments, want 0"},
+		{"int8", `[127]`, "called"}, {"int8", `[]`, "too few arguments, want 1"}, {"int8", `[1,2]`, "too many arguments, want 1"},
 		{"int8", `[128]`, "argument 1: the number is out of range"}, {"int8", `[1.5]`, "argument 1: want a whole number"},
 		{"int8", `["1"]`, "argument 1: want a whole number"}, {"int8", `[null]`, "argument 1: want integer, got null"},
 		{"int8", `[[]]`, "want a whole number"}, {"int8", `[1e400]`, "want a whole number"},
@@ -55,7 +55,7 @@ func TestTypedFunctions(t *testing.T) {
 		{"point", `[{"x":1,"Tags":[],"icon":"~"}]`, "argument 1: icon: illegal base64 data"}, {"point", `[{"x":1,"Tags":[],"icon":1}]`, "argument 1: icon: want a string"},
 		{"point", `[{"x":1,"Tags":[],"at":"yesterday"}]`, `argument 1: at: parsing time "yesterday" as "2006-01-02T15:04:05Z07:00"`}, {"point", `[null]`, `argument 1: type: null has type "null", want "object"`},
 		{"map", `[{"__proto__":1}]`, "called"}, {"map", `[{"a":"b"}]`, "argument 1: a: want a whole number"}, {"map", `[{"a":null}]`, `argument 1: validating /additionalProperties: type: null has type "null", want "integer"`},
-		{"both", `[true,[1]]`, "called"}, {"both", `[true]`, "want 2 arguments, got 1"}, {"both", `[true,[1],3]`, "want 2 arguments, got 3 or more"},
+		{"both", `[true,[1]]`, "called"}, {"both", `[true]`, "too few arguments, want 2"}, {"both", `[true,[1],3]`, "too many arguments, want 2"},
 		{"both", `[1,[1]]`, "argument 1: want true or false"}, {"both", `[true,{}]`, "argument 2: want an array"}, {"both", `[true,[null]]`, `argument 2: validating /items: type: null has type "null", want "integer"`},
 		{"any", `[[{}]]`, "called"}, {"any", `[null]`, "called"},
 		{"raw", `[{"a":1}]`, "called"}, {"raw", `["a"]`, "called"}, {"raw", `[null]`, "called"},

@@ -1,12 +1,12 @@
 package runtime
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"gaol/internal/snippet"
 	"gaol/internal/wire"
@@ -155,18 +155,13 @@ func (l *logs) close() (list []Log, more bool) {
 
 // truncate shortens a text to a number of characters, and marks that with an ellipsis.
 func truncate(text string, characters int) string {
-	at := 0
-	for range characters {
-		if at >= len(text) {
-			return text
+	for at := range text {
+		if characters == 0 {
+			return text[:at] + "…"
 		}
-		_, size := utf8.DecodeRuneInString(text[at:])
-		at += size
+		characters--
 	}
-	if at >= len(text) {
-		return text
-	}
-	return text[:at] + "…"
+	return text
 }
 
 // conclude makes the evaluation of a run's result, and of what its guest reported.
@@ -217,14 +212,10 @@ const unsettledCode = 13
 // guest's report does not matter.
 func (l *logs) failure(res *Result, reported *wire.Failure) *GuestError {
 	o := l.options
-	timeout := o.Timeout
-	if timeout == 0 {
-		timeout = DefaultTimeout
-	}
 	switch res.Cause {
 	case CauseNone:
 	case CauseTimeout:
-		return &GuestError{Name: "TimeoutError", Message: fmt.Sprintf("the code took longer than %v", timeout)}
+		return &GuestError{Name: "TimeoutError", Message: fmt.Sprintf("the code took longer than %v", cmp.Or(o.Timeout, DefaultTimeout))}
 	case CauseMemory:
 		message := "the code exceeded its memory limit"
 		if res.Signal != "SIGKILL" { // V8 aborted, the kernel did not kill

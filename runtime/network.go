@@ -3,8 +3,6 @@ package runtime
 import (
 	"cmp"
 	"errors"
-	"fmt"
-	"io/fs"
 	"net"
 	"net/netip"
 	"slices"
@@ -218,12 +216,4 @@ func checkHostPorts(ports []int) (list []uint16, err error) {
 		list = append(list, uint16(port))
 	}
 	return list, nil
-}
-
-// checkNotHostPort refuses a port on which the guest cannot listen, because it leads to the host.
-func (s *settings) checkNotHostPort(port uint16) error {
-	if slices.Contains(s.hostPorts, port) {
-		return fmt.Errorf("localhost:%d is a port of the host by HostPorts: %w", port, fs.ErrPermission)
-	}
-	return nil
 }

@@ -106,7 +106,7 @@ func (p *Process) PID() int { return p.child.GuestPID() }
 // ExitEvent has what Wait returns, so it comes after that. The runtime's Close waits for all of
 // it.
 func (p *Process) wait() {
-	defer p.rt.calls.open.Done()
+	defer p.rt.calls.Done()
 	defer p.endEvents()
 	defer close(p.done)
 	p.res, p.err = p.end()

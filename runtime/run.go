@@ -8,7 +8,6 @@ import (
 	"fmt"
 	goruntime "runtime"
 	"slices"
-	"sync"
 	"time"
 
 	"golang.org/x/sync/semaphore"
@@ -141,11 +140,6 @@ var (
 	errKilled  = errors.New("the caller killed the run")
 )
 
-// callerError is the cause of a run whose caller's context has ended.
-type callerError struct{ error }
-
-func (e callerError) Unwrap() error { return e.error }
-
 // wrap adds the name of the method that failed to its error. Use it with defer.
 func wrap(err *error, method string) {
 	if *err != nil {
@@ -171,13 +165,10 @@ func endReason(limit context.Context) (Cause, error) {
 
 // withTimeout bounds a run, its start included.
 func withTimeout(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
-	switch {
-	case timeout < 0:
+	if timeout < 0 {
 		return context.WithCancel(ctx)
-	case timeout == 0:
-		timeout = DefaultTimeout
 	}
-	return context.WithTimeoutCause(ctx, timeout, errTimeout)
+	return context.WithTimeoutCause(ctx, cmp.Or(timeout, DefaultTimeout), errTimeout)
 }
 
 // until returns a context that also ends with another one, because of cause.
@@ -223,12 +214,9 @@ var starts = semaphore.NewWeighted(maxStarts)
 
 // releaseAfter releases a place after d, or when the returned function is called.
 func releaseAfter(s *semaphore.Weighted, d time.Duration) (release func()) {
-	once := sync.OnceFunc(func() { s.Release(1) })
-	late := time.AfterFunc(d, once)
-	return func() {
-		late.Stop()
-		once()
-	}
+	ctx, release := context.WithTimeout(context.Background(), d)
+	context.AfterFunc(ctx, func() { s.Release(1) })
+	return release
 }
 
 // takeTurn waits for a run's turn. It returns false if the turn did not come. Otherwise the
@@ -259,28 +247,15 @@ func (rt *NodeRuntime) runs() (list []*Process) {
 	return list
 }
 
-// calls counts what Close waits for: runs without a waiting caller, and uses of the sandbox's network.
-type calls struct {
-	open sync.WaitGroup
-
-	mu     sync.Mutex
-	closed bool
-}
-
-// begin reports whether the runtime is open. The caller must then call open.Done.
-func (c *calls) begin() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.closed {
-		c.open.Add(1)
+// begin reports whether the runtime is open. Close then waits until the caller calls rt.calls.Done.
+func (rt *NodeRuntime) begin() bool {
+	rt.ending.Lock()
+	defer rt.ending.Unlock()
+	if rt.alive.Err() != nil {
+		return false
 	}
-	return !c.closed
-}
-
-func (c *calls) close() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.closed = true
+	rt.calls.Add(1)
+	return true
 }
 
 // control is the host's end of a run's control channel. The guest writes the frames: one

@@ -79,8 +79,5 @@ func (rt *NodeRuntime) Resources(ctx context.Context) (_ Resources, err error) {
 	}
 	defer done()
 	r, err := rt.sandbox.Resources(ctx)
-	if err != nil {
-		return Resources{}, rt.orDied(err)
-	}
-	return r, nil
+	return r, rt.orDied(err)
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"syscall"
 	"time"
 
@@ -21,7 +22,7 @@ import (
 //	requested ── lower ── takeTurn ── launch ── end
 func (rt *NodeRuntime) start(ctx context.Context, p *Process, o RunOptions) (ok bool) {
 	p.rt, p.began, p.launcher, p.done = rt, time.Now(), rt.opts.Launcher, make(chan struct{})
-	if rt.alive.Err() != nil || p.detached && !rt.calls.begin() {
+	if rt.alive.Err() != nil || p.detached && !rt.begin() {
 		p.err = ErrClosed
 		return false
 	}
@@ -29,7 +30,7 @@ func (rt *NodeRuntime) start(ctx context.Context, p *Process, o RunOptions) (ok 
 	if !p.begin(o) {
 		p.cancel(nil)
 		if p.detached {
-			rt.calls.open.Done()
+			rt.calls.Done()
 		}
 		return false
 	}
@@ -44,10 +45,10 @@ func (rt *NodeRuntime) start(ctx context.Context, p *Process, o RunOptions) (ok 
 }
 
 // bind makes p.life and p.limit, which end with the caller's context, until release is called, and with the
-// runtime. They have causes of this package only, so that a caller's context may be that of another run.
+// runtime. The cause of a caller's context is wrapped, because that may be the context of another run: see endReason.
 func (p *Process) bind(ctx context.Context) (release func() bool) {
 	life, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	release = context.AfterFunc(ctx, func() { cancel(callerError{contextError(ctx)}) })
+	release = context.AfterFunc(ctx, func() { cancel(fmt.Errorf("%w", contextError(ctx))) })
 	unwatch := context.AfterFunc(p.rt.alive, func() { cancel(ErrClosed) })
 	p.life, p.limit, p.cancel = life, life, func(cause error) {
 		cancel(cause)

@@ -42,7 +42,7 @@ func testFunctions(t *testing.T, c *client.Client) {
 		t.Fatal(err)
 	}
 	const want = `["v1","geo",3,7,[0,255],"2026-01-02T03:04:05.000Z","ENOENT none","ERR_HOST_PANIC the host function failed",` +
-		`"ERR_ARGUMENTS argument 1: x: want a whole number","ERR_ARGUMENTS want 1 argument, got 0"]`
+		`"ERR_ARGUMENTS argument 1: x: want a whole number","ERR_ARGUMENTS too few arguments, want 1"]`
 	if string(res.Value) != want {
 		t.Errorf("%s\nwant %s\n%s", res.Value, want, res.Stderr)
 	}

@@ -29,8 +29,11 @@ type parsed struct {
 	wrapped bool
 }
 
+// recordError keeps the error that is furthest down the snippet: the attempt that parsed more was the right one.
 func (c *compiler) recordError(err *SyntaxError) (parsed, bool) {
-	c.err = furthest(c.err, err)
+	if c.err == nil || cmp.Or(cmp.Compare(err.Line, c.err.Line), cmp.Compare(err.Column, c.err.Column)) > 0 {
+		c.err = err
+	}
 	return parsed{}, false
 }
 

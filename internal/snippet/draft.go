@@ -41,7 +41,7 @@ type Piece struct {
 // has added, it returns the nearest offset, and known is false.
 func (s Stage) original(offset int) (before int, known bool) {
 	if len(s.Pieces) == 0 {
-		return newTranslation(string(s.From), string(s.To), s.Map).original(offset)
+		return newTranslation(string(s.From), string(s.To), s.Map).Origin(offset)
 	}
 	// of several pieces at one offset, only the last is not empty
 	i := sort.Search(len(s.Pieces), func(i int) bool { return s.Pieces[i].After > offset }) - 1
@@ -59,14 +59,13 @@ type translation struct {
 }
 
 func newTranslation(from, to string, sources []byte) translation {
-	file, err := ParseSourceMap(sources)
-	if err != nil {
-		file = new(SourceMap)
-	}
+	file, _ := ParseSourceMap(sources) // empty if they are malformed: another process may have sent them
 	return translation{indexOf(from), indexOf(to), file}
 }
 
-func (t translation) original(offset int) (before int, known bool) {
+// Origin returns the offset in the file of an offset of the code that esbuild made. For code that esbuild has
+// added, it is the nearest offset before it, and known is false if there is none.
+func (t translation) Origin(offset int) (before int, known bool) {
 	p, known := t.sources.Original(t.to.position(offset))
 	if !strings.HasPrefix(p.Source, sourceName) {
 		return 0, false // none, or a comment in the code named another source

@@ -37,6 +37,9 @@ type lexer struct {
 }
 
 func newLexer(code string) lexer {
+	if strings.HasPrefix(code, "#!") { // a comment, at the start of a file
+		code = "//" + code[2:]
+	}
 	input := text.NewInputString(code)
 	return lexer{code, input, js.NewLexer(input)}
 }

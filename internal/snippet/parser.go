@@ -1,5 +1,7 @@
 package snippet
 
+import "slices"
+
 // A span is a part of the code, code[start:end].
 type span struct{ start, end int }
 
@@ -57,7 +59,8 @@ func parse(code string, nesting int) (p *parser) {
 		p.fail()
 	}
 	if !p.failed {
-		resolve(p.root)
+		p.root.Scope = &Scope{function: true}
+		resolveAll(p.root.Kids, p.root.Scope)
 	}
 	return p
 }
@@ -115,12 +118,7 @@ func (p *parser) is(text string) bool {
 }
 
 func (p *parser) isAny(texts ...string) bool {
-	for _, t := range texts {
-		if p.is(t) {
-			return true
-		}
-	}
-	return false
+	return (p.tok.kind == word || p.tok.kind == punctuator) && slices.Contains(texts, p.text())
 }
 
 // accept reads the current token if it is text.

@@ -63,13 +63,7 @@ func (s *Scope) ofVar() *Scope {
 	return s
 }
 
-// resolve sets the scopes of a program's nodes, declares its names, and marks its patterns.
-func resolve(tree *Node) {
-	module := &Scope{function: true}
-	tree.Scope = module
-	resolveAll(tree.Kids, module)
-}
-
+// resolveAll sets the scopes of nodes, declares their names, and marks their patterns.
 func resolveAll(list []*Node, s *Scope) {
 	for _, n := range list {
 		n.resolve(s)
@@ -130,13 +124,10 @@ func (n *Node) resolveID(s *Scope) *Scope {
 
 func (n *Node) resolveFunction(s *Scope) {
 	inner := n.resolveID(s).inner(true)
-	last := len(n.Kids) - 1
-	for _, parameter := range n.Kids[:max(last, 0)] {
+	for _, parameter := range n.Kids[:len(n.Kids)-1] {
 		parameter.resolvePattern(inner, inner)
 	}
-	if last >= 0 {
-		n.Kids[last].resolve(inner)
-	}
+	n.Value().resolve(inner) // the body
 }
 
 func (n *Node) resolveDeclaration(s *Scope) {

@@ -27,6 +27,7 @@ type mapping struct {
 }
 
 // ParseSourceMap parses a source map of version 3. Maps with sections are not supported.
+// Beside an error, it returns an empty map.
 func ParseSourceMap(data []byte) (*SourceMap, error) {
 	var file struct {
 		Version  int      `json:"version"`
@@ -34,14 +35,14 @@ func ParseSourceMap(data []byte) (*SourceMap, error) {
 		Mappings string   `json:"mappings"`
 	}
 	if err := json.Unmarshal(data, &file); err != nil {
-		return nil, fmt.Errorf("source map: %w", err)
+		return new(SourceMap), fmt.Errorf("source map: %w", err)
 	}
 	if file.Version != 3 {
-		return nil, fmt.Errorf("source map: version %d", file.Version)
+		return new(SourceMap), fmt.Errorf("source map: version %d", file.Version)
 	}
 	mappings, err := decodeMappings(file.Mappings, len(file.Sources))
 	if err != nil {
-		return nil, fmt.Errorf("source map: %w", err)
+		return new(SourceMap), fmt.Errorf("source map: %w", err)
 	}
 	return &SourceMap{file.Sources, mappings}, nil
 }

@@ -71,10 +71,6 @@ func (c *compiler) checkFile(d draft, loader api.Loader) *SyntaxError {
 	return err
 }
 
-// Origin returns the offset in the file of an offset of Code. For code that esbuild has
-// added, it is the nearest offset before it, and known is false if there is none.
-func (s *Stripped) Origin(offset int) (before int, known bool) { return s.original(offset) }
-
 // Position returns the line and column of an offset in the file. Both count from 1, columns
 // in UTF-16 units.
 func (s *Stripped) Position(offset int) (line, column int) {

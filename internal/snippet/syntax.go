@@ -32,7 +32,7 @@ func MentionsCommonJS(code string) bool {
 // If code cannot be parsed, only the part before the error counts. In that part, a name counts
 // even if it is declared.
 func SyntaxOf(code string, names []string) Syntax {
-	p := parse(withoutShebang(code), maxTreeNesting)
+	p := parse(code, maxTreeNesting)
 	found := Syntax{Module: p.isModule}
 	for _, name := range CommonJS {
 		found.Module = found.Module || p.root.Scope != nil && p.root.Scope.names[name].isLexical()
@@ -43,14 +43,6 @@ func SyntaxOf(code string, names []string) Syntax {
 		}
 	}
 	return found
-}
-
-// withoutShebang makes a comment of a line with #! at the start of code.
-func withoutShebang(code string) string {
-	if strings.HasPrefix(code, "#!") {
-		code = "//" + code[2:]
-	}
-	return code
 }
 
 func isCommonJS(name string) bool { return slices.Contains(CommonJS, name) }

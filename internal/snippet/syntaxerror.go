@@ -41,18 +41,6 @@ func (d draft) errorAt(offset int, message string) *SyntaxError {
 	return &SyntaxError{Message: message, Line: line, Column: column, snippet: d.snippet}
 }
 
-// furthest returns the error that is further down the snippet: the attempt that parsed
-// more was the right one.
-func furthest(a, b *SyntaxError) *SyntaxError {
-	switch {
-	case a == nil:
-		return b
-	case b == nil, b.Line < a.Line, b.Line == a.Line && b.Column <= a.Column:
-		return a
-	}
-	return b
-}
-
 // indexed is a text with an index of its lines. Lines and columns count from 0, columns in UTF-16 units.
 type indexed struct {
 	code  string

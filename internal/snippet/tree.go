@@ -75,7 +75,7 @@ const maxTreeNesting = 4 * maxNesting
 // Parse returns the syntax tree of valid JavaScript, with the scopes of its names, or the offset at which
 // the code could not be read.
 func Parse(code string) (tree *Node, failed int, ok bool) {
-	p := parse(withoutShebang(code), maxTreeNesting)
+	p := parse(code, maxTreeNesting)
 	return p.root, p.tok.start, !p.failed
 }
 

@@ -83,7 +83,7 @@ func TestPermissionFlagsRefused(t *testing.T) {
 		{[]string{"--permissions", ""}, `--permissions "": want a JSON object, or a file of one as @FILE`},
 		{[]string{"--permissions", "policy.json"}, `--permissions "policy.json": want a JSON object, or a file of one as @FILE`},
 		{[]string{"--permissions", "@/nonexistent/x"}, "--permissions: open /nonexistent/x: no such file or directory"},
-		{[]string{"--permissions", "@" + dir}, "read --permissions @" + dir + ": is a directory"},
+		{[]string{"--permissions", "@" + dir}, "--permissions: read " + dir + ": is a directory"},
 		{[]string{"--permissions", "@" + big}, "more than 1m"},
 		{[]string{"--permissions", "@/dev/zero"}, "more than 1m"},
 		{[]string{"--permissions", `{"fs":}`}, "--permissions: permissions: line 1, column 7: invalid character '}'"},

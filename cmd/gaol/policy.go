@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 
@@ -85,15 +84,11 @@ func addCwd(cmd *cobra.Command, cwd *string) {
 // checkPolicy prints the result of a check, also of permissions that are refused, because the
 // user asks about them. The error is for the exit status.
 func (a *app) checkPolicy(ctx context.Context, file string, o runtime.Options, inJSON bool) error {
-	in, name, err := flags.File(file, a.stdin)
+	text, name, err := flags.Input(ctx, file, a.stdin, policy.MaxText)
 	if err != nil {
 		return report.Advise(fmt.Errorf("policy check: %w", err), "give a file of JSON, or -")
 	}
-	defer in.Close()
-	checked, err := checkPermissions(ctx, in, name, o)
-	if checked == nil {
-		return fmt.Errorf("policy check: %w", err)
-	}
+	checked, err := checkPermissions(text, name, o)
 	return cmp.Or(a.printEither(inJSON, checked, checked.text()), err)
 }
 
@@ -163,18 +158,15 @@ type refusedRule struct {
 	Nearest string `json:"nearest"` // what to write instead; may be ""
 }
 
-// checkPermissions reads permissions from in and checks them. The result is nil if they
-// cannot be read.
-func checkPermissions(ctx context.Context, in io.Reader, name string, o runtime.Options) (*policyCheck, error) {
+// checkPermissions checks the permissions in a text that errors call name.
+func checkPermissions(text []byte, name string, o runtime.Options) (*policyCheck, error) {
 	c := &policyCheck{Held: []heldRule{}, Refused: []refusedRule{}}
 	var err error
-	o.Permissions, err = flags.Policy(ctx, in, name)
-	if bad, ok := errors.AsType[*policy.FormatError](err); ok {
-		c.Refused = []refusedRule{{Place: bad.Place, Why: bad.Why, Nearest: bad.Nearest}}
+	if o.Permissions, err = flags.Policy(text, name); err != nil {
+		if bad, ok := errors.AsType[*policy.FormatError](err); ok {
+			c.Refused = []refusedRule{{Place: bad.Place, Why: bad.Why, Nearest: bad.Nearest}}
+		}
 		return c, report.Advise(fmt.Errorf("policy check: %w", err), "`gaol policy schema` prints the language")
-	}
-	if err != nil {
-		return nil, err
 	}
 	plan, err := runtime.CheckPermissions(o)
 	if plan != nil {

@@ -180,13 +180,8 @@ func (a *app) printUnit(cmd *cobra.Command, f *serveFlags) error {
 		}
 	})
 	service, socket := daemon.ServiceUnit(command...), daemon.SocketUnit(f.Socket, f.Group)
-	switch f.printUnit {
-	case "service":
-		return a.print(service)
-	case "socket":
-		return a.print(socket)
-	}
-	return a.print("# /etc/systemd/system/gaol.service\n" + service + "\n# /etc/systemd/system/gaol.socket\n" + socket)
+	all := "# /etc/systemd/system/gaol.service\n" + service + "\n# /etc/systemd/system/gaol.socket\n" + socket
+	return a.print(map[string]string{"service": service, "socket": socket, "all": all}[f.printUnit])
 }
 
 // inherits reports whether the server serves an inherited socket.

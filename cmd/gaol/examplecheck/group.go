@@ -14,18 +14,18 @@ func pageExamples(p page, allFences bool) (list []*Example) {
 	named := map[string]*Example{}
 	unnamed := 0
 	for _, f := range p.fences() {
-		if _, run := f.info.find("run"); f.info.ending == "" || !run && !allFences {
+		if _, run := f.info.words["run"]; f.info.ending == "" || !run && !allFences {
 			continue
 		}
-		a, _ := f.info.find("example")
-		e := named[a.value]
+		name := f.info.words["example"]
+		e := named[name]
 		if e == nil {
 			e = newExample(p.folder, p.path, f.line)
-			e.Name = a.value
+			e.Name = name
 			list = append(list, e)
 		}
-		if a.value != "" {
-			named[a.value] = e
+		if name != "" {
+			named[name] = e
 		} else {
 			unnamed++
 			e.Name = fmt.Sprintf("#%d", unnamed)
@@ -42,8 +42,8 @@ func pageExamples(p page, allFences bool) (list []*Example) {
 func (e *Example) addFence(f fence) {
 	e.setAttributes(f.info)
 	name := mainFile
-	if file, ok := f.info.find("file"); ok {
-		name = file.value
+	if file, ok := f.info.words["file"]; ok {
+		name = file
 	}
 	at := slices.IndexFunc(e.Files, func(f snippets.File) bool { return f.Path == name })
 	if at < 0 {
@@ -56,20 +56,20 @@ func (e *Example) addFence(f fence) {
 
 // setAttributes applies the attributes of a fence to its example.
 func (e *Example) setAttributes(i fenceInfo) {
-	if a, ok := i.find("skip"); ok {
-		if e.Skip = strings.TrimSpace(a.value); e.Skip == "" {
+	if reason, ok := i.words["skip"]; ok {
+		if e.Skip = strings.TrimSpace(reason); e.Skip == "" {
 			e.Fault = `skip needs a reason: skip="needs a browser"`
 		}
 	}
-	if a, ok := i.find("error"); ok {
-		e.WantError, e.ErrorText = true, a.value
+	if text, ok := i.words["error"]; ok {
+		e.WantError, e.ErrorText = true, text
 	}
 	for _, name := range []string{"example", "file"} {
-		if a, ok := i.find(name); ok && a.value == "" {
+		if value, ok := i.words[name]; ok && value == "" {
 			e.Fault = name + " needs a value: " + name + "=NAME"
 		}
 	}
-	if a, ok := i.find("example"); ok && strings.HasPrefix(a.value, "#") {
+	if strings.HasPrefix(i.words["example"], "#") {
 		e.Fault = "the name of an example begins with no #"
 	}
 }

@@ -20,39 +20,22 @@ var languages = map[string]string{
 //
 //	ts run example=counter file=src/main.ts error="too large"
 type fenceInfo struct {
-	ending string // of the language; "" if it is not JavaScript or TypeScript
-	words  []attribute
-}
-
-// attribute is a word of an info string. Attributes of other tools are ignored.
-type attribute struct {
-	name, value string
-}
-
-// find returns the attribute of a name.
-func (i fenceInfo) find(name string) (attribute, bool) {
-	at := slices.IndexFunc(i.words, func(a attribute) bool { return a.name == name })
-	if at < 0 {
-		return attribute{}, false
-	}
-	return i.words[at], true
+	ending string            // of the language; "" if it is not JavaScript or TypeScript
+	words  map[string]string // the values of the words; words of other tools are ignored
 }
 
 // parseInfo parses an info string: a language, and words, of which some have values. Values
-// with blanks have quotes.
+// with blanks have quotes. Of equal words, the first one counts.
 func parseInfo(text string) fenceInfo {
 	text = strings.TrimSpace(text)
 	end := strings.IndexFunc(text, func(r rune) bool { return r == ' ' || r == '\t' || r == '{' })
 	if end < 0 {
 		end = len(text)
 	}
-	info := fenceInfo{ending: languages[strings.ToLower(text[:end])]}
-	for _, m := range word().FindAllStringSubmatch(text[end:], -1) {
-		switch {
-		case m[1] != "":
-			info.words = append(info.words, attribute{name: m[1] + "}"})
-		case m[0] != "":
-			info.words = append(info.words, attribute{m[2], m[5] + escaped().ReplaceAllString(m[3]+m[4], "$1")})
+	info := fenceInfo{languages[strings.ToLower(text[:end])], map[string]string{}}
+	for _, m := range slices.Backward(word().FindAllStringSubmatch(text[end:], -1)) {
+		if m[0] != "" && m[1] == "" {
+			info.words[m[2]] = m[5] + escaped().ReplaceAllString(m[3]+m[4], "$1")
 		}
 	}
 	return info

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"gaol/runtime/snippets"
 )
@@ -114,17 +115,17 @@ func TestParseInfo(t *testing.T) {
 	for text, want := range map[string]fenceInfo{
 		"":                           {},
 		"ts":                         {ending: ".ts"},
-		"TSX run":                    {ending: ".tsx", words: []attribute{{name: "run"}}},
-		"js{1,3} run":                {ending: ".js", words: []attribute{{name: "{1,3}"}, {name: "run"}}},
-		"js {1, 3}  run":             {ending: ".js", words: []attribute{{name: "{1, 3}"}, {name: "run"}}},
-		`ts error="a \"b\" \\" run`:  {ending: ".ts", words: []attribute{{"error", `a "b" \`}, {name: "run"}}},
-		`ts skip='a "b"' file=src/x`: {ending: ".ts", words: []attribute{{"skip", `a "b"`}, {"file", "src/x"}}},
-		`ts error="open`:             {ending: ".ts", words: []attribute{{"error", "open"}}},
-		"ts example= run":            {ending: ".ts", words: []attribute{{"example", ""}, {name: "run"}}},
-		"tsrun x":                    {words: []attribute{{name: "x"}}},
-		"ts =x {":                    {ending: ".ts", words: []attribute{{"", "x"}, {name: "{}"}}},
+		"TSX run":                    {ending: ".tsx", words: map[string]string{"run": ""}},
+		"js{1,3} run":                {ending: ".js", words: map[string]string{"run": ""}},
+		"js {1, 3}  run":             {ending: ".js", words: map[string]string{"run": ""}},
+		`ts error="a \"b\" \\" run`:  {ending: ".ts", words: map[string]string{"error": `a "b" \`, "run": ""}},
+		`ts skip='a "b"' file=src/x`: {ending: ".ts", words: map[string]string{"skip": `a "b"`, "file": "src/x"}},
+		`ts error="open`:             {ending: ".ts", words: map[string]string{"error": "open"}},
+		"ts example= run":            {ending: ".ts", words: map[string]string{"example": "", "run": ""}},
+		"tsrun x":                    {words: map[string]string{"x": ""}},
+		"ts =x {":                    {ending: ".ts", words: map[string]string{"": "x"}},
 	} {
-		if diff := cmp.Diff(want, parseInfo(text), cmp.AllowUnexported(fenceInfo{}, attribute{})); diff != "" {
+		if diff := cmp.Diff(want, parseInfo(text), cmp.AllowUnexported(fenceInfo{}), cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("%q (-want +got):\n%s", text, diff)
 		}
 	}

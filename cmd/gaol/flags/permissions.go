@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 
@@ -129,20 +128,17 @@ func networkPatterns(value string) []string {
 }
 
 // readPermissions reads a value of --permissions.
-func readPermissions(ctx context.Context, value string) (policy.Permissions, error) {
-	const name = "--permissions"
+func readPermissions(ctx context.Context, value string) (p policy.Permissions, err error) {
+	text, name := []byte(value), "--permissions"
 	if path, isFile := strings.CutPrefix(value, "@"); isFile {
-		file, err := os.Open(path)
-		if err != nil {
-			return policy.Permissions{}, fmt.Errorf("%s: %w", name, err)
+		if text, err = readFile(ctx, path, policy.MaxText); err != nil {
+			return p, fmt.Errorf("%s: %w", name, err)
 		}
-		defer file.Close()
-		return Policy(ctx, file, name+" "+value)
+		name += " " + value
+	} else if !strings.HasPrefix(strings.TrimSpace(value), "{") {
+		return p, fmt.Errorf("%s %.80q: want a JSON object, or a file of one as @FILE", name, value)
 	}
-	if !strings.HasPrefix(strings.TrimSpace(value), "{") {
-		return policy.Permissions{}, fmt.Errorf("%s %.80q: want a JSON object, or a file of one as @FILE", name, value)
-	}
-	return Policy(ctx, strings.NewReader(value), name)
+	return Policy(text, name)
 }
 
 // Refusals returns the errors that errors.Join joined in err, one for each rule.

@@ -29,11 +29,13 @@ type Program struct {
 func ProgramFile(ctx context.Context, path string, format runtime.ModuleFormat) (p Program, err error) {
 	file, err := os.Open(path)
 	if err != nil {
-		return p, codeError("run", err)
+		return p, codeError(ctx, "run", err)
 	}
 	defer file.Close()
 	p = Program{Name: guestName(path), Format: format}
-	if p.Code, err = readCode(ctx, "run", file, path); err == nil && format == runtime.FormatAuto {
+	code, err := Read(ctx, file, path, MaxCode)
+	p.Code, err = string(code), codeError(ctx, "run", err)
+	if err == nil && format == runtime.FormatAuto {
 		p.Format, err = moduleFormat(file)
 	}
 	if err == nil && snippet.Translates(path) && strings.Contains(p.Code, "@") {
@@ -143,9 +145,6 @@ func packageJSON(path string) (description map[string]any, found bool, err error
 // is not a program, and would fill gaol's memory.
 const MaxCode = 16 << 20
 
-// stdinName is what errors call standard input.
-const stdinName = "standard input"
-
 // IsPiped reports whether stdin may have text to read: it is a pipe, a socket or a
 // regular file, and neither a terminal nor /dev/null. Reading a terminal that the user has
 // not mentioned would look as if gaol hung.
@@ -158,38 +157,39 @@ func IsPiped(stdin io.Reader) bool {
 	return err == nil && (info.Mode().IsRegular() || info.Mode()&(fs.ModeNamedPipe|fs.ModeSocket) != 0)
 }
 
-// File opens the file at path, or returns stdin if path is "-", and the name that
-// errors should use. Close does nothing for stdin.
-func File(path string, stdin io.Reader) (in io.ReadCloser, name string, err error) {
-	if path == "-" {
-		return io.NopCloser(stdin), stdinName, nil
-	}
-	file, err := os.Open(path)
-	return file, path, err
-}
-
 // Code reads code from the file at path, or from stdin if path is "-". Errors start
 // with verb, such as "evaluate".
 func Code(ctx context.Context, verb, path string, stdin io.Reader) (string, error) {
-	in, name, err := File(path, stdin)
-	if err != nil {
-		return "", codeError(verb, err)
-	}
-	defer in.Close()
-	code, err := readCode(ctx, verb, in, name)
-	return code, err
+	code, _, err := Input(ctx, path, stdin, MaxCode)
+	return string(code), codeError(ctx, verb, err)
 }
 
-func readCode(ctx context.Context, verb string, r io.Reader, name string) (string, error) {
-	code, err := Read(ctx, r, name, MaxCode)
-	if err != nil && ctx.Err() == nil {
-		err = codeError(verb, err)
+// codeError adds advice to an error, unless the user has canceled the reading.
+func codeError(ctx context.Context, verb string, err error) error {
+	if err == nil || ctx.Err() != nil {
+		return err
 	}
-	return string(code), err
-}
-
-func codeError(verb string, err error) error {
 	return report.Advise(fmt.Errorf("%s: %w", verb, err), "give a file of JavaScript, - or -e CODE")
+}
+
+// Input reads the file at path, or stdin if path is "-", unless it is longer than limit. Name is what
+// errors call it.
+func Input(ctx context.Context, path string, stdin io.Reader, limit int64) (text []byte, name string, err error) {
+	if path == "-" {
+		text, err = Read(ctx, stdin, "standard input", limit)
+		return text, "standard input", err
+	}
+	text, err = readFile(ctx, path, limit)
+	return text, path, err
+}
+
+func readFile(ctx context.Context, path string, limit int64) ([]byte, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	return Read(ctx, file, path, limit)
 }
 
 // Read reads all of r, which errors call name, unless it is longer than limit. It
@@ -214,14 +214,9 @@ func Globals(ctx context.Context, path string) (map[string]any, error) {
 	if path == "" {
 		return nil, nil
 	}
-	file, err := os.Open(path)
+	text, err := readFile(ctx, path, maxGlobals)
 	if err != nil {
 		return nil, fmt.Errorf("--globals: %w", err)
-	}
-	defer file.Close()
-	text, err := Read(ctx, file, path, maxGlobals)
-	if err != nil {
-		return nil, err
 	}
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(text, &members); err != nil || members == nil {
@@ -234,15 +229,11 @@ func Globals(ctx context.Context, path string) (map[string]any, error) {
 	return globals, nil
 }
 
-// Policy reads permissions from r, which errors call name.
-func Policy(ctx context.Context, r io.Reader, name string) (policy.Permissions, error) {
-	text, err := Read(ctx, r, name, policy.MaxText)
-	if err != nil {
-		return policy.Permissions{}, err
-	}
+// Policy parses permissions in a text that errors call name.
+func Policy(text []byte, name string) (policy.Permissions, error) {
 	p, err := policy.Parse(text)
-	if bad, ok := errors.AsType[*policy.FormatError](err); ok {
-		err = fmt.Errorf("%s: %w", name, bad)
+	if err != nil {
+		err = fmt.Errorf("%s: %w", name, err)
 	}
 	return p, err
 }

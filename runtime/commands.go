@@ -143,7 +143,7 @@ func (p *Process) openCalls() {
 	if p.control != nil {
 		out = p.control.out
 	}
-	p.calls = hostcall.New(p.limit, p.functions, hostcall.Limits(p.limits), out)
+	p.calls = hostcall.New(p.limit, p.functions, p.limits, out)
 	if p.control != nil {
 		p.control.calls = p.calls
 	}

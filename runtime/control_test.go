@@ -79,7 +79,7 @@ func newFakeGuestWithin(t testing.TB, limit int64, functions []hostcall.Function
 			t.Fatal(err)
 		}
 		g.control.out = hostcall.NewWriter(to)
-		g.control.calls = hostcall.New(t.Context(), functions, hostcall.Limits(limits), g.control.out)
+		g.control.calls = hostcall.New(t.Context(), functions, limits, g.control.out)
 	}
 	go func() {
 		defer close(g.pumped)

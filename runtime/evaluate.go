@@ -253,58 +253,40 @@ func (rt *NodeRuntime) Evaluate(ctx context.Context, code string, o EvaluateOpti
 
 // evaluate sends the events to f, if f is not nil.
 func (rt *NodeRuntime) evaluate(ctx context.Context, code string, o EvaluateOptions, f *feed) (*Evaluation, error) {
-	if rt.alive.Err() != nil {
-		return nil, ErrClosed
-	}
 	o.Heap = cmp.Or(o.Heap, rt.opts.heapMiB<<20)
 	o, err := o.resolve(rt.opts.Limits)
 	if err != nil {
 		return nil, err
 	}
-	dir, err := parseCwd(cmp.Or(o.Cwd, string(rt.opts.cwd)))
-	if err != nil {
-		return nil, err
-	}
-	main := &cell{logs: newLogs(snippet.NewSources("", guest.Dir), o)} // a module keeps its positions
-	main.logs.feed = f
-	compiled := &snippet.Program{Text: code}
-	if !o.Module {
-		var e *Evaluation
-		if compiled, e, err = rt.compile(ctx, code, main); compiled == nil {
-			return e, err
-		}
-		main.logs.sources = snippet.NewSources(path.Join(string(dir), snippet.FileName), guest.Dir)
-		main.logs.sources.Add(snippet.FileName, compiled, code)
-	}
+	l := newLogs(snippet.NewSources("", guest.Dir), o) // a module keeps its positions
+	l.feed = f
+	main := &cell{logs: l}
 	res, err := rt.perform(ctx, &Process{
-		code: &guest.Program{Code: compiled.Code(), Value: o.MaxOutput, Evaluate: &guest.Evaluate{
-			LogBounds: guest.LogBounds{Logs: o.MaxLogs, LogLength: o.MaxLogLength}, Form: string(o.Form), Explicit: compiled.Explicit, Interruptible: o.Grace > 0,
+		code: &guest.Program{Code: code, Value: o.MaxOutput, Evaluate: &guest.Evaluate{
+			LogBounds: guest.LogBounds{Logs: o.MaxLogs, LogLength: o.MaxLogLength}, Form: string(o.Form), Interruptible: o.Grace > 0,
 		}},
 		globals: o.Globals, heap: o.Heap, maxCalls: o.MaxCalls, grace: o.Grace, main: main, feed: f,
 	}, RunOptions{Name: snippet.FileName, Permissions: o.Permissions, Env: o.Env, Cwd: o.Cwd, Timeout: o.Timeout})
+	if _, invalid := errors.AsType[*snippet.SyntaxError](err); invalid {
+		return &Evaluation{Error: syntaxError(err, snippet.FileName), Duration: time.Since(l.began)}, nil
+	}
 	if res == nil {
 		return nil, err
 	}
-	return main.logs.conclude(res, main), err
+	return l.conclude(res, main), err
 }
 
-// compile compiles a snippet. If that fails, it returns the result of the evaluation.
-func (rt *NodeRuntime) compile(ctx context.Context, code string, main *cell) (p *snippet.Program, e *Evaluation, err error) {
-	l := main.logs
-	failed := &Process{rt: rt, began: l.began, launcher: rt.opts.Launcher}
-	failed.bind(ctx)
-	defer failed.cancel(nil)
-	failed.limit, _ = withTimeout(failed.limit, l.options.Timeout)
-	if p, err = rt.opts.work.Compile(failed.limit, work.Source{Code: []byte(code)}); err == nil {
-		return p, nil, nil
+// compile replaces the code of a snippet by the module that it becomes.
+func (p *Process) compile(ctx context.Context, s settings) error {
+	compiled, err := s.work.Compile(ctx, work.Source{Code: []byte(p.code.Code)})
+	if err != nil {
+		return err
 	}
-	if _, invalid := errors.AsType[*snippet.SyntaxError](err); invalid {
-		return nil, &Evaluation{Error: syntaxError(err, snippet.FileName), Duration: time.Since(l.began)}, nil
-	}
-	if failed.fail(err); failed.res != nil {
-		e = l.conclude(failed.res, main)
-	}
-	return nil, e, failed.err
+	l := p.main.logs
+	l.sources = snippet.NewSources(path.Join(p.command.Dir, snippet.FileName), guest.Dir)
+	l.sources.Add(snippet.FileName, compiled, p.code.Code)
+	p.code.Code, p.code.Evaluate.Explicit = compiled.Code(), compiled.Explicit
+	return nil
 }
 
 // resolve checks the options and fills in defaults.

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"sync/atomic"
-	"time"
 
 	"github.com/google/jsonschema-go/jsonschema"
 
@@ -70,13 +69,13 @@ const (
 
 // CallLimits bound the calls of host functions that a run can make. A zero field takes its
 // default; a negative one is an error.
-type CallLimits struct {
-	Calls      int           `bounds:"0..,100000"`    // of one run, answered or not; default 100,000; with Evaluate 50
-	Concurrent int           `bounds:"0..1024,16"`    // functions of one run that run concurrently on the host, at most 1,024; default 16
-	Arguments  int64         `bounds:"0B..1GiB,1MiB"` // bytes of the JSON of one call's arguments; default 1 MiB
-	Result     int64         `bounds:"0B..1GiB,4MiB"` // bytes of the JSON of one result; default 4 MiB
-	Timeout    time.Duration `bounds:"0..,30s"`       // wall-clock time of one call, including its time in the queue; default 30 s
-}
+//
+//	Calls      int           // of one run, answered or not; default 100,000; with Evaluate 50
+//	Concurrent int           // functions of one run that run concurrently on the host, at most 1,024; default 16
+//	Arguments  int64         // bytes of the JSON of one call's arguments; default 1 MiB
+//	Result     int64         // bytes of the JSON of one result; default 4 MiB
+//	Timeout    time.Duration // wall-clock time of one call, including its time in the queue; default 30 s
+type CallLimits = hostcall.Limits
 
 // Call describes a call of a host function: its Name, Duration, the sizes of its Arguments and its Result, and its Error.
 type Call = hostcall.Call

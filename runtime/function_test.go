@@ -109,7 +109,7 @@ func TestTypedFunctionPanics(t *testing.T) {
 func TestCallLimitsSettle(t *testing.T) {
 	got := CallLimits{Calls: 7, Timeout: time.Second}
 	err := fill(&got, true)
-	if want := (CallLimits{7, 16, 1 << 20, 4 << 20, time.Second}); err != nil || got != want {
+	if want := (CallLimits{Calls: 7, Concurrent: 16, Arguments: 1 << 20, Result: 4 << 20, Timeout: time.Second}); err != nil || got != want {
 		t.Errorf("%+v, %v", got, err)
 	}
 	for _, l := range []CallLimits{{Calls: -1}, {Concurrent: -1}, {Arguments: -1}, {Result: -1}, {Timeout: -1}, {Concurrent: hostcall.MaxPending + 1}, {Arguments: 1<<30 + 1}, {Result: 1<<30 + 1}} {

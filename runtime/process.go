@@ -187,21 +187,6 @@ func (p *Process) send(s syscall.Signal, group bool) error {
 	return p.child.Signal(s, group)
 }
 
-// passSignals sends signals to the run until its end.
-func (p *Process) passSignals(signals <-chan syscall.Signal) {
-	for {
-		select {
-		case s, ok := <-signals:
-			if !ok {
-				return
-			}
-			_ = p.send(s, false) // fails if the run has ended, or there is no such signal
-		case <-p.child.Done():
-			return
-		}
-	}
-}
-
 func (p *Process) usage() (Usage, error) {
 	u, err := p.child.Usage()
 	if p.hasEnded() {

@@ -91,6 +91,9 @@ func (p *Process) lower(ctx context.Context, s settings, o RunOptions) error {
 	if err == nil {
 		err = p.chooseLauncher(s, env.start)
 	}
+	if err == nil && p.code.Evaluate != nil && !p.main.logs.options.Module {
+		err = p.compile(ctx, s)
+	}
 	if err == nil {
 		err = p.addCode(ctx, s, o)
 	}

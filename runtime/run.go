@@ -8,6 +8,7 @@ import (
 	"fmt"
 	goruntime "runtime"
 	"slices"
+	"syscall"
 	"time"
 
 	"golang.org/x/sync/semaphore"
@@ -102,7 +103,9 @@ func (rt *NodeRuntime) perform(ctx context.Context, p *Process, o RunOptions) (*
 		return p.res, p.err
 	}
 	if o.Signals != nil {
-		p.reading.Go(func() { p.passSignals(o.Signals) })
+		p.reading.Go(func() {
+			stdio.PassSignals(o.Signals, p.child.Done(), func(s syscall.Signal) { _ = p.send(s, false) }) // fails if the run has ended, or there is no such signal
+		})
 	}
 	res, err := p.end()
 	if out, ok := stdout.(*stdio.Capture); ok && res != nil {

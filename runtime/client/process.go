@@ -131,21 +131,6 @@ func (p *Process) Signal(s syscall.Signal) error { return p.signal(s, false) }
 // SignalGroup sends a signal to the process group that the process leads.
 func (p *Process) SignalGroup(s syscall.Signal) error { return p.signal(s, true) }
 
-// passSignals sends signals to the run of the request until ctx ends.
-func (r *request) passSignals(ctx context.Context, signals <-chan syscall.Signal) {
-	for {
-		select {
-		case s, ok := <-signals:
-			if !ok {
-				return
-			}
-			_ = r.c.send(ctx, session.Append(nil, session.KindSignal, r.id, []byte(unix.SignalName(s)))) // fails if the connection has ended
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
 func (p *Process) signal(s syscall.Signal, group bool) error {
 	return p.control("signal", "signalProcess", requestjson.SignalIn{InProcess: p.in(), Signal: unix.SignalName(s), Group: group})
 }

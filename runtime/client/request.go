@@ -10,6 +10,8 @@ import (
 	"sync"
 	"syscall"
 
+	"golang.org/x/sys/unix"
+
 	"gaol/internal/session"
 	"gaol/runtime/internal/stdio"
 )
@@ -199,7 +201,9 @@ func call[R any](ctx context.Context, c *Client, m message) (result R, err error
 	}
 	defer end()
 	if m.signals != nil {
-		go r.passSignals(running, m.signals)
+		go stdio.PassSignals(m.signals, running.Done(), func(s syscall.Signal) {
+			_ = c.send(running, session.Append(nil, session.KindSignal, r.id, []byte(unix.SignalName(s)))) // fails if the connection has ended
+		})
 	}
 	if m.stdin != nil {
 		go func() { // not waited for: a Read may block

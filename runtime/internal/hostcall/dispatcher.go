@@ -34,13 +34,13 @@ func (c *Call) UnmarshalJSON(text []byte) error {
 	return strictjson.UnmarshalResult(text, (*plainCall)(c))
 }
 
-// Limits bound the calls of a run. All fields are set.
+// Limits bound the calls of a run. All fields are set. Package runtime applies their bounds and defaults, in tags.
 type Limits struct {
-	Calls      int           // calls of the run, answered or not
-	Concurrent int           // functions that run concurrently, at most MaxPending
-	Arguments  int64         // bytes of the JSON of one call's arguments
-	Result     int64         // bytes of the JSON of one result
-	Timeout    time.Duration // of one call, including its time in the queue
+	Calls      int           `bounds:"0..,100000"`    // calls of the run, answered or not
+	Concurrent int           `bounds:"0..1024,16"`    // functions that run concurrently, at most MaxPending
+	Arguments  int64         `bounds:"0B..1GiB,1MiB"` // bytes of the JSON of one call's arguments
+	Result     int64         `bounds:"0B..1GiB,4MiB"` // bytes of the JSON of one result
+	Timeout    time.Duration `bounds:"0..,30s"`       // of one call, including its time in the queue
 }
 
 const (

@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"syscall"
 
 	"gaol/jail"
 )
@@ -200,5 +201,20 @@ func (p *Pipes) Close() {
 	p.CloseGuest()
 	for _, f := range p.host {
 		f.Close()
+	}
+}
+
+// PassSignals calls send with each signal until there are no more, or ended is closed.
+func PassSignals(signals <-chan syscall.Signal, ended <-chan struct{}, send func(syscall.Signal)) {
+	for {
+		select {
+		case s, ok := <-signals:
+			if !ok {
+				return
+			}
+			send(s)
+		case <-ended:
+			return
+		}
 	}
 }

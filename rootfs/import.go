@@ -110,8 +110,7 @@ func (m *importer) prepare(ctx context.Context) error {
 	if m.options.Limits.Bytes < 0 || m.options.Limits.Entries < 0 {
 		return fmt.Errorf("limits %+v: negative", m.options.Limits)
 	}
-	m.options.Limits = m.options.Limits.WithDefaults()
-	m.limits = m.options.Limits
+	m.limits = m.options.Limits.WithDefaults()
 	if err := m.store.in.checkHost(nil); err != nil {
 		return err
 	}
@@ -124,16 +123,16 @@ func (m *importer) open(ctx context.Context) (err error) {
 	m.source, err = oci.Open(ctx, m.name, oci.Options{
 		Registry: m.options.Registry,
 		Temp:     func() (*os.File, error) { return os.Create(m.temp.path("archive")) },
-		MaxTemp:  m.options.Limits.Bytes,
+		MaxTemp:  m.limits.Bytes,
 		Stall:    m.store.in.stall,
 	})
 	if err != nil {
 		return err
 	}
-	left := m.options.Limits.Bytes
+	left := m.limits.Bytes
 	for _, l := range m.source.Layers {
 		if l.Size > left {
-			return fmt.Errorf("layers: %w of %d bytes", ErrTooLarge, m.options.Limits.Bytes)
+			return fmt.Errorf("layers: %w of %d bytes", ErrTooLarge, m.limits.Bytes)
 		}
 		left -= l.Size
 	}

@@ -41,11 +41,7 @@ func (in Input) check() ([]File, time.Duration, error) {
 	if err := checkFiles(files); err != nil {
 		return nil, 0, err
 	}
-	timeout := DefaultTimeout
-	if in.Timeout != 0 {
-		timeout = max(MinTimeout, min(in.Timeout, MaxTimeout))
-	}
-	return files, timeout, nil
+	return files, max(MinTimeout, min(cmp.Or(in.Timeout, DefaultTimeout), MaxTimeout)), nil
 }
 
 func checkFiles(files []File) error {

@@ -1,6 +1,7 @@
 package snippets
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 
@@ -35,11 +36,7 @@ func (l *logs) add(entry runtime.Log) {
 	if l.cut {
 		return
 	}
-	prefix := prefixes[entry.Level]
-	if prefix == "" {
-		prefix = "[log] "
-	}
-	line := prefix + l.position(entry.Text)
+	line := cmp.Or(prefixes[entry.Level], "[log] ") + l.position(entry.Text)
 	left := MaxLogBytes - l.bytes
 	l.cut = len(l.lines) == MaxLogs || len(line) > left
 	if len(l.lines) < MaxLogs {

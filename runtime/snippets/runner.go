@@ -67,8 +67,7 @@ type Runner struct {
 	cancel context.CancelCauseFunc
 	work   sync.WaitGroup // calls of Run, and reading the adapter
 
-	mu     sync.Mutex
-	closed bool
+	mu sync.Mutex // held to begin a call and to close, so that no call begins after Close
 }
 
 // New returns a runner, and prepares it in the background: it creates the first sandboxes and
@@ -134,10 +133,11 @@ func contextError(ctx context.Context) error {
 func (r *Runner) begin() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !r.closed {
-		r.work.Add(1)
+	if r.open.Err() != nil {
+		return false
 	}
-	return !r.closed
+	r.work.Add(1)
+	return true
 }
 
 // run waits for its turn, runs a snippet, and completes out.
@@ -161,34 +161,29 @@ func (r *Runner) run(ctx context.Context, in Input, out *Output) error {
 	if err != nil {
 		return err
 	}
+	to := outcome{out, p.Position, timeout}
+	l := logs{onLog: in.OnLog, position: to.program.locate}
 	return r.sandboxes.use(ctx, func(rt *runtime.NodeRuntime) error {
-		return evaluate(ctx, rt, code, in.OnLog, outcome{out, p.Position, timeout})
+		e, err := rt.Evaluate(ctx, code, runtime.EvaluateOptions{
+			Module: true, Timeout: timeout, Grace: grace, MaxOutput: maxReport,
+			MaxLogs: MaxLogs + 1, MaxLogLength: MaxLogBytes, OnLog: l.add,
+		})
+		if e != nil {
+			to.add(e)
+		}
+		return err
 	})
 }
 
 // grace is how long a snippet may take to report its state after its timeout.
 const grace = 500 * time.Millisecond
 
-// evaluate runs a compiled snippet.
-func evaluate(ctx context.Context, rt *runtime.NodeRuntime, code string, onLog func(string), to outcome) error {
-	l := logs{onLog: onLog, position: to.program.locate}
-	e, err := rt.Evaluate(ctx, code, runtime.EvaluateOptions{
-		Module: true, Timeout: to.timeout, Grace: grace, MaxOutput: maxReport,
-		MaxLogs: MaxLogs + 1, MaxLogLength: MaxLogBytes, OnLog: l.add,
-	})
-	if e != nil {
-		to.add(e)
-	}
-	return err
-}
-
 // Close ends all runs, which return an error that wraps [runtime.ErrClosed], and closes all
 // sandboxes. It returns when all of them are gone; only the zygotes stay until [runtime.CloseIdle].
 func (r *Runner) Close() error {
 	r.mu.Lock()
-	r.closed = true
-	r.mu.Unlock()
 	r.cancel(runtime.ErrClosed)
+	r.mu.Unlock()
 	r.work.Wait()
 	return r.sandboxes.close()
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -47,10 +48,7 @@ func openCache(folder string) (*cache, error) {
 		return nil, err
 	}
 	c := &cache{filepath.Join(folder, "sets"), filepath.Join(folder, "manifests"), maxCacheBytes}
-	if err := os.MkdirAll(c.manifests, 0o700); err != nil {
-		return nil, err
-	}
-	if err := os.MkdirAll(c.sets, 0o755); err != nil {
+	if err := errors.Join(os.MkdirAll(c.manifests, 0o700), os.MkdirAll(c.sets, 0o755)); err != nil {
 		return nil, err
 	}
 	return c, os.Chmod(c.sets, 0o755) // despite the umask
@@ -96,10 +94,7 @@ func (c *cache) create() (string, error) {
 func writeFiles(folder string, files map[string][]byte) error {
 	for name, content := range files {
 		name = filepath.Join(folder, name)
-		if err := os.WriteFile(name, content, 0o644); err != nil {
-			return err
-		}
-		if err := os.Chmod(name, 0o644); err != nil {
+		if err := errors.Join(os.WriteFile(name, content, 0o644), os.Chmod(name, 0o644)); err != nil {
 			return err
 		}
 	}

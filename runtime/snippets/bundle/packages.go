@@ -3,6 +3,7 @@ package bundle
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -180,9 +181,7 @@ func (p *Packages) remember(key string, s *set) {
 	if len(p.known)+len(s.Entries) > 32*maxMemory {
 		clear(p.known)
 	}
-	for specifier, e := range s.Entries {
-		p.known[specifier] = e
-	}
+	maps.Copy(p.known, s.Entries)
 	if len(p.sets) >= maxMemory {
 		clear(p.sets) // they are still in the cache
 	}

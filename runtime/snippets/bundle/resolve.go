@@ -91,12 +91,9 @@ globalThis.__return([...names]);
 
 // checkedNames returns the names that a module can export, sorted.
 func checkedNames(names []string) []string {
-	var list []string
-	for _, name := range names {
-		if name != "" && len(name) <= maxNameLength && utf8.ValidString(name) {
-			list = append(list, name)
-		}
-	}
+	list := slices.DeleteFunc(names, func(name string) bool {
+		return name == "" || len(name) > maxNameLength || !utf8.ValidString(name)
+	})
 	slices.Sort(list)
 	list = slices.Compact(list)
 	return list[:min(len(list), maxNames)]

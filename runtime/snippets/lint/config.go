@@ -17,14 +17,11 @@ const maxConfig = 1 << 20
 type config struct {
 	Extends string `json:"extends"` // "directive", or "" for none
 	Rules
-	Allow allowed `json:"allow"`
-}
-
-// allowed are rules that do not apply.
-type allowed struct {
-	Names      []string `json:"names"`
-	Properties []string `json:"properties"`
-	Constructs []string `json:"constructs"`
+	Allow struct {
+		Names      []string `json:"names"`
+		Properties []string `json:"properties"`
+		Constructs []string `json:"constructs"`
+	} `json:"allow"`
 }
 
 // Parse parses rules in JSON: the fields of [Rules], and extends and allow:
@@ -76,18 +73,14 @@ func (c config) rules() (Rules, error) {
 	maps.Copy(r.Names, c.Names)
 	maps.Copy(r.Properties, c.Properties)
 	r.Constructs = slices.Concat(r.Constructs, c.Constructs)
-	c.Allow.remove(&r)
-	return r, nil
-}
-
-func (a allowed) remove(r *Rules) {
-	for _, name := range a.Names {
+	for _, name := range c.Allow.Names {
 		delete(r.Names, name)
 	}
-	for _, name := range a.Properties {
+	for _, name := range c.Allow.Properties {
 		delete(r.Properties, name)
 	}
-	r.Constructs = slices.DeleteFunc(r.Constructs, func(name string) bool { return slices.Contains(a.Constructs, name) })
+	r.Constructs = slices.DeleteFunc(r.Constructs, func(name string) bool { return slices.Contains(c.Allow.Constructs, name) })
+	return r, nil
 }
 
 // Rules are restrictions on code. The zero value rejects only invalid code.

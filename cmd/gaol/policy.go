@@ -170,7 +170,9 @@ func checkPermissions(text []byte, name string, o runtime.Options) (*policyCheck
 	}
 	plan, err := runtime.CheckPermissions(o)
 	if plan != nil {
-		c.addHeld(plan)
+		for _, n := range plan.Notes {
+			c.Held = append(c.Held, heldRule{policy.RuleName(n.Scope, n.Rule), n.Text})
+		}
 	}
 	if c.OK = err == nil; c.OK {
 		return c, nil
@@ -186,13 +188,6 @@ func checkPermissions(text []byte, name string, o runtime.Options) (*policyCheck
 		return c, fmt.Errorf("policy check: %s: this kernel cannot enforce it: %w", name, err)
 	}
 	return c, report.Advise(fmt.Errorf("policy check: %s: refused", name), "see above")
-}
-
-// addHeld adds the notes of a plan.
-func (c *policyCheck) addHeld(plan *policy.Plan) {
-	for _, n := range plan.Notes {
-		c.Held = append(c.Held, heldRule{policy.RuleName(n.Scope, n.Rule), n.Text})
-	}
 }
 
 // text prints the result for people.

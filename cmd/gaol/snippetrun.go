@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -188,13 +189,8 @@ func (a *app) printSnippet(out *snippets.Output, s *namedSnippet, f *snippetFlag
 	if f.json {
 		return report.JSON(a.stdout, out)
 	}
-	for _, state := range []struct {
-		name string
-		text json.RawMessage
-	}{{"facts", out.Facts}, {"derived", out.Derived}} {
-		if err := a.printState(state.name, state.text); err != nil {
-			return err
-		}
+	if err := cmp.Or(a.printState("facts", out.Facts), a.printState("derived", out.Derived)); err != nil {
+		return err
 	}
 	for _, text := range out.Errors {
 		if s.example != nil {

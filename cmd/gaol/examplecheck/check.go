@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -46,10 +47,9 @@ func Check(ctx context.Context, list []*Example, o Options) (*Report, error) {
 	var missing []*Result
 	for i, e := range list {
 		r.Results[i] = &Result{Example: e, Errors: []Message{}}
-		if e.Fault != "" || e.Skip != "" {
-			continue
+		if e.Fault == "" && e.Skip == "" {
+			missing = append(missing, r.Results[i])
 		}
-		missing = append(missing, r.Results[i])
 	}
 	if err := o.run(ctx, missing, len(list)); err != nil {
 		return nil, err
@@ -131,12 +131,7 @@ func (r *Result) hasError() bool {
 	if r.ErrorText == "" {
 		return len(r.Output.Errors) > 0 && !r.Output.TimedOut
 	}
-	for _, text := range r.Output.Errors {
-		if strings.Contains(text, r.ErrorText) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.Output.Errors, func(text string) bool { return strings.Contains(text, r.ErrorText) })
 }
 
 // failAll fails the example for the errors of its output.

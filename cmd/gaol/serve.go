@@ -16,7 +16,6 @@ import (
 
 	"gaol/cmd/gaol/flags"
 	"gaol/cmd/gaol/report"
-	"gaol/cmd/gaol/server"
 	"gaol/cmd/gaol/server/daemon"
 	"gaol/internal/doctor"
 	"gaol/runtime/client"
@@ -133,11 +132,11 @@ var errStopped = errors.New("stopped")
 // serve serves until a signal ends it, or an inherited socket's other end is closed.
 func (a *app) serve(cmd *cobra.Command, f *serveFlags) (err error) {
 	o := f.Options
+	o.Server.Version = versionText()
 	a.signals.release()
 	if inherits(cmd) {
-		err = daemon.RunInherited(cmd.Context(), f.inherit, server.SingleOptions{Store: o.Server.Store, Version: versionText(), Log: o.Server.Log})
+		err = daemon.RunInherited(cmd.Context(), f.inherit, o.Server)
 	} else {
-		o.Server.Version = versionText()
 		o.Check = func(ctx context.Context, images []string) error { return a.checkMachine(ctx, o.Server.Store, images) }
 		err = daemon.Run(cmd.Context(), o)
 	}

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"gaol/cmd/gaol/server/service"
 	"gaol/cmd/gaol/server/settings"
 )
 
@@ -62,7 +63,7 @@ func startEcho(t *testing.T) func() net.Conn {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := newServer(Options{Settings: set, Log: slog.New(slog.DiscardHandler), CgroupParent: "/gaol-test-server"}, defaultTimes)
+	s := newServer(Options{Options: service.Options{Settings: set, Log: slog.New(slog.DiscardHandler), CgroupParent: "/gaol-test-server"}}, defaultTimes)
 	s.http.Handler = http.HandlerFunc(echo)
 	socket := filepath.Join(t.TempDir(), "s")
 	l, err := net.Listen("unix", socket)

@@ -27,15 +27,10 @@ import (
 
 // Options are the options of a [Server].
 type Options struct {
-	Settings *settings.Settings
-	Tokens   *tenant.Tokens // of TCP; nil: there is no TCP
-	Store    string
-	Cache    string // see service.Options
-	Version  string
-	Log      *slog.Logger
+	service.Options
 
-	// CgroupParent is the cgroup below which each tenant has one. Empty: "/gaol/tenants".
-	CgroupParent string
+	Tokens  *tenant.Tokens // of TCP; nil: there is no TCP
+	Version string
 
 	// SandboxTools adds the tools of package sandboxtools to MCP, and MCP replaces the tools of
 	// all tenants in tests.
@@ -71,7 +66,7 @@ func New(o Options) *Server { return newServer(o, defaultTimes) }
 func newServer(o Options, times times) *Server {
 	s := &Server{
 		times:   times,
-		service: service.New(service.Options{Settings: o.Settings, Store: o.Store, Cache: o.Cache, Log: o.Log, CgroupParent: o.CgroupParent}),
+		service: service.New(o.Options),
 		log:     o.Log,
 
 		connections: newConnections(),
@@ -93,7 +88,7 @@ func newServer(o Options, times times) *Server {
 		ReadHeaderTimeout: times.header,
 		IdleTimeout:       times.idle,
 		MaxHeaderBytes:    maxHeader,
-		ErrorLog:          log.New(httpLog{o.Log}, "", 0),
+		ErrorLog:          httpLog(s.service),
 		ConnContext:       connContext,
 		ConnState:         s.connections.follow,
 	}
@@ -109,11 +104,8 @@ func newMux(s *service.Service, sessions http.Handler, version string) *http.Ser
 }
 
 // httpLog logs what [http.Server] reports: mostly what clients did wrong.
-type httpLog struct{ *slog.Logger }
-
-func (l httpLog) Write(text []byte) (int, error) {
-	l.Debug("http", "err", string(text))
-	return len(text), nil
+func httpLog(s *service.Service) *log.Logger {
+	return slog.NewLogLogger(s.Log().Handler(), slog.LevelDebug)
 }
 
 // Serve serves a listener until Close: one of unix sockets, whose callers are local users, or

@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"log"
-	"log/slog"
 	"net"
 	"net/http"
 	"sync"
@@ -21,19 +19,11 @@ import (
 	"gaol/runtime/client"
 )
 
-// SingleOptions are the options of [ServeSingle].
-type SingleOptions struct {
-	Store        string
-	Cache        string // see service.Options
-	Version      string
-	Log          *slog.Logger
-	CgroupParent string // of jails; empty: the SDK's
-}
-
 // ServeSingle serves one connection of a unix socket until its other end is closed, or ctx ends. It
 // then ends everything immediately. The peer must be root, and is trusted to be: it may mount any
-// folder, and no quota bounds it. There is the API and the session, but no MCP, metrics or audit log.
-func ServeSingle(ctx context.Context, c *net.UnixConn, o SingleOptions) error {
+// folder, and no quota bounds it. There is the API and the session, but no MCP, metrics or audit log. Of the options, it
+// uses the version and those of the service, except settings.
+func ServeSingle(ctx context.Context, c *net.UnixConn, o Options) error {
 	peer, err := tenant.OfConn(c)
 	if err != nil {
 		return err
@@ -49,11 +39,12 @@ func ServeSingle(ctx context.Context, c *net.UnixConn, o SingleOptions) error {
 		return err
 	}
 	defer stop()
-	s := service.New(service.Options{Settings: settings.Trusted(), Store: o.Store, Cache: o.Cache, Log: o.Log, CgroupParent: o.CgroupParent})
+	o.Settings = settings.Trusted()
+	s := service.New(o.Options)
 	sessions := session.New(s)
 	h := &http.Server{
 		Handler: asTenant(peer, api.WithPorts(s, newMux(s, sessions, o.Version))), MaxHeaderBytes: maxHeader,
-		ErrorLog: log.New(httpLog{o.Log}, "", 0),
+		ErrorLog: httpLog(s),
 	}
 	var serving sync.WaitGroup
 	serving.Go(func() { _ = h.Serve(l) }) // returns when l has ended

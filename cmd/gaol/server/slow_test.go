@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"gaol/cmd/gaol/server/service"
 	"gaol/cmd/gaol/server/settings"
 )
 
@@ -23,7 +24,7 @@ func start(t *testing.T, times times, change func(*Server)) (socket string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := newServer(Options{Settings: set, Log: slog.New(slog.DiscardHandler), CgroupParent: "/gaol-test-server"}, times)
+	s := newServer(Options{Options: service.Options{Settings: set, Log: slog.New(slog.DiscardHandler), CgroupParent: "/gaol-test-server"}}, times)
 	next := s.http.Handler
 	s.http.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/large" {

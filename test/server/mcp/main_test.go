@@ -15,6 +15,7 @@ import (
 
 	"gaol/cmd/gaol/server"
 	"gaol/cmd/gaol/server/audit"
+	"gaol/cmd/gaol/server/service"
 	"gaol/cmd/gaol/server/settings"
 	"gaol/test/harness"
 	"gaol/test/server/servertest"
@@ -40,10 +41,10 @@ func start(t *testing.T, change func(*settings.Settings)) (socket string) {
 	}
 	socket = filepath.Join(servertest.PublicDir(t), "gaol.sock")
 	log := &servertest.Log{}
-	s := server.New(server.Options{
-		Settings: set, Store: os.Getenv(harness.StoreVar), Version: "test", Log: slog.New(slog.NewTextHandler(log, nil)),
-		CgroupParent: harness.Parent + "/tenants", SandboxTools: true,
-	})
+	s := server.New(server.Options{Version: "test", SandboxTools: true, Options: service.Options{
+		Settings: set, Store: os.Getenv(harness.StoreVar), Log: slog.New(slog.NewTextHandler(log, nil)),
+		CgroupParent: harness.Parent + "/tenants",
+	}})
 	setAudit(t, s, set.AuditLog)
 	l, err := net.Listen("unix", socket)
 	if err != nil {

@@ -17,6 +17,7 @@ import (
 
 	"gaol/cmd/gaol/server"
 	"gaol/cmd/gaol/server/daemon"
+	"gaol/cmd/gaol/server/service"
 	"gaol/runtime/client"
 	"gaol/test/harness"
 	"gaol/test/server/servertest"
@@ -34,10 +35,10 @@ const (
 )
 
 func serveInherited() {
-	err := daemon.RunInherited(context.Background(), 3, server.SingleOptions{
-		Store: os.Getenv(harness.StoreVar), Cache: os.Getenv(cacheVar), Version: "test", CgroupParent: harness.Parent,
+	err := daemon.RunInherited(context.Background(), 3, server.Options{Version: "test", Options: service.Options{
+		Store: os.Getenv(harness.StoreVar), Cache: os.Getenv(cacheVar), CgroupParent: harness.Parent,
 		Log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
-	})
+	}})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)

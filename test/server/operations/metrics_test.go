@@ -10,6 +10,7 @@ import (
 
 	"gaol/cmd/gaol/server"
 	"gaol/cmd/gaol/server/daemon"
+	"gaol/cmd/gaol/server/service"
 )
 
 // Root on the socket, and tokens with the right admin, may read the metrics.
@@ -94,7 +95,7 @@ func series(text string) int {
 
 // A server that cannot run programs lives, but is not ready.
 func TestReady(t *testing.T) {
-	p := start(t, daemon.Options{Server: server.Options{Store: t.TempDir()}})
+	p := start(t, daemon.Options{Server: server.Options{Options: service.Options{Store: t.TempDir()}}})
 	p.expect(http.StatusOK, "GET", "/healthz", nil)
 	p.expect(http.StatusServiceUnavailable, "GET", "/readyz", nil)
 	if line := p.waitLog("msg", "the server is not ready"); !strings.Contains(fmt.Sprint(line["err"]), "no such image") {

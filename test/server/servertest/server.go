@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"gaol/cmd/gaol/server"
+	"gaol/cmd/gaol/server/service"
 	"gaol/cmd/gaol/server/settings"
 	"gaol/cmd/gaol/server/tenant"
 	"gaol/test/harness"
@@ -51,10 +52,10 @@ func Start(t testing.TB, o Options) *Server {
 	t.Helper()
 	set := o.settings(t)
 	s := &Server{Socket: filepath.Join(publicDir(t), "gaol.sock"), Log: &Log{}}
-	s.Server = server.New(server.Options{
-		Settings: set, Tokens: o.Tokens, Store: os.Getenv(harness.StoreVar), Version: "test", Cache: publicDir(t),
+	s.Server = server.New(server.Options{Tokens: o.Tokens, Version: "test", Options: service.Options{
+		Settings: set, Store: os.Getenv(harness.StoreVar), Cache: publicDir(t),
 		Log: slog.New(slog.NewTextHandler(s.Log, nil)), CgroupParent: harness.Parent + "/tenants",
-	})
+	}})
 	served := make(chan error, 2)
 	serving := 0
 	serve := func(l net.Listener, secure *tls.Config) {

@@ -127,7 +127,7 @@ func (p *process) secure(l net.Listener, c *current) (*tls.Config, error) {
 // RunInherited serves the connection that this process has inherited as a descriptor, until it ends or SIGTERM arrives.
 // SIGINT and SIGHUP have no effect: a terminal also sends them to the program at the other end, which
 // decides how to react.
-func RunInherited(ctx context.Context, fd int, o server.SingleOptions) error {
+func RunInherited(ctx context.Context, fd int, o server.Options) error {
 	if os.Geteuid() != 0 {
 		return errors.New("only root can serve an inherited socket")
 	}

@@ -65,7 +65,7 @@ func adaptSource(_ *endpoint, _ *mcp.Tool, in *huma.Schema) {
 // adaptSnippet describes the default adapter of the server.
 func adaptSnippet(e *endpoint, t *mcp.Tool, in *huma.Schema) {
 	adaptSource(e, t, in)
-	if e.service.Settings().Snippets.Adapters()[0].Name == snippets.Directive.Name {
+	if e.service.Settings().Snippets.Adapters[0].Name == snippets.Directive.Name {
 		t.Description = directiveAbout
 	}
 }

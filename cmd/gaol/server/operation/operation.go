@@ -14,6 +14,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"gaol/cmd/gaol/server/audit"
+	"gaol/cmd/gaol/server/quota"
 	"gaol/cmd/gaol/server/service"
 	"gaol/internal/lazyregexp"
 	"gaol/internal/schema"
@@ -118,6 +119,18 @@ func ofPart[Part, In, Out any, Input interface {
 		}
 		return do(part, ctx, c, in)
 	})
+}
+
+// inTurn returns a method that waits for a slot of the tenant.
+func inTurn[Of, In, Out any](k quota.Kind, do func(Of, context.Context, *Call, *In) (Out, error)) func(Of, context.Context, *Call, *In) (Out, error) {
+	return func(of Of, ctx context.Context, c *Call, in *In) (out Out, err error) {
+		done, err := c.Service.Account(c.Tenant).Wait(ctx, k)
+		if err != nil {
+			return out, err
+		}
+		defer done()
+		return do(of, ctx, c, in)
+	}
 }
 
 // performed returns an operation of the table. The server waits for its end unless it is unawaited, and its errors are of

@@ -3,6 +3,7 @@ package operation
 import (
 	"net/http"
 
+	"gaol/cmd/gaol/server/quota"
 	"gaol/cmd/gaol/server/service"
 )
 
@@ -38,7 +39,7 @@ func sandboxes() []*Operation {
 			Name: "getUsage", Method: http.MethodGet, Path: one + "/usage", Query: true,
 			Summary: "Count the resources that a sandbox uses",
 			Doc:     "Counts processes, descriptors, sockets, memory and files.",
-		}, (*service.Sandbox).Usage),
+		}, inTurn(quota.Listings, (*service.Sandbox).Usage)),
 	}
 }
 
@@ -64,17 +65,17 @@ func snapshots() []*Operation {
 			Name: "takeSnapshot", Method: http.MethodPost, Path: "/v1/sandboxes/{id}/snapshots", Status: http.StatusCreated,
 			Summary: "Copy the folders of a sandbox to a snapshot",
 			Doc:     "Copies the sandbox's own folders. A new sandbox can begin with them.",
-		}, (*service.Sandbox).TakeSnapshot),
+		}, inTurn(quota.Copies, (*service.Sandbox).TakeSnapshot)),
 		ofService(Operation{
 			Name: "listSnapshots", Method: http.MethodGet, Path: "/v1/snapshots", Query: true,
 			Summary: "List your snapshots, by name",
 			Doc:     "Lists your snapshots only.",
-		}, (*service.Service).ListSnapshots),
+		}, inTurn(quota.Listings, (*service.Service).ListSnapshots)),
 		ofService(Operation{
 			Name: "deleteSnapshot", Method: http.MethodDelete, Path: "/v1/snapshots/{name}", Query: true,
 			Summary: "Delete a snapshot that no sandbox uses",
 			Doc:     "Deletes a snapshot. It fails while a sandbox uses its files.",
-		}, (*service.Service).DeleteSnapshot),
+		}, inTurn(quota.Copies, (*service.Service).DeleteSnapshot)),
 	}
 }
 
@@ -112,7 +113,7 @@ func files() []*Operation {
 			Name: "listFiles", Method: http.MethodGet, Path: filesPath + "/list",
 			Summary: "List a folder",
 			Doc:     "Lists the entries of a folder or, if recursive is true, of all folders below it.",
-		}, (*service.Sandbox).ListFiles),
+		}, inTurn(quota.Listings, (*service.Sandbox).ListFiles)),
 		ofSandbox(Operation{
 			Name: "makeFolder", Method: http.MethodPost, Path: filesPath + "/folder",
 			Summary: "Make a folder",

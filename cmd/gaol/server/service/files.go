@@ -10,7 +10,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"gaol/cmd/gaol/server/quota"
 	"gaol/runtime/requestjson"
 	"gaol/runtime/resultjson"
 	"gaol/vfs/hostfs"
@@ -110,11 +109,6 @@ type FileList struct {
 // ListFiles lists a folder, sorted by name; if it is recursive, everything below it. A limit of zero
 // is the default.
 func (sb *Sandbox) ListFiles(ctx context.Context, _ *Call, in *requestjson.ListIn) (*FileList, error) {
-	done, err := sb.account.Wait(ctx, quota.Listings)
-	if err != nil {
-		return nil, err
-	}
-	defer done()
 	list, truncated, err := sb.FS().List(ctx, in.Path, hostfs.ListOptions{
 		Flat: !in.Recursive, Exclude: in.Exclude, Entries: min(cmp.Or(in.Limit, defaultListed), MaxListed), Bytes: maxListedBytes,
 	})

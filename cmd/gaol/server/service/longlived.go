@@ -6,7 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"gaol/cmd/gaol/server/quota"
 	"gaol/runtime/requestjson"
 	"gaol/runtime/resultjson"
 )
@@ -233,11 +232,6 @@ func (r *retained) remove(owner string, match func(*program) bool) {
 
 // Usage returns the sandbox's current usage.
 func (sb *Sandbox) Usage(ctx context.Context, _ *Call, _ *requestjson.InSandbox) (*resultjson.SandboxUsage, error) {
-	done, err := sb.account.Wait(ctx, quota.Listings)
-	if err != nil {
-		return nil, err
-	}
-	defer done()
 	r, err := sb.runtime.Resources(ctx)
 	if err != nil {
 		return nil, err

@@ -70,25 +70,19 @@ func (s *Service) openOnce(ctx context.Context, t *tenant.Tenant, o runtime.Opti
 	if !pooled {
 		return s.open(ctx, t, o)
 	}
-	held, err := s.reserve(t, o)
-	if err != nil {
-		return nil, err
-	}
-	var rt *runtime.NodeRuntime
-	err = s.pools.use(poolKey{s.settings.Load(), t.Name}, t.Name, func() (*runtime.Pool, error) {
-		return runtime.NewPool(o, runtime.PoolOptions{Size: poolSize, Park: o.Isolation.Check(runtime.FeaturePark) == nil})
-	}, func(p *runtime.Pool) (err error) {
-		rt, err = p.Get(ctx)
-		return err
+	sb, err := s.newSandbox(t, o, func() (rt *runtime.NodeRuntime, err error) {
+		err = s.pools.use(poolKey{s.settings.Load(), t.Name}, t.Name, func() (*runtime.Pool, error) {
+			return runtime.NewPool(o, runtime.PoolOptions{Size: poolSize, Park: o.Isolation.Check(runtime.FeaturePark) == nil})
+		}, func(p *runtime.Pool) (err error) {
+			rt, err = p.Get(ctx)
+			return err
+		})
+		return rt, err
 	})
-	if err != nil {
-		held.Release()
-		if errors.Is(err, errManyShared) {
-			return s.open(ctx, t, o)
-		}
-		return nil, err
+	if errors.Is(err, errManyShared) {
+		return s.open(ctx, t, o)
 	}
-	return s.newSandbox(t, rt, held), nil
+	return sb, err
 }
 
 // poolKey identifies a pool of sandboxes with default options. Each tenant has its own, because a sandbox is created in

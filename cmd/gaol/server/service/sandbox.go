@@ -92,42 +92,38 @@ func (s *Service) CreateSandbox(ctx context.Context, c *Call, r *requestjson.San
 
 // open creates a sandbox that is not in the list yet.
 func (s *Service) open(ctx context.Context, t *tenant.Tenant, o runtime.Options) (*Sandbox, error) {
-	held, err := s.reserve(t, o)
-	if err != nil {
-		return nil, err
-	}
 	defer s.tenants.use(t.Name)() // before it is created
-	done, err := s.Account(t).Wait(ctx, quota.Creates)
+	return s.newSandbox(t, o, func() (*runtime.NodeRuntime, error) {
+		done, err := s.Account(t).Wait(ctx, quota.Creates)
+		if err != nil {
+			return nil, err
+		}
+		defer done()
+		return s.create(ctx, o)
+	})
+}
+
+// newSandbox reserves the quota of a sandbox, and returns one from create that is not in the list yet. Closing it releases
+// the quota.
+func (s *Service) newSandbox(t *tenant.Tenant, o runtime.Options, create func() (*runtime.NodeRuntime, error)) (*Sandbox, error) {
+	account := s.Account(t)
+	held, err := account.Reserve(quota.Limits{Sandboxes: 1, Disk: cmp.Or(o.Limits.Disk, runtime.DefaultLimits().Disk)})
+	if err != nil {
+		return nil, err
+	}
+	rt, err := create()
 	if err != nil {
 		held.Release()
 		return nil, err
 	}
-	defer done()
-	rt, err := s.create(ctx, o)
-	if err != nil {
-		held.Release()
-		return nil, err
-	}
-	sb := s.newSandbox(t, rt, held)
-	sb.permissions = o.Permissions
-	return sb, nil
-}
-
-// reserve reserves the quota of a sandbox.
-func (s *Service) reserve(t *tenant.Tenant, o runtime.Options) (*quota.Reservation, error) {
-	return s.Account(t).Reserve(quota.Limits{Sandboxes: 1, Disk: cmp.Or(o.Limits.Disk, runtime.DefaultLimits().Disk)})
-}
-
-// newSandbox returns a sandbox that is not in the list yet. Closing it releases its quota.
-func (s *Service) newSandbox(t *tenant.Tenant, rt *runtime.NodeRuntime, held *quota.Reservation) *Sandbox {
-	sb := &Sandbox{runtime: rt, ID: newID("sb-"), Created: time.Now(), owner: t.Name, account: s.Account(t), service: s}
+	sb := &Sandbox{runtime: rt, ID: newID("sb-"), Created: time.Now(), owner: t.Name, account: account, service: s, permissions: o.Permissions}
 	unuse := s.tenants.use(t.Name)
 	sb.close = sync.OnceValue(func() error {
 		defer held.Release()
 		defer unuse()
 		return s.closeInTurn(rt.Close)
 	})
-	return sb
+	return sb, nil
 }
 
 // newID returns an ID that is not used again and that cannot be guessed.

@@ -66,14 +66,14 @@ type Service struct {
 	mu        sync.Mutex
 	draining  bool
 	sandboxes map[string]*Sandbox
-	toolboxes map[*Toolbox]bool
 
-	pending pendingSnapshots
+	toolboxes sync.Map // keys of *Toolbox
+	pending   pendingSnapshots
 }
 
 // New returns a service. The caller closes it.
 func New(o Options) *Service {
-	s := &Service{store: o.Store, cache: cmp.Or(o.Cache, "/var/cache/gaol"), log: o.Log, create: o.Create, trusted: o.Settings.Trusted, sandboxes: map[string]*Sandbox{}, toolboxes: map[*Toolbox]bool{}, pending: pendingSnapshots{byName: map[string]int64{}}}
+	s := &Service{store: o.Store, cache: cmp.Or(o.Cache, "/var/cache/gaol"), log: o.Log, create: o.Create, trusted: o.Settings.Trusted, sandboxes: map[string]*Sandbox{}, pending: pendingSnapshots{byName: map[string]int64{}}}
 	if s.create == nil {
 		s.create = runtime.Create
 	}

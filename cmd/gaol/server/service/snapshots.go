@@ -43,11 +43,6 @@ func (sb *Sandbox) TakeSnapshot(ctx context.Context, _ *Call, in *requestjson.Sn
 	if err := s.checkSnapshotName(t, name); err != nil {
 		return nil, err
 	}
-	done, err := s.Account(t).Wait(ctx, quota.Copies)
-	if err != nil {
-		return nil, err
-	}
-	defer done()
 	stored := s.snapshotPrefix(t) + name
 	bytes, free, err := s.reserveSnapshot(t, stored)
 	if err != nil {
@@ -170,12 +165,7 @@ type SnapshotList struct {
 }
 
 // ListSnapshots lists the tenant's snapshots, sorted by name.
-func (s *Service) ListSnapshots(ctx context.Context, c *Call, _ *struct{}) (l SnapshotList, err error) {
-	done, err := s.Account(c.Tenant).Wait(ctx, quota.Listings)
-	if err != nil {
-		return l, err
-	}
-	defer done()
+func (s *Service) ListSnapshots(_ context.Context, c *Call, _ *struct{}) (l SnapshotList, err error) {
 	sizes, err := s.storedSnapshots()
 	if err != nil {
 		return l, err
@@ -190,15 +180,10 @@ func (s *Service) ListSnapshots(ctx context.Context, c *Call, _ *struct{}) (l Sn
 }
 
 // DeleteSnapshot deletes a snapshot of the tenant. It fails while a sandbox uses it.
-func (s *Service) DeleteSnapshot(ctx context.Context, c *Call, in *requestjson.SnapshotName) (None, error) {
+func (s *Service) DeleteSnapshot(_ context.Context, c *Call, in *requestjson.SnapshotName) (None, error) {
 	if err := s.checkSnapshotName(c.Tenant, in.Name); err != nil {
 		return None{}, err
 	}
-	done, err := s.Account(c.Tenant).Wait(ctx, quota.Copies)
-	if err != nil {
-		return None{}, err
-	}
-	defer done()
 	store, err := s.snapshotStore()
 	if err == nil {
 		err = store.Remove(s.snapshotPrefix(c.Tenant) + in.Name)

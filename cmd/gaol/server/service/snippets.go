@@ -127,13 +127,10 @@ const (
 	presetPublic  = "public"
 )
 
-// publicNetwork is the network of presetPublic: see snippets.Options.
-const publicNetwork = "public"
-
 // presets are the presets that the settings allow, the strictest first.
 func presets(set *settings.Settings) []string {
 	list := []string{presetStrict, presetDefault}
-	if set.Trusted || set.Snippets.Network == publicNetwork {
+	if set.Snippets.Network == presetPublic {
 		list = append(list, presetPublic)
 	}
 	return list
@@ -149,7 +146,7 @@ func restrict(base policy.Permissions, preset string) (p policy.Permissions, net
 		p.FS.Rules = append(p.FS.Rules, policy.Rule{Mode: policy.Deny, Operations: writing, Paths: []string{"/**"}})
 		p.ChildProcess = policy.Scope{Default: policy.Deny}
 	case presetPublic:
-		network = publicNetwork
+		network = presetPublic // see snippets.Options
 	}
 	return p, network
 }
@@ -220,21 +217,13 @@ func findAdapter(set *settings.Settings, r *requestjson.SnippetRunIn) (snippets.
 	if r.AdapterCode != "" {
 		return snippets.Adapter{Name: r.Adapter, Code: r.AdapterCode}, nil
 	}
-	all := adapters(set)
+	all := set.Snippets.Adapters
 	for _, a := range all {
 		if r.Adapter == "" || a.Name == r.Adapter { // the first one is the default
 			return a, nil
 		}
 	}
 	return snippets.Adapter{}, Refuse(Invalid, "adapter %.64q: the server has %s", r.Adapter, strings.Join(adapterNames(all), ", "))
-}
-
-// adapters returns the adapters of the settings. A client that is trusted like root needs no settings.
-func adapters(set *settings.Settings) []snippets.Adapter {
-	if set.Trusted {
-		return []snippets.Adapter{snippets.None, snippets.Directive}
-	}
-	return set.Snippets.Adapters()
 }
 
 func adapterNames(all []snippets.Adapter) (list []string) {
@@ -265,7 +254,7 @@ type SnippetTimes struct {
 // DescribeSnippets describes the snippets that the server runs.
 func (s *Service) DescribeSnippets(context.Context, *Call, *struct{}) (*SnippetInfo, error) {
 	set := s.settings.Load()
-	all := adapterNames(adapters(set))
+	all := adapterNames(set.Snippets.Adapters)
 	most := maxSnippetTimeout(set)
 	return &SnippetInfo{
 		Adapters: all, Adapter: all[0], Permissions: presets(set), Anonymous: set.Snippets.Anonymous != nil,

@@ -4,9 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"maps"
 	"path"
-	"slices"
 	"sync"
 
 	"gaol/cmd/gaol/server/audit"
@@ -30,9 +28,7 @@ type Toolbox struct {
 func (s *Service) NewToolbox(t *tenant.Tenant) *Toolbox {
 	b := &Toolbox{service: s, tenant: t}
 	b.open = sync.OnceValues(func() (*sandboxtools.Toolbox, error) { return sandboxtools.New(b.options()) })
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.toolboxes[b] = true
+	s.toolboxes.Store(b, nil)
 	return b
 }
 
@@ -42,19 +38,14 @@ func (b *Toolbox) Close() error {
 	if err == nil {
 		err = tools.Close()
 	}
-	b.service.mu.Lock()
-	defer b.service.mu.Unlock()
-	delete(b.service.toolboxes, b)
+	b.service.toolboxes.Delete(b)
 	return err
 }
 
 // closeToolboxes closes the toolboxes of a service that is being closed: there will be no others.
 func (s *Service) closeToolboxes() (err error) {
-	s.mu.Lock()
-	open := slices.Collect(maps.Keys(s.toolboxes))
-	s.mu.Unlock()
-	for _, b := range open {
-		err = errors.Join(err, b.Close())
+	for b := range s.toolboxes.Range {
+		err = errors.Join(err, b.(*Toolbox).Close())
 	}
 	return err
 }

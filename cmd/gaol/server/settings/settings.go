@@ -19,6 +19,7 @@ import (
 	"gaol/internal/lazyregexp"
 	"gaol/internal/strictjson"
 	"gaol/policy"
+	"gaol/runtime/snippets"
 )
 
 // Settings are the settings of a server. The zero value is not useful: see [Default] and [Read].
@@ -258,6 +259,7 @@ func Trusted() *Settings {
 	}
 	return &Settings{
 		Trusted: true, Allowed: []Isolation{{Name: isNative}}, IdleTimeoutMs: year, LifetimeMs: year, RunTimeoutMs: year, Server: all, Tenant: all,
+		Snippets: Snippets{Adapters: []snippets.Adapter{snippets.None, snippets.Directive}, Network: publicPreset},
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"gaol/cmd/gaol/flags"
@@ -44,8 +45,8 @@ type Snippets struct {
 	// Anonymous lets callers without a token run snippets, and nothing else, if present.
 	Anonymous *Anonymous `json:"anonymous,omitzero"`
 
-	// adapter is the operator's own, read from the file.
-	adapter snippets.Adapter
+	// Adapters are the adapters that requests may name, the default one first.
+	Adapters []snippets.Adapter `json:"-"`
 
 	// rules are read from the file LintRules. Nil: the adapter's.
 	rules *lint.Rules
@@ -97,17 +98,9 @@ func (s *Settings) Limits() map[string]quota.Limits {
 // PerMin returns how many requests an address may send in a minute.
 func (a *Anonymous) PerMin() float64 { return cmp.Or(a.RequestsPerMin, anonymousRequestsPerMin) }
 
-// Adapters returns the adapters that requests may name, the default one first.
-func (s *Snippets) Adapters() []snippets.Adapter {
-	if s.adapter == (snippets.Adapter{}) || s.adapter == snippets.None {
-		return []snippets.Adapter{snippets.None}
-	}
-	return []snippets.Adapter{s.adapter, snippets.None}
-}
-
 // Rules returns the lint rules for snippets that use an adapter. Nil: the adapter's.
 func (s *Snippets) Rules(adapter string) *lint.Rules {
-	if adapter != s.Adapters()[0].Name {
+	if adapter != s.Adapters[0].Name {
 		return nil
 	}
 	return s.rules
@@ -167,11 +160,12 @@ func checkFolder(path string) error {
 var adapterName = lazyregexp.New(`^[a-z0-9][a-z0-9._-]{0,62}$`)
 
 // readAdapter finds the adapter.
-func (s *Snippets) readAdapter() (err error) {
+func (s *Snippets) readAdapter() error {
 	if strings.HasSuffix(s.Adapter, ".mjs") && !filepath.IsAbs(s.Adapter) {
 		return errors.New("want none, directive, or the absolute path of a .mjs file")
 	}
-	s.adapter, err = ReadAdapter(cmp.Or(s.Adapter, snippets.None.Name))
+	usual, err := ReadAdapter(cmp.Or(s.Adapter, snippets.None.Name))
+	s.Adapters = slices.Compact([]snippets.Adapter{usual, snippets.None})
 	return err
 }
 

@@ -104,13 +104,13 @@ func TestAdapters(t *testing.T) {
 			t.Fatal(err)
 		}
 		var names []string
-		for _, a := range s.Snippets.Adapters() {
+		for _, a := range s.Snippets.Adapters {
 			names = append(names, a.Name)
 		}
 		if !slices.Equal(names, want) {
 			t.Errorf("%q: %v, want %v", adapter, names, want)
 		}
-		if a := s.Snippets.Adapters()[0]; a.Name == "zustand" && a.Code != "export {}" {
+		if a := s.Snippets.Adapters[0]; a.Name == "zustand" && a.Code != "export {}" {
 			t.Errorf("%+v", a)
 		}
 	}
@@ -130,7 +130,7 @@ func TestLintRules(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, adapter := range set.Snippets.Adapters() {
+		for _, adapter := range set.Snippets.Adapters {
 			rules := set.Snippets.Rules(adapter.Name)
 			if adapter.Name != c.adapter && rules != nil {
 				t.Errorf("%s: %s has %+v", c.adapter, adapter.Name, rules)

@@ -108,7 +108,7 @@ var sandboxEffects = map[string]effect{
 
 // addSandboxTools adds the tools of package sandboxtools, with their own names and schemas.
 func (e *endpoint) addSandboxTools() {
-	toolbox := e.service.NewToolbox(e.tenant)
+	session := e.service.NewSession(e.tenant) // which ends with the service
 	for _, t := range sandboxtools.Tools() {
 		title := "Sandbox" + strings.ReplaceAll(strings.TrimPrefix(t.Name, "sandbox"), "_", " ")
 		described := describe(t.Name, title, t.Description, sandboxEffects[t.Name], t.Name == "sandbox_write_file", t.Name == "sandbox_command")
@@ -117,7 +117,7 @@ func (e *endpoint) addSandboxTools() {
 			described.Description += isolationAbout(e.service.Settings().IsolationNames())
 		}
 		e.addTool(described, func(ctx context.Context, c *operation.Call, args json.RawMessage) (any, error) {
-			out, err := toolbox.Call(ctx, t.Name, args)
+			out, err := session.CallTool(ctx, t.Name, args)
 			return newToolResult(out), toolError(ctx, c, err)
 		})
 	}

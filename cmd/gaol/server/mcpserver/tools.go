@@ -92,7 +92,12 @@ func (e *endpoint) addTool(t *mcp.Tool, perform func(context.Context, *operation
 		if string(args) == "null" { // as some clients call tools without arguments
 			args = nil
 		}
-		out, err := perform(ctx, c, args)
+		var out any
+		ctx, end, err := e.service.Begin(ctx)
+		if err == nil {
+			defer end()
+			out, err = perform(ctx, c, args)
+		}
 		record(statusOf(err))
 		if err != nil {
 			res := &mcp.CallToolResult{}
@@ -105,11 +110,6 @@ func (e *endpoint) addTool(t *mcp.Tool, perform func(context.Context, *operation
 
 // perform performs a call.
 func (t *tool) perform(ctx context.Context, c *operation.Call, args json.RawMessage) (out any, err error) {
-	ctx, end, err := c.Service.Begin(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer end()
 	in, err := t.Decode(args, nil)
 	if err == nil {
 		out, err = t.Do(ctx, c, in)

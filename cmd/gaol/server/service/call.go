@@ -51,11 +51,6 @@ type Call struct {
 	Detached bool // sandboxes do not end with the session
 }
 
-// Session is a connection of a tenant that owns sandboxes, which end with it.
-type Session struct {
-	tools *Toolbox // of package sandboxtools
-}
-
 // None is the output of operations without one.
 type None struct{}
 
@@ -103,27 +98,6 @@ const (
 // Sink receives the events of a run, in order. A slow sink slows down the run, and an error cancels
 // it.
 type Sink func(Event) error
-
-// delivery passes the events of a run to a sink, and cancels the run if that fails.
-type delivery struct {
-	translator
-	to     Sink
-	cancel context.CancelFunc
-	failed error
-}
-
-func (d *delivery) receive(e runtime.Event) { d.send(d.events(e)) }
-
-func (d *delivery) send(events []Event) {
-	for _, e := range events {
-		if d.failed == nil {
-			d.failed = d.to(e)
-		}
-	}
-	if d.failed != nil {
-		d.cancel()
-	}
-}
 
 // translator converts the events of one run.
 type translator struct{ stdout, stderr resultjson.Splitter }

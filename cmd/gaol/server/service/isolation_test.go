@@ -127,7 +127,7 @@ func TestIsolationOfOthers(t *testing.T) {
 	if place.Isolation != runtime.IsolationOCI || place.OCI.Runtime != "crun" || place.Zygote != (runtime.ZygoteOptions{}) {
 		t.Errorf("%+v", place)
 	}
-	if _, err := s.NewToolbox(me).Call(t.Context(), "sandbox_init", nil); err == nil || len(*created) != 1 {
+	if _, err := s.NewSession(me).CallTool(t.Context(), "sandbox_init", nil); err == nil || len(*created) != 1 {
 		t.Fatalf("%v, %d created", err, len(*created))
 	}
 	if got, want := isolatedBy((*created)[0]), (isolated{runtime.IsolationOCI, "crun", runtime.LauncherExec, false}); got != want {

@@ -21,24 +21,21 @@ import (
 	"gaol/vfs"
 )
 
-// options returns the runtime's options for a tree with permissions. The caller calls done after it
-// has created the sandbox, unless there is an error.
-func (s *Service) options(t *tenant.Tenant, tree requestjson.Tree, permissions policy.Permissions, cwd string) (o runtime.Options, done func(), err error) {
+// options returns the runtime's options for a tree with permissions. The caller closes the folders after it has created the
+// sandbox, unless there is an error.
+func (s *Service) options(t *tenant.Tenant, tree requestjson.Tree, permissions policy.Permissions, cwd string) (o runtime.Options, opened folders, err error) {
 	if o, err = s.optionsWithoutMounts(t, tree, permissions, cwd); err != nil {
 		return o, nil, err
 	}
 	if s.trusted {
 		o.Progress = os.Stderr // of a missing default image; the client's program shows it
 	}
-	if len(tree.Mounts) == 0 && !isOfHost(tree.NodeModules) {
-		return o, func() {}, nil
+	if len(tree.Mounts) > 0 || isOfHost(tree.NodeModules) {
+		if opened, err = s.addMounts(t, tree, &o); err != nil {
+			opened.close()
+		}
 	}
-	opened, err := s.addMounts(t, tree, &o)
-	if err != nil {
-		opened.close()
-		return o, nil, err
-	}
-	return o, opened.close, nil
+	return o, opened, err
 }
 
 func (s *Service) optionsWithoutMounts(t *tenant.Tenant, tree requestjson.Tree, permissions policy.Permissions, cwd string) (o runtime.Options, err error) {

@@ -51,12 +51,12 @@ func once[In, R any](ctx context.Context, c *Call, f fresh, in *In, do func(*San
 	permissions := *f.permissions
 	*f.permissions = policy.Permissions{}
 	audit.Of(ctx).SetPermissions(permissions)
-	o, done, err := s.options(c.Tenant, f.tree, permissions, f.cwd)
+	o, opened, err := s.options(c.Tenant, f.tree, permissions, f.cwd)
 	if err != nil {
 		return nil, err
 	}
 	sb, err := s.openOnce(ctx, c.Tenant, o, reflect.ValueOf(f.tree).IsZero() && permissions.IsZero() && f.cwd == "")
-	done()
+	opened.close()
 	if err != nil {
 		return nil, err
 	}
@@ -165,11 +165,22 @@ func perform[R any](ctx context.Context, sb *Sandbox, kind string, c *Call, run 
 	}
 	running, cancel := context.WithCancel(ctx)
 	defer cancel()
-	d := delivery{to: c.To, cancel: cancel}
-	res, err = run(running, d.receive)
-	d.send(d.end())
-	if d.failed != nil {
-		err = fmt.Errorf("%w: %w", context.Canceled, d.failed)
+	var t translator
+	var failed error
+	send := func(events []Event) {
+		for _, e := range events {
+			if failed == nil {
+				failed = c.To(e)
+			}
+		}
+		if failed != nil {
+			cancel()
+		}
+	}
+	res, err = run(running, func(e runtime.Event) { send(t.events(e)) })
+	send(t.end())
+	if failed != nil {
+		err = fmt.Errorf("%w: %w", context.Canceled, failed)
 	}
 	return res, err
 }

@@ -57,11 +57,11 @@ func (s *Service) CreateSandbox(ctx context.Context, c *Call, r *requestjson.San
 	}
 	tree := r.Tree
 	tree.Isolation = isolation.Name // the default may change
-	o, done, err := s.options(c.Tenant, tree, r.Permissions, r.Cwd)
+	o, opened, err := s.options(c.Tenant, tree, r.Permissions, r.Cwd)
 	if err != nil {
 		return nil, err
 	}
-	defer done()
+	defer opened.close()
 	o.Env, o.Commands, o.Calls = r.Env, c.Commands, c.Calls
 	if o.Bindings, err = c.bind(r.Globals); err != nil {
 		return nil, err
@@ -316,12 +316,9 @@ func (s *Service) Delete(ctx context.Context, c *Call, in *requestjson.InSandbox
 	return None{}, sb.close()
 }
 
-// NewSession returns a session of a tenant. The caller ends it.
-func (s *Service) NewSession(t *tenant.Tenant) *Session { return &Session{s.NewToolbox(t)} }
-
-// EndSession closes the sandboxes of a session, in which no call is in progress. If the service is being closed, it closes
-// them.
-func (s *Service) EndSession(session *Session) {
+// End closes the sandboxes of a session, in which no call is in progress. If the service is being closed, it closes them.
+func (session *Session) End() {
+	s := session.service
 	s.mu.Lock()
 	var own []*Sandbox
 	for _, sb := range s.sandboxes {
@@ -334,8 +331,8 @@ func (s *Service) EndSession(session *Session) {
 	for _, sb := range own {
 		_ = sb.close() // which remove has begun, and logs
 	}
-	if err := session.tools.Close(); err != nil {
-		s.log.Error("close the sandboxes of tools", "tenant", session.tools.tenant.Name, "err", err)
+	if err := session.closeTools(); err != nil {
+		s.log.Error("close the sandboxes of tools", "tenant", session.tenant.Name, "err", err)
 	}
 }
 

@@ -67,8 +67,8 @@ type Service struct {
 	draining  bool
 	sandboxes map[string]*Sandbox
 
-	toolboxes sync.Map // keys of *Toolbox
-	pending   pendingSnapshots
+	sessions sync.Map // keys of *Session
+	pending  pendingSnapshots
 }
 
 // New returns a service. The caller closes it.
@@ -175,7 +175,7 @@ func (s *Service) Close(ctx context.Context) error {
 		<-finished
 	}
 	s.cancel(nil)
-	err := errors.Join(s.closeSandboxes(), s.closeToolboxes())
+	err := errors.Join(s.closeSandboxes(), s.closeTools())
 	s.runners.close()
 	s.pools.close()
 	err = errors.Join(err, runtime.CloseIdle())

@@ -159,7 +159,7 @@ func (c *connection) serve(ctx context.Context, socket *websocket.Conn) {
 	c.cancel(fmt.Errorf("%w: %w", errEnded, err))
 	<-closed
 	c.work.Wait()
-	c.service.EndSession(c.session)
+	c.session.End()
 }
 
 // reserve reserves memory until release is called. Large messages take turns.

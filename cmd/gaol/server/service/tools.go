@@ -16,62 +16,62 @@ import (
 	"gaol/runtime/sandboxtools"
 )
 
-// Toolbox is the set of tools of package sandboxtools for a tenant, with its own sandboxes. Calls are
-// within its quotas and the server's settings.
-type Toolbox struct {
+// Session is a client of a tenant that owns sandboxes, which end with it. It also has the tools of package sandboxtools,
+// which have their own sandboxes. Calls are within the tenant's quotas and the server's settings.
+type Session struct {
 	service *Service
 	tenant  *tenant.Tenant
-	open    func() (*sandboxtools.Toolbox, error)
+	tools   func() (*sandboxtools.Toolbox, error) // opened by the first call
 }
 
-// NewToolbox returns a toolbox without sandboxes. Close closes it, and so does the service's.
-func (s *Service) NewToolbox(t *tenant.Tenant) *Toolbox {
-	b := &Toolbox{service: s, tenant: t}
-	b.open = sync.OnceValues(func() (*sandboxtools.Toolbox, error) { return sandboxtools.New(b.options()) })
-	s.toolboxes.Store(b, nil)
-	return b
+// NewSession returns a session without sandboxes. The caller ends it. Closing the service closes its sandboxes, too.
+func (s *Service) NewSession(t *tenant.Tenant) *Session {
+	session := &Session{service: s, tenant: t}
+	session.tools = sync.OnceValues(func() (*sandboxtools.Toolbox, error) { return sandboxtools.New(session.options()) })
+	s.sessions.Store(session, nil)
+	return session
 }
 
-// Close closes all sandboxes of the toolbox. No call is in progress.
-func (b *Toolbox) Close() error {
-	tools, err := b.open()
+// closeTools closes all sandboxes of the tools. No call is in progress.
+func (session *Session) closeTools() error {
+	tools, err := session.tools()
 	if err == nil {
 		err = tools.Close()
 	}
-	b.service.toolboxes.Delete(b)
+	session.service.sessions.Delete(session)
 	return err
 }
 
-// closeToolboxes closes the toolboxes of a service that is being closed: there will be no others.
-func (s *Service) closeToolboxes() (err error) {
-	for b := range s.toolboxes.Range {
-		err = errors.Join(err, b.(*Toolbox).Close())
+// closeTools closes the tools of all sessions of a service that is being closed: there will be no others.
+func (s *Service) closeTools() (err error) {
+	for session := range s.sessions.Range {
+		err = errors.Join(err, session.(*Session).closeTools())
 	}
 	return err
 }
 
 // options are the options of the tools: its sandboxes have the permissions of the current settings, and count towards
 // the tenant's quotas.
-func (b *Toolbox) options() sandboxtools.Options {
+func (session *Session) options() sandboxtools.Options {
 	o := sandboxtools.Options{
-		Create:       b.service.base(b.tenant),
-		MaxSandboxes: b.service.Account(b.tenant).Limits().Sandboxes,
-		IdleLimit:    milliseconds(b.service.settings.Load().IdleTimeoutMs),
-		Open:         b.create,
+		Create:       session.service.base(session.tenant),
+		MaxSandboxes: session.service.Account(session.tenant).Limits().Sandboxes,
+		IdleLimit:    milliseconds(session.service.settings.Load().IdleTimeoutMs),
+		Open:         session.create,
 	}
-	if b.service.trusted { // no folder of the host can be shared otherwise
+	if session.service.trusted { // no folder of the host can be shared otherwise
 		o.ProjectBase = "/"
 	}
 	return o
 }
 
 // create creates a sandbox of the tools, which other requests cannot find.
-func (b *Toolbox) create(ctx context.Context, o runtime.Options) (_ sandboxtools.Sandbox, err error) {
-	if o.Permissions, err = b.service.permissions(policy.Permissions{}, path.Clean(o.Cwd), nil); err != nil {
+func (session *Session) create(ctx context.Context, o runtime.Options) (_ sandboxtools.Sandbox, err error) {
+	if o.Permissions, err = session.service.permissions(policy.Permissions{}, path.Clean(o.Cwd), nil); err != nil {
 		return nil, err
 	}
-	b.service.isolateByDefault(&o)
-	sb, err := b.service.open(ctx, b.tenant, o)
+	session.service.isolateByDefault(&o)
+	sb, err := session.service.open(ctx, session.tenant, o)
 	if err != nil {
 		return nil, refusal(err)
 	}
@@ -99,9 +99,9 @@ func (sb toolSandbox) Command(ctx context.Context, name string, args []string, o
 // Close implements [sandboxtools.Sandbox].
 func (sb toolSandbox) Close() error { return sb.close() }
 
-// CallTool calls a tool of the session's toolbox.
+// CallTool calls a tool of the session.
 func (s *Service) CallTool(ctx context.Context, c *Call, in *requestjson.ToolIn) (json.RawMessage, error) {
-	result, err := c.Session.tools.Call(ctx, in.Tool, in.Arguments)
+	result, err := c.Session.CallTool(ctx, in.Tool, in.Arguments)
 	if sandboxtools.CodeOf(err) != sandboxtools.UnknownTool {
 		audit.Of(ctx).SetAction("session " + in.Tool)
 	}
@@ -111,19 +111,14 @@ func (s *Service) CallTool(ctx context.Context, c *Call, in *requestjson.ToolIn)
 // holdsFiles are the tools whose calls hold a whole file, or a large folder, in memory.
 var holdsFiles = map[string]bool{"sandbox_read_file": true, "sandbox_write_file": true, "sandbox_list_directory": true}
 
-// Call calls a tool, as [sandboxtools.Toolbox.Call] does. Errors that are not the tenant's fault are
+// CallTool calls a tool, as [sandboxtools.Toolbox.Call] does. Errors that are not the tenant's fault are
 // logged, and returned as an [*Error].
-func (b *Toolbox) Call(ctx context.Context, tool string, args json.RawMessage) (json.RawMessage, error) {
-	ctx, end, err := b.service.Begin(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer end()
+func (session *Session) CallTool(ctx context.Context, tool string, args json.RawMessage) (json.RawMessage, error) {
 	if len(args) == 0 {
 		args = json.RawMessage("{}")
 	}
 	if holdsFiles[tool] {
-		done, err := b.service.Account(b.tenant).Wait(ctx, quota.Listings)
+		done, err := session.service.Account(session.tenant).Wait(ctx, quota.Listings)
 		if err != nil {
 			return nil, err
 		}
@@ -133,17 +128,17 @@ func (b *Toolbox) Call(ctx context.Context, tool string, args json.RawMessage) (
 		var a struct{ ImageName, ContainerID string }
 		_ = json.Unmarshal(args, &a) // the tool reports invalid arguments
 		audit.Of(ctx).SetSandbox(a.ContainerID)
-		if err := b.service.CheckImage(a.ImageName); err != nil && tool == "sandbox_init" {
+		if err := session.service.CheckImage(a.ImageName); err != nil && tool == "sandbox_init" {
 			return nil, err
 		}
 	}
-	tools, err := b.open()
+	tools, err := session.tools()
 	if err != nil {
-		return nil, b.service.Convert(ctx, "open tools", b.tenant, err)
+		return nil, session.service.Convert(ctx, "open tools", session.tenant, err)
 	}
 	result, err := tools.Call(ctx, tool, args)
 	if err != nil {
-		err = b.service.Convert(ctx, "call "+tool, b.tenant, err)
+		err = session.service.Convert(ctx, "call "+tool, session.tenant, err)
 	}
 	return result, err
 }

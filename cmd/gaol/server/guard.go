@@ -151,11 +151,7 @@ func (s *Server) isOwnHost(r *http.Request) bool {
 	if c.isUnix() {
 		return true
 	}
-	host := r.Host
-	if h, _, err := net.SplitHostPort(host); err == nil {
-		host = h
-	}
-	host = strings.ToLower(strings.TrimSuffix(strings.Trim(host, "[]"), "."))
+	host := strings.ToLower(strings.TrimSuffix((&url.URL{Host: r.Host}).Hostname(), "."))
 	if host == "localhost" || slices.Contains(s.service.Settings().Hosts, host) {
 		return true
 	}

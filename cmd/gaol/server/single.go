@@ -43,8 +43,9 @@ func ServeSingle(ctx context.Context, c *net.UnixConn, o Options) error {
 	s := service.New(o.Options)
 	sessions := session.New(s)
 	h := &http.Server{
-		Handler: asTenant(peer, api.WithPorts(s, newMux(s, sessions, o.Version))), MaxHeaderBytes: maxHeader,
-		ErrorLog: httpLog(s),
+		Handler: api.WithPorts(s, newMux(s, sessions, o.Version)), MaxHeaderBytes: maxHeader,
+		BaseContext: func(net.Listener) context.Context { return tenant.NewContext(context.Background(), peer) },
+		ErrorLog:    httpLog(s),
 	}
 	var serving sync.WaitGroup
 	serving.Go(func() { _ = h.Serve(l) }) // returns when l has ended
@@ -54,13 +55,6 @@ func ServeSingle(ctx context.Context, c *net.UnixConn, o Options) error {
 	_ = h.Close() // the other end may be closed
 	serving.Wait()
 	return err
-}
-
-// asTenant serves requests of one tenant.
-func asTenant(t *tenant.Tenant, next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		next.ServeHTTP(w, r.WithContext(tenant.NewContext(r.Context(), t)))
-	})
 }
 
 // Local serves h to this process until stop is called. It returns a client of h.

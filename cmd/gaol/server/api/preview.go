@@ -2,9 +2,9 @@ package api
 
 import (
 	"cmp"
-	"net"
 	"net/http"
 	"net/http/httputil"
+	"net/url"
 	"strings"
 
 	"gaol/cmd/gaol/server/service"
@@ -36,9 +36,7 @@ func ServePreview(s *service.Service, w http.ResponseWriter, r *http.Request, is
 
 // parsePreviewHost parses the Host of a request.
 func parsePreviewHost(host, domain string) (port uint16, id string, ok bool) {
-	if h, _, err := net.SplitHostPort(host); err == nil {
-		host = h
-	}
+	host = (&url.URL{Host: host}).Hostname()
 	label, ok := strings.CutSuffix(strings.ToLower(strings.TrimSuffix(host, ".")), "."+domain)
 	if domain == "" || !ok {
 		return 0, "", false

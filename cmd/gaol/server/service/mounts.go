@@ -21,15 +21,6 @@ import (
 // accesses are the accesses of requests.
 var accesses = map[string]runtime.Access{"": runtime.ReadOnly, "ro": runtime.ReadOnly, "rw": runtime.ReadWrite, "cow": runtime.CopyOnWrite}
 
-// folders are open folders of the server's machine.
-type folders []*os.File
-
-func (f folders) close() {
-	for _, folder := range f {
-		folder.Close()
-	}
-}
-
 // addMounts adds the mounts of the server's machine to the options. The caller closes the folders after the sandbox is
 // created, even if there is an error.
 func (s *Service) addMounts(t *tenant.Tenant, tree requestjson.Tree, o *runtime.Options) (opened folders, err error) {

@@ -38,6 +38,15 @@ func (s *Service) options(t *tenant.Tenant, tree requestjson.Tree, permissions p
 	return o, opened, err
 }
 
+// folders are open folders of the server's machine.
+type folders []*os.File
+
+func (f folders) close() {
+	for _, folder := range f {
+		folder.Close()
+	}
+}
+
 func (s *Service) optionsWithoutMounts(t *tenant.Tenant, tree requestjson.Tree, permissions policy.Permissions, cwd string) (o runtime.Options, err error) {
 	o = s.base(t)
 	o.Image, o.Cwd, o.ReadOnlyRoot, o.Hostname, o.HostPorts, o.BigInts = tree.Image, cwd, tree.ReadOnly, tree.Hostname, tree.HostPorts, tree.BigInts

@@ -12,6 +12,7 @@ import (
 	"gaol/policy"
 	"gaol/runtime/internal/guest"
 	"gaol/runtime/internal/stdio"
+	"gaol/runtime/internal/work"
 )
 
 // ContextOptions are the options of a context. A zero field takes its default.
@@ -258,7 +259,7 @@ func (c *Context) acquireTurn(ctx context.Context) error {
 	case <-c.Done():
 		return c.err
 	case <-ctx.Done():
-		return contextError(ctx)
+		return work.ContextError(ctx)
 	}
 	if c.idle != nil {
 		c.idle.Stop()

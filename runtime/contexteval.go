@@ -62,7 +62,7 @@ func (c *Context) Evaluate(ctx context.Context, code string, o EvaluateOptions) 
 	case invalid:
 		return &Evaluation{Error: syntaxError(err, name), Duration: time.Since(l.began)}, nil
 	case err != nil && ctx.Err() != nil:
-		return l.conclude(&Result{Cause: CauseCanceled}, &cell{}), contextError(ctx)
+		return l.conclude(&Result{Cause: CauseCanceled}, &cell{}), work.ContextError(ctx)
 	case errors.Is(err, ErrContextEnded):
 		<-c.Done()
 		return l.conclude(&Result{Cause: CauseCanceled}, &cell{}), c.err
@@ -187,7 +187,7 @@ func (c *Context) cancellation(ctx context.Context, cause Cause) error {
 	case cause != CauseCanceled:
 		return nil
 	case ctx.Err() != nil:
-		return contextError(ctx)
+		return work.ContextError(ctx)
 	case errors.Is(c.Err(), ErrClosed):
 		return c.Err()
 	}

@@ -1,7 +1,6 @@
 package runtime
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -32,18 +31,6 @@ func (e *OptionError) Unwrap() error { return e.Err }
 
 func optionError(option, format string, args ...any) error {
 	return &OptionError{option, fmt.Errorf(format, args...)}
-}
-
-// contextError returns the error of a run whose context ended: ctx.Err, and the cause of ctx
-// if it is another error.
-//
-// Preconditions: ctx is done.
-func contextError(ctx context.Context) error {
-	err, cause := ctx.Err(), context.Cause(ctx)
-	if errors.Is(cause, err) {
-		return cause
-	}
-	return fmt.Errorf("%w: %w", err, cause)
 }
 
 // maxListed is how many of an error's Errors its text lists.

@@ -24,6 +24,7 @@ import (
 	"gaol/runtime/internal/hostcall"
 	"gaol/runtime/internal/sandbox"
 	"gaol/runtime/internal/stdio"
+	"gaol/runtime/internal/work"
 )
 
 // Process is a spawned process with all its descendants. It is safe for concurrent use.
@@ -128,7 +129,7 @@ func (p *Process) Wait(ctx context.Context) (_ *Result, err error) {
 	case <-p.done:
 	case <-ctx.Done():
 		if !isClosed(p.done) { // if both are, the result is worth more
-			return nil, fmt.Errorf("gaol: wait: %w", contextError(ctx))
+			return nil, fmt.Errorf("gaol: wait: %w", work.ContextError(ctx))
 		}
 	}
 	return p.outcome()

@@ -14,6 +14,7 @@ import (
 	"gaol/jail"
 	"gaol/runtime/internal/enforce"
 	"gaol/runtime/internal/hostcall"
+	"gaol/runtime/internal/work"
 )
 
 // start starts p.program when its turn has come, and reports whether it runs: otherwise p.res and p.err are
@@ -48,7 +49,7 @@ func (rt *NodeRuntime) start(ctx context.Context, p *Process, o RunOptions) (ok 
 // runtime. The cause of a caller's context is wrapped, because that may be the context of another run: see endReason.
 func (p *Process) bind(ctx context.Context) (release func() bool) {
 	life, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	release = context.AfterFunc(ctx, func() { cancel(fmt.Errorf("%w", contextError(ctx))) })
+	release = context.AfterFunc(ctx, func() { cancel(fmt.Errorf("%w", work.ContextError(ctx))) })
 	unwatch := context.AfterFunc(p.rt.alive, func() { cancel(ErrClosed) })
 	p.life, p.limit, p.cancel = life, life, func(cause error) {
 		cancel(cause)

@@ -232,15 +232,6 @@ func parseError(text []byte) *Error {
 	return e
 }
 
-// canceledBy returns the error of a run that its context has ended, as package runtime does.
-func canceledBy(ctx context.Context, doing string) error {
-	err, cause := ctx.Err(), context.Cause(ctx)
-	if errors.Is(cause, err) {
-		return fmt.Errorf("gaol: %s: %w", doing, cause)
-	}
-	return fmt.Errorf("gaol: %s: %w: %w", doing, err, cause)
-}
-
 // unsupported is the error for an option that servers do not have.
 func unsupported(option string) error {
 	return &runtime.OptionError{Option: option, Err: fmt.Errorf("servers do not have it: %w", errors.ErrUnsupported)}

@@ -12,6 +12,7 @@ import (
 
 	"gaol/internal/session"
 	"gaol/runtime"
+	"gaol/runtime/internal/work"
 	"gaol/runtime/requestjson"
 	"gaol/runtime/resultjson"
 )
@@ -112,7 +113,7 @@ func (p *Process) Wait(ctx context.Context) (*runtime.Result, error) {
 	case <-p.done:
 		return p.result, p.err
 	case <-ctx.Done():
-		return nil, canceledBy(ctx, "wait")
+		return nil, wrap("wait", work.ContextError(ctx))
 	}
 }
 

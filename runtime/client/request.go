@@ -14,6 +14,7 @@ import (
 
 	"gaol/internal/session"
 	"gaol/runtime/internal/stdio"
+	"gaol/runtime/internal/work"
 )
 
 // request is a request without a result so far.
@@ -226,7 +227,7 @@ func call[R any](ctx context.Context, c *Client, m message) (result R, err error
 	}
 	switch canceled := err == nil || errors.Is(err, context.Canceled); {
 	case canceled && ctx.Err() != nil:
-		return result, canceledBy(ctx, m.doing)
+		return result, wrap(m.doing, work.ContextError(ctx))
 	case canceled && running.Err() != nil:
 		err = context.Cause(running)
 	}

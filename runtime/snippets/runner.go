@@ -116,17 +116,9 @@ func (r *Runner) Run(ctx context.Context, in Input) (*Output, error) {
 		return out, err
 	case ctx.Err() != nil:
 		out.addError("sandbox: aborted by caller signal")
-		return out, fmt.Errorf("snippets: %w", contextError(ctx))
+		return out, fmt.Errorf("snippets: %w", work.ContextError(ctx))
 	}
 	return nil, fmt.Errorf("snippets: %w", err)
-}
-
-// contextError returns an error that wraps both the context's error and its cause.
-func contextError(ctx context.Context) error {
-	if cause := context.Cause(ctx); !errors.Is(cause, ctx.Err()) {
-		return fmt.Errorf("%w: %w", ctx.Err(), cause)
-	}
-	return context.Cause(ctx)
 }
 
 // begin registers a call. It returns false if the runner is closed.

@@ -210,3 +210,15 @@ var role *subprocess.Role
 
 // In an init function, so that all operations of this package are defined.
 func init() { role = subprocess.Register(subprocess.Role{Name: "work", Serve: serve}) }
+
+// ContextError returns the error of work, or of a run, whose context ended: ctx.Err, and the cause of ctx if it is
+// another error.
+//
+// Preconditions: ctx is done.
+func ContextError(ctx context.Context) error {
+	err, cause := ctx.Err(), context.Cause(ctx)
+	if errors.Is(cause, err) {
+		return cause
+	}
+	return fmt.Errorf("%w: %w", err, cause)
+}

@@ -1,6 +1,7 @@
 package snippets
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -140,9 +141,7 @@ func (s *sandboxes) discard(rt *runtime.NodeRuntime) {
 func (s *sandboxes) note(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.failed == nil {
-		s.failed = err
-	}
+	s.failed = cmp.Or(s.failed, err)
 }
 
 // close closes all sandboxes. Precondition: none is in use.

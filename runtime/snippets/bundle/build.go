@@ -43,21 +43,16 @@ type build struct {
 	imported map[string]bool
 }
 
-// lint returns the problems of the files by the rules.
-func (j *Job) lint() (list []Problem) {
-	if j.Rules == nil {
-		return nil
-	}
-	for _, f := range j.Files {
-		list = append(list, j.Rules.Check(f.Path, f.Source)...)
-	}
-	return list[:min(len(list), maxProblems)]
-}
-
 // Run checks the files by the rules, and runs esbuild if there are no problems.
 func (j *Job) Run() Built {
-	if problems := j.lint(); len(problems) > 0 {
-		return Built{Problems: problems}
+	var problems []Problem
+	if j.Rules != nil {
+		for _, f := range j.Files {
+			problems = append(problems, j.Rules.Check(f.Path, f.Source)...)
+		}
+	}
+	if len(problems) > 0 {
+		return Built{Problems: problems[:min(len(problems), maxProblems)]}
 	}
 	b := &build{Job: j, files: map[string]File{}, languages: map[string]string{}, imported: map[string]bool{}}
 	for _, f := range j.Files {

@@ -19,9 +19,9 @@ import (
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 	"golang.org/x/sys/unix"
 
+	"gaol/internal/kernfile"
 	"gaol/jail/cgroup"
 	"gaol/jail/enter"
-	"gaol/jail/kernfile"
 	"gaol/jail/mounts"
 	"gaol/jail/procfs"
 	"gaol/jail/seccomp"

@@ -15,11 +15,11 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"gaol/internal/kernfile"
 	"gaol/jail/cgroup"
 	"gaol/jail/enter"
 	"gaol/jail/gateway"
 	"gaol/jail/hostcommand"
-	"gaol/jail/kernfile"
 	"gaol/jail/landlock"
 	"gaol/jail/mounts"
 	"gaol/jail/procfs"

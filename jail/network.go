@@ -19,8 +19,8 @@ import (
 	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 
+	"gaol/internal/kernfile"
 	"gaol/jail/gateway"
-	"gaol/jail/kernfile"
 	"gaol/jail/mounts"
 	"gaol/jail/seccomp/notify"
 	"gaol/jail/sockdiag"

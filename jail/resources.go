@@ -17,7 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"gaol/jail/kernfile"
+	"gaol/internal/kernfile"
 	"gaol/jail/mounts"
 	"gaol/jail/sockdiag"
 	"gaol/jail/step"

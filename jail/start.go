@@ -11,10 +11,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"gaol/internal/kernfile"
 	"gaol/jail/cgroup"
 	"gaol/jail/enter"
 	"gaol/jail/gateway"
-	"gaol/jail/kernfile"
 	"gaol/jail/mounts"
 	"gaol/jail/step"
 	"gaol/jail/zygote"

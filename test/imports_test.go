@@ -158,7 +158,7 @@ func TestMayImport(t *testing.T) {
 
 // leaves are packages of higher layers that all packages may import: their subject is none of gaol's, and they import
 // only each other.
-var leaves = []string{module + "/internal/strictjson", module + "/internal/lazyregexp"}
+var leaves = []string{module + "/internal/strictjson", module + "/internal/lazyregexp", module + "/internal/kernfile"}
 
 // forTests are packages that tests of all layers may import. They import nothing of this repository.
 var forTests = []string{module + "/test/internettest", module + "/test/tartest", module + "/test/tier"}

@@ -19,8 +19,8 @@ import (
 	"golang.org/x/net/http/httpproxy"
 	"golang.org/x/sys/unix"
 
+	"gaol/internal/kernfile"
 	"gaol/jail/gateway"
-	"gaol/jail/kernfile"
 	"gaol/policy"
 )
 

@@ -18,8 +18,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gaol/internal/egress/relay"
+	"gaol/internal/kernfile"
 	"gaol/jail/cgroup"
-	"gaol/jail/kernfile"
 	"gaol/policy"
 	"gaol/test/internettest"
 )

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gaol/internal/egress/relay"
-	"gaol/jail/kernfile"
+	"gaol/internal/kernfile"
 	"gaol/jail/subprocess"
 )
 

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"gaol/jail/kernfile"
+	"gaol/internal/kernfile"
 )
 
 // No attempt freezes the group: its processes would survive if the host were killed then.

@@ -10,7 +10,7 @@ import (
 	goruntime "runtime"
 	"testing"
 
-	"gaol/jail/kernfile"
+	"gaol/internal/kernfile"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"gaol/jail/kernfile"
+	"gaol/internal/kernfile"
 
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"

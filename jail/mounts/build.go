@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"gaol/jail/kernfile"
+	"gaol/internal/kernfile"
 )
 
 // A builder opens files and folders of the guest's root, and creates missing ones. New files
@@ -198,24 +198,16 @@ func (b *builder) asOwner(path string, do func() error) error {
 	return err
 }
 
-// asGuest calls do with the guest's rights over files. The kernel removes a thread's
-// capabilities over files while its fsuid is not 0, and restores them with fsuid 0
-// (capabilities(7)).
+// asGuest calls do with the guest's rights over files.
 //
 // Preconditions: see Stage.Mount.
 func (b *builder) asGuest(do func() error) error {
-	defer setFileIDs(setFileIDs(b.guestUID(), b.guestGID()))
-	if uid, gid := setFileIDs(-1, -1); uid != b.guestUID() || gid != b.guestGID() { // -1 is not an id, and changes nothing
-		return errors.New("setfsuid: without effect")
+	uid, gid, err := kernfile.SetFileIDs(b.guestUID(), b.guestGID())
+	defer func() { _, _, _ = kernfile.SetFileIDs(uid, gid) }()
+	if err != nil {
+		return err
 	}
 	return do()
-}
-
-// setFileIDs sets the thread's file system ids and returns the previous ones.
-func setFileIDs(uid, gid int) (oldUID, oldGID int) {
-	oldGID, _ = unix.SetfsgidRetGid(gid) // asGuest checks whether it took effect
-	oldUID, _ = unix.SetfsuidRetUid(uid)
-	return oldUID, oldGID
 }
 
 // OpenIn opens path relative to root as if root were the root directory: links and ".."

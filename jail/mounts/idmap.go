@@ -36,7 +36,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"gaol/jail/kernfile"
+	"gaol/internal/kernfile"
 )
 
 // setIDMap sets the id map of a detached mount to a user namespace's map.

@@ -19,10 +19,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"gaol/internal/kernfile"
 	"gaol/jail"
 	"gaol/jail/cgroup"
 	"gaol/jail/enter"
-	"gaol/jail/kernfile"
 )
 
 // Spec describes a subprocess.

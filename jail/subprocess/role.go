@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"gaol/jail/kernfile"
+	"gaol/internal/kernfile"
 	"gaol/jail/seccomp"
 	"gaol/jail/step"
 )

@@ -17,8 +17,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"gaol/internal/kernfile"
 	"gaol/jail/enter"
-	"gaol/jail/kernfile"
 	"gaol/jail/mounts"
 	"gaol/jail/step"
 )

@@ -15,9 +15,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"gaol/internal/kernfile"
 	"gaol/jail/cgroup"
 	"gaol/jail/enter"
-	"gaol/jail/kernfile"
 	"gaol/jail/mounts"
 )
 

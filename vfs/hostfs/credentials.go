@@ -4,6 +4,8 @@ import (
 	"os"
 	goruntime "runtime"
 
+	"gaol/internal/kernfile"
+
 	"golang.org/x/sys/unix"
 )
 
@@ -17,9 +19,7 @@ func credentialsOf(uid, gid int) credentials {
 	return credentials{uid, gid, uid == os.Geteuid() && gid == os.Getegid()}
 }
 
-// act calls do with the credentials on its thread, without the process's supplementary
-// groups. While the fsuid is not 0, the kernel removes the capabilities over files from the
-// effective set (capabilities(7)).
+// act calls do with the credentials on its thread, without the process's supplementary groups.
 func (i credentials) act(do func() error) error {
 	if i.own {
 		return do()
@@ -34,24 +34,14 @@ func (i credentials) act(do func() error) error {
 	if err := unix.Setgroups(nil); err != nil {
 		return errCredentials
 	}
-	gid, uid := setIDs(i.gid, i.uid)
+	uid, gid, err := kernfile.SetFileIDs(i.uid, i.gid)
 	defer func() {
-		setIDs(gid, uid)
-		if g, u := currentIDs(); g != gid || u != uid || unix.Setgroups(groups) != nil {
+		if _, _, err := kernfile.SetFileIDs(uid, gid); err != nil || unix.Setgroups(groups) != nil {
 			panic("hostfs: cannot restore the host's credentials") // other goroutines will run on this thread
 		}
 	}()
-	if g, u := currentIDs(); g != i.gid || u != i.uid {
+	if err != nil {
 		return errCredentials
 	}
 	return do()
 }
-
-// setIDs sets the thread's fsgid and fsuid, and returns the previous ones.
-func setIDs(gid, uid int) (oldGID, oldUID int) {
-	oldGID, _ = unix.SetfsgidRetGid(gid) // callers check the result with currentIDs
-	oldUID, _ = unix.SetfsuidRetUid(uid)
-	return oldGID, oldUID
-}
-
-func currentIDs() (gid, uid int) { return setIDs(-1, -1) } // -1 is invalid and changes nothing

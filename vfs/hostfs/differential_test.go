@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"gaol/internal/kernfile"
 	"gaol/test/tier"
 )
 
@@ -90,8 +91,8 @@ func inChroot(t *testing.T, dir string, calls <-chan func(), ready chan<- error)
 	goruntime.LockOSThread() // never unlocked, so that the thread ends with the goroutine
 	err := errors.Join(unix.Unshare(unix.CLONE_FS), unix.Chroot(dir), unix.Chdir("/"))
 	unix.Umask(0o022)
-	setIDs(testGID, testUID)
-	ready <- err
+	_, _, failed := kernfile.SetFileIDs(testUID, testGID)
+	ready <- errors.Join(err, failed)
 	for call := range calls {
 		call()
 	}

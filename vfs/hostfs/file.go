@@ -6,6 +6,8 @@ import (
 	"os"
 	"sync"
 
+	"gaol/internal/kernfile"
+
 	"golang.org/x/sys/unix"
 )
 
@@ -86,26 +88,13 @@ func (o *File) Seek(offset int64, whence int) (int64, error) {
 // Stat describes the open file. The result is an *Info.
 func (o *File) Stat() (fs.FileInfo, error) {
 	var st unix.Statx_t
-	if err := control(o.file, func(fd int) (err error) {
+	if err := kernfile.Control(o.file, func(fd int) (err error) {
 		st, err = statAt(fd, "")
 		return err
 	}); err != nil {
 		return nil, o.fail("stat", err)
 	}
 	return o.fs.info(o.path, &st), nil
-}
-
-// control calls do with a file's descriptor, which cannot be closed meanwhile.
-func control(file *os.File, do func(fd int) error) error {
-	conn, err := file.SyscallConn()
-	if err != nil {
-		return err
-	}
-	var failed error
-	if err := conn.Control(func(fd uintptr) { failed = do(int(fd)) }); err != nil {
-		return fs.ErrClosed
-	}
-	return failed
 }
 
 // ReadDir implements fs.ReadDirFile. The first call reads the whole folder, up to

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 
+	"gaol/internal/kernfile"
+
 	"golang.org/x/sys/unix"
 )
 
@@ -21,30 +23,20 @@ type base struct {
 	resolve uint64
 }
 
-// maxRetries bounds the retries of a path with "..", for which the kernel returns EAGAIN if
-// a file was renamed meanwhile. A guest can cause that without end.
-const maxRetries = 100
-
 // open opens a path with O_PATH, which does not affect the opened file. A leading slash refers
 // to b, the root. It refuses the kernel's own file systems.
 func (b base) open(path string, flags uint64) (int, error) {
 	if path = strings.TrimLeft(path, "/"); path == "" || path == "." { // openat2 would need the right to search the folder
 		return unix.FcntlInt(uintptr(b.fd), unix.F_DUPFD_CLOEXEC, 0)
 	}
-	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC | flags, Resolve: b.resolve}
-	for i := 0; ; i++ {
-		fd, err := unix.Openat2(b.fd, path, &how)
-		if err == unix.EINTR || err == unix.EAGAIN && i < maxRetries {
-			continue
-		}
-		if err == nil {
-			err = checkFileSystem(fd)
-		}
-		if err != nil {
-			return -1, err
-		}
-		return fd, nil
+	fd, err := kernfile.Openat2FD(b.fd, path, unix.O_PATH|flags, b.resolve)
+	if err == nil {
+		err = checkFileSystem(fd)
 	}
+	if err != nil {
+		return -1, err
+	}
+	return fd, nil
 }
 
 // node is an open file of any type, independent of its names.

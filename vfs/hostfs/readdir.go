@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"gaol/internal/kernfile"
+
 	"golang.org/x/sys/unix"
 )
 
@@ -36,7 +38,7 @@ func (f *FS) entries(dir *os.File, limit int) ([]fs.DirEntry, error) {
 	}
 	slices.SortFunc(names, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
 	list := make([]fs.DirEntry, 0, len(names))
-	err = control(dir, func(fd int) error {
+	err = kernfile.Control(dir, func(fd int) error {
 		for _, e := range names {
 			st, err := statAt(fd, e.Name())
 			switch err {

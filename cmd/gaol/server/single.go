@@ -15,7 +15,7 @@ import (
 	"gaol/cmd/gaol/server/session"
 	"gaol/cmd/gaol/server/settings"
 	"gaol/cmd/gaol/server/tenant"
-	"gaol/jail/kernfile"
+	"gaol/internal/kernfile"
 	"gaol/runtime/client"
 )
 

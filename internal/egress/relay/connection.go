@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"gaol/jail/kernfile"
+	"gaol/internal/kernfile"
 )
 
 // connection is one of the guest's.

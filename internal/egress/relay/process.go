@@ -14,8 +14,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"gaol/internal/kernfile"
 	"gaol/jail/cgroup"
-	"gaol/jail/kernfile"
 	"gaol/jail/seccomp"
 	"gaol/jail/subprocess"
 )

@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"gaol/jail/kernfile"
+	"gaol/internal/kernfile"
 )
 
 // relay is the process's half.

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"gaol/jail/kernfile"
+	"gaol/internal/kernfile"
 	"gaol/jail/seccomp"
 
 	"golang.org/x/sys/unix"

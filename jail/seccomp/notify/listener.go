@@ -17,7 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 	"golang.org/x/time/rate"
 
-	"gaol/jail/kernfile"
+	"gaol/internal/kernfile"
 	"gaol/jail/seccomp"
 )
 

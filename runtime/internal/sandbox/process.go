@@ -12,8 +12,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"gaol/internal/kernfile"
 	"gaol/jail"
-	"gaol/jail/kernfile"
 	"gaol/jail/seccomp/notify"
 	"gaol/jail/zygote"
 	"gaol/policy"

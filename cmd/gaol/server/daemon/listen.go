@@ -22,7 +22,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gaol/cmd/gaol/server"
-	"gaol/jail/kernfile"
+	"gaol/internal/kernfile"
 )
 
 // listener is a server's listener, with TLS if tls is not nil.
@@ -235,9 +235,9 @@ func removeStaleSocket(path string) error {
 func listenAsGroup(path string, gid int) (net.Listener, error) {
 	goruntime.LockOSThread() // the fsgid is per thread
 	defer goruntime.UnlockOSThread()
-	old, _ := unix.SetfsgidRetGid(gid)
-	defer func() { _, _ = unix.SetfsgidRetGid(old) }()
-	if now, _ := unix.SetfsgidRetGid(-1); now != gid { // -1 is not an id, and changes nothing
+	uid, old, err := kernfile.SetFileIDs(os.Geteuid(), gid)
+	defer func() { _, _, _ = kernfile.SetFileIDs(uid, old) }()
+	if err != nil {
 		return nil, fmt.Errorf("%s: may not give the socket to group %d", path, gid)
 	}
 	umask := syscall.Umask(0o117)

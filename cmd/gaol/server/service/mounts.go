@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gaol/cmd/gaol/server/tenant"
-	"gaol/jail/kernfile"
+	"gaol/internal/kernfile"
 	"gaol/jail/mounts"
 	"gaol/runtime"
 	"gaol/runtime/requestjson"
@@ -156,12 +156,8 @@ func becomeUser(user *runtime.MountUser) error {
 	if err := unix.Setgroups(user.Groups); err != nil {
 		return fmt.Errorf("setgroups: %w", err)
 	}
-	_, _ = unix.SetfsgidRetGid(user.GID) // the check below sees a failure
-	_, _ = unix.SetfsuidRetUid(user.UID)
-	gotGID, _ := unix.SetfsgidRetGid(-1) // -1 is not an id, and changes nothing
-	gotUID, _ := unix.SetfsuidRetUid(-1)
-	if gotUID != user.UID || gotGID != user.GID {
-		return errors.New("setfsuid: without effect")
+	if _, _, err := kernfile.SetFileIDs(user.UID, user.GID); err != nil {
+		return err
 	}
 	// Of root's, too: a caller with user 0 can be in a container, without capabilities.
 	return kernfile.DropCapabilities()

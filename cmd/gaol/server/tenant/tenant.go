@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"net"
 
-	"gaol/jail/kernfile"
+	"gaol/internal/kernfile"
 	"gaol/runtime"
 
 	"golang.org/x/sys/unix"

@@ -117,17 +117,39 @@ func DropCapabilities() error {
 	return os.NewSyscallError("capset", unix.Capset(&header, &none[0]))
 }
 
+// SetFileIDs sets the user and group of this thread for access to files, and returns the former ones. While the user is
+// not 0, the kernel removes the capabilities over files from the effective ones; user 0 restores them (capabilities(7)).
+// An error is no reason not to set the former ones again: one of the ids may have changed.
+//
+// Preconditions: the thread is locked to its goroutine.
+func SetFileIDs(uid, gid int) (oldUID, oldGID int, err error) {
+	oldGID, _ = unix.SetfsgidRetGid(gid) // which reports no errors
+	oldUID, _ = unix.SetfsuidRetUid(uid)
+	nowGID, _ := unix.SetfsgidRetGid(-1) // -1 is not an id, and changes nothing
+	nowUID, _ := unix.SetfsuidRetUid(-1)
+	if nowUID != uid || nowGID != gid {
+		err = errors.New("setfsuid: without effect")
+	}
+	return oldUID, oldGID, err
+}
+
 // Openat2 opens a path relative to dir, as the kernel resolves it by RESOLVE_* flags. Its error is an errno.
 func Openat2(dir *os.File, path string, flags, resolve uint64) (*os.File, error) {
+	fd, err := Openat2FD(int(dir.Fd()), path, flags, resolve)
+	if err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), path), nil
+}
+
+// Openat2FD is Openat2 for descriptors.
+func Openat2FD(dir int, path string, flags, resolve uint64) (int, error) {
 	const retries = 100 // renames and mounts anywhere can make the kernel unsure about a ".." (EAGAIN)
 	how := unix.OpenHow{Flags: flags | unix.O_CLOEXEC, Resolve: resolve}
 	for i := 0; ; i++ {
-		fd, err := unix.Openat2(int(dir.Fd()), path, &how)
-		switch {
-		case err == nil:
-			return os.NewFile(uintptr(fd), path), nil
-		case i == retries || err != unix.EAGAIN && err != unix.EINTR:
-			return nil, err
+		fd, err := unix.Openat2(dir, path, &how)
+		if i == retries || err != unix.EAGAIN && err != unix.EINTR {
+			return fd, err
 		}
 	}
 }

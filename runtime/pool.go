@@ -114,14 +114,11 @@ func newPool(o PoolOptions, create func(context.Context) (*NodeRuntime, error)) 
 
 func (p *Pool) start() {
 	for range p.options.Size {
-		p.work.Go(p.keep)
-	}
-}
-
-// keep creates runtimes, one after another, and offers each until it is taken.
-func (p *Pool) keep() {
-	for rt := p.next(); rt != nil; rt = p.next() {
-		p.offer(rt)
+		p.work.Go(func() { // creates runtimes, one after another, and offers each until it is taken
+			for rt := p.next(); rt != nil; rt = p.next() {
+				p.offer(rt)
+			}
+		})
 	}
 }
 

@@ -178,7 +178,9 @@ func (p *Process) openControl() error {
 	}
 	p.control.out = hostcall.NewWriter(out)
 	if p.code.TypeScript {
-		p.control.translator = newTranslator(p.rt.opts.work, p.control.out)
+		t := &translator{work: p.rt.opts.work, out: p.control.out}
+		t.ctx, t.cancel = context.WithCancel(context.Background())
+		p.control.translator = t
 	}
 	return nil
 }

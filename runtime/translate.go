@@ -89,12 +89,6 @@ type translator struct {
 	time  time.Duration // that the files so far have taken
 }
 
-func newTranslator(d *work.Domain, out *hostcall.Writer) *translator {
-	t := &translator{work: d, out: out}
-	t.ctx, t.cancel = context.WithCancel(context.Background())
-	return t
-}
-
 // answer translates a file in the time that is left to the run. The error is a violation of the
 // protocol.
 func (t *translator) answer(body []byte) error {

@@ -302,10 +302,6 @@ type name struct {
 	expires time.Time
 }
 
-func newNames(now func() time.Time) *names {
-	return &names{now: now, byName: map[string]*name{}, slots: map[uint32]*name{}}
-}
-
 // assign returns the addresses of a name, and renews them for TTL.
 func (n *names) assign(text string) (v4, v6 netip.Addr, err error) {
 	n.mu.Lock()

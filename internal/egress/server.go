@@ -64,7 +64,7 @@ func NewServer(c Config) *Server {
 	if c.Resolver == nil {
 		c.Resolver = net.DefaultResolver
 	}
-	s := &Server{config: c, names: newNames(time.Now), work: newTurns(1, ownWork)}
+	s := &Server{config: c, names: &names{now: time.Now, byName: map[string]*name{}, slots: map[uint32]*name{}}, work: newTurns(1, ownWork)}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s
 }

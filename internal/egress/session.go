@@ -90,7 +90,9 @@ func (s *Server) carry(listeners []*net.TCPListener) error {
 		}
 		return err
 	}
-	return s.newSession(process).run()
+	n := &session{server: s, process: process, gone: make(chan struct{}), open: map[uint32]*connection{}}
+	n.ctx, n.cancel = context.WithCancel(s.ctx)
+	return n.run()
 }
 
 // refuse resets and reports the connections that come until the next attempt to start a relay.
@@ -127,12 +129,6 @@ func readinessOf(listeners []*net.TCPListener) (*relay.Readiness, error) {
 	return ready, nil
 }
 
-func (s *Server) newSession(p *relay.Process) *session {
-	n := &session{server: s, process: p, gone: make(chan struct{}), open: map[uint32]*connection{}}
-	n.ctx, n.cancel = context.WithCancel(s.ctx)
-	return n
-}
-
 // run serves the relay until it ends.
 func (s *session) run() error {
 	defer context.AfterFunc(s.ctx, s.process.Kill)()
@@ -150,9 +146,6 @@ func (s *session) run() error {
 	}
 	return errors.Join(err, s.err, s.process.Close())
 }
-
-// outOfMemory reports whether the relay has been killed at its memory limit.
-func (s *session) outOfMemory() bool { return errors.Is(s.err, subprocess.ErrMemory) }
 
 // read handles the relay's messages. It never waits for anything else.
 func (s *session) read() error {
@@ -326,7 +319,7 @@ func (c *connection) ended(m relay.Message) Event {
 
 // lost returns the event of a connection that has ended with its relay.
 func (c *connection) lost() Event {
-	if c.session.outOfMemory() {
+	if errors.Is(c.session.err, subprocess.ErrMemory) {
 		return c.limited("egressMemory")
 	}
 	return c.event(Failed)

@@ -59,7 +59,7 @@ func (in *Input) Decode(text []byte, more map[string]any, found ...error) (any, 
 	if len(text) == 0 {
 		tree = map[string]any{}
 	} else if err := strictjson.Unmarshal(text, &tree); err != nil {
-		return nil, syntaxError(err)
+		return nil, &InvalidError{Syntax: true, Details: []*huma.ErrorDetail{{Message: err.Error()}}}
 	}
 	object, _ := tree.(map[string]any)
 	for name, value := range more {
@@ -135,10 +135,6 @@ type InvalidError struct {
 
 // Error returns the first reason.
 func (e *InvalidError) Error() string { return e.Details[0].Error() }
-
-func syntaxError(err error) error {
-	return &InvalidError{Syntax: true, Details: []*huma.ErrorDetail{{Message: err.Error()}}}
-}
 
 const (
 	maxDetails    = 20

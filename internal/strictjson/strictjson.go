@@ -140,7 +140,7 @@ func errorOf(text []byte, err error) error {
 	case errors.Is(why, strconv.ErrRange) && strings.Contains(wanted(e.GoType), "number"):
 		why = errors.New("the number is out of range")
 	case why == nil || mistyped || errors.Is(why, strconv.ErrSyntax) || errors.Is(why, strconv.ErrRange):
-		why = mismatch(e.GoType)
+		why = fmt.Errorf("want %s", wanted(e.GoType))
 	}
 	return &Error{Path(e.JSONPointer), why}
 }
@@ -188,8 +188,6 @@ var kinds = map[reflect.Kind]string{
 	reflect.Bool: "true or false", reflect.String: "a string", reflect.Float32: "a number", reflect.Float64: "a number",
 	reflect.Array: "an array", reflect.Slice: "an array", reflect.Map: "an object", reflect.Struct: "an object",
 }
-
-func mismatch(want reflect.Type) error { return fmt.Errorf("want %s", wanted(want)) }
 
 func wanted(t reflect.Type) string {
 	for t.Kind() == reflect.Pointer {

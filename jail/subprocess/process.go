@@ -85,7 +85,11 @@ func (p *Process) start(ctx context.Context, s *Spec) (err error) {
 	if err := p.launch(string(text)); err != nil {
 		return err
 	}
-	p.close = sync.OnceValue(p.end)
+	p.close = sync.OnceValue(func() error {
+		_ = p.command.Process.Kill()
+		<-p.done
+		return errors.Join(p.conn.Close(), p.identity.Release())
+	})
 	stop := context.AfterFunc(ctx, func() { _ = p.command.Process.Kill() })
 	err = p.shakeHands()
 	if !stop() || err != nil {
@@ -211,12 +215,6 @@ func (p *Process) Err() *ExitError {
 
 // Close kills the subprocess, waits until it has ended, and removes its cgroup.
 func (p *Process) Close() error { return p.close() }
-
-func (p *Process) end() error {
-	_ = p.command.Process.Kill()
-	<-p.done
-	return errors.Join(p.conn.Close(), p.identity.Release())
-}
 
 // ErrMemory matches the error of a subprocess that needed more memory than its limit.
 var ErrMemory = errors.New("out of memory")

@@ -54,11 +54,6 @@ type budget struct {
 	streamed, stored int64 // bytes
 }
 
-func newBudget(l Limits) budget {
-	l = l.WithDefaults()
-	return budget{l, l.Entries, l.Bytes, l.Bytes}
-}
-
 func (b *budget) entry() error {
 	if b.entries--; b.entries < 0 {
 		return fmt.Errorf("%w of %d files and folders", ErrTooLarge, b.limits.Entries)

@@ -34,7 +34,8 @@ func Open(dir string, l Limits) (*Tree, error) {
 	if err != nil {
 		return nil, errors.Join(err, root.Close())
 	}
-	return &Tree{root: root, path: real, budget: newBudget(l)}, nil
+	l = l.WithDefaults()
+	return &Tree{root: root, path: real, budget: budget{l, l.Entries, l.Bytes, l.Bytes}}, nil
 }
 
 // Close closes the folder. It does not remove it.

@@ -40,12 +40,9 @@ func (c *Client) snippet(code string, o runtime.EvaluateOptions) (n requestjson.
 // Evaluate evaluates a snippet, as [runtime.NodeRuntime.Evaluate] does. Heap, Module and Grace
 // are not supported. A negative Timeout means the longest that the server allows.
 func (sb *Sandbox) Evaluate(ctx context.Context, code string, o runtime.EvaluateOptions) (*runtime.Evaluation, error) {
-	return sb.c.evaluate(ctx, code, o, sb.snippetIn)
-}
-
-// snippetIn returns the operation that evaluates a snippet in the sandbox.
-func (sb *Sandbox) snippetIn(n requestjson.Snippet) (method string, in any) {
-	return "evaluateIn", requestjson.SnippetIn{InSandbox: sb.in(), Snippet: n}
+	return sb.c.evaluate(ctx, code, o, func(n requestjson.Snippet) (method string, in any) {
+		return "evaluateIn", requestjson.SnippetIn{InSandbox: sb.in(), Snippet: n}
+	})
 }
 
 // Evaluate evaluates a snippet in a new sandbox, as [Sandbox.Evaluate] does.

@@ -86,7 +86,9 @@ func (c *Client) Create(ctx context.Context, o CreateOptions) (*Sandbox, error) 
 	if err != nil {
 		return nil, wrap("create", err)
 	}
-	host.Calls, host.Commands = callLimitsOf(o.Calls), b.addCommands(o.Commands)
+	l := o.Calls
+	host.Calls = session.CallLimits{Calls: l.Calls, Concurrent: l.Concurrent, Arguments: l.Arguments, Result: l.Result, TimeoutMs: milliseconds(l.Timeout)}
+	host.Commands = b.addCommands(o.Commands)
 	m := message{Request: session.Request{Method: "createSandbox", Detached: o.Detached, Host: encodeHost(host)}, doing: "create", in: createRequest(o, values)}
 	info, err := call[Info](ctx, c, m)
 	if err != nil {
@@ -124,10 +126,6 @@ func limitsOf(l runtime.Limits) *requestjson.Limits {
 		Memory: l.Memory, CPUs: l.CPUs, CPUTimeMs: milliseconds(l.CPUTime), Pids: l.Pids, Files: l.Files, Disk: l.Disk, Inodes: l.Inodes,
 		Output: l.Output, Value: l.Value,
 	}
-}
-
-func callLimitsOf(l runtime.CallLimits) session.CallLimits {
-	return session.CallLimits{Calls: l.Calls, Concurrent: l.Concurrent, Arguments: l.Arguments, Result: l.Result, TimeoutMs: milliseconds(l.Timeout)}
 }
 
 // milliseconds rounds up, so that a short time is not none.

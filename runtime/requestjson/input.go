@@ -129,7 +129,7 @@ type (
 	}
 	// FileMode holds the permissions of a new file or folder.
 	FileMode struct {
-		Mode string `json:"mode,omitempty" pattern:"^[0-7]{1,4}$" doc:"Permissions of a new file or folder, in octal. By default 644, and 755 for a folder."`
+		Mode string `json:"mode,omitempty" pattern:"^0{0,3}[1-7][0-7]{0,2}$" doc:"Permissions of a new file or folder, in octal, from 1 to 777. By default 644, and 755 for a folder."`
 	}
 	// StatIn is the input of statFile.
 	StatIn struct {

@@ -26,13 +26,9 @@ func (r *Report) Text(o TextOptions) string {
 			result.write(&b, o)
 		}
 	}
-	fmt.Fprintln(&b, r.summary())
-	return b.String()
-}
-
-func (r *Report) summary() string {
-	return fmt.Sprintf("%d examples: %d passed, %d failed, %d skipped; %s",
+	fmt.Fprintf(&b, "%d examples: %d passed, %d failed, %d skipped; %s\n",
 		len(r.Results), r.Passed, r.Failed, r.Skipped, (time.Duration(r.DurationMs) * time.Millisecond).Round(10*time.Millisecond))
+	return b.String()
 }
 
 // labels begin the line of an example, with a color.

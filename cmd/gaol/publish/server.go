@@ -13,6 +13,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"golang.org/x/sync/semaphore"
 )
 
 const (
@@ -88,22 +90,20 @@ func (s *Server) Close() {
 }
 
 func (s *Server) serve(l listener, g Guest) {
-	places := make(chan struct{}, maxConnections)
+	places := semaphore.NewWeighted(maxConnections)
 	for {
-		select {
-		case places <- struct{}{}:
-		case <-s.open.Done():
+		if places.Acquire(s.open, 1) != nil {
 			return
 		}
 		client, err := l.AcceptTCP()
 		if err == nil {
 			s.work.Go(func() {
 				s.pass(client, g, l.guest)
-				<-places
+				places.Release(1)
 			})
 			continue
 		}
-		<-places
+		places.Release(1)
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}

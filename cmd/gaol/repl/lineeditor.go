@@ -57,7 +57,8 @@ const (
 )
 
 func newLineEditor(ctx context.Context, in io.Reader, out io.Writer, past *history) *lineEditor {
-	e := &lineEditor{ctx: ctx, keyboard: newKeyboard(ctx, in), out: out}
+	e := &lineEditor{ctx: ctx, keyboard: &keyboard{ctx: ctx, keys: make(chan byte, maxPending)}, out: out}
+	go e.keyboard.readAll(in) // not waited for: a Read may block forever
 	e.terminal = term.NewTerminal(struct {
 		io.Reader
 		io.Writer
@@ -121,12 +122,6 @@ type keyboard struct {
 // maxPending bounds the buffer. Like a terminal's own line discipline, keyboard drops
 // further input.
 const maxPending = 1 << 20
-
-func newKeyboard(ctx context.Context, from io.Reader) *keyboard {
-	k := &keyboard{ctx: ctx, keys: make(chan byte, maxPending)}
-	go k.readAll(from) // not waited for: a Read may block forever
-	return k
-}
 
 func (k *keyboard) readAll(from io.Reader) {
 	defer close(k.keys)

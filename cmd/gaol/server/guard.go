@@ -39,7 +39,7 @@ func (s *Server) guard(next http.Handler) http.Handler {
 			// proxy took for its body must not be the next request (RFC 9112, 6.1).
 			w.Header().Set("Connection", "close")
 		}
-		if s.preview(w, r) {
+		if !connOf(r).isUnix() && api.ServePreview(s.service, w, r, s.isToken) { // a sandbox's own host name
 			return
 		}
 		s.setCORS(w, r)
@@ -59,12 +59,6 @@ func (s *Server) guard(next http.Handler) http.Handler {
 			s.serveTenant(w, r, next)
 		}
 	})
-}
-
-// preview serves a request to a sandbox's own host name. It returns false for all others. The
-// unix socket has none: there, a host name is meaningless.
-func (s *Server) preview(w http.ResponseWriter, r *http.Request) bool {
-	return !connOf(r).isUnix() && api.ServePreview(s.service, w, r, s.isToken)
 }
 
 // isToken reports whether a header Authorization contains a token of this server.

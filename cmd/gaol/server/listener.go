@@ -1,7 +1,6 @@
 package server
 
 import (
-	"context"
 	"crypto/tls"
 	"fmt"
 	"io"
@@ -76,11 +75,6 @@ func innerConn(c net.Conn) *conn {
 
 // connKey is the context key of a connection.
 type connKey struct{}
-
-// connContext makes the connection available to handlers.
-func connContext(ctx context.Context, c net.Conn) context.Context {
-	return context.WithValue(ctx, connKey{}, innerConn(c))
-}
 
 // connOf returns the connection of a request to a [Server].
 func connOf(r *http.Request) *conn { return r.Context().Value(connKey{}).(*conn) }

@@ -89,8 +89,10 @@ func newServer(o Options, times times) *Server {
 		IdleTimeout:       times.idle,
 		MaxHeaderBytes:    maxHeader,
 		ErrorLog:          httpLog(s.service),
-		ConnContext:       connContext,
-		ConnState:         s.connections.follow,
+		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
+			return context.WithValue(ctx, connKey{}, innerConn(c))
+		},
+		ConnState: s.connections.follow,
 	}
 	return s
 }

@@ -683,7 +683,7 @@ export interface ReadIn extends InFile {
 
 /** FileMode holds the permissions of a new file or folder. */
 export interface FileMode {
-  /** Permissions of a new file or folder, in octal. By default 644, and 755 for a folder. */
+  /** Permissions of a new file or folder, in octal, from 1 to 777. By default 644, and 755 for a folder. */
   mode?: string | undefined;
 }
 

@@ -42,12 +42,6 @@ type target struct {
 	port uint16
 }
 
-func newConnection(r *relay, id uint32, guest *net.TCPConn) *connection {
-	c := &connection{relay: r, id: id, guest: guest, replies: make(chan Message, 4), count: &r.counters.values[id], greeted: make(chan struct{})}
-	c.ctx, c.cancel = context.WithCancel(r.ctx)
-	return c
-}
-
 var errRefused = errors.New("relay: refused by the host")
 
 // serve asks the host for a connection to the server, passes on bytes until both sides have ended,

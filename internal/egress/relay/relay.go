@@ -132,7 +132,8 @@ func tcpConn(fd int) (*net.TCPConn, error) {
 }
 
 func (r *relay) start(id uint32, guest *net.TCPConn) {
-	c := newConnection(r, id, guest)
+	c := &connection{relay: r, id: id, guest: guest, replies: make(chan Message, 4), count: &r.counters.values[id], greeted: make(chan struct{})}
+	c.ctx, c.cancel = context.WithCancel(r.ctx)
 	r.mu.Lock()
 	r.open[id] = c
 	r.mu.Unlock()

@@ -253,12 +253,6 @@ func (k *keyboard) Close() error {
 	return err
 }
 
-// stop makes a Write return that waits for a guest which does not read.
-func (k *keyboard) stop() {
-	k.closed.Store(true)
-	_ = k.file.SetWriteDeadline(expired)
-}
-
 // Output is an output stream of a process whose caller reads it. While the process runs,
 // the caller's Read takes the bytes out of the pipe; without it the pipe fills up and the
 // process waits. When the process ends, Drain moves the contents of the pipe here, so that

@@ -98,8 +98,9 @@ func (s *Streams) Start() {
 // called.
 func (s *Streams) Drain() {
 	if s.Terminal != nil {
-		s.keyboard.stop()
-		s.Terminal.Kept.Close() // so that the output ends, unless the terminal is open in another run
+		s.keyboard.closed.Store(true)
+		_ = s.keyboard.file.SetWriteDeadline(expired) // ends a Write that the guest does not read
+		s.Terminal.Kept.Close()                       // so that the output ends, unless the terminal is open in another run
 	} else {
 		_ = s.Stdin.Close()
 	}

@@ -23,7 +23,8 @@ func servePort(s *service.Service, w http.ResponseWriter, r *http.Request, t por
 		WriteProblem(w, http.StatusMethodNotAllowed, "")
 		return
 	}
-	if hasDots(r.URL.Path) { // a proxy in front of the server could understand them as another path
+	dots := func(e string) bool { return e == "." || e == ".." }
+	if slices.ContainsFunc(strings.Split(r.URL.Path, "/"), dots) { // a proxy in front of the server could understand them as another path
 		WriteProblem(w, http.StatusBadRequest, "the path has . or .. components")
 		return
 	}
@@ -39,10 +40,6 @@ func servePort(s *service.Service, w http.ResponseWriter, r *http.Request, t por
 	}
 	defer release()
 	serveGuest(ctx, w, r, sb, &apiOrigin{port, t})
-}
-
-func hasDots(path string) bool {
-	return slices.ContainsFunc(strings.Split(path, "/"), func(e string) bool { return e == "." || e == ".." })
 }
 
 // parsePort parses a TCP port in its only form.

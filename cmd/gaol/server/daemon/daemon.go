@@ -131,7 +131,7 @@ func (p *process) serve(listeners []listener, hangups <-chan os.Signal) error {
 func (p *process) drain(now context.Context) error {
 	limit := time.Duration(p.server.Settings().DrainMs) * time.Millisecond
 	p.log.Info("stop", "drain", limit)
-	p.notify(daemon.SdNotifyStopping + "\n" + extendTimeout(limit+closeTime))
+	p.notify(fmt.Sprintf("%s\nEXTEND_TIMEOUT_USEC=%d", daemon.SdNotifyStopping, (limit + closeTime).Microseconds())) // from now on
 	err := p.server.Drain(now)
 	p.log.Info("stopped", "err", err)
 	return err
@@ -167,11 +167,6 @@ func (p *process) notify(state string) {
 	if _, err := daemon.SdNotify(false, state); err != nil {
 		p.log.Warn("notify systemd", "err", err)
 	}
-}
-
-// extendTimeout is the message that the current state may take as long as d from now on.
-func extendTimeout(d time.Duration) string {
-	return fmt.Sprintf("EXTEND_TIMEOUT_USEC=%d", d.Microseconds())
 }
 
 // watch keeps systemd's watchdog from ending the server as long as no part of it is blocked.

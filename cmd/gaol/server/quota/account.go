@@ -59,7 +59,9 @@ func (s *Server) account(name string) *Account {
 		return a
 	}
 	if len(s.accounts) >= s.sweepAt {
-		maps.DeleteFunc(s.accounts, func(_ string, a *Account) bool { return a.isUnused() })
+		maps.DeleteFunc(s.accounts, func(_ string, a *Account) bool { // a new account would be the same
+			return a.use == amounts{} && a.turns == 0 && a.requests.Tokens() >= float64(a.requests.Burst())
+		})
 		s.sweepAt = max(minSweep, 2*len(s.accounts))
 	}
 	l := s.limitsOf(name)
@@ -70,13 +72,6 @@ func (s *Server) account(name string) *Account {
 
 // minSweep is how many accounts there are at least before unused ones are forgotten.
 const minSweep = 128
-
-// isUnused reports whether a new account would be the same.
-//
-// Preconditions: the server's lock is held.
-func (a *Account) isUnused() bool {
-	return a.use == amounts{} && a.turns == 0 && a.requests.Tokens() >= float64(a.requests.Burst())
-}
 
 // current returns the account of the same tenant that the server has now: a may be forgotten.
 //

@@ -65,15 +65,11 @@ func (sb *Sandbox) ReadFile(ctx context.Context, c *Call, r *requestjson.ReadIn)
 
 // WriteFile replaces or makes a file, when all of the upload has been read.
 func (sb *Sandbox) WriteFile(ctx context.Context, c *Call, w *requestjson.WriteIn) (*resultjson.FileInfo, error) {
-	mode, err := modeBits(w.FileMode)
-	if err != nil {
-		return nil, err
-	}
 	data, err := c.Upload(ctx, sb.MaxUpload())
 	if err != nil {
 		return nil, err
 	}
-	if _, err := sb.FS().WriteFrom(w.Path, data, hostfs.WriteOptions{Mode: mode, Parents: w.Parents}); err != nil {
+	if _, err := sb.FS().WriteFrom(w.Path, data, hostfs.WriteOptions{Mode: modeBits(w.FileMode), Parents: w.Parents}); err != nil {
 		return nil, fileError(err)
 	}
 	return sb.Stat(ctx, c, &requestjson.StatIn{InFile: w.InFile})
@@ -125,15 +121,11 @@ func (sb *Sandbox) ListFiles(ctx context.Context, _ *Call, in *requestjson.ListI
 // MakeFolder makes a folder. With parents it also makes missing parents, and an existing
 // folder is not an error.
 func (sb *Sandbox) MakeFolder(_ context.Context, _ *Call, in *requestjson.FolderIn) (None, error) {
-	mode, err := modeBits(in.FileMode)
-	if err != nil {
-		return None{}, err
-	}
 	mkdir := sb.FS().Mkdir
 	if in.Parents {
 		mkdir = sb.FS().MkdirAll
 	}
-	return None{}, fileError(mkdir(in.Path, mode))
+	return None{}, fileError(mkdir(in.Path, modeBits(in.FileMode)))
 }
 
 // Move moves a file or a folder. It replaces a file by a file, and an empty folder by a folder.
@@ -191,13 +183,7 @@ func (sb *Sandbox) Untar(ctx context.Context, c *Call, in *requestjson.UnpackIn)
 }
 
 // modeBits returns the permissions, zero for the default.
-func modeBits(m requestjson.FileMode) (fs.FileMode, error) {
-	if m.Mode == "" {
-		return 0, nil
-	}
-	bits, err := strconv.ParseUint(m.Mode, 8, 16)
-	if err != nil || bits == 0 || bits > 0o777 {
-		return 0, Refuse(Invalid, "mode: want 1 to 777, in octal")
-	}
-	return fs.FileMode(bits), nil
+func modeBits(m requestjson.FileMode) fs.FileMode {
+	bits, _ := strconv.ParseUint(m.Mode, 8, 16) // the schema has its pattern
+	return fs.FileMode(bits)
 }

@@ -92,7 +92,10 @@ func (sb *Sandbox) spawnOptions(r requestjson.ProcessRequest) (o runtime.SpawnOp
 const maxArgs = 4 << 10
 
 func newProcess(common program, started *runtime.Process, r requestjson.ProcessRequest) *Process {
-	p := &Process{program: common, process: started, ring: newRing(r.WhenFull == "wait"), stdin: newStdin(started)}
+	p := &Process{
+		program: common, process: started, ring: newRing(r.WhenFull == "wait"),
+		stdin: &stdin{pipe: started.Stdin, ended: started.Done(), turn: make(chan struct{}, 1)},
+	}
 	p.info = resultjson.ProcessInfo{
 		ID: p.ID, PID: started.PID(), State: resultjson.Running, Program: cmp.Or(r.Command, r.Name, "code"), Args: []string{},
 		Started: p.started, Terminal: r.Terminal != nil,

@@ -5,7 +5,6 @@ import (
 	"io"
 	"sync/atomic"
 
-	"gaol/runtime"
 	"gaol/runtime/requestjson"
 )
 
@@ -24,10 +23,6 @@ type stdin struct {
 	turn    chan struct{}   // a lock: holds an element while a request writes
 	closed  bool            // guarded by turn
 	writers atomic.Int32
-}
-
-func newStdin(p *runtime.Process) *stdin {
-	return &stdin{pipe: p.Stdin, ended: p.Done(), turn: make(chan struct{}, 1)}
 }
 
 // inputData returns the bytes to write.

@@ -19,7 +19,7 @@ type Interleaved struct {
 	streams [2]recordedStream
 }
 
-// recordedStream is a writer that records what is written to it.
+// recordedStream is a writer that records its input.
 type recordedStream struct {
 	to       *Interleaved
 	name     string

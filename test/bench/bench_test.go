@@ -135,7 +135,7 @@ func TestBenchOnly(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, line := range []string{"exec  warm run, p99 against p99", "exec  Normalize of 20 KB", "OVER: "} {
+	for _, line := range []string{"exec   warm run, p99 against p99", "exec   Normalize of 20 KB", "OVER: "} {
 		if !strings.Contains(string(text), line) {
 			t.Errorf("no %q in\n%s", line, text)
 		}

@@ -83,17 +83,12 @@ func (i *Identity) Release() error { return i.clear(nil) }
 func (i *Identity) clear(failed error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), killTimeout)
 	defer cancel()
-	failed = errors.Join(failed, step.Wrap("clear", i.name(), i.removeObjects(ctx)))
+	failed = errors.Join(failed, step.Wrap("clear", i.name(), errors.Join(cgroup.Remove(ctx, i.Cgroup()), os.RemoveAll(i.containerDir()))))
 	if failed != nil {
 		swept.Delete(i.stateDir()) // the claim stays, unlocked, for a sweep
 		return errors.Join(failed, i.file.Close())
 	}
 	return step.Wrap("release", i.name(), i.release())
-}
-
-// removeObjects kills the processes in the cgroup, and removes it and the container.
-func (i *Identity) removeObjects(ctx context.Context) error {
-	return errors.Join(cgroup.Remove(ctx, i.Cgroup()), os.RemoveAll(i.containerDir()))
 }
 
 func (i *Identity) stateDir() string { return filepath.Dir(filepath.Dir(i.file.Name())) }
@@ -241,7 +236,7 @@ func (i *Identity) removeJail() error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), killTimeout)
 	defer cancel()
-	return errors.Join(i.removeObjects(ctx), i.removeScopes(ctx))
+	return errors.Join(cgroup.Remove(ctx, i.Cgroup()), i.removeScopes(ctx), os.RemoveAll(i.containerDir())) // no process uses the folder any more
 }
 
 // scopeSlice is the cgroup with the scopes that systemd makes for containers.

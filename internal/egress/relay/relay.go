@@ -125,10 +125,14 @@ func tcpConn(fd int) (*net.TCPConn, error) {
 	if err != nil {
 		return nil, err
 	}
-	if t, ok := c.(*net.TCPConn); ok {
-		return t, nil
+	t, ok := c.(*net.TCPConn)
+	switch {
+	case !ok:
+		return nil, errors.Join(errors.New("relay: not a TCP socket"), c.Close())
+	case t.RemoteAddr() == nil: // the peer has reset the connection
+		return nil, errors.Join(unix.ECONNABORTED, c.Close())
 	}
-	return nil, errors.Join(errors.New("relay: not a TCP socket"), c.Close())
+	return t, nil
 }
 
 func (r *relay) start(id uint32, guest *net.TCPConn) {
@@ -179,9 +183,13 @@ func socket() (int, error) {
 	return fd, os.NewSyscallError("socket", err)
 }
 
-// AddrPort returns a TCP or UDP address as the rules have it.
+// AddrPort returns a TCP or UDP address as the rules have it, and the zero AddrPort for others and nil.
 func AddrPort(a net.Addr) netip.AddrPort {
-	return plain(a.(interface{ AddrPort() netip.AddrPort }).AddrPort())
+	known, ok := a.(interface{ AddrPort() netip.AddrPort })
+	if !ok {
+		return netip.AddrPort{}
+	}
+	return plain(known.AddrPort())
 }
 
 // Readiness waits for listeners that have a connection to accept.

@@ -363,8 +363,8 @@ func (s *shared[K, V]) remove(k K, v *sharedValue[V]) {
 	v.idle.Stop()
 	delete(s.byKey, k)
 	s.closing.Go(func() {
-		defer v.done()
 		opened, _ := v.open()
+		defer v.done()
 		if err := s.service.closeInTurn(opened.Close); err != nil {
 			s.service.log.Error("close unused sandboxes", "err", err)
 		}

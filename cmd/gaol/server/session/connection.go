@@ -28,7 +28,7 @@ type Handler struct {
 	ctx    context.Context // of all sessions
 	cancel context.CancelCauseFunc
 
-	mu   sync.Mutex // excludes new sessions while Close waits
+	mu   sync.Mutex // held to begin a session, and to refuse others from then on
 	open sync.WaitGroup
 }
 
@@ -47,8 +47,8 @@ var (
 // Close ends all sessions and waits for their end.
 func (h *Handler) Close() {
 	h.mu.Lock()
-	defer h.mu.Unlock()
 	h.cancel(errShutdown)
+	h.mu.Unlock()
 	h.open.Wait()
 }
 
@@ -56,7 +56,7 @@ func (h *Handler) Close() {
 func (h *Handler) begin(t *tenant.Tenant) (*quota.Reservation, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.service.Draining() {
+	if h.service.Draining() || h.ctx.Err() != nil {
 		return nil, &service.Error{Code: service.Draining, Err: errStopped}
 	}
 	held, err := h.service.Account(t).Reserve(quota.Limits{Sessions: 1})

@@ -211,7 +211,10 @@ func (c *runCommands) serve(call *hostcommand.Call, name string, command HostCom
 	default: // the program has ended, or is another one
 		return
 	}
-	if errors.Is(err, hostcall.ErrStopped) {
+	if cause, _ := endReason(c.run.limit); c.run.limit.Err() != nil && cause == CauseCanceled {
+		<-c.ended.Done() // the program is killed, and must not end before because its call has
+	}
+	if c.ended.Err() != nil || errors.Is(err, hostcall.ErrStopped) {
 		return
 	}
 	if err != nil {

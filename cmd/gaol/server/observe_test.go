@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/coder/websocket"
@@ -31,12 +32,19 @@ func observed(t *testing.T, mux *http.ServeMux) (url string, end func() string) 
 		t.Fatal(err)
 	}
 	attributed := o.attribute(mux)
-	server := httptest.NewServer(o.observe(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	served := o.observe(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		attributed.ServeHTTP(w, r.WithContext(tenant.NewContext(r.Context(), &tenant.Tenant{Name: "token:t"})))
-	})))
+	}))
+	var serving sync.WaitGroup // of upgraded connections, too, for which Close does not wait
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		serving.Add(1)
+		defer serving.Done()
+		served.ServeHTTP(w, r)
+	}))
 	server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, 0)
 	return server.URL, func() string {
 		server.Close()
+		serving.Wait()
 		if err := o.audit.Set(nil); err != nil {
 			t.Error(err)
 		}

@@ -164,7 +164,7 @@ func (j *Jail) start() error {
 	if err := j.starter.startPid1(top); err != nil {
 		return err
 	}
-	// The jail has its own copy of the mounts: release this thread's.
+	// The jail has a copy of the mounts, so this thread releases them.
 	return step.Wrap("leave", "mount namespace", unix.Setns(int(host.Fd()), unix.CLONE_NEWNS))
 }
 

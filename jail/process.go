@@ -47,7 +47,7 @@ type Process struct {
 }
 
 // firstProcess is a jail's pid 1, or a process that Start started: a child of the host that must be waited for.
-// Each launcher has its own implementation.
+// Each launcher implements it.
 type firstProcess interface {
 	PID() int
 	Kill() error

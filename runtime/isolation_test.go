@@ -12,7 +12,7 @@ func TestIsolationCheck(t *testing.T) {
 	for _, tt := range []struct {
 		isolation Isolation
 		feature   Feature
-		says      []string // in the error; nil: supported
+		words     []string // of the error; nil: supported
 	}{
 		{IsolationNative, FeatureZygote, nil},
 		{IsolationNative, FeaturePark, nil},
@@ -22,10 +22,10 @@ func TestIsolationCheck(t *testing.T) {
 		{IsolationOCI, FeaturePark, []string{"PoolOptions.Park", "use isolation native"}},
 	} {
 		err := tt.isolation.Check(tt.feature)
-		if (err == nil) != (tt.says == nil) || err != nil && !errors.Is(err, errors.ErrUnsupported) {
+		if (err == nil) != (tt.words == nil) || err != nil && !errors.Is(err, errors.ErrUnsupported) {
 			t.Errorf("%v, %s: %v", tt.isolation, tt.feature, err)
 		}
-		for _, want := range tt.says {
+		for _, want := range tt.words {
 			if err != nil && !strings.Contains(err.Error(), want) {
 				t.Errorf("%v, want %q in it", err, want)
 			}
@@ -54,7 +54,7 @@ func TestIsolationRefuses(t *testing.T) {
 	for name, tt := range map[string]struct {
 		err    error
 		option string
-		says   string
+		words  string
 	}{
 		"a zygote":               {resolve(Options{Isolation: IsolationOCI, Zygote: ZygoteOptions{Forks: 1}}), "Zygote", "use isolation native"},
 		"a parked run":           {pool(Options{Isolation: IsolationOCI}), "Park", "use isolation native"},
@@ -64,7 +64,7 @@ func TestIsolationRefuses(t *testing.T) {
 	} {
 		option, ok := errors.AsType[*OptionError](tt.err)
 		_, typed := errors.AsType[*UnsupportedError](tt.err)
-		if !ok || !typed || option.Option != tt.option || !errors.Is(tt.err, ErrUnsupported) || !strings.Contains(tt.err.Error(), tt.says) {
+		if !ok || !typed || option.Option != tt.option || !errors.Is(tt.err, ErrUnsupported) || !strings.Contains(tt.err.Error(), tt.words) {
 			t.Errorf("%s: %v", name, tt.err)
 		}
 	}

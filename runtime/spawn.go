@@ -101,7 +101,7 @@ func (rt *NodeRuntime) spawn(ctx context.Context, p *Process, o SpawnOptions) (*
 
 // startError returns why a detached process could not be started.
 func (p *Process) startError() error {
-	return cmp.Or(p.err, errTimeout) // the only end of a start that is no error of a run
+	return cmp.Or(p.err, errTimeout) // p.err is nil only after a timeout
 }
 
 // validate checks the options, and returns the size of the terminal.

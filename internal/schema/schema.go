@@ -77,7 +77,7 @@ func (in *Input) Decode(text []byte, more map[string]any, found ...error) (any, 
 	}
 	v := reflect.New(in.Type).Interface()
 	if len(text) > 0 {
-		if err := strictjson.Unmarshal(text, v); err != nil { // of a type with rules of its own, such as permissions
+		if err := strictjson.Unmarshal(text, v); err != nil { // its UnmarshalJSON checks more than the schema
 			return nil, &InvalidError{Details: details([]error{err})}
 		}
 	}

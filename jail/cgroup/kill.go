@@ -231,7 +231,7 @@ func rmdir(dir string) error {
 	}
 }
 
-// tree returns a group's directory and those of the groups below it, parents first. It skips removed groups.
+// tree returns the directories of a group and all its descendants, parents first. It skips removed groups.
 func tree(top string) (dirs []string, err error) {
 	err = filepath.WalkDir(top, func(dir string, e fs.DirEntry, err error) error {
 		if err != nil || !e.IsDir() {

@@ -159,8 +159,8 @@ const (
 // mountPoints are where file systems of the jail itself are mounted.
 var mountPoints = []string{"/proc", "/dev"}
 
-// makeMountPoints makes them, and those of the folders of the host, in the layer, where they hide the image's files at
-// these paths: a link there would lead out of the tree when the host mounts something.
+// makeMountPoints creates the mount points in the layer, also for the host's folders. They hide image files with the same
+// paths: mounting on a symbolic link of the image could lead outside the tree.
 func (s *Stage) makeMountPoints() error {
 	dirs := append(slices.Clip(mountPoints), ProgramDir)
 	if s.tree.Commands != nil {

@@ -390,7 +390,7 @@ func LeaveChroot() error {
 	return nil
 }
 
-// OutsideChroot calls f on a thread that has left the chroot and has its own mount namespace.
+// OutsideChroot calls f on a thread that has left the chroot, in a new mount namespace.
 func OutsideChroot(f func() error) error {
 	return onThread(unix.CLONE_NEWNS|unix.CLONE_FS, func() error {
 		if err := LeaveChroot(); err != nil {

@@ -111,7 +111,7 @@ func (s *setup) confine() error {
 		{"enter an empty root", enterEmptyRoot},
 		{"set limits", s.setLimits},
 		{"change the user", s.changeUser},
-		// Those that a program with file capabilities could inherit. Other threads keep them, without
+		// Inheritable capabilities remain after the change of users. Other threads keep theirs, without
 		// effect: the bounding set is empty, and the filter allows no execve.
 		{"drop capabilities", kernfile.DropCapabilities},
 		{"set the death signal", arm}, // after the change of users, which clears the signal

@@ -104,8 +104,8 @@ const maxPart = 255
 
 func newArchive(f *os.File) *archive { return &archive{f, map[string]span{}, map[string]string{}} }
 
-// index reads the headers of r, which has the content of the file. It records at most maxArchive entries, and then
-// stops unless all is set. It ignores entries that cannot be parts of an image: the archive may contain a root file
+// index reads the headers of the uncompressed archive r. It stops after maxArchive entries, or reads on without
+// recording them if all is set. It ignores entries that cannot be parts of an image: the archive may contain a root file
 // system.
 func (a *archive) index(ctx context.Context, r io.ReadSeeker, all bool) error {
 	t := tar.NewReader(r) // it reads only headers, and seeks over the rest

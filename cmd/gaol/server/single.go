@@ -21,8 +21,8 @@ import (
 
 // ServeSingle serves one connection of a unix socket until its other end is closed, or ctx ends. It
 // then ends everything immediately. The peer must be root, and is trusted to be: it may mount any
-// folder, and no quota bounds it. There is the API and the session, but no MCP, metrics or audit log. Of the options, it
-// uses the version and those of the service, except settings.
+// folder, and no quota bounds it. It serves the API and sessions, without MCP, metrics or an audit log. It uses only
+// o.Version and the service options, and ignores o.Settings.
 func ServeSingle(ctx context.Context, c *net.UnixConn, o Options) error {
 	peer, err := tenant.OfConn(c)
 	if err != nil {

@@ -298,7 +298,7 @@ func (l *Listener) HandleSockets(label string, open func(Call) (reply, second *o
 			err = l.add(addition{id: n.id, flags: unix.SECCOMP_ADDFD_FLAG_SETFD, number: uint32(c.Args[2]), mode: unix.O_CLOEXEC}, second)
 		}
 		if err == nil {
-			cloexec := uint32(c.Args[1] & unix.SOCK_CLOEXEC)                                           // has the value of O_CLOEXEC
+			cloexec := uint32(c.Args[1] & unix.SOCK_CLOEXEC)                                           // equals O_CLOEXEC
 			err = l.add(addition{id: n.id, flags: unix.SECCOMP_ADDFD_FLAG_SEND, mode: cloexec}, reply) // a flag of Linux 5.14
 		}
 		if err == nil || errors.Is(err, unix.ENOENT) || errors.Is(err, os.ErrClosed) { // ENOENT: the caller was killed

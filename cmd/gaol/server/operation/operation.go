@@ -261,8 +261,8 @@ var host = sync.OnceValue(func() *schema.Input {
 	return schema.NewSet().Input(reflect.TypeFor[session.Host](), "")
 })
 
-// InPath reports whether by HTTP the path has a field of the input. The other fields are in the query if o.Query is
-// set, or in the body.
+// InPath reports whether an HTTP request carries the input field in its path. The query carries the other fields if
+// o.Query is set, and otherwise the body does.
 func (o *Operation) InPath(field string) bool {
 	return slices.ContainsFunc(o.PathFields, func(f PathField) bool { return f.Field == field })
 }

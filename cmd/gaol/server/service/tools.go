@@ -16,8 +16,8 @@ import (
 	"gaol/runtime/sandboxtools"
 )
 
-// Session is a client of a tenant that owns sandboxes, which end with it. It also has the tools of package sandboxtools,
-// which have their own sandboxes. Calls are within the tenant's quotas and the server's settings.
+// Session is the state of one client connection. Closing it deletes its sandboxes and those that its sandboxtools
+// toolbox created. The tenant's quotas and the server's settings apply to all calls.
 type Session struct {
 	service *Service
 	tenant  *tenant.Tenant

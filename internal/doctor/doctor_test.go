@@ -8,9 +8,10 @@ import (
 	"strings"
 	"testing"
 
-	"gaol/rootfs"
-
 	"golang.org/x/sys/unix"
+
+	"gaol/rootfs"
+	"gaol/test/harness"
 )
 
 func TestProbesAreComplete(t *testing.T) {
@@ -26,8 +27,8 @@ func TestProbesAreComplete(t *testing.T) {
 // TestExamine checks this machine. The findings vary, but each must be complete, and
 // nothing may be left behind.
 func TestExamine(t *testing.T) {
-	before := mountTable(t)
 	store := filepath.Join(t.TempDir(), "store")
+	before := harness.TakeInventory()
 	r := Examine(t.Context(), Options{Store: store, Program: func(context.Context, string) (string, error) {
 		t.Error("the program was run, though it would have to build an image")
 		return "", nil
@@ -48,21 +49,10 @@ func TestExamine(t *testing.T) {
 	if r.OK != allOK {
 		t.Errorf("OK is %v", r.OK)
 	}
-	if after := mountTable(t); after != before {
-		t.Errorf("mounts before:\n%s\nafter:\n%s", before, after)
-	}
+	before.CheckLeaks(t)
 	if _, err := os.Stat(store); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the store was made: %v", err)
 	}
-}
-
-func mountTable(t *testing.T) string {
-	t.Helper()
-	text, err := os.ReadFile("/proc/self/mountinfo")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
 }
 
 func TestExamineStopsWithContext(t *testing.T) {

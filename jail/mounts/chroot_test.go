@@ -87,10 +87,13 @@ func testInside(dir string) error {
 	if _, err := all.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
-	if after, err := io.ReadAll(all); err != nil || !bytes.Equal(before, after) {
-		return fmt.Errorf("mounts before:\n%s\nafter, %w:\n%s", before, err, after)
+	after, err := io.ReadAll(all)
+	for line := range strings.Lines(string(after)) { // a concurrent test can end mounts by removing their folders
+		if !bytes.Contains(before, []byte(line)) {
+			return fmt.Errorf("new mount: %s", line)
+		}
 	}
-	return nil
+	return err
 }
 
 // outside checks the view and the abilities of a thread that has left the chroot.
@@ -157,7 +160,14 @@ func TestLeaveOutsideOfChroot(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	count := func(text []byte) int { return bytes.Count(text, []byte("\n")) }
+	count := func(text []byte) (n int) {
+		for line := range bytes.Lines(text) {
+			if !bytes.Contains(line, []byte("/gaol-test-")) { // of a concurrent test
+				n++
+			}
+		}
+		return n
+	}
 	err = OutsideChroot(func() error {
 		inside, err := os.ReadFile("/proc/thread-self/mountinfo")
 		if err == nil && count(inside) != count(before) {

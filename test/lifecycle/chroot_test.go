@@ -72,8 +72,10 @@ func runChrootedHost() {
 			after, err = io.ReadAll(all)
 		}
 	}
-	if !bytes.Equal(before, after) {
-		fmt.Printf("mounts before:\n%s\nafter:\n%s\n", before, after)
+	for line := range bytes.Lines(after) { // a concurrent test can end mounts by removing their folders
+		if !bytes.Contains(before, line) {
+			fmt.Printf("new mount: %s", line)
+		}
 	}
 	for _, c := range doctor.Examine(context.Background(), doctor.Options{}).Checks {
 		if c.Status == doctor.Missing || c.Name == "root folder" {

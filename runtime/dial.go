@@ -60,12 +60,17 @@ func (rt *NodeRuntime) Dial(ctx context.Context, network string, port uint16) (_
 		}
 	}
 	c.forget()
-	return nil, rt.orDied(fmt.Errorf("localhost:%d: %w", port, err))
+	return nil, rt.orEnded(fmt.Errorf("localhost:%d: %w", port, err))
 }
 
-// orDied returns err, or errDied if the sandbox has died, for an error that is not nil.
-func (rt *NodeRuntime) orDied(err error) error {
-	if err != nil && (errors.Is(err, syscall.ESRCH) || !rt.sandbox.Alive()) { // its first process ends, or has ended
+// orEnded returns err, or the reason if err is not nil and the sandbox is being closed or has died.
+func (rt *NodeRuntime) orEnded(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case rt.alive.Err() != nil: // the guest's listeners end with it, so a dial can be refused
+		return ErrClosed
+	case errors.Is(err, syscall.ESRCH) || !rt.sandbox.Alive(): // its first process ends, or has ended
 		return errDied
 	}
 	return err
@@ -89,7 +94,7 @@ func (rt *NodeRuntime) Listeners(ctx context.Context) (_ []netip.AddrPort, err e
 	}
 	defer done()
 	list, err := rt.sandbox.Listeners(0)
-	return list, rt.orDied(err)
+	return list, rt.orEnded(err)
 }
 
 // The pauses of WaitForListener.
@@ -111,11 +116,8 @@ func (rt *NodeRuntime) WaitForListener(ctx context.Context, port uint16) (err er
 	defer done()
 	for pause := firstLook; ; pause = min(2*pause, lastLook) {
 		list, err := rt.sandbox.Listeners(port)
-		if err != nil {
-			return rt.orDied(err)
-		}
-		if slices.ContainsFunc(list, canDial) {
-			return nil
+		if err != nil || slices.ContainsFunc(list, canDial) {
+			return rt.orEnded(err)
 		}
 		if !rt.sandbox.Alive() {
 			return errDied

@@ -79,5 +79,5 @@ func (rt *NodeRuntime) Resources(ctx context.Context) (_ Resources, err error) {
 	}
 	defer done()
 	r, err := rt.sandbox.Resources(ctx)
-	return r, rt.orDied(err)
+	return r, rt.orEnded(err)
 }

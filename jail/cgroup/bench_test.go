@@ -62,3 +62,24 @@ func BenchmarkKill(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkNamespaceRoot measures the cost of a jail's group.
+func BenchmarkNamespaceRoot(b *testing.B) {
+	devices := []Device{{1, 3}, {1, 5}, {1, 7}, {1, 8}, {1, 9}, {5, 0}, {5, 2}, {136, AnyMinor}}
+	parent, err := NewNamespaceRoot("/gaol-test-bench", devices)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		g, err := NewNamespaceRoot(parent.path+"/root", devices)
+		if err == nil {
+			err = g.Delete()
+		}
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+	if err := parent.Delete(); err != nil {
+		b.Error(err)
+	}
+}

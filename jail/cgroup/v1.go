@@ -73,8 +73,7 @@ func (v *v1) dirsIn(hierarchies []string, path string) (dirs []string) {
 	return dirs
 }
 
-// initRoot uses the library for the hierarchies that need more than a directory, such as
-// cpuset, in which a group needs processors.
+// initRoot initializes a group in the hierarchies that need more than a directory.
 func (v *v1) initRoot(path string, rules []specs.LinuxDeviceCgroup) error {
 	others, err := v.others()
 	if err != nil {
@@ -89,11 +88,22 @@ func (v *v1) initRoot(path string, rules []specs.LinuxDeviceCgroup) error {
 		return &MissingError{V1, v.root, []string{"devices"}, "mount -t cgroup -o devices none " + v.root + "/devices"}
 	}
 	if slices.Contains(others, "cpuset") {
-		if err := cgroup1.NewCpuset(v.root).Create(path, &specs.LinuxResources{}); err != nil {
+		if err := v.copyCpuset(path); err != nil {
 			return err
 		}
 	}
 	return cgroup1.NewDevices(v.root).Create(path, &specs.LinuxResources{Devices: rules})
+}
+
+// copyCpuset gives a group the processors and memory nodes of its parent. Without them it can have no process.
+func (v *v1) copyCpuset(path string) error {
+	for _, file := range []string{"cpuset.cpus", "cpuset.mems"} {
+		text, err := kernfile.ReadFile(filepath.Join(v.dir("cpuset", filepath.Dir(path)), file))
+		if err != nil || string(text) == "\n" || kernfile.WriteFile(filepath.Join(v.dir("cpuset", path), file), string(text)) != nil {
+			return cgroup1.NewCpuset(v.root).Create(path, &specs.LinuxResources{}) // it also prepares the parents, but takes a quarter of a millisecond
+		}
+	}
+	return nil
 }
 
 // create may find directories of an earlier group: a pool keeps memory groups.

@@ -106,16 +106,10 @@ func (s *Store) Ensure(ctx context.Context, ref string, o BuildOptions) (*Image,
 // stored returns the image of the plan if the store has it with all its names.
 func (s *Store) stored(p plan) (*Image, error) {
 	i, err := s.byName(p.names[0])
-	if err != nil {
-		return nil, err
-	}
-	if i.Imported != nil { // an import was given this name
+	if err == nil && (i.Imported != nil || p.extra != "" && !slices.Contains(i.Names, p.extra)) { // an import was given the name
 		return nil, ErrNotFound
 	}
-	if p.extra != "" && !slices.Contains(i.Names, p.extra) {
-		return nil, ErrNotFound
-	}
-	return i, nil
+	return i, err
 }
 
 // build is a build, an import or another addition to the store in progress.

@@ -43,7 +43,7 @@ func (in *inputs) plan(o BuildOptions, find func(name, version string) (npmPacka
 	if err != nil {
 		return plan{}, err
 	}
-	text, err := json.Marshal([]any{builder, in.arch, node, npm, in.programs.Enter, in.programs.Zygote, in.programs.Command, chosen})
+	text, err := json.Marshal([]any{builder, in.arch, node, npm, in.programs.SourceHash(), chosen})
 	if err != nil {
 		return plan{}, err
 	}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,6 +15,7 @@ import (
 	goruntime "runtime"
 	"slices"
 	"strings"
+	"sync"
 
 	"gaol/jail/enter"
 	"gaol/jail/hostcommand"
@@ -110,12 +110,20 @@ func copyFile(from, to string) error {
 // arch returns the processor that the programs are for.
 func (m *Maker) arch() string { return cmp.Or(m.Arch, goruntime.GOARCH) }
 
-// sourceHash identifies all that gaol compiles, how, and for which processor.
-func (m *Maker) sourceHash() string {
+// hashes has results of SourceHash by their sources, which are long.
+var hashes sync.Map
+
+// SourceHash identifies all that gaol compiles, how, and for which processor.
+func (m *Maker) SourceHash() string {
+	sources := [...]string{m.arch(), m.Enter, m.Zygote, m.Command}
+	if known, ok := hashes.Load(sources); ok {
+		return known.(string)
+	}
 	// A slice of strings cannot fail to marshal.
-	text, _ := json.Marshal([][]string{{m.arch(), m.Enter, m.Zygote, m.Command}, commonFlags, enterFlags, zygoteFlags, hostcommand.Flags})
-	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:])
+	text, _ := json.Marshal([][]string{sources[:], commonFlags, enterFlags, zygoteFlags, hostcommand.Flags})
+	hash := fmt.Sprintf("%x", sha256.Sum256(text))
+	hashes.Store(sources, hash)
+	return hash
 }
 
 // The compiler's flags. There are no symbols, and the source comes from standard input: the

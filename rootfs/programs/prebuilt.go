@@ -38,7 +38,7 @@ func (m *Maker) Check() error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrOutdated, err)
 	}
-	if string(text) != m.sourceHash() {
+	if string(text) != m.SourceHash() {
 		return ErrOutdated
 	}
 	return nil
@@ -69,7 +69,7 @@ func (m *Maker) Prebuild(ctx context.Context, dir, embedIn string) error {
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(dir, sourcesFile), []byte(m.sourceHash()), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, sourcesFile), []byte(m.SourceHash()), 0o644); err != nil {
 		return err
 	}
 	return os.WriteFile(overlay, text, 0o644)

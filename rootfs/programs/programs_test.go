@@ -112,7 +112,7 @@ func TestOutdated(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m := tiny()
 			files := fstest.MapFS{
-				sourcesFile: {Data: []byte(m.sourceHash())},
+				sourcesFile: {Data: []byte(m.SourceHash())},
 				Busybox:     {Data: []byte("busybox")},
 			}
 			m.Prebuilt = files

@@ -95,13 +95,12 @@ func (s *Stage) copyFolders(dir string) error {
 
 // mkdirAll makes a folder and the missing ones above it for an owner.
 func mkdirAll(path string, mode os.FileMode, id int) error {
-	if path == "." {
-		return nil
-	}
-	if err := mkdirAll(filepath.Dir(path), mode, id); err != nil {
-		return err
-	}
 	err := mkdirAs(path, mode, id, id)
+	if errors.Is(err, os.ErrNotExist) {
+		if err = mkdirAll(filepath.Dir(path), mode, id); err == nil {
+			err = mkdirAs(path, mode, id, id)
+		}
+	}
 	if errors.Is(err, os.ErrExist) {
 		return nil
 	}

@@ -36,7 +36,7 @@
 // do not pay it. The project's bar is also for exec: overlayfs costs both the same.
 //
 // The time of what happens in the host, calls of functions and parsing of snippets,
-// depends on how often Go collects garbage there. This process therefore has a heap of
+// depends on how often Go collects garbage there. [bench.Measure] therefore keeps a heap of
 // 16 MiB, as a small server has: with its own 2 MB a snippet of 20 KB takes half as
 // long again (6.9 against 4.7 ms).
 //

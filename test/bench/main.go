@@ -9,7 +9,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	goruntime "runtime"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -53,9 +52,7 @@ func run(ctx context.Context, w io.Writer, args []string, create runtime.Options
 		}
 		o.Jailed = append(o.Jailed, bench.Side(side))
 	}
-	heap := make([]byte, 16<<20) // as a small server has: see doc.go
 	report, err := bench.Measure(ctx, o)
-	goruntime.KeepAlive(heap)
 	if err := errors.Join(err, x.removeSnapshot(create.Store), runtime.CloseIdle()); err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	goruntime "runtime"
 
 	"gaol/rootfs"
 	"gaol/runtime"
@@ -39,6 +40,7 @@ func Measure(ctx context.Context, o Options) (*Report, error) {
 	if err := runtime.CheckPrivileges(); err != nil { // before it downloads an image
 		return nil, fmt.Errorf("bench: %w", err)
 	}
+	defer goruntime.KeepAlive(make([]byte, 16<<20)) // a heap as a small server has: Go collects garbage as often
 	m := &Measurer{Options: o}
 	// Jails are made first: their errors explain best why a machine or an image does not work.
 	err := m.WithRuntimes(ctx, func(*runtime.Options) {}, func(all Runtimes) error {

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -110,8 +111,8 @@ func refusal(r *http.Response) error {
 		return nil
 	}
 	text, _ := io.ReadAll(io.LimitReader(r.Body, maxProblem)) // of an error there may be a part
-	if e := parseError(text); e != nil {
-		return e
+	if err := parseError(text); !errors.Is(err, session.ErrFrame) {
+		return err
 	}
 	return fmt.Errorf("the server replied %s", r.Status)
 }
@@ -197,11 +198,7 @@ func (e *Error) Error() string {
 	if strings.HasPrefix(e.Detail, sdkPrefix) {
 		return e.Detail
 	}
-	text := e.Detail
-	if text == "" {
-		text = strings.ToLower(http.StatusText(e.Status))
-	}
-	return "server: " + text
+	return "server: " + cmp.Or(e.Detail, strings.ToLower(http.StatusText(e.Status)))
 }
 
 // Is matches the errors that package runtime returns in the same situation.
@@ -219,11 +216,11 @@ func (e *Error) Is(target error) bool {
 	return false
 }
 
-// parseError returns nil if the text does not describe a problem.
-func parseError(text []byte) *Error {
+// parseError returns the *Error that a text describes, or an error that wraps session.ErrFrame.
+func parseError(text []byte) error {
 	var p session.Problem
 	if json.Unmarshal(text, &p) != nil || p.Code == "" {
-		return nil
+		return fmt.Errorf("%w: an error without a code", session.ErrFrame)
 	}
 	e := &Error{Code: p.Code, Status: p.Status, Detail: p.Detail, RetryAfter: time.Duration(p.RetryAfterMs) * time.Millisecond}
 	for _, f := range p.Errors {

@@ -158,7 +158,7 @@ func (r *request) wait(ctx context.Context, handle func(session.Frame) (done boo
 			result = f.Body
 			return false
 		case session.KindError:
-			err = asError(parseError(f.Body))
+			err = parseError(f.Body)
 			return false
 		}
 		done := handle(f)
@@ -171,13 +171,6 @@ func (r *request) wait(ctx context.Context, handle func(session.Frame) (done boo
 		err = r.c.Err()
 	}
 	return result, err
-}
-
-func asError(e *Error) error {
-	if e == nil {
-		return fmt.Errorf("%w: an error without a code", session.ErrFrame)
-	}
-	return e
 }
 
 // get performs an operation without streams.

@@ -344,10 +344,8 @@ func connect(ctx context.Context, s *os.File, to netip.AddrPort) (*net.TCPConn, 
 		return nil, err
 	}
 	c, err := net.FileConn(s)
-	if err != nil {
-		return nil, err
-	}
-	return c.(*net.TCPConn), nil
+	tcp, _ := c.(*net.TCPConn)
+	return tcp, err
 }
 
 // Start begins to connect a non-blocking socket. The error is EINPROGRESS if the result is left to [Wait].

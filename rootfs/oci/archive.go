@@ -104,8 +104,8 @@ const maxPart = 255
 
 func newArchive(f *os.File) *archive { return &archive{f, map[string]span{}, map[string]string{}} }
 
-// index reads the headers of the uncompressed archive r. It stops after maxArchive entries, or reads on without
-// recording them if all is set. It ignores entries that cannot be parts of an image: the archive may contain a root file
+// index records the first maxArchive entries of the uncompressed archive r. If all is set, it also reads the rest, whose
+// errors it returns. It ignores entries that cannot be parts of an image: the archive may contain a root file
 // system.
 func (a *archive) index(ctx context.Context, r io.ReadSeeker, all bool) error {
 	t := tar.NewReader(r) // it reads only headers, and seeks over the rest

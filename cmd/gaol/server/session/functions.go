@@ -166,20 +166,19 @@ func (c *calls) bind(values map[string]json.RawMessage, functions []protocol.Fun
 
 // insert sets the value at a path inside nested objects.
 func insert(in map[string]any, path []string, v any) error {
-	name := path[0]
-	if len(path) == 1 {
-		if _, exists := in[name]; exists {
-			return errors.New("it is declared twice")
+	last := len(path) - 1
+	for _, name := range path[:last] {
+		inner, err := object(in[name])
+		if err != nil {
+			return err
 		}
-		in[name] = v
-		return nil
+		in[name], in = inner, inner
 	}
-	inner, err := object(in[name])
-	if err != nil {
-		return err
+	if _, exists := in[path[last]]; exists {
+		return errors.New("it is declared twice")
 	}
-	in[name] = inner
-	return insert(inner, path[1:], v)
+	in[path[last]] = v
+	return nil
 }
 
 // object returns a value as an object to insert into.

@@ -95,8 +95,7 @@ func (s *Store) Ensure(ctx context.Context, ref string, o BuildOptions) (*Image,
 		return nil, err
 	}
 	if p, err := s.in.plan(o, s.in.pins.Find); err == nil {
-		i, err := s.stored(p)
-		if err == nil || !errors.Is(err, ErrNotFound) {
+		if i, err := s.stored(p); !errors.Is(err, ErrNotFound) {
 			return i, err
 		}
 	}

@@ -3,6 +3,7 @@ package relay
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -51,12 +52,11 @@ const idleTimeout = 5 * time.Second
 func (c *connection) transport(first net.Conn) *http.Transport {
 	conns := make(chan net.Conn, 1)
 	conns <- first
+	close(conns)
 	return &http.Transport{
 		DialContext: func(context.Context, string, string) (net.Conn, error) {
-			select {
-			case first := <-conns:
+			if first, ok := <-conns; ok {
 				return &countedConn{first, c}, nil
-			default:
 			}
 			again, err := c.dial(Message{Kind: Redial})
 			if err != nil {
@@ -97,6 +97,9 @@ type unchangedWriter struct{ http.ResponseWriter }
 func (w *unchangedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 func (w *unchangedWriter) WriteHeader(code int) {
+	if code == http.StatusContinue { // net/http sends it when the transport reads the body, with or without the server's
+		return
+	}
 	for _, key := range []string{"Date", "Content-Type"} {
 		if header := w.Header(); code >= http.StatusOK && header[key] == nil {
 			header[key] = nil // net/http adds a missing field, but not a nil one
@@ -144,9 +147,7 @@ func wrongRequest(r *http.Request, t target) string {
 // as a guest's own, except an upgrade to a protocol that could name another host.
 func rewrite(r *httputil.ProxyRequest, t target) {
 	r.Out.URL = &url.URL{Scheme: "http", Host: net.JoinHostPort(t.name, fmt.Sprint(t.port)), Path: r.In.URL.Path, RawPath: r.In.URL.RawPath, RawQuery: r.In.URL.RawQuery, ForceQuery: r.In.URL.ForceQuery}
-	if r.Out.Host = r.In.Host; r.Out.Host == "" {
-		r.Out.Host = t.name
-	}
+	r.Out.Host = cmp.Or(r.In.Host, t.name)
 	for _, key := range []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "Te", "Trailer"} {
 		if v, ok := r.In.Header[key]; ok {
 			r.Out.Header[key] = v

@@ -5,9 +5,13 @@ import (
 	"testing"
 )
 
-func TestMostOfOneDir(t *testing.T) {
+func TestOpenDirs(t *testing.T) {
 	dir := t.TempDir()
-	before := mostOfOneDir([]int{os.Getpid()})
+	info, err := os.Stat(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, memory := openDirs([]int{os.Getpid()})
 	for range before + 3 {
 		f, err := os.Open(dir)
 		if err != nil {
@@ -15,7 +19,8 @@ func TestMostOfOneDir(t *testing.T) {
 		}
 		defer f.Close()
 	}
-	if n := mostOfOneDir([]int{os.Getpid(), 1 << 30}); n != before+3 {
-		t.Errorf("%d, want %d", n, before+3)
+	want := memory + int64(before+3)*info.Size()*dirMemory
+	if n, m := openDirs([]int{os.Getpid(), 1 << 30}); n != before+3 || m != want {
+		t.Errorf("%d and %d bytes, want %d and %d", n, m, before+3, want)
 	}
 }

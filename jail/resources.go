@@ -34,7 +34,7 @@ type Resources struct {
 	Terminals   int   `json:"ptys" doc:"Open terminals."`
 	Memory      int64 `json:"memoryBytes" doc:"Memory of all processes together."` // bytes that are charged to the runs' cgroups
 	Disk        int64 `json:"diskBytes" doc:"Bytes written to the tree."`
-	Inodes      int64 `json:"inodes" doc:"Files and folders written to the tree."`
+	Files       int64 `json:"files" doc:"Files and folders written to the tree."`
 
 	// Truncated reports that a limit ended the count of descriptors, sockets, pipes and terminals.
 	Truncated bool `json:"truncated" doc:"There are more than 16,384 descriptors; the rest are not counted."`
@@ -131,17 +131,23 @@ func (c *resourceCount) addObject(link string) {
 // addDisk adds the content of the writable layer: the part of the guest's limits that is not
 // free.
 func (c *resourceCount) addDisk(j *Jail) error {
+	disk, files, err := j.Free()
+	c.Disk, c.Files = max(0, j.spec.Disk-disk), max(0, j.spec.Inodes-files)
+	return err
+}
+
+// Free returns how many bytes and files the guest may still add to the writable layer.
+func (j *Jail) Free() (disk, files int64, err error) {
 	root, err := j.Root()
 	if err != nil {
-		return err
+		return 0, 0, err
 	}
 	defer root.Close()
 	var s unix.Statfs_t
 	if err := unix.Fstatfs(int(root.Fd()), &s); err != nil {
-		return step.Wrap("read", "disk usage", os.NewSyscallError("fstatfs", err))
+		return 0, 0, step.Wrap("read", "disk usage", os.NewSyscallError("fstatfs", err))
 	}
-	c.Disk, c.Inodes = max(0, j.spec.Disk-int64(s.Bfree)*s.Bsize), max(0, j.spec.Inodes-int64(s.Ffree))
-	return nil
+	return int64(s.Bfree) * s.Bsize, int64(s.Ffree), nil
 }
 
 // addTCP adds the TCP sockets of guests.
@@ -168,6 +174,8 @@ const (
 	maxLocks        = 16_384   // of a run, some 200 bytes each, when they are counted: see lockGrowth; SQLite takes three for a database
 	maxSocketMemory = 16 << 20 // bytes that all sockets of a jail may hold beyond its runs' charges
 	maxSameDir      = 12       // descriptors of one folder of an overlay, of a run
+	maxDirMemory    = 64 << 20 // bytes of the names that the kernel keeps for descriptors of folders, of a run
+	dirMemory       = 300 / 12 // bytes of names for each byte of a folder: a name takes some 300, and at least 12 of the folder
 
 	// Bytes that may stall in the TCP sockets of a jail when the kernel's pages have grown:
 	// each can keep a fragment of 32 KiB in memory, though it is charged as one byte.
@@ -398,9 +406,9 @@ func lockOwner(line string) int {
 	return pid
 }
 
-// checkOpenDirs kills runs that have too many descriptors of one folder in a CopyOnWrite
-// mount. For each descriptor that was read after the folder changed, the kernel keeps all
-// names of the folder: some 300 bytes for each of the inodes that the jail may have.
+// checkOpenDirs kills runs that have too many descriptors of one folder, or of large folders, in a
+// CopyOnWrite mount. For each descriptor that was read after the folder changed, the kernel keeps all
+// names of the folder.
 func (w *memoryWatch) checkOpenDirs() {
 	hasCopies := func(s *Spec) bool {
 		return slices.ContainsFunc(s.Mounts, func(m mounts.Mount) bool { return m.Access == mounts.CopyOnWrite })
@@ -408,16 +416,16 @@ func (w *memoryWatch) checkOpenDirs() {
 	for _, runs := range w.byJail(hasCopies) {
 		for _, p := range runs {
 			pids, _ := p.group.PIDs() // fails for a run that has ended
-			if mostOfOneDir(pids) > maxSameDir {
+			if most, memory := openDirs(pids); most > maxSameDir || memory > maxDirMemory {
 				p.killForMemory()
 			}
 		}
 	}
 }
 
-// mostOfOneDir returns the number of descriptors of the folder that the processes have open
-// most often. It skips processes that end meanwhile.
-func mostOfOneDir(pids []int) (most int) {
+// openDirs returns the number of descriptors of the folder that the processes have open most often, and how
+// many bytes the kernel keeps at most for the names in all their open folders. It skips processes that end meanwhile.
+func openDirs(pids []int) (most int, memory int64) {
 	type folder struct{ device, inode uint64 }
 	count := map[folder]int{}
 	for _, pid := range pids {
@@ -427,10 +435,11 @@ func mostOfOneDir(pids []int) (most int) {
 				f := folder{info.Dev, info.Ino}
 				count[f]++
 				most = max(most, count[f])
+				memory += info.Size * dirMemory
 			}
 		}
 	}
-	return most
+	return most, memory
 }
 
 // descriptors returns the links in /proc to the open files of a process; none if it has ended.

@@ -26,7 +26,7 @@ func TestResources(t *testing.T) {
 	if err != nil || r.Sockets != 0 || r.Pipes != 2 || r.Terminals != 0 || r.Listeners != 0 || r.Connections != 0 || r.Truncated {
 		t.Errorf("%v %+v", err, r)
 	}
-	if r.Memory <= 0 || r.Inodes != idle.Inodes+2 || r.Disk-idle.Disk <= 0 || r.Disk-idle.Disk > 1<<16 {
+	if r.Memory <= 0 || r.Files != idle.Files+2 || r.Disk-idle.Disk <= 0 || r.Disk-idle.Disk > 1<<16 {
 		t.Errorf("%+v, idle %+v", r, idle)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -69,7 +69,7 @@ func TestResourcesOfNamedFiles(t *testing.T) {
 		if r, err = j.Resources(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		return r.Descriptors >= 6 && r.Inodes >= 3
+		return r.Descriptors >= 6 && r.Files >= 3
 	})
 	if r.Sockets != 0 || r.Pipes != 2 {
 		t.Errorf("%+v", r)

@@ -1,8 +1,10 @@
 package policy
 
-// Denial is an operation that permissions denied to a run. Its target is the guest's text,
-// for display only.
+// Denial is an operation that permissions denied to a run, or a limit that a failed run has reached. Its target is
+// the guest's text, for display only.
 type Denial struct {
+	// Scope is a scope of permissions. For a limit it is "limits", Operation is "disk", "files" or "memory", Target
+	// describes the limit, and Rule is its field in requests, such as "limits.diskBytes".
 	Scope     string    `json:"scope"`
 	Operation Operation `json:"operation"` // "socket" if the denied socket neither connects nor listens yet
 
@@ -24,6 +26,9 @@ type Denial struct {
 	Source DenialSource `json:"source"`
 }
 
+// Limits is the scope of denials for limits.
+const Limits = "limits"
+
 // DenialSource is the mechanism that reported a denial.
 type DenialSource string
 
@@ -40,7 +45,10 @@ const (
 	// records when it has many.
 	SourceAudit DenialSource = "audit"
 
+	// SourceLimits is the state of the sandbox after the end of a run that failed.
+	SourceLimits DenialSource = "limits"
+
 	// SourceStderr is a hint: the program failed, and the error that Node printed last is
-	// about something that its permissions deny.
+	// about something that its permissions deny, or about a lack of space.
 	SourceStderr DenialSource = "stderr"
 )

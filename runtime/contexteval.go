@@ -176,7 +176,10 @@ func (c *Context) perform(ctx context.Context, cl *cell, message guest.Cell) (*E
 	now.CPU -= used.CPU
 	now.Network = now.Network.minus(used.Network)
 	res.Usage, res.Duration = now, time.Since(cl.logs.began)
-	run.addErrorHint(cl.failure)
+	if cl.failure != nil {
+		run.addErrorHint(cl.failure)
+		run.addLimits(allMessages(cl.failure), 0)
+	}
 	run.addDenials(res, denied)
 	return c.conclude(cl, res), c.cancellation(ctx, res.Cause)
 }

@@ -209,7 +209,7 @@ func (rt *NodeRuntime) release() error {
 // the tree as runs do: links resolve inside the guest's tree, and permissions that are enforced by
 // mounts apply to the host, too. Operations have the rights of the guest's user, who owns new
 // files; other permissions of runs do not restrict them. Their writes count against Limits.Disk
-// and Inodes.
+// and Files.
 //
 // Once the runtime is closed they fail with [ErrClosed], and files that are open do.
 func (rt *NodeRuntime) FS() *hostfs.FS { return rt.files }

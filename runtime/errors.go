@@ -80,6 +80,9 @@ func (e *GuestError) deniedBy(denials []Denial) string {
 	}
 	targets := e.targets()
 	for _, d := range denials {
+		if d.Scope == policy.Limits && (e.Code == "ENOSPC" || e.Code == "EFBIG") {
+			return d.Rule
+		}
 		if d.Scope == policy.Network && d.Rule != enforce.HostPorts && len(targets) > 0 && (d.Operation == "socket" || slices.Contains(targets, d.Target)) {
 			return d.Rule
 		}

@@ -152,7 +152,7 @@ type GuestError struct {
 	Errors []*GuestError `json:"errors,omitempty"`
 
 	// Denied is the rule that denied the connection or look-up that caused an evaluation's error,
-	// such as "network.default". It may be empty.
+	// such as "network.default", or the limit that left no space. It may be empty.
 	Denied string `json:"denied,omitempty"`
 }
 

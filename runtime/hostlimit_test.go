@@ -23,15 +23,15 @@ func TestLimitsFitHost(t *testing.T) {
 		{512, 100, 100, false},
 		{512, 513, 0, true},
 		{512, 1024, 0, true},
-		{minFiles, 0, minFiles, false},
-		{minFiles - 1, 0, 0, true},
+		{minOpenFiles, 0, minOpenFiles, false},
+		{minOpenFiles - 1, 0, 0, true},
 	} {
-		asked := Limits{Files: tc.asked}
+		asked := Limits{OpenFiles: tc.asked}
 		l := asked
 		err := errors.Join(fill(&l, true), l.fit(asked, tc.hard))
 		failed, refused := errors.AsType[*LimitError](err)
-		if refused != tc.refused || !refused && (err != nil || l.Files != tc.want) {
-			t.Errorf("hard limit %d, requested %d: %d, %v", tc.hard, tc.asked, l.Files, err)
+		if refused != tc.refused || !refused && (err != nil || l.OpenFiles != tc.want) {
+			t.Errorf("hard limit %d, requested %d: %d, %v", tc.hard, tc.asked, l.OpenFiles, err)
 		}
 		if refused && failed.Most != float64(tc.hard) {
 			t.Errorf("hard limit %d: %+v", tc.hard, failed)

@@ -13,30 +13,32 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Limits bound the resources of a guest. Memory, CPUs, CPUTime, Pids, Files, Output and Value
-// apply to each run separately; Disk and Inodes apply to the runtime, whose files outlive
+// Limits bound the resources of a guest. Memory, CPUs, CPUTime, Pids, OpenFiles, Output and
+// Value apply to each run separately; Disk and Files apply to the runtime, whose files outlive
 // its runs. A zero field means the default; a negative one is an error.
 //
 // Node sees Memory and CPUs as the machine's, and sizes its heap by Memory: see
 // docs/isolation.md.
 type Limits struct {
-	Memory  int64         `bounds:"48MiB..1PiB,256MiB"`         // bytes of a run's memory, including the page cache of its files; default 256 MiB; swap is never used
-	CPUs    float64       `bounds:"0.05..4096,1"`               // processors that a run may keep busy; default 1
-	CPUTime time.Duration `bounds:"0.."`                        // CPU time of all processes of a run together; default: no limit
-	Pids    int64         `bounds:"16..4194304,64"`             // tasks (processes and threads) of a run; default 64
-	Files   int64         `bounds:"32..1048576,1024"`           // open files of a process (RLIMIT_NOFILE); default 1,024, or the hard limit of the host process if that is lower; no more than that limit
-	Disk    int64         `bounds:"64KiB..1PiB,64MiB"`          // bytes written to the tree; default 64 MiB
-	Inodes  int64         `bounds:"16..1125899906842624,16384"` // files and folders in the tree; default 16,384
-	Output  int64         `bounds:"1B..1GiB,16MiB"`             // captured bytes of stdout and of stderr; default 16 MiB each
-	Value   int64         `bounds:"1B..1GiB,16MiB"`             // bytes of the JSON text passed to __return; default 16 MiB
+	Memory    int64         `bounds:"48MiB..1PiB,256MiB"`         // bytes of a run's memory, including the page cache of its files; default 256 MiB; swap is never used
+	CPUs      float64       `bounds:"0.05..4096,1"`               // processors that a run may keep busy; default 1
+	CPUTime   time.Duration `bounds:"0.."`                        // CPU time of all processes of a run together; default: no limit
+	Pids      int64         `bounds:"16..4194304,64"`             // tasks (processes and threads) of a run; default 64
+	OpenFiles int64         `bounds:"32..1048576,1024"`           // open files of a process (RLIMIT_NOFILE); default 1,024, or the hard limit of the host process if that is lower; no more than that limit
+	Disk      int64         `bounds:"64KiB..1PiB,64MiB"`          // bytes written to the tree; default 64 MiB
+	Files     int64         `bounds:"16..1125899906842624,65536"` // files and folders in the tree; default 65,536
+	Output    int64         `bounds:"1B..1GiB,16MiB"`             // captured bytes of stdout and of stderr; default 16 MiB each
+	Value     int64         `bounds:"1B..1GiB,16MiB"`             // bytes of the JSON text passed to __return; default 16 MiB
 }
 
 // The least values are those that a run works with: Node alone touches some 45 MB, has 7 threads, and 4 more
 // once it reads a file, and has 20 files open. With less of a processor, it takes seconds to start. The greatest
-// are the kernel's PID_MAX_LIMIT and fs.nr_open, or such that sums do not overflow.
+// are the kernel's PID_MAX_LIMIT and fs.nr_open, or such that sums do not overflow. The default of Files has room for twice
+// the packages of an application with Next.js, Vite, Vitest, ESLint and TypeScript (25,000 files, and 4,000 of npm's
+// cache); so many files in memory take 56 MiB of it, which runs are charged for.
 const (
-	minFiles = 32
-	minHeap  = 16 << 20 // includes Node's own modules
+	minOpenFiles = 32
+	minHeap      = 16 << 20 // includes Node's own modules
 )
 
 // DefaultTimeout is the time limit of a run whose RunOptions.Timeout is zero.
@@ -166,7 +168,7 @@ func formatBytes(n int64) string {
 }
 
 // Limits returns the limits in force: Options.Limits, with the defaults for zero fields.
-// Files is less than its default if the host process itself may have fewer open files.
+// OpenFiles is less than its default if the host process itself may have fewer open files.
 func (rt *NodeRuntime) Limits() Limits { return rt.opts.Limits }
 
 // fitHost is fit with the limit of this process.
@@ -178,14 +180,14 @@ func (l *Limits) fitHost(asked Limits) error {
 	return l.fit(asked, files.Max)
 }
 
-// fit lowers the default of Files to the host process's limit, which runs inherit, and refuses a
+// fit lowers the default of OpenFiles to the host process's limit, which runs inherit, and refuses a
 // larger requested value.
 func (l *Limits) fit(asked Limits, most uint64) error {
-	if asked.Files == 0 && most < uint64(l.Files) {
-		l.Files = max(int64(most), minFiles)
+	if asked.OpenFiles == 0 && most < uint64(l.OpenFiles) {
+		l.OpenFiles = max(int64(most), minOpenFiles)
 	}
-	if uint64(l.Files) > most {
-		return &LimitError{"Files", float64(l.Files), minFiles, float64(most), "host"}
+	if uint64(l.OpenFiles) > most {
+		return &LimitError{"OpenFiles", float64(l.OpenFiles), minOpenFiles, float64(most), "host"}
 	}
 	return nil
 }

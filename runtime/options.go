@@ -66,7 +66,7 @@ type Options struct {
 	// folders are created. The files have mode 0644. They and the new folders belong to the
 	// guest, unless Permissions deny chmod for some paths only. /proc, /sys, /dev (except for /dev/shm) and
 	// /usr/libexec/gaol cannot have any. Files and Folders together must fit in Limits.Disk
-	// and Limits.Inodes; they do not reduce the guest's own share of these.
+	// and Limits.Files; they do not reduce the guest's own share of these.
 	Files map[string][]byte
 
 	// Folders are copied into the tree: guest paths with contents. The files belong to the

@@ -23,7 +23,7 @@ func TestPoolOptions(t *testing.T) {
 		{Options{}, PoolOptions{Parallel: 65}, "limit Parallel"},
 		{Options{}, PoolOptions{MaxAge: time.Millisecond}, "option MaxAge"},
 		{Options{Cwd: "work"}, PoolOptions{}, "option Cwd"},
-		{Options{Limits: Limits{Files: 1 << 20}}, PoolOptions{}, "limit Files"},
+		{Options{Limits: Limits{OpenFiles: 1 << 20}}, PoolOptions{}, "limit OpenFiles"},
 		{Options{Launcher: LauncherExec}, PoolOptions{Park: true}, "option Park"},
 	} {
 		p, err := NewPool(tc.opts, tc.pool)

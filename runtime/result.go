@@ -49,7 +49,8 @@ type Result struct {
 	Calls []Call `json:"calls,omitempty"`
 
 	// Denials are the operations that permissions denied to the run, in the order of their
-	// first occurrence: at most 64 different ones.
+	// first occurrence: at most 64 different ones. If the run failed, the last ones are the limits of
+	// disk, files and memory that it has reached.
 	Denials []Denial `json:"denials"`
 
 	// Launcher is the launcher that started the run. LauncherReason is why it differs from
@@ -105,7 +106,7 @@ func (r *Result) Decode(v any) error {
 	return ErrNoValue
 }
 
-// Denial is an operation that permissions denied to a run.
+// Denial is an operation that permissions denied to a run, or a limit that a failed run has reached.
 type Denial = policy.Denial
 
 // DenialSource is the mechanism that reported a denial.
@@ -116,5 +117,6 @@ const (
 	SourceSeccomp = policy.SourceSeccomp
 	SourceEgress  = policy.SourceEgress
 	SourceAudit   = policy.SourceAudit
+	SourceLimits  = policy.SourceLimits
 	SourceStderr  = policy.SourceStderr
 )

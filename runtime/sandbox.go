@@ -28,14 +28,14 @@ func (rt *NodeRuntime) spec() (spec sandbox.Spec, err error) {
 				Dirs:     vfs.Strings(vfs.Own(s.cwd)),
 				Files:    s.files,
 				Disk:     s.Limits.Disk,
-				Inodes:   s.Limits.Inodes,
+				Inodes:   s.Limits.Files,
 				Commands: s.commandNames(),
 			},
 			Hostname:     s.Hostname,
 			Limits:       cgroup.Limits{Memory: s.Limits.Memory, CPUs: s.Limits.CPUs, Pids: s.Limits.Pids},
 			CgroupParent: s.CgroupParent,
 		},
-		OpenFiles:     s.Limits.Files,
+		OpenFiles:     s.Limits.OpenFiles,
 		UnixSockets:   s.UnixSockets,
 		Plan:          s.plan,
 		Permissions:   s.Permissions,
@@ -53,7 +53,7 @@ func (rt *NodeRuntime) spec() (spec sandbox.Spec, err error) {
 	// The tree bounds its own size. The limit of a file's length is for sparse files, which
 	// occupy nothing but are read as zeros. A folder of the host that the guest writes to has
 	// no such limit, and the kernel has only one for all files of a process.
-	if !slices.ContainsFunc(s.Mounts, func(m Mount) bool { return m.Access == ReadWrite }) {
+	if !s.writesHost() {
 		spec.FileSize = s.Limits.Disk
 	}
 	if s.Launcher == LauncherZygote {
@@ -63,6 +63,11 @@ func (rt *NodeRuntime) spec() (spec sandbox.Spec, err error) {
 		s.configureMounts(&spec)
 	}
 	return spec, err
+}
+
+// writesHost reports whether guests can write to folders of the host.
+func (s *settings) writesHost() bool {
+	return slices.ContainsFunc(s.Mounts, func(m Mount) bool { return m.Access == ReadWrite })
 }
 
 // Resources counts the processes, descriptors and sockets of a runtime's active runs, and the content

@@ -242,8 +242,8 @@ func (g *initFiles) add(name string, mode fs.FileMode, text []byte) error {
 		return fmt.Errorf("%s twice", name)
 	case g.bytes > g.limits.Disk:
 		return g.tooLarge(name)
-	case int64(len(g.byPath)) == g.limits.Inodes:
-		return fmt.Errorf("%s: there are more than %d files, the limit of the tree", name, g.limits.Inodes)
+	case int64(len(g.byPath)) == g.limits.Files:
+		return fmt.Errorf("%s: there are more than %d files, the limit of the tree", name, g.limits.Files)
 	}
 	g.byPath[name] = mounts.File{Path: name, Mode: mode, Data: text}
 	return nil

@@ -250,8 +250,13 @@ func (p *Process) finish() (*Result, error) {
 	}
 	// After the kernel's own reports: a hint that repeats one of them is dropped.
 	p.denials.AddHint(res.ExitCode, p.streams.StderrTail())
-	if p.main != nil && p.main.logs != nil {
+	text, failed := string(p.streams.StderrTail()), res.ExitCode != 0
+	if p.main != nil && p.main.logs != nil && p.main.failure != nil {
 		p.addErrorHint(p.main.failure)
+		text, failed = text+allMessages(p.main.failure), true
+	}
+	if failed {
+		p.addLimits(text, exit.Usage.FileMemory)
 	}
 	p.addDenials(res, nil)
 	if res.Cause == CauseCanceled {

@@ -105,6 +105,18 @@ func TestDenied(t *testing.T) {
 	}
 }
 
+func TestLimitReached(t *testing.T) {
+	f := fake{guest: returns(runtime.Result{ExitCode: 1, Denials: []runtime.Denial{
+		{Scope: policy.Limits, Operation: "disk", Target: "1 MiB", Rule: "limits.diskBytes", Count: 1, Source: runtime.SourceLimits},
+		{Scope: policy.Limits, Operation: "files", Target: "100", Rule: "limits.files", Count: 1, Source: runtime.SourceStderr},
+	}})}
+	want := "gaol: limit reached: disk 1 MiB (limits.diskBytes); allow with a higher --disk\n" +
+		"gaol: limit reached, reported by the program: files 100 (limits.files); allow with a higher --files\n"
+	if got := f.call(t, "", "run", "-e", "1"); got.stderr != want {
+		t.Errorf("standard error has %q, want %q", got.stderr, want)
+	}
+}
+
 // The advice for a socket to another host is no rule for localhost.
 func TestDeniedExternal(t *testing.T) {
 	name := runtime.Denial{Scope: "network", Operation: "dns", Target: "dns://example.com", Rule: "network.default", Count: 1, Source: runtime.SourceStderr}

@@ -97,7 +97,7 @@ func (f *fake) Missing() []string { return f.missing }
 
 func (f *fake) Limits() runtime.Limits {
 	l := f.options.Limits
-	l.Files = cmp.Or(l.Files, f.mostFiles, 1024)
+	l.OpenFiles = cmp.Or(l.OpenFiles, f.mostFiles, 1024)
 	return l
 }
 

@@ -28,7 +28,7 @@ func TestRunFlags(t *testing.T) {
 
 		WorkInProcess: true, // the code is the user's own
 	}
-	defaults.Limits.Files, defaults.Limits.Output = 0, 1 // Files: as many as this process may have
+	defaults.Limits.OpenFiles, defaults.Limits.Output = 0, 1 // OpenFiles: as many as this process may have
 	for _, tc := range []struct {
 		name    string
 		args    []string
@@ -40,10 +40,10 @@ func TestRunFlags(t *testing.T) {
 		{"max-output", []string{"--json", "--max-output", "5k"}, func(o *runtime.Options) { o.Limits.Output = 5 << 10 }, 30 * time.Second},
 		{"timeout", []string{"--timeout", "5s"}, func(*runtime.Options) {}, 5 * time.Second},
 		{"no timeout", []string{"--timeout", "0"}, func(*runtime.Options) {}, -1},
-		{"limits", []string{"--memory", "1g", "--cpus", "0.5", "--cpu-time", "2m", "--pids", "7", "--open-files", "99", "--disk", "4096"},
+		{"limits", []string{"--memory", "1g", "--cpus", "0.5", "--cpu-time", "2m", "--pids", "7", "--open-files", "99", "--disk", "4096", "--files", "500"},
 			func(o *runtime.Options) {
 				l := &o.Limits
-				l.Memory, l.CPUs, l.CPUTime, l.Pids, l.Files, l.Disk = 1<<30, 0.5, 2*time.Minute, 7, 99, 4096
+				l.Memory, l.CPUs, l.CPUTime, l.Pids, l.OpenFiles, l.Disk, l.Files = 1<<30, 0.5, 2*time.Minute, 7, 99, 4096, 500
 			}, 30 * time.Second},
 		{"env", []string{"--env", "A=1", "--env", "B=x=y", "--env", "A=", "--env", "C= "},
 			func(o *runtime.Options) { o.Env = map[string]string{"A": "", "B": "x=y", "C": " "} }, 30 * time.Second},

@@ -39,6 +39,7 @@ type Usage struct {
 	PeakPids    int64         // tasks at one time; 0 before Linux 6.1, which does not count it
 	OOMKills    int64         // processes killed because memory ran out; on v1, descendants are not counted
 	PidsRefused int64         // forks that the limit on tasks refused, except during Kill
+	FileMemory  int64         // bytes of files and shared memory in memory now; counted only if OOMKills is not 0
 }
 
 // Group is a cgroup: one directory on v2, and one in each of five hierarchies on v1.
@@ -68,6 +69,7 @@ type backend interface {
 
 	usage(path string) (Usage, error)
 	socketMemory(path string) (int64, error)
+	fileMemory(path string) (int64, error)
 
 	// identified returns the backend whose groups have an id.
 	identified() (backend, error)
@@ -188,7 +190,9 @@ func (g *Group) PIDs() ([]int, error) {
 func (g *Group) Usage() (Usage, error) {
 	u, err := read(g, "usage", g.on.usage)
 	if err == nil {
-		u.OOMKills -= g.earlierKills
+		if u.OOMKills -= g.earlierKills; u.OOMKills > 0 {
+			u.FileMemory, err = read(g, "file memory", g.on.fileMemory)
+		}
 		if refused := g.refused.Load(); refused != nil {
 			u.PidsRefused = *refused
 		}

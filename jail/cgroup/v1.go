@@ -269,6 +269,11 @@ func (v *v1) socketMemory(path string) (n int64, err error) {
 	return n, err
 }
 
+func (v *v1) fileMemory(path string) (n int64, err error) {
+	err = readKey(&n, v.dir("memory", path)+"/memory.stat", "shmem")
+	return n, err
+}
+
 // otherHierarchies returns the names of the hierarchies at root that are not in controllersV1:
 // other v1 controllers, systemd's hierarchy and, often, a v2 hierarchy.
 func otherHierarchies(root string) ([]string, error) {

@@ -195,6 +195,11 @@ func (v *v2) socketMemory(path string) (n int64, err error) {
 	return n, err
 }
 
+func (v *v2) fileMemory(path string) (n int64, err error) {
+	err = readKey(&n, v.dir(path)+"/memory.stat", "shmem")
+	return n, err
+}
+
 func (v *v2) reset(string, Usage, Limits) bool           { return false } // Linux can't reset the processor time
 func (v *v2) isComplete(string) bool                     { return false }
 func (v *v2) renew(string) error                         { return nil }

@@ -36,6 +36,7 @@ var v2Group = map[string]string{
 	"memory.swap.max":    "max\n",
 	"memory.current":     "1048576\n",
 	"memory.peak":        "31457280\n",
+	"memory.stat":        "anon 1024\nshmem 4096\n",
 	"memory.events":      "low 0\nhigh 0\nmax 12\noom 2\noom_kill 1\noom_group_kill 0\n",
 	"pids.max":           "max\n",
 	"pids.peak":          "11\n",
@@ -56,19 +57,19 @@ func TestV2Files(t *testing.T) {
 			wrote: map[string]string{
 				"memory.max": "268435456", "memory.swap.max": "0", "cpu.max": "150000 100000", "pids.max": "64",
 			},
-			usage: Usage{31415 * time.Microsecond, 1048576, 31457280, 11, 1, 7},
+			usage: Usage{31415 * time.Microsecond, 1048576, 31457280, 11, 1, 7, 4096},
 		},
 		{
 			name:  "no limits",
 			wrote: map[string]string{"memory.max": "max\n", "memory.swap.max": "max\n", "cpu.max": "max 100000\n", "pids.max": "max\n"},
-			usage: Usage{31415 * time.Microsecond, 1048576, 31457280, 11, 1, 7},
+			usage: Usage{31415 * time.Microsecond, 1048576, 31457280, 11, 1, 7, 4096},
 		},
 		{
 			name:   "old kernel without swap",
 			remove: []string{"memory.peak", "pids.peak", "memory.swap.max"},
 			limits: Limits{Memory: 1 << 20, CPUs: 0.001},
 			wrote:  map[string]string{"memory.max": "1048576", "memory.swap.max": "", "cpu.max": "1000 100000"},
-			usage:  Usage{CPU: 31415 * time.Microsecond, Memory: 1048576, OOMKills: 1, PidsRefused: 7},
+			usage:  Usage{CPU: 31415 * time.Microsecond, Memory: 1048576, OOMKills: 1, PidsRefused: 7, FileMemory: 4096},
 		},
 	}
 	for _, test := range tests {

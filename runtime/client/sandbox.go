@@ -123,7 +123,7 @@ func limitsOf(l runtime.Limits) *requestjson.Limits {
 		return nil
 	}
 	return &requestjson.Limits{
-		Memory: l.Memory, CPUs: l.CPUs, CPUTimeMs: milliseconds(l.CPUTime), Pids: l.Pids, Files: l.Files, Disk: l.Disk, Inodes: l.Inodes,
+		Memory: l.Memory, CPUs: l.CPUs, CPUTimeMs: milliseconds(l.CPUTime), Pids: l.Pids, OpenFiles: l.OpenFiles, Disk: l.Disk, Files: l.Files,
 		Output: l.Output, Value: l.Value,
 	}
 }

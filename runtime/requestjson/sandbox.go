@@ -29,9 +29,9 @@ type Limits struct {
 	CPUs      float64 `json:"cpus,omitempty" minimum:"0" doc:"Processors that a run keeps busy. By default 1."`
 	CPUTimeMs int64   `json:"cpuTimeMs,omitempty" minimum:"0" doc:"Processor time of a run. By default without limit."`
 	Pids      int64   `json:"pids,omitempty" minimum:"0" doc:"Processes and threads of a run. By default 64."`
-	Files     int64   `json:"files,omitempty" minimum:"0" doc:"Open files of a process. By default 1,024."`
+	OpenFiles int64   `json:"openFiles,omitempty" minimum:"0" doc:"Open files of a process. By default 1,024."`
 	Disk      int64   `json:"diskBytes,omitempty" minimum:"0" doc:"Bytes written to the tree. By default 64 MiB."`
-	Inodes    int64   `json:"inodes,omitempty" minimum:"0" doc:"Files and folders in the tree. By default 16,384."`
+	Files     int64   `json:"files,omitempty" minimum:"0" doc:"Files and folders in the tree. By default 65,536."`
 	Output    int64   `json:"outputBytes,omitempty" minimum:"0" maximum:"16777216" doc:"Captured bytes of each output. By default 16 MiB."`
 	Value     int64   `json:"valueBytes,omitempty" minimum:"0" maximum:"16777216" doc:"Bytes of the returned value. By default 16 MiB."`
 }

@@ -20,7 +20,7 @@ const (
 	heap   = 32 << 20
 	memory = 128 << 20
 	disk   = 8 << 20
-	inodes = 512
+	files  = 512
 	pids   = 32 // threads of Node, and a few child processes
 
 	maxReady = 8 // sandboxes that are kept ready
@@ -64,7 +64,7 @@ func (s *sandboxes) init(o Options, packages *bundle.Packages) (err error) {
 // sandbox returns the options of a snippet's sandbox, without its permissions.
 func (o Options) sandbox() runtime.Options {
 	s := o.Sandbox
-	s.Heap, s.Limits = heap, runtime.Limits{Memory: memory, Disk: disk, Inodes: inodes, Pids: pids, Value: maxReport}
+	s.Heap, s.Limits = heap, runtime.Limits{Memory: memory, Disk: disk, Files: files, Pids: pids, Value: maxReport}
 	return s
 }
 

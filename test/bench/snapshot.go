@@ -43,7 +43,7 @@ func (x *fixtures) snapshotOfFiles(ctx context.Context, m *bench.Measurer) (id s
 	}
 	files := x.work(30_000)
 	o := m.Create(m.Options.Jailed[0])
-	o.Limits.Disk, o.Limits.Inodes = 1<<30, int64(2*files)
+	o.Limits.Disk, o.Limits.Files = 1<<30, int64(2*files)
 	rt, err := runtime.Create(ctx, o)
 	if err != nil {
 		return "", err

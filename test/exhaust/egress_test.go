@@ -103,7 +103,7 @@ func TestEgressMemory(t *testing.T) {
 				t.Fatal(err)
 			}
 			rt := harness.CreateExact(t, harness.Options(runtime.Options{
-				Limits: runtime.Limits{Memory: exhaustMemory, Files: 4096}, HostPorts: []int{port}, Permissions: p,
+				Limits: runtime.Limits{Memory: exhaustMemory, OpenFiles: 4096}, HostPorts: []int{port}, Permissions: p,
 			}))
 			code := fmt.Sprintf(`
 import net from 'node:net';
@@ -181,7 +181,7 @@ func TestIngressMemory(t *testing.T) {
 
 	} {
 		t.Run(name, func(t *testing.T) {
-			rt := harness.CreateExact(t, harness.Options(runtime.Options{Limits: runtime.Limits{Memory: exhaustMemory, Files: 4096}}))
+			rt := harness.CreateExact(t, harness.Options(runtime.Options{Limits: runtime.Limits{Memory: exhaustMemory, OpenFiles: 4096}}))
 			ctx, cancel := context.WithCancel(t.Context())
 			var dialing sync.WaitGroup
 			dialing.Go(func() {

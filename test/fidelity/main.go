@@ -122,7 +122,7 @@ func defaultImage() (*rootfs.Image, error) {
 }
 
 // generous are limits that no test meets.
-var generous = runtime.Limits{Memory: 4 << 30, CPUs: float64(goruntime.NumCPU()), Pids: 4096, Files: 16384, Disk: 16 << 30, Inodes: 1 << 20}
+var generous = runtime.Limits{Memory: 4 << 30, CPUs: float64(goruntime.NumCPU()), Pids: 4096, OpenFiles: 16384, Disk: 16 << 30, Files: 1 << 20}
 
 func (c *comparison) plainWay(node, folder string) way {
 	limits := cgroup.Limits{Memory: generous.Memory, CPUs: generous.CPUs, Pids: generous.Pids}

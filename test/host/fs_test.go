@@ -161,7 +161,7 @@ func TestFilesKeepMountsOfPermissions(t *testing.T) {
 }
 
 func TestFilesFillTheDisk(t *testing.T) {
-	rt := harness.Create(t, runtime.Options{Limits: runtime.Limits{Disk: 1 << 20, Inodes: 100}})
+	rt := harness.Create(t, runtime.Options{Limits: runtime.Limits{Disk: 1 << 20, Files: 100}})
 	f := rt.FS()
 	old := bytes.Repeat([]byte("o"), 500<<10)
 	if err := f.WriteFile("/workspace/file", old, hostfs.WriteOptions{}); err != nil {

@@ -211,7 +211,7 @@ func TestMountsRefused(t *testing.T) {
 		{"a file's path", "Files", runtime.Options{Files: map[string][]byte{"x": nil}}},
 		{"a folder's path", "Folders", runtime.Options{Folders: map[string]fs.FS{"x": fstest.MapFS{}}}},
 		{"too much", "64 KiB in all, the limit of the disk", runtime.Options{Limits: runtime.Limits{Disk: 64 << 10}, Files: map[string][]byte{"/a": make([]byte, 64<<10), "/b": {1}}}},
-		{"too many", "limit of the tree", runtime.Options{Limits: runtime.Limits{Inodes: 16}, Folders: map[string]fs.FS{"/a": many(17)}}},
+		{"too many", "limit of the tree", runtime.Options{Limits: runtime.Limits{Files: 16}, Folders: map[string]fs.FS{"/a": many(17)}}},
 		{"a file twice", "/d/a twice", runtime.Options{Files: map[string][]byte{"/d/a": nil}, Folders: map[string]fs.FS{"/d": fstest.MapFS{"a": {}}}}},
 		{"a link", "invalid", runtime.Options{Folders: map[string]fs.FS{"/d": fstest.MapFS{"l": {Mode: fs.ModeSymlink}}}}},
 	} {

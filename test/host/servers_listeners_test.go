@@ -56,7 +56,7 @@ await listen(3000);`
 	for name, network := range networks {
 		t.Run(name, func(t *testing.T) {
 			o := options(t, network)
-			o.Limits.Files = 2048
+			o.Limits.OpenFiles = 2048
 			rt := harness.CreateExact(t, o)
 			start(t, rt, 3000, code)
 			list, err := rt.Listeners(t.Context())

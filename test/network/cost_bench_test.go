@@ -23,7 +23,7 @@ func BenchmarkNeighbour(b *testing.B) {
 		b.Run(f.mode, func(b *testing.B) {
 			var quiet, busy []float64
 			for range max(b.N, 3) {
-				rt := harness.Create(b, runtime.Options{Permissions: permissions(b, floodRules), Limits: runtime.Limits{Files: 4096, Memory: 1 << 30}})
+				rt := harness.Create(b, runtime.Options{Permissions: permissions(b, floodRules), Limits: runtime.Limits{OpenFiles: 4096, Memory: 1 << 30}})
 				program := harness.Install(b, rt, "flood")
 				quiet = append(quiet, requestTime(b, neighbour))
 				stop := startFlood(b, rt, program, f.mode, f.host, f.port)
@@ -71,7 +71,7 @@ func BenchmarkIdleConnections(b *testing.B) {
 	} {
 		b.Run(tc.name, func(b *testing.B) {
 			serveOnce(b, 9, tc.code == request)
-			rt := harness.Create(b, runtime.Options{Permissions: permissions(b, tc.rules), Limits: runtime.Limits{Files: 4096, Memory: 1 << 30}})
+			rt := harness.Create(b, runtime.Options{Permissions: permissions(b, tc.rules), Limits: runtime.Limits{OpenFiles: 4096, Memory: 1 << 30}})
 			before := resident(b)
 			stop := harness.StartProgram(b, rt, idle(tc.code))
 			harness.WaitFor(b, "all servers are dialed", func() bool { return established(9) >= idleConnections })

@@ -47,7 +47,7 @@ for (const round of [1, 2, 3]) await Promise.all(sockets.map((s, i) => echo(s, '
 sockets.forEach(s => s.destroy());
 __return({ echoed: String(echoed) });`
 	for _, l := range harness.SomeLaunchers() {
-		o := harness.Options(runtime.Options{Permissions: permissions(t, `{"rules":[{"mode":"allow","patterns":["tcp://93.184.215.14:7"]}]}`), Limits: runtime.Limits{Files: 4096, Memory: 1 << 30}})
+		o := harness.Options(runtime.Options{Permissions: permissions(t, `{"rules":[{"mode":"allow","patterns":["tcp://93.184.215.14:7"]}]}`), Limits: runtime.Limits{OpenFiles: 4096, Memory: 1 << 30}})
 		o.Launcher = l
 		rt := harness.CreateExact(t, o)
 		if got, res := attempts(t, rt, code); got["echoed"] != "3000" || len(res.Denials) > 0 {
@@ -167,7 +167,7 @@ func TestFloods(t *testing.T) {
 	urls := slices.Repeat([]string{"http://api.example.com/"}, 25)
 	for _, f := range floods {
 		t.Run(f.mode, func(t *testing.T) {
-			rt := harness.Create(t, runtime.Options{Permissions: permissions(t, floodRules), Limits: runtime.Limits{Files: 4096, Memory: 1 << 30}, Network: f.limits})
+			rt := harness.Create(t, runtime.Options{Permissions: permissions(t, floodRules), Limits: runtime.Limits{OpenFiles: 4096, Memory: 1 << 30}, Network: f.limits})
 			stop := startFlood(t, rt, harness.Install(t, rt, "flood"), f.mode, f.host, f.port)
 			defer stop()
 			for _, text := range each(t, neighbour, urls) {

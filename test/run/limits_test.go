@@ -14,7 +14,7 @@ import (
 
 // Each hostile program ends as expected, and the next run works.
 func TestHostile(t *testing.T) {
-	rt := harness.Create(t, runtime.Options{Limits: runtime.Limits{Memory: 128 << 20, Disk: 8 << 20, Inodes: 500, Output: 1 << 20}})
+	rt := harness.Create(t, runtime.Options{Limits: runtime.Limits{Memory: 128 << 20, Disk: 8 << 20, Files: 500, Output: 1 << 20}})
 	for _, tc := range []struct {
 		name, code string
 		opts       runtime.RunOptions

@@ -82,7 +82,7 @@ func TestToolsHostilePaths(t *testing.T) {
 
 // Files keep their bytes, and the result reports if they are not text.
 func TestToolsFiles(t *testing.T) {
-	s := newTools(t, sandboxtools.Options{Create: runtime.Options{Limits: runtime.Limits{Disk: 30 << 20, Inodes: 40_000}}})
+	s := newTools(t, sandboxtools.Options{Create: runtime.Options{Limits: runtime.Limits{Disk: 30 << 20, Files: 40_000}}})
 	s.call("init", args{"containerId": "a"})
 	binary := make([]byte, 256)
 	for i := range binary {

@@ -22,17 +22,22 @@ type Advice struct {
 	// UnixSockets the way to allow unix sockets beside a mount.
 	Argument, AllowNet, HostPort, UnixSockets string
 
+	// Limit names what raises the limit of a denial.
+	Limit func(runtime.Denial) string
+
 	// Accept reports whether permissions could be used. Advice that is refused would be worse
 	// than none.
 	Accept func(policy.Permissions) bool
 }
 
-// For returns the flag or rule that allows a denied operation of a run, or "" if there is none or it cannot be found.
+// For returns the flag, rule or limit that allows a denied operation of a run, or "" if there is none or it cannot be found.
 func (a Advice) For(d runtime.Denial) string {
-	switch d.Rule {
-	case "mounts":
+	switch {
+	case d.Scope == policy.Limits:
+		return "a higher " + a.Limit(d)
+	case d.Rule == "mounts":
 		return a.UnixSockets
-	case "hostPorts":
+	case d.Rule == "hostPorts":
 		return a.forHostPort(d, "")
 	}
 	now := a.Permissions.Over(policy.Default())
@@ -206,13 +211,17 @@ func isLocal(d runtime.Denial) bool {
 	return d.Address == "" && localhost.Decide(d.Scope, d.Operation, d.Target).Allowed
 }
 
-// DenialText returns text such as "denied: fs read /etc/passwd (fs.default), 3 times".
+// DenialText returns text such as "denied: fs read /etc/passwd (fs.default), 3 times", or
+// "limit reached: disk 64 MiB (limits.diskBytes)".
 func DenialText(d runtime.Denial) string {
-	text := "denied"
+	text, what := "denied", d.Scope+" "+string(d.Operation)
+	if d.Scope == policy.Limits {
+		text, what = "limit reached", string(d.Operation)
+	}
 	if d.Source == runtime.SourceStderr {
 		text += ", reported by the program"
 	}
-	text += ": " + d.Scope + " " + string(d.Operation)
+	text += ": " + what
 	if d.Target != "" {
 		text += " " + QuoteUnsafe(d.Target)
 	}
@@ -239,6 +248,7 @@ func QuoteUnsafe(target string) string {
 func (f *Sandbox) advice() Advice {
 	a := Advice{
 		Permissions: f.allowed(), Argument: "--permissions", Accept: f.canEnforce,
+		Limit:    func(d runtime.Denial) string { return "--" + string(d.Operation) },
 		HostPort: "--host-port", UnixSockets: "--unix-sockets, or mount the folder copy-on-write (SOURCE:TARGET:cow)",
 	}
 	if f.permissions.parsed.Network.IsZero() {

@@ -64,8 +64,9 @@ func (f *Sandbox) AddLimits() {
 	f.Set.Var(number(&o.Limits.CPUs), "cpus", "processors that it may keep busy")
 	f.Set.Var(Duration(&o.Limits.CPUTime), "cpu-time", "limit of processor time; 0 for none")
 	f.Set.Var(Count(&o.Limits.Pids), "pids", "limit of processes and threads")
-	f.Set.Var(Count(&o.Limits.Files), "open-files", "limit of open files for each process; the default is never above gaol's own limit")
+	f.Set.Var(Count(&o.Limits.OpenFiles), "open-files", "limit of open files for each process; the default is never above gaol's own limit")
 	f.Set.Var(Size(&o.Limits.Disk), "disk", "bytes that it may write to its file system")
+	f.Set.Var(Count(&o.Limits.Files), "files", "files and folders that it may make in its file system")
 }
 
 // AddEnvironment defines the flags for what code sees and may do.
@@ -167,7 +168,7 @@ func (f *Sandbox) Options() runtime.Options {
 	o := f.options
 	o.Permissions = f.allowed()
 	if !f.Set.Changed("open-files") {
-		o.Limits.Files = 0 // the default, or less if this process may not have as many
+		o.Limits.OpenFiles = 0 // the default, or less if this process may not have as many
 	}
 	return o
 }
@@ -187,8 +188,8 @@ func (f *Sandbox) Notes(missing []string, limits runtime.Limits) (lines []string
 	if len(missing) > 0 {
 		lines = append(lines, "this kernel does not enforce: "+strings.Join(missing, ", "))
 	}
-	if files := f.options.Limits.Files; !f.Set.Changed("open-files") && limits.Files < files {
-		lines = append(lines, fmt.Sprintf("a process may have %d open files, not %d: gaol's own hard limit is no higher (`ulimit -Hn`)", limits.Files, files))
+	if files := f.options.Limits.OpenFiles; !f.Set.Changed("open-files") && limits.OpenFiles < files {
+		lines = append(lines, fmt.Sprintf("a process may have %d open files, not %d: gaol's own hard limit is no higher (`ulimit -Hn`)", limits.OpenFiles, files))
 	}
 	return lines
 }

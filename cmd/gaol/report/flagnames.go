@@ -9,7 +9,7 @@ import (
 
 // limitFlags maps fields of runtime.Limits and EvaluateOptions to flags.
 var limitFlags = map[string]string{
-	"Memory": "memory", "CPUs": "cpus", "CPUTime": "cpu-time", "Pids": "pids", "Files": "open-files", "Disk": "disk", "Output": "max-output",
+	"Memory": "memory", "CPUs": "cpus", "CPUTime": "cpu-time", "Pids": "pids", "OpenFiles": "open-files", "Disk": "disk", "Files": "files", "Output": "max-output",
 	"Heap": "heap", "MaxOutput": "max-output", "MaxLogs": "max-logs", "MaxLogLength": "max-log-length",
 }
 

@@ -84,7 +84,7 @@ export interface GuestError {
   cause?: GuestError;
   /** Errors are the first 8 errors of an AggregateError, or the two of a SuppressedError. A GuestError contains at most 16 others. None occurs twice. */
   errors?: GuestError[];
-  /** Denied is the rule that denied the connection or look-up that caused an evaluation's error, such as "network.default". It may be empty. */
+  /** Denied is the rule that denied the connection or look-up that caused an evaluation's error, such as "network.default", or the limit that left no space. It may be empty. */
   denied?: string;
   /** Text is the message with the messages of the causes and the rule that denied the operation; absent if it is "name: message". */
   text?: string;
@@ -138,8 +138,9 @@ export interface Call {
   error: string;
 }
 
-/** Denial is an operation that permissions denied to a run. Its target is the guest's text, for display only. */
+/** Denial is an operation that permissions denied to a run, or a limit that a failed run has reached. Its target is the guest's text, for display only. */
 export interface Denial {
+  /** Scope is a scope of permissions. For a limit it is "limits", Operation is "disk", "files" or "memory", Target describes the limit, and Rule is its field in requests, such as "limits.diskBytes". */
   scope: string;
   /** "socket" if the denied socket neither connects nor listens yet. */
   operation: string;
@@ -174,7 +175,7 @@ export interface Run {
   truncated: Truncated;
   /** Calls are the calls of host functions (Options.Bindings), in the order in which they arrived: the first 1,000. */
   calls?: Call[];
-  /** Denials are the operations that permissions denied to the run, in the order of their first occurrence: at most 64 different ones. */
+  /** Denials are the operations that permissions denied to the run, in the order of their first occurrence: at most 64 different ones. If the run failed, the last ones are the limits of disk, files and memory that it has reached. */
   denials: Denial[];
   /** Launcher is the launcher that started the run. LauncherReason is why it differs from Options.Launcher; empty if it does not. */
   launcher: string;
@@ -224,11 +225,11 @@ export interface Limits {
   /** Processes and threads of a run. By default 64. */
   pids?: number | undefined;
   /** Open files of a process. By default 1,024. */
-  files?: number | undefined;
+  openFiles?: number | undefined;
   /** Bytes written to the tree. By default 64 MiB. */
   diskBytes?: number | undefined;
-  /** Files and folders in the tree. By default 16,384. */
-  inodes?: number | undefined;
+  /** Files and folders in the tree. By default 65,536. */
+  files?: number | undefined;
   /** Captured bytes of each output. By default 16 MiB. */
   outputBytes?: number | undefined;
   /** Bytes of the returned value. By default 16 MiB. */
@@ -440,7 +441,7 @@ export interface Resources {
   /** Bytes written to the tree. */
   diskBytes: number;
   /** Files and folders written to the tree. */
-  inodes: number;
+  files: number;
   /** There are more than 16,384 descriptors; the rest are not counted. */
   truncated: boolean;
 }
@@ -1166,7 +1167,7 @@ export const shapes: Readonly<Record<string, Readonly<Record<string, string>>>> 
   Evaluation: { "value?": "any", "noValue?": "string", "error": "GuestError|null", "logs": "LogLine[]", "calls": "Call[]", "durationMs": "number", "cause": "string", "usage": "Usage", "denials": "Denial[]", "truncated": "EvaluationTruncated", },
   SandboxInfo: { "id": "string", "created": "date", "expires": "date", "lifetimeEnd": "date", "isolation": "string", "processes": "number", "missing?": "string[]", },
   SandboxList: { "sandboxes": "SandboxInfo[]", },
-  Resources: { "runningProcesses": "number", "openFds": "number", "sockets": "number", "socketListeners": "number", "socketConnections": "number", "pipes": "number", "ptys": "number", "memoryBytes": "number", "diskBytes": "number", "inodes": "number", "truncated": "boolean", },
+  Resources: { "runningProcesses": "number", "openFds": "number", "sockets": "number", "socketListeners": "number", "socketConnections": "number", "pipes": "number", "ptys": "number", "memoryBytes": "number", "diskBytes": "number", "files": "number", "truncated": "boolean", },
   ResourceUsage: { "exitedProcesses": "number", "...Resources": "Resources", },
   ProcessUsage: { "memoryBytes": "number", "...Usage": "Usage", },
   ProcessInfo: { "id": "string", "pid": "number", "state": "string", "program": "string", "args": "string[]", "started": "date", "terminal": "boolean", "usage": "ProcessUsage", "lastEventId": "number", "ended?": "date", "result?": "Run", "failure?": "string", },
@@ -1206,21 +1207,21 @@ export const fields = {
   Timeout: { timeoutMs: true, maxTimeout: true },
   Start: { permissions: true, args: true, env: true, cwd: true, stdin: true, timeoutMs: true, maxTimeout: true },
   Program: { code: true, name: true, format: true, permissions: true, args: true, env: true, cwd: true, stdin: true, timeoutMs: true, maxTimeout: true },
-  Limits: { memoryBytes: true, cpus: true, cpuTimeMs: true, pids: true, files: true, diskBytes: true, inodes: true, outputBytes: true, valueBytes: true },
+  Limits: { memoryBytes: true, cpus: true, cpuTimeMs: true, pids: true, openFiles: true, diskBytes: true, files: true, outputBytes: true, valueBytes: true },
   Mount: { source: true, target: true, access: true },
   NodeModules: { hostPath: true, guestPath: true },
-  Tree: { image: true, snapshot: true, files: true, fileBytes: true, limits: { memoryBytes: true, cpus: true, cpuTimeMs: true, pids: true, files: true, diskBytes: true, inodes: true, outputBytes: true, valueBytes: true }, isolation: true, readOnly: true, hostname: true, mounts: { source: true, target: true, access: true }, nodeModules: { hostPath: true, guestPath: true }, bigInts: true, hostPorts: true },
-  RunRequest: { code: true, name: true, format: true, permissions: true, args: true, env: true, cwd: true, stdin: true, timeoutMs: true, maxTimeout: true, image: true, snapshot: true, files: true, fileBytes: true, limits: { memoryBytes: true, cpus: true, cpuTimeMs: true, pids: true, files: true, diskBytes: true, inodes: true, outputBytes: true, valueBytes: true }, isolation: true, readOnly: true, hostname: true, mounts: { source: true, target: true, access: true }, nodeModules: { hostPath: true, guestPath: true }, bigInts: true, hostPorts: true },
+  Tree: { image: true, snapshot: true, files: true, fileBytes: true, limits: { memoryBytes: true, cpus: true, cpuTimeMs: true, pids: true, openFiles: true, diskBytes: true, files: true, outputBytes: true, valueBytes: true }, isolation: true, readOnly: true, hostname: true, mounts: { source: true, target: true, access: true }, nodeModules: { hostPath: true, guestPath: true }, bigInts: true, hostPorts: true },
+  RunRequest: { code: true, name: true, format: true, permissions: true, args: true, env: true, cwd: true, stdin: true, timeoutMs: true, maxTimeout: true, image: true, snapshot: true, files: true, fileBytes: true, limits: { memoryBytes: true, cpus: true, cpuTimeMs: true, pids: true, openFiles: true, diskBytes: true, files: true, outputBytes: true, valueBytes: true }, isolation: true, readOnly: true, hostname: true, mounts: { source: true, target: true, access: true }, nodeModules: { hostPath: true, guestPath: true }, bigInts: true, hostPorts: true },
   Command: { command: true, permissions: true, args: true, env: true, cwd: true, stdin: true, timeoutMs: true, maxTimeout: true },
-  CommandRequest: { command: true, permissions: true, args: true, env: true, cwd: true, stdin: true, timeoutMs: true, maxTimeout: true, image: true, snapshot: true, files: true, fileBytes: true, limits: { memoryBytes: true, cpus: true, cpuTimeMs: true, pids: true, files: true, diskBytes: true, inodes: true, outputBytes: true, valueBytes: true }, isolation: true, readOnly: true, hostname: true, mounts: { source: true, target: true, access: true }, nodeModules: { hostPath: true, guestPath: true }, bigInts: true, hostPorts: true },
+  CommandRequest: { command: true, permissions: true, args: true, env: true, cwd: true, stdin: true, timeoutMs: true, maxTimeout: true, image: true, snapshot: true, files: true, fileBytes: true, limits: { memoryBytes: true, cpus: true, cpuTimeMs: true, pids: true, openFiles: true, diskBytes: true, files: true, outputBytes: true, valueBytes: true }, isolation: true, readOnly: true, hostname: true, mounts: { source: true, target: true, access: true }, nodeModules: { hostPath: true, guestPath: true }, bigInts: true, hostPorts: true },
   Cell: { code: true, globals: true, maxOutput: true, maxLogs: true, maxLogLength: true, form: true, timeoutMs: true, maxTimeout: true },
   Snippet: { code: true, globals: true, maxOutput: true, maxLogs: true, maxLogLength: true, form: true, timeoutMs: true, maxTimeout: true, permissions: true, env: true, cwd: true },
-  EvaluateRequest: { code: true, globals: true, maxOutput: true, maxLogs: true, maxLogLength: true, form: true, timeoutMs: true, maxTimeout: true, permissions: true, env: true, cwd: true, image: true, snapshot: true, files: true, fileBytes: true, limits: { memoryBytes: true, cpus: true, cpuTimeMs: true, pids: true, files: true, diskBytes: true, inodes: true, outputBytes: true, valueBytes: true }, isolation: true, readOnly: true, hostname: true, mounts: { source: true, target: true, access: true }, nodeModules: { hostPath: true, guestPath: true }, bigInts: true, hostPorts: true },
+  EvaluateRequest: { code: true, globals: true, maxOutput: true, maxLogs: true, maxLogLength: true, form: true, timeoutMs: true, maxTimeout: true, permissions: true, env: true, cwd: true, image: true, snapshot: true, files: true, fileBytes: true, limits: { memoryBytes: true, cpus: true, cpuTimeMs: true, pids: true, openFiles: true, diskBytes: true, files: true, outputBytes: true, valueBytes: true }, isolation: true, readOnly: true, hostname: true, mounts: { source: true, target: true, access: true }, nodeModules: { hostPath: true, guestPath: true }, bigInts: true, hostPorts: true },
   InSandbox: { sandbox: true },
   ProgramIn: { sandbox: true, code: true, name: true, format: true, permissions: true, args: true, env: true, cwd: true, stdin: true, timeoutMs: true, maxTimeout: true },
   CommandIn: { sandbox: true, command: true, permissions: true, args: true, env: true, cwd: true, stdin: true, timeoutMs: true, maxTimeout: true },
   SnippetIn: { sandbox: true, code: true, globals: true, maxOutput: true, maxLogs: true, maxLogLength: true, form: true, timeoutMs: true, maxTimeout: true, permissions: true, env: true, cwd: true },
-  SandboxRequest: { permissions: true, globals: true, env: true, cwd: true, idleTimeoutMs: true, lifetimeMs: true, image: true, snapshot: true, files: true, fileBytes: true, limits: { memoryBytes: true, cpus: true, cpuTimeMs: true, pids: true, files: true, diskBytes: true, inodes: true, outputBytes: true, valueBytes: true }, isolation: true, readOnly: true, hostname: true, mounts: { source: true, target: true, access: true }, nodeModules: { hostPath: true, guestPath: true }, bigInts: true, hostPorts: true },
+  SandboxRequest: { permissions: true, globals: true, env: true, cwd: true, idleTimeoutMs: true, lifetimeMs: true, image: true, snapshot: true, files: true, fileBytes: true, limits: { memoryBytes: true, cpus: true, cpuTimeMs: true, pids: true, openFiles: true, diskBytes: true, files: true, outputBytes: true, valueBytes: true }, isolation: true, readOnly: true, hostname: true, mounts: { source: true, target: true, access: true }, nodeModules: { hostPath: true, guestPath: true }, bigInts: true, hostPorts: true },
   Terminal: { rows: true, cols: true, term: true },
   ProcessRequest: { code: true, name: true, format: true, command: true, permissions: true, args: true, env: true, cwd: true, timeoutMs: true, terminal: { rows: true, cols: true, term: true }, whenFull: true },
   SpawnIn: { sandbox: true, code: true, name: true, format: true, command: true, permissions: true, args: true, env: true, cwd: true, timeoutMs: true, terminal: { rows: true, cols: true, term: true }, whenFull: true },

@@ -63,7 +63,7 @@ func TestHostileValues(t *testing.T) {
 		{"env": map[string]string{"A=B": "x"}}, {"env": map[string]string{"": "x"}}, {"env": map[string]string{"A\x00": "x"}}, {"env": map[string]string{"A": "x\x00y"}}, {"env": env},
 		{"limits": map[string]any{"memoryBytes": -1}}, {"limits": map[string]any{"memoryBytes": 1e30}}, {"limits": map[string]any{"memoryBytes": int64(1) << 62}},
 		{"limits": map[string]any{"cpus": -1}}, {"limits": map[string]any{"cpus": 1e300}}, {"limits": map[string]any{"cpus": 1e-300}}, {"limits": map[string]any{"pids": int64(1) << 62}}, {"limits": map[string]any{"files": int64(1) << 62}},
-		{"limits": map[string]any{"diskBytes": int64(1) << 62}}, {"limits": map[string]any{"inodes": int64(1) << 62}}, {"limits": map[string]any{"cpuTimeMs": int64(1) << 62}}, {"limits": map[string]any{"outputBytes": 1 << 30}},
+		{"limits": map[string]any{"diskBytes": int64(1) << 62}}, {"limits": map[string]any{"files": int64(1) << 62}}, {"limits": map[string]any{"cpuTimeMs": int64(1) << 62}}, {"limits": map[string]any{"outputBytes": 1 << 30}},
 		{"limits": map[string]any{"memoryBytes": 1.5}}, {"limits": map[string]any{"memoryBytes": "1"}}, {"limits": []any{}},
 		{"isolation": 1}, {"isolation": []string{"native"}}, {"isolation": map[string]string{"runtime": "/bin/sh"}}, {"isolation": "a\x00b"}, {"isolation": huge},
 		{"hostPorts": []int{3000}}, {"hostPorts": []int{0}}, {"hostPorts": []int{-1}}, {"hostPorts": []int{1 << 16}}, {"hostPorts": []string{"22"}}, {"hostPorts": make([]int, 65)}, {"hostPorts": "22"},

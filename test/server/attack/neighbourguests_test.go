@@ -54,7 +54,7 @@ func (w *world) connect(ctx context.Context, t *testing.T, code string, begun fu
 	var workers sync.WaitGroup
 	workers.Go(func() { w.whenConnected(ctx, w.internet.connections()+manyConnections, begun) })
 	w.guest(ctx, t, "/v1/run", map[string]any{
-		"code": code, "permissions": network("tcp://93.184.215.14:*"), "limits": map[string]any{"memoryBytes": 64 << 20, "files": 4096},
+		"code": code, "permissions": network("tcp://93.184.215.14:*"), "limits": map[string]any{"memoryBytes": 64 << 20, "openFiles": 4096},
 	})
 	workers.Wait()
 }

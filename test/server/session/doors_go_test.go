@@ -167,14 +167,18 @@ func (d *goDoor) create(ctx context.Context, in *requestjson.SandboxRequest) (an
 	if in.IdleTimeoutMs != 0 {
 		return nil, errOther
 	}
+	var limits runtime.Limits
+	if in.Limits != nil {
+		limits = runtime.Limits{Disk: in.Limits.Disk, Files: in.Limits.Files}
+	}
 	if d.client != nil {
-		sb, err := d.client.Create(ctx, client.CreateOptions{Env: in.Env, Bindings: globals, Permissions: in.Permissions, Detached: true})
+		sb, err := d.client.Create(ctx, client.CreateOptions{Env: in.Env, Bindings: globals, Permissions: in.Permissions, Limits: limits, Detached: true})
 		if err != nil {
 			return nil, err
 		}
 		return sb.Info(ctx)
 	}
-	rt := harness.Create(d.t, runtime.Options{Env: in.Env, Bindings: globals, Permissions: in.Permissions, Launcher: runtime.LauncherZygote})
+	rt := harness.Create(d.t, runtime.Options{Env: in.Env, Bindings: globals, Permissions: in.Permissions, Limits: limits, Launcher: runtime.LauncherZygote})
 	id := fmt.Sprintf("sdk-%d", len(d.sandboxes))
 	d.sandboxes[id] = rt
 	return map[string]any{"id": id, "isolation": "native", "processes": 0}, nil

@@ -27,6 +27,7 @@ type step struct {
 	save          string // the name for the id of the result
 	data          string // that the request carries
 	value         any    // of the result; nil: compared among the doors alone
+	rule          string // of a denial of the result, likewise
 }
 
 // steps use each operation, also with inputs that are refused.
@@ -49,7 +50,7 @@ var steps = []step{
 	{operation: "evaluate", in: `{"code": "export const answer = 42"}`, value: map[string]any{"answer": 42.0}},
 	{operation: "evaluate", in: `{"code": "total = 0; for (i = 0; i < 3; i++) total += i; total"}`, value: 3.0},
 	{operation: "evaluate", in: `{"code": "1", "timeoutMs": -1}`},
-	{operation: "createSandbox", in: `{"env": {"A": "b"}, "globals": {"g": {"h": 1}}, "permissions": {"network": "deny"}}`, save: "sandbox"},
+	{operation: "createSandbox", in: `{"env": {"A": "b"}, "globals": {"g": {"h": 1}}, "permissions": {"network": "deny"}, "limits": {"diskBytes": 1048576, "files": 300}}`, save: "sandbox"},
 	{operation: "createSandbox", in: `{"idleTimeoutMs": 1000000000000}`},
 	{operation: "listSandboxes", in: `{}`},
 	{operation: "getSandbox", in: `{"sandbox": "$sandbox"}`},
@@ -117,6 +118,11 @@ var steps = []step{
 	{operation: "evaluateIn", in: `{"sandbox": "$sandbox", "code": "import { E } from './e'; E.A"}`, value: 7.0},
 	{operation: "runIn", in: `{"sandbox": "$sandbox", "code": "import { E, type T } from './e.js'; const t: T = E.A; __return(t)", "name": "main.ts"}`, value: 7.0},
 	{operation: "runIn", in: `{"sandbox": "$sandbox", "code": "function P(t: any, k: any, i: number) { __return(i) }\nclass A { f(x: number, @P y: number) {} }", "name": "main.ts"}`, value: 1.0},
+	{operation: "runIn", in: `{"sandbox": "$sandbox", "code": "import fs from 'node:fs'; fs.mkdirSync('full'); try { fs.writeFileSync('full/f', Buffer.alloc(2 << 20)) } catch (e) { console.log(e.code); process.exit(3) }"}`, rule: "limits.diskBytes"},
+	{operation: "evaluateIn", in: `{"sandbox": "$sandbox", "code": "require('fs').writeFileSync('full/g', 'x')"}`, rule: "limits.diskBytes"},
+	{operation: "removeFile", in: `{"sandbox": "$sandbox", "path": "/workspace/full", "recursive": true}`},
+	{operation: "commandIn", in: `{"sandbox": "$sandbox", "command": "sh", "args": ["-c", "mkdir full && cd full && while :; do mkdir -p d && cd d || exit 1; done"]}`, rule: "limits.files"},
+	{operation: "removeFile", in: `{"sandbox": "$sandbox", "path": "/workspace/full", "recursive": true}`},
 	{operation: "listListeners", in: `{"sandbox": "$sandbox"}`},
 	{operation: "waitForPort", in: `{"sandbox": "$sandbox", "port": 3000, "timeoutMs": 1}`},
 	{operation: "waitForPort", in: `{"sandbox": "$sandbox", "port": 0, "timeoutMs": 1}`},
@@ -146,6 +152,9 @@ func TestDoors(t *testing.T) {
 	for i, s := range steps {
 		if result, _ := want[i].Result.(map[string]any); s.value != nil && !reflect.DeepEqual(result["value"], s.value) {
 			t.Errorf("%s %s: %v, not the value %v", s.operation, s.in, want[i].reply, s.value)
+		}
+		if result, _ := want[i].Result.(map[string]any); s.rule != "" && !strings.Contains(fmt.Sprint(result["denials"]), "rule:"+s.rule) {
+			t.Errorf("%s %s: %v, no denial by %s", s.operation, s.in, want[i].reply, s.rule)
 		}
 	}
 	doors := map[string]func(step) (reply, func(reply) reply){
@@ -231,7 +240,7 @@ type reply struct {
 // volatile are the members of results that differ from time to time.
 var volatile = []string{
 	"created", "expires", "lifetimeEnd", "started", "ended", "modified", "durationMs", "queuedMs", "ms", "pid", "usage", "memoryBytes", "diskBytes",
-	"inodes", "openFds", "pipes", "sockets", "runningProcesses", "exitedProcesses", "launcherReason", "lastEventId", "stack",
+	"openFds", "pipes", "sockets", "runningProcesses", "exitedProcesses", "launcherReason", "lastEventId", "stack",
 }
 
 // stable returns a result without volatile members, and with names instead of ids.
@@ -240,7 +249,7 @@ func stable(v any, ids map[string]string) any {
 	case map[string]any:
 		members := maps.Clone(v)
 		for name, m := range members {
-			if slices.Contains(volatile, name) {
+			if slices.Contains(volatile, name) || name == "files" && v["diskBytes"] != nil { // of the usage, not of a folder
 				delete(members, name)
 				continue
 			}

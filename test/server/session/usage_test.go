@@ -35,8 +35,8 @@ func testUsage(t *testing.T, c *client.Client) {
 	if err != nil || after.Connections != 1 || after.Terminals != 1 || after.Descriptors <= before.Descriptors || after.Processes <= before.Processes {
 		t.Errorf("%v %+v", err, after)
 	}
-	if n := after.Disk - before.Disk; n < 1<<20 || n > 2<<20 || after.Inodes <= before.Inodes {
-		t.Errorf("%d bytes, %d and %d inodes", n, before.Inodes, after.Inodes)
+	if n := after.Disk - before.Disk; n < 1<<20 || n > 2<<20 || after.Files <= before.Files {
+		t.Errorf("%d bytes, %d and %d inodes", n, before.Files, after.Files)
 	}
 }
 

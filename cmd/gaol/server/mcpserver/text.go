@@ -228,7 +228,7 @@ func newest[T any](list []T, id func(T) string) string {
 // denial is an operation that permissions denied to a run.
 type denial struct {
 	runtime.Denial
-	AllowWith string `json:"allowWith,omitempty" doc:"The permission of a new sandbox that would allow it, unless the server forbids it."`
+	AllowWith string `json:"allowWith,omitempty" doc:"The permission or limit of a new sandbox that would allow it, unless the server forbids it."`
 }
 
 // denials are the denied operations of a run.
@@ -237,13 +237,16 @@ type denials []denial
 // argument is the argument that advice about denials names.
 const argument = "permissions of create_sandbox"
 
+// ofCreate names the field that raises the limit of a denial.
+func ofCreate(d runtime.Denial) string { return d.Rule + " of create_sandbox" }
+
 // newDenials describes the denials of a run in a sandbox: an empty id is a fresh one.
 func newDenials(c *operation.Call, sandbox string, list []runtime.Denial) denials {
 	described := denials{}
 	if len(list) == 0 {
 		return described
 	}
-	advice := flags.Advice{Permissions: c.Service.PermissionsOf(c.Tenant, sandbox), Argument: argument, Accept: c.Service.Allows}
+	advice := flags.Advice{Permissions: c.Service.PermissionsOf(c.Tenant, sandbox), Argument: argument, Accept: c.Service.Allows, Limit: ofCreate}
 	for _, d := range list {
 		described = append(described, denial{d, advice.For(d)})
 	}

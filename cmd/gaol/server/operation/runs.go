@@ -70,7 +70,7 @@ func sessions() []*Operation {
 var commonEvents = []EventType{
 	{service.EventCall, runtime.Call{}, "A call of a host function that has returned."},
 	{service.EventConnect, runtime.Connection{}, "A connection to an external host that has ended or failed."},
-	{service.EventDenial, runtime.Denial{}, "An operation that the permissions denied, when it occurs for the first time."},
+	{service.EventDenial, runtime.Denial{}, "An operation that the permissions denied, or a limit that was reached, when it occurs for the first time."},
 	{service.EventError, nil, "The last event, if the server could not run it, or it was canceled."},
 }
 

@@ -22,6 +22,7 @@ type Limits struct {
 	Memory    int64   `json:"memoryBytes,omitzero"`    // the memory limits of active runs together
 	CPUs      float64 `json:"cpus,omitzero"`           // the processor limits of active runs together
 	Disk      int64   `json:"diskBytes,omitzero"`      // the disk limits of sandboxes together
+	Files     int64   `json:"files,omitzero"`          // the limits of files of sandboxes together
 	Requests  float64 `json:"requestsPerSec,omitzero"` // on average; twice as many in a burst
 	Upload    int64   `json:"uploadBytes,omitzero"`    // of one request
 
@@ -49,14 +50,14 @@ func DefaultLimits(memory int64, files int) (server, tenant Limits) {
 	processors := goruntime.NumCPU()
 	server = Limits{
 		Sandboxes: 1000, Runs: 500,
-		Memory: memory / 4 * 3, CPUs: float64(64 * processors), Disk: 64 << 30,
+		Memory: memory / 4 * 3, CPUs: float64(64 * processors), Disk: 64 << 30, Files: 66_000_000,
 		Requests: 5000, Upload: 1 << 30, Concurrent: 4096, Bodies: 256 << 20,
 		Snapshots: 1000, SnapshotBytes: 64 << 30, Sessions: 1024, Connections: 2048,
 		EgressConnections: 16384, PendingConnects: min(max(files/8, 16), 1024), PendingLookups: min(max(files/32, 16), 256),
 	}
 	tenant = Limits{
 		Sandboxes: 100, Runs: 100,
-		Memory: server.Memory / 2, CPUs: server.CPUs / 2, Disk: server.Disk / 2,
+		Memory: server.Memory / 2, CPUs: server.CPUs / 2, Disk: server.Disk / 2, Files: server.Files / 2,
 		Requests: 500, Upload: 256 << 20, Concurrent: 1024, Bodies: 128 << 20,
 		Snapshots: 100, SnapshotBytes: server.SnapshotBytes / 2, Sessions: 64, Connections: 512,
 		EgressConnections: 4096, PendingConnects: server.PendingConnects / 2, PendingLookups: server.PendingLookups / 2,
@@ -65,7 +66,7 @@ func DefaultLimits(memory int64, files int) (server, tenant Limits) {
 }
 
 // fields is how many fields Limits has.
-const fields = 16
+const fields = 17
 
 // names are the names of the fields in JSON.
 var names = func() (list [fields]string) {

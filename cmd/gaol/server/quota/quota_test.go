@@ -57,6 +57,7 @@ func TestEachLimit(t *testing.T) {
 	}{
 		{"sandboxes", func(l *Limits) { l.Sandboxes = 2 }, func(a *Account) (func(), error) { return reserve(a, 0) }, nil},
 		{"diskBytes", func(l *Limits) { l.Disk = 20 }, func(a *Account) (func(), error) { return reserve(a, 10) }, func(a *Account) (func(), error) { return reserve(a, 21) }},
+		{"files", func(l *Limits) { l.Files = 20 }, func(a *Account) (func(), error) { return released(a.Reserve(Limits{Files: 10})) }, func(a *Account) (func(), error) { return released(a.Reserve(Limits{Files: 21})) }},
 		{"runs", func(l *Limits) { l.Runs = 2 }, admit(0, 0), nil},
 		{"memoryBytes", func(l *Limits) { l.Memory = 20 }, admit(10, 0), admit(21, 0)},
 		{"cpus", func(l *Limits) { l.CPUs = 0.2 }, admit(0, 0.1), admit(0, 0.3)},
@@ -327,7 +328,7 @@ func TestRateIsNotForgotten(t *testing.T) {
 func TestCheckLimits(t *testing.T) {
 	nan := 0.0
 	nan /= nan
-	for _, l := range []Limits{{Sandboxes: -1}, {Runs: -1}, {Memory: -1}, {CPUs: -1}, {CPUs: nan}, {CPUs: 1 / (nan * 0)}, {Disk: -1}, {Requests: -1}, {Upload: -1}, {Concurrent: -1}, {Bodies: -1}} {
+	for _, l := range []Limits{{Sandboxes: -1}, {Runs: -1}, {Memory: -1}, {CPUs: -1}, {CPUs: nan}, {CPUs: 1 / (nan * 0)}, {Disk: -1}, {Files: -1}, {Requests: -1}, {Upload: -1}, {Concurrent: -1}, {Bodies: -1}} {
 		if l.Check() == nil {
 			t.Errorf("%+v", l)
 		}

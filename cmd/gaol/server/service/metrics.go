@@ -96,6 +96,7 @@ var gauges = []struct{ name, help, limit string }{
 	{"gaol_runs", "Active runs, processes and contexts, and waiting ones.", "runs"},
 	{"gaol_reserved_memory_bytes", "Memory limits of active runs together.", "memoryBytes"},
 	{"gaol_reserved_disk_bytes", "Disk limits of sandboxes together.", "diskBytes"},
+	{"gaol_reserved_files", "Limits of files of sandboxes together.", "files"},
 	{"gaol_egress_connections", "Connections of guests to external hosts.", "egressConnections"},
 	{"gaol_reserved_cpus", "Processor limits of active runs together.", "cpus"},
 }

@@ -129,8 +129,8 @@ func limitOptions(l *requestjson.Limits) (runtime.Limits, error) {
 		return runtime.Limits{}, Refuse(Invalid, "cpuTimeMs: %d is more than a year", l.CPUTimeMs)
 	}
 	return runtime.Limits{
-		Memory: roundMemory(l.Memory), CPUs: l.CPUs, CPUTime: milliseconds(l.CPUTimeMs), Pids: l.Pids, Files: l.Files,
-		Disk: l.Disk, Inodes: l.Inodes, Output: l.Output, Value: l.Value,
+		Memory: roundMemory(l.Memory), CPUs: l.CPUs, CPUTime: milliseconds(l.CPUTimeMs), Pids: l.Pids, OpenFiles: l.OpenFiles,
+		Disk: l.Disk, Files: l.Files, Output: l.Output, Value: l.Value,
 	}, nil
 }
 

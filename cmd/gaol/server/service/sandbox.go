@@ -107,7 +107,8 @@ func (s *Service) open(ctx context.Context, t *tenant.Tenant, o runtime.Options)
 // the quota.
 func (s *Service) newSandbox(t *tenant.Tenant, o runtime.Options, create func() (*runtime.NodeRuntime, error)) (*Sandbox, error) {
 	account := s.Account(t)
-	held, err := account.Reserve(quota.Limits{Sandboxes: 1, Disk: cmp.Or(o.Limits.Disk, runtime.DefaultLimits().Disk)})
+	l := runtime.DefaultLimits()
+	held, err := account.Reserve(quota.Limits{Sandboxes: 1, Disk: cmp.Or(o.Limits.Disk, l.Disk), Files: cmp.Or(o.Limits.Files, l.Files)})
 	if err != nil {
 		return nil, err
 	}

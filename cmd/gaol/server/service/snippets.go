@@ -37,7 +37,7 @@ func (s *Service) RunSnippet(ctx context.Context, c *Call, r *requestjson.Snippe
 		defer wait()
 	}
 	account, l := s.Account(c.Tenant), snippets.Limits()
-	held, err := account.Reserve(quota.Limits{Sandboxes: 1, Disk: l.Disk})
+	held, err := account.Reserve(quota.Limits{Sandboxes: 1, Disk: l.Disk, Files: l.Files})
 	if err != nil {
 		return nil, err
 	}

@@ -253,7 +253,7 @@ func (s *Settings) checkPreviewHost() error {
 func Trusted() *Settings {
 	const year = int64(365 * 24 * time.Hour / time.Millisecond)
 	all := quota.Limits{
-		Sandboxes: 1 << 20, Runs: 1 << 20, Memory: 1 << 60, CPUs: 1 << 30, Disk: 1 << 60,
+		Sandboxes: 1 << 20, Runs: 1 << 20, Memory: 1 << 60, CPUs: 1 << 30, Disk: 1 << 60, Files: 1 << 60,
 		Requests: 1 << 30, Upload: 1 << 40, Concurrent: 1 << 20, Bodies: 1 << 40,
 		Snapshots: 1 << 20, SnapshotBytes: 1 << 60, Sessions: 1 << 20, Connections: 1 << 20,
 	}

@@ -1,7 +1,7 @@
 import type { ResourceUsage } from "../operations.js";
 import type { Sandbox } from "../sandbox.js";
 
-/** The usage of a sandbox. Fields that the kernel does not count are 0. gaol adds `memoryBytes`, `diskBytes` and `inodes`. */
+/** The usage of a sandbox. Fields that the kernel does not count are 0. gaol adds `memoryBytes`, `diskBytes` and `files`. */
 export interface NodeRuntimeResourceSnapshot extends Omit<ResourceUsage, "truncated"> {
   fdTables: number;
   pipeBufferedBytes: number;

@@ -70,7 +70,7 @@ SANDBOXED := escape evaluate host lifecycle network permissions run tools zygote
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL: # several targets use the machine as a whole
-.PHONY: help deps prebuilt build build-arm64 image run serve install deb test test-runc test-vm page race fuzz attack soak packages fidelity mcp openapi check fmt vet lint lines bench clean generate npm npm-test bench-npm bench-snippets
+.PHONY: help deps prebuilt build build-arm64 image run serve install uninstall deb test test-runc test-vm page race fuzz attack soak packages fidelity mcp openapi check fmt vet lint lines bench clean generate npm npm-test bench-npm bench-snippets
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -130,6 +130,10 @@ serve: image ## serve the HTTP API on /run/gaol/gaol.sock; with other flags: mak
 # It does not build, because that needs no root: make build && sudo make install.
 install: ## install bin/gaol and bin/runc below DESTDIR and PREFIX, with systemd units, group, completion and manual pages
 	.ci/install $(BIN) '$(DESTDIR)' $(PREFIX)
+
+# The configuration is kept if it was edited.
+uninstall: ## remove what make install has installed; PURGE=1 also removes the configuration, images, snapshots, caches and logs
+	.ci/uninstall '$(DESTDIR)' $(PREFIX) $(PURGE)
 
 deb: build ## build the Debian package bin/gaol_VERSION_ARCH.deb
 	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) .ci/deb/build $(BIN) $(VERSION) bin/gaol_$(VERSION)_$$(dpkg --print-architecture).deb -Zzstd -z9

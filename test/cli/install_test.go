@@ -2,10 +2,12 @@ package cli
 
 import (
 	"bytes"
+	"errors"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -73,6 +75,79 @@ func TestInstall(t *testing.T) {
 	install()
 	if text, err := os.ReadFile(dest + "/etc/gaol/server.json"); err != nil || string(text) != "{}" {
 		t.Errorf("the configuration was replaced: %s, %v", text, err)
+	}
+}
+
+// make uninstall removes the files of make install. It keeps what users have made, unless PURGE is 1.
+func TestUninstall(t *testing.T) {
+	dest := t.TempDir()
+	made := []string{"/etc/gaol/tokens", "/etc/other", "/opt/gaol/bin/other", "/opt/gaol/lib/gaol/other", "/opt/gaol/share/man/man1/gaolbird.1"}
+	data := []string{"/var/cache/gaol/packages/p", "/var/lib/gaol/images/i", "/var/log/gaol/audit.log"}
+	write := func(paths ...string) {
+		for _, path := range paths {
+			if err := errors.Join(os.MkdirAll(filepath.Dir(dest+path), 0o755), os.WriteFile(dest+path, nil, 0o644)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	uninstall := func(edited bool, purge string, left ...string) {
+		t.Helper()
+		run(t, "make", "--no-print-directory", "install", "BIN="+gaol(t), "DESTDIR="+dest, "PREFIX=/opt/gaol")
+		if edited {
+			write("/etc/gaol/server.json")
+		}
+		out := run(t, "make", "--no-print-directory", "uninstall", "DESTDIR="+dest, "PREFIX=/opt/gaol", "PURGE="+purge)
+		slices.Sort(left)
+		if got := list(t, dest); !slices.Equal(got, left) {
+			t.Errorf("%v are left, want %v", got, left)
+		}
+		if kept := strings.Contains(out, "kept "+dest+"/var/lib/gaol\n"); kept != slices.Contains(left, data[1]) {
+			t.Errorf("output %q", out)
+		}
+	}
+	uninstall(false, "")
+	if _, err := os.Stat(dest + "/etc/gaol"); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the folder of the configuration: %v", err)
+	}
+	write(made...)
+	write(data...)
+	uninstall(false, "", slices.Concat(made, data)...)
+	uninstall(true, "", slices.Concat(made, data, []string{"/etc/gaol/server.json"})...)
+	uninstall(true, "1", made...)
+	uninstall(false, "1", made...)
+}
+
+// Without DESTDIR, there is also a group, which stays if it has members. The machine's files are hidden by others.
+func TestUninstallGroup(t *testing.T) {
+	dir := t.TempDir()
+	script := `
+		mount -t tmpfs tmpfs /run
+		for hidden in /var/lib/gaol /var/cache/gaol /var/log; do
+			[ ! -d $hidden ] || mount -t tmpfs tmpfs $hidden
+		done
+		mkdir $1/upper $1/work
+		mount -t overlay overlay -o lowerdir=/etc,upperdir=$1/upper,workdir=$1/work /etc
+		groupdel gaol 2>/dev/null || true
+		rm -rf /etc/gaol
+		for member in root ''; do
+			.ci/install $2 '' $1/prefix
+			getent group gaol
+			[ -z "$member" ] || usermod -aG gaol $member
+			.ci/uninstall '' $1/prefix
+			if [ -n "$member" ]; then
+				getent group gaol
+				gpasswd -d $member gaol
+			fi
+		done
+		! getent group gaol
+		[ ! -e /etc/gaol ] && [ ! -e /var/log/gaol ]
+		echo done`
+	out := run(t, "unshare", "--mount", "--propagation", "private", "sh", "-ec", script, "sh", dir, gaol(t))
+	if !strings.HasSuffix(out, "done\n") {
+		t.Error(out)
+	}
+	if left := list(t, filepath.Join(dir, "prefix")); left != nil {
+		t.Errorf("%v are left", left)
 	}
 }
 

@@ -3,6 +3,7 @@ package rootfs
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"path/filepath"
 	"slices"
@@ -35,6 +36,11 @@ type BuildOptions struct {
 	// latter two are like "node-24-minimal" and "minimal", or "node-24-python3" and
 	// "python3".
 	Name string
+
+	// IfMissing makes Build return the image that it has built from these options before, if
+	// the store still has it. The image gets back those of its names that it has lost, also to
+	// another image.
+	IfMissing bool
 
 	// Progress receives a line for each slow step, and for each download with its size. Nil:
 	// progress is discarded.
@@ -79,36 +85,70 @@ const buildImage = "build image"
 // An error is a [*StepError]. Its cause can be a [*MissingError], or ErrIntegrity for a
 // download with the wrong hash.
 func (s *Store) Build(ctx context.Context, o BuildOptions) (*Image, error) {
-	return s.build(ctx, o, true)
+	if o.IfMissing {
+		if p, err := s.in.plan(o, s.in.pins.Find); err == nil {
+			if i, err := s.restore(ctx, p, o.Progress); !errors.Is(err, ErrNotFound) {
+				return i, err
+			}
+		}
+	}
+	return s.build(ctx, o)
 }
 
 // Ensure returns the image for ref. If ref is empty, it returns the image that o describes,
 // and builds it if the store lacks it, unless Open was given a folder that does not exist.
 // With o's zero value that is the default image. For an existing image this takes less than
 // a millisecond, and no network access unless NodeVersion names a release that gaol does
-// not know.
+// not know. The names of an existing image do not change.
 func (s *Store) Ensure(ctx context.Context, ref string, o BuildOptions) (*Image, error) {
 	if ref != "" {
 		return s.Lookup(ref)
 	}
+	if i, err := s.Stored(o); !errors.Is(err, ErrNotFound) || errors.Is(err, ErrNoStore) {
+		return i, err
+	}
+	o.IfMissing = true
+	return s.build(ctx, o)
+}
+
+// Stored returns the image that Ensure returns without a build. The error is ErrNotFound if Ensure
+// would build it, or ask a registry for the release of Node.
+func (s *Store) Stored(o BuildOptions) (*Image, error) {
 	if err := s.check(); err != nil {
 		return nil, err
 	}
-	if p, err := s.in.plan(o, s.in.pins.Find); err == nil {
-		if i, err := s.stored(p); !errors.Is(err, ErrNotFound) {
-			return i, err
-		}
+	p, err := s.in.plan(o, s.in.pins.Find)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrNotFound, err)
 	}
-	return s.build(ctx, o, false)
+	return s.stored(p)
 }
 
-// stored returns the image of the plan if the store has it with all its names.
+// stored returns the image of the plan.
 func (s *Store) stored(p plan) (*Image, error) {
 	i, err := s.byName(p.names[0])
-	if err == nil && (i.Imported != nil || p.extra != "" && !slices.Contains(i.Names, p.extra)) { // an import was given the name
+	if err == nil && i.Imported != nil { // an import was given the name
 		return nil, ErrNotFound
 	}
 	return i, err
+}
+
+// restore returns the image of the plan, with all its names.
+func (s *Store) restore(ctx context.Context, p plan, progress io.Writer) (*Image, error) {
+	i, err := s.stored(p)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range p.names {
+		if slices.Contains(i.Names, name) {
+			continue
+		}
+		if i, _, err = s.Tag(ctx, i.ID, name); err != nil {
+			return nil, err
+		}
+		download.NewReporter(progress).Line("gave the existing image the name %s", name)
+	}
+	return i, nil
 }
 
 // build is a build, an import or another addition to the store in progress.
@@ -123,8 +163,9 @@ type build struct {
 	image  Image // the result
 }
 
-// build is Build, or if always is false, the second half of Ensure.
-func (s *Store) build(ctx context.Context, o BuildOptions, always bool) (_ *Image, err error) {
+// build is Build, without the check for an existing image that needs neither the host's programs nor a
+// registry.
+func (s *Store) build(ctx context.Context, o BuildOptions) (_ *Image, err error) {
 	b := &build{store: s, report: download.NewReporter(o.Progress)}
 	defer func() { err = errors.Join(err, b.close()) }()
 	if err := b.prepare(ctx, o); err != nil {
@@ -140,8 +181,8 @@ func (s *Store) build(ctx context.Context, o BuildOptions, always bool) (_ *Imag
 		return nil, &StepError{buildImage, "wait for another build", err}
 	}
 	defer turn.Close()
-	if !always {
-		if i, err := s.stored(b.plan); err == nil || !errors.Is(err, ErrNotFound) {
+	if o.IfMissing {
+		if i, err := s.restore(ctx, b.plan, o.Progress); !errors.Is(err, ErrNotFound) {
 			return i, err
 		}
 		b.report.Line("the image is missing: build it (downloads of some 100 MB are kept in %s)", s.downloads())

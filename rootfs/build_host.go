@@ -1,6 +1,7 @@
 package rootfs
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -23,14 +24,15 @@ func (e *MissingError) Error() string {
 		strings.Join(e.Missing, ", "), strings.Join(e.Packages, " "))
 }
 
-var errNoApt = errors.New("the host lacks apt-get and dpkg-deb, which install bash, git and other Debian packages into images: " +
+// ErrNoApt is the error of a build with Debian packages on another distribution.
+var ErrNoApt = errors.New("the host lacks apt-get and dpkg-deb, which install bash, git and other Debian packages into images: " +
 	"build an image without them with gaol image build --minimal, and use it with --image minimal")
 
-// CheckHost reports missing requirements of this host for building the default image. The error is
-// a [*MissingError], or another one if apt is missing.
+// CheckHost reports missing requirements of this host for building the default image, as a build
+// does before it downloads anything. The error is a [*MissingError], ErrNoApt, or another one.
 func CheckHost() error {
-	in := pinned()
-	return in.checkHost(&BuildOptions{})
+	b := &build{store: &Store{in: pinned()}}
+	return errors.Join(b.prepare(context.Background(), BuildOptions{}), b.close())
 }
 
 // checkHost collects everything that is missing for a build, or for an import if o is nil, into one error. Imported
@@ -53,7 +55,7 @@ func (in *inputs) checkHost(o *BuildOptions) error {
 		e.need(exists(filepath.Join(in.zoneinfo, "Europe/Berlin")), "time zones", "tzdata")
 		e.need(exists(in.certs), "CA certificates", "ca-certificates")
 	case !exists(in.aptGet) || !exists(in.dpkgDeb):
-		return errNoApt
+		return ErrNoApt
 	}
 	if e.Missing == nil {
 		return nil

@@ -18,7 +18,6 @@ type plan struct {
 	node, npm npmPackage
 	packages  []string // of Debian, without their dependencies; nil for a minimal image
 	names     []string // the first identifies all inputs that are known before the build
-	extra     string   // BuildOptions.Name, which is then the last of names
 }
 
 // plan chooses the packages and the names. It calls find for the release of an npm package
@@ -56,7 +55,7 @@ func (in *inputs) plan(o BuildOptions, find func(name, version string) (npmPacka
 	if o.Name != "" {
 		names = append(names, o.Name)
 	}
-	return plan{node, npm, chosen, names, o.Name}, nil
+	return plan{node, npm, chosen, names}, nil
 }
 
 // choosePackages returns the Debian packages to install, nil for none. The variant names the

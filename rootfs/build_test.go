@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -52,6 +53,7 @@ func TestBuild(t *testing.T) {
 			t.Error("the registry was asked")
 		}
 	})
+	t.Run("lost names", func(t *testing.T) { checkLostNames(t, r, s, i) })
 	t.Run("again", func(t *testing.T) {
 		hits := r.hits.Load()
 		again, err := s.Build(t.Context(), BuildOptions{})
@@ -71,6 +73,45 @@ func TestBuild(t *testing.T) {
 			t.Errorf("id %s in another store, under another umask", other.ID)
 		}
 	})
+}
+
+// checkLostNames takes names of an image away, and makes a build restore them without the registry or the host's programs.
+func checkLostNames(t *testing.T, r *registry, s *Store, i *Image) {
+	hits := r.hits.Load()
+	other := put(t, s, "abc1", "default")
+	must(t, os.Remove(filepath.Join(s.names(), "node-24")))
+	o := BuildOptions{Name: "more", IfMissing: true}
+	found, err := s.Ensure(t.Context(), "", o)
+	must(t, err)
+	if want := []string{"mine", s.plan(t).names[0]}; found.ID != i.ID || !slices.Equal(found.Names, want) {
+		t.Errorf("Ensure: %+v, want the names %v", found, want)
+	}
+	if stored, err := s.Stored(o); err != nil || stored.ID != i.ID {
+		t.Errorf("Stored: %+v, %v", stored, err)
+	}
+	s.in.certs += "/missing" // a build would fail
+	defer func() { s.in.certs = strings.TrimSuffix(s.in.certs, "/missing") }()
+	var progress bytes.Buffer
+	o.Progress = &progress
+	for _, want := range []string{"gave the existing image the name node-24\ngave the existing image the name default\ngave the existing image the name more\n", ""} {
+		progress.Reset()
+		found, err = s.Build(t.Context(), o)
+		must(t, err)
+		if names := []string{"default", "mine", "more", "node-24", s.plan(t).names[0]}; found.ID != i.ID || !slices.Equal(found.Names, names) || progress.String() != want {
+			t.Errorf("%+v, want the names %v; progress %q, want %q", found, names, &progress, want)
+		}
+	}
+	if _, err := s.Build(t.Context(), BuildOptions{Name: "BAD", IfMissing: true}); err == nil {
+		t.Error("an invalid name is accepted")
+	}
+	if _, err := s.Build(t.Context(), BuildOptions{}); err == nil {
+		t.Error("without IfMissing, nothing is built")
+	}
+	if r.hits.Load() != hits {
+		t.Error("the registry was asked")
+	}
+	remove(t, s, other.ID)
+	must(t, os.Remove(filepath.Join(s.names(), "more")))
 }
 
 // plan returns the plan of the default image.

@@ -104,7 +104,7 @@ func TestVerifyRemoved(t *testing.T) {
 	must(t, os.Remove(filepath.Join(i.dir, imageList)))
 	checkVerifyFails(t, i, all, ErrRecord)
 	checkVerifyFails(t, i, quick, ErrRecord)
-	must(t, s.Remove(i.ID))
+	remove(t, s, i.ID)
 	checkVerifyFails(t, i, all, ErrNotFound)
 	again, err := s.Build(t.Context(), BuildOptions{Minimal: true})
 	must(t, err)

@@ -191,6 +191,6 @@ func TestImportsRace(t *testing.T) {
 	if images, err := s.List(); err != nil || len(images) != 1 {
 		t.Errorf("images %v, %v", images, err)
 	}
-	must(t, s.Remove("same"))
+	remove(t, s, "same")
 	checkNothing(t, s)
 }

@@ -49,14 +49,14 @@ func TestAdd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := snapshots.Remove(a.ID); !errors.Is(err, ErrInUse) || strings.Contains(err.Error(), "image") {
+	if _, err := snapshots.Remove(a.ID); !errors.Is(err, ErrInUse) || strings.Contains(err.Error(), "image") {
 		t.Errorf("removed while it is held: %v", err)
 	}
 	if _, err := snapshots.Lookup("nope"); !errors.Is(err, ErrNoSnapshot) || !errors.Is(err, ErrNotFound) || err.Error() != `snapshot "nope": no such snapshot` {
 		t.Errorf("a missing snapshot: %v", err)
 	}
 	held.Close()
-	if err := snapshots.Remove(a.ID); err != nil {
+	if _, err := snapshots.Remove(a.ID); err != nil {
 		t.Error(err)
 	}
 	left(t, snapshots)

@@ -1,6 +1,7 @@
 package rootfs
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -125,6 +126,33 @@ func CheckName(name string) error {
 		return fmt.Errorf("name %q: it looks like an id", name)
 	}
 	return nil
+}
+
+// Tag gives the image for ref another name. If another image loses that name, moved is the id of that image.
+func (s *Store) Tag(ctx context.Context, ref, name string) (i *Image, moved string, err error) {
+	if err := CheckName(name); err != nil {
+		return nil, "", err
+	}
+	if _, err := s.Lookup(ref); err != nil { // also if there is no store to lock
+		return nil, "", err
+	}
+	guard, err := s.lock(ctx)
+	if err != nil {
+		return nil, "", err
+	}
+	defer guard.Close()
+	if i, err = s.Lookup(ref); err != nil {
+		return nil, "", err
+	}
+	digits := filepath.Base(i.dir)
+	if old, err := s.byName(name); err == nil && old.ID != i.ID {
+		moved = old.ID
+	}
+	if err := s.setName(name, digits); err != nil {
+		return nil, "", err
+	}
+	i, err = s.get(digits)
+	return i, moved, err
 }
 
 // setName points name at the image, and away from any other image.

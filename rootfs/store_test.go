@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -26,6 +27,26 @@ func put(t *testing.T, s *Store, digits string, names ...string) *Image {
 	i, err := s.commit(t.Context(), w, &Image{ID: idPrefix + digits, Created: created}, names)
 	must(t, err)
 	return i
+}
+
+// remove removes an image or a name, which must succeed.
+func remove(t *testing.T, s *Store, ref string) Removed {
+	t.Helper()
+	r, err := s.Remove(ref)
+	must(t, err)
+	return r
+}
+
+// pruned returns the ids that Prune has removed, sorted.
+func pruned(t *testing.T, s *Store) (ids []string) {
+	t.Helper()
+	removed, err := s.Prune()
+	must(t, err)
+	for _, r := range removed {
+		ids = append(ids, r.Ref)
+	}
+	slices.Sort(ids)
+	return ids
 }
 
 func openEmpty(t *testing.T) *Store {
@@ -72,16 +93,18 @@ func TestLookup(t *testing.T) {
 func TestRemove(t *testing.T) {
 	s := openEmpty(t)
 	one, two := put(t, s, "abc1", "one", "both"), put(t, s, "abd2", "two")
-	if err := s.Remove("ab"); !errors.Is(err, ErrAmbiguous) {
+	if _, err := s.Remove("ab"); !errors.Is(err, ErrAmbiguous) {
 		t.Errorf("ambiguous: %v", err)
 	}
-	must(t, s.Remove("both"))
+	if r := remove(t, s, "both"); r != (Removed{Ref: "both"}) {
+		t.Errorf("a name: %+v", r)
+	}
 	if i, err := s.Lookup("one"); err != nil || len(i.Names) != 1 {
 		t.Errorf("its other name: %+v, %v", i, err)
 	}
-	must(t, s.Remove("one"))
+	remove(t, s, "one")
 	for _, name := range []string{"one", "both"} {
-		if err := s.Remove(name); !errors.Is(err, ErrNotFound) {
+		if _, err := s.Remove(name); !errors.Is(err, ErrNotFound) {
 			t.Errorf("%s again: %v", name, err)
 		}
 	}
@@ -93,7 +116,10 @@ func TestRemove(t *testing.T) {
 	if len(images) != 1 || images[0].ID != two.ID {
 		t.Errorf("images %v", images)
 	}
-	must(t, s.Remove("abd"))
+	must(t, os.WriteFile(filepath.Join(two.Root(), "file"), make([]byte, 1<<20), 0o644))
+	if r := remove(t, s, "abd"); r.Ref != two.ID || r.Freed < 1<<20 || r.Freed > 2<<20 {
+		t.Errorf("an image of 1 MiB: %+v", r)
+	}
 	checkEmpty(t, s)
 }
 
@@ -117,12 +143,12 @@ func TestRemoveOfNames(t *testing.T) {
 		i := put(t, s, "abc1", c.names...)
 		held, err := i.Hold()
 		must(t, err)
-		if err := s.Remove(c.ref); c.left == nil && !errors.Is(err, ErrInUse) || c.left != nil && err != nil {
+		if _, err := s.Remove(c.ref); c.left == nil && !errors.Is(err, ErrInUse) || c.left != nil && err != nil {
 			t.Errorf("%s: while it is held: %v", name, err)
 		}
 		must(t, held.Close())
 		if c.left == nil {
-			must(t, s.Remove(c.ref))
+			remove(t, s, c.ref)
 			checkEmpty(t, s)
 			continue
 		}
@@ -139,18 +165,84 @@ func TestPrune(t *testing.T) {
 	never, used := put(t, s, "abc3"), put(t, s, "abc4")
 	held, err := used.Hold()
 	must(t, err)
-	ids, err := s.Prune()
-	must(t, err)
-	slices.Sort(ids)
-	if want := []string{idPrefix + "abc1" + strings.Repeat("0", 60), never.ID}; !slices.Equal(ids, want) {
+	if ids, want := pruned(t, s), []string{idPrefix + "abc1" + strings.Repeat("0", 60), never.ID}; !slices.Equal(ids, want) {
 		t.Errorf("%v, want %v", ids, want)
 	}
 	must(t, held.Close())
-	if ids, err := s.Prune(); err != nil || !slices.Equal(ids, []string{used.ID}) {
-		t.Errorf("what is not in use any more: %v, %v", ids, err)
+	if ids := pruned(t, s); !slices.Equal(ids, []string{used.ID}) {
+		t.Errorf("what is not in use any more: %v", ids)
 	}
 	if all, err := s.List(); err != nil || len(all) != 1 || all[0].Names[0] != "moves" {
 		t.Errorf("%+v, %v", all, err)
+	}
+}
+
+// TestPruneOfBuilds checks which images of builds are outdated.
+func TestPruneOfBuilds(t *testing.T) {
+	const built = "node24.21.0-23ed74ce174b"
+	s := openEmpty(t)
+	images := map[string]*Image{
+		"no name":          put(t, s, "a1"),
+		"an older build":   put(t, s, "a2", built),
+		"a newer build":    put(t, s, "a3", "node99.0.0-23ed74ce174b", "node24.21.0-000000000000"),
+		"another name":     put(t, s, "a4", "node24.21.0-111111111111", "mine"),
+		"a major's name":   put(t, s, "a5", "node22.1.0-111111111111", "node-22"),
+		"not quite a hash": put(t, s, "a6", "node24.21.0-23ed74ce174"),
+	}
+	for n, o := range []BuildOptions{{}, {Minimal: true}} {
+		p, err := s.in.plan(o, s.in.pins.Find)
+		must(t, err)
+		images[p.names[0]] = put(t, s, "b"+strconv.Itoa(n), p.names[0])
+	}
+	used := images["no name"]
+	held, err := used.Hold()
+	must(t, err)
+	for range 2 { // the second time, nothing is left to remove
+		pruned(t, s)
+	}
+	must(t, held.Close())
+	for what, i := range images {
+		_, err := s.Lookup(i.ID)
+		if gone := errors.Is(err, ErrNotFound); gone != slices.Contains([]string{"an older build", "a newer build"}, what) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	snapshots, err := s.Snapshots()
+	must(t, err)
+	must(t, snapshots.makeDirs())
+	put(t, snapshots, "c1", built)
+	if ids := pruned(t, snapshots); ids != nil {
+		t.Errorf("a snapshot with a name like that: %v", ids)
+	}
+	imported := put(t, s, "c2")
+	imported.Imported = &Imported{}
+	must(t, imported.writeJSON(filepath.Join(imported.dir, imageFile)))
+	must(t, s.setName(built, strings.TrimPrefix(imported.ID, idPrefix)))
+	if ids := pruned(t, s); !slices.Equal(ids, []string{used.ID}) {
+		t.Errorf("an import with a name like that: %v", ids)
+	}
+}
+
+func TestTag(t *testing.T) {
+	s := openEmpty(t)
+	one, two := put(t, s, "abc1", "one", "both"), put(t, s, "abd2", "two")
+	for name, from := range map[string]string{"two": "", "both": one.ID, "new": ""} {
+		if i, moved, err := s.Tag(t.Context(), "abd", name); err != nil || i.ID != two.ID || !slices.Contains(i.Names, name) || moved != from {
+			t.Errorf("%s: %+v, moved from %q, %v", name, i, moved, err)
+		}
+	}
+	for _, bad := range []string{"", "BAD", "../x", "a/b", ".new", strings.Repeat("a", 64), strings.Repeat("n", 129)} {
+		if _, _, err := s.Tag(t.Context(), "one", bad); err == nil {
+			t.Errorf("%q is set", bad)
+		}
+	}
+	for ref, want := range map[string]error{"nope": ErrNotFound, "ab": ErrAmbiguous} {
+		if _, _, err := s.Tag(t.Context(), ref, "x"); !errors.Is(err, want) {
+			t.Errorf("%s: %v", ref, err)
+		}
+	}
+	if i, err := s.Lookup(one.ID); err != nil || !slices.Equal(i.Names, []string{"one"}) {
+		t.Errorf("the other image: %+v, %v", i, err)
 	}
 }
 
@@ -162,7 +254,7 @@ func TestRemoveInUse(t *testing.T) {
 	second, err := i.Hold()
 	must(t, err)
 	for _, l := range []*Lease{first, second} {
-		if err := s.Remove("one"); !errors.Is(err, ErrInUse) {
+		if _, err := s.Remove("one"); !errors.Is(err, ErrInUse) {
 			t.Errorf("in use: %v", err)
 		}
 		if _, err := s.Lookup("one"); err != nil {
@@ -170,7 +262,7 @@ func TestRemoveInUse(t *testing.T) {
 		}
 		must(t, l.Close())
 	}
-	must(t, s.Remove("one"))
+	remove(t, s, "one")
 	if _, err := i.Hold(); !errors.Is(err, ErrNotFound) {
 		t.Errorf("hold what is gone: %v", err)
 	}
@@ -208,8 +300,8 @@ func TestCommitFails(t *testing.T) {
 	if _, err := s.commit(t.Context(), w, &Image{ID: id, Created: time.Now()}, []string{"no/folder"}); err == nil {
 		t.Error("commit succeeded")
 	}
-	if ids, err := s.Prune(); err != nil || !slices.Equal(ids, []string{id}) {
-		t.Errorf("pruned %v, %v", ids, err)
+	if ids := pruned(t, s); !slices.Equal(ids, []string{id}) {
+		t.Errorf("pruned %v", ids)
 	}
 	if _, err := s.Lookup("one"); err != nil {
 		t.Error(err)
@@ -250,7 +342,11 @@ func TestLookupMakesNoStore(t *testing.T) {
 	_, ensure := s.Ensure(t.Context(), "", BuildOptions{})
 	_, snapshots := s.Snapshots()
 	_, prune := s.Prune()
-	for what, err := range map[string]error{"Lookup": lookup, "List": list, "Ensure": ensure, "Snapshots": snapshots, "Prune": prune, "Remove": s.Remove("one")} {
+	_, remove := s.Remove("one")
+	_, stored := s.Stored(BuildOptions{})
+	_, _, tag := s.Tag(t.Context(), "one", "two")
+	for what, err := range map[string]error{"Lookup": lookup, "List": list, "Ensure": ensure, "Snapshots": snapshots, "Prune": prune, "Remove": remove,
+		"Stored": stored, "Tag": tag} {
 		if !errors.Is(err, ErrNoStore) || !strings.Contains(err.Error(), dir) {
 			t.Errorf("%s: %v", what, err)
 		}

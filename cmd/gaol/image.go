@@ -28,12 +28,15 @@ func (a *app) imageCommand() *cobra.Command {
 		return fmt.Sprintf("%.*s\t%s\t%s\t%.0f MB\t%s\t%s", shortID, i.ID, cmp.Or(i.Node, "-"), i.Arch,
 			float64(i.Size)/1e6, i.Created.Local().Format(time.DateTime), strings.Join(i.Names, " "))
 	})
-	remove := removeCommand("Remove images, by name, id or an id's unique prefix", `A NAME is removed, and the image with it unless it has another name. A name such as
+	remove := a.removeCommand("Remove images, by name, id or an id's unique prefix", `A NAME is removed, and the image with it unless it has another name. A name such as
 node24.21.0-23ed74ce174b, which every build gives, does not count. An id is removed with
 all its names. An image in use cannot be removed.`, rootfs.Open)
 	verify := a.verifyCommand("images", `Remove a changed image by its id, which gaol image ls prints, and build or import it
 again: a build does not replace an image that the store has.`, rootfs.Open)
-	return group("image", "List, build, import, verify and remove images", imageLong, list, a.imageBuild(), a.imageImport(), verify, remove)
+	tag := a.tagCommand("images", rootfs.Open)
+	prune := a.pruneCommand("images", `Builds take the names of earlier ones. A name that every build gives, such
+as node24.21.0-23ed74ce174b, does not count, except for this version's default and minimal images.`, rootfs.Open)
+	return group("image", "List, build, import, tag, verify, remove and prune images", imageLong, list, a.imageBuild(), a.imageImport(), tag, verify, remove, prune)
 }
 
 const buildLong = `Build an image and print its id on standard output.
@@ -65,11 +68,8 @@ func (a *app) imageBuild() *cobra.Command {
 	cmd.Flags().BoolVar(&o.Minimal, "minimal", false, "leave out all Debian packages")
 	cmd.Flags().StringSliceVar(&o.With, "with", nil, "`PROGRAM` to add: python3")
 	cmd.Flags().StringVar(&o.Name, "name", "", "additional `NAME` of the image, for --image")
-	ifMissing := cmd.Flags().Bool("if-missing", false, "build only if the store lacks such an image")
+	cmd.Flags().BoolVar(&o.IfMissing, "if-missing", false, "build only if the store lacks such an image; otherwise give it back the names that it has lost")
 	return storeCommand(cmd, rootfs.Open, func(cmd *cobra.Command, store *rootfs.Store, _ []string) error {
-		if *ifMissing {
-			return a.printID(store.Ensure(cmd.Context(), "", o))
-		}
 		return a.printID(store.Build(cmd.Context(), o))
 	})
 }

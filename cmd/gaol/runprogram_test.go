@@ -101,6 +101,7 @@ func TestRunRefuses(t *testing.T) {
 		{"bogus", `unknown command "bogus"`},
 		{"image bogus", `unknown command "bogus"`},
 		{"image rm", "at least 1"},
+		{"image tag x", "at least 2"},
 		{"image import", "accepts 1 arg"},
 		{"image import x --max-size none", "want a size"},
 		{"image ls x", `unknown command "x"`},

@@ -27,10 +27,13 @@ func (a *app) snapshotCommand() *cobra.Command {
 	list := a.listCommand("List the snapshots of the store", flags.OpenSnapshots, "ID\tSIZE\tCREATED\tNAMES", func(s *rootfs.Image) string {
 		return fmt.Sprintf("%.*s\t%.1f MB\t%s\t%s", shortID, s.ID, float64(s.Size)/1e6, s.Created.Local().Format(time.DateTime), strings.Join(s.Names, " "))
 	})
-	remove := removeCommand("Remove snapshots, by name, id or an id's unique prefix", `A NAME is removed, and its snapshot with it unless that has another name. An id is
+	remove := a.removeCommand("Remove snapshots, by name, id or an id's unique prefix", `A NAME is removed, and its snapshot with it unless that has another name. An id is
 removed with all its names. A snapshot that an open runtime uses cannot be removed.`, flags.OpenSnapshots)
 	verify := a.verifyCommand("snapshots", `A changed snapshot can't be repaired: restore it from a backup of the store.`, flags.OpenSnapshots)
-	return group("snapshot", "List, export, verify, remove and prune snapshots", snapshotLong, list, a.snapshotExport(), verify, remove, a.snapshotPrune())
+	tag := a.tagCommand("snapshots", flags.OpenSnapshots)
+	prune := a.pruneCommand("snapshots", `A snapshot is without a name if it was taken without one, through the SDK,
+or if a later one took its name.`, flags.OpenSnapshots)
+	return group("snapshot", "List, export, tag, verify, remove and prune snapshots", snapshotLong, list, a.snapshotExport(), tag, verify, remove, prune)
 }
 
 func (a *app) snapshotExport() *cobra.Command {
@@ -73,21 +76,4 @@ func (a *app) export(s *rootfs.Image) error {
 	defer func() { _ = tree.Close() }()
 	_, err = tree.Tar(a.stdout, "/", hostfs.TarOptions{Bytes: 1 << 50})
 	return err
-}
-
-func (a *app) snapshotPrune() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "prune",
-		Short: "Remove all snapshots that have no name",
-		Long: `Remove all snapshots that have no name and that no runtime uses, and print their
-ids. A snapshot is without a name if it was taken without one, through the SDK, or if a later
-one took its name.`,
-	}
-	return storeCommand(cmd, flags.OpenSnapshots, func(_ *cobra.Command, store *rootfs.Store, _ []string) error {
-		ids, err := store.Prune()
-		for _, id := range ids {
-			err = errors.Join(err, a.print(id+"\n"))
-		}
-		return err
-	})
 }

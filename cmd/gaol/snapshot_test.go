@@ -1,8 +1,10 @@
 package main
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -32,19 +34,19 @@ func TestSnapshotRemove(t *testing.T) {
 		return new(fake).call(t, "", append(args, "--store", dir)...)
 	}
 	addSnapshot(t, dir, "same", "one2", "one3")
-	if got := gaol("snapshot", "rm", "one2"); got != (outcome{}) {
+	if got := gaol("snapshot", "rm", "one2"); got != (outcome{stdout: "one2  freed 0.0 MB\n"}) {
 		t.Errorf("%+v", got)
 	}
 	if got := gaol("snapshot", "ls"); !strings.Contains(got.stdout, "one3") || strings.Contains(got.stdout, "one2") {
 		t.Errorf("%+v", got)
 	}
 	id := addSnapshot(t, dir, "same", "one2")
-	if got := gaol("snapshot", "rm", "one2", "one3"); got != (outcome{}) {
+	if got := gaol("snapshot", "rm", "one2", "one3"); got != (outcome{stdout: "one2  freed 0.0 MB\n" + id + "  freed 0.0 MB\n"}) {
 		t.Errorf("%+v", got)
 	}
 	checkFailure(t, gaol("snapshot", "rm", id), "no such")
 	addSnapshot(t, dir, "same", "one2", "one3")
-	if got := gaol("snapshot", "rm", id); got != (outcome{}) {
+	if got := gaol("snapshot", "rm", id); got != (outcome{stdout: id + "  freed 0.0 MB\n"}) {
 		t.Errorf("by its id: %+v", got)
 	}
 	checkFailure(t, gaol("snapshot", "export", "one3"), "no such")
@@ -62,13 +64,56 @@ func TestSnapshotPrune(t *testing.T) {
 	dir := t.TempDir()
 	old := addSnapshot(t, dir, "old", "mine")
 	addSnapshot(t, dir, "new", "mine")
-	for _, want := range []string{old + "\n", ""} {
+	for _, want := range []string{old + "  freed 0.0 MB\n", ""} {
 		if got := new(fake).call(t, "", "snapshot", "prune", "--store", dir); got != (outcome{stdout: want}) {
 			t.Errorf("%+v, want %q", got, want)
 		}
 	}
 	if got := new(fake).call(t, "", "snapshot", "ls", "--store", dir); strings.Count(got.stdout, "\n") != 2 || !strings.Contains(got.stdout, "mine") {
 		t.Errorf("%+v", got)
+	}
+}
+
+// The sizes of gaol du add up, and counting them changes nothing.
+func TestDiskUsage(t *testing.T) {
+	dir := t.TempDir()
+	addSnapshot(t, dir, strings.Repeat("x", 2<<20), "mine")
+	var got struct {
+		Bytes   int64
+		Folders map[string]int64
+	}
+	list := func() (paths []string) {
+		err := filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error {
+			paths = append(paths, path)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return paths
+	}
+	paths := list()
+	out := new(fake).call(t, "", "du", "--json", "--store", dir)
+	if err := json.Unmarshal([]byte(out.stdout), &got); err != nil || out.code != 0 || out.stderr != "" {
+		t.Fatalf("%v: %+v", err, out)
+	}
+	if !slices.Equal(list(), paths) {
+		t.Error("the store has changed")
+	}
+	var sum int64
+	for _, bytes := range got.Folders {
+		sum += bytes
+	}
+	if s := got.Folders[filepath.Join(dir, "snapshots")]; s < 2<<20 || s > 3<<20 || sum != got.Bytes {
+		t.Errorf("%+v", got)
+	}
+	for _, path := range []string{"/run/gaol", "/var/cache/gaol"} {
+		if _, found := got.Folders[path]; !found {
+			t.Errorf("%s is missing", path)
+		}
+	}
+	if out := new(fake).call(t, "", "du", "--store", dir); !strings.Contains(out.stdout, "\n2.1 MB ") || !strings.HasSuffix(out.stdout, " total\n") {
+		t.Errorf("%+v", out)
 	}
 }
 

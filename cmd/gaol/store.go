@@ -1,11 +1,20 @@
 package main
 
 import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
 	"github.com/spf13/cobra"
 
 	"gaol/cmd/gaol/flags"
 	"gaol/cmd/gaol/report"
+	"gaol/cmd/gaol/server/service"
+	"gaol/jail"
 	"gaol/rootfs"
+	"gaol/rootfs/tree"
 )
 
 // storeCommand adds --store to cmd, and makes it do something with the images that open
@@ -42,22 +51,117 @@ func (a *app) listCommand(short string, open flags.Opener, header string, row fu
 // shortID is how much of an id tables show: enough for people to distinguish images.
 const shortID = len("sha256:") + 12
 
+// tagCommand adds names to images or snapshots.
+func (a *app) tagCommand(kind string, open flags.Opener) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "tag NAME NEWNAME...",
+		Short: "Add names to " + kind,
+		Long: "Add names to " + kind + `. NAME is a name, an id or an id's unique prefix. Each NEWNAME is printed
+with the id. If it was a name of another one, it moves, and its line ends with the other's id.`,
+		Args:              cobra.MinimumNArgs(2),
+		ValidArgsFunction: flags.StoreNames(open),
+	}
+	return storeCommand(cmd, open, func(cmd *cobra.Command, store *rootfs.Store, args []string) error {
+		for _, name := range args[1:] {
+			i, moved, err := store.Tag(cmd.Context(), args[0], name)
+			if err != nil {
+				return err
+			}
+			line := name + "  " + i.ID
+			if moved != "" {
+				line += "  moved from " + moved
+			}
+			if err := a.print(line + "\n"); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// removedLong describes the output of rm and prune.
+const removedLong = `
+
+Each line of output is an id that was removed, or a name whose image stays, and the disk
+space that this has freed.`
+
+// pruneCommand removes images or snapshots without names.
+func (a *app) pruneCommand(kind, details string, open flags.Opener) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "prune",
+		Short: "Remove all " + kind + " that have no name",
+		Long:  "Remove all " + kind + " that have no name and are not in use.\n\n" + details + removedLong,
+	}
+	return storeCommand(cmd, open, func(_ *cobra.Command, store *rootfs.Store, _ []string) error {
+		removed, err := store.Prune()
+		return errors.Join(err, a.printRemoved(removed...))
+	})
+}
+
+func (a *app) printRemoved(removed ...rootfs.Removed) (err error) {
+	for _, r := range removed {
+		err = cmp.Or(err, a.print(fmt.Sprintf("%s  freed %.1f MB\n", r.Ref, float64(r.Freed)/1e6)))
+	}
+	return err
+}
+
 // removeCommand removes images or snapshots.
-func removeCommand(short, details string, open flags.Opener) *cobra.Command {
+func (a *app) removeCommand(short, details string, open flags.Opener) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:               "rm NAME...",
 		Aliases:           []string{"remove"},
 		Short:             short,
-		Long:              short + ".\n\n" + details,
+		Long:              short + ".\n\n" + details + removedLong,
 		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: flags.StoreNames(open),
 	}
 	return storeCommand(cmd, open, func(_ *cobra.Command, store *rootfs.Store, refs []string) error {
 		for _, ref := range refs {
-			if err := store.Remove(ref); err != nil {
+			removed, err := store.Remove(ref)
+			if err == nil {
+				err = a.printRemoved(removed)
+			}
+			if err != nil {
 				return err
 			}
 		}
 		return nil
+	})
+}
+
+const duLong = `Print how much space gaol's folders take on the disk: state of sandboxes, the server's
+cache, and the folders of the store, such as images, snapshots, disks of sandboxes, and downloads,
+which may be deleted. Holes in files take none, and a file with several links counts in the first
+folder that has it. Files of sandboxes in memory do not count.`
+
+// duCommand prints how much space gaol's folders take.
+func (a *app) duCommand() *cobra.Command {
+	cmd := &cobra.Command{Use: "du", Short: "Print how much space gaol takes on the disk", Long: duLong}
+	asJSON := cmd.Flags().Bool("json", false, "print one JSON object: bytes, and the bytes of each of the folders")
+	return storeCommand(cmd, rootfs.Open, func(_ *cobra.Command, store *rootfs.Store, _ []string) error {
+		if _, err := store.Snapshots(); err != nil { // a named store is missing
+			return err
+		}
+		entries, err := os.ReadDir(store.Dir())
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+		paths := []string{jail.DefaultStateDir, service.DefaultCache}
+		for _, e := range entries {
+			if e.IsDir() {
+				paths = append(paths, filepath.Join(store.Dir(), e.Name()))
+			}
+		}
+		used, total, folders := tree.Usage{}, int64(0), map[string]int64{}
+		lines := []string{"SIZE\tPATH"}
+		for _, path := range paths {
+			if folders[path], _, err = used.Add(path); err != nil {
+				return err
+			}
+			total += folders[path]
+			lines = append(lines, fmt.Sprintf("%.1f MB\t%s", float64(folders[path])/1e6, path))
+		}
+		lines = append(lines, fmt.Sprintf("%.1f MB\ttotal", float64(total)/1e6))
+		return a.printEither(*asJSON, map[string]any{"bytes": total, "folders": folders}, report.Table(lines))
 	})
 }

@@ -100,5 +100,6 @@ func removeSnapshot(dir, id string) error {
 	if err != nil {
 		return err
 	}
-	return snapshots.Remove(id)
+	_, err = snapshots.Remove(id)
+	return err
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"gaol/rootfs"
 )
 
@@ -20,6 +22,93 @@ func addImage(t *testing.T, store *rootfs.Store, name string) *rootfs.Image {
 		t.Fatal(err)
 	}
 	return i
+}
+
+// examine looks for the image in a store, as Examine does.
+func examine(t *testing.T, store string) *examination {
+	t.Helper()
+	x := &examination{ctx: t.Context(), options: Options{Store: store}, store: store, root: isRoot()}
+	x.image, x.imageErr = lookup(store)
+	return x
+}
+
+// TestProbeImage checks that the image is the one that gaol run uses, and not one with the name default.
+func TestProbeImage(t *testing.T) {
+	images, err := rootfs.Open("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	used, err := images.Stored(rootfs.BuildOptions{})
+	if err != nil {
+		t.Skipf("the default image is missing (make image): %v", err)
+	}
+	dir := filepath.Join(t.TempDir(), "store")
+	check := func(want Status, detail string) {
+		t.Helper()
+		if c := probeImage(examine(t, dir)); c.Status != want || !strings.Contains(c.Detail, detail) {
+			t.Errorf("got %+v, want %s with %q", c, want, detail)
+		}
+	}
+	check(Degraded, "not built yet")
+	store, err := rootfs.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := addImage(t, store, "default")
+	check(Degraded, "not built yet")
+	for _, name := range append(used.Names, "another") {
+		if _, _, err := store.Tag(t.Context(), other.ID, name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check(OK, "Node")
+	if _, err := store.Remove("default"); err != nil {
+		t.Fatal(err)
+	}
+	check(OK, "Node")
+}
+
+// TestProbeToolsAgrees checks that missing requirements are those that a build names.
+func TestProbeToolsAgrees(t *testing.T) {
+	for variable, value := range map[string]string{"npm_config_registry": "ftp://registry.example", "PATH": t.TempDir()} {
+		t.Run(variable, func(t *testing.T) {
+			t.Setenv(variable, value)
+			store, err := rootfs.Open("")
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = store.Build(t.Context(), rootfs.BuildOptions{NodeVersion: rootfs.DefaultNode})
+			if err == nil {
+				t.Fatal("the image was built")
+			}
+			for want, image := range map[Status]*rootfs.Image{Missing: nil, Degraded: {}} {
+				if c := probeTools(&examination{image: image}); c.Status != want || c.Cure == "" || !strings.HasSuffix(err.Error(), ": "+c.Detail) {
+					t.Errorf("got %+v, want %s with %q", c, want, err)
+				}
+			}
+		})
+	}
+}
+
+// TestProbeReadOnlyStore checks that a store that cannot be written is a problem only for builds.
+func TestProbeReadOnlyStore(t *testing.T) {
+	if !isRoot() {
+		t.Skip("a mount needs root")
+	}
+	dir := filepath.Join(t.TempDir(), "gaol-test-store") // other tests do not count such mounts
+	if err := errors.Join(os.Mkdir(dir, 0o755), unix.Mount("tmpfs", dir, "tmpfs", unix.MS_RDONLY, "")); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	}()
+	for want, image := range map[Status]*rootfs.Image{Missing: nil, Degraded: {}} {
+		if c := probeStore(&examination{store: dir, image: image}); c.Status != want || !strings.Contains(c.Detail, "can't be written") {
+			t.Errorf("got %+v, want %s", c, want)
+		}
+	}
 }
 
 func TestProbeImageFiles(t *testing.T) {

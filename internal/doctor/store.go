@@ -21,7 +21,7 @@ const buildSpace = 600_000_000
 func probeStore(x *examination) Check {
 	place := nearestExisting(x.store)
 	if err := unix.Access(place, unix.W_OK|unix.X_OK); err != nil {
-		return missing(fmt.Sprintf("%s can't be written: %v", place, err), "run gaol as root, or choose a folder with --store")
+		return x.withoutBuild(fmt.Sprintf("%s can't be written: %v", place, err), "run gaol as root, or choose a folder with --store")
 	}
 	var fs unix.Statfs_t
 	if err := unix.Statfs(place, &fs); err != nil {
@@ -58,13 +58,22 @@ func nearestExisting(dir string) string {
 	}
 }
 
-// lookup finds the default image in a store.
+// withoutBuild is the finding for a missing requirement of builds: runs work if the store has the image.
+func (x *examination) withoutBuild(detail, cure string) Check {
+	if x.image != nil {
+		return degraded(detail, cure)
+	}
+	return missing(detail, cure)
+}
+
+// lookup finds the image that gaol run uses. Its name is not always default: an older gaol may have given that to
+// its own image, or a user to another one.
 func lookup(dir string) (*rootfs.Image, error) {
 	store, err := rootfs.Open(dir)
 	if err != nil {
 		return nil, err
 	}
-	return store.Lookup("default")
+	return store.Stored(rootfs.BuildOptions{})
 }
 
 func probeImage(x *examination) Check {
@@ -72,7 +81,7 @@ func probeImage(x *examination) Check {
 	case errors.Is(err, rootfs.ErrNotFound), errors.Is(err, rootfs.ErrNoStore):
 		return degraded("not built yet", "gaol image build (gaol run does it too)")
 	case err != nil:
-		return missing(err.Error(), "gaol image rm default && gaol image build")
+		return missing(err.Error(), "remove the folder of this file, then gaol image build")
 	}
 	return ok(fmt.Sprintf("Node %s, %d MB", x.image.Node, x.image.Size/1e6))
 }
@@ -85,11 +94,10 @@ func probeTools(x *examination) Check {
 	cure := "build one and read its errors: gaol image build"
 	if m, isMissing := errors.AsType[*rootfs.MissingError](err); isMissing {
 		cure = "apt-get install " + strings.Join(m.Packages, " ")
+	} else if errors.Is(err, rootfs.ErrNoApt) {
+		cure = "gaol image build --minimal, and gaol run --image minimal"
 	}
-	if x.image != nil {
-		return degraded(err.Error(), cure) // the existing image can run
-	}
-	return missing(err.Error(), cure)
+	return x.withoutBuild(err.Error(), cure)
 }
 
 // sampleBytes of each image are read, which takes some 10 ms. That of all other files,

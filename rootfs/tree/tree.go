@@ -79,6 +79,47 @@ func MixID(id string, more any) (string, error) {
 	return IDPrefix + hex.EncodeToString(sum[:]), nil
 }
 
+// Usage counts what files take on disks: it has the number of links that were found of each file, by its device and
+// inode.
+type Usage map[[2]uint64]int64
+
+// Add returns how many bytes the files below dir take on its disk, and how many of them would be free
+// without these files. Holes take nothing. A file with several links counts once, and is
+// freed if Add has found all links. Missing files, and folders of other file systems that are mounted
+// below dir, do not count.
+func (u Usage) Add(dir string) (taken, freed int64, err error) {
+	var device uint64
+	err = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		var info fs.FileInfo
+		if err == nil {
+			info, err = e.Info()
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		s := info.Sys().(*syscall.Stat_t)
+		if path == dir {
+			device = s.Dev
+		}
+		if s.Dev != device && e.IsDir() {
+			return fs.SkipDir
+		}
+		id, bytes := [2]uint64{s.Dev, s.Ino}, s.Blocks*512
+		u[id]++
+		if u[id] == 1 {
+			taken += bytes
+		}
+		if u[id] == int64(s.Nlink) || e.IsDir() {
+			freed += bytes
+		}
+		return nil
+	})
+	return taken, freed, err
+}
+
 // writeEntry writes the line of a file, folder or link. It returns the size of a regular file.
 func writeEntry(w io.Writer, root, path string) (int64, error) {
 	name, err := filepath.Rel(root, path)

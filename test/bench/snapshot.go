@@ -76,5 +76,6 @@ func (x *fixtures) removeSnapshot(name string) error {
 	if err != nil {
 		return err
 	}
-	return store.Remove(x.snapshot.ID)
+	_, err = store.Remove(x.snapshot.ID)
+	return err
 }

@@ -129,7 +129,7 @@ func TakeSnapshot(t testing.TB, rt *runtime.NodeRuntime, o runtime.SnapshotOptio
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := SnapshotStore(t).Remove(s.ID); err != nil && !errors.Is(err, rootfs.ErrNotFound) {
+		if _, err := SnapshotStore(t).Remove(s.ID); err != nil && !errors.Is(err, rootfs.ErrNotFound) {
 			t.Error(err)
 		}
 	})

@@ -90,7 +90,7 @@ func TestReplacedImage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := store.Remove(filepath.Base(filepath.Dir(root))); err != nil {
+	if _, err := store.Remove(filepath.Base(filepath.Dir(root))); err != nil {
 		t.Fatal(err)
 	}
 	if changed, err := before.changed(); err != nil || len(changed) > 0 {

@@ -52,7 +52,7 @@ func TestSnapshot(t *testing.T) {
 	if string(res.Stdout) != want {
 		t.Errorf("got %q %q\nwant %q", res.Stdout, res.Stderr, want)
 	}
-	if err := harness.SnapshotStore(t).Remove(name); !errors.Is(err, rootfs.ErrInUse) {
+	if _, err := harness.SnapshotStore(t).Remove(name); !errors.Is(err, rootfs.ErrInUse) {
 		t.Errorf("removed while a runtime has it: %v", err)
 	}
 }

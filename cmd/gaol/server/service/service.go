@@ -28,11 +28,14 @@ import (
 	"gaol/runtime/snippets"
 )
 
+// DefaultCache is the default of Options.Cache.
+const DefaultCache = "/var/cache/gaol"
+
 // Options are the options of a [Service].
 type Options struct {
 	Settings *settings.Settings
 	Store    string // of images; empty: the SDK's default
-	Cache    string // a folder; empty: /var/cache/gaol
+	Cache    string // a folder; empty: DefaultCache
 	Log      *slog.Logger
 
 	// CgroupParent is the cgroup below which each tenant has one. Empty: "/gaol/tenants".
@@ -73,7 +76,7 @@ type Service struct {
 
 // New returns a service. The caller closes it.
 func New(o Options) *Service {
-	s := &Service{store: o.Store, cache: cmp.Or(o.Cache, "/var/cache/gaol"), log: o.Log, create: o.Create, trusted: o.Settings.Trusted, sandboxes: map[string]*Sandbox{}, pending: pendingSnapshots{byName: map[string]int64{}}}
+	s := &Service{store: o.Store, cache: cmp.Or(o.Cache, DefaultCache), log: o.Log, create: o.Create, trusted: o.Settings.Trusted, sandboxes: map[string]*Sandbox{}, pending: pendingSnapshots{byName: map[string]int64{}}}
 	if s.create == nil {
 		s.create = runtime.Create
 	}

@@ -186,7 +186,7 @@ func (s *Service) DeleteSnapshot(_ context.Context, c *Call, in *requestjson.Sna
 	}
 	store, err := s.snapshotStore()
 	if err == nil {
-		err = store.Remove(s.snapshotPrefix(c.Tenant) + in.Name)
+		_, err = store.Remove(s.snapshotPrefix(c.Tenant) + in.Name)
 	}
 	switch {
 	case errors.Is(err, rootfs.ErrNotFound):

@@ -48,6 +48,7 @@ type Jail struct {
 	gateway  *gateway.Gateway // nil before OpenGateway
 	commands *mounts.HostDir  // of Spec.Commands; may be nil
 	programs *mounts.HostDir  // of AddProgram
+	disk     *os.File         // of the tree, if that is on disk
 	release  chan struct{}    // closed to end the thread that started pid 1
 
 	mu     sync.Mutex
@@ -154,7 +155,7 @@ func (j *Jail) start() error {
 	}
 	defer top.close()
 	err = stage.Mount(stageDir(j.identity.stateDir()))
-	j.commands, j.programs = stage.Commands, stage.Programs // remove closes them
+	j.commands, j.programs, j.disk = stage.Commands, stage.Programs, stage.Disk // remove closes them
 	if err != nil {
 		return err
 	}
@@ -266,6 +267,7 @@ func (j *Jail) remove() error {
 	if j.pool != nil {
 		j.pool.Close()
 	}
+	failed = errors.Join(failed, step.Wrap("discard", "disk", mounts.DiscardDisk(j.disk)))
 	return j.identity.clear(failed)
 }
 

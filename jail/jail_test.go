@@ -73,9 +73,9 @@ func start(t *testing.T, j *Jail, script string, change ...func(*Command)) (*Pro
 	}
 }
 
-func output(t *testing.T, j *Jail, script string) string {
+func output(t *testing.T, j *Jail, script string, change ...func(*Command)) string {
 	t.Helper()
-	p, read := start(t, j, script)
+	p, read := start(t, j, script, change...)
 	text := read()
 	if exit, err := p.Wait(); err != nil || exit.Code != 0 || exit.Signal != 0 {
 		t.Errorf("%s: %+v, %v: %s", script, exit, err, text)

@@ -41,6 +41,9 @@ const (
 	minHeap      = 16 << 20 // includes Node's own modules
 )
 
+// onDisk reports whether the tree is on disk: in memory it would count as a run's memory, which is for programs.
+func (l Limits) onDisk() bool { return l.Disk > max(DefaultLimits().Disk, l.Memory/4) }
+
 // DefaultTimeout is the time limit of a run whose RunOptions.Timeout is zero.
 const DefaultTimeout = 30 * time.Second
 

@@ -43,6 +43,9 @@ func (rt *NodeRuntime) spec() (spec sandbox.Spec, err error) {
 		AllowDegraded: s.AllowDegraded,
 		AuditDenials:  s.AuditDenials,
 	}
+	if s.Limits.onDisk() {
+		spec.DiskDir = rt.store
+	}
 	if s.Isolation == IsolationOCI {
 		path, err := ociruntime.Find(s.OCI.Runtime)
 		if err != nil {

@@ -151,12 +151,14 @@ func pathError(path string, err error) error {
 type clones struct {
 	image   func() (imageClone, error)
 	sources func() ([]*os.File, error) // in the order of Tree.Mounts; on error, those made before
+	disk    func() (*os.File, error)   // returns nil if the tree is in memory
 }
 
 func beginClones(t Tree, firstID int) *clones {
 	return &clones{
 		image:   begin(func() (imageClone, error) { return cloneImage(t.Image, firstID) }),
 		sources: begin(func() ([]*os.File, error) { return cloneSources(t.Protected, t.Mounts, firstID) }),
+		disk:    begin(func() (*os.File, error) { return makeDisk(t) }),
 	}
 }
 
@@ -188,6 +190,8 @@ func (c *clones) close() {
 	for _, f := range sources {
 		f.Close()
 	}
+	disk, _ := c.disk()
+	disk.Close() // nil if it failed, and in memory
 }
 
 // cloneSources clones the mounts of the host's folders. Without an id map a guest could not

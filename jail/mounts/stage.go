@@ -34,6 +34,7 @@ const (
 	sourcesDir = "copies" // the layers of overlays over host folders
 	commandDir = "commands"
 	programDir = "programs"
+	fillDir    = "fill" // files that take what exceeds the limits of a disk
 
 	layers = "lowerdir=" + layerDir + ":" + imageDir // of an overlay
 )
@@ -47,6 +48,10 @@ type Stage struct {
 	// Commands and Programs are the folders of commands and of programs, which Mount makes and the
 	// caller closes, also if it fails. Both may be nil.
 	Commands, Programs *HostDir
+
+	// Disk is the file system of the tree if that is on disk, or nil. Mount sets it, and the caller calls DiscardDisk, also
+	// if Mount fails.
+	Disk *os.File
 }
 
 func (s *Stage) guestUID() int { return s.rootID + GuestUID }
@@ -70,7 +75,7 @@ func (s *Stage) Close() { s.clones.close() }
 // process, and ends with the goroutine or leaves the mount namespace. The mounts belong to
 // this thread: the host does not see them.
 func (s *Stage) Mount(dir string) error {
-	return run(openStage(dir), []action{
+	return run(openStage(dir, s.mountBase), []action{
 		{"mount", s.tree.Image, s.clones.mountImage},
 		{"write", "layer", s.writeLayer},
 		{"make", "mount points", s.makeMountPoints},
@@ -83,8 +88,27 @@ func (s *Stage) Mount(dir string) error {
 		{"write", "/proc", s.writeProc},
 		{"mount", "folders of the host", s.mountSources},
 		{"restrict", "places", s.restrict},
-		{"limit", "tmpfs", s.limitTmpfs},
+		{"limit", "files", s.limit},
 	})
+}
+
+// mountBase mounts the file system of the stage.
+func (s *Stage) mountBase(dir string) (err error) {
+	if s.tree.DiskDir == "" {
+		return mountTmpfs(dir)
+	}
+	disk, err := s.clones.disk()
+	if err == nil {
+		err = attach(disk, unix.AT_FDCWD, dir)
+	}
+	if err == nil {
+		s.Disk, err = kernfile.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY)
+	}
+	return err
+}
+
+func mountTmpfs(dir string) error {
+	return unix.Mount("tmpfs", dir, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=0755")
 }
 
 // EnterImage makes an overlay of files of the host's root over an image the root directory of
@@ -94,7 +118,7 @@ func (s *Stage) Mount(dir string) error {
 // Preconditions: see [Stage.Mount]. The thread must end with its goroutine.
 func EnterImage(dir, image string, files []File) error {
 	s := &Stage{tree: Tree{Layer: files}}
-	return run(openStage(dir), []action{
+	return run(openStage(dir, mountTmpfs), []action{
 		{"mount", image, func() error { return unix.Mount(image, imageDir, "", unix.MS_BIND, "") }},
 		{"write", "layer", s.writeLayer},
 		{"mount", "overlay", func() error { return mountOverlay(Root, unix.MS_RDONLY, layers) }},
@@ -119,14 +143,14 @@ func run(first, then []action) error {
 	return nil
 }
 
-// openStage moves the thread to a new mount namespace, with an empty tmpfs at dir.
-func openStage(dir string) []action {
+// openStage moves the thread to a new mount namespace, with an empty file system at dir.
+func openStage(dir string, mount func(dir string) error) []action {
 	return []action{
 		{"unshare", "mount namespace", unshare},
 		{"leave", "chroot", LeaveChroot},
 		// Slave, not private: a disk that the host unmounts must not stay busy here.
 		{"mount", "/", func() error { return unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, "") }},
-		{"mount", "tmpfs", func() error { return unix.Mount("tmpfs", dir, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=0755") }},
+		{"mount", "stage", func() error { return mount(dir) }},
 		{"chdir", dir, func() error { return unix.Chdir(dir) }},
 		{"make", "folders", makeStageDirs},
 	}
@@ -142,18 +166,21 @@ func unshare() error {
 	return nil
 }
 
-// limitTmpfs limits the tmpfs to its current size plus the guest's quota.
-func (s *Stage) limitTmpfs() error {
+// limit limits the file system of the stage to its current size plus the guest's quota.
+func (s *Stage) limit() error {
+	flags := uintptr(unix.MS_REMOUNT | unix.MS_NOSUID | unix.MS_NODEV)
+	if s.tree.noExec("/") {
+		flags |= unix.MS_NOEXEC // of the mount that becomes the guest's root
+	}
+	if s.Disk != nil {
+		return errors.Join(s.limitDisk(), unix.Mount("", ".", "", flags|unix.MS_BIND, ""))
+	}
 	var now unix.Statfs_t
 	if err := unix.Statfs(".", &now); err != nil {
 		return err
 	}
 	bytes, inodes := int64(now.Blocks-now.Bfree)*now.Bsize, int64(now.Files-now.Ffree)
 	data := fmt.Sprintf("size=%d,nr_inodes=%d,mode=0755", bytes+s.tree.Disk, inodes+s.tree.Inodes)
-	flags := uintptr(unix.MS_REMOUNT | unix.MS_NOSUID | unix.MS_NODEV)
-	if s.tree.noExec("/") {
-		flags |= unix.MS_NOEXEC // of the mount that becomes the guest's root
-	}
 	return unix.Mount("", ".", "", flags, data)
 }
 

@@ -79,6 +79,9 @@ type Tree struct {
 	Disk   int64 // bytes
 	Inodes int64
 
+	// DiskDir is the host's folder with the guest's files, in an unnamed file. Empty: they are in memory.
+	DiskDir string
+
 	// Commands, if not nil, are the names of the first commands in hostcommand.Dir, see
 	// [Stage.Commands].
 	Commands []string

@@ -17,6 +17,7 @@ type Inventory struct {
 	state     []string // in /run/gaol/jails
 	mounts    []string // of this process
 	temp      []string // in the temporary folder
+	Disks     []string // loop devices, with the files of runtimes
 	fds       int      // of this process
 }
 
@@ -29,8 +30,19 @@ func TakeInventory() Inventory {
 		state:     JailState(),
 		mounts:    ownMounts(),
 		temp:      Glob(os.TempDir() + "/*"),
+		Disks:     disks(),
 		fds:       OpenDescriptors(),
 	}
+}
+
+// disks lists the loop devices whose files have no name.
+func disks() (list []string) {
+	for _, file := range Glob("/sys/block/loop*/loop/backing_file") {
+		if text, err := os.ReadFile(file); err == nil && strings.Contains(string(text), "/#") { // it can be detached meanwhile
+			list = append(list, file)
+		}
+	}
+	return list
 }
 
 // ownMounts lists the mounts of this process, except those in the temporary folders of
@@ -76,6 +88,7 @@ func (before Inventory) Added() []string {
 		{"mount", before.mounts, now.mounts},
 		{"state", before.state, now.state},
 		{"temp", before.temp, now.temp},
+		{"disk", before.Disks, now.Disks},
 	} {
 		for _, s := range kind.now {
 			if !slices.Contains(kind.before, s) {

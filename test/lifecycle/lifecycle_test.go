@@ -41,14 +41,23 @@ func TestManyRuntimesEnd(t *testing.T) {
 	before.CheckLeaks(t)
 }
 
-// createAndEnd creates a runtime and closes it in one of several ways.
+// onDisk puts a runtime's tree on disk.
+var onDisk = runtime.Limits{Disk: 256 << 20}
+
+// createAndEnd creates a runtime, every other on disk, and closes it in one of several ways.
 func createAndEnd(t *testing.T, i int) {
-	rt, err := runtime.Create(t.Context(), harness.Options(runtime.Options{}))
+	var o runtime.Options
+	if i/4%2 == 1 {
+		o.Limits = onDisk
+	}
+	rt, err := runtime.Create(t.Context(), harness.Options(o))
 	if err != nil {
 		t.Error(err)
 		return
 	}
-	const busy = `import { spawn } from 'node:child_process'; spawn('sleep', ['100'], { detached: true }); for (;;);`
+	const busy = `import { spawn } from 'node:child_process'; import { writeFileSync } from 'node:fs';
+		spawn('sleep', ['100'], { detached: true });
+		for (;;) writeFileSync('/tmp/file', Buffer.alloc(1 << 20));`
 	moment := time.Duration(rand.IntN(100)) * time.Millisecond
 	switch i % 4 {
 	case 0: // closed while idle
@@ -76,14 +85,18 @@ func runBusyHost() {
 		fmt.Println(err)
 		os.Exit(1)
 	}
-	for range 3 {
-		rt, err := runtime.Create(context.Background(), harness.Options(runtime.Options{}))
+	for i := range 3 {
+		var o runtime.Options
+		if i > 0 {
+			o.Limits = onDisk
+		}
+		rt, err := runtime.Create(context.Background(), harness.Options(o))
 		if err != nil {
 			fmt.Println(err)
 			os.Exit(1)
 		}
 		for range 2 {
-			go rt.Run(context.Background(), `console.log('up'); for (;;);`, runtime.RunOptions{
+			go rt.Run(context.Background(), `require('fs').writeFileSync('/tmp/file', Buffer.alloc(8 << 20)); console.log('up'); for (;;);`, runtime.RunOptions{
 				OnStdout: func(b []byte) { os.Stdout.Write(b) },
 			})
 		}
@@ -112,8 +125,9 @@ func TestHostIsKilled(t *testing.T) {
 			t.Fatalf("the host prints %q", up.Text())
 		}
 	}
-	if n := len(harness.TakeInventory().Processes) - len(before.Processes); n < 9 { // three jails with a reaper and two runs
-		t.Errorf("the host has %d processes in its jails", n)
+	running := harness.TakeInventory()
+	if n, disks := len(running.Processes)-len(before.Processes), len(running.Disks)-len(before.Disks); n < 9 || disks < 2 { // three jails with a reaper and two runs
+		t.Errorf("the host has %d processes in its jails, and %d disks", n, disks)
 	}
 	if err := host.Process.Kill(); err != nil {
 		t.Fatal(err)

@@ -73,10 +73,13 @@ func mountState() error {
 	return unix.Mount(os.Getenv(stateVar), jail.DefaultStateDir, "", unix.MS_BIND, "")
 }
 
-// victimOptions include a mount, whose ids are mapped by a helper process.
+// victimOptions include a mount, whose ids are mapped by a helper process, and a tree on disk for one launcher.
 func victimOptions(l runtime.Launcher) runtime.Options {
 	o := harness.Options(runtime.Options{Mounts: []runtime.Mount{{Source: "/usr/share", Target: "/data"}}})
 	o.Launcher = l
+	if l == runtime.LauncherExec {
+		o.Limits = onDisk
+	}
 	return o
 }
 

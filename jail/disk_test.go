@@ -1,0 +1,102 @@
+package jail
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"gaol/jail/cgroup"
+)
+
+// onDisk puts a jail's tree on disk.
+func onDisk(t *testing.T, bytes, inodes int64) func(*Spec) {
+	return func(s *Spec) { s.DiskDir, s.Disk, s.Inodes = t.TempDir(), bytes, inodes }
+}
+
+// disks counts the loop devices with files in a folder.
+func disks(t *testing.T, dir string) (n int) {
+	t.Helper()
+	files, err := filepath.Glob("/sys/block/loop*/loop/backing_file")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		if text, err := os.ReadFile(f); err == nil && strings.HasPrefix(string(text), dir+"/") { // it can be detached meanwhile
+			n++
+		}
+	}
+	return n
+}
+
+// large lets a program write large files.
+func large(c *Command) {
+	c.FileSize, c.Limits = 1<<40, cgroup.Limits{Memory: 64 << 20, CPUs: 1, Pids: 16}
+}
+
+// A tree on disk has room for as much as the limits allow, beside the host's own files, and nothing is left of it.
+func TestDisk(t *testing.T) {
+	const size, inodes = 192 << 20, 1000
+	var dir string
+	j := newJail(t, onDisk(t, size, inodes), func(s *Spec) {
+		dir = s.DiskDir
+		s.Files = []File{{Path: "/work/large", Mode: 0o644, Data: make([]byte, 3<<20)}}
+	})
+	const left = "busybox stat -f -c '%a %d' /tmp"
+	full := fmt.Sprintf("%d %d", size/4096, inodes)
+	for _, tc := range []struct{ script, want string }{
+		{left, full},
+		{"busybox truncate -s 1000000000000 /tmp/hole && busybox rm /tmp/hole; " + left, full},
+		{"n=0; while echo >/tmp/f$n; do n=$((n+1)); done 2>/tmp/f0; echo $n; busybox cat /tmp/f0; busybox rm /tmp/f*", fmt.Sprintf("%d\n/bin/sh: can't create /tmp/f%d: No space left on device", inodes, inodes)},
+		{"busybox mknod /tmp/null c 1 3 2>/dev/null || echo refused", "refused"},
+	} {
+		if got := output(t, j, tc.script+"; true", large); got != tc.want {
+			t.Errorf("%s\n got %q\nwant %q", tc.script, got, tc.want)
+		}
+	}
+	// That is three times the memory. The last of the space may go to the file system's own records.
+	text := output(t, j, "busybox dd if=/dev/zero of=/tmp/fill bs=64k 2>/dev/null; busybox stat -c %s /tmp/fill; busybox stat -f -c %a /tmp; busybox rm /tmp/fill", large)
+	var got, rest int64
+	if _, err := fmt.Sscan(text, &got, &rest); err != nil || got > size || got < size-1<<20 || rest > 256 {
+		t.Errorf("wrote %d bytes of %d, and %d blocks are left: %v", got, size, rest, err)
+	}
+	if r, err := j.Resources(t.Context()); err != nil || r.Disk > 1<<20 || disks(t, dir) != 1 {
+		t.Errorf("%+v, %v, %d disks", r, err, disks(t, dir))
+	}
+	if err := j.Close(); err != nil || disks(t, dir) != 0 {
+		t.Errorf("%v, %d disks", err, disks(t, dir))
+	}
+}
+
+// A disk that the host has no space for is refused.
+func TestDiskTooLarge(t *testing.T) {
+	spec := testSpec(t)
+	onDisk(t, 1<<55, 1000)(&spec)
+	j, err := Create(t.Context(), spec)
+	if err == nil {
+		t.Fatal(j.Close())
+	}
+	if !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), spec.DiskDir) {
+		t.Error(err)
+	}
+}
+
+// Rules for places apply on disk as in memory.
+func TestDiskPlaces(t *testing.T) {
+	j := newJail(t, onDisk(t, 128<<20, 1000), func(s *Spec) {
+		s.NoExec, s.ReadOnly, s.Hide = []Place{tree("/")}, []Place{tree("/work")}, []Place{tree("/usr/libexec")}
+		s.Exec = []Place{tree("/bin")}
+	})
+	for _, tc := range []struct{ script, want string }{
+		{"busybox cp /bin/busybox /tmp/b && /tmp/b true; echo $?", "/bin/sh: /tmp/b: Permission denied\n126"},
+		{"echo x >/work/x || echo refused", "/bin/sh: can't create /work/x: Read-only file system\nrefused"},
+		{"ls /usr/libexec || echo refused", "ls: can't open '/usr/libexec': Permission denied\nrefused"},
+	} {
+		if got := output(t, j, tc.script, large); got != tc.want {
+			t.Errorf("%s\n got %q\nwant %q", tc.script, got, tc.want)
+		}
+	}
+}

@@ -1,0 +1,282 @@
+package mounts
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"gaol/internal/kernfile"
+)
+
+// A writable layer on disk is an ext4 file system in a sparse file without a name, on a loop device. Nothing of it is left
+// when its last mount and descriptor are gone, also if the host is killed: the kernel then detaches the
+// device and frees the file.
+//
+//	format ── once for each size: mke2fs, whose result is kept in memory, some 150 KB
+//	  │
+//	O_TMPFILE in Tree.DiskDir ── loop device ── detached mount ── Stage.Mount attaches it instead of a tmpfs
+//	                                                                │
+//	                                              limitDisk fills what exceeds Disk and Inodes
+//
+// The kernel charges the guest's page cache to its cgroup and can reclaim it. The device reads and writes its file
+// directly, so there is no second copy. There is no journal and no barrier: no crash needs to be survived.
+
+const (
+	blockSize  = 4096
+	inodeSize  = 256
+	groupSize  = 128 << 20 // bytes of a block group
+	groupExtra = 3         // blocks of a group for bitmaps and descriptors, at most
+
+	// The file system keeps up to 16 MiB for itself. The stage's own files take the rest, beside Tree.Files.
+	diskReserve   = 24 << 20
+	stageInodes   = 128
+	maxFillInodes = 1 << 12 // empty files that fill up the inodes
+)
+
+// diskSize is the size of a file system with room for the guest's files and the host's.
+type diskSize struct{ bytes, inodes int64 }
+
+func sizeOf(t Tree) diskSize {
+	size := diskSize{t.Disk + diskReserve, t.Inodes + stageInodes}
+	for _, f := range t.Files {
+		size.bytes += int64(len(f.Data)) + 2*blockSize // and a folder
+		size.inodes += 2
+	}
+	size.bytes, size.inodes = roundUp(size.bytes, groupSize/8), roundUp(size.inodes, 64) // few sizes are formatted
+	return size
+}
+
+func roundUp(n, to int64) int64 { return (n + to - 1) / to * to }
+
+// total returns the size of the file, in bytes.
+func (s diskSize) total() int64 {
+	used := s.bytes + s.inodes*inodeSize
+	return roundUp(used+(used/groupSize+1)*groupExtra*blockSize, blockSize)
+}
+
+// piece is a part of a formatted file that is not a hole.
+type piece struct {
+	at   int64
+	data []byte
+}
+
+// formats has the results of mke2fs for the latest sizes.
+var formats struct {
+	sync.Mutex
+	bySize map[diskSize][]piece
+}
+
+const maxFormats = 16
+
+// format returns a new file system of that size.
+func format(size diskSize, dir string) ([]piece, error) {
+	formats.Lock()
+	defer formats.Unlock()
+	if known := formats.bySize[size]; known != nil {
+		return known, nil
+	}
+	f, err := unnamedFile(dir, size)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	cmd := exec.Command("/sbin/mke2fs", "-q", "-F", "-t", "ext4", "-b", strconv.Itoa(blockSize), "-I", strconv.Itoa(inodeSize), "-m", "0",
+		"-N", strconv.FormatInt(size.inodes, 10), "-E", "lazy_itable_init=1,nodiscard",
+		"-O", "none,extent,flex_bg,64bit,uninit_bg,sparse_super,large_file,huge_file,dir_index,dir_nlink,extra_isize,ext_attr,filetype",
+		"/proc/self/fd/3")
+	cmd.Env, cmd.ExtraFiles = []string{"MKE2FS_CONFIG=/dev/null"}, []*os.File{f}
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("format a disk of %d bytes by mke2fs (Debian: apt install e2fsprogs): %w\n%s", size.total(), err, bytes.TrimSpace(out))
+	}
+	pieces, err := readPieces(f)
+	if err != nil {
+		return nil, err
+	}
+	if len(formats.bySize) >= maxFormats || formats.bySize == nil {
+		formats.bySize = map[diskSize][]piece{}
+	}
+	formats.bySize[size] = pieces
+	return pieces, nil
+}
+
+func readPieces(f *os.File) (list []piece, err error) {
+	for at := int64(0); ; {
+		if at, err = f.Seek(at, unix.SEEK_DATA); errors.Is(err, unix.ENXIO) {
+			return list, nil
+		} else if err != nil {
+			return nil, err
+		}
+		end, err := f.Seek(at, unix.SEEK_HOLE)
+		if err != nil {
+			return nil, err
+		}
+		p := piece{at, make([]byte, end-at)}
+		if _, err := io.ReadFull(io.NewSectionReader(f, at, end-at), p.data); err != nil {
+			return nil, err
+		}
+		list, at = append(list, p), end
+	}
+}
+
+// unnamedFile makes a sparse file. The folder's file system must have the space now, though others may take it later.
+func unnamedFile(dir string, size diskSize) (*os.File, error) {
+	var now unix.Statfs_t
+	if err := unix.Statfs(dir, &now); err != nil {
+		return nil, &os.PathError{Op: "statfs", Path: dir, Err: err}
+	}
+	if free := int64(now.Bavail) * now.Bsize; free < size.total() {
+		return nil, fmt.Errorf("a disk of %d bytes on %s, which has %d left: %w", size.total(), dir, free, unix.ENOSPC)
+	}
+	f, err := os.OpenFile(dir, unix.O_TMPFILE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	return f, f.Truncate(size.total())
+}
+
+// makeDisk returns a detached mount of a new file system, or nil if the tree is in memory.
+func makeDisk(t Tree) (*os.File, error) {
+	if t.DiskDir == "" {
+		return nil, nil
+	}
+	size := sizeOf(t)
+	pieces, err := format(size, t.DiskDir)
+	if err != nil {
+		return nil, err
+	}
+	f, err := unnamedFile(t.DiskDir, size)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	for _, p := range pieces {
+		if _, err := f.WriteAt(p.data, p.at); err != nil {
+			return nil, err
+		}
+	}
+	device, err := attachLoop(f)
+	if err != nil {
+		return nil, fmt.Errorf("attach a disk to a loop device: %w", err)
+	}
+	defer device.Close()
+	return mountDetached("ext4", device.Name())
+}
+
+// attachLoop attaches a file to an unused loop device, which is detached when nothing uses it any more.
+func attachLoop(f *os.File) (*os.File, error) {
+	control, err := kernfile.Open("/dev/loop-control", unix.O_RDWR)
+	if err != nil {
+		return nil, err
+	}
+	defer control.Close()
+	config := unix.LoopConfig{Fd: uint32(f.Fd()), Size: blockSize}
+	config.Info.Flags = unix.LO_FLAGS_AUTOCLEAR | unix.LO_FLAGS_DIRECT_IO
+	for {
+		number, err := unix.IoctlRetInt(int(control.Fd()), unix.LOOP_CTL_GET_FREE)
+		if err != nil {
+			return nil, os.NewSyscallError("ioctl", err)
+		}
+		device, err := kernfile.Open("/dev/loop"+strconv.Itoa(number), unix.O_RDWR)
+		if err != nil {
+			return nil, err
+		}
+		err = unix.IoctlLoopConfigure(int(device.Fd()), &config)
+		if err == nil {
+			return device, nil
+		}
+		device.Close()
+		if err != unix.EBUSY { // another process was faster
+			return nil, os.NewSyscallError("ioctl", err)
+		}
+	}
+}
+
+// mountDetached mounts a device's file system nowhere.
+func mountDetached(kind, source string) (*os.File, error) {
+	context, err := unix.Fsopen(kind, unix.FSOPEN_CLOEXEC)
+	if err != nil {
+		return nil, os.NewSyscallError("fsopen", err)
+	}
+	defer unix.Close(context)
+	err = unix.FsconfigSetString(context, "source", source)
+	for _, option := range []string{"nobarrier", "noinit_itable"} {
+		err = errors.Join(err, unix.FsconfigSetFlag(context, option))
+	}
+	if err := errors.Join(err, unix.FsconfigCreate(context)); err != nil {
+		return nil, os.NewSyscallError("fsconfig", err)
+	}
+	fd, err := unix.Fsmount(context, unix.FSMOUNT_CLOEXEC, unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV)
+	if err != nil {
+		return nil, os.NewSyscallError("fsmount", err)
+	}
+	return os.NewFile(uintptr(fd), "disk"), nil
+}
+
+// limitDisk fills the file system until the guest's share is left. It leaves unused inodes of disks of more than
+// some 30 GiB, at most 16 for each 128 MiB.
+func (s *Stage) limitDisk() error {
+	if err := os.Mkdir(fillDir, 0o700); err != nil {
+		return err
+	}
+	free, err := freeSpace()
+	if err != nil {
+		return err
+	}
+	for n := range min(maxFillInodes, free.inodes-s.tree.Inodes-1) {
+		if err := makeEmpty(filepath.Join(fillDir, strconv.FormatInt(n, 10)), false, 0); err != nil {
+			return err
+		}
+	}
+	f, err := os.Create(filepath.Join(fillDir, "blocks"))
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	for filled := int64(0); ; {
+		if free, err = freeSpace(); err != nil {
+			return err
+		}
+		excess := (free.bytes - s.tree.Disk) / blockSize * blockSize
+		switch {
+		case free.bytes < s.tree.Disk || free.inodes < s.tree.Inodes:
+			return fmt.Errorf("the disk has %d bytes and %d files left instead of %d and %d: %w", free.bytes, free.inodes, s.tree.Disk, s.tree.Inodes, unix.ENOSPC)
+		case excess == 0:
+			return nil
+		}
+		if err := unix.Fallocate(int(f.Fd()), 0, filled, excess); err != nil {
+			return os.NewSyscallError("fallocate", err)
+		}
+		filled += excess
+	}
+}
+
+// freeSpace returns what is left of the stage's file system for others than the host's root.
+func freeSpace() (diskSize, error) {
+	var now unix.Statfs_t
+	err := unix.Statfs(".", &now)
+	return diskSize{int64(now.Bavail) * now.Bsize, int64(now.Ffree)}, os.NewSyscallError("statfs", err)
+}
+
+// DiscardDisk closes the disk of a stage, of which nothing is mounted any more. What was not written to the file yet is
+// dropped, which saves seconds for a large disk.
+func DiscardDisk(disk *os.File) error {
+	if disk == nil {
+		return nil
+	}
+	err := kernfile.Control(disk, func(fd int) error { return unix.IoctlSetPointerInt(fd, ext4Shutdown, withoutLog) })
+	return errors.Join(os.NewSyscallError("ioctl", err), disk.Close())
+}
+
+// From the kernel's fs/ext4/ext4.h and xfs_fs.h.
+const (
+	ext4Shutdown = 0x8004587d // EXT4_IOC_SHUTDOWN
+	withoutLog   = 2          // EXT4_GOING_FLAGS_NOLOGFLUSH
+)

@@ -5,9 +5,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"gaol/jail/cgroup"
 )
@@ -84,6 +87,22 @@ func TestDiskTooLarge(t *testing.T) {
 	}
 }
 
+// A tree on disk has room for the empty files that hide others.
+func TestDiskHides(t *testing.T) {
+	newJail(t, onDisk(t, 128<<20, 1000), func(s *Spec) {
+		s.Image, s.Hide, s.Show = t.TempDir(), []Place{tree("/many")}, []Place{{Path: "/many/shown"}}
+		many := filepath.Join(s.Image, "many")
+		if err := errors.Join(os.CopyFS(s.Image, os.DirFS(testSpec(t).Image)), os.Mkdir(many, 0o755), os.WriteFile(many+"/shown", nil, 0o644)); err != nil {
+			t.Fatal(err)
+		}
+		for i := range 3000 {
+			if err := os.WriteFile(filepath.Join(many, strconv.Itoa(i)), nil, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
 // Rules for places apply on disk as in memory.
 func TestDiskPlaces(t *testing.T) {
 	j := newJail(t, onDisk(t, 128<<20, 1000), func(s *Spec) {
@@ -97,6 +116,42 @@ func TestDiskPlaces(t *testing.T) {
 	} {
 		if got := output(t, j, tc.script, large); got != tc.want {
 			t.Errorf("%s\n got %q\nwant %q", tc.script, got, tc.want)
+		}
+	}
+}
+
+// Disks of all sizes have exactly the room that the limits allow.
+func TestDiskSizes(t *testing.T) {
+	for _, size := range []int64{1 << 20, 65<<20 + 4096, 10 << 30} {
+		for _, inodes := range []int64{16, 200_000, 1_000_000} {
+			j := newJail(t, onDisk(t, size, inodes))
+			want := fmt.Sprintf("%d %d", size/4096, inodes)
+			if got := output(t, j, "busybox stat -f -c '%a %d' /tmp"); got != want {
+				t.Errorf("%d bytes and %d files: %s, want %s", size, inodes, got, want)
+			}
+			if err := j.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+// When the host's own disk is full, guests get errors, and their jails still end.
+func TestDiskHostIsFull(t *testing.T) {
+	small := t.TempDir()
+	if err := unix.Mount("tmpfs", small, "tmpfs", 0, "size=150m"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Unmount(small, 0); err != nil { // busy if a disk is left
+			t.Error(err)
+		}
+	})
+	inSmall := func(s *Spec) { s.DiskDir = small }
+	for _, j := range []*Jail{newJail(t, onDisk(t, 80<<20, 100), inSmall), newJail(t, onDisk(t, 80<<20, 100), inSmall)} {
+		text := output(t, j, "busybox dd if=/dev/zero of=/tmp/fill bs=64k conv=fsync 2>&1 | busybox grep -o 'No space left on device\\|I/O error'; busybox rm /tmp/fill; echo ended", large)
+		if !strings.HasSuffix(text, "ended") || len(text) < len("I/O error\nended") {
+			t.Errorf("%q", text)
 		}
 	}
 }

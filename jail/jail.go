@@ -413,6 +413,9 @@ var (
 // owner of the files of an image in the folder dir.
 func CheckOwners(dir string) error { return mounts.CheckOwners(dir, firstID) }
 
+// CheckDisks makes a disk in a folder, as Tree.DiskDir does, and closes it.
+func CheckDisks(dir string) error { return mounts.CheckDisks(dir) }
+
 // fullTree returns the spec's tree with the parts of every jail.
 func (s *Spec) fullTree() Tree {
 	t := s.Tree

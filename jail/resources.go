@@ -147,7 +147,7 @@ func (j *Jail) Free() (disk, files int64, err error) {
 	if err := unix.Fstatfs(int(root.Fd()), &s); err != nil {
 		return 0, 0, step.Wrap("read", "disk usage", os.NewSyscallError("fstatfs", err))
 	}
-	return int64(s.Bfree) * s.Bsize, int64(s.Ffree), nil
+	return int64(s.Bavail) * s.Bsize, int64(s.Ffree), nil
 }
 
 // addTCP adds the TCP sockets of guests.

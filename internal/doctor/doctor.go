@@ -151,6 +151,7 @@ func probes() []probe {
 		probe{"tmpfs", "store what guests write, within limits", mounted("boot a kernel with CONFIG_TMPFS=y", tryTmpfs)},
 		probe{"overlayfs", "layer the guest's files over the image", mounted("modprobe overlay, or boot a kernel with CONFIG_OVERLAY_FS", tryOverlay)},
 		probe{"image store", "keep images", probeStore},
+		probe{"disks", "keep more than 64 MiB of a guest's files", asRoot(probeDisks)},
 		probe{"file owners", "show the image's files as root's", asRoot(probeOwners)},
 		probe{"default image", "show guests Node and its libraries", probeImage},
 		probe{"image files", "show guests the files that were built", asRoot(probeImageFiles)},

@@ -35,6 +35,14 @@ func probeStore(x *examination) Check {
 	return ok(detail)
 }
 
+// probeDisks makes a small disk for guests.
+func probeDisks(x *examination) Check {
+	if err := jail.CheckDisks(nearestExisting(x.store)); err != nil {
+		return degraded(err.Error(), "apt-get install e2fsprogs; modprobe loop; in a container, give it /dev/loop-control and loop devices")
+	}
+	return ok("ext4 on loop devices")
+}
+
 // probeOwners maps the owners of an image's files, as a jail does.
 func probeOwners(x *examination) Check {
 	switch err := jail.CheckOwners(nearestExisting(x.store)); {

@@ -2,13 +2,16 @@ package mounts
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -20,7 +23,7 @@ import (
 // when its last mount and descriptor are gone, also if the host is killed: the kernel then detaches the
 // device and frees the file.
 //
-//	format ── once for each size: mke2fs, whose result is kept in memory, some 150 KB
+//	format ── once for each size: mke2fs and empty files for its surplus of inodes, kept in memory as some 200 KB
 //	  │
 //	O_TMPFILE in Tree.DiskDir ── loop device ── detached mount ── Stage.Mount attaches it instead of a tmpfs
 //	                                                                │
@@ -36,22 +39,41 @@ const (
 	groupExtra = 3         // blocks of a group for bitmaps and descriptors, at most
 
 	// The file system keeps up to 16 MiB for itself. The stage's own files take the rest, beside Tree.Files.
-	diskReserve   = 24 << 20
-	stageInodes   = 128
-	maxFillInodes = 1 << 12 // empty files that fill up the inodes
+	diskReserve = 32 << 20
+	stageInodes = 128
+
+	extentBlocks = 16 * blockSize
 )
 
 // diskSize is the size of a file system with room for the guest's files and the host's.
 type diskSize struct{ bytes, inodes int64 }
 
+// sizeOf returns the least size with room for everything in the tree, rounded up so that few sizes are formatted.
 func sizeOf(t Tree) diskSize {
 	size := diskSize{t.Disk + diskReserve, t.Inodes + stageInodes}
-	for _, f := range t.Files {
-		size.bytes += int64(len(f.Data)) + 2*blockSize // and a folder
-		size.inodes += 2
+	add := func(path string, data int) { // with all folders above it
+		entries := int64(strings.Count(path, "/"))
+		size.bytes, size.inodes = size.bytes+roundUp(int64(data), blockSize)+entries*blockSize, size.inodes+entries
 	}
-	size.bytes, size.inodes = roundUp(size.bytes, groupSize/8), roundUp(size.inodes, 64) // few sizes are formatted
-	return size
+	for _, f := range slices.Concat(t.Files, t.Layer) {
+		add(f.Path, len(f.Data))
+	}
+	for _, p := range slices.Concat(t.Make, t.Keep, t.Hide, t.Show, t.ReadOnly, t.Writable, t.NoExec, t.Exec) {
+		add(p.Path, 0)
+	}
+	for _, path := range slices.Concat(t.Dirs, t.Pinned) {
+		add(path, 0)
+	}
+	for _, m := range t.Mounts {
+		add(m.Target+"/lower/upper/work/index", 0) // of an overlay
+	}
+	for _, p := range t.Show { // what is beside it is hidden one by one
+		for dir := filepath.Dir(p.Path); dir != "/"; dir = filepath.Dir(dir) {
+			entries, _ := os.ReadDir(filepath.Join(t.Image, dir)) // it may be missing
+			size.bytes, size.inodes = size.bytes+int64(len(entries))*inodeSize, size.inodes+int64(len(entries))
+		}
+	}
+	return diskSize{roundUp(size.bytes, groupSize/8), roundUp(size.inodes, 64)}
 }
 
 func roundUp(n, to int64) int64 { return (n + to - 1) / to * to }
@@ -79,8 +101,9 @@ const maxFormats = 16
 // format returns a new file system of that size.
 func format(size diskSize, dir string) ([]piece, error) {
 	formats.Lock()
-	defer formats.Unlock()
-	if known := formats.bySize[size]; known != nil {
+	known := formats.bySize[size]
+	formats.Unlock()
+	if known != nil {
 		return known, nil
 	}
 	f, err := unnamedFile(dir, size)
@@ -96,15 +119,47 @@ func format(size diskSize, dir string) ([]piece, error) {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("format a disk of %d bytes by mke2fs (Debian: apt install e2fsprogs): %w\n%s", size.total(), err, bytes.TrimSpace(out))
 	}
+	if err := fillFormat(f, size.inodes); err != nil {
+		return nil, err
+	}
 	pieces, err := readPieces(f)
 	if err != nil {
 		return nil, err
 	}
+	formats.Lock()
+	defer formats.Unlock()
 	if len(formats.bySize) >= maxFormats || formats.bySize == nil {
 		formats.bySize = map[diskSize][]piece{}
 	}
 	formats.bySize[size] = pieces
 	return pieces, nil
+}
+
+// fillFormat takes the inodes that mke2fs has made beyond a number: it makes the same number in each block group.
+func fillFormat(f *os.File, inodes int64) error {
+	root, err := mountFile(f)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	dir := filepath.Join(descriptorPath(root), fillDir)
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return err
+	}
+	free, err := freeSpace(dir)
+	if err != nil {
+		return err
+	}
+	return makeFiles(dir, "format", free.inodes-inodes)
+}
+
+func makeFiles(dir, prefix string, n int64) error {
+	for i := range n {
+		if err := makeEmpty(filepath.Join(dir, prefix+strconv.FormatInt(i, 10)), false, 0); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func readPieces(f *os.File) (list []piece, err error) {
@@ -128,12 +183,8 @@ func readPieces(f *os.File) (list []piece, err error) {
 
 // unnamedFile makes a sparse file. The folder's file system must have the space now, though others may take it later.
 func unnamedFile(dir string, size diskSize) (*os.File, error) {
-	var now unix.Statfs_t
-	if err := unix.Statfs(dir, &now); err != nil {
-		return nil, &os.PathError{Op: "statfs", Path: dir, Err: err}
-	}
-	if free := int64(now.Bavail) * now.Bsize; free < size.total() {
-		return nil, fmt.Errorf("a disk of %d bytes on %s, which has %d left: %w", size.total(), dir, free, unix.ENOSPC)
+	if free, err := freeSpace(dir); err != nil || free.bytes < size.total() {
+		return nil, cmp.Or(err, fmt.Errorf("a disk of %d bytes on %s, which has %d left: %w", size.total(), dir, free.bytes, unix.ENOSPC))
 	}
 	f, err := os.OpenFile(dir, unix.O_TMPFILE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -162,6 +213,18 @@ func makeDisk(t Tree) (*os.File, error) {
 			return nil, err
 		}
 	}
+	return mountFile(f)
+}
+
+// CheckDisks makes a disk in a folder, as Tree.DiskDir does, and closes it.
+func CheckDisks(dir string) error {
+	disk, err := makeDisk(Tree{DiskDir: dir, Disk: 1 << 20})
+	disk.Close() // nil if it failed
+	return err
+}
+
+// mountFile returns a detached mount of the file system in a file.
+func mountFile(f *os.File) (*os.File, error) {
 	device, err := attachLoop(f)
 	if err != nil {
 		return nil, fmt.Errorf("attach a disk to a loop device: %w", err)
@@ -220,20 +283,14 @@ func mountDetached(kind, source string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), "disk"), nil
 }
 
-// limitDisk fills the file system until the guest's share is left. It leaves unused inodes of disks of more than
-// some 30 GiB, at most 16 for each 128 MiB.
+// limitDisk fills the file system until the guest's share is left.
 func (s *Stage) limitDisk() error {
-	if err := os.Mkdir(fillDir, 0o700); err != nil {
-		return err
-	}
-	free, err := freeSpace()
+	free, err := freeSpace(".")
 	if err != nil {
 		return err
 	}
-	for n := range min(maxFillInodes, free.inodes-s.tree.Inodes-1) {
-		if err := makeEmpty(filepath.Join(fillDir, strconv.FormatInt(n, 10)), false, 0); err != nil {
-			return err
-		}
+	if err := makeFiles(fillDir, "stage", free.inodes-s.tree.Inodes-1); err != nil {
+		return err
 	}
 	f, err := os.Create(filepath.Join(fillDir, "blocks"))
 	if err != nil {
@@ -241,7 +298,7 @@ func (s *Stage) limitDisk() error {
 	}
 	defer f.Close()
 	for filled := int64(0); ; {
-		if free, err = freeSpace(); err != nil {
+		if free, err = freeSpace("."); err != nil {
 			return err
 		}
 		excess := (free.bytes - s.tree.Disk) / blockSize * blockSize
@@ -250,6 +307,10 @@ func (s *Stage) limitDisk() error {
 			return fmt.Errorf("the disk has %d bytes and %d files left instead of %d and %d: %w", free.bytes, free.inodes, s.tree.Disk, s.tree.Inodes, unix.ENOSPC)
 		case excess == 0:
 			return nil
+		case excess > extentBlocks: // the list of a file's extents takes blocks, too
+			excess -= extentBlocks
+		default:
+			excess = blockSize
 		}
 		if err := unix.Fallocate(int(f.Fd()), 0, filled, excess); err != nil {
 			return os.NewSyscallError("fallocate", err)
@@ -258,14 +319,14 @@ func (s *Stage) limitDisk() error {
 	}
 }
 
-// freeSpace returns what is left of the stage's file system for others than the host's root.
-func freeSpace() (diskSize, error) {
+// freeSpace returns the free space of a file system for others than the host's root.
+func freeSpace(path string) (diskSize, error) {
 	var now unix.Statfs_t
-	err := unix.Statfs(".", &now)
+	err := unix.Statfs(path, &now)
 	return diskSize{int64(now.Bavail) * now.Bsize, int64(now.Ffree)}, os.NewSyscallError("statfs", err)
 }
 
-// DiscardDisk closes the disk of a stage, of which nothing is mounted any more. What was not written to the file yet is
+// DiscardDisk closes the disk of a stage, of which nothing is mounted any more. Data that is not in the file yet is
 // dropped, which saves seconds for a large disk.
 func DiscardDisk(disk *os.File) error {
 	if disk == nil {

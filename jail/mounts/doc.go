@@ -5,19 +5,19 @@
 //	Prepare ── goroutines clone the mounts of the image and of the host's folders, with id maps
 //	   │
 //	 Mount ── the thread gets a mount namespace, and in it:
-//	   │        tmpfs ── layer, guest folders, image ── overlay
+//	   │        tmpfs or disk ── layer, guest folders, image ── overlay
 //	   │                 Root: links, empty folders, and mounts of the rest of the overlay
 //	   │                 Root/dev, Proc
 //	   │                 host folders ── missing files and folders ── hidden, read-only and other places
-//	   │                 limits of the tmpfs
+//	   │                 limits of the tmpfs or disk
 //	   │
 //	   ├─ OpenProgram ── a program of the image
 //	   ├─ (jail clones pid 1, whose mount namespace is a copy, and makes Root its root directory)
 //	   │
 //	 Close ── closes the cloned mounts; the thread leaves the mount namespace, which ends with it
 //
-// Everything is mounted in a tmpfs on one thread of the host, in a separate mount
-// namespace. The mounts belong to the host's user namespace, so in the copy that the jail gets
+// Everything is mounted in a tmpfs, or in a file system on disk with [Tree.DiskDir], on one thread of the host, in a
+// separate mount namespace. The mounts belong to the host's user namespace, so in the copy that the jail gets
 // they are locked: the guest can't unmount them or change their flags.
 //
 // Guests see files of root as owned by root of their own user namespace, the first

@@ -149,8 +149,12 @@ func Refusals(err error) []error {
 	return []error{err}
 }
 
-// npmPreset is the name of the preset that depends on the configuration of npm.
-const npmPreset = "npm"
+// npmPreset is the name of the preset that depends on the configuration of npm, and npmDisk its default of --disk: the
+// packages of Next.js and npm's cache of them take 500 MB.
+const (
+	npmPreset = "npm"
+	npmDisk   = 4 << 30
+)
 
 // Presets returns the presets of package policy, and npm, whose Make is nil: see Preset.
 func Presets() []policy.Preset {

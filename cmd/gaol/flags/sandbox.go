@@ -65,7 +65,7 @@ func (f *Sandbox) AddLimits() {
 	f.Set.Var(Duration(&o.Limits.CPUTime), "cpu-time", "limit of processor time; 0 for none")
 	f.Set.Var(Count(&o.Limits.Pids), "pids", "limit of processes and threads")
 	f.Set.Var(Count(&o.Limits.OpenFiles), "open-files", "limit of open files for each process; the default is never above gaol's own limit")
-	f.Set.Var(Size(&o.Limits.Disk), "disk", "bytes that it may write to its file system")
+	f.Set.Var(Size(&o.Limits.Disk), "disk", "bytes that it may write to its file system, kept on disk if more than 64m and a quarter of --memory; with --preset npm the default is 4g")
 	f.Set.Var(Count(&o.Limits.Files), "files", "files and folders that it may make in its file system")
 }
 
@@ -169,6 +169,9 @@ func (f *Sandbox) Options() runtime.Options {
 	o.Permissions = f.allowed()
 	if !f.Set.Changed("open-files") {
 		o.Limits.OpenFiles = 0 // the default, or less if this process may not have as many
+	}
+	if f.permissions.preset.Name == npmPreset && !f.Set.Changed("disk") {
+		o.Limits.Disk = npmDisk
 	}
 	return o
 }

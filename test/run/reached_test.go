@@ -69,8 +69,9 @@ func TestLimitsReachedBySnippets(t *testing.T) {
 
 // If files in memory have taken a part of the memory of a run that is killed for it, the result says how much.
 func TestMemoryOfFiles(t *testing.T) {
-	rt := harness.Create(t, runtime.Options{Limits: runtime.Limits{Memory: 128 << 20, Disk: 1 << 30}})
-	res := harness.Run(t, rt, `import fs from 'node:fs'; const f = fs.openSync('large', 'w'), b = Buffer.alloc(1 << 20, 1); for (;;) fs.writeSync(f, b)`, runtime.RunOptions{})
+	rt := harness.Create(t, runtime.Options{Limits: runtime.Limits{Memory: 128 << 20}})
+	const allocate = `const a = []; for (;;) a.push(Buffer.alloc(1 << 20, 1))`
+	res := harness.Run(t, rt, `import fs from 'node:fs'; fs.writeFileSync('large', Buffer.alloc(60 << 20, 1));`+allocate, runtime.RunOptions{})
 	i := slices.IndexFunc(res.Denials, func(d runtime.Denial) bool { return d.Rule == "limits.memoryBytes" })
 	if res.Cause != runtime.CauseMemory || i < 0 {
 		t.Fatalf("cause %q, exit code %d, denials %+v", res.Cause, res.ExitCode, res.Denials)
@@ -80,7 +81,7 @@ func TestMemoryOfFiles(t *testing.T) {
 		t.Errorf("%q, %v", res.Denials[i].Target, err)
 	}
 	harness.Output(t, rt, runtime.RunOptions{}, "rm", "large")
-	res = harness.Run(t, rt, `const a = []; for (;;) a.push(Buffer.alloc(1 << 20, 1))`, runtime.RunOptions{})
+	res = harness.Run(t, rt, allocate, runtime.RunOptions{})
 	if res.Cause != runtime.CauseMemory || res.Denials != nil {
 		t.Errorf("without files: cause %q, denials %+v", res.Cause, res.Denials)
 	}

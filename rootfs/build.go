@@ -26,15 +26,18 @@ type BuildOptions struct {
 	// from the host. Building such an image does not need apt.
 	Minimal bool
 
-	// With adds optional programs by name: "python3". It cannot be combined with Minimal.
+	// With adds Debian packages with their dependencies: names of packages in the sources of this machine's
+	// apt, and of [debian.Presets]. At most 100. It cannot be combined with Minimal. No maintainer script is
+	// run; see package debian.
 	With []string
 
 	// Name is an additional name for the image, which another image with that name loses.
 	// It consists of lower-case letters, digits and, not at its start, ._- characters.
 	// Every image also gets a name that identifies its inputs, "node-" and the major
 	// version, and "default" if the version is DefaultNode. With Minimal or With, the
-	// latter two are like "node-24-minimal" and "minimal", or "node-24-python3" and
-	// "python3".
+	// latter two are like "node-24-minimal" and "minimal", or "node-24-ffmpeg_python" and
+	// "ffmpeg_python". For values of With that are longer than 60 bytes together, or have a
+	// "+", those end in "with-" and a hash.
 	Name string
 
 	// IfMissing makes Build return the image that it has built from these options before, if

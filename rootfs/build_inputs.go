@@ -17,7 +17,7 @@ const minNode = 22
 
 // builder is part of the name of every image. It must change whenever the same inputs would
 // make a different tree, so that the default image of an older gaol is not reused.
-const builder = "5"
+const builder = "6"
 
 // ErrUnsupported is the error for a processor, or a version of Node, that images cannot be
 // built for.
@@ -36,9 +36,9 @@ type inputs struct {
 	zoneinfo string // host paths from here on
 	certs    string
 
-	packages []string            // of Debian, for images that are not minimal
-	optional map[string][]string // more of them, by the values of BuildOptions.With
-	aptGet   string              // host paths from here on
+	packages []string // of Debian, for images that are not minimal
+	presets  []debian.Preset
+	aptGet   string // host paths from here on
 	dpkgDeb  string
 
 	pause time.Duration // before a failed download is retried
@@ -61,7 +61,7 @@ func pinned() inputs {
 		zoneinfo: "/usr/share/zoneinfo",
 		certs:    "/etc/ssl/certs/ca-certificates.crt",
 		packages: debian.Default,
-		optional: debian.Optional,
+		presets:  debian.Presets,
 		aptGet:   "/usr/bin/apt-get",
 		dpkgDeb:  "/usr/bin/dpkg-deb",
 		pause:    300 * time.Millisecond,

@@ -6,17 +6,19 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"maps"
 	goruntime "runtime"
 	"slices"
 	"strconv"
 	"strings"
+
+	"gaol/rootfs/debian"
 )
 
 // plan is the plan of a build: the packages of the image, and its names.
 type plan struct {
 	node, npm npmPackage
 	packages  []string // of Debian, without their dependencies; nil for a minimal image
+	with      []string // more of them
 	names     []string // the first identifies all inputs that are known before the build
 }
 
@@ -38,11 +40,15 @@ func (in *inputs) plan(o BuildOptions, find func(name, version string) (npmPacka
 	if err != nil {
 		return plan{}, err
 	}
-	chosen, variant, err := in.choosePackages(o)
+	with, variant, err := in.choosePackages(o)
 	if err != nil {
 		return plan{}, err
 	}
-	text, err := json.Marshal([]any{builder, in.arch, node, npm, in.programs.SourceHash(), chosen})
+	packages := in.packages
+	if o.Minimal {
+		packages = nil
+	}
+	text, err := json.Marshal([]any{builder, in.arch, node, npm, in.programs.SourceHash(), packages, with})
 	if err != nil {
 		return plan{}, err
 	}
@@ -55,28 +61,45 @@ func (in *inputs) plan(o BuildOptions, find func(name, version string) (npmPacka
 	if o.Name != "" {
 		names = append(names, o.Name)
 	}
-	return plan{node, npm, chosen, names}, nil
+	return plan{node, npm, packages, with, names}, nil
 }
 
-// choosePackages returns the Debian packages to install, nil for none. The variant names the
-// image in the default names; it is "" for the default image.
-func (in *inputs) choosePackages(o BuildOptions) (chosen []string, variant string, err error) {
+// maxWith bounds the length of BuildOptions.With.
+const maxWith = 100
+
+// choosePackages returns the Debian packages of o.With, sorted. The variant names the image in the default names; it
+// is "" for the default image.
+func (in *inputs) choosePackages(o BuildOptions) (packages []string, variant string, err error) {
 	with := slices.Compact(slices.Sorted(slices.Values(o.With)))
 	switch {
 	case o.Minimal && len(with) > 0:
 		return nil, "", fmt.Errorf("with %s: a minimal image cannot have packages", strings.Join(with, ", "))
 	case o.Minimal:
 		return nil, "minimal", nil
+	case len(with) > maxWith:
+		return nil, "", fmt.Errorf("with: more than %d packages", maxWith)
 	}
-	chosen = slices.Clone(in.packages)
-	for _, w := range with {
-		more, known := in.optional[w]
-		if !known {
-			return nil, "", fmt.Errorf("with %q: only %s can be added", w, strings.Join(slices.Sorted(maps.Keys(in.optional)), ", "))
+	for _, name := range with {
+		if at := slices.IndexFunc(in.presets, func(p debian.Preset) bool { return p.Name == name }); at >= 0 {
+			packages = append(packages, in.presets[at].Packages...)
+		} else if debian.IsPackageName(name) {
+			packages = append(packages, name)
+		} else {
+			return nil, "", fmt.Errorf("with %.100q: not a valid name of a Debian package", name)
 		}
-		chosen = append(chosen, more...)
 	}
-	return chosen, strings.Join(with, "-"), nil
+	slices.Sort(packages)
+	return slices.Compact(packages), variantName(with), nil
+}
+
+// variantName joins the values of BuildOptions.With. If the result is long or not a valid name, it is a hash.
+func variantName(with []string) string {
+	name := strings.Join(with, "_") // which no package has in its name
+	if len(name) <= 60 && !strings.Contains(name, "+") {
+		return name
+	}
+	sum := sha256.Sum256([]byte(name))
+	return "with-" + hex.EncodeToString(sum[:6])
 }
 
 // nodeVersion returns the version of Node to build with, which may be the first numbers of

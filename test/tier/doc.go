@@ -2,6 +2,7 @@
 //
 //	make test     go test -short: the tests without a mark; of long tables only a part
 //	make soak     in full, the tests that begin with tier.Soak or tier.Leaks
+//	make packages the tests that begin with tier.Packages
 //	go test       everything
 //
 // The Makefile finds the marked tests in the source, so that the mark is the first statement of the test.

@@ -14,6 +14,12 @@ func Leaks(t testing.TB) {
 	leaveOut(t, "make soak runs this test, alone")
 }
 
+// Packages marks a test that downloads hundreds of megabytes.
+func Packages(t testing.TB) {
+	t.Helper()
+	leaveOut(t, "make packages runs this test")
+}
+
 // Judge marks a test that compares times, which other tests disturb.
 func Judge(t testing.TB) {
 	t.Helper()

@@ -1,0 +1,95 @@
+package debian
+
+import (
+	"archive/tar"
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"gaol/internal/lazyregexp"
+	"gaol/rootfs/layer"
+)
+
+// alternative is a link that a maintainer script makes with update-alternatives.
+type alternative struct {
+	link, target string
+	priority     int
+}
+
+// maxScript bounds the maintainer scripts that are read, in bytes.
+const maxScript = 1 << 20
+
+// alternatives reads the links from the script postinst of a package, which is not run.
+func (a *apt) alternatives(ctx context.Context, p Package) (found []alternative, err error) {
+	err = a.archive(ctx, p, "--ctrl-tarfile", func(r io.Reader) error {
+		for archive := tar.NewReader(r); ; {
+			h, err := archive.Next()
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			if strings.TrimPrefix(h.Name, "./") != "postinst" {
+				continue
+			}
+			script, err := io.ReadAll(io.LimitReader(archive, maxScript))
+			if err != nil {
+				return err
+			}
+			found = parseAlternatives(string(script))
+		}
+	})
+	return found, err
+}
+
+// plainPath matches a path that the shell does not change.
+var plainPath = lazyregexp.New(`^/[A-Za-z0-9/._+-]+$`)
+
+// parseAlternatives returns the links of the commands
+//
+//	update-alternatives --install LINK NAME TARGET PRIORITY [--slave LINK NAME TARGET]...
+//
+// whose paths are literal. It ignores all other syntax of the shell.
+func parseAlternatives(script string) (found []alternative) {
+	for line := range strings.Lines(strings.ReplaceAll(script, "\\\n", " ")) {
+		before, after, isInstall := strings.Cut(line, " --install ")
+		words := strings.Fields(after)
+		if !isInstall || !strings.Contains(before, "update-alternatives") || len(words) < 4 {
+			continue
+		}
+		priority, err := strconv.Atoi(words[3])
+		if err != nil {
+			continue
+		}
+		for words = slices.Delete(words, 3, 4); len(words) >= 3; words = words[1:] {
+			link, badLink := imagePath(words[0][1:])
+			target, badTarget := imagePath(words[2][1:])
+			if plainPath().MatchString(words[0]) && plainPath().MatchString(words[2]) && badLink == nil && badTarget == nil {
+				found = append(found, alternative{link, target, priority})
+			}
+			if words = words[3:]; len(words) == 0 || words[0] != "--slave" {
+				break
+			}
+		}
+	}
+	return found
+}
+
+// linkAlternatives makes the links whose target exists and whose path is free, the highest priority first.
+func linkAlternatives(t *layer.Tree, all []alternative) error {
+	slices.SortStableFunc(all, func(x, y alternative) int { return cmp.Compare(y.priority, x.priority) })
+	for _, l := range all {
+		if t.Has(l.link) || !t.Has(l.target) {
+			continue
+		}
+		if err := t.Symlink(l.link, l.target); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,24 @@
+package debian
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+)
+
+// TestPresets checks that docs/files.md lists all presets, and that they consist of names of packages.
+func TestPresets(t *testing.T) {
+	docs, err := os.ReadFile("../../docs/files.md")
+	must(t, err)
+	for _, p := range Presets {
+		if row := fmt.Sprintf("| `gaol image build --with %s` | also %s | %d MB | `%s` |\n", p.Name, p.About, p.Size, p.Name); !strings.Contains(string(docs), row) {
+			t.Errorf("docs/files.md lacks %s", row)
+		}
+		for _, name := range p.Packages {
+			if !IsPackageName(name) {
+				t.Errorf("%s: %q", p.Name, name)
+			}
+		}
+	}
+}

@@ -12,6 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// ext4MoveExtents is EXT4_IOC_MOVE_EXT, of the kernel's fs/ext4/ext4.h.
+const ext4MoveExtents = 0xc028660f
+
 const garbage = 0xdead_beef << 32 // bits of an int argument that the kernel ignores
 
 // invalidArgs are a bad descriptor, address and size for every call.
@@ -83,6 +86,12 @@ func TestArguments(t *testing.T) {
 		{"TIOCSTI and garbage", of("ioctl", badFD, unix.TIOCSTI|garbage), unix.EPERM, unix.EBADF},
 		{"TIOCLINUX", of("ioctl", badFD, unix.TIOCLINUX|1<<32), unix.EPERM, unix.EBADF},
 		{"TIOCSETD", of("ioctl", badFD, unix.TIOCSETD), unix.EPERM, unix.EBADF},
+		{"an ext4 request", of("ioctl", badFD, ext4MoveExtents), unix.ENOTTY, unix.EBADF},
+		{"an ext4 request and garbage", of("ioctl", badFD, ext4MoveExtents|garbage), unix.ENOTTY, unix.EBADF},
+		{"an XFS request", of("ioctl", badFD, 0xc0045877), unix.ENOTTY, unix.EBADF},  // FIFREEZE
+		{"a Btrfs request", of("ioctl", badFD, 0x5000940e), unix.ENOTTY, unix.EBADF}, // BTRFS_IOC_SUBVOL_CREATE
+		{"FICLONE", of("ioctl", badFD, unix.FICLONE), unix.EBADF, unix.EBADF},
+		{"FS_IOC_GETFLAGS", of("ioctl", badFD, unix.FS_IOC_GETFLAGS), unix.EBADF, unix.EBADF},
 		{"TCGETS", of("ioctl", badFD, unix.TCGETS), unix.EBADF, unix.EBADF},
 
 		{"personality asked", of("personality", all), noErr, noErr},

@@ -161,9 +161,9 @@ func (s subject) compare(t testing.TB, c guestCall) {
 func TestProgramIsShort(t *testing.T) {
 	for _, m := range machines {
 		for _, from := range tableSets() {
-			n, most := len(newSubject(t, m, from).program), 470
+			n, most := len(newSubject(t, m, from).program), 500
 			if from.restrictions != nil {
-				most = 530
+				most = 560
 			}
 			t.Logf("%s: %d restrictions, notify %v: %d instructions", m.arch, len(from.restrictions), from.notify, n)
 			if n > most {

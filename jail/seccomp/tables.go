@@ -108,7 +108,7 @@ var Allowed = []Row{
 	{Calls: "dup dup2 dup3", Reason: "shells, libuv's spawning"},
 	{Calls: "fcntl", Reason: "flags, locks", Refuse: fcntlCommands},
 	{Calls: "flock", Reason: "npm's and Git's locks"},
-	{Calls: "ioctl", Reason: "terminals, FIONBIO, FICLONE", Refuse: noInput},
+	{Calls: "ioctl", Reason: "terminals, FIONBIO, FICLONE", Refuse: slices.Concat(noInput, noFileSystem)},
 	{Calls: "fsync fdatasync", Reason: "fs.fsync, fs.fdatasync"},
 	{Calls: "syncfs", Reason: "sync -f"},
 	{Calls: "sync_file_range", Reason: "databases"},
@@ -178,6 +178,14 @@ var noSiblings = refuse(unix.EPERM, anyBit(0, unix.CLONE_PARENT))
 // (CVE-2017-5226), TIOCLINUX pastes into a console, and TIOCSETD loads line disciplines,
 // several of which had bugs that gave root (CVE-2017-2636).
 var noInput = refuse(unix.EPERM, is(1, unix.TIOCSTI, unix.TIOCLINUX, unix.TIOCSETD))
+
+// noFileSystem: of the requests of file systems, programs need the flags of a file, its extents and clones of it. Others
+// move a file's blocks or rewrite its map, and had bugs in ext4 and Btrfs. ENOTTY is tmpfs's errno.
+var noFileSystem = []Refusal{
+	{Errno: unix.ENOTTY, Match: []Match{among(1, 0xff00, 'f'<<8), notAmong(1, 0xff, 1, 2, 11)}},   // FS_IOC_GETFLAGS, FS_IOC_SETFLAGS, FS_IOC_FIEMAP
+	{Errno: unix.ENOTTY, Match: []Match{among(1, 0xff00, 'X'<<8), notAmong(1, 0xff, 31, 32)}},     // FS_IOC_FSGETXATTR, FS_IOC_FSSETXATTR
+	{Errno: unix.ENOTTY, Match: []Match{among(1, 0xff00, 0x94<<8), notAmong(1, 0xff, 9, 13, 54)}}, // FICLONE, FICLONERANGE, FIDEDUPERANGE
+}
 
 // personalities: 0xffffffff queries and 0 is the default. Others disable address
 // randomisation or map page zero.

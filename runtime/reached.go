@@ -57,7 +57,7 @@ func (p *Process) addLimits(text string, held int64) {
 			p.denials.Add(d)
 		}
 	}
-	if held >= l.Memory/4 {
+	if held >= l.Memory/8 {
 		target := fmt.Sprintf("%s, of which files in memory take %s", formatBytes(l.Memory), formatBytes(held>>20<<20))
 		p.denials.Add(Denial{Scope: policy.Limits, Operation: "memory", Target: target, Rule: "limits.memoryBytes", Source: SourceLimits})
 	}

@@ -15,24 +15,34 @@ import (
 
 // A run that fails because a limit of disk, files or memory is reached says so, and no other run.
 func TestLimitsReached(t *testing.T) {
+	for _, mib := range []int{1, 80} { // in memory, and on disk
+		t.Run(fmt.Sprintf("%d MiB", mib), func(t *testing.T) { testLimitsReached(t, mib) })
+	}
+}
+
+func testLimitsReached(t *testing.T, mib int) {
 	limit := func(name, target, rule string, source runtime.DenialSource) []runtime.Denial {
 		return []runtime.Denial{{Scope: "limits", Operation: policy.Operation(name), Target: target, Rule: rule, Count: 1, Source: source}}
 	}
-	const large, many = `fs.writeFileSync('large', Buffer.alloc(2 << 20))`, `for (let i = 0; ; i++) fs.mkdirSync('d' + i)`
+	disk := func(source runtime.DenialSource) []runtime.Denial {
+		return limit("disk", fmt.Sprintf("%d MiB", mib), "limits.diskBytes", source)
+	}
+	large, long := fmt.Sprintf(`fs.writeFileSync('large', Buffer.alloc(%d << 20))`, 2*mib), fmt.Sprintf(`fs.writeFileSync('long', ''); fs.truncateSync('long', %d << 20)`, 2*mib)
+	const many = `for (let i = 0; ; i++) fs.mkdirSync('d' + i)`
 	clean := func(code string) string {
 		return "try {" + code + "} finally { for (const f of fs.readdirSync('.')) fs.rmSync(f, { recursive: true }) }"
 	}
-	rt := harness.Create(t, runtime.Options{Limits: runtime.Limits{Disk: 1 << 20, Files: 200}})
+	rt := harness.Create(t, runtime.Options{Limits: runtime.Limits{Disk: int64(mib) << 20, Files: 200, Memory: 256 << 20}})
 	for _, tc := range []struct {
 		name, code string
 		want       []runtime.Denial
 	}{
-		{"a full disk", large, limit("disk", "1 MiB", "limits.diskBytes", runtime.SourceLimits)},
-		{"a full disk, emptied", clean(large), limit("disk", "1 MiB", "limits.diskBytes", runtime.SourceStderr)},
-		{"a long file", `fs.writeFileSync('large', ''); fs.truncateSync('large', 2 << 20)`, limit("disk", "1 MiB", "limits.diskBytes", runtime.SourceStderr)},
+		{"a full disk", large, disk(runtime.SourceLimits)},
+		{"a full disk, emptied", clean(large), disk(runtime.SourceStderr)},
+		{"a long file", long, disk(runtime.SourceStderr)},
 		{"too many files", many, limit("files", "200", "limits.files", runtime.SourceLimits)},
 		{"too many files, removed", clean(many), limit("files", "200", "limits.files", runtime.SourceStderr)},
-		{"killed", "try {" + large + "} catch {}; process.kill(process.pid, 'SIGKILL')", limit("disk", "1 MiB", "limits.diskBytes", runtime.SourceLimits)},
+		{"killed", "try {" + large + "} catch {}; process.kill(process.pid, 'SIGKILL')", disk(runtime.SourceLimits)},
 		{"caught", "try {" + large + "} catch {}", nil},
 		{"another error", "try {" + clean(large) + "} catch {}; fs.readFileSync('none')", nil},
 	} {

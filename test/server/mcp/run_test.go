@@ -105,6 +105,15 @@ func testDenial(t *testing.T, s *session) {
 	if d := fetch("10.1.2.3"); d.AllowWith != "" {
 		t.Errorf("%+v", d)
 	}
+
+	var out codeResult
+	small := s.create(args{"limits": args{"diskBytes": 1 << 20}})
+	s.fails("run_code", args{"code": "require('fs').writeFileSync('large', Buffer.alloc(2 << 20))", "sandboxId": small},
+		"limit reached: disk 1 MiB (limits.diskBytes); allow with a higher limits.diskBytes of create_sandbox").decode(t, &out)
+	if len(out.Denials) != 1 || out.Denials[0].AllowWith != "a higher limits.diskBytes of create_sandbox" {
+		t.Errorf("%+v", out.Denials)
+	}
+	s.ok("close_sandbox", args{"sandboxId": small}, nil)
 }
 
 func testContext(t *testing.T, s *session) {

@@ -241,6 +241,9 @@ func fileError(err error) error {
 	}
 	for _, row := range fileErrors {
 		if isAny(err, row.errs...) {
+			if row.code == NoSpace {
+				err = fmt.Errorf("%w: the sandbox has reached limits.diskBytes or limits.files", err)
+			}
 			return &Error{Code: row.code, Err: err}
 		}
 	}

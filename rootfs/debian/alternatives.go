@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,8 +21,11 @@ type alternative struct {
 	priority     int
 }
 
-// maxScript bounds the maintainer scripts that are read, in bytes.
-const maxScript = 1 << 20
+// Bounds of the maintainer scripts that are read: bytes, and the words of a loop.
+const (
+	maxScript = 64 << 10
+	maxWords  = 100
+)
 
 // alternatives reads the links from the script postinst of a package, which is not run.
 func (a *apt) alternatives(ctx context.Context, p Package) (found []alternative, err error) {
@@ -47,34 +51,62 @@ func (a *apt) alternatives(ctx context.Context, p Package) (found []alternative,
 	return found, err
 }
 
-// plainPath matches a path that the shell does not change.
-var plainPath = lazyregexp.New(`^/[A-Za-z0-9/._+-]+$`)
+var (
+	plainPath  = lazyregexp.New(`^/[A-Za-z0-9/._+-]+$`) // which the shell does not change
+	assignment = lazyregexp.New("^\\s*([A-Za-z_]+)=(?:'([^'$`\\\\]{0,1000})'|\"([^\"$`\\\\]{0,1000})\"|([A-Za-z0-9/._+-]{0,1000}))\\s*$")
+	loopHead   = lazyregexp.New(`^\s*for ([A-Za-z_]+) in ([A-Za-z0-9 ._+${}-]*)`)
+)
 
 // parseAlternatives returns the links of the commands
 //
 //	update-alternatives --install LINK NAME TARGET PRIORITY [--slave LINK NAME TARGET]...
 //
-// whose paths are literal. It ignores all other syntax of the shell.
+// whose paths are literal, or consist of variables with literal values and of the variable of a loop. It ignores all
+// other syntax of the shell.
 func parseAlternatives(script string) (found []alternative) {
+	loop, words, values := "", []string{""}, map[string]string{}
+	expand := func(text string) string {
+		return os.Expand(text, func(name string) string { return cmp.Or(values[name], "$") }) // no path
+	}
 	for line := range strings.Lines(strings.ReplaceAll(script, "\\\n", " ")) {
+		if m := assignment().FindStringSubmatch(line); m != nil {
+			values[m[1]] = m[2] + m[3] + m[4]
+		} else if m := loopHead().FindStringSubmatch(line); m != nil {
+			words = strings.Fields(expand(m[2]))
+			loop, words = m[1], words[:min(len(words), maxWords)]
+		}
+		if strings.TrimSpace(line) == "done" {
+			loop, words = "", []string{""}
+		}
 		before, after, isInstall := strings.Cut(line, " --install ")
-		words := strings.Fields(after)
-		if !isInstall || !strings.Contains(before, "update-alternatives") || len(words) < 4 {
+		if !isInstall || !strings.Contains(before, "update-alternatives") {
 			continue
 		}
-		priority, err := strconv.Atoi(words[3])
-		if err != nil {
-			continue
+		for _, word := range words {
+			values[loop] = word
+			found = append(found, parseInstall(strings.Fields(expand(after)))...)
 		}
-		for words = slices.Delete(words, 3, 4); len(words) >= 3; words = words[1:] {
-			link, badLink := imagePath(words[0][1:])
-			target, badTarget := imagePath(words[2][1:])
-			if plainPath().MatchString(words[0]) && plainPath().MatchString(words[2]) && badLink == nil && badTarget == nil {
-				found = append(found, alternative{link, target, priority})
-			}
-			if words = words[3:]; len(words) == 0 || words[0] != "--slave" {
-				break
-			}
+	}
+	return found
+}
+
+// parseInstall returns the links of the arguments of --install.
+func parseInstall(words []string) (found []alternative) {
+	if len(words) < 4 {
+		return nil
+	}
+	priority, err := strconv.Atoi(words[3])
+	if err != nil {
+		return nil
+	}
+	for words = slices.Delete(words, 3, 4); len(words) >= 3; words = words[1:] {
+		link, badLink := imagePath(words[0][1:])
+		target, badTarget := imagePath(words[2][1:])
+		if plainPath().MatchString(words[0]) && plainPath().MatchString(words[2]) && badLink == nil && badTarget == nil {
+			found = append(found, alternative{link, target, priority})
+		}
+		if words = words[3:]; len(words) == 0 || words[0] != "--slave" {
+			break
 		}
 	}
 	return found

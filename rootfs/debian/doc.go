@@ -8,9 +8,9 @@
 // checks the hash again before it unpacks a package.
 //
 // Maintainer scripts are never run. This package does the necessary part of their work: the bundle
-// of CA certificates, and the links of update-alternatives whose paths the script contains literally. Without
-// the other parts, a package of [Options].With can lack links that its script computes (Java's), users, services,
-// compiled caches of GLib and GTK, and Python's bytecode. There is no cache of ld.so, because libraries
+// of CA certificates, and the links of update-alternatives whose paths consist of literals and of
+// variables with literal values. Without the other parts, a package of [Options].With can lack users, services,
+// compiled caches such as those of GLib and Graphviz, and Python's bytecode. There is no cache of ld.so, because libraries
 // are in its default folders, and none of fontconfig, which scans the few fonts in 20 ms and
 // caches the result in the guest's home.
 //

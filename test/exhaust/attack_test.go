@@ -38,11 +38,11 @@ func buildExhaust(t *testing.T) []byte {
 
 // make creates a runtime in which to create objects of one kind.
 func (a attack) make(t *testing.T, name string, launcher runtime.Launcher) *exhausted {
-	return &exhausted{name: name, launcher: launcher, rt: a.create(t, launcher)}
+	return &exhausted{name: name, launcher: launcher, rt: a.create(t, name, launcher)}
 }
 
 // create creates a runtime with as many rights as possible, and with an overlay mount.
-func (a attack) create(t *testing.T, launcher runtime.Launcher) *runtime.NodeRuntime {
+func (a attack) create(t *testing.T, name string, launcher runtime.Launcher) *runtime.NodeRuntime {
 	t.Helper()
 	o := harness.Options(runtime.Options{
 		Limits:      runtime.Limits{Memory: exhaustMemory},
@@ -51,6 +51,9 @@ func (a attack) create(t *testing.T, launcher runtime.Launcher) *runtime.NodeRun
 		UnixSockets: true, // mounts disable them by default
 	})
 	o.Launcher = launcher
+	if strings.HasPrefix(name, "disk: ") {
+		o.Limits.Disk, o.Limits.Files = 8<<30, 1<<20
+	}
 	return harness.CreateExact(t, o)
 }
 

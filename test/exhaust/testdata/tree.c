@@ -182,6 +182,24 @@ static int maps(void)
 }
 
 static int mounts(void) { return half_read("/proc/self/mountinfo"); }
+/* Files of a tree on disk. Each has its own inode, and a part of a large one its own record of where it is. */
+static int disk_files(void) { return made(mknod(fresh("/tmp"), S_IFREG | 0600, 0)); }
+
+static int disk_file(void)
+{
+	static int fd = -1;
+
+	return fd < 0 ? fd = open("/tmp/large", O_RDWR | O_CREAT, 0600) : fd;
+}
+
+static int disk_extents(void) { return made(fallocate(disk_file(), 0, (off_t)steps * 8192, 4096)); }
+static int disk_holes(void) { return pwrite(disk_file(), "x", 1, (off_t)steps * 8192) == 1 ? 1 : -1; }
+
+static int disk_missing(void)
+{
+	return access(fresh("/tmp"), F_OK) && errno == ENOENT ? 1 : -1;
+}
+
 static int status(void) { return half_read("/proc/self/status"); }
 static int network(void) { return half_read("/proc/self/net/dev"); }
 static int usage(void) { return half_read("/proc/stat"); }
@@ -207,6 +225,10 @@ const struct mode tree_modes[] = {
 	{ "missing names, tmpfs", SINGLE, missing_tmpfs },
 	{ "missing names, overlay", SINGLE, missing_overlay },
 	{ "missing names, proc", SINGLE, missing_proc },
+	{ "disk: files", SINGLE, disk_files },
+	{ "disk: extents", SINGLE, disk_extents },
+	{ "disk: holes", SINGLE, disk_holes },
+	{ "disk: missing names", SINGLE, disk_missing },
 	{ "attributes", SINGLE, attributes },
 	{ "access lists, memfd", SPREAD, memfd_lists },
 	{ "access lists, tmpfs", SINGLE, file_lists },

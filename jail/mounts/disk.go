@@ -30,7 +30,8 @@ import (
 //	                                              limitDisk fills what exceeds Disk and Inodes
 //
 // The kernel charges the guest's page cache to its cgroup and can reclaim it. The device reads and writes its file
-// directly, so there is no second copy. There is no journal and no barrier: no crash needs to be survived.
+// directly, so there is no second copy. There is no journal and no barrier: no crash needs to be survived. Blocks that
+// the guest frees stay in the file until its end.
 
 const (
 	blockSize  = 4096

@@ -149,11 +149,12 @@ func Refusals(err error) []error {
 	return []error{err}
 }
 
-// npmPreset is the name of the preset that depends on the configuration of npm, and npmDisk its default of --disk: the
-// packages of Next.js and npm's cache of them take 500 MB.
+// npmPreset is the name of the preset that depends on the configuration of npm. The others are its defaults of --disk and
+// --memory: the packages of Next.js and npm's cache of them take 500 MB, and npm itself up to 300.
 const (
 	npmPreset = "npm"
 	npmDisk   = 4 << 30
+	npmMemory = 512 << 20
 )
 
 // Presets returns the presets of package policy, and npm, whose Make is nil: see Preset.

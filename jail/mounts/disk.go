@@ -68,7 +68,7 @@ func sizeOf(t Tree) diskSize {
 	for _, m := range t.Mounts {
 		add(m.Target+"/lower/upper/work/index", 0) // of an overlay
 	}
-	for _, p := range t.Show { // what is beside it is hidden one by one
+	for _, p := range t.Show { // its neighbours are hidden one by one
 		for dir := filepath.Dir(p.Path); dir != "/"; dir = filepath.Dir(dir) {
 			entries, _ := os.ReadDir(filepath.Join(t.Image, dir)) // it may be missing
 			size.bytes, size.inodes = size.bytes+int64(len(entries))*inodeSize, size.inodes+int64(len(entries))

@@ -13,13 +13,13 @@
 //
 //	store*.go, image*.go   the store: lookup, names, locks, commit, removal, snapshots
 //	build*.go              building an image: inputs, plan, steps
-//	import*.go             importing an image
+//	import*.go, export.go  importing an image · writing one as an archive
 //	tree                   writes an image's tree and computes its id
 //	npm*.go                downloading and unpacking Node and npm
 //	debian                 installs Debian packages
 //	programs               the programs that start a jail, busybox, and the libraries of programs
 //	download               HTTP transport, hash checks and progress of downloads
-//	oci, layer, registry   reads existing images · unpacks their layers · finds images in registries
+//	oci, layer, registry   reads and writes images · unpacks their layers · finds images in registries
 //
 // # Sources of a build
 //

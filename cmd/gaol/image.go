@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -22,7 +23,8 @@ const imageLong = `An image is the root file system that guests see read-only: N
 and the usual small tools. Images are kept in a store, by the hash of their content.
 
 gaol run builds the default image if it is missing. Others are built with another version
-of Node, or imported from a container registry, a folder or a file.`
+of Node, or imported from a container registry, a folder or a file. gaol image export writes
+an image as a file for gaol and other tools.`
 
 func (a *app) imageCommand() *cobra.Command {
 	list := a.listCommand("List the images of the store", rootfs.Open, "ID\tNODE\tARCH\tSIZE\tCREATED\tNAMES", func(i *rootfs.Image) string {
@@ -37,7 +39,7 @@ again: a build does not replace an image that the store has.`, rootfs.Open)
 	tag := a.tagCommand("images", rootfs.Open)
 	prune := a.pruneCommand("images", `Builds take the names of earlier ones. A name that every build gives, such
 as node24.21.0-23ed74ce174b, does not count, except for this version's default and minimal images.`, rootfs.Open)
-	return group("image", "List, build, import, tag, verify, remove and prune images", imageLong, list, a.imageBuild(), a.imageImport(), tag, verify, remove, prune)
+	return group("image", "List, build, import, export, tag, verify, remove and prune images", imageLong, list, a.imageBuild(), a.imageImport(), a.imageExport(), tag, verify, remove, prune)
 }
 
 const buildLong = `Build an image and print its id on standard output.
@@ -132,5 +134,24 @@ func (a *app) imageImport() *cobra.Command {
 			return report.Advise(err, "import what root can read all of: a file system of the kernel's, such as /proc, is not an image")
 		}
 		return a.printID(image, err)
+	})
+}
+
+const exportLong = `Write an image as an OCI archive, a tar of an OCI layout, to standard output.
+
+It has one layer. An imported image keeps the config that it was imported with; the entrypoint of
+others is node. gaol's own programs in /usr/libexec/gaol are left out: an import adds those of its
+own gaol. The layer is first stored in the folder of the store, which needs space for it.`
+
+func (a *app) imageExport() *cobra.Command {
+	cmd := &cobra.Command{
+		Short: "Write an image as an OCI archive to standard output",
+		Long:  exportLong,
+		Example: `  gaol image export default > image.tar
+  podman load -i image.tar
+  gaol image import ./image.tar --name copy`,
+	}
+	return a.exportCommand(cmd, rootfs.Open, func(ctx context.Context, store *rootfs.Store, ref string) error {
+		return store.Export(ctx, ref, a.stdout)
 	})
 }

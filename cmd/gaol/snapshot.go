@@ -1,7 +1,7 @@
 package main
 
 import (
-	"errors"
+	"context"
 	"fmt"
 	"os"
 	"strings"
@@ -11,7 +11,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gaol/cmd/gaol/flags"
-	"gaol/cmd/gaol/report"
 	"gaol/rootfs"
 	"gaol/vfs/hostfs"
 )
@@ -38,14 +37,11 @@ or if a later one took its name.`, flags.OpenSnapshots)
 
 func (a *app) snapshotExport() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:               "export NAME",
-		Short:             "Write a snapshot's files as a tar archive to standard output",
-		Example:           `  gaol snapshot export built | tar -t`,
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: flags.StoreNames(flags.OpenSnapshots),
+		Short:   "Write a snapshot's files as a tar archive to standard output",
+		Example: `  gaol snapshot export built | tar -t`,
 	}
-	return storeCommand(cmd, flags.OpenSnapshots, func(_ *cobra.Command, store *rootfs.Store, args []string) error {
-		s, err := store.Lookup(args[0])
+	return a.exportCommand(cmd, flags.OpenSnapshots, func(_ context.Context, store *rootfs.Store, ref string) error {
+		s, err := store.Lookup(ref)
 		if err != nil {
 			return err
 		}
@@ -56,9 +52,6 @@ func (a *app) snapshotExport() *cobra.Command {
 // export writes the files of s as a tar archive. It is not limited: the snapshot was when
 // it was taken. While it runs, the lease keeps s from being removed.
 func (a *app) export(s *rootfs.Image) error {
-	if report.IsTerminal(a.stdout) {
-		return errors.New("standard output is a terminal: redirect the archive to a pipe or a file")
-	}
 	lease, err := s.Hold()
 	if err != nil {
 		return err

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -76,6 +77,17 @@ with the id. If it was a name of another one, it moves, and its line ends with t
 			}
 		}
 		return nil
+	})
+}
+
+// exportCommand completes cmd, which writes an archive of an image or a snapshot to standard output.
+func (a *app) exportCommand(cmd *cobra.Command, open flags.Opener, write func(ctx context.Context, store *rootfs.Store, ref string) error) *cobra.Command {
+	cmd.Use, cmd.Args, cmd.ValidArgsFunction = "export NAME", cobra.ExactArgs(1), flags.StoreNames(open)
+	return storeCommand(cmd, open, func(cmd *cobra.Command, store *rootfs.Store, args []string) error {
+		if report.IsTerminal(a.stdout) {
+			return errors.New("standard output is a terminal: redirect the archive to a pipe or a file")
+		}
+		return write(cmd.Context(), store, args[0])
 	})
 }
 

@@ -11,9 +11,11 @@
 // (CVE-2021-41190), as is a layer that refers to another address. [Options].Registry
 // is the client of registries, which package registry implements.
 //
+// [Write] writes an image as an archive of an OCI layout.
+//
 // # Non-goals
 //
-// It writes, keeps and unpacks nothing: packages rootfs and layer do. It does not check
+// It keeps and unpacks nothing: packages rootfs and layer do. It does not check
 // signatures.
 //
 // # Not protected against

@@ -9,7 +9,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path"
 	goruntime "runtime"
 	"slices"
 	"strings"
@@ -132,7 +131,7 @@ func (l layout) Manifest(ctx context.Context, d v1.Descriptor) ([]byte, error) {
 }
 
 func (l layout) Blob(_ context.Context, digest v1.Hash) (io.ReadCloser, error) {
-	r, err := l.open(path.Join("blobs", digest.Algorithm, digest.Hex))
+	r, err := l.open(blobPath(digest))
 	if errors.Is(err, fs.ErrNotExist) {
 		err = fmt.Errorf("%w: blob %s is missing", ErrMalformed, digest)
 	}

@@ -4,7 +4,6 @@ import (
 	"archive/tar"
 	"bufio"
 	"bytes"
-
 	"crypto/sha256"
 	"encoding/json"
 	"errors"

@@ -3,8 +3,11 @@
 #	debian.sh FOLDER FIRST.deb SECOND.deb
 dir=$1 first=$2 second=$3
 
-mkdir "$dir/upper" "$dir/work" "$dir/root"
-mount -t overlay overlay -o "lowerdir=/,upperdir=$dir/upper,workdir=$dir/work" "$dir/root"
+mkdir "$dir/upper" "$dir/work" "$dir/root" "$dir/hidden"
+mount -t tmpfs tmpfs "$dir/hidden"
+mkdir -p "$dir/hidden/var/lib"
+mknod "$dir/hidden/var/lib/gaol" c 0 0 # a whiteout: concurrent tests build images in the store
+mount -t overlay overlay -o "lowerdir=$dir/hidden:/,upperdir=$dir/upper,workdir=$dir/work" "$dir/root"
 mount -t proc proc "$dir/root/proc"
 mount --bind /dev "$dir/root/dev"
 mount -t tmpfs tmpfs "$dir/root/run"

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -69,9 +70,10 @@ func TestDisk(t *testing.T) {
 	if r, err := j.Resources(t.Context()); err != nil || r.Disk > 1<<20 || disks(t, dir) != 1 {
 		t.Errorf("%+v, %v, %d disks", r, err, disks(t, dir))
 	}
-	if err := j.Close(); err != nil || disks(t, dir) != 0 {
-		t.Errorf("%v, %d disks", err, disks(t, dir))
+	if err := j.Close(); err != nil {
+		t.Error(err)
 	}
+	waitFor(t, "the disk to end", func() bool { return disks(t, dir) == 0 })
 }
 
 // A disk that the host has no space for is refused.
@@ -143,7 +145,8 @@ func TestDiskHostIsFull(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := unix.Unmount(small, 0); err != nil { // busy if a disk is left
+		waitFor(t, "the disks to end", func() bool { return disks(t, small) == 0 })
+		if err := unix.Unmount(small, 0); err != nil {
 			t.Error(err)
 		}
 	})
@@ -154,4 +157,26 @@ func TestDiskHostIsFull(t *testing.T) {
 			t.Errorf("%q", text)
 		}
 	}
+}
+
+// Disks that are formatted while processes start are complete.
+func TestDisksConcurrently(t *testing.T) {
+	var all sync.WaitGroup
+	for i := range 8 {
+		spec := testSpec(t)
+		onDisk(t, int64(100+20*i)<<20, 1000)(&spec)
+		all.Go(func() {
+			for range 3 {
+				spec.Disk += 256 << 20
+				j, err := Create(t.Context(), spec)
+				if err == nil {
+					err = j.Close()
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
 }

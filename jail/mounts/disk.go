@@ -151,7 +151,18 @@ func fillFormat(f *os.File, inodes int64) error {
 	if err != nil {
 		return err
 	}
-	return makeFiles(dir, "format", free.inodes-inodes)
+	return errors.Join(makeFiles(dir, "format", free.inodes-inodes), flush(root))
+}
+
+// flush writes a file system to its device, and makes it read-only. Closing its last mount does that too late, if a
+// process is being started that has a copy of the descriptor for a moment.
+func flush(root *os.File) error {
+	context, err := unix.Fspick(int(root.Fd()), "", unix.FSPICK_CLOEXEC|unix.FSPICK_EMPTY_PATH)
+	if err != nil {
+		return os.NewSyscallError("fspick", err)
+	}
+	defer unix.Close(context)
+	return os.NewSyscallError("fsconfig", errors.Join(unix.FsconfigSetFlag(context, "ro"), unix.FsconfigReconfigure(context)))
 }
 
 func makeFiles(dir, prefix string, n int64) error {

@@ -41,7 +41,7 @@ type BuildOptions struct {
 	Name string
 
 	// IfMissing makes Build return the image that it has built from these options before, if
-	// the store still has it. The image gets back those of its names that it has lost, also to
+	// the store still has it. The image gets its lost names back, also from
 	// another image.
 	IfMissing bool
 

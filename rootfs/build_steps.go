@@ -171,7 +171,7 @@ func (b *build) checkProgram(p string) error {
 const npmFolder = "/usr/local/lib/node_modules/npm"
 
 // nodeGyp is the program node-gyp in npm's PATH of scripts. nodeGypScript replaces it in images with Node's headers: it
-// adds their folder as an option, before those of the caller. Otherwise, node-gyp downloads them.
+// passes their folder as the first option. Without that, node-gyp downloads headers.
 const (
 	nodeGyp       = npmFolder + "/node_modules/@npmcli/run-script/lib/node-gyp-bin/node-gyp"
 	nodeGypScript = "#!/bin/sh\nexec node \"$npm_config_node_gyp\" --nodedir=/usr/local \"$@\"\n"

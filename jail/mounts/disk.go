@@ -30,7 +30,7 @@ import (
 //	                                              limitDisk fills what exceeds Disk and Inodes
 //
 // The kernel charges the guest's page cache to its cgroup and can reclaim it. The device reads and writes its file
-// directly, so there is no second copy. There is no journal and no barrier: no crash needs to be survived. Blocks that
+// directly, so there is no second copy. There is no journal and no barrier, because no file system outlives a crash. Blocks that
 // the guest frees stay in the file until its end.
 
 const (
@@ -91,7 +91,7 @@ type piece struct {
 	data []byte
 }
 
-// formats has the results of mke2fs for the latest sizes.
+// formats caches formatted file systems by size.
 var formats struct {
 	sync.Mutex
 	bySize map[diskSize][]piece
@@ -154,8 +154,8 @@ func fillFormat(f *os.File, inodes int64) error {
 	return errors.Join(makeFiles(dir, "format", free.inodes-inodes), flush(root))
 }
 
-// flush writes a file system to its device, and makes it read-only. Closing its last mount does that too late, if a
-// process is being started that has a copy of the descriptor for a moment.
+// flush writes a file system to its device, and makes it read-only. Closing its last mount can do that too late: a
+// child process holds a copy of the descriptor between fork and exec.
 func flush(root *os.File) error {
 	context, err := unix.Fspick(int(root.Fd()), "", unix.FSPICK_CLOEXEC|unix.FSPICK_EMPTY_PATH)
 	if err != nil {

@@ -10,11 +10,11 @@
 // Maintainer scripts are never run. This package does the necessary part of their work: the bundle
 // of CA certificates, and the links of update-alternatives whose paths consist of literals and of
 // variables with literal values. Without the other parts, a package of [Options].With can lack users, services,
-// compiled caches such as those of GLib and Graphviz, and Python's bytecode. There is no cache of ld.so, because libraries
+// compiled caches of GLib or Graphviz, and Python's bytecode. There is no cache of ld.so, because libraries
 // are in its default folders, and none of fontconfig, which scans the few fonts in 20 ms and
 // caches the result in the guest's home.
 //
-// Packages do not depend on those that every Debian system has, such as findutils and
+// Packages do not declare dependencies on essential packages, such as findutils and
 // perl-base. Busybox replaces most of them; the others can be named in With.
 //
 // It is not a package manager: an image never changes, and newer packages need a new build.

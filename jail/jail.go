@@ -49,6 +49,7 @@ type Jail struct {
 	commands *mounts.HostDir  // of Spec.Commands; may be nil
 	programs *mounts.HostDir  // of AddProgram
 	disk     *os.File         // of the tree, if that is on disk
+	changes  *os.File         // the folder of changes, with Tree.Owned
 	release  chan struct{}    // closed to end the thread that started pid 1
 
 	mu     sync.Mutex
@@ -98,6 +99,15 @@ func (j *Jail) Root() (*os.File, error) {
 	return root, step.Wrap("open", "root", err)
 }
 
+// Changes opens the upper folder of the tree's overlay, which has the changed files, with Tree.Owned. It must not be
+// read while processes run. The caller closes it before the jail.
+func (j *Jail) Changes() (*os.File, error) {
+	if j.changes == nil {
+		return nil, unix.EINVAL
+	}
+	return os.Open("/proc/self/fd/" + strconv.Itoa(int(j.changes.Fd())))
+}
+
 // Ruleset makes a Landlock ruleset for processes of the jail, see Command.Ruleset. Its
 // rules apply to the files that exist now: a folder that later replaces another has none of
 // its rights. The caller closes the file. For errors, see [landlock.Ruleset.Make].
@@ -114,6 +124,9 @@ func (j *Jail) Ruleset(r *landlock.Ruleset) (*os.File, error) {
 func Create(ctx context.Context, s Spec) (*Jail, error) {
 	if s.Filter == nil {
 		return nil, &StepError{Step: "seccomp", Target: "no filter", Err: unix.EINVAL}
+	}
+	if s.Owned && s.OCI != nil { // its runtime executes programs by their paths in the tree
+		return nil, &StepError{Step: "own", Target: "image in a container", Err: errors.ErrUnsupported}
 	}
 	if s.Loopback {
 		if err := CheckSocketLists(); err != nil {
@@ -155,7 +168,7 @@ func (j *Jail) start() error {
 	}
 	defer top.close()
 	err = stage.Mount(stageDir(j.identity.stateDir()))
-	j.commands, j.programs, j.disk = stage.Commands, stage.Programs, stage.Disk // remove closes them
+	j.commands, j.programs, j.disk, j.changes = stage.Commands, stage.Programs, stage.Disk, stage.Changes // remove closes them
 	if err != nil {
 		return err
 	}
@@ -259,6 +272,7 @@ func (j *Jail) remove() error {
 	j.program.Close() // these may be nil
 	_ = j.commands.Close()
 	_ = j.programs.Close()
+	j.changes.Close()
 	j.pidfd.Close()
 	if j.shared != nil {
 		j.shared.close()

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"gaol/internal/kernfile"
 	"gaol/jail/hostcommand"
 )
 
@@ -34,6 +36,26 @@ func (s *Stage) makeGuestDirs() error {
 		}
 	}
 	return nil
+}
+
+// ownFolders gives the guest the folders of the layer, which would hide the owners of the image's, and of the upper
+// folder, for Tree.Owned. It opens the upper folder.
+func (s *Stage) ownFolders() (err error) {
+	if !s.tree.Owned {
+		return nil
+	}
+	for _, dir := range []string{layerDir, upperDir} {
+		err = errors.Join(err, filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+			if err != nil || !e.IsDir() || slices.Contains(mountPoints, strings.TrimPrefix(path, dir)) {
+				return err
+			}
+			return os.Lchown(path, s.guestUID(), s.guestGID())
+		}))
+	}
+	if err == nil {
+		s.Changes, err = kernfile.Open(upperDir, unix.O_RDONLY|unix.O_DIRECTORY)
+	}
+	return err
 }
 
 // checkGuestDir rejects a folder if its owner could replace a protected program, or if it

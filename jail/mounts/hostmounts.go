@@ -1,6 +1,7 @@
 package mounts
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -156,7 +157,7 @@ type clones struct {
 
 func beginClones(t Tree, firstID int) *clones {
 	return &clones{
-		image:   begin(func() (imageClone, error) { return cloneImage(t.Image, firstID) }),
+		image:   begin(func() (imageClone, error) { return cloneImage(t.Image, firstID, t.Owned) }),
 		sources: begin(func() ([]*os.File, error) { return cloneSources(t.Protected, t.Mounts, firstID) }),
 		disk:    begin(func() (*os.File, error) { return makeDisk(t) }),
 	}
@@ -180,12 +181,12 @@ func (c *clones) mountImage() error {
 	if err != nil {
 		return err
 	}
-	return attach(image.File, unix.AT_FDCWD, imageDir)
+	return attach(cmp.Or(image.owned, image.File), unix.AT_FDCWD, imageDir)
 }
 
 func (c *clones) close() {
 	image, _ := c.image()
-	image.Close() // nil if it failed
+	image.close()
 	sources, _ := c.sources()
 	for _, f := range sources {
 		f.Close()
@@ -263,32 +264,44 @@ func mapOwner(source *os.File, owner *Owner, firstID int, maps idMaps) error {
 // imageClone is a detached, read-only mount of an image.
 type imageClone struct {
 	*os.File
-	rootID int // host id of root's files: the guest's root, or 0 without an id map
+	rootID int      // host id of root's files: the guest's root, or 0 without an id map
+	owned  *os.File // another one, in which root's files are the guest's; nil without Tree.Owned
+}
+
+// close closes the mounts, which may be nil.
+func (c imageClone) close() {
+	c.File.Close()
+	c.owned.Close()
 }
 
 // cloneImage clones the mount of the image. In the clone, root's files belong to the guest's
 // root, except where the kernel or the file system can't map ids: there the guest sees uid 65534
 // as their owner. Hidden places, and /proc except the folders of processes, have that owner, too.
-func cloneImage(image string, firstID int) (c imageClone, err error) {
+func cloneImage(image string, firstID int, owned bool) (c imageClone, err error) {
 	if c.File, err = cloneMount(unix.AT_FDCWD, image, 0, true); err != nil {
 		return c, err
 	}
-	switch err = mapAll(c.File, firstID); {
-	case err == nil:
+	if err = mapLayer(c.File, AllIDs(firstID)); err == nil {
 		c.rootID = firstID
-	case !errors.Is(err, ErrNoIDMap):
-		c.Close()
-		return imageClone{}, err
 	}
-	return c, nil
+	if owned && err == nil {
+		if c.owned, err = cloneMount(unix.AT_FDCWD, image, 0, true); err == nil {
+			err = mapLayer(c.owned, swapIDs(0, GuestUID, firstID)) // and GuestGID, the same number
+		}
+	}
+	if err == nil || errors.Is(err, ErrNoIDMap) && !owned {
+		return c, nil
+	}
+	c.close()
+	return imageClone{}, err
 }
 
-// mapAll maps the ids of a detached mount to the ids of a jail.
-func mapAll(mount *os.File, firstID int) error {
+// mapLayer maps the user and group ids of a detached mount.
+func mapLayer(mount *os.File, ids []syscall.SysProcIDMap) error {
 	if !canMapLayers() {
 		return fmt.Errorf("%w (an overlay of such mounts requires Linux 5.19)", ErrNoIDMap)
 	}
-	users, err := newIDMap(AllIDs(firstID), AllIDs(firstID))
+	users, err := newIDMap(ids, ids)
 	if err != nil {
 		return err
 	}
@@ -313,8 +326,8 @@ func isSince(release string, major, minor int) bool {
 // CheckOwners returns an error that wraps ErrNoIDMap if guests would see uid 65534 as the
 // owner of the files of an image in the folder dir. firstID is the first host id of any jail.
 func CheckOwners(dir string, firstID int) error {
-	image, err := cloneImage(dir, firstID)
-	image.Close() // nil if it failed
+	image, err := cloneImage(dir, firstID, false)
+	image.close()
 	if err == nil && image.rootID == 0 {
 		err = ErrNoIDMap
 	}

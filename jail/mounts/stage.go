@@ -52,6 +52,9 @@ type Stage struct {
 	// Disk is the file system of the tree if that is on disk, or nil. Mount sets it, and the caller calls DiscardDisk, also
 	// if Mount fails.
 	Disk *os.File
+
+	// Changes is the upper folder of the overlay, with Tree.Owned. Mount opens it, and the caller closes it.
+	Changes *os.File
 }
 
 func (s *Stage) guestUID() int { return s.rootID + GuestUID }
@@ -80,7 +83,8 @@ func (s *Stage) Mount(dir string) error {
 		{"write", "layer", s.writeLayer},
 		{"make", "mount points", s.makeMountPoints},
 		{"make", "guest folders", s.makeGuestDirs},
-		{"mount", "overlay", func() error { return mountOverlay(overlayDir, 0, layers+",upperdir="+upperDir+",workdir="+workDir) }},
+		{"own", "folders", s.ownFolders},
+		{"mount", "overlay", s.mountLayers},
 		{"mount", "commands", s.mountCommands},
 		{"mount", ProgramDir, s.mountPrograms},
 		{"fill", "root", s.fillRoot},
@@ -105,6 +109,15 @@ func (s *Stage) mountBase(dir string) (err error) {
 		s.Disk, err = kernfile.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY)
 	}
 	return err
+}
+
+// mountLayers mounts the overlay.
+func (s *Stage) mountLayers() error {
+	options := layers + ",upperdir=" + upperDir + ",workdir=" + workDir
+	if s.tree.Owned { // files in the upper folder are complete
+		options += ",redirect_dir=off,metacopy=off"
+	}
+	return mountOverlay(overlayDir, 0, options)
 }
 
 func mountTmpfs(dir string) error {
@@ -310,6 +323,9 @@ func ReplaceBootID(pid int) error {
 // Hidden files and folders are not mounted: an empty one without permissions replaces
 // each, and with a folder all that is in it.
 func (s *Stage) fillRoot() error {
+	if s.tree.Owned { // so that guests can make entries in /, in the overlay
+		return errors.Join(bind(overlayDir, Root), s.tree.setFlags("/"))
+	}
 	f := filler{Stage: s, open: map[string]bool{}}
 	for _, d := range s.tree.Dirs {
 		for p := filepath.Dir(d); p != "/"; p = filepath.Dir(p) {

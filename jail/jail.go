@@ -49,7 +49,7 @@ type Jail struct {
 	commands *mounts.HostDir  // of Spec.Commands; may be nil
 	programs *mounts.HostDir  // of AddProgram
 	disk     *os.File         // of the tree, if that is on disk
-	changes  *os.File         // the folder of changes, with Tree.Owned
+	changes  *os.File         // the folder of changes, with Tree.OneOverlay
 	release  chan struct{}    // closed to end the thread that started pid 1
 
 	mu     sync.Mutex
@@ -99,7 +99,7 @@ func (j *Jail) Root() (*os.File, error) {
 	return root, step.Wrap("open", "root", err)
 }
 
-// Changes opens the upper folder of the tree's overlay, which has the changed files, with Tree.Owned. It must not be
+// Changes opens the upper folder of the tree's overlay, which has the changed files, with Tree.OneOverlay. It must not be
 // read while processes run. The caller closes it before the jail.
 func (j *Jail) Changes() (*os.File, error) {
 	if j.changes == nil {
@@ -125,7 +125,7 @@ func Create(ctx context.Context, s Spec) (*Jail, error) {
 	if s.Filter == nil {
 		return nil, &StepError{Step: "seccomp", Target: "no filter", Err: unix.EINVAL}
 	}
-	if s.Owned && s.OCI != nil { // its runtime executes programs by their paths in the tree
+	if s.OneOverlay && s.OCI != nil { // its runtime executes programs by their paths in the tree
 		return nil, &StepError{Step: "own", Target: "image in a container", Err: errors.ErrUnsupported}
 	}
 	if s.Loopback {

@@ -37,7 +37,7 @@ func testOwned(t *testing.T, change func(*Spec)) {
 				t.Fatal(err)
 			}
 		}
-		s.Owned, s.Image = true, image
+		s.OneOverlay, s.Owned, s.Image = true, true, image
 	})
 	before := listing(t, image)
 	script := strings.Join([]string{
@@ -92,13 +92,29 @@ func listing(t *testing.T, dir string) string {
 	return string(out)
 }
 
-// A tree whose image the guest does not own has no folder of changes, and containers cannot have one that it owns.
-func TestNotOwned(t *testing.T) {
+// A guest that does not own the image changes its own folders only, and these are recorded, too.
+func TestOneOverlay(t *testing.T) {
+	j := newJail(t, func(s *Spec) { s.OneOverlay = true })
+	if got := output(t, j, "(echo >/etc/a) 2>/dev/null || echo denied; echo >b; (echo >/c) 2>/dev/null || echo denied"); got != "denied\ndenied" {
+		t.Errorf("got %q", got)
+	}
+	changes, err := j.Changes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer changes.Close()
+	if _, err := os.Stat("/proc/self/fd/" + strconv.Itoa(int(changes.Fd())) + "/work/b"); err != nil {
+		t.Error(err)
+	}
+}
+
+// Other trees have no folder of changes, and containers cannot have one.
+func TestNoChanges(t *testing.T) {
 	if f, err := newJail(t).Changes(); !errors.Is(err, unix.EINVAL) {
 		t.Errorf("%v, %v", f, err)
 	}
 	spec := testSpec(t)
-	spec.Owned, spec.OCI = true, &OCIRuntime{}
+	spec.OneOverlay, spec.OCI = true, &OCIRuntime{}
 	if _, err := Create(t.Context(), spec); !errors.Is(err, errors.ErrUnsupported) {
 		t.Error(err)
 	}
@@ -107,7 +123,7 @@ func TestNotOwned(t *testing.T) {
 // The entry program is not readable for a guest that owns the image: the kernel lets nobody trace it before it has
 // loaded the filter.
 func TestOwnedEntryProgram(t *testing.T) {
-	j := newJail(t, func(s *Spec) { s.Owned = true })
+	j := newJail(t, func(s *Spec) { s.OneOverlay, s.Owned = true, true })
 	first, _ := j.HostIDs()
 	cmd := exec.Command("/bin/cat", "/dev/fd/3")
 	cmd.ExtraFiles = []*os.File{j.program}

@@ -120,6 +120,7 @@ func (b *build) installPackages(ctx context.Context) error {
 		Temp:     b.temp.path("apt"),
 		Packages: b.plan.packages,
 		With:     b.plan.with,
+		Have:     b.image.Packages,
 		Report:   b.report,
 	})
 	return err

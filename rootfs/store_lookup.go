@@ -112,7 +112,7 @@ func (s *Store) List() ([]*Image, error) {
 
 var (
 	nameForm   = lazyregexp.New(`^[a-z0-9][a-z0-9._-]{0,127}$`)
-	builtForm  = lazyregexp.New(`^node[0-9.]+-[0-9a-f]{12}$`) // the first name of a plan
+	builtForm  = lazyregexp.New(`^(node[0-9.]+-[0-9a-f]{12}|step-[0-9a-f]{32})$`) // the first name of a plan, and of a step
 	digitsForm = lazyregexp.New(`^[0-9a-f]{1,64}$`)
 )
 

@@ -109,7 +109,7 @@ func (i *Image) hasOther(ref string) bool {
 // isOfBuild reports whether a name of the image identifies the inputs of a build. Users can give snapshots and
 // imported images names of this form.
 func (i *Image) isOfBuild(name string) bool {
-	return i.kind == imageKind && i.Imported == nil && builtForm().MatchString(name)
+	return i.kind == imageKind && (i.Imported == nil || i.Imported.Kind == kindDerived) && builtForm().MatchString(name)
 }
 
 // moveImage moves an image to trash, and removes its names.

@@ -130,9 +130,9 @@ func (s settings) forImage(image *rootfs.Image) (settings, error) {
 		return s, nil
 	}
 	s.noNode, s.node, s.libraries = image.CanRun(), image.Imported.NodePath, image.Imported.Libraries
-	if _, own := s.Env["PATH"]; !own && image.Path() != "" {
-		s.env = maps.Clone(s.env) // a pool shares the settings among its runtimes
-		s.env["PATH"] = image.Path()
+	s.env = maps.Clone(s.env) // a pool shares the settings among its runtimes
+	if err := errors.Join(overlayEnv(s.env, image.Env()), overlayEnv(s.env, s.Env)); err != nil {
+		return settings{}, fmt.Errorf("image %s: variables: %w", image.ID, err)
 	}
 	if err := s.setPermissions(s.Permissions); err != nil { // the places that Node needs are others
 		return settings{}, optionError("Permissions", "%w", err)

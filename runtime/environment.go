@@ -87,7 +87,7 @@ const (
 // baseEnv returns the variables that a run has unless the caller replaces them.
 func baseEnv() map[string]string {
 	return map[string]string{
-		"PATH":   "/usr/local/bin:/usr/bin:/bin:" + string(vfs.Home) + "/.local/bin", // of npm install -g, pip and others
+		"PATH":   vfs.SearchPath,
 		"HOME":   string(vfs.Home),
 		"USER":   "node",
 		"LANG":   nodeLang,

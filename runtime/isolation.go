@@ -86,6 +86,7 @@ const (
 	FeatureZygote Feature = "LauncherZygote" // also Options.Zygote
 	FeaturePark   Feature = "PoolOptions.Park"
 	FeatureOCI    Feature = "Options.OCI"
+	FeatureDerive Feature = "StepRunner"
 )
 
 // lacking are the features that an isolation lacks, with the reason.
@@ -94,6 +95,7 @@ var lacking = map[Isolation]map[Feature]string{
 	IsolationOCI: {
 		FeatureZygote: "each run is started by the OCI runtime, with a new Node",
 		FeaturePark:   "no process can wait in the container for its program, because each run is started by the OCI runtime",
+		FeatureDerive: "the container's programs run with the host's rights, so no guest may own them",
 	},
 }
 

@@ -19,6 +19,8 @@ func TestIsolationCheck(t *testing.T) {
 		{IsolationNative, FeatureOCI, []string{"isolation native does not support Options.OCI", "use isolation oci"}},
 		{IsolationOCI, FeatureOCI, nil},
 		{IsolationOCI, FeatureZygote, []string{"isolation oci does not support LauncherZygote", "with a new Node", "use isolation native"}},
+		{IsolationNative, FeatureDerive, nil},
+		{IsolationOCI, FeatureDerive, []string{"StepRunner", "use isolation native"}},
 		{IsolationOCI, FeaturePark, []string{"PoolOptions.Park", "use isolation native"}},
 	} {
 		err := tt.isolation.Check(tt.feature)

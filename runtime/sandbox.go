@@ -23,13 +23,15 @@ func (rt *NodeRuntime) spec() (spec sandbox.Spec, err error) {
 	spec = sandbox.Spec{
 		Spec: jail.Spec{
 			Tree: jail.Tree{
-				Image:    s.image,
-				Layer:    guest.Files(),
-				Dirs:     vfs.Strings(vfs.Own(s.cwd)),
-				Files:    s.files,
-				Disk:     s.Limits.Disk,
-				Inodes:   s.Limits.Files,
-				Commands: s.commandNames(),
+				Image:      s.image,
+				OneOverlay: s.oneOverlay,
+				Owned:      s.owned,
+				Layer:      guest.Files(),
+				Dirs:       vfs.Strings(vfs.Own(s.cwd)),
+				Files:      s.files,
+				Disk:       s.Limits.Disk,
+				Inodes:     s.Limits.Files,
+				Commands:   s.commandNames(),
 			},
 			Hostname:     s.Hostname,
 			Limits:       cgroup.Limits{Memory: s.Limits.Memory, CPUs: s.Limits.CPUs, Pids: s.Limits.Pids},

@@ -61,6 +61,8 @@ type settings struct {
 	heapMiB  int64 // of V8's old space
 
 	variables *environment // of runs that add none; newRuntime sets it
+
+	oneOverlay, owned bool // of the tree, see jail.Tree
 }
 
 // resolve validates options and fills in defaults.

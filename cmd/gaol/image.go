@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,6 +19,7 @@ import (
 	"gaol/rootfs/debian"
 	"gaol/rootfs/layer"
 	"gaol/rootfs/registry"
+	"gaol/runtime"
 )
 
 const imageLong = `An image is the root file system that guests see read-only: Node, npm, a shell
@@ -57,36 +60,113 @@ maintainer script is run.
 // buildLongWith follows the rows for the presets.
 const buildLongWith = `
 --with adds any other Debian packages with their dependencies, too: --with ffmpeg,build. For
---image, the images are named minimal, and by the values of --with: build_ffmpeg. See
-docs/files.md.`
+--image, the images are named minimal, and by the values of --with: build_ffmpeg.
 
+--from derives an image from another by steps: --run, --with, --env and --user, in their order on
+the command line, or those of a Gaolfile. Each command runs in a sandbox, whose user owns the
+files of the image, with the permissions and limits of the flags below. The results of steps are
+kept and used again; gaol image prune removes them. See docs/files.md.`
+
+// imageBuild returns the command that builds an image, or derives one.
 func (a *app) imageBuild() *cobra.Command {
 	// Unlike a.progress, also into files and pipes, such as logs of builds: there is no program
 	// whose output it could disturb.
 	o := rootfs.BuildOptions{Progress: a.stderr}
-	long := buildLong
+	d := rootfs.DeriveOptions{Progress: a.stderr}
 	var presets []string
+	long, file := buildLong, ""
 	for _, p := range debian.Presets {
 		presets = append(presets, p.Name)
 		long += fmt.Sprintf("  --with %-8s %-44s %d MB\n", p.Name, p.About, p.Size)
 	}
 	cmd := &cobra.Command{
 		Use:   "build",
-		Short: "Build an image and print its id",
+		Short: "Build an image, or derive one, and print its id",
 		Long:  long + buildLongWith,
 		Example: `  gaol image build
   gaol image build --node 22 --name old
-  gaol image build --with python && gaol run --image python --command -- python3 -V`,
+  gaol image build --with python && gaol run --image python --command -- python3 -V
+  gaol image build --from default --preset npm --run 'npm install -g tsx' --name tsx
+  gaol image build --file app/Gaolfile --name app`,
 	}
-	cmd.Flags().StringVar(&o.NodeVersion, "node", "", "`VERSION` of Node, such as 22 or 24.21.0 (default "+rootfs.DefaultNode+")")
-	cmd.Flags().BoolVar(&o.Minimal, "minimal", false, "leave out all Debian packages")
-	cmd.Flags().StringSliceVar(&o.With, "with", nil, "Debian `PACKAGES` to add, or "+strings.Join(presets, ", "))
-	flags.Complete(cmd, "with", cobra.FixedCompletions(presets, cobra.ShellCompDirectiveNoFileComp))
-	cmd.Flags().StringVar(&o.Name, "name", "", "additional `NAME` of the image, for --image")
-	cmd.Flags().BoolVar(&o.IfMissing, "if-missing", false, "build only if the store lacks such an image; otherwise give it back the names that it has lost")
-	return storeCommand(cmd, rootfs.Open, func(cmd *cobra.Command, store *rootfs.Store, _ []string) error {
-		return a.printID(store.Build(cmd.Context(), o))
+	set := cmd.Flags()
+	set.SortFlags = false
+	set.StringVar(&o.NodeVersion, "node", "", "`VERSION` of Node, such as 22 or 24.21.0 (default "+rootfs.DefaultNode+")")
+	set.BoolVar(&o.Minimal, "minimal", false, "leave out all Debian packages")
+	add := func(step rootfs.Step, err error) error {
+		d.Steps = append(d.Steps, step)
+		return err
+	}
+	set.Func("with", "Debian `PACKAGES` to add, or "+strings.Join(presets, ", "), func(text string) error {
+		list := strings.Split(text, ",")
+		o.With = append(o.With, list...)
+		return add(rootfs.Step{With: list}, nil)
 	})
+	flags.Complete(cmd, "with", cobra.FixedCompletions(presets, cobra.ShellCompDirectiveNoFileComp))
+	set.StringVar(&o.Name, "name", "", "additional `NAME` of the image, for --image")
+	set.BoolVar(&o.IfMissing, "if-missing", false, "build only if the store lacks such an image; otherwise give it back the names that it has lost")
+	set.Var(flags.Text(&d.From), "from", "`NAME` or id of the image to derive from (default: the default image)")
+	set.Var(flags.Text(&file), "file", "Gaolfile with the steps, or - for standard input")
+	set.Func("run", "`COMMAND` for the shell, such as 'npm install -g tsx'; repeatable", func(text string) error {
+		return add(parseRun(cmd.Context(), text))
+	})
+	set.Func("env", "variable of later commands and of runs, as `NAME=VALUE`; repeatable", func(text string) error {
+		return add(variable(text))
+	})
+	set.Func("user", "user of later commands: root, which owns the files of the image, or node", func(name string) error {
+		return add(rootfs.Step{User: name}, nil)
+	})
+	set.BoolVar(&d.NoCache, "no-cache", false, "perform all steps again")
+	set.BoolVar(&d.TrustNode, "trust-node", false, "allow the derived image's Node to run as root outside of jails, for --launcher zygote")
+	step := flags.NewStep(cmd)
+	return storeCommand(cmd, rootfs.Open, func(cmd *cobra.Command, store *rootfs.Store, _ []string) error {
+		if !slices.ContainsFunc([]string{"from", "file", "run", "env", "user"}, set.Changed) {
+			return a.printID(store.Build(cmd.Context(), o))
+		}
+		for _, name := range []string{"node", "minimal", "if-missing"} {
+			if set.Changed(name) {
+				return fmt.Errorf("--%s is for an image that is built, not derived: build it first, and name it by --from", name)
+			}
+		}
+		d.Name = o.Name
+		return a.printID(a.derive(cmd.Context(), store, d, file, step))
+	})
+}
+
+// derive derives an image by the steps of the command line, or of the Gaolfile.
+func (a *app) derive(ctx context.Context, store *rootfs.Store, d rootfs.DeriveOptions, file string, step *flags.Step) (*rootfs.Image, error) {
+	if file != "" {
+		if len(d.Steps) > 0 {
+			return nil, errors.New("--file beside --run, --with, --env or --user: use one of them")
+		}
+		folder, err := os.OpenRoot(filepath.Dir(file))
+		if err != nil {
+			return nil, err
+		}
+		defer func() { _ = folder.Close() }()
+		f, err := a.readGaolfile(ctx, file, folder)
+		if err != nil {
+			return nil, err
+		}
+		if f.from != "" && d.From != "" {
+			return nil, errors.New("--from beside FROM of the Gaolfile: use one of them")
+		}
+		d.From, d.Steps = cmp.Or(d.From, f.from), f.steps
+	}
+	runner, err := step.Runner(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for i := range d.Steps {
+		if s := &d.Steps[i]; s.Run != "" && s.Runner == nil {
+			s.Runner = runner
+		}
+	}
+	image, err := store.Derive(ctx, d)
+	if failed, ok := errors.AsType[*runtime.CommandError](err); ok {
+		report.Notes(a.stderr, step.ResultNotes(failed.Result)...)
+	}
+	return image, err
 }
 
 // printID prints the id of an image, unless making it has failed.

@@ -38,13 +38,16 @@ func (s *Stage) makeGuestDirs() error {
 	return nil
 }
 
-// ownFolders gives the guest the folders of the layer, which would hide the owners of the image's, and of the upper
-// folder, for Tree.Owned. It opens the upper folder.
-func (s *Stage) ownFolders() (err error) {
-	if !s.tree.Owned {
+// openChanges opens the upper folder of a tree with OneOverlay. With Owned, the guest gets its folders and those of the
+// layer, which would hide the owners of the image's.
+func (s *Stage) openChanges() (err error) {
+	if !s.tree.OneOverlay {
 		return nil
 	}
 	for _, dir := range []string{layerDir, upperDir} {
+		if !s.tree.Owned {
+			break
+		}
 		err = errors.Join(err, filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 			if err != nil || !e.IsDir() || slices.Contains(mountPoints, strings.TrimPrefix(path, dir)) {
 				return err

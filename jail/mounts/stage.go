@@ -53,7 +53,7 @@ type Stage struct {
 	// if Mount fails.
 	Disk *os.File
 
-	// Changes is the upper folder of the overlay, with Tree.Owned. Mount opens it, and the caller closes it.
+	// Changes is the upper folder of the overlay, with Tree.OneOverlay. Mount opens it, and the caller closes it.
 	Changes *os.File
 }
 
@@ -83,7 +83,7 @@ func (s *Stage) Mount(dir string) error {
 		{"write", "layer", s.writeLayer},
 		{"make", "mount points", s.makeMountPoints},
 		{"make", "guest folders", s.makeGuestDirs},
-		{"own", "folders", s.ownFolders},
+		{"open", "changes", s.openChanges},
 		{"mount", "overlay", s.mountLayers},
 		{"mount", "commands", s.mountCommands},
 		{"mount", ProgramDir, s.mountPrograms},
@@ -114,7 +114,7 @@ func (s *Stage) mountBase(dir string) (err error) {
 // mountLayers mounts the overlay.
 func (s *Stage) mountLayers() error {
 	options := layers + ",upperdir=" + upperDir + ",workdir=" + workDir
-	if s.tree.Owned { // files in the upper folder are complete
+	if s.tree.OneOverlay { // files in the upper folder are complete
 		options += ",redirect_dir=off,metacopy=off"
 	}
 	return mountOverlay(overlayDir, 0, options)
@@ -323,7 +323,7 @@ func ReplaceBootID(pid int) error {
 // Hidden files and folders are not mounted: an empty one without permissions replaces
 // each, and with a folder all that is in it.
 func (s *Stage) fillRoot() error {
-	if s.tree.Owned { // so that guests can make entries in /, in the overlay
+	if s.tree.OneOverlay {
 		return errors.Join(bind(overlayDir, Root), s.tree.setFlags("/"))
 	}
 	f := filler{Stage: s, open: map[string]bool{}}

@@ -30,9 +30,11 @@ type Tree struct {
 	// no guest can become, see [CheckOwners].
 	Image string
 
-	// Owned gives the guest the files of Image, and all folders but /proc and /dev: the tree is one overlay that the
-	// guest can change everywhere. Programs with the host's rights are always those of Image itself. It requires
-	// id maps, see [CheckOwners].
+	// OneOverlay makes the tree a single overlay, whose upper folder has all changes of Image: see [Stage.Changes].
+	OneOverlay bool
+
+	// Owned gives the guest, in a tree with OneOverlay, the files of Image and all folders but /proc and /dev. Programs
+	// with the host's rights are always those of Image itself. It requires id maps, see [CheckOwners].
 	Owned bool
 
 	// Layer contains files that are shown over Image. The guest can read and execute them, and

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"os/exec"
 	"path"
 	"slices"
@@ -26,11 +25,12 @@ type Options struct {
 	Keep            string // folder for lists and packages, kept for later builds
 	Temp            string // folder for temporary files, made if missing
 	Packages        []string
-	With            []string // more packages, of which images get programs for administrators, too
+	With            []string  // more packages, of which images get programs for administrators, too
+	Have            []Package // packages of the tree, which must be among Packages; only newer versions of them are installed
 	Report          *download.Reporter
 }
 
-// Install adds the packages and their dependencies to the tree, and returns them sorted by
+// Install adds the packages and their dependencies to the tree, and returns all packages of the tree, sorted by
 // name. Names in With that are not names of packages, such as virtual ones, are an error.
 //
 // Precondition: no other process uses the folder Keep.
@@ -43,19 +43,23 @@ func Install(ctx context.Context, t *layer.Tree, o Options) ([]Package, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := a.download(ctx, debs); err != nil {
+	missing := slices.DeleteFunc(slices.Clone(debs), func(p Package) bool { return slices.ContainsFunc(o.Have, p.same) })
+	if err := a.download(ctx, missing); err != nil {
 		return nil, err
 	}
-	o.Report.Line("unpack %d Debian packages", len(debs))
+	o.Report.Line("unpack %d Debian packages", len(missing))
 	var links []alternative
-	for _, p := range debs {
+	for _, p := range missing {
 		more, err := a.unpack(ctx, t, p)
 		if err != nil {
 			return nil, fmt.Errorf("%s %s: %w", p.Name, p.Version, err)
 		}
 		links = append(links, more...)
 	}
-	return debs, finish(t, links)
+	kept := slices.DeleteFunc(slices.Clone(o.Have), func(p Package) bool { return contains(debs, p.Name) })
+	all := append(kept, debs...)
+	slices.SortFunc(all, func(x, y Package) int { return strings.Compare(x.Name, y.Name) })
+	return all, finish(t, links)
 }
 
 // unpack adds the files of one package, and returns its alternatives.
@@ -148,7 +152,7 @@ const Certificates = "/etc/ssl/certs/ca-certificates.crt"
 
 // bundleCertificates joins the files of ca-certificates into the bundle that programs read.
 func bundleCertificates(t *layer.Tree) error {
-	root, err := os.OpenRoot(t.HostPath("/usr/share/ca-certificates"))
+	root, err := t.OpenRoot("/usr/share/ca-certificates")
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -178,6 +182,10 @@ type Package struct {
 
 	file string // its name among the downloads
 	size int64  // bytes, of the .deb file
+}
+
+func (p Package) same(q Package) bool {
+	return p.Name == q.Name && p.Arch == q.Arch && p.SHA256 == q.SHA256
 }
 
 // Default lists the Debian packages of an image that is not minimal. Their dependencies are

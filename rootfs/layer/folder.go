@@ -109,6 +109,15 @@ func (t *Tree) OpenFile(p string) (*os.File, error) {
 	return f, nil
 }
 
+// OpenRoot opens the folder p. It follows links, inside the tree.
+func (t *Tree) OpenRoot(p string) (*os.Root, error) {
+	d, err := t.existing(p)
+	if err != nil {
+		return nil, err
+	}
+	return d.Root, d.file.Close()
+}
+
 // GuestPath returns the guest path of an open file of the tree, with all links resolved.
 func (t *Tree) GuestPath(f *os.File) (string, error) {
 	real, err := os.Readlink(descriptorPath(f))
@@ -130,13 +139,25 @@ func (t *Tree) Copy(ctx context.Context, dir string, skip fs.FileInfo) (err erro
 		return err
 	}
 	defer func() { err = errors.Join(err, root.Close()) }()
-	top, err := root.Stat(".")
+	return t.CopyFrom(ctx, root, ".", "/", skip)
+}
+
+// CopyFrom is Copy for the file or folder name in root, which becomes the path to. A folder's content is added to
+// that of an existing one. No link leads out of root.
+func (t *Tree) CopyFrom(ctx context.Context, root *os.Root, name, to string, skip fs.FileInfo) error {
+	return t.copyTree(ctx, copier{applier: newApplier(t), from: root, name: name, to: to, skip: func(_ string, info fs.FileInfo) bool {
+		return skip != nil && os.SameFile(info, skip)
+	}})
+}
+
+func (t *Tree) copyTree(ctx context.Context, c copier) error {
+	top, err := c.from.Stat(c.name)
 	if err != nil {
 		return err
 	}
-	c := copier{newApplier(t), root, deviceOf(top), skip}
-	c.plain = true
-	return filepath.WalkDir(dir+"/.", func(p string, _ fs.DirEntry, err error) error { // it only lists: files are opened in root
+	c.device, c.plain = deviceOf(top), true
+	dir := c.from.Name()
+	return filepath.WalkDir(dir+"/"+c.name, func(p string, _ fs.DirEntry, err error) error { // it only lists: files are opened in the root
 		name, outside := filepath.Rel(dir, p)
 		if err := errors.Join(err, outside); err != nil {
 			return err
@@ -145,16 +166,19 @@ func (t *Tree) Copy(ctx context.Context, dir string, skip fs.FileInfo) (err erro
 	})
 }
 
+// copier copies the file or folder name in the root from to the path to.
 type copier struct {
 	*applier
-	from   *os.Root
-	device uint64
-	skip   fs.FileInfo
+	from     *os.Root
+	name, to string
+	device   uint64
+	skip     func(name string, info fs.FileInfo) bool // of folders
+	overlay  bool                                     // from is the upper folder of an overlay
 }
 
-func deviceOf(info fs.FileInfo) uint64 {
-	return info.Sys().(*syscall.Stat_t).Dev
-}
+func deviceOf(info fs.FileInfo) uint64 { return info.Sys().(*syscall.Stat_t).Dev }
+
+func rdevOf(info fs.FileInfo) uint64 { return info.Sys().(*syscall.Stat_t).Rdev }
 
 // copy copies a file or an empty folder, and returns fs.SkipDir for a folder whose content is not copied. The applier
 // bounds the depth.
@@ -163,31 +187,40 @@ func (c copier) copy(ctx context.Context, name string) error {
 	if err := errors.Join(err, context.Cause(ctx), c.budget.entry()); err != nil {
 		return err
 	}
-	h := &tar.Header{Name: name, Mode: int64(info.Mode().Perm())}
-	switch info.Mode().Type() {
-	case fs.ModeDir:
+	below, err := filepath.Rel(c.name, name)
+	if err != nil {
+		return err
+	}
+	h := &tar.Header{Name: path.Join(c.to, below), Mode: int64(info.Mode().Perm())}
+	switch kind := info.Mode().Type(); {
+	case kind == fs.ModeDir:
 		h.Typeflag = tar.TypeDir
-		// Neither mounted file systems, such as /proc, nor the store that is being written.
-		if err := c.entry(h, nil); err != nil || deviceOf(info) == c.device && (c.skip == nil || !os.SameFile(info, c.skip)) {
+		if err := c.entry(h, nil); err != nil {
 			return err
 		}
-		return fs.SkipDir
-	case fs.ModeSymlink:
+		// Neither mounted file systems, such as /proc, nor the store that is being written.
+		if deviceOf(info) != c.device || c.skip(name, info) {
+			return fs.SkipDir
+		}
+		return c.replaceFolder(name, h.Name)
+	case kind == fs.ModeSymlink:
 		h.Typeflag = tar.TypeSymlink
 		if h.Linkname, err = c.from.Readlink(name); err != nil {
 			return err
 		}
 		return c.entry(h, nil)
-	case 0:
-		return c.file(ctx, h)
+	case kind == 0:
+		return c.file(ctx, name, h)
+	case c.overlay && isWhiteout(info):
+		return c.in(h.Name, func(d openFolder, name string) error { return d.RemoveAll(name) })
 	}
 	c.Dropped++
 	return nil
 }
 
-func (c copier) file(ctx context.Context, h *tar.Header) error {
+func (c copier) file(ctx context.Context, name string, h *tar.Header) error {
 	// O_NONBLOCK: the open must not wait if a pipe has replaced the file.
-	f, err := c.from.OpenFile(h.Name, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	f, err := c.from.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return err
 	}

@@ -54,6 +54,9 @@ type budget struct {
 	streamed, stored int64 // bytes
 }
 
+// Left returns the rest of the limits.
+func (t *Tree) Left() Limits { return Limits{max(1, t.budget.stored), max(1, t.budget.entries)} }
+
 func (b *budget) entry() error {
 	if b.entries--; b.entries < 0 {
 		return fmt.Errorf("%w of %d files and folders", ErrTooLarge, b.limits.Entries)

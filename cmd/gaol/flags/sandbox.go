@@ -60,12 +60,12 @@ func (f *Sandbox) AddTimeout(usage string) { f.Set.Var(Duration(&f.timeout), "ti
 // AddLimits defines the other flags that limit what code may use.
 func (f *Sandbox) AddLimits() {
 	o := &f.options
-	f.Set.Var(Size(&o.Limits.Memory), "memory", "memory limit, in bytes or with k, m or g for powers of 1024; there is no swap; with --preset npm the default is 512m")
+	f.Set.Var(Size(&o.Limits.Memory), "memory", "memory limit, in bytes or with k, m or g for powers of 1024; there is no swap; with --preset npm the default is at least 512m")
 	f.Set.Var(number(&o.Limits.CPUs), "cpus", "processors that it may keep busy")
 	f.Set.Var(Duration(&o.Limits.CPUTime), "cpu-time", "limit of processor time; 0 for none")
 	f.Set.Var(Count(&o.Limits.Pids), "pids", "limit of processes and threads")
 	f.Set.Var(Count(&o.Limits.OpenFiles), "open-files", "limit of open files for each process; the default is never above gaol's own limit")
-	f.Set.Var(Size(&o.Limits.Disk), "disk", "bytes that it may write to its file system, kept on disk if more than 64m and a quarter of --memory; with --preset npm the default is 4g")
+	f.Set.Var(Size(&o.Limits.Disk), "disk", "bytes that it may write to its file system, kept on disk if more than 64m and a quarter of --memory; with --preset npm the default is at least 4g")
 	f.Set.Var(Count(&o.Limits.Files), "files", "files and folders that it may make in its file system")
 }
 
@@ -171,17 +171,17 @@ func (f *Sandbox) Options() runtime.Options {
 		o.Limits.OpenFiles = 0 // the default, or less if this process may not have as many
 	}
 	if f.permissions.preset.Name == npmPreset {
-		o.Limits.Disk, o.Limits.Memory = f.unlessSet("disk", o.Limits.Disk, npmDisk), f.unlessSet("memory", o.Limits.Memory, npmMemory)
+		o.Limits.Disk, o.Limits.Memory = f.raise("disk", o.Limits.Disk, npmDisk), f.raise("memory", o.Limits.Memory, npmMemory)
 	}
 	return o
 }
 
-// unlessSet returns a default instead of a flag's value that the user has not given.
-func (f *Sandbox) unlessSet(flag string, value, fallback int64) int64 {
+// raise returns at least as much as least instead of a flag's value that the user has not given.
+func (f *Sandbox) raise(flag string, value, least int64) int64 {
 	if f.Set.Changed(flag) {
 		return value
 	}
-	return fallback
+	return max(value, least)
 }
 
 // Timeout returns the time limit of a run as [runtime.RunOptions] has it: 0 is the

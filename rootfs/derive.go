@@ -1,0 +1,422 @@
+package rootfs
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path"
+	"slices"
+	"strings"
+
+	"gaol/rootfs/download"
+	"gaol/rootfs/layer"
+	"gaol/rootfs/oci"
+	"gaol/vfs"
+)
+
+// kindDerived is the Imported.Kind of a derived image.
+const kindDerived = "derived"
+
+// DeriveOptions describe an image to derive from another.
+type DeriveOptions struct {
+	// From is the base: a name, an id, or a prefix of one. Empty: the default image, which is built if the store
+	// lacks it.
+	From string
+
+	// Name is a name for the image, as in [ImportOptions].
+	Name string
+
+	// Steps are performed in this order, at most 100.
+	Steps []Step
+
+	// NoCache performs all steps, also those whose result the store has, and keeps no result but the image.
+	NoCache bool
+
+	// TrustNode lets the image's Node run outside of jails as root, as in [ImportOptions]. Without it, an image with a
+	// step Run or Copy is not trusted, because that can replace Node and its libraries. The other steps keep the
+	// trust in the base.
+	TrustNode bool
+
+	// Limits bound what all steps together add.
+	Limits layer.Limits
+
+	// Progress receives a line for each step, and the output of commands. Nil: it is discarded.
+	Progress io.Writer
+}
+
+// Step is a change of an image. One of Run, With, Copy, Env, User and Dir is set.
+type Step struct {
+	// Run is a command for the image's /bin/sh, which Runner runs in a sandbox. Its changes of files are kept, except
+	// in /tmp and /var/tmp.
+	Run    string
+	Runner Runner
+
+	// With adds Debian packages, as in [BuildOptions]. The base must have been built with Debian packages.
+	With []string
+
+	// Copy adds files of the host.
+	Copy *Copy
+
+	// Env has variables for later steps and for runs of the image, which override those of the base. In values, $NAME and
+	// ${NAME} are replaced by the variable of an earlier step or of the base; `\$` is a dollar sign.
+	Env map[string]string
+
+	// User is the user of later commands: "root", the default, owns all files of the image; "node" only its home
+	// folder, /workspace and the temporary folders. Both have the same id and no privileges.
+	User string
+
+	// Dir is the working directory of later commands and copies: an absolute path, or one relative to the
+	// previous one, which is / at first. Commands make it if it is missing.
+	Dir string
+}
+
+// Copy is a step that copies files of the host. Links stay links.
+type Copy struct {
+	Root *os.Root // the folder of the host that the files are in
+	From []string // paths in it
+	To   string   // path of the image. Folders are copied to it; for more than one file, or with a slash at its end, it is a folder
+}
+
+// Runner runs commands of steps in sandboxes: see runtime.StepRunner.
+type Runner interface {
+	// RunStep runs the command in a sandbox with the image. If it succeeds, RunStep calls collect with the upper
+	// folder of the overlay over the image's tree, which nothing changes meanwhile.
+	RunStep(ctx context.Context, image *Image, c StepCommand, collect func(changes *os.File) error) error
+
+	// Key identifies what the command may do. Steps with different keys do not share results.
+	Key() string
+}
+
+// StepCommand is the command of a step.
+type StepCommand struct {
+	Script string // for /bin/sh
+	Dir    string // made if it is missing
+	Env    map[string]string
+	Owner  bool      // its user owns all files of the image
+	Output io.Writer // of the command
+}
+
+// String returns the step as a Gaolfile has it.
+func (s *Step) String() string {
+	switch {
+	case s.Run != "":
+		return "RUN " + s.Run
+	case s.With != nil:
+		return "WITH " + strings.Join(s.With, " ")
+	case s.Copy != nil:
+		return "COPY " + strings.Join(append(slices.Clip(s.Copy.From), s.Copy.To), " ")
+	case s.Env != nil:
+		return "ENV " + strings.Join(slices.Sorted(maps.Keys(s.Env)), " ")
+	case s.User != "":
+		return "USER " + s.User
+	}
+	return "WORKDIR " + s.Dir
+}
+
+const maxSteps = 100
+
+// Derive makes an image from another by steps. Each step Run, With and Copy makes an image, which shares the unchanged
+// files with the step's base by hard links. The results of Run and With get a name that identifies the base and the step, and
+// are used again by later calls; [Store.Prune] removes them. A failed Derive keeps those of the steps before. See
+// [Store.Import] for what happens to owners and modes of files.
+//
+// An error is a [*StepError], or about the base.
+func (s *Store) Derive(ctx context.Context, o DeriveOptions) (_ *Image, err error) {
+	d := &deriver{store: s, o: o, report: download.NewReporter(o.Progress), user: "root", dir: "/"}
+	if err := d.begin(ctx); err != nil {
+		return nil, err
+	}
+	defer func() {
+		err = errors.Join(err, d.lease.Close())
+		if err != nil {
+			d.discard(d.image, d.unnamed)
+		}
+	}()
+	for n := range o.Steps {
+		text := fmt.Sprintf("step %d/%d", n+1, len(o.Steps))
+		d.report.Line("%s: %.200s", text, &o.Steps[n])
+		if err := d.perform(ctx, &o.Steps[n]); err != nil {
+			return nil, &StepError{"derive image", text + ": " + fmt.Sprintf("%.200s", &o.Steps[n]), err}
+		}
+	}
+	if err := d.finish(ctx); err != nil {
+		return nil, &StepError{"derive image", "store", err}
+	}
+	d.report.Line("stored %s (%.0f MB) %s", d.image.ID, float64(d.image.Size)/1e6, strings.Join(d.image.Names, " "))
+	return d.image, nil
+}
+
+// deriver is a derivation in progress.
+type deriver struct {
+	store  *Store
+	o      DeriveOptions
+	report *download.Reporter
+
+	image   *Image // of the last step
+	lease   *Lease // of image
+	unnamed bool   // image is new, and has no name by which it can be found again
+	limits  layer.Limits
+	config  oci.Config
+	changed bool // config differs from the image's
+	trusted bool // the image's Node
+	user    string
+	dir     string
+}
+
+func (d *deriver) begin(ctx context.Context) (err error) {
+	if len(d.o.Steps) == 0 || len(d.o.Steps) > maxSteps {
+		return fmt.Errorf("derive image: %d steps, want 1 to %d", len(d.o.Steps), maxSteps)
+	}
+	if d.o.Name != "" {
+		if err := CheckName(d.o.Name); err != nil {
+			return err
+		}
+	}
+	d.limits = d.o.Limits.WithDefaults()
+	if d.image, err = d.store.Ensure(ctx, d.o.From, BuildOptions{Progress: d.o.Progress}); err != nil {
+		return err
+	}
+	d.config = builtConfig
+	if m := d.image.Imported; m != nil {
+		d.config = m.Config
+		d.dir = cmp.Or(path.Join("/", m.Config.WorkingDir), "/")
+	}
+	d.trusted = d.image.CanFork() == nil
+	d.lease, err = d.image.Hold()
+	return err
+}
+
+// perform performs a step.
+func (d *deriver) perform(ctx context.Context, s *Step) error {
+	switch {
+	case s.Env != nil:
+		return d.setEnv(s.Env)
+	case s.User != "" && s.User != "root" && s.User != "node":
+		return fmt.Errorf("user %.100q: want root or node", s.User)
+	case s.User != "":
+		d.user = s.User
+		return nil
+	case s.Dir != "":
+		d.dir = path.Join("/", d.path(s.Dir))
+		d.config.WorkingDir, d.changed = d.dir, true
+		return nil
+	case s.Run == "" && s.With == nil && s.Copy == nil:
+		return errors.New("empty")
+	}
+	name := ""
+	if s.Copy == nil && !d.o.NoCache { // reading files is as much work as copying them
+		var err error
+		if name, err = d.key(s); err != nil {
+			return err
+		}
+		if i, err := d.store.byName(name); err == nil && d.use(i, false) == nil {
+			d.report.Line("use the stored result %.*s", len(idPrefix)+12, i.ID)
+			return nil
+		}
+	}
+	d.trusted = d.trusted && s.With != nil
+	return d.make(ctx, name, s)
+}
+
+// path returns a path relative to the working directory.
+func (d *deriver) path(p string) string {
+	if path.IsAbs(p) {
+		return p
+	}
+	return d.dir + "/" + p
+}
+
+func (d *deriver) setEnv(env map[string]string) error {
+	list := slices.Clone(d.config.Env)
+	value := func(name string) string {
+		if text := variable(d.config.Env, name); text != "" || name != "PATH" {
+			return text
+		}
+		return vfs.SearchPath
+	}
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		if name == "" || strings.ContainsAny(name, "=\x00") || strings.ContainsRune(env[name], 0) {
+			return fmt.Errorf("%.100q: not a valid name or value of a variable", name)
+		}
+		list = slices.DeleteFunc(list, func(v string) bool { return strings.HasPrefix(v, name+"=") })
+		parts := strings.Split(env[name], `\$`)
+		for i, part := range parts {
+			parts[i] = os.Expand(part, value)
+		}
+		list = append(list, name+"="+strings.Join(parts, "$"))
+	}
+	d.config.Env, d.changed = list, true
+	return nil
+}
+
+// key returns the name of a step's result.
+func (d *deriver) key(s *Step) (string, error) {
+	runner := ""
+	if s.Run != "" {
+		runner = s.Runner.Key()
+	}
+	text, err := json.Marshal([]any{builder, d.image.ID, d.config, d.dir, d.user, d.trusted, d.o.TrustNode, s.Run, runner, s.With})
+	sum := sha256.Sum256(text)
+	return "step-" + hex.EncodeToString(sum[:16]), err
+}
+
+// use makes i the base of the next step.
+func (d *deriver) use(i *Image, unnamed bool) error {
+	lease, err := i.Hold()
+	if err != nil {
+		return err
+	}
+	old, oldUnnamed := d.image, d.unnamed
+	err = d.lease.Close()
+	d.image, d.lease, d.unnamed, d.changed, d.trusted = i, lease, unnamed, false, i.CanFork() == nil
+	d.discard(old, oldUnnamed && old.ID != i.ID)
+	return err
+}
+
+// discard removes the image of a step if that is unnamed. It ignores errors: Prune removes it later.
+func (d *deriver) discard(i *Image, unnamed bool) {
+	if !unnamed {
+		return
+	}
+	_, _ = d.store.remove(i.ID, func(i *Image) error {
+		if len(i.Names) > 0 {
+			return ErrInUse
+		}
+		return nil
+	})
+}
+
+// finish stores settings that no step has stored, and the name.
+func (d *deriver) finish(ctx context.Context) (err error) {
+	if d.o.TrustNode && !d.trusted || d.changed {
+		if err := d.make(ctx, d.o.Name, &Step{}); err != nil {
+			return err
+		}
+	}
+	if d.o.Name != "" {
+		d.image, _, err = d.store.Tag(ctx, d.image.ID, d.o.Name)
+	}
+	return err
+}
+
+// make makes the image of a step, with a name unless that is "".
+func (d *deriver) make(ctx context.Context, name string, s *Step) (err error) {
+	m := &importer{
+		build:   build{store: d.store, report: download.NewReporter(nil)},
+		options: ImportOptions{Limits: d.limits, TrustNode: d.trusted || d.o.TrustNode},
+		source:  &oci.Image{Kind: kindDerived, Digest: d.image.ID, Config: d.config},
+		name:    d.image.ID,
+	}
+	defer func() { err = errors.Join(err, m.build.close()) }()
+	if err := m.prepare(ctx); err != nil {
+		return err
+	}
+	if name != "" {
+		m.plan.names = []string{name}
+	}
+	m.image.Packages = d.image.Packages
+	if err := m.tree.LinkAll(ctx, d.image.Root()); err != nil {
+		return err
+	}
+	if err := d.change(ctx, m, s); err != nil {
+		return err
+	}
+	d.limits = m.tree.Left()
+	if err := errors.Join(m.addJailFiles(ctx), m.seal(ctx)); err != nil {
+		return err
+	}
+	_, err = d.store.Lookup(m.image.ID)
+	isNew := errors.Is(err, ErrNotFound)
+	if err := m.commit(ctx); err != nil {
+		return err
+	}
+	return d.use(&m.image, isNew && name == "")
+}
+
+// change performs a step in the tree of its image.
+func (d *deriver) change(ctx context.Context, m *importer, s *Step) error {
+	switch {
+	case s.With != nil:
+		return d.install(ctx, m, s.With)
+	case s.Copy != nil:
+		return d.copy(ctx, m.tree, s.Copy)
+	case s.Run == "":
+		return nil
+	}
+	env := map[string]string{}
+	for _, v := range d.config.Env {
+		name, value, _ := strings.Cut(v, "=")
+		env[name] = value
+	}
+	c := StepCommand{Script: s.Run, Dir: d.dir, Env: env, Owner: d.user == "root", Output: cmp.Or(d.o.Progress, io.Discard)}
+	return s.Runner.RunStep(ctx, d.image, c, func(changes *os.File) error {
+		return m.tree.Overlay(ctx, changes, []string{"/tmp", "/var/tmp", "/dev", "/proc", "/run"})
+	})
+}
+
+var errNoPackages = errors.New("the base was not built with Debian packages: use gaol image build --with, or an image that has them")
+
+func (d *deriver) install(ctx context.Context, m *importer, with []string) (err error) {
+	if d.image.Packages == nil {
+		return errNoPackages
+	}
+	if err := m.store.in.checkHost(&BuildOptions{}); err != nil {
+		return err
+	}
+	if m.plan.with, _, err = m.store.in.choosePackages(BuildOptions{With: with}); err != nil {
+		return err
+	}
+	for _, p := range d.image.Packages {
+		m.plan.packages = append(m.plan.packages, p.Name)
+	}
+	quiet := m.report
+	m.report = d.report
+	defer func() { m.report = quiet }()
+	return m.installPackages(ctx)
+}
+
+func (d *deriver) copy(ctx context.Context, to *layer.Tree, c *Copy) error {
+	target := path.Clean(d.path(c.To))
+	store, err := os.Stat(d.store.dir)
+	if err != nil {
+		return err
+	}
+	for _, from := range c.From {
+		info, err := c.Root.Lstat(from)
+		if err != nil {
+			return err
+		}
+		at := target
+		if !info.IsDir() && (len(c.From) > 1 || strings.HasSuffix(c.To, "/") || to.IsFolder(target)) {
+			at = path.Join(target, path.Base(from))
+		}
+		if err := to.CopyFrom(ctx, c.Root, path.Clean(from), at, store); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Env returns the variables that runs of the image have: those of a derived image, and PATH of an imported one.
+func (i *Image) Env() map[string]string {
+	env := map[string]string{}
+	if p := i.Path(); p != "" {
+		env["PATH"] = p
+	}
+	if i.Imported == nil || i.Imported.Kind != kindDerived {
+		return env
+	}
+	for _, v := range i.Imported.Config.Env {
+		if name, value, _ := strings.Cut(v, "="); name != "PATH" {
+			env[name] = value
+		}
+	}
+	return env
+}

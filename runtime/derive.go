@@ -1,0 +1,119 @@
+package runtime
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"time"
+
+	"gaol/rootfs"
+	"gaol/vfs"
+)
+
+// StepRunner runs commands of [rootfs.Store.Derive], each in a sandbox of its own. Its native jail is as strong as any
+// other; with [rootfs.StepCommand].Owner, its user also owns all files of the image.
+type StepRunner struct {
+	// Options are the options of the sandboxes. Image, Store, Env, Cwd and Launcher are ignored. Zero fields of Limits
+	// use the defaults of [StepLimits].
+	Options Options
+
+	// Timeout is the time limit of a command. Zero: 10 minutes. Negative: no limit.
+	Timeout time.Duration
+}
+
+// DefaultStepTimeout is the default of StepRunner.Timeout.
+const DefaultStepTimeout = 10 * time.Minute
+
+// StepLimits returns the default limits of steps. They suffice to install the largest packages of npm, and to compile
+// native ones.
+func StepLimits() Limits {
+	l := DefaultLimits()
+	l.Memory, l.Disk, l.Files, l.Pids = 1<<30, 4<<30, 1<<18, 256
+	return l
+}
+
+// CommandError is the error of a step whose command failed.
+type CommandError struct {
+	Result *Result // without output
+}
+
+// Error describes the end of the command.
+func (e *CommandError) Error() string {
+	if e.Result.Cause != CauseNone {
+		return fmt.Sprintf("the command was ended, cause %s", e.Result.Cause)
+	}
+	return fmt.Sprintf("the command ended with exit code %d", e.Result.ExitCode)
+}
+
+// Key implements [rootfs.Runner]: it returns the permissions.
+func (r StepRunner) Key() string {
+	text, err := json.Marshal(r.Options.Permissions)
+	if err != nil {
+		return err.Error() // Create refuses such permissions
+	}
+	return string(text)
+}
+
+// RunStep implements [rootfs.Runner].
+func (r StepRunner) RunStep(ctx context.Context, image *rootfs.Image, c rootfs.StepCommand, collect func(changes *os.File) error) (err error) {
+	o, least := r.Options, StepLimits()
+	if err := o.Isolation.Check(FeatureDerive); err != nil {
+		return err
+	}
+	o.Image, o.Store, o.Cwd, o.Launcher = image.ID, image.StoreDir(), "", LauncherExec
+	o.Env = stepEnv(c)
+	l := &o.Limits
+	l.Memory, l.Disk = cmp.Or(l.Memory, least.Memory), cmp.Or(l.Disk, least.Disk)
+	l.Files, l.Pids = cmp.Or(l.Files, least.Files), cmp.Or(l.Pids, least.Pids)
+	s, err := o.check()
+	if err != nil {
+		return err
+	}
+	s.oneOverlay, s.owned = true, c.Owner
+	rt, err := create(ctx, s)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, rt.Close()) }()
+	const script = `mkdir -p "$0" && cd "$0" && exec /bin/sh -c "$1"`
+	res, err := rt.Command(ctx, "/bin/sh", []string{"-c", script, c.Dir, c.Script}, RunOptions{
+		Timeout: cmp.Or(r.Timeout, DefaultStepTimeout),
+		OnEvent: func(e Event) { writeOutput(c, e) },
+	})
+	if err != nil {
+		return err
+	}
+	if res.ExitCode != 0 || res.Cause != CauseNone {
+		return &CommandError{res}
+	}
+	changes, err := rt.sandbox.Changes()
+	if err != nil {
+		return err
+	}
+	defer changes.Close()
+	return collect(changes)
+}
+
+// stepEnv returns the variables of a step. Installations are for all users, and caches are not kept.
+func stepEnv(c rootfs.StepCommand) map[string]string {
+	env := map[string]string{"XDG_CACHE_HOME": "/tmp/.cache", "npm_config_cache": "/tmp/.npm", "HOME": string(vfs.Home)}
+	if c.Owner {
+		env["HOME"], env["npm_config_prefix"] = "/root", "/usr/local"
+	}
+	maps.Copy(env, c.Env)
+	return env
+}
+
+// writeOutput writes what the command prints. A failed write does not fail the step.
+func writeOutput(c rootfs.StepCommand, e Event) {
+	switch e := e.(type) {
+	case StdoutEvent:
+		_, _ = c.Output.Write(e.Data)
+	case StderrEvent:
+		_, _ = c.Output.Write(e.Data)
+	}
+}

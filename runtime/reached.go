@@ -45,8 +45,9 @@ func (l *Limits) full(disk, files int64, text string) (list []Denial) {
 	return list
 }
 
-// addLimits adds denials for the limits that a failed run has reached, of the tree and of memory. The run held some
-// bytes of files in memory, if the kernel killed it for that. text is the end of what it reported.
+// addLimits adds denials for the limits that a failed run has reached, of the tree and of memory. If the kernel killed
+// the run for memory, held is how many bytes of that were files in memory: the tree, unless it is on disk. text is the
+// end of what the run reported.
 func (p *Process) addLimits(text string, held int64) {
 	l := p.rt.opts.Limits
 	if p.rt.opts.writesHost() {
@@ -57,7 +58,7 @@ func (p *Process) addLimits(text string, held int64) {
 			p.denials.Add(d)
 		}
 	}
-	if held >= l.Memory/8 {
+	if held >= l.Memory/8 && !l.onDisk() {
 		target := fmt.Sprintf("%s, of which files in memory take %s", formatBytes(l.Memory), formatBytes(held>>20<<20))
 		p.denials.Add(Denial{Scope: policy.Limits, Operation: "memory", Target: target, Rule: "limits.memoryBytes", Source: SourceLimits})
 	}

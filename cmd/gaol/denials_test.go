@@ -109,9 +109,12 @@ func TestLimitReached(t *testing.T) {
 	f := fake{guest: returns(runtime.Result{ExitCode: 1, Denials: []runtime.Denial{
 		{Scope: policy.Limits, Operation: "disk", Target: "1 MiB", Rule: "limits.diskBytes", Count: 1, Source: runtime.SourceLimits},
 		{Scope: policy.Limits, Operation: "files", Target: "100", Rule: "limits.files", Count: 1, Source: runtime.SourceStderr},
+		{Scope: policy.Limits, Operation: "memory", Target: "256 MiB, of which files in memory take 60 MiB", Rule: "limits.memoryBytes", Count: 1, Source: runtime.SourceLimits},
 	}})}
 	want := "gaol: limit reached: disk 1 MiB (limits.diskBytes); allow with a higher --disk\n" +
-		"gaol: limit reached, reported by the program: files 100 (limits.files); allow with a higher --files\n"
+		"gaol: limit reached, reported by the program: files 100 (limits.files); allow with a higher --files\n" +
+		"gaol: limit reached: memory 256 MiB, of which files in memory take 60 MiB (limits.memoryBytes); " +
+		"allow with a higher --memory, or a --disk above 64 MiB and a quarter of the memory, which keeps files on disk\n"
 	if got := f.call(t, "", "run", "-e", "1"); got.stderr != want {
 		t.Errorf("standard error has %q, want %q", got.stderr, want)
 	}

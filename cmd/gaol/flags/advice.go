@@ -34,7 +34,7 @@ type Advice struct {
 func (a Advice) For(d runtime.Denial) string {
 	switch {
 	case d.Scope == policy.Limits:
-		return "a higher " + a.Limit(d)
+		return a.forLimit(d)
 	case d.Rule == "mounts":
 		return a.UnixSockets
 	case d.Rule == "hostPorts":
@@ -61,6 +61,16 @@ func (a Advice) For(d runtime.Denial) string {
 		return ""
 	}
 	return strconv.Quote(d.Scope) + `: "allow" in ` + a.Argument
+}
+
+// forLimit is advice to raise a limit. A denial of memory means that files in memory used a share of it.
+func (a Advice) forLimit(d runtime.Denial) string {
+	text := "a higher " + a.Limit(d)
+	if d.Operation == "memory" {
+		disk := runtime.Denial{Operation: "disk", Rule: "limits.diskBytes"}
+		text += ", or a " + a.Limit(disk) + " above 64 MiB and a quarter of the memory, which keeps files on disk"
+	}
+	return text
 }
 
 // ruleText is advice to add a rule to the scope of a denial, or to use the flag for its pattern.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -231,7 +232,7 @@ func (a *app) imageExport() *cobra.Command {
   podman load -i image.tar
   gaol image import ./image.tar --name copy`,
 	}
-	return a.exportCommand(cmd, rootfs.Open, func(ctx context.Context, store *rootfs.Store, ref string) error {
-		return store.Export(ctx, ref, a.stdout)
+	return a.exportCommand(cmd, rootfs.Open, func(ctx context.Context, w io.Writer, store *rootfs.Store, ref string) error {
+		return store.Export(ctx, ref, w)
 	})
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 	"time"
@@ -40,18 +41,18 @@ func (a *app) snapshotExport() *cobra.Command {
 		Short:   "Write a snapshot's files as a tar archive to standard output",
 		Example: `  gaol snapshot export built | tar -t`,
 	}
-	return a.exportCommand(cmd, flags.OpenSnapshots, func(_ context.Context, store *rootfs.Store, ref string) error {
+	return a.exportCommand(cmd, flags.OpenSnapshots, func(_ context.Context, w io.Writer, store *rootfs.Store, ref string) error {
 		s, err := store.Lookup(ref)
 		if err != nil {
 			return err
 		}
-		return a.export(s)
+		return exportSnapshot(s, w)
 	})
 }
 
-// export writes the files of s as a tar archive. It is not limited: the snapshot was when
+// exportSnapshot writes the files of s as a tar archive. It is not limited: the snapshot was when
 // it was taken. While it runs, the lease keeps s from being removed.
-func (a *app) export(s *rootfs.Image) error {
+func exportSnapshot(s *rootfs.Image, w io.Writer) error {
 	lease, err := s.Hold()
 	if err != nil {
 		return err
@@ -67,6 +68,6 @@ func (a *app) export(s *rootfs.Image) error {
 		return err
 	}
 	defer func() { _ = tree.Close() }()
-	_, err = tree.Tar(a.stdout, "/", hostfs.TarOptions{Bytes: 1 << 50})
+	_, err = tree.Tar(w, "/", hostfs.TarOptions{Bytes: 1 << 50})
 	return err
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 
@@ -81,14 +82,24 @@ with the id. If it was a name of another one, it moves, and its line ends with t
 }
 
 // exportCommand completes cmd, which writes an archive of an image or a snapshot to standard output.
-func (a *app) exportCommand(cmd *cobra.Command, open flags.Opener, write func(ctx context.Context, store *rootfs.Store, ref string) error) *cobra.Command {
+func (a *app) exportCommand(cmd *cobra.Command, open flags.Opener, write func(ctx context.Context, w io.Writer, store *rootfs.Store, ref string) error) *cobra.Command {
 	cmd.Use, cmd.Args, cmd.ValidArgsFunction = "export NAME", cobra.ExactArgs(1), flags.StoreNames(open)
 	return storeCommand(cmd, open, func(cmd *cobra.Command, store *rootfs.Store, args []string) error {
 		if report.IsTerminal(a.stdout) {
 			return errors.New("standard output is a terminal: redirect the archive to a pipe or a file")
 		}
-		return write(cmd.Context(), store, args[0])
+		return write(cmd.Context(), archiveOutput{a.stdout}, store, args[0])
 	})
+}
+
+// archiveOutput is standard output. Its errors differ from those of the store.
+type archiveOutput struct{ io.Writer }
+
+func (o archiveOutput) Write(p []byte) (n int, err error) {
+	if n, err = o.Writer.Write(p); err != nil {
+		err = report.NewOutputError("standard output", err)
+	}
+	return n, err
 }
 
 // removedLong describes the output of rm and prune.

@@ -109,7 +109,7 @@ func imageNode() (plainNode, error) {
 	if err != nil {
 		return plainNode{}, err
 	}
-	image, err := store.Lookup("default")
+	image, err := store.Stored(rootfs.BuildOptions{})
 	if err != nil {
 		return plainNode{}, err
 	}

@@ -43,9 +43,9 @@ start=$(sed -n 's/^ExecStart=//p' "$dir/root/usr/lib/systemd/system/gaol.service
 if in_root $start 2>"$dir/error"; then fail "the server runs without an image"; fi
 grep -q 'default image: .*gaol image build' "$dir/error" || fail "without an image: $(cat "$dir/error")"
 
-# With systemd, the maintainer scripts enable the units, and start them if there is an image.
-mkdir -p "$dir/root/run/systemd/system" "$dir/root/var/lib/gaol/names"
-ln -s nowhere "$dir/root/var/lib/gaol/names/default"
+# With systemd, the maintainer scripts enable the units, and start them if the image is in the store.
+mkdir -p "$dir/root/run/systemd/system" "$dir/root/var/lib/gaol"
+mount -o bind,ro /var/lib/gaol "$dir/root/var/lib/gaol"
 cat >"$dir/root/usr/local/sbin/systemctl" <<'END'
 #!/bin/sh
 echo "$@" >>/tmp/calls
@@ -58,10 +58,11 @@ expect() { # the calls of systemctl since the last time
 
 echo '{"drainMs": 1}' >"$dir/root/etc/gaol/server.json"
 in_root dpkg --force-confold --install /tmp/second.deb
+umount "$dir/root/var/lib/gaol"
 expect 'daemon-reload,start gaol.socket,restart gaol.service,'
 grep -q drainMs "$dir/root/etc/gaol/server.json" || fail "an upgrade has replaced the configuration"
 
-mkdir -p "$dir/root/var/lib/gaol/images"
+mkdir "$dir/root/var/lib/gaol/images"
 in_root dpkg --remove gaol
 expect 'stop gaol.socket gaol.service,disable gaol.socket gaol.service,daemon-reload,'
 [ ! -e "$dir/root/usr/bin/gaol" ] || fail "remove has left the program"

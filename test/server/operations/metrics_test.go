@@ -11,6 +11,7 @@ import (
 	"gaol/cmd/gaol/server"
 	"gaol/cmd/gaol/server/daemon"
 	"gaol/cmd/gaol/server/service"
+	"gaol/rootfs"
 )
 
 // Root on the socket, and tokens with the right admin, may read the metrics.
@@ -95,7 +96,15 @@ func series(text string) int {
 
 // A server that cannot run programs lives, but is not ready.
 func TestReady(t *testing.T) {
-	p := start(t, daemon.Options{Server: server.Options{Options: service.Options{Store: t.TempDir()}}})
+	dir := t.TempDir()
+	store, err := rootfs.Open(dir)
+	if err == nil {
+		_, err = store.Add(t.Context(), []string{"default"}, func(string) error { return nil }) // not the image that sandboxes use
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := start(t, daemon.Options{Server: server.Options{Options: service.Options{Store: dir}}})
 	p.expect(http.StatusOK, "GET", "/healthz", nil)
 	p.expect(http.StatusServiceUnavailable, "GET", "/readyz", nil)
 	if line := p.waitLog("msg", "the server is not ready"); !strings.Contains(fmt.Sprint(line["err"]), "no such image") {

@@ -190,16 +190,19 @@ func (s *Service) Close(ctx context.Context) error {
 // is missing, or if this machine cannot make a jail of an isolation that requests may name. It makes one of each,
 // and closes it.
 func (s *Service) Check(ctx context.Context) error {
-	image := defaultImage
-	if allowed := s.Settings().Images; len(allowed) > 0 && !slices.Contains(allowed, image) {
-		image = allowed[0]
-	}
 	store, err := rootfs.Open(s.store)
 	if err != nil {
 		return err
 	}
-	if _, err := store.Lookup(image); err != nil {
-		return fmt.Errorf("image %s: %w", image, err)
+	image := "" // the default one, which need not be the one named default
+	if allowed := s.Settings().Images; len(allowed) > 0 && !slices.Contains(allowed, defaultImage) {
+		image = allowed[0]
+		_, err = store.Lookup(image)
+	} else {
+		_, err = store.Stored(rootfs.BuildOptions{})
+	}
+	if err != nil {
+		return fmt.Errorf("image %s: %w", cmp.Or(image, defaultImage), err)
 	}
 	var failed []error
 	for _, i := range s.Settings().Allowed {

@@ -178,7 +178,7 @@ func (j *Jail) start() error {
 	if err := j.starter.startPid1(top); err != nil {
 		return err
 	}
-	// The jail has a copy of the mounts, so this thread releases them.
+	// Pid 1 has a copy of this mount namespace. Leaving it frees the mounts.
 	return step.Wrap("leave", "mount namespace", unix.Setns(int(host.Fd()), unix.CLONE_NEWNS))
 }
 

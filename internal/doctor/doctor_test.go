@@ -59,7 +59,7 @@ func TestExamine(t *testing.T) {
 	}
 }
 
-// mountTable lists mounts, except for those of concurrent tests.
+// mountTable returns the mounts of this process. It omits mounts of tests, which may run at the same time.
 func mountTable(t *testing.T) []string {
 	t.Helper()
 	text, err := os.ReadFile("/proc/self/mountinfo")

@@ -32,7 +32,7 @@ func examine(t *testing.T, store string) *examination {
 	return x
 }
 
-// TestProbeImage checks that the image is the one that gaol run uses, and not one with the name default.
+// The probe looks for the image that gaol run uses. The name default may belong to another image.
 func TestProbeImage(t *testing.T) {
 	images, err := rootfs.Open("")
 	if err != nil {
@@ -68,7 +68,7 @@ func TestProbeImage(t *testing.T) {
 	check(OK, "Node")
 }
 
-// TestProbeToolsAgrees checks that missing requirements are those that a build names.
+// The probe and a build report the same missing requirement.
 func TestProbeToolsAgrees(t *testing.T) {
 	for variable, value := range map[string]string{"npm_config_registry": "ftp://registry.example", "PATH": t.TempDir()} {
 		t.Run(variable, func(t *testing.T) {

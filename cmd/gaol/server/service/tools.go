@@ -16,8 +16,8 @@ import (
 	"gaol/runtime/sandboxtools"
 )
 
-// Session is the state of one client connection. Closing it deletes its sandboxes and those that its sandboxtools
-// toolbox created. The tenant's quotas and the server's settings apply to all calls.
+// Session represents a client connection. Closing it deletes the sandboxes of the session and of its toolbox. The
+// tenant's quotas and the server's settings apply to all calls.
 type Session struct {
 	service *Service
 	tenant  *tenant.Tenant

@@ -270,7 +270,7 @@ type imageClone struct {
 
 // close closes the mounts, which may be nil.
 func (c imageClone) close() {
-	c.File.Close()
+	c.Close()
 	c.owned.Close()
 }
 

@@ -57,7 +57,7 @@ func Install(ctx context.Context, t *layer.Tree, o Options) ([]Package, error) {
 		links = append(links, more...)
 	}
 	kept := slices.DeleteFunc(slices.Clone(o.Have), func(p Package) bool { return contains(debs, p.Name) })
-	all := append(kept, debs...)
+	all := slices.Concat(kept, debs)
 	slices.SortFunc(all, func(x, y Package) int { return strings.Compare(x.Name, y.Name) })
 	return all, finish(t, links)
 }

@@ -103,11 +103,11 @@ type StepCommand struct {
 	Output io.Writer // of the command
 }
 
-// String returns the step as a Gaolfile has it.
+// String returns the step as a line of a Gaolfile, without the values of variables.
 func (s *Step) String() string {
 	switch {
 	case s.Run != "":
-		return "RUN " + s.Run
+		return "RUN " + strings.Join(strings.Fields(s.Run), " ")
 	case s.With != nil:
 		return "WITH " + strings.Join(s.With, " ")
 	case s.Copy != nil:

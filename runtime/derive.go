@@ -43,7 +43,11 @@ type CommandError struct {
 
 // Error describes the end of the command.
 func (e *CommandError) Error() string {
-	if e.Result.Cause != CauseNone {
+	switch e.Result.Cause {
+	case CauseNone:
+	case CauseSignal:
+		return "the command was killed by " + e.Result.Signal
+	default:
 		return fmt.Sprintf("the command was ended, cause %s", e.Result.Cause)
 	}
 	return fmt.Sprintf("the command ended with exit code %d", e.Result.ExitCode)

@@ -96,12 +96,12 @@ func (f *gaolfile) add(ctx context.Context, line string) error {
 func parseRun(ctx context.Context, text string) (step rootfs.Step, err error) {
 	var options []string
 	for strings.HasPrefix(text, "--") {
-		at := wordForm().FindStringIndex(text)
-		if at == nil || at[0] != 0 {
-			return step, errors.New("a quote is not closed")
+		end := wordForm().FindStringIndex(text)[1]
+		if rest := text[end:]; rest != "" && strings.TrimLeft(rest, " \t") == rest {
+			return step, errQuote
 		}
-		options = append(options, unquote(text[:at[1]]))
-		text = strings.TrimSpace(text[at[1]:])
+		options = append(options, unquote(text[:end]))
+		text = strings.TrimSpace(text[end:])
 	}
 	if text == "" {
 		return step, errors.New("no command")
@@ -151,6 +151,8 @@ func variable(text string) (step rootfs.Step, err error) {
 	return rootfs.Step{Env: map[string]string{name: value}}, nil
 }
 
+var errQuote = errors.New("a quote is not closed")
+
 // wordForm matches a word of a shell, with quotes and backslashes.
 var wordForm = lazyregexp.New(`(?:"(?:[^"\\]|\\.)*"|'[^']*'|\\.|[^\s"'\\])+`)
 
@@ -161,7 +163,7 @@ func words(text string) (list []string, err error) {
 		return ""
 	})
 	if strings.TrimSpace(rest) != "" {
-		return nil, errors.New("a quote is not closed")
+		return nil, errQuote
 	}
 	return list, nil
 }

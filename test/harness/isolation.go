@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"gaol/rootfs"
 	"gaol/runtime"
 )
 
@@ -32,6 +33,9 @@ var requests = map[runtime.Feature]func() error{
 	runtime.FeatureZygote: func() error { return create(runtime.Options{Zygote: runtime.ZygoteOptions{Forks: 1}}) },
 	runtime.FeaturePark:   func() error { return createPool(runtime.PoolOptions{Size: 1, Park: true}) },
 	runtime.FeatureOCI:    func() error { return create(runtime.Options{OCI: runtime.OCIOptions{Runtime: "runc"}}) },
+	runtime.FeatureDerive: func() error {
+		return runtime.StepRunner{Options: Options(runtime.Options{})}.RunStep(context.Background(), &rootfs.Image{}, rootfs.StepCommand{}, nil)
+	},
 }
 
 func create(o runtime.Options) error {

@@ -17,12 +17,12 @@ import (
 
 	"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp"
 	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/baggage"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace"
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/sdk/resource"
 	"go.opentelemetry.io/otel/sdk/trace"
-	semconv "go.opentelemetry.io/otel/semconv/v1.37.0"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
 )
@@ -135,7 +135,7 @@ func startTraces(ctx context.Context) (wrap func(http.Handler) http.Handler, end
 	if err != nil {
 		return nil, nil, fmt.Errorf("traces: %w", err)
 	}
-	name := resource.NewSchemaless(semconv.ServiceName("gaol"))
+	name := resource.NewSchemaless(attribute.String("service.name", "gaol"))
 	own, err := resource.Merge(name, resource.Environment()) // OTEL_SERVICE_NAME wins
 	if err != nil {
 		return nil, nil, fmt.Errorf("traces: %w", err)

@@ -120,8 +120,8 @@ func TestNoChanges(t *testing.T) {
 	}
 }
 
-// The entry program is not readable for a guest that owns the image: the kernel lets nobody trace it before it has
-// loaded the filter.
+// The entry program is not readable for a guest that owns the image: the kernel lets no process of the
+// guest trace it before it has loaded the filter.
 func TestOwnedEntryProgram(t *testing.T) {
 	j := newJail(t, func(s *Spec) { s.OneOverlay, s.Owned = true, true })
 	first, _ := j.HostIDs()

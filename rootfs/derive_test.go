@@ -137,7 +137,7 @@ func inode(t *testing.T, path string) uint64 {
 	return info.Sys().(*syscall.Stat_t).Ino
 }
 
-// TestDeriveCache checks which steps are performed again, and what is left of them.
+// TestDeriveCache checks which steps are performed again, and which images are left.
 func TestDeriveCache(t *testing.T) {
 	s, base := tinyBuild(t)
 	r := &fakeRunner{t: t, commands: map[string]func(*testing.T, string){"a": writes("a"), "b": writes("b")}}

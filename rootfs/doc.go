@@ -14,6 +14,7 @@
 //	store*.go, image*.go   the store: lookup, names, locks, commit, removal, snapshots
 //	build*.go              building an image: inputs, plan, steps
 //	import*.go, export.go  importing an image · writing one as an archive
+//	derive.go              deriving an image from another by steps
 //	tree                   writes an image's tree and computes its id
 //	npm*.go                downloading and unpacking Node and npm
 //	debian                 installs Debian packages
@@ -55,7 +56,7 @@
 //	            │
 //	 Remove ─ STORE/tmp/N/image   renamed first, then deleted
 //
-// Import works the same way, without the wait. An image is complete whenever it can be
+// Import and Derive work the same way, without the wait. An image is complete whenever it can be
 // found. A killed build or removal leaves a folder in STORE/tmp. The next build, import or
 // removal deletes it, as soon as it finds that no process holds the folder's lock. A build
 // that is killed between the rename and the links leaves the image without its names: Prune
@@ -71,8 +72,8 @@
 //
 // # Non-goals
 //
-// It mounts nothing and starts no guest. An image is one folder, without layers. It is not
-// a package manager: an image never changes, and newer packages need a new build.
+// It mounts nothing and starts no guest: the [Runner] of a step does. An image is one folder, without layers; derived
+// images share files by hard links. It is not a package manager: an image never changes, and newer packages need a new build.
 //
 // # Not protected against
 //

@@ -66,7 +66,7 @@ const buildLongWith = `
 --from derives an image from another by steps: --run, --with, --env and --user, in their order on
 the command line, or those of a Gaolfile. Each command runs in a sandbox, whose user owns the
 files of the image, with the permissions and limits of the flags below. The results of steps are
-kept and used again; gaol image prune removes them. See docs/files.md.`
+kept and used again; gaol image prune removes them. See docs/images.md.`
 
 // imageBuild returns the command that builds an image, or derives one.
 func (a *app) imageBuild() *cobra.Command {

@@ -24,6 +24,7 @@ func TestMain(m *testing.M) {
 var (
 	gaolCommand = regexp.MustCompile(`(?:^|[\s;|&(])(?:bin/)?gaol((?:\s+[^\s;|&]+)*)`)
 	makeCommand = regexp.MustCompile(`^make ([a-z-]+)`)
+	quoted      = regexp.MustCompile(`'[^']*'`)
 	longFlag    = regexp.MustCompile(`^--?[a-z][a-z-]*`)
 )
 
@@ -46,7 +47,7 @@ func TestShellBlocks(t *testing.T) {
 			if m := makeCommand.FindStringSubmatch(line); m != nil && !strings.Contains(string(makefile), "\n"+m[1]+":") {
 				t.Errorf("%v: make has no target %s", b, m[1])
 			}
-			line, _, _ = strings.Cut(line, " # ")
+			line, _, _ = strings.Cut(quoted.ReplaceAllString(line, "quoted"), " # ")
 			for _, m := range gaolCommand.FindAllStringSubmatch(line, -1) {
 				checkFlags(t, b, strings.Fields(m[1]))
 			}

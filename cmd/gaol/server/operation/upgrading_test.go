@@ -34,10 +34,10 @@ var formerFields = []struct {
 	{reflect.TypeFor[resultjson.FileInfo](), "HTTP", "bytes", "size", ""},
 }
 
-// TestUpgradingPage: docs/upgrading.md lists what has another name than before.
+// TestUpgradingPage: upgrading.md lists what has another name than before.
 func TestUpgradingPage(t *testing.T) {
 	var page strings.Builder
-	page.WriteString("# Upgrading\n\nOperations and fields that have new names. [CHANGELOG](../CHANGELOG.md) lists all other changes.\n\n" +
+	page.WriteString("# Upgrading\n\nOperations and fields that have new names. [CHANGELOG](../../../../CHANGELOG.md) lists all other changes.\n\n" +
 		"## Methods of sessions\n\nNames in `gaol.v1`, and in parentheses today:\n\n")
 	for _, name := range slices.Sorted(maps.Keys(methods)) {
 		if ByName(name) == nil {
@@ -62,7 +62,7 @@ func TestUpgradingPage(t *testing.T) {
 		}
 		fmt.Fprintf(&page, "- %s: `%s` (`%s`%s), in `%s` of %s\n", f.doors, f.before, f.after, f.inGo, f.of.Name(), strings.Join(in, ", "))
 	}
-	compareGenerated(t, "../../../../docs/upgrading.md", []byte(page.String()))
+	compareGenerated(t, "upgrading.md", []byte(page.String()))
 }
 
 // jsonNames returns the names in JSON of a struct's fields, with their names in Go.

@@ -12,6 +12,7 @@ import (
 	"maps"
 	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -40,8 +41,8 @@ type DeriveOptions struct {
 	NoCache bool
 
 	// TrustNode lets the image's Node run outside of jails as root, as in [ImportOptions]. Without it, an image with a
-	// step Run or Copy is not trusted, because that can replace Node and its libraries. The other steps keep the
-	// trust in the base.
+	// step Run or Copy is not trusted, because that can replace Node and its libraries: forked runs have the trusted
+	// base's, as long as the store has that and Node itself is unchanged. The other steps keep the trust in the base.
 	TrustNode bool
 
 	// Limits bound what all steps together add.
@@ -164,8 +165,9 @@ type deriver struct {
 	unnamed bool   // image is new, and has no name by which it can be found again
 	limits  layer.Limits
 	config  oci.Config
-	changed bool // config differs from the image's
-	trusted bool // the image's Node
+	changed bool   // config differs from the image's
+	trusted bool   // the image's Node
+	zygote  string // id of the last trusted image
 	user    string
 	dir     string
 }
@@ -189,6 +191,9 @@ func (d *deriver) begin(ctx context.Context) (err error) {
 		d.dir = cmp.Or(path.Join("/", m.Config.WorkingDir), "/")
 	}
 	d.trusted = d.image.CanFork() == nil
+	if i, err := d.image.ZygoteImage(); err == nil {
+		d.zygote = i.ID
+	}
 	d.lease, err = d.image.Hold()
 	return err
 }
@@ -276,6 +281,10 @@ func (d *deriver) use(i *Image, unnamed bool) error {
 	old, oldUnnamed := d.image, d.unnamed
 	err = d.lease.Close()
 	d.image, d.lease, d.unnamed, d.changed, d.trusted = i, lease, unnamed, false, i.CanFork() == nil
+	d.zygote = i.Imported.Base
+	if d.trusted {
+		d.zygote = i.ID
+	}
 	d.discard(old, oldUnnamed && old.ID != i.ID)
 	return err
 }
@@ -332,12 +341,22 @@ func (d *deriver) make(ctx context.Context, name string, s *Step) (err error) {
 	if err := errors.Join(m.addJailFiles(ctx), m.seal(ctx)); err != nil {
 		return err
 	}
+	if at := m.image.Imported.NodePath; m.image.CanFork() != nil && sameFile(filepath.Join(m.root(), at), filepath.Join(d.image.Root(), at)) {
+		m.image.Imported.Base = d.zygote
+	}
 	_, err = d.store.Lookup(m.image.ID)
 	isNew := errors.Is(err, ErrNotFound)
 	if err := m.commit(ctx); err != nil {
 		return err
 	}
 	return d.use(&m.image, isNew && name == "")
+}
+
+// sameFile reports whether two paths are links to one file, without following symbolic links.
+func sameFile(one, two string) bool {
+	a, err := os.Lstat(one)
+	b, missing := os.Lstat(two)
+	return err == nil && missing == nil && a.Mode().IsRegular() && os.SameFile(a, b)
 }
 
 // change performs a step in the tree of its image.

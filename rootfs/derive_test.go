@@ -182,22 +182,29 @@ func TestDeriveCache(t *testing.T) {
 // TestDeriveTrust checks that a command, and files of the host, can make Node untrusted, and nothing else.
 func TestDeriveTrust(t *testing.T) {
 	s, base := tinyBuild(t)
-	r := &fakeRunner{t: t, commands: map[string]func(*testing.T, string){"a": writes("a")}}
-	run, env := Step{Run: "a", Runner: r}, Step{Env: map[string]string{"A": "b"}}
+	r := &fakeRunner{t: t, commands: map[string]func(*testing.T, string){"a": writes("a"), "node": writes(nodeBinary)}}
+	run, env, node := Step{Run: "a", Runner: r}, Step{Env: map[string]string{"A": "b"}}, Step{Run: "node", Runner: r}
 	for _, tt := range []struct {
 		steps   []Step
 		trust   bool
 		trusted bool
+		forks   bool // the base's Node
 	}{
-		{[]Step{env}, false, true},
-		{[]Step{run}, false, false},
-		{[]Step{run, env}, false, false},
-		{[]Step{run}, true, true},
-		{[]Step{run, env}, false, false},
+		{[]Step{env}, false, true, true},
+		{[]Step{run}, false, false, true},
+		{[]Step{run, env}, false, false, true},
+		{[]Step{run}, true, true, true},
+		{[]Step{run, env, run}, false, false, true},
+		{[]Step{node}, false, false, false},
+		{[]Step{run, node, env}, false, false, false},
 	} {
 		i := s.derive(t, DeriveOptions{From: base.ID, Steps: tt.steps, TrustNode: tt.trust, NoCache: true})
 		if err := i.CanFork(); (err == nil) != tt.trusted {
 			t.Errorf("%v, trust %v: %v", tt.steps, tt.trust, err)
+		}
+		zygote, err := i.ZygoteImage()
+		if (err == nil) != tt.forks || err == nil && zygote.ID != base.ID && zygote.ID != i.ID {
+			t.Errorf("%v: zygotes use %+v, %v", tt.steps, zygote, err)
 		}
 		must(t, os.RemoveAll(i.dir)) // images of the same content would be merged
 	}

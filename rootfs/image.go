@@ -150,6 +150,9 @@ type Imported struct {
 
 	// TrustNode is whether an import of this image set ImportOptions.TrustNode.
 	TrustNode bool `json:"trustNode,omitempty"`
+
+	// Base is the id of a trusted image that a derived one has its Node from, unchanged.
+	Base string `json:"base,omitempty"`
 }
 
 // CanRun returns nil if the image's Node can run programs. Otherwise the error wraps
@@ -182,6 +185,24 @@ func (i *Image) CanFork() error {
 		return fmt.Errorf("the image is not trusted to run outside of jails, as the zygote does (see ImportOptions.TrustNode): %w", ErrUnsupported)
 	}
 	return nil
+}
+
+// ZygoteImage returns the image whose Node can be the zygote of runs in this one: itself, or the base of a derived image with
+// the same Node, whose processes enter the derived image's jail before they run code. The error is that of CanFork.
+func (i *Image) ZygoteImage() (*Image, error) {
+	untrusted := i.CanFork()
+	if untrusted == nil || i.Imported.Base == "" {
+		return i, untrusted
+	}
+	store, err := Open(i.StoreDir())
+	if err != nil {
+		return nil, err
+	}
+	base, err := store.get(strings.TrimPrefix(i.Imported.Base, idPrefix))
+	if err != nil || base.CanFork() != nil {
+		return nil, errors.Join(untrusted, err)
+	}
+	return base, nil
 }
 
 // maxPathVariable bounds PATH in bytes.

@@ -84,7 +84,10 @@ func create(ctx context.Context, s settings) (*NodeRuntime, error) {
 	}
 	rt := newRuntime(s)
 	rt.leases = []*rootfs.Lease{lease}
-	if err := rt.build(ctx, image); err != nil {
+	if err = rt.leaseZygote(image); err == nil {
+		err = rt.build(ctx, image)
+	}
+	if err != nil {
 		return nil, errors.Join(err, rt.release())
 	}
 	return rt, nil
@@ -121,6 +124,23 @@ func leaseImage(ctx context.Context, o Options) (*rootfs.Image, *rootfs.Lease, e
 	}
 	lease, err := image.Hold()
 	return image, lease, err
+}
+
+// leaseZygote finds the image that the runtime's zygotes use, if that is another one, which cannot be removed meanwhile.
+func (rt *NodeRuntime) leaseZygote(image *rootfs.Image) error {
+	if rt.opts.Launcher != LauncherZygote {
+		return nil
+	}
+	base, err := image.ZygoteImage()
+	if err != nil || base.ID == image.ID { // build returns the error
+		return nil
+	}
+	lease, err := base.Hold()
+	if err != nil {
+		return err
+	}
+	rt.leases, rt.opts.zygote = append(rt.leases, lease), base.Root()
+	return nil
 }
 
 // forImage completes the settings by the properties of an image.

@@ -127,7 +127,7 @@ func (l Launcher) supports(image *rootfs.Image) error {
 	if l != LauncherZygote {
 		return nil
 	}
-	if err := image.CanFork(); err != nil {
+	if _, err := image.ZygoteImage(); err != nil {
 		return optionError("Launcher", "the zygote does not work with this image, use LauncherExec: %w: %w", err, ErrUnsupported)
 	}
 	major, _, _ := strings.Cut(image.Node, ".")
@@ -163,7 +163,7 @@ func (s settings) warm() *sandbox.Warm {
 		Options: zygote.Options{Forks: s.Zygote.Forks, Age: s.Zygote.Age, Patience: s.Zygote.Patience}, HeapMiB: s.heapMiB,
 		Spec: func(heapMiB int64) zygote.Spec {
 			return zygote.Spec{
-				Image: s.image, Layer: guest.Files(), Env: env, Cgroup: cmp.Or(s.Zygote.CgroupParent, s.CgroupParent),
+				Image: cmp.Or(s.zygote, s.image), Layer: guest.Files(), Env: env, Cgroup: cmp.Or(s.Zygote.CgroupParent, s.CgroupParent),
 				// The thread that --disable-sigusr1 prevents would wait for the zygote's signals.
 				Args: slices.Concat([]string{s.nodePath(), "--disable-sigusr1"}, heapFlags(heapMiB), []string{"--require=" + guest.Zygote, zygoteEntry}),
 			}

@@ -48,6 +48,7 @@ type settings struct {
 	libraries []string // folders with libraries of an imported image, in addition to the usual ones
 
 	image        string // host folder of its root
+	zygote       string // the same of the image that zygotes use, if that is another one
 	plan         *policy.Plan
 	hostPorts    []uint16
 	proxy        func(host string, port uint16) (*url.URL, error)

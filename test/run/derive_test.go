@@ -71,22 +71,15 @@ func testDerivedRun(t *testing.T, d deriver) {
 		t.Fatal(err)
 	}
 	for _, l := range harness.Launchers {
-		o := harness.Options(runtime.Options{Store: d.Dir(), Image: i.ID, Launcher: l})
-		if l == runtime.LauncherZygote {
-			if err := harness.CreateError(t, o); err == nil || !strings.Contains(err.Error(), "not trusted") {
-				t.Errorf("an untrusted Node forks: %v", err)
-			}
-			continue
-		}
-		rt := harness.CreateExact(t, o)
+		rt := harness.CreateExact(t, harness.Options(runtime.Options{Store: d.Dir(), Image: i.ID, Launcher: l}))
 		res := harness.Run(t, rt, `
 			const { execSync } = require('child_process'), fs = require('fs');
 			let denied = '';
 			try { fs.writeFileSync('/opt/app/made', '') } catch (err) { denied = err.code }
 			__return([execSync('greet run').toString(), fs.readFileSync('/opt/app/made', 'utf8'), fs.readFileSync('/home/node/mine', 'utf8'), process.env.GREETING, denied])`,
 			runtime.RunOptions{Name: "x.cjs"})
-		if string(res.Value) != `["hello run\n","hello step\n","mine\n","hello","EACCES"]` {
-			t.Errorf("%s\n%s", res.Value, res.Stderr)
+		if res.Launcher != l || string(res.Value) != `["hello run\n","hello step\n","mine\n","hello","EACCES"]` {
+			t.Errorf("%v: %s\n%s", res.Launcher, res.Value, res.Stderr)
 		}
 	}
 }
@@ -131,8 +124,9 @@ func testHostileSteps(t *testing.T, d deriver) {
 			t.Errorf("%s: %q, %v", name, text[:min(40, len(text))], err)
 		}
 	}
-	if err := i.CanFork(); err == nil {
-		t.Error("the hostile Node may fork")
+	o := harness.Forking(runtime.Options{Store: d.Dir(), Image: i.ID})
+	if err := harness.CreateError(t, o); !errors.Is(err, runtime.ErrUnsupported) {
+		t.Errorf("the hostile Node may fork: %v", err)
 	}
 	if _, err := d.Remove(i.ID); err != nil {
 		t.Error(err)

@@ -180,12 +180,12 @@ soak: image ## run what make test leaves out, repeat tests with the other launch
 # Snippets with zustand, read by the adapter that docs/snippets.md shows.
 SNIPPET_MODULES := test/packages/snippets/node_modules/.package-lock.json
 
-packages: image $(SNIPPET_MODULES) ## compare programs that use popular npm packages with plain Node, check snippets with zustand, and run Chromium
+packages: image $(SNIPPET_MODULES) ## compare programs that use popular npm packages with plain Node, check snippets with zustand, and try the recipes of the documentation
 	@.ci/deps packages
 	sed -n '/^\/\/ zustand\.mjs$$/,/^```$$/{/^```/!p}' docs/snippets.md >bin/zustand.mjs
 	$(ROOT) bin/gaol snippet check -v --adapter bin/zustand.mjs --node-modules test/packages/snippets/node_modules test/packages/snippets
 	$(ROOT) $(GO) run ./test/packages
-	$(ROOT) $(GO) test -count=1 -vet=off -v -run '$(call MARKED,Packages)' $(call MARKED_IN,Packages)
+	$(ROOT) env GAOL_TEST_BINARY=$(abspath $(BIN)) $(GO) test -count=1 -vet=off -timeout 1h -v -run '$(call MARKED,Packages)' $(call MARKED_IN,Packages)
 
 fidelity: image ## compare Node's own tests in jails with plain Node: two hours
 	@.ci/deps fidelity

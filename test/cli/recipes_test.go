@@ -3,12 +3,14 @@ package cli
 import (
 	"archive/zip"
 	"encoding/json"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+	"testing/fstest"
 
 	"gaol/rootfs"
 	"gaol/runtime"
@@ -151,16 +153,17 @@ func TestPlaywright(t *testing.T) {
 		node shot.mjs`, `PNG 😀\n$`, append(append(presetNPM(t), imageWith(t, "browser")...), "--memory", "1g", "--pids", "256")...)
 }
 
-// A script uses pandas, and pip installs it from a folder of wheels. pandas is Debian's, so that the test needs no registry of Python
-// packages: the folder has only the script's wheel, which requires pandas.
+// pip installs a script that requires pandas from a folder of wheels. pandas is Debian's, so that the test needs no registry
+// of Python packages.
 func TestDataScript(t *testing.T) {
 	tier.Packages(t)
 	dir := t.TempDir()
-	writeWheel(t, filepath.Join(dir, "warmest-1.0-py3-none-any.whl"), map[string]string{
-		"warmest.py":                     "import pandas, sys\nprint(pandas.read_csv(sys.argv[1]).groupby('city').degrees.agg(['mean', 'max']).to_json())\n",
-		"warmest-1.0.dist-info/METADATA": "Metadata-Version: 2.1\nName: warmest\nVersion: 1.0\nRequires-Dist: pandas\n",
-		"warmest-1.0.dist-info/WHEEL":    "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
-		"warmest-1.0.dist-info/RECORD":   "warmest.py,,\nwarmest-1.0.dist-info/METADATA,,\nwarmest-1.0.dist-info/WHEEL,,\nwarmest-1.0.dist-info/RECORD,,\n",
+	const info = "warmest-1.0.dist-info/"
+	writeWheel(t, filepath.Join(dir, "warmest-1.0-py3-none-any.whl"), fstest.MapFS{
+		"warmest.py":      {Data: []byte("import pandas, sys\nprint(pandas.read_csv(sys.argv[1]).groupby('city').degrees.agg(['mean', 'max']).to_json())\n")},
+		info + "METADATA": {Data: []byte("Metadata-Version: 2.1\nName: warmest\nVersion: 1.0\nRequires-Dist: pandas\n")},
+		info + "WHEEL":    {Data: []byte("Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")},
+		info + "RECORD":   {Data: []byte("warmest.py,,\n" + info + "METADATA,,\n" + info + "WHEEL,,\n" + info + "RECORD,,\n")},
 	})
 	if err := os.WriteFile(filepath.Join(dir, "degrees.csv"), []byte("city,month,degrees\nOslo,1,-4\nOslo,7,18\nRome,1,8\nRome,7,26\n"), 0o644); err != nil {
 		t.Fatal(err)
@@ -173,24 +176,14 @@ func TestDataScript(t *testing.T) {
 }
 
 // writeWheel writes a Python package.
-func writeWheel(t *testing.T, file string, files map[string]string) {
+func writeWheel(t *testing.T, file string, files fstest.MapFS) {
 	t.Helper()
 	f, err := os.Create(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close()
 	wheel := zip.NewWriter(f)
-	for name, text := range files {
-		w, err := wheel.Create(name)
-		if err == nil {
-			_, err = w.Write([]byte(text))
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := wheel.Close(); err != nil {
+	if err := errors.Join(wheel.AddFS(files), wheel.Close(), f.Close()); err != nil {
 		t.Fatal(err)
 	}
 }

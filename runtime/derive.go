@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"slices"
 	"time"
 
 	"gaol/rootfs"
@@ -77,7 +78,10 @@ func (r StepRunner) RunStep(ctx context.Context, image *rootfs.Image, c rootfs.S
 	if err != nil {
 		return err
 	}
-	s.oneOverlay, s.owned = true, c.Owner
+	s.oneOverlay = true
+	if err := s.own(c.Owner); err != nil {
+		return err
+	}
 	rt, err := create(ctx, s)
 	if err != nil {
 		return err
@@ -100,6 +104,19 @@ func (r StepRunner) RunStep(ctx context.Context, image *rootfs.Image, c rootfs.S
 	}
 	defer changes.Close()
 	return collect(changes)
+}
+
+// own lets the guest own the image, unless its permissions deny all writes there: ownership would allow chmod.
+func (s *settings) own(owner bool) error {
+	s.owned = owner
+	err := s.setPermissions(s.Permissions)
+	if err == nil && owner && slices.Contains(s.plan.Sealed, "/") {
+		return s.own(false)
+	}
+	if err != nil {
+		return optionError("Permissions", "%w", err)
+	}
+	return nil
 }
 
 // stepEnv returns the variables of a step. Installations are for all users, and caches are not kept.

@@ -21,6 +21,9 @@ func (s *settings) tree() enforce.Tree {
 			t.Writable = append(t.Writable, m.Target)
 		}
 	}
+	if s.owned {
+		t.Writable = append(t.Writable, "/")
+	}
 	return t
 }
 

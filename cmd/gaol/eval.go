@@ -83,7 +83,7 @@ func (a *app) evalCommand() *cobra.Command {
 	f.Set.Var(flags.Count(&f.options.MaxLogs), "max-logs", "lines of console to keep")
 	f.Set.Var(flags.Count(&f.options.MaxLogLength), "max-log-length", "characters of one line, which then ends in …")
 	f.Set.Var(flags.Size(&f.options.Heap), "heap", "JavaScript heap that it may use (default: what --memory leaves)")
-	f.AddTimeout("time limit of the run; 0 for none")
+	f.AddTimeout("time limit of the run; 0 for none; with --preset npm the default is at least 5m")
 	f.AddLimits()
 	f.AddEnvironment(cmd)
 	return cmd

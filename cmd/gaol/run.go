@@ -110,7 +110,7 @@ func (a *app) runCommand() *cobra.Command {
 	set.BoolVar(&f.interleave, "interleave", false, "with --json, also list the output of both streams in the order in which it was read")
 	set.BoolVar(&f.stdin, "stdin", false, "pass standard input to the program, instead of an empty one")
 	set.BoolVar(&f.tty, "tty", false, "connect the program to this terminal; the only time limit is then that of --timeout, if given")
-	f.AddTimeout("time limit of the run; 0 for none")
+	f.AddTimeout("time limit of the run; 0 for none; with --preset npm the default is at least 5m")
 	f.AddLimits()
 	set.Var(flags.Size(&f.maxOutput), "max-output", "bytes of each output stream that --json keeps; if given without --json, that are passed through")
 	set.Var(flags.Text(&f.save), "save", "take a snapshot called `NAME` when the program has ended, whatever its exit status")

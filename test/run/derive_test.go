@@ -51,10 +51,11 @@ func TestDerive(t *testing.T) {
 	d := newDeriver(t)
 	t.Run("changes", func(t *testing.T) { testDerivedRun(t, d) })
 	t.Run("confined", func(t *testing.T) { testDerivingIsConfined(t, d) })
+	t.Run("permissions", func(t *testing.T) { testStepPermissions(t, d) })
 	t.Run("hostile", func(t *testing.T) { testHostileSteps(t, d) })
 	t.Run("failures", func(t *testing.T) { testDeriveFailures(t, d) })
 	images, err := d.List()
-	if err != nil || len(images) != 3 {
+	if err != nil || len(images) != 5 {
 		t.Errorf("images %v, %v", images, err)
 	}
 }
@@ -104,6 +105,28 @@ func testDerivingIsConfined(t *testing.T, d deriver) {
 	}
 	if _, err := os.Stat(harness.DefaultImage(t).Root() + "/etc/passwd"); err != nil {
 		t.Error(err)
+	}
+}
+
+// testStepPermissions checks that permissions hold for files of the image, which a command otherwise owns.
+func testStepPermissions(t *testing.T, d deriver) {
+	readOnly := policy.Scope{Default: policy.Allow, Rules: []policy.Rule{
+		{Mode: policy.Deny, Operations: []policy.Operation{"*"}, Paths: []string{"/etc/ssl/**"}},
+		{Mode: policy.Deny, Operations: []policy.Operation{"write", "create_dir", "rm", "rename", "symlink", "chmod", "truncate"}, Paths: []string{"/opt/**"}},
+	}}
+	for _, tt := range []struct {
+		permissions policy.Permissions
+		command     string
+	}{
+		{policy.Workspace("/workspace"), "echo >/workspace/a; ! touch /etc/a; ! mkdir /a; ! chmod 700 /etc/passwd; ! mv /usr /moved; ! rm /etc/passwd"},
+		{policy.Permissions{FS: readOnly}, "touch /etc/a; mkdir /a; ! ls /etc/ssl; ! mv /etc/ssl /etc/moved; ! mv /etc /moved; ! touch /opt/a; ! mv /opt /moved; ! chmod 700 /opt"},
+	} {
+		limited := d
+		limited.runner.Options.Permissions = tt.permissions
+		command := strings.ReplaceAll(tt.command, "; ! ", "; denied ")
+		if _, out, err := limited.run(t.Context(), "set -e; denied() { if \"$@\" 2>/dev/null; then echo \"$@\"; exit 7; fi; }; "+command); err != nil {
+			t.Errorf("%s: %v\n%s", tt.command, err, out)
+		}
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -149,12 +150,15 @@ func Refusals(err error) []error {
 	return []error{err}
 }
 
-// npmPreset is the name of the preset that depends on the configuration of npm. The others are its defaults of --disk and
-// --memory: the packages of Next.js and npm's cache of them take 500 MB, and npm itself up to 300.
+// npmPreset is the name of the preset that depends on the configuration of npm. The others are its defaults of --disk,
+// --memory and --timeout: the packages of Next.js and npm's cache of them take 500 MB, npm itself up to 300, and 18 s, or 44
+// on a busy machine.
 const (
 	npmPreset = "npm"
 	npmDisk   = 4 << 30
 	npmMemory = 512 << 20
+
+	npmTimeout = 5 * time.Minute
 )
 
 // Presets returns the presets of package policy, and npm, whose Make is nil: see Preset.

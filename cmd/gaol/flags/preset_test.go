@@ -28,6 +28,9 @@ func TestPresetNpmLimits(t *testing.T) {
 		if err := cmd.ParseFlags(tc.args); err != nil {
 			t.Fatal(err)
 		}
+		if err := f.Check(t.Context()); err != nil {
+			t.Fatal(err)
+		}
 		if l := f.Options().Limits; l.Disk != tc.disk || l.Memory != tc.memory {
 			t.Errorf("%q: %+v", tc.args, l)
 		}

@@ -144,6 +144,9 @@ func (f *Sandbox) Check(ctx context.Context) error {
 			return err
 		}
 	}
+	if f.permissions.preset.Name == npmPreset {
+		f.raise()
+	}
 	if err := f.checkIsolation(); err != nil {
 		return err
 	}
@@ -170,18 +173,21 @@ func (f *Sandbox) Options() runtime.Options {
 	if !f.Set.Changed("open-files") {
 		o.Limits.OpenFiles = 0 // the default, or less if this process may not have as many
 	}
-	if f.permissions.preset.Name == npmPreset {
-		o.Limits.Disk, o.Limits.Memory = f.raise("disk", o.Limits.Disk, npmDisk), f.raise("memory", o.Limits.Memory, npmMemory)
-	}
 	return o
 }
 
-// raise returns at least as much as least instead of a flag's value that the user has not given.
-func (f *Sandbox) raise(flag string, value, least int64) int64 {
-	if f.Set.Changed(flag) {
-		return value
+// raise sets limits that the user has not given to the least values that the preset npm needs.
+func (f *Sandbox) raise() {
+	l := &f.options.Limits
+	for flag, least := range map[string]func(){
+		"disk":    func() { l.Disk = max(l.Disk, npmDisk) },
+		"memory":  func() { l.Memory = max(l.Memory, npmMemory) },
+		"timeout": func() { f.timeout = max(f.timeout, npmTimeout) },
+	} {
+		if !f.Set.Changed(flag) {
+			least()
+		}
 	}
-	return max(value, least)
 }
 
 // Timeout returns the time limit of a run as [runtime.RunOptions] has it: 0 is the

@@ -8,6 +8,7 @@ import (
 
 	"gaol/rootfs"
 	"gaol/runtime"
+	"gaol/vfs"
 )
 
 // Step holds the flags of commands that build an image.
@@ -17,6 +18,7 @@ type Step struct{ Sandbox }
 func NewStep(cmd *cobra.Command) *Step {
 	s := &Step{NewSandbox(cmd, "")}
 	s.options.Limits, s.timeout = runtime.StepLimits(), runtime.DefaultStepTimeout
+	s.options.Cwd = string(vfs.Workspace) // of presets
 	s.permissions.add(cmd, &s.options)
 	s.AddTimeout("limit of the time of a command; 0 for none")
 	s.AddLimits()

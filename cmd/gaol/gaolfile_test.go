@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -49,7 +50,7 @@ RUN --preset=strict --timeout=5s --memory=64m npm ci
 	for _, s := range f.steps {
 		one := step{Run: s.Run, With: s.With, Env: s.Env, Dir: s.Dir, User: s.User, OwnSettings: s.Runner != nil}
 		if s.Copy != nil {
-			one.Copy = append(s.Copy.From, s.Copy.To)
+			one.Copy = slices.Concat(s.Copy.From, []string{s.Copy.To})
 		}
 		got = append(got, one)
 	}

@@ -66,7 +66,7 @@ func (before Inventory) CheckLeaks(t testing.TB) {
 	}
 }
 
-// leaks returns what stays: meanwhile, tests of other packages make disks and remove them.
+// leaks returns the objects that are not removed in time: tests of other packages make disks meanwhile.
 func (before Inventory) leaks() []string {
 	first := before.Added()
 	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {

@@ -37,7 +37,8 @@ type DeriveOptions struct {
 	// Steps are performed in this order, at most 100.
 	Steps []Step
 
-	// NoCache performs all steps, also those whose result the store has, and keeps no result but the image.
+	// NoCache performs all steps, also those whose result the store has, and keeps no result but the image. The results
+	// of steps are in a temporary folder, which the next write to the store removes if this process is killed.
 	NoCache bool
 
 	// TrustNode lets the image's Node run outside of jails as root, as in [ImportOptions]. Without it, an image with a
@@ -134,12 +135,7 @@ func (s *Store) Derive(ctx context.Context, o DeriveOptions) (_ *Image, err erro
 	if err := d.begin(ctx); err != nil {
 		return nil, err
 	}
-	defer func() {
-		err = errors.Join(err, d.lease.Close())
-		if err != nil {
-			d.discard(d.image, d.unnamed)
-		}
-	}()
+	defer func() { err = d.end(err) }()
 	for n := range o.Steps {
 		text := fmt.Sprintf("step %d/%d", n+1, len(o.Steps))
 		d.report.Line("%s: %.200s", text, &o.Steps[n])
@@ -150,8 +146,20 @@ func (s *Store) Derive(ctx context.Context, o DeriveOptions) (_ *Image, err erro
 	if err := d.finish(ctx); err != nil {
 		return nil, &StepError{"derive image", "store", err}
 	}
-	d.report.Line("stored %s (%.0f MB) %s", d.image.ID, float64(d.image.Size)/1e6, strings.Join(d.image.Names, " "))
+	d.report.Line("stored %s (%.0f MB) %s", d.image.ID, float64(d.image.Size)/1e6, cmp.Or(o.Name, strings.Join(d.image.Names, " ")))
 	return d.image, nil
+}
+
+// end removes the temporary parts of a derivation, whose error is err.
+func (d *deriver) end(err error) error {
+	err = errors.Join(err, d.lease.Close())
+	if err != nil {
+		discard(d.image, d.unnamed)
+	}
+	if d.temp != nil {
+		err = errors.Join(err, d.temp.Close())
+	}
+	return err
 }
 
 // deriver is a derivation in progress.
@@ -162,7 +170,9 @@ type deriver struct {
 
 	image   *Image // of the last step
 	lease   *Lease // of image
-	unnamed bool   // image is new, and has no name by which it can be found again
+	unnamed *Store // that has image, which is new there and has no name by which it can be found again; otherwise nil
+	temp    *tempDir
+	results *Store // in temp; with a cache, the store
 	limits  layer.Limits
 	config  oci.Config
 	changed bool   // config differs from the image's
@@ -194,7 +204,19 @@ func (d *deriver) begin(ctx context.Context) (err error) {
 	if i, err := d.image.ZygoteImage(); err == nil {
 		d.zygote = i.ID
 	}
-	d.lease, err = d.image.Hold()
+	if d.results = d.store; d.o.NoCache {
+		if d.temp, err = d.store.makeTemp(ctx); err != nil {
+			return err
+		}
+		d.results = &Store{dir: d.temp.path("store"), in: d.store.in, kind: imageKind}
+		err = d.results.makeDirs()
+	}
+	if err == nil {
+		d.lease, err = d.image.Hold()
+	}
+	if err != nil && d.temp != nil {
+		err = errors.Join(err, d.temp.Close())
+	}
 	return err
 }
 
@@ -221,13 +243,13 @@ func (d *deriver) perform(ctx context.Context, s *Step) error {
 		if name, err = d.key(s); err != nil {
 			return err
 		}
-		if i, err := d.store.byName(name); err == nil && d.use(i, false) == nil {
+		if i, err := d.store.byName(name); err == nil && d.use(i, nil) == nil {
 			d.report.Line("use the stored result %.*s", len(idPrefix)+12, i.ID)
 			return nil
 		}
 	}
 	d.trusted = d.trusted && s.With != nil
-	return d.make(ctx, name, s)
+	return d.make(ctx, d.results, name, s)
 }
 
 // path returns a path relative to the working directory.
@@ -238,13 +260,23 @@ func (d *deriver) path(p string) string {
 	return d.dir + "/" + p
 }
 
+// ErrVariables is the error for more than 64 KiB of variables: references multiply them.
+var ErrVariables = errors.New("the variables of the image have more than 64 KiB")
+
+const maxEnv = 64 << 10
+
 func (d *deriver) setEnv(env map[string]string) error {
 	list := slices.Clone(d.config.Env)
+	size := 0
 	value := func(name string) string {
-		if text := variable(d.config.Env, name); text != "" || name != "PATH" {
-			return text
+		text := variable(d.config.Env, name)
+		if text == "" && name == "PATH" {
+			text = vfs.SearchPath
 		}
-		return vfs.SearchPath
+		if size += len(text); size > maxEnv {
+			return ""
+		}
+		return text
 	}
 	for _, name := range slices.Sorted(maps.Keys(env)) {
 		if name == "" || strings.ContainsAny(name, "=\x00") || strings.ContainsRune(env[name], 0) {
@@ -256,6 +288,9 @@ func (d *deriver) setEnv(env map[string]string) error {
 			parts[i] = os.Expand(part, value)
 		}
 		list = append(list, name+"="+strings.Join(parts, "$"))
+	}
+	if size > maxEnv || len(strings.Join(list, "")) > maxEnv {
+		return ErrVariables
 	}
 	d.config.Env, d.changed = list, true
 	return nil
@@ -273,28 +308,32 @@ func (d *deriver) key(s *Step) (string, error) {
 }
 
 // use makes i the base of the next step.
-func (d *deriver) use(i *Image, unnamed bool) error {
+func (d *deriver) use(i *Image, unnamed *Store) error {
 	lease, err := i.Hold()
 	if err != nil {
 		return err
 	}
-	old, oldUnnamed := d.image, d.unnamed
+	old, from := d.image, d.unnamed
 	err = d.lease.Close()
 	d.image, d.lease, d.unnamed, d.changed, d.trusted = i, lease, unnamed, false, i.CanFork() == nil
-	d.zygote = i.Imported.Base
-	if d.trusted {
+	switch {
+	case !d.trusted:
+		d.zygote = i.Imported.Base
+	case i.StoreDir() == d.store.dir: // not a temporary result
 		d.zygote = i.ID
 	}
-	d.discard(old, oldUnnamed && old.ID != i.ID)
+	if old.dir != i.dir {
+		discard(old, from)
+	}
 	return err
 }
 
-// discard removes the image of a step if that is unnamed. It ignores errors: Prune removes it later.
-func (d *deriver) discard(i *Image, unnamed bool) {
-	if !unnamed {
+// discard removes the image of a step from a store unless that is nil. It ignores errors: Prune removes it later.
+func discard(i *Image, from *Store) {
+	if from == nil {
 		return
 	}
-	_, _ = d.store.remove(i.ID, func(i *Image) error {
+	_, _ = from.remove(i.ID, func(i *Image) error {
 		if len(i.Names) > 0 {
 			return ErrInUse
 		}
@@ -304,19 +343,36 @@ func (d *deriver) discard(i *Image, unnamed bool) {
 
 // finish stores settings that no step has stored, and the name.
 func (d *deriver) finish(ctx context.Context) (err error) {
-	if d.o.TrustNode && !d.trusted || d.changed {
-		if err := d.make(ctx, d.o.Name, &Step{}); err != nil {
-			return err
-		}
+	switch {
+	case d.o.TrustNode && !d.trusted || d.changed:
+		err = d.make(ctx, d.store, d.o.Name, &Step{})
+	case d.image.StoreDir() != d.store.dir:
+		err = d.move(ctx)
 	}
-	if d.o.Name != "" {
+	if err == nil && d.o.Name != "" {
 		d.image, _, err = d.store.Tag(ctx, d.image.ID, d.o.Name)
 	}
 	return err
 }
 
-// make makes the image of a step, with a name unless that is "".
-func (d *deriver) make(ctx context.Context, name string, s *Step) (err error) {
+// move moves the image from the results to the store.
+func (d *deriver) move(ctx context.Context) error {
+	if err := os.Rename(d.image.dir, d.temp.path("image")); err != nil {
+		return err
+	}
+	var names []string
+	if d.o.Name != "" {
+		names = []string{d.o.Name}
+	}
+	i, err := d.store.commit(ctx, d.temp, d.image, names)
+	if err == nil {
+		d.image, d.unnamed = i, nil
+	}
+	return err
+}
+
+// make makes the image of a step in a store, with a name unless that is "".
+func (d *deriver) make(ctx context.Context, to *Store, name string, s *Step) (err error) {
 	m := &importer{
 		build:   build{store: d.store, report: download.NewReporter(nil)},
 		options: ImportOptions{Limits: d.limits, TrustNode: d.trusted || d.o.TrustNode},
@@ -344,12 +400,16 @@ func (d *deriver) make(ctx context.Context, name string, s *Step) (err error) {
 	if at := m.image.Imported.NodePath; m.image.CanFork() != nil && sameFile(filepath.Join(m.root(), at), filepath.Join(d.image.Root(), at)) {
 		m.image.Imported.Base = d.zygote
 	}
-	_, err = d.store.Lookup(m.image.ID)
+	m.store = to
+	_, err = to.Lookup(m.image.ID)
 	isNew := errors.Is(err, ErrNotFound)
 	if err := m.commit(ctx); err != nil {
 		return err
 	}
-	return d.use(&m.image, isNew && name == "")
+	if !isNew || name != "" {
+		to = nil
+	}
+	return d.use(&m.image, to)
 }
 
 // sameFile reports whether two paths are links to one file, without following symbolic links.

@@ -313,6 +313,7 @@ func TestDeriveErrors(t *testing.T) {
 		{DeriveOptions{Steps: []Step{{User: "nobody"}}}, `user "nobody": want root or node`},
 		{DeriveOptions{Steps: []Step{{Env: map[string]string{"A=B": ""}}}}, `"A=B": not a valid name`},
 		{DeriveOptions{Steps: []Step{{Env: map[string]string{"A": "\x00"}}}}, `"A": not a valid name or value`},
+		{DeriveOptions{Steps: slices.Repeat([]Step{{Env: map[string]string{"A": "0$A$A"}}}, 60)}, "step 16/60: ENV A: " + ErrVariables.Error()},
 		{DeriveOptions{Steps: []Step{{With: []string{"jq"}}}}, errNoPackages.Error()},
 		{DeriveOptions{Name: "BAD", Steps: []Step{{User: "root"}}}, "BAD"},
 	} {

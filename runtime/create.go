@@ -164,7 +164,7 @@ func (s settings) forImage(image *rootfs.Image) (settings, error) {
 // release, which undoes the steps so far.
 func (rt *NodeRuntime) build(ctx context.Context, image *rootfs.Image) error {
 	s := rt.opts
-	if err := errors.Join(s.Launcher.supports(image), s.verifySchemas(ctx)); err != nil {
+	if err := errors.Join(s.Launcher.Supports(image), s.verifySchemas(ctx)); err != nil {
 		return err
 	}
 	if err := s.tree().CheckPlaces(s.Permissions); err != nil {

@@ -122,8 +122,8 @@ func (l Launcher) validate() error {
 // may have threads or exit codes that the zygote does not expect.
 var forkable = []string{"22", "24", "26"}
 
-// supports reports why the launcher cannot start the Node of an image.
-func (l Launcher) supports(image *rootfs.Image) error {
+// Supports reports why the launcher cannot start the Node of an image.
+func (l Launcher) Supports(image *rootfs.Image) error {
 	if l != LauncherZygote {
 		return nil
 	}

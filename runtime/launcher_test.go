@@ -25,7 +25,7 @@ func TestLauncherCheck(t *testing.T) {
 		{LauncherZygote, "28.0.0", false},
 		{LauncherZygote, "", false},
 	} {
-		err := tc.launcher.supports(&rootfs.Image{Node: tc.node})
+		err := tc.launcher.Supports(&rootfs.Image{Node: tc.node})
 		if (err == nil) != tc.ok || err != nil && !errors.Is(err, ErrUnsupported) {
 			t.Errorf("%v with Node %q: %v", tc.launcher, tc.node, err)
 		}
@@ -52,11 +52,11 @@ func TestLauncherCheckImported(t *testing.T) {
 		"other Node":   {&rootfs.Image{Node: "20.1.0", Imported: &forkable}, false},
 		"unknown Node": {&rootfs.Image{Node: "unknown", Imported: &forkable}, false},
 	} {
-		err := LauncherZygote.supports(tc.image)
+		err := LauncherZygote.Supports(tc.image)
 		if (err == nil) != tc.ok || err != nil && !errors.Is(err, ErrUnsupported) {
 			t.Errorf("%s: %v", name, err)
 		}
-		if err := LauncherExec.supports(tc.image); err != nil {
+		if err := LauncherExec.Supports(tc.image); err != nil {
 			t.Errorf("%s: with LauncherExec: %v", name, err)
 		}
 	}

@@ -53,7 +53,7 @@ func (s *sandbox) create(ctx context.Context, a *InitArgs) (InitResult, error) {
 			return result, err
 		}
 		o.Image = image.ID
-		if image.CanFork() != nil {
+		if o.Launcher.Supports(image) != nil {
 			o.Launcher, o.Zygote = runtime.LauncherExec, runtime.ZygoteOptions{}
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"unicode/utf8"
+
+	"gaol/policy"
 )
 
 // Inputs of the server's operations. The name of a sandbox, a process or a context is a part of the path by
@@ -42,6 +44,26 @@ type (
 	// SnapshotName is the input of deleteSnapshot.
 	SnapshotName struct {
 		Name string `json:"name" maxLength:"64" doc:"The name of the snapshot."`
+	}
+	// ImageIn is the input of buildImage.
+	ImageIn struct {
+		Name        string             `json:"name" pattern:"^[a-z0-9][a-z0-9._-]{0,63}$" doc:"A name that no other image of yours has."`
+		From        string             `json:"from,omitempty" maxLength:"255" doc:"The name of the image to begin with: one of yours, or of the server. By default the one called default."`
+		Steps       []ImageStep        `json:"steps" minItems:"1" maxItems:"100" doc:"Changes, in their order."`
+		Permissions policy.Permissions `json:"permissions,omitzero" doc:"Of the commands, as for a sandbox."`
+		Limits      *Limits            `json:"limits,omitempty" doc:"Limits of each command. By default memoryBytes is 1 GiB, diskBytes 4 GiB, files 262,144 and pids 256."`
+		TimeoutMs   int64              `json:"timeoutMs,omitempty" minimum:"0" doc:"Wall-clock time limit of each command. By default 600,000."`
+	}
+	// ImageStep is a change of an image. Exactly one field is present.
+	ImageStep struct {
+		Run  string            `json:"run,omitempty" pattern:"^[^\\x00]*$" maxLength:"65536" doc:"A command for /bin/sh. Its changes of files are kept, except in /tmp and /var/tmp."`
+		Env  map[string]string `json:"env,omitempty" doc:"Variables of later commands and of runs of the image. $NAME is the value of an earlier variable."`
+		User string            `json:"user,omitempty" enum:"root,node" doc:"The user of later commands: root (the default) owns all files of the image, node its home folder and /workspace."`
+		Dir  string            `json:"dir,omitempty" pattern:"^[^\\x00]*$" maxLength:"4095" doc:"The working directory of later commands, absolute or relative to the previous one. By default /."`
+	}
+	// ImageName is the input of deleteImage.
+	ImageName struct {
+		Name string `json:"name" maxLength:"64" doc:"The name of an image of yours."`
 	}
 
 	// InProcess is the input of an operation on a process.

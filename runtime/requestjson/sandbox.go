@@ -9,7 +9,7 @@ import (
 
 // Tree describes the content and the limits of a sandbox.
 type Tree struct {
-	Image       string            `json:"image,omitempty" maxLength:"255" doc:"The name of an image of the server. By default the one called default."`
+	Image       string            `json:"image,omitempty" maxLength:"255" doc:"The name of an image of yours, or else of the server. By default the server's called default."`
 	Snapshot    string            `json:"snapshot,omitempty" maxLength:"255" doc:"A snapshot of yours with the initial content of the sandbox's folders."`
 	Files       map[string]string `json:"files,omitempty" doc:"Text files, by path in the sandbox."`
 	FileBytes   map[string][]byte `json:"fileBytes,omitempty" doc:"Other files, in base64, by path in the sandbox."`

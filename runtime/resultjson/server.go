@@ -90,6 +90,12 @@ type SnapshotInfo struct {
 	Size int64  `json:"size" doc:"Bytes of its files."`
 }
 
+// ImageInfo describes an image that its tenant has built.
+type ImageInfo struct {
+	Name string `json:"name"`
+	Size int64  `json:"size" doc:"Bytes of all its files, with those of its base."`
+}
+
 // Listener is an address in a sandbox on which a guest listens.
 type Listener struct {
 	Address string `json:"address" doc:"Listeners on other addresses than localhost's and \"all\" cannot be reached."`

@@ -87,6 +87,23 @@ func BusyboxImage(t testing.TB) string {
 	return file
 }
 
+// ShellImage makes a root file system with busybox alone, for ImportImage: its commands are those that commands names.
+func ShellImage(t testing.TB, commands ...string) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "shell")
+	program, err := os.ReadFile("/bin/busybox")
+	if err == nil {
+		err = errors.Join(os.MkdirAll(dir+"/bin", 0o755), os.WriteFile(dir+"/bin/busybox", program, 0o755))
+	}
+	for _, name := range commands {
+		err = errors.Join(err, os.Symlink("busybox", dir+"/bin/"+name))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
 // ImportImage imports an image into a separate store, under the name app, and returns
 // the store. Idle zygotes, which may use the image, are closed when the test ends.
 func ImportImage(t testing.TB, source string, o rootfs.ImportOptions) (store string) {

@@ -256,7 +256,7 @@ export interface NodeModules {
 
 /** Tree describes the content and the limits of a sandbox. */
 export interface Tree {
-  /** The name of an image of the server. By default the one called default. */
+  /** The name of an image of yours, or else of the server. By default the server's called default. */
   image?: string | undefined;
   /** A snapshot of yours with the initial content of the sandbox's folders. */
   snapshot?: string | undefined;
@@ -833,6 +833,52 @@ export interface SnapshotName {
   name: string;
 }
 
+/** ImageInfo describes an image that its tenant has built. */
+export interface ImageInfo {
+  name: string;
+  /** Bytes of all its files, with those of its base. */
+  size: number;
+}
+
+/** ImageStep is a change of an image. Exactly one field is present. */
+export interface ImageStep {
+  /** A command for /bin/sh. Its changes of files are kept, except in /tmp and /var/tmp. */
+  run?: string | undefined;
+  /** Variables of later commands and of runs of the image. $NAME is the value of an earlier variable. */
+  env?: Readonly<Record<string, string>> | undefined;
+  /** The user of later commands: root (the default) owns all files of the image, node its home folder and /workspace. */
+  user?: "root" | "node" | undefined;
+  /** The working directory of later commands, absolute or relative to the previous one. By default /. */
+  dir?: string | undefined;
+}
+
+/** ImageIn is the input of buildImage. */
+export interface ImageIn {
+  /** A name that no other image of yours has. */
+  name: string;
+  /** The name of the image to begin with: one of yours, or of the server. By default the one called default. */
+  from?: string | undefined;
+  /** Changes, in their order. */
+  steps: readonly ImageStep[];
+  /** Of the commands, as for a sandbox. */
+  permissions?: Permissions | undefined;
+  /** Limits of each command. By default memoryBytes is 1 GiB, diskBytes 4 GiB, files 262,144 and pids 256. */
+  limits?: Limits | undefined;
+  /** Wall-clock time limit of each command. By default 600,000. */
+  timeoutMs?: number | undefined;
+}
+
+/** ImageList is a list of images. */
+export interface ImageList {
+  images: ImageInfo[];
+}
+
+/** ImageName is the input of deleteImage. */
+export interface ImageName {
+  /** The name of an image of yours. */
+  name: string;
+}
+
 /** SnippetTimes are time limits in milliseconds. */
 export interface SnippetTimes {
   default: number;
@@ -1086,6 +1132,12 @@ export interface Operations {
   listSnapshots: { params: object; result: SnapshotList };
   /** Delete a snapshot that no sandbox uses. */
   deleteSnapshot: { params: SnapshotName; result: null };
+  /** Build an image from another by steps. */
+  buildImage: { params: ImageIn; result: ImageInfo };
+  /** List your images, by name. */
+  listImages: { params: object; result: ImageList };
+  /** Delete an image that no sandbox uses. */
+  deleteImage: { params: ImageName; result: null };
   /** Describe the snippets that the server runs. */
   describeSnippets: { params: object; result: SnippetInfo };
   /** Run a snippet and return its output. */
@@ -1145,6 +1197,9 @@ export const results: Readonly<Record<keyof Operations, string>> = {
   takeSnapshot: "SnapshotInfo",
   listSnapshots: "SnapshotList",
   deleteSnapshot: "any",
+  buildImage: "ImageInfo",
+  listImages: "ImageList",
+  deleteImage: "any",
   describeSnippets: "SnippetInfo",
   runSnippet: "SnippetOutput",
   tool: "any",
@@ -1185,6 +1240,8 @@ export const shapes: Readonly<Record<string, Readonly<Record<string, string>>>> 
   PortState: { "listening": "boolean", },
   SnapshotInfo: { "name": "string", "size": "number", },
   SnapshotList: { "snapshots": "SnapshotInfo[]", },
+  ImageInfo: { "name": "string", "size": "number", },
+  ImageList: { "images": "ImageInfo[]", },
   SnippetTimes: { "default": "number", "min": "number", "max": "number", },
   SnippetInfo: { "adapters": "string[]", "adapter": "string", "permissions": "string[]", "anonymous": "boolean", "maxBytes": "number", "maxFiles": "number", "timeoutMs": "SnippetTimes", },
   SnippetOutput: { "logs": "string[]", "facts": "object", "derived": "object", "errors": "string[]", "durationMs": "number", "timedOut": "boolean", },
@@ -1256,6 +1313,9 @@ export const fields = {
   PortWaitIn: { sandbox: true, port: true, timeoutMs: true, maxTimeout: true },
   SnapshotIn: { sandbox: true, name: true },
   SnapshotName: { name: true },
+  ImageStep: { run: true, env: true, user: true, dir: true },
+  ImageIn: { name: true, from: true, steps: { run: true, env: true, user: true, dir: true }, permissions: true, limits: { memoryBytes: true, cpus: true, cpuTimeMs: true, pids: true, openFiles: true, diskBytes: true, files: true, outputBytes: true, valueBytes: true }, timeoutMs: true },
+  ImageName: { name: true },
   SnippetFile: { path: true, source: true },
   SnippetRunIn: { source: true, files: { path: true, source: true }, timeoutMs: true, adapter: true, permissions: true, nodeModules: true, adapterCode: true, noLint: true },
   ToolIn: { tool: true, arguments: true },

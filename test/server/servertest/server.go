@@ -1,6 +1,7 @@
 package servertest
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"log/slog"
@@ -21,6 +22,7 @@ import (
 // Options are the options of a [Server].
 type Options struct {
 	Settings func(*settings.Settings) // changes the defaults; may be nil
+	Store    string                   // of images; empty: that of all tests
 	Tokens   *tenant.Tokens           // with them, the server also serves TCP on a port of 127.0.0.1
 	TLS      *tls.Config              // of TCP; nil: none
 }
@@ -53,7 +55,7 @@ func Start(t testing.TB, o Options) *Server {
 	set := o.settings(t)
 	s := &Server{Socket: filepath.Join(publicDir(t), "gaol.sock"), Log: &Log{}}
 	s.Server = server.New(server.Options{Tokens: o.Tokens, Version: "test", Options: service.Options{
-		Settings: set, Store: os.Getenv(harness.StoreVar), Cache: publicDir(t),
+		Settings: set, Store: cmp.Or(o.Store, os.Getenv(harness.StoreVar)), Cache: publicDir(t),
 		Log: slog.New(slog.NewTextHandler(s.Log, nil)), CgroupParent: harness.Parent + "/tenants",
 	}})
 	served := make(chan error, 2)

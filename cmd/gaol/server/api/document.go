@@ -26,6 +26,7 @@ var tags = []*huma.Tag{
 	{Name: "ports", Description: "Requests to servers of a sandbox."},
 	{Name: "snippets", Description: "Examples of a framework's users."},
 	{Name: "snapshots", Description: "Copies of a sandbox's folders."},
+	{Name: "images", Description: "Images that you build from others."},
 }
 
 // dataResponses are the responses of operations that return data.

@@ -186,7 +186,7 @@ var All = sync.OnceValue(func() []*Operation {
 		of  []*Operation
 	}{
 		{"run", runs()}, {"sandboxes", sandboxes()}, {"processes", processes()}, {"contexts", contexts()}, {"files", files()},
-		{"listeners", ports()}, {"snapshots", snapshots()}, {"snippets", snippetRuns()}, {"", sessions()},
+		{"listeners", ports()}, {"snapshots", snapshots()}, {"images", images()}, {"snippets", snippetRuns()}, {"", sessions()},
 	} {
 		for _, o := range group.of {
 			o.Tag = cmp.Or(o.Tag, group.tag)

@@ -86,7 +86,12 @@ var logEvent = EventType{service.EventLog, runtime.Log{}, "A line that the snipp
 var (
 	runEvents      = append([]EventType{{service.EventResult, runtime.Result{}, "The last event: the object of the other response, without output."}}, outputEvents...)
 	evaluateEvents = append([]EventType{logEvent, {service.EventResult, runtime.Evaluation{}, "The last event: the object of the other response."}}, commonEvents...)
-	processEvents  = append([]EventType{
+	buildEvents    = []EventType{
+		outputEvents[0],
+		{service.EventResult, resultjson.ImageInfo{}, "The last event: the object of the other response."},
+		{service.EventError, nil, "The last event, if a step or the server failed, or it was canceled."},
+	}
+	processEvents = append([]EventType{
 		{service.EventGap, resultjson.Gap{}, "Events that are gone, because the process printed more than is kept."},
 		{service.EventResult, runtime.Result{}, "The last event: how the process ended, without output."},
 	}, outputEvents...)

@@ -79,6 +79,27 @@ func snapshots() []*Operation {
 	}
 }
 
+func images() []*Operation {
+	const all = "/v1/images"
+	return []*Operation{
+		ofService(Operation{
+			Name: "buildImage", Method: http.MethodPost, Path: all, Events: buildEvents,
+			Summary: "Build an image from another by steps",
+			Doc:     "Builds an image that only you can use, if the server's operator allows it. Each command runs in a fresh sandbox. With Accept: text/event-stream the response is a stream of events with the output of all commands." + cancelText,
+		}, (*service.Service).BuildImage),
+		ofService(Operation{
+			Name: "listImages", Method: http.MethodGet, Path: all, Query: true,
+			Summary: "List your images, by name",
+			Doc:     "Lists the images that you have built only.",
+		}, inTurn(quota.Listings, (*service.Service).ListImages)),
+		ofService(Operation{
+			Name: "deleteImage", Method: http.MethodDelete, Path: all + "/{name}", Query: true,
+			Summary: "Delete an image that no sandbox uses",
+			Doc:     "Deletes an image of yours. It fails while a sandbox uses it.",
+		}, inTurn(quota.Copies, (*service.Service).DeleteImage)),
+	}
+}
+
 const (
 	filesPath = "/v1/sandboxes/{id}/files"
 

@@ -30,6 +30,8 @@ type Limits struct {
 	Bodies        int64 `json:"bodyBytes,omitzero"`          // memory that these requests hold: see [ValueBytes]
 	Snapshots     int   `json:"snapshots,omitzero"`          // kept
 	SnapshotBytes int64 `json:"snapshotBytes,omitzero"`      // of the files of all snapshots
+	Images        int   `json:"images,omitzero"`             // that tenants have built; 0 for a tenant: none
+	ImageBytes    int64 `json:"imageBytes,omitzero"`         // of all files of these images; files of the base count in each; 0 for a tenant: none
 	Sessions      int   `json:"sessions,omitzero"`           // open WebSockets of /v1/session
 	Connections   int   `json:"connections,omitzero"`        // open ones to ports of guests, with requests that wait for one
 
@@ -52,7 +54,7 @@ func DefaultLimits(memory int64, files int) (server, tenant Limits) {
 		Sandboxes: 1000, Runs: 500,
 		Memory: memory / 4 * 3, CPUs: float64(64 * processors), Disk: 64 << 30, Files: 66_000_000,
 		Requests: 5000, Upload: 1 << 30, Concurrent: 4096, Bodies: 256 << 20,
-		Snapshots: 1000, SnapshotBytes: 64 << 30, Sessions: 1024, Connections: 2048,
+		Snapshots: 1000, SnapshotBytes: 64 << 30, Images: 1000, ImageBytes: 64 << 30, Sessions: 1024, Connections: 2048,
 		EgressConnections: 16384, PendingConnects: min(max(files/8, 16), 1024), PendingLookups: min(max(files/32, 16), 256),
 	}
 	tenant = Limits{
@@ -66,7 +68,7 @@ func DefaultLimits(memory int64, files int) (server, tenant Limits) {
 }
 
 // fields is how many fields Limits has.
-const fields = 17
+const fields = 19
 
 // names are the names of the fields in JSON.
 var names = func() (list [fields]string) {
@@ -134,6 +136,7 @@ const (
 	Texts                // of JSON that are large, while they arrive: they are work of the server itself, too
 	Listings             // that hold much in memory
 	Copies               // of the files of sandboxes to snapshots
+	Builds               // of images: hashing and copying is work of the server itself
 	kinds
 )
 
@@ -151,6 +154,7 @@ var waits = [kinds]struct {
 	Texts:    {"queue", 10 * time.Second, 250 * time.Millisecond},
 	Listings: {"queue", time.Minute, 0},
 	Copies:   {"queue", 10 * time.Minute, 0},
+	Builds:   {"queue", 10 * time.Second, 0},
 }
 
 // slots are the slots of each kind.
@@ -162,7 +166,7 @@ func serverSlots(l Limits) (s slots) {
 	processors := goruntime.NumCPU()
 	for k, n := range [kinds]int{
 		Starts: startSlots * processors, Creates: processors, Connects: l.PendingConnects, Lookups: l.PendingLookups,
-		Texts: max(2, processors/2), Listings: math.MaxInt, Copies: math.MaxInt,
+		Texts: max(2, processors/2), Listings: math.MaxInt, Copies: math.MaxInt, Builds: 2,
 	} {
 		s[k] = semaphore.NewWeighted(int64(n))
 	}
@@ -175,7 +179,7 @@ func tenantSlots(l Limits) (s slots) {
 	processors := goruntime.NumCPU()
 	for k, n := range [kinds]int{
 		Starts: startsOfTenant * processors, Creates: max(1, processors/2), Connects: l.PendingConnects, Lookups: l.PendingLookups,
-		Texts: max(1, processors/4), Listings: 2, Copies: 2,
+		Texts: max(1, processors/4), Listings: 2, Copies: 2, Builds: 1,
 	} {
 		s[k] = semaphore.NewWeighted(int64(n))
 	}
@@ -201,7 +205,7 @@ type Server struct {
 }
 
 // NewServer returns a server without tenants. Special overrides the limits of some tenants. Zero fields of
-// tenant and special take the value of server.
+// tenant and special, except those of images, take the value of server.
 func NewServer(server, tenant Limits, special map[string]Limits) *Server {
 	s := &Server{accounts: map[string]*Account{}, sweepAt: minSweep, observer: Observer{func(*Exceeded) {}, func(time.Duration) {}}}
 	s.Set(server, tenant, special)
@@ -226,6 +230,7 @@ func (s *Server) Set(server, tenant Limits, special map[string]Limits) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.limits, s.tenant, s.special = server, tenant.Or(server), maps.Clone(special)
+	s.tenant.Images, s.tenant.ImageBytes = tenant.Images, tenant.ImageBytes // 0 denies
 	s.slots = serverSlots(server)
 	s.requests = limiter(server.Requests)
 	for _, a := range s.accounts {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -356,4 +357,35 @@ func TestTexts(t *testing.T) {
 		synctest.Wait()
 		wantUnused(t, s)
 	})
+}
+
+// TestBuilds: one image of a tenant is built at the same time, and two in all.
+func TestBuilds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := NewServer(large, large, nil)
+		var done []func()
+		for _, c := range []struct{ tenant, refused string }{{"a", ""}, {"a", "your quota queue"}, {"b", ""}, {"c", "the server's quota queue"}} {
+			free, err := s.Account(c.tenant).Wait(t.Context(), Builds)
+			if (err == nil) != (c.refused == "") || err != nil && !strings.Contains(err.Error(), c.refused) {
+				t.Errorf("%+v: %v", c, err)
+			}
+			if err == nil {
+				done = append(done, free)
+			}
+		}
+		for _, free := range done {
+			free()
+		}
+		wantUnused(t, s)
+	})
+}
+
+// TestImageQuotas: a tenant has those of images from the settings of tenants only.
+func TestImageQuotas(t *testing.T) {
+	s := NewServer(Limits{Runs: 5, Images: 10, ImageBytes: 10}, Limits{}, map[string]Limits{"b": {Images: 2, ImageBytes: 3}})
+	for tenant, want := range map[string]Limits{"a": {Runs: 5}, "b": {Runs: 5, Images: 2, ImageBytes: 3}} {
+		if got := s.Account(tenant).Limits(); got != want {
+			t.Errorf("%s: %+v", tenant, got)
+		}
+	}
 }

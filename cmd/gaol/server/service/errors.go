@@ -47,6 +47,8 @@ const (
 	NoProgram     Code = "no_program"     // the program or its working directory does not exist
 	NotExecutable Code = "not_executable" // the program may not be executed
 
+	StepFailed Code = "step_failed" // a command of a step failed
+
 	NoSpace      Code = "no_space"      // the sandbox's disk is full
 	NotListening Code = "not_listening" // nothing listens on the guest's port
 	BadGateway   Code = "bad_gateway"   // the guest's server did not reply, or not with HTTP

@@ -46,7 +46,7 @@ func NewMetrics() *Metrics {
 	}
 	return &Metrics{
 		registry: registry,
-		runs:     counters("gaol_runs_total", "Runs that have ended, by kind (run, exec, command, evaluate, process, cell, snippet) and cause; exit: the program exited.", "kind", "cause"),
+		runs:     counters("gaol_runs_total", "Runs that have ended, by kind (run, exec, command, evaluate, process, cell, snippet, build) and cause; exit: the program exited.", "kind", "cause"),
 		failed:   counters("gaol_run_errors_total", "Runs without a result: canceled, refused, or failed by the server.", "kind"),
 		times:    histograms("gaol_run_duration_seconds", "Wall-clock time of runs, without the time in the queue.", "kind"),
 		queue:    histograms("gaol_queue_wait_seconds", "Time before the turn of a run.").WithLabelValues(),
@@ -133,6 +133,7 @@ const (
 	KindProcess  = "process" // of Spawn
 	KindCell     = "cell"    // of a context
 	KindSnippet  = "snippet" // of package snippets
+	KindBuild    = "build"   // of an image, with all commands
 )
 
 // Metrics returns the metrics of the service, which also count runs and refusals.

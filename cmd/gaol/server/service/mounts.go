@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -93,11 +92,6 @@ func mountError(path string, err error) error {
 		}
 	}
 	return fmt.Errorf("mount %q: %w", path, err)
-}
-
-// isOwnSnapshot reports whether a snapshot in the store is one of this service's tenants.
-func (s *Service) isOwnSnapshot(name string) bool {
-	return strings.HasPrefix(name, allSnapshots) != s.trusted
 }
 
 // ErrOutsideBase is the error for a path that is not below the base.

@@ -2,8 +2,6 @@ package service
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"maps"
@@ -69,7 +67,7 @@ func (s *Service) optionsWithoutMounts(t *tenant.Tenant, tree requestjson.Tree, 
 	if o.Files, err = treeFiles(tree); err != nil {
 		return o, err
 	}
-	if err := cmp.Or(s.CheckImage(tree.Image), s.checkReference(tree.Image)); err != nil {
+	if err := s.chooseImage(t, &o); err != nil {
 		return o, err
 	}
 	if tree.Snapshot != "" {
@@ -88,33 +86,47 @@ func (s *Service) optionsWithoutMounts(t *tenant.Tenant, tree requestjson.Tree, 
 // snapshotScheme begins a nodeModules that names a snapshot.
 const snapshotScheme = "snapshot:"
 
-// CheckImage returns an error if the settings do not allow an image. An empty name is the default
-// image.
-func (s *Service) CheckImage(name string) error {
-	if images := s.settings.Load().Images; len(images) > 0 && !slices.Contains(images, cmp.Or(name, defaultImage)) {
-		return Refuse(Forbidden, "image %q: the server allows %s", name, strings.Join(images, ", "))
+// chooseImage replaces the image that a request names by its name in the store: the tenant's own image of that name, or else
+// the server's. Images that the launcher does not support, such as all that tenants have built, have the other launcher.
+func (s *Service) chooseImage(t *tenant.Tenant, o *runtime.Options) error {
+	image, err := s.images.find(t, o.Image)
+	if errors.Is(err, rootfs.ErrNotFound) {
+		image, err = s.serverImage(o.Image)
+	} else {
+		o.Image = s.prefix(t) + o.Image
 	}
-	return nil
-}
-
-// checkReference rejects references to images that are not names, which the SDK also accepts: a tenant could
-// use images that the operator has replaced.
-func (s *Service) checkReference(name string) error {
-	if name == "" || s.trusted {
-		return nil
-	}
-	if err := rootfs.CheckName(name); err != nil {
-		return Refuse(Invalid, "image: %w", err)
-	}
-	store, err := rootfs.Open(s.store)
-	if err != nil {
-		return err
-	}
-	image, err := store.Lookup(name)
-	if errors.Is(err, rootfs.ErrNotFound) || errors.Is(err, rootfs.ErrAmbiguous) || err == nil && !slices.Contains(image.Names, name) {
-		return Refuse(Invalid, "image %q: the server has none of this name", name)
+	if image != nil && o.Launcher.Supports(image) != nil {
+		o.Launcher, o.Zygote = runtime.LauncherExec, runtime.ZygoteOptions{}
 	}
 	return err
+}
+
+// serverImage returns an image of the server that the settings allow; nil for the default image, whose name is empty, and
+// for a trusted client's missing one. It rejects references that are not names, which the SDK also accepts: a tenant could
+// use images that the operator has replaced.
+func (s *Service) serverImage(name string) (*rootfs.Image, error) {
+	if images := s.settings.Load().Images; len(images) > 0 && !slices.Contains(images, cmp.Or(name, defaultImage)) {
+		return nil, Refuse(Forbidden, "image %q: the server allows %s", name, strings.Join(images, ", "))
+	}
+	if name == "" {
+		return nil, nil
+	}
+	if err := rootfs.CheckName(name); err != nil && !s.trusted {
+		return nil, Refuse(Invalid, "image: %w", err)
+	}
+	store, err := s.imageStore()
+	if err != nil {
+		return nil, err
+	}
+	image, err := store.Lookup(name)
+	missing := errors.Is(err, rootfs.ErrNotFound) || errors.Is(err, rootfs.ErrAmbiguous)
+	switch {
+	case missing && s.trusted:
+		return nil, nil
+	case missing, err == nil && !s.trusted && (!slices.Contains(image.Names, name) || isOfTenant(name)):
+		return nil, Refuse(Invalid, "image %q: the server has none of this name", name)
+	}
+	return image, err
 }
 
 // defaultImage is the name of the image of sandboxes without one.
@@ -221,17 +233,7 @@ func (s *Service) snapshotName(t *tenant.Tenant, name string) (string, error) {
 	if strings.Contains(name, ":") || name == "" {
 		return "", Refuse(Invalid, "snapshot %q: want the name of a snapshot of yours", name)
 	}
-	return s.snapshotPrefix(t) + name, nil
-}
-
-// snapshotPrefix begins the names of a tenant's snapshots. It is a hash because the names of tenants
-// and snapshots may have any length. A trusted client's have the names that gaol snapshot ls shows.
-func (s *Service) snapshotPrefix(t *tenant.Tenant) string {
-	if s.trusted {
-		return ""
-	}
-	sum := sha256.Sum256([]byte(t.Name))
-	return "tenant-" + hex.EncodeToString(sum[:16]) + "."
+	return s.prefix(t) + name, nil
 }
 
 // isOfHost reports whether it is a folder of the server's machine.

@@ -234,7 +234,7 @@ func TestNames(t *testing.T) {
 		_, _ = s.CreateSandbox(t.Context(), &Call{Service: s, Tenant: &tenant.Tenant{Name: "uid:1"}}, &requestjson.SandboxRequest{Tree: requestjson.Tree{NodeModules: requestjson.NodeModules{HostPath: "snapshot:" + name}}})
 		_, _ = s.CreateSandbox(t.Context(), &Call{Service: s, Tenant: &tenant.Tenant{Name: "uid:1"}}, &requestjson.SandboxRequest{Tree: requestjson.Tree{Snapshot: name}})
 		for _, o := range *created {
-			if prefix := (&Service{}).snapshotPrefix(&tenant.Tenant{Name: "uid:1"}); o.Snapshot != "" && !strings.HasPrefix(o.Snapshot, prefix) || o.NodeModules != "" && !strings.HasPrefix(o.NodeModules, snapshotScheme+prefix) {
+			if prefix := (&Service{}).prefix(&tenant.Tenant{Name: "uid:1"}); o.Snapshot != "" && !strings.HasPrefix(o.Snapshot, prefix) || o.NodeModules != "" && !strings.HasPrefix(o.NodeModules, snapshotScheme+prefix) {
 				t.Errorf("%+v", o)
 			}
 		}

@@ -166,23 +166,36 @@ func perform[R any](ctx context.Context, sb *Sandbox, kind string, c *Call, run 
 	running, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var t translator
-	var failed error
-	send := func(events []Event) {
-		for _, e := range events {
-			if failed == nil {
-				failed = c.To(e)
-			}
-		}
-		if failed != nil {
-			cancel()
+	to := sender{to: c.To, cancel: cancel}
+	res, err = run(running, func(e runtime.Event) { to.send(t.events(e)) })
+	to.send(t.end())
+	return res, to.failure(err)
+}
+
+// sender sends events to a client until that fails, which cancels the work.
+type sender struct {
+	to     Sink
+	cancel func()
+	err    error
+}
+
+func (s *sender) send(events []Event) {
+	for _, e := range events {
+		if s.err == nil {
+			s.err = s.to(e)
 		}
 	}
-	res, err = run(running, func(e runtime.Event) { send(t.events(e)) })
-	send(t.end())
-	if failed != nil {
-		err = fmt.Errorf("%w: %w", context.Canceled, failed)
+	if s.err != nil {
+		s.cancel()
 	}
-	return res, err
+}
+
+// failure returns the error of work that ended with err.
+func (s *sender) failure(err error) error {
+	if s.err != nil {
+		return fmt.Errorf("%w: %w", context.Canceled, s.err)
+	}
+	return err
 }
 
 // maxLogs bounds the lines that an evaluation keeps, in characters.

@@ -70,19 +70,20 @@ type Service struct {
 	draining  bool
 	sandboxes map[string]*Sandbox
 
-	sessions sync.Map // keys of *Session
-	pending  pendingSnapshots
+	sessions          sync.Map // keys of *Session
+	snapshots, images *kept
 }
 
 // New returns a service. The caller closes it.
 func New(o Options) *Service {
-	s := &Service{store: o.Store, cache: cmp.Or(o.Cache, DefaultCache), log: o.Log, create: o.Create, trusted: o.Settings.Trusted, sandboxes: map[string]*Sandbox{}, pending: pendingSnapshots{byName: map[string]int64{}}}
+	s := &Service{store: o.Store, cache: cmp.Or(o.Cache, DefaultCache), log: o.Log, create: o.Create, trusted: o.Settings.Trusted, sandboxes: map[string]*Sandbox{}}
 	if s.create == nil {
 		s.create = runtime.Create
 	}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
+	s.keep()
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
 	s.quotas = quota.NewServer(o.Settings.Server, o.Settings.Tenant, o.Settings.Limits())
 	s.tenants = newTenants(cmp.Or(o.CgroupParent, "/gaol/tenants"), s.log)

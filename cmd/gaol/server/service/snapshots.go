@@ -2,6 +2,8 @@ package service
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"io/fs"
 	"maps"
@@ -20,36 +22,72 @@ import (
 	"gaol/vfs/hostfs"
 )
 
-var snapshotForm = lazyregexp.New(`^[a-z0-9][a-z0-9._-]{0,63}$`)
+var keptForm = lazyregexp.New(`^[a-z0-9][a-z0-9._-]{0,63}$`)
 
 const (
-	allSnapshots = "tenant-" // begins the names of all tenants' snapshots
+	allTenants = "tenant-" // begins the names of all tenants' snapshots and images
 
-	// Bounds of one snapshot, beside the quotas.
-	maxSnapshotBytes   = 4 << 30
-	maxSnapshotEntries = 250_000
+	// Bounds of one snapshot or image, beside the quotas. For an image, the entries are those that its steps add.
+	maxSnapshotBytes = 4 << 30
+	maxImageBytes    = 16 << 30
+	maxKeptEntries   = 250_000
 )
 
-// pendingSnapshots are the bytes that are reserved for unfinished snapshots, by
-// their names in the store.
-type pendingSnapshots struct {
-	mu     sync.Mutex
-	byName map[string]int64
+// kept are the snapshots or the images of all tenants.
+type kept struct {
+	service *Service
+	kind    string // snapshot, or image
+	store   func() (*rootfs.Store, error)
+	most    int64 // bytes of one
+	limits  func(quota.Limits) (count int, bytes int64)
+
+	mu      sync.Mutex
+	pending map[string]int64 // bytes that are reserved for unfinished ones, by their names in the store
 }
+
+// keep sets what the service keeps.
+func (s *Service) keep() {
+	s.snapshots = &kept{
+		service: s, kind: "snapshot", store: s.snapshotStore, most: maxSnapshotBytes, pending: map[string]int64{},
+		limits: func(l quota.Limits) (int, int64) { return l.Snapshots, l.SnapshotBytes },
+	}
+	s.images = &kept{
+		service: s, kind: "image", store: s.imageStore, most: maxImageBytes, pending: map[string]int64{},
+		limits: func(l quota.Limits) (int, int64) { return l.Images, l.ImageBytes },
+	}
+}
+
+func (s *Service) imageStore() (*rootfs.Store, error) { return rootfs.Open(s.store) }
+
+func (s *Service) snapshotStore() (*rootfs.Store, error) {
+	store, err := s.imageStore()
+	if err != nil {
+		return nil, err
+	}
+	return store.Snapshots()
+}
+
+// prefix begins the names of what a tenant keeps. It is a hash because the names of tenants may have any length. A
+// trusted client's have the names that gaol snapshot ls and gaol image ls show.
+func (s *Service) prefix(t *tenant.Tenant) string {
+	if s.trusted {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(t.Name))
+	return allTenants + hex.EncodeToString(sum[:16]) + "."
+}
+
+// isOfTenant reports whether a name in a store is reserved for a tenant of a server.
+func isOfTenant(name string) bool { return strings.HasPrefix(name, allTenants) }
 
 // TakeSnapshot copies the folders of the sandbox to a snapshot with a new name.
 func (sb *Sandbox) TakeSnapshot(ctx context.Context, _ *Call, in *requestjson.SnapshotIn) (*resultjson.SnapshotInfo, error) {
-	s, t, name := sb.service, sb.tenant(), in.Name
-	if err := s.checkSnapshotName(t, name); err != nil {
-		return nil, err
-	}
-	stored := s.snapshotPrefix(t) + name
-	bytes, free, err := s.reserveSnapshot(t, stored)
+	stored, bytes, free, err := sb.service.snapshots.reserve(sb.tenant(), in.Name)
 	if err != nil {
 		return nil, err
 	}
 	defer free()
-	taken, err := sb.runtime.Snapshot(ctx, runtime.SnapshotOptions{Name: stored, Bytes: bytes, Entries: maxSnapshotEntries})
+	taken, err := sb.runtime.Snapshot(ctx, runtime.SnapshotOptions{Name: stored, Bytes: bytes, Entries: maxKeptEntries})
 	if limit, ok := errors.AsType[*hostfs.LimitError](err); ok {
 		return nil, Refuse(TooLarge, "the sandbox's folders have %w, which is all that the quotas have left for this snapshot", limit)
 	}
@@ -59,57 +97,74 @@ func (sb *Sandbox) TakeSnapshot(ctx context.Context, _ *Call, in *requestjson.Sn
 	if err != nil {
 		return nil, err
 	}
-	return &resultjson.SnapshotInfo{Name: name, Size: taken.Size}, nil
+	return &resultjson.SnapshotInfo{Name: in.Name, Size: taken.Size}, nil
 }
 
-func (s *Service) checkSnapshotName(t *tenant.Tenant, name string) error {
+// check returns the name in the store of a tenant's snapshot or image.
+func (k *kept) check(t *tenant.Tenant, name string) (stored string, err error) {
+	stored = k.service.prefix(t) + name
 	switch {
-	case !snapshotForm().MatchString(name):
-		return Refuse(Invalid, "snapshot %q: want 1 to 64 characters of a-z, 0-9 and, not at the start, ._-", name)
-	case !s.isOwnSnapshot(s.snapshotPrefix(t) + name):
-		return Refuse(Invalid, "snapshot %q: names that begin with %s are reserved for a server's tenants", name, allSnapshots)
+	case !keptForm().MatchString(name):
+		return "", Refuse(Invalid, "%s %q: want 1 to 64 characters of a-z, 0-9 and, not at the start, ._-", k.kind, name)
+	case isOfTenant(stored) == k.service.trusted:
+		return "", Refuse(Invalid, "%s %q: names that begin with %s are reserved for a server's tenants", k.kind, name, allTenants)
 	}
-	return nil
+	return stored, nil
 }
 
-// reserveSnapshot reserves the bytes that a snapshot may have. The caller calls free when the
-// snapshot is in the store.
-func (s *Service) reserveSnapshot(t *tenant.Tenant, name string) (bytes int64, free func(), err error) {
-	p := &s.pending
-	p.mu.Lock() // also while the store is read: a finished snapshot must not be missed
-	defer p.mu.Unlock()
-	sizes, err := s.storedSnapshots()
+// find returns a snapshot or image of a tenant, or an error that wraps [rootfs.ErrNotFound].
+func (k *kept) find(t *tenant.Tenant, name string) (*rootfs.Image, error) {
+	stored, err := k.check(t, name)
 	if err != nil {
-		return 0, nil, err
+		return nil, rootfs.ErrNotFound
 	}
-	for name, size := range p.byName {
-		sizes[name] = max(size, sizes[name])
-	}
-	if _, exists := sizes[name]; exists {
-		return 0, nil, Refuse(Conflict, "you have a snapshot of this name; delete it first")
-	}
-	account := s.Account(t)
-	own, err := snapshotRoom(sizes, s.snapshotPrefix(t), account.Limits(), false)
+	store, err := k.store()
 	if err != nil {
-		return 0, nil, err
+		return nil, err
 	}
-	all, err := snapshotRoom(sizes, allSnapshots, account.ServerLimits(), true)
+	return store.Lookup(stored)
+}
+
+// reserve reserves the bytes that a new snapshot or image may have, and returns its name in the store. The caller calls
+// free when the store has it.
+func (k *kept) reserve(t *tenant.Tenant, name string) (stored string, bytes int64, free func(), err error) {
+	if stored, err = k.check(t, name); err != nil {
+		return "", 0, nil, err
+	}
+	k.mu.Lock() // also while the store is read: a finished one must not be missed
+	defer k.mu.Unlock()
+	sizes, err := k.sizes()
 	if err != nil {
-		return 0, nil, err
+		return "", 0, nil, err
 	}
-	// Half of the server's room, so that others can take snapshots meanwhile.
-	bytes = min(own, (all+1)/2, maxSnapshotBytes)
-	p.byName[name] = bytes
-	return bytes, func() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		delete(p.byName, name)
+	for other, size := range k.pending {
+		sizes[other] = max(size, sizes[other])
+	}
+	if _, exists := sizes[stored]; exists {
+		return "", 0, nil, Refuse(Conflict, "%s %q: you have one of this name; delete it first", k.kind, name)
+	}
+	account := k.service.Account(t)
+	own, err := k.room(sizes, k.service.prefix(t), account.Limits(), false)
+	if err != nil {
+		return "", 0, nil, err
+	}
+	all, err := k.room(sizes, "", account.ServerLimits(), true)
+	if err != nil {
+		return "", 0, nil, err
+	}
+	// Half of the server's room, so that others can keep more meanwhile.
+	bytes = min(own, (all+1)/2, k.most)
+	k.pending[stored] = bytes
+	return stored, bytes, func() {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		delete(k.pending, stored)
 	}, nil
 }
 
-// snapshotRoom returns how many bytes are left for one more snapshot whose name begins with prefix.
-func snapshotRoom(sizes map[string]int64, prefix string, l quota.Limits, server bool) (bytes int64, err error) {
-	bytes = l.SnapshotBytes
+// room returns how many bytes are left for one more whose name begins with prefix.
+func (k *kept) room(sizes map[string]int64, prefix string, l quota.Limits, server bool) (bytes int64, err error) {
+	most, bytes := k.limits(l)
 	count := 0
 	for name, size := range sizes {
 		if strings.HasPrefix(name, prefix) {
@@ -118,21 +173,21 @@ func snapshotRoom(sizes map[string]int64, prefix string, l quota.Limits, server 
 		}
 	}
 	switch {
-	case count >= l.Snapshots:
-		return 0, &quota.Exceeded{Limit: "snapshots", Server: server, RetryAfter: snapshotRetry}
+	case count >= most:
+		return 0, &quota.Exceeded{Limit: k.kind + "s", Server: server, RetryAfter: keptRetry}
 	case bytes <= 0:
-		return 0, &quota.Exceeded{Limit: "snapshotBytes", Server: server, RetryAfter: snapshotRetry}
+		return 0, &quota.Exceeded{Limit: k.kind + "Bytes", Server: server, RetryAfter: keptRetry}
 	}
 	return bytes, nil
 }
 
-// snapshotRetry is when to try again: others may have deleted theirs.
-const snapshotRetry = time.Minute
+// keptRetry is when to try again: others may have deleted theirs.
+const keptRetry = time.Minute
 
-// storedSnapshots returns the sizes of all tenants' snapshots by their names in the store; for a trusted
-// client, of all snapshots that belong to no tenant.
-func (s *Service) storedSnapshots() (map[string]int64, error) {
-	store, err := s.snapshotStore()
+// sizes returns the sizes of what all tenants keep by their names in the store; for a trusted client, of all that belong
+// to no tenant.
+func (k *kept) sizes() (map[string]int64, error) {
+	store, err := k.store()
 	if err != nil {
 		return nil, err
 	}
@@ -143,7 +198,7 @@ func (s *Service) storedSnapshots() (map[string]int64, error) {
 	sizes := map[string]int64{}
 	for _, i := range list {
 		for _, name := range i.Names {
-			if s.isOwnSnapshot(name) {
+			if isOfTenant(name) != k.service.trusted {
 				sizes[name] = i.Size
 			}
 		}
@@ -151,12 +206,35 @@ func (s *Service) storedSnapshots() (map[string]int64, error) {
 	return sizes, nil
 }
 
-func (s *Service) snapshotStore() (*rootfs.Store, error) {
-	store, err := rootfs.Open(s.store)
-	if err != nil {
-		return nil, err
+// list returns the names that a tenant has given, sorted, with the sizes.
+func (k *kept) list(t *tenant.Tenant) ([]resultjson.SnapshotInfo, error) {
+	sizes, err := k.sizes()
+	list := []resultjson.SnapshotInfo{}
+	for _, name := range slices.Sorted(maps.Keys(sizes)) {
+		if own, ok := strings.CutPrefix(name, k.service.prefix(t)); ok {
+			list = append(list, resultjson.SnapshotInfo{Name: own, Size: sizes[name]})
+		}
 	}
-	return store.Snapshots()
+	return list, err
+}
+
+// remove deletes one of the tenant. It fails while a sandbox uses it.
+func (k *kept) remove(t *tenant.Tenant, name string) error {
+	stored, err := k.check(t, name)
+	if err != nil {
+		return err
+	}
+	store, err := k.store()
+	if err == nil {
+		_, err = store.Remove(stored)
+	}
+	switch {
+	case errors.Is(err, rootfs.ErrNotFound):
+		err = Refuse(NotFound, "you have no %s %q", k.kind, name)
+	case errors.Is(err, rootfs.ErrInUse):
+		err = Refuse(Conflict, "%s %q is in use: delete the sandboxes that were created from it first", k.kind, name)
+	}
+	return err
 }
 
 // SnapshotList is a list of snapshots.
@@ -165,34 +243,12 @@ type SnapshotList struct {
 }
 
 // ListSnapshots lists the tenant's snapshots, sorted by name.
-func (s *Service) ListSnapshots(_ context.Context, c *Call, _ *struct{}) (l SnapshotList, err error) {
-	sizes, err := s.storedSnapshots()
-	if err != nil {
-		return l, err
-	}
-	list := []resultjson.SnapshotInfo{}
-	for _, name := range slices.Sorted(maps.Keys(sizes)) {
-		if own, ok := strings.CutPrefix(name, s.snapshotPrefix(c.Tenant)); ok {
-			list = append(list, resultjson.SnapshotInfo{Name: own, Size: sizes[name]})
-		}
-	}
-	return SnapshotList{list}, nil
+func (s *Service) ListSnapshots(_ context.Context, c *Call, _ *struct{}) (SnapshotList, error) {
+	list, err := s.snapshots.list(c.Tenant)
+	return SnapshotList{list}, err
 }
 
 // DeleteSnapshot deletes a snapshot of the tenant. It fails while a sandbox uses it.
 func (s *Service) DeleteSnapshot(_ context.Context, c *Call, in *requestjson.SnapshotName) (None, error) {
-	if err := s.checkSnapshotName(c.Tenant, in.Name); err != nil {
-		return None{}, err
-	}
-	store, err := s.snapshotStore()
-	if err == nil {
-		_, err = store.Remove(s.snapshotPrefix(c.Tenant) + in.Name)
-	}
-	switch {
-	case errors.Is(err, rootfs.ErrNotFound):
-		err = Refuse(NotFound, "you have no snapshot %q", in.Name)
-	case errors.Is(err, rootfs.ErrInUse):
-		err = Refuse(Conflict, "snapshot %q is in use: delete the sandboxes that were created from it first", in.Name)
-	}
-	return None{}, err
+	return None{}, s.snapshots.remove(c.Tenant, in.Name)
 }

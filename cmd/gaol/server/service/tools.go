@@ -128,8 +128,8 @@ func (session *Session) CallTool(ctx context.Context, tool string, args json.Raw
 		var a struct{ ImageName, ContainerID string }
 		_ = json.Unmarshal(args, &a) // the tool reports invalid arguments
 		audit.Of(ctx).SetSandbox(a.ContainerID)
-		if err := session.service.CheckImage(a.ImageName); err != nil && tool == "sandbox_init" {
-			return nil, err
+		if _, err := session.service.serverImage(a.ImageName); err != nil && tool == "sandbox_init" {
+			return nil, session.service.Convert(ctx, tool, session.tenant, err)
 		}
 	}
 	tools, err := session.tools()

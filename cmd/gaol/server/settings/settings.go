@@ -24,7 +24,7 @@ import (
 
 // Settings are the settings of a server. The zero value is not useful: see [Default] and [Read].
 type Settings struct {
-	// Images are the names of the images that tenants may use. Default: all in the store.
+	// Images are the names of the server's images that tenants may use, also as the base of their own. Default: all in the store.
 	Images []string `json:"images,omitzero"`
 
 	// Isolation is what confines sandboxes whose request names none, as --isolation of gaol run:
@@ -255,7 +255,7 @@ func Trusted() *Settings {
 	all := quota.Limits{
 		Sandboxes: 1 << 20, Runs: 1 << 20, Memory: 1 << 60, CPUs: 1 << 30, Disk: 1 << 60, Files: 1 << 60,
 		Requests: 1 << 30, Upload: 1 << 40, Concurrent: 1 << 20, Bodies: 1 << 40,
-		Snapshots: 1 << 20, SnapshotBytes: 1 << 60, Sessions: 1 << 20, Connections: 1 << 20,
+		Snapshots: 1 << 20, SnapshotBytes: 1 << 60, Images: 1 << 20, ImageBytes: 1 << 60, Sessions: 1 << 20, Connections: 1 << 20,
 	}
 	return &Settings{
 		Trusted: true, Allowed: []Isolation{{Name: isNative}}, IdleTimeoutMs: year, LifetimeMs: year, RunTimeoutMs: year, Server: all, Tenant: all,

@@ -135,7 +135,7 @@ func (s *Store) Derive(ctx context.Context, o DeriveOptions) (_ *Image, err erro
 	if err := d.begin(ctx); err != nil {
 		return nil, err
 	}
-	defer func() { err = d.end(err) }()
+	defer func() { err = errors.Join(err, d.lease.Close(), d.temp.Close()) }()
 	for n := range o.Steps {
 		text := fmt.Sprintf("step %d/%d", n+1, len(o.Steps))
 		d.report.Line("%s: %.200s", text, &o.Steps[n])
@@ -150,18 +150,6 @@ func (s *Store) Derive(ctx context.Context, o DeriveOptions) (_ *Image, err erro
 	return d.image, nil
 }
 
-// end removes the temporary parts of a derivation, whose error is err.
-func (d *deriver) end(err error) error {
-	err = errors.Join(err, d.lease.Close())
-	if err != nil {
-		discard(d.image, d.unnamed)
-	}
-	if d.temp != nil {
-		err = errors.Join(err, d.temp.Close())
-	}
-	return err
-}
-
 // deriver is a derivation in progress.
 type deriver struct {
 	store  *Store
@@ -170,9 +158,8 @@ type deriver struct {
 
 	image   *Image // of the last step
 	lease   *Lease // of image
-	unnamed *Store // that has image, which is new there and has no name by which it can be found again; otherwise nil
 	temp    *tempDir
-	results *Store // in temp; with a cache, the store
+	results *Store // in temp, of steps that are not used again
 	limits  layer.Limits
 	config  oci.Config
 	changed bool   // config differs from the image's
@@ -204,20 +191,14 @@ func (d *deriver) begin(ctx context.Context) (err error) {
 	if i, err := d.image.ZygoteImage(); err == nil {
 		d.zygote = i.ID
 	}
-	if d.results = d.store; d.o.NoCache {
-		if d.temp, err = d.store.makeTemp(ctx); err != nil {
-			return err
-		}
-		d.results = &Store{dir: d.temp.path("store"), in: d.store.in, kind: imageKind}
-		err = d.results.makeDirs()
+	if d.temp, err = d.store.makeTemp(ctx); err != nil {
+		return err
 	}
-	if err == nil {
-		d.lease, err = d.image.Hold()
+	d.results = &Store{dir: d.temp.path("store"), in: d.store.in, kind: imageKind}
+	if d.lease, err = d.image.Hold(); err != nil {
+		return errors.Join(err, d.temp.Close())
 	}
-	if err != nil && d.temp != nil {
-		err = errors.Join(err, d.temp.Close())
-	}
-	return err
+	return nil
 }
 
 // perform performs a step.
@@ -237,19 +218,21 @@ func (d *deriver) perform(ctx context.Context, s *Step) error {
 	case s.Run == "" && s.With == nil && s.Copy == nil:
 		return errors.New("empty")
 	}
-	name := ""
-	if s.Copy == nil && !d.o.NoCache { // reading files is as much work as copying them
-		var err error
-		if name, err = d.key(s); err != nil {
-			return err
-		}
-		if i, err := d.store.byName(name); err == nil && d.use(i, nil) == nil {
-			d.report.Line("use the stored result %.*s", len(idPrefix)+12, i.ID)
-			return nil
-		}
+	trusted := d.trusted && s.With != nil
+	if d.o.NoCache || s.Copy != nil { // reading files is as much work as copying them
+		d.trusted = trusted
+		return d.make(ctx, d.results, nil, s)
 	}
-	d.trusted = d.trusted && s.With != nil
-	return d.make(ctx, d.results, name, s)
+	name, err := d.key(s)
+	if err != nil {
+		return err
+	}
+	if i, err := d.store.byName(name); err == nil && d.use(i) == nil {
+		d.report.Line("use the stored result %.*s", len(idPrefix)+12, i.ID)
+		return nil
+	}
+	d.trusted = trusted
+	return d.make(ctx, d.store, []string{name}, s)
 }
 
 // path returns a path relative to the working directory.
@@ -308,71 +291,44 @@ func (d *deriver) key(s *Step) (string, error) {
 }
 
 // use makes i the base of the next step.
-func (d *deriver) use(i *Image, unnamed *Store) error {
+func (d *deriver) use(i *Image) error {
 	lease, err := i.Hold()
 	if err != nil {
 		return err
 	}
-	old, from := d.image, d.unnamed
 	err = d.lease.Close()
-	d.image, d.lease, d.unnamed, d.changed, d.trusted = i, lease, unnamed, false, i.CanFork() == nil
+	d.image, d.lease, d.changed, d.trusted = i, lease, false, i.CanFork() == nil
 	switch {
 	case !d.trusted:
 		d.zygote = i.Imported.Base
 	case i.StoreDir() == d.store.dir: // not a temporary result
 		d.zygote = i.ID
 	}
-	if old.dir != i.dir {
-		discard(old, from)
-	}
 	return err
 }
 
-// discard removes the image of a step from a store unless that is nil. It ignores errors: Prune removes it later.
-func discard(i *Image, from *Store) {
-	if from == nil {
-		return
-	}
-	_, _ = from.remove(i.ID, func(i *Image) error {
-		if len(i.Names) > 0 {
-			return ErrInUse
-		}
-		return nil
-	})
-}
-
-// finish stores settings that no step has stored, and the name.
+// finish stores settings that no step has stored, and the image with its name.
 func (d *deriver) finish(ctx context.Context) (err error) {
+	var names []string
+	if d.o.Name != "" {
+		names = []string{d.o.Name}
+	}
 	switch {
 	case d.o.TrustNode && !d.trusted || d.changed:
-		err = d.make(ctx, d.store, d.o.Name, &Step{})
+		return d.make(ctx, d.store, names, &Step{})
 	case d.image.StoreDir() != d.store.dir:
-		err = d.move(ctx)
-	}
-	if err == nil && d.o.Name != "" {
+		if err := os.Rename(d.image.dir, d.temp.path("image")); err != nil {
+			return err
+		}
+		d.image, err = d.store.commit(ctx, d.temp, d.image, names)
+	case names != nil:
 		d.image, _, err = d.store.Tag(ctx, d.image.ID, d.o.Name)
 	}
 	return err
 }
 
-// move moves the image from the results to the store.
-func (d *deriver) move(ctx context.Context) error {
-	if err := os.Rename(d.image.dir, d.temp.path("image")); err != nil {
-		return err
-	}
-	var names []string
-	if d.o.Name != "" {
-		names = []string{d.o.Name}
-	}
-	i, err := d.store.commit(ctx, d.temp, d.image, names)
-	if err == nil {
-		d.image, d.unnamed = i, nil
-	}
-	return err
-}
-
-// make makes the image of a step in a store, with a name unless that is "".
-func (d *deriver) make(ctx context.Context, to *Store, name string, s *Step) (err error) {
+// make makes the image of a step in a store, with names.
+func (d *deriver) make(ctx context.Context, to *Store, names []string, s *Step) (err error) {
 	m := &importer{
 		build:   build{store: d.store, report: download.NewReporter(nil)},
 		options: ImportOptions{Limits: d.limits, TrustNode: d.trusted || d.o.TrustNode},
@@ -383,10 +339,7 @@ func (d *deriver) make(ctx context.Context, to *Store, name string, s *Step) (er
 	if err := m.prepare(ctx); err != nil {
 		return err
 	}
-	if name != "" {
-		m.plan.names = []string{name}
-	}
-	m.image.Packages = d.image.Packages
+	m.plan.names, m.image.Packages = names, d.image.Packages
 	if err := m.tree.LinkAll(ctx, d.image.Root()); err != nil {
 		return err
 	}
@@ -401,15 +354,10 @@ func (d *deriver) make(ctx context.Context, to *Store, name string, s *Step) (er
 		m.image.Imported.Base = d.zygote
 	}
 	m.store = to
-	_, err = to.Lookup(m.image.ID)
-	isNew := errors.Is(err, ErrNotFound)
-	if err := m.commit(ctx); err != nil {
+	if err := errors.Join(to.makeDirs(), m.commit(ctx)); err != nil {
 		return err
 	}
-	if !isNew || name != "" {
-		to = nil
-	}
-	return d.use(&m.image, to)
+	return d.use(&m.image)
 }
 
 // sameFile reports whether two paths are links to one file, without following symbolic links.
@@ -429,12 +377,7 @@ func (d *deriver) change(ctx context.Context, m *importer, s *Step) error {
 	case s.Run == "":
 		return nil
 	}
-	env := map[string]string{}
-	for _, v := range d.config.Env {
-		name, value, _ := strings.Cut(v, "=")
-		env[name] = value
-	}
-	c := StepCommand{Script: s.Run, Dir: d.dir, Env: env, Owner: d.user == "root", Output: cmp.Or(d.o.Progress, io.Discard)}
+	c := StepCommand{Script: s.Run, Dir: d.dir, Env: variables(d.config.Env), Owner: d.user == "root", Output: cmp.Or(d.o.Progress, io.Discard)}
 	return s.Runner.RunStep(ctx, d.image, c, func(changes *os.File) error {
 		return m.tree.Overlay(ctx, changes, []string{"/tmp", "/var/tmp", "/dev", "/proc", "/run"})
 	})
@@ -486,16 +429,22 @@ func (d *deriver) copy(ctx context.Context, to *layer.Tree, c *Copy) error {
 // Env returns the variables that runs of the image have: those of a derived image, and PATH of an imported one.
 func (i *Image) Env() map[string]string {
 	env := map[string]string{}
+	if i.Imported != nil && i.Imported.Kind == kindDerived {
+		env = variables(i.Imported.Config.Env)
+		delete(env, "PATH")
+	}
 	if p := i.Path(); p != "" {
 		env["PATH"] = p
 	}
-	if i.Imported == nil || i.Imported.Kind != kindDerived {
-		return env
-	}
-	for _, v := range i.Imported.Config.Env {
-		if name, value, _ := strings.Cut(v, "="); name != "PATH" {
-			env[name] = value
-		}
+	return env
+}
+
+// variables returns a list of NAME=VALUE as a map.
+func variables(list []string) map[string]string {
+	env := map[string]string{}
+	for _, v := range list {
+		name, value, _ := strings.Cut(v, "=")
+		env[name] = value
 	}
 	return env
 }

@@ -29,7 +29,7 @@ type plain struct {
 	count        atomic.Int64
 }
 
-// run runs a test in a separate cgroup, which is killed after it.
+// run runs a test in a separate cgroup, which is killed after it, with an empty /tmp.
 func (p *plain) run(ctx context.Context, t nodeTest, worker int) (o outcome, err error) {
 	group, err := cgroup.New(fmt.Sprintf("%s/%d", plainParent, p.count.Add(1)), p.limits)
 	if err != nil {
@@ -40,12 +40,12 @@ func (p *plain) run(ctx context.Context, t nodeTest, worker int) (o outcome, err
 	defer cancel()
 
 	file := filepath.Join(p.folder, "test", t.name)
-	join := "for d in " + strings.Join(group.Dirs(), " ") + `; do f=$d/tasks; [ -e "$f" ] || f=$d/cgroup.procs; echo 0 > "$f" || exit 125; done; exec setpriv --reuid=$0 --regid=$0 --clear-groups "$@"`
+	join := "for d in " + strings.Join(group.Dirs(), " ") + `; do f=$d/tasks; [ -e "$f" ] || f=$d/cgroup.procs; echo 0 > "$f" || exit 125; done; mount -t tmpfs -o mode=1777 tmpfs /tmp || exit 125; exec setpriv --reuid=$0 --regid=$0 --clear-groups "$@"`
 	args := append([]string{"-c", join, fmt.Sprint(plainUser), p.node}, t.flags...)
 	cmd := exec.CommandContext(ctx, "/bin/sh", append(args, file)...)
 	cmd.Dir = filepath.Dir(file)
 	cmd.Env = []string{"PATH=" + filepath.Dir(p.node) + ":/usr/local/bin:/usr/bin:/bin", "HOME=/tmp", "USER=node", "LANG=C.UTF-8", "TMPDIR=/tmp", fmt.Sprintf("TEST_THREAD_ID=%d", worker)}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Unshareflags: syscall.CLONE_NEWNS} // Go makes the mounts private
 	cmd.WaitDelay = 10 * time.Second // processes of the test may hold its output open
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr

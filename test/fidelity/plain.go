@@ -46,7 +46,7 @@ func (p *plain) run(ctx context.Context, t nodeTest, worker int) (o outcome, err
 	cmd.Dir = filepath.Dir(file)
 	cmd.Env = []string{"PATH=" + filepath.Dir(p.node) + ":/usr/local/bin:/usr/bin:/bin", "HOME=/tmp", "USER=node", "LANG=C.UTF-8", "TMPDIR=/tmp", fmt.Sprintf("TEST_THREAD_ID=%d", worker)}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Unshareflags: syscall.CLONE_NEWNS} // Go makes the mounts private
-	cmd.WaitDelay = 10 * time.Second // processes of the test may hold its output open
+	cmd.WaitDelay = 10 * time.Second                                                        // processes of the test may hold its output open
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err = cmd.Run()

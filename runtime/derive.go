@@ -67,7 +67,7 @@ func (r StepRunner) Key() string {
 func (r StepRunner) RunStep(ctx context.Context, image *rootfs.Image, c rootfs.StepCommand, collect func(changes *os.File) error) (err error) {
 	o, least := r.Options, StepLimits()
 	if err := o.Isolation.Check(FeatureDerive); err != nil {
-		return err
+		return optionError("Isolation", "%w", err)
 	}
 	o.Image, o.Store, o.Cwd, o.Launcher = image.ID, image.StoreDir(), "", LauncherExec
 	o.Env = stepEnv(c)

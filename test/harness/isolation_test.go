@@ -9,7 +9,7 @@ import (
 
 // Whatever an isolation lacks is refused when a program asks for it.
 func TestMissingFeaturesAreRefused(t *testing.T) {
-	for name, lacks := range map[string]int{"native": 1, "runc": 2, "crun": 2, "oci=/usr/bin/runc": 2} {
+	for name, lacks := range map[string]int{"native": 1, "runc": 3, "crun": 3, "oci=/usr/bin/runc": 3} {
 		t.Setenv(IsolationVar, name)
 		refused := 0
 		for f := range requests {

@@ -12,7 +12,6 @@ import (
 	"maps"
 	"os"
 	"path"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -46,7 +45,7 @@ type DeriveOptions struct {
 	// base's, as long as the store has that and Node itself is unchanged. The other steps keep the trust in the base.
 	TrustNode bool
 
-	// Limits bound what all steps together add.
+	// Limits bound what the performed steps together add.
 	Limits layer.Limits
 
 	// Progress receives a line for each step, and the output of commands. Nil: it is discarded.
@@ -92,7 +91,8 @@ type Runner interface {
 	// folder of the overlay over the image's tree, which nothing changes meanwhile.
 	RunStep(ctx context.Context, image *Image, c StepCommand, collect func(changes *os.File) error) error
 
-	// Key identifies what the command may do. Steps with different keys do not share results.
+	// Key identifies what the command may do and see. Steps with different keys do not share results. The result of a
+	// step with the key "" is not used again.
 	Key() string
 }
 
@@ -164,7 +164,7 @@ type deriver struct {
 	config  oci.Config
 	changed bool   // config differs from the image's
 	trusted bool   // the image's Node
-	zygote  string // id of the last trusted image
+	zygote  *Image // trusted image in the store, whose Node image has; nil for none
 	user    string
 	dir     string
 }
@@ -188,9 +188,7 @@ func (d *deriver) begin(ctx context.Context) (err error) {
 		d.dir = cmp.Or(path.Join("/", m.Config.WorkingDir), "/")
 	}
 	d.trusted = d.image.CanFork() == nil
-	if i, err := d.image.ZygoteImage(); err == nil {
-		d.zygote = i.ID
-	}
+	d.zygote, _ = d.image.ZygoteImage()
 	if d.temp, err = d.store.makeTemp(ctx); err != nil {
 		return err
 	}
@@ -219,7 +217,7 @@ func (d *deriver) perform(ctx context.Context, s *Step) error {
 		return errors.New("empty")
 	}
 	trusted := d.trusted && s.With != nil
-	if d.o.NoCache || s.Copy != nil { // reading files is as much work as copying them
+	if d.o.NoCache || s.Copy != nil || s.Run != "" && s.Runner.Key() == "" { // reading files is as much work as copying them
 		d.trusted = trusted
 		return d.make(ctx, d.results, nil, s)
 	}
@@ -228,6 +226,7 @@ func (d *deriver) perform(ctx context.Context, s *Step) error {
 		return err
 	}
 	if i, err := d.store.byName(name); err == nil && d.use(i) == nil {
+		d.zygote, _ = i.ZygoteImage()
 		d.report.Line("use the stored result %.*s", len(idPrefix)+12, i.ID)
 		return nil
 	}
@@ -298,12 +297,6 @@ func (d *deriver) use(i *Image) error {
 	}
 	err = d.lease.Close()
 	d.image, d.lease, d.changed, d.trusted = i, lease, false, i.CanFork() == nil
-	switch {
-	case !d.trusted:
-		d.zygote = i.Imported.Base
-	case i.StoreDir() == d.store.dir: // not a temporary result
-		d.zygote = i.ID
-	}
 	return err
 }
 
@@ -350,8 +343,13 @@ func (d *deriver) make(ctx context.Context, to *Store, names []string, s *Step) 
 	if err := errors.Join(m.addJailFiles(ctx), m.seal(ctx)); err != nil {
 		return err
 	}
-	if at := m.image.Imported.NodePath; m.image.CanFork() != nil && sameFile(filepath.Join(m.root(), at), filepath.Join(d.image.Root(), at)) {
-		m.image.Imported.Base = d.zygote
+	switch trusted := m.image.CanFork() == nil; {
+	case trusted && to == d.store:
+		d.zygote = &m.image
+	case !trusted && d.zygote != nil && m.image.Imported.NodePath == d.zygote.nodePath() && sameFile(m.root()+d.zygote.nodePath(), d.zygote.Root()+d.zygote.nodePath()):
+		m.image.Imported.Base = d.zygote.ID
+	case !trusted:
+		d.zygote = nil
 	}
 	m.store = to
 	if err := errors.Join(to.makeDirs(), m.commit(ctx)); err != nil {
@@ -360,7 +358,15 @@ func (d *deriver) make(ctx context.Context, to *Store, names []string, s *Step) 
 	return d.use(&m.image)
 }
 
-// sameFile reports whether two paths are links to one file, without following symbolic links.
+// nodePath returns the guest path of the image's Node, without links.
+func (i *Image) nodePath() string {
+	if i.Imported == nil {
+		return nodeBinary
+	}
+	return i.Imported.NodePath
+}
+
+// sameFile reports whether two paths are links to one file.
 func sameFile(one, two string) bool {
 	a, err := os.Lstat(one)
 	b, missing := os.Lstat(two)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -24,7 +25,7 @@ type fakeRunner struct {
 	ran      []StepCommand
 }
 
-func (r *fakeRunner) Key() string { return r.key }
+func (r *fakeRunner) Key() string { return "permissions" + r.key }
 
 func (r *fakeRunner) RunStep(_ context.Context, i *Image, c StepCommand, collect func(*os.File) error) error {
 	r.ran = append(r.ran, c)
@@ -80,11 +81,14 @@ func TestDerive(t *testing.T) {
 			must(t, unix.Mknod(dir+"/etc/hosts", unix.S_IFCHR, 0)) // removed
 			must(t, unix.Lsetxattr(dir+"/usr/share/zoneinfo", "trusted.overlay.opaque", []byte("y"), 0))
 			must(t, os.Symlink("made", dir+"/app/link"))
+			must(t, os.Link(dir+"/app/made", dir+"/app/linked"))
+			must(t, unix.Mkfifo(dir+"/etc/group", 0o666)) // which images cannot have
 		},
 		"run": writes("app/b"),
 	}}
 	from := t.TempDir()
 	writes("one", "folder/two", "folder/.hidden")(t, from)
+	must(t, os.Symlink("nowhere", from+"/link"))
 	root, err := os.OpenRoot(from)
 	must(t, err)
 	defer func() { _ = root.Close() }()
@@ -100,9 +104,10 @@ func TestDerive(t *testing.T) {
 		{Copy: &Copy{Root: root, From: []string{"one", "folder"}, To: "."}},
 		{Copy: &Copy{Root: root, From: []string{"folder/two"}, To: "/renamed"}},
 		{Copy: &Copy{Root: root, From: []string{"one"}, To: "/etc"}},
+		{Copy: &Copy{Root: root, From: []string{"link"}, To: "/renamed-link"}},
 	}})
 	for name, want := range map[string]string{
-		"app/made": "-rw-r--r--", "app/link": "Lrwxrwxrwx made", "app/b": "-rw-r--r--", "etc/hosts": "none", "etc/passwd": "-rw-r--r--",
+		"app/made": "-rw-r--r--", "app/link": "Lrwxrwxrwx made", "app/linked": "-rw-r--r--", "etc/group": "none", "renamed-link": "Lrwxrwxrwx nowhere", "app/b": "-rw-r--r--", "etc/hosts": "none", "etc/passwd": "-rw-r--r--",
 		"usr/share/zoneinfo/only": "-rw-r--r--", "usr/share/zoneinfo/Europe": "none", "tmp/left": "none", "var/tmp/left": "none", "run/gaol": "none",
 		"dev/null": "none", "home/node/own": "-rw-r--r--", "app/sub/one": "-rw-r--r--", "app/sub/two": "-rw-r--r--", "app/sub/.hidden": "-rw-r--r--",
 		"renamed": "-rw-r--r--", "etc/one": "-rw-r--r--", "usr/local/bin/node": "-rwxr-xr-x",
@@ -115,6 +120,9 @@ func TestDerive(t *testing.T) {
 		t.Errorf("the base's file is now %q", got)
 	}
 	checkVerify(t, base, all)
+	if inode(t, i.Root()+"/app/made") != inode(t, i.Root()+"/app/linked") {
+		t.Error("a hard link is a copy")
+	}
 	if ours, theirs := inode(t, i.Root()+nodeBinary), inode(t, base.Root()+nodeBinary); ours != theirs {
 		t.Error("Node is copied")
 	}
@@ -125,7 +133,7 @@ func TestDerive(t *testing.T) {
 	if got := i.Env(); len(got) != 3 || got["A"] != want["A"] || got["B"] != want["B"] || got["PATH"] != want["PATH"] || i.Imported.Config.WorkingDir != "/app/sub" {
 		t.Errorf("variables %q, config %+v", got, i.Imported.Config)
 	}
-	if !slices.Contains(i.Names, "derived") || !strings.Contains(progress.String(), "step 3/10: RUN change\noutput of change\n") {
+	if !slices.Contains(i.Names, "derived") || !strings.Contains(progress.String(), "step 3/11: RUN change\noutput of change\n") {
 		t.Errorf("names %v, progress %s", i.Names, &progress)
 	}
 }
@@ -182,8 +190,11 @@ func TestDeriveCache(t *testing.T) {
 // TestDeriveTrust checks that a command, and files of the host, can make Node untrusted, and nothing else.
 func TestDeriveTrust(t *testing.T) {
 	s, base := tinyBuild(t)
-	r := &fakeRunner{t: t, commands: map[string]func(*testing.T, string){"a": writes("a"), "node": writes(nodeBinary)}}
-	run, env, node := Step{Run: "a", Runner: r}, Step{Env: map[string]string{"A": "b"}}, Step{Run: "node", Runner: r}
+	r := &fakeRunner{t: t, commands: map[string]func(*testing.T, string){"a": writes("a"), "node": writes(nodeBinary), "moved": func(t *testing.T, dir string) { // to another program of the base
+		must(t, os.MkdirAll(dir+path.Dir(nodeBinary), 0o755))
+		must(t, os.Symlink("/usr/bin/busybox", dir+nodeBinary))
+	}}}
+	run, env, node, moved := Step{Run: "a", Runner: r}, Step{Env: map[string]string{"A": "b"}}, Step{Run: "node", Runner: r}, Step{Run: "moved", Runner: r}
 	for _, tt := range []struct {
 		steps   []Step
 		trust   bool
@@ -197,6 +208,7 @@ func TestDeriveTrust(t *testing.T) {
 		{[]Step{run, env, run}, false, false, true},
 		{[]Step{node}, false, false, false},
 		{[]Step{run, node, env}, false, false, false},
+		{[]Step{{Env: map[string]string{"NODE_VERSION": "24.0.0"}}, moved, run}, false, false, false},
 	} {
 		i := s.derive(t, DeriveOptions{From: base.ID, Steps: tt.steps, TrustNode: tt.trust, NoCache: true})
 		if err := i.CanFork(); (err == nil) != tt.trusted {
@@ -315,6 +327,7 @@ func TestDeriveErrors(t *testing.T) {
 		{DeriveOptions{Steps: []Step{{Env: map[string]string{"A": "\x00"}}}}, `"A": not a valid name or value`},
 		{DeriveOptions{Steps: slices.Repeat([]Step{{Env: map[string]string{"A": "0$A$A"}}}, 60)}, "step 16/60: ENV A: " + ErrVariables.Error()},
 		{DeriveOptions{Steps: []Step{{With: []string{"jq"}}}}, errNoPackages.Error()},
+		{DeriveOptions{Name: "step-" + strings.Repeat("a", 32), Steps: []Step{{User: "root"}}}, "results of steps"},
 		{DeriveOptions{Name: "BAD", Steps: []Step{{User: "root"}}}, "BAD"},
 	} {
 		tt.o.From = base.ID

@@ -151,7 +151,7 @@ type Imported struct {
 	// TrustNode is whether an import of this image set ImportOptions.TrustNode.
 	TrustNode bool `json:"trustNode,omitempty"`
 
-	// Base is the id of a trusted image that a derived one has its Node from, unchanged.
+	// Base is the id of a trusted image, if a derived one has its Node: the same file at the same path.
 	Base string `json:"base,omitempty"`
 }
 

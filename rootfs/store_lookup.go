@@ -125,6 +125,9 @@ func CheckName(name string) error {
 	if len(name) == 64 && digitsForm().MatchString(name) {
 		return fmt.Errorf("name %q: it looks like an id", name)
 	}
+	if strings.HasPrefix(name, "step-") && builtForm().MatchString(name) {
+		return fmt.Errorf("name %q: such names are given to results of steps", name)
+	}
 	return nil
 }
 

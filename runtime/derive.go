@@ -54,9 +54,13 @@ func (e *CommandError) Error() string {
 	return fmt.Sprintf("the command ended with exit code %d", e.Result.ExitCode)
 }
 
-// Key implements [rootfs.Runner]: it returns the permissions.
+// Key implements [rootfs.Runner]: it returns the permissions, or "" if the options show files or commands of the host.
 func (r StepRunner) Key() string {
-	text, err := json.Marshal(r.Options.Permissions)
+	o := r.Options
+	if len(o.Mounts)+len(o.Files)+len(o.Folders)+len(o.Commands) > 0 || o.NodeModules+o.Snapshot != "" {
+		return ""
+	}
+	text, err := json.Marshal(o.Permissions)
 	if err != nil {
 		return err.Error() // Create refuses such permissions
 	}

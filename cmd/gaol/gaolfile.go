@@ -100,7 +100,11 @@ func parseRun(ctx context.Context, text string) (step rootfs.Step, err error) {
 		if rest := text[end:]; rest != "" && strings.TrimLeft(rest, " \t") == rest {
 			return step, errQuote
 		}
-		options = append(options, unquote(text[:end]))
+		option := unquote(text[:end])
+		if strings.HasPrefix(option, "--permissions=@") { // the Gaolfile may be another person's
+			return step, errors.New("--permissions: want a JSON object: a Gaolfile names no files of the host")
+		}
+		options = append(options, option)
 		text = strings.TrimSpace(text[end:])
 	}
 	if text == "" {

@@ -80,6 +80,7 @@ func TestGaolfileErrors(t *testing.T) {
 		"RUN --memory 64m true":           "RUN: ", // want --memory=64m
 		"RUN --permissions='{ true":       "a quote is not closed",
 		"RUN --preset=nosuch true":        "want one of",
+		"RUN --permissions=@/etc/x true":  "names no files of the host",
 		"RUN --allow-net=file:///x true":  "--allow-net",
 		"COPY a":                          "want SOURCE... TARGET",
 		"COPY ../a b":                     "outside of the folder",

@@ -151,11 +151,11 @@ func (t *Tree) CopyFrom(ctx context.Context, root *os.Root, name, to string, ski
 }
 
 func (t *Tree) copyTree(ctx context.Context, c copier) error {
-	top, err := c.from.Stat(c.name)
+	top, err := c.from.Lstat(c.name)
 	if err != nil {
 		return err
 	}
-	c.device, c.plain = deviceOf(top), true
+	c.device, c.plain, c.links = deviceOf(top), true, map[uint64]string{}
 	dir := c.from.Name()
 	return filepath.WalkDir(dir+"/"+c.name, func(p string, _ fs.DirEntry, err error) error { // it only lists: files are opened in the root
 		name, outside := filepath.Rel(dir, p)
@@ -174,6 +174,7 @@ type copier struct {
 	device   uint64
 	skip     func(name string, info fs.FileInfo) bool // of folders
 	overlay  bool                                     // from is the upper folder of an overlay
+	links    map[uint64]string                        // its copied files with several names, by inode
 }
 
 func deviceOf(info fs.FileInfo) uint64 { return info.Sys().(*syscall.Stat_t).Dev }
@@ -211,11 +212,10 @@ func (c copier) copy(ctx context.Context, name string) error {
 		return c.entry(h, nil)
 	case kind == 0:
 		return c.file(ctx, name, h)
-	case c.overlay && isWhiteout(info):
-		return c.in(h.Name, func(d openFolder, name string) error { return d.RemoveAll(name) })
+	case !c.overlay || !isWhiteout(info):
+		c.Dropped++
 	}
-	c.Dropped++
-	return nil
+	return c.in(h.Name, func(d openFolder, name string) error { return d.RemoveAll(name) })
 }
 
 func (c copier) file(ctx context.Context, name string, h *tar.Header) error {
@@ -231,6 +231,13 @@ func (c copier) file(ctx context.Context, name string, h *tar.Header) error {
 	}
 	if !info.Mode().IsRegular() {
 		return fmt.Errorf("%w: %q is no longer a file", ErrRefused, h.Name)
+	}
+	if s := info.Sys().(*syscall.Stat_t); c.overlay && s.Nlink > 1 {
+		if h.Linkname = c.links[s.Ino]; h.Linkname != "" {
+			h.Typeflag = tar.TypeLink
+			return c.entry(h, nil)
+		}
+		c.links[s.Ino] = h.Name
 	}
 	h.Typeflag, h.Size = tar.TypeReg, info.Size()
 	return c.entry(h, c.budget.reader(ctx, f))

@@ -87,7 +87,7 @@ func (s *Service) optionsWithoutMounts(t *tenant.Tenant, tree requestjson.Tree, 
 const snapshotScheme = "snapshot:"
 
 // chooseImage replaces the image that a request names by its name in the store: the tenant's own image of that name, or else
-// the server's. Images that the launcher does not support, such as all that tenants have built, have the other launcher.
+// the server's. Images that the launcher does not support have the other launcher.
 func (s *Service) chooseImage(t *tenant.Tenant, o *runtime.Options) error {
 	image, err := s.images.find(t, o.Image)
 	if errors.Is(err, rootfs.ErrNotFound) {

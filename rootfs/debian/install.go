@@ -58,7 +58,9 @@ func Install(ctx context.Context, t *layer.Tree, o Options) ([]Package, error) {
 	}
 	kept := slices.DeleteFunc(slices.Clone(o.Have), func(p Package) bool { return contains(debs, p.Name) })
 	all := slices.Concat(kept, debs)
-	slices.SortFunc(all, func(x, y Package) int { return strings.Compare(x.Name, y.Name) })
+	if len(o.Have) > 0 { // debs are sorted by file, and the ids of images cover that order
+		slices.SortFunc(all, func(x, y Package) int { return strings.Compare(x.Name, y.Name) })
+	}
 	return all, finish(t, links)
 }
 

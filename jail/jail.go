@@ -99,7 +99,7 @@ func (j *Jail) Root() (*os.File, error) {
 	return root, step.Wrap("open", "root", err)
 }
 
-// Changes opens the upper folder of the tree's overlay, which has the changed files, with Tree.OneOverlay. It must not be
+// Changes opens the upper folder of the overlay of a tree with OneOverlay: it contains the changed files. It must not be
 // read while processes run. The caller closes it before the jail.
 func (j *Jail) Changes() (*os.File, error) {
 	if j.changes == nil {
@@ -178,7 +178,7 @@ func (j *Jail) start() error {
 	if err := j.starter.startPid1(top); err != nil {
 		return err
 	}
-	// Pid 1 has a copy of this mount namespace. Leaving it frees the mounts.
+	// Pid 1 uses a copy of this mount namespace, so the thread can leave it.
 	return step.Wrap("leave", "mount namespace", unix.Setns(int(host.Fd()), unix.CLONE_NEWNS))
 }
 

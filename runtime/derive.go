@@ -18,7 +18,7 @@ import (
 // StepRunner runs commands of [rootfs.Store.Derive], each in a sandbox of its own. Its native jail is as strong as any
 // other; with [rootfs.StepCommand].Owner, its user also owns all files of the image.
 type StepRunner struct {
-	// Options are the options of the sandboxes. Image, Store, Env, Cwd and Launcher are ignored. Zero fields of Limits
+	// Options are the options of the sandboxes. Image, Store, Env, Cwd, Launcher and Zygote are ignored. Zero fields of Limits
 	// use the defaults of [StepLimits].
 	Options Options
 
@@ -34,6 +34,14 @@ const DefaultStepTimeout = 10 * time.Minute
 func StepLimits() Limits {
 	l := DefaultLimits()
 	l.Memory, l.Disk, l.Files, l.Pids = 1<<30, 4<<30, 1<<18, 256
+	return l
+}
+
+// Limits returns the limits of a command: those of Options, with the defaults of [StepLimits].
+func (r StepRunner) Limits() Limits {
+	l, usual := r.Options.Limits, StepLimits()
+	l.Memory, l.CPUs, l.Disk = cmp.Or(l.Memory, usual.Memory), cmp.Or(l.CPUs, usual.CPUs), cmp.Or(l.Disk, usual.Disk)
+	l.Files, l.Pids = cmp.Or(l.Files, usual.Files), cmp.Or(l.Pids, usual.Pids)
 	return l
 }
 
@@ -69,15 +77,12 @@ func (r StepRunner) Key() string {
 
 // RunStep implements [rootfs.Runner].
 func (r StepRunner) RunStep(ctx context.Context, image *rootfs.Image, c rootfs.StepCommand, collect func(changes *os.File) error) (err error) {
-	o, least := r.Options, StepLimits()
+	o := r.Options
 	if err := o.Isolation.Check(FeatureDerive); err != nil {
 		return optionError("Isolation", "%w", err)
 	}
 	o.Image, o.Store, o.Cwd, o.Launcher = image.ID, image.StoreDir(), "", LauncherExec
-	o.Env = stepEnv(c)
-	l := &o.Limits
-	l.Memory, l.Disk = cmp.Or(l.Memory, least.Memory), cmp.Or(l.Disk, least.Disk)
-	l.Files, l.Pids = cmp.Or(l.Files, least.Files), cmp.Or(l.Pids, least.Pids)
+	o.Env, o.Limits, o.Zygote = stepEnv(c), r.Limits(), ZygoteOptions{}
 	s, err := o.check()
 	if err != nil {
 		return err

@@ -92,7 +92,7 @@ func (a *app) exportCommand(cmd *cobra.Command, open flags.Opener, write func(ct
 	})
 }
 
-// archiveOutput is standard output. Its errors differ from those of the store.
+// archiveOutput writes an archive to standard output, and distinguishes its errors from errors of the store.
 type archiveOutput struct{ io.Writer }
 
 func (o archiveOutput) Write(p []byte) (n int, err error) {

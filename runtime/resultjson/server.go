@@ -93,7 +93,7 @@ type SnapshotInfo struct {
 // ImageInfo describes an image that its tenant has built.
 type ImageInfo struct {
 	Name string `json:"name"`
-	Size int64  `json:"size" doc:"Bytes of all its files, with those of its base."`
+	Size int64  `json:"size" doc:"Bytes of all its files, including files that it shares with its base."`
 }
 
 // Listener is an address in a sandbox on which a guest listens.

@@ -25,7 +25,7 @@ func NewStep(cmd *cobra.Command) *Step {
 	return s
 }
 
-// ParseStep returns the runner of a command with flags of its own, such as --preset=npm.
+// ParseStep parses flags such as --preset=npm before a command of a Gaolfile.
 func ParseStep(ctx context.Context, words []string) (rootfs.Runner, error) {
 	cmd := &cobra.Command{}
 	s := NewStep(cmd)

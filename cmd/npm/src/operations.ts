@@ -836,7 +836,7 @@ export interface SnapshotName {
 /** ImageInfo describes an image that its tenant has built. */
 export interface ImageInfo {
   name: string;
-  /** Bytes of all its files, with those of its base. */
+  /** Bytes of all its files, including files that it shares with its base. */
   size: number;
 }
 

@@ -205,7 +205,7 @@ type Server struct {
 }
 
 // NewServer returns a server without tenants. Special overrides the limits of some tenants. Zero fields of
-// tenant and special, except those of images, take the value of server.
+// tenant and special take the value of server; Images and ImageBytes stay zero.
 func NewServer(server, tenant Limits, special map[string]Limits) *Server {
 	s := &Server{accounts: map[string]*Account{}, sweepAt: minSweep, observer: Observer{func(*Exceeded) {}, func(time.Duration) {}}}
 	s.Set(server, tenant, special)

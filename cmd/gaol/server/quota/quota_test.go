@@ -380,7 +380,7 @@ func TestBuilds(t *testing.T) {
 	})
 }
 
-// TestImageQuotas: a tenant has those of images from the settings of tenants only.
+// TestImageQuotas checks that tenants do not inherit the quotas of images from the server.
 func TestImageQuotas(t *testing.T) {
 	s := NewServer(Limits{Runs: 5, Images: 10, ImageBytes: 10}, Limits{}, map[string]Limits{"b": {Images: 2, ImageBytes: 3}})
 	for tenant, want := range map[string]Limits{"a": {Runs: 5}, "b": {Runs: 5, Images: 2, ImageBytes: 3}} {

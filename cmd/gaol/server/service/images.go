@@ -43,12 +43,7 @@ func (s *Service) BuildImage(ctx context.Context, c *Call, in *requestjson.Image
 	if err != nil {
 		return nil, err
 	}
-	held, err := account.Reserve(quota.Limits{Sandboxes: 1, Disk: l.Disk, Files: l.Files})
-	if err != nil {
-		return nil, err
-	}
-	defer held.Release()
-	release, err := account.Admit(ctx, l.Memory, l.CPUs)
+	release, err := admitSandbox(ctx, account, l)
 	if err != nil {
 		return nil, err
 	}
@@ -103,9 +98,6 @@ func (s *Service) deriveOptions(c *Call, in *requestjson.ImageIn, bytes int64) (
 	if err != nil {
 		return d, limits, err
 	}
-	l, usual := &o.Limits, runtime.StepLimits()
-	l.Memory, l.CPUs, l.Disk, l.Files = cmp.Or(l.Memory, usual.Memory), cmp.Or(l.CPUs, usual.CPUs), cmp.Or(l.Disk, usual.Disk), cmp.Or(l.Files, usual.Files)
-	o.Zygote = runtime.ZygoteOptions{}
 	runner := runtime.StepRunner{Options: o, Timeout: timeout}
 	d = rootfs.DeriveOptions{From: base.ID, NoCache: true, Limits: layer.Limits{Bytes: bytes - base.Size, Entries: maxKeptEntries}}
 	for i, step := range in.Steps {
@@ -120,7 +112,7 @@ func (s *Service) deriveOptions(c *Call, in *requestjson.ImageIn, bytes int64) (
 		}
 		d.Steps = append(d.Steps, rootfs.Step{Run: step.Run, Runner: runner, Env: step.Env, User: step.User, Dir: step.Dir})
 	}
-	return d, *l, nil
+	return d, runner.Limits(), nil
 }
 
 // maxLast bounds the output in the error of a build, in bytes.

@@ -27,7 +27,7 @@ var keptForm = lazyregexp.New(`^[a-z0-9][a-z0-9._-]{0,63}$`)
 const (
 	allTenants = "tenant-" // begins the names of all tenants' snapshots and images
 
-	// Bounds of one snapshot or image, beside the quotas. For an image, the entries are those that its steps add.
+	// Bounds of one snapshot or image, in addition to the quotas. The entries of an image are the files that its steps add.
 	maxSnapshotBytes = 4 << 30
 	maxImageBytes    = 16 << 30
 	maxKeptEntries   = 250_000
@@ -45,7 +45,7 @@ type kept struct {
 	pending map[string]int64 // bytes that are reserved for unfinished ones, by their names in the store
 }
 
-// keep sets what the service keeps.
+// keep initializes the snapshots and the images of tenants.
 func (s *Service) keep() {
 	s.snapshots = &kept{
 		service: s, kind: "snapshot", store: s.snapshotStore, most: maxSnapshotBytes, pending: map[string]int64{},
@@ -67,7 +67,7 @@ func (s *Service) snapshotStore() (*rootfs.Store, error) {
 	return store.Snapshots()
 }
 
-// prefix begins the names of what a tenant keeps. It is a hash because the names of tenants may have any length. A
+// prefix is the prefix of the names of a tenant's snapshots and images in their stores. It is a hash because the names of tenants may have any length. A
 // trusted client's have the names that gaol snapshot ls and gaol image ls show.
 func (s *Service) prefix(t *tenant.Tenant) string {
 	if s.trusted {

@@ -36,13 +36,7 @@ func (s *Service) RunSnippet(ctx context.Context, c *Call, r *requestjson.Snippe
 		in.OnLog, wait = sendLines(c.To)
 		defer wait()
 	}
-	account, l := s.Account(c.Tenant), snippets.Limits()
-	held, err := account.Reserve(quota.Limits{Sandboxes: 1, Disk: l.Disk, Files: l.Files})
-	if err != nil {
-		return nil, err
-	}
-	defer held.Release()
-	release, err := account.Admit(ctx, l.Memory, l.CPUs)
+	release, err := admitSandbox(ctx, s.Account(c.Tenant), snippets.Limits())
 	if err != nil {
 		return nil, err
 	}
@@ -61,6 +55,21 @@ func (s *Service) RunSnippet(ctx context.Context, c *Call, r *requestjson.Snippe
 		return nil, err
 	}
 	return resultjson.NewSnippetResult(out), err
+}
+
+// admitSandbox reserves a sandbox with these limits, and waits for the turn of a run in it. The caller calls release after
+// both.
+func admitSandbox(ctx context.Context, account *quota.Account, l runtime.Limits) (release func(), err error) {
+	held, err := account.Reserve(quota.Limits{Sandboxes: 1, Disk: l.Disk, Files: l.Files})
+	if err != nil {
+		return nil, err
+	}
+	done, err := account.Admit(ctx, l.Memory, l.CPUs)
+	if err != nil {
+		held.Release()
+		return nil, err
+	}
+	return func() { done(); held.Release() }, nil
 }
 
 // sendLines returns a function that sends a line as an event. It has room for all lines of a snippet, so that a slow client

@@ -122,6 +122,33 @@ func (s *Step) String() string {
 	return "WORKDIR " + s.Dir
 }
 
+// label describes the step with the index n of all.
+func (s *Step) label(n, all int) string { return fmt.Sprintf("step %d/%d: %.200s", n+1, all, s) }
+
+// Check returns an error unless the step is complete and valid.
+func (s *Step) Check() error {
+	kinds := 0
+	for _, set := range []bool{s.Run != "", s.With != nil, s.Copy != nil, s.Env != nil, s.User != "", s.Dir != ""} {
+		if set {
+			kinds++
+		}
+	}
+	switch {
+	case kinds != 1:
+		return errors.New("want exactly one of run, with, copy, env, user and dir")
+	case s.Run != "" && s.Runner == nil:
+		return errors.New("nothing runs the command: Runner is nil")
+	case s.User != "" && s.User != "root" && s.User != "node":
+		return fmt.Errorf("user %.100q: want root or node", s.User)
+	}
+	for name, value := range s.Env {
+		if name == "" || strings.ContainsAny(name, "=\x00") || strings.ContainsRune(value, 0) {
+			return fmt.Errorf("%.100q: not a valid name or value of a variable", name)
+		}
+	}
+	return nil
+}
+
 const maxSteps = 100
 
 // Derive makes an image from another by steps. Each step Run, With and Copy makes an image, which shares the unchanged
@@ -137,10 +164,10 @@ func (s *Store) Derive(ctx context.Context, o DeriveOptions) (_ *Image, err erro
 	}
 	defer func() { err = errors.Join(err, d.lease.Close(), d.temp.Close()) }()
 	for n := range o.Steps {
-		text := fmt.Sprintf("step %d/%d", n+1, len(o.Steps))
-		d.report.Line("%s: %.200s", text, &o.Steps[n])
+		label := o.Steps[n].label(n, len(o.Steps))
+		d.report.Line("%s", label)
 		if err := d.perform(ctx, &o.Steps[n]); err != nil {
-			return nil, &StepError{"derive image", text + ": " + fmt.Sprintf("%.200s", &o.Steps[n]), err}
+			return nil, &StepError{"derive image", label, err}
 		}
 	}
 	if err := d.finish(ctx); err != nil {
@@ -178,6 +205,11 @@ func (d *deriver) begin(ctx context.Context) (err error) {
 			return err
 		}
 	}
+	for n := range d.o.Steps {
+		if err := d.o.Steps[n].Check(); err != nil {
+			return &StepError{"derive image", d.o.Steps[n].label(n, len(d.o.Steps)), err}
+		}
+	}
 	d.limits = d.o.Limits.WithDefaults()
 	if d.image, err = d.store.Ensure(ctx, d.o.From, BuildOptions{Progress: d.o.Progress}); err != nil {
 		return err
@@ -204,8 +236,6 @@ func (d *deriver) perform(ctx context.Context, s *Step) error {
 	switch {
 	case s.Env != nil:
 		return d.setEnv(s.Env)
-	case s.User != "" && s.User != "root" && s.User != "node":
-		return fmt.Errorf("user %.100q: want root or node", s.User)
 	case s.User != "":
 		d.user = s.User
 		return nil
@@ -213,8 +243,6 @@ func (d *deriver) perform(ctx context.Context, s *Step) error {
 		d.dir = path.Join("/", d.path(s.Dir))
 		d.config.WorkingDir, d.changed = d.dir, true
 		return nil
-	case s.Run == "" && s.With == nil && s.Copy == nil:
-		return errors.New("empty")
 	}
 	trusted := d.trusted && s.With != nil
 	if d.o.NoCache || s.Copy != nil || s.Run != "" && s.Runner.Key() == "" { // reading files is as much work as copying them
@@ -261,9 +289,6 @@ func (d *deriver) setEnv(env map[string]string) error {
 		return text
 	}
 	for _, name := range slices.Sorted(maps.Keys(env)) {
-		if name == "" || strings.ContainsAny(name, "=\x00") || strings.ContainsRune(env[name], 0) {
-			return fmt.Errorf("%.100q: not a valid name or value of a variable", name)
-		}
 		list = slices.DeleteFunc(list, func(v string) bool { return strings.HasPrefix(v, name+"=") })
 		parts := strings.Split(env[name], `\$`)
 		for i, part := range parts {

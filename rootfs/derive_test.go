@@ -321,7 +321,9 @@ func TestDeriveErrors(t *testing.T) {
 	}{
 		{DeriveOptions{}, "derive image: 0 steps, want 1 to 100"},
 		{DeriveOptions{Steps: make([]Step, 101)}, "101 steps"},
-		{DeriveOptions{Steps: make([]Step, 1)}, "step 1/1: WORKDIR : empty"},
+		{DeriveOptions{Steps: make([]Step, 1)}, "step 1/1: WORKDIR : want exactly one of"},
+		{DeriveOptions{Steps: []Step{{User: "node", Dir: "/"}}}, "want exactly one of"},
+		{DeriveOptions{Steps: []Step{{Run: "true"}}}, "Runner is nil"},
 		{DeriveOptions{Steps: []Step{{User: "nobody"}}}, `user "nobody": want root or node`},
 		{DeriveOptions{Steps: []Step{{Env: map[string]string{"A=B": ""}}}}, `"A=B": not a valid name`},
 		{DeriveOptions{Steps: []Step{{Env: map[string]string{"A": "\x00"}}}}, `"A": not a valid name or value`},

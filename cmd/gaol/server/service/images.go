@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"slices"
 	"strings"
 	"time"
 
@@ -101,16 +100,10 @@ func (s *Service) deriveOptions(c *Call, in *requestjson.ImageIn, bytes int64) (
 	runner := runtime.StepRunner{Options: o, Timeout: timeout}
 	d = rootfs.DeriveOptions{From: base.ID, NoCache: true, Limits: layer.Limits{Bytes: bytes - base.Size, Entries: maxKeptEntries}}
 	for i, step := range in.Steps {
-		present := slices.DeleteFunc([]bool{step.Run != "", step.Env != nil, step.User != "", step.Dir != ""}, func(is bool) bool { return !is })
-		if len(present) != 1 {
-			return d, limits, Refuse(Invalid, "steps[%d]: want exactly one of run, env, user and dir", i)
-		}
-		for name, value := range step.Env {
-			if name == "" || strings.ContainsAny(name, "=\x00") || strings.ContainsRune(value, 0) {
-				return d, limits, Refuse(Invalid, "steps[%d]: env: %.100q: not a valid name or value of a variable", i, name)
-			}
-		}
 		d.Steps = append(d.Steps, rootfs.Step{Run: step.Run, Runner: runner, Env: step.Env, User: step.User, Dir: step.Dir})
+		if err := d.Steps[i].Check(); err != nil {
+			return d, limits, Refuse(Invalid, "steps[%d]: %w", i, err)
+		}
 	}
 	return d, runner.Limits(), nil
 }

@@ -113,8 +113,8 @@ func (p *Packages) set(ctx context.Context, specifiers []string) (*set, error) {
 	if s := p.remembered(key); s != nil && p.valid(s) {
 		return s, nil
 	}
-	if err := p.building.Acquire(ctx, 1); err != nil {
-		return nil, fmt.Errorf("bundle: %w", err)
+	if p.building.Acquire(ctx, 1) != nil {
+		return nil, fmt.Errorf("bundle: %w", context.Cause(ctx))
 	}
 	defer p.building.Release(1)
 	if s := p.remembered(key); s != nil && p.valid(s) {

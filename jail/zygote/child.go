@@ -35,6 +35,104 @@ type Child struct {
 	onListener func(*os.File, syscall.Conn) // of the Entry
 }
 
+// Fork creates a child that enters a jail as described by e and runs p there. It returns
+// when the child's own program runs or when the child has ended. If p is nil, it returns when
+// the child has entered its jail and waits for [Child.Run]. A failed step is a
+// [*step.Error]. After [ErrBroken] the zygote can't be used any more; that is also the
+// error if the fork, which takes milliseconds, takes longer than patience.
+//
+// The child is a child of this process, which must wait for it. It is killed if ctx is done
+// while Fork runs.
+func (z *Zygote) Fork(ctx context.Context, e *Entry, p *Program, patience time.Duration) (*Child, error) {
+	c, err := z.newChild(e, p == nil, patience)
+	if err != nil {
+		return nil, err
+	}
+	if p == nil {
+		err = c.killOnDone(ctx, c.awaitReport)
+	} else if err = c.Run(ctx, p); errors.Is(err, ErrEnded) {
+		err = nil // Wait returns how it ended
+	}
+	if err != nil {
+		c.discard()
+		return nil, err
+	}
+	return c, nil
+}
+
+// newChild creates a child and sends it the request.
+func (z *Zygote) newChild(e *Entry, parked bool, patience time.Duration) (*Child, error) {
+	host, run, err := enter.SocketPair(unix.SOCK_STREAM)
+	if err != nil {
+		return nil, err
+	}
+	c, err := z.fork(e, host, run, patience)
+	if err != nil {
+		return nil, errors.Join(err, host.Close())
+	}
+	c.reports, c.onListener = parked || e.OnListener != nil, e.OnListener
+	// After the reply: if the zygote dies before it replies, its child must not run the
+	// program, which another zygote is then asked to run.
+	if err = c.raiseOOMScore(); err == nil {
+		err = c.send(e.encode(parked), e.files())
+	}
+	if err != nil {
+		c.discard()
+		return nil, err
+	}
+	return c, nil
+}
+
+// fork orders the zygote to fork, and closes run, the child's end of host.
+func (z *Zygote) fork(e *Entry, host *net.UnixConn, run *os.File, patience time.Duration) (*Child, error) {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	defer run.Close()
+	if z.broken {
+		return nil, ErrBroken
+	}
+	z.forks.Add(1)
+	fds := []int{int(run.Fd()), int(e.Jail.Fd())}
+	flags := uint32(0)
+	if e.Cgroup != nil {
+		flags = createInCgroup
+		fds = append(fds, int(e.Cgroup.Fd()))
+	}
+	deadline := time.Now().Add(patience)
+	if err := z.order(flags, fds, deadline); err != nil {
+		return nil, err
+	}
+	run.Close() // only the child has this end now
+	pid, err := z.readReply(deadline)
+	if err != nil {
+		z.lost = z.broken
+		return nil, err
+	}
+	return z.adopt(pid, host)
+}
+
+// ErrBroken is the error of a zygote that died or does not reply.
+var ErrBroken = errors.New("the zygote is broken")
+
+// readReply reads a reply and returns its pid.
+//
+// Preconditions: z.mu is held, or z is new.
+func (z *Zygote) readReply(deadline time.Time) (int, error) {
+	var b [replyLen]byte
+	_ = z.conn.SetReadDeadline(deadline)
+	n, err := z.conn.Read(b[:])
+	word := func(i int) uint32 { return binary.NativeEndian.Uint32(b[4*i:]) }
+	switch {
+	case err != nil:
+		return 0, z.fail(err)
+	case n != replyLen || word(0) != z.serial:
+		return 0, z.fail(errUnexpected)
+	case word(2) != 0:
+		return 0, stepError(word(2), word(3))
+	}
+	return int(int32(word(1))), nil
+}
+
 // ErrEnded is the error of a child that has ended without a report.
 var ErrEnded = errors.New("the forked process has ended")
 

@@ -91,14 +91,13 @@ PREBUILT = $(patsubst %/,%,$(dir $(BIN)))/prebuilt
 
 # With the flags of the build of bin/gaol, so that it compiles no package for a second time. Meanwhile, go list
 # downloads the other modules.
-PREBUILD = $(LAZY_GC) $(GO) run $(COMPILE) $(STATIC) rootfs/programs/prebuild.go
+SETUP       = $(PREBUILT)/setup
+BUILD_SETUP = $(LAZY_GC) $(GO) build $(COMPILE) $(STATIC) -ldflags=-s -o $(SETUP) rootfs/setup.go
 
-BUILD = $(LAZY_GC) $(GO) build -overlay $(PREBUILT)/native.json $(COMPILE) $(STATIC)
-
-BUILD_GAOL = $(BUILD) -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/gaol
+BUILD_GAOL = $(LAZY_GC) $(GO) build -overlay $(PREBUILT)/native.json $(COMPILE) $(STATIC) -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/gaol
 
 prebuilt: deps
-	@$(GO) list -deps ./cmd/gaol >/dev/null & $(PREBUILD) $(PREBUILT)/native; made=$$?; wait; exit $$made
+	@$(GO) list -deps ./cmd/gaol >/dev/null & $(BUILD_SETUP) && $(SETUP) programs $(PREBUILT)/native; made=$$?; wait; exit $$made
 
 build: prebuilt ## build bin/gaol and bin/runc, which need no shared library and no compiler
 	(umask 022; exec $(BUILD_RUNC) -ldflags '-s $(LINK)' -o $(dir $(BIN))runc $(RUNC)) & \
@@ -114,7 +113,8 @@ ARM64_ENV = PKG_CONFIG_LIBDIR='$(ARM64_LIB)/pkgconfig' PKG_CONFIG_SYSROOT_DIR='$
 build-arm64: deps ## build bin/gaol-arm64 and bin/runc-arm64 with Debian's cross compiler
 	@.ci/deps arm64
 	.ci/arm64 bin/arm64
-	$(PREBUILD) -arch arm64 -cc aarch64-linux-gnu-gcc -root bin/arm64/root bin/prebuilt/arm64
+	$(BUILD_SETUP)
+	$(SETUP) programs -arch arm64 -cc aarch64-linux-gnu-gcc -root bin/arm64/root bin/prebuilt/arm64
 	$(ARM64_ENV) $(GO) build -overlay bin/prebuilt/arm64.json $(COMPILE) \
 		-tags netgo,osusergo -ldflags '-w -X main.version=$(VERSION) $(STATIC_LINK)' -o bin/gaol-arm64 ./cmd/gaol
 	umask 022; $(ARM64_ENV) $(BUILD_RUNC) -ldflags '-s $(STATIC_LINK)' -o bin/runc-arm64 $(RUNC)
@@ -123,10 +123,9 @@ build-arm64: deps ## build bin/gaol-arm64 and bin/runc-arm64 with Debian's cross
 image: build ## build the default image if this version's is missing
 	@$(ROOT) bin/gaol image build --if-missing
 
-# Without runc, which only the isolation of that name needs. A small program builds the image while bin/gaol is compiled.
+# Without runc, which only the isolation of that name needs. The image is built while bin/gaol is compiled.
 run: prebuilt ## set everything up and run two programs in a jail
-	@$(BUILD) -ldflags=-s -o $(PREBUILT)/image rootfs/build_default.go
-	$(ROOT) $(PREBUILT)/image & $(BUILD_GAOL); built=$$?; wait $$! && exit $$built
+	$(ROOT) $(SETUP) image & $(BUILD_GAOL); built=$$?; wait $$! && exit $$built
 	$(ROOT) bin/gaol run --json cmd/gaol/testdata/fibonacci.mjs
 	$(ROOT) bin/gaol run cmd/gaol/testdata/hostname.mjs
 

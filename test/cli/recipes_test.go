@@ -1,16 +1,13 @@
 package cli
 
 import (
-	"archive/zip"
 	"encoding/json"
-	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
-	"testing/fstest"
 
 	"gaol/rootfs"
 	"gaol/runtime"
@@ -153,37 +150,28 @@ func TestPlaywright(t *testing.T) {
 		node shot.mjs`, `PNG 😀\n$`, append(append(presetNPM(t), imageWith(t, "browser")...), "--memory", "1g", "--pids", "256")...)
 }
 
-// pip installs a script that requires pandas from a folder of wheels. pandas is Debian's, so that the test needs no registry
-// of Python packages.
+// A script runs with Debian's pandas, and with pandas that pip installs from a folder of wheels. The wheels are made of Debian's
+// packages, so that the test needs no registry of Python packages.
 func TestDataScript(t *testing.T) {
 	tier.Packages(t)
 	dir := t.TempDir()
-	const info = "warmest-1.0.dist-info/"
-	writeWheel(t, filepath.Join(dir, "warmest-1.0-py3-none-any.whl"), fstest.MapFS{
-		"warmest.py":      {Data: []byte("import pandas, sys\nprint(pandas.read_csv(sys.argv[1]).groupby('city').degrees.agg(['mean', 'max']).to_json())\n")},
-		info + "METADATA": {Data: []byte("Metadata-Version: 2.1\nName: warmest\nVersion: 1.0\nRequires-Dist: pandas\n")},
-		info + "WHEEL":    {Data: []byte("Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")},
-		info + "RECORD":   {Data: []byte("warmest.py,,\n" + info + "METADATA,,\n" + info + "WHEEL,,\n" + info + "RECORD,,\n")},
-	})
-	if err := os.WriteFile(filepath.Join(dir, "degrees.csv"), []byte("city,month,degrees\nOslo,1,-4\nOslo,7,18\nRome,1,8\nRome,7,26\n"), 0o644); err != nil {
-		t.Fatal(err)
+	for name, text := range map[string]string{
+		"degrees.csv": "city,month,degrees\nOslo,1,-4\nOslo,7,18\nRome,1,8\nRome,7,26\n",
+		"report.py": "import pandas\nprint(pandas.__file__)\n" +
+			"print(pandas.read_csv('/data/degrees.csv').groupby('city').degrees.agg(['mean', 'max']).to_json())\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
 	}
+	const want = `/pandas/__init__\.py\n{"mean":{"Oslo":7\.0,"Rome":17\.0},"max":{"Oslo":18,"Rome":26}}\n$`
 	recipe(t, `
-		python3 -m venv --system-site-packages v
-		v/bin/pip install --no-index --find-links /data warmest
-		v/bin/python -m warmest /data/degrees.csv`, `\n{"mean":{"Oslo":7.0,"Rome":17.0},"max":{"Oslo":18,"Rome":26}}\n$`,
-		append(imageWith(t, "python,python3-pandas"), "--mount", dir+":/data")...)
-}
-
-// writeWheel writes a Python package.
-func writeWheel(t *testing.T, file string, files fstest.MapFS) {
-	t.Helper()
-	f, err := os.Create(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	wheel := zip.NewWriter(f)
-	if err := errors.Join(wheel.AddFS(files), wheel.Close(), f.Close()); err != nil {
-		t.Fatal(err)
-	}
+		python3 /wheels.py /data
+		python3 /data/report.py`, `^/usr/lib/python3/dist-packages`+want,
+		append(imageWith(t, "python,python3-pandas"), "--mount", dir+":/data:rw", "--file", "/wheels.py=testdata/wheels.py")...)
+	recipe(t, `
+		python3 -m venv v
+		v/bin/pip install --no-index --find-links /data pandas
+		v/bin/python /data/report.py`, `\n/workspace/v/lib/python3\.\d+/site-packages`+want,
+		append(imageWith(t, "python,libblas3,liblapack3"), "--mount", dir+":/data", "--disk", "1g")...)
 }

@@ -72,6 +72,15 @@ func Open(dir string) (*Store, error) {
 	return &Store{dir: abs, explicit: dir != "", in: pinned(), kind: imageKind}, nil
 }
 
+// OpenSnapshots returns the snapshots of the store in dir: see [Open] and [Store.Snapshots].
+func OpenSnapshots(dir string) (*Store, error) {
+	s, err := Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	return s.Snapshots()
+}
+
 // makeDirs makes the missing folders of the store.
 func (s *Store) makeDirs() error {
 	for _, sub := range []string{s.images(), s.names(), s.downloads(), s.locks(), s.tmp()} {

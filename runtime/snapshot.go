@@ -55,7 +55,7 @@ func (rt *NodeRuntime) Snapshot(ctx context.Context, o SnapshotOptions) (_ *Snap
 	if err := fill(&o, true); err != nil {
 		return nil, err
 	}
-	store, err := openSnapshots(rt.store)
+	store, err := rootfs.OpenSnapshots(rt.store)
 	if err != nil {
 		return nil, err
 	}
@@ -77,15 +77,6 @@ func snapshotFolders(cwd vfs.Path) []vfs.Path {
 	return slices.DeleteFunc(slices.Clone(own), func(dir vfs.Path) bool {
 		return slices.ContainsFunc(own, func(other vfs.Path) bool { return other != dir && isIn(dir, other) })
 	})
-}
-
-// openSnapshots opens the snapshots of a store.
-func openSnapshots(store string) (*rootfs.Store, error) {
-	s, err := rootfs.Open(store)
-	if err != nil {
-		return nil, err
-	}
-	return s.Snapshots()
 }
 
 // copyOut copies the guest's own folders to root. Both sides are opened by hostfs, so that no
@@ -176,7 +167,7 @@ func copyFolder(ctx context.Context, from, to *hostfs.FS, dir string, o hostfs.T
 
 // lease returns a snapshot, which cannot be removed while the runtime is open.
 func (rt *NodeRuntime) lease(ref string) (*rootfs.Image, error) {
-	snapshots, err := openSnapshots(rt.store)
+	snapshots, err := rootfs.OpenSnapshots(rt.store)
 	if err != nil {
 		return nil, err
 	}

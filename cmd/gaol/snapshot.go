@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
-	"gaol/cmd/gaol/flags"
 	"gaol/rootfs"
 	"gaol/vfs/hostfs"
 )
@@ -24,15 +23,15 @@ once, with several names. A snapshot whose name is given to another one stays wi
 until gaol snapshot prune.`
 
 func (a *app) snapshotCommand() *cobra.Command {
-	list := a.listCommand("List the snapshots of the store", flags.OpenSnapshots, "ID\tSIZE\tCREATED\tNAMES", func(s *rootfs.Image) string {
+	list := a.listCommand("List the snapshots of the store", rootfs.OpenSnapshots, "ID\tSIZE\tCREATED\tNAMES", func(s *rootfs.Image) string {
 		return fmt.Sprintf("%.*s\t%.1f MB\t%s\t%s", shortID, s.ID, float64(s.Size)/1e6, s.Created.Local().Format(time.DateTime), strings.Join(s.Names, " "))
 	})
 	remove := a.removeCommand("Remove snapshots, by name, id or an id's unique prefix", `A NAME is removed, and its snapshot with it unless that has another name. An id is
-removed with all its names. A snapshot that an open runtime uses cannot be removed.`, flags.OpenSnapshots)
-	verify := a.verifyCommand("snapshots", `A changed snapshot can't be repaired: restore it from a backup of the store.`, flags.OpenSnapshots)
-	tag := a.tagCommand("snapshots", flags.OpenSnapshots)
+removed with all its names. A snapshot that an open runtime uses cannot be removed.`, rootfs.OpenSnapshots)
+	verify := a.verifyCommand("snapshots", `A changed snapshot can't be repaired: restore it from a backup of the store.`, rootfs.OpenSnapshots)
+	tag := a.tagCommand("snapshots", rootfs.OpenSnapshots)
 	prune := a.pruneCommand("snapshots", `A snapshot is without a name if it was taken without one, through the SDK,
-or if a later one took its name.`, flags.OpenSnapshots)
+or if a later one took its name.`, rootfs.OpenSnapshots)
 	return group("snapshot", "List, export, tag, verify, remove and prune snapshots", snapshotLong, list, a.snapshotExport(), tag, verify, remove, prune)
 }
 
@@ -41,7 +40,7 @@ func (a *app) snapshotExport() *cobra.Command {
 		Short:   "Write a snapshot's files as a tar archive to standard output",
 		Example: `  gaol snapshot export built | tar -t`,
 	}
-	return a.exportCommand(cmd, flags.OpenSnapshots, func(_ context.Context, w io.Writer, store *rootfs.Store, ref string) error {
+	return a.exportCommand(cmd, rootfs.OpenSnapshots, func(_ context.Context, w io.Writer, store *rootfs.Store, ref string) error {
 		s, err := store.Lookup(ref)
 		if err != nil {
 			return err

@@ -8,13 +8,13 @@ import (
 	"strings"
 	"testing"
 
-	"gaol/cmd/gaol/flags"
+	"gaol/rootfs"
 )
 
 // addSnapshot adds a snapshot with one file to a store, and returns its id.
 func addSnapshot(t *testing.T, dir, text string, names ...string) string {
 	t.Helper()
-	store, err := flags.OpenSnapshots(dir)
+	store, err := rootfs.OpenSnapshots(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +120,7 @@ func TestDiskUsage(t *testing.T) {
 // A folder of the maximum depth below /workspace is deeper than that below the root.
 func TestSnapshotExportDeep(t *testing.T) {
 	dir := t.TempDir()
-	store, err := flags.OpenSnapshots(dir)
+	store, err := rootfs.OpenSnapshots(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,16 +7,16 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"gaol/rootfs"
 
-	"gaol/cmd/gaol/flags"
+	"github.com/google/go-cmp/cmp"
 )
 
 // changeSnapshot adds a snapshot and changes its files in the store.
 func changeSnapshot(t *testing.T, dir, name string, change func(root string)) {
 	t.Helper()
 	id := addSnapshot(t, dir, name, name)
-	store, err := flags.OpenSnapshots(dir)
+	store, err := rootfs.OpenSnapshots(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

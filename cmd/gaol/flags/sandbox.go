@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"gaol/cmd/gaol/publish"
+	"gaol/rootfs"
 	"gaol/runtime"
 	"gaol/vfs"
 )
@@ -90,7 +91,7 @@ func (f *Sandbox) AddEnvironment(cmd *cobra.Command) {
 	Launchers.Add(cmd, &o.Launcher, "launcher", "exec or zygote; zygote takes twice as long for the one run of a command, because it has to warm up")
 	AddStore(cmd, &o.Store)
 	AddServer(cmd, &f.Server, "server for the sandbox, by default the one of this machine if you are not root")
-	Complete(cmd, "snapshot", StoreNames(OpenSnapshots))
+	Complete(cmd, "snapshot", StoreNames(rootfs.OpenSnapshots))
 }
 
 // nodeModules parses a value of --node-modules.

@@ -9,15 +9,6 @@ import (
 // Opener opens the images of a store, or its snapshots.
 type Opener func(dir string) (*rootfs.Store, error)
 
-// OpenSnapshots opens the snapshots of the store in dir.
-func OpenSnapshots(dir string) (*rootfs.Store, error) {
-	store, err := rootfs.Open(dir)
-	if err != nil {
-		return nil, err
-	}
-	return store.Snapshots()
-}
-
 // AddStore defines --store.
 func AddStore(cmd *cobra.Command, dir *string) {
 	cmd.Flags().Var(Text(dir), "store", "`DIR` of the image store (default /var/lib/gaol)")

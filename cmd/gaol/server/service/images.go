@@ -52,7 +52,7 @@ func (s *Service) BuildImage(ctx context.Context, c *Call, in *requestjson.Image
 	defer cancel()
 	output := buildOutput{sender: sender{to: c.To, cancel: cancel}}
 	d.Name, d.Progress = name, &output
-	store, err := s.imageStore()
+	store, err := rootfs.Open(s.store)
 	if err != nil {
 		return nil, err
 	}
@@ -78,7 +78,7 @@ func (s *Service) deriveOptions(c *Call, in *requestjson.ImageIn, bytes int64) (
 	if err != nil {
 		return d, limits, err
 	}
-	store, err := s.imageStore()
+	store, err := rootfs.Open(s.store)
 	if err != nil {
 		return d, limits, err
 	}

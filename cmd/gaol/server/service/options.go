@@ -114,7 +114,7 @@ func (s *Service) serverImage(name string) (*rootfs.Image, error) {
 	if err := rootfs.CheckName(name); err != nil && !s.trusted {
 		return nil, Refuse(Invalid, "image: %w", err)
 	}
-	store, err := s.imageStore()
+	store, err := rootfs.Open(s.store)
 	if err != nil {
 		return nil, err
 	}

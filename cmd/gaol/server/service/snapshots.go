@@ -37,7 +37,7 @@ const (
 type kept struct {
 	service *Service
 	kind    string // snapshot, or image
-	store   func() (*rootfs.Store, error)
+	open    func(dir string) (*rootfs.Store, error)
 	most    int64 // bytes of one
 	limits  func(quota.Limits) (count int, bytes int64)
 
@@ -48,23 +48,13 @@ type kept struct {
 // keep initializes the snapshots and the images of tenants.
 func (s *Service) keep() {
 	s.snapshots = &kept{
-		service: s, kind: "snapshot", store: s.snapshotStore, most: maxSnapshotBytes, pending: map[string]int64{},
+		service: s, kind: "snapshot", open: rootfs.OpenSnapshots, most: maxSnapshotBytes, pending: map[string]int64{},
 		limits: func(l quota.Limits) (int, int64) { return l.Snapshots, l.SnapshotBytes },
 	}
 	s.images = &kept{
-		service: s, kind: "image", store: s.imageStore, most: maxImageBytes, pending: map[string]int64{},
+		service: s, kind: "image", open: rootfs.Open, most: maxImageBytes, pending: map[string]int64{},
 		limits: func(l quota.Limits) (int, int64) { return l.Images, l.ImageBytes },
 	}
-}
-
-func (s *Service) imageStore() (*rootfs.Store, error) { return rootfs.Open(s.store) }
-
-func (s *Service) snapshotStore() (*rootfs.Store, error) {
-	store, err := s.imageStore()
-	if err != nil {
-		return nil, err
-	}
-	return store.Snapshots()
 }
 
 // prefix is the prefix of the names of a tenant's snapshots and images in their stores. It is a hash because the names of tenants may have any length. A
@@ -118,7 +108,7 @@ func (k *kept) find(t *tenant.Tenant, name string) (*rootfs.Image, error) {
 	if err != nil {
 		return nil, rootfs.ErrNotFound
 	}
-	store, err := k.store()
+	store, err := k.open(k.service.store)
 	if err != nil {
 		return nil, err
 	}
@@ -187,7 +177,7 @@ const keptRetry = time.Minute
 // sizes returns the sizes of what all tenants keep by their names in the store; for a trusted client, of all that belong
 // to no tenant.
 func (k *kept) sizes() (map[string]int64, error) {
-	store, err := k.store()
+	store, err := k.open(k.service.store)
 	if err != nil {
 		return nil, err
 	}
@@ -224,7 +214,7 @@ func (k *kept) remove(t *tenant.Tenant, name string) error {
 	if err != nil {
 		return err
 	}
-	store, err := k.store()
+	store, err := k.open(k.service.store)
 	if err == nil {
 		_, err = store.Remove(stored)
 	}

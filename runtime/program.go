@@ -82,7 +82,7 @@ func (p *Process) lower(ctx context.Context, s settings, o RunOptions) error {
 	if s.noNode != nil {
 		return fmt.Errorf("%w: %w", s.noNode, ErrUnsupported)
 	}
-	if p.globals != nil || p.heap != 0 {
+	if len(p.globals) > 0 || p.heap != 0 {
 		if err := s.overlay(p.globals, p.heap); err != nil {
 			return err
 		}

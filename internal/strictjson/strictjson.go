@@ -53,6 +53,15 @@ func Unmarshal(text []byte, v any) error {
 	return errorOf(text, jsonv2.Unmarshal(text, v, lenientTypes))
 }
 
+// Values returns the members of an object as values that stay as they are in JSON.
+func Values(members map[string]json.RawMessage) map[string]any {
+	values := make(map[string]any, len(members))
+	for name, text := range members {
+		values[name] = text
+	}
+	return values
+}
+
 var lenientTypes = jsonv2.WithUnmarshalers(jsonv2.JoinUnmarshalers(
 	jsonv2.UnmarshalFromFunc(unmarshalOpaque), integers[int](), integers[int64](), integers[uint16](), integers[uint32](), integers[uint64](),
 ))

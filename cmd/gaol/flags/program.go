@@ -13,6 +13,7 @@ import (
 
 	"gaol/cmd/gaol/report"
 	"gaol/internal/snippet"
+	"gaol/internal/strictjson"
 	"gaol/policy"
 	"gaol/runtime"
 )
@@ -222,11 +223,7 @@ func Globals(ctx context.Context, path string) (map[string]any, error) {
 	if err := json.Unmarshal(text, &members); err != nil || members == nil {
 		return nil, report.Advise(fmt.Errorf("--globals %s: not a JSON object", path), `such as {"items": [1, 2]}`)
 	}
-	globals := map[string]any{}
-	for name, v := range members {
-		globals[name] = v
-	}
-	return globals, nil
+	return strictjson.Values(members), nil
 }
 
 // Policy parses permissions in a text that errors call name.

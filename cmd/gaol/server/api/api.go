@@ -23,23 +23,17 @@ import (
 	"gaol/internal/strictjson"
 )
 
-// API serves requests whose context carries a tenant.
-type API struct {
-	service *service.Service
-}
-
 // MaxBody bounds the body of a request in bytes, unless the operation has its own bound.
 const MaxBody = 32 << 20
 
 // DocumentPath is the path of the OpenAPI document.
 const DocumentPath = "/openapi.json"
 
-// Register adds the operations, and the document that describes them, to mux.
+// Register adds the operations, and the document that describes them, to mux. Contexts of requests must carry a tenant.
 func Register(mux *http.ServeMux, s *service.Service, version string) {
-	a := &API{s}
 	for _, o := range operation.All() {
 		if o.Path != "" {
-			mux.HandleFunc(o.Method+" "+o.Path, a.serve(o))
+			mux.HandleFunc(o.Method+" "+o.Path, serve(s, o))
 		}
 	}
 	text := sync.OnceValues(func() ([]byte, error) { return json.Marshal(newDocument(version)) }) // takes some milliseconds
@@ -55,14 +49,14 @@ func Register(mux *http.ServeMux, s *service.Service, version string) {
 }
 
 // serve returns the handler of an operation.
-func (a *API) serve(o *operation.Operation) http.HandlerFunc {
+func serve(s *service.Service, o *operation.Operation) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		in, err := decode(o, w, r)
 		if err != nil {
 			ProblemOf(err).Write(w)
 			return
 		}
-		c := &operation.Call{Service: a.service, Tenant: tenant.FromContext(r.Context())}
+		c := &operation.Call{Service: s, Tenant: tenant.FromContext(r.Context())}
 		switch {
 		case o.EventsOnly || o.Events != nil && wantsEvents(r):
 			sendEvents(o, w, r, c, in)

@@ -7,6 +7,7 @@ import (
 	"syscall"
 
 	"gaol/cmd/gaol/server/tenant"
+	"gaol/internal/strictjson"
 	"gaol/runtime"
 	"gaol/runtime/resultjson"
 )
@@ -59,14 +60,7 @@ func (c *Call) bind(values map[string]json.RawMessage) (map[string]any, error) {
 	if c.Bind != nil {
 		return c.Bind(values)
 	}
-	if len(values) == 0 {
-		return nil, nil
-	}
-	all := make(map[string]any, len(values))
-	for name, value := range values {
-		all[name] = value
-	}
-	return all, nil
+	return strictjson.Values(values), nil
 }
 
 // Event is an event of a run or a process, as clients get it.

@@ -102,9 +102,10 @@ func AsError(err error) (*Error, bool) {
 	if e, ok := errors.AsType[*quota.Exceeded](err); ok {
 		return &Error{Code: Exceeded, Err: e, RetryAfter: e.RetryAfter}, true
 	}
+	if code := startCode(err); code != "" {
+		return &Error{Code: code, Err: err}, true
+	}
 	switch {
-	case isStart(err):
-		return &Error{Code: startCode(err), Err: err}, true
 	case isInvalid(err):
 		return &Error{Code: Invalid, Err: err}, true
 	case isAny(err, runtime.ErrClosed, runtime.ErrContextEnded):
@@ -165,16 +166,13 @@ var startErrors = []error{
 	unix.ENOEXEC, unix.E2BIG,
 }
 
-// isStart reports whether a program could not be started because it, or its working directory, is
-// missing in the sandbox or cannot be used. The text of such an error names paths of the guest only.
-func isStart(err error) bool {
-	step, ok := errors.AsType[*jail.StepError](err)
-	return ok && (step.Step == "exec" || step.Step == "chdir") && isAny(step.Err, startErrors...)
-}
-
-// startCode returns the code of an error of isStart.
+// startCode returns the code of the error of a program that could not be started because it, or its working directory, is
+// missing in the sandbox or cannot be used; empty for other errors. The text of such an error names paths of the guest only.
 func startCode(err error) Code {
+	step, ok := errors.AsType[*jail.StepError](err)
 	switch {
+	case !ok || step.Step != "exec" && step.Step != "chdir" || !isAny(step.Err, startErrors...):
+		return ""
 	case errors.Is(err, fs.ErrNotExist):
 		return NoProgram
 	case errors.Is(err, fs.ErrPermission):

@@ -38,7 +38,11 @@ func (s *Service) BuildImage(ctx context.Context, c *Call, in *requestjson.Image
 		return nil, err
 	}
 	defer free()
-	d, l, err := s.deriveOptions(c, in, bytes)
+	store, err := rootfs.Open(s.store)
+	if err != nil {
+		return nil, err
+	}
+	d, l, err := s.deriveOptions(c, in, store, bytes)
 	if err != nil {
 		return nil, err
 	}
@@ -52,10 +56,6 @@ func (s *Service) BuildImage(ctx context.Context, c *Call, in *requestjson.Image
 	defer cancel()
 	output := buildOutput{sender: sender{to: c.To, cancel: cancel}}
 	d.Name, d.Progress = name, &output
-	store, err := rootfs.Open(s.store)
-	if err != nil {
-		return nil, err
-	}
 	image, err := store.Derive(running, d)
 	output.end()
 	result := &runtime.Result{Duration: time.Since(begin)}
@@ -72,13 +72,9 @@ func (s *Service) BuildImage(ctx context.Context, c *Call, in *requestjson.Image
 }
 
 // deriveOptions returns the options of a build of an image of at most some bytes, and the limits of its commands.
-func (s *Service) deriveOptions(c *Call, in *requestjson.ImageIn, bytes int64) (d rootfs.DeriveOptions, limits runtime.Limits, err error) {
+func (s *Service) deriveOptions(c *Call, in *requestjson.ImageIn, store *rootfs.Store, bytes int64) (d rootfs.DeriveOptions, limits runtime.Limits, err error) {
 	tree := requestjson.Tree{Image: in.From, Limits: in.Limits, Isolation: runtime.IsolationNative.String()}
 	o, err := s.optionsWithoutMounts(c.Tenant, tree, in.Permissions, "")
-	if err != nil {
-		return d, limits, err
-	}
-	store, err := rootfs.Open(s.store)
 	if err != nil {
 		return d, limits, err
 	}

@@ -117,9 +117,6 @@ func (sb *Sandbox) closeLongLived(closeRuntime func() error) error {
 func (l *longLived) add(e entry) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.byID == nil {
-		l.byID = map[string]entry{}
-	}
 	l.byID[e.common().ID] = e
 }
 
@@ -180,9 +177,6 @@ func (p *program) retain(bytes int) {
 func (r *retained) add(p *program, bytes int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.byName == nil {
-		r.byName = map[string][]*program{}
-	}
 	p.bytes, p.expiry = bytes, time.AfterFunc(retainTime, p.forget)
 	owner := p.sandbox.owner
 	r.byName[owner] = append(r.byName[owner], p)

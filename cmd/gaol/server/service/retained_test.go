@@ -9,7 +9,7 @@ import (
 
 // newRetaining returns a sandbox without a runtime.
 func newRetaining(s *Service, owner string) *Sandbox {
-	return &Sandbox{service: s, owner: owner}
+	return &Sandbox{service: s, owner: owner, longLived: longLived{byID: map[string]entry{}}}
 }
 
 // end makes a process of a sandbox end.
@@ -27,7 +27,7 @@ func (sb *Sandbox) kept() int {
 
 // The entries of a tenant are bounded by number and size, and does not depend on other tenants.
 func TestRetainBounds(t *testing.T) {
-	s := &Service{}
+	s := &Service{retained: retained{byName: map[string][]*program{}}}
 	a, b, other := newRetaining(s, "a"), newRetaining(s, "a"), newRetaining(s, "b")
 	other.end("p", retainBytes)
 	for i := range 2 * retainCount {
@@ -65,7 +65,7 @@ func TestRetainBounds(t *testing.T) {
 
 func TestRetainTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		sb := newRetaining(&Service{}, "a")
+		sb := newRetaining(&Service{retained: retained{byName: map[string][]*program{}}}, "a")
 		sb.end("1", 1)
 		time.Sleep(retainTime / 2)
 		sb.end("2", 1)

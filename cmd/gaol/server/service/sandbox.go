@@ -117,7 +117,7 @@ func (s *Service) newSandbox(t *tenant.Tenant, o runtime.Options, create func() 
 		held.Release()
 		return nil, err
 	}
-	sb := &Sandbox{runtime: rt, ID: newID("sb-"), Created: time.Now(), owner: t.Name, account: account, service: s, permissions: o.Permissions}
+	sb := &Sandbox{runtime: rt, ID: newID("sb-"), Created: time.Now(), owner: t.Name, account: account, service: s, permissions: o.Permissions, longLived: longLived{byID: map[string]entry{}}}
 	unuse := s.tenants.use(t.Name)
 	sb.close = sync.OnceValue(func() error {
 		defer held.Release()

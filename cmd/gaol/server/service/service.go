@@ -76,12 +76,9 @@ type Service struct {
 
 // New returns a service. The caller closes it.
 func New(o Options) *Service {
-	s := &Service{store: o.Store, cache: cmp.Or(o.Cache, DefaultCache), log: o.Log, create: o.Create, trusted: o.Settings.Trusted, sandboxes: map[string]*Sandbox{}}
+	s := &Service{store: o.Store, cache: cmp.Or(o.Cache, DefaultCache), log: cmp.Or(o.Log, slog.New(slog.DiscardHandler)), create: o.Create, trusted: o.Settings.Trusted, sandboxes: map[string]*Sandbox{}, retained: retained{byName: map[string][]*program{}}}
 	if s.create == nil {
 		s.create = runtime.Create
-	}
-	if s.log == nil {
-		s.log = slog.New(slog.DiscardHandler)
 	}
 	s.keep()
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())

@@ -143,10 +143,7 @@ func parseAnswer(f protocol.Frame) (answer, error) {
 
 // bind returns variables and functions as [runtime.Options] has them.
 func (c *calls) bind(values map[string]json.RawMessage, functions []protocol.Function) (map[string]any, error) {
-	bindings := make(map[string]any, len(values)+len(functions))
-	for name, v := range values {
-		bindings[name] = v
-	}
+	bindings := strictjson.Values(values)
 	for i, f := range functions {
 		var err error
 		if len(f.Schema) > maxSchema {
@@ -191,11 +188,7 @@ func object(v any) (map[string]any, error) {
 	case json.RawMessage:
 		var members map[string]json.RawMessage
 		if err := json.Unmarshal(v, &members); err == nil && members != nil {
-			inner := make(map[string]any, len(members))
-			for name, m := range members {
-				inner[name] = m
-			}
-			return inner, nil
+			return strictjson.Values(members), nil
 		}
 	}
 	return nil, errors.New("it is inside a value that is not an object")

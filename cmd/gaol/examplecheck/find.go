@@ -14,6 +14,8 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"gaol/cmd/gaol/report"
 )
 
@@ -24,6 +26,34 @@ const (
 	maxTotal    = 256 << 20 // bytes of all files, each with perFile more
 	perFile     = 4 << 10
 )
+
+// mainFile is the file that a snippet runs.
+const mainFile = "src/main.ts"
+
+// fileKind is the kind of a file's content, by its extension.
+type fileKind int
+
+const (
+	kindOther fileKind = iota
+	kindCode
+	kindMarkdown
+	kindMDX
+)
+
+// codeEndings are the extensions of code files, which are examples.
+var codeEndings = []string{".ts", ".tsx", ".js", ".jsx", ".mjs"}
+
+func kind(p string) fileKind {
+	switch ext := path.Ext(p); {
+	case slices.Contains(codeEndings, ext) && !strings.HasSuffix(p, ".d.ts"):
+		return kindCode
+	case ext == ".md":
+		return kindMarkdown
+	case ext == ".mdx":
+		return kindMDX
+	}
+	return kindOther
+}
 
 // Set is what Find has found. Its folders stay open until Close.
 type Set struct {
@@ -178,7 +208,7 @@ var errTooLarge = errors.New("file too large")
 
 // readRegular reads a regular file of at most limit bytes.
 func readRegular(root *os.Root, p string, limit int64) ([]byte, error) {
-	file, err := root.OpenFile(p, os.O_RDONLY|openFlags, 0)
+	file, err := root.OpenFile(p, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0) // a file that has been replaced does not block, and is not a link
 	if err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package examplecheck
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"unicode/utf16"
 
@@ -9,6 +10,8 @@ import (
 	"github.com/yuin/goldmark/parser"
 	"github.com/yuin/goldmark/text"
 	"github.com/yuin/goldmark/util"
+
+	"gaol/internal/lazyregexp"
 )
 
 // page is a Markdown or MDX file.
@@ -76,3 +79,85 @@ func (p page) fence(n *ast.FencedCodeBlock, line int) fence {
 	f.code = code.String()
 	return f
 }
+
+// mdxFenceParser parses fences of MDX: they may be indented by any number of blanks,
+// because elements of JSX are.
+type mdxFenceParser struct{ parser.BlockParser }
+
+var mdxFenceKey = parser.NewContextKey()
+
+func (p mdxFenceParser) Open(parent ast.Node, reader text.Reader, pc parser.Context) (ast.Node, parser.State) {
+	line, _ := reader.PeekLine()
+	node, state := p.BlockParser.Open(parent, reader, pc)
+	if node != nil {
+		line = line[pc.BlockOffset():]
+		pc.Set(mdxFenceKey, line[:len(line)-len(bytes.TrimLeft(line, string(line[:1])))])
+	}
+	return node, state
+}
+
+func (p mdxFenceParser) Continue(node ast.Node, reader text.Reader, pc parser.Context) parser.State {
+	line, _ := reader.PeekLine()
+	marks, _ := pc.Get(mdxFenceKey).([]byte)
+	line = bytes.TrimSpace(line)
+	if bytes.HasPrefix(line, marks) && len(bytes.TrimLeft(line, string(marks[:1]))) == 0 {
+		reader.AdvanceToEOL()
+		return parser.Close
+	}
+	return p.BlockParser.Continue(node, reader, pc)
+}
+
+func (mdxFenceParser) CanAcceptIndentedLine() bool { return true }
+
+// mdxComment matches comments of MDX.
+var mdxComment = lazyregexp.New(`\{\s*/\*(?:[^*]|\*+[^*/])*\*+/\s*\}`)
+
+// withoutComments returns an MDX page with spaces for its comments: fences in them are not rendered.
+func withoutComments(page []byte) []byte {
+	return mdxComment().ReplaceAllFunc(page, func(comment []byte) []byte {
+		for i, b := range comment {
+			if b != '\n' {
+				comment[i] = ' '
+			}
+		}
+		return comment
+	})
+}
+
+// languages maps the languages of examples to the extensions of their files.
+var languages = map[string]string{
+	"ts": ".ts", "typescript": ".ts", "mts": ".ts", "tsx": ".tsx",
+	"js": ".js", "javascript": ".js", "mjs": ".js", "jsx": ".jsx",
+}
+
+// fenceInfo is the parsed info string of a fence, such as
+//
+//	ts run example=counter file=src/main.ts error="too large"
+type fenceInfo struct {
+	ending string            // of the language; "" if it is not JavaScript or TypeScript
+	words  map[string]string // the values of the words; words of other tools are ignored
+}
+
+// parseInfo parses an info string: a language, and words, of which some have values. Values
+// with blanks have quotes. Of equal words, the first one counts.
+func parseInfo(text string) fenceInfo {
+	text = strings.TrimSpace(text)
+	end := strings.IndexFunc(text, func(r rune) bool { return r == ' ' || r == '\t' || r == '{' })
+	if end < 0 {
+		end = len(text)
+	}
+	info := fenceInfo{languages[strings.ToLower(text[:end])], map[string]string{}}
+	for _, m := range slices.Backward(word().FindAllStringSubmatch(text[end:], -1)) {
+		if m[0] != "" && m[1] == "" {
+			info.words[m[2]] = m[5] + escaped().ReplaceAllString(m[3]+m[4], "$1")
+		}
+	}
+	return info
+}
+
+// word matches marks of highlighted lines such as {1, 3}, or a name and its value, in double quotes, in single quotes or
+// without. In quotes, a backslash precedes a quote or a backslash that is part of the value.
+var (
+	word    = lazyregexp.New(`(\{[^}]*)\}?|([^ \t=]*)(?:=(?:"((?:[^"\\]|\\.)*)"?|'((?:[^'\\]|\\.)*)'?|([^ \t]*)))?`)
+	escaped = lazyregexp.New(`\\(.)`)
+)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -71,13 +72,10 @@ func (j *Jail) Resources(ctx context.Context) (Resources, error) {
 }
 
 // liveRuns returns the processes that have not ended.
-func (j *Jail) liveRuns() (list []*Process) {
+func (j *Jail) liveRuns() []*Process {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	for p := range j.live {
-		list = append(list, p)
-	}
-	return list
+	return slices.Collect(maps.Keys(j.live))
 }
 
 // resourceCount is a count in progress.

@@ -236,16 +236,6 @@ func (j *Jail) Park(ctx context.Context, c Command) (*Parked, error) {
 	return &Parked{p, child}, nil
 }
 
-// Alive reports whether the process still waits for its program.
-func (k *Parked) Alive() bool {
-	select {
-	case <-k.process.done:
-		return false
-	default:
-		return true
-	}
-}
-
 // Kill kills a process that is not needed any more.
 func (k *Parked) Kill() { k.process.Kill() }
 

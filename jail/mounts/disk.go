@@ -242,7 +242,7 @@ func mountFile(f *os.File) (*os.File, error) {
 		return nil, fmt.Errorf("attach a disk to a loop device: %w", err)
 	}
 	defer device.Close()
-	return mountDetached("ext4", device.Name())
+	return MountDetached("ext4", device.Name(), 0, "nobarrier", "noinit_itable")
 }
 
 // attachLoop attaches a file to an unused loop device, which is detached when nothing uses it any more.
@@ -274,25 +274,26 @@ func attachLoop(f *os.File) (*os.File, error) {
 	}
 }
 
-// mountDetached mounts a device's file system nowhere.
-func mountDetached(kind, source string) (*os.File, error) {
+// MountDetached makes a file system, or opens that of a device, and mounts it nowhere. attrs are of
+// mount_setattr(2).
+func MountDetached(kind, source string, attrs int, options ...string) (*os.File, error) {
 	context, err := unix.Fsopen(kind, unix.FSOPEN_CLOEXEC)
 	if err != nil {
 		return nil, os.NewSyscallError("fsopen", err)
 	}
 	defer unix.Close(context)
 	err = unix.FsconfigSetString(context, "source", source)
-	for _, option := range []string{"nobarrier", "noinit_itable"} {
+	for _, option := range options {
 		err = errors.Join(err, unix.FsconfigSetFlag(context, option))
 	}
 	if err := errors.Join(err, unix.FsconfigCreate(context)); err != nil {
 		return nil, os.NewSyscallError("fsconfig", err)
 	}
-	fd, err := unix.Fsmount(context, unix.FSMOUNT_CLOEXEC, unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV)
+	fd, err := unix.Fsmount(context, unix.FSMOUNT_CLOEXEC, attrs|unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV)
 	if err != nil {
 		return nil, os.NewSyscallError("fsmount", err)
 	}
-	return os.NewFile(uintptr(fd), "disk"), nil
+	return os.NewFile(uintptr(fd), source), nil
 }
 
 // limitDisk fills the file system until the guest's share is left.

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gaol/internal/kernfile"
+	"gaol/jail/mounts"
 	"gaol/jail/seccomp"
 	"gaol/jail/step"
 )
@@ -175,22 +176,13 @@ func closeOthers() error {
 // enterEmptyRoot makes an empty tmpfs, which is mounted nowhere, the root directory. All threads of
 // a Go program share it.
 func enterEmptyRoot() error {
-	fs, err := unix.Fsopen("tmpfs", unix.FSOPEN_CLOEXEC)
+	root, err := mounts.MountDetached("tmpfs", "tmpfs", unix.MOUNT_ATTR_RDONLY|unix.MOUNT_ATTR_NOEXEC)
 	if err != nil {
-		return os.NewSyscallError("fsopen", err)
+		return err
 	}
-	defer unix.Close(fs)
-	if err := unix.FsconfigCreate(fs); err != nil {
-		return os.NewSyscallError("fsconfig", err)
-	}
-	root, err := unix.Fsmount(fs, unix.FSMOUNT_CLOEXEC,
-		unix.MOUNT_ATTR_RDONLY|unix.MOUNT_ATTR_NOEXEC|unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV)
-	if err != nil {
-		return os.NewSyscallError("fsmount", err)
-	}
-	defer unix.Close(root)
-	if err := unix.Fchdir(root); err != nil {
-		return os.NewSyscallError("fchdir", err)
+	defer root.Close()
+	if err := root.Chdir(); err != nil {
+		return err
 	}
 	if err := unix.Chroot("."); err != nil {
 		return os.NewSyscallError("chroot", err)
@@ -217,11 +209,9 @@ func (s *setup) changeUser() error {
 
 // arm sets the death signal and waits until the host confirms that it was alive after that.
 func arm() error {
-	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
-		return fmt.Errorf("prctl: %w", err)
-	}
-	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err != nil {
-		return fmt.Errorf("prctl: %w", err)
+	err := errors.Join(unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0), unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0))
+	if err != nil {
+		return os.NewSyscallError("prctl", err)
 	}
 	if err := report(armed); err != nil {
 		return err

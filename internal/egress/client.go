@@ -299,18 +299,15 @@ func openFiles() int {
 	return int(min(files.Cur, 1<<20))
 }
 
-// newTurns returns turns for n at the same time, which take the others, too. Zero: there is no limit.
+// newTurns returns turns for n at the same time, which take the others, too.
 func newTurns(n int, others ...turns) turns {
-	var own turns
-	if n > 0 {
-		slots := semaphore.NewWeighted(int64(n))
-		own = turns{func(ctx context.Context) (func(), error) {
-			if slots.Acquire(ctx, 1) != nil {
-				return nil, context.Cause(ctx)
-			}
-			return func() { slots.Release(1) }, nil
-		}}
-	}
+	slots := semaphore.NewWeighted(int64(n))
+	own := turns{func(ctx context.Context) (func(), error) {
+		if slots.Acquire(ctx, 1) != nil {
+			return nil, context.Cause(ctx)
+		}
+		return func() { slots.Release(1) }, nil
+	}}
 	return slices.Concat(append([]turns{own}, others...)...)
 }
 

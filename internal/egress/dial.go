@@ -132,19 +132,14 @@ func (r *route) connect(ctx context.Context, c *connection) (*os.File, netip.Add
 			if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
 				slow = append(slow, to)
 			}
-			if failed == nil {
-				failed = err
-			}
+			failed = cmp.Or(failed, err)
 			if ctx.Err() != nil {
 				return nil, to, failed
 			}
 		}
 		list = slow
 	}
-	if failed == nil {
-		failed = errNoAddress
-	}
-	return nil, netip.AddrPort{}, failed
+	return nil, netip.AddrPort{}, cmp.Or(failed, errNoAddress)
 }
 
 // try connects a new socket of the relay to an address: after an attempt to connect to an IPv4 address,

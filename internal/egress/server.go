@@ -83,17 +83,14 @@ func (s *Server) Allows(c *Client, to netip.AddrPort, local func(port uint16) po
 	if to.Port() == 0 || a == s.config.Own { // programs connect UDP to port 0 to learn their own address
 		return true
 	}
+	t, d := s.decide(c.rules, to)
 	if a.IsLoopback() || a.IsUnspecified() {
-		d, isHost := c.rules.HostPort(to.Port())
-		if !isHost {
+		isHost := false
+		t.name = localhost
+		if d, isHost = c.rules.HostPort(to.Port()); !isHost {
 			d = local(to.Port())
 		}
-		if !d.Allowed {
-			c.deny(Event{Operation: "connect", Host: localhost, Address: to, Port: to.Port(), Rule: d.Rule, Outcome: Denied})
-		}
-		return d.Allowed
 	}
-	t, d := s.decide(c.rules, to)
 	if !d.Allowed {
 		c.deny(Event{Operation: "connect", Host: t.name, Address: to, Port: to.Port(), Rule: d.Rule, Outcome: Denied})
 	}

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -54,19 +55,30 @@ func (c *Credit) Add(n uint32) error {
 	return nil
 }
 
-// Debt counts the bytes that a receiver has processed and not yet returned as credit. It is not safe
-// for concurrent use.
-type Debt int
+// Debt is the receiver's account of a stream. It is not safe for concurrent use.
+type Debt struct {
+	used      int64 // bytes for which no credit was returned
+	processed uint32
+}
+
+// Receive adds n bytes that have arrived. The error wraps [ErrFrame] if the sender had no credit.
+func (d *Debt) Receive(n int) error {
+	if d.used >= Window {
+		return fmt.Errorf("%w: bytes without credit", ErrFrame)
+	}
+	d.used += int64(n)
+	return nil
+}
 
 // Processed adds n bytes. It returns how many bytes to return credit for now: none until there are
 // some more, because each return is a frame.
 func (d *Debt) Processed(n int) uint32 {
-	*d += Debt(n)
-	if *d < Window/4 {
+	d.processed += uint32(n)
+	if d.processed < Window/4 {
 		return 0
 	}
-	due := uint32(*d)
-	*d = 0
+	due := d.processed
+	d.used, d.processed = d.used-int64(due), 0
 	return due
 }
 
@@ -83,7 +95,6 @@ type Buffer struct {
 	filled sync.Cond
 	data   []byte
 	err    error // after the data
-	used   int64 // bytes for which no credit was returned
 	debt   Debt
 }
 
@@ -102,13 +113,12 @@ func (b *Buffer) Add(piece []byte) error {
 	if b.err != nil {
 		return nil
 	}
-	if b.used >= Window {
-		return fmt.Errorf("%w: bytes without credit", ErrFrame)
+	if err := b.debt.Receive(len(piece)); err != nil {
+		return err
 	}
 	if err := b.hold(len(piece)); err != nil {
 		return err
 	}
-	b.used += int64(len(piece))
 	b.data = append(b.data, piece...)
 	b.filled.Broadcast()
 	return nil
@@ -119,10 +129,7 @@ func (b *Buffer) Close(err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.err == nil {
-		if err == nil {
-			err = io.EOF
-		}
-		b.err = err
+		b.err = cmp.Or(err, io.EOF)
 		b.filled.Broadcast()
 	}
 }
@@ -173,6 +180,5 @@ func (b *Buffer) read(p []byte) (n int, due uint32, err error) {
 	if due = b.debt.Processed(n); b.err != nil {
 		due = 0 // nothing more arrives
 	}
-	b.used -= int64(due)
 	return n, due, nil
 }

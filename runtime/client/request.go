@@ -27,7 +27,6 @@ type request struct {
 	frames  *stdio.Feed[session.Frame] // the others
 
 	mu   sync.Mutex
-	used [session.Streams]int64 // bytes for which no credit was returned
 	debt [session.Streams]session.Debt
 }
 
@@ -118,10 +117,9 @@ func (r *request) receive(f session.Frame) error {
 	if s, ok := f.Kind.Stream(); ok {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		if r.used[s] >= session.Window {
-			return fmt.Errorf("%w: bytes without credit", session.ErrFrame)
+		if err := r.debt[s].Receive(len(f.Body)); err != nil {
+			return err
 		}
-		r.used[s] += int64(len(f.Body))
 	}
 	r.frames.Put(f, 0)
 	return nil
@@ -131,7 +129,6 @@ func (r *request) receive(f session.Frame) error {
 func (r *request) processed(s session.Stream, n int) {
 	r.mu.Lock()
 	due := r.debt[s].Processed(n)
-	r.used[s] -= int64(due)
 	r.mu.Unlock()
 	if due > 0 {
 		r.credit(s, due)

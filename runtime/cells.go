@@ -74,7 +74,7 @@ func (c *cells) newIdleLogs() *logs {
 
 // sink returns a sink for one of the output streams.
 func (c *cells) sink(source lineSource, level LogLevel) *stdio.Lines {
-	s := stdio.NewLines(idleBounds.LogLength, func(b []byte) { c.add(source, level, string(b)) })
+	s := stdio.NewLines(idleBounds.LogLength, func(line string) { c.add(source, level, line) })
 	s.OnFlush = func() { c.detach(source) }
 	return s
 }

@@ -135,12 +135,17 @@ func (rt *NodeRuntime) leaseZygote(image *rootfs.Image) error {
 	if err != nil || base.ID == image.ID { // build returns the error
 		return nil
 	}
-	lease, err := base.Hold()
-	if err != nil {
-		return err
+	rt.opts.zygote = base.Root()
+	return rt.hold(base)
+}
+
+// hold keeps an image from being removed while the runtime is open.
+func (rt *NodeRuntime) hold(image *rootfs.Image) error {
+	lease, err := image.Hold()
+	if err == nil {
+		rt.leases = append(rt.leases, lease)
 	}
-	rt.leases, rt.opts.zygote = append(rt.leases, lease), base.Root()
-	return nil
+	return err
 }
 
 // forImage completes the settings by the properties of an image.

@@ -66,7 +66,7 @@ type ordered struct {
 func newOrdered(characters int, add func(LogLevel, string)) *ordered {
 	o := &ordered{add: add, latest: wire.Stdout, lines: map[wire.Stream]*stdio.Lines{}}
 	for stream, level := range map[wire.Stream]LogLevel{wire.Stdout: LogStdout, wire.Stderr: LogStderr} {
-		o.lines[stream] = stdio.NewLines(characters, func(b []byte) { add(level, string(b)) })
+		o.lines[stream] = stdio.NewLines(characters, func(line string) { add(level, line) })
 	}
 	return o
 }
@@ -111,7 +111,7 @@ func (o *ordered) flush(characters int) {
 
 // sink returns a sink for one of the output streams.
 func (l *logs) sink(level LogLevel) *stdio.Lines {
-	return stdio.NewLines(l.options.MaxLogLength, func(b []byte) { l.add(level, string(b)) })
+	return stdio.NewLines(l.options.MaxLogLength, func(line string) { l.add(level, line) })
 }
 
 // add appends a line. It returns false if the logs are closed.

@@ -175,12 +175,7 @@ func (rt *NodeRuntime) lease(ref string) (*rootfs.Image, error) {
 	if err != nil {
 		return nil, err
 	}
-	lease, err := image.Hold()
-	if err != nil {
-		return nil, err
-	}
-	rt.leases = append(rt.leases, lease)
-	return image, nil
+	return image, rt.hold(image)
 }
 
 // openPackages adds the node_modules of a snapshot, in the working directory or else in

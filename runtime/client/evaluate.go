@@ -112,8 +112,12 @@ func (c *Client) RunSnippet(ctx context.Context, in snippets.Input, o SnippetOpt
 	m := message{Request: session.Request{Method: "runSnippet", Events: in.OnLog != nil}, doing: "run snippet", in: newSnippetRequest(in, o)}
 	if in.OnLog != nil {
 		m.handle = func(f session.Frame) error {
-			if line, ok := snippetLine(f); ok {
-				in.OnLog(line)
+			var e struct {
+				Event string
+				Data  resultjson.SnippetLog
+			}
+			if f.Kind == session.KindEvent && json.Unmarshal(f.Body, &e) == nil && e.Event == "log" {
+				in.OnLog(e.Data.Line)
 			}
 			return nil
 		}
@@ -127,16 +131,4 @@ func (c *Client) RunSnippet(ctx context.Context, in snippets.Input, o SnippetOpt
 	}
 	r.Output.Problems, r.Output.Denials, r.Output.Usage = r.Problems, r.Denials, r.Usage
 	return r.Output, err
-}
-
-// snippetLine returns the line of an event.
-func snippetLine(f session.Frame) (line string, ok bool) {
-	var e struct {
-		Event string
-		Data  resultjson.SnippetLog
-	}
-	if f.Kind != session.KindEvent || json.Unmarshal(f.Body, &e) != nil {
-		return "", false
-	}
-	return e.Data.Line, e.Event == "log"
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"time"
 
 	"gaol/internal/session"
@@ -77,14 +76,12 @@ func (sb *Sandbox) run(ctx context.Context, m message, o runtime.RunOptions) (*r
 		m.follow(o.OnEvent)
 		return call[*runtime.Result](ctx, sb.c, m)
 	}
-	stdout, stderr := stdio.Capture{Limit: sb.output, OnOutput: o.OnStdout}, stdio.Capture{Limit: sb.output, OnOutput: o.OnStderr}
+	stdout, stderr := &stdio.Capture{Limit: sb.output, OnOutput: o.OnStdout}, &stdio.Capture{Limit: sb.output, OnOutput: o.OnStderr}
+	captures := map[session.Kind]*stdio.Capture{session.KindStdout: stdout, session.KindStderr: stderr}
 	m.Events = o.OnStdout != nil || o.OnStderr != nil
 	m.handle = func(f session.Frame) error {
-		switch f.Kind {
-		case session.KindStdout:
-			stdout.Write(f.Body)
-		case session.KindStderr:
-			stderr.Write(f.Body)
+		if c := captures[f.Kind]; c != nil {
+			c.Write(f.Body)
 		}
 		return nil
 	}
@@ -101,28 +98,20 @@ func (sb *Sandbox) run(ctx context.Context, m message, o runtime.RunOptions) (*r
 func (m *message) follow(onEvent func(runtime.Event)) {
 	m.Events = true
 	m.handle = func(f session.Frame) error {
-		if e, err := eventOf(f); err == nil { // otherwise it is an event of a newer server
-			onEvent(e)
+		switch f.Kind {
+		case session.KindStdout:
+			onEvent(runtime.StdoutEvent{Data: f.Body})
+		case session.KindStderr:
+			onEvent(runtime.StderrEvent{Data: f.Body})
+		case session.KindEvent:
+			var e session.Event
+			err := json.Unmarshal(f.Body, &e)
+			if event, unknown := resultjson.Event(e.Event, e.Data); err == nil && unknown == nil { // otherwise it is of a newer server
+				onEvent(event)
+			}
 		}
 		return nil
 	}
-}
-
-// eventOf returns the event of a frame. It fails if this version does not know the event.
-func eventOf(f session.Frame) (runtime.Event, error) {
-	switch f.Kind {
-	case session.KindStdout:
-		return runtime.StdoutEvent{Data: f.Body}, nil
-	case session.KindStderr:
-		return runtime.StderrEvent{Data: f.Body}, nil
-	case session.KindEvent:
-		var e session.Event
-		if err := json.Unmarshal(f.Body, &e); err != nil {
-			return nil, err
-		}
-		return resultjson.Event(e.Event, e.Data)
-	}
-	return nil, fmt.Errorf("kind %d is not an event", f.Kind)
 }
 
 // timeout encodes the time limit of a run for requests.

@@ -129,17 +129,17 @@ func sanitize(target string) string {
 // AddHint adds the denial that the end of standard error hints at, for a run that has
 // ended with an exit code.
 func (d *Denials) AddHint(exitCode int, stderrTail []byte) {
-	if exitCode == 0 {
-		return
-	}
-	if n, ok := d.hint(string(stderrTail)); ok && !d.isKnown(n) {
-		d.add(n)
+	if exitCode != 0 {
+		d.addUnknown(d.hint(string(stderrTail)))
 	}
 }
 
 // AddError adds the denial that an error of a snippet and its causes hint at.
-func (d *Denials) AddError(text string) {
-	if n, ok := d.nodeHint(text); ok && !d.isKnown(n) {
+func (d *Denials) AddError(text string) { d.addUnknown(d.nodeHint(text)) }
+
+// addUnknown adds the denial that a text hints at, if it does.
+func (d *Denials) addUnknown(n policy.Denial, ok bool) {
+	if ok && !d.isKnown(n) {
 		d.add(n)
 	}
 }
@@ -293,9 +293,7 @@ func (d *Denials) callHint(m []string) (policy.Denial, bool) {
 		n.Scope, n.Operation = policy.Process, "signal"
 	default:
 		n.Scope, n.Operation, n.Target = policy.ChildProcess, "spawn", m[2]
-		if resource = "/"; path.IsAbs(m[2]) {
-			resource = path.Clean(m[2])
-		}
+		resource = absolute(m[2])
 	}
 	return n, !d.permissions.Decide(n.Scope, n.Operation, resource).Allowed
 }

@@ -289,7 +289,7 @@ func (c *Capture) Write(b []byte) {
 
 // Lines is a sink that splits a stream into lines. It keeps the beginning of long ones.
 type Lines struct {
-	line    func([]byte)
+	line    func(string)
 	max     atomic.Int64 // bytes of a line
 	OnFlush func()       // called by Flush after an unfinished line; may be nil
 
@@ -301,7 +301,7 @@ type Lines struct {
 // NewLines returns a sink that calls line with each line, without the newline. Of a line it
 // keeps as many bytes as the given number of characters may have, and a little more, so
 // that line can detect whether it was truncated.
-func NewLines(characters int, line func([]byte)) *Lines {
+func NewLines(characters int, line func(string)) *Lines {
 	l := &Lines{line: line}
 	l.SetMax(characters)
 	return l
@@ -320,7 +320,7 @@ func (l *Lines) Write(b []byte) {
 		if !ended {
 			return
 		}
-		l.endLine()
+		l.line(l.Take())
 		b = after
 	}
 }
@@ -329,7 +329,7 @@ func (l *Lines) Write(b []byte) {
 // Reader.Flush is being served.
 func (l *Lines) Flush() {
 	if l.open {
-		l.endLine()
+		l.line(l.Take())
 	}
 	if l.OnFlush != nil {
 		l.OnFlush()
@@ -341,9 +341,4 @@ func (l *Lines) Take() string {
 	line := string(l.rest)
 	l.rest, l.open = l.rest[:0], false
 	return line
-}
-
-func (l *Lines) endLine() {
-	l.line(l.rest)
-	l.rest, l.open = l.rest[:0], false
 }

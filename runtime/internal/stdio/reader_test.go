@@ -102,7 +102,7 @@ func pumpLines(t *testing.T, onLine func()) (r *Reader, w *os.File, lines func()
 		got = append(got, line)
 		mu.Unlock()
 	}
-	sink := NewLines(100, func(b []byte) { add(string(b)); onLine() })
+	sink := NewLines(100, func(line string) { add(line); onLine() })
 	sink.OnFlush = func() { add("|") }
 	lines = func() []string {
 		mu.Lock()

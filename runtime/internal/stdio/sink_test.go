@@ -13,7 +13,7 @@ func TestLines(t *testing.T) {
 	want := []string{"one", "", "two", "much", "rest"}
 	for size := 1; size <= len(text); size++ {
 		var got []string
-		l := NewLines(0, func(b []byte) { got = append(got, string(b)) })
+		l := NewLines(0, func(line string) { got = append(got, line) })
 		for at := 0; at < len(text); at += size {
 			l.Write([]byte(text[at:min(at+size, len(text))]))
 		}
@@ -27,7 +27,7 @@ func TestLines(t *testing.T) {
 
 // A line without an end holds no more than its beginning.
 func TestLinesBounded(t *testing.T) {
-	l := NewLines(1, func([]byte) {})
+	l := NewLines(1, func(string) {})
 	for range 1000 {
 		l.Write([]byte(strings.Repeat("x", 1000)))
 	}

@@ -1,6 +1,7 @@
 package snippet
 
 import (
+	"strconv"
 	"strings"
 
 	text "github.com/tdewolff/parse/v2"
@@ -117,3 +118,18 @@ func (l *lexer) regex(t token) token {
 func isLineEnd(r rune) bool { return r == '\n' || r == '\r' || r == '\u2028' || r == '\u2029' }
 
 func hasLineEnd(s string) bool { return strings.IndexFunc(s, isLineEnd) >= 0 }
+
+// goEscapes are Go's forms of what only JavaScript has in strings and templates.
+var goEscapes = strings.NewReplacer(`\\`, `\\`, `\'`, `'`, `\"`, `\"`, "\\`", "`", `\$`, `$`, `\0`, `\x00`, "\\\n", "", "\n", `\n`, `"`, `\"`)
+
+// unescape returns the value of the text of a string, template or identifier, or the text itself, if it has
+// escape sequences that esbuild does not print.
+func unescape(text string) string {
+	if !strings.Contains(text, `\`) {
+		return text
+	}
+	if value, err := strconv.Unquote(`"` + goEscapes.Replace(text) + `"`); err == nil {
+		return value
+	}
+	return text
+}

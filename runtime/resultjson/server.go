@@ -5,6 +5,7 @@ import (
 
 	"gaol/internal/strictjson"
 	"gaol/runtime"
+	"gaol/runtime/snippets"
 )
 
 // ProcessState is whether a process is active.
@@ -124,4 +125,22 @@ type Gap struct {
 type Normalized struct {
 	Code  string              `json:"code,omitempty"`
 	Error *runtime.GuestError `json:"error"`
+}
+
+// SnippetResult is the output of a snippet, with a report of its run.
+type SnippetResult struct {
+	*snippets.Output
+	Problems []snippets.Problem `json:"problems"`
+	Denials  []runtime.Denial   `json:"denials"`
+	Usage    runtime.Usage      `json:"usage"`
+}
+
+// NewSnippetResult converts an output.
+func NewSnippetResult(o *snippets.Output) *SnippetResult {
+	return &SnippetResult{o, append([]snippets.Problem{}, o.Problems...), append([]runtime.Denial{}, o.Denials...), o.Usage} // lists even if empty
+}
+
+// SnippetLog is a line that a snippet has printed.
+type SnippetLog struct {
+	Line string `json:"line" doc:"Such as [log] hello."`
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"strings"
 
 	"gaol/internal/lazyregexp"
 	"gaol/internal/snippet"
@@ -200,4 +201,68 @@ func text(n *snippet.Node) (value string, known bool) {
 		value += next
 	}
 	return value, true
+}
+
+// globals are names of the global object.
+var globals = map[string]bool{"globalThis": true, "window": true, "self": true, "global": true}
+
+// isGlobalObject reports whether the node is globalThis, globalThis.globalThis or such.
+func isGlobalObject(n *snippet.Node) bool {
+	for n.Kind == snippet.Member && globals[n.Name] {
+		n = n.Kids[0]
+	}
+	return globals[n.Name] && n.IsGlobal()
+}
+
+// checkGlobal checks how the global object is used.
+func (c *checker) checkGlobal(n, parent *snippet.Node) {
+	switch {
+	case parent == nil, parent.Kind == snippet.Unary && parent.Name == "typeof":
+		return
+	case parent.Kind == snippet.Member:
+		return // checkMember checks the name
+	case parent.Kind == snippet.Index && parent.Kids[0] == n:
+		if c.has(GlobalIndex) {
+			c.report(n.At, GlobalIndex, "%s[…] is not allowed: the name cannot be checked. Write %[1]s.name", n.Name)
+		}
+	case c.has(GlobalAlias):
+		c.report(n.At, GlobalAlias, "%s may only be used as in %[1]s.name: its use under another name cannot be checked", n.Name)
+	}
+}
+
+// importSource matches the comment that makes a bundler import a package for JSX.
+var importSource = lazyregexp.New(`@jsxImportSource\s+(\S+)`)
+
+// checkImportSources checks the comments that importSource matches.
+func (c *checker) checkImportSources() {
+	for _, m := range importSource().FindAllStringSubmatchIndex(c.source, maxProblems) {
+		if rule, message := c.importRule(c.source[m[2]:m[3]]); rule != "" {
+			c.reportAt(m[2], rule, message)
+		}
+	}
+}
+
+// checkImport checks the module of an import or export declaration.
+func (c *checker) checkImport(n *snippet.Node) {
+	if rule, message := c.importRule(n.Name); rule != "" {
+		c.report(n.At, rule, "%s", message)
+	}
+}
+
+// importRule returns the rule that denies the import of a module, or "", and the message.
+func (c *checker) importRule(specifier string) (rule, message string) {
+	if strings.HasPrefix(specifier, "./") || strings.HasPrefix(specifier, "../") {
+		if c.has(RelativeImport) && path.Ext(specifier) != ".js" {
+			return RelativeImport, fmt.Sprintf("the import of a file must end in .js, also if the file is .ts or .tsx: %.100q", specifier)
+		}
+		return "", ""
+	}
+	name := snippet.PackageOf(specifier)
+	if reason, denied := c.DeniedImports[name]; denied {
+		return Import, fmt.Sprintf("%s may not be imported: %s", name, reason)
+	}
+	if c.has(Import) && (!slices.Contains(c.Imports, name) || slices.Contains(strings.Split(specifier, "/"), "..")) {
+		return Import, fmt.Sprintf("%.100q may not be imported. Allowed are files, such as './other.js', and %s", specifier, strings.Join(c.Imports, ", "))
+	}
+	return "", ""
 }

@@ -107,13 +107,7 @@ func (l *lowering) allowed(p Place) opSet {
 
 // allowedAt returns the fs operations that p allows at a place.
 func allowedAt(p Permissions, at Place) opSet {
-	var set opSet
-	for i, o := range scopeNamed(FS).ops {
-		if p.Decide(FS, o.name, at.sample()).Allowed {
-			set |= 1 << i
-		}
-	}
-	return set
+	return setWhere(func(op Operation) bool { return p.Decide(FS, op, at.sample()).Allowed })
 }
 
 // needed returns the operations that Node needs at a place. With a list of programs, only

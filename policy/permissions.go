@@ -114,10 +114,8 @@ func (p Permissions) Decide(scope string, op Operation, resource string) Decisio
 		return Decision{Rule: -1}
 	}
 	s := *info.of(&p)
-	if info.key == "paths" || scope == ChildProcess {
-		if !path.IsAbs(resource) || path.Clean(resource) != resource {
-			return Decision{Rule: -1}
-		}
+	if (info.key == "paths" || scope == ChildProcess) && (!path.IsAbs(resource) || path.Clean(resource) != resource) {
+		return Decision{Rule: -1}
 	}
 	if r, err := parseEndpoint(LowerName(resource)); scope == Network && err == nil && r.proto != "udp" && !r.isLocal() && op != "listen" {
 		if !r.supports(op) {
@@ -382,9 +380,13 @@ var (
 )
 
 func setOf(ops ...Operation) opSet {
-	var set opSet
+	return setWhere(func(op Operation) bool { return slices.Contains(ops, op) })
+}
+
+// setWhere returns the fs operations for which a condition holds.
+func setWhere(holds func(Operation) bool) (set opSet) {
 	for i, o := range scopeNamed(FS).ops {
-		if slices.Contains(ops, o.name) {
+		if holds(o.name) {
 			set |= 1 << i
 		}
 	}

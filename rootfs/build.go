@@ -199,10 +199,8 @@ func (s *Store) build(ctx context.Context, o BuildOptions) (_ *Image, err error)
 // prepare checks everything that depends on the host or the options, before anything large
 // is downloaded.
 func (b *build) prepare(ctx context.Context, o BuildOptions) error {
-	if o.Name != "" {
-		if err := CheckName(o.Name); err != nil {
-			return err
-		}
+	if _, err := namesOf(o.Name); err != nil {
+		return err
 	}
 	in := &b.store.in
 	err := in.checkHost(&o)

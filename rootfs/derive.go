@@ -181,6 +181,7 @@ func (s *Store) Derive(ctx context.Context, o DeriveOptions) (_ *Image, err erro
 type deriver struct {
 	store  *Store
 	o      DeriveOptions
+	names  []string // of the result
 	report *download.Reporter
 
 	image   *Image // of the last step
@@ -200,10 +201,8 @@ func (d *deriver) begin(ctx context.Context) (err error) {
 	if len(d.o.Steps) == 0 || len(d.o.Steps) > maxSteps {
 		return fmt.Errorf("derive image: %d steps, want 1 to %d", len(d.o.Steps), maxSteps)
 	}
-	if d.o.Name != "" {
-		if err := CheckName(d.o.Name); err != nil {
-			return err
-		}
+	if d.names, err = namesOf(d.o.Name); err != nil {
+		return err
 	}
 	for n := range d.o.Steps {
 		if err := d.o.Steps[n].Check(); err != nil {
@@ -327,19 +326,15 @@ func (d *deriver) use(i *Image) error {
 
 // finish stores settings that no step has stored, and the image with its name.
 func (d *deriver) finish(ctx context.Context) (err error) {
-	var names []string
-	if d.o.Name != "" {
-		names = []string{d.o.Name}
-	}
 	switch {
 	case d.o.TrustNode && !d.trusted || d.changed:
-		return d.make(ctx, d.store, names, &Step{})
+		return d.make(ctx, d.store, d.names, &Step{})
 	case d.image.StoreDir() != d.store.dir:
 		if err := os.Rename(d.image.dir, d.temp.path("image")); err != nil {
 			return err
 		}
-		d.image, err = d.store.commit(ctx, d.temp, d.image, names)
-	case names != nil:
+		d.image, err = d.store.commit(ctx, d.temp, d.image, d.names)
+	case d.names != nil:
 		d.image, _, err = d.store.Tag(ctx, d.image.ID, d.o.Name)
 	}
 	return err

@@ -100,12 +100,9 @@ func (m *importer) close() error {
 }
 
 // prepare checks everything that depends on the host or the options.
-func (m *importer) prepare(ctx context.Context) error {
-	if m.options.Name != "" {
-		if err := CheckName(m.options.Name); err != nil {
-			return err
-		}
-		m.plan.names = []string{m.options.Name}
+func (m *importer) prepare(ctx context.Context) (err error) {
+	if m.plan.names, err = namesOf(m.options.Name); err != nil {
+		return err
 	}
 	if m.options.Limits.Bytes < 0 || m.options.Limits.Entries < 0 {
 		return fmt.Errorf("limits %+v: negative", m.options.Limits)

@@ -131,6 +131,14 @@ func CheckName(name string) error {
 	return nil
 }
 
+// namesOf returns a list of a name that may be empty.
+func namesOf(name string) ([]string, error) {
+	if name == "" {
+		return nil, nil
+	}
+	return []string{name}, CheckName(name)
+}
+
 // Tag gives the image for ref another name. If another image loses that name, moved is the id of that image.
 func (s *Store) Tag(ctx context.Context, ref, name string) (i *Image, moved string, err error) {
 	if err := CheckName(name); err != nil {

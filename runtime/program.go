@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"math/bits"
 	"path"
 	"slices"
 	"strconv"
@@ -364,11 +365,8 @@ const maxSemiSpace = 64 // MiB, V8's own limit on a large machine
 // semiSpaceMiB returns the limit of one semi-space of the young generation: a power of
 // two, as V8 rounds it, and at most an eighth of the old space.
 func semiSpaceMiB(oldMiB int64) int64 {
-	size := int64(1)
-	for size < maxSemiSpace && size*2 <= oldMiB/8 {
-		size *= 2
-	}
-	return size
+	most := min(max(oldMiB/8, 1), maxSemiSpace)
+	return 1 << (bits.Len64(uint64(most)) - 1)
 }
 
 // oldSpaceMiB returns the size of the old space for a memory limit in bytes. Node itself

@@ -354,17 +354,15 @@ func (e *ABIError) Error() string {
 	return fmt.Sprintf("landlock: %s needs ABI %d, Linux %s or later; this kernel has ABI %d", e.What, e.Need, e.Linux, e.Have)
 }
 
-var cachedABI = sync.OnceValues(func() (int, error) {
+// ABI returns the version of the kernel's Landlock, at least 1. It queries the kernel
+// once. The error is a *UnavailableError.
+var ABI = sync.OnceValues(func() (int, error) {
 	abi, err := ll.LandlockGetABIVersion()
 	if err != nil {
 		return 0, unavailable(err)
 	}
 	return abi, nil
 })
-
-// ABI returns the version of the kernel's Landlock, at least 1. It queries the kernel
-// once. The error is a *UnavailableError.
-func ABI() (int, error) { return cachedABI() }
 
 // unavailable adds the cure for an error of landlock_create_ruleset(2).
 func unavailable(err error) error {

@@ -27,9 +27,7 @@ import (
 //
 // The configuration must set noNewPrivileges, with which runtimes load the filter last: the
 // calls by which they change users are not all allowed.
-func OCI() (*specs.LinuxSeccomp, error) { return oci() }
-
-var oci = sync.OnceValues(func() (*specs.LinuxSeccomp, error) {
+var OCI = sync.OnceValues(func() (*specs.LinuxSeccomp, error) {
 	m, err := nativeMachine()
 	if err != nil {
 		return nil, err

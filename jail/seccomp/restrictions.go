@@ -273,10 +273,8 @@ func onlyOptions(level uint64, options ...[]uint64) []Refusal {
 
 // between returns the options from first to last. A range of options that programs use may include some that
 // the kernel knows only for reading, for raw sockets or for privileged processes: ranges keep the filter short.
-func between(first, last uint64) []uint64 {
-	all := []uint64{first}
-	for first < last {
-		first++
+func between(first, last uint64) (all []uint64) {
+	for ; first <= last; first++ {
 		all = append(all, first)
 	}
 	return all

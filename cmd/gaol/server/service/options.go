@@ -215,10 +215,8 @@ func world(cwd string, mounts []requestjson.Mount) (w policy.World, err error) {
 }
 
 func treeFiles(t requestjson.Tree) (map[string][]byte, error) {
-	all := maps.Clone(t.FileBytes)
-	if all == nil {
-		all = map[string][]byte{}
-	}
+	all := map[string][]byte{}
+	maps.Copy(all, t.FileBytes)
 	for name, text := range t.Files {
 		if _, twice := all[name]; twice {
 			return nil, Refuse(Invalid, "files: %q is also in fileBytes", name)
@@ -264,11 +262,6 @@ func isolate(o *runtime.Options, i settings.Isolation) {
 	if i.Kind.Check(runtime.FeatureZygote) != nil {
 		o.Launcher, o.Zygote = runtime.LauncherExec, runtime.ZygoteOptions{}
 	}
-}
-
-// isolateByDefault sets the server's default isolation.
-func (s *Service) isolateByDefault(o *runtime.Options) {
-	isolate(o, s.settings.Load().Allowed[0])
 }
 
 // bounded returns a time that a request asks for, which must not exceed the server's; zero is the

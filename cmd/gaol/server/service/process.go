@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -100,11 +101,7 @@ func newProcess(common program, started *runtime.Process, r requestjson.ProcessR
 		ID: p.ID, PID: started.PID(), State: resultjson.Running, Program: cmp.Or(r.Command, r.Name, "code"), Args: []string{},
 		Started: p.started, Terminal: r.Terminal != nil,
 	}
-	size := 0
-	for _, arg := range r.Args {
-		size += len(arg)
-	}
-	if size <= maxArgs && len(r.Args) > 0 {
+	if len(r.Args) > 0 && len(strings.Join(r.Args, "")) <= maxArgs {
 		p.info.Args = r.Args
 	}
 	return p

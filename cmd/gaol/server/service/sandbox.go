@@ -338,7 +338,7 @@ func (session *Session) End() {
 }
 
 // closeSandboxes closes all sandboxes of a service that accepts no more.
-func (s *Service) closeSandboxes() error {
+func (s *Service) closeSandboxes() (err error) {
 	s.mu.Lock()
 	list := slices.Collect(maps.Values(s.sandboxes))
 	for _, sb := range list {
@@ -346,9 +346,8 @@ func (s *Service) closeSandboxes() error {
 	}
 	s.mu.Unlock()
 	s.work.Wait()
-	var errs []error
 	for _, sb := range list {
-		errs = append(errs, sb.close())
+		err = errors.Join(err, sb.close())
 	}
-	return errors.Join(errs...)
+	return err
 }

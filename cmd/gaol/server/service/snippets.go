@@ -120,9 +120,10 @@ func newRunnerKey(set *settings.Settings, tenant, preset string, adapter snippet
 
 func (s *Service) runnerOptions(t *tenant.Tenant, k runnerKey) snippets.Options {
 	o := s.base(t)
-	s.isolateByDefault(&o)
+	set := s.settings.Load()
+	isolate(&o, set.Allowed[0])
 	var network string
-	o.Permissions, network = restrict(s.settings.Load().Permissions.Over(policy.Default()), k.preset)
+	o.Permissions, network = restrict(set.Permissions.Over(policy.Default()), k.preset)
 	return snippets.Options{
 		Adapter: snippets.Adapter{Name: k.adapter, Code: k.code}, NodeModules: k.nodeModules, NoLint: k.noLint, Rules: k.rules,
 		Network: network, Sandbox: o, Cache: filepath.Join(s.cache, "packages"),

@@ -70,7 +70,7 @@ func (session *Session) create(ctx context.Context, o runtime.Options) (_ sandbo
 	if o.Permissions, err = session.service.permissions(policy.Permissions{}, path.Clean(o.Cwd), nil); err != nil {
 		return nil, err
 	}
-	session.service.isolateByDefault(&o)
+	isolate(&o, session.service.settings.Load().Allowed[0])
 	sb, err := session.service.open(ctx, session.tenant, o)
 	if err != nil {
 		return nil, refusal(err)

@@ -87,10 +87,8 @@ func (s *Settings) Limits() map[string]quota.Limits {
 	if s.Snippets.Anonymous == nil {
 		return s.Tenants
 	}
-	all := maps.Clone(s.Tenants)
-	if all == nil {
-		all = map[string]quota.Limits{}
-	}
+	all := map[string]quota.Limits{}
+	maps.Copy(all, s.Tenants)
 	all[AnonymousTenant] = s.Snippets.Anonymous.Or(quota.Limits{Runs: anonymousRuns, Requests: anonymousRequests})
 	return all
 }

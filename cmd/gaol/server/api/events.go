@@ -1,7 +1,6 @@
 package api
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -9,7 +8,6 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"strconv"
 	"sync"
 	"time"
 
@@ -139,14 +137,11 @@ func frame(e service.Event) []byte {
 	if err != nil {
 		return frame(service.Event{ID: e.ID, Name: service.EventError, Data: NewProblem(http.StatusInternalServerError, "the event cannot be encoded as JSON")})
 	}
-	var b bytes.Buffer
+	var b []byte
 	if e.ID > 0 {
-		b.WriteString("id: " + strconv.FormatUint(e.ID, 10) + "\n")
+		b = fmt.Appendf(b, "id: %d\n", e.ID)
 	}
-	b.WriteString("event: " + string(e.Name) + "\ndata: ")
-	b.Write(data)
-	b.WriteByte('\n') // data ends in the first one
-	return b.Bytes()
+	return fmt.Appendf(b, "event: %s\ndata: %s\n", e.Name, data) // data ends in the first of two line feeds
 }
 
 // upload is the body of a request. The server's deadlines make it fail if it is too slow, and so does the end of its

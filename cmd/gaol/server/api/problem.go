@@ -49,10 +49,7 @@ var codes = map[int]service.Code{
 
 // NewProblem returns a problem of HTTP itself.
 func NewProblem(status int, detail string) *Problem {
-	code, ok := codes[status]
-	if !ok {
-		code = service.Internal
-	}
+	code := cmp.Or(codes[status], service.Internal)
 	return &Problem{Type: "about:blank", Title: http.StatusText(status), Status: status, Code: code, Detail: detail}
 }
 

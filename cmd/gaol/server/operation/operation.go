@@ -159,7 +159,10 @@ func performed[In, Out any](o Operation, do func(context.Context, *Call, *In) (O
 // New completes the description of an operation, whose types become a part of set. The result type [service.None] means no
 // output. Doors define further operations as compositions of the table's.
 func New[In, Out any](set *schema.Set, o Operation, do func(context.Context, *Call, *In) (Out, error)) *Operation {
-	o.setInput(set, reflect.TypeFor[In]())
+	o.Input = set.Input(reflect.TypeFor[In](), o.Name, o.Fields...)
+	for _, m := range pathName().FindAllStringSubmatch(o.Path, -1) {
+		o.PathFields = append(o.PathFields, PathField{m[1], cmp.Or(fieldOf[m[1]], m[1])})
+	}
 	if o.Output == nil && reflect.TypeFor[Out]() != reflect.TypeFor[service.None]() {
 		o.Output = reflect.TypeFor[Out]()
 	}
@@ -239,14 +242,6 @@ type PathField struct{ Name, Field string } // in the path, and in the input
 var fieldOf = map[string]string{"id": "sandbox"}
 
 var pathName = lazyregexp.New(`\{(\w+)\}`)
-
-// setInput derives the input of the operation from its type.
-func (o *Operation) setInput(set *schema.Set, kind reflect.Type) {
-	o.Input = set.Input(kind, o.Name, o.Fields...)
-	for _, m := range pathName().FindAllStringSubmatch(o.Path, -1) {
-		o.PathFields = append(o.PathFields, PathField{m[1], cmp.Or(fieldOf[m[1]], m[1])})
-	}
-}
 
 // DecodeHost decodes the functions of a session's client. It returns an [*schema.InvalidError] for an invalid text.
 func DecodeHost(text []byte) (*session.Host, error) {

@@ -287,11 +287,9 @@ func title(r *Result) string {
 
 func inWorkspace(file, workspace string) string {
 	absolute, err := filepath.Abs(file)
-	if err != nil || workspace == "" {
+	rel, outside := filepath.Rel(workspace, absolute) // an empty workspace contains no absolute path
+	if cmp.Or(err, outside) != nil || !filepath.IsLocal(rel) {
 		return file
 	}
-	if rel, err := filepath.Rel(workspace, absolute); err == nil && filepath.IsLocal(rel) {
-		return rel
-	}
-	return file
+	return rel
 }

@@ -66,7 +66,7 @@ func TestRunFlags(t *testing.T) {
 			}
 			want := defaults
 			tc.change(&want)
-			if diff := cmp.Diff(want, f.options, cmpopts.IgnoreFields(runtime.Options{}, "Progress")); diff != "" {
+			if diff := cmp.Diff(want, f.options, cmpopts.IgnoreFields(runtime.Options{}, "Progress"), cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("options (-want +got):\n%s", diff)
 			}
 			if f.run.Timeout != tc.timeout {

@@ -56,9 +56,6 @@ func (f *Sandbox) addFile(s string) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", host, err)
 	}
-	if f.options.Files == nil {
-		f.options.Files = map[string][]byte{}
-	}
 	f.options.Files[guest] = text
 	return nil
 }
@@ -69,9 +66,6 @@ func (f *Sandbox) addVariable(s string) error {
 	name, text, found := strings.Cut(s, "=")
 	if !found || name == "" {
 		return errors.New("want NAME=VALUE")
-	}
-	if f.options.Env == nil {
-		f.options.Env = map[string]string{}
 	}
 	f.options.Env[name] = text
 	return nil

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/cobra"
 
 	"gaol/runtime"
 )
@@ -44,7 +45,7 @@ func TestFileFlag(t *testing.T) {
 	if err := os.WriteFile(host, []byte("text"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	var f Sandbox
+	f := NewSandbox(&cobra.Command{}, "")
 	if err := f.addFile("/etc/x=" + host); err != nil {
 		t.Fatal(err)
 	}

@@ -49,6 +49,8 @@ func NewSandbox(cmd *cobra.Command, server string) Sandbox {
 			Hostname: "secure-exec",
 			Launcher: runtime.LauncherExec, // one run takes half as long as with a zygote, which has to warm up
 			Limits:   runtime.DefaultLimits(),
+			Files:    map[string][]byte{},
+			Env:      map[string]string{},
 
 			WorkInProcess: true, // the code is the user's own, and a command ends with it
 		},

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
@@ -11,7 +10,6 @@ import (
 	"time"
 
 	"gaol/cmd/gaol/server/operation"
-	"gaol/cmd/gaol/server/service"
 	"gaol/cmd/gaol/server/settings"
 	"gaol/cmd/gaol/server/tenant"
 )
@@ -23,20 +21,6 @@ func (s *Server) anonymous(r *http.Request) *tenant.Tenant {
 		return nil
 	}
 	return &tenant.Tenant{Name: settings.AnonymousTenant}
-}
-
-// countAnonymous counts a request of an anonymous caller, or returns an error if its address has sent
-// too many.
-func (s *Server) countAnonymous(r *http.Request) error {
-	set := s.service.Settings().Snippets.Anonymous
-	if set == nil { // the settings have been replaced
-		return nil
-	}
-	wait := s.addresses.count(clientAddress(r, set.Proxies), set.PerMin(), time.Now())
-	if wait == 0 {
-		return nil
-	}
-	return &service.Error{Code: service.Exceeded, Err: fmt.Errorf("your address has sent more than %v requests in a minute", set.PerMin()), RetryAfter: wait}
 }
 
 // clientAddress returns the address of a client, or of its network for IPv6.

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"mime"
 	"net"
@@ -97,11 +98,13 @@ func (s *Server) serveTenant(w http.ResponseWriter, r *http.Request, next http.H
 	next.ServeHTTP(w, r.WithContext(api.WithQuota(tenant.NewContext(r.Context(), t), account, held)))
 }
 
-// count counts a request of a tenant, or returns an error if there are too many.
+// count counts a request of a tenant, or returns an error if there are too many: of the tenant, or of an anonymous caller's
+// address.
 func (s *Server) count(t *tenant.Tenant, r *http.Request) error {
-	if t.Name == settings.AnonymousTenant {
-		if err := s.countAnonymous(r); err != nil {
-			return err
+	set := s.service.Settings().Snippets.Anonymous
+	if t.Name == settings.AnonymousTenant && set != nil { // nil: the settings have been replaced
+		if wait := s.addresses.count(clientAddress(r, set.Proxies), set.PerMin(), time.Now()); wait > 0 {
+			return &service.Error{Code: service.Exceeded, Err: fmt.Errorf("your address has sent more than %v requests in a minute", set.PerMin()), RetryAfter: wait}
 		}
 	}
 	return s.service.Account(t).Request()
@@ -183,7 +186,7 @@ func (s *Server) identify(r *http.Request) (t *tenant.Tenant, why string) {
 	secret, hasToken := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	if c := connOf(r); c.isUnix() {
 		if c.err != nil {
-			s.log.Warn("a connection without a tenant", "err", c.err)
+			s.service.Log().Warn("a connection without a tenant", "err", c.err)
 			return nil, "the caller's user is unknown"
 		}
 		return c.tenant, ""

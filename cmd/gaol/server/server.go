@@ -48,7 +48,6 @@ type Server struct {
 	tokens  atomic.Pointer[tenant.Tokens]
 	http    *http.Server
 	mcp     *mcpserver.Server
-	log     *slog.Logger
 
 	connections *connections
 	addresses   addresses
@@ -67,11 +66,10 @@ func newServer(o Options, times times) *Server {
 	s := &Server{
 		times:   times,
 		service: service.New(o.Options),
-		log:     o.Log,
 
 		connections: newConnections(),
 	}
-	s.observer = &observer{metrics: s.service.Metrics(), audit: &audit.Log{}, log: o.Log, bodyTime: times.body}
+	s.observer = &observer{metrics: s.service.Metrics(), audit: &audit.Log{}, log: s.service.Log(), bodyTime: times.body}
 	s.tokens.Store(o.Tokens)
 	s.session = session.New(s.service)
 	mux := newMux(s.service, s.session, o.Version)
@@ -170,7 +168,7 @@ func (r *readiness) get() error {
 // addHealth adds the paths by which an operator's tools see whether the server lives, and whether it
 // can run programs.
 func (s *Server) addHealth(mux *http.ServeMux) {
-	ready := &readiness{check: s.service.Check, log: s.log}
+	ready := &readiness{check: s.service.Check, log: s.service.Log()}
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprintln(w, "ok")
 	})

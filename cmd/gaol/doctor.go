@@ -36,24 +36,20 @@ func (a *app) doctorCommand() *cobra.Command {
 		Example: `  sudo gaol doctor
   sudo gaol doctor --json | jq '.checks[] | select(.status != "ok")'`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.doctor(cmd.Context(), store, asJSON)
+			found, err := a.examine(cmd.Context(), store)
+			if err != nil {
+				return err
+			}
+			err = a.printEither(asJSON, found, found.Text())
+			if err == nil && !found.OK {
+				err = report.Advise(errors.New("doctor: gaol can't run here"), "see the cures above")
+			}
+			return err
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object: ok, and the checks with name, status, detail and cure")
 	flags.AddStore(cmd, &store)
 	return cmd
-}
-
-func (a *app) doctor(ctx context.Context, store string, asJSON bool) error {
-	found, err := a.examine(ctx, store)
-	if err != nil {
-		return err
-	}
-	err = a.printEither(asJSON, found, found.Text())
-	if err == nil && !found.OK {
-		err = report.Advise(errors.New("doctor: gaol can't run here"), "see the cures above")
-	}
-	return err
 }
 
 // examine checks this machine. If ctx ends, the interrupted checks are not findings.

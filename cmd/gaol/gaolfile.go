@@ -24,22 +24,6 @@ type gaolfile struct {
 	folder *os.Root // that COPY copies from
 }
 
-// instructions are the instructions of a Gaolfile, by name.
-var instructions = map[string]func(ctx context.Context, f *gaolfile, text string) (rootfs.Step, error){
-	"RUN": func(ctx context.Context, _ *gaolfile, text string) (rootfs.Step, error) { return parseRun(ctx, text) },
-	"WITH": func(_ context.Context, _ *gaolfile, text string) (rootfs.Step, error) {
-		return rootfs.Step{With: strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' || r == '\t' })}, nil
-	},
-	"COPY": func(_ context.Context, f *gaolfile, text string) (rootfs.Step, error) { return f.parseCopy(text) },
-	"ENV":  func(_ context.Context, _ *gaolfile, text string) (rootfs.Step, error) { return parseEnv(text) },
-	"USER": func(_ context.Context, _ *gaolfile, text string) (rootfs.Step, error) {
-		return rootfs.Step{User: text}, nil
-	},
-	"WORKDIR": func(_ context.Context, _ *gaolfile, text string) (rootfs.Step, error) {
-		return rootfs.Step{Dir: text}, nil
-	},
-}
-
 // readGaolfile reads and parses the Gaolfile at path, or standard input if that is "-". COPY copies from folder. Errors
 // name the line.
 func (a *app) readGaolfile(ctx context.Context, path string, folder *os.Root) (gaolfile, error) {
@@ -72,7 +56,8 @@ func (a *app) readGaolfile(ctx context.Context, path string, folder *os.Root) (g
 func (f *gaolfile) add(ctx context.Context, line string) error {
 	name, text, _ := strings.Cut(strings.ReplaceAll(line, "\t", " "), " ")
 	name, text = strings.ToUpper(name), strings.TrimSpace(text)
-	parse, known := instructions[name]
+	var step rootfs.Step
+	var err error
 	switch {
 	case text == "":
 		return fmt.Errorf("%s: no argument", name)
@@ -81,10 +66,21 @@ func (f *gaolfile) add(ctx context.Context, line string) error {
 		return nil
 	case name == "FROM":
 		return errors.New("FROM: it is the first instruction, and only that")
-	case !known:
+	case name == "RUN":
+		step, err = parseRun(ctx, text)
+	case name == "WITH":
+		step.With = strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' || r == '\t' })
+	case name == "COPY":
+		step, err = f.parseCopy(text)
+	case name == "ENV":
+		step, err = parseEnv(text)
+	case name == "USER":
+		step.User = text
+	case name == "WORKDIR":
+		step.Dir = text
+	default:
 		return fmt.Errorf("%.40q is not one of FROM, RUN, WITH, COPY, ENV, USER and WORKDIR", name)
 	}
-	step, err := parse(ctx, f, text)
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"bytes"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -142,6 +143,12 @@ var bodies = [2]map[Kind]bounds{
 		KindAbandon: {0, 0},
 		KindCredit:  {creditSize, creditSize},
 	},
+}
+
+// Parse parses a message that a side has sent.
+func Parse(from Side, message []byte) (Frame, error) {
+	s := Socket{Peer: from}
+	return s.frame(bytes.NewReader(message))
 }
 
 // size checks a frame's kind and id, and returns the bounds of its body.

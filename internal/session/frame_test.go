@@ -9,12 +9,6 @@ import (
 	"testing"
 )
 
-// parse decodes a message of the other side.
-func parse(from Side, message []byte) (Frame, error) {
-	s := Socket{Peer: from}
-	return s.frame(bytes.NewReader(message))
-}
-
 func TestParse(t *testing.T) {
 	for _, tc := range []struct {
 		name    string
@@ -43,13 +37,13 @@ func TestParse(t *testing.T) {
 		{"short credit", Client, Append(nil, KindCredit, 1, []byte{1}), false},
 		{"short call", Server, Append(nil, KindCall, 1, []byte{0, 0, 0, 3}), false},
 	} {
-		if _, err := parse(tc.from, tc.message); (err == nil) != tc.ok || err != nil && !errors.Is(err, ErrFrame) {
+		if _, err := Parse(tc.from, tc.message); (err == nil) != tc.ok || err != nil && !errors.Is(err, ErrFrame) {
 			t.Errorf("%s: %v", tc.name, err)
 		}
 	}
 }
 
-// FuzzParse: what parse accepts is what Append writes.
+// FuzzParse: what Parse accepts is what Append writes.
 func FuzzParse(f *testing.F) {
 	f.Add(false, Append(nil, KindRequest, 1, []byte(`{"method":"listSandboxes"}`)))
 	f.Add(false, AppendCredit(nil, 5, Events, 1))
@@ -59,7 +53,7 @@ func FuzzParse(f *testing.F) {
 		if server {
 			from = Server
 		}
-		parsed, err := parse(from, message)
+		parsed, err := Parse(from, message)
 		if err != nil {
 			if !errors.Is(err, ErrFrame) {
 				t.Errorf("%v", err)

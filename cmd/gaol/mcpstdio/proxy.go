@@ -41,20 +41,17 @@ type Proxy struct {
 
 // NewProxy returns a proxy that has not connected yet.
 func NewProxy(server *client.HTTP) *Proxy {
-	p := &Proxy{server: server}
-	p.http = &http.Client{Transport: roundTripper(p.roundTrip), CheckRedirect: server.CheckRedirect}
-	return p
+	return &Proxy{server: server, http: &http.Client{Transport: stateless{server.Transport}, CheckRedirect: server.CheckRedirect}}
 }
 
-type roundTripper func(*http.Request) (*http.Response, error)
+// stateless sends requests that the server serves without a session.
+type stateless struct{ http.RoundTripper }
 
-func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
-
-// roundTrip sends a request that the server serves without a session.
-func (p *Proxy) roundTrip(r *http.Request) (*http.Response, error) {
+// RoundTrip implements [http.RoundTripper].
+func (t stateless) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	r.Header.Set(mcpserver.StatelessHeader, "true")
-	return p.server.Transport.RoundTrip(r)
+	return t.RoundTripper.RoundTrip(r)
 }
 
 func (p *Proxy) transport() mcp.Transport {

@@ -107,7 +107,12 @@ func (s *Server) newEndpoint(t *tenant.Tenant) *endpoint {
 		e.addSandboxTools()
 	}
 	e.mcp.AddReceivingMiddleware(e.receive)
-	e.addHandlers()
+	get := func(*http.Request) *mcp.Server { return e.mcp }
+	// Host and Origin have been checked before.
+	o := mcp.StreamableHTTPOptions{MaxRequestBodyBytes: maxBody, DisableLocalhostProtection: true, SessionTimeout: sessionTimeout}
+	e.stateful = mcp.NewStreamableHTTPHandler(get, &o)
+	o.Stateless = true
+	e.stateless = mcp.NewStreamableHTTPHandler(get, &o)
 	return e
 }
 
@@ -148,15 +153,6 @@ func (e *endpoint) receive(next mcp.MethodHandler) mcp.MethodHandler {
 		}
 		return next(ctx, method, r)
 	}
-}
-
-// addHandlers adds the handlers for HTTP. Host and Origin have been checked before.
-func (e *endpoint) addHandlers() {
-	get := func(*http.Request) *mcp.Server { return e.mcp }
-	o := mcp.StreamableHTTPOptions{MaxRequestBodyBytes: maxBody, DisableLocalhostProtection: true, SessionTimeout: sessionTimeout}
-	e.stateful = mcp.NewStreamableHTTPHandler(get, &o)
-	o.Stateless = true
-	e.stateless = mcp.NewStreamableHTTPHandler(get, &o)
 }
 
 // ServeHTTP serves a request whose context carries a tenant.

@@ -239,6 +239,9 @@ func (j *Jail) Park(ctx context.Context, c Command) (*Parked, error) {
 // Kill kills a process that is not needed any more.
 func (k *Parked) Kill() { k.process.Kill() }
 
+// Done is closed when the process has ended.
+func (k *Parked) Done() <-chan struct{} { return k.process.done }
+
 // run makes the parked process run c's program. The error is zygote.ErrEnded if it had
 // ended before.
 func (k *Parked) run(ctx context.Context, c *Command) (*Process, error) {

@@ -154,9 +154,8 @@ func TestZygoteParkedUnused(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for parked.Kill(); parked.Alive(); {
-			time.Sleep(time.Millisecond)
-		}
+		parked.Kill()
+		<-parked.Done()
 		if i == 0 {
 			before = len(harness.Glob("/proc/self/fd/*")) // some descriptors are opened once and kept
 		}

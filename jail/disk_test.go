@@ -124,9 +124,10 @@ func TestDiskPlaces(t *testing.T) {
 
 // Disks of all sizes have exactly the room that the limits allow.
 func TestDiskSizes(t *testing.T) {
+	large := mountDiskDir(t, "size=11g") // of pages that are not used
 	for _, size := range []int64{1 << 20, 65<<20 + 4096, 10 << 30} {
 		for _, inodes := range []int64{16, 200_000, 1_000_000} {
-			j := newJail(t, onDisk(t, size, inodes))
+			j := newJail(t, onDisk(t, size, inodes), large)
 			want := fmt.Sprintf("%d %d", size/4096, inodes)
 			if got := output(t, j, "busybox stat -f -c '%a %d' /tmp"); got != want {
 				t.Errorf("%d bytes and %d files: %s, want %s", size, inodes, got, want)
@@ -138,19 +139,25 @@ func TestDiskSizes(t *testing.T) {
 	}
 }
 
-// When the host's own disk is full, guests get errors, and their jails still end.
-func TestDiskHostIsFull(t *testing.T) {
-	small := t.TempDir()
-	if err := unix.Mount("tmpfs", small, "tmpfs", 0, "size=150m"); err != nil {
+// mountDiskDir mounts a tmpfs for the disks of jails.
+func mountDiskDir(t *testing.T, options string) func(*Spec) {
+	t.Helper()
+	dir := t.TempDir()
+	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, options); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		waitFor(t, "the disks to end", func() bool { return disks(t, small) == 0 })
-		if err := unix.Unmount(small, 0); err != nil {
+		waitFor(t, "the disks to end", func() bool { return disks(t, dir) == 0 })
+		if err := unix.Unmount(dir, 0); err != nil {
 			t.Error(err)
 		}
 	})
-	inSmall := func(s *Spec) { s.DiskDir = small }
+	return func(s *Spec) { s.DiskDir = dir }
+}
+
+// When the host's own disk is full, guests get errors, and their jails still end.
+func TestDiskHostIsFull(t *testing.T) {
+	inSmall := mountDiskDir(t, "size=150m")
 	for _, j := range []*Jail{newJail(t, onDisk(t, 80<<20, 100), inSmall), newJail(t, onDisk(t, 80<<20, 100), inSmall)} {
 		text := output(t, j, "busybox dd if=/dev/zero of=/tmp/fill bs=64k conv=fsync 2>&1 | busybox grep -o 'No space left on device\\|I/O error'; busybox rm /tmp/fill; echo ended", large)
 		if !strings.HasSuffix(text, "ended") || len(text) < len("I/O error\nended") {

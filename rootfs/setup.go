@@ -1,6 +1,6 @@
 //go:build ignore
 
-// Command setup does what comes before gaol itself. It must run in the repository.
+// Command setup prepares a build of gaol. It must run in the repository.
 //
 //	setup programs [-arch arm64] [-cc COMPILER] [-root DIR] DIR
 //	setup image

@@ -102,6 +102,10 @@ func replaceRoot(root *os.File) error {
 	}
 	const flags = unix.OPEN_TREE_CLONE | unix.OPEN_TREE_CLOEXEC | unix.AT_EMPTY_PATH | unix.AT_RECURSIVE
 	fd, err := unix.OpenTree(int(root.Fd()), "", flags)
+	if err == unix.EINVAL { // older kernels such as 6.1 leave an unbindable mount unbindable
+		_ = unix.MountSetattr(int(root.Fd()), "", unix.AT_EMPTY_PATH, &unix.MountAttr{Propagation: unix.MS_PRIVATE})
+		fd, err = unix.OpenTree(int(root.Fd()), "", flags)
+	}
 	if err != nil {
 		return os.NewSyscallError("open_tree", err)
 	}

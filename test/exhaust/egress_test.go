@@ -114,14 +114,26 @@ for (let i = 0; i < 1000; i++) {
 	if (i %% 50 === 0) await new Promise(done => setTimeout(done, 20));
 }
 setTimeout(() => process.exit(), 5000);`, port, tc.guest)
-			watchRun(t, name, rt, code, func() int64 { return heldByServer(t, port) })
+			watch(t, func() int64 { return watchRun(t, name, rt, code, func() int64 { return heldByServer(t, port) }) })
 		})
 	}
 }
 
-// watchRun runs code, and fails if meanwhile the kernel holds too much that no cgroup is charged for, without
-// what held returns.
-func watchRun(t *testing.T, name string, rt *runtime.NodeRuntime, code string, held func() int64) {
+// watch fails if a run lets the kernel hold too much that no cgroup is charged for. What looks like that may be
+// caused by other work on the machine, and is measured again.
+func watch(t *testing.T, run func() (lost int64)) {
+	t.Helper()
+	for range 3 {
+		if run() <= mostUnbounded {
+			return
+		}
+	}
+	t.Errorf("connections hold more than %d MiB that no limit bounds", mostUnbounded>>20)
+}
+
+// watchRun runs code, and returns the most bytes that the kernel held meanwhile and that no cgroup is charged for,
+// without the bytes that held returns.
+func watchRun(t *testing.T, name string, rt *runtime.NodeRuntime, code string, held func() int64) (lost int64) {
 	t.Helper()
 	before := settled()
 	ended := make(chan *runtime.Result, 1)
@@ -133,7 +145,7 @@ func watchRun(t *testing.T, name string, rt *runtime.NodeRuntime, code string, h
 		ended <- res
 	}()
 	peak, least := kernelUse{}, []int64{0, 0, 0, 0} // a single reading may be wrong
-	var lost, own int64
+	var own int64
 	for done := false; !done; {
 		select {
 		case res := <-ended:
@@ -156,9 +168,7 @@ func watchRun(t *testing.T, name string, rt *runtime.NodeRuntime, code string, h
 	if t.Log(row, "the test's server: ", mib(own)); os.Getenv(attackVar) != "" {
 		fmt.Println(row)
 	}
-	if lost > mostUnbounded {
-		t.Errorf("connections hold %s MiB that no limit bounds", mib(lost))
-	}
+	return lost
 }
 
 // A thousand connections of the host to a guest's server hold little memory of the kernel, in either direction:
@@ -182,32 +192,37 @@ func TestIngressMemory(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			rt := harness.CreateExact(t, harness.Options(runtime.Options{Limits: runtime.Limits{Memory: exhaustMemory, OpenFiles: 4096}}))
-			ctx, cancel := context.WithCancel(t.Context())
-			var dialing sync.WaitGroup
+			watch(t, func() int64 { return watchIngress(t, name, rt, tc.guest, tc.host) })
+		})
+	}
+}
+
+// watchIngress is watchRun of a server whose connections the host serves.
+func watchIngress(t *testing.T, name string, rt *runtime.NodeRuntime, guest string, host func(net.Conn)) int64 {
+	ctx, cancel := context.WithCancel(t.Context())
+	var dialing sync.WaitGroup
+	dialing.Go(func() {
+		if err := rt.WaitForListener(ctx, 3000); err != nil {
+			return // the run's error is reported
+		}
+		for range 1000 {
+			c, err := rt.Dial(ctx, "tcp4", 3000)
+			if err != nil {
+				return // the guest has been killed at a limit
+			}
 			dialing.Go(func() {
-				if err := rt.WaitForListener(ctx, 3000); err != nil {
-					return // the run's error is reported
-				}
-				for range 1000 {
-					c, err := rt.Dial(ctx, "tcp4", 3000)
-					if err != nil {
-						return // the guest has been killed at a limit
-					}
-					dialing.Go(func() {
-						defer c.Close()
-						defer context.AfterFunc(ctx, func() { c.Close() })()
-						tc.host(c)
-						<-ctx.Done()
-					})
-				}
+				defer c.Close()
+				defer context.AfterFunc(ctx, func() { c.Close() })()
+				host(c)
+				<-ctx.Done()
 			})
-			defer dialing.Wait()
-			defer cancel()
-			watchRun(t, name, rt, fmt.Sprintf(`
+		}
+	})
+	defer dialing.Wait()
+	defer cancel()
+	return watchRun(t, name, rt, fmt.Sprintf(`
 import net from 'node:net';
 const part = Buffer.alloc(64 << 10);
 net.createServer(s => { s.on('error', () => {}); %s }).listen(3000, '127.0.0.1');
-setTimeout(() => process.exit(), 5000);`, tc.guest), func() int64 { return 0 })
-		})
-	}
+setTimeout(() => process.exit(), 5000);`, guest), func() int64 { return 0 })
 }

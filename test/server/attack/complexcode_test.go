@@ -7,33 +7,23 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"gaol/test/server/servertest"
 	"gaol/test/tier"
 )
 
 // A tenant sends code that takes a compiler years, to each operation that compiles. Each request ends, as
-// its caller's fault, the server can be closed meanwhile, and another tenant's requests continue.
+// its caller's fault, the server can be closed meanwhile, and another tenant's requests continue: TestNeighbour
+// measures how fast.
 func TestComplexCodeOfTenant(t *testing.T) {
 	tier.Soak(t)
 	s := servertest.Start(t, servertest.Options{})
 	attacker, neighbour := s.Client(t, mallory), s.Client(t, alice)
-	evaluate := func() time.Duration {
-		began := time.Now()
+	evaluate := func() {
 		res := servertest.Send(t, neighbour, http.MethodPost, "/v1/evaluate", map[string]any{"code": "let a: number = 41; a + 1"})
 		res.Want(t, http.StatusOK)
-		return time.Since(began)
-	}
-	measure := func() time.Duration {
-		var list []time.Duration
-		for range samples {
-			list = append(list, evaluate())
-		}
-		return median(list)
 	}
 	evaluate() // starts the processes that stay warm
-	alone := measure()
 
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -41,10 +31,8 @@ func TestComplexCodeOfTenant(t *testing.T) {
 	for _, request := range complexCode() {
 		requests.Go(func() { attack(ctx, t, attacker, request.path, request.body) })
 	}
-	beside := measure()
-	t.Logf("median of a neighbour: %v alone, %v beside", alone, beside)
-	if beside > 3*alone+time.Second/10 {
-		t.Errorf("median of a neighbour: %v alone, %v beside", alone, beside)
+	for range samples {
+		evaluate()
 	}
 	requests.Wait()
 

@@ -45,7 +45,7 @@ type DeriveOptions struct {
 	// base's, as long as the store has that and Node itself is unchanged. The other steps keep the trust in the base.
 	TrustNode bool
 
-	// Limits bound what the performed steps together add.
+	// Limits bounds the total size and number of files that the performed steps add.
 	Limits layer.Limits
 
 	// Progress receives a line for each step, and the output of commands. Nil: it is discarded.
@@ -91,7 +91,7 @@ type Runner interface {
 	// folder of the overlay over the image's tree, which nothing changes meanwhile.
 	RunStep(ctx context.Context, image *Image, c StepCommand, collect func(changes *os.File) error) error
 
-	// Key identifies what the command may do and see. Steps with different keys do not share results. The result of a
+	// Key identifies the permissions and the files of a command. Steps with different keys do not share results. The result of a
 	// step with the key "" is not used again.
 	Key() string
 }

@@ -37,7 +37,7 @@ func StepLimits() Limits {
 	return l
 }
 
-// Limits returns the limits of a command: those of Options, with the defaults of [StepLimits].
+// Limits returns Options.Limits with the defaults of [StepLimits].
 func (r StepRunner) Limits() Limits {
 	l, usual := r.Options.Limits, StepLimits()
 	l.Memory, l.CPUs, l.Disk = cmp.Or(l.Memory, usual.Memory), cmp.Or(l.CPUs, usual.CPUs), cmp.Or(l.Disk, usual.Disk)

@@ -236,8 +236,8 @@ func (l *Limits) full(disk, files int64, text string) (list []Denial) {
 }
 
 // addLimits adds denials for the limits that a failed run has reached, of the tree and of memory. If the kernel killed
-// the run for memory, held is how many bytes of that were files in memory: the tree, unless it is on disk. text is the
-// end of what the run reported.
+// the run for memory, held is the number of those bytes that were files in memory: the tree, unless it is on disk. text is
+// the end of the error that the run reported.
 func (p *Process) addLimits(text string, held int64) {
 	l := p.rt.opts.Limits
 	if p.rt.opts.writesHost() {

@@ -156,7 +156,7 @@ func firstError(text string) string {
 	return lines[max(at, 0)]
 }
 
-// sourcesFile has the hash of the sources. It is written last: a folder without it counts as empty.
+// sourcesFile contains the hash of the sources. It is written last, so that an incomplete folder counts as empty.
 const sourcesFile = "sources"
 
 // folder contains a README, and the files that the flag -overlay of go build adds.

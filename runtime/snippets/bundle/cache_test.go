@@ -293,6 +293,9 @@ func TestBuildTime(t *testing.T) {
 	if err := build(ctx); !errors.Is(err, cause) {
 		t.Error(err)
 	}
+	if err := build(ctx); !errors.Is(err, cause) { // it has ended before the set's turn
+		t.Error(err)
+	}
 	p.maxBuildTime = 20 * time.Millisecond
 	if err := build(t.Context()); !errors.Is(err, context.DeadlineExceeded) {
 		t.Error(err)

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -101,7 +100,11 @@ func newProcess(common program, started *runtime.Process, r requestjson.ProcessR
 		ID: p.ID, PID: started.PID(), State: resultjson.Running, Program: cmp.Or(r.Command, r.Name, "code"), Args: []string{},
 		Started: p.started, Terminal: r.Terminal != nil,
 	}
-	if len(r.Args) > 0 && len(strings.Join(r.Args, "")) <= maxArgs {
+	size := 0
+	for _, arg := range r.Args {
+		size += len(arg)
+	}
+	if size <= maxArgs && len(r.Args) > 0 {
 		p.info.Args = r.Args
 	}
 	return p

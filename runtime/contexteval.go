@@ -63,6 +63,10 @@ func (c *Context) Evaluate(ctx context.Context, code string, o EvaluateOptions) 
 		return &Evaluation{Error: syntaxError(err, name), Duration: time.Since(l.began)}, nil
 	case err != nil && ctx.Err() != nil:
 		return l.conclude(&Result{Cause: CauseCanceled}, &cell{}), work.ContextError(ctx)
+	case errors.Is(err, errTimeout):
+		e := l.conclude(&Result{Cause: CauseTimeout, Duration: time.Since(l.began)}, &cell{})
+		e.Cause = CauseNone // the context's process continues
+		return e, nil
 	case errors.Is(err, ErrContextEnded):
 		<-c.Done()
 		return l.conclude(&Result{Cause: CauseCanceled}, &cell{}), c.err
@@ -89,11 +93,7 @@ func (c *Context) compile(ctx context.Context, code string, timeout time.Duratio
 			declared[name] = d
 		}
 	}
-	p, err := c.rt.opts.work.Compile(limit, work.Source{Code: []byte(code), Cell: true, Declared: declared})
-	if errors.Is(err, errTimeout) {
-		err = &snippet.SyntaxError{Message: "the code is too complex: compiling it takes longer than its timeout", Line: 1, Column: 1}
-	}
-	return p, err
+	return c.rt.opts.work.Compile(limit, work.Source{Code: []byte(code), Cell: true, Declared: declared})
 }
 
 // maxDeclared is how many names of cells a context remembers. V8 may refuse to declare others again.

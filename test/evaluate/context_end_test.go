@@ -71,8 +71,15 @@ func TestContextTimeout(t *testing.T) {
 	}
 	want(t, c, `[state > 3, ran]`, `[true,0]`) // on a busy machine not all of them run in time
 
+	// Compiling takes longer than this.
+	e := cell(t, c, `state = -1`, runtime.EvaluateOptions{Timeout: time.Nanosecond})
+	if e.Error == nil || e.Error.Error() != "TimeoutError: the code took longer than 1ns" || e.Cause != "" {
+		t.Errorf("%v %q", e.Error, e.Cause)
+	}
+	want(t, c, `state > 3`, `true`)
+
 	began := time.Now()
-	e := cell(t, c, `state = 20; setTimeout(() => { for (;;); }, 5); await new Promise(r => setTimeout(r, 60000))`, runtime.EvaluateOptions{Timeout: 100 * time.Millisecond})
+	e = cell(t, c, `state = 20; setTimeout(() => { for (;;); }, 5); await new Promise(r => setTimeout(r, 60000))`, runtime.EvaluateOptions{Timeout: 100 * time.Millisecond})
 	if e.Cause != runtime.CauseTimeout || e.Error == nil || !strings.HasPrefix(e.Error.Error(), "TimeoutError: the code took longer than 100ms. The context has ended (cell ") || !strings.HasSuffix(e.Error.Error(), " could not be interrupted), and what its variables held is lost") {
 		t.Errorf("busy in a callback: %v %q", e.Error, e.Cause)
 	}

@@ -12,7 +12,6 @@ import (
 
 	"gaol/internal/kernfile"
 
-	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 )
 
@@ -103,20 +102,6 @@ func fileOf(t *testing.T, l net.Listener) *os.File {
 	}
 	t.Cleanup(func() { f.Close() })
 	return f
-}
-
-// raiseLoopback brings up lo in the thread's network namespace.
-func raiseLoopback() error {
-	h, err := netlink.NewHandle(unix.NETLINK_ROUTE)
-	if err != nil {
-		return err
-	}
-	defer h.Close()
-	lo, err := h.LinkByName("lo")
-	if err != nil {
-		return err
-	}
-	return h.LinkSetUp(lo)
 }
 
 // Without a gateway, too, the host reaches servers.

@@ -2,14 +2,13 @@ package gateway
 
 import (
 	"encoding/binary"
-	"net"
 	"net/netip"
 	"os"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
 	"github.com/cilium/ebpf/link"
-	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 )
 
@@ -188,34 +187,45 @@ func fromHost(dialed int) asm.Instructions {
 // resolverInt returns the resolver's address as an operand.
 func resolverInt() int32 { return int32(binary.BigEndian.Uint32(Resolver.AsSlice())) }
 
+// loopback is the index of lo in every network namespace: LOOPBACK_IFINDEX in the kernel.
+const loopback = 1
+
 // addRoutes makes every address one of lo's, in the thread's network namespace.
 func addRoutes() error {
-	h, err := netlink.NewHandle(unix.NETLINK_ROUTE)
-	if err != nil {
-		return err
-	}
-	defer h.Close()
-	lo, err := h.LinkByName("lo")
-	if err != nil {
-		return err
-	}
-	if err := h.LinkSetUp(lo); err != nil {
+	if err := raiseLoopback(); err != nil {
 		return err
 	}
 	for _, own := range []netip.Addr{guestV4, guestV6} {
-		bits := own.BitLen()
-		ip := net.IP(own.AsSlice())
-		address := &netlink.Addr{IPNet: &net.IPNet{IP: ip, Mask: net.CIDRMask(bits, bits)}, Flags: unix.IFA_F_NODAD}
-		if err := h.AddrAdd(lo, address); err != nil {
+		ip, family := own.AsSlice(), nl.GetIPFamily(own.AsSlice())
+		address := nl.NewIfAddrmsg(family)
+		address.Index, address.Prefixlen, address.Flags = loopback, uint8(own.BitLen()), unix.IFA_F_NODAD
+		if err := change(unix.RTM_NEWADDR, address, nl.NewRtAttr(unix.IFA_LOCAL, ip), nl.NewRtAttr(unix.IFA_ADDRESS, ip)); err != nil {
 			return err
 		}
-		all := &net.IPNet{IP: make(net.IP, len(ip)), Mask: net.CIDRMask(0, bits)}
-		route := &netlink.Route{LinkIndex: lo.Attrs().Index, Dst: all, Type: unix.RTN_LOCAL, Table: unix.RT_TABLE_LOCAL, Scope: netlink.SCOPE_HOST, Src: ip}
-		if err := h.RouteAdd(route); err != nil {
+		all := nl.NewRtMsg() // its destination has a prefix of 0 bits
+		all.Family, all.Table, all.Scope, all.Type = uint8(family), unix.RT_TABLE_LOCAL, unix.RT_SCOPE_HOST, unix.RTN_LOCAL
+		if err := change(unix.RTM_NEWROUTE, all, nl.NewRtAttr(unix.RTA_OIF, nl.Uint32Attr(loopback)), nl.NewRtAttr(unix.RTA_PREFSRC, ip)); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// raiseLoopback brings up lo in the thread's network namespace.
+func raiseLoopback() error {
+	lo := nl.NewIfInfomsg(unix.AF_UNSPEC)
+	lo.Index, lo.Flags, lo.Change = loopback, unix.IFF_UP, unix.IFF_UP
+	return change(unix.RTM_NEWLINK, lo)
+}
+
+// change sends a request of rtnetlink in the thread's network namespace.
+func change(kind int, data ...nl.NetlinkRequestData) error {
+	req := nl.NewNetlinkRequest(kind, unix.NLM_F_CREATE|unix.NLM_F_ACK)
+	for _, d := range data {
+		req.AddData(d)
+	}
+	_, err := req.Execute(unix.NETLINK_ROUTE, 0)
+	return err
 }
 
 // DenyLocalhost drops all packets to localhost, TCP and UDP, that sockets of a v2 cgroup send or

@@ -118,7 +118,7 @@ func (a *apt) run(ctx context.Context, args ...string) ([]byte, error) {
 // package lists first, and falls back to the existing ones without a network.
 func (a *apt) resolve(ctx context.Context) ([]Package, error) {
 	a.o.Report.Line("fetch the lists of Debian packages")
-	_, stale := a.run(ctx, "update")
+	_, stale := a.run(ctx, "-o", "pkgCacheFile::Generate=false", "update")
 	if cause := context.Cause(ctx); cause != nil {
 		return nil, cause
 	}

@@ -175,7 +175,6 @@ func TestBindingErrors(t *testing.T) {
 // limited.
 func TestBindingLimits(t *testing.T) {
 	var now, most atomic.Int32
-	started := make(chan struct{}, 1)
 	rt := harness.Create(t, runtime.Options{
 		Bindings: map[string]any{
 			"slow": func(ctx context.Context, _ json.RawMessage) (any, error) {
@@ -186,13 +185,8 @@ func TestBindingLimits(t *testing.T) {
 				time.Sleep(5 * time.Millisecond)
 				return nil, nil
 			},
-			"hang": func(ctx context.Context, _ json.RawMessage) (any, error) {
-				started <- struct{}{}
-				<-ctx.Done()
-				return nil, ctx.Err()
-			},
 		},
-		Calls: runtime.CallLimits{Calls: 60, Concurrent: 3, Timeout: 2 * time.Second}, // 60 take 100 ms at least
+		Calls: runtime.CallLimits{Calls: 60, Concurrent: 3}, // 60 take 100 ms at least
 	})
 	res := harness.Run(t, rt, `
 		const all = await Promise.allSettled(Array.from({ length: 70 }, () => slow.async('12')));
@@ -208,7 +202,14 @@ func TestBindingLimits(t *testing.T) {
 		t.Errorf("the first is %+v, the last %+v", first, last)
 	}
 
-	res = harness.Run(t, rt, `try { hang() } catch (err) { __return(err.code) }`, runtime.RunOptions{})
+	started := make(chan struct{}, 1)
+	hang := func(ctx context.Context, _ json.RawMessage) (any, error) {
+		started <- struct{}{}
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	short := harness.Create(t, runtime.Options{Bindings: map[string]any{"hang": hang}, Calls: runtime.CallLimits{Timeout: 500 * time.Millisecond}})
+	res = harness.Run(t, short, `try { hang() } catch (err) { __return(err.code) }`, runtime.RunOptions{})
 	if <-started; string(res.Value) != `"ERR_CALL_TIMEOUT"` {
 		t.Errorf("a function that takes too long: %s %s", res.Value, res.Stderr)
 	}
@@ -217,7 +218,8 @@ func TestBindingLimits(t *testing.T) {
 		<-started
 		cancel()
 	}()
-	res, err := rt.Run(ctx, `hang()`, runtime.RunOptions{})
+	long := harness.Create(t, runtime.Options{Bindings: map[string]any{"hang": hang}})
+	res, err := long.Run(ctx, `hang()`, runtime.RunOptions{})
 	if !errors.Is(err, context.Canceled) || res.Cause != runtime.CauseCanceled || len(res.Calls) != 1 || res.Calls[0].Error == "" {
 		t.Errorf("a run that ends during a call: %+v, %v", res, err)
 	}

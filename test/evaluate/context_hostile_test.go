@@ -46,7 +46,7 @@ func TestContextForgedFrames(t *testing.T) {
 			t.Errorf("%s: %+v, %v", name, e, err)
 		}
 		ended(t, c, "it violates the protocol")
-		if time.Since(began) > 10*time.Second {
+		if time.Since(began) > 25*time.Second { // less than the timeout of a cell
 			t.Errorf("%s: it took %v", name, time.Since(began))
 		}
 	}
@@ -99,7 +99,7 @@ func TestContextCorrupted(t *testing.T) {
 			}
 		}
 		_, _, _ = c.Complete(t.Context(), "ech")
-		if took := time.Since(began); took > 15*time.Second {
+		if took := time.Since(began); took > 25*time.Second {
 			t.Errorf("%s: it took %v", name, took)
 		}
 		if err := c.Close(); err != nil {

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -13,20 +12,34 @@ import (
 	"gaol/test/harness"
 )
 
+// untilReady waits until cells have made the folder ready.
+func untilReady(t testing.TB, rt *runtime.NodeRuntime) {
+	t.Helper()
+	harness.WaitFor(t, "the folder ready", func() bool {
+		_, err := rt.FS().Stat("/workspace/ready")
+		return err == nil
+	})
+}
+
 // What happens after a cell's end is reported with the next cell, and does no harm.
 func TestContextBetweenCells(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{Bindings: bindings()})
 	c := newContext(t, rt, runtime.ContextOptions{})
 	first := cell(t, c, `
-		let called = 'no', n = 0;
+		let called = 'no', thrown = '', n = 0;
 		setTimeout(() => { console.warn('left', 'over'); process.stdout.write('raw\n') }, 5);
 		setTimeout(() => { try { echo(1) } catch (err) { called = err.code } }, 5);
 		setTimeout(() => { Promise.reject(new Error('unseen')) }, 10);
 		setTimeout(() => { throw new Error('thrown') }, 15);
-		setInterval(() => n++, 5).unref();
+		process.on('uncaughtExceptionMonitor', (err) => thrown = err.message);
+		const ready = setInterval(() => {
+			if (++n < 4 || called === 'no' || thrown !== 'thrown') return;
+			require('node:fs').mkdirSync('ready');
+			clearInterval(ready);
+		}, 5).unref();
 		const asked = echo.async('early');
 		1`, runtime.EvaluateOptions{})
-	time.Sleep(time.Second)
+	untilReady(t, rt)
 	e := cell(t, c, `console.log('own'); [called, n > 3, await asked]`, runtime.EvaluateOptions{})
 	if string(e.Value) != `["ERR_NO_CELL",true,["early"]]` || e.Error != nil || len(e.Calls) != 0 {
 		t.Errorf("%s %v %+v", e.Value, e.Error, e.Calls)
@@ -59,9 +72,12 @@ func TestContextIdleLines(t *testing.T) {
 	lines := make(chan runtime.Log, 1000)
 	for name, onLog := range map[string]func(runtime.Log){"with the next cell": nil, "as they come": func(l runtime.Log) { lines <- l }} {
 		c := newContext(t, rt, runtime.ContextOptions{OnLog: onLog})
-		want(t, c, `setTimeout(() => { for (let i = 0; i < 1000; i++) console.log(i, 'x'.repeat(5000)) }, 5); 1`, `1`)
-		time.Sleep(time.Second)
+		want(t, c, `setTimeout(() => { for (let i = 0; i < 1000; i++) console.log(i, 'x'.repeat(5000)); require('node:fs').mkdirSync('ready') }, 5); 1`, `1`)
+		untilReady(t, rt)
 		e := cell(t, c, `console.log('own')`, runtime.EvaluateOptions{MaxLogs: 150, MaxLogLength: 10})
+		if err := rt.FS().Remove("/workspace/ready"); err != nil {
+			t.Error(err)
+		}
 		if onLog == nil {
 			if len(e.Logs) != 101 || !e.Truncated.Logs || e.Logs[100].Text != "own" || e.Logs[99].Text != "99 xxxxxxx…" {
 				t.Errorf("%s: %d lines, %+v", name, len(e.Logs), e.Truncated)

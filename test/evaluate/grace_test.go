@@ -99,7 +99,7 @@ func TestGraceHostile(t *testing.T) {
 			if e.Value != nil && name != "its own handler" {
 				t.Errorf("%s: it has reported %.100s", name, e.Value)
 			}
-			if took := time.Since(began); took > 20*time.Second {
+			if took := time.Since(began); took > time.Minute {
 				t.Errorf("%s: it took %v", name, took)
 			}
 		})

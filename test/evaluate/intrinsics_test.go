@@ -49,7 +49,7 @@ globalThis.paths = found.map(({ name }) => name);
 func TestContextReplacedIntrinsics(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{})
 	c := newContext(t, rt, runtime.ContextOptions{LastValue: true})
-	limit := runtime.EvaluateOptions{Timeout: 4 * time.Second}
+	limit := runtime.EvaluateOptions{Timeout: 20 * time.Second} // only for a cell that does not end
 	setup := cell(t, c, intrinsics+"paths", runtime.EvaluateOptions{})
 	var paths []string
 	if err := setup.Decode(&paths); err != nil || len(paths) < 400 {

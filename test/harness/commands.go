@@ -26,7 +26,7 @@ func StartProgram(t testing.TB, rt *runtime.NodeRuntime, code string) (stop func
 	report := sync.OnceFunc(func() { close(up) })
 	go func() {
 		defer close(ended)
-		res, err := rt.Run(ctx, code, runtime.RunOptions{OnStdout: func([]byte) { report() }})
+		res, err := rt.Run(ctx, code, runtime.RunOptions{Timeout: -1, OnStdout: func([]byte) { report() }})
 		if !errors.Is(err, context.Canceled) || res == nil || res.Cause != runtime.CauseCanceled {
 			t.Errorf("the program exited: %+v, %v", res, err)
 		}
@@ -148,7 +148,7 @@ func StartCommand(t testing.TB, rt *runtime.NodeRuntime, name string, args ...st
 	}
 	go func() {
 		defer writer.Close()
-		res, err := rt.Command(ctx, name, args, runtime.RunOptions{OnStdout: func(p []byte) { _, _ = writer.Write(p) }})
+		res, err := rt.Command(ctx, name, args, runtime.RunOptions{Timeout: -1, OnStdout: func(p []byte) { _, _ = writer.Write(p) }})
 		if res == nil {
 			t.Error(err)
 		} else if len(res.Stderr) > 0 {
@@ -173,8 +173,8 @@ func (b *Background) Next(t testing.TB) string {
 	select {
 	case line := <-b.lines:
 		return line
-	case <-time.After(20 * time.Second):
-		t.Fatal("no output for 20 seconds")
+	case <-time.After(time.Minute):
+		t.Fatal("no output for a minute")
 		return ""
 	}
 }

@@ -19,6 +19,13 @@ func WaitFor(t testing.TB, what string, holds func() bool) {
 	}
 }
 
+// InTime calls try with longer and longer time limits, the first of which is least, until try returns true or
+// has had a minute. On a busy machine, what a short limit should end may not even have begun.
+func InTime(least time.Duration, try func(limit time.Duration) (begun bool)) {
+	for limit := least; !try(limit) && limit < time.Minute; limit *= 4 {
+	}
+}
+
 // Settle measures until the result is at most most, for a minute, and returns the last
 // result. The first measurement is late, because the host may not have read yet what a
 // program has sent.

@@ -55,7 +55,7 @@ func TestControlDescriptors(t *testing.T) {
 	}) {
 		res := harness.Run(t, rt, `import { createRequire } from 'node:module'; import { Worker } from 'node:worker_threads'; import { spawnSync } from 'node:child_process';`+raw+
 			fmt.Sprintf("const raw = %q;", strings.ReplaceAll(raw, "\t", ""))+many+`
-			const files = createRequire('/workspace/')('/workspace/files.node');`+tc.code, runtime.RunOptions{Timeout: 10 * time.Second})
+			const files = createRequire('/workspace/')('/workspace/files.node');`+tc.code, runtime.RunOptions{Timeout: time.Minute})
 		if got := strings.TrimSpace(string(res.Value) + " " + string(res.Stdout)); !strings.HasPrefix(got, tc.want) || res.ExitCode != 0 {
 			t.Errorf("%s: %.300s, exit code %d, cause %q, %s; want %s", tc.name, got, res.ExitCode, res.Cause, res.Stderr, tc.want)
 		}
@@ -68,12 +68,12 @@ func TestControlDescriptors(t *testing.T) {
 func TestControlReadByThreads(t *testing.T) {
 	w := &checkingHost{}
 	rt := w.runtime(t, runtime.Options{Limits: runtime.Limits{CPUs: 2}})
-	res := harness.Run(t, rt, `
+	res, _ := runInTime(t, rt, `
 		import { Worker } from 'node:worker_threads';
 		for (let i = 0; i < 4; i++) new Worker('const b = Buffer.alloc(7); for (;;) require("fs").readSync(5, b)', { eval: true });
 		await new Promise(done => setTimeout(done, 200));
 		__return(1);
-		for (;;) await Promise.race([...Array.from({ length: 100 }, () => note.async('x')), new Promise(done => setTimeout(done, 10))])`, runtime.RunOptions{Timeout: 2 * time.Second})
+		for (;;) await Promise.race([...Array.from({ length: 100 }, () => note.async('x')), new Promise(done => setTimeout(done, 10))])`, &runtime.RunOptions{Timeout: 2 * time.Second}, func(res *runtime.Result) bool { return len(res.Value) > 0 })
 	if string(res.Value) != "1" || res.Cause != runtime.CauseTimeout && res.ExitCode == 0 {
 		t.Errorf("value %s, exit code %d, cause %q, %s", res.Value, res.ExitCode, res.Cause, res.Stderr)
 	}
@@ -109,6 +109,8 @@ func TestControlOfAnotherRun(t *testing.T) {
 		res := harness.Run(t, rt, `
 			import fs from 'node:fs';
 			for (let i = 0; i < 200; i++) { note(i); await note.async(i); if (i % 50 === 0) await new Promise(r => setTimeout(r, 20)) }
+			const refused = () => { try { return Number(fs.readFileSync('/tmp/refused', 'utf8')) } catch { return 0 } };
+			for (const late = Date.now() + 20_000; refused() === 0 && Date.now() < late;) await new Promise(r => setTimeout(r, 5));
 			__return([3, 4, 5].map(n => fs.fstatSync(n).mode & 0o077))`, runtime.RunOptions{})
 		if string(res.Value) != "[0,0,0]" {
 			t.Errorf("value %s, exit code %d, %s", res.Value, res.ExitCode, res.Stderr)

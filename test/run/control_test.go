@@ -208,7 +208,7 @@ func TestControlBadFrames(t *testing.T) {
 			try { send(`+frames+`) } catch (err) { if (err.code !== 'EPIPE') throw err }
 			for (let i = 0; i < 2; i++) try { console.log(note('bad')) } catch (err) { console.log(err.code) }
 			await note.async('bad').catch(err => console.log(err.code));
-			try { __return(2) } catch (err) { console.log(err.code) }`, runtime.RunOptions{Timeout: 10 * time.Second})
+			try { __return(2) } catch (err) { console.log(err.code) }`, runtime.RunOptions{Timeout: time.Minute})
 		const want = "ERR_HOST_CLOSED\nERR_HOST_CLOSED\nERR_HOST_CLOSED\nEPIPE\n"
 		if string(res.Value) != "1" || string(res.Stdout) != want || res.ExitCode != 0 {
 			t.Errorf("%s: value %s, exit code %d, cause %q, stdout %q, %s", name, res.Value, res.ExitCode, res.Cause, res.Stdout, res.Stderr)

@@ -89,7 +89,7 @@ func TestHostile(t *testing.T) {
 			if string(res.Stdout) != tc.stdout {
 				t.Errorf("stdout %.100q", res.Stdout)
 			}
-			if over := took - tc.opts.Timeout; over > 5*time.Second { // generous, because the machine is shared
+			if over := took - tc.opts.Timeout; over > 20*time.Second { // generous, because the machine is shared
 				t.Errorf("ended %v after its limit", over)
 			}
 			next := harness.Run(t, rt, `__return(6 * 7)`, runtime.RunOptions{})
@@ -133,7 +133,7 @@ func TestOutputJustOverItsLimit(t *testing.T) {
 func TestCPUTime(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{Limits: runtime.Limits{CPUTime: time.Second}})
 	res := harness.Run(t, rt, `import { spawnSync } from 'node:child_process'; spawnSync(process.execPath, ['-e', 'for (;;);'])`, runtime.RunOptions{})
-	if res.Cause != runtime.CauseCPU || res.Usage.CPU < time.Second || res.Usage.CPU > 2*time.Second {
+	if res.Cause != runtime.CauseCPU || res.Usage.CPU < time.Second || res.Usage.CPU > 5*time.Second {
 		t.Errorf("cause %q after %v", res.Cause, res.Usage.CPU)
 	}
 	if res = harness.Run(t, rt, `await new Promise(r => setTimeout(r, 1000))`, runtime.RunOptions{}); res.Cause != "" {

@@ -32,10 +32,10 @@ func spawnCode(t testing.TB, rt *runtime.NodeRuntime, code string, o runtime.Spa
 	return p
 }
 
-// wait waits for a process, for 30 seconds at most.
+// wait waits for a process, for two minutes at most.
 func wait(t testing.TB, p *runtime.Process) *runtime.Result {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	res, err := p.Wait(ctx)
 	if res == nil || err != nil && !errors.Is(err, runtime.ErrClosed) {

@@ -54,14 +54,12 @@ func TestStreamBroken(t *testing.T) {
 // untilReady waits until a program has created the file ready.
 func untilReady(t testing.TB, rt *runtime.NodeRuntime) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
-		if _, err := rt.FS().Stat("/workspace/ready"); err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("the program is not ready")
-		}
-	}
+	harness.WaitFor(t, "the program is ready", func() bool { return isReady(rt) })
+}
+
+func isReady(rt *runtime.NodeRuntime) bool {
+	_, err := rt.FS().Stat("/workspace/ready")
+	return err == nil
 }
 
 // A run whose OnEvent does not return, or only for the first event, ends like any other. Neither it
@@ -85,44 +83,58 @@ func TestStreamStalled(t *testing.T) {
 			o     runtime.RunOptions
 			end   func(*runtime.NodeRuntime, context.CancelFunc)
 		}{
-			{runtime.CauseTimeout, nil, runtime.RunOptions{Timeout: 2 * time.Second}, func(*runtime.NodeRuntime, context.CancelFunc) {}},
+			{runtime.CauseTimeout, nil, runtime.RunOptions{}, func(*runtime.NodeRuntime, context.CancelFunc) {}},
 			{runtime.CauseCanceled, context.Canceled, runtime.RunOptions{}, func(_ *runtime.NodeRuntime, cancel context.CancelFunc) { cancel() }},
 			{runtime.CauseCanceled, nil, runtime.RunOptions{}, func(rt *runtime.NodeRuntime, _ context.CancelFunc) { rt.Kill(rt.Processes()[0].PID) }},
 			{runtime.CauseCanceled, runtime.ErrClosed, runtime.RunOptions{}, func(rt *runtime.NodeRuntime, _ context.CancelFunc) { rt.Close() }},
 		} {
-			rt := harness.CreateExact(t, o)
-			ctx, cancel := context.WithCancel(t.Context())
-			defer cancel()
-			h, unblock, ended := &received{}, make(chan struct{}), make(chan struct{})
-			n := 0
-			tc.o.OnEvent = func(e runtime.Event) {
-				if n++; n > first {
-					<-unblock
+			least := time.Minute // for one try
+			if tc.cause == runtime.CauseTimeout {
+				least = 2 * time.Second
+			}
+			harness.InTime(least, func(limit time.Duration) bool {
+				if tc.cause == runtime.CauseTimeout {
+					tc.o.Timeout = limit
 				}
-				h.take(e)
-			}
-			var res *runtime.Result
-			var err error
-			go func() {
-				defer close(ended)
-				res, err = rt.Run(ctx, code, tc.o)
-			}()
-			untilReady(t, rt)
-			time.Sleep(50 * time.Millisecond) // until its writes block
-			began := time.Now()
-			tc.end(rt, cancel)
-			for len(rt.Processes()) > 0 && time.Since(began) < time.Minute {
-				time.Sleep(5 * time.Millisecond)
-			}
-			took := time.Since(began)
-			close(unblock)
-			<-ended
-			if !errors.Is(err, tc.err) || res.Cause != tc.cause || took > 10*time.Second {
-				t.Errorf("%d: after %v: %v, %q, want %q", first, took, err, res.Cause, tc.cause)
-			}
-			if !strings.HasPrefix(string(h.out), "more and more") || string(h.errs) != "all is written" || len(h.calls) != len(res.Calls) || len(h.calls) < 60 || len(h.denials) != 1 {
-				t.Errorf("%d, %s: %d bytes, %q, %d calls, of which %d are listed, %+v", first, tc.cause, len(h.out), h.errs, len(h.calls), len(res.Calls), h.denials)
-			}
+				rt := harness.CreateExact(t, o)
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				h, unblock, ended := &received{}, make(chan struct{}), make(chan struct{})
+				n := 0
+				tc.o.OnEvent = func(e runtime.Event) {
+					if n++; n > first {
+						<-unblock
+					}
+					h.take(e)
+				}
+				var res *runtime.Result
+				var err error
+				begun := time.Now()
+				go func() {
+					defer close(ended)
+					res, err = rt.Run(ctx, code, tc.o)
+				}()
+				harness.WaitFor(t, "the program is ready, or out of time", func() bool {
+					return isReady(rt) || time.Since(begun) > limit && len(rt.Processes()) == 0
+				})
+				time.Sleep(50 * time.Millisecond) // until its writes block
+				began := time.Now()
+				tc.end(rt, cancel)
+				harness.WaitFor(t, "the run has ended", func() bool { return len(rt.Processes()) == 0 })
+				took := time.Since(began)
+				close(unblock)
+				<-ended
+				if string(h.errs) == "" && limit < time.Minute {
+					return false
+				}
+				if !errors.Is(err, tc.err) || res.Cause != tc.cause || took-tc.o.Timeout > 15*time.Second {
+					t.Errorf("%d: after %v: %v, %q, want %q", first, took, err, res.Cause, tc.cause)
+				}
+				if !strings.HasPrefix(string(h.out), "more and more") || string(h.errs) != "all is written" || len(h.calls) != len(res.Calls) || len(h.calls) < 60 || len(h.denials) != 1 {
+					t.Errorf("%d, %s: %d bytes, %q, %d calls, of which %d are listed, %+v", first, tc.cause, len(h.out), h.errs, len(h.calls), len(res.Calls), h.denials)
+				}
+				return true
+			})
 		}
 	}
 }

@@ -134,15 +134,33 @@ func TestStreamSpawnStalled(t *testing.T) {
 		{"kill", runtime.CauseCanceled, runtime.SpawnOptions{}, func(_ *runtime.NodeRuntime, p *runtime.Process) { p.Kill() }},
 		{"signal", runtime.CauseSignal, runtime.SpawnOptions{}, func(_ *runtime.NodeRuntime, p *runtime.Process) { p.Signal(unix.SIGTERM) }},
 		{"close", runtime.CauseCanceled, runtime.SpawnOptions{}, func(rt *runtime.NodeRuntime, _ *runtime.Process) { rt.Close() }},
-		{"timeout", runtime.CauseTimeout, runtime.SpawnOptions{Timeout: 300 * time.Millisecond}, func(*runtime.NodeRuntime, *runtime.Process) {}},
-		{"timeout of a terminal", runtime.CauseTimeout, runtime.SpawnOptions{Timeout: 300 * time.Millisecond, Terminal: &runtime.Terminal{}}, func(*runtime.NodeRuntime, *runtime.Process) {}},
+		{"timeout", runtime.CauseTimeout, runtime.SpawnOptions{Timeout: 1}, func(*runtime.NodeRuntime, *runtime.Process) {}},
+		{"timeout of a terminal", runtime.CauseTimeout, runtime.SpawnOptions{Timeout: 1, Terminal: &runtime.Terminal{}}, func(*runtime.NodeRuntime, *runtime.Process) {}},
 	} {
 		rt := harness.CreateExact(t, harness.Options(runtime.Options{}))
-		p := spawn(t, rt, tc.o, "sh", "-c", "while :; do echo more and more; done")
-		first := &received{}
-		for e := range p.Events() {
-			first.take(e)
-			break
+		const code = "while :; do echo more and more; done"
+		var p *runtime.Process
+		var first *received
+		begin := func() {
+			first = &received{}
+			for e := range p.Events() {
+				first.take(e)
+				break
+			}
+		}
+		if tc.o.Timeout == 0 {
+			p = spawn(t, rt, tc.o, "sh", "-c", code)
+			begin()
+		} else {
+			harness.InTime(300*time.Millisecond, func(limit time.Duration) bool {
+				tc.o.Timeout = limit
+				var err error
+				if p, err = rt.Spawn(t.Context(), "sh", []string{"-c", code}, tc.o); err != nil {
+					return false
+				}
+				begin()
+				return len(first.out) > 0
+			})
 		}
 		tc.end(rt, p)
 		if res := wait(t, p); res.Cause != tc.cause {

@@ -284,11 +284,15 @@ func TestStreamBackPressure(t *testing.T) {
 			return
 		}
 		pauses++
-		time.Sleep(200 * time.Millisecond)
-		first = written()
-		time.Sleep(100 * time.Millisecond)
-		if again := written(); again != first || first-got > 2<<20 {
-			t.Errorf("it wrote %d and then %d bytes, of which %d were read", first, again, got)
+		first = -1
+		harness.WaitFor(t, "the program blocks", func() bool {
+			last := first
+			first = written()
+			time.Sleep(200 * time.Millisecond)
+			return first == last
+		})
+		if first-got > 2<<20 {
+			t.Errorf("it wrote %d bytes, of which %d were read", first, got)
 		}
 		if more := harness.LiveHeap() - before; more > 8<<20 {
 			t.Errorf("the host used %d bytes", more)

@@ -31,7 +31,7 @@ type compiled struct {
 	Err     *snippet.SyntaxError
 }
 
-var compileOperation = define("compile", func(s Source) compiled {
+var compileOperation = define("compile", 0, func(s Source) compiled {
 	p, err := s.compile()
 	if syntax, ok := errors.AsType[*snippet.SyntaxError](err); ok { // Module and Cell return no other error
 		return compiled{Err: syntax}
@@ -62,7 +62,7 @@ type translated struct {
 	Err    *snippet.SyntaxError
 }
 
-var translateOperation = define("translate", func(f file) translated {
+var translateOperation = define("translate", 0, func(f file) translated {
 	code, err := snippet.Translate(string(f.Name), string(f.Code)+snippet.Pragmas(string(f.Config)), f.Format == wire.CommonJSFormat)
 	t := translated{[]byte(code), f.Format == wire.ModuleFormat, err}
 	if f.Format == wire.DetectFormat {
@@ -99,7 +99,7 @@ type program struct {
 	Names []string // as of snippet.SyntaxOf
 }
 
-var syntaxOperation = define("detect the module format", func(p program) snippet.Syntax { return snippet.SyntaxOf(string(p.Code), p.Names) })
+var syntaxOperation = define("detect the module format", 0, func(p program) snippet.Syntax { return snippet.SyntaxOf(string(p.Code), p.Names) })
 
 // smallProgram is the size in bytes of code that is parsed in place, in less time than another process takes to start.
 // Its tree has at most 8 MiB.

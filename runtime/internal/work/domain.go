@@ -115,7 +115,7 @@ func (f *Failure) Error() string { return f.Operation + ": " + f.Reason }
 func (f *Failure) Unwrap() error { return f.Err }
 
 // perform performs a request in a process of the domain, and decodes the reply.
-func (d *Domain) perform(ctx context.Context, name string, request []byte, reply any) error {
+func (d *Domain) perform(ctx context.Context, name string, limit time.Duration, request []byte, reply any) error {
 	if len(request) > maxText {
 		return &Failure{Operation: name, Reason: fmt.Sprintf("it has more than %d bytes", maxText)}
 	}
@@ -132,7 +132,8 @@ func (d *Domain) perform(ctx context.Context, name string, request []byte, reply
 			return cmp.Or(context.Cause(ctx), err)
 		}
 	}
-	limited, cancel := context.WithTimeout(ctx, d.limit)
+	limit = cmp.Or(limit, d.limit)
+	limited, cancel := context.WithTimeout(ctx, limit) // from now on: turns and starts are not the input's fault
 	defer cancel()
 	err := exchange(limited, p, request, reply)
 	if err == nil {
@@ -146,7 +147,7 @@ func (d *Domain) perform(ctx context.Context, name string, request []byte, reply
 	case closed != nil:
 		return closed
 	}
-	return failure(p.Err(), name, d.limit, limited.Err())
+	return failure(p.Err(), name, limit, limited.Err())
 }
 
 // failure returns why an exchange failed, whose process has ended.
@@ -236,12 +237,13 @@ type message struct {
 
 // An operation computes Out from In. Both have JSON, with text that may be any bytes as []byte.
 type operation[In, Out any] struct {
-	name string // as errors name it
-	run  func(In) Out
+	name  string        // as errors name it
+	limit time.Duration // of its time; 0: the domain's
+	run   func(In) Out
 }
 
 // define defines an operation. It must be called while this package's variables are initialized.
-func define[In, Out any](name string, run func(In) Out) operation[In, Out] {
+func define[In, Out any](name string, limit time.Duration, run func(In) Out) operation[In, Out] {
 	operations[name] = func(text json.RawMessage) (any, error) {
 		var in In
 		if err := strictjson.Decode(text, &in); err != nil {
@@ -249,7 +251,7 @@ func define[In, Out any](name string, run func(In) Out) operation[In, Out] {
 		}
 		return run(in), nil
 	}
-	return operation[In, Out]{name, run}
+	return operation[In, Out]{name, limit, run}
 }
 
 // perform performs the request in the subprocess.
@@ -266,6 +268,11 @@ func (m message) perform() (any, error) {
 func (o operation[In, Out]) do(ctx context.Context, d *Domain, in In) (out Out, err error) {
 	if d.parent == "" {
 		var here Out
+		if o.limit > 0 {
+			limited, cancel := context.WithTimeoutCause(ctx, o.limit, failure(nil, o.name, o.limit, context.DeadlineExceeded))
+			defer cancel()
+			ctx = limited
+		}
 		if err := bundle.Await(ctx, func() { here = o.run(in) }); err != nil {
 			return out, err
 		}
@@ -279,10 +286,10 @@ func (o operation[In, Out]) do(ctx context.Context, d *Domain, in In) (out Out, 
 	if err != nil {
 		return out, err
 	}
-	return out, d.perform(ctx, o.name, request, &out)
+	return out, d.perform(ctx, o.name, o.limit, request, &out)
 }
 
-var bundleOperation = define("bundle", func(j bundle.Job) bundle.Built { return j.Run() })
+var bundleOperation = define("bundle", 0, func(j bundle.Job) bundle.Built { return j.Run() })
 
 // Bundle is [bundle.Job.Run], for bundle.Options.Run.
 func (d *Domain) Bundle(ctx context.Context, j bundle.Job) (bundle.Built, error) {

@@ -92,6 +92,7 @@ func each[T any](t *testing.T, list []T, f func(d *Domain, in T) error) {
 	}
 	close(inputs)
 	turns.Wait()
+	d.limit = maxTime
 	if _, err := d.Compile(t.Context(), Source{Code: []byte("1")}); err != nil {
 		t.Error(err)
 	}

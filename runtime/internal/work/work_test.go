@@ -100,6 +100,23 @@ func testOperations(t *testing.T, d *Domain) {
 	}
 }
 
+// The time limit of a check does not include the wait for a turn.
+func TestCheckWaits(t *testing.T) {
+	d := open(t)
+	for range cap(d.slots) {
+		d.slots <- struct{}{}
+	}
+	checked := make(chan error)
+	go func() { checked <- d.CheckSchema(t.Context(), []byte(`{"type": "object"}`)) }()
+	time.Sleep(maxCheckTime + 100*time.Millisecond)
+	for range cap(d.slots) {
+		<-d.slots
+	}
+	if err := <-checked; err != nil {
+		t.Error(err)
+	}
+}
+
 // Each input exhausts what bounds it, fails alone, and leaves the domain as it was.
 func TestHostileCode(t *testing.T) {
 	tier.Soak(t)

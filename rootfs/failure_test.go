@@ -164,7 +164,7 @@ func TestTransient(t *testing.T) {
 			s := openTiny(t, t.TempDir())
 			s.in.stall = time.Minute
 			if name == "stalled" {
-				s.in.stall = 2 * time.Second // the other tries must finish in time
+				s.in.stall = 4 * time.Second // the other tries must finish in time
 			}
 			if _, err := s.Build(t.Context(), BuildOptions{}); err != nil {
 				t.Error(err)

@@ -160,11 +160,11 @@ func TestEndlessHeader(t *testing.T) {
 	line := "X-A: " + strings.Repeat("a", 1<<10) + "\r\n"
 	w.serveRaw(func(c net.Conn, _ *bufio.Reader, _ *http.Request) {
 		_, err := io.WriteString(c, "HTTP/1.1 200 OK\r\n")
-		sent := 0
-		for ; err == nil; sent += len(line) {
+		sent, most := 0, 64<<20 // the kernel buffers some of it
+		for ; err == nil && sent <= most; sent += len(line) {
 			_, err = io.WriteString(c, line)
 		}
-		if sent > 4<<20 { // most of it in buffers of the kernel
+		if sent > most {
 			t.Errorf("%d bytes were read", sent)
 		}
 	})

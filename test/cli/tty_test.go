@@ -83,7 +83,7 @@ func (d *hostTerminal) press(t *testing.T, keys string) {
 // code waits for a program's end and returns its exit code.
 func code(t *testing.T, cmd *exec.Cmd) int {
 	t.Helper()
-	late := time.AfterFunc(20*time.Second, func() { _ = cmd.Process.Kill() })
+	late := time.AfterFunc(2*time.Minute, func() { _ = cmd.Process.Kill() })
 	defer late.Stop()
 	_ = cmd.Wait()
 	return cmd.ProcessState.ExitCode()
@@ -130,7 +130,7 @@ func TestTTY(t *testing.T) {
 	}{
 		{"terminated", []string{"--command", "--", "sh", "-c", "echo up; sleep 100"}, func(c *exec.Cmd) { _ = c.Process.Signal(unix.SIGTERM) }, 143},
 		{"interrupted from outside", []string{"-e", "console.log('up'); setInterval(() => {}, 1000)"}, func(c *exec.Cmd) { _ = c.Process.Signal(unix.SIGINT) }, 130},
-		{"out of time", []string{"--timeout", "1s", "-e", "console.log('up'); setInterval(() => {}, 1000)"}, func(*exec.Cmd) {}, 124},
+		{"out of time", []string{"--timeout", "4s", "-e", "console.log('up'); setInterval(() => {}, 1000)"}, func(*exec.Cmd) {}, 124},
 		{"killed inside", []string{"-e", "console.log('up'); setTimeout(() => process.kill(process.pid, 'SIGKILL'), 100)"}, func(*exec.Cmd) {}, 137},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -44,8 +44,7 @@ func sh(t *testing.T, rt *runtime.NodeRuntime, script string) string {
 }
 
 func TestCommandLimits(t *testing.T) {
-	limits := runtime.CallLimits{Calls: 3, Arguments: 1000, Result: 2000, Timeout: time.Second}
-	rt := harness.Create(t, runtime.Options{Calls: limits, Commands: map[string]runtime.HostCommand{
+	o := runtime.Options{Calls: runtime.CallLimits{Calls: 3, Arguments: 1000, Result: 2000}, Commands: map[string]runtime.HostCommand{
 		"cmd": {Run: show}, "input": {Run: show, Stdin: true},
 		"large": {Run: func(context.Context, runtime.CommandCall) (runtime.CommandResult, error) {
 			return runtime.CommandResult{Stdout: make([]byte, 1500), Stderr: make([]byte, 501)}, nil
@@ -58,7 +57,10 @@ func TestCommandLimits(t *testing.T) {
 			<-ctx.Done()
 			return runtime.CommandResult{}, ctx.Err()
 		}},
-	}})
+	}}
+	rt := harness.Create(t, o)
+	o.Calls.Timeout = time.Second
+	impatient := harness.Create(t, o)
 	for _, tc := range []struct{ name, script, want string }{
 		{"calls", "cmd; cmd; cmd; cmd", "1 cmd [] \"\"\ncmd [] \"\"\ncmd [] \"\"\ncmd: more than 3 calls of host functions"},
 		{"arguments", "cmd " + strings.Repeat("x", 1000), "1 cmd: the arguments are too large"},
@@ -75,7 +77,11 @@ func TestCommandLimits(t *testing.T) {
 		{"panic", "panic", "1 panic: the host function failed"},
 		{"time", "slow", "1 slow: the host function took longer than 1s"},
 	} {
-		if got := sh(t, rt, tc.script); got != tc.want {
+		in := rt
+		if strings.HasSuffix(tc.want, "than 1s") {
+			in = impatient
+		}
+		if got := sh(t, in, tc.script); got != tc.want {
 			t.Errorf("%s: got %q, want %q", tc.name, got, tc.want)
 		}
 	}

@@ -25,7 +25,7 @@ const (
 	stateVar  = "GAOL_TEST_STATEDIR" // mounted over /run/gaol
 	killers   = 2
 
-	goneTime    = 3 * time.Second  // within which a killed host's processes must end
+	goneTime    = 10 * time.Second // within which a killed host's processes must end
 	blockedTime = 60 * time.Second // within which a blocked process must end: see isBlocked
 	startTime   = 60 * time.Second // within which a victim must do everything once
 )

@@ -29,16 +29,20 @@ func TestZygoteKilledInFlight(t *testing.T) {
 	goesOn := harness.StartNode(t, other)
 	harness.Run(t, rt, ``, runtime.RunOptions{})
 	killed := 0
-	ended := make(chan struct{})
+	completed, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
-		for range 5 {
+		for killed < 5 {
 			for _, pid := range harness.Zygotes(t) {
 				if unix.Kill(pid, unix.SIGKILL) == nil {
 					killed++
 				}
 			}
-			time.Sleep(150 * time.Millisecond)
+			select {
+			case <-completed:
+				return
+			case <-time.After(150 * time.Millisecond):
+			}
 		}
 	}()
 	results := make(chan error)
@@ -62,6 +66,7 @@ func TestZygoteKilledInFlight(t *testing.T) {
 			}
 		}
 	}
+	close(completed)
 	<-ended
 	t.Logf("%d zygotes killed, %d of %d runs failed, %v", killed, failed, total, time.Since(began))
 	if killed < 2 {
@@ -103,7 +108,7 @@ func TestZygoteHostIsKilled(t *testing.T) {
 	}
 	before := harness.TakeInventory()
 	leftGroups := false
-	for _, age := range []int{100, 300, 600, 800, 1000, 1200} { // milliseconds; a zygote is ready after some 400
+	for age := 100; age <= 1200 || !leftGroups && age < 60_000; age += max(200, age/4) { // milliseconds; a zygote is ready after some 400
 		host := hostProgram(t, "storm")
 		host.Env = append(host.Env, harness.LauncherVar+"=zygote")
 		host.Stdout = os.Stderr

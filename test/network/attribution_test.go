@@ -19,9 +19,12 @@ func TestNarrowRunBesideWideRun(t *testing.T) {
 	names := serveInternet(t)
 	eachLauncher(t, `"allow"`, func(t *testing.T, rt *runtime.NodeRuntime) {
 		wide := harness.StartProgram(t, rt, `
-setInterval(async () => { await fetch('http://other.test/').then(r => r.text()) }, 10);
-await fetch('http://other.test/');
-console.log('ready');`)
+await fetch('http://other.test/').then(r => r.text());
+console.log('ready');
+for (;;) {
+	await fetch('http://other.test/').then(r => r.text());
+	await new Promise(done => setTimeout(done, 10));
+}`)
 		defer wide()
 		asked := names.Asked("www.example.com")
 		narrow := permissions(t, `{"rules":[{"mode":"allow","patterns":["tcp://api.example.com:80"]}]}`)
@@ -154,9 +157,12 @@ func TestUsageAndEvents(t *testing.T) {
 	serveInternet(t)
 	eachLauncher(t, apiOnly, func(t *testing.T, rt *runtime.NodeRuntime) {
 		stop := harness.StartProgram(t, rt, `
-setInterval(() => fetch('http://api.example.com/').then(r => r.text()), 10);
-await fetch('http://api.example.com/');
-console.log('ready');`)
+await fetch('http://api.example.com/').then(r => r.text());
+console.log('ready');
+for (;;) {
+	await fetch('http://api.example.com/').then(r => r.text());
+	await new Promise(done => setTimeout(done, 10));
+}`)
 		defer stop()
 		const code = `
 const text = await (await fetch('http://api.example.com/')).text(); // the connection stays open

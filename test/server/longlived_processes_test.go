@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"gaol/runtime"
 	"gaol/runtime/resultjson"
@@ -134,8 +135,17 @@ func testDescendants(t *testing.T, c tenantClient, sandbox string) {
 }
 
 func testTimeout(t *testing.T, c tenantClient, sandbox string) {
-	p := c.spawn(t, sandbox, object{"command": "sleep", "args": []string{"1000"}, "timeoutMs": 2000})
-	if info := c.wait(t, p); info.Result.Cause != runtime.CauseTimeout {
+	var info resultjson.ProcessInfo
+	harness.InTime(500*time.Millisecond, func(limit time.Duration) bool {
+		body := object{"command": "sleep", "args": []string{"1000"}, "timeoutMs": limit.Milliseconds()}
+		r := servertest.Send(t, c.Client, "POST", sandbox+"/processes", body)
+		if r.Status != http.StatusCreated {
+			return false
+		}
+		r.Into(t, &info)
+		return true
+	})
+	if info := c.wait(t, sandbox+"/processes/"+info.ID); info.Result.Cause != runtime.CauseTimeout {
 		t.Errorf("%+v", info.Result)
 	}
 }

@@ -79,7 +79,7 @@ func testPermissions(t *testing.T, s *servertest.Server) {
 
 // The events of a stream are the lines, as they arrive, and then the result.
 func testStream(t *testing.T, s *servertest.Server) {
-	es := follow(t, s, snippetUser, path, object{"source": "console.log('a'); console.warn('<b>\\n'); export const x = 1; let y: string = ; ", "timeoutMs": 2000})
+	es := follow(t, s, snippetUser, path, object{"source": "console.log('a'); console.warn('<b>\\n'); export const x = 1; let y: string = ; ", "timeoutMs": 10_000})
 	e := es.next()
 	var broken struct{ Problems []object }
 	if err := json.Unmarshal([]byte(e.data), &broken); err != nil || e.name != "result" || len(broken.Problems) != 1 || broken.Problems[0]["line"] != 1.0 {

@@ -76,19 +76,25 @@ func TestToolsLimits(t *testing.T) {
 func TestToolsIdle(t *testing.T) {
 	const limit = 2 * time.Second
 	s := newTools(t, sandboxtools.Options{IdleLimit: limit})
-	s.call("init", args{"containerId": "a"})
 	s.call("init", args{"containerId": "b"})
-	s.run("sleep", "3") // longer than its idle time
-	for range 4 {
-		last := time.Now()
-		s.call("exists", args{"containerId": "a", "path": "/"})
-		time.Sleep(limit / 3)
-		if _, err := s.try("exists", args{"containerId": "a", "path": "/"}); err != nil {
+	s.call("init", args{"containerId": "a"})
+	last := time.Now()
+	use := func(name string, a args) {
+		t.Helper()
+		a["containerId"] = "a"
+		if _, err := s.try(name, a); err != nil {
 			if time.Since(last) < limit {
 				t.Fatal(err)
 			}
 			s.call("init", args{"containerId": "a"}) // a slow machine may not have used it in time
 		}
+		last = time.Now()
+	}
+	use("command", args{"executable": "sleep", "args": []string{"3"}}) // longer than its idle time
+	for range 4 {
+		use("exists", args{"path": "/"})
+		time.Sleep(limit / 3)
+		use("exists", args{"path": "/"})
 	}
 	s.refused(sandboxtools.NotFound, "exists", args{"containerId": "b", "path": "/"})
 	time.Sleep(limit + time.Second)

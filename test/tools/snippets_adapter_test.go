@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -76,8 +77,13 @@ func TestDirective(t *testing.T) {
 func TestDirectiveInFlight(t *testing.T) {
 	r := newRunner(t, snippets.Options{Adapter: snippets.Directive, NodeModules: packages})
 	source := counter + `function load() { return new Promise(() => {}) }`
-	out := run(t, r, snippets.Input{Source: source, Timeout: time.Second})
-	want := []string{"wall-clock budget of 1000ms elapsed", "still in flight: loader"}
+	limit := time.Second
+	out := run(t, r, snippets.Input{Source: source, Timeout: limit})
+	if string(out.Facts) == "{}" { // on a busy machine
+		limit = snippets.MaxTimeout
+		out = run(t, r, snippets.Input{Source: source, Timeout: limit})
+	}
+	want := []string{fmt.Sprintf("wall-clock budget of %dms elapsed", limit.Milliseconds()), "still in flight: loader"}
 	if diff := cmp.Diff(want, out.Errors); diff != "" || !out.TimedOut || string(out.Facts) != `{"count":1,"loaded":false}` {
 		t.Errorf("%s, facts %s", diff, out.Facts)
 	}

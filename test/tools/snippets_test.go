@@ -38,6 +38,9 @@ func newRunner(t *testing.T, o snippets.Options) *snippets.Runner {
 
 func run(t *testing.T, r *snippets.Runner, in snippets.Input) *snippets.Output {
 	t.Helper()
+	if in.Timeout == 0 {
+		in.Timeout = snippets.MaxTimeout // a busy machine may need longer than the default
+	}
 	out, err := r.Run(context.Background(), in)
 	if err != nil {
 		t.Fatal(err)

@@ -210,7 +210,7 @@ func TestToolsCommand(t *testing.T) {
 		{"what was written", args{"executable": "cat", "args": []string{"notes.txt"}}, map[string]any{"stdout": "hi"}},
 		{"relative folder", args{"executable": "pwd", "workingDirectory": "."}, map[string]any{"stdout": "/workspace\n"}},
 		{"exit code", args{"executable": "sh", "args": []string{"-c", "echo no >&2; exit 3"}}, map[string]any{"stderr": "no\n", "exitCode": 3.0}},
-		{"timeout", args{"executable": "sh", "args": []string{"-c", "echo on; sleep 60"}, "timeout": 500}, map[string]any{"stdout": "on\n", "exitCode": 137.0, "timedOut": true, "cause": "timeout"}},
+		{"timeout", args{"executable": "sh", "args": []string{"-c", "echo on; sleep 60"}, "timeout": 1}, map[string]any{"stdout": "on\n", "exitCode": 137.0, "timedOut": true, "cause": "timeout"}},
 		{"signal", args{"executable": "sh", "args": []string{"-c", "kill -TERM $$"}}, map[string]any{"exitCode": 143.0, "cause": "signal"}},
 		{"no text", args{"executable": "printf", "args": []string{`a\377\376b`}}, map[string]any{"stdout": "a\ufffdb"}},
 		{"cut within a character", args{"executable": "node", "args": []string{"-e", "process.stdout.write('x' + '€'.repeat(500))"}}, map[string]any{"stdout": "x" + strings.Repeat("€", 333), "stdoutTruncated": true}},
@@ -221,7 +221,15 @@ func TestToolsCommand(t *testing.T) {
 		for k, v := range tc.want {
 			want[k] = v
 		}
-		if diff := gocmp.Diff(want, s.call("command", tc.args)); diff != "" {
+		got := s.call("command", tc.args)
+		if tc.name == "timeout" {
+			harness.InTime(500*time.Millisecond, func(limit time.Duration) bool {
+				tc.args["timeout"] = limit.Milliseconds()
+				got = s.call("command", tc.args)
+				return got["stdout"] == want["stdout"]
+			})
+		}
+		if diff := gocmp.Diff(want, got); diff != "" {
 			t.Errorf("%s: %s", tc.name, diff)
 		}
 	}

@@ -128,7 +128,7 @@ func TestZygoteHangs(t *testing.T) {
 	runAtOnce(t, rt, 8, `__return(1)`, runtime.RunOptions{})()
 	took := time.Since(began)
 	t.Logf("8 runs took %v", took)
-	if took < patience || took > patience+8*time.Second {
+	if took < patience || took > patience+25*time.Second { // less than the runs' timeout
 		t.Errorf("8 runs took %v", took)
 	}
 	if slices.Contains(harness.Zygotes(t), hung) {

@@ -178,7 +178,7 @@ var programs = []struct {
 		await Promise.all([...Array(20)].map(() => new Promise(r => crypto.pbkdf2('a', 'b', 1000, 8, 'sha512', r)))); console.log(fs.readdirSync('/proc/self/task').length > 12, process.env.NODE_ENV)`, opts: runtime.RunOptions{Env: map[string]string{"UV_THREADPOOL_SIZE": "12", "NODE_ENV": "production"}}, mentions: "true production"},
 	{name: "order of Node's start", code: `
 		await new Promise(r => setTimeout(r, 60)); const n = performance.nodeTiming, at = [0, n.nodeStart, n.v8Start, n.environment, n.bootstrapComplete];
-		console.log(at.every((t, i) => i === 0 || t > at[i - 1]), n.loopStart >= n.bootstrapComplete, n.loopStart < performance.now(), n.idleTime > 40 && n.idleTime < 500, performance.toJSON().timeOrigin === performance.timeOrigin, performance.eventLoopUtilization().idle < 500)`, mentions: "true true true true true true"},
+		console.log(at.every((t, i) => i === 0 || t > at[i - 1]), n.loopStart >= n.bootstrapComplete, n.loopStart < performance.now(), n.idleTime > 0 && n.idleTime < performance.now(), performance.toJSON().timeOrigin === performance.timeOrigin, performance.eventLoopUtilization().idle < performance.now())`, mentions: "true true true true true true"},
 	{name: "a worker's times", code: `
 		import { Worker } from 'node:worker_threads'; const times = "[performance.timeOrigin, performance.nodeTiming.nodeStart, performance.nodeTiming.v8Start]";
 		const theirs = await new Promise(r => new Worker("require('worker_threads').parentPort.postMessage(" + times + ")", { eval: true }).on('message', r)), own = eval(times);
@@ -186,7 +186,7 @@ var programs = []struct {
 	{name: "delayed tasks of V8", code: `
 		import inspector from 'node:inspector'; const s = new inspector.Session(); s.connect();
 		for (let i = 0; i < 3; i++) s.post('Runtime.evaluate', { expression: 'for (;;);', timeout: 10 }, (err) => console.log(err.message))
-		s.post('Runtime.evaluate', { expression: '6 * 7', timeout: 1000 }, (_, r) => console.log(r.result.value))`, mentions: "terminated\n42"},
+		s.post('Runtime.evaluate', { expression: '6 * 7', timeout: 20_000 }, (_, r) => console.log(r.result.value))`, mentions: "terminated\n42"},
 	{name: "preview of the REPL", code: `
 		import repl from 'node:repl'; import { PassThrough } from 'node:stream';
 		const input = new PassThrough(), output = Object.assign(new PassThrough(), { isTTY: true, columns: 80 });

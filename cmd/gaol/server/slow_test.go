@@ -79,12 +79,17 @@ func trickle(t *testing.T, socket, text string) string {
 
 // A client that sends a byte now and then is disconnected all the same: only the total time counts.
 func TestSlowRequests(t *testing.T) {
-	short := defaultTimes
-	short.header, short.body, short.idle = 50*time.Millisecond, 50*time.Millisecond, 50*time.Millisecond
-	socket := start(t, short, nil)
+	header, body := defaultTimes, defaultTimes
+	header.header, header.idle = 50*time.Millisecond, 50*time.Millisecond
+	body.body, body.idle = 50*time.Millisecond, 50*time.Millisecond
+	testSlowRequests(t, start(t, header, nil), start(t, body, nil))
+}
+
+func testSlowRequests(t *testing.T, slowHeader, slowBody string) {
+	t.Helper()
 	const body = "Host: x\r\nContent-Type: application/json\r\nContent-Length: 1000000\r\n\r\n{\"code\":\""
 	for name, c := range map[string]struct{ text, want string }{
-		"request line":       {"GET /", "400 Bad Request"},
+		"request line":       {"GET /", ""},
 		"headers":            {"GET / HTTP/1.1\r\nHost: x\r\nX-A: ", ""},
 		"body":               {"POST /v1/run HTTP/1.1\r\n" + body, "408 Request Timeout"},
 		"chunks":             {"POST /v1/run HTTP/1.1\r\n" + strings.Replace(body, "Content-Length: 1000000", "Transfer-Encoding: chunked", 1), "HTTP/1.1 4"},
@@ -92,7 +97,13 @@ func TestSlowRequests(t *testing.T) {
 		"body of no handler": {"POST /nothing HTTP/1.1\r\n" + body, "404 Not Found"},
 		"body of a GET":      {"GET /healthz HTTP/1.1\r\n" + body, "200 OK"},
 	} {
-		if got := trickle(t, socket, c.text); !strings.Contains(got, c.want) || c.want == "" && got != "" {
+		socket := slowBody
+		if c.want == "" {
+			socket = slowHeader
+		}
+		if got := trickle(t, socket, c.text); name == "request line" && strings.HasPrefix(got, "HTTP/1.1 400 Bad Request") {
+			continue // unless the machine was too busy to read any of it in time
+		} else if !strings.Contains(got, c.want) || c.want == "" && got != "" {
 			t.Errorf("%s: %q", name, got)
 		}
 	}
@@ -100,8 +111,19 @@ func TestSlowRequests(t *testing.T) {
 
 // The time limit of a body ends with the body: it does not cancel the request.
 func TestBodyDeadlineEndsWithBody(t *testing.T) {
+	limit := 100 * time.Millisecond
+	for ; isCanceledAfterBody(t, limit) && limit < 10*time.Second; limit *= 4 { // a busy machine may not read the body in time
+	}
+	if limit > 10*time.Second {
+		t.Error("the request was canceled")
+	}
+}
+
+// isCanceledAfterBody reports whether the request's context ends although its body was read.
+func isCanceledAfterBody(t *testing.T, limit time.Duration) bool {
+	t.Helper()
 	short := defaultTimes
-	short.body = 100 * time.Millisecond
+	short.body = limit
 	canceled := make(chan bool, 1)
 	socket := start(t, short, func(s *Server) {
 		s.http.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -121,9 +143,7 @@ func TestBodyDeadlineEndsWithBody(t *testing.T) {
 	}
 	defer c.Close()
 	_, _ = io.WriteString(c, "POST /healthz HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}")
-	if <-canceled {
-		t.Error("the request was canceled")
-	}
+	return <-canceled
 }
 
 // A client that does not read its response is disconnected.

@@ -130,14 +130,22 @@ func TestReader(t *testing.T) {
 func TestWatchLate(t *testing.T) {
 	r := open(t)
 	path := secret(t, "file")
-	g := begin(t, readRuleset(t), 0, path)
-	g.run(t)
-	time.Sleep(100 * time.Millisecond)
-	denials := make(chan Denial, 16)
-	defer r.Watch(g.Process.Pid, func(d Denial) { denials <- d })()
-	if d := nextDenial(t, denials); d.Path != path {
-		t.Errorf("%+v", d)
+	for range 5 { // a busy machine may watch it too late
+		g := begin(t, readRuleset(t), 0, path)
+		g.run(t)
+		ended := time.Now()
+		time.Sleep(100 * time.Millisecond)
+		denials := make(chan Denial, 16)
+		defer r.Watch(g.Process.Pid, func(d Denial) { denials <- d })()
+		if time.Since(ended) > retention/2 {
+			continue
+		}
+		if d := nextDenial(t, denials); d.Path != path {
+			t.Errorf("%+v", d)
+		}
+		return
 	}
+	t.Error("the machine is too busy")
 }
 
 // TestFlags checks which denials are recorded: by default none after the next execve, but
@@ -161,10 +169,13 @@ func TestFlags(t *testing.T) {
 		denials := make(chan Denial, 16)
 		stop := r.Watch(g.Process.Pid, func(d Denial) { denials <- d })
 		g.run(t)
+		for range tc.want {
+			nextDenial(t, denials)
+		}
 		time.Sleep(200 * time.Millisecond)
 		stop()
-		if len(denials) != tc.want {
-			t.Errorf("%s: %d denials, want %d", tc.name, len(denials), tc.want)
+		if len(denials) > 0 {
+			t.Errorf("%s: %d denials, want %d", tc.name, tc.want+len(denials), tc.want)
 		}
 	}
 }
@@ -196,7 +207,7 @@ func TestOverflow(t *testing.T) {
 	}
 }
 
-// reports reports whether a reader delivers a denial within a second.
+// reports reports whether a reader delivers a denial within a second, or is late.
 func reports(t *testing.T, r *Reader, path string) bool {
 	t.Helper()
 	denials, g := make(chan Denial, 1), begin(t, readRuleset(t), 0, path)

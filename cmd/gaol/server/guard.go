@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -14,7 +15,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/felixge/httpsnoop"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
 
 	"gaol/cmd/gaol/playground"
 	"gaol/cmd/gaol/server/api"
@@ -48,10 +52,8 @@ func (s *Server) guard(next http.Handler) http.Handler {
 			api.WriteProblem(w, status, why)
 			return
 		}
-		if s.preflight(w, r) {
-			return
-		}
 		switch {
+		case s.preflight(w, r):
 		case s.isPlayground(r):
 			playground.Serve(w, r, s.service.Settings().Playground.FrameAncestors)
 		case slices.Contains(public, r.URL.Path):
@@ -240,6 +242,7 @@ type observer struct {
 	metrics  *service.Metrics
 	audit    *audit.Log
 	log      *slog.Logger
+	tracer   trace.Tracer  // may be nil
 	bodyTime time.Duration // see times
 }
 
@@ -247,8 +250,9 @@ type observer struct {
 type exchange struct {
 	operation string         // the pattern of the path; empty if the request did not get that far
 	tenant    *tenant.Tenant // nil for a request that was refused before, or that needs none
+	begin     time.Time
 	body      timedBody
-	response  httpsnoop.Metrics
+	response  response
 	record    *audit.Record
 }
 
@@ -258,7 +262,7 @@ type exchangeKey struct{}
 // observe serves requests with next, and then counts and logs them.
 func (o *observer) observe(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		seen := &exchange{response: httpsnoop.Metrics{Code: http.StatusOK}}
+		seen := &exchange{begin: time.Now(), response: response{ResponseWriter: w, status: http.StatusOK}}
 		ctx := context.WithValue(r.Context(), exchangeKey{}, seen)
 		if o.audit.Enabled() {
 			ctx, seen.record = audit.NewContext(ctx, o.writeAudit)
@@ -266,23 +270,34 @@ func (o *observer) observe(next http.Handler) http.Handler {
 		r = r.WithContext(ctx)
 		seen.body.limit(w, r, o.bodyTime)
 		defer o.finish(r, seen) // also if a handler panics to abort the response
-		seen.response.CaptureMetrics(w, func(w http.ResponseWriter) { next.ServeHTTP(seen.withUpgrade(w, r), r) })
+		next.ServeHTTP(&seen.response, r)
 	})
 }
 
-// withUpgrade records the status of a WebSocket's handshake, which httpsnoop omits.
-func (e *exchange) withUpgrade(w http.ResponseWriter, r *http.Request) http.ResponseWriter {
-	if r.Header.Get("Upgrade") == "" {
-		return w
+// response records the status and size of a response. It has no ReadFrom: net/http would use it for sendfile, but a [conn]
+// has none either.
+type response struct {
+	http.ResponseWriter
+	status int
+	begun  bool // the status is final
+	size   int64
+}
+
+// Unwrap is for [http.ResponseController].
+func (w *response) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+func (w *response) WriteHeader(status int) {
+	w.ResponseWriter.WriteHeader(status)
+	if !w.begun && (status >= 200 || status == http.StatusSwitchingProtocols) {
+		w.status, w.begun = status, true
 	}
-	return httpsnoop.Wrap(w, httpsnoop.Hooks{WriteHeader: func(next httpsnoop.WriteHeaderFunc) httpsnoop.WriteHeaderFunc {
-		return func(code int) {
-			if code == http.StatusSwitchingProtocols {
-				e.response.Code = code
-			}
-			next(code)
-		}
-	}})
+}
+
+func (w *response) Write(p []byte) (n int, err error) {
+	w.begun = true
+	n, err = w.ResponseWriter.Write(p)
+	w.size += int64(n)
+	return n, err
 }
 
 // attribute records the tenant of a request that the guard has let pass, and its operation.
@@ -297,21 +312,55 @@ func (o *observer) attribute(next http.Handler) http.Handler {
 			if id := r.PathValue("id"); id != "" {
 				seen.record.SetSandbox(id)
 			}
+			o.trace(r, seen)
 		}()
 		next.ServeHTTP(w, r)
 	})
 }
 
+// trace records the span of a request that does not come from monitoring. A tenant's span becomes a
+// link and not the parent: a tenant does not decide which of the server's spans are recorded.
+func (o *observer) trace(r *http.Request, seen *exchange) {
+	if o.tracer == nil || slices.Contains([]string{"/healthz", "/readyz", "/metrics"}, r.URL.Path) {
+		return
+	}
+	method, name := r.Method, r.Method
+	if !slices.Contains(strings.Fields("CONNECT DELETE GET HEAD OPTIONS PATCH POST PUT TRACE"), method) {
+		method, name = "_OTHER", "HTTP" // bounds the number of names
+	}
+	route := r.Pattern[max(0, strings.Index(r.Pattern, "/")):]
+	scheme := map[bool]string{false: "http", true: "https"}[r.TLS != nil]
+	peer, _, _ := net.SplitHostPort(r.RemoteAddr) // fails for a unix socket
+	forwarded, _, _ := strings.Cut(r.Header.Get("X-Forwarded-For"), ",")
+	attributes := []attribute.KeyValue{attribute.Int("http.response.status_code", seen.response.status),
+		attribute.Int64("http.request.body.size", seen.body.received.Load()), attribute.Int64("http.response.body.size", seen.response.size)}
+	for key, value := range map[string]string{
+		"http.request.method": method, "http.route": route, "url.scheme": scheme, "url.path": r.URL.Path, "user_agent.original": r.UserAgent(),
+		"server.address": (&url.URL{Host: r.Host}).Hostname(), "client.address": cmp.Or(forwarded, peer), "network.peer.address": peer,
+	} {
+		if value != "" {
+			attributes = append(attributes, attribute.String(key, strings.ToValidUTF8(value, "\uFFFD"))) // as protobuf demands
+		}
+	}
+	caller := propagation.TraceContext{}.Extract(context.Background(), propagation.HeaderCarrier(r.Header))
+	_, span := o.tracer.Start(r.Context(), strings.TrimSpace(name+" "+route), trace.WithTimestamp(seen.begin), trace.WithSpanKind(trace.SpanKindServer),
+		trace.WithLinks(trace.LinkFromContext(caller)), trace.WithAttributes(attributes...))
+	if seen.response.status >= 500 {
+		span.SetStatus(codes.Error, "")
+	}
+	span.End()
+}
+
 // finish counts and logs a request.
 func (o *observer) finish(r *http.Request, seen *exchange) {
-	answer := seen.response
-	o.metrics.Request(seen.operation, answer.Code, answer.Duration)
+	status, written, duration := seen.response.status, seen.response.size, time.Since(seen.begin)
+	o.metrics.Request(seen.operation, status, duration)
 	name, read := "", seen.body.received.Load()
 	if seen.tenant != nil {
 		name = seen.tenant.Name
 	}
-	o.log.Debug("request", "method", r.Method, "path", r.URL.Path, "tenant", name, "status", answer.Code,
-		"duration", answer.Duration, "bytesIn", read, "bytesOut", answer.Written)
+	o.log.Debug("request", "method", r.Method, "path", r.URL.Path, "tenant", name, "status", status,
+		"duration", duration, "bytesIn", read, "bytesOut", written)
 	if seen.tenant == nil {
 		return // the log must not grow without a tenant whose quota of requests bounds it
 	}
@@ -319,9 +368,9 @@ func (o *observer) finish(r *http.Request, seen *exchange) {
 		if e.Action == "" {
 			e.Action = seen.operation
 		}
-		e.BytesIn, e.BytesOut = read, answer.Written
+		e.BytesIn, e.BytesOut = read, written
 	})
-	seen.record.End(answer.Code)
+	seen.record.End(status)
 }
 
 // writeAudit writes a line of the audit log.

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"go.opentelemetry.io/otel/trace"
 
 	"gaol/cmd/gaol/server/api"
 	"gaol/cmd/gaol/server/audit"
@@ -37,8 +38,8 @@ type Options struct {
 	SandboxTools bool
 	MCP          func() *mcp.Server
 
-	// Wrap wraps the handler of requests that have a tenant, or need none. It may be nil.
-	Wrap func(http.Handler) http.Handler
+	// Tracer traces requests that have a tenant, or need none. It may be nil.
+	Tracer trace.Tracer
 }
 
 // Server serves tenants on any number of listeners.
@@ -69,7 +70,7 @@ func newServer(o Options, times times) *Server {
 
 		connections: newConnections(),
 	}
-	s.observer = &observer{metrics: s.service.Metrics(), audit: &audit.Log{}, log: s.service.Log(), bodyTime: times.body}
+	s.observer = &observer{metrics: s.service.Metrics(), audit: &audit.Log{}, log: s.service.Log(), tracer: o.Tracer, bodyTime: times.body}
 	s.tokens.Store(o.Tokens)
 	s.session = session.New(s.service)
 	mux := newMux(s.service, s.session, o.Version)
@@ -77,12 +78,8 @@ func newServer(o Options, times times) *Server {
 	s.mcp = mcpserver.New(mcpserver.Options{Service: s.service, Version: o.Version, SandboxTools: o.SandboxTools, New: o.MCP})
 	mux.Handle("/mcp", s.mcp)
 	s.addMetrics(mux)
-	serve := s.observer.attribute(api.WithPorts(s.service, mux))
-	if o.Wrap != nil {
-		serve = o.Wrap(serve)
-	}
 	s.http = &http.Server{
-		Handler:           s.observer.observe(s.guard(serve)),
+		Handler:           s.observer.observe(s.guard(s.observer.attribute(api.WithPorts(s.service, mux)))),
 		ReadHeaderTimeout: times.header,
 		IdleTimeout:       times.idle,
 		MaxHeaderBytes:    maxHeader,

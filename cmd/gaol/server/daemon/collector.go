@@ -15,14 +15,12 @@ import (
 	"strings"
 	"time"
 
-	"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp"
-	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/baggage"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace"
-	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/sdk/resource"
-	"go.opentelemetry.io/otel/sdk/trace"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
 )
@@ -121,9 +119,8 @@ func wantsTraces() bool {
 	return !off && (exporter != "" || otlpVariable("ENDPOINT") != "")
 }
 
-// startTraces starts sending traces if the environment asks for them. End sends the last ones, and wrap traces a handler's
-// requests; it is nil if there are no traces.
-func startTraces(ctx context.Context) (wrap func(http.Handler) http.Handler, end func(*slog.Logger), err error) {
+// startTraces starts sending traces if the environment asks for them; otherwise the tracer is nil. End sends the last ones.
+func startTraces(ctx context.Context) (tracer trace.Tracer, end func(*slog.Logger), err error) {
 	if !wantsTraces() {
 		return nil, func(*slog.Logger) {}, nil
 	}
@@ -132,18 +129,13 @@ func startTraces(ctx context.Context) (wrap func(http.Handler) http.Handler, end
 		return nil, nil, fmt.Errorf("traces: %w", err)
 	}
 	exporter, err := otlptrace.New(ctx, client)
-	if err != nil {
-		return nil, nil, fmt.Errorf("traces: %w", err)
-	}
 	name := resource.NewSchemaless(attribute.String("service.name", "gaol"))
-	own, err := resource.Merge(name, resource.Environment()) // OTEL_SERVICE_NAME wins
-	if err != nil {
+	own, conflict := resource.Merge(name, resource.Environment()) // OTEL_SERVICE_NAME wins
+	if err = errors.Join(err, conflict); err != nil {
 		return nil, nil, fmt.Errorf("traces: %w", err)
 	}
-	provider := trace.NewTracerProvider(trace.WithBatcher(exporter), trace.WithResource(own))
-	otel.SetTracerProvider(provider)
-	otel.SetTextMapPropagator(propagation.TraceContext{})
-	return traced, func(log *slog.Logger) {
+	provider := sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter), sdktrace.WithResource(own))
+	return provider.Tracer("gaol"), func(log *slog.Logger) {
 		ctx, cancel := context.WithTimeout(context.Background(), traceEnd)
 		defer cancel()
 		if err := provider.Shutdown(ctx); err != nil {
@@ -151,14 +143,3 @@ func startTraces(ctx context.Context) (wrap func(http.Handler) http.Handler, end
 		}
 	}, nil
 }
-
-// traced returns a handler that traces requests.
-func traced(next http.Handler) http.Handler {
-	return otelhttp.NewHandler(next, "request", otelhttp.WithPublicEndpointFn(isPublic), otelhttp.WithFilter(func(r *http.Request) bool {
-		return r.URL.Path != "/healthz" && r.URL.Path != "/readyz" && r.URL.Path != "/metrics"
-	}))
-}
-
-// isPublic makes spans of tenants links of the server's spans, and not parents: a tenant does not
-// decide which of the server's spans are recorded.
-func isPublic(*http.Request) bool { return true }

@@ -79,7 +79,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	} else if err != nil {
 		return err
 	}
-	wrap, endTraces, err := startTraces(ctx)
+	tracer, endTraces, err := startTraces(ctx)
 	if err != nil {
 		return err
 	}
@@ -88,7 +88,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	if err != nil {
 		return err
 	}
-	p.Server.Settings, p.Server.Tokens, p.Server.Wrap = now.settings, now.tokens, wrap
+	p.Server.Settings, p.Server.Tokens, p.Server.Tracer = now.settings, now.tokens, tracer
 	p.server = server.New(p.Server)
 	p.use(now)
 	return p.serve(listeners, hangups)

@@ -107,14 +107,14 @@ func (a *app) imageBuild() *cobra.Command {
 	set.StringVar(&o.Name, "name", "", "additional `NAME` of the image, for --image")
 	set.BoolVar(&o.IfMissing, "if-missing", false, "build only if the store lacks such an image; otherwise give it back the names that it has lost")
 	set.Var(flags.Text(&d.From), "from", "`NAME` or id of the image to derive from (default: the default image)")
-	set.Var(flags.Text(&file), "file", "Gaolfile with the steps, or - for standard input")
+	set.Var(flags.Text(&file), "file", "`FILE` with the steps, such as a Gaolfile, or - for standard input")
 	set.Func("run", "`COMMAND` for the shell, such as 'npm install -g tsx'; repeatable", func(text string) error {
 		return add(parseRun(cmd.Context(), text))
 	})
 	set.Func("env", "variable of later commands and of runs, as `NAME=VALUE`; repeatable", func(text string) error {
 		return add(variable(text))
 	})
-	set.Func("user", "user of later commands: root, which owns the files of the image, or node", func(name string) error {
+	set.Func("user", "`NAME` of the user of later commands: root, which owns the files of the image, or node", func(name string) error {
 		return add(rootfs.Step{User: name}, nil)
 	})
 	set.BoolVar(&d.NoCache, "no-cache", false, "perform all steps again")

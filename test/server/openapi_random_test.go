@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -45,6 +46,13 @@ func TestRandomRequests(t *testing.T) {
 			t.Errorf("%v took %v\n%s", op, took, body)
 		}
 		g.remember(op, res)
+		if op.ID == "takeSnapshot" && res.Status == http.StatusCreated { // it would outlive the server
+			var taken struct{ Name string }
+			if err := json.Unmarshal(res.Body, &taken); err != nil {
+				t.Fatal(err)
+			}
+			servertest.Send(t, c, http.MethodDelete, "/v1/snapshots/"+url.PathEscape(taken.Name), nil).Want(t, http.StatusNoContent)
+		}
 	}
 	t.Log(statuses)
 	if t.Failed() {

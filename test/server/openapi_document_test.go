@@ -64,7 +64,8 @@ func (v *validated) RoundTrip(r *http.Request) (*http.Response, error) {
 		v.t.Errorf("%s %s: the response %d is not as documented:\n%s\n%.1000s", r.Method, r.URL, res.StatusCode, describe(errs), text)
 	}
 	asked.Body = io.NopCloser(bytes.NewReader(body))
-	if res.StatusCode < 300 && !bytes.Contains(body, []byte("null")) { // huma takes null for an omitted field
+	// Huma takes null for an omitted field, and the validator cannot decode the value of a global that exceeds a float64.
+	if res.StatusCode < 300 && !bytes.Contains(body, []byte("null")) && !bytes.Contains(body, []byte(hugeNumber)) {
 		if ok, errs := v.validator.ValidateHttpRequest(asked); !ok {
 			v.t.Errorf("%s %s: the server accepted a request that is not as documented:\n%s\n%.1000s", r.Method, r.URL, describe(errs), body)
 		}

@@ -38,6 +38,9 @@ type operation struct {
 	} `json:"requestBody"`
 }
 
+// hugeNumber exceeds a float64.
+const hugeNumber = "1e400"
+
 // generator makes random requests from a document.
 type generator struct {
 	*rand.Rand
@@ -192,7 +195,7 @@ func (g *generator) number(name string) any {
 
 // any returns a value of any type.
 func (g *generator) any(depth int) any {
-	values := []any{nil, true, -1, 1.5, "", "text", []any{}, map[string]any{}, json.Number("1e400"), strings.Repeat("long", 1000)}
+	values := []any{nil, true, -1, 1.5, "", "text", []any{}, map[string]any{}, json.Number(hugeNumber), strings.Repeat("long", 1000)}
 	if depth < 3 && g.IntN(4) == 0 {
 		return map[string]any{"a": g.any(depth + 1), "fs": []any{g.any(depth + 1)}}
 	}

@@ -19,8 +19,6 @@ import (
 	"strings"
 	"sync"
 
-	"golang.org/x/sync/errgroup"
-
 	"gaol/jail/enter"
 	"gaol/jail/hostcommand"
 	"gaol/jail/zygote"
@@ -198,18 +196,14 @@ func (m *Maker) Prebuild(ctx context.Context, dir, embedIn string) error {
 	if err := errors.Join(os.RemoveAll(dir), os.RemoveAll(overlay), os.MkdirAll(dir, 0o755)); err != nil {
 		return err
 	}
-	var made errgroup.Group
 	for _, name := range all {
-		made.Go(func() error {
-			out := filepath.Join(dir, name)
-			if err := m.Make(ctx, name, out); err != nil {
-				return fmt.Errorf("%s: %w", name, err)
-			}
-			return m.checkMachine(out)
-		})
-	}
-	if err := made.Wait(); err != nil {
-		return err
+		out := filepath.Join(dir, name)
+		if err := m.Make(ctx, name, out); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		if err := m.checkMachine(out); err != nil {
+			return err
+		}
 	}
 	replace := map[string]string{}
 	for _, name := range append([]string{sourcesFile}, all...) {

@@ -202,7 +202,7 @@ func addRoutes() error {
 		if err := change(unix.RTM_NEWADDR, address, nl.NewRtAttr(unix.IFA_LOCAL, ip), nl.NewRtAttr(unix.IFA_ADDRESS, ip)); err != nil {
 			return err
 		}
-		all := nl.NewRtMsg() // its destination has a prefix of 0 bits
+		all := nl.NewRtMsg() // no destination: a route to all addresses
 		all.Family, all.Table, all.Scope, all.Type = uint8(family), unix.RT_TABLE_LOCAL, unix.RT_SCOPE_HOST, unix.RTN_LOCAL
 		if err := change(unix.RTM_NEWROUTE, all, nl.NewRtAttr(unix.RTA_OIF, nl.Uint32Attr(loopback)), nl.NewRtAttr(unix.RTA_PREFSRC, ip)); err != nil {
 			return err

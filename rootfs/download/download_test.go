@@ -39,8 +39,8 @@ func TestVerify(t *testing.T) {
 	}
 }
 
-// TestTransportStalls checks that a server that stops before or in the body is given up, and
-// that one that sends slowly is not, unless the machine is even slower.
+// TestTransportStalls checks that the client gives up a server that stops before the body or in it, and waits for a slow
+// server that continues. On a busy machine, the slow server is tried again.
 func TestTransportStalls(t *testing.T) {
 	for _, proto := range []string{"HTTP/1.1", "HTTP/2.0"} {
 		t.Run(proto, func(t *testing.T) {

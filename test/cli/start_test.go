@@ -12,7 +12,7 @@ import (
 	"gaol/test/harness"
 )
 
-// std stands for all packages of the standard library together.
+// std is the key of the sum of all packages of the standard library.
 const std = "std"
 
 // maxInit bounds an initializer of a package, which every process of gaol executes before main. A slow machine may take longer:

@@ -19,8 +19,8 @@ func WaitFor(t testing.TB, what string, holds func() bool) {
 	}
 }
 
-// InTime calls try with longer and longer time limits, the first of which is least, until try returns true or
-// has had a minute. On a busy machine, what a short limit should end may not even have begun.
+// InTime calls try with increasing time limits, from least to about a minute, until try returns true. On a busy machine, a
+// short limit may expire before the operation that it limits begins.
 func InTime(least time.Duration, try func(limit time.Duration) (begun bool)) {
 	for limit := least; !try(limit) && limit < time.Minute; limit *= 4 {
 	}

@@ -107,7 +107,7 @@ func TestObservedHandlers(t *testing.T) {
 	}
 }
 
-// Each request has a span by OpenTelemetry's conventions, whose names tenants do not choose.
+// Spans follow OpenTelemetry's semantic conventions, and tenants cannot choose their names.
 func TestTrace(t *testing.T) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/things/{id}", func(w http.ResponseWriter, r *http.Request) {
@@ -128,7 +128,7 @@ func TestTrace(t *testing.T) {
 	type span struct {
 		Name       string
 		Status     codes.Code
-		Attributes map[string]any // in addition to those of most requests
+		Attributes map[string]any // those not listed have the defaults below
 	}
 	tests := []struct {
 		method, path, body string

@@ -1,6 +1,7 @@
 package network
 
 import (
+	"fmt"
 	"encoding/json"
 	"io"
 	"net"
@@ -13,18 +14,23 @@ import (
 	"gaol/test/internettest"
 )
 
+// keepFetching starts a program that fetches a URL again and again. It returns after the first response.
+func keepFetching(t *testing.T, rt *runtime.NodeRuntime, url string) (stop func()) {
+	t.Helper()
+	return harness.StartProgram(t, rt, fmt.Sprintf(`
+for (let first = true;; first = false) {
+	await fetch(%q).then(r => r.text());
+	if (first) console.log('ready');
+	await new Promise(done => setTimeout(done, 10));
+}`, url))
+}
+
 // A run with fewer rights runs beside one with more, and each has its own: hosts, denials,
 // and what it has used.
 func TestNarrowRunBesideWideRun(t *testing.T) {
 	names := serveInternet(t)
 	eachLauncher(t, `"allow"`, func(t *testing.T, rt *runtime.NodeRuntime) {
-		wide := harness.StartProgram(t, rt, `
-await fetch('http://other.test/').then(r => r.text());
-console.log('ready');
-for (;;) {
-	await fetch('http://other.test/').then(r => r.text());
-	await new Promise(done => setTimeout(done, 10));
-}`)
+		wide := keepFetching(t, rt, "http://other.test/")
 		defer wide()
 		asked := names.Asked("www.example.com")
 		narrow := permissions(t, `{"rules":[{"mode":"allow","patterns":["tcp://api.example.com:80"]}]}`)
@@ -156,13 +162,7 @@ __return(got);`
 func TestUsageAndEvents(t *testing.T) {
 	serveInternet(t)
 	eachLauncher(t, apiOnly, func(t *testing.T, rt *runtime.NodeRuntime) {
-		stop := harness.StartProgram(t, rt, `
-await fetch('http://api.example.com/').then(r => r.text());
-console.log('ready');
-for (;;) {
-	await fetch('http://api.example.com/').then(r => r.text());
-	await new Promise(done => setTimeout(done, 10));
-}`)
+		stop := keepFetching(t, rt, "http://api.example.com/")
 		defer stop()
 		const code = `
 const text = await (await fetch('http://api.example.com/')).text(); // the connection stays open

@@ -1,8 +1,8 @@
 package network
 
 import (
-	"fmt"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net"
 	"slices"

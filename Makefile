@@ -177,7 +177,7 @@ soak: image ## run what make test leaves out, repeat tests with the other launch
 	$(ROOT) env GAOL_TEST_LAUNCHER=exec $(GO_TEST) -short $(addprefix ./test/,$(SANDBOXED))
 	$(ROOT) $(GO_TEST) -run '$(call MARKED,Soak)' $(call MARKED_IN,Soak)
 	$(ROOT) env GAOL_TEST_SANDBOXES=$(SANDBOXES) GAOL_TEST_KILLS=$(KILLS) GAOL_TEST_RUNS=$(RUNS) \
-		$(GO) test -p 1 -count=1 -vet=off $(FAST_LINK) -timeout 3h -v -run '$(call MARKED,Leaks)' $(call MARKED_IN,Leaks)
+		$(GO) test -p 1 -count=1 -vet=off $(FAST_LINK) -timeout 3h -v -run '$(call MARKED,Alone)' $(call MARKED_IN,Alone)
 	$(VERIFY)
 
 # Snippets with zustand, read by the adapter that docs/snippets.md shows.

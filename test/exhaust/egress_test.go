@@ -81,7 +81,7 @@ func heldByServer(t *testing.T, port int) (n int64) {
 // A thousand connections of a run hold no memory of the kernel that no cgroup is charged for: to a
 // server that does not read, and from a server that sends more than the guest reads.
 func TestEgressMemory(t *testing.T) {
-	tier.Soak(t)
+	tier.Alone(t)
 	part := make([]byte, 4<<10) // data that the server has sent is charged to no cgroup
 	for name, tc := range map[string]struct {
 		serve func(net.Conn)
@@ -174,7 +174,7 @@ func watchRun(t *testing.T, name string, rt *runtime.NodeRuntime, code string, h
 // A thousand connections of the host to a guest's server hold little memory of the kernel, in either direction:
 // those of Dial, through which the server's ports go as well.
 func TestIngressMemory(t *testing.T) {
-	tier.Soak(t)
+	tier.Alone(t)
 	part := make([]byte, 64<<10)
 	for name, tc := range map[string]struct {
 		guest string

@@ -53,7 +53,7 @@ func mostOf(name string) int64 { return max(mostUnbounded, late[name]) }
 // objects of a few kinds at a time for a moment, and then those of each suspicious kind
 // alone and for longer.
 func TestExhaust(t *testing.T) {
-	tier.Soak(t)
+	tier.Alone(t)
 	a := attack{duration: 2 * time.Second, program: buildExhaust(t), print: t.Log}
 	if text := os.Getenv(attackVar); text != "" {
 		d, err := time.ParseDuration(text)

@@ -41,7 +41,7 @@ func TestEscapeUserWideLimits(t *testing.T) {
 
 // The buffers of sockets are kernel memory, and count against the run's limit.
 func TestEscapeMemoryInSockets(t *testing.T) {
-	tier.Soak(t)
+	tier.Alone(t)
 	rt := harness.Create(t, runtime.Options{Limits: runtime.Limits{Memory: 64 << 20}})
 	hoard := harness.Install(t, rt, "hoard")
 	before := socketPages(t)

@@ -38,7 +38,7 @@ const (
 // that a victim leaves. Each such process and its victims have their own parent cgroup and
 // state folder, so that no other host removes their leftovers.
 func TestHostIsKilledAtRandom(t *testing.T) {
-	tier.Leaks(t)
+	tier.Alone(t)
 	kills := harness.Count(t, harness.KillsVar, 24)
 	began := time.Now()
 	var all sync.WaitGroup

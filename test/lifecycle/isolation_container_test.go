@@ -172,7 +172,7 @@ func TestContainerOfSystemd(t *testing.T) {
 // that are closed while a process runs, leave nothing behind: harness.Main looks for it. To make more:
 // GAOL_TEST_KILLS=500
 func TestManyContainers(t *testing.T) {
-	tier.Leaks(t)
+	tier.Alone(t)
 	o := harness.Options(runtime.Options{Isolation: runtime.IsolationOCI, OCI: runtime.OCIOptions{Runtime: harness.Runc(t)}})
 	canceled := 0
 	for i := range harness.Count(t, harness.KillsVar, harness.Fewer(30, 8)) {

@@ -56,7 +56,7 @@ func (s *cgroupsSeen) look() {
 // such as a page of the image or a file that the run left. So names and memory cgroups are
 // reused, after runs of all kinds, and beside a busy jail.
 func TestKernelMemory(t *testing.T) {
-	tier.Leaks(t)
+	tier.Alone(t)
 	total := harness.Count(t, harness.RunsVar, 240)
 	o := harness.Options(runtime.Options{Limits: runtime.Limits{Memory: 96 << 20}})
 	long := total >= soakLong

@@ -192,7 +192,7 @@ func TestTLS(t *testing.T) {
 // A thousand sandboxes of fifty tenants, each of which is used now and then, take constant memory. The
 // duration is GAOL_TEST_SANDBOXES.
 func TestThousandSandboxes(t *testing.T) {
-	tier.Leaks(t)
+	tier.Alone(t)
 	duration, err := time.ParseDuration(os.Getenv("GAOL_TEST_SANDBOXES"))
 	if err != nil {
 		t.Skip("takes a minute or more: GAOL_TEST_SANDBOXES is not set")

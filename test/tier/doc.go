@@ -1,7 +1,7 @@
 // Package tier divides the tests. A test without a mark is in all tiers.
 //
 //	make test     go test -short: the tests without a mark; of long tables only a part
-//	make soak     in full, the tests that begin with tier.Soak or tier.Leaks
+//	make soak     in full, the tests that begin with tier.Soak or tier.Alone
 //	make packages the tests that begin with tier.Packages
 //	go test       everything
 //

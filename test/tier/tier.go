@@ -8,8 +8,9 @@ func Soak(t testing.TB) {
 	leaveOut(t, "make soak runs this test")
 }
 
-// Leaks marks a test that counts leftovers of many kills or runs. make soak chooses how many.
-func Leaks(t testing.TB) {
+// Alone marks a test that measures the whole machine, such as one that counts leftovers of many kills or runs. make soak
+// chooses how many.
+func Alone(t testing.TB) {
 	t.Helper()
 	leaveOut(t, "make soak runs this test, alone")
 }

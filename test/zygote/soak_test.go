@@ -44,7 +44,7 @@ func takeLoad(t *testing.T) load {
 // gaol holds as much after many runs, two at a time, as after the first tenth of them.
 // Meanwhile other runtimes are created and closed.
 func TestZygoteManyRuns(t *testing.T) {
-	tier.Leaks(t)
+	tier.Alone(t)
 	total := harness.Count(t, harness.RunsVar, 500)
 	part := total / 10
 	rt := harness.CreateForking(t, runtime.Options{})

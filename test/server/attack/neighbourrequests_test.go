@@ -109,7 +109,10 @@ func sendComplexCode(ctx context.Context, t *testing.T, w *world, begun func()) 
 // sendManyValues sends bodies of 15 MiB that are 5 million values, and keeps evaluations with large globals, on sixteen
 // connections at the same time.
 func sendManyValues(ctx context.Context, t *testing.T, w *world, begun func()) {
+	// The bodies are made once: what making them takes would be measured, too.
 	values := `[` + strings.Repeat(`{},`, 5<<20) + `0]`
+	run, call := `{"code":"1","args":`+values+`}`, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"run_code","arguments":{"code":`+values+`}}}`
+	frame := protocol.Append(nil, protocol.KindRequest, 1, []byte(`{"method":"run","params":{"code":"1","args":`+values+`}}`))
 	globals := `{"code":"await new Promise(r => setTimeout(r, 1e6))","timeoutMs":300000,"globals":{"a":[` + strings.Repeat(`{},`, 580_000) + `0]}}`
 	refused := func(path, body string, header ...string) {
 		status, reply, err := post(ctx, w.attacker, path, body, header...)
@@ -119,12 +122,9 @@ func sendManyValues(ctx context.Context, t *testing.T, w *world, begun func()) {
 	}
 	var workers sync.WaitGroup
 	for _, send := range []func(){
-		func() { refused("/v1/run", `{"code":"1","args":`+values+`}`) },
-		func() {
-			refused("/mcp", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"run_code","arguments":{"code":`+values+`}}}`,
-				"Accept", "application/json, text/event-stream")
-		},
-		func() { w.sendSession(ctx, t, `{"method":"run","params":{"code":"1","args":`+values+`}}`) },
+		func() { refused("/v1/run", run) },
+		func() { refused("/mcp", call, "Accept", "application/json, text/event-stream") },
+		func() { w.sendSession(ctx, t, frame) },
 		func() { _, _, _ = post(ctx, w.attacker, "/v1/evaluate", globals) },
 	} {
 		workers.Go(func() { repeat(ctx, 4, send) })
@@ -132,12 +132,12 @@ func sendManyValues(ctx context.Context, t *testing.T, w *world, begun func()) {
 	workers.Wait()
 }
 
-// sendSession sends a request on a separate session, which must be refused.
-func (w *world) sendSession(ctx context.Context, t *testing.T, body string) {
+// sendSession sends a frame on a separate session, which must be refused.
+func (w *world) sendSession(ctx context.Context, t *testing.T, frame []byte) {
 	c, err := w.session(ctx)
 	if err == nil {
 		defer func() { _ = c.CloseNow() }()
-		err = c.Write(ctx, websocket.MessageBinary, protocol.Append(nil, protocol.KindRequest, 1, []byte(body)))
+		err = c.Write(ctx, websocket.MessageBinary, frame)
 	}
 	var message []byte
 	if err == nil {

@@ -69,7 +69,7 @@ func NewBindings(given map[string]any, classify Classifier, as Integers) (*Bindi
 	if len(b.Functions) > maxFunctions {
 		return nil, fmt.Errorf("they have %d functions, the limit is %d", len(b.Functions), maxFunctions)
 	}
-	_, err = b.size()
+	_, err = b.Values()
 	return b, err
 }
 
@@ -104,29 +104,14 @@ func (b *Bindings) Has(name string) bool {
 
 // Values returns the data as a JSON object, or "" if there is none.
 func (b *Bindings) Values() (string, error) {
-	n, err := b.size()
-	if err != nil || len(b.values) == 0 {
-		return "", err
+	if len(b.values) == 0 {
+		return "", nil
 	}
-	text := make([]byte, 0, n)
-	for _, name := range slices.Sorted(maps.Keys(b.values)) { // identifiers, which JSON does not escape
-		text = append(append(append(text, `,"`...), name...), `":`...)
-		text = append(text, b.values[name]...)
+	text, err := json.Marshal(b.values)
+	if err == nil && len(text) > maxValues {
+		err = fmt.Errorf("they have %d bytes of JSON, the limit is %d", len(text), maxValues)
 	}
-	text[0] = '{'
-	return string(append(text, '}')), nil
-}
-
-// size returns the length of Values, or an error if it is too large.
-func (b *Bindings) size() (int, error) {
-	n := len("}")
-	for name, v := range b.values {
-		n += len(`,"":`) + len(name) + len(v)
-	}
-	if n > maxValues {
-		return n, fmt.Errorf("they have %d bytes of JSON, the limit is %d", n, maxValues)
-	}
-	return n, nil
+	return string(text), err
 }
 
 // Identifier matches the names of JavaScript's variables, reserved words included.

@@ -199,17 +199,11 @@ func WithPorts(s *service.Service, mux *http.ServeMux) http.Handler {
 }
 
 // ReadBody reads the body of a request, of at most some bytes. It reserves memory for values of JSON by the
-// quotas of [WithQuota]. Large bodies of a tenant arrive one at a time, while they are fast.
+// quotas of [WithQuota].
 func ReadBody(w http.ResponseWriter, r *http.Request, most int64) ([]byte, error) {
-	q, _ := r.Context().Value(quotaKey{}).(*bodyQuota)
-	done, err := q.turn(r.Context(), r.ContentLength)
-	if err != nil {
-		return nil, err
-	}
 	var body bytes.Buffer
 	body.Grow(int(max(0, min(r.ContentLength, most))) + bytes.MinRead) // growing later would copy
-	_, err = body.ReadFrom(http.MaxBytesReader(w, r.Body, most))
-	done()
+	_, err := body.ReadFrom(http.MaxBytesReader(w, r.Body, most))
 	_, large := errors.AsType[*http.MaxBytesError](err)
 	switch {
 	case large:
@@ -219,7 +213,10 @@ func ReadBody(w http.ResponseWriter, r *http.Request, most int64) ([]byte, error
 	case err != nil:
 		return nil, NewProblem(http.StatusBadRequest, "cannot read request body")
 	}
-	return body.Bytes(), q.hold(r.Context(), body.Bytes())
+	if q, ok := r.Context().Value(quotaKey{}).(*bodyQuota); ok {
+		err = q.hold(r.Context(), body.Bytes())
+	}
+	return body.Bytes(), err
 }
 
 // quotaKey is the context key of a bodyQuota.
@@ -236,24 +233,15 @@ func WithQuota(ctx context.Context, a *quota.Account, held *quota.Reservation) c
 	return context.WithValue(ctx, quotaKey{}, &bodyQuota{a, held})
 }
 
-// turn waits until the server may work on a text of some bytes, or of unknown size if it is -1. The caller calls done.
-func (q *bodyQuota) turn(ctx context.Context, size int64) (done func(), err error) {
-	if q == nil || 0 <= size && size <= quota.LargeText {
-		return func() {}, nil
-	}
-	return q.account.Wait(ctx, quota.Texts)
-}
-
-// hold reserves memory for the values of a text.
+// hold reserves memory for the values of a text. Large texts are counted one at a time.
 func (q *bodyQuota) hold(ctx context.Context, text []byte) error {
-	if q == nil {
-		return nil
+	if len(text) > quota.LargeText {
+		done, err := q.account.WaitText(ctx, len(text))
+		if err != nil {
+			return err
+		}
+		defer done()
 	}
-	done, err := q.turn(ctx, int64(len(text)))
-	if err != nil {
-		return err
-	}
-	defer done()
 	values, err := strictjson.Count(text)
 	if err != nil {
 		return NewProblem(http.StatusBadRequest, "the body: "+err.Error())

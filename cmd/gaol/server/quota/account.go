@@ -131,9 +131,24 @@ func (a *Account) Admit(ctx context.Context, memory int64, cpus float64) (releas
 // LargeText is from how many bytes on a text of JSON needs a slot of [Texts].
 const LargeText = 64 << 10
 
+// textRate is how many bytes of large texts a tenant can send in a second, so that the server's work on them takes a small
+// part of a processor.
+const textRate = 128 << 20
+
+// WaitText is [Account.Wait] for [Texts]. The tenant's slot stays occupied after free for as long as [textRate] gives
+// to the bytes.
+func (a *Account) WaitText(ctx context.Context, bytes int) (free func(), err error) {
+	return a.wait(ctx, Texts, time.Duration(bytes)*time.Second/textRate)
+}
+
 // Wait waits for a slot, first of the tenant and then of the server, until free is called or ctx ends. If the tenant's
 // turn does not come in time, it returns an [*Exceeded].
 func (a *Account) Wait(ctx context.Context, k Kind) (free func(), err error) {
+	return a.wait(ctx, k, 0)
+}
+
+// wait is Wait with a time for which the tenant's slot stays occupied after free.
+func (a *Account) wait(ctx context.Context, k Kind, rest time.Duration) (free func(), err error) {
 	s := a.server
 	if s.noTurns {
 		return func() {}, nil
@@ -165,10 +180,13 @@ func (a *Account) Wait(ctx context.Context, k Kind) (free func(), err error) {
 		s.observe(exceeded)
 		return nil, exceeded
 	}
+	rested := func() { own.Release(1); leave() }
 	free = sync.OnceFunc(func() {
-		all.Release(1)
-		own.Release(1)
-		leave()
+		if all.Release(1); rest > 0 {
+			time.AfterFunc(rest, rested)
+		} else {
+			rested()
+		}
 	})
 	if most := waits[k].most; most > 0 {
 		time.AfterFunc(most, free)

@@ -336,23 +336,27 @@ func TestCheckLimits(t *testing.T) {
 	}
 }
 
-// TestTexts: a large text of one tenant does not hold up that of another one, and its turn ends after some time.
+// TestTexts: a large text of one tenant does not hold up that of another one, its turn ends after some time, and the
+// tenant's next text comes later by its size.
 func TestTexts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		const size, rest = textRate / 4, time.Second / 4
 		s := NewServer(large, large, nil)
 		a, b := s.Account("a"), s.Account("b")
 		s.slots[Texts], a.slots[Texts] = semaphore.NewWeighted(2), semaphore.NewWeighted(1)
 		began := time.Now()
 		for _, account := range []*Account{a, b} {
-			if _, err := account.Wait(t.Context(), Texts); err != nil || time.Since(began) > 0 {
+			if _, err := account.WaitText(t.Context(), size); err != nil || time.Since(began) > 0 {
 				t.Errorf("%v after %v", err, time.Since(began))
 			}
 		}
-		done, err := a.Wait(t.Context(), Texts)
-		if err != nil || time.Since(began) != waits[Texts].most {
-			t.Errorf("the second text: %v after %v", err, time.Since(began))
+		for i, want := range []time.Duration{waits[Texts].most + rest, waits[Texts].most + 2*rest} {
+			done, err := a.WaitText(t.Context(), size)
+			if err != nil || time.Since(began) != want {
+				t.Errorf("text %d: %v after %v", i+2, err, time.Since(began))
+			}
+			done()
 		}
-		done()
 		time.Sleep(waits[Texts].most)
 		synctest.Wait()
 		wantUnused(t, s)

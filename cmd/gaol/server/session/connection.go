@@ -169,7 +169,7 @@ func (c *connection) reserve(bytes int) (release func(), err error) {
 	}
 	done := func() {}
 	if bytes > quota.LargeText {
-		if done, err = c.service.Account(c.tenant).Wait(c.ctx, quota.Texts); err != nil {
+		if done, err = c.service.Account(c.tenant).WaitText(c.ctx, bytes); err != nil {
 			_ = c.hold(-bytes)
 			return nil, err
 		}

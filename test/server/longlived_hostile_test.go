@@ -11,7 +11,8 @@ import (
 // A guest that forks without end is bounded, and ends with its process.
 func testForkBomb(t *testing.T, c tenantClient, _ string) {
 	sandbox := c.sandbox(t, object{"limits": object{"pids": 16}})
-	p := c.spawn(t, sandbox, object{"command": "sh", "args": []string{"-c", "trap '' TERM INT HUP; f() { f & f & echo x; sleep 1000; }; f"}})
+	// The first shell forks once, before the others: one whose fork fails ends.
+	p := c.spawn(t, sandbox, object{"command": "sh", "args": []string{"-c", "trap '' TERM INT HUP; f() { f & f & sleep 1000; }; f & echo x; read a"}})
 	e := c.follow(t, "GET", p+"/events", nil, "")
 	e.until(t, "x\n")
 	c.send(t, "POST", p+"/signal", object{"signal": "SIGTERM", "group": true}, http.StatusNoContent, nil)

@@ -114,7 +114,9 @@ for (let i = 0; i < 1000; i++) {
 	if (i %% 50 === 0) await new Promise(done => setTimeout(done, 20));
 }
 setTimeout(() => process.exit(), 5000);`, port, tc.guest)
-			watch(t, func() int64 { return watchRun(t, name, rt, code, func(kernelUse) int64 { return heldByServer(t, port) }) })
+			watch(t, func() int64 {
+				return watchRun(t, name, rt, code, func(kernelUse) int64 { return heldByServer(t, port) })
+			})
 		})
 	}
 }

@@ -200,8 +200,8 @@ func TestIngressMemory(t *testing.T) {
 	}
 }
 
-// watchIngress is watchRun of a server whose connections the host serves. Only memory of sockets counts: the kernel may
-// need much for a while to free what earlier tests used.
+// watchIngress is watchRun of a server whose connections the host serves. Only buffers of TCP and slabs count: other
+// memory of the kernel varies with what the machine does.
 func watchIngress(t *testing.T, name string, rt *runtime.NodeRuntime, guest string, host func(net.Conn)) int64 {
 	ctx, cancel := context.WithCancel(t.Context())
 	var dialing sync.WaitGroup

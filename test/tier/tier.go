@@ -8,8 +8,8 @@ func Soak(t testing.TB) {
 	leaveOut(t, "make soak runs this test")
 }
 
-// Alone marks a test that measures the whole machine, such as one that counts leftovers of many kills or runs. make soak
-// chooses how many.
+// Alone marks a test that measures the whole machine, which other tests disturb. make soak runs it alone, and sets
+// how many runs or kills it makes.
 func Alone(t testing.TB) {
 	t.Helper()
 	leaveOut(t, "make soak runs this test, alone")

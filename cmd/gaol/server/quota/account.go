@@ -131,8 +131,8 @@ func (a *Account) Admit(ctx context.Context, memory int64, cpus float64) (releas
 // LargeText is from how many bytes on a text of JSON needs a slot of [Texts].
 const LargeText = 64 << 10
 
-// textRate is how many bytes of large texts a tenant can send in a second, so that the server's work on them takes a small
-// part of a processor.
+// textRate is how many bytes of large texts a tenant can send in a second. Beside it a neighbour's requests need at most
+// 2.2 times as long (make attack).
 const textRate = 128 << 20
 
 // WaitText is [Account.Wait] for [Texts]. The tenant's slot stays occupied after free for as long as [textRate] gives
@@ -147,7 +147,7 @@ func (a *Account) Wait(ctx context.Context, k Kind) (free func(), err error) {
 	return a.wait(ctx, k, 0)
 }
 
-// wait is Wait with a time for which the tenant's slot stays occupied after free.
+// wait is Wait, but the tenant's slot stays occupied for some time after free.
 func (a *Account) wait(ctx context.Context, k Kind, rest time.Duration) (free func(), err error) {
 	s := a.server
 	if s.noTurns {
@@ -182,11 +182,12 @@ func (a *Account) wait(ctx context.Context, k Kind, rest time.Duration) (free fu
 	}
 	rested := func() { own.Release(1); leave() }
 	free = sync.OnceFunc(func() {
-		if all.Release(1); rest > 0 {
-			time.AfterFunc(rest, rested)
-		} else {
+		all.Release(1)
+		if rest == 0 {
 			rested()
+			return
 		}
+		time.AfterFunc(rest, rested)
 	})
 	if most := waits[k].most; most > 0 {
 		time.AfterFunc(most, free)

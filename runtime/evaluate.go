@@ -209,11 +209,11 @@ func newGuestError(f *wire.Failure, sources *snippet.Sources) *GuestError {
 // Normalize works in this process, where nothing bounds its time and memory: some code of a few hundred bytes
 // takes it years. Hostile code is for Evaluate.
 func Normalize(code string) (string, error) {
-	p, err := snippet.Module(code)
+	text, err := snippet.Normalize(code)
 	if err != nil {
 		return "", syntaxError(err, snippet.FileName)
 	}
-	return p.Code(), nil
+	return text, nil
 }
 
 // Unfinished reports whether code is incomplete: it has a syntax error that more lines could

@@ -10,6 +10,7 @@ import (
 // A compiler tries the languages that code may be written in.
 type compiler struct {
 	module     bool         // the result is a module, not a script
+	unmapped   bool         // positions of the result are not needed
 	file       string       // the name, if the program is a file
 	err        *SyntaxError // of the attempt that got furthest
 	conclusive bool         // err is about Markdown, and final

@@ -209,8 +209,8 @@ func findFences(text string) []fence {
 }
 
 func parseFence(line string) (fence, bool) {
-	if !strings.Contains(line, "```") && !strings.Contains(line, "~~~") {
-		return fence{}, false // most lines, without the cost of a regular expression
+	if !hasMarks(line) {
+		return fence{}, false
 	}
 	parts := fenceMarks().FindStringSubmatch(line)
 	if parts == nil {
@@ -254,6 +254,11 @@ func fenceAt(code string, at int, mark string) bool {
 // fenceMarks matches the marks of fences, as submatches.
 var fenceMarks = lazyregexp.New("(?m)" + fencePrefixPattern + "(```|~~~)")
 
+// hasMarks reports whether a text may have fences. Most have none, which saves the cost of a regular expression.
+func hasMarks(text string) bool {
+	return strings.Contains(text, "```") || strings.Contains(text, "~~~")
+}
+
 const markdownInCode = "this line starts a code block of Markdown: pass only the code"
 
 // findFence returns an error for the first fence outside comments, strings and templates. To esbuild it would be a
@@ -261,6 +266,9 @@ const markdownInCode = "this line starts a code block of Markdown: pass only the
 // the marks here, in all of these places.
 func (c *compiler) findFence(d draft, loader api.Loader) *SyntaxError {
 	const invalid = "<%%"
+	if !hasMarks(d.text) {
+		return nil
+	}
 	var marks []int
 	text := []byte(d.text)
 	for _, m := range fenceMarks().FindAllStringSubmatchIndex(d.text, -1) {

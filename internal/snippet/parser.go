@@ -13,6 +13,7 @@ type span struct{ start, end int }
 //
 // After an error, the parser behaves as at the end of the code.
 type parser struct {
+	nodes []Node
 	lexer
 	tok  token
 	last int // end of the previous token

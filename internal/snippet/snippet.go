@@ -37,11 +37,23 @@ type Program struct {
 //
 // The error is a *[SyntaxError].
 func Module(code string) (*Program, error) {
-	p, err := compile(code, true)
+	p, err := compile(code, compiler{module: true})
 	if err != nil {
 		return nil, err
 	}
 	return p.module(), nil
+}
+
+// Normalize returns the code of [Module]. It is faster, because positions are needed for errors only.
+func Normalize(code string) (string, error) {
+	p, err := compile(code, compiler{module: true, unmapped: true})
+	if err != nil {
+		p, err = compile(code, compiler{module: true})
+	}
+	if err != nil {
+		return "", err
+	}
+	return p.module().Code(), nil
 }
 
 // Variables of runtime/internal/guest/context.cjs. Cells use them for syntax that V8 allows only in modules: a script
@@ -68,7 +80,7 @@ const (
 //
 // The error is a *[SyntaxError].
 func Cell(code string, declared map[string]Declared) (*Program, error) {
-	p, err := compile(code, false)
+	p, err := compile(code, compiler{})
 	if err != nil {
 		return nil, err
 	}
@@ -120,7 +132,7 @@ func (p *Program) Position(line, column int) (l, c int, ok bool) {
 const internalError = "gaol could not parse this"
 
 // compile detects the language of code: JavaScript, TypeScript or JSX, plain or in Markdown.
-func compile(code string, module bool) (p parsed, err error) {
+func compile(code string, c compiler) (p parsed, err error) {
 	d := newDraft(code)
 	defer func() {
 		if r := recover(); r != nil { // hostile code must not end the host through a bug of ours
@@ -134,7 +146,6 @@ func compile(code string, module bool) (p parsed, err error) {
 		return parsed{}, d.errorAt(n, "the code is not UTF-8")
 	}
 	d = d.edit(d.hideShebang(span{0, len(d.text)}))
-	c := compiler{module: module}
 	if p, ok := c.program(d); ok {
 		return p, nil
 	}

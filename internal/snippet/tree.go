@@ -81,7 +81,13 @@ func Parse(code string) (tree *Node, failed int, ok bool) {
 
 // node returns a node at the current token.
 func (p *parser) node(k NodeKind) *Node {
-	return &Node{Kind: k, At: p.tok.start, Start: p.tok.start}
+	if len(p.nodes) == 0 {
+		p.nodes = make([]Node, 32) // fewer allocations
+	}
+	n := &p.nodes[0]
+	p.nodes = p.nodes[1:]
+	n.Kind, n.At, n.Start = k, p.tok.start, p.tok.start
+	return n
 }
 
 // named returns a node with the text of the current token as its name.
@@ -99,6 +105,7 @@ func enclosing(k NodeKind, name string, first *Node) *Node {
 
 // add adds children that are not nil.
 func (n *Node) add(kids ...*Node) *Node {
+	n.Kids = slices.Grow(n.Kids, len(kids))
 	for _, k := range kids {
 		if k != nil {
 			n.Kids = append(n.Kids, k)

@@ -8,8 +8,8 @@ const { hideFlags, ownVariables } = require('./inside.cjs');
 const { decodeProgram, encodeProgram, loadContext, loadEvaluate, loadTypeScript, prepareInterruption, readFile } = require('./program.cjs');
 
 const warm = [
-  'assert', 'buffer', 'child_process', 'crypto', 'events', 'fs/promises', 'net', 'os', 'path', 'perf_hooks', 'stream',
-  'stream/promises', 'string_decoder', 'timers', 'timers/promises', 'tty', 'url', 'util',
+  'assert', 'async_hooks', 'buffer', 'child_process', 'crypto', 'events', 'fs/promises', 'net', 'os', 'path', 'perf_hooks', 'stream',
+  'stream/promises', 'string_decoder', 'timers', 'timers/promises', 'tty', 'url', 'util', 'vm',
 ];
 
 let rehearsals = 0;
@@ -22,9 +22,11 @@ function warmUp(child) {
   v8.setFlagsFromString('--no-flush-bytecode'); // children inherit compiled code
   // Modules that nearly every program uses: children share their compiled code.
   for (const name of warm) require(name);
+  v8.setFlagsFromString('--no-lazy'); // as in zygote.cjs, now that Node's modules are loaded
   loadContext();
   loadEvaluate();
   loadTypeScript();
+  v8.setFlagsFromString('--lazy');
   prepareInterruption();
   console.log(); // creates process.stdout, a pipe as in every child
   console.error();

@@ -71,7 +71,7 @@ func newFakeGuestWithin(t testing.TB, limit int64, functions []hostcall.Function
 		t.Fatal(err)
 	}
 	g := &fakeGuest{send: send, receive: receive, pumped: make(chan struct{})}
-	g.control = &control{in: stdio.NewReader(from), report: &cell{maxValue: limit}, room: func() {}}
+	g.control = &control{in: stdio.NewReader(from), report: &cell{maxValue: limit}, room: func() {}, done: func() { close(g.pumped) }}
 	if functions == nil {
 		to.Close()
 	} else {
@@ -81,10 +81,7 @@ func newFakeGuestWithin(t testing.TB, limit int64, functions []hostcall.Function
 		g.control.out = hostcall.NewWriter(to)
 		g.control.calls = hostcall.New(t.Context(), functions, limits, g.control.out)
 	}
-	go func() {
-		defer close(g.pumped)
-		g.control.run()
-	}()
+	go g.control.run(wire.NewReader(g.control.in, g.control.maxFrame))
 	t.Cleanup(func() {
 		send.Close()
 		g.control.calls.Stop()

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	goruntime "runtime"
 	"slices"
+	"sync"
 	"syscall"
 	"time"
 
@@ -271,6 +272,8 @@ type control struct {
 	translator *translator          // nil if the program imports no TypeScript
 	report     report
 	room       func() // blocks while the consumer of events is behind
+	done       func() // is called when nothing reads the channel any more
+	inline     inline
 }
 
 // report gets the frames about a program: the *cell of a run, or the *cells of a context.
@@ -292,17 +295,80 @@ func (c *control) maxFrame(kind wire.Kind) int64 {
 }
 
 // run reads frames until the channel's end.
-func (c *control) run() {
-	frames := wire.NewReader(c.in, c.maxFrame)
+func (c *control) run(frames *wire.Reader) {
 	for {
 		kind, body, err := frames.Next()
+		var work func()
 		if err == nil {
-			err = c.receive(kind, body)
+			work, err = c.receive(kind, body)
 		}
-		if err != nil {
+		switch {
+		case err != nil:
+			defer c.done()
 			c.close(err)
 			return
+		case work == nil:
+		case frames.Buffered(): // calls at the same time
+			go work()
+		case !c.inline.do(work, func() { c.run(frames) }):
+			return
 		}
+	}
+}
+
+// inline performs calls in the goroutine that reads the control channel, unless they take long. Waking a worker takes as
+// long as the rest of a call, and mostly the guest waits for its call and sends nothing meanwhile.
+//
+// One timer serves many calls: setting one for each would wake the goroutine that waits for timers.
+type inline struct {
+	mu      sync.Mutex
+	calls   int    // begun so far
+	current int    // number of the call that the reading goroutine performs; 0: none
+	readOn  func() // reads instead of that goroutine
+	recent  bool   // the call has begun since the timer fired
+	ticking bool   // the timer is set
+}
+
+// inlinePeriod is how long a call keeps the control channel unread at least, and half of how long it does at most.
+const inlinePeriod = time.Millisecond
+
+// do performs a call, and reports whether its goroutine still reads: otherwise readOn does, in another one.
+func (i *inline) do(work, readOn func()) (reads bool) {
+	i.mu.Lock()
+	i.calls++
+	number := i.calls
+	i.current, i.readOn, i.recent = number, readOn, true
+	if !i.ticking {
+		i.ticking = true
+		time.AfterFunc(inlinePeriod, i.tick)
+	}
+	i.mu.Unlock()
+	returned := false
+	defer func() {
+		i.mu.Lock()
+		defer i.mu.Unlock()
+		if reads = i.current == number; !reads {
+			return
+		}
+		if i.current = 0; !returned { // the function has ended the goroutine, as testing.T's Fatal does
+			go readOn()
+		}
+	}()
+	work()
+	returned = true
+	return reads
+}
+
+// tick lets another goroutine read if a call has taken a whole period.
+func (i *inline) tick() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.ticking = i.recent; i.ticking {
+		i.recent = false
+		time.AfterFunc(inlinePeriod, i.tick)
+	} else if i.current != 0 {
+		go i.readOn()
+		i.current = 0
 	}
 }
 
@@ -314,24 +380,25 @@ func (c *control) close(err error) {
 	c.out.Close()
 }
 
-func (c *control) receive(kind wire.Kind, body []byte) (err error) {
+// receive handles a frame. The caller calls work, unless it is nil.
+func (c *control) receive(kind wire.Kind, body []byte) (work func(), err error) {
 	switch kind {
 	case wire.KindCall:
 		return c.receiveCall(body)
 	case wire.KindTranslate:
-		return c.translator.answer(body)
+		return nil, c.translator.answer(body)
 	}
-	return c.report.receive(kind, body)
+	return nil, c.report.receive(kind, body)
 }
 
-func (c *control) receiveCall(body []byte) error {
+func (c *control) receiveCall(body []byte) (work func(), err error) {
 	c.room()
 	call, err := wire.ParseCall(body)
 	if errors.Is(err, wire.ErrDuplicateName) {
 		return c.calls.Accept(call, &CallError{Code: CodeArguments, Message: "the arguments: " + err.Error()})
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
 	return c.calls.Accept(call, c.refusal())
 }

@@ -120,7 +120,9 @@ func (p *Process) launch() error {
 	}
 	p.rt.active.Store(p, nil) // before any of its callbacks can call Processes
 	if p.control != nil {
-		p.reading.Go(p.control.run)
+		p.reading.Add(1)
+		p.control.done = p.reading.Done
+		go p.control.run(wire.NewReader(p.control.in, p.control.maxFrame))
 	}
 	p.streams.Start()
 	return nil

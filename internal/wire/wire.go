@@ -57,6 +57,9 @@ func NewReader(from io.Reader, maxBody func(Kind) int64) *Reader {
 	return &Reader{bufio.NewReaderSize(from, 16<<10), maxBody}
 }
 
+// Buffered reports whether more than the last frame has been read from the input.
+func (r *Reader) Buffered() bool { return r.from.Buffered() > 0 }
+
 // Next reads a frame. The caller owns the body. The error is io.EOF at the end of input
 // between two frames and io.ErrUnexpectedEOF inside a frame.
 func (r *Reader) Next() (Kind, []byte, error) {

@@ -139,11 +139,11 @@ func (d *Dispatcher) Observe(f func(Call)) {
 	d.observe = f
 }
 
-// Accept starts a call. If refused is not nil, the call is answered with that error. The error is
-// a violation of the protocol.
-func (d *Dispatcher) Accept(call wire.Call, refused error) error {
+// Accept starts a call. If refused is not nil, the call is answered with that error. The caller calls work, unless it is nil, in
+// any goroutine: it performs the call, and others. The error is a violation of the protocol.
+func (d *Dispatcher) Accept(call wire.Call, refused error) (work func(), err error) {
 	if int64(call.Function) >= int64(len(d.functions)) {
-		return fmt.Errorf("%w: a call of function %d", wire.ErrFrame, call.Function)
+		return nil, fmt.Errorf("%w: a call of function %d", wire.ErrFrame, call.Function)
 	}
 	f := &d.functions[call.Function]
 	p := &pendingCall{key: uint64(call.ID), name: f.Name(), size: len(call.Args)}
@@ -174,10 +174,13 @@ func (d *Dispatcher) Do(name string, size int, call func(context.Context) (size 
 	d.mu.Lock()
 	d.others++
 	p.key = 1<<32 + d.others // no number of a call on the control channel
-	err := d.admit(p, refused)
+	work, err := d.admit(p, refused)
 	d.mu.Unlock()
 	if err != nil {
 		return err
+	}
+	if work != nil {
+		go work()
 	}
 	select {
 	case err := <-p.other:
@@ -190,12 +193,12 @@ func (d *Dispatcher) Do(name string, size int, call func(context.Context) (size 
 // admit queues a call, unless it exceeds a limit.
 //
 // Preconditions: d.mu is held.
-func (d *Dispatcher) admit(p *pendingCall, refused error) error {
+func (d *Dispatcher) admit(p *pendingCall, refused error) (work func(), err error) {
 	switch {
 	case d.stopped != nil || d.ctx.Err() != nil: // Stop has been or will be called
-		return nil
+		return nil, nil
 	case d.pending[p.key] != nil:
-		return fmt.Errorf("%w: call %d twice", wire.ErrFrame, p.key)
+		return nil, fmt.Errorf("%w: call %d twice", wire.ErrFrame, p.key)
 	case d.count >= d.limits.Calls:
 		refused = &Error{Message: fmt.Sprintf("more than %d calls of host functions", d.limits.Calls), Code: CodeManyCalls}
 	case len(d.pending) >= MaxPending || int64(d.bytes+p.size) > maxPendingBytes+2*d.limits.Arguments:
@@ -203,7 +206,7 @@ func (d *Dispatcher) admit(p *pendingCall, refused error) error {
 	}
 	d.add(p) // also a refused one, so that a guest can't send them without end
 	if refused != nil {
-		return d.refuse(p, refused)
+		return nil, d.refuse(p, refused)
 	}
 	ctx, cancel := context.WithDeadlineCause(d.ctx, p.began.Add(d.limits.Timeout), d.late)
 	stopAlarm := context.AfterFunc(ctx, func() { d.expire(p) })
@@ -211,9 +214,9 @@ func (d *Dispatcher) admit(p *pendingCall, refused error) error {
 	d.queue = append(d.queue, p)
 	if d.workers < d.limits.Concurrent {
 		d.workers++
-		go d.work()
+		work = d.work
 	}
-	return nil
+	return work, nil
 }
 
 // add counts a call and adds it to the pending ones.

@@ -141,14 +141,14 @@ func TestCallsRunIsOver(t *testing.T) {
 		f, g := &callee{}, &guestSide{}
 		c := New(ctx, f.functions(), withDefaults(Limits{Concurrent: 1}), NewWriter(g))
 		for i := range 3 {
-			if err := c.Accept(wire.Call{ID: uint32(i), Function: waitFunction, Args: json.RawMessage(`[]`)}, nil); err != nil {
+			if err := accept(c, wire.Call{ID: uint32(i), Function: waitFunction, Args: json.RawMessage(`[]`)}, nil); err != nil {
 				t.Fatal(err)
 			}
 		}
 		synctest.Wait()
 		cancel()
 		synctest.Wait()
-		if err := c.Accept(wire.Call{ID: 10, Function: echoFunction, Args: json.RawMessage(`[]`)}, nil); err != nil {
+		if err := accept(c, wire.Call{ID: 10, Function: echoFunction, Args: json.RawMessage(`[]`)}, nil); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()
@@ -182,7 +182,7 @@ func TestCallsListed(t *testing.T) {
 func TestCallsRefused(t *testing.T) {
 	inBubble(t, Limits{Calls: 2}, func(t *testing.T, c *testCalls) {
 		for i := range 3 {
-			if err := c.Accept(wire.Call{ID: uint32(i) + 1}, &Error{Message: wire.ErrDuplicateName.Error(), Code: CodeArguments}); err != nil {
+			if err := accept(c, wire.Call{ID: uint32(i) + 1}, &Error{Message: wire.ErrDuplicateName.Error(), Code: CodeArguments}); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -45,7 +45,7 @@ func newFakeGuest(t testing.TB, functions []Function, l Limits) *fakeGuest {
 				call, err = wire.ParseCall(body)
 			}
 			if err == nil {
-				err = g.calls.Accept(call, nil)
+				err = accept(g.calls, call, nil)
 			}
 			if err != nil {
 				from.Close()

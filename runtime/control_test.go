@@ -22,7 +22,10 @@ import (
 )
 
 // callee has host functions for the tests.
-type callee struct{ gate chan struct{} }
+type callee struct {
+	gate  chan struct{}
+	began chan struct{} // receives an element for each call of gate, unless it is full
+}
 
 const (
 	echoFunction = iota
@@ -34,8 +37,15 @@ const (
 
 func (f *callee) functions() []hostcall.Function {
 	b, err := Options{}.newBindings(map[string]any{
-		"echo":   Function{Call: func(_ context.Context, args json.RawMessage) (any, error) { return args, nil }},
-		"gate":   Function{Call: func(_ context.Context, args json.RawMessage) (any, error) { <-f.gate; return args, nil }},
+		"echo": Function{Call: func(_ context.Context, args json.RawMessage) (any, error) { return args, nil }},
+		"gate": Function{Call: func(_ context.Context, args json.RawMessage) (any, error) {
+			select {
+			case f.began <- struct{}{}:
+			default:
+			}
+			<-f.gate
+			return args, nil
+		}},
 		"goexit": Function{Call: func(context.Context, json.RawMessage) (any, error) { goruntime.Goexit(); return nil, nil }},
 		"panic":  Function{Call: func(context.Context, json.RawMessage) (any, error) { panic("secret") }},
 		"wait": Function{Call: func(ctx context.Context, _ json.RawMessage) (any, error) {
@@ -169,6 +179,42 @@ func TestControlCalls(t *testing.T) {
 	}
 	if _, _, err := r.Next(); err != io.EOF {
 		t.Errorf("after the guest has closed: %v", err)
+	}
+}
+
+// The channel is read while the goroutine that has read a call performs it, and by one goroutine afterwards.
+func TestControlReadsOn(t *testing.T) {
+	f := &callee{gate: make(chan struct{}), began: make(chan struct{}, 2)}
+	g := newFakeGuest(t, 100, f.functions())
+	r := wire.NewReader(g.receive, func(wire.Kind) int64 { return 1000 })
+	answer := func() uint32 {
+		t.Helper()
+		kind, body, err := r.Next()
+		if err != nil || kind != wire.KindAnswer {
+			t.Fatalf("kind %d, %v", kind, err)
+		}
+		return binary.BigEndian.Uint32(body)
+	}
+	for id := range uint32(2) {
+		g.write(t, callFrame(id, gateFunction, `[]`))
+		<-f.began
+	}
+	g.write(t, callFrame(2, echoFunction, `[]`))
+	if id := answer(); id != 2 {
+		t.Errorf("answer %d", id)
+	}
+	close(f.gate)
+	if sum := answer() + answer(); sum != 1 {
+		t.Errorf("answers with the sum %d", sum)
+	}
+	for id := uint32(3); id < 500; id++ {
+		g.write(t, callFrame(id, echoFunction, `[]`))
+		if got := answer(); got != id {
+			t.Fatalf("answer %d, want %d", got, id)
+		}
+	}
+	if res := g.end(); len(res.Calls) != 500 {
+		t.Errorf("%d calls", len(res.Calls))
 	}
 }
 

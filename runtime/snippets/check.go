@@ -56,30 +56,22 @@ func checkFiles(files []File) error {
 	}
 	seen := map[string]bool{}
 	for _, f := range files {
-		if err := checkFile(f); err != nil {
-			return err
-		}
-		if seen[f.Path] {
+		switch {
+		case !validPath().MatchString(f.Path):
+			return invalid("path %.128q: a path has 1 to 128 letters, digits, and _ . / -", f.Path)
+		case !fs.ValidPath(f.Path) || f.Path == ".":
+			return invalid("path %s: it leads out of the snippet's folder, or is not in its shortest form", f.Path)
+		case f.Source == "":
+			return invalid("file %s: it is empty", f.Path)
+		case !utf8.ValidString(f.Source):
+			return invalid("file %s: it is not UTF-8", f.Path)
+		case seen[f.Path]:
 			return invalid("file %s: there are two of this path", f.Path)
 		}
 		seen[f.Path] = true
 	}
 	if !seen[EntryPath] {
 		return invalid("there is no file %s", EntryPath)
-	}
-	return nil
-}
-
-func checkFile(f File) error {
-	switch {
-	case !validPath().MatchString(f.Path):
-		return invalid("path %.128q: a path has 1 to 128 letters, digits, and _ . / -", f.Path)
-	case !fs.ValidPath(f.Path) || f.Path == ".":
-		return invalid("path %s: it leads out of the snippet's folder, or is not in its shortest form", f.Path)
-	case f.Source == "":
-		return invalid("file %s: it is empty", f.Path)
-	case !utf8.ValidString(f.Source):
-		return invalid("file %s: it is not UTF-8", f.Path)
 	}
 	return nil
 }

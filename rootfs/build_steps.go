@@ -253,12 +253,7 @@ func (b *build) copyLibraries(ctx context.Context) error {
 }
 
 // mergedUsr turns a host path into a path of the image, in which /lib is a link to /usr/lib.
-func mergedUsr(p string) string {
-	if strings.HasPrefix(p, "/usr/") {
-		return p
-	}
-	return path.Join("/usr", p)
-}
+func mergedUsr(p string) string { return path.Join("/usr", strings.TrimPrefix(p, "/usr/")) }
 
 // seal fixes the tree and computes the id.
 func (b *build) seal(context.Context) error {

@@ -166,14 +166,12 @@ func canLoadZygote(t *layer.Tree) (bool, error) {
 	}
 	defer object.Close()
 	ours, err := elf.NewFile(object)
+	var needs []elf.DynamicVersionNeed
+	if err == nil && ours.SectionByType(elf.SHT_GNU_VERNEED) != nil {
+		needs, err = ours.DynamicVersionNeeds()
+	}
 	if err != nil {
 		return false, fmt.Errorf("%s: %w", zygote.Path, err)
-	}
-	var needs []elf.DynamicVersionNeed
-	if ours.SectionByType(elf.SHT_GNU_VERNEED) != nil {
-		if needs, err = ours.DynamicVersionNeeds(); err != nil {
-			return false, fmt.Errorf("%s: %w", zygote.Path, err)
-		}
 	}
 	libc, err := readLibc(t)
 	if err != nil || !bytes.Contains(libc, []byte("\x00GLIBC_2.")) {

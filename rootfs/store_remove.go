@@ -43,7 +43,7 @@ func (s *Store) Prune() (removed []Removed, err error) {
 	}
 	for _, i := range all {
 		r, err := s.remove(i.ID, func(i *Image) error {
-			if slices.Contains(current, i.ID) || slices.ContainsFunc(i.Names, func(name string) bool { return !i.isOfBuild(name) }) {
+			if slices.Contains(current, i.ID) || i.hasOther("") {
 				return ErrInUse
 			}
 			return nil
@@ -89,7 +89,7 @@ func (s *Store) moveToTrash(ref string, allow func(*Image) error, trash *tempDir
 	if err != nil {
 		return "", err
 	}
-	if i.hasOther(ref) {
+	if slices.Contains(i.Names, ref) && i.hasOther(ref) {
 		return ref, os.Remove(filepath.Join(s.names(), ref))
 	}
 	if err := s.moveImage(i, trash); err != nil {
@@ -98,12 +98,10 @@ func (s *Store) moveToTrash(ref string, allow func(*Image) error, trash *tempDir
 	return i.ID, nil
 }
 
-// hasOther reports whether ref is one of several names of the image. A name that identifies
+// hasOther reports whether the image has another name than ref. A name that identifies
 // the inputs of a build does not count.
 func (i *Image) hasOther(ref string) bool {
-	return slices.Contains(i.Names, ref) && slices.ContainsFunc(i.Names, func(name string) bool {
-		return name != ref && !i.isOfBuild(name)
-	})
+	return slices.ContainsFunc(i.Names, func(name string) bool { return name != ref && !i.isOfBuild(name) })
 }
 
 // isOfBuild reports whether a name of the image identifies the inputs of a build. Users can give snapshots and

@@ -45,7 +45,7 @@ const maxFile = 64 << 20
 func (f *FS) ReadFile(ctx context.Context, path string) ([]byte, error) {
 	var content bytes.Buffer
 	in := requestjson.ReadIn{InFile: f.in(path), Limit: maxFile + 1}
-	if _, err := f.readTo(ctx, in, &content); err != nil {
+	if _, err := download[*FileInfo](ctx, f, "readFile", "read file", in, &content); err != nil {
 		return content.Bytes(), err
 	}
 	if content.Len() > maxFile {
@@ -57,11 +57,7 @@ func (f *FS) ReadFile(ctx context.Context, path string) ([]byte, error) {
 // ReadTo writes the content of a regular file to w, as much as it has when the server opens it. If
 // w blocks, nothing else on the connection does.
 func (f *FS) ReadTo(ctx context.Context, path string, w io.Writer) (*FileInfo, error) {
-	return f.readTo(ctx, requestjson.ReadIn{InFile: f.in(path)}, w)
-}
-
-func (f *FS) readTo(ctx context.Context, in requestjson.ReadIn, w io.Writer) (*FileInfo, error) {
-	return download[*FileInfo](ctx, f, "readFile", "read file", in, w)
+	return download[*FileInfo](ctx, f, "readFile", "read file", requestjson.ReadIn{InFile: f.in(path)}, w)
 }
 
 // WriteFile replaces the content of a file by data, as [hostfs.FS.WriteFrom] does.

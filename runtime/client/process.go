@@ -74,21 +74,16 @@ func (sb *Sandbox) spawn(ctx context.Context, p requestjson.ProcessRequest, o ru
 		running, ended := context.WithCancel(sb.c.ctx)
 		defer ended()
 		go func() { _ = r.feed(running, stdin) }() // fails if the process has ended
-		proc.result, proc.err = r.processResult()
+		info, err := outcome[resultjson.ProcessInfo](r)
+		if err == nil && info.Result == nil {
+			err = errors.New(info.Failure)
+		}
+		proc.result, proc.err = info.Result, wrap("wait", err)
 		_ = stdin.Close() // which ends feed, and writes to Stdin
 		stdout.Close(nil)
 		stderr.Close(nil)
 	})
 	return proc, nil
-}
-
-// processResult waits for the end of a process.
-func (r *request) processResult() (*runtime.Result, error) {
-	info, err := outcome[resultjson.ProcessInfo](r)
-	if err == nil && info.Result == nil {
-		err = errors.New(info.Failure)
-	}
-	return info.Result, wrap("wait", err)
 }
 
 // outcome waits for the end of what open has started, which it describes.

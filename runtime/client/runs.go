@@ -28,13 +28,6 @@ func (sb *Sandbox) program(method, doing, code string, o runtime.RunOptions) mes
 	return message{Request: session.Request{Method: method}, doing: doing, in: in}
 }
 
-// command returns a run of a program of the image.
-func (sb *Sandbox) command(name string, args []string, o runtime.RunOptions) message {
-	o.Args = args
-	in := requestjson.CommandIn{InSandbox: sb.in(), Command: requestjson.Command{Command: name, Start: start(o)}}
-	return message{Request: session.Request{Method: "commandIn"}, doing: "command", in: in}
-}
-
 // in names the sandbox in requests.
 func (sb *Sandbox) in() requestjson.InSandbox { return requestjson.InSandbox{Sandbox: sb.id} }
 
@@ -52,7 +45,9 @@ func (sb *Sandbox) Exec(ctx context.Context, code string, o runtime.RunOptions) 
 
 // Command runs a program of the image, as [runtime.NodeRuntime.Command] does.
 func (sb *Sandbox) Command(ctx context.Context, name string, args []string, o runtime.RunOptions) (*runtime.Result, error) {
-	return sb.run(ctx, sb.command(name, args, o), o)
+	o.Args = args
+	in := requestjson.CommandIn{InSandbox: sb.in(), Command: requestjson.Command{Command: name, Start: start(o)}}
+	return sb.run(ctx, message{Request: session.Request{Method: "commandIn"}, doing: "command", in: in}, o)
 }
 
 // Run runs code in a new sandbox, as [Sandbox.Run] does.

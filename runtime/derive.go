@@ -122,10 +122,7 @@ func (s *settings) own(owner bool) error {
 	if err == nil && owner && slices.Contains(s.plan.Sealed, "/") {
 		return s.own(false)
 	}
-	if err != nil {
-		return optionError("Permissions", "%w", err)
-	}
-	return nil
+	return ofOption("Permissions", err)
 }
 
 // stepEnv returns the variables of a step. Installations are for all users, and caches are not kept.

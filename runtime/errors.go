@@ -29,6 +29,14 @@ func (e *OptionError) Error() string { return "option " + e.Option + ": " + e.Er
 // Unwrap returns the reason.
 func (e *OptionError) Unwrap() error { return e.Err }
 
+// ofOption returns the error about an option; nil if err is.
+func ofOption(option string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &OptionError{option, err}
+}
+
 func optionError(option, format string, args ...any) error {
 	return &OptionError{option, fmt.Errorf(format, args...)}
 }

@@ -71,9 +71,7 @@ func (o Options) checkIsolation() error {
 		return optionError("OCI", "Runtime %q is not runc, crun or an absolute path", r)
 	}
 	if o.Zygote != (ZygoteOptions{}) {
-		if err := o.Isolation.Check(FeatureZygote); err != nil {
-			return optionError("Zygote", "%w", err)
-		}
+		return ofOption("Zygote", o.Isolation.Check(FeatureZygote))
 	}
 	return nil
 }
@@ -126,12 +124,4 @@ func (i Isolation) Check(f Feature) error {
 		instead = IsolationOCI
 	}
 	return &UnsupportedError{i, f, why, instead}
-}
-
-// launcher returns the launcher that the isolation has.
-func (o Options) launcher() Launcher {
-	if o.Launcher == LauncherZygote && o.Isolation.Check(FeatureZygote) != nil {
-		return LauncherExec
-	}
-	return o.Launcher
 }

@@ -121,10 +121,7 @@ func (o Options) modulesPath(cwd vfs.Path) (vfs.Path, error) {
 	if err == nil && o.NodeModules == "" {
 		err = errors.New("there is no NodeModules to show")
 	}
-	if err != nil {
-		return "", optionError("NodeModulesPath", "%w", err)
-	}
-	return at, nil
+	return at, ofOption("NodeModulesPath", err)
 }
 
 // mounts returns the mounts of the options, the one for NodeModules last, which is at modules.

@@ -161,10 +161,7 @@ func (p *Process) lowerOptions(s settings, o RunOptions) (env environment, err e
 // parseCwd parses an option Cwd.
 func parseCwd(cwd string) (vfs.Path, error) {
 	at, err := vfs.ParsePath(cwd)
-	if err != nil {
-		err = optionError("Cwd", "%w", err)
-	}
-	return at, err
+	return at, ofOption("Cwd", err)
 }
 
 // check checks the options that do not depend on the runtime's.
@@ -245,7 +242,8 @@ func (p *Process) addCode(ctx context.Context, s settings, o RunOptions) error {
 	}
 	code.TypeScript = code.Context != nil || mayImportTypeScript(o.Name, text, code.Evaluate != nil)
 	code.Args, code.BigInts, c.HeapMiB = s.Calls.Arguments, s.BigInts, s.heapMiB
-	c.Args = slices.Concat(s.nodeCommand(), []string{base}, o.Args) // other runs may see the command line: it must not show Path
+	// Other runs may see the command line: it must not show Path.
+	c.Args = slices.Concat([]string{s.nodePath()}, heapFlags(s.heapMiB), []string{"--require=" + guest.Prelude, base}, o.Args)
 	if p.launcher == LauncherZygote {
 		c.Script = len(c.Args) - len(o.Args) - 1 // the program's path
 	}
@@ -338,11 +336,6 @@ func (p *programs) next(secret bool) string {
 		name += "-" + strings.ToLower(rand.Text()[:16]) // 80 bits
 	}
 	return name
-}
-
-// nodeCommand returns the command line of Node before the program.
-func (s *settings) nodeCommand() []string {
-	return slices.Concat([]string{s.nodePath()}, heapFlags(s.heapMiB), []string{"--require=" + guest.Prelude})
 }
 
 // nodePath returns the guest path of Node.

@@ -77,7 +77,9 @@ func (o Options) resolve() (s settings, err error) {
 	s.Hostname = cmp.Or(o.Hostname, defaultHostname)
 	s.CgroupParent = cmp.Or(o.CgroupParent, DefaultCgroupParent)
 	s.MaxConcurrentRuns = cmp.Or(o.MaxConcurrentRuns, defaultConcurrentRuns())
-	s.Launcher = o.launcher()
+	if o.Launcher == LauncherZygote && o.Isolation.Check(FeatureZygote) != nil {
+		s.Launcher = LauncherExec
+	}
 	if err := errors.Join(fill(&s.Options, true), fill(&s.Limits, true), fill(&s.Network, true)); err != nil {
 		return s, err
 	}
@@ -126,10 +128,7 @@ func (s *settings) setCalls(o Options) (err error) {
 		return optionError("Commands", "%w", err)
 	}
 	s.Commands = maps.Clone(o.Commands)
-	if err := fill(&s.Calls, true); err != nil {
-		return optionError("Calls", "%w", err)
-	}
-	return nil
+	return ofOption("Calls", fill(&s.Calls, true))
 }
 
 // overlay adds the variables of one program, and sets the heap of its Node in bytes; 0: the runtime's.

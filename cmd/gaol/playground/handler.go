@@ -94,7 +94,14 @@ func serveIndex(w http.ResponseWriter, r *http.Request, text []byte, frameAncest
 // serveFile serves a file that is the same for everyone. Browsers keep it, and ask whether it has changed.
 func serveFile(w http.ResponseWriter, r *http.Request, f *file) {
 	h := w.Header()
-	setFileHeaders(h, r.URL.Path)
+	h.Set("Content-Type", types[r.URL.Path])
+	h.Set("Cache-Control", "no-cache")
+	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'; sandbox")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	if r.URL.Path == embedPath {
+		h.Set("Cross-Origin-Resource-Policy", "cross-origin")
+	}
 	content, tag := f.plain, f.tag
 	h.Set("Vary", "Accept-Encoding")
 	// Clients that mention gzip with a quality get plain text.
@@ -104,18 +111,6 @@ func serveFile(w http.ResponseWriter, r *http.Request, f *file) {
 	}
 	h.Set("Etag", `"`+tag+`"`)
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(content))
-}
-
-// setFileHeaders sets the headers of all files but the page itself.
-func setFileHeaders(h http.Header, urlPath string) {
-	h.Set("Content-Type", types[urlPath])
-	h.Set("Cache-Control", "no-cache")
-	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'; sandbox")
-	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("Cross-Origin-Resource-Policy", "same-origin")
-	if urlPath == embedPath {
-		h.Set("Cross-Origin-Resource-Policy", "cross-origin")
-	}
 }
 
 // policy is the page's Content-Security-Policy, without what differs between responses. The editor makes
@@ -140,9 +135,10 @@ var denied = []string{
 
 // setPageHeaders sets the headers of the page itself.
 func setPageHeaders(h http.Header, nonce string, frameAncestors []string) {
-	ancestors := "'none'"
+	ancestors, resources := "'none'", "same-origin"
 	if len(frameAncestors) > 0 {
-		ancestors = strings.Join(frameAncestors, " ")
+		// A page with Cross-Origin-Embedder-Policy could not show the playground otherwise.
+		ancestors, resources = strings.Join(frameAncestors, " "), "cross-origin"
 	} else {
 		h.Set("X-Frame-Options", "DENY") // for old browsers; it cannot name origins
 	}
@@ -153,9 +149,5 @@ func setPageHeaders(h http.Header, nonce string, frameAncestors []string) {
 	h.Set("Referrer-Policy", "same-origin") // no-referrer would also remove Origin from requests to the server
 	h.Set("Permissions-Policy", strings.Join(denied, "=(), ")+"=()")
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
-	h.Set("Cross-Origin-Resource-Policy", "same-origin")
-	if len(frameAncestors) > 0 {
-		// A page with Cross-Origin-Embedder-Policy could not show the playground otherwise.
-		h.Set("Cross-Origin-Resource-Policy", "cross-origin")
-	}
+	h.Set("Cross-Origin-Resource-Policy", resources)
 }

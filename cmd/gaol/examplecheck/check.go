@@ -137,7 +137,9 @@ func (r *Result) hasError() bool {
 // failAll fails the example for the errors of its output.
 func (r *Result) failAll(errs []string) {
 	for _, text := range errs {
-		r.fail(errorOf(r.Example, text))
+		m := locate(r.Example, text)
+		m.Text = strings.TrimPrefix(m.Text, m.place()+" — ") // a report prints the position before it
+		r.fail(m)
 	}
 }
 

@@ -33,7 +33,9 @@ func pageExamples(p page, allFences bool) (list []*Example) {
 		e.addFence(f)
 	}
 	for _, e := range list {
-		e.checkMain()
+		if _, ok := e.sources[mainFile]; !ok && e.Fault == "" {
+			e.Fault = "no fence contains the file " + mainFile + ": give the fences of an example the same example=NAME"
+		}
 	}
 	return list
 }
@@ -71,12 +73,5 @@ func (e *Example) setAttributes(i fenceInfo) {
 	}
 	if strings.HasPrefix(i.words["example"], "#") {
 		e.Fault = "the name of an example begins with no #"
-	}
-}
-
-// checkMain finds examples without a file that runs.
-func (e *Example) checkMain() {
-	if _, ok := e.sources[mainFile]; !ok && e.Fault == "" {
-		e.Fault = "no fence contains the file " + mainFile + ": give the fences of an example the same example=NAME"
 	}
 }

@@ -94,13 +94,6 @@ func locate(e *Example, text string) Message {
 	return m
 }
 
-// errorOf returns the message of an error without its position, which a report prints before it.
-func errorOf(e *Example, text string) Message {
-	m := locate(e, text)
-	m.Text = strings.TrimPrefix(m.Text, m.place()+" — ")
-	return m
-}
-
 // shownLogs is the number of an example's last lines in a report for people.
 const shownLogs = 20
 

@@ -85,15 +85,11 @@ func (a Advice) ruleText(d runtime.Denial, rule policy.Rule) string {
 	case isLocal(d):
 		return a.forHostPort(d, a.AllowNet+" '"+rule.Patterns[0]+"'")
 	}
-	return a.AllowNet + " " + quoteBrackets(strings.TrimSuffix(strings.TrimPrefix(rule.Patterns[0], "tcp://"), ":*"))
-}
-
-// quoteBrackets quotes an IPv6 address, in which a shell would look for the names of files.
-func quoteBrackets(address string) string {
-	if strings.HasPrefix(address, "[") {
-		return "'" + address + "'"
+	address := strings.TrimSuffix(strings.TrimPrefix(rule.Patterns[0], "tcp://"), ":*")
+	if strings.HasPrefix(address, "[") { // an IPv6 address, in which a shell would look for the names of files
+		address = "'" + address + "'"
 	}
-	return address
+	return a.AllowNet + " " + address
 }
 
 // forHostPort is advice to lead a port of localhost to the host, after other advice or alone, or "".

@@ -35,7 +35,10 @@ func ProgramFile(ctx context.Context, path string, format runtime.ModuleFormat) 
 		return p, codeError(ctx, "run", err)
 	}
 	defer file.Close()
-	p = Program{Name: guestName(path), Format: format}
+	p = Program{Name: filepath.Base(path), Format: format} // the ending selects the language
+	if filepath.Ext(p.Name) == "" {                        // such as /dev/fd/63 from a shell's <(...)
+		p.Name = ""
+	}
 	code, err := Read(ctx, file, path, MaxCode)
 	p.Code, err = string(code), codeError(ctx, "run", err)
 	if err == nil && format == runtime.FormatAuto {
@@ -79,17 +82,6 @@ func above(path string, f func(dir string) (found bool, err error)) error {
 			return err
 		}
 	}
-}
-
-// guestName returns the name in the guest of the file at path. Its ending selects
-// the language. A file without one, such as /dev/fd/63 from a shell's <(...), gets
-// the default name.
-func guestName(path string) string {
-	name := filepath.Base(path)
-	if filepath.Ext(name) == "" {
-		return ""
-	}
-	return name
 }
 
 // moduleFormat finds a file's format from the type in the nearest package.json, and

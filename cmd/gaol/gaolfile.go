@@ -178,12 +178,10 @@ func unquote(word string) string {
 			return strings.ReplaceAll(part[1:len(part)-1], "$", `\$`)
 		case '"':
 			return strings.NewReplacer(`\\`, `\`, `\"`, `"`).Replace(part[1 : len(part)-1])
-		case '\\':
-			if part == `\$` {
-				return part
-			}
-			return part[1:]
 		}
-		return part
+		if part == `\$` {
+			return part
+		}
+		return part[1:]
 	})
 }

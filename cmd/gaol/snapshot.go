@@ -45,28 +45,23 @@ func (a *app) snapshotExport() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return exportSnapshot(s, w)
+		lease, err := s.Hold() // keeps s from being removed
+		if err != nil {
+			return err
+		}
+		defer func() { _ = lease.Close() }()
+		root, err := os.OpenFile(s.Root(), unix.O_PATH|unix.O_DIRECTORY, 0)
+		if err != nil {
+			return err
+		}
+		// It is not limited: the snapshot was when it was taken.
+		tree, err := hostfs.New(root, hostfs.Options{Limits: hostfs.Limits{Entries: 1 << 30, Depth: 1 << 30}})
+		if err != nil {
+			root.Close()
+			return err
+		}
+		defer func() { _ = tree.Close() }()
+		_, err = tree.Tar(w, "/", hostfs.TarOptions{Bytes: 1 << 50})
+		return err
 	})
-}
-
-// exportSnapshot writes the files of s as a tar archive. It is not limited: the snapshot was when
-// it was taken. While it runs, the lease keeps s from being removed.
-func exportSnapshot(s *rootfs.Image, w io.Writer) error {
-	lease, err := s.Hold()
-	if err != nil {
-		return err
-	}
-	defer func() { _ = lease.Close() }()
-	root, err := os.OpenFile(s.Root(), unix.O_PATH|unix.O_DIRECTORY, 0)
-	if err != nil {
-		return err
-	}
-	tree, err := hostfs.New(root, hostfs.Options{Limits: hostfs.Limits{Entries: 1 << 30, Depth: 1 << 30}})
-	if err != nil {
-		root.Close()
-		return err
-	}
-	defer func() { _ = tree.Close() }()
-	_, err = tree.Tar(w, "/", hostfs.TarOptions{Bytes: 1 << 50})
-	return err
 }

@@ -68,7 +68,11 @@ func (f *snippetFlags) check() (err error) {
 		return err
 	}
 	if f.server != "" {
-		return f.checkServer()
+		if filepath.Ext(f.adapter) == ".mjs" {
+			return fmt.Errorf("--adapter %s: a server has adapters with names only", report.OneLine(f.adapter))
+		}
+		f.options.Adapter.Name = f.adapter // the server knows its adapters
+		return flags.RejectOnServer(f.set, "node-modules", "no-lint", "lint-rules", "isolation", "image", "store")
 	}
 	if f.options.Rules != nil && f.options.NoLint {
 		return errors.New("--lint-rules and --no-lint exclude each other: --no-lint turns off all rules")
@@ -77,15 +81,6 @@ func (f *snippetFlags) check() (err error) {
 		err = fmt.Errorf("--adapter %s: %w", report.OneLine(f.adapter), err)
 	}
 	return err
-}
-
-// checkServer rejects flags that servers lack. The server knows its adapters.
-func (f *snippetFlags) checkServer() error {
-	if filepath.Ext(f.adapter) == ".mjs" {
-		return fmt.Errorf("--adapter %s: a server has adapters with names only", report.OneLine(f.adapter))
-	}
-	f.options.Adapter.Name = f.adapter
-	return flags.RejectOnServer(f.set, "node-modules", "no-lint", "lint-rules", "isolation", "image", "store")
 }
 
 // openSnippets returns a runner of snippets.

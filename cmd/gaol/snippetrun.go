@@ -68,7 +68,7 @@ func (a *app) snippetRunCommand() *cobra.Command {
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		s, err := a.readSnippet(cmd.Context(), append(args, "-")[0], f)
-		if len(args) == 0 && err == nil && s.isEmpty() { // the user has more likely forgotten to name a file
+		if len(args) == 0 && err == nil && s.invalid == nil && s.input.Source == "" && s.input.Files == nil { // the user has more likely forgotten to name a file
 			err = report.UsageError(cmd.CommandPath(), errNoSnippet)
 		}
 		if err != nil {
@@ -89,11 +89,6 @@ type namedSnippet struct {
 }
 
 var errNoSnippet = errors.New("want one snippet: a FILE, a DIR or -")
-
-// isEmpty reports whether there is nothing to run.
-func (s *namedSnippet) isEmpty() bool {
-	return s.invalid == nil && s.input.Source == "" && s.input.Files == nil
-}
 
 // runSnippet runs a snippet, prints its output and sets a.exit.
 func (a *app) runSnippet(ctx context.Context, s *namedSnippet, f *snippetFlags) error {

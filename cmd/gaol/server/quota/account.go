@@ -308,30 +308,24 @@ func (u amounts) check(used amounts, most Limits, server bool) error {
 // Egress is a [runtime.Options] NetworkQuota: a connection that exceeds the limits is refused, and connects and look-ups
 // wait for their turn.
 func (a *Account) Egress(ctx context.Context, u runtime.NetworkUse) (release func(), err error) {
-	switch u {
-	case runtime.NetworkConnection:
+	switch {
+	case u == runtime.NetworkConnection:
 		var held *Reservation
 		if held, err = a.Reserve(Limits{EgressConnections: 1}); err == nil {
 			release = held.Release
 		}
-	case runtime.NetworkConnect:
-		release, err = a.queue(ctx, Connects)
+	case !spareDescriptors(reservedShare): // connects and look-ups take some
+		a.server.observe(errDescriptors)
+		err = errDescriptors
+	case u == runtime.NetworkConnect:
+		release, err = a.Wait(ctx, Connects)
 	default:
-		release, err = a.queue(ctx, Lookups)
+		release, err = a.Wait(ctx, Lookups)
 	}
 	if e, ok := errors.AsType[*Exceeded](err); ok {
 		err = &runtime.NetworkQuotaError{Quota: e.Limit}
 	}
 	return release, err
-}
-
-// queue is Wait for a slot that takes descriptors.
-func (a *Account) queue(ctx context.Context, k Kind) (free func(), err error) {
-	if !spareDescriptors(reservedShare) {
-		a.server.observe(errDescriptors)
-		return nil, errDescriptors
-	}
-	return a.Wait(ctx, k)
 }
 
 var errDescriptors = &Exceeded{Limit: "openFiles", Server: true, RetryAfter: retryAfter}

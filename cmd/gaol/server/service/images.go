@@ -57,7 +57,7 @@ func (s *Service) BuildImage(ctx context.Context, c *Call, in *requestjson.Image
 	output := buildOutput{sender: sender{to: c.To, cancel: cancel}}
 	d.Name, d.Progress = name, &output
 	image, err := store.Derive(running, d)
-	output.end()
+	output.send(outputs(EventStdout, output.split.End()))
 	result := &runtime.Result{Duration: time.Since(begin)}
 	if failed, ok := errors.AsType[*runtime.CommandError](err); ok {
 		result = failed.Result
@@ -118,17 +118,8 @@ type buildOutput struct {
 func (b *buildOutput) Write(p []byte) (int, error) {
 	b.last = append(b.last, p...)
 	b.last = b.last[max(0, len(b.last)-maxLast):]
-	if b.to != nil {
-		b.send(outputs(EventStdout, b.split.Split(p)))
-	}
+	b.send(outputs(EventStdout, b.split.Split(p)))
 	return len(p), nil
-}
-
-// end sends the end of the output.
-func (b *buildOutput) end() {
-	if b.to != nil {
-		b.send(outputs(EventStdout, b.split.End()))
-	}
 }
 
 // buildError converts an error of a build.

@@ -174,14 +174,14 @@ func perform[R any](ctx context.Context, sb *Sandbox, kind string, c *Call, run 
 
 // sender sends events to a client until that fails, which cancels the work.
 type sender struct {
-	to     Sink
+	to     Sink // nil: the client wants none
 	cancel func()
 	err    error
 }
 
 func (s *sender) send(events []Event) {
 	for _, e := range events {
-		if s.err == nil {
+		if s.err == nil && s.to != nil {
 			s.err = s.to(e)
 		}
 	}

@@ -25,27 +25,18 @@ type stdin struct {
 	writers atomic.Int32
 }
 
-// inputData returns the bytes to write.
-func inputData(i requestjson.Input) ([]byte, error) {
-	data := i.Bytes
-	if i.Text != "" {
-		if len(data) > 0 {
-			return nil, Refuse(Invalid, "want either text or bytes")
-		}
-		data = []byte(i.Text)
-	}
-	if len(data) > maxWrite {
-		return nil, Refuse(TooLarge, "more than %d bytes at once", maxWrite)
-	}
-	return data, nil
-}
-
 // WriteStdin writes to the process's standard input. It waits until the process has read enough that
 // the rest fits in a pipe. If ctx ends before, the rest of the data is still written.
 func (p *Process) WriteStdin(ctx context.Context, _ *Call, in *requestjson.StdinIn) (None, error) {
-	data, err := inputData(in.Input)
-	if err != nil {
-		return None{}, err
+	data := in.Bytes
+	if in.Text != "" {
+		if len(data) > 0 {
+			return None{}, Refuse(Invalid, "want either text or bytes")
+		}
+		data = []byte(in.Text)
+	}
+	if len(data) > maxWrite {
+		return None{}, Refuse(TooLarge, "more than %d bytes at once", maxWrite)
 	}
 	s := p.stdin
 	defer s.writers.Add(-1)

@@ -65,9 +65,7 @@ func checkTokenFile(info fs.FileInfo) error {
 
 func parseTokens(text string) (*Tokens, error) {
 	t := &Tokens{}
-	n := 0
-	for line := range strings.Lines(text) {
-		n++
+	for i, line := range strings.Split(text, "\n") {
 		line = strings.TrimSpace(line)
 		if line == "" || strings.HasPrefix(line, "#") {
 			continue
@@ -77,7 +75,7 @@ func parseTokens(text string) (*Tokens, error) {
 			err = fmt.Errorf("%s is listed twice", parsed.name)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("line %d: %w", n, err)
+			return nil, fmt.Errorf("line %d: %w", i+1, err)
 		}
 		t.list = append(t.list, parsed)
 	}

@@ -43,7 +43,7 @@ func withPackages(t *testing.T, preset string, o runtime.Options) *runtime.NodeR
 func bash(t *testing.T, rt *runtime.NodeRuntime, script string) []byte {
 	t.Helper()
 	began := time.Now()
-	res, err := rt.Command(t.Context(), "bash", []string{"-ec", script}, runtime.RunOptions{})
+	res, err := rt.Command(t.Context(), "bash", []string{"-ec", script}, runtime.RunOptions{Timeout: 5 * time.Minute})
 	if err != nil || res.ExitCode != 0 {
 		t.Fatalf("%v; %s, exit code %d, stdout %s, stderr %s", err, res.Cause, res.ExitCode, res.Stdout, res.Stderr)
 	}

@@ -51,7 +51,10 @@ func (in *inputs) plan(o BuildOptions, find func(name, version string) (npmPacka
 	if o.Minimal {
 		packages = nil
 	}
-	text, _ := json.Marshal([]any{builder, in.arch, node, npm, in.programs.SourceHash(), packages, with}) // cannot fail: strings
+	text, err := json.Marshal([]any{builder, in.arch, node, npm, in.programs.SourceHash(), packages, with})
+	if err != nil {
+		return plan{}, err
+	}
 	sum := sha256.Sum256(text)
 	major, _, _ := strings.Cut(node.Version, ".")
 	names := []string{"node" + node.Version + "-" + hex.EncodeToString(sum[:6]), strings.TrimSuffix("node-"+major+"-"+variant, "-")}

@@ -68,7 +68,8 @@ func (a *app) snippetRunCommand() *cobra.Command {
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		s, err := a.readSnippet(cmd.Context(), append(args, "-")[0], f)
-		if len(args) == 0 && err == nil && s.invalid == nil && s.input.Source == "" && s.input.Files == nil { // the user has more likely forgotten to name a file
+		// The user has more likely forgotten to name a file than given an empty one.
+		if len(args) == 0 && err == nil && s.invalid == nil && s.input.Source == "" && s.input.Files == nil {
 			err = report.UsageError(cmd.CommandPath(), errNoSnippet)
 		}
 		if err != nil {

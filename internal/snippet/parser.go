@@ -13,10 +13,11 @@ type span struct{ start, end int }
 //
 // After an error, the parser behaves as at the end of the code.
 type parser struct {
-	nodes []Node
 	lexer
 	tok  token
 	last int // end of the previous token
+
+	nodes []Node // allocated for the next nodes of the tree
 
 	context
 	root    *Node

@@ -48,9 +48,7 @@ func Module(code string) (*Program, error) {
 func Normalize(code string) (string, error) {
 	p, err := compile(code, compiler{module: true, unmapped: true})
 	if err != nil {
-		p, err = compile(code, compiler{module: true})
-	}
-	if err != nil {
+		_, err = Module(code) // the same error, with its position
 		return "", err
 	}
 	return p.module().Code(), nil

@@ -105,7 +105,6 @@ func enclosing(k NodeKind, name string, first *Node) *Node {
 
 // add adds children that are not nil.
 func (n *Node) add(kids ...*Node) *Node {
-	n.Kids = slices.Grow(n.Kids, len(kids))
 	for _, k := range kids {
 		if k != nil {
 			n.Kids = append(n.Kids, k)

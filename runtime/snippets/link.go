@@ -39,8 +39,12 @@ func EncodeLink(in Input) (fragment string, err error) {
 		return "", &InputError{Code: InputTooLarge, Message: fmt.Sprintf("a link has at most %d bytes of source", MaxBytes)}
 	}
 	var packed bytes.Buffer
-	w, _ := flate.NewWriter(&packed, flate.BestCompression) // cannot fail: the level is valid, and a buffer takes everything
-	_, _ = w.Write(text)
-	_ = w.Close()
-	return form + base64.RawURLEncoding.EncodeToString(packed.Bytes()), nil
+	w, err := flate.NewWriter(&packed, flate.BestCompression)
+	if err == nil {
+		_, err = w.Write(text)
+	}
+	if err == nil {
+		err = w.Close()
+	}
+	return form + base64.RawURLEncoding.EncodeToString(packed.Bytes()), err
 }

@@ -201,7 +201,7 @@ func TestIngressMemory(t *testing.T) {
 }
 
 // watchIngress is watchRun of a server whose connections the host serves. Only buffers of TCP and slabs count: other
-// memory of the kernel varies with what the machine does.
+// memory of the kernel depends on other programs.
 func watchIngress(t *testing.T, name string, rt *runtime.NodeRuntime, guest string, host func(net.Conn)) int64 {
 	ctx, cancel := context.WithCancel(t.Context())
 	var dialing sync.WaitGroup

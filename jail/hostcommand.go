@@ -81,6 +81,6 @@ func (j *Jail) AddProgram(folder string, file File, packages string) error {
 }
 
 // RemoveProgram removes the files of AddProgram.
-func (j *Jail) RemoveProgram(folder string) error {
-	return hostDirError("remove", "program", j.programs.RemoveAll(folder))
+func (j *Jail) RemoveProgram(folder, name string) error {
+	return hostDirError("remove", "program", j.programs.RemoveProgram(folder, name))
 }

@@ -250,7 +250,8 @@ const ProgramDir = "/run/gaol"
 // read-only. The methods of a closed one fail with os.ErrClosed.
 type HostDir struct {
 	*os.Root
-	owner int // host id of the guest's root
+	dir   *os.File // the folder itself
+	owner int      // host id of the guest's root
 }
 
 // Close closes the folder, which may be nil.
@@ -258,7 +259,7 @@ func (d *HostDir) Close() error {
 	if d == nil {
 		return nil
 	}
-	return d.Root.Close()
+	return errors.Join(d.dir.Close(), d.Root.Close())
 }
 
 // Attributes of the guest's mount of the folder of programs, and the limits of its file system: enough for 64
@@ -280,22 +281,38 @@ func (s *Stage) mountPrograms() (err error) {
 }
 
 // WriteProgram makes the folder of that name, with a file that everyone can read, and a link to the
-// packages that the program finds. [os.Root.RemoveAll] removes it.
+// packages that the program finds. It is on the path of each run, so it makes few system calls.
 func (d *HostDir) WriteProgram(folder string, file File, packages string) error {
-	if err := d.Mkdir(folder, 0o755); err != nil {
+	return kernfile.Control(d.dir, func(dir int) error {
+		if err := unix.Mkdirat(dir, folder, 0o755); err != nil {
+			return err
+		}
+		fd, err := unix.Openat(dir, filepath.Join(folder, file.Path), unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_CLOEXEC, 0)
+		if err == nil {
+			f := os.NewFile(uintptr(fd), file.Path)
+			_, err = f.Write(file.Data)
+			err = errors.Join(err, unix.Fchown(fd, d.owner, d.owner), unix.Fchmod(fd, uint32(file.Mode.Perm())), f.Close())
+		}
+		err = errors.Join(err, unix.Symlinkat(packages, dir, filepath.Join(folder, "node_modules")),
+			unix.Fchmodat(dir, folder, 0o755, 0), unix.Fchownat(dir, folder, d.owner, d.owner, 0)) // the umask is the host's
+		if err != nil {
+			removeProgram(dir, folder, file.Path)
+		}
 		return err
-	}
-	name := filepath.Join(folder, file.Path)
-	err := errors.Join(
-		d.Symlink(packages, filepath.Join(folder, "node_modules")),
-		d.WriteFile(name, file.Data, file.Mode),
-		d.Chmod(name, file.Mode), d.Chmod(folder, 0o755), // the umask is the host's
-		d.Lchown(name, d.owner, d.owner), d.Lchown(folder, d.owner, d.owner),
+	})
+}
+
+// RemoveProgram removes what WriteProgram has made.
+func (d *HostDir) RemoveProgram(folder, name string) error {
+	return kernfile.Control(d.dir, func(dir int) error { return removeProgram(dir, folder, name) })
+}
+
+func removeProgram(dir int, folder, name string) error {
+	return errors.Join(
+		unix.Unlinkat(dir, filepath.Join(folder, name), 0),
+		unix.Unlinkat(dir, filepath.Join(folder, "node_modules"), 0),
+		unix.Unlinkat(dir, folder, unix.AT_REMOVEDIR),
 	)
-	if err != nil {
-		err = errors.Join(err, d.RemoveAll(folder))
-	}
-	return err
 }
 
 // MaxCommands bounds the commands of a jail.
@@ -338,16 +355,20 @@ func (s *Stage) mountHostDir(name, path string, attrs uint64, options string) (*
 	if err := unix.Mount("tmpfs", name, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, options); err != nil {
 		return nil, err
 	}
-	dir, err := os.OpenRoot(name)
+	root, err := os.OpenRoot(name)
 	if err != nil {
 		return nil, err
+	}
+	dir, err := root.Open(".")
+	if err != nil {
+		return nil, errors.Join(err, root.Close())
 	}
 	at := filepath.Join(overlayDir, path)
 	err = errors.Join(os.Lchown(name, s.rootID, s.rootID), bind(name, at))
 	if err == nil {
 		err = setMountAttr(unix.AT_FDCWD, at, 0, unix.MountAttr{Attr_set: attrs})
 	}
-	return &HostDir{dir, s.rootID}, err
+	return &HostDir{root, dir, s.rootID}, err
 }
 
 // readProgram reads a program of the image.

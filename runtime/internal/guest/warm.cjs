@@ -4,6 +4,7 @@
 
 const Module = require('node:module');
 const v8 = require('node:v8');
+const { rehearseCalls } = require('./control.cjs');
 const { hideFlags, ownVariables } = require('./inside.cjs');
 const { decodeProgram, encodeProgram, loadContext, loadEvaluate, loadTypeScript, prepareInterruption, readFile } = require('./program.cjs');
 
@@ -14,7 +15,7 @@ const warm = [
 
 let rehearsals = 0;
 const REHEARSALS = 20; // after which V8 optimizes nothing more on this path
-const REHEARSAL = 'console.log(import.meta.url, 1); process.stderr; __return({ ok: true }); delete globalThis.__return; export {}';
+const REHEARSAL = 'console.log(import.meta.url, 1); process.stderr; callBinding({ n: 1 }); __return({ ok: true }); delete globalThis.__return; delete globalThis.callBinding; export {}';
 
 // child is the module child.cjs.
 function warmUp(child) {
@@ -74,10 +75,11 @@ function rehearse({ becomeRun, entry }) {
   const fatal = Object.getOwnPropertyDescriptor(process, '_fatalException');
   const path = `/dev/null/${rehearsals++}`; // a unique module, which can't be a file
   readFile();
-  becomeRun(process.pid, [entry], decodeProgram(encodeProgram({ path, format: 'module', value: 1024 }, REHEARSAL)));
+  const program = { path, format: 'module', value: 1024, functions: [['callBinding']], args: 1024 };
+  becomeRun(process.pid, [entry], decodeProgram(encodeProgram(program, REHEARSAL)));
   /^/.exec(''); // as Node does before the main module
   Module.runMain(entry);
-  process._tickCallback(); // loads the module: the event loop does not run before the fork
+  rehearseCalls(() => process._tickCallback()); // loads the module: the event loop does not run before the fork
   process.emit('beforeExit', 0);
   process.emit('exit', 0);
   Object.defineProperty(process, '_fatalException', fatal);

@@ -48,6 +48,9 @@ const encodeFailure = (json) => encode(FAILURE, [], json);
 const encodeNoValue = (text) => encode(NO_VALUE, [], text);
 const encodeDone = (cell) => encode(DONE, [cell >>> 24, cell >>> 16, cell >>> 8, cell], '');
 
+// Writes a host's answer to a buffer, for rehearsals, and returns its size.
+const encodeAnswer = (buffer, call, json) => copy(encode(ANSWER, [call >>> 24, call >>> 16, call >>> 8, call, 0], json), buffer);
+
 // Returns a request to translate a file.
 const encodeTranslation = (call, format, path, config, source) =>
   encode(TRANSLATE, [call >>> 24, call >>> 16, call >>> 8, call, format], `${path}\0${config}\0${source}`);
@@ -194,4 +197,4 @@ function fromHost(json) {
   return textIncludes(json, '"\\u0000') ? parse(json, revive) : parse(json);
 }
 
-module.exports = { ANSWER, CALL, CELL, Decoder, Frames, INTERRUPT, VERSION, encodeDone, encodeFailure, encodeLog, encodeNoValue, encodeOutput, encodeTranslation, encodeValue, fromHost };
+module.exports = { ANSWER, CALL, CELL, Decoder, Frames, INTERRUPT, VERSION, encodeAnswer, encodeDone, encodeFailure, encodeLog, encodeNoValue, encodeOutput, encodeTranslation, encodeValue, fromHost };

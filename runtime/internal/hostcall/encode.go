@@ -122,7 +122,7 @@ const exactDigits = 15
 
 // convert applies i to the integers of a text of JSON.
 func (i Integers) convert(name string, text []byte) ([]byte, error) {
-	if i == AnyIntegers {
+	if i == AnyIntegers || !hasLongInteger(text) {
 		return text, nil
 	}
 	d := jsontext.NewDecoder(bytes.NewBuffer(text), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
@@ -151,6 +151,20 @@ func (i Integers) convert(name string, text []byte) ([]byte, error) {
 		converted = append(converted, `{"\u0000bigint":"`+digits+`"}`...)
 		copied = end
 	}
+}
+
+// hasLongInteger reports whether text has more than exactDigits digits in a row. Few texts have, and the
+// others need not be parsed.
+func hasLongInteger(text []byte) bool {
+	n := 0
+	for _, c := range text {
+		if n++; c < '0' || c > '9' {
+			n = 0
+		} else if n > exactDigits {
+			return true
+		}
+	}
+	return false
 }
 
 // isExact reports whether JavaScript prints a number of JSON as it is, or it is no integer.

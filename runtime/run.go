@@ -312,6 +312,8 @@ func (c *control) run(frames *wire.Reader) {
 			go work()
 		case !c.inline.do(work, func() { c.run(frames) }):
 			return
+		default:
+			c.in.Expect()
 		}
 	}
 }

@@ -122,8 +122,7 @@ func (a *app) mcp(ctx context.Context, f *mcpFlags) error {
 	}
 	p := mcpstdio.NewProxy(upstream)
 	err = p.Check(ctx, f.sandboxTools)
-	absent := errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED)
-	switch {
+	switch absent := errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED); {
 	case absent && address == "" && os.Geteuid() == 0:
 		return a.mcpPrivate(ctx, f)
 	case err != nil:

@@ -27,13 +27,11 @@ func (a *app) snippetCommand() *cobra.Command {
 
 // snippetFlags are the flags of all commands of gaol snippet.
 type snippetFlags struct {
-	set       *pflag.FlagSet
-	options   snippets.Options
-	isolation string
-	server    string
-	adapter   string
-	timeout   time.Duration
-	json      bool
+	set                        *pflag.FlagSet
+	options                    snippets.Options
+	isolation, server, adapter string
+	timeout                    time.Duration
+	json                       bool
 }
 
 // add defines the flags.

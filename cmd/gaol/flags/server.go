@@ -34,8 +34,7 @@ func AddServer(cmd *cobra.Command, server *string, usage string) {
 
 // FindServer returns the socket of a server for users without root, which a local sandbox needs.
 func FindServer() string {
-	info, err := os.Stat(client.Socket())
-	if os.Geteuid() == 0 || err != nil || info.Mode().Type() != fs.ModeSocket {
+	if info, err := os.Stat(client.Socket()); os.Geteuid() == 0 || err != nil || info.Mode().Type() != fs.ModeSocket {
 		return ""
 	}
 	return client.Socket()

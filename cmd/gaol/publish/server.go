@@ -83,8 +83,7 @@ func (s *Server) Close() {
 	for _, l := range s.listeners {
 		_ = l.Close()
 	}
-	late := time.AfterFunc(drainTime, s.reset)
-	defer late.Stop()
+	defer time.AfterFunc(drainTime, s.reset).Stop()
 	s.work.Wait()
 	s.reset()
 }

@@ -97,8 +97,7 @@ func (e *lineEditor) next(continued bool) (string, error) {
 // interruptible returns a context that Ctrl-C cancels. Other keys are for the next line.
 func (e *lineEditor) interruptible(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(ctx)
-	interrupt := func() { cancel() }
-	e.keyboard.onInterrupt.Store(&interrupt)
+	e.keyboard.onInterrupt.Store(new(func() { cancel() }))
 	return ctx, func() {
 		e.keyboard.onInterrupt.Store(nil)
 		cancel()
@@ -139,8 +138,7 @@ func (k *keyboard) readAll(from io.Reader) {
 // press keeps a key for Read. While a cell runs, Ctrl-C interrupts it and discards the
 // keys before it, as a terminal's line discipline does.
 func (k *keyboard) press(key byte) {
-	interrupt := k.onInterrupt.Load()
-	if key == ctrlC && interrupt != nil {
+	if interrupt := k.onInterrupt.Load(); key == ctrlC && interrupt != nil {
 		(*interrupt)()
 		for len(k.keys) > 0 {
 			select {

@@ -33,8 +33,7 @@ func clientAddress(r *http.Request, proxies []netip.Prefix) string {
 		return ""
 	}
 	address := tcp.AddrPort().Addr().Unmap()
-	hops := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
-	for _, hop := range slices.Backward(hops) {
+	for _, hop := range slices.Backward(strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")) {
 		next, err := netip.ParseAddr(strings.TrimSpace(hop))
 		if !isProxy(address) || err != nil {
 			break

@@ -103,8 +103,8 @@ func (s *Server) serveTenant(w http.ResponseWriter, r *http.Request, next http.H
 // count counts a request of a tenant, or returns an error if there are too many: of the tenant, or of an anonymous caller's
 // address.
 func (s *Server) count(t *tenant.Tenant, r *http.Request) error {
-	set := s.service.Settings().Snippets.Anonymous
-	if t.Name == settings.AnonymousTenant && set != nil { // nil: the settings have been replaced
+	// nil: the settings have been replaced
+	if set := s.service.Settings().Snippets.Anonymous; t.Name == settings.AnonymousTenant && set != nil {
 		if wait := s.addresses.count(clientAddress(r, set.Proxies), set.PerMin(), time.Now()); wait > 0 {
 			return &service.Error{Code: service.Exceeded, Err: fmt.Errorf("your address has sent more than %v requests in a minute", set.PerMin()), RetryAfter: wait}
 		}

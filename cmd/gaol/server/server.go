@@ -64,12 +64,7 @@ const maxHeader = 32 << 10
 func New(o Options) *Server { return newServer(o, defaultTimes) }
 
 func newServer(o Options, times times) *Server {
-	s := &Server{
-		times:   times,
-		service: service.New(o.Options),
-
-		connections: newConnections(),
-	}
+	s := &Server{times: times, service: service.New(o.Options), connections: newConnections()}
 	s.observer = &observer{metrics: s.service.Metrics(), audit: &audit.Log{}, log: s.service.Log(), tracer: o.Tracer, bodyTime: times.body}
 	s.tokens.Store(o.Tokens)
 	s.session = session.New(s.service)

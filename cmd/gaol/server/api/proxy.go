@@ -24,8 +24,8 @@ func servePort(s *service.Service, w http.ResponseWriter, r *http.Request, t por
 		WriteProblem(w, http.StatusMethodNotAllowed, "")
 		return
 	}
-	dots := func(e string) bool { return e == "." || e == ".." }
-	if slices.ContainsFunc(strings.Split(r.URL.Path, "/"), dots) { // a proxy in front of the server could understand them as another path
+	// a proxy in front of the server could understand them as another path
+	if slices.ContainsFunc(strings.Split(r.URL.Path, "/"), func(e string) bool { return e == "." || e == ".." }) {
 		WriteProblem(w, http.StatusBadRequest, "the path has . or .. components")
 		return
 	}

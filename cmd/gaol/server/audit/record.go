@@ -3,7 +3,6 @@ package audit
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -146,8 +145,7 @@ func (r *Record) SetCommand(name string, args []string, permissions any) {
 }
 
 func hash(text string) string {
-	sum := sha256.Sum256([]byte(text))
-	return hex.EncodeToString(sum[:])
+	return fmt.Sprintf("%x", sha256.Sum256([]byte(text)))
 }
 
 // SetPermissions sets the permissions that the request asked for: by scope, or the name of a preset. Nil and those without

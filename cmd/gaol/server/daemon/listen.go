@@ -240,8 +240,7 @@ func listenAsGroup(path string, gid int) (net.Listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: may not give the socket to group %d", path, gid)
 	}
-	umask := syscall.Umask(0o117)
-	defer syscall.Umask(umask)
+	defer syscall.Umask(syscall.Umask(0o117))
 	return net.Listen("unix", path)
 }
 

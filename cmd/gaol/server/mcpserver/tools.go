@@ -48,9 +48,8 @@ const (
 // describe returns a tool without schemas. Repeated means that calling it twice is equivalent to
 // calling it once; open, that it may reach external hosts.
 func describe(name, title, description string, does effect, repeated, open bool) *mcp.Tool {
-	destroys := does == changes
 	return &mcp.Tool{Name: name, Title: title, Description: description, Annotations: &mcp.ToolAnnotations{
-		Title: title, ReadOnlyHint: does == reads, DestructiveHint: &destroys, IdempotentHint: repeated, OpenWorldHint: &open,
+		Title: title, ReadOnlyHint: does == reads, DestructiveHint: new(does == changes), IdempotentHint: repeated, OpenWorldHint: &open,
 	}}
 }
 

@@ -19,15 +19,13 @@ import (
 
 // Metrics are the metrics of one server. Its methods may be called concurrently.
 type Metrics struct {
-	registry *prometheus.Registry
-	runs     *prometheus.CounterVec
-	failed   *prometheus.CounterVec
-	times    *prometheus.HistogramVec
-	queue    prometheus.Observer
-	refusals *prometheus.CounterVec
-	requests *prometheus.CounterVec
-	answers  *prometheus.HistogramVec
-	lost     prometheus.Counter
+	registry           *prometheus.Registry
+	runs, failed       *prometheus.CounterVec
+	times              *prometheus.HistogramVec
+	queue              prometheus.Observer
+	refusals, requests *prometheus.CounterVec
+	answers            *prometheus.HistogramVec
+	lost               prometheus.Counter
 }
 
 // seconds are the buckets of times: runs take from milliseconds to an hour.

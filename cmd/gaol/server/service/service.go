@@ -48,19 +48,18 @@ type Options struct {
 // Service runs programs and keeps sandboxes for tenants. Its methods may be called from several
 // goroutines.
 type Service struct {
-	settings atomic.Pointer[settings.Settings]
-	trusted  bool // see settings.Trusted
-	store    string
-	cache    string
-	log      *slog.Logger
-	create   func(context.Context, runtime.Options) (*runtime.NodeRuntime, error)
-	quotas   *quota.Server
-	pools    *shared[poolKey, *runtime.Pool]
-	runners  *shared[runnerKey, *snippets.Runner]
-	tenants  *tenants
-	metrics  *Metrics
-	retained retained      // processes and contexts that have ended
-	closing  chan struct{} // has room for the sandboxes that are closed at the same time
+	settings     atomic.Pointer[settings.Settings]
+	trusted      bool // see settings.Trusted
+	store, cache string
+	log          *slog.Logger
+	create       func(context.Context, runtime.Options) (*runtime.NodeRuntime, error)
+	quotas       *quota.Server
+	pools        *shared[poolKey, *runtime.Pool]
+	runners      *shared[runnerKey, *snippets.Runner]
+	tenants      *tenants
+	metrics      *Metrics
+	retained     retained      // processes and contexts that have ended
+	closing      chan struct{} // has room for the sandboxes that are closed at the same time
 
 	ctx    context.Context // of all runs
 	cancel context.CancelCauseFunc

@@ -107,8 +107,7 @@ func (s *stdin) copyFrom(ctx context.Context, r io.Reader) {
 	defer func() { <-s.turn }()
 	buffer := make([]byte, 32<<10)
 	for {
-		n, err := r.Read(buffer)
-		if s.write(buffer[:n], err == io.EOF) != nil || err != nil {
+		if n, err := r.Read(buffer); s.write(buffer[:n], err == io.EOF) != nil || err != nil {
 			return
 		}
 	}

@@ -236,8 +236,7 @@ func (c *connection) handle(f protocol.Frame) error {
 		t.stdin.Close(nil)
 	case f.Kind == protocol.KindStdin:
 		t.received.Add(int64(len(f.Body)))
-		err := t.stdin.Add(f.Body)
-		if errors.Is(err, protocol.ErrFrame) {
+		if err := t.stdin.Add(f.Body); errors.Is(err, protocol.ErrFrame) {
 			return err
 		} else if err != nil {
 			t.cancel(err)

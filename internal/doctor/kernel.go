@@ -16,11 +16,10 @@ import (
 // are called with arguments that have no effect: versions are unreliable, because
 // distributions backport features.
 var systemCalls = []struct {
-	name    string
-	since   string
-	number  uintptr
-	a, b, c uintptr // arguments; a fourth is 0
-	want    unix.Errno
+	name, since string
+	number      uintptr
+	a, b, c     uintptr // arguments; a fourth is 0
+	want        unix.Errno
 }{
 	{"openat2", "5.6", unix.SYS_OPENAT2, 0, 0, 0, unix.EINVAL}, // because its last argument is the size of the third
 	{"clone3", "5.7", unix.SYS_CLONE3, 0, 0, 0, unix.EINVAL},   // with a cgroup as target, which is as old

@@ -56,9 +56,8 @@ func probePrivileges(x *examination) Check {
 
 // effectiveCapabilities reads the set of this process.
 func effectiveCapabilities() (uint64, error) {
-	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var data [2]unix.CapUserData // version 3 has 64 bits in two halves
-	if err := unix.Capget(&header, &data[0]); err != nil {
+	if err := unix.Capget(&unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}, &data[0]); err != nil {
 		return 0, fmt.Errorf("capget: %w", err)
 	}
 	return uint64(data[1].Effective)<<32 | uint64(data[0].Effective), nil

@@ -279,8 +279,7 @@ func NewProxy(setting string) (func(host string, port uint16) (*url.URL, error),
 		return nil, nil
 	case "":
 	default:
-		u, err := url.Parse(setting)
-		if err != nil || u.Scheme != "http" || u.Hostname() == "" {
+		if u, err := url.Parse(setting); err != nil || u.Scheme != "http" || u.Hostname() == "" {
 			return nil, errors.New("want a URL of the form http://HOST:PORT, or none") // without the URL, which can have a password
 		}
 		c.HTTPProxy, c.HTTPSProxy = setting, setting

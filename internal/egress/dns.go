@@ -62,9 +62,8 @@ func (s *Server) ServeDNS(udp net.PacketConn, tcp net.Listener) error {
 		tasks.Go(func() error { return serve(&dns.Server{PacketConn: udp}) })
 	}
 	if tcp != nil {
-		bounded := netutil.LimitListener(tcp, maxResolverConns)
 		tasks.Go(func() error {
-			return serve(&dns.Server{Listener: bounded, ReadTimeout: 2 * time.Second, MaxTCPQueries: 128})
+			return serve(&dns.Server{Listener: netutil.LimitListener(tcp, maxResolverConns), ReadTimeout: 2 * time.Second, MaxTCPQueries: 128})
 		})
 	}
 	return tasks.Wait()

@@ -147,8 +147,7 @@ func Openat2FD(dir int, path string, flags, resolve uint64) (int, error) {
 	const retries = 100 // renames and mounts anywhere can make the kernel unsure about a ".." (EAGAIN)
 	how := unix.OpenHow{Flags: flags | unix.O_CLOEXEC, Resolve: resolve}
 	for i := 0; ; i++ {
-		fd, err := unix.Openat2(dir, path, &how)
-		if i == retries || err != unix.EAGAIN && err != unix.EINTR {
+		if fd, err := unix.Openat2(dir, path, &how); i == retries || err != unix.EAGAIN && err != unix.EINTR {
 			return fd, err
 		}
 	}

@@ -147,8 +147,7 @@ var bodies = [2]map[Kind]bounds{
 
 // Parse parses a message that a side has sent.
 func Parse(from Side, message []byte) (Frame, error) {
-	s := Socket{Peer: from}
-	return s.frame(bytes.NewReader(message))
+	return (&Socket{Peer: from}).frame(bytes.NewReader(message))
 }
 
 // size checks a frame's kind and id, and returns the bounds of its body.

@@ -131,8 +131,7 @@ func (d draft) parenthesize(at span) draft {
 // object reads a block at the end of the program as an object, if that is valid.
 func (c *compiler) object(d draft, at int) (parsed, bool) {
 	end, ok := parseRest(d.text, at, (*parser).object)
-	before := strings.TrimSpace(d.text[:at])
-	if !ok || before != "" && strings.TrimSpace(d.text[at+1:end-1]) == "" {
+	if before := strings.TrimSpace(d.text[:at]); !ok || before != "" && strings.TrimSpace(d.text[at+1:end-1]) == "" {
 		return parsed{}, false
 	}
 	return c.javascript(d.parenthesize(span{at, end}))

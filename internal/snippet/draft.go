@@ -9,9 +9,8 @@ import (
 
 // A draft is the text of a snippet after some changes, together with the changes.
 type draft struct {
-	snippet string
-	text    string
-	stages  []Stage // in the order of the changes
+	snippet, text string
+	stages        []Stage // in the order of the changes
 }
 
 // newDraft returns the draft of code without a byte order mark, which counts in no column.

@@ -36,8 +36,7 @@ func (f *emitter) conflicts(names []string, form Declared) bool {
 // scripts, and undeclared names.
 func (f *emitter) renew(names []string, form Declared) {
 	for _, name := range names {
-		before := f.declared[name]
-		if before&Lexical != 0 || before == 0 && form&Lexical != 0 {
+		if before := f.declared[name]; before&Lexical != 0 || before == 0 && form&Lexical != 0 {
 			f.lets = append(f.lets, name)
 		} else if before == 0 {
 			f.vars = append(f.vars, name)
@@ -55,8 +54,7 @@ func (f *emitter) redeclare() {
 
 // redeclareVariables adapts declarations of variables outside functions: of var, and others at the top.
 func (f *emitter) redeclareVariables(n, parent *Node) {
-	isTop := parent == f.tree || parent != nil && parent.Kind == Export
-	switch {
+	switch isTop := parent == f.tree || parent != nil && parent.Kind == Export; {
 	case n.isFunction():
 		return
 	case n.Kind == Declaration && (n.Name == "var" || isTop && (n.Name == "let" || n.Name == "const")):

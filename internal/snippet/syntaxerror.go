@@ -145,8 +145,7 @@ func Frame(code string, line, column int) string {
 		if n == line {
 			sign = ">"
 		}
-		text := strings.TrimRight(fmt.Sprintf("%s %*d | %s", sign, margin, n, cut(all[n-1], from)), " ")
-		b.WriteString(text + "\n")
+		b.WriteString(strings.TrimRight(fmt.Sprintf("%s %*d | %s", sign, margin, n, cut(all[n-1], from)), " ") + "\n")
 		if n == line {
 			caret := runesBefore(all[n-1], column) - from
 			if from > 0 {

@@ -99,8 +99,7 @@ func (p *parser) named(k NodeKind) *Node {
 
 // enclosing returns a node that starts with its first child.
 func enclosing(k NodeKind, name string, first *Node) *Node {
-	n := &Node{Kind: k, Name: name, At: first.At, Start: first.Start}
-	return n.add(first)
+	return (&Node{Kind: k, Name: name, At: first.At, Start: first.Start}).add(first)
 }
 
 // add adds children that are not nil.

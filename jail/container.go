@@ -351,13 +351,12 @@ func (j *container) config(given map[specs.LinuxNamespaceType]*os.File) (*specs.
 
 // containerProcess returns a process without rights.
 func containerProcess(id uint32, args []string) *specs.Process {
-	most := 1000 // the kernel kills guests first when the machine is short of memory
 	return &specs.Process{
 		User: specs.User{UID: id, GID: id},
 		Args: args, Env: []string{}, Cwd: "/",
 		Capabilities:    &specs.LinuxCapabilities{},
 		NoNewPrivileges: true,
-		OOMScoreAdj:     &most,
+		OOMScoreAdj:     new(1000), // the kernel kills guests first when the machine is short of memory
 		// Without Rlimits it inherits coreLimit from the runtime; the entry program sets the others.
 	}
 }

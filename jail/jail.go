@@ -159,8 +159,7 @@ func (j *Jail) start() error {
 		return step.Wrap("open", "mount namespace", err)
 	}
 	defer host.Close()
-	tree := j.spec.fullTree()
-	stage := mounts.Prepare(tree, j.identity.ID())
+	stage := mounts.Prepare(j.spec.fullTree(), j.identity.ID())
 	defer stage.Close()
 	top, err := j.makeCgroups()
 	if err != nil {

@@ -226,8 +226,7 @@ func (w *memoryWatch) checkStalled() {
 			continue
 		}
 		delete(w.suspects, j)
-		use, err := j.socketUse()
-		if err != nil || use.stalledSince(before.use) < maxWaiting {
+		if use, err := j.socketUse(); err != nil || use.stalledSince(before.use) < maxWaiting {
 			continue
 		}
 		for _, p := range runs {

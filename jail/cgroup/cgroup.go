@@ -337,8 +337,7 @@ func readKey(n *int64, file, key string) error {
 		return err
 	}
 	for line := range bytes.Lines(b) {
-		k, v, _ := bytes.Cut(bytes.TrimSpace(line), []byte(" "))
-		if string(k) == key {
+		if k, v, _ := bytes.Cut(bytes.TrimSpace(line), []byte(" ")); string(k) == key {
 			return parse(n, file, v)
 		}
 	}

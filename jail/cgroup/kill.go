@@ -214,10 +214,7 @@ func remove(ctx context.Context, dir string) error {
 		for _, d := range slices.Backward(dirs) {
 			err = rmdir(d)
 		}
-		if err != unix.EBUSY { // the last one is dir itself
-			return err
-		}
-		if wait.sleep(ctx) != nil {
+		if err != unix.EBUSY || wait.sleep(ctx) != nil { // the last one is dir itself
 			return err
 		}
 	}

@@ -200,8 +200,7 @@ func maxLeft(limit int64) int64 { return max(2<<20, limit/128) }
 // release keeps the memory group. No process is left in it once the hierarchies that
 // processes join before it are removed: see Dirs.
 func (v *v1) release(path string) error {
-	memory := v.dir("memory", path)
-	return removeAll(slices.DeleteFunc(v.dirs(path), func(d string) bool { return d == memory }))
+	return removeAll(slices.DeleteFunc(v.dirs(path), func(d string) bool { return d == v.dir("memory", path) }))
 }
 
 // reset removes the directory of the v2 hierarchy, whose id belongs to one group alone. A quota below one processor
@@ -225,8 +224,7 @@ func (v *v1) isComplete(path string) bool {
 
 // renew resets the processor time, which the kernel may have charged after the end of a process.
 func (v *v1) renew(path string) error {
-	err := kernfile.WriteFile(v.dir("cpuacct", path)+"/cpuacct.usage", "0")
-	if v.unified == "" || err != nil {
+	if err := kernfile.WriteFile(v.dir("cpuacct", path)+"/cpuacct.usage", "0"); v.unified == "" || err != nil {
 		return err
 	}
 	return os.Mkdir(v.dir(v.unified, path), 0o755)

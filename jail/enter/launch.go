@@ -107,8 +107,7 @@ func start(program *os.File, files []*os.File, socket int, cgroup *os.File) (*os
 	}
 	// Executed by descriptor: the file is in the jail's own read-only mount, which the host
 	// can't remove from a live jail.
-	path := "/proc/self/fd/" + strconv.Itoa(len(files)-1)
-	return os.StartProcess(path, programArgs(socket), attr)
+	return os.StartProcess("/proc/self/fd/"+strconv.Itoa(len(files)-1), programArgs(socket), attr)
 }
 
 // programArgs returns the program's arguments if number socket of its files is the socket.

@@ -32,8 +32,7 @@ const maxChunk = 64 << 10
 
 // Call is the host's end of a call. It has one user at a time, except for Close.
 type Call struct {
-	requests *os.File
-	answers  *os.File
+	requests, answers *os.File
 }
 
 // Ends are the guest's ends of the pipes of a call.

@@ -165,8 +165,8 @@ func closeOthers() error {
 			continue // ReadDir's own descriptor
 		}
 		flags, _ := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0)
-		isPoller := strings.HasPrefix(kind, "anon_inode:[event") && flags&unix.FD_CLOEXEC != 0 // not inherited
-		if !isPoller {
+		// the poller is not inherited
+		if isPoller := strings.HasPrefix(kind, "anon_inode:[event") && flags&unix.FD_CLOEXEC != 0; !isPoller {
 			_ = unix.Close(fd)
 		}
 	}

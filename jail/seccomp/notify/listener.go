@@ -69,8 +69,7 @@ func (l *Listener) receive() (*notification, error) {
 		return err != unix.EAGAIN
 	}
 	for {
-		waited := l.conn.Read(try)
-		switch {
+		switch waited := l.conn.Read(try); {
 		case waited == nil:
 			return n, err
 		case l.closed.Load():
@@ -94,8 +93,8 @@ func tryReceive(fd int) (*notification, error) {
 			return nil, unix.EAGAIN
 		case events&unix.POLLIN != 0:
 			n := &notification{} // the kernel requires zeros
-			err := ioctl(fd, unix.SECCOMP_IOCTL_NOTIF_RECV, n)
-			if err != unix.ENOENT && err != unix.EINTR { // ENOENT: the caller was killed
+			// ENOENT: the caller was killed
+			if err := ioctl(fd, unix.SECCOMP_IOCTL_NOTIF_RECV, n); err != unix.ENOENT && err != unix.EINTR {
 				return n, os.NewSyscallError("seccomp receive", err)
 			}
 		case events&unix.POLLHUP != 0:

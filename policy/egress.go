@@ -54,8 +54,7 @@ func newEgress(s Scope, op Operation) *Egress {
 // patterns. Without one it returns the default.
 func (e *Egress) find(match func(r *egressRule, end endpoint) bool) Decision {
 	for i := range slices.Backward(e.rules) {
-		r := &e.rules[i]
-		if slices.ContainsFunc(r.ends, func(end endpoint) bool { return match(r, end) }) {
+		if r := &e.rules[i]; slices.ContainsFunc(r.ends, func(end endpoint) bool { return match(r, end) }) {
 			return Decision{r.allow, r.index}
 		}
 	}
@@ -143,8 +142,7 @@ func (e *Egress) DistinguishesNames(port uint16) bool {
 func (e *Egress) deniedName(after int, port uint16) int {
 	for _, r := range slices.Backward(e.rules) {
 		if r.index > after && !r.allow && slices.ContainsFunc(r.ends, func(end endpoint) bool {
-			about := end.allowsPort(&r, port) || end.proto == "dns" && r.dns
-			return about && !end.net.IsValid() && end.host != "*"
+			return (end.allowsPort(&r, port) || end.proto == "dns" && r.dns) && !end.net.IsValid() && end.host != "*"
 		}) {
 			return r.index
 		}

@@ -133,8 +133,7 @@ func (l *lowering) checkNeeds() {
 	for _, e := range l.p.entries(FS) {
 		p, _ := placeOf(e.text)
 		for _, n := range l.w.Needed {
-			inside := p.Path == n.Path || l.needs(n, p)
-			if inside && l.deniesNeed(e, p, n) {
+			if (p.Path == n.Path || l.needs(n, p)) && l.deniesNeed(e, p, n) {
 				l.reject(entryError(e, "Node itself needs it: "+n.Reason, "leave it out"))
 			}
 		}

@@ -95,8 +95,7 @@ func (p *Plan) Hides(at Place) bool {
 // seal finds the folders of World.Own that the guest must not own.
 func (l *lowering) seal(nodes []node) {
 	for _, n := range nodes {
-		own := n.place.Tree && slices.Contains(l.w.Own, n.place.Path)
-		if own && n.granted&writingSet == 0 {
+		if n.place.Tree && slices.Contains(l.w.Own, n.place.Path) && n.granted&writingSet == 0 {
 			l.plan.Sealed = append(l.plan.Sealed, n.place.Path)
 		}
 	}

@@ -111,8 +111,7 @@ func placeOf(pattern string) (Place, bool) {
 	elems := split(pattern)
 	for i, e := range elems {
 		if !literal(e) {
-			p := Place{Path: "/" + strings.Join(elems[:i], "/"), Tree: true}
-			return p, e == "**" && i == len(elems)-1
+			return Place{Path: "/" + strings.Join(elems[:i], "/"), Tree: true}, e == "**" && i == len(elems)-1
 		}
 	}
 	return Place{Path: pattern}, true

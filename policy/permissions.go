@@ -147,8 +147,7 @@ var statOps = []Operation{"stat", "readlink"}
 func (s *scopeInfo) implied(sc Scope, denied Decision, op Operation, resource string) Decision {
 	best := denied
 	for _, o := range s.ops {
-		d := s.decide(sc, o.name, resource)
-		if o.name != op && d.Allowed && d.Rule > best.Rule {
+		if d := s.decide(sc, o.name, resource); o.name != op && d.Allowed && d.Rule > best.Rule {
 			best = d
 		}
 	}
@@ -160,8 +159,7 @@ func (s *scopeInfo) decide(sc Scope, op Operation, resource string) Decision {
 		if !r.decides(op) {
 			continue
 		}
-		matches := func(pattern string) bool { return s.match(pattern, op, resource) }
-		if s.key == "" || slices.ContainsFunc(r.entries(), matches) {
+		if s.key == "" || slices.ContainsFunc(r.entries(), func(pattern string) bool { return s.match(pattern, op, resource) }) {
 			return Decision{Allowed: r.Mode == Allow, Rule: i}
 		}
 	}
@@ -206,9 +204,8 @@ func Loopback() Scope {
 
 // Preset is a named set of permissions, for the command line.
 type Preset struct {
-	Name  string
-	About string
-	Make  func(cwd string) Permissions
+	Name, About string
+	Make        func(cwd string) Permissions
 }
 
 // Presets returns all presets, the strictest first.
@@ -244,14 +241,13 @@ const (
 // scopeInfo describes one scope of the language. The parser, the checks and the schema use
 // this table.
 type scopeInfo struct {
-	name    string
-	about   string
-	of      func(*Permissions) *Scope
-	key     string // JSON key of a rule's patterns; "" for a scope without patterns
-	entries string // describes a pattern
-	ops     []opInfo
-	pattern func(string) error // validates a pattern
-	match   func(pattern string, op Operation, resource string) bool
+	name, about string
+	of          func(*Permissions) *Scope
+	key         string // JSON key of a rule's patterns; "" for a scope without patterns
+	entries     string // describes a pattern
+	ops         []opInfo
+	pattern     func(string) error // validates a pattern
+	match       func(pattern string, op Operation, resource string) bool
 }
 
 type opInfo struct {

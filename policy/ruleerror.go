@@ -50,10 +50,9 @@ func entryError(e entry, why, nearest string) *RuleError {
 
 // entry is one pattern and its place.
 type entry struct {
-	scope     string
-	key       string
-	rule, num int
-	text      string
+	scope, key string
+	rule, num  int
+	text       string
 }
 
 func (e entry) place() string {

@@ -184,17 +184,16 @@ type deriver struct {
 	names  []string // of the result
 	report *download.Reporter
 
-	image   *Image // of the last step
-	lease   *Lease // of image
-	temp    *tempDir
-	results *Store // in temp, of steps that are not used again
-	limits  layer.Limits
-	config  oci.Config
-	changed bool   // config differs from the image's
-	trusted bool   // the image's Node
-	zygote  *Image // trusted image in the store, whose Node image has; nil for none
-	user    string
-	dir     string
+	image     *Image // of the last step
+	lease     *Lease // of image
+	temp      *tempDir
+	results   *Store // in temp, of steps that are not used again
+	limits    layer.Limits
+	config    oci.Config
+	changed   bool   // config differs from the image's
+	trusted   bool   // the image's Node
+	zygote    *Image // trusted image in the store, whose Node image has; nil for none
+	user, dir string
 }
 
 func (d *deriver) begin(ctx context.Context) (err error) {

@@ -34,8 +34,7 @@ func (m *importer) findNode() error {
 			m.image.Imported.Libraries = append(m.image.Imported.Libraries, dir)
 		}
 	}
-	dirs := path.Dir(nodeBinary) + ":" + cmp.Or(m.image.Path(), defaultPath)
-	for _, dir := range strings.Split(dirs, ":") {
+	for _, dir := range strings.Split(path.Dir(nodeBinary)+":"+cmp.Or(m.image.Path(), defaultPath), ":") {
 		f, err := m.tree.OpenFile(path.Join(dir, "node"))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue

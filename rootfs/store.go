@@ -220,8 +220,7 @@ func lockWait(ctx context.Context, path string) (*os.File, error) {
 		if ctx.Err() != nil { // a canceled caller must not get a free lock either
 			return nil, context.Cause(ctx)
 		}
-		f, err := lockNow(path, os.O_RDWR|os.O_CREATE, unix.LOCK_EX)
-		if !errors.Is(err, errLocked) {
+		if f, err := lockNow(path, os.O_RDWR|os.O_CREATE, unix.LOCK_EX); !errors.Is(err, errLocked) {
 			return f, err
 		}
 		select {

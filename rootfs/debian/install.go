@@ -126,8 +126,7 @@ func imagePath(name string) (string, error) {
 	if !fs.ValidPath(name) || strings.ContainsRune(name, 0) {
 		return "", fmt.Errorf("%w: path %q", layer.ErrRefused, name)
 	}
-	top, _, _ := strings.Cut(name, "/")
-	if slices.Contains([]string{"bin", "sbin", "lib", "lib64"}, top) {
+	if top, _, _ := strings.Cut(name, "/"); slices.Contains([]string{"bin", "sbin", "lib", "lib64"}, top) {
 		name = "usr/" + name
 	}
 	return "/" + name, nil

@@ -114,8 +114,7 @@ type registryTransport struct {
 }
 
 func newTransport(registry string, stall time.Duration) *registryTransport {
-	host := (&url.URL{Host: registry}).Hostname()
-	return &registryTransport{download.NewTransport(stall), isLoopback(host)}
+	return &registryTransport{download.NewTransport(stall), isLoopback((&url.URL{Host: registry}).Hostname())}
 }
 
 func isLoopback(host string) bool {

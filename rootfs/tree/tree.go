@@ -64,8 +64,7 @@ func walk(root string, list io.Writer, before func(root, path string, e fs.DirEn
 
 // ListID returns the id of the tree that has this list.
 func ListID(list []byte) string {
-	sum := sha256.Sum256(list)
-	return IDPrefix + hex.EncodeToString(sum[:])
+	return fmt.Sprintf("%s%x", IDPrefix, sha256.Sum256(list))
 }
 
 // MixID returns the id of an image that consists of a tree with the id and of more, which
@@ -75,8 +74,7 @@ func MixID(id string, more any) (string, error) {
 	if err != nil || string(text) == "{}" || string(text) == "null" {
 		return id, err
 	}
-	sum := sha256.Sum256(append([]byte(id+"\n"), text...))
-	return IDPrefix + hex.EncodeToString(sum[:]), nil
+	return fmt.Sprintf("%s%x", IDPrefix, sha256.Sum256(append([]byte(id+"\n"), text...))), nil
 }
 
 // Usage counts what files take on disks: it has the number of links that were found of each file, by its device and

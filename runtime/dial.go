@@ -118,8 +118,7 @@ func (rt *NodeRuntime) WaitForListener(ctx context.Context, port uint16) (err er
 	}
 	defer done()
 	for pause := firstLook; ; pause = min(2*pause, lastLook) {
-		list, err := rt.sandbox.Listeners(port)
-		if err != nil || slices.ContainsFunc(list, canDial) {
+		if list, err := rt.sandbox.Listeners(port); err != nil || slices.ContainsFunc(list, canDial) {
 			return rt.orEnded(err)
 		}
 		if !rt.sandbox.Alive() {

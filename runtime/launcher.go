@@ -130,8 +130,7 @@ func (l Launcher) Supports(image *rootfs.Image) error {
 	if _, err := image.ZygoteImage(); err != nil {
 		return optionError("Launcher", "the zygote does not work with this image, use LauncherExec: %w: %w", err, ErrUnsupported)
 	}
-	major, _, _ := strings.Cut(image.Node, ".")
-	if !slices.Contains(forkable, major) {
+	if major, _, _ := strings.Cut(image.Node, "."); !slices.Contains(forkable, major) {
 		return optionError("Launcher", "the zygote works with Node %s, the image has %s, which needs LauncherExec: %w",
 			strings.Join(forkable, ", "), image.Node, ErrUnsupported)
 	}

@@ -48,10 +48,9 @@ type logs struct {
 	feed    *feed // nil unless the evaluation is followed
 	ordered *ordered
 
-	mu     sync.Mutex
-	list   []Log
-	more   bool
-	closed bool
+	mu           sync.Mutex
+	list         []Log
+	more, closed bool
 }
 
 // ordered splits a program's standard streams into lines, in one order with console's lines. Only

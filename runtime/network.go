@@ -179,8 +179,7 @@ func (p *Process) observeEgress(e egress.Event) {
 	}
 	d := policy.Denial{Operation: e.Operation, Target: "dns://" + e.Host}
 	if e.Operation == "connect" {
-		host := cmp.Or(e.Host, e.Address.Addr().String())
-		d.Target = "tcp://" + net.JoinHostPort(host, strconv.Itoa(int(e.Port)))
+		d.Target = "tcp://" + net.JoinHostPort(cmp.Or(e.Host, e.Address.Addr().String()), strconv.Itoa(int(e.Port)))
 		if e.Why != "" {
 			d.Target += ": " + e.Why
 		}

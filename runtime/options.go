@@ -271,8 +271,7 @@ type RunOptions struct {
 	// OnStdout and OnStderr are called with all output as it arrives, even beyond the capture
 	// limit. Each is called by one goroutine at a time; the slice is valid during the call. A
 	// slow function slows down the guest.
-	OnStdout func([]byte)
-	OnStderr func([]byte)
+	OnStdout, OnStderr func([]byte)
 
 	// OnEvent, if not nil, is called with each event of the run, one at a time, by the goroutine that has called
 	// Run, Exec or Command. Output becomes events and is not kept: the Result has none, OnStdout and OnStderr are

@@ -117,8 +117,7 @@ func (p *Process) lower(ctx context.Context, s settings, o RunOptions) error {
 
 // lowerCommand lowers a program of the image.
 func (p *Process) lowerCommand(s settings, o RunOptions) error {
-	name := p.command.Args[0]
-	if name == "" || strings.ContainsRune(name, 0) {
+	if name := p.command.Args[0]; name == "" || strings.ContainsRune(name, 0) {
 		return fmt.Errorf("command %q: no program's name", name)
 	}
 	if len(o.Args) > 0 {
@@ -358,8 +357,7 @@ const maxSemiSpace = 64 // MiB, V8's own limit on a large machine
 // semiSpaceMiB returns the limit of one semi-space of the young generation: a power of
 // two, as V8 rounds it, and at most an eighth of the old space.
 func semiSpaceMiB(oldMiB int64) int64 {
-	most := min(max(oldMiB/8, 1), maxSemiSpace)
-	return 1 << (bits.Len64(uint64(most)) - 1)
+	return 1 << (bits.Len64(uint64(min(max(oldMiB/8, 1), maxSemiSpace))) - 1)
 }
 
 // oldSpaceMiB returns the size of the old space for a memory limit in bytes. Node itself

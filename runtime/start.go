@@ -391,8 +391,7 @@ func (r *Result) conclude(killed Cause, exit jail.Exit, stderrTail []byte) {
 // whose child was killed for memory mostly fails with an unrelated error.
 func causeOf(killed Cause, exit jail.Exit, stderrTail []byte) Cause {
 	refused := exit.Code != 0 || exit.Signal == unix.SIGABRT // libuv aborts if it cannot start a thread
-	byGaol := killed != CauseNone && exit.Signal == unix.SIGKILL
-	switch {
+	switch byGaol := killed != CauseNone && exit.Signal == unix.SIGKILL; {
 	case byGaol:
 		return killed
 	case exit.Uncharged, exit.Usage.OOMKills > 0:

@@ -36,9 +36,8 @@ type CreateOptions struct {
 	Isolation string
 
 	// Mounts are folders of the server's machine, below the folder that its operator allows.
-	Mounts          []runtime.Mount
-	NodeModules     string
-	NodeModulesPath string
+	Mounts                       []runtime.Mount
+	NodeModules, NodeModulesPath string
 
 	// HostPorts are ports of the server's machine that its operator allows.
 	HostPorts []int
@@ -51,8 +50,7 @@ type CreateOptions struct {
 
 	// IdleTimeout is how long the sandbox lives without use, and Lifetime how long at most. The
 	// default, and the maximum, is the server's.
-	IdleTimeout time.Duration
-	Lifetime    time.Duration
+	IdleTimeout, Lifetime time.Duration
 
 	// Detached keeps the sandbox when the connection ends, until Close, IdleTimeout or Lifetime.
 	// Bindings of a detached sandbox can only be data, and Commands must be empty.

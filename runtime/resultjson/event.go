@@ -70,8 +70,7 @@ func (s *Splitter) End() (pieces []Output) {
 // complete.
 func Incomplete(b []byte) int {
 	for n := 1; n < utf8.UTFMax && n <= len(b); n++ {
-		tail := b[len(b)-n:]
-		if utf8.RuneStart(tail[0]) {
+		if tail := b[len(b)-n:]; utf8.RuneStart(tail[0]) {
 			if utf8.FullRune(tail) {
 				return 0
 			}

@@ -71,8 +71,7 @@ func (s *sandbox) delete(_ context.Context, a *DeleteArgs) (DeleteResult, error)
 		}
 		err = remove(a.Path)
 	}
-	missing := errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR)
-	if missing && a.Force {
+	if missing := errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR); missing && a.Force {
 		return DeleteResult{Path: a.Path}, nil
 	}
 	return DeleteResult{Path: a.Path, Deleted: true}, err

@@ -84,8 +84,7 @@ var systemFolders = []string{"bin", "boot", "dev", "etc", "lib", "lib32", "lib64
 
 // parseRoot returns the folder in the guest for an argument rootPath.
 func parseRoot(rootPath string) (vfs.Path, error) {
-	top, _, _ := strings.Cut(rootPath, "/")
-	if slices.Contains(systemFolders, top) {
+	if top, _, _ := strings.Cut(rootPath, "/"); slices.Contains(systemFolders, top) {
 		return "", refuse(InvalidArgument, "rootPath", "/%s is a system folder", top)
 	}
 	root, err := vfs.ParsePath("/" + rootPath)

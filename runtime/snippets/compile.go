@@ -67,8 +67,7 @@ func (o Options) rules() *lint.Rules {
 	case o.NoLint:
 		return nil
 	case o.Rules == nil && o.Adapter.Name == Directive.Name:
-		directive := lint.Directive()
-		return &directive
+		return new(lint.Directive())
 	}
 	return o.Rules
 }

@@ -1,8 +1,6 @@
 package stdio
 
-import (
-	"sync"
-)
+import "sync"
 
 // Feed passes the events of a run to one consumer, in the order in which the host learns of
 // them, until it is closed.

@@ -135,8 +135,7 @@ func (d *Domain) perform(ctx context.Context, name string, limit time.Duration, 
 	limit = cmp.Or(limit, d.limit)
 	limited, cancel := context.WithTimeout(ctx, limit) // from now on: turns and starts are not the input's fault
 	defer cancel()
-	err := exchange(limited, p, request, reply)
-	if err == nil {
+	if err := exchange(limited, p, request, reply); err == nil {
 		d.put(p)
 		return nil
 	}

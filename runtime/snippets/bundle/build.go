@@ -177,8 +177,7 @@ func (b *build) problems(messages []api.Message) []Problem {
 	for _, m := range messages[:min(len(messages), maxProblems)] {
 		p := Problem{Path: EntryPath, Line: 1, Column: 1, Message: messageText(m.Text)}
 		if at := m.Location; at != nil {
-			name, inFile := strings.CutPrefix(at.File, nsFile+":")
-			if inFile {
+			if name, inFile := strings.CutPrefix(at.File, nsFile+":"); inFile {
 				p.Path, p.Line = b.files[name].Path, at.Line
 				_, p.Column = snippet.PositionOf(at.LineText, at.Column) // esbuild counts bytes from 0
 			}

@@ -104,8 +104,7 @@ func (j *Job) matches(imported []string, s *set) bool {
 		return true
 	}
 	for _, specifier := range imported {
-		used, ok := j.Entries[specifier]
-		if !ok || !reflect.DeepEqual(used, s.Entries[specifier]) {
+		if used, ok := j.Entries[specifier]; !ok || !reflect.DeepEqual(used, s.Entries[specifier]) {
 			return false
 		}
 	}

@@ -53,8 +53,7 @@ func (b *build) resolve(a api.OnResolveArgs) (api.OnResolveResult, error) {
 }
 
 func failed(format, name string) (api.OnResolveResult, error) {
-	text := fmt.Sprintf(format, snippet.Shorten(name, maxText))
-	return api.OnResolveResult{Errors: []api.Message{{Text: text}}}, nil
+	return api.OnResolveResult{Errors: []api.Message{{Text: fmt.Sprintf(format, snippet.Shorten(name, maxText))}}}, nil
 }
 
 // resolvePackage finds the module of a package.
@@ -98,8 +97,7 @@ func (b *build) loadFile(a api.OnLoadArgs) (api.OnLoadResult, error) {
 // loadPackage returns a module that re-exports the package's module of a set.
 func (b *build) loadPackage(a api.OnLoadArgs) (api.OnLoadResult, error) {
 	e, _ := b.entry(a.Path)
-	source := e.stub(b.Mount + "/" + placeholder + "/")
-	return api.OnLoadResult{Contents: &source, Loader: api.LoaderJS}, nil
+	return api.OnLoadResult{Contents: new(e.stub(b.Mount + "/" + placeholder + "/")), Loader: api.LoaderJS}, nil
 }
 
 // everything is esbuild's filter for all paths, also empty ones.

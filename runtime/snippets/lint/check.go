@@ -60,10 +60,9 @@ func (r Rules) Check(name, source string) []Problem {
 // A checker checks one file.
 type checker struct {
 	Rules
-	path     string
-	source   string
-	file     *snippet.Stripped
-	problems []Problem
+	path, source string
+	file         *snippet.Stripped
+	problems     []Problem
 }
 
 func (c *checker) report(offset int, rule, format string, args ...any) {

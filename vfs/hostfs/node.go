@@ -80,8 +80,7 @@ func (n *node) reopen(flags int) (*os.File, error) {
 // The file's name is a host path that leads to it, by which os.File stats an entry of unknown type.
 func openFile(dir int, name string, flags int) (*os.File, error) {
 	for {
-		fd, err := unix.Openat(dir, name, flags|unix.O_CLOEXEC|unix.O_NONBLOCK|unix.O_NOCTTY, 0o600)
-		if err != unix.EINTR {
+		if fd, err := unix.Openat(dir, name, flags|unix.O_CLOEXEC|unix.O_NONBLOCK|unix.O_NOCTTY, 0o600); err != unix.EINTR {
 			return os.NewFile(uintptr(fd), descriptorPath(fd)), err // nil after an error
 		}
 	}

@@ -156,8 +156,7 @@ func overwrite(n *node, data []byte) error {
 // not change the size of the file.
 func reserve(file *os.File, at int64, size int) error {
 	for size > 0 {
-		err := unix.Fallocate(int(file.Fd()), unix.FALLOC_FL_KEEP_SIZE, at, int64(size))
-		if err != unix.EINTR {
+		if err := unix.Fallocate(int(file.Fd()), unix.FALLOC_FL_KEEP_SIZE, at, int64(size)); err != unix.EINTR {
 			return err
 		}
 	}

@@ -58,15 +58,13 @@ func readLink(dir int, name string) (string, error) {
 // Info describes a file of any type as it was at one moment. It is an fs.FileInfo and an
 // fs.DirEntry.
 type Info struct {
-	name         string
-	mode         fs.FileMode
-	bits         uint16 // of stat(2)
-	size         int64
-	owner, group int
-	links        uint32
-	modified     time.Time
-	accessed     time.Time
-	created      time.Time
+	name                        string
+	mode                        fs.FileMode
+	bits                        uint16 // of stat(2)
+	size                        int64
+	owner, group                int
+	links                       uint32
+	modified, accessed, created time.Time
 }
 
 // Name is the last component of the requested path; "/" for the root.

@@ -69,7 +69,7 @@ func (s *Sandbox) start(ctx context.Context, c *Command, p *Process) (err error)
 		}
 		folder, name := f.Folder, f.Name // not the text
 		p.undo = append(p.undo, func() {
-			go s.RemoveProgram(folder, name) // fails only if the jail is closed
+			go func() { _ = s.RemoveProgram(folder, name) }() // fails only if the jail is closed
 		})
 	}
 	r := s.rules

@@ -281,7 +281,7 @@ func (s *Stage) mountPrograms() (err error) {
 }
 
 // WriteProgram makes the folder of that name, with a file that everyone can read, and a link to the
-// packages that the program finds. It is on the path of each run, so it makes few system calls.
+// packages that the program finds. Each run waits for it, so it makes few system calls.
 func (d *HostDir) WriteProgram(folder string, file File, packages string) error {
 	return kernfile.Control(d.dir, func(dir int) error {
 		if err := unix.Mkdirat(dir, folder, 0o755); err != nil {
@@ -296,7 +296,7 @@ func (d *HostDir) WriteProgram(folder string, file File, packages string) error 
 		err = errors.Join(err, unix.Symlinkat(packages, dir, filepath.Join(folder, "node_modules")),
 			unix.Fchmodat(dir, folder, 0o755, 0), unix.Fchownat(dir, folder, d.owner, d.owner, 0)) // the umask is the host's
 		if err != nil {
-			removeProgram(dir, folder, file.Path)
+			err = errors.Join(err, removeProgram(dir, folder, file.Path))
 		}
 		return err
 	})

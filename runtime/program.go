@@ -224,7 +224,9 @@ func (p *Process) addCode(ctx context.Context, s settings, o RunOptions) error {
 	case code.Evaluate != nil || code.Context != nil: // a snippet or cell is no file
 		code.Path = base
 	default:
-		c.File = &sandbox.ProgramFile{Folder: p.folder, Name: code.Path, Text: []byte(text), Packages: path.Join(path.Dir(base), "node_modules")}
+		if c.Plan != nil || mayOpenItself(text) { // the rules of a plan name the folder
+			c.File = &sandbox.ProgramFile{Folder: p.folder, Name: code.Path, Text: []byte(text), Packages: path.Join(path.Dir(base), "node_modules")}
+		}
 		code.Path, code.Base = path.Join(mounts.ProgramDir, p.folder, code.Path), base
 	}
 	if !utf8.ValidString(base) {
@@ -247,6 +249,13 @@ func (p *Process) addCode(ctx context.Context, s settings, o RunOptions) error {
 		c.Script = len(c.Args) - len(o.Args) - 1 // the program's path
 	}
 	return nil
+}
+
+// mayOpenItself reports whether a program can reach its own file. Writing it takes 3 % of a short run,
+// and programs that only compute, or call host functions, have no way to it.
+func mayOpenItself(text string) bool {
+	ways := []string{"import", "require", "process", "module", "__dirname", "__filename", "eval", "Function", "constructor"}
+	return slices.ContainsFunc(ways, func(way string) bool { return strings.Contains(text, way) })
 }
 
 // programPath returns the path from which a program imports.

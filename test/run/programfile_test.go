@@ -68,6 +68,26 @@ func TestProgramFileEnds(t *testing.T) {
 	}
 }
 
+// A program has a file if it mentions a way to open it.
+func TestProgramNeedsFile(t *testing.T) {
+	const find = `const fs = require('fs'); console.log(['cjs', 'mjs'].some((ending) => fs.existsSync('/run/gaol/1/main.' + ending)))`
+	for code, want := range map[string]string{
+		`setInterval(() => {}, 1000)`:                          "false\n",
+		`const p = process; setInterval(() => {}, 1000)`:       "true\n",
+		`await import('node:fs'); setInterval(() => {}, 1000)`: "true\n",
+	} {
+		rt := harness.Create(t, runtime.Options{})
+		p, err := rt.SpawnCode(t.Context(), code, runtime.SpawnOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if res := harness.Run(t, rt, find, runtime.RunOptions{}); string(res.Stdout) != want {
+			t.Errorf("%s: %s%s", code, res.Stdout, res.Stderr)
+		}
+		p.Kill()
+	}
+}
+
 // A run that may not read files reads its own program, and not that of another run.
 func TestProgramFileOfOthers(t *testing.T) {
 	deny := policy.Permissions{FS: policy.Scope{Default: policy.Deny}}
@@ -79,7 +99,7 @@ func TestProgramFileOfOthers(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			rt := harness.Create(t, runtime.Options{Permissions: o.runtime})
-			other, err := rt.SpawnCode(t.Context(), `setInterval(() => {}, 1000)`, runtime.SpawnOptions{})
+			other, err := rt.SpawnCode(t.Context(), `process.title; setInterval(() => {}, 1000)`, runtime.SpawnOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -143,7 +143,8 @@ func TestSpawnLosesNothing(t *testing.T) {
 		}
 		all = append(all, p)
 	}
-	if more := harness.OpenDescriptors() - fds; more > 4 {
+	more := harness.Settle(4, func() int64 { return int64(harness.OpenDescriptors() - fds) }) // a process may be starting in advance
+	if more > 4 {
 		t.Errorf("ended processes hold %d descriptors", more)
 	}
 	for _, p := range all {

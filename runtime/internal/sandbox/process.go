@@ -68,9 +68,7 @@ func (s *Sandbox) start(ctx context.Context, c *Command, p *Process) (err error)
 			return err
 		}
 		folder, name := f.Folder, f.Name // not the text
-		p.undo = append(p.undo, func() {
-			go func() { _ = s.RemoveProgram(folder, name) }() // fails only if the jail is closed
-		})
+		p.undo = append(p.undo, func() { _ = s.RemoveProgram(folder, name) }) // fails only if the jail is closed
 	}
 	r := s.rules
 	if c.Plan != nil {

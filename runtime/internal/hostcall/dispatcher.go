@@ -83,6 +83,7 @@ type Dispatcher struct {
 	stopped chan struct{} // nil before Stop; closed when no function runs any more
 
 	pending map[uint64]*pendingCall // calls without an answer, by key
+	alarm   *time.Timer             // of expire; nil: it is not set
 	others  uint64                  // calls of Do
 	bytes   int                     // of their arguments
 	count   int
@@ -103,9 +104,8 @@ type pendingCall struct {
 	perform func(context.Context) (text json.RawMessage, size int, err error)
 	other   chan error // receives the answer to a call of Do; nil: it goes to the control channel
 
-	ctx      context.Context // the run's, with the call's deadline
-	stop     func()          // releases ctx
-	index    int             // of its record; -1: it has none
+	ctx      callContext
+	index    int // of its record; -1: it has none
 	answered bool
 }
 
@@ -208,9 +208,9 @@ func (d *Dispatcher) admit(p *pendingCall, refused error) (work func(), err erro
 	if refused != nil {
 		return nil, d.refuse(p, refused)
 	}
-	ctx, cancel := context.WithDeadlineCause(d.ctx, p.began.Add(d.limits.Timeout), d.late)
-	stopAlarm := context.AfterFunc(ctx, func() { d.expire(p) })
-	p.ctx, p.stop = ctx, func() { stopAlarm(); cancel() }
+	if d.alarm == nil {
+		d.alarm = time.AfterFunc(d.limits.Timeout, d.expire)
+	}
 	d.queue = append(d.queue, p)
 	if d.workers < d.limits.Concurrent {
 		d.workers++
@@ -224,6 +224,7 @@ func (d *Dispatcher) admit(p *pendingCall, refused error) (work func(), err erro
 // Preconditions: d.mu is held.
 func (d *Dispatcher) add(p *pendingCall) {
 	p.began, p.index = time.Now(), -1
+	p.ctx.run, p.ctx.deadline, p.ctx.late = d.ctx, p.began.Add(d.limits.Timeout), d.late
 	d.count++
 	d.pending[p.key] = p
 	d.bytes += p.size
@@ -274,13 +275,22 @@ func (d *Dispatcher) finish(p *pendingCall, size int, err error) bool {
 	return true
 }
 
-// expire answers a late call. A function that still runs occupies its worker until it returns.
-func (d *Dispatcher) expire(p *pendingCall) {
+// expire answers late calls, and sets the alarm for the next one: one timer serves all calls, because few are
+// late. A function that still runs occupies its worker until it returns.
+func (d *Dispatcher) expire() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.queue = slices.DeleteFunc(d.queue, func(q *pendingCall) bool { return q == p })
-	if d.refuse(p, d.late) != nil {
-		d.out.Close()
+	next := d.limits.Timeout
+	for _, p := range d.pending {
+		if left := time.Until(p.ctx.deadline); left > 0 {
+			next = min(next, left)
+		} else if d.refuse(p, d.late) != nil {
+			d.out.Close()
+		}
+	}
+	d.queue = slices.DeleteFunc(d.queue, func(p *pendingCall) bool { return p.answered })
+	if d.alarm = nil; len(d.pending) > 0 {
+		d.alarm = time.AfterFunc(next, d.expire)
 	}
 }
 
@@ -312,7 +322,10 @@ func (d *Dispatcher) stop() (stopped <-chan struct{}, left time.Duration) {
 			d.observe(unanswered(d.pending[id]))
 		}
 	}
-	d.queue, d.pending = nil, nil
+	d.queue, d.pending = nil, nil // a stopped timer may keep d alive for long
+	if d.alarm != nil {
+		d.alarm.Stop()
+	}
 	d.cancel()
 	if d.stopped == nil {
 		d.stopped = make(chan struct{})

@@ -93,7 +93,7 @@ func TestCallsEnd(t *testing.T) {
 		if err := c.call(echoFunction, `[]`); err != nil {
 			t.Errorf("a call after End: %v", err)
 		}
-		c.expire(&pendingCall{}) // a timer that fired just before
+		c.expire() // a timer that fired just before
 		c.Stop()
 		time.Sleep(time.Hour)
 		list, truncated := c.Records()

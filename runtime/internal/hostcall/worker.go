@@ -22,13 +22,13 @@ func (d *Dispatcher) work() {
 func (d *Dispatcher) perform(p *pendingCall) {
 	returned := false
 	defer func() {
-		p.stop()
+		p.ctx.end()
 		if !returned {
 			d.answer(p, nil, 0, errPanic)
 			go d.work()
 		}
 	}()
-	text, size, err := p.perform(p.ctx)
+	text, size, err := p.perform(&p.ctx)
 	returned = true
 	if time.Since(p.began) >= d.limits.Timeout { // whatever it returned, and whether or not expire came first
 		err = d.late

@@ -67,7 +67,7 @@ func (s *Sandbox) start(ctx context.Context, c *Command, p *Process) (err error)
 		if err := s.AddProgram(f.Folder, jail.File{Path: f.Name, Mode: 0o444, Data: f.Text}, f.Packages); err != nil {
 			return err
 		}
-		folder, name := f.Folder, f.Name // not the text
+		folder, name := f.Folder, f.Name                                      // not the text
 		p.undo = append(p.undo, func() { _ = s.RemoveProgram(folder, name) }) // fails only if the jail is closed
 	}
 	r := s.rules

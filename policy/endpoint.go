@@ -162,9 +162,11 @@ func (p endpoint) isLocal() bool {
 	return p.net.IsValid() && (a.IsLoopback() && (a.Is6() || p.net.Bits() >= 8) || a.IsUnspecified() && p.net.IsSingleIP())
 }
 
-// matches reports whether the pattern p matches the resource r.
+// matches reports whether the pattern p matches the resource r. p's ports must contain all of r's; a dns
+// endpoint has none.
 func (p endpoint) matches(r endpoint) bool {
-	return p.proto == r.proto && p.matchesPort(r) && p.matchesHost(r)
+	missing := slices.ContainsFunc(r.ports, func(q PortRange) bool { return !p.containsPorts(q) })
+	return p.proto == r.proto && !missing && p.matchesHost(r)
 }
 
 func (p endpoint) matchesHost(r endpoint) bool {
@@ -183,11 +185,6 @@ func (p endpoint) matchesHost(r endpoint) bool {
 func (p endpoint) matchesName(name string) bool {
 	suffix, wildcard := strings.CutPrefix(p.host, "*")
 	return wildcard && strings.HasSuffix(name, suffix) || p.host == name
-}
-
-// matchesPort reports whether p's ports contain all of r's. A dns endpoint has none.
-func (p endpoint) matchesPort(r endpoint) bool {
-	return !slices.ContainsFunc(r.ports, func(q PortRange) bool { return !p.containsPorts(q) })
 }
 
 func (p endpoint) containsPorts(q PortRange) bool {

@@ -49,7 +49,9 @@ func (c *compiler) program(d draft) (parsed, bool) {
 		}
 		return c.code(d)
 	}
-	if startsOutsideCode(d.text[:fences[0].start]) && fences[0].mark == '`' {
+	// No template, comment, JSX or continued string can be open after this text. This avoids trying prose as code.
+	before := d.text[:fences[0].start]
+	if fences[0].mark == '`' && !strings.ContainsAny(before, "`<\\") && !strings.Contains(before, "/*") {
 		return c.markdown(d, fences)
 	}
 	if parse(d.text, maxNesting).fenced { // code scans text that cannot be parsed

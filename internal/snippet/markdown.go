@@ -35,13 +35,6 @@ type codeBlock struct {
 // languages are the names of JavaScript, TypeScript and JSX after a fence.
 var languages = setOf("js", "javascript", "mjs", "cjs", "jsx", "node", "nodejs", "ecmascript", "es6", "ts", "typescript", "mts", "cts", "tsx")
 
-// startsOutsideCode reports whether no template, comment or JSX can be open after the text
-// before a fence: it contains nothing that could start one, or continue a string on the
-// next line. This avoids trying prose as code.
-func startsOutsideCode(before string) bool {
-	return !strings.ContainsAny(before, "`<\\") && !strings.Contains(before, "/*")
-}
-
 // markdown compiles the blocks of code in Markdown as one program.
 func (c *compiler) markdown(d draft, fences []fence) (parsed, bool) {
 	all := blocksOf(d.text, fences)

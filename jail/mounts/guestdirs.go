@@ -296,7 +296,7 @@ func (d *HostDir) WriteProgram(folder string, file File, packages string) error 
 		err = errors.Join(err, unix.Symlinkat(packages, dir, filepath.Join(folder, "node_modules")),
 			unix.Fchmodat(dir, folder, 0o755, 0), unix.Fchownat(dir, folder, d.owner, d.owner, 0)) // the umask is the host's
 		if err != nil {
-			err = errors.Join(err, removeProgram(dir, folder, file.Path))
+			err = errors.Join(err, d.RemoveProgram(folder, file.Path))
 		}
 		return err
 	})
@@ -304,15 +304,13 @@ func (d *HostDir) WriteProgram(folder string, file File, packages string) error 
 
 // RemoveProgram removes what WriteProgram has made.
 func (d *HostDir) RemoveProgram(folder, name string) error {
-	return kernfile.Control(d.dir, func(dir int) error { return removeProgram(dir, folder, name) })
-}
-
-func removeProgram(dir int, folder, name string) error {
-	return errors.Join(
-		unix.Unlinkat(dir, filepath.Join(folder, name), 0),
-		unix.Unlinkat(dir, filepath.Join(folder, "node_modules"), 0),
-		unix.Unlinkat(dir, folder, unix.AT_REMOVEDIR),
-	)
+	return kernfile.Control(d.dir, func(dir int) error {
+		return errors.Join(
+			unix.Unlinkat(dir, filepath.Join(folder, name), 0),
+			unix.Unlinkat(dir, filepath.Join(folder, "node_modules"), 0),
+			unix.Unlinkat(dir, folder, unix.AT_REMOVEDIR),
+		)
+	})
 }
 
 // MaxCommands bounds the commands of a jail.

@@ -163,10 +163,6 @@ type Place struct {
 	Tree bool   // the folder and everything below it; otherwise this one file
 }
 
-func (p Place) contains(path string) bool {
-	return path == p.Path || p.Tree && isBelow(path, p.Path)
-}
-
 // isIn reports whether path is dir or inside it.
 func isIn(path, dir string) bool { return path == dir || isBelow(path, dir) }
 
@@ -180,7 +176,7 @@ func isBelow(path, dir string) bool {
 func isAmong(path string, list, except []Place) bool {
 	longest := func(list []Place) (n int) {
 		for _, p := range list {
-			if p.contains(path) {
+			if path == p.Path || p.Tree && isBelow(path, p.Path) {
 				n = max(n, len(p.Path))
 			}
 		}

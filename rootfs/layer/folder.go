@@ -213,7 +213,7 @@ func (c copier) copy(ctx context.Context, name string) error {
 		return c.entry(h, nil)
 	case kind == 0:
 		return c.file(ctx, name, h)
-	case !c.overlay || !isWhiteout(info):
+	case !c.overlay || kind != fs.ModeDevice|fs.ModeCharDevice || rdevOf(info) != 0: // not a whiteout: overlayfs.rst of the kernel
 		c.Dropped++
 	}
 	return c.in(h.Name, func(d openFolder, name string) error { return d.RemoveAll(name) })
@@ -270,11 +270,6 @@ func (t *Tree) Overlay(ctx context.Context, changes *os.File, skip []string) (er
 	return t.copyTree(ctx, copier{applier: newApplier(t), from: root, name: ".", to: "/", overlay: true, skip: func(name string, _ fs.FileInfo) bool {
 		return slices.Contains(skip, path.Join("/", name))
 	}})
-}
-
-// isWhiteout reports whether a file of an overlay's upper folder hides the name: overlayfs.rst of the kernel.
-func isWhiteout(info fs.FileInfo) bool {
-	return info.Mode().Type() == fs.ModeDevice|fs.ModeCharDevice && rdevOf(info) == 0
 }
 
 // replaceFolder empties the folder to if the overlay's folder name replaces it instead of being merged with it.

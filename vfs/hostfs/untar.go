@@ -264,7 +264,8 @@ func (u *unpacker) hardLink(path, name string) error {
 			return err
 		}
 		defer p.close()
-		if old, err := statAt(p.dir, p.name); err == nil && sameFile(&old, &n.stat) {
+		old, err := statAt(p.dir, p.name)
+		if err == nil && old.Ino == n.stat.Ino && old.Dev_major == n.stat.Dev_major && old.Dev_minor == n.stat.Dev_minor {
 			return nil // already the same file: removing the old name could delete it
 		}
 		if err := removeOld(p); err != nil {
@@ -273,10 +274,6 @@ func (u *unpacker) hardLink(path, name string) error {
 		// By descriptor, because the guest may have reused the name.
 		return unix.Linkat(unix.AT_FDCWD, n.link(), p.dir, p.name, unix.AT_SYMLINK_FOLLOW)
 	})
-}
-
-func sameFile(a, b *unix.Statx_t) bool {
-	return a.Ino == b.Ino && a.Dev_major == b.Dev_major && a.Dev_minor == b.Dev_minor
 }
 
 func (u *unpacker) file(path string, h *tar.Header, in *tar.Reader) error {

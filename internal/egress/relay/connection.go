@@ -266,7 +266,8 @@ func (c *connection) pass(upstream net.Conn, b []byte) bool {
 // request. It returns the rest to be passed on, or nil if the connection has been reset.
 func (c *connection) checkOther(upstream net.Conn, head []byte) []byte {
 	for sent := 0; ; {
-		if c.isNotHTTP.Load() || isKnown(head) {
+		// In these protocols the guest speaks first, and often ends a line.
+		if c.isNotHTTP.Load() || redis().Match(head) || isMongo(head) || isMQTT(head) {
 			return head[sent:]
 		}
 		if isText(head) && c.hasGreeted() {

@@ -198,12 +198,6 @@ const greetTimeout = 5 * time.Second
 // redis is a command in RESP.
 var redis = lazyregexp.New(`^\*[0-9]{1,4}\r\n\$[0-9]{1,4}\r\n`)
 
-// isKnown reports whether bytes begin a protocol in which the guest speaks first, and often ends
-// a line: Redis, MongoDB and MQTT.
-func isKnown(b []byte) bool {
-	return redis().Match(b) || isMongo(b) || isMQTT(b)
-}
-
 // isMongo recognizes the header of a message: a length, two ids of which the second is zero, and
 // OP_MSG, OP_COMPRESSED or OP_QUERY.
 func isMongo(b []byte) bool {

@@ -16,7 +16,6 @@ type callContext struct {
 	mu      sync.Mutex
 	derived context.Context
 	cancel  context.CancelFunc
-	ended   bool // the function has returned
 }
 
 func (c *callContext) get() context.Context {
@@ -24,20 +23,18 @@ func (c *callContext) get() context.Context {
 	defer c.mu.Unlock()
 	if c.derived == nil {
 		c.derived, c.cancel = context.WithDeadlineCause(c.run, c.deadline, c.late)
-		if c.ended {
-			c.cancel()
-		}
 	}
 	return c.derived
 }
 
+// end cancels the context: the function has returned.
 func (c *callContext) end() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.ended = true
-	if c.derived != nil {
-		c.cancel()
+	if c.derived == nil {
+		c.derived, c.cancel = context.WithCancel(context.WithoutCancel(c.run))
 	}
+	c.cancel()
 }
 
 func (c *callContext) Deadline() (time.Time, bool) { return c.get().Deadline() } // may be the run's

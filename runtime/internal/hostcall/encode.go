@@ -157,14 +157,12 @@ func (i Integers) convert(name string, text []byte) ([]byte, error) {
 // others need not be parsed.
 func hasLongInteger(text []byte) bool {
 	n := 0
-	for _, c := range text {
+	return bytes.ContainsFunc(text, func(c rune) bool {
 		if n++; c < '0' || c > '9' {
 			n = 0
-		} else if n > exactDigits {
-			return true
 		}
-	}
-	return false
+		return n > exactDigits
+	})
 }
 
 // isExact reports whether JavaScript prints a number of JSON as it is, or it is no integer.

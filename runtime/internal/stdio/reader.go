@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"os"
-	goruntime "runtime"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -179,11 +178,9 @@ const (
 	spinPause  = 32                    // answers without polling, after nothing arrived
 )
 
-var canSpin = goruntime.NumCPU() > 1 // otherwise the writer would wait for the processor
-
 // Expect makes the next Read poll for data. It must be called by the reading goroutine.
 func (r *Reader) Expect() {
-	r.expecting = canSpin && r.pause == 0
+	r.expecting = r.pause == 0
 	r.pause = max(0, r.pause-1)
 }
 

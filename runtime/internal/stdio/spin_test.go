@@ -45,7 +45,7 @@ func TestPipeReadExpected(t *testing.T) {
 			t.Fatal("polls again too early")
 		}
 	}
-	if r.Expect(); r.expecting != canSpin {
+	if r.Expect(); !r.expecting {
 		t.Error("does not poll again")
 	}
 

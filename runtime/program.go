@@ -224,7 +224,7 @@ func (p *Process) addCode(ctx context.Context, s settings, o RunOptions) error {
 	case code.Evaluate != nil || code.Context != nil: // a snippet or cell is no file
 		code.Path = base
 	default:
-		if c.Plan != nil || mayOpenItself(text) { // the rules of a plan name the folder
+		if c.Plan != nil || p.launcher != LauncherZygote || mayOpenItself(text) { // a plan names the folder; NODE_OPTIONS may open the file
 			c.File = &sandbox.ProgramFile{Folder: p.folder, Name: code.Path, Text: []byte(text), Packages: path.Join(path.Dir(base), "node_modules")}
 		}
 		code.Path, code.Base = path.Join(mounts.ProgramDir, p.folder, code.Path), base
@@ -251,8 +251,8 @@ func (p *Process) addCode(ctx context.Context, s settings, o RunOptions) error {
 	return nil
 }
 
-// mayOpenItself reports whether a program can reach its own file. Writing it takes 3 % of a short run,
-// and programs that only compute, or call host functions, have no way to it.
+// mayOpenItself reports whether a program may open its own file. Writing the file takes 3 % of a short run, and
+// programs that only compute or call host functions do not need it.
 func mayOpenItself(text string) bool {
 	ways := []string{"import", "require", "process", "module", "__dirname", "__filename", "eval", "Function", "constructor"}
 	return slices.ContainsFunc(ways, func(way string) bool { return strings.Contains(text, way) })

@@ -265,7 +265,7 @@ class Calls {
 let calls;
 const theCalls = () => (calls ??= new Calls((buffer) => readSync(IN, buffer, 0, buffer.length, null)));
 
-// Runs f in a zygote, where no host answers: its synchronous calls have empty objects as results.
+// Runs f in a zygote, where no host answers: synchronous calls return empty objects.
 function rehearseCalls(f) {
   let number = 0;
   calls = new Calls((buffer) => encodeAnswer(buffer, ++number, '{}'));

@@ -153,8 +153,8 @@ func (i Integers) convert(name string, text []byte) ([]byte, error) {
 	}
 }
 
-// hasLongInteger reports whether text has more than exactDigits digits in a row. Few texts have, and the
-// others need not be parsed.
+// hasLongInteger reports whether text contains more than exactDigits consecutive digits. Other texts need no
+// parsing.
 func hasLongInteger(text []byte) bool {
 	n := 0
 	return bytes.ContainsFunc(text, func(c rune) bool {

@@ -170,9 +170,9 @@ func (r *Reader) Flush() {
 	}
 }
 
-// On a virtual machine an idle processor takes 20 µs to wake up. A guest that has the answer to its call mostly
-// makes the next one within microseconds, so the reader polls for it before it sleeps: programs with 200 calls
-// in a row take 3 to 5 % less time.
+// Waking an idle processor of a virtual machine takes 20 µs. Guests usually make the next call within
+// microseconds of an answer, so the reader polls before it sleeps. Programs with 200 sequential calls take 3 to
+// 5 % less time.
 const (
 	spinPeriod = 50 * time.Microsecond // twice the time until the next call arrives
 	spinPause  = 32                    // answers without polling, after nothing arrived

@@ -161,13 +161,19 @@ func (j *Jail) start() error {
 	defer host.Close()
 	stage := mounts.Prepare(j.spec.fullTree(), j.identity.ID())
 	defer stage.Close()
-	top, err := j.makeCgroups()
-	if err != nil {
-		return err
-	}
-	defer top.close()
+	var top *cgroupFiles
+	made := make(chan error, 1)
+	go func() { // takes half as long as the tree
+		var err error
+		top, err = j.makeCgroups()
+		made <- err
+	}()
 	err = stage.Mount(stageDir(j.identity.stateDir()))
 	j.commands, j.programs, j.disk, j.changes = stage.Commands, stage.Programs, stage.Disk, stage.Changes // remove closes them
+	if failed := <-made; failed != nil {
+		return failed
+	}
+	defer top.close()
 	if err != nil {
 		return err
 	}

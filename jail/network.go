@@ -287,7 +287,7 @@ func (j *Jail) socketUse() (use socketUse, err error) {
 	}
 	defer f.Close()
 	use.firstID, _ = j.HostIDs()
-	err = use.addAll(f)
+	err = use.addAll(f, 0)
 	return use, err
 }
 
@@ -311,7 +311,7 @@ var socketLists = kernfile.Once(func() (struct{}, error) {
 	f, err := sockdiag.Open()
 	if err == nil {
 		defer f.Close()
-		err = new(socketUse).addAll(f)
+		err = new(socketUse).addAll(f, 1<<unix.BPF_TCP_LISTEN) // connections take the kernel milliseconds to list
 	}
 	if err != nil {
 		return struct{}{}, fmt.Errorf("%w: %w", errNoSocketLists, err)
@@ -321,10 +321,10 @@ var socketLists = kernfile.Once(func() (struct{}, error) {
 
 var errNoSocketLists = errors.New("the kernel does not list sockets: it needs CONFIG_INET_DIAG and CONFIG_INET_UDP_DIAG, or the modules tcp_diag and udp_diag")
 
-// addAll adds the sockets of all lists that the kernel has.
-func (u *socketUse) addAll(f *nl.SocketHandle) error {
+// addAll adds the sockets of all lists that the kernel has, in all states if states is 0.
+func (u *socketUse) addAll(f *nl.SocketHandle, states uint32) error {
 	for _, protocol := range []byte{unix.IPPROTO_TCP, unix.IPPROTO_UDP} {
-		q := sockdiag.Query{Protocol: protocol, Memory: true}
+		q := sockdiag.Query{Protocol: protocol, States: states, Memory: true}
 		if err := q.Each(f, func(s sockdiag.Socket) { u.add(s, protocol) }); err != nil {
 			return err
 		}

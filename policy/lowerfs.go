@@ -107,7 +107,8 @@ func (l *lowering) allowed(p Place) opSet {
 
 // allowedAt returns the fs operations that p allows at a place.
 func allowedAt(p Permissions, at Place) opSet {
-	return setWhere(func(op Operation) bool { return p.Decide(FS, op, at.sample()).Allowed })
+	sample := at.sample()
+	return setWhere(func(op Operation) bool { return p.Decide(FS, op, sample).Allowed })
 }
 
 // needed returns the operations that Node needs at a place. With a list of programs, only

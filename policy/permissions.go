@@ -117,14 +117,16 @@ func (p Permissions) Decide(scope string, op Operation, resource string) Decisio
 	if (info.key == "paths" || scope == ChildProcess) && (!path.IsAbs(resource) || path.Clean(resource) != resource) {
 		return Decision{Rule: -1}
 	}
-	if r, err := parseEndpoint(LowerName(resource)); scope == Network && err == nil && r.proto != "udp" && !r.isLocal() && op != "listen" {
-		if !r.supports(op) {
-			return Decision{Rule: -1}
+	if scope == Network && op != "listen" {
+		if r, err := parseEndpoint(LowerName(resource)); err == nil && r.proto != "udp" && !r.isLocal() {
+			if !r.supports(op) {
+				return Decision{Rule: -1}
+			}
+			if op == "dns" {
+				op = "connect"
+			}
+			return newEgress(s, op).decide(r)
 		}
-		if op == "dns" {
-			op = "connect"
-		}
-		return newEgress(s, op).decide(r)
 	}
 	d := info.decide(s, op, resource)
 	if d.Allowed || scope != FS || !slices.Contains(statOps, op) {

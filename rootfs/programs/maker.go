@@ -121,9 +121,11 @@ func (m *Maker) SourceHash() string {
 	if known, ok := hashes.Load(sources); ok {
 		return known.(string)
 	}
-	// A slice of strings cannot fail to marshal.
-	text, _ := json.Marshal([][]string{sources[:], commonFlags, enterFlags, zygoteFlags, hostcommand.Flags})
-	hash := fmt.Sprintf("%x", sha256.Sum256(text))
+	text := slices.Clone(sources[:])
+	for _, flags := range [][]string{commonFlags, enterFlags, zygoteFlags, hostcommand.Flags} {
+		text = append(text, strings.Join(flags, " "))
+	}
+	hash := fmt.Sprintf("%x", sha256.Sum256([]byte(strings.Join(text, "\x00"))))
 	hashes.Store(sources, hash)
 	return hash
 }

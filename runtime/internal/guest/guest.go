@@ -5,10 +5,12 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path"
 	"slices"
+	"strings"
 	"sync"
 
 	"gaol/jail/mounts"
@@ -28,6 +30,9 @@ const (
 //go:embed *.cjs
 var files embed.FS
 
+// startModules are the modules that each start needs, each after those that it requires.
+var startModules = []string{"intrinsics.cjs", "values.cjs", "wire.cjs", "control.cjs", "failure.cjs", "program.cjs"}
+
 // Files returns the JavaScript files with their paths in the guest's tree. The caller must
 // not change them.
 var Files = sync.OnceValue(func() (list []mounts.File) {
@@ -37,6 +42,14 @@ var Files = sync.OnceValue(func() (list []mounts.File) {
 		err = errors.Join(err, failed)
 		list = append(list, mounts.File{Path: path.Join(Dir, name), Mode: 0o644, Data: text})
 	}
+	prelude := &list[slices.IndexFunc(list, func(f mounts.File) bool { return f.Path == Prelude })]
+	before, after, _ := strings.Cut(string(prelude.Data), "// guest.go inserts")
+	for _, name := range startModules {
+		text, failed := files.ReadFile(name)
+		err = errors.Join(err, failed)
+		before += fmt.Sprintf("load('%s', (function (module, require) {%s}));\n", name, text)
+	}
+	prelude.Data = []byte(before + "// guest.go has inserted" + after)
 	if err != nil {
 		panic(err) // the files are part of this program
 	}

@@ -27,13 +27,12 @@ const fs = require('node:fs');
 const Module = require('node:module');
 const nodePath = require('node:path');
 const { pathToFileURL } = require('node:url');
-const { setFlagsFromString } = require('node:v8');
-const { isMainThread } = require('node:worker_threads'); // replaces process.chdir, as in a zygote
 const { control, defineGlobals, theCalls } = require('./control.cjs');
 const { reportFatal, useInternals } = require('./failure.cjs');
 const { VERSION } = require('./wire.cjs');
 
 const { defineProperty, getOwnPropertyDescriptor, keys } = Object;
+const isMainThread = !process.abort.disabled; // node:worker_threads takes 2 ms to load
 
 const PROGRAM_FD = 4;
 const PASSES_FLAGS = /node:(test|bench)/; // modules that pass Node's own flags to children
@@ -122,7 +121,7 @@ function importFrom({ path, base }) {
 
 // Removes the frames of this file from the stack of an error of Node.
 function hideFrames(err) {
-  err.stack = err.stack.replaceAll(/\n    at [^\n]*\/(?:program|typescript)\.cjs:\d+:\d+\)?(?=\n|$)/g, '');
+  err.stack = err.stack.replaceAll(/\n    at [^\n]*\/(?:prelude|program|typescript)\.cjs:\d+:\d+\)?(?=\n|$)/g, '');
 }
 
 // Makes Node run the program instead of the file at main: Node resolves its main module with
@@ -149,8 +148,24 @@ function redirect({ path, format }, main) {
 // Resets the flags that sized the main thread's heap: V8 reads them for each new heap, and they
 // override a worker's resourceLimits. Without them a worker's heap has Node's default size.
 function resetHeapFlags() {
+  const { setFlagsFromString } = require('node:v8');
   setFlagsFromString('--max-old-space-size=0');
   setFlagsFromString('--max-semi-space-size=0');
+}
+
+// Resets them before the first worker: node:v8 takes 4 ms to load. Node's module of workers replaces
+// process.chdir when it is loaded.
+function resetHeapFlagsForWorkers() {
+  const own = getOwnPropertyDescriptor(process, 'chdir');
+  defineProperty(process, 'chdir', {
+    configurable: true,
+    enumerable: own.enumerable,
+    get: () => own.value,
+    set(value) {
+      defineProperty(process, 'chdir', { ...own, value });
+      resetHeapFlags();
+    },
+  });
 }
 
 // Makes Node use source maps, as --enable-source-maps does, except for packages.
@@ -232,7 +247,7 @@ function begin(program, main) {
 function start() {
   const program = readProgram();
   if (isMainThread) {
-    resetHeapFlags();
+    resetHeapFlagsForWorkers();
     if (program.dir) process.chdir(program.dir);
   }
   if (PASSES_FLAGS.test(program.source)) require('./inside.cjs').hideFlags(); // takes a few milliseconds

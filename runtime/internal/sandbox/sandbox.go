@@ -76,6 +76,7 @@ func (s *Sandbox) open(ctx context.Context) (err error) {
 	if j.Filter, err = seccomp.Compile(nil, false); err != nil {
 		return err
 	}
+	go func() { _, _ = seccomp.Compile(s.rows(s.spec.Plan), true) }() // load finds it in the cache of package seccomp
 	j.HideProcesses, j.Loopback, j.Identified = s.spec.Plan.NoInspect, s.spec.Plan.Net.Inet, s.spec.Plan.Net.Egress != nil
 	j.Reaper, j.StateDir = []string{enter.Reaper, "-P"}, StateDir
 	s.spec.addPlan()

@@ -135,7 +135,7 @@ func (a *app) mcp(ctx context.Context, f *mcpFlags) error {
 
 // mcpPrivate serves one client by a service of this process.
 func (a *app) mcpPrivate(ctx context.Context, f *mcpFlags) (err error) {
-	set, err := settings.ReadWith("", settings.Overrides{Isolation: f.isolation})
+	set, err := settings.Read("", settings.Overrides{Isolation: f.isolation})
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"errors"
 	"io"
 	"testing"
@@ -48,7 +49,7 @@ func TestStopDespiteClients(t *testing.T) {
 		t.Fatal(err)
 	}
 	stopped := make(chan error, 1)
-	go func() { stopped <- s.Close() }()
+	go func() { stopped <- s.Drain(context.Background()) }()
 	select {
 	case err := <-stopped:
 		if err != nil {

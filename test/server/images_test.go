@@ -314,7 +314,7 @@ func TestCanceledImages(t *testing.T) {
 	cancel()
 	harness.WaitFor(t, "the canceled build has ended", func() bool { return len(s.left()) == 0 && len(before.Added()) == 0 })
 	events := s.beginBuild(t.Context())
-	if err := s.Close(); err != nil {
+	if err := s.Drain(context.Background()); err != nil {
 		t.Error(err)
 	}
 	harness.Expect(t, events, `"code":"interrupted"`)

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"strings"
 	"testing"
 
@@ -22,7 +23,7 @@ func TestClose(t *testing.T) {
 	process.until(t, "y\n")
 	run.until(t, "up\n")
 	closed := make(chan error, 1)
-	go func() { closed <- s.Close() }()
+	go func() { closed <- s.Drain(context.Background()) }()
 	for name, e := range map[string]*events{"quiet process": quiet, "process": process} {
 		all := e.rest(t)
 		if last := all[len(all)-1]; last.name != "result" || !strings.Contains(last.data, `"cause":"canceled"`) {

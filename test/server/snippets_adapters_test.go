@@ -28,7 +28,7 @@ func read(t *testing.T, snippets string) settings.Snippets {
 	if err != nil {
 		t.Fatal(err)
 	}
-	set, err := settings.ReadWith(config, settings.Overrides{NodeModules: modules})
+	set, err := settings.Read(config, settings.Overrides{NodeModules: modules})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"net/http"
 	"strings"
 	"testing"
@@ -19,7 +20,7 @@ func TestDrainWaits(t *testing.T) {
 	es := follow(t, s, snippetUser, path, object{"source": forever, "timeoutMs": 10_000})
 	es.logged("[log] started")
 	closed := make(chan error, 1)
-	go func() { closed <- s.Close() }()
+	go func() { closed <- s.Drain(context.Background()) }()
 	harness.WaitFor(t, "the server is being stopped", func() bool {
 		return servertest.Send(t, other, http.MethodGet, "/readyz", nil).Status == http.StatusServiceUnavailable
 	})
@@ -43,7 +44,7 @@ func TestDrainEnds(t *testing.T) {
 	es := follow(t, s, snippetUser, path, object{"source": forever, "timeoutMs": 10_000})
 	es.logged("[log] started")
 	closed := make(chan error, 1)
-	go func() { closed <- s.Close() }()
+	go func() { closed <- s.Drain(context.Background()) }()
 	if e := es.next(); e.name != "error" || !strings.Contains(e.data, `"code":"interrupted"`) {
 		t.Errorf("%+v", e)
 	}

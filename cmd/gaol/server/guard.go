@@ -365,9 +365,7 @@ func (o *observer) finish(r *http.Request, seen *exchange) {
 		return // the log must not grow without a tenant whose quota of requests bounds it
 	}
 	seen.record.Update(func(e *audit.Entry) {
-		if e.Action == "" {
-			e.Action = seen.operation
-		}
+		e.Action = cmp.Or(e.Action, seen.operation)
 		e.BytesIn, e.BytesOut = read, written
 	})
 	seen.record.End(status)

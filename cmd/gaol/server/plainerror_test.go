@@ -3,6 +3,7 @@ package server
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"log/slog"
@@ -59,7 +60,7 @@ func echo(w http.ResponseWriter, r *http.Request) {
 // startEcho starts a server whose requests get echo, and returns a connection to it.
 func startEcho(t *testing.T) func() net.Conn {
 	t.Helper()
-	set, err := settings.Read("")
+	set, err := settings.Read("", settings.Overrides{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +74,7 @@ func startEcho(t *testing.T) func() net.Conn {
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(l, nil) }()
 	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
+		if err := s.Drain(context.Background()); err != nil {
 			t.Error(err)
 		}
 		<-served

@@ -100,7 +100,7 @@ func httpLog(s *service.Service) *log.Logger {
 	return slog.NewLogLogger(s.Log().Handler(), slog.LevelDebug)
 }
 
-// Serve serves a listener until Close: one of unix sockets, whose callers are local users, or
+// Serve serves a listener until Drain: one of unix sockets, whose callers are local users, or
 // another one, whose callers need tokens. With a configuration it serves TLS.
 func (s *Server) Serve(l net.Listener, secure *tls.Config) error {
 	l = &listener{l, s.connections, s.times.write}
@@ -119,9 +119,6 @@ func (s *Server) Reload(o *settings.Settings, tokens *tenant.Tokens) {
 	s.service.Set(o)
 	s.tokens.Store(tokens)
 }
-
-// Close is Drain without a way to end it early.
-func (s *Server) Close() error { return s.Drain(context.Background()) }
 
 const (
 	// checkEvery is how long the result of a check is used: anyone may ask.

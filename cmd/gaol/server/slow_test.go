@@ -2,6 +2,7 @@ package server
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"io"
 	"log/slog"
@@ -20,7 +21,7 @@ import (
 // start starts a server on a unix socket. Requests to /large get an endless response.
 func start(t *testing.T, times times, change func(*Server)) (socket string) {
 	t.Helper()
-	set, err := settings.Read("")
+	set, err := settings.Read("", settings.Overrides{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +49,7 @@ func start(t *testing.T, times times, change func(*Server)) (socket string) {
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(l, nil) }()
 	t.Cleanup(func() {
-		if err := errors.Join(s.Close(), <-served); err != nil {
+		if err := errors.Join(s.Drain(context.Background()), <-served); err != nil {
 			t.Error(err)
 		}
 	})

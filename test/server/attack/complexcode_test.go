@@ -43,7 +43,7 @@ func TestComplexCodeOfTenant(t *testing.T) {
 	requests.Go(func() { attack(ctx, t, attacker, "/v1/evaluate", body) })
 	evaluate()
 	leave()
-	if err := s.Close(); err != nil {
+	if err := s.Drain(context.Background()); err != nil {
 		t.Error(err)
 	}
 	cancel()

@@ -31,7 +31,7 @@ var (
 // start starts a server with the sandbox tools, to which all users may connect. It returns the socket.
 func start(t *testing.T, change func(*settings.Settings)) (socket string) {
 	t.Helper()
-	set, err := settings.Read("")
+	set, err := settings.Read("", settings.Overrides{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +56,7 @@ func start(t *testing.T, change func(*settings.Settings)) (socket string) {
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(l, nil) }()
 	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
+		if err := s.Drain(context.Background()); err != nil {
 			t.Error(err)
 		}
 		if err := <-served; err != nil {

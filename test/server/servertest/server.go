@@ -38,7 +38,7 @@ type Server struct {
 // settings returns the settings of a server.
 func (o Options) settings(t testing.TB) *settings.Settings {
 	t.Helper()
-	set, err := settings.Read("")
+	set, err := settings.Read("", settings.Overrides{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func Start(t testing.TB, o Options) *Server {
 		serve(l, o.TLS)
 	}
 	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
+		if err := s.Drain(context.Background()); err != nil {
 			t.Error(err)
 		}
 		for range serving {

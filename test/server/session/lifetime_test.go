@@ -1,6 +1,7 @@
 package session
 
 import (
+	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -65,7 +66,7 @@ func TestServerEnds(t *testing.T) {
 	c := dial(t, s)
 	sb := createIn(t, c, client.CreateOptions{})
 	p := spawn(t, sb, runtime.SpawnOptions{}, "sleep", "1000")
-	if err := s.Close(); err != nil {
+	if err := s.Drain(context.Background()); err != nil {
 		t.Fatal(err)
 	}
 	<-c.Done()

@@ -205,7 +205,7 @@ type current struct {
 // read reads all files, and opens the audit log.
 func (f *Files) read() (c *current, err error) {
 	c = &current{}
-	if c.settings, err = settings.ReadWith(f.Config, f.Overrides); err != nil {
+	if c.settings, err = settings.Read(f.Config, f.Overrides); err != nil {
 		return nil, err
 	}
 	if f.Tokens != "" {

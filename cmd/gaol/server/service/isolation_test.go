@@ -22,7 +22,7 @@ func withIsolations(t *testing.T, config string) func(*settings.Settings) {
 	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	set, err := settings.Read(path)
+	set, err := settings.Read(path, settings.Overrides{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,7 +22,7 @@ var errCreated = errors.New("created")
 // newService returns a service that records the options with which it would create a sandbox.
 func newService(t *testing.T, change func(*settings.Settings)) (s *Service, created *[]runtime.Options) {
 	t.Helper()
-	set, err := settings.Read("")
+	set, err := settings.Read("", settings.Overrides{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,7 +20,7 @@ func TestKeyRules(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	set, err := settings.Read(filepath.Join(dir, "config"))
+	set, err := settings.Read(filepath.Join(dir, "config"), settings.Overrides{})
 	if err != nil {
 		t.Fatal(err)
 	}

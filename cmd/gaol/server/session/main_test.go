@@ -33,7 +33,7 @@ func newServer(t testing.TB) (url string) {
 // newService returns a service that creates sandboxes by a function, which returns none: the tests need no root.
 func newService(t testing.TB, create func(context.Context, runtime.Options) (*runtime.NodeRuntime, error)) *service.Service {
 	t.Helper()
-	o, err := settings.Read("")
+	o, err := settings.Read("", settings.Overrides{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -95,7 +95,7 @@ func TestIsolationOverride(t *testing.T) {
 	if err != nil || !slices.Equal(s.IsolationNames(), []string{"runc", "crun"}) {
 		t.Errorf("%+v, %v", s, err)
 	}
-	if _, err := ReadWith("", Overrides{Isolation: "docker"}); err == nil {
+	if _, err := Read("", Overrides{Isolation: "docker"}); err == nil {
 		t.Error("an unknown isolation is accepted")
 	}
 }

@@ -32,7 +32,7 @@ func TestNoPlayground(t *testing.T) {
 		path      string
 		flag, off bool
 	}{{"", false, false}, {"", true, true}, {file, false, true}, {file, true, true}} {
-		s, err := ReadWith(tc.path, Overrides{NoPlayground: tc.flag})
+		s, err := Read(tc.path, Overrides{NoPlayground: tc.flag})
 		if err != nil || s.Playground.Off != tc.off {
 			t.Errorf("%q, flag %t: %v, %v", tc.path, tc.flag, s, err)
 		}

@@ -13,7 +13,7 @@ func TestHostPorts(t *testing.T) {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		return Read(path)
+		return Read(path, Overrides{})
 	}
 	s, err := read(`{"hostPorts": ["3000", "8000-8099"]}`)
 	if err != nil {

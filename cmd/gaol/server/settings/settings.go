@@ -110,10 +110,6 @@ type Mounts struct {
 // maxFile bounds the configuration file, in bytes.
 const maxFile = 1 << 20
 
-// Read reads a file of JSON. Fields that it omits have their defaults; unknown ones are an error.
-// An empty path means the defaults.
-func Read(path string) (*Settings, error) { return ReadWith(path, Overrides{}) }
-
 // Overrides are settings that replace those of a file, unless they are empty.
 type Overrides struct {
 	PublicURL   string
@@ -123,8 +119,9 @@ type Overrides struct {
 	NoPlayground bool
 }
 
-// ReadWith is Read with overrides.
-func ReadWith(path string, o Overrides) (*Settings, error) {
+// Read reads a file of JSON and applies the overrides. Fields that it omits have their defaults;
+// unknown ones are an error. An empty path means the defaults.
+func Read(path string, o Overrides) (*Settings, error) {
 	s := &Settings{}
 	if path != "" {
 		if err := readFile(path, s); err != nil {

@@ -21,7 +21,7 @@ func readText(t *testing.T, text string, o Overrides) (*Settings, error) {
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return ReadWith(path, o)
+	return Read(path, o)
 }
 
 // snippetSettings are configurations with a part of their error; empty for valid ones. DIR is a folder.
@@ -153,7 +153,7 @@ func TestOverrides(t *testing.T) {
 	if err != nil || s.PublicURL != "http://flag.example.com:8640/gaol" || s.Snippets.NodeModules != dir {
 		t.Errorf("%+v, %v", s, err)
 	}
-	if _, err := ReadWith("", Overrides{PublicURL: "x"}); err == nil || !strings.Contains(err.Error(), "config: defaults: publicUrl") {
+	if _, err := Read("", Overrides{PublicURL: "x"}); err == nil || !strings.Contains(err.Error(), "config: defaults: publicUrl") {
 		t.Error(err)
 	}
 }

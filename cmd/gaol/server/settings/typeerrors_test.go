@@ -34,7 +34,7 @@ func TestTypeErrors(t *testing.T) {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Read(path); err == nil || !strings.HasSuffix(err.Error(), ": "+want) {
+		if _, err := Read(path, Overrides{}); err == nil || !strings.HasSuffix(err.Error(), ": "+want) {
 			t.Errorf("%s: %v, want %s", text, err, want)
 		}
 	}

@@ -33,7 +33,9 @@ func (r *Report) Table() string {
 			lines = append(lines, fmt.Sprintf("%s\t%s\t%s\t%6s\t%5s", side, f.Name, f.Unit, Short(value), ratio))
 		}
 	}
-	return report.Table(lines) + "\nRatios compare with bare node, or with the other side that the figure's name has.\n" + r.Environment.line()
+	e := r.Environment
+	return report.Table(lines) + "\nRatios compare with bare node, or with the other side that the figure's name has.\n" +
+		fmt.Sprintf("Node %s, kernel %s, %s, processors: %d, samples: %d\n", e.Node, e.Kernel, e.Arch, e.CPUs, e.Samples)
 }
 
 // Short formats a number with three significant digits.
@@ -57,11 +59,6 @@ type Environment struct {
 	Image   string `json:"image"`
 	Samples int    `json:"samples"`
 	Sides   []Side `json:"sides"` // the jailed ones, in the order of the table
-}
-
-// line returns the conditions as a line of text.
-func (e Environment) line() string {
-	return fmt.Sprintf("Node %s, kernel %s, %s, processors: %d, samples: %d\n", e.Node, e.Kernel, e.Arch, e.CPUs, e.Samples)
 }
 
 func environment(o Options, image *rootfs.Image) (Environment, error) {

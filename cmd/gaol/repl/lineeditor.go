@@ -32,7 +32,7 @@ func (s *session) runOnTerminal(ctx context.Context, stdout io.Writer) error {
 	}
 	defer restore()
 	e := newLineEditor(ctx, tty, stdout, past)
-	defer e.close()
+	defer e.terminal.SetBracketedPasteMode(false)
 	defer tty.Watch(e.resize, restore)()
 	if os.Getenv("NO_COLOR") == "" {
 		s.cell.Form = runtime.ResultColors
@@ -69,8 +69,6 @@ func newLineEditor(ctx context.Context, in io.Reader, out io.Writer, past *histo
 	e.terminal.SetBracketedPasteMode(true)
 	return e
 }
-
-func (e *lineEditor) close() { e.terminal.SetBracketedPasteMode(false) }
 
 func (e *lineEditor) resize(rows, cols uint16) {
 	_ = e.terminal.SetSize(int(cols), int(rows)) // fails only if writing does, which the session reports

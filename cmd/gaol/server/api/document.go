@@ -59,7 +59,10 @@ func newDocument(version string) *huma.OpenAPI {
 	operation.RegisterForms(d.Components.Schemas)
 	for _, o := range operation.All() {
 		if o.Path != "" {
-			d.describe(o)
+			d.add(&huma.Operation{
+				OperationID: o.Name, Method: o.Method, Path: o.Path, Summary: o.Summary, Description: o.Doc, Tags: []string{o.Tag},
+				Parameters: d.parameters(o), RequestBody: d.body(o), Responses: d.responses(o),
+			})
 		}
 	}
 	for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions} {
@@ -74,14 +77,6 @@ func newDocument(version string) *huma.OpenAPI {
 		schemas[name].Properties["facts"].Type, schemas[name].Properties["derived"].Type = huma.TypeObject, huma.TypeObject
 	}
 	return d.OpenAPI
-}
-
-// describe adds an operation to the document.
-func (d document) describe(o *operation.Operation) {
-	d.add(&huma.Operation{
-		OperationID: o.Name, Method: o.Method, Path: o.Path, Summary: o.Summary, Description: o.Doc, Tags: []string{o.Tag},
-		Parameters: d.parameters(o), RequestBody: d.body(o), Responses: d.responses(o),
-	})
 }
 
 // add adds an operation with the response that all errors have.

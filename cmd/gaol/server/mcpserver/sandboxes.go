@@ -382,14 +382,6 @@ func listFiles(ctx context.Context, c *operation.Call, in *listIn) (*listOut, er
 	return out, nil
 }
 
-// addResources adds the files of sandboxes.
-func (e *endpoint) addResources() {
-	e.mcp.AddResourceTemplate(&mcp.ResourceTemplate{
-		Name: "sandbox_file", Title: "File of a sandbox", URITemplate: uriScheme + "{id}/{+path}",
-		Description: "A file of one of your sandboxes, by its absolute path. Output that is too long for a result is such a file.",
-	}, e.readResource)
-}
-
 func (e *endpoint) readResource(ctx context.Context, r *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
 	uri := r.Params.URI
 	id, name, ok := parseURI(uri)

@@ -101,7 +101,10 @@ func (s *Server) newEndpoint(t *tenant.Tenant) *endpoint {
 				e.add(t)
 			}
 		}
-		e.addResources()
+		e.mcp.AddResourceTemplate(&mcp.ResourceTemplate{
+			Name: "sandbox_file", Title: "File of a sandbox", URITemplate: uriScheme + "{id}/{+path}",
+			Description: "A file of one of your sandboxes, by its absolute path. Output that is too long for a result is such a file.",
+		}, e.readResource)
 	}
 	if s.SandboxTools {
 		e.addSandboxTools()

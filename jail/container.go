@@ -372,8 +372,12 @@ func (j *container) mounts() []specs.Mount {
 		// Without a mount for it the runtime would add devices to it.
 		{Destination: "/dev", Type: "bind", Source: containerRoot(j.identity.stateDir()) + "/dev", Options: []string{"rbind"}},
 	}
-	for _, name := range generated() {
-		list = append(list, specs.Mount{Destination: "/proc/" + name, Type: "bind", Source: filepath.Join(stageDir(j.identity.stateDir()), mounts.Proc, name), Options: []string{"bind", "ro"}})
+	files := filepath.Join(stageDir(j.identity.stateDir()), mounts.Proc)
+	for _, e := range procfs.RootEntries {
+		// Runtimes refuse mounts over other entries.
+		if e.Source == procfs.Generated && e.Name != sysctls {
+			list = append(list, specs.Mount{Destination: "/proc/" + e.Name, Type: "bind", Source: filepath.Join(files, e.Name), Options: []string{"bind", "ro"}})
+		}
 	}
 	return list
 }
@@ -384,17 +388,6 @@ func encode(v any) []byte {
 		panic(err) // the types of specs can be encoded
 	}
 	return text
-}
-
-// generated returns the entries of /proc that files of the host replace. Runtimes refuse
-// mounts over others.
-func generated() (names []string) {
-	for _, e := range procfs.RootEntries {
-		if e.Source == procfs.Generated && e.Name != sysctls {
-			names = append(names, e.Name)
-		}
-	}
-	return names
 }
 
 const sysctls = "sys"

@@ -45,7 +45,8 @@ func ruleError(scope string, rule int, why, nearest string) *RuleError {
 
 // entryError returns an error about one pattern of a rule.
 func entryError(e entry, why, nearest string) *RuleError {
-	return &RuleError{Scope: e.scope, Rule: e.rule, Place: e.place(), Value: e.text, Why: why, Nearest: nearest}
+	place := fmt.Sprintf("%s.%s[%d]", RuleName(e.scope, e.rule), e.key, e.num)
+	return &RuleError{Scope: e.scope, Rule: e.rule, Place: place, Value: e.text, Why: why, Nearest: nearest}
 }
 
 // entry is one pattern and its place.
@@ -53,10 +54,6 @@ type entry struct {
 	scope, key string
 	rule, num  int
 	text       string
-}
-
-func (e entry) place() string {
-	return fmt.Sprintf("%s.%s[%d]", RuleName(e.scope, e.rule), e.key, e.num)
 }
 
 // RuleName returns the name of a scope's rule, such as fs.rules[0], or of its default if rule is -1.

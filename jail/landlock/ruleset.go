@@ -294,9 +294,6 @@ var rights = []right{
 	{"ioctl_dev", IoctlDev, 5, true, "devices get no ioctl commands except the generic ones"},
 }
 
-// All are all known rights.
-const All = IoctlDev<<1 - 1
-
 // fileRights are the rights that a rule for a file may grant: the kernel rejects others.
 var fileRights = mask(func(r right) bool { return r.File })
 

@@ -155,14 +155,6 @@ type clones struct {
 	disk    func() (*os.File, error)   // returns nil if the tree is in memory
 }
 
-func beginClones(t Tree, firstID int) *clones {
-	return &clones{
-		image:   begin(func() (imageClone, error) { return cloneImage(t.Image, firstID, t.Owned) }),
-		sources: begin(func() ([]*os.File, error) { return cloneSources(t.Protected, t.Mounts, firstID) }),
-		disk:    begin(func() (*os.File, error) { return makeDisk(t) }),
-	}
-}
-
 // begin calls f on a new goroutine, and returns a function that waits for its result.
 func begin[T any](f func() (T, error)) func() (T, error) {
 	var done sync.WaitGroup

@@ -65,7 +65,11 @@ func (s *Stage) guestGID() int { return s.rootID + GuestGID }
 func Prepare(t Tree, firstID int) *Stage {
 	t.Mounts = slices.Clone(t.Mounts) // outer ones come first
 	slices.SortStableFunc(t.Mounts, func(a, b Mount) int { return strings.Compare(a.Target, b.Target) })
-	return &Stage{tree: t, rootID: firstID, clones: beginClones(t, firstID)}
+	return &Stage{tree: t, rootID: firstID, clones: &clones{
+		image:   begin(func() (imageClone, error) { return cloneImage(t.Image, firstID, t.Owned) }),
+		sources: begin(func() ([]*os.File, error) { return cloneSources(t.Protected, t.Mounts, firstID) }),
+		disk:    begin(func() (*os.File, error) { return makeDisk(t) }),
+	}}
 }
 
 // Close closes the cloned mounts. What Mount mounted stays.

@@ -111,7 +111,8 @@ func (p *program) match(m Match, yes, no label) label {
 		}
 		lows[high][uint32(v)] = yes
 	}
-	low, high := argument(m)
+	offset := uint32(16 + 8*m.Arg) // of the argument, which is little-endian
+	low, high := word{offset, uint32(m.Mask)}, word{offset + 4, uint32(m.Mask >> 32)}
 	highs := map[uint32]label{}
 	for _, h := range slices.Sorted(maps.Keys(lows)) { // equal tables have equal programs
 		highs[h] = p.choose(low, lows[h], no)
@@ -238,12 +239,6 @@ var (
 	callNumber = word{0, allBits}
 	callArch   = word{4, allBits}
 )
-
-// argument returns the halves of an argument, which are little-endian.
-func argument(m Match) (low, high word) {
-	offset := uint32(16 + 8*m.Arg)
-	return word{offset, uint32(m.Mask)}, word{offset + 4, uint32(m.Mask >> 32)}
-}
 
 // load loads a word before the code at next.
 func (p *program) load(w word, next label) label {

@@ -23,7 +23,9 @@ import (
 func (s *Store) commit(ctx context.Context, temp *tempDir, i *Image, names []string) (*Image, error) {
 	dir := temp.path("image")
 	i.Created = cmp.Or(i.Created, time.Now().UTC().Truncate(time.Second))
-	if err := i.save(dir); err != nil {
+	// The second file is the one that leases lock.
+	err := errors.Join(i.writeJSON(filepath.Join(dir, imageFile)), os.WriteFile(filepath.Join(dir, imageLock), nil, 0o644))
+	if err != nil {
 		return nil, err
 	}
 	// Before the rename, so that a crash cannot leave an incomplete image under its final
@@ -88,11 +90,6 @@ func (s *Store) merge(digits string, fresh *Image) error {
 		return err
 	}
 	return errors.Join(syncTree(old.dir), os.Rename(file+".new", file))
-}
-
-// save writes image.json, and the file that leases lock, into dir.
-func (i *Image) save(dir string) error {
-	return errors.Join(i.writeJSON(filepath.Join(dir, imageFile)), os.WriteFile(filepath.Join(dir, imageLock), nil, 0o644))
 }
 
 func (i *Image) writeJSON(file string) error {

@@ -175,13 +175,6 @@ func (c *Client) connect(conn *connection) (limit string) {
 	return ""
 }
 
-// wait waits until there is room for a connection's event.
-func (c *Client) wait() {
-	if c.observe.Wait != nil {
-		c.observe.Wait()
-	}
-}
-
 // A single connection needs large buffers for speed over long distances; many share about the
 // same memory, of which the relay has only some.
 const (

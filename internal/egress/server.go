@@ -1,6 +1,7 @@
 package egress
 
 import (
+	"cmp"
 	"context"
 	"net"
 	"net/netip"
@@ -61,9 +62,7 @@ type Server struct {
 
 // NewServer returns a server. The caller closes it.
 func NewServer(c Config) *Server {
-	if c.Resolver == nil {
-		c.Resolver = net.DefaultResolver
-	}
+	c.Resolver = cmp.Or(c.Resolver, net.DefaultResolver)
 	s := &Server{config: c, names: &names{now: time.Now, byName: map[string]*name{}, slots: map[uint32]*name{}}, work: newTurns(1, ownWork)}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s

@@ -223,7 +223,9 @@ func (s *session) serve(c *connection, from, to netip.AddrPort) {
 		c.client.deny(c.limited(limit)) // before the guest sees it, because its run may end then
 		return
 	}
-	c.client.wait()
+	if wait := c.client.observe.Wait; wait != nil {
+		wait() // until there is room for the connection's event
+	}
 	c.client.disconnect(c, c.serve())
 }
 

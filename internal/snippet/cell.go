@@ -45,7 +45,10 @@ func (p parsed) cell(declared map[string]Declared) *Program {
 			f.dropDefault(s, s == last)
 		}
 	}
-	f.redeclare()
+	f.redeclareVariables(f.tree, nil)
+	for _, s := range f.tree.Kids {
+		f.redeclareStatement(s)
+	}
 	f.guardConstants()
 	f.emit()
 	program := f.program(p.edit(append([]edit{f.prologue()}, f.edits...)))

@@ -1,5 +1,7 @@
 package snippet
 
+import "cmp"
+
 // statements reads statements up to a closing brace.
 func (p *parser) statements(of *Node) {
 	for p.tok.kind != atEnd && !p.is("}") {
@@ -13,9 +15,7 @@ func (p *parser) statement() *Node {
 	start := p.tok.start
 	n := p.anyStatement()
 	n.Start = start
-	if n.End == 0 {
-		n.End = p.last
-	}
+	n.End = cmp.Or(n.End, p.last)
 	return n
 }
 

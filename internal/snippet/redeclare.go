@@ -44,14 +44,6 @@ func (f *emitter) renew(names []string, form Declared) {
 	}
 }
 
-// redeclare adapts the declarations outside functions to the declarations of earlier cells.
-func (f *emitter) redeclare() {
-	f.redeclareVariables(f.tree, nil)
-	for _, s := range f.tree.Kids {
-		f.redeclareStatement(s)
-	}
-}
-
 // redeclareVariables adapts declarations of variables outside functions: of var, and others at the top.
 func (f *emitter) redeclareVariables(n, parent *Node) {
 	switch isTop := parent == f.tree || parent != nil && parent.Kind == Export; {

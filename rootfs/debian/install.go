@@ -317,10 +317,7 @@ func (a *apt) isLeftOut(name, p string) bool {
 	if !a.perl && strings.HasPrefix(p+"/", perlModules) || len(a.o.With) == 0 && strings.HasPrefix(p, forAdministrators) {
 		return true
 	}
-	for _, l := range leftOut {
-		if p == strings.TrimSuffix(l.path, "/") || strings.HasSuffix(l.path, "/") && strings.HasPrefix(p, l.path) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(leftOut, func(l struct{ path, why string }) bool {
+		return p == strings.TrimSuffix(l.path, "/") || strings.HasSuffix(l.path, "/") && strings.HasPrefix(p, l.path)
+	})
 }

@@ -1,6 +1,7 @@
 package download
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"errors"
@@ -101,10 +102,7 @@ type Reporter struct{ w io.Writer }
 
 // NewReporter returns a Reporter that writes to w. If w is nil, it discards everything.
 func NewReporter(w io.Writer) *Reporter {
-	if w == nil {
-		w = io.Discard
-	}
-	return &Reporter{w}
+	return &Reporter{cmp.Or(w, io.Discard)}
 }
 
 // Line writes one line. It ignores errors: progress is not worth failing for.

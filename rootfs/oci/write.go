@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"bufio"
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
@@ -83,10 +84,7 @@ func (l *layoutWriter) document(name string, media types.MediaType, content any)
 	sum := sha256.New()
 	sum.Write(text)
 	d := v1.Descriptor{MediaType: media, Size: int64(len(text)), Digest: hashOf(sum)}
-	if name == "" {
-		name = blobPath(d.Digest)
-	}
-	l.file(name, d.Size, bytes.NewReader(text))
+	l.file(cmp.Or(name, blobPath(d.Digest)), d.Size, bytes.NewReader(text))
 	return d
 }
 

@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -48,10 +49,7 @@ func (c Client) Open(ctx context.Context, reference string, stall time.Duration)
 			r.Close()
 		}
 	}()
-	keys := c.Keychain
-	if keys == nil {
-		keys = authn.DefaultKeychain
-	}
+	keys := cmp.Or[authn.Keychain](c.Keychain, authn.DefaultKeychain)
 	r.puller, err = remote.NewPuller(remote.WithContext(ctx), remote.WithTransport(r.transport),
 		remote.WithAuthFromKeychain(keys), remote.WithUserAgent("gaol"), remote.WithJobs(1))
 	if err != nil {

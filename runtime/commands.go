@@ -7,7 +7,6 @@ import (
 	"maps"
 	"os"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -119,13 +118,6 @@ func (s settings) commandNames() []string {
 		return nil
 	}
 	return append([]string{}, slices.Sorted(maps.Keys(s.Commands))...)
-}
-
-// addCommandsPath adds the folder of commands to PATH, if there is any.
-func addCommandsPath(env map[string]string) {
-	if list, exists := env["PATH"]; exists {
-		env["PATH"] = strings.TrimPrefix(list+":"+hostcommand.Dir, ":")
-	}
 }
 
 // runCommands are the calls of commands of one run.

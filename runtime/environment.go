@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"gaol/jail/hostcommand"
 	"gaol/policy"
 	"gaol/vfs"
 )
@@ -26,8 +27,8 @@ func (s settings) environment(more map[string]string, own *policy.Permissions) (
 	}
 	// After the overlay: a run can't bring back a variable that the runtime's permissions hide.
 	maps.DeleteFunc(env, func(name, _ string) bool { return !s.Permissions.PassesEnv(name) || own != nil && !own.PassesEnv(name) })
-	if s.Commands != nil {
-		addCommandsPath(env)
+	if list, exists := env["PATH"]; exists && s.Commands != nil {
+		env["PATH"] = strings.TrimPrefix(list+":"+hostcommand.Dir, ":")
 	}
 	list := envList(env)
 	return environment{list, startVariable(list)}, nil

@@ -254,8 +254,11 @@ func (p *Process) addCode(ctx context.Context, s settings, o RunOptions) error {
 // mayOpenItself reports whether a program may open its own file. Writing the file takes 3 % of a short run, and
 // programs that only compute or call host functions do not need it.
 func mayOpenItself(text string) bool {
-	ways := []string{"import", "require", "process", "module", "__dirname", "__filename", "eval", "Function", "constructor"}
-	return slices.ContainsFunc(ways, func(way string) bool { return strings.Contains(text, way) })
+	return containsAny(text, "import", "require", "process", "module", "__dirname", "__filename", "eval", "Function", "constructor")
+}
+
+func containsAny(text string, words ...string) bool {
+	return slices.ContainsFunc(words, func(word string) bool { return strings.Contains(text, word) })
 }
 
 // programPath returns the path from which a program imports.
@@ -269,12 +272,8 @@ func programPath(dir, name string) string {
 // mayImportTypeScript reports whether a program may import TypeScript files. JavaScript imports them
 // by their extension. The check is quick, so that other programs are not slowed down.
 func mayImportTypeScript(name, code string, isSnippet bool) bool {
-	for _, ending := range []string{".ts", ".mts", ".cts"} {
-		if strings.Contains(code, ending) {
-			return true
-		}
-	}
-	return (isSnippet || name != "" && snippet.Translates(path.Base(name))) && strings.Contains(code, "./")
+	return containsAny(code, ".ts", ".mts", ".cts") ||
+		(isSnippet || name != "" && snippet.Translates(path.Base(name))) && strings.Contains(code, "./")
 }
 
 // prepareCode translates a program's code to JavaScript and determines its format. Path becomes o.Name, or

@@ -127,8 +127,9 @@ func (d *Domain) perform(ctx context.Context, name string, limit time.Duration, 
 	}
 	p := d.take()
 	if p == nil {
+		spec := subprocess.Spec{CgroupParent: d.parent, Limits: cgroup.Limits{Memory: maxMemory, CPUs: 1, Pids: maxPids}}
 		var err error
-		if p, err = start(ctx, d.parent); err != nil {
+		if p, err = role.Start(ctx, spec); err != nil {
 			return cmp.Or(context.Cause(ctx), err)
 		}
 	}
@@ -162,11 +163,6 @@ func failure(exit *subprocess.ExitError, name string, limit time.Duration, timeo
 		f.Reason += ": it nests too deeply, or has found an error of the program that parses it"
 	}
 	return f
-}
-
-// start starts a process, which performs one request at a time.
-func start(ctx context.Context, parent string) (*subprocess.Process, error) {
-	return role.Start(ctx, subprocess.Spec{CgroupParent: parent, Limits: cgroup.Limits{Memory: maxMemory, CPUs: 1, Pids: maxPids}})
 }
 
 // exchange sends a request and decodes the reply. After an error the process cannot be used any more.

@@ -103,12 +103,10 @@ func (j *Job) matches(imported []string, s *set) bool {
 	if !j.Packages {
 		return true
 	}
-	for _, specifier := range imported {
-		if used, ok := j.Entries[specifier]; !ok || !reflect.DeepEqual(used, s.Entries[specifier]) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(imported, func(specifier string) bool {
+		used, ok := j.Entries[specifier]
+		return !ok || !reflect.DeepEqual(used, s.Entries[specifier])
+	})
 }
 
 // checked bounds the problems, which another process has reported. It is not trusted.

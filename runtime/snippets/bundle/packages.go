@@ -163,12 +163,10 @@ func (p *Packages) roots() []string {
 }
 
 func (p *Packages) hasFile(name string) bool {
-	for _, root := range p.roots() {
-		if _, err := os.Stat(filepath.Join(root, name)); err == nil {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(p.roots(), func(root string) bool {
+		_, err := os.Stat(filepath.Join(root, name))
+		return err == nil
+	})
 }
 
 func (p *Packages) remembered(key string) *set {

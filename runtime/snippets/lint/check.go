@@ -107,7 +107,9 @@ func (c *checker) check(n, parent *snippet.Node) {
 			}
 		}
 	case snippet.ImportFrom:
-		c.checkImport(n)
+		if rule, message := c.importRule(n.Name); rule != "" { // of an import or export declaration
+			c.report(n.At, rule, "%s", message)
+		}
 	}
 	if denied, ok := deniedConstructs[n.Kind]; ok && c.has(denied.rule) {
 		c.report(n.At, denied.rule, "%s", denied.message)
@@ -238,13 +240,6 @@ func (c *checker) checkImportSources() {
 		if rule, message := c.importRule(c.source[m[2]:m[3]]); rule != "" {
 			c.reportAt(m[2], rule, message)
 		}
-	}
-}
-
-// checkImport checks the module of an import or export declaration.
-func (c *checker) checkImport(n *snippet.Node) {
-	if rule, message := c.importRule(n.Name); rule != "" {
-		c.report(n.At, rule, "%s", message)
 	}
 }
 

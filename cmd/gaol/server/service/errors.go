@@ -52,6 +52,11 @@ const (
 	NoSpace      Code = "no_space"      // the sandbox's disk is full
 	NotListening Code = "not_listening" // nothing listens on the guest's port
 	BadGateway   Code = "bad_gateway"   // the guest's server did not reply, or not with HTTP
+
+	SandboxLost       Code = "sandbox_lost"       // its node is dead
+	Unreachable       Code = "unreachable"        // the node of the sandbox cannot be reached now
+	NodeLost          Code = "node_lost"          // the node was lost during the operation, which may have had effects
+	EngineUnavailable Code = "engine_unavailable" // the fleet's engine cannot be reached now
 )
 
 // statuses are the HTTP statuses of the codes.
@@ -61,7 +66,9 @@ var statuses = map[Code]int{
 	Draining: http.StatusServiceUnavailable, Stopped: http.StatusServiceUnavailable, Internal: http.StatusInternalServerError,
 	NoProgram: http.StatusUnprocessableEntity, NotExecutable: http.StatusUnprocessableEntity,
 	NoSpace: http.StatusInsufficientStorage, NotListening: http.StatusBadGateway, BadGateway: http.StatusBadGateway,
-	Canceled: 499, // as nginx has it: HTTP defines none
+	SandboxLost: http.StatusGone, Unreachable: http.StatusServiceUnavailable, NodeLost: http.StatusBadGateway,
+	EngineUnavailable: http.StatusServiceUnavailable,
+	Canceled:          499, // as nginx has it: HTTP defines none
 
 	// Codes of tools.
 	Code(sandboxtools.UnknownTool): http.StatusNotFound, Code(sandboxtools.Permission): http.StatusForbidden,

@@ -1,0 +1,195 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// Client is the connection of a node to the engine. It connects again when it is lost.
+type Client struct {
+	conn *nats.Conn
+	js   jetstream.JetStream
+}
+
+// Buckets of records.
+const (
+	Nodes  = "NODES"  // node.<id>, and dead.<id>
+	Config = "CONFIG" // join.<hash of a secret>
+)
+
+// bucketsOf are all buckets.
+var buckets = []string{Nodes, Config}
+
+var (
+	ErrExists   = errors.New("the key exists")
+	ErrNotFound = errors.New("the key does not exist")
+)
+
+const (
+	operationTimeout = 5 * time.Second // of an operation whose context has no deadline
+	reconnectWait    = 300 * time.Millisecond
+	pingEvery        = 2 * time.Second // of an idle connection; it is lost after two without a reply
+	markerLife       = time.Hour       // of the marker that a key has expired
+)
+
+// dialer makes connections to the engine, without TLS of NATS: see package fleet.
+type dialer func(context.Context) (net.Conn, error)
+
+// Dial implements [nats.CustomDialer].
+func (d dialer) Dial(string, string) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), operationTimeout)
+	defer cancel()
+	return d(ctx)
+}
+
+// Connect returns a client with connections from dial. It does not wait for the first one. The caller closes it.
+func Connect(dial func(context.Context) (net.Conn, error), token, name string, log *slog.Logger) (*Client, error) {
+	conn, err := nats.Connect("nats://127.0.0.1:4222", // which the dialer does not use
+		nats.SetCustomDialer(dialer(dial)), nats.Token(token), nats.Name(name), nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1),
+		nats.ReconnectWait(reconnectWait), nats.ReconnectJitter(reconnectWait, reconnectWait), nats.IgnoreDiscoveredServers(), nats.IgnoreAuthErrorAbort(),
+		nats.ReconnectBufSize(-1), // what cannot be sent is an error
+		nats.PingInterval(pingEvery), nats.Timeout(operationTimeout),
+		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
+			if err != nil {
+				log.Warn("the connection to the fleet's engine is lost", "err", err)
+			}
+		}),
+		nats.ReconnectHandler(func(*nats.Conn) { log.Info("connected to the fleet's engine again") }),
+		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { log.Warn("the fleet's engine", "err", err) }),
+	)
+	if err != nil {
+		return nil, err
+	}
+	js, err := jetstream.New(conn, jetstream.WithDefaultTimeout(operationTimeout))
+	if err != nil {
+		conn.Close()
+		return nil, err
+	}
+	return &Client{conn, js}, nil
+}
+
+// Close ends the connection.
+func (c *Client) Close() { c.conn.Close() }
+
+// Connected reports whether there is a connection now.
+func (c *Client) Connected() bool { return c.conn.IsConnected() }
+
+// Prepare makes the buckets that are missing. Only machines with an engine call it.
+func (c *Client) Prepare(ctx context.Context) error {
+	for _, name := range buckets {
+		_, err := c.js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: name, History: 1, LimitMarkerTTL: markerLife})
+		if err != nil {
+			return fmt.Errorf("bucket %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// with calls do with a bucket, and converts its error.
+func (c *Client) with(ctx context.Context, bucket string, do func(context.Context, jetstream.KeyValue) error) error {
+	if !c.Connected() {
+		return ErrUnavailable
+	}
+	ctx, cancel := context.WithTimeout(ctx, operationTimeout)
+	defer cancel()
+	kv, err := c.js.KeyValue(ctx, bucket)
+	if err == nil {
+		err = do(ctx, kv)
+	}
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, jetstream.ErrKeyExists):
+		return ErrExists
+	case errors.Is(err, jetstream.ErrKeyNotFound):
+		return ErrNotFound
+	}
+	return fmt.Errorf("%w: %w", ErrUnavailable, err)
+}
+
+// Create creates a key, which is deleted after a time. It returns ErrExists if it exists.
+func (c *Client) Create(ctx context.Context, bucket, key string, value []byte, life time.Duration) error {
+	return c.with(ctx, bucket, func(ctx context.Context, kv jetstream.KeyValue) error {
+		_, err := kv.Create(ctx, key, value, jetstream.KeyTTL(life))
+		return err
+	})
+}
+
+// Put sets the value of a key.
+func (c *Client) Put(ctx context.Context, bucket, key string, value []byte) error {
+	return c.with(ctx, bucket, func(ctx context.Context, kv jetstream.KeyValue) error {
+		_, err := kv.Put(ctx, key, value)
+		return err
+	})
+}
+
+// Get returns the value of a key. It returns ErrNotFound if there is none.
+func (c *Client) Get(ctx context.Context, bucket, key string) (value []byte, err error) {
+	err = c.with(ctx, bucket, func(ctx context.Context, kv jetstream.KeyValue) error {
+		entry, err := kv.Get(ctx, key)
+		if err == nil {
+			value = entry.Value()
+		}
+		return err
+	})
+	return value, err
+}
+
+// Delete deletes a key, also if it does not exist.
+func (c *Client) Delete(ctx context.Context, bucket, key string) error {
+	return c.with(ctx, bucket, func(ctx context.Context, kv jetstream.KeyValue) error { return kv.Purge(ctx, key) })
+}
+
+// Change is a new value of a key.
+type Change struct {
+	Key   string
+	Value []byte // nil: the key was deleted
+}
+
+// Watch calls changed with all keys of a bucket, and then with each change, until ctx ends. After a lost connection it continues.
+// It calls current when changed has got all keys.
+func (c *Client) Watch(ctx context.Context, bucket string, changed func(Change), current func()) error {
+	kv, err := c.js.KeyValue(ctx, bucket)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	w, err := kv.WatchAll(ctx)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	defer func() { _ = w.Stop() }() // the connection may be closed
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case e, ok := <-w.Updates():
+			switch {
+			case !ok:
+				return ErrUnavailable
+			case e == nil:
+				current()
+			case e.Operation() == jetstream.KeyValuePut:
+				changed(Change{e.Key(), e.Value()})
+			default:
+				changed(Change{e.Key(), nil})
+			}
+		}
+	}
+}
+
+// Publish sends a hint to the nodes that are connected now.
+func (c *Client) Publish(subject string, hint []byte) error { return c.conn.Publish(subject, hint) }
+
+// Subscribe calls receive with each hint until the client is closed. Subjects may end in ">".
+func (c *Client) Subscribe(subject string, receive func(subject string, hint []byte)) error {
+	_, err := c.conn.Subscribe(subject, func(m *nats.Msg) { receive(strings.Clone(m.Subject), m.Data) })
+	return err
+}

@@ -1,0 +1,442 @@
+package fleet
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"gaol/cmd/gaol/flags"
+	"gaol/cmd/gaol/server/fleet/engine"
+	"gaol/cmd/gaol/server/fleet/identity"
+	"gaol/cmd/gaol/server/fleet/member"
+)
+
+// DefaultPort is the port on which nodes listen for each other.
+const DefaultPort = "8641"
+
+// Options are the options of [Start].
+type Options struct {
+	Dir     string // of the node's key and records, and of the engine's; see [Dir]
+	Address string // on which it listens, and by which others reach it: host:port. Empty: see [Start].
+
+	// Join is the address of any node of a fleet, and Token what gaol fleet token has printed. A machine that has joined before needs
+	// no token. Without Join, the machine is one with an engine, and the first one makes the fleet.
+	Join, Token string
+
+	Engine  string // the program nats-server; needed without Join
+	Version string
+	Log     *slog.Logger
+
+	Processors int
+	Memory     int64
+	Load       func() member.Load // how busy this machine is
+	Fenced     func()             // ends all sandboxes: the others have declared the node dead
+}
+
+// Dir returns the folder of a fleet's files below the store of images.
+func Dir(store string) string { return filepath.Join(store, "fleet") }
+
+// Fleet is this machine's part of a fleet.
+type Fleet struct {
+	Options
+	node      atomic.Pointer[identity.Node]
+	member    atomic.Pointer[member.Member]
+	authority *identity.Authority // nil without an engine
+	engine    *engine.Server      // nil without one
+	client    *engine.Client
+	listener  net.Listener
+	http      *http.Client // to other nodes
+
+	stop       context.CancelFunc // ends what keeps the node in the fleet
+	stopEngine context.CancelFunc
+	work       sync.WaitGroup
+
+	start string // names this start of the node in ids
+
+	mu       sync.Mutex
+	state    state
+	tunnels  map[net.Conn]string // connections of nodes to the own engine
+	madeWith identity.Token      // see [Fleet.FirstToken]
+}
+
+// state is what a node keeps on disk besides its certificate.
+type state struct {
+	Machine     string   `json:"machine"` // names its users to other nodes
+	EngineToken string   `json:"engineToken"`
+	Engines     []string `json:"engines"` // addresses of nodes with an engine
+}
+
+const stateFile = "state.json"
+
+// Start makes this machine a node of a fleet. It returns when others can reach it, but does not wait for the engine. Without an
+// address the node listens on [DefaultPort] of all addresses, and is reached by the one from which it has joined or, if it makes a
+// fleet, by the first of the machine that is not a loopback address.
+func Start(ctx context.Context, o Options) (_ *Fleet, err error) {
+	f := &Fleet{Options: o, tunnels: map[net.Conn]string{}, start: strings.ToLower(rand.Text()[:startLength])}
+	life, stop := context.WithCancel(context.WithoutCancel(ctx))
+	engineLife, stopEngine := context.WithCancel(context.WithoutCancel(ctx))
+	f.stop, f.stopEngine = stop, stopEngine
+	defer func() {
+		if err != nil {
+			f.close()
+		}
+	}()
+	if err := os.MkdirAll(f.Dir, 0o700); err != nil {
+		return nil, err
+	}
+	if err := f.readState(); err != nil {
+		return nil, err
+	}
+	if o.Join == "" {
+		err = f.startEngine(engineLife)
+	} else {
+		err = f.join(ctx)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("fleet: %w", err)
+	}
+	if err := f.listen(); err != nil {
+		return nil, fmt.Errorf("fleet: %w", err)
+	}
+	f.http = &http.Client{Transport: f.transport()}
+	if f.client, err = engine.Connect(f.dialEngine, f.state.EngineToken, f.ID(), f.Log); err != nil {
+		return nil, fmt.Errorf("fleet: %w", err)
+	}
+	f.work.Go(func() { f.live(life) })
+	f.work.Go(func() { f.renew(life) })
+	if f.engine != nil {
+		f.work.Go(func() { f.prepare(life) })
+	}
+	return f, nil
+}
+
+// startEngine starts the engine of a machine with one. The first time, it makes the fleet.
+func (f *Fleet) startEngine(ctx context.Context) error {
+	dir := filepath.Join(f.Dir, "engine")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	var err error
+	if f.authority, err = identity.ReadAuthority(f.Dir); errors.Is(err, fs.ErrNotExist) {
+		err = f.found()
+	}
+	if err != nil {
+		return err
+	}
+	node, err := identity.ReadNode(f.Dir)
+	if err != nil { // it is new, or was off for a day
+		node, err = f.certify()
+	}
+	if err != nil {
+		return err
+	}
+	f.node.Store(node)
+	f.engine, err = engine.Start(ctx, f.Engine, dir, f.state.EngineToken, f.Log)
+	return err
+}
+
+// found makes a fleet.
+func (f *Fleet) found() (err error) {
+	if _, err := identity.ReadNode(f.Dir); err == nil {
+		return fmt.Errorf("this machine is a node of another fleet: remove %s to make a new one", f.Dir)
+	}
+	if f.authority, err = identity.NewAuthority(); err != nil {
+		return err
+	}
+	f.state.EngineToken = rand.Text()
+	f.madeWith = identity.NewToken(f.authority.Cert)
+	return errors.Join(f.writeState(), f.authority.Write(f.Dir))
+}
+
+// certify returns a new identity by the own authority.
+func (f *Fleet) certify() (*identity.Node, error) {
+	r, err := identity.NewRequest()
+	if err != nil {
+		return nil, err
+	}
+	cert, err := f.authority.Sign(r.DER, identity.NewID())
+	if err != nil {
+		return nil, err
+	}
+	return identity.NewNode(f.Dir, r, cert.Raw, f.authority.Cert)
+}
+
+// readState reads the state, or makes one.
+func (f *Fleet) readState() error {
+	path := filepath.Join(f.Dir, stateFile)
+	text, err := flags.ReadFile(path, 1<<20, nil)
+	if errors.Is(err, fs.ErrNotExist) {
+		f.state.Machine = identity.NewID()
+		return nil
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &f.state)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
+}
+
+func (f *Fleet) writeState() error {
+	text, err := json.Marshal(f.state)
+	if err != nil {
+		return err
+	}
+	return identity.WriteFile(f.Dir, stateFile, text)
+}
+
+// listen opens the listener for other nodes, and completes the address.
+func (f *Fleet) listen() (err error) {
+	on := f.Address
+	if on == "" {
+		on = ":" + DefaultPort
+		f.Address = net.JoinHostPort(ownAddress(f.Join), DefaultPort)
+	}
+	f.listener, err = net.Listen("tcp", on)
+	if err != nil {
+		return err
+	}
+	if host, port, err := net.SplitHostPort(f.Address); err == nil && port == "0" { // of tests
+		_, port, _ = net.SplitHostPort(f.listener.Addr().String())
+		f.Address = net.JoinHostPort(host, port)
+	}
+	return nil
+}
+
+// ownAddress returns the address of this machine by which a host reaches it or, if the host is empty, the first one that is not a
+// loopback address. It sends nothing.
+func ownAddress(host string) string {
+	if host != "" {
+		if c, err := net.Dial("udp", host); err == nil {
+			defer c.Close()
+			return c.LocalAddr().(*net.UDPAddr).IP.String()
+		}
+	}
+	all, _ := net.InterfaceAddrs() // without any, the loopback address remains
+	for _, a := range all {
+		if n, ok := a.(*net.IPNet); ok && n.IP.IsGlobalUnicast() {
+			return n.IP.String()
+		}
+	}
+	return "127.0.0.1"
+}
+
+// ID returns the id of the node. It changes when the others have declared it dead.
+func (f *Fleet) ID() string { return f.node.Load().ID }
+
+// Member returns the node's view of the fleet.
+func (f *Fleet) Member() *member.Member { return f.member.Load() }
+
+// FirstToken returns a token for other machines if this one has made the fleet just now, and else an empty text.
+func (f *Fleet) FirstToken() string {
+	if f.madeWith.Secret == "" {
+		return ""
+	}
+	return f.madeWith.String()
+}
+
+// live keeps the node in the fleet until ctx ends. When the others have declared it dead, it ends its sandboxes and begins again
+// under a new id.
+func (f *Fleet) live(ctx context.Context) {
+	for {
+		life, end := context.WithCancel(ctx)
+		m := member.New(member.Options{
+			Record: member.Record{
+				ID: f.ID(), Machine: f.state.Machine, Address: f.Address, Version: f.Version,
+				Processors: f.Processors, Memory: f.Memory, Engine: f.engine != nil,
+			},
+			Engine: f.client, Log: f.Log, Probe: f.probe, Load: f.Load,
+			Fenced: func(why string) {
+				f.Log.Error("the fleet has declared this node dead: its sandboxes end", "node", f.ID(), "reason", why)
+				end()
+			},
+			Changed: f.remember,
+		})
+		f.member.Store(m)
+		m.Run(life)
+		end()
+		if ctx.Err() != nil {
+			return
+		}
+		f.Fenced()
+		for f.renewOnce(ctx) != nil {
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(retryEvery):
+			}
+		}
+		f.Log.Info("the node is a new one", "node", f.ID())
+	}
+}
+
+// retryEvery is how often something that needs another node is tried again.
+const retryEvery = time.Second
+
+// remember keeps the addresses of engines for the next start, and closes the tunnels of dead nodes.
+func (f *Fleet) remember() {
+	m := f.Member()
+	var engines []string
+	for _, n := range m.All() {
+		if n.Engine {
+			engines = append(engines, n.Address)
+		}
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for c, id := range f.tunnels {
+		if m.IsDead(id) {
+			_ = c.Close()
+		}
+	}
+	if len(engines) == 0 || slices.Equal(engines, f.state.Engines) {
+		return
+	}
+	f.state.Engines = engines
+	if err := f.writeState(); err != nil {
+		f.Log.Warn("write the addresses of engines", "err", err)
+	}
+}
+
+// prepare makes the engine's buckets, and stores the first token.
+func (f *Fleet) prepare(ctx context.Context) {
+	for ctx.Err() == nil {
+		err := f.client.Prepare(ctx)
+		if err == nil && f.madeWith.Secret != "" {
+			if err = f.storeToken(ctx, f.madeWith); errors.Is(err, engine.ErrExists) {
+				err = nil
+			}
+		}
+		if err == nil {
+			return
+		}
+		f.Log.Debug("prepare the fleet's engine", "err", err)
+		select {
+		case <-ctx.Done():
+		case <-time.After(retryEvery):
+		}
+	}
+}
+
+// engineProtocol is the protocol, by ALPN, of connections to the engine through the listener for nodes.
+const engineProtocol = "gaol-engine"
+
+// dialEngine connects to an engine: the own one, or that of another node.
+func (f *Fleet) dialEngine(ctx context.Context) (net.Conn, error) {
+	if f.engine != nil {
+		return f.engine.Dial(ctx)
+	}
+	f.mu.Lock()
+	addresses := slices.Concat(f.state.Engines, []string{f.Join})
+	f.mu.Unlock()
+	failed := engine.ErrUnavailable
+	for _, address := range addresses {
+		c, err := (&tls.Dialer{Config: f.node.Load().Client("", engineProtocol)}).DialContext(ctx, "tcp", address)
+		if err == nil && c.(*tls.Conn).ConnectionState().NegotiatedProtocol == engineProtocol {
+			return c, nil
+		}
+		if err == nil {
+			_ = c.Close()
+			err = fmt.Errorf("%s has no engine", address)
+		}
+		failed = err
+	}
+	return nil, failed
+}
+
+// serveEngine connects a node to the own engine.
+func (f *Fleet) serveEngine(_ *http.Server, c *tls.Conn, _ http.Handler) {
+	defer func() { _ = c.Close() }()
+	s := c.ConnectionState()
+	id := identity.Peer(&s)
+	if id == "" || f.Member().IsDead(id) {
+		return
+	}
+	f.mu.Lock()
+	f.tunnels[c] = id
+	f.mu.Unlock()
+	defer func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		delete(f.tunnels, c)
+	}()
+	if err := f.engine.Serve(context.Background(), c); err != nil {
+		f.Log.Debug("a node's connection to the engine has ended", "node", id, "err", err)
+	}
+}
+
+// Listener returns the listener for other nodes, and its TLS configuration.
+func (f *Fleet) Listener() (net.Listener, *tls.Config) {
+	protocols := []string{"http/1.1"}
+	if f.engine != nil {
+		protocols = append(protocols, engineProtocol)
+	}
+	return f.listener, f.node.Load().Server(protocols...)
+}
+
+// Leave ends the node's membership in good order. What it still does is unknown to the others afterwards.
+func (f *Fleet) Leave(ctx context.Context) error {
+	f.Member().Drain(true)
+	defer f.close()
+	f.stop()
+	f.work.Wait()
+	return f.Member().Leave(ctx)
+}
+
+// close closes everything that Start has opened.
+func (f *Fleet) close() {
+	f.stop()
+	f.stopEngine()
+	if f.listener != nil {
+		_ = f.listener.Close()
+	}
+	if f.client != nil {
+		f.client.Close()
+	}
+	if f.engine != nil {
+		<-f.engine.Done()
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for c := range f.tunnels {
+		_ = c.Close()
+	}
+}
+
+// probe returns nil if a node answers.
+func (f *Fleet) probe(ctx context.Context, r member.Record) error {
+	return f.call(ctx, http.MethodGet, r.ID, pingPath, nil, nil)
+}
+
+// startLength is the number of characters that name a start of a node in the ids of its sandboxes.
+const startLength = 4
+
+// NewID returns an id of a sandbox of this node, which cannot be guessed.
+func (f *Fleet) NewID() string {
+	return "sb-" + f.ID() + "-" + f.start + strings.ToLower(rand.Text())
+}
+
+// parseID returns the node of a sandbox, and the start of the node in which it was made. They are empty if the id names none.
+func parseID(sandbox string) (node, start string) {
+	rest, ok := strings.CutPrefix(sandbox, "sb-")
+	id, random, found := strings.Cut(rest, "-")
+	if !ok || !found || !identity.IsID(id) || len(random) < startLength {
+		return "", ""
+	}
+	return id, random[:startLength]
+}

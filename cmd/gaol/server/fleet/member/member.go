@@ -1,0 +1,219 @@
+package member
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"gaol/cmd/gaol/server/fleet/engine"
+)
+
+// Member keeps a node in the fleet, and its table current, until its context ends.
+type Member struct {
+	*Table
+	engine *engine.Client
+	log    *slog.Logger
+	probe  func(ctx context.Context, node Record) error
+	load   func() Load
+	notify func()
+
+	mu       sync.Mutex
+	record   Record
+	draining atomic.Bool
+	changed  chan struct{} // the record
+	current  atomic.Bool   // the table has all records
+}
+
+// Options are the options of [New].
+type Options struct {
+	Record Record
+	Engine *engine.Client
+	Log    *slog.Logger
+
+	Probe  func(ctx context.Context, node Record) error // returns nil if a node can be reached directly
+	Load   func() Load                                  // of the own node
+	Fenced func(why string)                             // is called in a goroutine when the own node is dead
+
+	Changed func() // is called after each change of the table
+}
+
+// New returns a member that has not joined.
+func New(o Options) *Member {
+	o.Record.MinProtocol, o.Record.MaxProtocol = Protocol, Protocol
+	return &Member{Table: NewTable(o.Record.ID, o.Fenced), engine: o.Engine, log: o.Log, probe: o.Probe, load: o.Load, notify: o.Changed, record: o.Record, changed: make(chan struct{}, 1)}
+}
+
+// retryEvery is how often what needs the engine is tried again.
+const retryEvery = 500 * time.Millisecond
+
+// Run keeps the node in the fleet until ctx ends.
+func (m *Member) Run(ctx context.Context) {
+	var loops sync.WaitGroup
+	loops.Go(func() { m.watch(ctx) })
+	loops.Go(func() { m.renew(ctx) })
+	loops.Go(func() { m.hint(ctx) })
+	loops.Go(func() { m.bury(ctx) })
+	loops.Wait()
+}
+
+// Leave deletes the node's record: it has ended in good order.
+func (m *Member) Leave(ctx context.Context) error {
+	return m.engine.Delete(ctx, engine.Nodes, nodeKey+m.own)
+}
+
+// IsCurrent reports whether the table has had the records of all nodes.
+func (m *Member) IsCurrent() bool { return m.current.Load() }
+
+// Drain sets whether the node accepts new work.
+func (m *Member) Drain(yes bool) {
+	m.draining.Store(yes)
+	select {
+	case m.changed <- struct{}{}:
+	default: // it is going to be written
+	}
+}
+
+// IsDraining reports whether the node accepts no new work.
+func (m *Member) IsDraining() bool { return m.draining.Load() }
+
+// Load returns how busy the own node is.
+func (m *Member) Load() Load { return m.load() }
+
+// sleep waits for a time, or until ctx ends. It reports whether ctx goes on.
+func sleep(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
+	}
+}
+
+// watch applies the records of all nodes.
+func (m *Member) watch(ctx context.Context) {
+	for ctx.Err() == nil {
+		err := m.engine.Watch(ctx, engine.Nodes, func(c engine.Change) {
+			m.Apply(c.Key, c.Value)
+			m.notify()
+		}, func() { m.current.Store(true) })
+		if ctx.Err() == nil && m.current.Load() {
+			m.log.Warn("watch the fleet's nodes", "err", err)
+		}
+		sleep(ctx, retryEvery)
+	}
+}
+
+// renew writes the record of the node, again and again. It does not bring a dead node back.
+func (m *Member) renew(ctx context.Context) {
+	for ctx.Err() == nil {
+		wait := renewEvery
+		if !m.current.Load() {
+			wait = retryEvery
+		} else if err := m.write(ctx); err != nil {
+			m.log.Debug("renew the node's record", "err", err)
+			wait = retryEvery
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(wait):
+		case <-m.changed:
+		}
+	}
+}
+
+func (m *Member) write(ctx context.Context) error {
+	if m.IsDead(m.own) {
+		return ErrDead
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.record.Sequence++
+	m.record.Draining = m.draining.Load()
+	text, err := json.Marshal(m.record)
+	if err != nil {
+		return err
+	}
+	return m.engine.Put(ctx, engine.Nodes, nodeKey+m.own, text)
+}
+
+// loadSubject begins the subjects of hints.
+const loadSubject = "load."
+
+// hint sends the node's load, and receives that of the others.
+func (m *Member) hint(ctx context.Context) {
+	err := m.engine.Subscribe(loadSubject+">", func(subject string, hint []byte) { m.Hint(subject[len(loadSubject):], hint) })
+	if err != nil {
+		m.log.Error("the load of other nodes stays unknown", "err", err)
+	}
+	for sleep(ctx, hintEvery) {
+		text, err := json.Marshal(m.load())
+		if err == nil {
+			err = m.engine.Publish(loadSubject+m.own, text)
+		}
+		if err != nil {
+			m.log.Debug("send the node's load", "err", err)
+		}
+	}
+}
+
+// probeTimeout bounds the attempt to reach a node that is silent.
+const probeTimeout = 3 * time.Second
+
+// bury declares nodes dead that are silent and cannot be reached.
+func (m *Member) bury(ctx context.Context) {
+	for sleep(ctx, hintEvery) {
+		var probes sync.WaitGroup
+		for _, node := range m.missed() {
+			probes.Go(func() {
+				ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+				defer cancel()
+				err := m.probe(ctx, node.Record)
+				if err == nil || ctx.Err() != nil && !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+					return
+				}
+				m.log.Warn("a node is lost", "node", node.ID, "err", err)
+				if err := m.Bury(context.WithoutCancel(ctx), node.ID, Grave{Why: "it was silent, and node " + m.own + " could not reach it"}); err != nil && !errors.Is(err, engine.ErrExists) {
+					m.log.Warn("declare a node dead", "node", node.ID, "err", err)
+				}
+			})
+		}
+		probes.Wait()
+	}
+}
+
+// tombstoneLife is how long the id of a dead node is refused: longer than its certificate is valid.
+const tombstoneLife = 7 * 24 * time.Hour
+
+// Grave tells why a node is dead.
+type Grave struct {
+	Why     string `json:"why"`
+	Removed bool   `json:"removed"` // by an operator: it does not get another id
+}
+
+// Bury declares a node dead. It returns [engine.ErrExists] if it is.
+func (m *Member) Bury(ctx context.Context, id string, g Grave) error {
+	text, err := json.Marshal(g)
+	if err != nil {
+		return err
+	}
+	if err := m.engine.Create(ctx, engine.Nodes, deadKey+id, text, tombstoneLife); err != nil {
+		return err
+	}
+	return m.engine.Delete(ctx, engine.Nodes, nodeKey+id)
+}
+
+// Grave returns why a node is dead, nil if it is not. It asks the engine.
+func (m *Member) Grave(ctx context.Context, id string) (*Grave, error) {
+	text, err := m.engine.Get(ctx, engine.Nodes, deadKey+id)
+	if errors.Is(err, engine.ErrNotFound) {
+		return nil, nil
+	} else if err != nil {
+		return nil, err
+	}
+	g := &Grave{}
+	return g, json.Unmarshal(text, g)
+}

@@ -1,0 +1,322 @@
+package member
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Record is what a node writes about itself.
+type Record struct {
+	ID      string `json:"id"`
+	Machine string `json:"machine"` // the same after a new id
+	Address string `json:"address"` // host:port of its listener for nodes
+	Version string `json:"version"`
+
+	// MinProtocol and MaxProtocol are the versions of the protocol between nodes that it understands.
+	MinProtocol int `json:"minProtocol"`
+	MaxProtocol int `json:"maxProtocol"`
+
+	Processors int   `json:"processors"`
+	Memory     int64 `json:"memoryBytes"` // of its runs together
+	Engine     bool  `json:"engine"`      // it runs the fleet's engine
+	Draining   bool  `json:"draining"`
+
+	Sequence uint64 `json:"sequence"` // of its renewals
+}
+
+// Load is a node's hint for placement.
+type Load struct {
+	Busy  float64 `json:"busy"` // 0: idle; 1: all that its limits allow
+	Names Names   `json:"names"`
+}
+
+// State is the state of a node, as others see it.
+type State string
+
+const (
+	Live     State = "live"
+	Draining State = "draining" // it accepts nothing new
+	Suspect  State = "suspect"  // it has not been heard of for some seconds
+	Dead     State = "dead"     // for ever
+	Unknown  State = "unknown"  // it has left, or never was a node
+)
+
+// Status describes a node.
+type Status struct {
+	Record
+	State State   `json:"state"`
+	Busy  float64 `json:"busy"`
+	Why   string  `json:"why,omitempty"` // it is dead
+
+	seen time.Time
+}
+
+const (
+	renewEvery = 3 * time.Second // a record
+	hintEvery  = time.Second
+
+	// suspectAfter is how long a node may be silent, and deadAfter when others declare it dead that cannot reach it.
+	suspectAfter = 3500 * time.Millisecond
+	deadAfter    = 9 * time.Second
+
+	// silence is the time without any change after which the engine was away, and not the nodes.
+	silence = 5 * time.Second
+)
+
+// Table knows the nodes. Its methods may be called concurrently.
+type Table struct {
+	own string
+	now func() time.Time
+
+	mu      sync.Mutex
+	nodes   map[string]*entry
+	dead    map[string]string // why
+	changed time.Time         // by any record
+	fenced  func(why string)  // the own node is dead
+}
+
+// entry is what the table knows about a node that has not left.
+type entry struct {
+	Record
+	load   Load
+	seen   time.Time
+	placed int // requests in progress that this node has sent there since the last hint
+
+	alive context.Context // until the node is dead, or has left
+	end   context.CancelCauseFunc
+}
+
+// NewTable returns a table of a node. It calls fenced in a goroutine when the node is dead.
+func NewTable(own string, fenced func(why string)) *Table {
+	return &Table{own: own, now: time.Now, nodes: map[string]*entry{}, dead: map[string]string{}, fenced: fenced}
+}
+
+// Prefixes of keys of the engine.
+const (
+	nodeKey = "node."
+	deadKey = "dead."
+)
+
+// ErrDead is the cause of what ends because a node is dead, or has left.
+var ErrDead = errors.New("the node is lost")
+
+// Apply applies a change of the engine: a record of a node, or that it is dead. Without a value it was deleted.
+func (t *Table) Apply(key string, value []byte) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now := t.now()
+	if now.Sub(t.changed) > silence {
+		for _, n := range t.nodes {
+			n.seen = now
+		}
+	}
+	t.changed = now
+	if id, ok := strings.CutPrefix(key, deadKey); ok {
+		t.bury(id, value)
+		return
+	}
+	id, ok := strings.CutPrefix(key, nodeKey)
+	var r Record
+	switch {
+	case !ok || t.dead[id] != "":
+	case value == nil:
+		t.forget(id)
+	case json.Unmarshal(value, &r) == nil && r.ID == id:
+		n := t.nodes[id]
+		if n == nil {
+			n = &entry{}
+			n.alive, n.end = context.WithCancelCause(context.Background())
+			t.nodes[id] = n
+		}
+		n.Record, n.seen = r, now
+	}
+}
+
+// bury applies the record of a dead node, which the engine forgets after its certificate has expired.
+//
+// Preconditions: t.mu is held.
+func (t *Table) bury(id string, value []byte) {
+	if value == nil {
+		delete(t.dead, id)
+		return
+	}
+	var g Grave
+	if err := json.Unmarshal(value, &g); err != nil {
+		g.Why = err.Error()
+	}
+	if t.dead[id] = cmp.Or(g.Why, "unknown"); id == t.own {
+		go t.fenced(t.dead[id])
+	}
+	t.forget(id)
+}
+
+// forget forgets a node.
+//
+// Preconditions: t.mu is held.
+func (t *Table) forget(id string) {
+	if n := t.nodes[id]; n != nil {
+		n.end(ErrDead)
+		delete(t.nodes, id)
+	}
+}
+
+// Hint applies the hint of a node.
+func (t *Table) Hint(id string, text []byte) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var l Load
+	if n := t.nodes[id]; n != nil && json.Unmarshal(text, &l) == nil {
+		n.load, n.seen, n.placed = l, t.now(), 0
+	}
+}
+
+// IsDead reports whether a node is dead.
+func (t *Table) IsDead(id string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.dead[id] != ""
+}
+
+// Get describes a node.
+func (t *Table) Get(id string) Status {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if why := t.dead[id]; why != "" {
+		return Status{Record: Record{ID: id}, State: Dead, Why: why}
+	}
+	if n := t.nodes[id]; n != nil {
+		return t.status(n)
+	}
+	return Status{Record: Record{ID: id}, State: Unknown}
+}
+
+// status describes a node.
+//
+// Preconditions: t.mu is held.
+func (t *Table) status(n *entry) Status {
+	s := Status{Record: n.Record, State: Live, Busy: n.load.Busy, seen: n.seen}
+	switch {
+	case n.ID != t.own && t.now().Sub(n.seen) > suspectAfter:
+		s.State = Suspect
+	case n.Draining:
+		s.State = Draining
+	}
+	return s
+}
+
+// All describes all nodes by id, dead ones too.
+func (t *Table) All() []Status {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var all []Status
+	for _, n := range t.nodes {
+		all = append(all, t.status(n))
+	}
+	for id, why := range t.dead {
+		all = append(all, Status{Record: Record{ID: id}, State: Dead, Why: why})
+	}
+	slices.SortFunc(all, func(a, b Status) int { return strings.Compare(a.ID, b.ID) })
+	return all
+}
+
+// While returns a context that also ends when a node is dead or has left.
+func (t *Table) While(ctx context.Context, id string) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	t.mu.Lock()
+	n := t.nodes[id]
+	t.mu.Unlock()
+	if n == nil {
+		cancel(ErrDead)
+		return ctx, func() {}
+	}
+	stop := context.AfterFunc(n.alive, func() { cancel(ErrDead) })
+	return ctx, func() { stop(); cancel(nil) }
+}
+
+// missed returns the nodes that have been silent for so long that they may be dead. There are none while the engine is away, or
+// was a moment ago.
+func (t *Table) missed() (list []Status) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now := t.now()
+	if now.Sub(t.changed) > silence {
+		return nil
+	}
+	for id, n := range t.nodes {
+		if id != t.own && now.Sub(n.seen) > deadAfter {
+			list = append(list, t.status(n))
+		}
+	}
+	return list
+}
+
+// freeShare is the part of a node that is free for work that it receives itself; with less, others get some of it.
+const freeShare = 0.25
+
+// placedShare is the load that one request adds to a node until its next hint.
+const placedShare = 0.02
+
+// Pick returns the node for new work that needs some names: images and snapshots. It is the own one while that is not busy, else
+// the less busy of two random others, or empty if no node has the names.
+func (t *Table) Pick(own Load, draining bool, need []string) string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	hasNames := own.Names.HasAll(need)
+	if hasNames && !draining && own.Busy <= 1-freeShare {
+		return t.own
+	}
+	var others []*entry
+	for id, n := range t.nodes {
+		if id != t.own && t.status(n).State == Live && n.load.Names.HasAll(need) && n.speaks() {
+			others = append(others, n)
+		}
+	}
+	best, busy := "", 2.0
+	if hasNames && !draining {
+		best, busy = t.own, own.Busy
+	}
+	rand.Shuffle(len(others), func(i, j int) { others[i], others[j] = others[j], others[i] })
+	for _, n := range others[:min(2, len(others))] {
+		if b := n.load.Busy + float64(n.placed)*placedShare; b < busy {
+			best, busy = n.ID, b
+		}
+	}
+	if n := t.nodes[best]; n != nil {
+		n.placed++
+	}
+	return best
+}
+
+// Others returns the ids of all nodes but the own one that may answer.
+func (t *Table) Others() []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(t.nodes)), func(id string) bool { return id == t.own || !t.nodes[id].speaks() })
+}
+
+// Having returns the ids of other nodes that have a name, or may have it.
+func (t *Table) Having(name string) (ids []string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for id, n := range t.nodes {
+		if id != t.own && n.speaks() && n.load.Names.HasAll([]string{name}) {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// Protocol is the version of the protocol between nodes.
+const Protocol = 1
+
+// speaks reports whether this node and the other one understand a common version.
+func (r *Record) speaks() bool { return r.MinProtocol <= Protocol && Protocol <= r.MaxProtocol }

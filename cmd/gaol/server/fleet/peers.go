@@ -1,0 +1,322 @@
+package fleet
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"time"
+
+	"gaol/cmd/gaol/server/api"
+	"gaol/cmd/gaol/server/fleet/engine"
+	"gaol/cmd/gaol/server/fleet/identity"
+	"gaol/cmd/gaol/server/fleet/member"
+	"gaol/cmd/gaol/server/service"
+)
+
+// Paths of the listener for nodes.
+const (
+	pingPath  = "/fleet/v1/ping"
+	joinPath  = "/fleet/v1/join" // needs no certificate
+	renewPath = "/fleet/v1/renew"
+	drainPath = "/fleet/v1/drain"
+)
+
+// joinRequest asks for a certificate: the first one by a secret, others by the former certificate.
+type joinRequest struct {
+	Secret  string `json:"secret,omitempty"`
+	Request []byte `json:"request"` // see [identity.Request]
+}
+
+// joinResponse has the certificate.
+type joinResponse struct {
+	Certificate []byte   `json:"certificate"`
+	EngineToken string   `json:"engineToken"`
+	Engines     []string `json:"engines"`
+}
+
+const (
+	maxMessage  = 64 << 10 // of a request or a response between nodes, in bytes
+	callTimeout = 10 * time.Second
+
+	// tokenLife is how long a join token is valid.
+	tokenLife = 24 * time.Hour
+)
+
+// hashOf returns the key of a join token's secret in the engine.
+func hashOf(secret string) string {
+	sum := sha256.Sum256([]byte(secret))
+	return "join." + hex.EncodeToString(sum[:])
+}
+
+func (f *Fleet) storeToken(ctx context.Context, t identity.Token) error {
+	return f.client.Create(ctx, engine.Config, hashOf(t.Secret), []byte(f.ID()), tokenLife)
+}
+
+// PeerHandler serves other nodes, and machines that want to join. Requests of tenants that other nodes have forwarded are
+// served by local, with the id of that node.
+func (f *Fleet) PeerHandler(local func(w http.ResponseWriter, r *http.Request, gateway string)) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET "+pingPath, func(http.ResponseWriter, *http.Request) {})
+	mux.HandleFunc("POST "+renewPath, f.serveCertificate)
+	mux.HandleFunc("POST "+drainPath, func(_ http.ResponseWriter, r *http.Request) {
+		f.Member().Drain(r.URL.Query().Get("off") == "")
+	})
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { local(w, r, identity.Peer(r.TLS)) })
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		id := identity.Peer(r.TLS)
+		switch {
+		case r.URL.Path == joinPath && r.Method == http.MethodPost:
+			f.serveCertificate(w, r)
+		case id == "":
+			api.WriteProblem(w, http.StatusForbidden, "only nodes of the fleet may connect here")
+		case f.Member().IsDead(id) && r.URL.Path != renewPath:
+			api.WriteProblem(w, http.StatusForbidden, "the node is dead")
+		default:
+			mux.ServeHTTP(w, r)
+		}
+	})
+}
+
+// errNoEngine is the error of a node that cannot ask the engine.
+var errNoEngine = service.Refuse(service.EngineUnavailable, "%w", engine.ErrUnavailable)
+
+// serveCertificate signs the request of a machine that joins, or of a node whose certificate is going to expire. A node that is dead
+// gets a new id, unless it was removed. Nodes without the authority ask one that has it.
+func (f *Fleet) serveCertificate(w http.ResponseWriter, r *http.Request) {
+	var in joinRequest
+	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxMessage))
+	if err != nil || json.Unmarshal(text, &in) != nil {
+		api.WriteProblem(w, http.StatusBadRequest, "want an object with a request")
+		return
+	}
+	var out joinResponse
+	if peer := identity.Peer(r.TLS); r.URL.Path == joinPath {
+		err = f.admit(r.Context(), in, &out)
+	} else {
+		err = f.sign(r.Context(), peer, in.Request, &out)
+	}
+	if err != nil {
+		api.ProblemOf(err).Write(w)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(out) // the client may have gone
+}
+
+// admit signs the request of a machine with a join token.
+func (f *Fleet) admit(ctx context.Context, in joinRequest, out *joinResponse) error {
+	if f.authority == nil {
+		for _, n := range f.Member().All() {
+			if n.Engine && n.State == member.Live {
+				return f.call(ctx, http.MethodPost, n.ID, joinPath, in, out)
+			}
+		}
+		return errNoEngine
+	}
+	_, err := f.client.Get(ctx, engine.Config, hashOf(in.Secret))
+	if errors.Is(err, engine.ErrNotFound) {
+		return service.Refuse(service.Forbidden, "the join token is unknown or has expired")
+	} else if err != nil {
+		return errNoEngine
+	}
+	return f.certifyNode(in.Request, identity.NewID(), out)
+}
+
+// sign signs the request of a node.
+func (f *Fleet) sign(ctx context.Context, peer string, request []byte, out *joinResponse) error {
+	if f.authority == nil {
+		return service.Refuse(service.Invalid, "this node does not have the authority")
+	}
+	grave, err := f.Member().Grave(ctx, peer)
+	switch {
+	case err != nil:
+		return errNoEngine
+	case grave != nil && grave.Removed:
+		return service.Refuse(service.Forbidden, "the node was removed: it can join with a new token")
+	case grave != nil:
+		peer = identity.NewID()
+	}
+	return f.certifyNode(request, peer, out)
+}
+
+// certifyNode signs a request for a node.
+func (f *Fleet) certifyNode(request []byte, id string, out *joinResponse) error {
+	cert, err := f.authority.Sign(request, id)
+	if err != nil {
+		return service.Refuse(service.Invalid, "%w", err)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	*out = joinResponse{cert.Raw, f.state.EngineToken, append([]string{f.Address}, f.state.Engines...)}
+	return nil
+}
+
+// join makes this machine a node of the fleet of another one, unless it is one.
+func (f *Fleet) join(ctx context.Context) error {
+	node, err := identity.ReadNode(f.Dir)
+	_, expired := errors.AsType[x509.CertificateInvalidError](err)
+	switch {
+	case err == nil:
+		f.node.Store(node)
+		return nil
+	case !errors.Is(err, fs.ErrNotExist) && !expired:
+		return err
+	case f.Token == "" && expired:
+		return errors.New("this machine was off for longer than its certificate is valid: give it a new --join-token of gaol fleet token")
+	case f.Token == "":
+		return errors.New("--join needs a --join-token of gaol fleet token")
+	}
+	token, err := identity.ParseToken(f.Token)
+	if err != nil {
+		return err
+	}
+	request, err := identity.NewRequest()
+	if err != nil {
+		return err
+	}
+	config, ca := token.Join()
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: config}, Timeout: callTimeout}
+	defer client.CloseIdleConnections()
+	var out joinResponse
+	if err := post(ctx, client, http.MethodPost, "https://"+f.Join+joinPath, joinRequest{token.Secret, request.DER}, &out); err != nil {
+		return fmt.Errorf("join %s: %w", f.Join, err)
+	}
+	if node, err = identity.NewNode(f.Dir, request, out.Certificate, ca()); err != nil {
+		return err
+	}
+	f.node.Store(node)
+	f.state.EngineToken, f.state.Engines = out.EngineToken, out.Engines
+	return f.writeState()
+}
+
+// renew renews the node's certificate after half of its life, until ctx ends.
+func (f *Fleet) renew(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(max(time.Until(f.node.Load().RenewAt()), retryEvery)):
+		}
+		if time.Now().Before(f.node.Load().RenewAt()) {
+			continue // it was renewed meanwhile
+		}
+		if err := f.renewOnce(ctx); err != nil {
+			f.Log.Error("renew the node's certificate", "err", err)
+			select {
+			case <-ctx.Done():
+			case <-time.After(time.Minute):
+			}
+		}
+	}
+}
+
+// renewOnce gets a new certificate: with a new id, if the node is dead.
+func (f *Fleet) renewOnce(ctx context.Context) error {
+	request, err := identity.NewRequest()
+	if err != nil {
+		return err
+	}
+	var out joinResponse
+	failed := error(errNoEngine)
+	if f.authority != nil {
+		failed = f.sign(ctx, f.ID(), request.DER, &out)
+	} else {
+		for _, n := range f.Member().All() {
+			if n.Engine && n.State != member.Dead {
+				if failed = f.call(ctx, http.MethodPost, n.ID, renewPath, joinRequest{Request: request.DER}, &out); failed == nil {
+					break
+				}
+			}
+		}
+	}
+	if failed != nil {
+		return failed
+	}
+	next, err := identity.NewNode(f.Dir, request, out.Certificate, f.node.Load().CA)
+	if err == nil {
+		f.node.Store(next)
+	}
+	return err
+}
+
+// transport returns a transport for https://NODE, whose name is verified.
+func (f *Fleet) transport() *http.Transport {
+	t := &http.Transport{
+		MaxIdleConnsPerHost: 256, IdleConnTimeout: time.Minute, DisableCompression: true, ForceAttemptHTTP2: false,
+		ResponseHeaderTimeout: 0, // a run may take an hour
+	}
+	t.DialTLSContext = func(ctx context.Context, _, host string) (net.Conn, error) {
+		id, _, err := net.SplitHostPort(host)
+		if err != nil {
+			return nil, err
+		}
+		n := f.Member().Get(id)
+		if n.Address == "" {
+			return nil, &dialError{member.ErrDead}
+		}
+		ctx, cancel := context.WithTimeout(ctx, callTimeout)
+		defer cancel()
+		c, err := (&tls.Dialer{Config: f.node.Load().Client(id, "http/1.1")}).DialContext(ctx, "tcp", n.Address)
+		if err != nil {
+			return nil, &dialError{err}
+		}
+		return c, nil
+	}
+	return t
+}
+
+// dialError is the error of a request that was not sent.
+type dialError struct{ error }
+
+// Unwrap returns the cause.
+func (e *dialError) Unwrap() error { return e.error }
+
+// call sends a request to a node, and decodes its response.
+func (f *Fleet) call(ctx context.Context, method, id, path string, in, out any) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	return post(ctx, f.http, method, "https://"+id+path, in, out)
+}
+
+// post sends an object, and decodes the one of the response. A response with another status is an error.
+func post(ctx context.Context, c *http.Client, method, url string, in, out any) error {
+	text, err := json.Marshal(in)
+	if err != nil {
+		return err
+	}
+	r, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(text))
+	if err != nil {
+		return err
+	}
+	r.Header.Set("Content-Type", "application/json")
+	res, err := c.Do(r)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(res.Body, maxMessage))
+	if err != nil {
+		return err
+	}
+	if res.StatusCode != http.StatusOK {
+		var p api.Problem
+		if json.Unmarshal(body, &p) == nil && p.Code != "" {
+			return &service.Error{Code: p.Code, Err: &p}
+		}
+		return errors.New(res.Status)
+	}
+	if out == nil {
+		return nil
+	}
+	return json.Unmarshal(body, out)
+}

@@ -1,0 +1,203 @@
+package fleet
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"time"
+
+	"gaol/cmd/gaol/server/api"
+	"gaol/cmd/gaol/server/fleet/member"
+	"gaol/cmd/gaol/server/operation"
+	"gaol/cmd/gaol/server/quota"
+	"gaol/cmd/gaol/server/service"
+	"gaol/cmd/gaol/server/tenant"
+)
+
+// tenantHeader has the name of the tenant of a request between nodes. Only the listener for nodes accepts it.
+const tenantHeader = "Gaol-Fleet-Tenant"
+
+// Route serves the requests of tenants that are for another node there, and others with local.
+func (f *Fleet) Route(local http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if merged := listOf(r); merged != "" {
+			f.serveList(w, r, local, merged)
+			return
+		}
+		node, err := f.target(r)
+		switch {
+		case err != nil:
+			api.ProblemOf(err).Write(w)
+		case node == f.ID():
+			local.ServeHTTP(w, r)
+		default:
+			f.forward(w, r, node)
+		}
+	})
+}
+
+// target returns the node that serves a request.
+func (f *Fleet) target(r *http.Request) (node string, err error) {
+	path := r.URL.Path
+	if rest, ok := strings.CutPrefix(path, "/v1/sandboxes/"); ok {
+		id, _, _ := strings.Cut(rest, "/")
+		return f.Owner(id)
+	}
+	for _, kept := range []string{"/v1/snapshots/", "/v1/images/"} {
+		if name, ok := strings.CutPrefix(path, kept); ok {
+			return f.keeper(r, nameKey(f.nameOf(r), kept, name)), nil
+		}
+	}
+	if r.Method == http.MethodPost && isPlaced(path) {
+		return f.place(r)
+	}
+	return f.ID(), nil
+}
+
+// isPlaced reports whether any node can serve a request to create a sandbox, or to run a program in a new one.
+func isPlaced(path string) bool {
+	switch path {
+	case "/v1/sandboxes", "/v1/run", "/v1/command", "/v1/evaluate", operation.SnippetPath:
+		return true
+	}
+	return false
+}
+
+// Owner returns the node of a sandbox.
+func (f *Fleet) Owner(sandbox string) (node string, err error) {
+	node, start := parseID(sandbox)
+	switch {
+	case node == "":
+		return f.ID(), nil // which does not have it
+	case node == f.ID() && start != f.start:
+		return "", errLost
+	case node == f.ID():
+		return node, nil
+	}
+	m := f.Member()
+	switch m.Get(node).State {
+	case member.Dead:
+		return "", errLost
+	case member.Unknown:
+		if m.IsCurrent() {
+			return "", errLost
+		}
+		return "", errUnreachable
+	}
+	return node, nil
+}
+
+var (
+	errLost        = service.Refuse(service.SandboxLost, "the sandbox is lost: its node has left the fleet, or was started again")
+	errUnreachable = &service.Error{Code: service.Unreachable, Err: errors.New("the sandbox's node cannot be reached now"), RetryAfter: time.Second}
+	errNodeLost    = service.Refuse(service.NodeLost, "the node was lost during the operation, which may have had effects")
+	errNoNode      = &service.Error{Code: service.Unreachable, Err: errors.New("no node of the fleet can serve the request now"), RetryAfter: time.Second}
+)
+
+// place returns the node for new work. A body that is small enough is examined for names of images and snapshots, which the node must
+// have, and for folders of this machine.
+func (f *Fleet) place(r *http.Request) (node string, err error) {
+	body := bufio.NewReaderSize(r.Body, quota.LargeText)
+	text, err := body.Peek(quota.LargeText)
+	r.Body = &peeked{body, r.Body}
+	var need []string
+	if err == io.EOF { // the text is complete
+		var in placed
+		if json.Unmarshal(text, &in) == nil { // otherwise the operation refuses it
+			if in.Mounts != nil {
+				return f.ID(), nil
+			}
+			need = in.names(f.nameOf(r))
+		}
+	}
+	if node = f.Member().Pick(f.Load(), f.Member().IsDraining(), need); node == "" {
+		return "", errNoNode
+	}
+	return node, nil
+}
+
+// peeked is a body of which the beginning has been read.
+type peeked struct {
+	io.Reader
+	io.Closer
+}
+
+// placed has the fields of an input that decide where it can be served.
+type placed struct {
+	Image       string          `json:"image"`
+	Snapshot    string          `json:"snapshot"`
+	NodeModules json.RawMessage `json:"nodeModules"`
+	Mounts      json.RawMessage `json:"mounts"`
+}
+
+// names returns the keys of the images and snapshots that a node must have. The default image is on all nodes.
+func (p *placed) names(tenant string) (keys []string) {
+	if p.Image != "" {
+		keys = append(keys, nameKey(tenant, "/v1/images/", p.Image))
+	}
+	if p.Snapshot != "" {
+		keys = append(keys, nameKey(tenant, "/v1/snapshots/", p.Snapshot))
+	}
+	return keys
+}
+
+// nameKey names an image or a snapshot of a tenant in [member.Names].
+func nameKey(tenant, kind, name string) string { return tenant + kind + name }
+
+// keeper returns the node that has a name: the own one, if no other has it.
+func (f *Fleet) keeper(_ *http.Request, key string) string {
+	if f.Load().Names.HasAll([]string{key}) {
+		return f.ID()
+	}
+	for _, id := range f.Member().Having(key) {
+		return id
+	}
+	return f.ID()
+}
+
+// nameOf returns the name of a request's tenant for other nodes: users of other machines are others.
+func (f *Fleet) nameOf(r *http.Request) string {
+	name := tenant.FromContext(r.Context()).Name
+	if strings.HasPrefix(name, "uid:") {
+		name += "@" + f.state.Machine
+	}
+	return name
+}
+
+// forward passes a request to another node, and its response to the client.
+func (f *Fleet) forward(w http.ResponseWriter, r *http.Request, node string) {
+	ctx, cancel := f.Member().While(r.Context(), node)
+	defer cancel()
+	name := f.nameOf(r)
+	proxy := &httputil.ReverseProxy{
+		Transport: f.http.Transport, FlushInterval: -1, ErrorLog: log.New(io.Discard, "", 0),
+		Rewrite: func(p *httputil.ProxyRequest) {
+			p.Out.URL = &url.URL{Scheme: "https", Host: node, Path: p.In.URL.Path, RawPath: p.In.URL.RawPath, RawQuery: p.In.URL.RawQuery}
+			p.Out.Host = p.In.Host
+			p.Out.Header.Del("Authorization")
+			p.Out.Header.Set(tenantHeader, name)
+		},
+		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
+			api.ProblemOf(forwardError(r.Context(), err)).Write(w)
+		},
+	}
+	proxy.ServeHTTP(w, r.WithContext(ctx))
+}
+
+// forwardError returns the error of a request that could not be forwarded, or that got no response.
+func forwardError(ctx context.Context, err error) error {
+	if _, notSent := errors.AsType[*dialError](err); notSent {
+		return errUnreachable
+	}
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, member.ErrDead) {
+		return cause // the client has gone
+	}
+	return errNodeLost
+}

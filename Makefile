@@ -38,6 +38,10 @@ LAZY_GC := env GOGC=off GOMEMLIMIT=512MiB
 RUNC       := github.com/opencontainers/runc
 BUILD_RUNC := $(LAZY_GC) $(GO) build $(COMPILE) -tags seccomp,netgo,osusergo,urfave_cli_no_docs
 
+# nats-server of go.mod's version, the engine of a fleet. gaol finds it as it finds runc.
+NATS       := github.com/nats-io/nats-server/v2
+BUILD_NATS := CGO_ENABLED=0 $(LAZY_GC) $(GO) build $(COMPILE) -ldflags -s
+
 # The linters have many dependencies, so that each has a module file of its own,
 # as golangci-lint recommends: in go.mod they would be dependencies of gaol.
 LINT  := $(GO) tool -modfile=.ci/lint.mod golangci-lint
@@ -99,8 +103,8 @@ BUILD_GAOL = $(LAZY_GC) $(GO) build -overlay $(PREBUILT)/native.json $(COMPILE) 
 prebuilt: deps
 	@$(GO) list -deps ./cmd/gaol >/dev/null & $(BUILD_SETUP) && $(SETUP) programs $(PREBUILT)/native; made=$$?; wait; exit $$made
 
-build: prebuilt ## build bin/gaol and bin/runc, which need no shared library and no compiler
-	(umask 022; exec $(BUILD_RUNC) -ldflags '-s $(LINK)' -o $(dir $(BIN))runc $(RUNC)) & \
+build: prebuilt ## build bin/gaol, bin/runc and bin/nats-server, which need no shared library and no compiler
+	(umask 022; $(BUILD_RUNC) -ldflags '-s $(LINK)' -o $(dir $(BIN))runc $(RUNC) && $(BUILD_NATS) -o $(dir $(BIN))nats-server $(NATS)) & \
 		$(BUILD_GAOL); built=$$?; wait $$! && exit $$built
 
 # Debian's packages for arm64 are unpacked into bin/arm64: nothing but the compiler is installed.
@@ -123,7 +127,7 @@ build-arm64: deps ## build bin/gaol-arm64 and bin/runc-arm64 with Debian's cross
 image: build ## build the default image if this version's is missing
 	@$(ROOT) bin/gaol image build --if-missing
 
-# Without runc, which only the isolation of that name needs. The image is built while bin/gaol is compiled, and with less
+# Without runc and nats-server, which only the isolation of that name and fleets need. The image is built while bin/gaol is compiled, and with less
 # priority: both end at about the same time, and the linker, which uses one processor, does not leave the other one idle.
 run: prebuilt ## set everything up and run two programs in a jail
 	$(ROOT) nice -n 5 $(SETUP) image & $(BUILD_GAOL); built=$$?; wait $$! && exit $$built
@@ -134,7 +138,7 @@ serve: image ## serve the HTTP API on /run/gaol/gaol.sock; with other flags: mak
 	$(ROOT) bin/gaol serve $(FLAGS)
 
 # It does not build, because that needs no root: make build && sudo make install.
-install: ## install bin/gaol and bin/runc below DESTDIR and PREFIX, with systemd units, group, completion and manual pages
+install: ## install bin/gaol, bin/runc and bin/nats-server below DESTDIR and PREFIX, with systemd units, group, completion and manual pages
 	.ci/install $(BIN) '$(DESTDIR)' $(PREFIX)
 
 # The configuration is kept if it was edited.

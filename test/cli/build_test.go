@@ -39,6 +39,7 @@ func TestBuild(t *testing.T) {
 	t.Run("static", func(t *testing.T) { checkStatic(t, bin) })
 	t.Run("without libseccomp", func(t *testing.T) { checkRuns(t, bin) })
 	t.Run("runc", func(t *testing.T) { checkRunc(t, filepath.Join(filepath.Dir(bin), "runc")) })
+	t.Run("nats-server", func(t *testing.T) { checkNATS(t, filepath.Join(filepath.Dir(bin), "nats-server")) })
 }
 
 // The binary needs no shared library and no dynamic loader.
@@ -65,11 +66,8 @@ func checkRunc(t *testing.T, bin string) {
 	if _, err := ociruntime.Find(bin); err != nil {
 		t.Error(err)
 	}
-	version, err := exec.Command("go", "list", "-m", "-f", "{{.Version}}", "github.com/opencontainers/runc").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if text, err := exec.Command(bin, "--version").Output(); err != nil || !strings.HasPrefix(string(text), "runc version "+string(version[1:])) {
+	version := versionOf(t, "github.com/opencontainers/runc")
+	if text, err := exec.Command(bin, "--version").Output(); err != nil || !strings.HasPrefix(string(text), "runc version "+version[1:]+"\n") {
 		t.Errorf("%s, %v, want %s", text, err, version)
 	}
 	var got features.Features
@@ -81,8 +79,30 @@ func checkRunc(t *testing.T, bin string) {
 		t.Errorf("features: %s", text)
 	}
 	t.Setenv("PATH", t.TempDir())
-	if _, err := ociruntime.Find(ociruntime.Runc); err == nil || !strings.Contains(err.Error(), "/runc@"+semver.MajorMinor(string(version[:len(version)-1]))+`"`) {
+	if _, err := ociruntime.Find(ociruntime.Runc); err == nil || !strings.Contains(err.Error(), "/runc@"+semver.MajorMinor(version)+`"`) {
 		t.Errorf("the advice does not name %s: %v", version, err)
+	}
+}
+
+// versionOf returns the version of a module in go.mod.
+func versionOf(t *testing.T, module string) string {
+	t.Helper()
+	version, err := exec.Command("go", "list", "-m", "-f", "{{.Version}}", module).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(string(version))
+}
+
+// nats-server is static, and of the version of go.mod.
+func checkNATS(t *testing.T, bin string) {
+	checkStatic(t, bin)
+	if _, err := ociruntime.Find(bin); err != nil {
+		t.Error(err)
+	}
+	want := "nats-server: " + versionOf(t, "github.com/nats-io/nats-server/v2") + "\n"
+	if text, err := exec.Command(bin, "--version").Output(); err != nil || string(text) != want {
+		t.Errorf("%q, %v, want %q", text, err, want)
 	}
 }
 

@@ -34,21 +34,40 @@ var cures = map[string]string{
 // root, the caller, or the owner of the running executable: in a developer's checkout, sudo executes
 // programs that belong to the developer.
 func Find(name string) (string, error) {
-	self, err := os.Executable()
+	f, err := ownFinder()
 	if err != nil {
-		return "", fmt.Errorf("find the OCI runtime: %w", err)
+		return "", err
 	}
-	owners := []uint32{0, uint32(os.Geteuid())} //nolint:gosec // a user's id is not negative on Linux
-	if info, err := os.Stat("/proc/self/exe"); err == nil {
-		owners = append(owners, owner(info))
+	return f.find(name)
+}
+
+// Beside returns the path of another program that make build puts beside the running executable, by the rules of [Find] for runc,
+// but without PATH. The error wraps [fs.ErrNotExist] if it is missing.
+func Beside(name string) (string, error) {
+	f, err := ownFinder()
+	if err != nil {
+		return "", err
 	}
-	return finder{filepath.Dir(self), owners}.find(name)
+	return f.beside(name)
 }
 
 // A finder looks for programs of some owners, beside a folder of executables.
 type finder struct {
 	dir    string
 	owners []uint32
+}
+
+// ownFinder returns the finder beside the running executable.
+func ownFinder() (finder, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return finder{}, fmt.Errorf("find the running executable: %w", err)
+	}
+	owners := []uint32{0, uint32(os.Geteuid())} //nolint:gosec // a user's id is not negative on Linux
+	if info, err := os.Stat("/proc/self/exe"); err == nil {
+		owners = append(owners, owner(info))
+	}
+	return finder{filepath.Dir(self), owners}, nil
 }
 
 func (f finder) find(name string) (string, error) {
@@ -60,12 +79,18 @@ func (f finder) find(name string) (string, error) {
 	case name != Runc && name != "":
 		return "", fmt.Errorf("unknown OCI runtime %q: want runc, crun or an absolute path", name)
 	}
-	for _, dir := range []string{".", "../lib/gaol"} {
-		if path, err := f.check(filepath.Join(f.dir, dir, Runc)); !errors.Is(err, fs.ErrNotExist) {
-			return path, err
-		}
+	if path, err := f.beside(Runc); !errors.Is(err, fs.ErrNotExist) {
+		return path, err
 	}
 	return f.inPath(Runc)
+}
+
+func (f finder) beside(name string) (string, error) {
+	path, err := f.check(filepath.Join(f.dir, name))
+	if errors.Is(err, fs.ErrNotExist) {
+		path, err = f.check(filepath.Join(f.dir, "../lib/gaol", name))
+	}
+	return path, err
 }
 
 func (f finder) inPath(name string) (string, error) {
@@ -80,20 +105,20 @@ func (f finder) inPath(name string) (string, error) {
 func (f finder) check(path string) (string, error) {
 	path, err := filepath.EvalSymlinks(path) //nolint:forbidigo // of the operator, whose folders are trusted
 	if err != nil {
-		return "", fmt.Errorf("OCI runtime: %w", err)
+		return "", fmt.Errorf("find a program: %w", err)
 	}
 	info, err := os.Stat(path)
 	switch {
 	case err != nil:
-		return "", fmt.Errorf("OCI runtime: %w", err)
+		return "", fmt.Errorf("find a program: %w", err)
 	case !info.Mode().IsRegular():
-		return "", fmt.Errorf("OCI runtime %s is not a regular file", path)
+		return "", fmt.Errorf("program %s is not a regular file", path)
 	case info.Mode()&0o111 == 0:
-		return "", fmt.Errorf("OCI runtime %s is not executable: chmod +x %[1]s", path)
+		return "", fmt.Errorf("program %s is not executable: chmod +x %[1]s", path)
 	case info.Mode()&0o022 != 0:
-		return "", fmt.Errorf("OCI runtime %s can be written by other users than its owner: chmod go-w %[1]s", path)
+		return "", fmt.Errorf("program %s can be written by other users than its owner: chmod go-w %[1]s", path)
 	case !slices.Contains(f.owners, owner(info)):
-		return "", fmt.Errorf("OCI runtime %s belongs to user %d instead of root: chown root %[1]s", path, owner(info))
+		return "", fmt.Errorf("program %s belongs to user %d instead of root: chown root %[1]s", path, owner(info))
 	}
 	return path, nil
 }

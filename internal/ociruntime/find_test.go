@@ -1,6 +1,8 @@
 package ociruntime
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -67,6 +69,45 @@ func TestFindNothing(t *testing.T) {
 				t.Errorf("%q: %v, which does not contain %q", name, err, want)
 			}
 		}
+	}
+}
+
+// Another program of gaol is found beside it, but not in PATH.
+func TestBeside(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("PATH", dir+"/path")
+	f := finder{dir + "/bin", []uint32{0}}
+	program(t, dir, "path/engine")
+	if got, err := f.beside("engine"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("%q, %v, want %v", got, err, fs.ErrNotExist)
+	}
+	for _, path := range []string{"lib/gaol/engine", "bin/engine"} { // each precedes the one before it
+		want := program(t, dir, path)
+		if got, err := f.beside("engine"); got != want || err != nil {
+			t.Errorf("%q, %v, want %s", got, err, want)
+		}
+	}
+	if err := os.Chmod(dir+"/bin/engine", 0o775); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := f.beside("engine"); err == nil || !strings.Contains(err.Error(), "chmod go-w") {
+		t.Errorf("%q, %v: a file that others can write was not rejected", got, err)
+	}
+	if got, err := Beside("missing"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("%q, %v, want %v", got, err, fs.ErrNotExist)
+	}
+}
+
+// Beside looks in the folder of the running executable.
+func TestBesideSelf(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := program(t, filepath.Dir(self), "engine")
+	defer os.Remove(want)
+	if got, err := Beside("engine"); got != want || err != nil {
+		t.Errorf("%q, %v, want %s", got, err, want)
 	}
 }
 

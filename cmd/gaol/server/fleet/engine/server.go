@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"net"
 	"net/url"
@@ -61,6 +62,7 @@ func (s *Server) supervise(ctx context.Context, ended <-chan error) {
 	defer close(s.done)
 	for {
 		err := <-ended
+		s.address.Store(nil)
 		if ctx.Err() != nil {
 			return
 		}
@@ -102,9 +104,12 @@ func (s *Server) writeConfig() error {
 	return os.WriteFile(path, text, 0o600)
 }
 
-// start starts the program and waits until it accepts connections. The channel gets its end.
+// start starts the program and waits until it accepts connections. The channel gets the error with which it ends, and is closed. If
+// start fails, the program has ended.
 func (s *Server) start(ctx context.Context) (<-chan error, error) {
-	s.address.Store(nil)
+	if err := s.removePorts(); err != nil {
+		return nil, err
+	}
 	cmd := exec.CommandContext(ctx, s.program, "-c", filepath.Join(s.dir, configFile))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true} // a terminal's signals are for gaol
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
@@ -118,9 +123,9 @@ func (s *Server) start(ctx context.Context) (<-chan error, error) {
 	err = kernfile.StartOnThread(cmd.Start, func() {
 		s.logLines(lines)
 		err := cmd.Wait()
-		s.address.Store(nil)
-		_ = os.Remove(s.portsFile(cmd.Process.Pid)) // unless the program has removed it
+		_ = s.removePorts() // else the next start does
 		ended <- err
+		close(ended)
 	})
 	if err != nil {
 		return nil, err
@@ -128,6 +133,8 @@ func (s *Server) start(ctx context.Context) (<-chan error, error) {
 	address, err := s.waitForAddress(ctx, cmd.Process.Pid, ended)
 	if err != nil {
 		_ = cmd.Process.Kill() // it may have ended
+		for range ended {      // wait for its end
+		}
 		return nil, fmt.Errorf("%s: %w", s.program, err)
 	}
 	s.address.Store(&address)
@@ -137,6 +144,18 @@ func (s *Server) start(ctx context.Context) (<-chan error, error) {
 // portsFile is the file in which the program writes its addresses.
 func (s *Server) portsFile(pid int) string {
 	return filepath.Join(s.dir, fmt.Sprintf("%s_%d.ports", filepath.Base(s.program), pid))
+}
+
+// removePorts removes the files with the addresses of programs that have ended, which remain after a SIGKILL. A later program can have
+// the same process id.
+func (s *Server) removePorts() error {
+	left, err := fs.Glob(os.DirFS(s.dir), "*.ports")
+	for _, name := range left {
+		if removed := os.Remove(filepath.Join(s.dir, name)); !errors.Is(removed, os.ErrNotExist) {
+			err = errors.Join(err, removed)
+		}
+	}
+	return err
 }
 
 // waitForAddress waits until the program has written its address.

@@ -154,22 +154,35 @@ type Change struct {
 	Value []byte // nil: the key was deleted
 }
 
-// Watch calls changed with all keys of a bucket, and then with each change, until ctx ends. After a lost connection it continues.
-// It calls current when changed has got all keys.
+// Watch calls changed with all keys of a bucket, and then with each change, until ctx ends. It calls current when changed has got all
+// keys. When a lost connection has been made again, it begins again with all keys: NATS itself would notice only after ten seconds or
+// more that nothing arrives. The error is [ErrUnavailable] if a watch cannot begin.
 func (c *Client) Watch(ctx context.Context, bucket string, changed func(Change), current func()) error {
-	kv, err := c.js.KeyValue(ctx, bucket)
+	states := c.conn.StatusChanged(nats.CONNECTED, nats.CLOSED)
+	defer c.conn.RemoveStatusListener(states)
+	for {
+		if err := c.watch(ctx, bucket, states, changed, current); err != nil {
+			return err
+		}
+	}
+}
+
+// watch is Watch until the state of the connection changes.
+func (c *Client) watch(ctx context.Context, bucket string, states <-chan nats.Status, changed func(Change), current func()) error {
+	w, stop, err := c.watcher(ctx, bucket)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
-	w, err := kv.WatchAll(ctx)
-	if err != nil {
-		return fmt.Errorf("%w: %w", ErrUnavailable, err)
-	}
-	defer func() { _ = w.Stop() }() // the connection may be closed
+	defer stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
+		case state := <-states:
+			if state == nats.CLOSED {
+				return ErrUnavailable
+			}
+			return nil
 		case e, ok := <-w.Updates():
 			switch {
 			case !ok:
@@ -185,11 +198,36 @@ func (c *Client) Watch(ctx context.Context, bucket string, changed func(Change),
 	}
 }
 
+// watcher starts to watch a bucket. The caller calls stop.
+func (c *Client) watcher(ctx context.Context, bucket string) (_ jetstream.KeyWatcher, stop func(), err error) {
+	kv, err := c.js.KeyValue(ctx, bucket)
+	if err != nil {
+		return nil, nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	late := time.AfterFunc(operationTimeout, cancel) // of the start only: the watcher keeps ctx
+	w, err := kv.WatchAll(ctx)
+	if err != nil {
+		cancel()
+		return nil, nil, err
+	}
+	late.Stop() // if that is too late, the watcher has ended
+	return w, func() {
+		cancel()
+		_ = w.Stop()            // the connection may be closed
+		for range w.Updates() { // else its goroutine would wait for a reader
+		}
+	}, nil
+}
+
 // Publish sends a hint to the nodes that are connected now.
 func (c *Client) Publish(subject string, hint []byte) error { return c.conn.Publish(subject, hint) }
 
-// Subscribe calls receive with each hint until the client is closed. Subjects may end in ">".
-func (c *Client) Subscribe(subject string, receive func(subject string, hint []byte)) error {
-	_, err := c.conn.Subscribe(subject, func(m *nats.Msg) { receive(strings.Clone(m.Subject), m.Data) })
+// Subscribe calls receive with each hint until ctx ends. Subjects may end in ">".
+func (c *Client) Subscribe(ctx context.Context, subject string, receive func(subject string, hint []byte)) error {
+	s, err := c.conn.Subscribe(subject, func(m *nats.Msg) { receive(strings.Clone(m.Subject), m.Data) })
+	if err == nil {
+		context.AfterFunc(ctx, func() { _ = s.Unsubscribe() }) // the client may be closed
+	}
 	return err
 }

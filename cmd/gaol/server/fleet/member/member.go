@@ -145,7 +145,7 @@ const loadSubject = "load."
 
 // hint sends the node's load, and receives that of the others.
 func (m *Member) hint(ctx context.Context) {
-	err := m.engine.Subscribe(loadSubject+">", func(subject string, hint []byte) { m.Hint(subject[len(loadSubject):], hint) })
+	err := m.engine.Subscribe(ctx, loadSubject+">", func(subject string, hint []byte) { m.Hint(subject[len(loadSubject):], hint) })
 	if err != nil {
 		m.log.Error("the load of other nodes stays unknown", "err", err)
 	}

@@ -55,7 +55,7 @@ AT_ONCE := $(shell echo $$((2 * $$(nproc) + 1)))
 # less time. Where its folder is missing, gcc uses its own linker.
 FAST_LINK := -ldflags='-s -extldflags=-B/usr/libexec/mold'
 
-GO_TEST = env GAOL_TEST_BINARY=$(abspath $(BIN)) $(GO) test -p $(AT_ONCE) -count=1 -timeout 25m -vet=off $(FAST_LINK)
+GO_TEST = env GAOL_TEST_BINARY=$(abspath $(BIN)) GAOL_TEST_NATS=$(abspath $(dir $(BIN)))/nats-server $(GO) test -p $(AT_ONCE) -count=1 -timeout 25m -vet=off $(FAST_LINK)
 
 # Fails if tests have changed the default image. It is silent otherwise: the output ends on go test's own lines.
 VERIFY = @found=$$($(ROOT) $(BIN) image verify default) || { echo "$$found"; exit 1; }

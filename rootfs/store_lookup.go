@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -191,6 +192,12 @@ func (s *Store) named(name string) (string, error) {
 		return "", nil
 	}
 	return filepath.Base(target), err
+}
+
+// Names returns all names of images.
+func (s *Store) Names() (names []string, err error) {
+	all, err := s.allNames()
+	return slices.Concat(slices.Collect(maps.Values(all))...), err
 }
 
 // allNames returns the names of each image, by the hex digits of its id.

@@ -24,7 +24,6 @@ import (
 	"gaol/cmd/gaol/server/api"
 	"gaol/cmd/gaol/server/audit"
 	"gaol/cmd/gaol/server/operation"
-	"gaol/cmd/gaol/server/quota"
 	"gaol/cmd/gaol/server/service"
 	"gaol/cmd/gaol/server/settings"
 	"gaol/cmd/gaol/server/tenant"
@@ -36,9 +35,7 @@ var public = []string{"/healthz", "/readyz", api.DocumentPath}
 // guard validates and authenticates each request.
 func (s *Server) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("X-Content-Type-Options", "nosniff")
-		w.Header().Set("Cache-Control", "no-store")
-		w.Header().Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'; sandbox")
+		setHeaders(w)
 		if len(r.TransferEncoding) > 0 {
 			// A request with chunks may also have had a Content-Length, which http.Server hides. Bytes that a
 			// proxy took for its body must not be the next request (RFC 9112, 6.1).
@@ -62,6 +59,13 @@ func (s *Server) guard(next http.Handler) http.Handler {
 			s.serveTenant(w, r, next)
 		}
 	})
+}
+
+// setHeaders sets the headers of all responses that have no others.
+func setHeaders(w http.ResponseWriter) {
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'; sandbox")
 }
 
 // isToken reports whether a header Authorization contains a token of this server.
@@ -90,14 +94,7 @@ func (s *Server) serveTenant(w http.ResponseWriter, r *http.Request, next http.H
 		api.ProblemOf(err).Write(w)
 		return
 	}
-	account := s.service.Account(t)
-	held, err := account.Reserve(quota.Limits{Concurrent: 1, Bodies: bodyBytes(r)})
-	if err != nil {
-		api.ProblemOf(err).Write(w)
-		return
-	}
-	defer held.Release()
-	next.ServeHTTP(w, r.WithContext(api.WithQuota(tenant.NewContext(r.Context(), t), account, held)))
+	s.serveAs(w, r, t, next)
 }
 
 // count counts a request of a tenant, or returns an error if there are too many: of the tenant, or of an anonymous caller's

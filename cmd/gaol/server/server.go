@@ -19,6 +19,7 @@ import (
 
 	"gaol/cmd/gaol/server/api"
 	"gaol/cmd/gaol/server/audit"
+	"gaol/cmd/gaol/server/fleet"
 	"gaol/cmd/gaol/server/mcpserver"
 	"gaol/cmd/gaol/server/service"
 	"gaol/cmd/gaol/server/session"
@@ -38,6 +39,9 @@ type Options struct {
 	SandboxTools bool
 	MCP          func() *mcp.Server
 
+	// Fleet connects the server to those of other machines. Nil: there are none.
+	Fleet *fleet.Fleet
+
 	// Tracer traces requests that have a tenant, or need none. It may be nil.
 	Tracer trace.Tracer
 }
@@ -49,6 +53,10 @@ type Server struct {
 	tokens  atomic.Pointer[tenant.Tokens]
 	http    *http.Server
 	mcp     *mcpserver.Server
+
+	fleet           *fleet.Fleet // nil: no other machines
+	nodes           *http.Server // of the listener for other nodes
+	nodeConnections *connections
 
 	connections *connections
 	addresses   addresses
@@ -64,7 +72,10 @@ const maxHeader = 32 << 10
 func New(o Options) *Server { return newServer(o, defaultTimes) }
 
 func newServer(o Options, times times) *Server {
-	s := &Server{times: times, service: service.New(o.Options), connections: newConnections()}
+	if o.Fleet != nil {
+		o.NewSandboxID = o.Fleet.NewID
+	}
+	s := &Server{times: times, service: service.New(o.Options), fleet: o.Fleet, connections: newConnections()}
 	s.observer = &observer{metrics: s.service.Metrics(), audit: &audit.Log{}, log: s.service.Log(), tracer: o.Tracer, bodyTime: times.body}
 	s.tokens.Store(o.Tokens)
 	s.session = session.New(s.service)
@@ -73,8 +84,16 @@ func newServer(o Options, times times) *Server {
 	s.mcp = mcpserver.New(mcpserver.Options{Service: s.service, Version: o.Version, SandboxTools: o.SandboxTools, New: o.MCP})
 	mux.Handle("/mcp", s.mcp)
 	s.addMetrics(mux)
+	own := s.observer.attribute(api.WithPorts(s.service, mux))
+	all := own
+	if s.fleet != nil {
+		s.fleet.Use(s.service)
+		s.addFleet(mux)
+		s.nodes = s.newNodeServer(own)
+		all = s.fleet.Route(own)
+	}
 	s.http = &http.Server{
-		Handler:           s.observer.observe(s.guard(s.observer.attribute(api.WithPorts(s.service, mux)))),
+		Handler:           s.observer.observe(s.guard(all)),
 		ReadHeaderTimeout: times.header,
 		IdleTimeout:       times.idle,
 		MaxHeaderBytes:    maxHeader,
@@ -107,7 +126,11 @@ func (s *Server) Serve(l net.Listener, secure *tls.Config) error {
 	if secure != nil {
 		l = tls.NewListener(l, secure)
 	}
-	err := s.http.Serve(l)
+	return served(s.http.Serve(l))
+}
+
+// served returns the error of a server that has not been closed.
+func served(err error) error {
 	if errors.Is(err, http.ErrServerClosed) {
 		return nil
 	}
@@ -184,8 +207,10 @@ func (s *Server) Drain(now context.Context) error {
 	s.session.Close()
 	late, stop := context.WithTimeout(context.Background(), time.Second) // for the last responses
 	defer stop()
-	if s.http.Shutdown(late) != nil {
-		_ = s.http.Close() // of connections that do not end
+	for _, h := range []*http.Server{s.http, s.nodes} {
+		if h != nil && h.Shutdown(late) != nil {
+			_ = h.Close() // of connections that do not end
+		}
 	}
 	return errors.Join(err, s.observer.audit.Set(nil))
 }

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	goruntime "runtime"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -19,8 +20,10 @@ import (
 
 	"gaol/cmd/gaol/server"
 	"gaol/cmd/gaol/server/audit"
+	"gaol/cmd/gaol/server/fleet"
 	"gaol/cmd/gaol/server/settings"
 	"gaol/cmd/gaol/server/tenant"
+	"gaol/internal/ociruntime"
 	"gaol/runtime"
 )
 
@@ -34,6 +37,9 @@ type Options struct {
 
 	// Insecure allows TCP without TLS on addresses that other machines reach.
 	Insecure bool
+
+	// Fleet connects the server to those of other machines, unless its Dir is empty.
+	Fleet fleet.Options
 
 	// Server configures the server itself. Run sets the options that come from files.
 	Server server.Options
@@ -54,6 +60,7 @@ type process struct {
 	Options
 	log    *slog.Logger
 	server *server.Server
+	fleet  *fleet.Fleet // nil: no other machines
 	cert   atomic.Pointer[tls.Certificate] // of TLS; reloads replace it
 
 	term     context.Context // ends with the first SIGTERM or SIGINT
@@ -89,10 +96,39 @@ func Run(ctx context.Context, o Options) (err error) {
 		return err
 	}
 	p.Server.Settings, p.Server.Tokens, p.Server.Tracer = now.settings, now.tokens, tracer
+	if p.Options.Fleet.Dir != "" {
+		if err := p.joinFleet(); err != nil {
+			closeAll(listeners)
+			return err
+		}
+		p.Server.Fleet = p.fleet
+	}
 	p.server = server.New(p.Server)
 	p.use(now)
 	return p.serve(listeners, hangups)
 }
+
+// joinFleet makes this machine a node of a fleet. If it has made the fleet, it prints how others join.
+func (p *process) joinFleet() (err error) {
+	o := p.Options.Fleet
+	o.Log, o.Version, o.Processors, o.Memory = p.log, p.Server.Version, goruntime.GOMAXPROCS(0), p.Server.Settings.Server.Memory
+	if o.Join == "" {
+		if o.Engine, err = ociruntime.Beside(engineProgram); err != nil {
+			return err
+		}
+	}
+	if p.fleet, err = fleet.Start(p.term, o); err != nil {
+		return err
+	}
+	p.log.Info("node of a fleet", "node", p.fleet.ID(), "address", p.fleet.Address)
+	if token := p.fleet.FirstToken(); token != "" {
+		p.log.Info("other machines join for a day with: gaol serve --join " + p.fleet.Address + " --join-token " + token)
+	}
+	return nil
+}
+
+// engineProgram is the program of a fleet's engine.
+const engineProgram = "nats-server"
 
 // serve serves the listeners until a signal ends it, or one of them fails.
 func (p *process) serve(listeners []listener, hangups <-chan os.Signal) error {
@@ -103,6 +139,13 @@ func (p *process) serve(listeners []listener, hangups <-chan os.Signal) error {
 		p.log.Info("serve", "address", l.Addr().String(), "tls", l.tls != nil)
 		serving.Go(func() {
 			if err := p.server.Serve(l.Listener, l.tls); err != nil {
+				cancel(err)
+			}
+		})
+	}
+	if p.fleet != nil {
+		serving.Go(func() {
+			if err := p.server.ServeNodes(); err != nil {
 				cancel(err)
 			}
 		})
@@ -133,6 +176,11 @@ func (p *process) drain(now context.Context) error {
 	p.log.Info("stop", "drain", limit)
 	p.notify(fmt.Sprintf("%s\nEXTEND_TIMEOUT_USEC=%d", daemon.SdNotifyStopping, (limit + closeTime).Microseconds())) // from now on
 	err := p.server.Drain(now)
+	if p.fleet != nil {
+		if failed := p.fleet.Leave(context.WithoutCancel(now)); failed != nil {
+			p.log.Warn("the fleet does not know that this node has left", "err", failed)
+		}
+	}
 	p.log.Info("stopped", "err", err)
 	return err
 }

@@ -31,13 +31,17 @@ type listener struct {
 	tls *tls.Config
 }
 
+func closeAll(list []listener) {
+	for _, l := range list {
+		_ = l.Close()
+	}
+}
+
 // open opens the listeners. If systemd has passed sockets, they replace Socket.
 func (p *process) open(c *current) (list []listener, err error) {
 	defer func() {
 		if err != nil {
-			for _, l := range list {
-				_ = l.Close()
-			}
+			closeAll(list)
 		}
 	}()
 	if list, err = activated(); err != nil {

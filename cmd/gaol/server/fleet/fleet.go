@@ -23,6 +23,7 @@ import (
 	"gaol/cmd/gaol/server/fleet/engine"
 	"gaol/cmd/gaol/server/fleet/identity"
 	"gaol/cmd/gaol/server/fleet/member"
+	"gaol/cmd/gaol/server/service"
 )
 
 // DefaultPort is the port on which nodes listen for each other.
@@ -42,9 +43,7 @@ type Options struct {
 	Log     *slog.Logger
 
 	Processors int
-	Memory     int64
-	Load       func() member.Load // how busy this machine is
-	Fenced     func()             // ends all sandboxes: the others have declared the node dead
+	Memory     int64 // bytes
 }
 
 // Dir returns the folder of a fleet's files below the store of images.
@@ -53,6 +52,7 @@ func Dir(store string) string { return filepath.Join(store, "fleet") }
 // Fleet is this machine's part of a fleet.
 type Fleet struct {
 	Options
+	service   atomic.Pointer[service.Service] // nil until Use
 	node      atomic.Pointer[identity.Node]
 	member    atomic.Pointer[member.Member]
 	authority *identity.Authority // nil without an engine
@@ -260,7 +260,7 @@ func (f *Fleet) live(ctx context.Context) {
 				ID: f.ID(), Machine: f.state.Machine, Address: f.Address, Version: f.Version,
 				Processors: f.Processors, Memory: f.Memory, Engine: f.engine != nil,
 			},
-			Engine: f.client, Log: f.Log, Probe: f.probe, Load: f.Load,
+			Engine: f.client, Log: f.Log, Probe: f.probe, Load: f.load,
 			Fenced: func(why string) {
 				f.Log.Error("the fleet has declared this node dead: its sandboxes end", "node", f.ID(), "reason", why)
 				end()
@@ -273,7 +273,9 @@ func (f *Fleet) live(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		f.Fenced()
+		if s := f.service.Load(); s != nil {
+			s.EndSandboxes()
+		}
 		for f.renewOnce(ctx) != nil {
 			select {
 			case <-ctx.Done():
@@ -283,6 +285,22 @@ func (f *Fleet) live(ctx context.Context) {
 		}
 		f.Log.Info("the node is a new one", "node", f.ID())
 	}
+}
+
+// Use makes the fleet serve requests by a service. Until then the node counts as busy.
+func (f *Fleet) Use(s *service.Service) { f.service.Store(s) }
+
+// load returns how busy this machine is, and what tenants keep here.
+func (f *Fleet) load() member.Load {
+	s := f.service.Load()
+	if s == nil {
+		return member.Load{Busy: 1}
+	}
+	keys, err := s.KeptKeys()
+	if err != nil {
+		f.Log.Warn("list snapshots and images", "err", err)
+	}
+	return member.Load{Busy: s.Busy(), Names: member.NewNames(keys)}
 }
 
 // retryEvery is how often something that needs another node is tried again.
@@ -357,6 +375,11 @@ func (f *Fleet) dialEngine(ctx context.Context) (net.Conn, error) {
 		failed = err
 	}
 	return nil, failed
+}
+
+// Protocols are the protocols of the listener for nodes beside HTTP.
+func (f *Fleet) Protocols() map[string]func(*http.Server, *tls.Conn, http.Handler) {
+	return map[string]func(*http.Server, *tls.Conn, http.Handler){engineProtocol: f.serveEngine}
 }
 
 // serveEngine connects a node to the own engine.

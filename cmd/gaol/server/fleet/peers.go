@@ -62,16 +62,16 @@ func (f *Fleet) storeToken(ctx context.Context, t identity.Token) error {
 	return f.client.Create(ctx, engine.Config, hashOf(t.Secret), []byte(f.ID()), tokenLife)
 }
 
-// PeerHandler serves other nodes, and machines that want to join. Requests of tenants that other nodes have forwarded are
-// served by local, with the id of that node.
-func (f *Fleet) PeerHandler(local func(w http.ResponseWriter, r *http.Request, gateway string)) http.Handler {
+// NodeHandler serves other nodes, and machines that want to join. Forwarded serves requests of tenants that other nodes have
+// forwarded.
+func (f *Fleet) NodeHandler(forwarded http.HandlerFunc) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+pingPath, func(http.ResponseWriter, *http.Request) {})
 	mux.HandleFunc("POST "+renewPath, f.serveCertificate)
 	mux.HandleFunc("POST "+drainPath, func(_ http.ResponseWriter, r *http.Request) {
 		f.Member().Drain(r.URL.Query().Get("off") == "")
 	})
-	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { local(w, r, identity.Peer(r.TLS)) })
+	mux.HandleFunc("/", forwarded)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		id := identity.Peer(r.TLS)
 		switch {

@@ -50,9 +50,9 @@ func (f *Fleet) target(r *http.Request) (node string, err error) {
 		id, _, _ := strings.Cut(rest, "/")
 		return f.Owner(id)
 	}
-	for _, kept := range []string{"/v1/snapshots/", "/v1/images/"} {
-		if name, ok := strings.CutPrefix(path, kept); ok {
-			return f.keeper(r, nameKey(f.nameOf(r), kept, name)), nil
+	for prefix, kind := range kinds {
+		if name, ok := strings.CutPrefix(path, prefix); ok {
+			return f.keeper(r, kind, name), nil
 		}
 	}
 	if r.Method == http.MethodPost && isPlaced(path) {
@@ -60,6 +60,9 @@ func (f *Fleet) target(r *http.Request) (node string, err error) {
 	}
 	return f.ID(), nil
 }
+
+// kinds are the kinds of what tenants keep, by the prefixes of their paths.
+var kinds = map[string]string{"/v1/snapshots/": service.KeptSnapshot, "/v1/images/": service.KeptImage}
 
 // isPlaced reports whether any node can serve a request to create a sandbox, or to run a program in a new one.
 func isPlaced(path string) bool {
@@ -107,20 +110,26 @@ func (f *Fleet) place(r *http.Request) (node string, err error) {
 	body := bufio.NewReaderSize(r.Body, quota.LargeText)
 	text, err := body.Peek(quota.LargeText)
 	r.Body = &peeked{body, r.Body}
-	var need []string
+	var in placed
 	if err == io.EOF { // the text is complete
-		var in placed
-		if json.Unmarshal(text, &in) == nil { // otherwise the operation refuses it
-			if in.Mounts != nil {
-				return f.ID(), nil
-			}
-			need = in.names(f.nameOf(r))
-		}
+		_ = json.Unmarshal(text, &in) // the operation refuses what is not JSON
 	}
-	if node = f.Member().Pick(f.Load(), f.Member().IsDraining(), need); node == "" {
-		return "", errNoNode
+	if in.Mounts != nil {
+		return f.ID(), nil
 	}
-	return node, nil
+	here, need := f.names(r, in)
+	draining := f.Member().IsDraining()
+	if here && len(need) > 0 && !draining {
+		return f.ID(), nil
+	}
+	node = f.Member().Pick(member.Load{Busy: f.service.Load().Busy()}, draining, need)
+	switch {
+	case node != "":
+		return node, nil
+	case len(need) > 0: // which says that there is none
+		return f.ID(), nil
+	}
+	return "", errNoNode
 }
 
 // peeked is a body of which the beginning has been read.
@@ -131,33 +140,43 @@ type peeked struct {
 
 // placed has the fields of an input that decide where it can be served.
 type placed struct {
-	Image       string          `json:"image"`
-	Snapshot    string          `json:"snapshot"`
-	NodeModules json.RawMessage `json:"nodeModules"`
-	Mounts      json.RawMessage `json:"mounts"`
+	Image    string          `json:"image"`
+	Snapshot string          `json:"snapshot"`
+	Mounts   json.RawMessage `json:"mounts"`
 }
 
-// names returns the keys of the images and snapshots that a node must have. The default image is on all nodes.
-func (p *placed) names(tenant string) (keys []string) {
-	if p.Image != "" {
-		keys = append(keys, nameKey(tenant, "/v1/images/", p.Image))
+// names returns the keys of the snapshot and the image that an input names, and whether this node has both. The default image
+// is on all nodes.
+func (f *Fleet) names(r *http.Request, in placed) (here bool, keys []string) {
+	here = true
+	add := func(kind, name string) {
+		if name == "" {
+			return
+		}
+		s := f.service.Load()
+		key := f.key(r, kind, name)
+		if kind == service.KeptImage && len(f.Member().Having(key)) == 0 {
+			key = s.KeptKey(kind, nil, name) // of the server
+		}
+		keys = append(keys, key)
+		here = here && s.HasKept(kind, tenant.FromContext(r.Context()), name)
 	}
-	if p.Snapshot != "" {
-		keys = append(keys, nameKey(tenant, "/v1/snapshots/", p.Snapshot))
-	}
-	return keys
+	add(service.KeptSnapshot, in.Snapshot)
+	add(service.KeptImage, in.Image)
+	return here, keys
 }
 
-// nameKey names an image or a snapshot of a tenant in [member.Names].
-func nameKey(tenant, kind, name string) string { return tenant + kind + name }
+// key names what a tenant keeps on other nodes.
+func (f *Fleet) key(r *http.Request, kind, name string) string {
+	return f.service.Load().KeptKey(kind, &tenant.Tenant{Name: f.nameOf(r)}, name)
+}
 
-// keeper returns the node that has a name: the own one, if no other has it.
-func (f *Fleet) keeper(_ *http.Request, key string) string {
-	if f.Load().Names.HasAll([]string{key}) {
-		return f.ID()
-	}
-	for _, id := range f.Member().Having(key) {
-		return id
+// keeper returns the node that has a tenant's snapshot or image: the own one, if no other has it.
+func (f *Fleet) keeper(r *http.Request, kind, name string) string {
+	if !f.service.Load().HasKept(kind, tenant.FromContext(r.Context()), name) {
+		for _, id := range f.Member().Having(f.key(r, kind, name)) {
+			return id
+		}
 	}
 	return f.ID()
 }
@@ -171,6 +190,19 @@ func (f *Fleet) nameOf(r *http.Request) string {
 	return name
 }
 
+// TenantOf returns the tenant of a request that another node has forwarded.
+func (f *Fleet) TenantOf(r *http.Request) (*tenant.Tenant, error) {
+	name := r.Header.Get(tenantHeader)
+	r.Header.Del(tenantHeader)
+	if name == "" || len(name) > maxTenant {
+		return nil, service.Refuse(service.Invalid, "want the name of a tenant in %s", tenantHeader)
+	}
+	return &tenant.Tenant{Name: strings.TrimSuffix(name, "@"+f.state.Machine)}, nil
+}
+
+// maxTenant bounds the name of a tenant in bytes.
+const maxTenant = 256
+
 // forward passes a request to another node, and its response to the client.
 func (f *Fleet) forward(w http.ResponseWriter, r *http.Request, node string) {
 	ctx, cancel := f.Member().While(r.Context(), node)
@@ -183,6 +215,12 @@ func (f *Fleet) forward(w http.ResponseWriter, r *http.Request, node string) {
 			p.Out.Host = p.In.Host
 			p.Out.Header.Del("Authorization")
 			p.Out.Header.Set(tenantHeader, name)
+		},
+		ModifyResponse: func(res *http.Response) error {
+			for name := range res.Header { // the guard of this node has set some
+				w.Header().Del(name)
+			}
+			return nil
 		},
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
 			api.ProblemOf(forwardError(r.Context(), err)).Write(w)

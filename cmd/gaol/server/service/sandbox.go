@@ -117,7 +117,7 @@ func (s *Service) newSandbox(t *tenant.Tenant, o runtime.Options, create func() 
 		held.Release()
 		return nil, err
 	}
-	sb := &Sandbox{runtime: rt, ID: newID("sb-"), Created: time.Now(), owner: t.Name, account: account, service: s, permissions: o.Permissions, longLived: longLived{byID: map[string]entry{}}}
+	sb := &Sandbox{runtime: rt, ID: s.newSandboxID(), Created: time.Now(), owner: t.Name, account: account, service: s, permissions: o.Permissions, longLived: longLived{byID: map[string]entry{}}}
 	unuse := s.tenants.use(t.Name)
 	sb.close = sync.OnceValue(func() error {
 		defer held.Release()
@@ -334,6 +334,19 @@ func (session *Session) End() {
 	}
 	if err := session.closeTools(); err != nil {
 		s.log.Error("close the sandboxes of tools", "tenant", session.tenant.Name, "err", err)
+	}
+}
+
+// EndSandboxes closes all sandboxes of a service that goes on.
+func (s *Service) EndSandboxes() {
+	s.mu.Lock()
+	list := slices.Collect(maps.Values(s.sandboxes))
+	for _, sb := range list {
+		sb.remove()
+	}
+	s.mu.Unlock()
+	for _, sb := range list {
+		_ = sb.close() // which remove has begun, and logs
 	}
 }
 

@@ -41,6 +41,9 @@ type Options struct {
 	// CgroupParent is the cgroup below which each tenant has one. Empty: "/gaol/tenants".
 	CgroupParent string
 
+	// NewSandboxID returns the id of a new sandbox, which is not used again and cannot be guessed. Nil: a random one.
+	NewSandboxID func() string
+
 	// Create replaces [runtime.Create] in tests.
 	Create func(context.Context, runtime.Options) (*runtime.NodeRuntime, error)
 }
@@ -53,6 +56,7 @@ type Service struct {
 	store, cache string
 	log          *slog.Logger
 	create       func(context.Context, runtime.Options) (*runtime.NodeRuntime, error)
+	newSandboxID func() string
 	quotas       *quota.Server
 	pools        *shared[poolKey, *runtime.Pool]
 	runners      *shared[runnerKey, *snippets.Runner]
@@ -75,9 +79,12 @@ type Service struct {
 
 // New returns a service. The caller closes it.
 func New(o Options) *Service {
-	s := &Service{store: o.Store, cache: cmp.Or(o.Cache, DefaultCache), log: cmp.Or(o.Log, slog.New(slog.DiscardHandler)), create: o.Create, trusted: o.Settings.Trusted, sandboxes: map[string]*Sandbox{}, retained: retained{byName: map[string][]*program{}}}
+	s := &Service{store: o.Store, cache: cmp.Or(o.Cache, DefaultCache), log: cmp.Or(o.Log, slog.New(slog.DiscardHandler)), create: o.Create, newSandboxID: o.NewSandboxID, trusted: o.Settings.Trusted, sandboxes: map[string]*Sandbox{}, retained: retained{byName: map[string][]*program{}}}
 	if s.create == nil {
 		s.create = runtime.Create
+	}
+	if s.newSandboxID == nil {
+		s.newSandboxID = func() string { return newID("sb-") }
 	}
 	s.keep()
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())

@@ -1,0 +1,128 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+
+	"github.com/spf13/cobra"
+
+	"gaol/cmd/gaol/flags"
+	"gaol/cmd/gaol/report"
+	"gaol/cmd/gaol/server/api"
+	"gaol/cmd/gaol/server/fleet"
+	"gaol/cmd/gaol/server/fleet/member"
+	"gaol/runtime/client"
+)
+
+const fleetLong = `Manage a fleet: servers on several machines, of which clients can use any.
+
+The first machine runs gaol serve --fleet, and each other one gaol serve --join with a token of
+gaol fleet token. The commands ask the server of this machine, and need root.`
+
+// fleetCommand is gaol fleet.
+func (a *app) fleetCommand() *cobra.Command {
+	return group("fleet", "Manage the servers of several machines", fleetLong,
+		a.fleetNodesCommand(), a.fleetTokenCommand(),
+		a.fleetNodeCommand("drain", "let a machine accept no new work", "Let a machine accept no new work. What runs there goes on."),
+		a.fleetNodeCommand("undrain", "let a machine accept new work again", "Let a machine accept new work again."),
+		a.fleetNodeCommand("remove", "remove a machine for ever", "Remove a machine for ever: its sandboxes end, and the others refuse its certificate. It can join again with a new token."))
+}
+
+// fleetAction adds --server to cmd, which sends a request to the fleet's part of a server, and prints the response.
+func fleetAction[T any](cmd *cobra.Command, method string, path func(args []string) string, print func(T) error) *cobra.Command {
+	var server string
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		var out T
+		if err := askFleet(cmd.Context(), server, method, path(args), &out); err != nil {
+			return err
+		}
+		return print(out)
+	}
+	flags.AddServer(cmd, &server, "a server of the fleet, by default the one of this machine")
+	return cmd
+}
+
+// maxFleetResponse bounds a response in bytes.
+const maxFleetResponse = 8 << 20
+
+// askFleet sends a request to a server, and decodes the response.
+func askFleet(ctx context.Context, server, method, path string, out any) error {
+	c, err := client.NewHTTP(serverOptions(cmp.Or(server, client.Socket())))
+	if err != nil {
+		return err
+	}
+	defer c.CloseIdleConnections()
+	r, err := http.NewRequestWithContext(ctx, method, c.URL+path, nil)
+	if err != nil {
+		return err
+	}
+	res, err := c.Do(r)
+	if err != nil {
+		return adviseServer(c.Explain(err))
+	}
+	defer func() { _ = res.Body.Close() }()
+	text, err := io.ReadAll(io.LimitReader(res.Body, maxFleetResponse))
+	if err != nil {
+		return err
+	}
+	if res.StatusCode == http.StatusNotFound && path == nodesPath {
+		return errors.New("the server is not one of a fleet: start it with --fleet or --join")
+	}
+	if res.StatusCode != http.StatusOK {
+		var p api.Problem
+		if json.Unmarshal(text, &p) != nil {
+			return errors.New(res.Status)
+		}
+		return &p
+	}
+	return json.Unmarshal(text, out)
+}
+
+const nodesPath = "/fleet/v1/nodes"
+
+func (a *app) fleetNodesCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "nodes", Short: "list the machines", Long: "List the machines of the fleet, and those that it has lost.",
+		Example: "  gaol fleet nodes\n  gaol fleet nodes --json",
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON object")
+	return fleetAction(cmd, http.MethodGet, func([]string) string { return nodesPath }, func(list fleet.NodeList) error {
+		lines := []string{"NODE\tSTATE\tADDRESS\tBUSY\tENGINE\tVERSION"}
+		for _, n := range list.Nodes {
+			id := n.ID
+			if id == list.Own {
+				id += " (this one)"
+			}
+			if n.State == member.Dead {
+				lines = append(lines, fmt.Sprintf("%s\t%s\t%s\t\t\t", id, n.State, n.Why))
+				continue
+			}
+			lines = append(lines, fmt.Sprintf("%s\t%s\t%s\t%.0f %%\t%t\t%s", id, n.State, n.Address, 100*n.Busy, n.Engine, n.Version))
+		}
+		return a.printEither(asJSON, list, report.Table(lines))
+	})
+}
+
+func (a *app) fleetTokenCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "token", Short: "print how another machine joins", Example: "  gaol fleet token",
+		Long: "Print the command by which another machine joins the fleet. Its token is valid for a day.",
+	}
+	return fleetAction(cmd, http.MethodPost, func([]string) string { return "/fleet/v1/token" }, func(t fleet.NewToken) error {
+		return a.print("gaol serve --join " + t.Address + " --join-token " + t.Token + "\n")
+	})
+}
+
+// fleetNodeCommand does something with one machine.
+func (a *app) fleetNodeCommand(name, short, long string) *cobra.Command {
+	cmd := &cobra.Command{Use: name + " NODE", Short: short, Long: long, Args: cobra.ExactArgs(1), Example: "  gaol fleet " + name + " k3v5w2qd"}
+	return fleetAction(cmd, http.MethodPost, func(args []string) string { return nodesPath + "/" + args[0] + "/" + name }, func(n member.Status) error {
+		return a.print(n.ID + " " + string(n.State) + "\n")
+	})
+}

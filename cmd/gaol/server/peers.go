@@ -1,0 +1,69 @@
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"net/http"
+
+	"gaol/cmd/gaol/server/api"
+	"gaol/cmd/gaol/server/quota"
+	"gaol/cmd/gaol/server/tenant"
+)
+
+// newNodeServer returns the server of the listener for other nodes of the fleet, which serves what they forward with next.
+func (s *Server) newNodeServer(next http.Handler) *http.Server {
+	forwarded := func(w http.ResponseWriter, r *http.Request) {
+		setHeaders(w)
+		t, err := s.fleet.TenantOf(r)
+		if err != nil {
+			api.ProblemOf(err).Write(w)
+			return
+		}
+		s.serveAs(w, r, t, next)
+	}
+	connections := newConnections()
+	s.nodeConnections = connections
+	return &http.Server{
+		Handler:           s.observer.observe(s.fleet.NodeHandler(forwarded)),
+		TLSNextProto:      s.fleet.Protocols(),
+		ReadHeaderTimeout: s.times.header,
+		IdleTimeout:       s.times.idle,
+		MaxHeaderBytes:    maxHeader,
+		ErrorLog:          httpLog(s.service),
+		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
+			return context.WithValue(ctx, connKey{}, innerConn(c))
+		},
+		ConnState: connections.follow,
+	}
+}
+
+// ServeNodes serves the other nodes of the fleet until Drain.
+func (s *Server) ServeNodes() error {
+	l, secure := s.fleet.Listener()
+	return served(s.nodes.Serve(tls.NewListener(&listener{l, s.nodeConnections, s.times.write}, secure)))
+}
+
+// serveAs serves a request of a tenant, within the tenant's quotas.
+func (s *Server) serveAs(w http.ResponseWriter, r *http.Request, t *tenant.Tenant, next http.Handler) {
+	account := s.service.Account(t)
+	held, err := account.Reserve(quota.Limits{Concurrent: 1, Bodies: bodyBytes(r)})
+	if err != nil {
+		api.ProblemOf(err).Write(w)
+		return
+	}
+	defer held.Release()
+	next.ServeHTTP(w, r.WithContext(api.WithQuota(tenant.NewContext(r.Context(), t), account, held)))
+}
+
+// addFleet adds the paths of gaol fleet, for administrators.
+func (s *Server) addFleet(mux *http.ServeMux) {
+	admin := s.fleet.AdminHandler()
+	mux.HandleFunc("/fleet/v1/", func(w http.ResponseWriter, r *http.Request) {
+		if !tenant.FromContext(r.Context()).Admin {
+			api.WriteProblem(w, http.StatusForbidden, "only root, or a token with the right admin, may manage the fleet")
+			return
+		}
+		admin.ServeHTTP(w, r)
+	})
+}

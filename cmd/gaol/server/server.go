@@ -78,7 +78,11 @@ func newServer(o Options, times times) *Server {
 	s := &Server{times: times, service: service.New(o.Options), fleet: o.Fleet, connections: newConnections()}
 	s.observer = &observer{metrics: s.service.Metrics(), audit: &audit.Log{}, log: s.service.Log(), tracer: o.Tracer, bodyTime: times.body}
 	s.tokens.Store(o.Tokens)
-	s.session = session.New(s.service)
+	var router session.Router // nil without a fleet
+	if s.fleet != nil {
+		router = s.fleet
+	}
+	s.session = session.New(s.service, router)
 	mux := newMux(s.service, s.session, o.Version)
 	s.addHealth(mux)
 	s.mcp = mcpserver.New(mcpserver.Options{Service: s.service, Version: o.Version, SandboxTools: o.SandboxTools, New: o.MCP})

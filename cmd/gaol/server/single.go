@@ -41,7 +41,7 @@ func ServeSingle(ctx context.Context, c *net.UnixConn, o Options) error {
 	defer stop()
 	o.Settings = settings.Trusted()
 	s := service.New(o.Options)
-	sessions := session.New(s)
+	sessions := session.New(s, nil)
 	h := &http.Server{
 		Handler: api.WithPorts(s, newMux(s, sessions, o.Version)), MaxHeaderBytes: maxHeader,
 		BaseContext: func(net.Listener) context.Context { return tenant.NewContext(context.Background(), peer) },

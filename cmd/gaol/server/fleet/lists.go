@@ -5,23 +5,19 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"slices"
 	"sync"
 	"time"
 
-	"gaol/cmd/gaol/server/api"
 	"gaol/cmd/gaol/server/fleet/member"
+	"gaol/cmd/gaol/server/tenant"
 )
 
-// listOf returns the field with the list of the response to a request, if all nodes have a part of it.
-func listOf(r *http.Request) string {
-	if r.Method != http.MethodGet {
-		return ""
-	}
-	return map[string]string{"/v1/sandboxes": "sandboxes", "/v1/snapshots": "snapshots", "/v1/images": "images"}[r.URL.Path]
-}
+// lists are the fields with the lists of responses of which all nodes have a part, by path.
+var lists = map[string]string{"/v1/sandboxes": "sandboxes", "/v1/snapshots": "snapshots", "/v1/images": "images"}
 
 const (
 	listTimeout = time.Second // for a node to answer
@@ -35,20 +31,27 @@ type element struct {
 	json.RawMessage
 }
 
-// serveList serves a list that is collected from all nodes. It names those that did not answer in the field "missing".
-func (f *Fleet) serveList(w http.ResponseWriter, r *http.Request, local http.Handler, field string) {
+// serveList serves a list that is collected from all nodes.
+func (f *Fleet) serveList(w http.ResponseWriter, r *http.Request, local http.Handler) {
 	own := &recorder{header: http.Header{}}
 	local.ServeHTTP(own, r)
 	if own.status != http.StatusOK && own.status != 0 {
 		own.copyTo(w)
 		return
 	}
-	all, err := elementsOf(own.body.Bytes(), field)
+	out, err := f.Merge(r.Context(), tenant.FromContext(r.Context()), r.URL.Path, own.body.Bytes())
+	respond(w, out, err)
+}
+
+// Merge adds the parts of other nodes to the object with a list that this node has for a path. It names nodes that did not answer in
+// the field "missing".
+func (f *Fleet) Merge(ctx context.Context, t *tenant.Tenant, path string, own json.RawMessage) (any, error) {
+	field := lists[path]
+	all, err := elementsOf(own, field)
 	if err != nil {
-		api.ProblemOf(err).Write(w)
-		return
+		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), listTimeout)
+	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
 	var mu sync.Mutex
 	var asked sync.WaitGroup
@@ -56,7 +59,7 @@ func (f *Fleet) serveList(w http.ResponseWriter, r *http.Request, local http.Han
 	m := f.Member()
 	for _, node := range m.Others() {
 		asked.Go(func() {
-			list, err := f.listFrom(ctx, r, node, field)
+			list, err := f.listFrom(ctx, t, node, path)
 			mu.Lock()
 			defer mu.Unlock()
 			if all = append(all, list...); err != nil && m.Get(node).State != member.Dead {
@@ -75,18 +78,17 @@ func (f *Fleet) serveList(w http.ResponseWriter, r *http.Request, local http.Han
 		slices.Sort(missing)
 		out["missing"] = missing
 	}
-	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(out) // the client may have gone
+	return out, nil
 }
 
 // listFrom returns the part of a list that another node has.
-func (f *Fleet) listFrom(ctx context.Context, r *http.Request, node, field string) ([]element, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+node+r.URL.RequestURI(), nil)
+func (f *Fleet) listFrom(ctx context.Context, t *tenant.Tenant, node, path string) ([]element, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+node+path, nil)
 	if err != nil {
 		return nil, err
 	}
-	req.Header.Set(tenantHeader, f.nameOf(r))
-	res, err := f.http.Do(req)
+	r.Header.Set(tenantHeader, f.nameOf(t))
+	res, err := f.http.Do(r)
 	if err != nil {
 		return nil, err
 	}
@@ -95,7 +97,10 @@ func (f *Fleet) listFrom(ctx context.Context, r *http.Request, node, field strin
 	if err != nil {
 		return nil, err
 	}
-	return elementsOf(text, field)
+	if res.StatusCode != http.StatusOK {
+		return nil, errors.New(res.Status)
+	}
+	return elementsOf(text, lists[path])
 }
 
 // elementsOf returns the elements of the list in an object.

@@ -27,8 +27,8 @@ const tenantHeader = "Gaol-Fleet-Tenant"
 // Route serves the requests of tenants that are for another node there, and others with local.
 func (f *Fleet) Route(local http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if merged := listOf(r); merged != "" {
-			f.serveList(w, r, local, merged)
+		if r.Method == http.MethodGet && lists[r.URL.Path] != "" {
+			f.serveList(w, r, local)
 			return
 		}
 		node, err := f.target(r)
@@ -46,13 +46,16 @@ func (f *Fleet) Route(local http.Handler) http.Handler {
 // target returns the node that serves a request.
 func (f *Fleet) target(r *http.Request) (node string, err error) {
 	path := r.URL.Path
+	if tenant.Lookup(r.Context()) == nil { // it is public
+		return f.ID(), nil
+	}
 	if rest, ok := strings.CutPrefix(path, "/v1/sandboxes/"); ok {
 		id, _, _ := strings.Cut(rest, "/")
 		return f.Owner(id)
 	}
 	for prefix, kind := range kinds {
 		if name, ok := strings.CutPrefix(path, prefix); ok {
-			return f.keeper(r, kind, name), nil
+			return f.keeper(tenant.FromContext(r.Context()), kind, name), nil
 		}
 	}
 	if r.Method == http.MethodPost && isPlaced(path) {
@@ -114,10 +117,15 @@ func (f *Fleet) place(r *http.Request) (node string, err error) {
 	if err == io.EOF { // the text is complete
 		_ = json.Unmarshal(text, &in) // the operation refuses what is not JSON
 	}
+	return f.choose(tenant.FromContext(r.Context()), in)
+}
+
+// choose returns the node for new work.
+func (f *Fleet) choose(t *tenant.Tenant, in placed) (node string, err error) {
 	if in.Mounts != nil {
 		return f.ID(), nil
 	}
-	here, need := f.names(r, in)
+	here, need := f.names(t, in)
 	draining := f.Member().IsDraining()
 	if here && len(need) > 0 && !draining {
 		return f.ID(), nil
@@ -126,7 +134,7 @@ func (f *Fleet) place(r *http.Request) (node string, err error) {
 	switch {
 	case node != "":
 		return node, nil
-	case len(need) > 0: // which says that there is none
+	case len(need) > 0: // the operation returns an error that tells so
 		return f.ID(), nil
 	}
 	return "", errNoNode
@@ -147,19 +155,19 @@ type placed struct {
 
 // names returns the keys of the snapshot and the image that an input names, and whether this node has both. The default image
 // is on all nodes.
-func (f *Fleet) names(r *http.Request, in placed) (here bool, keys []string) {
+func (f *Fleet) names(t *tenant.Tenant, in placed) (here bool, keys []string) {
 	here = true
 	add := func(kind, name string) {
 		if name == "" {
 			return
 		}
 		s := f.service.Load()
-		key := f.key(r, kind, name)
+		key := f.key(t, kind, name)
 		if kind == service.KeptImage && len(f.Member().Having(key)) == 0 {
 			key = s.KeptKey(kind, nil, name) // of the server
 		}
 		keys = append(keys, key)
-		here = here && s.HasKept(kind, tenant.FromContext(r.Context()), name)
+		here = here && s.HasKept(kind, t, name)
 	}
 	add(service.KeptSnapshot, in.Snapshot)
 	add(service.KeptImage, in.Image)
@@ -167,27 +175,26 @@ func (f *Fleet) names(r *http.Request, in placed) (here bool, keys []string) {
 }
 
 // key names what a tenant keeps on other nodes.
-func (f *Fleet) key(r *http.Request, kind, name string) string {
-	return f.service.Load().KeptKey(kind, &tenant.Tenant{Name: f.nameOf(r)}, name)
+func (f *Fleet) key(t *tenant.Tenant, kind, name string) string {
+	return f.service.Load().KeptKey(kind, &tenant.Tenant{Name: f.nameOf(t)}, name)
 }
 
 // keeper returns the node that has a tenant's snapshot or image: the own one, if no other has it.
-func (f *Fleet) keeper(r *http.Request, kind, name string) string {
-	if !f.service.Load().HasKept(kind, tenant.FromContext(r.Context()), name) {
-		for _, id := range f.Member().Having(f.key(r, kind, name)) {
+func (f *Fleet) keeper(t *tenant.Tenant, kind, name string) string {
+	if !f.service.Load().HasKept(kind, t, name) {
+		for _, id := range f.Member().Having(f.key(t, kind, name)) {
 			return id
 		}
 	}
 	return f.ID()
 }
 
-// nameOf returns the name of a request's tenant for other nodes: users of other machines are others.
-func (f *Fleet) nameOf(r *http.Request) string {
-	name := tenant.FromContext(r.Context()).Name
-	if strings.HasPrefix(name, "uid:") {
-		name += "@" + f.state.Machine
+// nameOf returns the name of a tenant for other nodes: users of other machines are others.
+func (f *Fleet) nameOf(t *tenant.Tenant) string {
+	if strings.HasPrefix(t.Name, "uid:") {
+		return t.Name + "@" + f.state.Machine
 	}
-	return name
+	return t.Name
 }
 
 // TenantOf returns the tenant of a request that another node has forwarded.
@@ -197,7 +204,7 @@ func (f *Fleet) TenantOf(r *http.Request) (*tenant.Tenant, error) {
 	if name == "" || len(name) > maxTenant {
 		return nil, service.Refuse(service.Invalid, "want the name of a tenant in %s", tenantHeader)
 	}
-	return &tenant.Tenant{Name: strings.TrimSuffix(name, "@"+f.state.Machine)}, nil
+	return &tenant.Tenant{Name: strings.TrimSuffix(name, "@"+f.state.Machine), Forwarded: true}, nil
 }
 
 // maxTenant bounds the name of a tenant in bytes.
@@ -207,7 +214,7 @@ const maxTenant = 256
 func (f *Fleet) forward(w http.ResponseWriter, r *http.Request, node string) {
 	ctx, cancel := f.Member().While(r.Context(), node)
 	defer cancel()
-	name := f.nameOf(r)
+	name := f.nameOf(tenant.FromContext(r.Context()))
 	proxy := &httputil.ReverseProxy{
 		Transport: f.http.Transport, FlushInterval: -1, ErrorLog: log.New(io.Discard, "", 0),
 		Rewrite: func(p *httputil.ProxyRequest) {

@@ -24,6 +24,7 @@ import (
 // Handler serves sessions. Its requests must have a tenant.
 type Handler struct {
 	service *service.Service
+	router  Router // nil: there are no other nodes
 
 	ctx    context.Context // of all sessions
 	cancel context.CancelCauseFunc
@@ -32,9 +33,9 @@ type Handler struct {
 	open sync.WaitGroup
 }
 
-// New returns a handler. The caller closes it after the service.
-func New(s *service.Service) *Handler {
-	h := &Handler{service: s}
+// New returns a handler. Without a router it performs all requests itself. The caller closes it after the service.
+func New(s *service.Service, router Router) *Handler {
+	h := &Handler{service: s, router: router}
 	h.ctx, h.cancel = context.WithCancelCause(context.Background())
 	return h
 }
@@ -90,7 +91,10 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.service.Log().Debug("a handshake failed", "tenant", t.Name, "err", err) // the client got the response
 		return
 	}
-	c := &connection{service: h.service, tenant: t, held: held, session: h.service.NewSession(t)}
+	c := &connection{service: h.service, tenant: t, held: held, session: h.service.NewSession(t), relays: map[string]func() (*relay, error){}}
+	if !t.Forwarded {
+		c.router = h.router
+	}
 	c.serve(audit.Of(r.Context()).Attach(h.ctx), conn)
 }
 
@@ -125,6 +129,7 @@ type connection struct {
 	socket  *protocol.Socket
 	calls   *calls
 	session *service.Session // whose sandboxes end with the connection
+	router  Router           // nil: this node performs all requests
 
 	ctx    context.Context // of everything in the session
 	cancel context.CancelCauseFunc
@@ -132,7 +137,8 @@ type connection struct {
 
 	mu     sync.Mutex
 	tasks  map[uint32]*task
-	bodies int64 // of tasks
+	bodies int64                             // of tasks
+	relays map[string]func() (*relay, error) // by node
 }
 
 // serve serves a socket until it ends, or ctx.
@@ -228,6 +234,17 @@ func (c *connection) handle(f protocol.Frame) error {
 	case f.Refused != nil: // no bodies of these kinds are reserved that long
 		return f.Refused
 	case t == nil:
+		return nil
+	}
+	if taken, err := t.divert(f); taken || err != nil {
+		return err
+	}
+	return t.handle(f)
+}
+
+// handle handles a frame of a task without waiting.
+func (t *task) handle(f protocol.Frame) error {
+	switch {
 	case f.Kind == protocol.KindCancel:
 		t.cancel(errCanceled)
 	case f.Kind == protocol.KindSignal:

@@ -50,30 +50,38 @@ func newCalls(c *connection) *calls {
 
 // call calls a function of the client. Its context ends with the run, or at the call's time limit.
 func (c *calls) call(ctx context.Context, function uint32, args json.RawMessage) (any, error) {
-	size := min(int64(len(args)), maxArguments)
-	if err := c.slots.Acquire(ctx, 1); err != nil {
+	a, err := c.exchange(ctx, append(binary.BigEndian.AppendUint32(make([]byte, 0, 4+len(args)), function), args...))
+	if err != nil {
 		return nil, err
+	}
+	a.frame.Release() // the runtime has its own bound for results
+	return a.value, a.err
+}
+
+// exchange sends the body of a call, and returns the client's answer, whose frame the caller releases.
+func (c *calls) exchange(ctx context.Context, body []byte) (answer, error) {
+	size := min(int64(len(body)), maxArguments)
+	if err := c.slots.Acquire(ctx, 1); err != nil {
+		return answer{}, err
 	}
 	defer c.slots.Release(1)
 	if err := c.bytes.Acquire(ctx, size); err != nil {
-		return nil, err
+		return answer{}, err
 	}
 	defer c.bytes.Release(size)
 	id, answered := c.register()
 	defer c.forget(id, answered)
-	frame := protocol.Append(make([]byte, 0, 16+len(args)), protocol.KindCall, id, binary.BigEndian.AppendUint32(nil, function), args)
-	if err := c.connection.send(ctx, frame); err != nil {
-		return nil, err
+	if err := c.connection.send(ctx, protocol.Append(nil, protocol.KindCall, id, body)); err != nil {
+		return answer{}, err
 	}
 	select {
 	case a := <-answered:
-		a.frame.Release() // the runtime has its own bound for results
-		return a.value, a.err
+		return a, nil
 	case <-c.connection.ctx.Done():
-		return nil, &runtime.CallError{Code: CodeGone, Message: "the client of the function has gone"}
+		return answer{}, &runtime.CallError{Code: CodeGone, Message: "the client of the function has gone"}
 	case <-ctx.Done():
 		_ = c.connection.send(c.connection.ctx, protocol.Append(nil, protocol.KindAbandon, id)) // fails if the session has ended
-		return nil, context.Cause(ctx)
+		return answer{}, context.Cause(ctx)
 	}
 }
 

@@ -27,7 +27,7 @@ func newServer(t testing.TB) (url string) {
 	s := newService(t, func(context.Context, runtime.Options) (*runtime.NodeRuntime, error) {
 		return nil, &runtime.OptionError{Option: "Test", Err: errors.ErrUnsupported}
 	})
-	return serve(t, New(s))
+	return serve(t, New(s, nil))
 }
 
 // newService returns a service that creates sandboxes by a function, which returns none: the tests need no root.

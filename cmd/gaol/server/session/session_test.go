@@ -147,7 +147,7 @@ func TestManyRequests(t *testing.T) {
 // TestPanic: a panic is an error of its request, and the session continues.
 func TestPanic(t *testing.T) {
 	s := newService(t, func(context.Context, runtime.Options) (*runtime.NodeRuntime, error) { panic("test") })
-	c := dial(t, serve(t, New(s)))
+	c := dial(t, serve(t, New(s, nil)))
 	request(t, c, 1, `{"method":"createSandbox"}`)
 	if f := receive(t, c); f.Kind != protocol.KindError || !strings.Contains(string(f.Body), `"internal"`) {
 		t.Errorf("kind %d: %s", f.Kind, f.Body)

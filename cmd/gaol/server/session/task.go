@@ -36,6 +36,8 @@ type task struct {
 
 	received, sent atomic.Int64 // bytes of the streams, without events
 	signals        chan syscall.Signal
+
+	route route
 }
 
 // errCanceled is the cause of a task that the client has canceled.
@@ -63,8 +65,8 @@ func (t *task) run(f protocol.Frame) {
 	}
 	t.cancel(nil)
 	t.stdin.Discard()
-	var frame []byte
-	if err == nil {
+	frame, isRelayed := result.(relayed)
+	if err == nil && !isRelayed {
 		frame, err = resultFrame(t.id, result)
 	}
 	if err != nil {
@@ -101,6 +103,15 @@ func (t *task) execute(f protocol.Frame) (_ any, err error) {
 	if o == nil {
 		return nil, service.Refuse(service.NotFound, "no method %q", r.Method)
 	}
+	if t.router != nil {
+		if node, err := t.router.Target(t.tenant, o, r.Params); err != nil {
+			return nil, err
+		} else if node != "" {
+			return t.relayTo(node, f.Body)
+		} else if err := t.settle(nil); err != nil {
+			return nil, err
+		}
+	}
 	ctx, record := audit.Begin(t.ctx, "session "+r.Method)
 	t.ctx = ctx
 	result, err := t.perform(o, r)
@@ -110,7 +121,19 @@ func (t *task) execute(f protocol.Frame) (_ any, err error) {
 		status = api.ProblemOf(err).Status
 	}
 	record(status)
+	if err == nil && t.router != nil && t.router.IsMerged(o) {
+		return t.merge(o, result)
+	}
 	return result, err
+}
+
+// merge adds the parts of other nodes to a list.
+func (t *task) merge(o *operation.Operation, own any) (any, error) {
+	text, err := json.Marshal(own)
+	if err != nil {
+		return nil, err
+	}
+	return t.router.Merge(t.ctx, t.tenant, o.Path, text)
 }
 
 func resultFrame(id uint32, result any) ([]byte, error) {

@@ -22,6 +22,9 @@ type Tenant struct {
 
 	// Admin is true for root and for tokens with this right: they may read the metrics.
 	Admin bool
+
+	// Forwarded is true for a request that another node of the fleet has forwarded: it is served here.
+	Forwarded bool
 }
 
 // Peer holds the credentials that a process had when it connected.

@@ -1,0 +1,63 @@
+package fleet
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+
+	"github.com/coder/websocket"
+
+	"gaol/cmd/gaol/server/operation"
+	"gaol/cmd/gaol/server/service"
+	"gaol/cmd/gaol/server/tenant"
+	protocol "gaol/internal/session"
+)
+
+// named has the fields of an input of an operation that decide where it is performed.
+type named struct {
+	Sandbox string `json:"sandbox"`
+	Name    string `json:"name"`
+	placed
+}
+
+// Target returns the node that performs a request of a session; empty: this one.
+func (f *Fleet) Target(t *tenant.Tenant, o *operation.Operation, params json.RawMessage) (node string, err error) {
+	var in named
+	_ = json.Unmarshal(params, &in) // the operation refuses what is not an object
+	switch {
+	case in.Sandbox != "":
+		node, err = f.Owner(in.Sandbox)
+	case o.Path == "/v1/snapshots/{name}":
+		node = f.keeper(t, service.KeptSnapshot, in.Name)
+	case o.Path == "/v1/images/{name}":
+		node = f.keeper(t, service.KeptImage, in.Name)
+	case o.Method == http.MethodPost && isPlaced(o.Path):
+		node, err = f.choose(t, in.placed)
+	}
+	if node == f.ID() {
+		node = ""
+	}
+	return node, err
+}
+
+// IsMerged reports whether all nodes have a part of the result of an operation: see [Fleet.Merge].
+func (f *Fleet) IsMerged(o *operation.Operation) bool { return o.Method == http.MethodGet && lists[o.Path] != "" }
+
+// Dial opens a session of a tenant on another node. The socket fails when the node is lost.
+func (f *Fleet) Dial(ctx context.Context, node string, t *tenant.Tenant) (*websocket.Conn, error) {
+	conn, _, err := websocket.Dial(ctx, "https://"+node+"/v1/session", &websocket.DialOptions{
+		HTTPClient: f.http, HTTPHeader: http.Header{tenantHeader: {f.nameOf(t)}}, Subprotocols: []string{protocol.Protocol},
+	})
+	if err != nil {
+		return nil, forwardError(ctx, err)
+	}
+	return conn, nil
+}
+
+// While returns a context that also ends when a node is lost.
+func (f *Fleet) While(ctx context.Context, node string) (context.Context, context.CancelFunc) {
+	return f.Member().While(ctx, node)
+}
+
+// LostError is the error of requests to a node that was lost.
+func (f *Fleet) LostError() error { return errNodeLost }

@@ -41,7 +41,7 @@ func (s *Server) guard(next http.Handler) http.Handler {
 			// proxy took for its body must not be the next request (RFC 9112, 6.1).
 			w.Header().Set("Connection", "close")
 		}
-		if !connOf(r).isUnix() && api.ServePreview(s.service, w, r, s.isToken) { // a sandbox's own host name
+		if !connOf(r).isUnix() && api.ServePreview(s.service, w, r, s.isToken, s.forwardPreview) { // a sandbox's own host name
 			return
 		}
 		s.setCORS(w, r)

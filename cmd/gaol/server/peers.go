@@ -15,6 +15,9 @@ import (
 func (s *Server) newNodeServer(next http.Handler) *http.Server {
 	forwarded := func(w http.ResponseWriter, r *http.Request) {
 		setHeaders(w)
+		if api.ServePreview(s.service, w, r, s.isToken, nil) {
+			return
+		}
 		t, err := s.fleet.TenantOf(r)
 		if err != nil {
 			api.ProblemOf(err).Write(w)
@@ -36,6 +39,19 @@ func (s *Server) newNodeServer(next http.Handler) *http.Server {
 		},
 		ConnState: connections.follow,
 	}
+}
+
+// forwardPreview forwards a request for a preview of a sandbox of another node, and reports whether it has.
+func (s *Server) forwardPreview(w http.ResponseWriter, r *http.Request, sandbox string) bool {
+	if s.fleet == nil {
+		return false
+	}
+	node, err := s.fleet.Owner(sandbox)
+	if err != nil || node == s.fleet.ID() { // this server has the error
+		return false
+	}
+	s.fleet.Forward(w, r, node)
+	return true
 }
 
 // ServeNodes serves the other nodes of the fleet until Drain.

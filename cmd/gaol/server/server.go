@@ -73,19 +73,20 @@ func New(o Options) *Server { return newServer(o, defaultTimes) }
 
 func newServer(o Options, times times) *Server {
 	if o.Fleet != nil {
-		o.NewSandboxID = o.Fleet.NewID
+		o.NewID, o.Lost = o.Fleet.NewID, o.Fleet.Lost
 	}
 	s := &Server{times: times, service: service.New(o.Options), fleet: o.Fleet, connections: newConnections()}
 	s.observer = &observer{metrics: s.service.Metrics(), audit: &audit.Log{}, log: s.service.Log(), tracer: o.Tracer, bodyTime: times.body}
 	s.tokens.Store(o.Tokens)
 	var router session.Router // nil without a fleet
+	var mcpRouter mcpserver.Router
 	if s.fleet != nil {
-		router = s.fleet
+		router, mcpRouter = s.fleet, s.fleet
 	}
 	s.session = session.New(s.service, router)
 	mux := newMux(s.service, s.session, o.Version)
 	s.addHealth(mux)
-	s.mcp = mcpserver.New(mcpserver.Options{Service: s.service, Version: o.Version, SandboxTools: o.SandboxTools, New: o.MCP})
+	s.mcp = mcpserver.New(mcpserver.Options{Service: s.service, Version: o.Version, SandboxTools: o.SandboxTools, Router: mcpRouter, New: o.MCP})
 	mux.Handle("/mcp", s.mcp)
 	s.addMetrics(mux)
 	own := s.observer.attribute(api.WithPorts(s.service, mux))

@@ -253,10 +253,19 @@ func withoutDots(u *url.URL) *url.URL {
 // unguessable ID of the sandbox is its only credential. Each port of each sandbox has a separate
 // origin, where the guest's pages may do anything. It returns false for other hosts. isSecret
 // reports whether a header Authorization contains a token of the server, which no guest gets.
-func ServePreview(s *service.Service, w http.ResponseWriter, r *http.Request, isSecret func(string) bool) bool {
+//
+// Forward serves requests for sandboxes that another node of a fleet has, and reports whether it has. It may be nil.
+func ServePreview(s *service.Service, w http.ResponseWriter, r *http.Request, isSecret func(string) bool, forward func(w http.ResponseWriter, r *http.Request, sandbox string) bool) bool {
 	port, id, ok := parsePreviewHost(r.Host, s.Settings().PreviewHost)
 	if !ok {
 		return false
+	}
+	if isSecret(r.Header.Get("Authorization")) {
+		r = r.Clone(r.Context())
+		r.Header.Del("Authorization")
+	}
+	if forward != nil && forward(w, r, id) {
+		return true
 	}
 	ctx, sb, release, err := s.UseByID(r.Context(), id)
 	if err != nil {
@@ -265,10 +274,6 @@ func ServePreview(s *service.Service, w http.ResponseWriter, r *http.Request, is
 		return true
 	}
 	defer release()
-	if isSecret(r.Header.Get("Authorization")) {
-		r = r.Clone(ctx)
-		r.Header.Del("Authorization")
-	}
 	serveGuest(ctx, w, r, sb, &ownOrigin{port: port, secure: r.TLS != nil})
 	return true
 }

@@ -60,7 +60,7 @@ type process struct {
 	Options
 	log    *slog.Logger
 	server *server.Server
-	fleet  *fleet.Fleet // nil: no other machines
+	fleet  *fleet.Fleet                    // nil: no other machines
 	cert   atomic.Pointer[tls.Certificate] // of TLS; reloads replace it
 
 	term     context.Context // ends with the first SIGTERM or SIGINT

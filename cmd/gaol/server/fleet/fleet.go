@@ -449,17 +449,18 @@ func (f *Fleet) probe(ctx context.Context, r member.Record) error {
 // startLength is the number of characters that name a start of a node in the ids of its sandboxes.
 const startLength = 4
 
-// NewID returns an id of a sandbox of this node, which cannot be guessed.
-func (f *Fleet) NewID() string {
-	return "sb-" + f.ID() + "-" + f.start + strings.ToLower(rand.Text())
+// NewID returns an id of something that this node keeps, such as a sandbox, with a prefix that ends in "-". It cannot be guessed.
+func (f *Fleet) NewID(prefix string) string {
+	return prefix + f.ID() + "-" + f.start + strings.ToLower(rand.Text())
 }
 
-// parseID returns the node of a sandbox, and the start of the node in which it was made. They are empty if the id names none.
-func parseID(sandbox string) (node, start string) {
-	rest, ok := strings.CutPrefix(sandbox, "sb-")
-	id, random, found := strings.Cut(rest, "-")
-	if !ok || !found || !identity.IsID(id) || len(random) < startLength {
+// parseID returns the node of an id of [Fleet.NewID], and the start of the node in which it was made. They are empty if the id names
+// none.
+func parseID(id string) (node, start string) {
+	_, rest, ok := strings.Cut(id, "-")
+	node, random, found := strings.Cut(rest, "-")
+	if !ok || !found || !identity.IsID(node) || len(random) < startLength {
 		return "", ""
 	}
-	return id, random[:startLength]
+	return node, random[:startLength]
 }

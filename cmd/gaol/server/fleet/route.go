@@ -38,7 +38,7 @@ func (f *Fleet) Route(local http.Handler) http.Handler {
 		case node == f.ID():
 			local.ServeHTTP(w, r)
 		default:
-			f.forward(w, r, node)
+			f.Forward(w, r, node)
 		}
 	})
 }
@@ -76,9 +76,15 @@ func isPlaced(path string) bool {
 	return false
 }
 
-// Owner returns the node of a sandbox.
-func (f *Fleet) Owner(sandbox string) (node string, err error) {
-	node, start := parseID(sandbox)
+// Lost returns why a sandbox that is not here is lost or cannot be reached, nil if it may never have existed.
+func (f *Fleet) Lost(sandbox string) error {
+	_, err := f.Owner(sandbox)
+	return err
+}
+
+// Owner returns the node that has a sandbox, or something else with an id of [Fleet.NewID].
+func (f *Fleet) Owner(id string) (node string, err error) {
+	node, start := parseID(id)
 	switch {
 	case node == "":
 		return f.ID(), nil // which does not have it
@@ -210,18 +216,22 @@ func (f *Fleet) TenantOf(r *http.Request) (*tenant.Tenant, error) {
 // maxTenant bounds the name of a tenant in bytes.
 const maxTenant = 256
 
-// forward passes a request to another node, and its response to the client.
-func (f *Fleet) forward(w http.ResponseWriter, r *http.Request, node string) {
+// Forward passes a request to another node, and its response to the client. Requests without a tenant are those of previews, whose
+// header Authorization is for the guest.
+func (f *Fleet) Forward(w http.ResponseWriter, r *http.Request, node string) {
 	ctx, cancel := f.Member().While(r.Context(), node)
 	defer cancel()
-	name := f.nameOf(tenant.FromContext(r.Context()))
+	t := tenant.Lookup(r.Context())
 	proxy := &httputil.ReverseProxy{
 		Transport: f.http.Transport, FlushInterval: -1, ErrorLog: log.New(io.Discard, "", 0),
 		Rewrite: func(p *httputil.ProxyRequest) {
 			p.Out.URL = &url.URL{Scheme: "https", Host: node, Path: p.In.URL.Path, RawPath: p.In.URL.RawPath, RawQuery: p.In.URL.RawQuery}
 			p.Out.Host = p.In.Host
-			p.Out.Header.Del("Authorization")
-			p.Out.Header.Set(tenantHeader, name)
+			p.Out.Header.Del(tenantHeader)
+			if t != nil {
+				p.Out.Header.Del("Authorization")
+				p.Out.Header.Set(tenantHeader, f.nameOf(t))
+			}
 		},
 		ModifyResponse: func(res *http.Response) error {
 			for name := range res.Header { // the guard of this node has set some

@@ -41,7 +41,9 @@ func (f *Fleet) Target(t *tenant.Tenant, o *operation.Operation, params json.Raw
 }
 
 // IsMerged reports whether all nodes have a part of the result of an operation: see [Fleet.Merge].
-func (f *Fleet) IsMerged(o *operation.Operation) bool { return o.Method == http.MethodGet && lists[o.Path] != "" }
+func (f *Fleet) IsMerged(o *operation.Operation) bool {
+	return o.Method == http.MethodGet && lists[o.Path] != ""
+}
 
 // Dial opens a session of a tenant on another node. The socket fails when the node is lost.
 func (f *Fleet) Dial(ctx context.Context, node string, t *tenant.Tenant) (*websocket.Conn, error) {

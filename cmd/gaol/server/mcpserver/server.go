@@ -24,8 +24,23 @@ type Options struct {
 	// SandboxTools adds the tools of package sandboxtools.
 	SandboxTools bool
 
+	// Router finds the nodes of a fleet. Nil: there are none.
+	Router Router
+
 	// New replaces the MCP server of each tenant in tests.
 	New func() *mcp.Server
+}
+
+// Router finds the nodes of a fleet that serve requests. Package fleet implements it.
+type Router interface {
+	// NewID returns an id of an MCP session, which names this node.
+	NewID(prefix string) string
+
+	// MCPTarget returns the node that serves a request with the id of an MCP session, which may be empty; "": this node. If alone is
+	// true, the request is not part of the session there.
+	MCPTarget(t *tenant.Tenant, session string, body []byte) (node string, alone bool)
+
+	Forward(w http.ResponseWriter, r *http.Request, node string)
 }
 
 // Server serves MCP to tenants.
@@ -91,11 +106,15 @@ func (s *Server) newEndpoint(t *tenant.Tenant) *endpoint {
 	if s.New != nil {
 		e.mcp = s.New()
 	} else {
-		e.mcp = mcp.NewServer(&mcp.Implementation{Name: "gaol", Title: "gaol sandboxes", Version: s.Version}, &mcp.ServerOptions{
+		o := &mcp.ServerOptions{
 			Instructions: instructions,
 			SetCacheable: func(_ context.Context, _ mcp.Request, c *mcp.Cacheable) { c.CacheScope = "private" },
 			Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}, Resources: &mcp.ResourceCapabilities{}},
-		})
+		}
+		if s.Router != nil {
+			o.GetSessionID = func() string { return s.Router.NewID("mcp-") }
+		}
+		e.mcp = mcp.NewServer(&mcp.Implementation{Name: "gaol", Title: "gaol sandboxes", Version: s.Version}, o)
 		for _, t := range tools() {
 			if t.Name != linkTool || !s.Service.Settings().Playground.Off {
 				e.add(t)
@@ -135,6 +154,9 @@ const (
 	// versionHeader is the protocol version of a request.
 	versionHeader = "Mcp-Protocol-Version"
 
+	// sessionHeader is the id of an MCP session.
+	sessionHeader = "Mcp-Session-Id"
+
 	// StatelessHeader makes requests of any version stateless. The proxy of gaol mcp sends it.
 	StatelessHeader = "Gaol-Mcp-Stateless"
 )
@@ -165,8 +187,12 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		api.WriteProblem(w, http.StatusServiceUnavailable, "the server is being stopped")
 		return
 	}
-	if err := readBody(w, r); err != nil {
+	body, err := readBody(w, r)
+	if err != nil {
 		api.ProblemOf(err).Write(w)
+		return
+	}
+	if s.forward(w, r, e.tenant, body) {
 		return
 	}
 	if r.Header.Get(versionHeader) >= statelessVersion || r.Header.Get(StatelessHeader) != "" {
@@ -176,20 +202,37 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// forward forwards a request that another node of the fleet serves, and reports whether it has.
+func (s *Server) forward(w http.ResponseWriter, r *http.Request, t *tenant.Tenant, body []byte) bool {
+	if s.Router == nil || tenant.FromContext(r.Context()).Forwarded {
+		return false
+	}
+	node, alone := s.Router.MCPTarget(t, r.Header.Get(sessionHeader), body)
+	if node == "" {
+		return false
+	}
+	if alone {
+		r.Header.Set(StatelessHeader, "1")
+		r.Header.Del(sessionHeader)
+	}
+	s.Router.Forward(w, r, node)
+	return true
+}
+
 // readBody reads and checks the body in advance.
-func readBody(w http.ResponseWriter, r *http.Request) error {
+func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	if r.Method != http.MethodPost {
-		return nil
+		return nil, nil
 	}
 	body, err := api.ReadBody(w, r, maxBody)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := strictjson.Check(body, maxValues); err != nil {
-		return api.NewProblem(http.StatusBadRequest, "the body: "+err.Error())
+		return nil, api.NewProblem(http.StatusBadRequest, "the body: "+err.Error())
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
-	return nil
+	return body, nil
 }
 
 // maxSessions bounds the sessions of one tenant. A new one replaces the oldest that no request uses.
@@ -197,7 +240,7 @@ const maxSessions = 64
 
 // serveSession serves a request of a protocol version that has sessions.
 func (e *endpoint) serveSession(w http.ResponseWriter, r *http.Request) {
-	id := r.Header.Get("Mcp-Session-Id")
+	id := r.Header.Get(sessionHeader)
 	if !e.begin(id, r.Method) {
 		w.Header().Set("Retry-After", "10")
 		api.WriteProblem(w, http.StatusTooManyRequests, "all sessions are in use")

@@ -3,12 +3,10 @@ package service
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
 	"maps"
 	"net/http"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -117,7 +115,7 @@ func (s *Service) newSandbox(t *tenant.Tenant, o runtime.Options, create func() 
 		held.Release()
 		return nil, err
 	}
-	sb := &Sandbox{runtime: rt, ID: s.newSandboxID(), Created: time.Now(), owner: t.Name, account: account, service: s, permissions: o.Permissions, longLived: longLived{byID: map[string]entry{}}}
+	sb := &Sandbox{runtime: rt, ID: s.newID("sb-"), Created: time.Now(), owner: t.Name, account: account, service: s, permissions: o.Permissions, longLived: longLived{byID: map[string]entry{}}}
 	unuse := s.tenants.use(t.Name)
 	sb.close = sync.OnceValue(func() error {
 		defer held.Release()
@@ -126,9 +124,6 @@ func (s *Service) newSandbox(t *tenant.Tenant, o runtime.Options, create func() 
 	})
 	return sb, nil
 }
-
-// newID returns an ID that is not used again and that cannot be guessed.
-func newID(prefix string) string { return prefix + strings.ToLower(rand.Text()) }
 
 // closeLogged closes a sandbox, and logs an error.
 func (s *Service) closeLogged(sb *Sandbox) {
@@ -192,7 +187,7 @@ func (s *Service) Acquire(ctx context.Context, t *tenant.Tenant, id string) (*Sa
 	}
 	sb := s.sandboxes[id]
 	if sb == nil || sb.owner != t.Name {
-		return nil, Refuse(NotFound, "no sandbox %q", id)
+		return nil, cmp.Or[error](s.lost(id), Refuse(NotFound, "no sandbox %q", id))
 	}
 	sb.uses++
 	sb.idle.Reset(time.Until(sb.expires))

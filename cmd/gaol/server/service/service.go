@@ -3,6 +3,7 @@ package service
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -41,8 +42,11 @@ type Options struct {
 	// CgroupParent is the cgroup below which each tenant has one. Empty: "/gaol/tenants".
 	CgroupParent string
 
-	// NewSandboxID returns the id of a new sandbox, which is not used again and cannot be guessed. Nil: a random one.
-	NewSandboxID func() string
+	// NewID returns a new id with a prefix, which is not used again and cannot be guessed. Nil: a random one.
+	NewID func(prefix string) string
+
+	// Lost returns why the sandbox with an id is not here, or nil if it never was. It may be nil.
+	Lost func(id string) error
 
 	// Create replaces [runtime.Create] in tests.
 	Create func(context.Context, runtime.Options) (*runtime.NodeRuntime, error)
@@ -56,7 +60,8 @@ type Service struct {
 	store, cache string
 	log          *slog.Logger
 	create       func(context.Context, runtime.Options) (*runtime.NodeRuntime, error)
-	newSandboxID func() string
+	newID        func(prefix string) string
+	lost         func(id string) error
 	quotas       *quota.Server
 	pools        *shared[poolKey, *runtime.Pool]
 	runners      *shared[runnerKey, *snippets.Runner]
@@ -79,12 +84,15 @@ type Service struct {
 
 // New returns a service. The caller closes it.
 func New(o Options) *Service {
-	s := &Service{store: o.Store, cache: cmp.Or(o.Cache, DefaultCache), log: cmp.Or(o.Log, slog.New(slog.DiscardHandler)), create: o.Create, newSandboxID: o.NewSandboxID, trusted: o.Settings.Trusted, sandboxes: map[string]*Sandbox{}, retained: retained{byName: map[string][]*program{}}}
+	s := &Service{store: o.Store, cache: cmp.Or(o.Cache, DefaultCache), log: cmp.Or(o.Log, slog.New(slog.DiscardHandler)), create: o.Create, newID: o.NewID, lost: o.Lost, trusted: o.Settings.Trusted, sandboxes: map[string]*Sandbox{}, retained: retained{byName: map[string][]*program{}}}
 	if s.create == nil {
 		s.create = runtime.Create
 	}
-	if s.newSandboxID == nil {
-		s.newSandboxID = func() string { return newID("sb-") }
+	if s.newID == nil {
+		s.newID = func(prefix string) string { return prefix + strings.ToLower(rand.Text()) }
+	}
+	if s.lost == nil {
+		s.lost = func(string) error { return nil }
 	}
 	s.keep()
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
@@ -253,7 +261,7 @@ func (s *Service) UseByID(ctx context.Context, id string) (_ context.Context, _ 
 	sb := s.sandboxes[id]
 	s.mu.Unlock()
 	if sb == nil {
-		return nil, nil, nil, Refuse(NotFound, "no such sandbox")
+		return nil, nil, nil, cmp.Or[error](s.lost(id), Refuse(NotFound, "no such sandbox"))
 	}
 	if err := sb.account.Request(); err != nil {
 		return nil, nil, nil, err

@@ -1,0 +1,58 @@
+package fleet
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"gaol/cmd/gaol/server/tenant"
+)
+
+// message has the fields of a JSON-RPC request of MCP that decide where it is served.
+type message struct {
+	Method string `json:"method"`
+	Params struct {
+		Name      string `json:"name"` // of a tool
+		URI       string `json:"uri"`
+		Arguments struct {
+			SandboxID string `json:"sandboxId"`
+			ContextID string `json:"contextId"`
+			placed
+		} `json:"arguments"`
+	} `json:"params"`
+}
+
+// placedTools are the tools that any node can serve if they name no sandbox.
+var placedTools = []string{"create_sandbox", "run_code", "run_command", "run_snippet"}
+
+// MCPTarget returns the node that serves a request of MCP; empty: this one. The id of an MCP session names its node. Tools can be called
+// on the node of a sandbox without a session: alone is true then.
+func (f *Fleet) MCPTarget(t *tenant.Tenant, session string, body []byte) (node string, alone bool) {
+	owner, err := f.Owner(session)
+	if session != "" && err != nil {
+		return "", false // which does not have the session: the client begins another
+	}
+	var m message
+	_ = json.Unmarshal(body, &m) // batches, and what is not JSON-RPC, are refused by the SDK
+	args := m.Params.Arguments
+	switch {
+	case session != "" && owner != f.ID():
+		return owner, false
+	case m.Method == "resources/read":
+		_, path, _ := strings.Cut(m.Params.URI, "://")
+		id, _, _ := strings.Cut(path, "/")
+		node, err = f.Owner(id)
+	case m.Method != "tools/call":
+		return "", false
+	case args.SandboxID != "":
+		node, err = f.Owner(args.SandboxID)
+	case args.ContextID != "" && args.ContextID != "new":
+		node, err = f.Owner(args.ContextID)
+	case slices.Contains(placedTools, m.Params.Name):
+		node, err = f.choose(t, args.placed)
+	}
+	if err != nil || node == f.ID() { // this node has the error, in MCP's form
+		return "", false
+	}
+	return node, node != ""
+}

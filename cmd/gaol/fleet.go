@@ -16,6 +16,7 @@ import (
 	"gaol/cmd/gaol/server/api"
 	"gaol/cmd/gaol/server/fleet"
 	"gaol/cmd/gaol/server/fleet/member"
+	"gaol/rootfs"
 	"gaol/runtime/client"
 )
 
@@ -27,7 +28,7 @@ gaol fleet token. The commands ask the server of this machine, and need root.`
 // fleetCommand is gaol fleet.
 func (a *app) fleetCommand() *cobra.Command {
 	return group("fleet", "Manage the servers of several machines", fleetLong,
-		a.fleetNodesCommand(), a.fleetTokenCommand(),
+		a.fleetNodesCommand(), a.fleetTokenCommand(), a.fleetCACommand(),
 		a.fleetNodeCommand("drain", "let a machine accept no new work", "Let a machine accept no new work. What runs there goes on."),
 		a.fleetNodeCommand("undrain", "let a machine accept new work again", "Let a machine accept new work again."),
 		a.fleetNodeCommand("remove", "remove a machine for ever", "Remove a machine for ever: its sandboxes end, and the others refuse its certificate. It can join again with a new token."))
@@ -93,17 +94,18 @@ func (a *app) fleetNodesCommand() *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON object")
 	return fleetAction(cmd, http.MethodGet, func([]string) string { return nodesPath }, func(list fleet.NodeList) error {
-		lines := []string{"NODE\tSTATE\tADDRESS\tBUSY\tENGINE\tVERSION"}
+		lines := []string{"NODE\tSTATE\tADDRESS\tBUSY\tENGINE\tVERSION\tREASON"}
 		for _, n := range list.Nodes {
 			id := n.ID
 			if id == list.Own {
 				id += " (this one)"
 			}
+			has := map[bool]string{true: "yes", false: "no"}[n.Engine]
+			line := fmt.Sprintf("%s\t%s\t%s\t%.0f %%\t%s\t%s\t", id, n.State, n.Address, 100*n.Busy, has, n.Version)
 			if n.State == member.Dead {
-				lines = append(lines, fmt.Sprintf("%s\t%s\t%s\t\t\t", id, n.State, n.Why))
-				continue
+				line = fmt.Sprintf("%s\t%s\t-\t-\t-\t-\t%s", id, n.State, n.Why)
 			}
-			lines = append(lines, fmt.Sprintf("%s\t%s\t%s\t%.0f %%\t%t\t%s", id, n.State, n.Address, 100*n.Busy, n.Engine, n.Version))
+			lines = append(lines, line)
 		}
 		return a.printEither(asJSON, list, report.Table(lines))
 	})
@@ -126,3 +128,39 @@ func (a *app) fleetNodeCommand(name, short, long string) *cobra.Command {
 		return a.print(n.ID + " " + string(n.State) + "\n")
 	})
 }
+
+const caLong = `Back up the authority of the fleet, which gives machines their certificates, and the secret of
+its engine. Who has the backup can join the fleet. The commands read the files of this machine.`
+
+// fleetCACommand is gaol fleet ca.
+func (a *app) fleetCACommand() *cobra.Command {
+	var store string
+	dir := func() string { return fleet.Dir(cmp.Or(store, rootfs.DefaultDir)) }
+	export := &cobra.Command{
+		Use: "export", Short: "print a backup", Long: "Print a backup of the fleet's authority.", Example: "  gaol fleet ca export > fleet.pem",
+		RunE: func(*cobra.Command, []string) error {
+			text, err := fleet.Export(dir())
+			if err != nil {
+				return err
+			}
+			return a.print(string(text))
+		},
+	}
+	restore := &cobra.Command{
+		Use: "import FILE", Short: "use a backup on a new machine", Args: cobra.ExactArgs(1), Example: "  gaol fleet ca import fleet.pem",
+		Long: "Give a machine that is in no fleet the authority of a backup. Then gaol serve --fleet starts an\nengine there, and the others find it with --join and its address.",
+		RunE: func(_ *cobra.Command, args []string) error {
+			text, err := flags.ReadFile(args[0], maxBackup, nil)
+			if err != nil {
+				return err
+			}
+			return fleet.Import(dir(), text)
+		},
+	}
+	flags.AddStore(export, &store)
+	flags.AddStore(restore, &store)
+	return group("ca", "back up the fleet's authority", caLong, export, restore)
+}
+
+// maxBackup bounds a backup in bytes.
+const maxBackup = 64 << 10

@@ -39,9 +39,10 @@ func (f *Fleet) MCPTarget(t *tenant.Tenant, session string, body []byte) (node s
 	case session != "" && owner != f.ID():
 		return owner, false
 	case m.Method == "resources/read":
-		_, path, _ := strings.Cut(m.Params.URI, "://")
-		id, _, _ := strings.Cut(path, "/")
-		node, err = f.Owner(id)
+		parts := strings.Split(m.Params.URI, "/")
+		if i := slices.IndexFunc(parts, func(id string) bool { node, _ := parseID(id); return node != "" }); i >= 0 {
+			node, err = f.Owner(parts[i])
+		}
 	case m.Method != "tools/call":
 		return "", false
 	case args.SandboxID != "":

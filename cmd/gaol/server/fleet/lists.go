@@ -83,12 +83,7 @@ func (f *Fleet) Merge(ctx context.Context, t *tenant.Tenant, path string, own js
 
 // listFrom returns the part of a list that another node has.
 func (f *Fleet) listFrom(ctx context.Context, t *tenant.Tenant, node, path string) ([]element, error) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+node+path, nil)
-	if err != nil {
-		return nil, err
-	}
-	r.Header.Set(tenantHeader, f.nameOf(t))
-	res, err := f.http.Do(r)
+	res, err := f.get(ctx, t, node, path)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"context"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -27,7 +28,7 @@ var placedTools = []string{"create_sandbox", "run_code", "run_command", "run_sni
 
 // MCPTarget returns the node that serves a request of MCP; empty: this one. The id of an MCP session names its node. Tools can be called
 // on the node of a sandbox without a session: alone is true then.
-func (f *Fleet) MCPTarget(t *tenant.Tenant, session string, body []byte) (node string, alone bool) {
+func (f *Fleet) MCPTarget(ctx context.Context, t *tenant.Tenant, session string, body []byte) (node string, alone bool) {
 	owner, err := f.Owner(session)
 	if session != "" && err != nil {
 		return "", false // which does not have the session: the client begins another
@@ -50,7 +51,7 @@ func (f *Fleet) MCPTarget(t *tenant.Tenant, session string, body []byte) (node s
 	case args.ContextID != "" && args.ContextID != "new":
 		node, err = f.Owner(args.ContextID)
 	case slices.Contains(placedTools, m.Params.Name):
-		node, err = f.choose(t, args.placed)
+		node, err = f.choose(ctx, t, args.placed)
 	}
 	if err != nil || node == f.ID() { // this node has the error, in MCP's form
 		return "", false

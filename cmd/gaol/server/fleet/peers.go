@@ -29,6 +29,7 @@ const (
 	joinPath  = "/fleet/v1/join" // needs no certificate
 	renewPath = "/fleet/v1/renew"
 	drainPath = "/fleet/v1/drain"
+	keepsPath = "/fleet/v1/keeps"
 )
 
 // joinRequest asks for a certificate: the first one by a secret, others by the former certificate.
@@ -71,6 +72,7 @@ func (f *Fleet) NodeHandler(forwarded http.HandlerFunc) http.Handler {
 	mux.HandleFunc("POST "+drainPath, func(_ http.ResponseWriter, r *http.Request) {
 		f.Member().Drain(r.URL.Query().Get("off") == "")
 	})
+	mux.HandleFunc("GET "+keepsPath, f.serveKeeps)
 	mux.HandleFunc("/", forwarded)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		id := identity.Peer(r.TLS)

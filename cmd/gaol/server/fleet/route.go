@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -53,19 +55,17 @@ func (f *Fleet) target(r *http.Request) (node string, err error) {
 		id, _, _ := strings.Cut(rest, "/")
 		return f.Owner(id)
 	}
-	for prefix, kind := range kinds {
-		if name, ok := strings.CutPrefix(path, prefix); ok {
-			return f.keeper(tenant.FromContext(r.Context()), kind, name), nil
-		}
+	if name, ok := strings.CutPrefix(path, "/v1/snapshots/"); ok {
+		return f.keeper(r.Context(), tenant.FromContext(r.Context()), placed{Snapshot: name}), nil
+	}
+	if name, ok := strings.CutPrefix(path, "/v1/images/"); ok {
+		return f.keeper(r.Context(), tenant.FromContext(r.Context()), placed{Image: name}), nil
 	}
 	if r.Method == http.MethodPost && isPlaced(path) {
 		return f.place(r)
 	}
 	return f.ID(), nil
 }
-
-// kinds are the kinds of what tenants keep, by the prefixes of their paths.
-var kinds = map[string]string{"/v1/snapshots/": service.KeptSnapshot, "/v1/images/": service.KeptImage}
 
 // isPlaced reports whether any node can serve a request to create a sandbox, or to run a program in a new one.
 func isPlaced(path string) bool {
@@ -123,27 +123,22 @@ func (f *Fleet) place(r *http.Request) (node string, err error) {
 	if err == io.EOF { // the text is complete
 		_ = json.Unmarshal(text, &in) // the operation refuses what is not JSON
 	}
-	return f.choose(tenant.FromContext(r.Context()), in)
+	return f.choose(r.Context(), tenant.FromContext(r.Context()), in)
 }
 
 // choose returns the node for new work.
-func (f *Fleet) choose(t *tenant.Tenant, in placed) (node string, err error) {
-	if in.Mounts != nil {
+func (f *Fleet) choose(ctx context.Context, t *tenant.Tenant, in placed) (node string, err error) {
+	switch named := in.Image != "" || in.Snapshot != ""; {
+	case in.Mounts != nil, named && f.keeps(t, in) && !f.Member().IsDraining():
 		return f.ID(), nil
+	case named: // without a holder, this node has the error
+		return cmp.Or(f.holder(ctx, t, in), f.ID()), nil
 	}
-	here, need := f.names(t, in)
-	draining := f.Member().IsDraining()
-	if here && len(need) > 0 && !draining {
-		return f.ID(), nil
+	node = f.Member().Pick(member.Load{Busy: f.service.Load().Busy()}, f.Member().IsDraining(), nil)
+	if node == "" {
+		return "", errNoNode
 	}
-	node = f.Member().Pick(member.Load{Busy: f.service.Load().Busy()}, draining, need)
-	switch {
-	case node != "":
-		return node, nil
-	case len(need) > 0: // the operation returns an error that tells so
-		return f.ID(), nil
-	}
-	return "", errNoNode
+	return node, nil
 }
 
 // peeked is a body of which the beginning has been read.
@@ -159,40 +154,81 @@ type placed struct {
 	Mounts   json.RawMessage `json:"mounts"`
 }
 
-// names returns the keys of the snapshot and the image that an input names, and whether this node has both. The default image
-// is on all nodes.
-func (f *Fleet) names(t *tenant.Tenant, in placed) (here bool, keys []string) {
-	here = true
-	add := func(kind, name string) {
-		if name == "" {
-			return
-		}
-		s := f.service.Load()
-		key := f.key(t, kind, name)
-		if kind == service.KeptImage && len(f.Member().Having(key)) == 0 {
-			key = s.KeptKey(kind, nil, name) // of the server
-		}
-		keys = append(keys, key)
-		here = here && s.HasKept(kind, t, name)
-	}
-	add(service.KeptSnapshot, in.Snapshot)
-	add(service.KeptImage, in.Image)
-	return here, keys
+// keeps reports whether this node has the snapshot and the image of an input, as far as it names them. The default image is on all
+// nodes.
+func (f *Fleet) keeps(t *tenant.Tenant, in placed) bool {
+	s := f.service.Load()
+	return (in.Snapshot == "" || s.HasKept(service.KeptSnapshot, t, in.Snapshot)) && (in.Image == "" || s.HasKept(service.KeptImage, t, in.Image))
 }
 
-// key names what a tenant keeps on other nodes.
+// serveKeeps answers a node that asks whether this one has what an input names.
+func (f *Fleet) serveKeeps(w http.ResponseWriter, r *http.Request) {
+	t, err := f.TenantOf(r)
+	if err == nil && !f.keeps(t, placed{Image: r.FormValue("image"), Snapshot: r.FormValue("snapshot")}) {
+		err = service.Refuse(service.NotFound, "this node does not have it")
+	}
+	respond(w, struct{}{}, err)
+}
+
+// holder returns another node that has what an input names, empty if none has. It asks those first whose hints have it.
+func (f *Fleet) holder(ctx context.Context, t *tenant.Tenant, in placed) string {
+	key := f.key(t, service.KeptSnapshot, in.Snapshot)
+	if in.Snapshot == "" {
+		key = f.key(t, service.KeptImage, in.Image)
+	}
+	likely := f.Member().Having(key)
+	if node := f.ask(ctx, t, in, likely); node != "" {
+		return node
+	}
+	return f.ask(ctx, t, in, slices.DeleteFunc(f.Member().Others(), func(id string) bool { return slices.Contains(likely, id) }))
+}
+
+// ask returns the first of some nodes that answers that it has what an input names.
+func (f *Fleet) ask(ctx context.Context, t *tenant.Tenant, in placed, nodes []string) string {
+	ctx, cancel := context.WithTimeout(ctx, listTimeout)
+	defer cancel()
+	answers := make(chan string, len(nodes))
+	for _, node := range nodes {
+		go func() {
+			res, err := f.get(ctx, t, node, keepsPath+"?"+url.Values{"image": {in.Image}, "snapshot": {in.Snapshot}}.Encode())
+			if err == nil {
+				_ = res.Body.Close()
+			}
+			if err != nil || res.StatusCode != http.StatusOK {
+				node = ""
+			}
+			answers <- node
+		}()
+	}
+	for range nodes {
+		if node := <-answers; node != "" {
+			return node
+		}
+	}
+	return ""
+}
+
+// get sends a request of a tenant to another node.
+func (f *Fleet) get(ctx context.Context, t *tenant.Tenant, node, path string) (*http.Response, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+node+path, nil)
+	if err != nil {
+		return nil, err
+	}
+	r.Header.Set(tenantHeader, f.nameOf(t))
+	return f.http.Do(r)
+}
+
+// key names what a tenant keeps in the hints of nodes.
 func (f *Fleet) key(t *tenant.Tenant, kind, name string) string {
 	return f.service.Load().KeptKey(kind, &tenant.Tenant{Name: f.nameOf(t)}, name)
 }
 
 // keeper returns the node that has a tenant's snapshot or image: the own one, if no other has it.
-func (f *Fleet) keeper(t *tenant.Tenant, kind, name string) string {
-	if !f.service.Load().HasKept(kind, t, name) {
-		for _, id := range f.Member().Having(f.key(t, kind, name)) {
-			return id
-		}
+func (f *Fleet) keeper(ctx context.Context, t *tenant.Tenant, in placed) string {
+	if f.keeps(t, in) {
+		return f.ID()
 	}
-	return f.ID()
+	return cmp.Or(f.holder(ctx, t, in), f.ID())
 }
 
 // nameOf returns the name of a tenant for other nodes: users of other machines are others.

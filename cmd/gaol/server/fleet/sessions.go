@@ -8,7 +8,6 @@ import (
 	"github.com/coder/websocket"
 
 	"gaol/cmd/gaol/server/operation"
-	"gaol/cmd/gaol/server/service"
 	"gaol/cmd/gaol/server/tenant"
 	protocol "gaol/internal/session"
 )
@@ -21,18 +20,18 @@ type named struct {
 }
 
 // Target returns the node that performs a request of a session; empty: this one.
-func (f *Fleet) Target(t *tenant.Tenant, o *operation.Operation, params json.RawMessage) (node string, err error) {
+func (f *Fleet) Target(ctx context.Context, t *tenant.Tenant, o *operation.Operation, params json.RawMessage) (node string, err error) {
 	var in named
 	_ = json.Unmarshal(params, &in) // the operation refuses what is not an object
 	switch {
 	case in.Sandbox != "":
 		node, err = f.Owner(in.Sandbox)
 	case o.Path == "/v1/snapshots/{name}":
-		node = f.keeper(t, service.KeptSnapshot, in.Name)
+		node = f.keeper(ctx, t, placed{Snapshot: in.Name})
 	case o.Path == "/v1/images/{name}":
-		node = f.keeper(t, service.KeptImage, in.Name)
+		node = f.keeper(ctx, t, placed{Image: in.Name})
 	case o.Method == http.MethodPost && isPlaced(o.Path):
-		node, err = f.choose(t, in.placed)
+		node, err = f.choose(ctx, t, in.placed)
 	}
 	if node == f.ID() {
 		node = ""

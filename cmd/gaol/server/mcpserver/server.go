@@ -38,7 +38,7 @@ type Router interface {
 
 	// MCPTarget returns the node that serves a request with the id of an MCP session, which may be empty; "": this node. If alone is
 	// true, the request is not part of the session there.
-	MCPTarget(t *tenant.Tenant, session string, body []byte) (node string, alone bool)
+	MCPTarget(ctx context.Context, t *tenant.Tenant, session string, body []byte) (node string, alone bool)
 
 	Forward(w http.ResponseWriter, r *http.Request, node string)
 }
@@ -207,7 +207,7 @@ func (s *Server) forward(w http.ResponseWriter, r *http.Request, t *tenant.Tenan
 	if s.Router == nil || tenant.FromContext(r.Context()).Forwarded {
 		return false
 	}
-	node, alone := s.Router.MCPTarget(t, r.Header.Get(sessionHeader), body)
+	node, alone := s.Router.MCPTarget(r.Context(), t, r.Header.Get(sessionHeader), body)
 	if node == "" {
 		return false
 	}

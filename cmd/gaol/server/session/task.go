@@ -104,7 +104,7 @@ func (t *task) execute(f protocol.Frame) (_ any, err error) {
 		return nil, service.Refuse(service.NotFound, "no method %q", r.Method)
 	}
 	if t.router != nil {
-		if node, err := t.router.Target(t.tenant, o, r.Params); err != nil {
+		if node, err := t.router.Target(t.ctx, t.tenant, o, r.Params); err != nil {
 			return nil, err
 		} else if node != "" {
 			return t.relayTo(node, f.Body)

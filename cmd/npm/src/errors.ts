@@ -23,13 +23,18 @@ export class GaolError extends Error {
    * `too_large`, `no_space`, `no_program`, `not_executable`, `step_failed`, `closed`, `draining` (it has not begun), `interrupted` (it was
    * cut off by the end of the server), `internal`, or `connection`, `version`,
    * `no_server` and `protocol` of a {@link ConnectionError}.
+   *
+   * Servers that form a fleet also use `sandbox_lost` (its node has left, has died or was restarted: create another
+   * sandbox), `unreachable` (a node cannot be reached now: repeat the operation, which has not begun, after
+   * {@link retryAfterMs}), `node_lost` (a node was lost during the operation, which may have had effects: repeat it only if
+   * it is idempotent) and `engine_unavailable` (the fleet's engine cannot be reached now: repeat after {@link retryAfterMs}).
    */
   readonly code: string;
 
   /** The HTTP status of the code, or 0 if no server has sent the error. */
   readonly status: number;
 
-  /** When the request may succeed, in milliseconds. Set for some errors with the code `quota`. */
+  /** When the request may succeed, in milliseconds. Set for some codes, such as `quota` and `unreachable`. */
   readonly retryAfterMs: number | undefined;
 
   /** The fields that are invalid, for the code `invalid`. */

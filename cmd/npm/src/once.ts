@@ -5,7 +5,7 @@ import type { SnapshotInfo } from "./operations.js";
 import { connectionNames, evaluateNames, runNames, treeNames } from "./optionnames.js";
 import type { EvaluateOptions, OnConnection, RunOptions, TreeOptions } from "./options.js";
 import { sessionOf, performOn } from "./perform.js";
-import type { Evaluation, RunResult } from "./result.js";
+import { fleetList, type Evaluation, type FleetList, type RunResult } from "./result.js";
 import { defaultOutput, makeEvaluation, makeRun, treeParams } from "./runs.js";
 import { Sandbox } from "./sandbox.js";
 
@@ -41,8 +41,9 @@ export async function evaluate<T = unknown>(code: string, options: EvaluateOnceO
 }
 
 /** Lists your snapshots. */
-export async function listSnapshots(options: OnConnection = {}): Promise<SnapshotInfo[]> {
-  return (await performOn(checkOptions("listSnapshots", options, connectionNames), "listSnapshots", {})).snapshots;
+export async function listSnapshots(options: OnConnection = {}): Promise<FleetList<SnapshotInfo>> {
+  const { snapshots, missing } = await performOn(checkOptions("listSnapshots", options, connectionNames), "listSnapshots", {});
+  return fleetList(snapshots, missing);
 }
 
 /** Removes a snapshot. */

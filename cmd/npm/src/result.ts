@@ -2,6 +2,17 @@ import type { Call, Cause, Evaluation as Evaluated, GuestError, Run, Truncated }
 
 export type { Call, Cause, Denial, GuestError, LogLine, NetworkUsage, OutgoingConnection, Usage } from "./operations.js";
 
+/**
+ * A list that nodes of a fleet contribute to. If some did not reply in time, `missing` has their ids, and the list lacks
+ * their part.
+ */
+export type FleetList<T> = T[] & { readonly missing?: readonly string[] };
+
+/** Returns a list with the nodes that did not reply, if there are any. */
+export function fleetList<T>(list: T[], missing: readonly string[] = []): FleetList<T> {
+  return missing.length > 0 ? Object.assign(list, { missing }) : list;
+}
+
 /** What all results of programs have. */
 interface Ended<T> extends Omit<Run, "cause" | "signal" | "value" | "queuedMs" | "calls" | "truncated"> {
   /** Standard output as text. Invalid UTF-8 becomes U+FFFD. */

@@ -13,7 +13,7 @@ import type { Cancelable, CommandOptions, ContextOptions, EvaluateOptions, OnCon
 import { perform, performOn, sessionOf, type Params, type Result } from "./perform.js";
 import { dial, fetchPort } from "./ports.js";
 import { startProcess, type Process } from "./process.js";
-import type { Evaluation, RunResult } from "./result.js";
+import { fleetList, type Evaluation, type FleetList, type RunResult } from "./result.js";
 import { defaultOutput, evaluationRequest, makeEvaluation, makeRun, milliseconds, runParams, runResult, treeParams, type RunMethod } from "./runs.js";
 
 /** Describes a sandbox. */
@@ -86,8 +86,9 @@ export class Sandbox {
   }
 
   /** Describes your sandboxes, the oldest first. */
-  static async list(options: OnConnection = {}): Promise<SandboxInfo[]> {
-    return (await performOn(checkOptions("Sandbox.list", options, names.connectionNames), "listSandboxes", {})).sandboxes.map(complete);
+  static async list(options: OnConnection = {}): Promise<FleetList<SandboxInfo>> {
+    const { sandboxes, missing } = await performOn(checkOptions("Sandbox.list", options, names.connectionNames), "listSandboxes", {});
+    return fleetList(sandboxes.map(complete), missing);
   }
 
   /** Runs a program in a new process. Its value is the argument of `__return`. */
@@ -232,7 +233,7 @@ export class Sandbox {
     try {
       await perform(await this.#parts.session(), "deleteSandbox", { sandbox: this.id });
     } catch (err) {
-      const ended = (err instanceof GaolError && err.code === "not_found") || (err instanceof ConnectionError && !this.#parts.detached);
+      const ended = (err instanceof GaolError && ["not_found", "sandbox_lost"].includes(err.code)) || (err instanceof ConnectionError && !this.#parts.detached);
       if (!ended) throw err;
     } finally {
       for (const release of [this.#parts.release, ...this.#added.values()]) release();

@@ -1,7 +1,7 @@
 // What a session does with a server that breaks the protocol, or is odd.
 import assert from "node:assert/strict";
 import test from "node:test";
-import { ConnectionError, GaolError } from "gaol";
+import { connect, ConnectionError, GaolError, Sandbox } from "gaol";
 import { call, credit, fakeServer, session } from "./fake.mjs";
 
 const [request, cancel, stdin, creditKind, answer, failure] = [1, 2, 3, 4, 5, 6];
@@ -158,6 +158,24 @@ test("abort rejects with the signal's reason", async (t) => {
   const request1 = s.request("run", {}, { signal: control.signal, onEvent: () => control.abort(reason) });
   await assert.rejects(request1, (err) => err === reason);
   await assert.rejects(s.request("run", {}, { signal: control.signal }), (err) => err === reason); // nothing is sent
+});
+
+test("errors of fleets have codes", async (t) => {
+  const codes = [["sandbox_lost", 410], ["unreachable", 503, 1000], ["node_lost", 502], ["engine_unavailable", 503, 1000]] as const;
+  const s = await session(t, await fakeServer(t, async (peer) => {
+    for (const [code, status, retryAfterMs] of codes) peer.send(error as number, (await peer.next(request as number)).id, JSON.stringify({ code, status, retryAfterMs }));
+  }));
+  for (const [code, status, retryAfterMs] of codes) await assert.rejects(s.request("run"), { name: "GaolError", code, status, retryAfterMs });
+});
+
+test("a lost sandbox can be closed", async (t) => {
+  const info = { id: "sb-1", created: "", expires: "", lifetimeEnd: "", isolation: "native", processes: 0 };
+  const connection = connect({ socket: await fakeServer(t, async (peer) => {
+    peer.send(result as number, (await peer.next(request as number)).id, JSON.stringify(info));
+    peer.send(error as number, (await peer.next(request as number)).id, '{"code":"sandbox_lost","status":410}');
+  }) });
+  t.after(() => connection.close());
+  await (await Sandbox.get("sb-1", { connection })).close();
 });
 
 test("problems are errors with their fields", async (t) => {

@@ -1,7 +1,7 @@
 // The JSON of requests, events and results.
 import assert from "node:assert/strict";
 import test, { type TestContext } from "node:test";
-import { connect, evaluate, Sandbox, type Connection, type RunEvent } from "gaol";
+import { connect, evaluate, listSnapshots, Sandbox, type Connection, type RunEvent } from "gaol";
 import { decode } from "#dist/perform.js";
 import { fakeServer } from "./fake.mjs";
 
@@ -20,6 +20,8 @@ const replies: Record<string, [events: [string, unknown][], result: unknown]> = 
   evaluateIn: [[], evaluation],
   evaluate: [[], evaluation],
   evaluateCell: [[], evaluation],
+  listSandboxes: [[], { sandboxes: [sandboxInfo], missing: ["n2"] }],
+  listSnapshots: [[], { snapshots: [] }],
   spawn: [[["started", processInfo]], { ...processInfo, state: "ended", result: run }],
   createContext: [[["started", contextInfo]], { ...contextInfo, state: "ended", reason: "the context was closed", exitCode: 3 }],
 };
@@ -41,6 +43,15 @@ async function recorded(t: TestContext): Promise<{ connection: Connection; last(
   t.after(() => connection.close());
   return { connection, last: () => requests.at(-1) };
 }
+
+test("lists have the nodes of a fleet that did not reply", async (t) => {
+  const { connection } = await recorded(t);
+  const list = await Sandbox.list({ connection });
+  assert.deepEqual([list.length, list[0]?.id, list.missing], [1, "sb-1", ["n2"]]);
+  const complete = await listSnapshots({ connection });
+  assert.equal(complete.missing, undefined);
+  assert.deepEqual(complete, []);
+});
 
 test("requests name an operation, its input, streams and functions", async (t) => {
   const { connection, last } = await recorded(t);

@@ -97,6 +97,11 @@ type ImageInfo struct {
 	Size int64  `json:"size" doc:"Bytes of all its files, including files that it shares with its base."`
 }
 
+// MissingNodes is embedded in lists that all nodes of a fleet contribute to.
+type MissingNodes struct {
+	Missing []string `json:"missing,omitzero" doc:"Nodes of a fleet that did not reply in time: the list lacks their part. Absent if it is complete."`
+}
+
 // Listener is an address in a sandbox on which a guest listens.
 type Listener struct {
 	Address string `json:"address" doc:"Listeners on other addresses than localhost's and \"all\" cannot be reached."`

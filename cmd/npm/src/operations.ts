@@ -415,8 +415,14 @@ export interface SandboxRequest extends Tree {
   lifetimeMs?: number | undefined;
 }
 
+/** MissingNodes is embedded in lists that all nodes of a fleet contribute to. */
+export interface MissingNodes {
+  /** Nodes of a fleet that did not reply in time: the list lacks their part. Absent if it is complete. */
+  missing?: string[];
+}
+
 /** SandboxList is a list of sandboxes. */
-export interface SandboxList {
+export interface SandboxList extends MissingNodes {
   sandboxes: SandboxInfo[];
 }
 
@@ -823,7 +829,7 @@ export interface SnapshotIn extends InSandbox {
 }
 
 /** SnapshotList is a list of snapshots. */
-export interface SnapshotList {
+export interface SnapshotList extends MissingNodes {
   snapshots: SnapshotInfo[];
 }
 
@@ -869,7 +875,7 @@ export interface ImageIn {
 }
 
 /** ImageList is a list of images. */
-export interface ImageList {
+export interface ImageList extends MissingNodes {
   images: ImageInfo[];
 }
 
@@ -1221,7 +1227,8 @@ export const shapes: Readonly<Record<string, Readonly<Record<string, string>>>> 
   EvaluationTruncated: { "logs": "boolean", "calls": "boolean", "denials": "boolean", },
   Evaluation: { "value?": "any", "noValue?": "string", "error": "GuestError|null", "logs": "LogLine[]", "calls": "Call[]", "durationMs": "number", "cause": "string", "usage": "Usage", "denials": "Denial[]", "truncated": "EvaluationTruncated", },
   SandboxInfo: { "id": "string", "created": "date", "expires": "date", "lifetimeEnd": "date", "isolation": "string", "processes": "number", "missing?": "string[]", },
-  SandboxList: { "sandboxes": "SandboxInfo[]", },
+  MissingNodes: { "missing?": "string[]", },
+  SandboxList: { "sandboxes": "SandboxInfo[]", "...MissingNodes": "MissingNodes", },
   Resources: { "runningProcesses": "number", "openFds": "number", "sockets": "number", "socketListeners": "number", "socketConnections": "number", "pipes": "number", "ptys": "number", "memoryBytes": "number", "diskBytes": "number", "files": "number", "truncated": "boolean", },
   ResourceUsage: { "exitedProcesses": "number", "...Resources": "Resources", },
   ProcessUsage: { "memoryBytes": "number", "...Usage": "Usage", },
@@ -1239,9 +1246,9 @@ export const shapes: Readonly<Record<string, Readonly<Record<string, string>>>> 
   ListenerList: { "listeners": "Listener[]", },
   PortState: { "listening": "boolean", },
   SnapshotInfo: { "name": "string", "size": "number", },
-  SnapshotList: { "snapshots": "SnapshotInfo[]", },
+  SnapshotList: { "snapshots": "SnapshotInfo[]", "...MissingNodes": "MissingNodes", },
   ImageInfo: { "name": "string", "size": "number", },
-  ImageList: { "images": "ImageInfo[]", },
+  ImageList: { "images": "ImageInfo[]", "...MissingNodes": "MissingNodes", },
   SnippetTimes: { "default": "number", "min": "number", "max": "number", },
   SnippetInfo: { "adapters": "string[]", "adapter": "string", "permissions": "string[]", "anonymous": "boolean", "maxBytes": "number", "maxFiles": "number", "timeoutMs": "SnippetTimes", },
   SnippetOutput: { "logs": "string[]", "facts": "object", "derived": "object", "errors": "string[]", "durationMs": "number", "timedOut": "boolean", },

@@ -138,6 +138,7 @@ func buildError(err error, last []byte) error {
 // ImageList is a list of images.
 type ImageList struct {
 	Images []resultjson.ImageInfo `json:"images"`
+	resultjson.MissingNodes
 }
 
 // ListImages lists the images that the tenant has built, sorted by name.
@@ -147,7 +148,7 @@ func (s *Service) ListImages(_ context.Context, c *Call, _ *struct{}) (ImageList
 	for _, i := range list {
 		images = append(images, resultjson.ImageInfo(i))
 	}
-	return ImageList{images}, err
+	return ImageList{Images: images}, err
 }
 
 // DeleteImage deletes an image that the tenant has built. It fails while a sandbox uses it.

@@ -274,6 +274,7 @@ func (s *Service) find(t *tenant.Tenant, id string) *Sandbox {
 // SandboxList is a list of sandboxes.
 type SandboxList struct {
 	Sandboxes []*resultjson.SandboxInfo `json:"sandboxes"`
+	resultjson.MissingNodes
 }
 
 // ListSandboxes describes the tenant's sandboxes, the oldest first.
@@ -282,7 +283,7 @@ func (s *Service) ListSandboxes(_ context.Context, c *Call, _ *struct{}) (Sandbo
 	for _, sb := range s.ofTenant(c.Tenant) {
 		list = append(list, sb.Info())
 	}
-	return SandboxList{list}, nil
+	return SandboxList{Sandboxes: list}, nil
 }
 
 func (s *Service) ofTenant(t *tenant.Tenant) (list []*Sandbox) {

@@ -230,12 +230,13 @@ func (k *kept) remove(t *tenant.Tenant, name string) error {
 // SnapshotList is a list of snapshots.
 type SnapshotList struct {
 	Snapshots []resultjson.SnapshotInfo `json:"snapshots"`
+	resultjson.MissingNodes
 }
 
 // ListSnapshots lists the tenant's snapshots, sorted by name.
 func (s *Service) ListSnapshots(_ context.Context, c *Call, _ *struct{}) (SnapshotList, error) {
 	list, err := s.snapshots.list(c.Tenant)
-	return SnapshotList{list}, err
+	return SnapshotList{Snapshots: list}, err
 }
 
 // DeleteSnapshot deletes a snapshot of the tenant. It fails while a sandbox uses it.

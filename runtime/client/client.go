@@ -180,8 +180,38 @@ func (c *Client) drop(err error) {
 	_ = c.socket.CloseNow() // which ends read
 }
 
-// Error is a refusal of the server. It matches [fs.ErrNotExist], [fs.ErrPermission] and
-// [runtime.ErrClosed], if its code means that.
+// Errors of servers that form a fleet. An [*Error] matches them.
+var (
+	// ErrSandboxLost means that the sandbox's node has left the fleet, has died or was restarted. The sandbox
+	// cannot be restored: create another one. The error matches [runtime.ErrClosed], too.
+	ErrSandboxLost = errors.New("the sandbox is lost")
+
+	// ErrUnreachable means that a node cannot be reached now. The operation has not begun: it can be repeated
+	// after RetryAfter of the [*Error].
+	ErrUnreachable = errors.New("the node cannot be reached")
+
+	// ErrNodeLost means that a node was lost during the operation, which may have had effects. Repeat it only if
+	// it is idempotent.
+	ErrNodeLost = errors.New("the node was lost")
+
+	// ErrEngineUnavailable means that the fleet's engine cannot be reached now. The operation can be repeated
+	// after RetryAfter of the [*Error].
+	ErrEngineUnavailable = errors.New("the fleet's engine cannot be reached")
+)
+
+// MissingError means that nodes of a fleet did not reply in time. [Client.Sandboxes] and [Client.Snapshots] return it
+// with a list that lacks the part of these nodes.
+type MissingError struct {
+	Nodes []string // their ids
+}
+
+// Error names the nodes.
+func (e *MissingError) Error() string {
+	return "the list is incomplete: no reply from nodes " + strings.Join(e.Nodes, ", ")
+}
+
+// Error is a refusal of the server. It matches [fs.ErrNotExist], [fs.ErrPermission],
+// [runtime.ErrClosed] and the errors of this package, if its code means that.
 type Error struct {
 	Code       string // a stable name, such as "quota"; docs/session.md lists them
 	Status     int    // the HTTP status of the same error
@@ -201,7 +231,7 @@ func (e *Error) Error() string {
 	return "server: " + cmp.Or(e.Detail, strings.ToLower(http.StatusText(e.Status)))
 }
 
-// Is matches the errors that package runtime returns in the same situation.
+// Is matches the errors that package runtime returns in the same situation, and those of a fleet.
 func (e *Error) Is(target error) bool {
 	switch e.Code {
 	case "not_found", "no_program":
@@ -210,6 +240,14 @@ func (e *Error) Is(target error) bool {
 		return target == fs.ErrPermission
 	case "closed", "draining", "interrupted":
 		return target == runtime.ErrClosed
+	case "sandbox_lost":
+		return target == ErrSandboxLost || target == runtime.ErrClosed
+	case "unreachable":
+		return target == ErrUnreachable
+	case "node_lost":
+		return target == ErrNodeLost
+	case "engine_unavailable":
+		return target == ErrEngineUnavailable
 	case "canceled":
 		return target == context.Canceled
 	}

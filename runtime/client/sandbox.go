@@ -141,7 +141,7 @@ func (c *Client) Sandbox(id string) *Sandbox {
 	sb.close = sync.OnceValue(func() error {
 		defer sb.bound.release()
 		err := c.do(context.Background(), "deleteSandbox", "close", sb.in())
-		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, ErrDisconnected) {
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, ErrSandboxLost) || errors.Is(err, ErrDisconnected) {
 			return nil // it has ended before, or ends with the connection
 		}
 		return err
@@ -149,10 +149,21 @@ func (c *Client) Sandbox(id string) *Sandbox {
 	return sb
 }
 
-// Sandboxes describes the caller's sandboxes, the oldest first.
+// Sandboxes describes the caller's sandboxes, the oldest first. If the error is a [*MissingError], the list is a part.
 func (c *Client) Sandboxes(ctx context.Context) ([]Info, error) {
-	list, err := get[struct{ Sandboxes []Info }](ctx, c, "listSandboxes", "list", struct{}{})
-	return list.Sandboxes, err
+	list, err := get[struct {
+		Sandboxes []Info
+		resultjson.MissingNodes
+	}](ctx, c, "listSandboxes", "list", struct{}{})
+	return list.Sandboxes, incomplete("list", list.Missing, err)
+}
+
+// incomplete returns err, or a [*MissingError] if a list lacks the part of some nodes.
+func incomplete(doing string, nodes []string, err error) error {
+	if err == nil && len(nodes) > 0 {
+		err = wrap(doing, &MissingError{nodes})
+	}
+	return err
 }
 
 // ID returns the sandbox's name on the server.
@@ -198,10 +209,13 @@ func (sb *Sandbox) Snapshot(ctx context.Context, name string) (SnapshotInfo, err
 	return get[SnapshotInfo](ctx, sb.c, "takeSnapshot", "snapshot", requestjson.SnapshotIn{InSandbox: sb.in(), Name: name})
 }
 
-// Snapshots lists the caller's snapshots, by name.
+// Snapshots lists the caller's snapshots, by name. If the error is a [*MissingError], the list is a part.
 func (c *Client) Snapshots(ctx context.Context) ([]SnapshotInfo, error) {
-	list, err := get[struct{ Snapshots []SnapshotInfo }](ctx, c, "listSnapshots", "list snapshots", struct{}{})
-	return list.Snapshots, err
+	list, err := get[struct {
+		Snapshots []SnapshotInfo
+		resultjson.MissingNodes
+	}](ctx, c, "listSnapshots", "list snapshots", struct{}{})
+	return list.Snapshots, incomplete("list snapshots", list.Missing, err)
 }
 
 // RemoveSnapshot deletes a snapshot that no sandbox uses.

@@ -44,7 +44,9 @@ The time is when a sandbox is deleted unless it is used before.`,
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
 	return serverCommand(cmd, func(ctx context.Context, c *client.Client, _ []string) error {
 		list, err := c.Sandboxes(ctx)
-		if err != nil {
+		if missing, ok := errors.AsType[*client.MissingError](err); ok {
+			report.Print(a.stderr, missing)
+		} else if err != nil {
 			return err
 		}
 		lines := []string{"SANDBOX\tCREATED\tEXPIRES\tPROCESSES"}

@@ -1,13 +1,14 @@
 package member
 
 import (
-	"hash/fnv"
+	"crypto/sha256"
+	"encoding/binary"
 )
 
 // Names is a Bloom filter of names: it has all that were added, and few others.
 type Names []byte
 
-// filterBytes is the size of a filter. With 2,000 names it has one of 300 others.
+// filterBytes is the size of a filter. With 2,000 names it has one of 1,000 others.
 const (
 	filterBytes = 4 << 10
 	filterBits  = 6 // of each name
@@ -39,14 +40,10 @@ func (n Names) HasAll(names []string) bool {
 	return true
 }
 
+// bitsOf returns the bits of a name. FNV is no hash for that: names that differ in their last characters have bits in common.
 func bitsOf(name string, bytes int) (bits [filterBits]uint64) {
-	h := fnv.New128a()
-	_, _ = h.Write([]byte(name)) // which never fails
-	sum := h.Sum(nil)
-	var a, b uint64
-	for i := range 8 {
-		a, b = a<<8|uint64(sum[i]), b<<8|uint64(sum[8+i])
-	}
+	sum := sha256.Sum256([]byte(name))
+	a, b := binary.BigEndian.Uint64(sum[:8]), binary.BigEndian.Uint64(sum[8:])
 	for i := range bits {
 		bits[i] = (a + uint64(i)*b) % uint64(bytes*8) //nolint:gosec // both are small
 	}

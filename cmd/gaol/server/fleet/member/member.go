@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -174,6 +175,9 @@ func (m *Member) bury(ctx context.Context) {
 				err := m.probe(ctx, node.Record)
 				if err == nil || ctx.Err() != nil && !errors.Is(ctx.Err(), context.DeadlineExceeded) {
 					return
+				}
+				if !slices.ContainsFunc(m.missed(), func(s Status) bool { return s.ID == node.ID }) {
+					return // it was heard of meanwhile, or the engine is away
 				}
 				m.log.Warn("a node is lost", "node", node.ID, "err", err)
 				if err := m.Bury(context.WithoutCancel(ctx), node.ID, Grave{Why: "it was silent, and node " + m.own + " could not reach it"}); err != nil && !errors.Is(err, engine.ErrExists) {

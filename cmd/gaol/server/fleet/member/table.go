@@ -6,11 +6,14 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"gaol/cmd/gaol/server/fleet/identity"
 )
 
 // Record is what a node writes about itself.
@@ -91,7 +94,7 @@ type entry struct {
 	placed int // requests in progress that this node has sent there since the last hint
 
 	alive context.Context // until the node is dead, or has left
-	end   context.CancelCauseFunc
+	end   context.CancelFunc
 }
 
 // NewTable returns a table of a node. It calls fenced in a goroutine when the node is dead.
@@ -108,7 +111,15 @@ const (
 // ErrDead is the cause of what ends because a node is dead, or has left.
 var ErrDead = errors.New("the node is lost")
 
-// Apply applies a change of the engine: a record of a node, or that it is dead. Without a value it was deleted.
+// Limits of what another node can send, in bytes.
+const (
+	maxRecord = 4 << 10
+	maxHint   = 64 << 10
+	maxWhy    = 1 << 10
+)
+
+// Apply applies a change of the engine: a record of a node, or that it is dead. Without a value it was deleted. It ignores records
+// that are not valid.
 func (t *Table) Apply(key string, value []byte) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -126,17 +137,20 @@ func (t *Table) Apply(key string, value []byte) {
 	id, ok := strings.CutPrefix(key, nodeKey)
 	var r Record
 	switch {
-	case !ok || t.dead[id] != "":
+	case !ok || !identity.IsID(id) || t.dead[id] != "":
 	case value == nil:
 		t.forget(id)
-	case json.Unmarshal(value, &r) == nil && r.ID == id:
+	case len(value) <= maxRecord && json.Unmarshal(value, &r) == nil && r.ID == id:
 		n := t.nodes[id]
 		if n == nil {
-			n = &entry{}
-			n.alive, n.end = context.WithCancelCause(context.Background())
+			n = &entry{seen: now}
+			n.alive, n.end = context.WithCancel(context.Background())
 			t.nodes[id] = n
 		}
-		n.Record, n.seen = r, now
+		if n.Sequence != r.Sequence { // else a new watch has sent an old record again
+			n.seen = now
+		}
+		n.Record = r
 	}
 }
 
@@ -152,9 +166,14 @@ func (t *Table) bury(id string, value []byte) {
 	if err := json.Unmarshal(value, &g); err != nil {
 		g.Why = err.Error()
 	}
-	if t.dead[id] = cmp.Or(g.Why, "unknown"); id == t.own {
-		go t.fenced(t.dead[id])
+	if !identity.IsID(id) {
+		return
 	}
+	why := cmp.Or(g.Why[:min(len(g.Why), maxWhy)], "unknown")
+	if id == t.own && t.dead[id] == "" {
+		go t.fenced(why)
+	}
+	t.dead[id] = why
 	t.forget(id)
 }
 
@@ -163,17 +182,20 @@ func (t *Table) bury(id string, value []byte) {
 // Preconditions: t.mu is held.
 func (t *Table) forget(id string) {
 	if n := t.nodes[id]; n != nil {
-		n.end(ErrDead)
+		n.end()
 		delete(t.nodes, id)
 	}
 }
 
-// Hint applies the hint of a node.
+// Hint applies the hint of a node. It ignores hints that are not valid.
 func (t *Table) Hint(id string, text []byte) {
+	var l Load
+	if len(text) > maxHint || json.Unmarshal(text, &l) != nil || l.Busy < 0 {
+		return
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	var l Load
-	if n := t.nodes[id]; n != nil && json.Unmarshal(text, &l) == nil {
+	if n := t.nodes[id]; n != nil {
 		n.load, n.seen, n.placed = l, t.now(), 0
 	}
 }
@@ -279,7 +301,7 @@ func (t *Table) Pick(own Load, draining bool, need []string) string {
 			others = append(others, n)
 		}
 	}
-	best, busy := "", 2.0
+	best, busy := "", math.Inf(1)
 	if hasNames && !draining {
 		best, busy = t.own, own.Busy
 	}

@@ -1,0 +1,475 @@
+package member
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// Ids of nodes.
+const (
+	own   = "ownownow"
+	nodeA = "aaaaaaaa"
+	nodeB = "bbbbbbbb"
+	nodeC = "cccccccc"
+)
+
+// testTable is a table with a clock of its own.
+type testTable struct {
+	*Table
+	t        *testing.T
+	clock    time.Time
+	sequence uint64
+	fenced   chan string
+}
+
+func newTable(t *testing.T) *testTable {
+	f := make(chan string, 10)
+	tt := &testTable{Table: NewTable(own, func(why string) { f <- why }), t: t, clock: time.Unix(1e9, 0), fenced: f}
+	tt.now = func() time.Time { return tt.clock }
+	return tt
+}
+
+// record returns the record of a node with the present protocol.
+func record(id string) Record {
+	return Record{ID: id, Address: id + ":8641", MinProtocol: Protocol, MaxProtocol: Protocol}
+}
+
+// put applies a record with a new sequence.
+func (t *testTable) put(r Record) {
+	t.t.Helper()
+	t.sequence++
+	r.Sequence = t.sequence
+	t.putAgain(r)
+}
+
+func (t *testTable) putAgain(r Record) {
+	t.t.Helper()
+	text, err := json.Marshal(r)
+	if err != nil {
+		t.t.Fatal(err)
+	}
+	t.Apply(nodeKey+r.ID, text)
+}
+
+// renew applies new records of nodes.
+func (t *testTable) renew(ids ...string) {
+	t.t.Helper()
+	for _, id := range ids {
+		t.put(record(id))
+	}
+}
+
+func (t *testTable) hint(id string, l Load) {
+	t.t.Helper()
+	text, err := json.Marshal(l)
+	if err != nil {
+		t.t.Fatal(err)
+	}
+	t.Hint(id, text)
+}
+
+func (t *testTable) dies(id, why string) {
+	t.t.Helper()
+	text, err := json.Marshal(Grave{Why: why})
+	if err != nil {
+		t.t.Fatal(err)
+	}
+	t.Apply(deadKey+id, text)
+}
+
+// pass lets time pass. The nodes renew their records each second.
+func (t *testTable) pass(d time.Duration, ids ...string) {
+	t.t.Helper()
+	for end := t.clock.Add(d); t.clock.Before(end); {
+		t.clock = t.clock.Add(min(time.Second, end.Sub(t.clock)))
+		t.renew(ids...)
+	}
+}
+
+func (t *testTable) wantState(id string, want State) {
+	t.t.Helper()
+	if got := t.Get(id); got.State != want || got.ID != id {
+		t.t.Errorf("node %s is %s, want %s", got.ID, got.State, want)
+	}
+}
+
+func (t *testTable) wantMissed(want ...string) {
+	t.t.Helper()
+	var got []string
+	for _, s := range t.missed() {
+		got = append(got, s.ID)
+	}
+	if slices.Sort(got); !slices.Equal(got, want) {
+		t.t.Errorf("missed %v, want %v", got, want)
+	}
+}
+
+func TestStates(t *testing.T) {
+	tt := newTable(t)
+	tt.wantState(nodeA, Unknown)
+	tt.renew(own, nodeA)
+	tt.wantState(nodeA, Live)
+	tt.pass(suspectAfter, own)
+	tt.wantState(nodeA, Live)
+	tt.pass(time.Millisecond, own)
+	tt.wantState(nodeA, Suspect)
+	tt.wantMissed()
+	tt.hint(nodeA, Load{Busy: 0.5})
+	tt.wantState(nodeA, Live)
+	if busy := tt.Get(nodeA).Busy; busy != 0.5 {
+		t.Errorf("it is %v busy", busy)
+	}
+	tt.pass(deadAfter, own)
+	tt.wantState(nodeA, Suspect)
+	tt.wantMissed()
+	tt.pass(time.Millisecond, own)
+	tt.wantMissed(nodeA)
+	tt.renew(nodeA)
+	tt.wantState(nodeA, Live)
+	tt.wantMissed()
+
+	r := record(nodeA)
+	r.Draining = true
+	tt.put(r)
+	tt.wantState(nodeA, Draining)
+	tt.pass(deadAfter+time.Second, own)
+	tt.wantState(nodeA, Suspect)
+	tt.wantMissed(nodeA)
+	tt.Apply(nodeKey+nodeA, nil)
+	tt.wantState(nodeA, Unknown)
+	tt.wantMissed()
+}
+
+// The own node is neither suspect nor missed.
+func TestOwnState(t *testing.T) {
+	tt := newTable(t)
+	tt.renew(own, nodeA)
+	tt.pass(time.Minute, nodeA)
+	tt.wantState(own, Live)
+	tt.wantMissed()
+}
+
+// Without a change of any record, the engine is away, and not the nodes. Afterwards, nodes have time to renew their records.
+func TestEngineAway(t *testing.T) {
+	tt := newTable(t)
+	tt.renew(own, nodeA, nodeB)
+	tt.pass(8*time.Second, own)
+	tt.wantMissed()
+	tt.pass(time.Minute)
+	tt.wantMissed()
+	tt.renew(own) // the engine is there again
+	tt.wantMissed()
+	tt.wantState(nodeA, Live)
+	tt.pass(deadAfter, own, nodeB)
+	tt.wantMissed()
+	tt.pass(time.Second, own, nodeB)
+	tt.wantMissed(nodeA)
+
+	tt.pass(silence) // a short absence is not noticed
+	tt.wantMissed(nodeA)
+	tt.pass(time.Millisecond)
+	tt.wantMissed()
+}
+
+// A record that a new watch sends again is not a sign of life.
+func TestOldRecordAgain(t *testing.T) {
+	tt := newTable(t)
+	r := record(nodeA)
+	r.Sequence = 7
+	tt.putAgain(r)
+	tt.pass(5*time.Second, own)
+	tt.putAgain(r)
+	tt.wantState(nodeA, Suspect)
+	tt.pass(5*time.Second, own)
+	tt.wantMissed(nodeA)
+	r.Sequence = 1 // the node has started again
+	tt.putAgain(r)
+	tt.wantState(nodeA, Live)
+}
+
+// A node that is dead stays dead.
+func TestDead(t *testing.T) {
+	tt := newTable(t)
+	tt.renew(own, nodeA, nodeB)
+	tt.dies(nodeA, "it was silent")
+	check := func() {
+		t.Helper()
+		tt.wantState(nodeA, Dead)
+		if s := tt.Get(nodeA); s.Why != "it was silent" || !tt.IsDead(nodeA) {
+			t.Errorf("%+v, dead: %v", s, tt.IsDead(nodeA))
+		}
+		if got := tt.Others(); !slices.Equal(got, []string{nodeB}) {
+			t.Errorf("others %v", got)
+		}
+	}
+	check()
+	tt.renew(nodeA)
+	check()
+	tt.hint(nodeA, Load{})
+	check()
+	tt.Apply(nodeKey+nodeA, nil)
+	check()
+	tt.pass(time.Minute, own, nodeB)
+	tt.wantMissed()
+	check()
+	var all []string
+	for _, s := range tt.All() {
+		all = append(all, s.ID+" "+string(s.State))
+	}
+	if want := []string{nodeA + " dead", nodeB + " live", own + " live"}; !slices.Equal(all, want) {
+		t.Errorf("all: %v, want %v", all, want)
+	}
+	tt.Apply(deadKey+nodeA, nil) // after its certificate has expired
+	tt.wantState(nodeA, Unknown)
+
+	for i, text := range []string{"{}", "x", "", `{"why":7}`} { // a tombstone counts, whatever it contains
+		id := strings.Repeat(string(rune('d'+i)), 8)
+		tt.renew(id)
+		tt.Apply(deadKey+id, []byte(text))
+		if s := tt.Get(id); s.State != Dead || s.Why == "" {
+			t.Errorf("tombstone %q: %+v", text, s)
+		}
+	}
+	if len(tt.fenced) > 0 {
+		t.Errorf("fenced: %s", <-tt.fenced)
+	}
+}
+
+// The own node learns once that it is dead, though each new watch sends all tombstones.
+func TestFenced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tt := newTable(t)
+		tt.renew(own, nodeA)
+		tt.dies(nodeA, "another")
+		tt.dies(own, "why")
+		tt.dies(own, "why")
+		synctest.Wait()
+		if why := <-tt.fenced; why != "why" || len(tt.fenced) > 0 {
+			t.Errorf("reason %q, and %d others", why, len(tt.fenced))
+		}
+	})
+}
+
+func TestWhile(t *testing.T) {
+	for name, end := range map[string]func(tt *testTable){
+		"dead": func(tt *testTable) { tt.dies(nodeA, "why") },
+		"left": func(tt *testTable) { tt.Apply(nodeKey+nodeA, nil) },
+	} {
+		tt := newTable(t)
+		tt.renew(own, nodeA, nodeB)
+		ctx, cancel := tt.While(t.Context(), nodeA)
+		other, cancelOther := tt.While(t.Context(), nodeB)
+		tt.pass(time.Minute, own)
+		tt.renew(nodeA)
+		if ctx.Err() != nil {
+			t.Errorf("%s: ended while the node was not dead: %v", name, context.Cause(ctx))
+		}
+		end(tt)
+		select {
+		case <-ctx.Done():
+		case <-time.After(time.Minute):
+			t.Fatalf("%s: not ended", name)
+		}
+		if err := context.Cause(ctx); !errors.Is(err, ErrDead) {
+			t.Errorf("%s: cause %v", name, err)
+		}
+		if other.Err() != nil {
+			t.Errorf("%s: the context of another node has ended", name)
+		}
+		cancel()
+		cancelOther()
+		if err := context.Cause(other); !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: cause of the canceled one: %v", name, err)
+		}
+		ctx, cancel = tt.While(t.Context(), nodeA)
+		if err := context.Cause(ctx); !errors.Is(err, ErrDead) {
+			t.Errorf("%s: afterwards: %v", name, err)
+		}
+		cancel()
+	}
+}
+
+// pick counts the nodes that 200 calls of Pick return. Hints after each call reset what the calls add.
+func (t *testTable) pick(own Load, draining bool, need ...string) map[string]int {
+	t.t.Helper()
+	got := map[string]int{}
+	for range 200 {
+		loads := map[string]Load{}
+		for id, n := range t.nodes {
+			loads[id] = n.load
+		}
+		got[t.Pick(own, draining, need)]++
+		for id, l := range loads {
+			t.hint(id, l)
+		}
+	}
+	return got
+}
+
+func TestPick(t *testing.T) {
+	image := NewNames([]string{"image"})
+	only := func(id string) func(map[string]int) bool { return func(n map[string]int) bool { return n[id] == 200 } }
+	for name, tc := range map[string]struct {
+		own      Load
+		draining bool
+		a, b, c  Load
+		change   func(*testTable)
+		need     []string
+		want     func(map[string]int) bool
+	}{
+		"idle":            {want: only(own)},
+		"three quarters":  {own: Load{Busy: 0.75}, want: only(own)},
+		"busy":            {own: Load{Busy: 0.76}, want: func(n map[string]int) bool { return n[own] == 0 && len(n) == 3 }},
+		"all more busy":   {own: Load{Busy: 0.9}, a: Load{Busy: 0.95}, b: Load{Busy: 1}, c: Load{Busy: 2}, want: only(own)},
+		"less busy of 2":  {own: Load{Busy: 0.9}, a: Load{Busy: 0.1}, b: Load{Busy: 0.2}, c: Load{Busy: 0.3}, want: lessBusyOfTwo},
+		"all very busy":   {draining: true, a: Load{Busy: 3}, b: Load{Busy: 4}, c: Load{Busy: 5}, want: lessBusyOfTwo},
+		"draining":        {draining: true, want: func(n map[string]int) bool { return n[own] == 0 && n[""] == 0 }},
+		"own has it":      {own: Load{Names: image}, a: Load{Names: image}, need: []string{"image"}, want: only(own)},
+		"another has it":  {a: Load{Names: image, Busy: 1}, need: []string{"image"}, want: only(nodeA)},
+		"nobody has it":   {need: []string{"image"}, want: only("")},
+		"one of two":      {a: Load{Names: image}, need: []string{"image", "other"}, want: only("")},
+		"busy with it":    {own: Load{Busy: 0.9, Names: image}, b: Load{Names: image}, need: []string{"image"}, want: only(nodeB)},
+		"draining, alone": {draining: true, change: func(tt *testTable) { tt.pass(time.Minute, own) }, want: only("")},
+		"others drain": {own: Load{Busy: 1}, change: func(tt *testTable) {
+			for _, id := range []string{nodeA, nodeB} {
+				r := record(id)
+				r.Draining = true
+				tt.put(r)
+			}
+		}, want: only(nodeC)},
+		"other protocols": {own: Load{Busy: 1}, change: func(tt *testTable) {
+			older, newer := record(nodeA), record(nodeC)
+			older.MinProtocol, older.MaxProtocol = Protocol-1, Protocol-1
+			newer.MinProtocol, newer.MaxProtocol = Protocol+1, Protocol+2
+			tt.put(older)
+			tt.put(newer)
+		}, want: only(nodeB)},
+		"a wide protocol": {own: Load{Busy: 1}, change: func(tt *testTable) {
+			tt.Apply(nodeKey+nodeA, nil)
+			tt.Apply(nodeKey+nodeB, nil)
+			r := record(nodeC)
+			r.MinProtocol, r.MaxProtocol = Protocol-1, Protocol+1
+			tt.put(r)
+		}, want: only(nodeC)},
+		"dead": {own: Load{Busy: 1}, change: func(tt *testTable) {
+			tt.dies(nodeA, "")
+			tt.dies(nodeB, "")
+		}, want: only(nodeC)},
+	} {
+		tt := newTable(t)
+		tt.renew(own, nodeA, nodeB, nodeC)
+		tt.hint(nodeA, tc.a)
+		tt.hint(nodeB, tc.b)
+		tt.hint(nodeC, tc.c)
+		if tc.change != nil {
+			tc.change(tt)
+		}
+		suspect := tt.Get(nodeA).State == Suspect
+		if suspect { // the hints of pick would be signs of life
+			if got := tt.Pick(tc.own, tc.draining, tc.need); !tc.want(map[string]int{got: 200}) {
+				t.Errorf("%s: %q", name, got)
+			}
+		} else if got := tt.pick(tc.own, tc.draining, tc.need...); !tc.want(got) {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+// lessBusyOfTwo reports whether the busiest node was never picked, and the other ones in the ratio of 2 to 1.
+func lessBusyOfTwo(n map[string]int) bool {
+	return n[nodeA] > n[nodeB] && n[nodeB] > 30 && n[nodeA]+n[nodeB] == 200
+}
+
+// Between two hints, the work that was sent to a node counts.
+func TestPickSpreads(t *testing.T) {
+	tt := newTable(t)
+	tt.renew(own, nodeA, nodeB)
+	got := map[string]int{}
+	for range 300 {
+		got[tt.Pick(Load{}, true, nil)]++
+	}
+	if got[nodeA] < 140 || got[nodeB] < 140 || len(got) != 2 {
+		t.Errorf("picked %v", got)
+	}
+	tt.hint(nodeA, Load{})
+	for range 100 {
+		if id := tt.Pick(Load{}, true, nil); id != nodeA {
+			t.Fatalf("picked %s, but %s has less", id, nodeA)
+		}
+	}
+}
+
+func TestHaving(t *testing.T) {
+	tt := newTable(t)
+	tt.renew(own, nodeB, nodeA, nodeC)
+	older := record(nodeC)
+	older.MinProtocol, older.MaxProtocol = Protocol+1, Protocol+1
+	tt.put(older)
+	for _, id := range []string{own, nodeA, nodeB, nodeC} {
+		tt.hint(id, Load{Names: NewNames([]string{"image", id})})
+	}
+	for name, want := range map[string][]string{"image": {nodeA, nodeB}, nodeB: {nodeB}, own: nil, "other": nil} {
+		if got := tt.Having(name); !slices.Equal(got, want) {
+			t.Errorf("%s: %v, want %v", name, got, want)
+		}
+	}
+	if got := tt.Others(); !slices.Equal(got, []string{nodeA, nodeB}) {
+		t.Errorf("others %v", got)
+	}
+}
+
+// Records and hints that are not valid do no harm.
+func TestHostile(t *testing.T) {
+	tt := newTable(t)
+	tt.renew(own, nodeA)
+	good := Load{Busy: 0.5, Names: NewNames([]string{"image"})}
+	tt.hint(nodeA, good)
+	before := tt.All()
+	huge := strings.Repeat("x", 1<<20)
+	text := func(v any) []byte {
+		b, err := json.Marshal(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	big := record(nodeA)
+	big.Version = huge
+	for key, value := range map[string][]byte{
+		nodeKey + nodeA: text(big), nodeKey + nodeB: text(record(nodeA)), nodeKey + "../../..": text(record("../../..")), nodeKey: text(record("")),
+		nodeKey + huge: text(record(huge)), deadKey + "../": []byte("{}"), deadKey + huge: []byte("{}"), "": text(record("")), "other." + nodeB: text(record(nodeB)),
+	} {
+		tt.Apply(key, value)
+	}
+	for _, value := range []string{"", "x", "null", "[]", "{", "{}", `{"id":7}`, `{"id":"aaaaaaaa","processors":"many"}`, `{"id":"aaaaaaaa"`} {
+		tt.Apply(nodeKey+nodeA, []byte(value))
+	}
+	for _, id := range []string{nodeA, nodeB, "", huge} {
+		for _, value := range []string{
+			"", "x", "[]", `{"busy":-1}`, `{"busy":1e999}`, `{"busy":"none"}`, `{"names":7}`, `{"names":"?"}`,
+			`{"names":"` + huge + `"}`, `{"busy":0,"x":"` + huge + `"}`,
+		} {
+			tt.Hint(id, []byte(value))
+		}
+	}
+	if after := tt.All(); fmt.Sprint(after) != fmt.Sprint(before) {
+		t.Errorf("%.500v, want %.500v", after, before)
+	}
+	if got := tt.Having("image"); !slices.Equal(got, []string{nodeA}) {
+		t.Errorf("nodes with the image: %v", got)
+	}
+	tt.hint(nodeA, Load{Busy: math.MaxFloat64, Names: Names{1}})
+	tt.Pick(Load{}, true, []string{"image"})
+	tt.dies(nodeB, huge)
+	if why := tt.Get(nodeB).Why; len(why) != maxWhy {
+		t.Errorf("the reason has %d bytes", len(why))
+	}
+}

@@ -258,7 +258,7 @@ func (s *Service) GetSandbox(_ context.Context, c *Call, in *requestjson.InSandb
 	if sb := s.find(c.Tenant, in.Sandbox); sb != nil {
 		return sb.Info(), nil
 	}
-	return nil, Refuse(NotFound, "no sandbox %q", in.Sandbox)
+	return nil, cmp.Or[error](s.lost(in.Sandbox), Refuse(NotFound, "no sandbox %q", in.Sandbox))
 }
 
 // find returns a sandbox of the tenant, nil if it has none with the ID.

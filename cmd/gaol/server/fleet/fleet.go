@@ -409,7 +409,11 @@ func (f *Fleet) Listener() (net.Listener, *tls.Config) {
 	if f.engine != nil {
 		protocols = append(protocols, engineProtocol)
 	}
-	return f.listener, f.node.Load().Server(protocols...)
+	config := f.node.Load().Server(protocols...)
+	config.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
+		return f.node.Load().Server(protocols...), nil // the node may have got another id
+	}
+	return f.listener, config
 }
 
 // Leave ends the node's membership in good order. What it still does is unknown to the others afterwards.

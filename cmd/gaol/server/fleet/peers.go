@@ -82,6 +82,7 @@ func (f *Fleet) NodeHandler(forwarded http.HandlerFunc) http.Handler {
 		case id == "":
 			api.WriteProblem(w, http.StatusForbidden, "only nodes of the fleet may connect here")
 		case f.Member().IsDead(id) && r.URL.Path != renewPath:
+			w.Header().Set("Connection", "close") // the node may have another id now
 			api.WriteProblem(w, http.StatusForbidden, "the node is dead")
 		default:
 			mux.ServeHTTP(w, r)

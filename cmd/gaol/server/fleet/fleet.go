@@ -255,34 +255,36 @@ func (f *Fleet) FirstToken() string {
 func (f *Fleet) live(ctx context.Context) {
 	for {
 		life, end := context.WithCancel(ctx)
+		fenced := func(why string) {
+			if life.Err() == nil {
+				f.Log.Error("the fleet has declared this node dead: its sandboxes end", "node", f.ID(), "reason", why)
+			}
+			end()
+		}
 		m := member.New(member.Options{
 			Record: member.Record{
 				ID: f.ID(), Machine: f.state.Machine, Address: f.Address, Version: f.Version,
 				Processors: f.Processors, Memory: f.Memory, Engine: f.engine != nil,
 			},
 			Engine: f.client, Log: f.Log, Probe: f.probe, Load: f.load,
-			Fenced: func(why string) {
-				f.Log.Error("the fleet has declared this node dead: its sandboxes end", "node", f.ID(), "reason", why)
-				end()
-			},
-			Changed: f.remember,
+			Fenced: fenced, Changed: f.remember,
 		})
 		f.member.Store(m)
+		var asking sync.WaitGroup
+		asking.Go(func() { f.askWhetherDead(life, fenced) })
 		m.Run(life)
 		end()
+		asking.Wait()
 		if ctx.Err() != nil {
 			return
 		}
 		if s := f.service.Load(); s != nil {
 			s.EndSandboxes()
 		}
-		for f.renewOnce(ctx) != nil {
-			select {
-			case <-ctx.Done():
-				return
-			case <-time.After(retryEvery):
-			}
+		if !f.becomeNew(ctx) {
+			return
 		}
+		f.http.CloseIdleConnections() // which have the former id
 		f.Log.Info("the node is a new one", "node", f.ID())
 	}
 }
@@ -359,11 +361,8 @@ func (f *Fleet) dialEngine(ctx context.Context) (net.Conn, error) {
 	if f.engine != nil {
 		return f.engine.Dial(ctx)
 	}
-	f.mu.Lock()
-	addresses := slices.Concat(f.state.Engines, []string{f.Join})
-	f.mu.Unlock()
 	failed := engine.ErrUnavailable
-	for _, address := range addresses {
+	for _, address := range f.engineAddresses() {
 		c, err := (&tls.Dialer{Config: f.node.Load().Client("", engineProtocol)}).DialContext(ctx, "tcp", address)
 		if err == nil && c.(*tls.Conn).ConnectionState().NegotiatedProtocol == engineProtocol {
 			return c, nil

@@ -234,13 +234,7 @@ func (f *Fleet) renewOnce(ctx context.Context) error {
 	if f.authority != nil {
 		failed = f.sign(ctx, f.ID(), request.DER, &out)
 	} else {
-		for _, n := range f.Member().All() {
-			if n.Engine && n.State != member.Dead {
-				if failed = f.call(ctx, http.MethodPost, n.ID, renewPath, joinRequest{Request: request.DER}, &out); failed == nil {
-					break
-				}
-			}
-		}
+		failed = f.callEngines(ctx, http.MethodPost, renewPath, joinRequest{Request: request.DER}, &out)
 	}
 	if failed != nil {
 		return failed

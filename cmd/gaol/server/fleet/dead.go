@@ -1,0 +1,80 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"time"
+
+	"gaol/cmd/gaol/server/service"
+)
+
+// askWhetherDead calls fenced when another node refuses this one as dead. Nodes with an engine refuse connections of dead nodes to
+// it, which would learn nothing from the engine.
+func (f *Fleet) askWhetherDead(ctx context.Context, fenced func(why string)) {
+	if f.engine != nil {
+		return
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(retryEvery):
+		}
+		if f.client.Connected() {
+			continue
+		}
+		if err := f.callEngines(ctx, http.MethodGet, pingPath, nil, nil); isForbidden(err) {
+			fenced(err.Error())
+			return
+		}
+	}
+}
+
+// becomeNew gets a new id for a node that is dead. It returns false when ctx has ended. A node that was removed gets none: it forgets
+// its certificate, so that it can join with a token at its next start.
+func (f *Fleet) becomeNew(ctx context.Context) bool {
+	for {
+		err := f.renewOnce(ctx)
+		if err == nil {
+			return true
+		}
+		wait := time.After(retryEvery)
+		if isForbidden(err) {
+			f.Log.Error("the node has no new id", "node", f.ID(), "err", errors.Join(err, f.node.Load().Forget()))
+			wait = nil
+		}
+		select {
+		case <-ctx.Done():
+			return false
+		case <-wait:
+		}
+	}
+}
+
+// isForbidden reports whether another node has refused a request.
+func isForbidden(err error) bool {
+	e, ok := errors.AsType[*service.Error](err)
+	return ok && e.Code == service.Forbidden
+}
+
+// callEngines sends a request to nodes with an engine, by their addresses, until one of them serves or forbids it. Their ids may not
+// be known: the table of nodes is empty while there is no engine.
+func (f *Fleet) callEngines(ctx context.Context, method, path string, in, out any) error {
+	failed := error(errNoEngine)
+	for _, address := range f.engineAddresses() {
+		client := &http.Client{Transport: &http.Transport{TLSClientConfig: f.node.Load().Client("", "http/1.1"), DisableKeepAlives: true}, Timeout: callTimeout}
+		if failed = post(ctx, client, method, "https://"+address+path, in, out); failed == nil || isForbidden(failed) {
+			break
+		}
+	}
+	return failed
+}
+
+// engineAddresses returns the addresses of nodes with an engine, and that by which the node has joined.
+func (f *Fleet) engineAddresses() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Compact(slices.Concat(f.state.Engines, []string{f.Join}))
+}

@@ -72,6 +72,13 @@ func certify(template, parent *x509.Certificate, public any, key crypto.Signer) 
 
 // Sign returns the certificate of a node for the key of a request. It uses nothing else of the request.
 func (a *Authority) Sign(request []byte, id string) (*x509.Certificate, error) {
+	return a.sign(request, id, time.Now())
+}
+
+func (a *Authority) sign(request []byte, id string, now time.Time) (*x509.Certificate, error) {
+	if !IsID(id) {
+		return nil, fmt.Errorf("%q is not the id of a node", id)
+	}
 	r, err := x509.ParseCertificateRequest(request)
 	if err == nil {
 		err = r.CheckSignature()
@@ -85,7 +92,7 @@ func (a *Authority) Sign(request []byte, id string) (*x509.Certificate, error) {
 	return certify(&x509.Certificate{
 		Subject: pkix.Name{CommonName: id}, DNSNames: []string{id}, KeyUsage: x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-		NotBefore:   time.Now().Add(-skew), NotAfter: time.Now().Add(Lifetime),
+		NotBefore:   now.Add(-skew), NotAfter: now.Add(Lifetime),
 	}, a.Cert, r.PublicKey, a.key)
 }
 
@@ -120,12 +127,7 @@ func (a *Authority) Write(dir string) error {
 	if err != nil {
 		return err
 	}
-	f, err := os.OpenFile(filepath.Join(dir, authorityFile), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(text)
-	return errors.Join(err, f.Sync(), f.Close())
+	return writeFile(dir, authorityFile, text, os.Link)
 }
 
 // ReadAuthority reads the authority of a folder. The error wraps [io/fs.ErrNotExist] if there is none.

@@ -75,6 +75,11 @@ func (n *Node) Renew(r *Request, cert []byte) error {
 	if err := n.use(parsed, r.key); err != nil {
 		return err
 	}
+	return n.write(r, cert)
+}
+
+// write writes the node's certificate and key to its folder.
+func (n *Node) write(r *Request, cert []byte) error {
 	key, err := x509.MarshalPKCS8PrivateKey(r.key)
 	if err != nil {
 		return err
@@ -90,7 +95,9 @@ func (n *Node) use(cert *x509.Certificate, key any) error {
 	if n.ID != "" && n.ID != cert.Subject.CommonName {
 		return fmt.Errorf("the certificate is of node %q", cert.Subject.CommonName)
 	}
-	n.ID = cert.Subject.CommonName
+	if n.ID == "" { // else others may read it
+		n.ID = cert.Subject.CommonName
+	}
 	n.pair.Store(&tls.Certificate{Certificate: [][]byte{cert.Raw, n.CA.Raw}, PrivateKey: key, Leaf: cert})
 	return nil
 }
@@ -144,19 +151,18 @@ func (n *Node) RenewAt() time.Time {
 }
 
 // WriteFile replaces a file, with mode 0600.
-func WriteFile(dir, name string, text []byte) (err error) {
-	f, err := os.CreateTemp(dir, name) // with that mode
+func WriteFile(dir, name string, text []byte) error { return writeFile(dir, name, text, os.Rename) }
+
+// writeFile writes a temporary file, and gives it its name by move when it is on the disk.
+func writeFile(dir, name string, text []byte, move func(from, to string) error) error {
+	f, err := os.CreateTemp(dir, name) // with mode 0600
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if err != nil {
-			_ = os.Remove(f.Name())
-		}
-	}()
+	defer func() { _ = os.Remove(f.Name()) }() // unless it was renamed
 	_, err = f.Write(text)
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return err
 	}
-	return os.Rename(f.Name(), filepath.Join(dir, name))
+	return move(f.Name(), filepath.Join(dir, name))
 }

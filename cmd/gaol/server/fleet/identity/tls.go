@@ -5,10 +5,10 @@ import (
 	"crypto/subtle"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"strings"
+
+	"gaol/internal/lazyregexp"
 )
 
 // Server returns the TLS configuration of the node's listener. A client without a certificate can connect, because it may
@@ -58,20 +58,18 @@ type Token struct {
 // NewToken returns a token with a new secret for the fleet of an authority.
 func NewToken(ca *x509.Certificate) Token { return Token{rand.Text(), Fingerprint(ca)} }
 
-// secretLength is the length of a secret: see [rand.Text].
-const secretLength = 26
+var tokenForm = lazyregexp.New(`^([A-Z2-7]{26})\.([0-9a-f]{64})$`)
 
 // String returns the token as a text without spaces.
 func (t Token) String() string { return t.Secret + "." + t.CA }
 
 // ParseToken is the inverse of String.
 func ParseToken(text string) (Token, error) {
-	secret, ca, ok := strings.Cut(text, ".")
-	sum, err := hex.DecodeString(ca)
-	if !ok || len(secret) != secretLength || err != nil || len(sum) != 32 {
+	m := tokenForm().FindStringSubmatch(text)
+	if m == nil {
 		return Token{}, errors.New("the join token is invalid: want one that gaol fleet token has printed")
 	}
-	return Token{secret, ca}, nil
+	return Token{m[1], m[2]}, nil
 }
 
 // Join returns the TLS configuration of a machine that joins, and the authority's certificate after the handshake. The

@@ -25,9 +25,10 @@ const (
 	Config = "CONFIG" // join.<hash of a secret>
 )
 
-// bucketsOf are all buckets.
+// buckets are all buckets.
 var buckets = []string{Nodes, Config}
 
+// Errors of operations, besides [ErrUnavailable].
 var (
 	ErrExists   = errors.New("the key exists")
 	ErrNotFound = errors.New("the key does not exist")

@@ -28,11 +28,11 @@ const (
 // buckets are all buckets.
 var buckets = []string{Nodes, Config}
 
-// Errors of operations, besides [ErrUnavailable].
-var (
-	ErrExists   = errors.New("the key exists")
-	ErrNotFound = errors.New("the key does not exist")
-)
+// ErrExists is the error of Create for a key that exists.
+var ErrExists = errors.New("the key exists")
+
+// ErrNotFound is the error of Get for a key that does not exist.
+var ErrNotFound = errors.New("the key does not exist")
 
 const (
 	operationTimeout = 5 * time.Second // of an operation whose context has no deadline
@@ -55,7 +55,8 @@ func (d dialer) Dial(string, string) (net.Conn, error) {
 func Connect(dial func(context.Context) (net.Conn, error), token, name string, log *slog.Logger) (*Client, error) {
 	conn, err := nats.Connect("nats://127.0.0.1:4222", // which the dialer does not use
 		nats.SetCustomDialer(dialer(dial)), nats.Token(token), nats.Name(name), nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1),
-		nats.ReconnectWait(reconnectWait), nats.ReconnectJitter(reconnectWait, reconnectWait), nats.IgnoreDiscoveredServers(), nats.IgnoreAuthErrorAbort(),
+		nats.ReconnectWait(reconnectWait), nats.ReconnectJitter(reconnectWait, reconnectWait),
+		nats.IgnoreDiscoveredServers(), nats.IgnoreAuthErrorAbort(),
 		nats.ReconnectBufSize(-1), // what cannot be sent is an error
 		nats.PingInterval(pingEvery), nats.Timeout(operationTimeout),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {

@@ -39,7 +39,8 @@ func run(m *testing.M) int {
 	defer os.RemoveAll(dir)
 	if program = os.Getenv(programVar); program == "" {
 		program = filepath.Join(dir, "nats-server")
-		build := exec.Command("go", "build", "-trimpath", "-gcflags=all=-dwarf=false", "-ldflags=-s", "-o", program, "github.com/nats-io/nats-server/v2")
+		build := exec.Command("go", "build", "-trimpath", "-gcflags=all=-dwarf=false", "-ldflags=-s", "-o", program,
+			"github.com/nats-io/nats-server/v2")
 		build.Env = append(os.Environ(), "CGO_ENABLED=0")
 		if out, err := build.CombinedOutput(); err != nil {
 			fmt.Fprintf(os.Stderr, "%v: %v\n%s", build.Args, err, out)

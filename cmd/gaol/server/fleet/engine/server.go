@@ -92,7 +92,9 @@ func (s *Server) writeConfig() error {
 	text, err := json.Marshal(map[string]any{
 		"listen": "127.0.0.1:-1", "ports_file_dir": s.dir, "max_payload": maxPayload,
 		"authorization": map[string]any{"token": s.token},
-		"jetstream":     map[string]any{"store_dir": filepath.Join(s.dir, "data"), "sync_interval": "always", "max_memory_store": 64 << 20, "max_file_store": 16 << 30},
+		"jetstream": map[string]any{
+			"store_dir": filepath.Join(s.dir, "data"), "sync_interval": "always", "max_memory_store": 64 << 20, "max_file_store": 16 << 30,
+		},
 	})
 	if err != nil {
 		return err

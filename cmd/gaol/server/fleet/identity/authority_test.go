@@ -68,10 +68,12 @@ func TestSign(t *testing.T) {
 	if !key.PublicKey.Equal(c.PublicKey) {
 		t.Error("the certificate has another key")
 	}
-	if c.Subject.String() != "CN="+id || !slices.Equal(c.DNSNames, []string{id}) || c.IPAddresses != nil || c.EmailAddresses != nil || c.URIs != nil {
+	if c.Subject.String() != "CN="+id || !slices.Equal(c.DNSNames, []string{id}) ||
+		c.IPAddresses != nil || c.EmailAddresses != nil || c.URIs != nil {
 		t.Errorf("names %s, %v, %v, %v, %v", c.Subject, c.DNSNames, c.IPAddresses, c.EmailAddresses, c.URIs)
 	}
-	if c.IsCA || c.KeyUsage != x509.KeyUsageDigitalSignature || !slices.Equal(c.ExtKeyUsage, []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}) {
+	usages := []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
+	if c.IsCA || c.KeyUsage != x509.KeyUsageDigitalSignature || !slices.Equal(c.ExtKeyUsage, usages) {
 		t.Errorf("authority: %v, usage %v, %v", c.IsCA, c.KeyUsage, c.ExtKeyUsage)
 	}
 	if life := c.NotAfter.Sub(before); life < Lifetime-time.Second || life > Lifetime+time.Minute {

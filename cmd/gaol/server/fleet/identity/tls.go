@@ -12,7 +12,7 @@ import (
 )
 
 // Server returns the TLS configuration of the node's listener. A client without a certificate can connect, because it may
-// want to join; one with a certificate of another authority cannot. [Peer] tells them apart.
+// want to join; one with a certificate of another authority cannot. [Peer] distinguishes them.
 func (n *Node) Server(protocols ...string) *tls.Config {
 	roots := x509.NewCertPool()
 	roots.AddCert(n.CA)

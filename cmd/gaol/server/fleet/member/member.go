@@ -45,7 +45,10 @@ type Options struct {
 // New returns a member that has not joined.
 func New(o Options) *Member {
 	o.Record.MinProtocol, o.Record.MaxProtocol = Protocol, Protocol
-	return &Member{Table: NewTable(o.Record.ID, o.Fenced), engine: o.Engine, log: o.Log, probe: o.Probe, load: o.Load, notify: o.Changed, record: o.Record, changed: make(chan struct{}, 1)}
+	return &Member{
+		Table: NewTable(o.Record.ID, o.Fenced), engine: o.Engine, log: o.Log, probe: o.Probe, load: o.Load, notify: o.Changed,
+		record: o.Record, changed: make(chan struct{}, 1),
+	}
 }
 
 // retryEvery is how often what needs the engine is tried again.
@@ -84,7 +87,7 @@ func (m *Member) IsDraining() bool { return m.draining.Load() }
 // Load returns how busy the own node is.
 func (m *Member) Load() Load { return m.load() }
 
-// sleep waits for a time, or until ctx ends. It reports whether ctx goes on.
+// sleep waits for a time, or until ctx ends. It reports whether ctx has not ended.
 func sleep(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-ctx.Done():
@@ -180,7 +183,8 @@ func (m *Member) bury(ctx context.Context) {
 					return // it was heard of meanwhile, or the engine is away
 				}
 				m.log.Warn("a node is lost", "node", node.ID, "err", err)
-				if err := m.Bury(context.WithoutCancel(ctx), node.ID, Grave{Why: "it was silent, and node " + m.own + " could not reach it"}); err != nil && !errors.Is(err, engine.ErrExists) {
+				err = m.Bury(context.WithoutCancel(ctx), node.ID, Grave{Why: "it was silent, and node " + m.own + " could not reach it"})
+				if err != nil && !errors.Is(err, engine.ErrExists) {
 					m.log.Warn("declare a node dead", "node", node.ID, "err", err)
 				}
 			})
@@ -192,7 +196,7 @@ func (m *Member) bury(ctx context.Context) {
 // tombstoneLife is how long the id of a dead node is refused: longer than its certificate is valid.
 const tombstoneLife = 7 * 24 * time.Hour
 
-// Grave tells why a node is dead.
+// Grave describes why a node is dead.
 type Grave struct {
 	Why     string `json:"why"`
 	Removed bool   `json:"removed"` // by an operator: it does not get another id

@@ -165,7 +165,7 @@ func TestEngineAway(t *testing.T) {
 	tt.wantMissed()
 	tt.pass(time.Minute)
 	tt.wantMissed()
-	tt.renew(own) // the engine is there again
+	tt.renew(own) // the engine is back
 	tt.wantMissed()
 	tt.wantState(nodeA, Live)
 	tt.pass(deadAfter, own, nodeB)
@@ -444,8 +444,9 @@ func TestHostile(t *testing.T) {
 	big := record(nodeA)
 	big.Version = huge
 	for key, value := range map[string][]byte{
-		nodeKey + nodeA: text(big), nodeKey + nodeB: text(record(nodeA)), nodeKey + "../../..": text(record("../../..")), nodeKey: text(record("")),
-		nodeKey + huge: text(record(huge)), deadKey + "../": []byte("{}"), deadKey + huge: []byte("{}"), "": text(record("")), "other." + nodeB: text(record(nodeB)),
+		nodeKey + nodeA: text(big), nodeKey + nodeB: text(record(nodeA)), nodeKey + "../../..": text(record("../../..")),
+		nodeKey: text(record("")), nodeKey + huge: text(record(huge)), deadKey + "../": []byte("{}"), deadKey + huge: []byte("{}"),
+		"": text(record("")), "other." + nodeB: text(record(nodeB)),
 	} {
 		tt.Apply(key, value)
 	}

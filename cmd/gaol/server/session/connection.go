@@ -91,7 +91,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.service.Log().Debug("a handshake failed", "tenant", t.Name, "err", err) // the client got the response
 		return
 	}
-	c := &connection{service: h.service, tenant: t, held: held, session: h.service.NewSession(t), relays: map[string]func() (*relay, error){}}
+	c := &connection{service: h.service, tenant: t, held: held, session: h.service.NewSession(t), relays: map[string]*relay{}}
 	if !t.Forwarded {
 		c.router = h.router
 	}
@@ -137,8 +137,8 @@ type connection struct {
 
 	mu     sync.Mutex
 	tasks  map[uint32]*task
-	bodies int64                             // of tasks
-	relays map[string]func() (*relay, error) // by node
+	bodies int64             // of tasks
+	relays map[string]*relay // by node
 }
 
 // serve serves a socket until it ends, or ctx.

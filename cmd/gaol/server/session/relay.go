@@ -85,6 +85,7 @@ func (t *task) settle(r *relay) error {
 // relay is a session on another node, for the requests of a session that are performed there.
 type relay struct {
 	client *connection
+	open   func() error // once
 	socket *protocol.Socket
 	ctx    context.Context // until it ends
 	cancel context.CancelCauseFunc
@@ -131,42 +132,36 @@ func (t *task) relayTo(node string, body []byte) (relayed, error) {
 	}
 }
 
-// relay returns the session on another node, which it opens for the first request.
+// relay returns the session on another node, which it opens for the first request, and again after its end.
 func (c *connection) relay(node string) (*relay, error) {
 	c.mu.Lock()
-	open := c.relays[node]
-	if open == nil {
-		open = sync.OnceValues(func() (*relay, error) { return c.openRelay(node) })
-		c.relays[node] = open
+	r := c.relays[node]
+	if r == nil || r.ctx.Err() != nil {
+		r = &relay{client: c, tasks: map[uint32]chan protocol.Frame{}, calls: map[uint32]context.CancelFunc{}, wake: make(chan struct{}, 1)}
+		alive, release := c.router.While(c.ctx, node)
+		r.ctx, r.cancel = context.WithCancelCause(alive)
+		context.AfterFunc(r.ctx, release)
+		r.open = sync.OnceValue(func() error { return r.dial(node) })
+		c.relays[node] = r
 	}
 	c.mu.Unlock()
-	r, err := open()
-	if err != nil || r.ctx.Err() != nil { // the next request tries again
-		c.mu.Lock()
-		delete(c.relays, node)
-		c.mu.Unlock()
-	}
-	return r, err
+	return r, r.open()
 }
 
-func (c *connection) openRelay(node string) (*relay, error) {
-	socket, err := c.router.Dial(c.ctx, node, c.tenant)
+func (r *relay) dial(node string) error {
+	c := r.client
+	socket, err := c.router.Dial(r.ctx, node, c.tenant)
 	if err != nil {
-		return nil, err
+		r.cancel(err)
+		return err
 	}
 	socket.SetReadLimit(protocol.MaxFrame + headRoom)
-	r := &relay{client: c, tasks: map[uint32]chan protocol.Frame{}, calls: map[uint32]context.CancelFunc{}, wake: make(chan struct{}, 1)}
-	alive, release := c.router.While(c.ctx, node)
-	r.ctx, r.cancel = context.WithCancelCause(alive)
 	r.socket = protocol.NewSocket(socket, protocol.Server)
 	r.socket.Ended, r.socket.WriteTimeout, r.socket.Failed = r.ctx, writeTimeout, r.cancel
 	c.work.Go(r.send)
-	c.work.Go(func() {
-		defer release()
-		r.cancel(r.socket.Receive(r.receive))
-	})
+	c.work.Go(func() { r.cancel(r.socket.Receive(r.receive)) })
 	context.AfterFunc(r.ctx, func() { _ = socket.CloseNow() })
-	return r, nil
+	return nil
 }
 
 // headRoom is how much longer messages may be than frames: see [protocol.Socket].

@@ -26,10 +26,11 @@ func run(t testing.TB, name string, args ...string) string {
 	return string(out)
 }
 
-// gaol returns the path of the command line gaol, beside runc.
+// gaol returns the path of the command line gaol, beside runc and nats-server.
 func gaol(t testing.TB) string {
 	t.Helper()
 	harness.Runc(t)
+	harness.NATS(t)
 	return harness.Gaol(t)
 }
 

@@ -10,7 +10,7 @@ import (
 )
 
 // BinaryVar is the environment variable with the path of the command line to test, as make build has
-// built it beside runc. Without it, tests build their own.
+// built it beside runc and nats-server. Without it, tests build their own.
 const BinaryVar = "GAOL_TEST_BINARY"
 
 // binaries are the programs in dir, each with the error of its installation.
@@ -20,7 +20,7 @@ var binaries struct {
 	installed map[string]error
 }
 
-// Gaol returns the path of the command line gaol, in a folder that has only gaol and runc. Every user
+// Gaol returns the path of the command line gaol, in a folder that has only gaol, runc and nats-server. Every user
 // can execute it. It remains until RunTests returns.
 func Gaol(t testing.TB) string {
 	t.Helper()
@@ -30,11 +30,23 @@ func Gaol(t testing.TB) string {
 // Runc returns the path of the runc of go.mod's version, in the folder of [Gaol], where gaol finds it.
 func Runc(t testing.TB) string {
 	t.Helper()
+	return beside(t, "runc", "-tags=seccomp", "github.com/opencontainers/runc")
+}
+
+// NATS returns the path of the nats-server of go.mod's version, in the folder of [Gaol], where gaol finds it.
+func NATS(t testing.TB) string {
+	t.Helper()
+	return beside(t, "nats-server", "github.com/nats-io/nats-server/v2")
+}
+
+// beside installs a program that make build puts beside gaol.
+func beside(t testing.TB, name string, build ...string) string {
+	t.Helper()
 	built := os.Getenv(BinaryVar)
 	if built != "" {
-		built = filepath.Join(filepath.Dir(built), "runc")
+		built = filepath.Join(filepath.Dir(built), name)
 	}
-	return binary(t, "runc", built, "-tags=seccomp", "github.com/opencontainers/runc")
+	return binary(t, name, built, build...)
 }
 
 // binary installs a program once: what make build has built, or what go build builds with the arguments.
@@ -80,7 +92,7 @@ func installBinary(path, built string, build []string) error {
 	return nil
 }
 
-// RemoveBinary removes what [Gaol] and [Runc] have created. RunTests calls it.
+// RemoveBinary removes what [Gaol], [Runc] and [NATS] have created. RunTests calls it.
 func RemoveBinary() error {
 	if binaries.dir == "" {
 		return nil

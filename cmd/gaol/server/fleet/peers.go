@@ -230,7 +230,7 @@ func (f *Fleet) renewOnce(ctx context.Context) error {
 		return err
 	}
 	var out joinResponse
-	failed := error(errNoEngine)
+	var failed error
 	if f.authority != nil {
 		failed = f.sign(ctx, f.ID(), request.DER, &out)
 	} else {

@@ -1,0 +1,15 @@
+// Package fleet tests the fleet of gaol serve end to end: several servers of this machine, each a process with its own store, unix
+// socket, TCP port and listener for other nodes, all on loopback addresses.
+//
+//	node_test.go       starts and stops nodes, and reads their logs
+//	request_test.go    sends requests as a tenant, and commands as an administrator
+//	alone_test.go      a server without a fleet has neither ports nor an engine
+//	fleet_test.go      the tests that share one fleet of three nodes
+//	join_test.go       tokens, certificates, and other clients of the listener for nodes
+//	forward_test.go    HTTP requests about sandboxes of other nodes
+//	session_test.go    sessions with sandboxes on other nodes
+//	placement_test.go  drained nodes
+//	remove_test.go     removed nodes
+//	loss_test.go       nodes that are killed, or stopped for longer than the fleet waits
+//	engine_test.go     an engine that is killed, or does not answer
+package fleet

@@ -29,7 +29,7 @@ gaol fleet token. The commands ask the server of this machine, and need root.`
 func (a *app) fleetCommand() *cobra.Command {
 	return group("fleet", "Manage the servers of several machines", fleetLong,
 		a.fleetNodesCommand(), a.fleetTokenCommand(), a.fleetCACommand(),
-		a.fleetNodeCommand("drain", "let a machine accept no new work", "Let a machine accept no new work. What runs there goes on."),
+		a.fleetNodeCommand("drain", "let a machine accept no new work", "Let a machine accept no new work. What runs there continues."),
 		a.fleetNodeCommand("undrain", "let a machine accept new work again", "Let a machine accept new work again."),
 		a.fleetNodeCommand("remove", "remove a machine for ever", "Remove a machine for ever: its sandboxes end, and the others refuse its certificate. It can join again with a new token."))
 }

@@ -8,5 +8,8 @@
 //	                                                                ├─ /             package playground
 //	                                                                └─ /healthz, /readyz
 //
+// On a machine of a fleet, package fleet is behind guard: it passes requests for what other machines have to their servers, which
+// serve them behind their own quotas.
+//
 // Being allowed to connect must not amount to root: see docs/server.md.
 package server

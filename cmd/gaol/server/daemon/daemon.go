@@ -96,7 +96,7 @@ func Run(ctx context.Context, o Options) (err error) {
 		return err
 	}
 	p.Server.Settings, p.Server.Tokens, p.Server.Tracer = now.settings, now.tokens, tracer
-	if p.Options.Fleet.Dir != "" {
+	if p.Fleet.Dir != "" {
 		if err := p.joinFleet(); err != nil {
 			closeAll(listeners)
 			return err
@@ -110,7 +110,7 @@ func Run(ctx context.Context, o Options) (err error) {
 
 // joinFleet makes this machine a node of a fleet. If it has made the fleet, it prints how others join.
 func (p *process) joinFleet() (err error) {
-	o := p.Options.Fleet
+	o := p.Fleet
 	o.Log, o.Version, o.Processors, o.Memory = p.log, p.Server.Version, goruntime.GOMAXPROCS(0), p.Server.Settings.Server.Memory
 	if o.Join == "" {
 		if o.Engine, err = ociruntime.Beside(engineProgram); err != nil {

@@ -73,7 +73,7 @@ type Fleet struct {
 	madeWith identity.Token      // see [Fleet.FirstToken]
 }
 
-// state is what a node keeps on disk besides its certificate.
+// state is what a node keeps on disk in addition to its certificate.
 type state struct {
 	Machine     string   `json:"machine"` // names its users to other nodes
 	EngineToken string   `json:"engineToken"`
@@ -223,7 +223,7 @@ func (f *Fleet) listen() (err error) {
 func ownAddress(host string) string {
 	if host != "" {
 		if c, err := net.Dial("udp", host); err == nil {
-			defer c.Close()
+			defer func() { _ = c.Close() }()
 			return c.LocalAddr().(*net.UDPAddr).IP.String()
 		}
 	}

@@ -34,7 +34,7 @@ func (f *Fleet) MCPTarget(ctx context.Context, t *tenant.Tenant, session string,
 		return "", false // which does not have the session: the client begins another
 	}
 	var m message
-	_ = json.Unmarshal(body, &m) // batches, and what is not JSON-RPC, are refused by the SDK
+	_ = json.Unmarshal(body, &m) // the SDK refuses batches and other texts
 	args := m.Params.Arguments
 	switch {
 	case session != "" && owner != f.ID():

@@ -121,7 +121,7 @@ func (f *Fleet) place(r *http.Request) (node string, err error) {
 	r.Body = &peeked{body, r.Body}
 	var in placed
 	if err == io.EOF { // the text is complete
-		_ = json.Unmarshal(text, &in) // the operation refuses what is not JSON
+		_ = json.Unmarshal(text, &in) // the operation refuses other texts
 	}
 	return f.choose(r.Context(), tenant.FromContext(r.Context()), in)
 }
@@ -154,7 +154,7 @@ type placed struct {
 	Mounts   json.RawMessage `json:"mounts"`
 }
 
-// keeps reports whether this node has the snapshot and the image of an input, as far as it names them. The default image is on all
+// keeps reports whether this node has the snapshot and the image of an input, if it names them. The default image is on all
 // nodes.
 func (f *Fleet) keeps(t *tenant.Tenant, in placed) bool {
 	s := f.service.Load()

@@ -22,7 +22,7 @@ type named struct {
 // Target returns the node that performs a request of a session; empty: this one.
 func (f *Fleet) Target(ctx context.Context, t *tenant.Tenant, o *operation.Operation, params json.RawMessage) (node string, err error) {
 	var in named
-	_ = json.Unmarshal(params, &in) // the operation refuses what is not an object
+	_ = json.Unmarshal(params, &in) // the operation refuses other texts
 	switch {
 	case in.Sandbox != "":
 		node, err = f.Owner(in.Sandbox)

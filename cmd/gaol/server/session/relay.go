@@ -102,7 +102,7 @@ type relayed []byte
 
 // relayTo performs a request on another node.
 func (t *task) relayTo(node string, body []byte) (relayed, error) {
-	r, err := t.connection.relay(node)
+	r, err := t.relay(node)
 	if err != nil {
 		return nil, err
 	}

@@ -47,7 +47,7 @@ func (s *Server) forwardPreview(w http.ResponseWriter, r *http.Request, sandbox 
 		return false
 	}
 	node, err := s.fleet.Owner(sandbox)
-	if err != nil || node == s.fleet.ID() { // this server has the error
+	if err != nil || node == s.fleet.ID() { // this server reports the error
 		return false
 	}
 	s.fleet.Forward(w, r, node)

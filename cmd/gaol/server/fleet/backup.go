@@ -30,7 +30,7 @@ func Export(dir string) ([]byte, error) {
 	return append(text, pem.EncodeToMemory(&pem.Block{Type: tokenBlock, Bytes: []byte(f.state.EngineToken)})...), err
 }
 
-// Import makes a machine that is in no fleet the one with the authority of a backup. After the next gaol serve --fleet it has an engine.
+// Import makes a machine that is in no fleet the one with the authority of a backup. After the next gaol serve --fleet it runs an engine.
 func Import(dir string, backup []byte) error {
 	authority, err := identity.ParseAuthority(backup)
 	if err != nil {

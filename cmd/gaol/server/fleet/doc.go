@@ -7,6 +7,6 @@
 // New sandboxes and single runs go to the node that received them or, when it is busy, to another one. Lists are collected from
 // all nodes.
 //
-// Package identity gives nodes their certificates, package engine has the records that all of them share, and package member
+// Package identity gives nodes their certificates, package engine keeps the records that all of them share, and package member
 // knows the state of each node. No request waits for the engine.
 package fleet

@@ -24,7 +24,7 @@ const (
 	maxList     = 8 << 20     // bytes of its answer
 )
 
-// element has the fields by which lists are sorted.
+// element contains the fields that sort a list.
 type element struct {
 	Created time.Time `json:"created"`
 	Name    string    `json:"name"`

@@ -9,7 +9,7 @@ import (
 	"gaol/cmd/gaol/server/tenant"
 )
 
-// message has the fields of a JSON-RPC request of MCP that decide where it is served.
+// message contains the fields of a JSON-RPC request of MCP that decide where it is served.
 type message struct {
 	Method string `json:"method"`
 	Params struct {
@@ -53,7 +53,7 @@ func (f *Fleet) MCPTarget(ctx context.Context, t *tenant.Tenant, session string,
 	case slices.Contains(placedTools, m.Params.Name):
 		node, err = f.choose(ctx, t, args.placed)
 	}
-	if err != nil || node == f.ID() { // this node has the error, in MCP's form
+	if err != nil || node == f.ID() { // this node reports the error, in MCP's form
 		return "", false
 	}
 	return node, node != ""

@@ -38,7 +38,7 @@ type joinRequest struct {
 	Request []byte `json:"request"` // see [identity.Request]
 }
 
-// joinResponse has the certificate.
+// joinResponse contains the certificate.
 type joinResponse struct {
 	Certificate []byte   `json:"certificate"`
 	EngineToken string   `json:"engineToken"`
@@ -48,6 +48,7 @@ type joinResponse struct {
 const (
 	maxMessage  = 64 << 10 // of a request or a response between nodes, in bytes
 	callTimeout = 10 * time.Second
+	dialTimeout = 2 * time.Second // of a node that may hang
 
 	// tokenLife is how long a join token is valid.
 	tokenLife = 24 * time.Hour
@@ -261,7 +262,7 @@ func (f *Fleet) transport() *http.Transport {
 		if n.Address == "" {
 			return nil, &dialError{member.ErrDead}
 		}
-		ctx, cancel := context.WithTimeout(ctx, callTimeout)
+		ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 		defer cancel()
 		c, err := (&tls.Dialer{Config: f.node.Load().Client(id, "http/1.1")}).DialContext(ctx, "tcp", n.Address)
 		if err != nil {

@@ -23,7 +23,7 @@ import (
 	"gaol/cmd/gaol/server/tenant"
 )
 
-// tenantHeader has the name of the tenant of a request between nodes. Only the listener for nodes accepts it.
+// tenantHeader contains the name of the tenant of a request between nodes. Only the listener for nodes accepts it.
 const tenantHeader = "Gaol-Fleet-Tenant"
 
 // Route serves the requests of tenants that are for another node there, and others with local.
@@ -82,7 +82,7 @@ func (f *Fleet) Lost(sandbox string) error {
 	return err
 }
 
-// Owner returns the node that has a sandbox, or something else with an id of [Fleet.NewID].
+// Owner returns the node that keeps a sandbox, or something else with an id of [Fleet.NewID].
 func (f *Fleet) Owner(id string) (node string, err error) {
 	node, start := parseID(id)
 	switch {
@@ -131,7 +131,7 @@ func (f *Fleet) choose(ctx context.Context, t *tenant.Tenant, in placed) (node s
 	switch named := in.Image != "" || in.Snapshot != ""; {
 	case in.Mounts != nil, named && f.keeps(t, in) && !f.Member().IsDraining():
 		return f.ID(), nil
-	case named: // without a holder, this node has the error
+	case named: // without a holder, this node reports the error
 		return cmp.Or(f.holder(ctx, t, in), f.ID()), nil
 	}
 	node = f.Member().Pick(member.Load{Busy: f.service.Load().Busy()}, f.Member().IsDraining(), nil)
@@ -147,14 +147,14 @@ type peeked struct {
 	io.Closer
 }
 
-// placed has the fields of an input that decide where it can be served.
+// placed contains the fields of an input that decide where it can be served.
 type placed struct {
 	Image    string          `json:"image"`
 	Snapshot string          `json:"snapshot"`
 	Mounts   json.RawMessage `json:"mounts"`
 }
 
-// keeps reports whether this node has the snapshot and the image of an input, if it names them. The default image is on all
+// keeps reports whether this node keeps the snapshot and the image of an input, if it names them. The default image is on all
 // nodes.
 func (f *Fleet) keeps(t *tenant.Tenant, in placed) bool {
 	s := f.service.Load()
@@ -223,7 +223,7 @@ func (f *Fleet) key(t *tenant.Tenant, kind, name string) string {
 	return f.service.Load().KeptKey(kind, &tenant.Tenant{Name: f.nameOf(t)}, name)
 }
 
-// keeper returns the node that has a tenant's snapshot or image: the own one, if no other has it.
+// keeper returns the node with a tenant's snapshot or image: the own one, if no other has it.
 func (f *Fleet) keeper(ctx context.Context, t *tenant.Tenant, in placed) string {
 	if f.keeps(t, in) {
 		return f.ID()

@@ -12,7 +12,7 @@ import (
 	protocol "gaol/internal/session"
 )
 
-// named has the fields of an input of an operation that decide where it is performed.
+// named contains the fields of an input of an operation that decide where it is performed.
 type named struct {
 	Sandbox string `json:"sandbox"`
 	Name    string `json:"name"`

@@ -24,7 +24,7 @@ func (s *Service) KeptKey(kind string, t *tenant.Tenant, name string) string {
 	return kind + "/" + s.prefix(t) + name
 }
 
-// HasKept reports whether this machine has a snapshot or an image that the tenant may use.
+// HasKept reports whether this machine keeps a snapshot or an image that the tenant may use.
 func (s *Service) HasKept(kind string, t *tenant.Tenant, name string) bool {
 	if kind == KeptSnapshot {
 		_, err := s.snapshots.find(t, name)

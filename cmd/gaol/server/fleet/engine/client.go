@@ -35,7 +35,7 @@ var ErrExists = errors.New("the key exists")
 var ErrNotFound = errors.New("the key does not exist")
 
 const (
-	operationTimeout = 5 * time.Second // of an operation whose context has no deadline
+	operationTimeout = 5 * time.Second // of an operation without a deadline of its context
 	reconnectWait    = 300 * time.Millisecond
 	pingEvery        = 2 * time.Second // of an idle connection; it is lost after two without a reply
 	markerLife       = time.Hour       // of the marker that a key has expired

@@ -36,7 +36,7 @@ const (
 	authorityLifetime = 20 * 365 * 24 * time.Hour
 )
 
-// authorityFile has the certificate and the key of an authority, and caFile the certificate of a node's fleet.
+// authorityFile contains the certificate and the key of an authority, and caFile the certificate of a node's fleet.
 const (
 	authorityFile = "authority.pem"
 	caFile        = "ca.pem"

@@ -27,7 +27,7 @@ type Node struct {
 	pair atomic.Pointer[tls.Certificate]
 }
 
-// nodeFile has the certificate and the key of a node.
+// nodeFile contains the certificate and the key of a node.
 const nodeFile = "node.pem"
 
 var nodeID = lazyregexp.New(`^[a-z2-7]{8}$`)
@@ -35,7 +35,7 @@ var nodeID = lazyregexp.New(`^[a-z2-7]{8}$`)
 // NewID returns an id of a node.
 func NewID() string { return strings.ToLower(rand.Text()[:8]) }
 
-// IsID reports whether text has the form of an id of a node.
+// IsID reports whether text looks like the id of a node.
 func IsID(text string) bool { return nodeID().MatchString(text) }
 
 // Request is a key without a certificate so far.

@@ -73,7 +73,7 @@ func ParseToken(text string) (Token, error) {
 }
 
 // Join returns the TLS configuration of a machine that joins, and the authority's certificate after the handshake. The
-// machine has no certificate so far, and knows the fleet's authority by the token.
+// machine is without a certificate so far, and knows the fleet's authority by the token.
 func (t Token) Join() (_ *tls.Config, ca func() *x509.Certificate) {
 	var authority *x509.Certificate
 	return &tls.Config{

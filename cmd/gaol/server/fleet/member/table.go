@@ -287,7 +287,7 @@ const freeShare = 0.25
 const placedShare = 0.02
 
 // Pick returns the node for new work that needs some names: images and snapshots. It is the own one while that is not busy, else
-// the less busy of two random others, or empty if no node has the names.
+// the less busy of two random others, or empty without a node with the names.
 func (t *Table) Pick(own Load, draining bool, need []string) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -70,7 +70,7 @@ func startEngine(t *testing.T) (client func() *engine.Client) {
 	return client
 }
 
-// testMember is a running member, whose clock can be ahead.
+// testMember is a running member with a clock that the test advances.
 type testMember struct {
 	*Member
 	ahead  atomic.Int64

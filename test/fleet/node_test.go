@@ -25,32 +25,6 @@ import (
 
 func TestMain(m *testing.M) { harness.Main(m) }
 
-// engineVar names the nats-server that make build has built. Without it, the tests build their own.
-const engineVar = "GAOL_TEST_NATS"
-
-// installEngine installs nats-server beside gaol, where gaol finds it, once.
-func installEngine(t *testing.T) {
-	t.Helper()
-	installed.Do(func() {
-		dir := filepath.Dir(harness.Gaol(t))
-		cmd := exec.Command("go", "build", "-trimpath", "-ldflags=-s", "-o", filepath.Join(dir, "nats-server"), "github.com/nats-io/nats-server/v2")
-		if built := os.Getenv(engineVar); built != "" {
-			cmd = exec.Command("install", "-m", "0755", built, dir)
-		}
-		if out, err := cmd.CombinedOutput(); err != nil {
-			installed.err = fmt.Errorf("%v: %w\n%s", cmd.Args, err, out)
-		}
-	})
-	if installed.err != nil {
-		t.Fatal(installed.err)
-	}
-}
-
-var installed struct {
-	sync.Once
-	err error
-}
-
 // makeStore makes a store with the default image, which is a link to that of all tests: hard links would change the times of its files.
 func makeStore(t *testing.T, dir string) {
 	t.Helper()
@@ -153,7 +127,7 @@ func (c *cluster) start(t *testing.T, name string, flags ...string) *node {
 // prepare makes the files of a node.
 func (c *cluster) prepare(t *testing.T, name string) *node {
 	t.Helper()
-	installEngine(t)
+	harness.NATS(t)
 	dir := filepath.Join(c.dir, name)
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)

@@ -172,11 +172,13 @@ func (n *node) run(t *testing.T, cmd *exec.Cmd) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	release := killWithTests(t, cmd.Process.Pid)
 	log, ended := &serverLog{}, make(chan struct{})
 	n.Cmd, n.log, n.ended = cmd, log, ended
 	go func() {
 		defer close(ended)
 		log.read(stderr)
+		release()
 		_ = cmd.Wait()
 	}()
 	n.c.t.Cleanup(func() {
@@ -203,6 +205,25 @@ func (n *node) waitServing(t *testing.T) {
 		}
 		return false
 	})
+}
+
+// killWithTests kills a process when this one ends, even by a signal, unless release is called before the process is reaped. The kernel
+// does not: a server that changes the credentials of its first thread loses the signal of its parent's death.
+func killWithTests(t *testing.T, pid int) (release func()) {
+	t.Helper()
+	guard := exec.Command("sh", "-c", `cat; kill -KILL "$1"`, "sh", strconv.Itoa(pid))
+	open, err := guard.StdinPipe() // until this process ends
+	if err == nil {
+		err = guard.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func() {
+		_ = guard.Process.Kill()
+		_ = guard.Wait() // for its end by the signal
+		_ = open.Close()
+	}
 }
 
 func (n *node) failIfEnded(t *testing.T) {

@@ -53,13 +53,11 @@ func testDrain(t *testing.T, c *cluster) {
 	t.Run("all nodes", func(t *testing.T) {
 		for _, n := range c.nodes {
 			c.drain(t, n, true)
+			defer c.drain(t, n, false)
 		}
 		harness.WaitFor(t, "no node accepts new work", func() bool {
 			res := c.nodes[0].as(t, ada).send("POST", "/v1/run", object{"code": "1"})
 			return res.Status == http.StatusServiceUnavailable && res.Header.Get("Retry-After") != ""
 		})
-		for _, n := range c.nodes {
-			c.drain(t, n, false)
-		}
 	})
 }

@@ -30,6 +30,8 @@ func TestFleet(t *testing.T) {
 		{"snapshots", testSnapshots},
 		{"other tenants", testTenants},
 		{"delete", testDelete},
+		{"MCP", testMCP},
+		{"previews", testPreview},
 		{"session", testSession},
 		{"session: processes", testSessionProcesses},
 		{"session: contexts", testSessionContexts},

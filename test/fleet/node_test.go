@@ -72,13 +72,16 @@ func newCluster(t *testing.T) *cluster {
 		}
 		c.secrets[tenant] = strings.TrimSpace(string(out))
 	}
-	settings := `{"drainMs": 500, "server": {"requestsPerSec": 100000}, "tenant": {"requestsPerSec": 100000}}`
+	settings := `{"drainMs": 500, "previewHost": "` + previewHost + `", "server": {"requestsPerSec": 100000}, "tenant": {"requestsPerSec": 100000}}`
 	if err := os.WriteFile(c.config(), []byte(settings), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.removeCgroups)
 	return c
 }
+
+// previewHost is the domain of previews.
+const previewHost = "preview.test"
 
 func (c *cluster) config() string { return filepath.Join(c.dir, "config") }
 

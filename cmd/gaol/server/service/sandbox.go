@@ -333,7 +333,7 @@ func (session *Session) End() {
 	}
 }
 
-// EndSandboxes closes all sandboxes of a service that goes on.
+// EndSandboxes closes all sandboxes of a service that continues.
 func (s *Service) EndSandboxes() {
 	s.mu.Lock()
 	list := slices.Collect(maps.Values(s.sandboxes))

@@ -310,7 +310,7 @@ func (s *Stage) limitDisk() error {
 		return err
 	}
 	defer f.Close()
-	for filled := int64(0); ; {
+	for filled, singles := int64(0), int64(0); ; {
 		if free, err = freeSpace("."); err != nil {
 			return err
 		}
@@ -322,14 +322,28 @@ func (s *Stage) limitDisk() error {
 			return nil
 		case excess > extentBlocks: // the list of a file's extents takes blocks, too
 			excess -= extentBlocks
-		default:
-			excess = blockSize
+		default: // the only block of a file takes no other one
+			if err := allocateBlock(filepath.Join(fillDir, "stage"+strconv.FormatInt(singles, 10))); err != nil {
+				return err
+			}
+			singles++
+			continue
 		}
 		if err := unix.Fallocate(int(f.Fd()), 0, filled, excess); err != nil {
 			return os.NewSyscallError("fallocate", err)
 		}
 		filled += excess
 	}
+}
+
+// allocateBlock allocates the first block of a file.
+func allocateBlock(path string) error {
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return os.NewSyscallError("fallocate", unix.Fallocate(int(f.Fd()), 0, 0, blockSize))
 }
 
 // freeSpace returns the free space of a file system for others than the host's root.

@@ -109,7 +109,7 @@ func TestReadmeIsShort(t *testing.T) {
 
 // A user finds a fact in one page, and an operator reads them all.
 func TestDocsAreShort(t *testing.T) {
-	const mostPages, mostWords = 16, 30_000
+	const mostPages, mostWords = 17, 30_750 // with fleet.md
 	list, err := filepath.Glob(filepath.Join(repo, "docs/*.md"))
 	if err != nil {
 		t.Fatal(err)

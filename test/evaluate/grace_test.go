@@ -113,7 +113,7 @@ func TestGraceUnused(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{})
 	for _, code := range []string{
 		`console.log(1); globalThis.__evaluated([process.listenerCount('SIGINT')])`,
-		`setTimeout(() => console.log('timer'), 50); setImmediate(() => console.log('immediate')); process.nextTick(() => console.log('tick'))`,
+		`setImmediate(() => { console.log('immediate'); setTimeout(() => console.log('timer'), 1) }); process.nextTick(() => console.log('tick'))`,
 		`let n = 0; const i = setInterval(() => { if (++n === 3) { clearInterval(i); globalThis.__evaluated(n); } }, 1)`,
 		`setTimeout(() => { throw new TypeError('in a timer') }, 1); setTimeout(() => console.log('after'), 50)`,
 		`setImmediate(() => { throw new TypeError('in an immediate') })`,

@@ -38,7 +38,7 @@ type Options struct {
 	// Insecure allows TCP without TLS on addresses that other machines reach.
 	Insecure bool
 
-	// Fleet connects the server to those of other machines, unless its Dir is empty.
+	// Fleet configures the membership in a fleet. With an empty Dir there is none.
 	Fleet fleet.Options
 
 	// Server configures the server itself. Run sets the options that come from files.

@@ -13,7 +13,7 @@ import (
 // tokenBlock is the type of the PEM block with the secret of the fleet's engine, which follows the authority in a backup.
 const tokenBlock = "GAOL ENGINE TOKEN"
 
-// Export returns a backup of the fleet's authority in a folder: a machine that has it can join the fleet.
+// Export returns a backup of the fleet's authority from a folder. The backup is a secret: it admits any machine to the fleet.
 func Export(dir string) ([]byte, error) {
 	f := &Fleet{Options: Options{Dir: dir}}
 	authority, err := identity.ReadAuthority(dir)

@@ -73,7 +73,7 @@ type Fleet struct {
 	madeWith identity.Token      // see [Fleet.FirstToken]
 }
 
-// state is what a node keeps on disk in addition to its certificate.
+// state is the content of stateFile.
 type state struct {
 	Machine     string   `json:"machine"` // names its users to other nodes
 	EngineToken string   `json:"engineToken"`
@@ -218,8 +218,8 @@ func (f *Fleet) listen() (err error) {
 	return nil
 }
 
-// ownAddress returns the address of this machine by which a host reaches it or, if the host is empty, the first one that is not a
-// loopback address. It sends nothing.
+// ownAddress returns the local address of connections to a host. For an empty host it returns the first global unicast address. It
+// sends no packets.
 func ownAddress(host string) string {
 	if host != "" {
 		if c, err := net.Dial("udp", host); err == nil {
@@ -415,7 +415,7 @@ func (f *Fleet) Listener() (net.Listener, *tls.Config) {
 	return f.listener, config
 }
 
-// Leave ends the node's membership in good order. What it still does is unknown to the others afterwards.
+// Leave drains the node, deletes its record and closes the fleet.
 func (f *Fleet) Leave(ctx context.Context) error {
 	f.Member().Drain(true)
 	defer f.close()

@@ -95,7 +95,7 @@ func (f *Fleet) NodeHandler(forwarded http.HandlerFunc) http.Handler {
 var errNoEngine = service.Refuse(service.EngineUnavailable, "%w", engine.ErrUnavailable)
 
 // serveCertificate signs the request of a machine that joins, or of a node whose certificate is going to expire. A node that is dead
-// gets a new id, unless it was removed. Nodes without the authority ask one that has it.
+// gets a new id, unless it was removed. Nodes without the authority forward the request to an engine.
 func (f *Fleet) serveCertificate(w http.ResponseWriter, r *http.Request) {
 	var in joinRequest
 	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxMessage))

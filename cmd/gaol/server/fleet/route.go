@@ -134,7 +134,7 @@ func (f *Fleet) choose(ctx context.Context, t *tenant.Tenant, in placed) (node s
 	case named: // without a holder, this node reports the error
 		return cmp.Or(f.holder(ctx, t, in), f.ID()), nil
 	}
-	node = f.Member().Pick(member.Load{Busy: f.service.Load().Busy()}, f.Member().IsDraining(), nil)
+	node = f.Member().Pick(f.service.Load().Busy(), f.Member().IsDraining())
 	if node == "" {
 		return "", errNoNode
 	}
@@ -161,7 +161,7 @@ func (f *Fleet) keeps(t *tenant.Tenant, in placed) bool {
 	return (in.Snapshot == "" || s.HasKept(service.KeptSnapshot, t, in.Snapshot)) && (in.Image == "" || s.HasKept(service.KeptImage, t, in.Image))
 }
 
-// serveKeeps answers a node that asks whether this one has what an input names.
+// serveKeeps reports to another node whether this node keeps the named image and snapshot.
 func (f *Fleet) serveKeeps(w http.ResponseWriter, r *http.Request) {
 	t, err := f.TenantOf(r)
 	if err == nil && !f.keeps(t, placed{Image: r.FormValue("image"), Snapshot: r.FormValue("snapshot")}) {

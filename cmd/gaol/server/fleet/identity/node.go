@@ -40,7 +40,7 @@ func IsID(text string) bool { return nodeID().MatchString(text) }
 
 // Request is a key without a certificate so far.
 type Request struct {
-	DER []byte // what the authority signs
+	DER []byte // the certificate request
 	key *ecdsa.PrivateKey
 }
 

@@ -144,7 +144,7 @@ func TestMembers(t *testing.T) {
 	if s := a.Get(nodeB); s.State != Suspect {
 		t.Errorf("a node that can be reached: %+v", s)
 	}
-	// Neither is one that is heard of while the probe fails.
+	// A hint during a failing probe keeps a node alive.
 	a.heard.Store(true)
 	a.alive.Store(false)
 	waitFor(t, "hint during a probe", a.alive.Load)

@@ -16,7 +16,7 @@ import (
 	"gaol/cmd/gaol/server/fleet/identity"
 )
 
-// Record is what a node writes about itself.
+// Record is the description of a node that it stores in the engine.
 type Record struct {
 	ID      string `json:"id"`
 	Machine string `json:"machine"` // the same after a new id
@@ -86,7 +86,7 @@ type Table struct {
 	fenced  func(why string)  // the own node is dead
 }
 
-// entry is what the table knows about a node that has not left.
+// entry is the state of a member.
 type entry struct {
 	Record
 	load   Load
@@ -286,24 +286,23 @@ const freeShare = 0.25
 // placedShare is the load that one request adds to a node until its next hint.
 const placedShare = 0.02
 
-// Pick returns the node for new work that needs some names: images and snapshots. It is the own one while that is not busy, else
-// the less busy of two random others, or empty without a node with the names.
-func (t *Table) Pick(own Load, draining bool, need []string) string {
+// Pick returns the node for new work: the own one, if it is not busy, or else the less busy of two random others. It is empty if no
+// node accepts work.
+func (t *Table) Pick(ownBusy float64, draining bool) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	hasNames := own.Names.HasAll(need)
-	if hasNames && !draining && own.Busy <= 1-freeShare {
+	if !draining && ownBusy <= 1-freeShare {
 		return t.own
 	}
 	var others []*entry
 	for id, n := range t.nodes {
-		if id != t.own && t.status(n).State == Live && n.load.Names.HasAll(need) && n.speaks() {
+		if id != t.own && t.status(n).State == Live && n.speaks() {
 			others = append(others, n)
 		}
 	}
 	best, busy := "", math.Inf(1)
-	if hasNames && !draining {
-		best, busy = t.own, own.Busy
+	if !draining {
+		best, busy = t.own, ownBusy
 	}
 	rand.Shuffle(len(others), func(i, j int) { others[i], others[j] = others[j], others[i] })
 	for _, n := range others[:min(2, len(others))] {
@@ -317,7 +316,7 @@ func (t *Table) Pick(own Load, draining bool, need []string) string {
 	return best
 }
 
-// Others returns the ids of all nodes but the own one that may answer.
+// Others returns the ids of the other nodes with a common protocol.
 func (t *Table) Others() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -21,7 +21,7 @@ const (
 	nodeC = "cccccccc"
 )
 
-// testTable is a table with a clock of its own.
+// testTable is a table with a fake clock.
 type testTable struct {
 	*Table
 	t        *testing.T
@@ -297,8 +297,8 @@ func TestWhile(t *testing.T) {
 	}
 }
 
-// pick counts the nodes that 200 calls of Pick return. Hints after each call reset what the calls add.
-func (t *testTable) pick(own Load, draining bool, need ...string) map[string]int {
+// pick counts the results of 200 calls of Pick, with hints after each call.
+func (t *testTable) pick(ownBusy float64, draining bool) map[string]int {
 	t.t.Helper()
 	got := map[string]int{}
 	for range 200 {
@@ -306,7 +306,7 @@ func (t *testTable) pick(own Load, draining bool, need ...string) map[string]int
 		for id, n := range t.nodes {
 			loads[id] = n.load
 		}
-		got[t.Pick(own, draining, need)]++
+		got[t.Pick(ownBusy, draining)]++
 		for id, l := range loads {
 			t.hint(id, l)
 		}
@@ -315,51 +315,44 @@ func (t *testTable) pick(own Load, draining bool, need ...string) map[string]int
 }
 
 func TestPick(t *testing.T) {
-	image := NewNames([]string{"image"})
 	only := func(id string) func(map[string]int) bool { return func(n map[string]int) bool { return n[id] == 200 } }
 	for name, tc := range map[string]struct {
-		own      Load
+		own      float64 // busy
 		draining bool
 		a, b, c  Load
 		change   func(*testTable)
-		need     []string
 		want     func(map[string]int) bool
 	}{
 		"idle":            {want: only(own)},
-		"three quarters":  {own: Load{Busy: 0.75}, want: only(own)},
-		"busy":            {own: Load{Busy: 0.76}, want: func(n map[string]int) bool { return n[own] == 0 && len(n) == 3 }},
-		"all more busy":   {own: Load{Busy: 0.9}, a: Load{Busy: 0.95}, b: Load{Busy: 1}, c: Load{Busy: 2}, want: only(own)},
-		"less busy of 2":  {own: Load{Busy: 0.9}, a: Load{Busy: 0.1}, b: Load{Busy: 0.2}, c: Load{Busy: 0.3}, want: lessBusyOfTwo},
+		"three quarters":  {own: 0.75, want: only(own)},
+		"busy":            {own: 0.76, want: func(n map[string]int) bool { return n[own] == 0 && len(n) == 3 }},
+		"all more busy":   {own: 0.9, a: Load{Busy: 0.95}, b: Load{Busy: 1}, c: Load{Busy: 2}, want: only(own)},
+		"less busy of 2":  {own: 0.9, a: Load{Busy: 0.1}, b: Load{Busy: 0.2}, c: Load{Busy: 0.3}, want: lessBusyOfTwo},
 		"all very busy":   {draining: true, a: Load{Busy: 3}, b: Load{Busy: 4}, c: Load{Busy: 5}, want: lessBusyOfTwo},
 		"draining":        {draining: true, want: func(n map[string]int) bool { return n[own] == 0 && n[""] == 0 }},
-		"own has it":      {own: Load{Names: image}, a: Load{Names: image}, need: []string{"image"}, want: only(own)},
-		"another has it":  {a: Load{Names: image, Busy: 1}, need: []string{"image"}, want: only(nodeA)},
-		"nobody has it":   {need: []string{"image"}, want: only("")},
-		"one of two":      {a: Load{Names: image}, need: []string{"image", "other"}, want: only("")},
-		"busy with it":    {own: Load{Busy: 0.9, Names: image}, b: Load{Names: image}, need: []string{"image"}, want: only(nodeB)},
 		"draining, alone": {draining: true, change: func(tt *testTable) { tt.pass(time.Minute, own) }, want: only("")},
-		"others drain": {own: Load{Busy: 1}, change: func(tt *testTable) {
+		"others drain": {own: 1, change: func(tt *testTable) {
 			for _, id := range []string{nodeA, nodeB} {
 				r := record(id)
 				r.Draining = true
 				tt.put(r)
 			}
 		}, want: only(nodeC)},
-		"other protocols": {own: Load{Busy: 1}, change: func(tt *testTable) {
+		"other protocols": {own: 1, change: func(tt *testTable) {
 			older, newer := record(nodeA), record(nodeC)
 			older.MinProtocol, older.MaxProtocol = Protocol-1, Protocol-1
 			newer.MinProtocol, newer.MaxProtocol = Protocol+1, Protocol+2
 			tt.put(older)
 			tt.put(newer)
 		}, want: only(nodeB)},
-		"a wide protocol": {own: Load{Busy: 1}, change: func(tt *testTable) {
+		"a wide protocol": {own: 1, change: func(tt *testTable) {
 			tt.Apply(nodeKey+nodeA, nil)
 			tt.Apply(nodeKey+nodeB, nil)
 			r := record(nodeC)
 			r.MinProtocol, r.MaxProtocol = Protocol-1, Protocol+1
 			tt.put(r)
 		}, want: only(nodeC)},
-		"dead": {own: Load{Busy: 1}, change: func(tt *testTable) {
+		"dead": {own: 1, change: func(tt *testTable) {
 			tt.dies(nodeA, "")
 			tt.dies(nodeB, "")
 		}, want: only(nodeC)},
@@ -374,10 +367,10 @@ func TestPick(t *testing.T) {
 		}
 		suspect := tt.Get(nodeA).State == Suspect
 		if suspect { // the hints of pick would be signs of life
-			if got := tt.Pick(tc.own, tc.draining, tc.need); !tc.want(map[string]int{got: 200}) {
+			if got := tt.Pick(tc.own, tc.draining); !tc.want(map[string]int{got: 200}) {
 				t.Errorf("%s: %q", name, got)
 			}
-		} else if got := tt.pick(tc.own, tc.draining, tc.need...); !tc.want(got) {
+		} else if got := tt.pick(tc.own, tc.draining); !tc.want(got) {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
@@ -394,14 +387,14 @@ func TestPickSpreads(t *testing.T) {
 	tt.renew(own, nodeA, nodeB)
 	got := map[string]int{}
 	for range 300 {
-		got[tt.Pick(Load{}, true, nil)]++
+		got[tt.Pick(0, true)]++
 	}
 	if got[nodeA] < 140 || got[nodeB] < 140 || len(got) != 2 {
 		t.Errorf("picked %v", got)
 	}
 	tt.hint(nodeA, Load{})
 	for range 100 {
-		if id := tt.Pick(Load{}, true, nil); id != nodeA {
+		if id := tt.Pick(0, true); id != nodeA {
 			t.Fatalf("picked %s, but %s has less", id, nodeA)
 		}
 	}
@@ -468,7 +461,7 @@ func TestHostile(t *testing.T) {
 		t.Errorf("nodes with the image: %v", got)
 	}
 	tt.hint(nodeA, Load{Busy: math.MaxFloat64, Names: Names{1}})
-	tt.Pick(Load{}, true, []string{"image"})
+	tt.Pick(0, true)
 	tt.dies(nodeB, huge)
 	if why := tt.Get(nodeB).Why; len(why) != maxWhy {
 		t.Errorf("the reason has %d bytes", len(why))

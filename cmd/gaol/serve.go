@@ -57,8 +57,6 @@ type serveFlags struct {
 	logLevel  slog.Level
 	printUnit string
 	inherit   int
-
-	fleet bool // this machine makes a fleet, or has made one
 }
 
 func (a *app) serveCommand() *cobra.Command {
@@ -91,7 +89,7 @@ func (a *app) serveCommand() *cobra.Command {
 	flags.Choice[string]{"service": "service", "socket": "socket", "all": "all"}.Add(
 		cmd, &f.printUnit, "print-unit", "print systemd units that start the server with the other flags, and exit: service, socket or all")
 	set.Lookup("print-unit").NoOptDefVal = "all"
-	set.BoolVar(&f.fleet, "fleet", false, "connect the servers of several machines, of which this is the first: see gaol fleet")
+	set.BoolVar(&f.Fleet.Found, "fleet", false, "connect the servers of several machines, of which this is the first: see gaol fleet")
 	set.StringVar(&f.Fleet.Join, "join", "", "`ADDR` of a machine of a fleet, which this one joins: host:port")
 	set.StringVar(&f.Fleet.Token, "join-token", "", "`TOKEN` of gaol fleet token, or @FILE with it; a machine needs it once")
 	set.StringVar(&f.Fleet.Address, "fleet-address", "", "`ADDR` on which the others reach this machine: host:port (default: an address of the machine, port "+fleet.DefaultPort+")")
@@ -114,9 +112,6 @@ func (f *serveFlags) complete(cmd *cobra.Command, stderr io.Writer) error {
 
 // completeFleet completes the options of a machine of a fleet.
 func (f *serveFlags) completeFleet() error {
-	if !f.fleet && f.Fleet.Join == "" {
-		return nil
-	}
 	f.Fleet.Dir = fleet.Dir(cmp.Or(f.Server.Store, rootfs.DefaultDir))
 	f.Fleet.Token = cmp.Or(f.Fleet.Token, os.Getenv("GAOL_JOIN_TOKEN"))
 	name, isFile := strings.CutPrefix(f.Fleet.Token, "@")
@@ -137,9 +132,9 @@ func (f *serveFlags) check() error {
 		return errors.New("nothing to listen on: give --socket or --listen")
 	case f.Listen == "" && (f.Tokens != "" || f.Cert != "" || f.Key != "" || f.Insecure):
 		return errors.New("--tokens, --tls-cert, --tls-key and --insecure need --listen")
-	case f.fleet && f.Fleet.Join != "":
+	case f.Fleet.Found && f.Fleet.Join != "":
 		return errors.New("--fleet and --join exclude each other: the first machine has --fleet, and the others --join")
-	case !f.fleet && f.Fleet.Join == "" && (f.Fleet.Token != "" || f.Fleet.Address != ""):
+	case !f.Fleet.Found && f.Fleet.Join == "" && (f.Fleet.Token != "" || f.Fleet.Address != ""):
 		return errors.New("--join-token and --fleet-address need --fleet or --join")
 	case (f.Cert == "") != (f.Key == ""):
 		return errors.New("--tls-cert and --tls-key need each other")

@@ -210,6 +210,16 @@ type (
 		ToBytes   []byte `json:"toBytes,omitempty" maxLength:"5460" doc:"Instead of to: its bytes in base64."`
 	}
 
+	// InBatch is the input of an operation on a batch run.
+	InBatch struct {
+		Key string `json:"key" maxLength:"255" doc:"The key of the batch run."`
+	}
+	// WaitBatchIn is the input of waitBatchRun.
+	WaitBatchIn struct {
+		InBatch
+		TimeoutMs int64 `json:"timeoutMs,omitempty" minimum:"0" maximum:"86400000" doc:"How long to wait. By default until the end."`
+	}
+
 	// ToolIn is the input of tool.
 	ToolIn struct {
 		Tool      string          `json:"tool" maxLength:"64" doc:"The name of a tool of package sandboxtools."`

@@ -83,6 +83,17 @@ type ProcessRequest struct {
 	WhenFull    string             `json:"whenFull,omitempty" enum:"drop,wait" doc:"What happens while readers are slow or absent: the oldest events are dropped once there is more than 1 MiB of them (the default), or the process waits while no reader has got the last 512 KiB."`
 }
 
+// SubmitRequest is a batch run to submit: a program, or a command, in a new sandbox.
+type SubmitRequest struct {
+	Key     string `json:"idempotencyKey,omitempty" pattern:"^[A-Za-z0-9][A-Za-z0-9._:~@+=-]*$" maxLength:"255" doc:"Names the batch run. By HTTP, the header Idempotency-Key has it. A repetition with the same key and request is the same batch run. By default a random key."`
+	Code    string `json:"code,omitempty" maxLength:"4194304" doc:"JavaScript, TypeScript or JSX. Either this or command."`
+	Name    string `json:"name,omitempty" maxLength:"4095" doc:"The program's file name, as for a run."`
+	Format  string `json:"format,omitempty" enum:"auto,esm,cjs,detect" doc:"The module format, as for a run."`
+	Command string `json:"command,omitempty" pattern:"^[^\\x00]*$" maxLength:"4095" doc:"A program of the image, or the path of one in the sandbox."`
+	Start
+	Tree
+}
+
 // Input is what to write to a process's standard input: text or bytes.
 type Input struct {
 	Text  string `json:"text,omitempty" maxLength:"1048576" doc:"Text to write, of at most 1 MiB."`

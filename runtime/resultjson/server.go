@@ -17,6 +17,34 @@ const (
 	Ended   ProcessState = "ended"
 )
 
+// BatchState is the state of a batch run.
+type BatchState string
+
+// The states of a batch run. It returns from BatchRunning to BatchQueued if its machine is lost.
+const (
+	BatchQueued  BatchState = "queued"
+	BatchRunning BatchState = "running"
+	BatchDone    BatchState = "done"
+)
+
+// BatchRun describes a batch run. One that is done has either a result or an error, for an hour.
+type BatchRun struct {
+	Key       string          `json:"key" doc:"Its name in other requests."`
+	State     BatchState      `json:"state" enum:"queued,running,done"`
+	Submitted time.Time       `json:"submitted"`
+	Attempts  int             `json:"attempts,omitempty" doc:"How often it has begun."`
+	Done      *time.Time      `json:"done,omitempty" doc:"When it was done."`
+	Result    *runtime.Result `json:"result,omitempty" doc:"How it ended, as for a run. Its cause can also be lost: it has begun 20 times, and no machine has completed it."`
+	Error     *BatchError     `json:"error,omitempty" doc:"Why it could not be run."`
+}
+
+// BatchError is the error of a batch run.
+type BatchError struct {
+	Code   string `json:"code" doc:"As in the response of a request that fails."`
+	Status int    `json:"status" doc:"The HTTP status of such a response."`
+	Detail string `json:"detail"`
+}
+
 // SandboxInfo describes a sandbox.
 type SandboxInfo struct {
 	ID          string    `json:"id" doc:"Its name in other requests."`

@@ -19,7 +19,9 @@ import (
 
 	"gaol/cmd/gaol/server/api"
 	"gaol/cmd/gaol/server/audit"
+	"gaol/cmd/gaol/server/batch"
 	"gaol/cmd/gaol/server/fleet"
+	"gaol/cmd/gaol/server/fleet/engine"
 	"gaol/cmd/gaol/server/mcpserver"
 	"gaol/cmd/gaol/server/service"
 	"gaol/cmd/gaol/server/session"
@@ -39,6 +41,9 @@ type Options struct {
 	SandboxTools bool
 	MCP          func() *mcp.Server
 
+	// Engine returns the engine of batch runs: see [batch.Options]. Nil: there are none.
+	Engine func(ctx context.Context, start bool) (*engine.Client, error)
+
 	// Fleet connects the server to those of other machines. Nil: there are none.
 	Fleet *fleet.Fleet
 
@@ -50,6 +55,7 @@ type Options struct {
 type Server struct {
 	service *service.Service
 	session *session.Handler
+	batch   *batch.Runs
 	tokens  atomic.Pointer[tenant.Tokens]
 	http    *http.Server
 	mcp     *mcpserver.Server
@@ -97,6 +103,7 @@ func newServer(o Options, times times) *Server {
 		s.nodes = s.newNodeServer(own)
 		all = s.fleet.Route(own)
 	}
+	s.addBatch(o, all)
 	s.http = &http.Server{
 		Handler:           s.observer.observe(s.guard(all)),
 		ReadHeaderTimeout: times.header,
@@ -110,6 +117,23 @@ func newServer(o Options, times times) *Server {
 	}
 	return s
 }
+
+// addBatch gives the server its batch runs, which any node of a fleet serves with next.
+func (s *Server) addBatch(o Options, next http.Handler) {
+	b := batch.Options{Engine: o.Engine, Service: s.service}
+	b.Serve = func(w http.ResponseWriter, r *http.Request, t *tenant.Tenant) {
+		s.observer.observe(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.serveAs(w, r, t, next) })).ServeHTTP(w, r)
+	}
+	if s.fleet != nil {
+		b.NameOf, b.TenantOf = s.fleet.NameOf, s.fleet.TenantNamed
+		b.Accepts = func() bool { return !s.fleet.Member().IsDraining() }
+	}
+	s.batch = batch.New(b)
+	s.service.UseBatch(s.batch)
+}
+
+// StartBatch begins to make batch runs that were submitted before.
+func (s *Server) StartBatch(ctx context.Context) error { return s.batch.Start(ctx) }
 
 // newMux returns a multiplexer of the API and its sessions.
 func newMux(s *service.Service, sessions http.Handler, version string) *http.ServeMux {
@@ -207,7 +231,9 @@ func (s *Server) addHealth(mux *http.ServeMux) {
 func (s *Server) Drain(now context.Context) error {
 	ctx, cancel := context.WithTimeout(now, time.Duration(s.service.Settings().DrainMs)*time.Millisecond)
 	defer cancel()
+	s.batch.Stop()
 	err := s.service.Close(ctx)
+	s.batch.Close()
 	s.mcp.Close()
 	s.session.Close()
 	late, stop := context.WithTimeout(context.Background(), time.Second) // for the last responses

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gaol/cmd/gaol/server/api"
+	"gaol/cmd/gaol/server/batch"
 	"gaol/cmd/gaol/server/service"
 	"gaol/cmd/gaol/server/session"
 	"gaol/cmd/gaol/server/settings"
@@ -41,6 +42,7 @@ func ServeSingle(ctx context.Context, c *net.UnixConn, o Options) error {
 	defer stop()
 	o.Settings = settings.Trusted()
 	s := service.New(o.Options)
+	s.UseBatch(batch.New(batch.Options{Service: s}))
 	sessions := session.New(s, nil)
 	h := &http.Server{
 		Handler: api.WithPorts(s, newMux(s, sessions, o.Version)), MaxHeaderBytes: maxHeader,

@@ -382,6 +382,57 @@ export interface CommandIn extends InSandbox, Command {
 export interface SnippetIn extends InSandbox, Snippet {
 }
 
+/** BatchError is the error of a batch run. */
+export interface BatchError {
+  /** As in the response of a request that fails. */
+  code: string;
+  /** The HTTP status of such a response. */
+  status: number;
+  detail: string;
+}
+
+/** BatchRun describes a batch run. One that is done has either a result or an error, for an hour. */
+export interface BatchRun {
+  /** Its name in other requests. */
+  key: string;
+  state: "queued" | "running" | "done";
+  submitted: Date;
+  /** How often it has begun. */
+  attempts?: number;
+  /** When it was done. */
+  done?: Date;
+  /** How it ended, as for a run. Its cause can also be lost: it has begun 20 times, and no machine has completed it. */
+  result?: Run;
+  /** Why it could not be run. */
+  error?: BatchError;
+}
+
+/** SubmitRequest is a batch run to submit: a program, or a command, in a new sandbox. */
+export interface SubmitRequest extends Start, Tree {
+  /** Names the batch run. By HTTP, the header Idempotency-Key has it. A repetition with the same key and request is the same batch run. By default a random key. */
+  idempotencyKey?: string | undefined;
+  /** JavaScript, TypeScript or JSX. Either this or command. */
+  code?: string | undefined;
+  /** The program's file name, as for a run. */
+  name?: string | undefined;
+  /** The module format, as for a run. */
+  format?: "auto" | "esm" | "cjs" | "detect" | undefined;
+  /** A program of the image, or the path of one in the sandbox. */
+  command?: string | undefined;
+}
+
+/** InBatch is the input of an operation on a batch run. */
+export interface InBatch {
+  /** The key of the batch run. */
+  key: string;
+}
+
+/** WaitBatchIn is the input of waitBatchRun. */
+export interface WaitBatchIn extends InBatch {
+  /** How long to wait. By default until the end. */
+  timeoutMs?: number | undefined;
+}
+
 /** SandboxInfo describes a sandbox. */
 export interface SandboxInfo {
   /** Its name in other requests. */
@@ -1066,6 +1117,16 @@ export interface Operations {
   commandIn: { params: CommandIn; result: Run };
   /** Evaluate a snippet. */
   evaluateIn: { params: SnippetIn; result: Evaluation };
+  /** Submit a run, which is made once it is its turn. */
+  submitRun: { params: SubmitRequest; result: BatchRun };
+  /** Describe a batch run. */
+  getBatchRun: { params: InBatch; result: BatchRun };
+  /** Wait until a batch run is done. */
+  waitBatchRun: { params: WaitBatchIn; result: BatchRun };
+  /** Follow the state of a batch run. */
+  followBatchRun: { params: InBatch; result: null };
+  /** Cancel a batch run. */
+  cancelBatchRun: { params: InBatch; result: BatchRun };
   /** Create a sandbox. */
   createSandbox: { params: SandboxRequest; result: SandboxInfo };
   /** List your sandboxes, the oldest first. */
@@ -1167,6 +1228,11 @@ export const results: Readonly<Record<keyof Operations, string>> = {
   execIn: "Run",
   commandIn: "Run",
   evaluateIn: "Evaluation",
+  submitRun: "BatchRun",
+  getBatchRun: "BatchRun",
+  waitBatchRun: "BatchRun",
+  followBatchRun: "any",
+  cancelBatchRun: "BatchRun",
   createSandbox: "SandboxInfo",
   listSandboxes: "SandboxList",
   getSandbox: "SandboxInfo",
@@ -1226,6 +1292,8 @@ export const shapes: Readonly<Record<string, Readonly<Record<string, string>>>> 
   LogLine: { "level": "string", "text": "string", "ms": "number", },
   EvaluationTruncated: { "logs": "boolean", "calls": "boolean", "denials": "boolean", },
   Evaluation: { "value?": "any", "noValue?": "string", "error": "GuestError|null", "logs": "LogLine[]", "calls": "Call[]", "durationMs": "number", "cause": "string", "usage": "Usage", "denials": "Denial[]", "truncated": "EvaluationTruncated", },
+  BatchError: { "code": "string", "status": "number", "detail": "string", },
+  BatchRun: { "key": "string", "state": "string", "submitted": "date", "attempts?": "number", "done?": "date", "result?": "Run", "error?": "BatchError", },
   SandboxInfo: { "id": "string", "created": "date", "expires": "date", "lifetimeEnd": "date", "isolation": "string", "processes": "number", "missing?": "string[]", },
   MissingNodes: { "missing?": "string[]", },
   SandboxList: { "sandboxes": "SandboxInfo[]", "...MissingNodes": "MissingNodes", },
@@ -1285,6 +1353,9 @@ export const fields = {
   ProgramIn: { sandbox: true, code: true, name: true, format: true, permissions: true, args: true, env: true, cwd: true, stdin: true, timeoutMs: true, maxTimeout: true },
   CommandIn: { sandbox: true, command: true, permissions: true, args: true, env: true, cwd: true, stdin: true, timeoutMs: true, maxTimeout: true },
   SnippetIn: { sandbox: true, code: true, globals: true, maxOutput: true, maxLogs: true, maxLogLength: true, form: true, timeoutMs: true, maxTimeout: true, permissions: true, env: true, cwd: true },
+  SubmitRequest: { idempotencyKey: true, code: true, name: true, format: true, command: true, permissions: true, args: true, env: true, cwd: true, stdin: true, timeoutMs: true, maxTimeout: true, image: true, snapshot: true, files: true, fileBytes: true, limits: { memoryBytes: true, cpus: true, cpuTimeMs: true, pids: true, openFiles: true, diskBytes: true, files: true, outputBytes: true, valueBytes: true }, isolation: true, readOnly: true, hostname: true, mounts: { source: true, target: true, access: true }, nodeModules: { hostPath: true, guestPath: true }, bigInts: true, hostPorts: true },
+  InBatch: { key: true },
+  WaitBatchIn: { key: true, timeoutMs: true },
   SandboxRequest: { permissions: true, globals: true, env: true, cwd: true, idleTimeoutMs: true, lifetimeMs: true, image: true, snapshot: true, files: true, fileBytes: true, limits: { memoryBytes: true, cpus: true, cpuTimeMs: true, pids: true, openFiles: true, diskBytes: true, files: true, outputBytes: true, valueBytes: true }, isolation: true, readOnly: true, hostname: true, mounts: { source: true, target: true, access: true }, nodeModules: { hostPath: true, guestPath: true }, bigInts: true, hostPorts: true },
   Terminal: { rows: true, cols: true, term: true },
   ProcessRequest: { code: true, name: true, format: true, command: true, permissions: true, args: true, env: true, cwd: true, timeoutMs: true, terminal: { rows: true, cols: true, term: true }, whenFull: true },

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 
@@ -21,6 +22,7 @@ import (
 	"gaol/cmd/gaol/server/tenant"
 	"gaol/internal/schema"
 	"gaol/internal/strictjson"
+	"gaol/runtime/resultjson"
 )
 
 // MaxBody bounds the body of a request in bytes, unless the operation has its own bound.
@@ -50,7 +52,17 @@ func Register(mux *http.ServeMux, s *service.Service, version string) {
 
 // serve returns the handler of an operation.
 func serve(s *service.Service, o *operation.Operation) http.HandlerFunc {
+	batch := operation.ByName(operation.Submit)
+	canSubmit := o.Name == "run" || o.Name == "command"
 	return func(w http.ResponseWriter, r *http.Request) {
+		o := o
+		if canSubmit && r.Header.Get("Idempotency-Key") != "" {
+			if !prefersAsync(r) {
+				WriteProblem(w, http.StatusUnprocessableEntity, "Idempotency-Key is for batch runs: also want Prefer: respond-async")
+				return
+			}
+			o = batch
+		}
 		in, err := decode(o, w, r)
 		if err != nil {
 			ProblemOf(err).Write(w)
@@ -95,6 +107,9 @@ func respond(o *operation.Operation, w http.ResponseWriter, out any, err error) 
 		return
 	}
 	w.Header().Set("Content-Type", typeJSON)
+	if run, ok := out.(*resultjson.BatchRun); ok && o.Status == http.StatusAccepted {
+		w.Header().Set("Location", "/v1/runs/"+run.Key)
+	}
 	if o.Status != 0 {
 		w.WriteHeader(o.Status)
 	}
@@ -106,10 +121,20 @@ const (
 	typeEvents = "text/event-stream"
 )
 
+// prefersAsync reports whether a client wants a batch run (RFC 7240).
+func prefersAsync(r *http.Request) bool {
+	return slices.ContainsFunc(strings.Split(strings.Join(r.Header.Values("Prefer"), ","), ","), func(p string) bool {
+		return strings.EqualFold(strings.TrimSpace(p), "respond-async")
+	})
+}
+
 // wantsEvents reports whether a client prefers events to an object.
 func wantsEvents(r *http.Request) bool {
 	return negotiation.SelectQValue(r.Header.Get("Accept"), []string{typeJSON, typeEvents}) == typeEvents
 }
+
+// headerFields are the fields of inputs that are headers by HTTP.
+var headerFields = map[string]string{"Last-Event-ID": "lastEventId", "Idempotency-Key": "idempotencyKey"}
 
 // decode returns the input of a request.
 func decode(o *operation.Operation, w http.ResponseWriter, r *http.Request) (any, error) {
@@ -123,8 +148,10 @@ func decode(o *operation.Operation, w http.ResponseWriter, r *http.Request) (any
 		}
 		params[name] = values[0]
 	}
-	if id := r.Header.Get("Last-Event-ID"); id != "" && o.EventsOnly {
-		params["lastEventId"] = id
+	for name, field := range headerFields {
+		if text := r.Header.Get(name); text != "" && o.Input.Schema.Properties[field] != nil {
+			params[field] = strings.Trim(text, `"`) // a structured field of HTTP is quoted
+		}
 	}
 	var body []byte
 	if o.HasBody() {

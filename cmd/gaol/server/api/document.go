@@ -139,7 +139,7 @@ func (d document) responses(o *operation.Operation) map[string]*huma.Response {
 	}
 	if o.EventsOnly {
 		return map[string]*huma.Response{
-			"200": {Description: "OK", Content: map[string]*huma.MediaType{typeEvents: {Schema: d.events(o.Events, true)}}},
+			"200": {Description: "OK", Content: map[string]*huma.MediaType{typeEvents: {Schema: d.events(o.Events, o.Input.Schema.Properties["lastEventId"] != nil)}}},
 			"204": {Description: "The client has got the last event."},
 		}
 	}

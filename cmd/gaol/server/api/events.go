@@ -68,6 +68,7 @@ func stream(ctx context.Context, w http.ResponseWriter, begin time.Duration, do 
 	s.mu.Lock()
 	s.timer = time.AfterFunc(begin, s.sign)
 	s.mu.Unlock()
+	defer s.timer.Stop() // also if do panics: the response is gone then
 	err := do(ctx, s)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -80,7 +81,6 @@ func stream(ctx context.Context, w http.ResponseWriter, begin time.Duration, do 
 	case err != nil:
 		_ = s.write(frame(service.Event{Name: service.EventError, Data: ProblemOf(err)}))
 	}
-	s.timer.Stop()
 	s.err = cmp.Or(s.err, errStreamEnded)
 }
 

@@ -38,7 +38,7 @@ type Options struct {
 	// Insecure allows TCP without TLS on addresses that other machines reach.
 	Insecure bool
 
-	// Fleet configures the membership in a fleet. With an empty Dir there is none.
+	// Fleet configures the membership in a fleet. Without Join and Found there is none, and Dir is that of the engine of batch runs.
 	Fleet fleet.Options
 
 	// Server configures the server itself. Run sets the options that come from files.
@@ -96,24 +96,34 @@ func Run(ctx context.Context, o Options) (err error) {
 		return err
 	}
 	p.Server.Settings, p.Server.Tokens, p.Server.Tracer = now.settings, now.tokens, tracer
-	if p.Fleet.Dir != "" {
+	if p.Fleet.Found || p.Fleet.Join != "" {
 		if err := p.joinFleet(); err != nil {
 			closeAll(listeners)
 			return err
 		}
-		p.Server.Fleet = p.fleet
+		p.Server.Fleet, p.Server.Engine = p.fleet, p.fleet.Engine
+	} else {
+		local := &fleet.Local{Dir: p.Fleet.Dir, Program: findEngine, Log: p.log}
+		defer local.Close()
+		p.Server.Engine = local.Engine
 	}
 	p.server = server.New(p.Server)
 	p.use(now)
+	if err := p.server.StartBatch(p.term); err != nil {
+		p.log.Error("batch runs that were submitted before wait", "err", err)
+	}
 	return p.serve(listeners, hangups)
 }
+
+// findEngine returns the program of the engine.
+func findEngine() (string, error) { return ociruntime.Beside("nats-server") }
 
 // joinFleet makes this machine a node of a fleet. If it has made the fleet, it prints how others join.
 func (p *process) joinFleet() (err error) {
 	o := p.Fleet
 	o.Log, o.Version, o.Processors, o.Memory = p.log, p.Server.Version, goruntime.GOMAXPROCS(0), p.Server.Settings.Server.Memory
 	if o.Join == "" {
-		if o.Engine, err = ociruntime.Beside(engineProgram); err != nil {
+		if o.Program, err = findEngine(); err != nil {
 			return err
 		}
 	}
@@ -126,9 +136,6 @@ func (p *process) joinFleet() (err error) {
 	}
 	return nil
 }
-
-// engineProgram is the program of a fleet's engine.
-const engineProgram = "nats-server"
 
 // serve serves the listeners until a signal ends it, or one of them fails.
 func (p *process) serve(listeners []listener, hangups <-chan os.Signal) error {

@@ -52,7 +52,8 @@ func Import(dir string, backup []byte) error {
 	if err := f.readState(); err != nil {
 		return err
 	}
-	if f.state.EngineToken != "" {
+	_, node := identity.ReadNode(dir)
+	if _, own := identity.ReadAuthority(dir); node == nil || own == nil {
 		return fmt.Errorf("this machine is in a fleet: remove %s first", dir)
 	}
 	f.state.EngineToken = string(token)

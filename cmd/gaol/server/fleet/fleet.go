@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/tls"
@@ -38,7 +39,8 @@ type Options struct {
 	// no token. Without Join, the machine is one with an engine, and the first one makes the fleet.
 	Join, Token string
 
-	Engine  string // the program nats-server; needed without Join
+	Found   bool   // make a fleet, or continue as the machine that has made it
+	Program string // nats-server; needed without Join
 	Version string
 	Log     *slog.Logger
 
@@ -120,16 +122,25 @@ func Start(ctx context.Context, o Options) (_ *Fleet, err error) {
 	f.work.Go(func() { f.renew(life) })
 	if f.engine != nil {
 		f.work.Go(func() { f.prepare(life) })
+		f.work.Go(func() { f.engine.Watch(life, f.canary) })
 	}
 	return f, nil
 }
 
+// engineDir is the folder of the engine's files.
+const engineDir = "engine"
+
+// newEngine starts the engine of this machine.
+func (f *Fleet) newEngine(ctx context.Context) (*engine.Server, error) {
+	dir := filepath.Join(f.Dir, engineDir)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	return engine.Start(ctx, f.Program, dir, f.state.EngineToken, f.Log)
+}
+
 // startEngine starts the engine of a machine with one. The first time, it makes the fleet.
 func (f *Fleet) startEngine(ctx context.Context) error {
-	dir := filepath.Join(f.Dir, "engine")
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
-	}
 	var err error
 	if f.authority, err = identity.ReadAuthority(f.Dir); errors.Is(err, fs.ErrNotExist) {
 		err = f.found()
@@ -145,7 +156,7 @@ func (f *Fleet) startEngine(ctx context.Context) error {
 		return err
 	}
 	f.node.Store(node)
-	f.engine, err = engine.Start(ctx, f.Engine, dir, f.state.EngineToken, f.Log)
+	f.engine, err = f.newEngine(ctx)
 	return err
 }
 
@@ -157,7 +168,7 @@ func (f *Fleet) found() (err error) {
 	if f.authority, err = identity.NewAuthority(); err != nil {
 		return err
 	}
-	f.state.EngineToken = rand.Text()
+	f.state.EngineToken = cmp.Or(f.state.EngineToken, rand.Text()) // its engine may have batch runs
 	f.madeWith = identity.NewToken(f.authority.Cert)
 	return errors.Join(f.writeState(), f.authority.Write(f.Dir))
 }
@@ -352,6 +363,14 @@ func (f *Fleet) prepare(ctx context.Context) {
 		}
 	}
 }
+
+// canary writes to the engine.
+func (f *Fleet) canary(ctx context.Context) error {
+	return f.client.Put(ctx, engine.Config, "canary."+f.ID(), nil)
+}
+
+// Engine returns the engine, as [batch.Options] wants it.
+func (f *Fleet) Engine(context.Context, bool) (*engine.Client, error) { return f.client, nil }
 
 // engineProtocol is the protocol, by ALPN, of connections to the engine through the listener for nodes.
 const engineProtocol = "gaol-engine"

@@ -214,13 +214,13 @@ func (f *Fleet) get(ctx context.Context, t *tenant.Tenant, node, path string) (*
 	if err != nil {
 		return nil, err
 	}
-	r.Header.Set(tenantHeader, f.nameOf(t))
+	r.Header.Set(tenantHeader, f.NameOf(t))
 	return f.http.Do(r)
 }
 
 // key names what a tenant keeps in the hints of nodes.
 func (f *Fleet) key(t *tenant.Tenant, kind, name string) string {
-	return f.service.Load().KeptKey(kind, &tenant.Tenant{Name: f.nameOf(t)}, name)
+	return f.service.Load().KeptKey(kind, &tenant.Tenant{Name: f.NameOf(t)}, name)
 }
 
 // keeper returns the node with a tenant's snapshot or image: the own one, if no other has it.
@@ -231,8 +231,8 @@ func (f *Fleet) keeper(ctx context.Context, t *tenant.Tenant, in placed) string 
 	return cmp.Or(f.holder(ctx, t, in), f.ID())
 }
 
-// nameOf returns the name of a tenant for other nodes: users of other machines are others.
-func (f *Fleet) nameOf(t *tenant.Tenant) string {
+// NameOf returns the name of a tenant for other nodes: users of other machines are others.
+func (f *Fleet) NameOf(t *tenant.Tenant) string {
 	if strings.HasPrefix(t.Name, "uid:") {
 		return t.Name + "@" + f.state.Machine
 	}
@@ -246,7 +246,14 @@ func (f *Fleet) TenantOf(r *http.Request) (*tenant.Tenant, error) {
 	if name == "" || len(name) > maxTenant {
 		return nil, service.Refuse(service.Invalid, "want the name of a tenant in %s", tenantHeader)
 	}
-	return &tenant.Tenant{Name: strings.TrimSuffix(name, "@"+f.state.Machine), Forwarded: true}, nil
+	t := f.TenantNamed(name)
+	t.Forwarded = true
+	return t, nil
+}
+
+// TenantNamed returns the tenant whose [Fleet.NameOf] a name is.
+func (f *Fleet) TenantNamed(name string) *tenant.Tenant {
+	return &tenant.Tenant{Name: strings.TrimSuffix(name, "@"+f.state.Machine)}
 }
 
 // maxTenant bounds the name of a tenant in bytes.
@@ -266,7 +273,7 @@ func (f *Fleet) Forward(w http.ResponseWriter, r *http.Request, node string) {
 			p.Out.Header.Del(tenantHeader)
 			if t != nil {
 				p.Out.Header.Del("Authorization")
-				p.Out.Header.Set(tenantHeader, f.nameOf(t))
+				p.Out.Header.Set(tenantHeader, f.NameOf(t))
 			}
 		},
 		ModifyResponse: func(res *http.Response) error {

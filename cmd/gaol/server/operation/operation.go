@@ -188,7 +188,7 @@ var All = sync.OnceValue(func() []*Operation {
 		tag string
 		of  []*Operation
 	}{
-		{"run", runs()}, {"sandboxes", sandboxes()}, {"processes", processes()}, {"contexts", contexts()}, {"files", files()},
+		{"run", runs()}, {"batch", batchRuns()}, {"sandboxes", sandboxes()}, {"processes", processes()}, {"contexts", contexts()}, {"files", files()},
 		{"listeners", ports()}, {"snapshots", snapshots()}, {"images", images()}, {"snippets", snippetRuns()}, {"", sessions()},
 	} {
 		for _, o := range group.of {

@@ -56,6 +56,42 @@ func runs() []*Operation {
 	}
 }
 
+// batchRuns are the operations of batch runs.
+func batchRuns() []*Operation {
+	const all, one = "/v1/runs", "/v1/runs/{key}"
+	return []*Operation{
+		ofService(Operation{
+			Name: Submit, Method: http.MethodPost, Path: all, Status: http.StatusAccepted,
+			Summary: "Submit a run, which is made once it is its turn",
+			Doc:     "Queues a program or a command for a new sandbox. The header Idempotency-Key names the batch run: a repetition of the request returns its state, and another request with the same key is refused. It is begun again if its machine is lost. Its result is kept for an hour. outputBytes and valueBytes are at most 256 KiB and 1 MiB, and mounts are refused. With the headers Idempotency-Key and Prefer: respond-async, /v1/run and /v1/command do the same.",
+		}, (*service.Service).SubmitRun),
+		ofService(Operation{
+			Name: "getBatchRun", Method: http.MethodGet, Path: one, Query: true,
+			Summary: "Describe a batch run",
+			Doc:     "Describes your batch run: its state, and its result once it is done.",
+		}, (*service.Service).GetBatchRun),
+		ofService(Operation{
+			Name: "waitBatchRun", Method: http.MethodGet, Path: one + "/wait", Query: true, unawaited: true,
+			Summary: "Wait until a batch run is done",
+			Doc:     "Returns when the batch run is done, or after the timeout.",
+		}, (*service.Service).WaitBatchRun),
+		ofService(Operation{
+			Name: "followBatchRun", Method: http.MethodGet, Path: one + "/events", Query: true, EventsOnly: true, unawaited: true,
+			Events:  []EventType{{service.EventState, resultjson.BatchRun{}, "The batch run, first as it is, and then each time that its state has changed. The last one is done."}},
+			Summary: "Follow the state of a batch run",
+			Doc:     "Streams the states of the batch run until it is done.",
+		}, (*service.Service).FollowBatchRun),
+		ofService(Operation{
+			Name: "cancelBatchRun", Method: http.MethodDelete, Path: one, Query: true,
+			Summary: "Cancel a batch run",
+			Doc:     "Ends the batch run, whose result then has the cause canceled, unless it is done.",
+		}, (*service.Service).CancelBatchRun),
+	}
+}
+
+// Submit is the name of the operation that submits a batch run.
+const Submit = "submitRun"
+
 // sessions are the operations that only sessions have.
 func sessions() []*Operation {
 	return []*Operation{

@@ -222,7 +222,10 @@ func (a *Account) Reserve(u Limits) (*Reservation, error) {
 }
 
 // Hold adds memory to the reservation, or returns an [*Exceeded]. A negative number of bytes releases some.
-func (r *Reservation) Hold(bytes int64) error { return r.grow(Limits{Bodies: bytes}.amounts()) }
+func (r *Reservation) Hold(bytes int64) error { return r.Add(Limits{Bodies: bytes}) }
+
+// Add adds to the reservation, or returns an [*Exceeded].
+func (r *Reservation) Add(u Limits) error { return r.grow(u.amounts()) }
 
 // grow adds to a reservation. After Release it does nothing.
 func (r *Reservation) grow(u amounts) (err error) {

@@ -33,6 +33,7 @@ type Limits struct {
 	Images        int   `json:"images,omitzero"`             // that tenants have built; 0 for a tenant: none
 	ImageBytes    int64 `json:"imageBytes,omitzero"`         // of all files of these images; files of the base count in each; 0 for a tenant: none
 	Sessions      int   `json:"sessions,omitzero"`           // open WebSockets of /v1/session
+	BatchBytes    int64 `json:"batchBytes,omitzero"`         // of requests and results of batch runs in an hour
 	Connections   int   `json:"connections,omitzero"`        // open ones to ports of guests, with requests that wait for one
 
 	EgressConnections int `json:"egressConnections,omitzero"` // open ones of guests to external hosts
@@ -54,21 +55,21 @@ func DefaultLimits(memory int64, files int) (server, tenant Limits) {
 		Sandboxes: 1000, Runs: 500,
 		Memory: memory / 4 * 3, CPUs: float64(64 * processors), Disk: 64 << 30, Files: 66_000_000,
 		Requests: 5000, Upload: 1 << 30, Concurrent: 4096, Bodies: 256 << 20,
-		Snapshots: 1000, SnapshotBytes: 64 << 30, Images: 1000, ImageBytes: 64 << 30, Sessions: 1024, Connections: 2048,
+		Snapshots: 1000, SnapshotBytes: 64 << 30, Images: 1000, ImageBytes: 64 << 30, Sessions: 1024, Connections: 2048, BatchBytes: 4 << 30,
 		EgressConnections: 16384, PendingConnects: min(max(files/8, 16), 1024), PendingLookups: min(max(files/32, 16), 256),
 	}
 	tenant = Limits{
 		Sandboxes: 100, Runs: 100,
 		Memory: server.Memory / 2, CPUs: server.CPUs / 2, Disk: server.Disk / 2, Files: server.Files / 2,
 		Requests: 500, Upload: 256 << 20, Concurrent: 1024, Bodies: 128 << 20,
-		Snapshots: 100, SnapshotBytes: server.SnapshotBytes / 2, Sessions: 64, Connections: 512,
+		Snapshots: 100, SnapshotBytes: server.SnapshotBytes / 2, Sessions: 64, Connections: 512, BatchBytes: 1 << 30,
 		EgressConnections: 4096, PendingConnects: server.PendingConnects / 2, PendingLookups: server.PendingLookups / 2,
 	}
 	return server, tenant
 }
 
 // fields is how many fields Limits has.
-const fields = 19
+const fields = 20
 
 // names are the names of the fields in JSON.
 var names = func() (list [fields]string) {

@@ -84,6 +84,7 @@ const (
 	EventDenial  EventName = "denial"  // runtime.Denial
 	EventGap     EventName = "gap"     // resultjson.Gap
 	EventStarted EventName = "started" // *resultjson.ProcessInfo or *resultjson.ContextInfo, if the request lasts until its end
+	EventState   EventName = "state"   // *resultjson.BatchRun
 	EventEnd     EventName = "end"     // nothing: a guest's server sends no more
 	EventResult  EventName = "result"  // *runtime.Result or *runtime.Evaluation
 	EventError   EventName = "error"   // error

@@ -26,6 +26,8 @@ type Metrics struct {
 	refusals, requests *prometheus.CounterVec
 	answers            *prometheus.HistogramVec
 	lost               prometheus.Counter
+
+	redelivered, discarded, lostRuns prometheus.Counter // of batch runs
 }
 
 // seconds are the buckets of times: runs take from milliseconds to an hour.
@@ -39,6 +41,7 @@ func NewMetrics() *Metrics {
 	counters := func(name, help string, labels ...string) *prometheus.CounterVec {
 		return auto.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
 	}
+	counter := func(name, help string) prometheus.Counter { return counters(name, help).WithLabelValues() }
 	histograms := func(name, help string, labels ...string) *prometheus.HistogramVec {
 		return auto.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: seconds}, labels)
 	}
@@ -51,7 +54,11 @@ func NewMetrics() *Metrics {
 		refusals: counters("gaol_quota_refusals_total", "Requests that exceeded a quota, by limit and by whose it is: tenant or server.", "limit", "scope"),
 		requests: counters("gaol_http_requests_total", "Requests, by operation and status. The operation is none for paths that do not exist, and for requests that were refused before.", "operation", "status"),
 		answers:  histograms("gaol_http_request_duration_seconds", "Time of requests.", "operation"),
-		lost:     counters("gaol_audit_lost_total", "Lines that could not be written to the audit log.").WithLabelValues(),
+		lost:     counter("gaol_audit_lost_total", "Lines that could not be written to the audit log."),
+
+		redelivered: counter("gaol_fleet_redeliveries_total", "Batch runs that have begun again."),
+		discarded:   counter("gaol_fleet_results_discarded_total", "Results of batch runs that had another one, of a faster machine or by a cancelation."),
+		lostRuns:    counter("gaol_fleet_lost_total", "Batch runs that no machine has completed."),
 	}
 }
 
@@ -84,6 +91,15 @@ func (m *Metrics) Request(operation string, status int, d time.Duration) {
 
 // AuditLost counts a line that could not be written to the audit log.
 func (m *Metrics) AuditLost() { m.lost.Inc() }
+
+// Redelivered counts a batch run that has begun again.
+func (m *Metrics) Redelivered() { m.redelivered.Inc() }
+
+// Discarded counts a result of a batch run that had another one.
+func (m *Metrics) Discarded() { m.discarded.Inc() }
+
+// Lost counts a batch run that no machine has completed.
+func (m *Metrics) Lost() { m.lostRuns.Inc() }
 
 // otherTenants is the label of all tenants that the settings do not name.
 const otherTenants = "other"

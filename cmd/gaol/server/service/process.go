@@ -218,16 +218,21 @@ func ended(err error) error {
 
 // Wait waits until the process has ended, ctx ends or the time is over, and describes it in any case.
 func (p *Process) Wait(ctx context.Context, _ *Call, in *requestjson.WaitIn) (*resultjson.ProcessInfo, error) {
-	if in.TimeoutMs > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, milliseconds(in.TimeoutMs))
-		defer cancel()
-	}
+	ctx, cancel := waitContext(ctx, in.TimeoutMs)
+	defer cancel()
 	select {
 	case <-p.ended:
 	case <-ctx.Done():
 	}
 	return p.Info(), nil
+}
+
+// waitContext returns a context for waiting for some milliseconds; 0: without limit.
+func waitContext(ctx context.Context, ms int64) (context.Context, context.CancelFunc) {
+	if ms == 0 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, milliseconds(ms))
 }
 
 // Delete kills the process if it is active, waits for its end, and forgets it.

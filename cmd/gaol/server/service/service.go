@@ -67,6 +67,7 @@ type Service struct {
 	runners      *shared[runnerKey, *snippets.Runner]
 	tenants      *tenants
 	metrics      *Metrics
+	batch        Batch
 	retained     retained      // processes and contexts that have ended
 	closing      chan struct{} // has room for the sandboxes that are closed at the same time
 

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -17,19 +18,37 @@ import (
 type Client struct {
 	conn *nats.Conn
 	js   jetstream.JetStream
+
+	consumers [Queues]atomic.Pointer[jetstream.Consumer]
 }
 
 // Buckets of records.
 const (
-	Nodes  = "NODES"  // node.<id>, and dead.<id>
-	Config = "CONFIG" // join.<hash of a secret>
+	Nodes   = "NODES"   // node.<id>, and dead.<id>
+	Config  = "CONFIG"  // join.<hash of a secret>, and canary.<id> of a node
+	Results = "RESULTS" // <name> of a message of a queue: its result, which lives for ResultLife
 )
 
-// buckets are all buckets.
-var buckets = []string{Nodes, Config}
+// ResultLife is how long a result is kept.
+const ResultLife = time.Hour
+
+// maxResults bounds the results in bytes.
+const maxResults = 6 << 30
+
+// buckets are all buckets. A hint with the subject done.<name> follows the creation of a result.
+var buckets = []jetstream.KeyValueConfig{
+	{Bucket: Nodes, LimitMarkerTTL: markerLife}, {Bucket: Config, LimitMarkerTTL: markerLife},
+	{
+		Bucket: Results, TTL: ResultLife, MaxBytes: maxResults,
+		RePublish: &jetstream.RePublish{Source: "$KV." + Results + ".>", Destination: "done.>", HeadersOnly: true},
+	},
+}
 
 // ErrExists is the error of Create for a key that exists.
 var ErrExists = errors.New("the key exists")
+
+// ErrFull is the error of a queue or a bucket without room.
+var ErrFull = errors.New("the fleet's engine is full")
 
 // ErrNotFound is the error of Get for a key that does not exist.
 var ErrNotFound = errors.New("the key does not exist")
@@ -75,7 +94,7 @@ func Connect(dial func(context.Context) (net.Conn, error), token, name string, l
 		conn.Close()
 		return nil, err
 	}
-	return &Client{conn, js}, nil
+	return &Client{conn: conn, js: js}, nil
 }
 
 // Close ends the connection.
@@ -84,43 +103,64 @@ func (c *Client) Close() { c.conn.Close() }
 // Connected reports whether there is a connection now.
 func (c *Client) Connected() bool { return c.conn.IsConnected() }
 
-// Prepare makes the buckets that are missing. Only machines with an engine call it.
+// Prepare makes the buckets and queues that are missing. Only machines with an engine call it.
 func (c *Client) Prepare(ctx context.Context) error {
-	for _, name := range buckets {
-		_, err := c.js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: name, History: 1, LimitMarkerTTL: markerLife})
-		if err != nil {
-			return fmt.Errorf("bucket %s: %w", name, err)
+	for _, bucket := range buckets {
+		bucket.History = 1
+		if _, err := c.js.CreateOrUpdateKeyValue(ctx, bucket); err != nil {
+			return fmt.Errorf("bucket %s: %w", bucket.Bucket, err)
 		}
 	}
-	return nil
+	return c.prepareQueues(ctx)
 }
 
 // with calls do with a bucket, and converts its error.
 func (c *Client) with(ctx context.Context, bucket string, do func(context.Context, jetstream.KeyValue) error) error {
+	return c.operate(ctx, func(ctx context.Context) error {
+		kv, err := c.js.KeyValue(ctx, bucket)
+		if err == nil {
+			err = do(ctx, kv)
+		}
+		return err
+	})
+}
+
+// operate calls do with a time limit, and converts its error.
+func (c *Client) operate(ctx context.Context, do func(context.Context) error) error {
 	if !c.Connected() {
 		return ErrUnavailable
 	}
 	ctx, cancel := context.WithTimeout(ctx, operationTimeout)
 	defer cancel()
-	kv, err := c.js.KeyValue(ctx, bucket)
-	if err == nil {
-		err = do(ctx, kv)
+	err := do(ctx)
+	var code jetstream.ErrorCode
+	if e, ok := errors.AsType[jetstream.JetStreamError](err); ok && e.APIError() != nil {
+		code = e.APIError().ErrorCode
 	}
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, jetstream.ErrKeyExists):
+	case errors.Is(err, jetstream.ErrKeyExists), code == jetstream.JSErrCodeStreamWrongLastSequence:
 		return ErrExists
-	case errors.Is(err, jetstream.ErrKeyNotFound):
+	case errors.Is(err, jetstream.ErrKeyNotFound), errors.Is(err, jetstream.ErrMsgNotFound), errors.Is(err, nats.ErrNoResponders):
 		return ErrNotFound
+	case code == storeFailed:
+		return fmt.Errorf("%w: %w", ErrFull, err)
 	}
 	return fmt.Errorf("%w: %w", ErrUnavailable, err)
 }
 
-// Create creates a key, which is deleted after a time. It returns ErrExists if it exists.
+// storeFailed is the server's code for a message that a stream has no room for.
+const storeFailed = 10077
+
+// Create creates a key, which is deleted after a time; 0: that of the bucket. It returns ErrExists if it exists.
 func (c *Client) Create(ctx context.Context, bucket, key string, value []byte, life time.Duration) error {
+	var o []jetstream.KVCreateOpt
+	if life > 0 {
+		o = append(o, jetstream.KeyTTL(life))
+	}
 	return c.with(ctx, bucket, func(ctx context.Context, kv jetstream.KeyValue) error {
-		_, err := kv.Create(ctx, key, value, jetstream.KeyTTL(life))
+		_, err := kv.Create(ctx, key, value, o...)
 		return err
 	})
 }
@@ -225,9 +265,30 @@ func (c *Client) watcher(ctx context.Context, bucket string) (_ jetstream.KeyWat
 // Publish sends a hint to the nodes that are connected now.
 func (c *Client) Publish(subject string, hint []byte) error { return c.conn.Publish(subject, hint) }
 
-// Subscribe calls receive with each hint until ctx ends. Subjects may end in ">".
+// Ask sends a question to one subscriber of a subject, and returns the answer. Without a subscriber it returns ErrNotFound.
+func (c *Client) Ask(ctx context.Context, subject string) (answer []byte, err error) {
+	err = c.operate(ctx, func(ctx context.Context) error {
+		m, err := c.conn.RequestWithContext(ctx, subject, nil)
+		if err == nil {
+			answer = m.Data
+		}
+		return err
+	})
+	return answer, err
+}
+
+// Answer answers questions about a subject until ctx ends.
+func (c *Client) Answer(ctx context.Context, subject string, answer func() []byte) error {
+	return c.subscribe(ctx, subject, func(m *nats.Msg) { _ = m.Respond(answer()) }) // the connection may be lost
+}
+
+// Subscribe calls receive with each hint until ctx ends. Subjects may have wildcards.
 func (c *Client) Subscribe(ctx context.Context, subject string, receive func(subject string, hint []byte)) error {
-	s, err := c.conn.Subscribe(subject, func(m *nats.Msg) { receive(strings.Clone(m.Subject), m.Data) })
+	return c.subscribe(ctx, subject, func(m *nats.Msg) { receive(strings.Clone(m.Subject), m.Data) })
+}
+
+func (c *Client) subscribe(ctx context.Context, subject string, receive nats.MsgHandler) error {
+	s, err := c.conn.Subscribe(subject, receive)
 	if err == nil {
 		context.AfterFunc(ctx, func() { _ = s.Unsubscribe() }) // the client may be closed
 	}

@@ -29,6 +29,7 @@ type Server struct {
 	token   string
 	log     *slog.Logger
 	address atomic.Pointer[string] // of the running program; nil: it is not ready
+	process atomic.Pointer[os.Process]
 	done    chan struct{}
 }
 
@@ -83,7 +84,7 @@ func (s *Server) supervise(ctx context.Context, ended <-chan error) {
 
 const (
 	configFile = "nats.conf"
-	maxPayload = 1 << 20
+	maxPayload = 8 << 20 // bytes of a message
 )
 
 // writeConfig writes the program's configuration. Each write is on the disk before it is acknowledged. JSON is a form that the
@@ -139,8 +140,38 @@ func (s *Server) start(ctx context.Context) (<-chan error, error) {
 		}
 		return nil, fmt.Errorf("%s: %w", s.program, err)
 	}
+	s.process.Store(cmd.Process)
 	s.address.Store(&address)
 	return ended, nil
+}
+
+// Times of [Server.Watch].
+const (
+	canaryEvery   = 2 * time.Second
+	canaryTimeout = 30 * time.Second
+)
+
+// Watch kills the program, which starts again, when it accepts no writes for half a minute although it runs, until ctx ends:
+// a stream can refuse them for ever.
+func (s *Server) Watch(ctx context.Context, write func(context.Context) error) {
+	s.watch(ctx, canaryEvery, canaryTimeout, write)
+}
+
+func (s *Server) watch(ctx context.Context, every, timeout time.Duration, write func(context.Context) error) {
+	for last := time.Now(); ctx.Err() == nil; {
+		err := write(ctx)
+		if err == nil || s.address.Load() == nil { // it is being started
+			last = time.Now()
+		} else if time.Since(last) > timeout && ctx.Err() == nil {
+			s.log.Error("the fleet's engine accepts no writes: start it again", "err", err)
+			_ = s.process.Load().Kill() // it may have ended
+			last = time.Now()
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(every):
+		}
+	}
 }
 
 // portsFile is the file in which the program writes its addresses.

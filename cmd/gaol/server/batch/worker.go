@@ -1,0 +1,238 @@
+package batch
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	goruntime "runtime"
+	"strconv"
+	"time"
+
+	"gaol/cmd/gaol/server/api"
+	"gaol/cmd/gaol/server/fleet/engine"
+	"gaol/cmd/gaol/server/service"
+	"gaol/runtime"
+	"gaol/runtime/resultjson"
+)
+
+// Subjects of hints and questions about a batch run, before its name.
+const (
+	askSubject    = "ask.run." // how often it has begun; its worker answers
+	begunSubject  = "begun."
+	cancelSubject = "cancel."
+)
+
+const (
+	maxAttempts = 20              // 5 would lose runs of an engine that is down for a minute
+	renewEvery  = 3 * time.Second // less than a third of the lease
+	tryAgain    = time.Second     // what has failed
+)
+
+// slots is how many runs a machine makes at the same time, and half as many from one queue.
+var slots = 4 * goruntime.GOMAXPROCS(0)
+
+// take takes messages of all queues, and makes their runs, until Close.
+func (q *Runs) take(e *engine.Client) {
+	for queue := range engine.Queues {
+		q.work.Go(func() {
+			held := make(chan struct{}, slots/2)
+			for q.ctx.Err() == nil {
+				held <- struct{}{}
+				var m *engine.Message
+				var err error
+				if q.Accepts == nil || q.Accepts() {
+					m, err = e.Take(q.ctx, queue)
+				} else {
+					sleep(q.ctx, tryAgain)
+				}
+				if m == nil {
+					<-held
+					if err != nil {
+						q.log.Debug("take a batch run", "err", err)
+						sleep(q.ctx, tryAgain)
+					}
+					continue
+				}
+				q.work.Go(func() {
+					defer func() { <-held }()
+					q.serve(e, queue, m)
+				})
+			}
+		})
+	}
+}
+
+// sleep returns after some time, or when ctx ends.
+func sleep(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}
+
+// serve makes a run, or returns its message to the queue. It keeps the lease of the message meanwhile.
+func (q *Runs) serve(e *engine.Client, queue int, m *engine.Message) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(q.ctx))
+	defer cancel()
+	q.work.Go(func() {
+		for ; ctx.Err() == nil; sleep(ctx, renewEvery) {
+			_ = m.Renew() // without an engine, the lease may end
+		}
+	})
+	var r request
+	if err := json.Unmarshal(m.Data, &r); err != nil {
+		q.log.Error("a batch run cannot be read", "queue", queue, "err", err)
+		_ = m.Done(ctx) // otherwise it is delivered again
+		return
+	}
+	if m.Attempts > 1 {
+		q.Service.Metrics().Redelivered()
+	}
+	n := name(r.Tenant, r.Key)
+	done := &result{r.digest(), resultjson.BatchRun{Key: r.Key, Submitted: r.Submitted, Attempts: m.Attempts}}
+	_, err := storedResult(ctx, e, n)
+	switch {
+	case err == nil: // it was canceled, or its worker was lost before it has deleted the message
+		_ = m.Done(ctx)
+		return
+	case err != errNone:
+		_ = m.Return(tryAgain)
+		return
+	case m.Attempts > maxAttempts:
+		q.Service.Metrics().Lost()
+		done = done.ended(runtime.CauseLost)
+	default:
+		if again, ok := q.attempt(ctx, e, n, &r, done); !ok {
+			_ = m.Return(again)
+			return
+		}
+	}
+	if q.store(ctx, e, &r, done) {
+		_ = m.Done(ctx) // otherwise the next worker finds the result
+	}
+}
+
+// attempt makes a run, and sets its result. It returns false and a time if it has to be tried again after it.
+func (q *Runs) attempt(ctx context.Context, e *engine.Client, name string, r *request, done *result) (again time.Duration, ok bool) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	attempts, err := json.Marshal(done.Run.Attempts)
+	if err == nil {
+		err = e.Answer(ctx, askSubject+name, func() []byte { return attempts })
+	}
+	if err == nil {
+		err = e.Subscribe(ctx, cancelSubject+name, func(string, []byte) { cancel() })
+	}
+	if err != nil {
+		return tryAgain, false
+	}
+	for {
+		select {
+		case q.slots <- struct{}{}:
+		case <-q.ctx.Done():
+			return 0, false
+		}
+		_ = e.Publish(begunSubject+name, nil)
+		status, p := q.make(ctx, r, &done.Run)
+		<-q.slots
+		now := time.Now().UTC()
+		done.Run.State, done.Run.Done = resultjson.BatchDone, &now
+		switch wait := time.Duration(p.RetryAfterMs) * time.Millisecond; {
+		case ctx.Err() != nil: // it was canceled: there is a result
+			return 0, true
+		case status == http.StatusOK:
+			return 0, true
+		case status == http.StatusTooManyRequests && wait > 0 && q.ctx.Err() == nil: // by a quota of this machine
+			sleep(q.ctx, max(wait, tryAgain))
+			continue
+		case status == http.StatusTooManyRequests && wait > 0, status >= http.StatusInternalServerError: // another machine may succeed
+			return max(wait, tryAgain), false
+		}
+		done.Run.Error = &resultjson.BatchError{Code: string(p.Code), Status: status, Detail: p.Error()}
+		return 0, true
+	}
+}
+
+// make makes a run, and sets its result. It returns the status, and the problem of another one than 200.
+func (q *Runs) make(ctx context.Context, r *request, run *resultjson.BatchRun) (status int, p api.Problem) {
+	in, err := http.NewRequestWithContext(ctx, http.MethodPost, r.Path, bytes.NewReader(r.Input))
+	if err != nil {
+		return http.StatusUnprocessableEntity, *api.NewProblem(http.StatusUnprocessableEntity, err.Error())
+	}
+	in.Header.Set("Content-Type", "application/json")
+	w := &response{header: http.Header{}}
+	q.Serve(w, in, q.TenantOf(r.Tenant))
+	switch {
+	case w.over:
+		return http.StatusRequestEntityTooLarge, *api.NewProblem(http.StatusRequestEntityTooLarge, "the result takes more than "+strconv.Itoa(maxRecord)+" bytes, the limit of a batch run")
+	case w.status != http.StatusOK:
+		if err := json.Unmarshal(w.body.Bytes(), &p); err != nil {
+			p = *api.NewProblem(http.StatusBadGateway, "no result: "+err.Error())
+		}
+		return cmp.Or(w.status, http.StatusBadGateway), p
+	}
+	if err := json.Unmarshal(w.body.Bytes(), &run.Result); err != nil {
+		return http.StatusBadGateway, *api.NewProblem(http.StatusBadGateway, "an invalid result: "+err.Error())
+	}
+	return http.StatusOK, p
+}
+
+// store stores a result. While the engine is away it waits. It returns false if that failed until Close.
+func (q *Runs) store(ctx context.Context, e *engine.Client, r *request, done *result) bool {
+	text, err := json.Marshal(done)
+	if err == nil {
+		t := q.TenantOf(r.Tenant)
+		err = q.quota.add(q.Service.Account(t), t.Name, len(text))
+	}
+	if err != nil {
+		done.Run.Result, done.Run.Error = nil, &resultjson.BatchError{Code: string(service.Exceeded), Status: http.StatusTooManyRequests, Detail: "the result is not kept: " + err.Error()}
+	}
+	for {
+		switch err := q.create(ctx, e, name(r.Tenant, r.Key), done); {
+		case err == nil:
+			return true
+		case errors.Is(err, engine.ErrExists):
+			q.Service.Metrics().Discarded()
+			return true
+		case q.ctx.Err() != nil:
+			q.log.Error("the result of a batch run is lost: another machine makes the run again", "err", err)
+			return false
+		}
+		sleep(q.ctx, tryAgain)
+	}
+}
+
+// Stop stops taking messages. The runs continue until the service ends them.
+func (q *Runs) Stop() { q.stop() }
+
+// Close stops, and waits for the runs.
+func (q *Runs) Close() {
+	q.stop()
+	q.work.Wait()
+}
+
+// response keeps a response of at most maxRecord bytes in memory.
+type response struct {
+	header http.Header
+	status int
+	body   bytes.Buffer
+	over   bool
+}
+
+// Header implements [http.ResponseWriter].
+func (w *response) Header() http.Header { return w.header }
+
+// WriteHeader implements [http.ResponseWriter].
+func (w *response) WriteHeader(status int) { w.status = cmp.Or(w.status, status) }
+
+// Write implements [http.ResponseWriter].
+func (w *response) Write(p []byte) (int, error) {
+	w.WriteHeader(http.StatusOK)
+	if w.over = w.over || w.body.Len()+len(p) > maxRecord; w.over {
+		return len(p), nil
+	}
+	return w.body.Write(p)
+}

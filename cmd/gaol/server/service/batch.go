@@ -45,8 +45,8 @@ func (s *Service) WaitBatchRun(ctx context.Context, c *Call, in *requestjson.Wai
 		run = now
 		return nil
 	})
-	if run != nil && ctx.Err() == nil {
-		err = nil
+	if late.Err() != nil && ctx.Err() == nil { // also before the first state
+		return s.batch.Get(ctx, c.Tenant, in.Key)
 	}
 	return run, err
 }

@@ -27,7 +27,8 @@ export class GaolError extends Error {
    * Servers that form a fleet also use `sandbox_lost` (its node has left, has died or was restarted: create another
    * sandbox), `unreachable` (a node cannot be reached now: repeat the operation, which has not begun, after
    * {@link retryAfterMs}), `node_lost` (a node was lost during the operation, which may have had effects: repeat it only if
-   * it is idempotent) and `engine_unavailable` (the fleet's engine cannot be reached now: repeat after {@link retryAfterMs}).
+   * it is idempotent) and `engine_unavailable` (the engine of the fleet, or of batch runs, cannot be reached now: repeat after
+   * {@link retryAfterMs}).
    */
   readonly code: string;
 

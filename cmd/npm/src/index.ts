@@ -1,3 +1,4 @@
+export { batchRun, cancelBatchRun, submit, submitCommand, waitBatchRun } from "./batch.js";
 export type { CommandCall, CommandHandler, CommandOutput, Commands, HostCommand } from "./commands.js";
 export { newConnection as connect, type Connection } from "./connection/connection.js";
 export type { ConnectOptions } from "./connection/find.js";

@@ -1,6 +1,6 @@
 import type { Names } from "./names.js";
 import { fields } from "./operations.js";
-import type { Cancelable, CellOptions, CommandOptions, ContextOptions, EvaluateOptions, OnConnection, ProgramOptions, RunOptions, SandboxOptions, SpawnOptions, TimeLimit, TreeOptions } from "./options.js";
+import type { Cancelable, CellOptions, CommandOptions, ContextOptions, EvaluateOptions, OnConnection, ProgramOptions, RunOptions, SandboxOptions, SpawnOptions, SubmitCommandOptions, SubmitOptions, TimeLimit, TreeOptions, WaitBatchRunOptions } from "./options.js";
 
 /** Names of options. Functions reject all others. */
 export const connectionNames = { connection: true } satisfies Names<OnConnection>;
@@ -27,6 +27,11 @@ export const contextNames = { ...context, ...permissions } satisfies Names<Conte
 
 const { fileBytes: _fileBytes, hostPorts, ...tree } = fields.Tree;
 export const treeNames = tree satisfies Names<TreeOptions>;
+const { mounts: _mounts, ...batchTree } = treeNames;
+export const submitNames = { key: true, ...programNames, timeoutMs: true, stdin: true, ...batchTree, ...connectionNames } satisfies Names<SubmitOptions>;
+const { name: _batchName, format: _batchFormat, args: _batchArgs, ...submitCommand } = submitNames;
+export const submitCommandNames = submitCommand satisfies Names<SubmitCommandOptions>;
+export const waitNames = { ...timeNames, ...connectionNames } satisfies Names<WaitBatchRunOptions>;
 const { fileBytes: _bytes, ...sandbox } = fields.SandboxRequest;
 export const sandboxNames = {
   ...sandbox, hostPorts, ...permissions, ...connectionNames, ...signalNames, detached: true, calls: fields.CallLimits, commands: true,

@@ -50,6 +50,27 @@ export interface RunOptions extends ProgramOptions, TimeLimit {
 /** Options of a run of a program of the image. */
 export type CommandOptions = Omit<RunOptions, "name" | "format" | "args">;
 
+/** Options of {@link submit}: of a run, and of its sandbox. */
+export interface SubmitOptions extends ProgramOptions, Pick<TimeLimit, "timeoutMs">, Omit<TreeOptions, "mounts">, OnConnection {
+  /** The name of the batch run. A repetition with the same key and request is the same batch run. By default a random key. */
+  key?: string | undefined;
+
+  /** Standard input. By default it is empty. */
+  stdin?: string | undefined;
+}
+
+/** Options of {@link submitCommand}. */
+export type SubmitCommandOptions = Omit<SubmitOptions, "name" | "format" | "args">;
+
+/** Options of {@link waitBatchRun}. */
+export interface WaitBatchRunOptions extends OnConnection {
+  /** How long to wait, in milliseconds. By default, or if it is 0 or Infinity, until the end. */
+  timeoutMs?: number | undefined;
+
+  /** Ends the waiting, but not the batch run. The promise is rejected with the signal's reason. */
+  signal?: AbortSignal | undefined;
+}
+
 /** Options of a process. */
 export interface SpawnOptions extends Omit<ProcessRequest, "code" | "command" | "whenFull"> {
   /** Kills the process. */

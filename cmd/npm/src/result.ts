@@ -1,6 +1,6 @@
-import type { Call, Cause, Evaluation as Evaluated, GuestError, Run, Truncated } from "./operations.js";
+import type { BatchRun as Batch, Call, Cause, Evaluation as Evaluated, GuestError, Run, Truncated } from "./operations.js";
 
-export type { Call, Cause, Denial, GuestError, LogLine, NetworkUsage, OutgoingConnection, Usage } from "./operations.js";
+export type { BatchError, Call, Cause, Denial, GuestError, LogLine, NetworkUsage, OutgoingConnection, Usage } from "./operations.js";
 
 /**
  * A list that nodes of a fleet contribute to. If some did not reply in time, `missing` has their ids, and the list lacks
@@ -54,6 +54,12 @@ export interface StoppedRun<T = unknown> extends Ended<T> {
 
 /** The result of a run. `cause` is empty if the program has exited. */
 export type RunResult<T = unknown> = ExitedRun<T> | StoppedRun<T>;
+
+/** Describes a batch run. One that is done has either a result or an error, for an hour. */
+export interface BatchRun<T = unknown> extends Omit<Batch, "result"> {
+  /** How it ended. The cause `lost` means that no machine has completed it, although it has begun 20 times. */
+  result?: RunResult<T>;
+}
 
 /** A snippet that has been evaluated. */
 export interface SuccessfulEvaluation<T = unknown> extends Omit<Evaluated, "value"> {

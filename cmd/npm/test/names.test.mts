@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import { expectTypeOf } from "expect-type";
-import { connect, evaluate, GaolError, hostFunction, listSnapshots, NodeRuntime, removeSnapshot, run, Sandbox, type CellOptions, type CommandOptions, type ContextOptions, type EvaluateOptions, type RunOptions, type SandboxOptions, type SpawnOptions } from "gaol";
+import { batchRun, cancelBatchRun, connect, evaluate, GaolError, hostFunction, listSnapshots, NodeRuntime, removeSnapshot, run, Sandbox, submit, submitCommand, waitBatchRun, type CellOptions, type CommandOptions, type ContextOptions, type EvaluateOptions, type RunOptions, type SandboxOptions, type SpawnOptions, type SubmitCommandOptions, type SubmitOptions, type WaitBatchRunOptions } from "gaol";
 import { codeTool } from "gaol/ai";
 import { createSandbox, normalizeCode } from "gaol/evaluate";
 import { runInSandbox } from "gaol/snippets";
@@ -38,6 +38,7 @@ test("functions refuse unknown options", async (t) => {
   const { files } = sb;
   const calls: ((options: never) => unknown)[] = [
     connect, (o) => run("1", o), (o) => evaluate("1", o), (o) => listSnapshots(o), (o) => removeSnapshot("x", o), (o) => hostFunction(o, () => 1),
+    (o) => submit("1", o), (o) => submitCommand("true", [], o), (o) => batchRun("x", o), (o) => waitBatchRun("x", o), (o) => cancelBatchRun("x", o),
     (o) => Sandbox.create(o), (o) => Sandbox.get("x", o), (o) => Sandbox.list(o),
     (o) => sb.run("1", o), (o) => sb.exec("1", o), (o) => sb.command("true", [], o), (o) => sb.evaluate("1", o),
     (o) => sb.followRun("1", o).result, (o) => sb.followExec("1", o).result, (o) => sb.followCommand("true", [], o).result, (o) => sb.followEvaluate("1", o).result,
@@ -87,6 +88,9 @@ test("the nearest name", () => {
 test("names are those of the types", () => {
   expectTypeOf<keyof typeof names.runNames>().toEqualTypeOf<keyof RunOptions>();
   expectTypeOf<keyof typeof names.commandNames>().toEqualTypeOf<keyof CommandOptions>();
+  expectTypeOf<keyof typeof names.submitNames>().toEqualTypeOf<keyof SubmitOptions>();
+  expectTypeOf<keyof typeof names.submitCommandNames>().toEqualTypeOf<keyof SubmitCommandOptions>();
+  expectTypeOf<keyof typeof names.waitNames>().toEqualTypeOf<keyof WaitBatchRunOptions>();
   expectTypeOf<keyof typeof names.spawnNames>().toEqualTypeOf<keyof SpawnOptions>();
   expectTypeOf<keyof typeof names.evaluateNames>().toEqualTypeOf<keyof EvaluateOptions>();
   expectTypeOf<keyof typeof names.cellNames>().toEqualTypeOf<keyof CellOptions>();

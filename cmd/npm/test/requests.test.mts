@@ -1,7 +1,7 @@
 // The JSON of requests, events and results.
 import assert from "node:assert/strict";
 import test, { type TestContext } from "node:test";
-import { connect, evaluate, listSnapshots, Sandbox, type Connection, type RunEvent } from "gaol";
+import { batchRun, cancelBatchRun, connect, evaluate, GaolError, listSnapshots, Sandbox, submit, submitCommand, waitBatchRun, type Connection, type RunEvent } from "gaol";
 import { decode } from "#dist/perform.js";
 import { fakeServer } from "./fake.mjs";
 
@@ -12,6 +12,7 @@ const run = { stdout: "", stderr: "", exitCode: 0, signal: "", cause: "", durati
 const evaluation = { error: null, logs: [], calls: [], durationMs: 1, cause: "", usage, denials: [], truncated: { logs: false, calls: false, denials: false } };
 const processInfo = { id: "p-1", pid: 7, state: "running", program: "sh", args: [], started: "2026-01-02T03:04:05Z", terminal: false, usage: { ...usage, memoryBytes: 4 }, lastEventId: 0 };
 const contextInfo = { id: "c-1", state: "running", created: "2026-01-02T03:04:05Z", cells: 0 };
+const queued = { key: "k", state: "queued", submitted: "2026-01-02T03:04:05Z" };
 
 /** The events and the result of each operation. */
 const replies: Record<string, [events: [string, unknown][], result: unknown]> = {
@@ -22,6 +23,10 @@ const replies: Record<string, [events: [string, unknown][], result: unknown]> = 
   evaluateCell: [[], evaluation],
   listSandboxes: [[], { sandboxes: [sandboxInfo], missing: ["n2"] }],
   listSnapshots: [[], { snapshots: [] }],
+  submitRun: [[], queued],
+  getBatchRun: [[], { ...queued, state: "done", result: { ...run, stdout: 1 } }],
+  waitBatchRun: [[], { ...queued, state: "done", attempts: 1, done: queued.submitted, result: { ...run, stdout: "é", stderr: "\uFFFD", stderrBytes: "/w==", value: 1 } }],
+  cancelBatchRun: [[], { ...queued, state: "done", error: { code: "no_program", status: 422, detail: "d", newer: 1 } }],
   spawn: [[["started", processInfo]], { ...processInfo, state: "ended", result: run }],
   createContext: [[["started", contextInfo]], { ...contextInfo, state: "ended", reason: "the context was closed", exitCode: 3 }],
 };
@@ -80,6 +85,49 @@ test("requests name an operation, its input, streams and functions", async (t) =
   assert.deepEqual(last(), { method: "evaluateCell", params: { sandbox: "sb-1", context: "c-1", code: "2", globals: {} }, stdin: false, events: false, host: { functions: [], calls: {} } });
   await sandbox.files.makeDir(Buffer.from([0x2f, 0xff]));
   assert.deepEqual(last(), { method: "makeFolder", params: { sandbox: "sb-1", pathBytes: "L/8=" }, stdin: false, events: false });
+});
+
+test("requests about batch runs", async (t) => {
+  const { connection, last } = await recorded(t);
+  const submitted = new Date(queued.submitted);
+  assert.deepEqual(await submit("1", { connection, key: "k", name: "a.ts", stdin: "in", timeoutMs: 0, args: ["a"], files: { "/b": new Uint8Array([1]) }, limits: { cpuTimeMs: 1.5 }, nodeModules: "snapshot:m" }), { ...queued, submitted });
+  assert.deepEqual(last(), {
+    method: "submitRun", stdin: false, events: false,
+    params: { code: "1", idempotencyKey: "k", name: "a.ts", stdin: "in", maxTimeout: true, args: ["a"], fileBytes: { "/b": "AQ==" }, limits: { cpuTimeMs: 2 }, nodeModules: "snapshot:m" },
+  });
+  await submitCommand("sh", ["-i"], { connection, timeoutMs: 0.5, cwd: "/" });
+  assert.deepEqual(last(), { method: "submitRun", params: { command: "sh", args: ["-i"], timeoutMs: 1, cwd: "/" }, stdin: false, events: false });
+  const { result, ...done } = await waitBatchRun<number>("k", { connection, timeoutMs: 1.5 });
+  assert.deepEqual(last(), { method: "waitBatchRun", params: { key: "k", timeoutMs: 2 }, stdin: false, events: false });
+  assert.deepEqual(done, { key: "k", state: "done", submitted, attempts: 1, done: submitted });
+  const { stdout, stderr, stdoutBytes, stderrBytes, value, calls, queuedMs, truncated } = result ?? assert.fail();
+  assert.deepEqual({ stdout, stderr, value, calls, queuedMs, truncated }, { stdout: "é", stderr: "\uFFFD", value: 1, calls: [], queuedMs: 0, truncated: { ...run.truncated, calls: false } });
+  assert.deepEqual([stdoutBytes, stderrBytes], [new Uint8Array([0xc3, 0xa9]), new Uint8Array([0xff])]);
+  for (const timeoutMs of [undefined, 0, Infinity]) {
+    await waitBatchRun("k", { connection, timeoutMs });
+    assert.deepEqual(last(), { method: "waitBatchRun", params: { key: "k" }, stdin: false, events: false });
+  }
+  assert.deepEqual(await cancelBatchRun("k", { connection }), { key: "k", state: "done", submitted, error: { code: "no_program", status: 422, detail: "d" } });
+  assert.deepEqual(last(), { method: "cancelBatchRun", params: { key: "k" }, stdin: false, events: false });
+  await assert.rejects(batchRun("k", { connection }), { code: "protocol" });
+  for (const [options, location] of [[{ stdin: new Uint8Array() }, "stdin"], [{ stdin: ["a"] }, "stdin"], [{ mounts: [] }, "mounts"], [{ signal: AbortSignal.abort() }, "signal"]] as const) {
+    await assert.rejects(submit("1", { connection, ...options } as never), (err) => err instanceof GaolError && err.code === "invalid" && err.errors[0]?.location === location);
+  }
+});
+
+test("requests that wait for batch runs leave room for others", async (t) => {
+  const socket = await fakeServer(t, async (peer) => {
+    for (;;) {
+      const { id, body } = await peer.next(requestKind);
+      if (body.includes('"cancelBatchRun"')) peer.send(resultKind, id, JSON.stringify(queued));
+    }
+  });
+  const connection = connect({ socket });
+  const waiting = Array.from({ length: 300 }, () => waitBatchRun("k", { connection }));
+  const ended = Promise.allSettled(waiting);
+  await cancelBatchRun("k", { connection });
+  await connection.close();
+  assert((await ended).every((r) => r.status === "rejected"));
 });
 
 test("events of runs have the names and data of the HTTP API", async (t) => {

@@ -1,37 +1,13 @@
 // Servers that end, are started for this program, or are used by several.
 import assert from "node:assert/strict";
-import { spawn, type ChildProcess } from "node:child_process";
+import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
-import { createConnection } from "node:net";
 import path from "node:path";
-import test, { type TestContext } from "node:test";
+import test from "node:test";
 import { connect, ConnectionError, Sandbox } from "gaol";
 import { tempFolder } from "./fake.mjs";
-import "./own.mjs";
-
-const gaol = process.env["GAOL_BIN"] as string;
-
-/** Starts a server on a socket. */
-async function serve(t: TestContext, socket: string): Promise<ChildProcess> {
-  const child = spawn(gaol, ["serve", "--socket", socket], { stdio: "ignore" });
-  t.after(async () => {
-    if (child.exitCode === null && child.signalCode === null) {
-      child.kill();
-      await once(child, "exit");
-    }
-  });
-  while (!(await accepts(socket))) assert.equal(child.exitCode, null);
-  return child;
-}
-
-/** Reports whether a server listens on a socket. */
-function accepts(socket: string): Promise<boolean> {
-  return new Promise((resolve) => {
-    const s = createConnection(socket, () => resolve(true)).on("error", () => setTimeout(resolve, 10, false));
-    s.on("connect", () => s.destroy());
-  });
-}
+import { serve } from "./own.mjs";
 
 /** Returns the processes whose parent is this one, with the arguments that begin with gaol serve. */
 function servers(parent: number = process.pid): number[] {

@@ -1,7 +1,7 @@
 // What TypeScript infers. The compiler runs these tests.
 import test from "node:test";
 import { expectTypeOf } from "expect-type";
-import { hostFunction, type Cause, type Evaluation, type GuestError, type RunEvent, type RunResult, type Sandbox, type StandardSchema } from "gaol";
+import { hostFunction, submit, waitBatchRun, type BatchRun, type Cause, type Evaluation, type GuestError, type RunEvent, type RunResult, type Sandbox, type StandardSchema, type SubmitOptions } from "gaol";
 import { z } from "zod";
 
 test("types", () => {
@@ -11,6 +11,11 @@ test("types", () => {
 
   const exited = (r: RunResult): r is RunResult & { cause: "" } => r.cause === "";
   expectTypeOf(exited).guards.toExtend<{ signal: "" }>();
+
+  expectTypeOf(waitBatchRun<number>).returns.resolves.toEqualTypeOf<BatchRun<number>>();
+  expectTypeOf<BatchRun<number>["result"]>().toEqualTypeOf<RunResult<number> | undefined>();
+  expectTypeOf(submit).parameter(1).toEqualTypeOf<SubmitOptions | undefined>();
+  expectTypeOf<Extract<keyof SubmitOptions, "signal" | "onStdout" | "onStderr" | "mounts" | "globals" | "commands">>().toBeNever();
 
   type Failed = Extract<Evaluation<number>, { error: GuestError }>;
   expectTypeOf<Failed["value"]>().toEqualTypeOf<undefined>();

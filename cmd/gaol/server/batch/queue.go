@@ -1,7 +1,6 @@
 package batch
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"crypto/rand"
@@ -20,6 +19,7 @@ import (
 	"gaol/cmd/gaol/server/fleet/engine"
 	"gaol/cmd/gaol/server/service"
 	"gaol/cmd/gaol/server/tenant"
+	"gaol/internal/strictjson"
 	"gaol/runtime"
 	"gaol/runtime/requestjson"
 	"gaol/runtime/resultjson"
@@ -88,22 +88,26 @@ const (
 	maxValue  = 1 << 20
 )
 
-// use returns the engine, and begins to take messages.
+// use returns the engine, and begins to take messages. The error is errNone if there is none yet.
 func (q *Runs) use(ctx context.Context, start bool) (*engine.Client, error) {
 	if q.Engine == nil {
 		return nil, errNoBatch
 	}
 	e, err := q.Engine(ctx, start)
-	if err == nil && e != nil {
+	if err == nil && e == nil {
+		return nil, errNone
+	} else if err == nil {
 		q.started.Do(func() { q.take(e) })
 	}
-	return e, err
+	return e, converted(err)
 }
 
 // Start begins to make batch runs that were submitted before.
 func (q *Runs) Start(ctx context.Context) error {
-	_, err := q.use(ctx, false)
-	return err
+	if _, err := q.use(ctx, false); !errors.Is(err, errNone) {
+		return err
+	}
+	return nil
 }
 
 // request is a message of a queue.
@@ -186,7 +190,7 @@ func (q *Runs) Submit(ctx context.Context, t *tenant.Tenant, in *requestjson.Sub
 	}
 	e, err := q.use(ctx, true)
 	if err != nil {
-		return nil, converted(err)
+		return nil, err
 	}
 	for { // until nothing happens between the questions
 		found, err := q.find(ctx, e, r.Tenant, r.Key)
@@ -195,7 +199,7 @@ func (q *Runs) Submit(ctx context.Context, t *tenant.Tenant, in *requestjson.Sub
 			return &found.Run, nil
 		case err == nil:
 			return nil, errOther
-		case err != errNone:
+		case !errors.Is(err, errNone):
 			return nil, err
 		}
 		if err := q.quota.add(q.Service.Account(t), t.Name, len(text)); err != nil {
@@ -226,7 +230,7 @@ func converted(err error) error {
 func (q *Runs) find(ctx context.Context, e *engine.Client, tenant, key string) (*result, error) {
 	n := name(tenant, key)
 	found, err := storedResult(ctx, e, n)
-	if err != errNone {
+	if !errors.Is(err, errNone) {
 		return found, err
 	}
 	text, err := e.Queued(ctx, queueOf(tenant), n)
@@ -263,9 +267,7 @@ func storedResult(ctx context.Context, e *engine.Client, name string) (*result, 
 func (q *Runs) Get(ctx context.Context, t *tenant.Tenant, key string) (*resultjson.BatchRun, error) {
 	e, err := q.use(ctx, false)
 	if err != nil {
-		return nil, converted(err)
-	} else if e == nil {
-		return nil, errNone
+		return nil, err
 	}
 	found, err := q.find(ctx, e, q.NameOf(t), key)
 	if err != nil {
@@ -279,13 +281,9 @@ const pollEvery = 3 * time.Second
 
 // Follow implements [service.Batch].
 func (q *Runs) Follow(ctx context.Context, t *tenant.Tenant, key string, changed func(*resultjson.BatchRun) error) error {
-	run, err := q.Get(ctx, t, key)
-	if err != nil {
-		return err
-	}
 	e, err := q.use(ctx, false)
 	if err != nil {
-		return converted(err)
+		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -300,7 +298,8 @@ func (q *Runs) Follow(ctx context.Context, t *tenant.Tenant, key string, changed
 	}
 	var last resultjson.BatchState
 	for {
-		if run, err = q.Get(ctx, t, key); err != nil {
+		run, err := q.Get(ctx, t, key)
+		if err != nil {
 			return err
 		}
 		if run.State != last {
@@ -324,9 +323,7 @@ func (q *Runs) Follow(ctx context.Context, t *tenant.Tenant, key string, changed
 func (q *Runs) Cancel(ctx context.Context, t *tenant.Tenant, key string) (*resultjson.BatchRun, error) {
 	e, err := q.use(ctx, false)
 	if err != nil {
-		return nil, converted(err)
-	} else if e == nil {
-		return nil, errNone
+		return nil, err
 	}
 	tenant := q.NameOf(t)
 	found, err := q.find(ctx, e, tenant, key)
@@ -360,9 +357,9 @@ const notRun = 125
 
 // create stores a result, which has not been stored before.
 func (q *Runs) create(ctx context.Context, e *engine.Client, name string, r *result) error {
-	var text bytes.Buffer
-	if err := json.NewEncoder(&text).Encode(r); err != nil {
+	text, err := strictjson.Encode(r, "") // package json would escape <, > and &: it may be too large then
+	if err != nil {
 		return err
 	}
-	return e.Create(ctx, engine.Results, name, text.Bytes(), 0)
+	return e.Create(ctx, engine.Results, name, text, 0)
 }

@@ -98,7 +98,7 @@ func (q *Runs) serve(e *engine.Client, queue int, m *engine.Message) {
 	case err == nil: // it was canceled, or its worker was lost before it has deleted the message
 		_ = m.Done(ctx)
 		return
-	case err != errNone:
+	case !errors.Is(err, errNone):
 		_ = m.Return(tryAgain)
 		return
 	case m.Attempts > maxAttempts:
@@ -117,23 +117,25 @@ func (q *Runs) serve(e *engine.Client, queue int, m *engine.Message) {
 
 // attempt makes a run, and sets its result. It returns false and a time if it has to be tried again after it.
 func (q *Runs) attempt(ctx context.Context, e *engine.Client, name string, r *request, done *result) (again time.Duration, ok bool) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	attempts, err := json.Marshal(done.Run.Attempts)
 	if err == nil {
 		err = e.Answer(ctx, askSubject+name, func() []byte { return attempts })
 	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	waiting, wake := context.WithCancel(q.ctx)
+	defer wake()
 	if err == nil {
-		err = e.Subscribe(ctx, cancelSubject+name, func(string, []byte) { cancel() })
+		err = e.Subscribe(ctx, cancelSubject+name, func(string, []byte) { cancel(); wake() })
 	}
 	if err != nil {
 		return tryAgain, false
 	}
-	for {
+	for waiting.Err() == nil {
 		select {
 		case q.slots <- struct{}{}:
-		case <-q.ctx.Done():
-			return 0, false
+		case <-waiting.Done():
+			continue
 		}
 		_ = e.Publish(begunSubject+name, nil)
 		status, p := q.make(ctx, r, &done.Run)
@@ -141,19 +143,18 @@ func (q *Runs) attempt(ctx context.Context, e *engine.Client, name string, r *re
 		now := time.Now().UTC()
 		done.Run.State, done.Run.Done = resultjson.BatchDone, &now
 		switch wait := time.Duration(p.RetryAfterMs) * time.Millisecond; {
-		case ctx.Err() != nil: // it was canceled: there is a result
-			return 0, true
 		case status == http.StatusOK:
 			return 0, true
-		case status == http.StatusTooManyRequests && wait > 0 && q.ctx.Err() == nil: // by a quota of this machine
-			sleep(q.ctx, max(wait, tryAgain))
+		case ctx.Err() != nil, status == http.StatusTooManyRequests && wait > 0: // by a quota of this machine
+			sleep(waiting, max(wait, tryAgain))
 			continue
-		case status == http.StatusTooManyRequests && wait > 0, status >= http.StatusInternalServerError: // another machine may succeed
-			return max(wait, tryAgain), false
+		case status >= http.StatusInternalServerError: // another machine may succeed
+			return max(wait, time.Duration(done.Run.Attempts)*tryAgain), false // 20 attempts take minutes
 		}
 		done.Run.Error = &resultjson.BatchError{Code: string(p.Code), Status: status, Detail: p.Error()}
 		return 0, true
 	}
+	return 0, ctx.Err() != nil // it was canceled: there is a result
 }
 
 // make makes a run, and sets its result. It returns the status, and the problem of another one than 200.

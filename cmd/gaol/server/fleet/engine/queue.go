@@ -85,9 +85,10 @@ func (c *Client) Take(ctx context.Context, queue int) (*Message, error) {
 		m, err = consumer.Next(jetstream.FetchContext(ctx))
 	}
 	switch {
+	case err == nil:
 	case ctx.Err() != nil, errors.Is(err, nats.ErrTimeout), errors.Is(err, jetstream.ErrNoMessages):
 		return nil, nil // a message that has just arrived is delivered again
-	case err != nil:
+	default:
 		c.consumers[queue].Store(nil)
 		return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"gaol/cmd/gaol/server"
+	"gaol/cmd/gaol/server/fleet"
+	"gaol/cmd/gaol/server/fleet/engine"
 	"gaol/cmd/gaol/server/service"
 	"gaol/cmd/gaol/server/settings"
 	"gaol/cmd/gaol/server/tenant"
@@ -25,6 +27,7 @@ type Options struct {
 	Store    string                   // of images; empty: that of all tests
 	Tokens   *tenant.Tokens           // with them, the server also serves TCP on a port of 127.0.0.1
 	TLS      *tls.Config              // of TCP; nil: none
+	Batch    bool                     // it has batch runs
 }
 
 // Server is a server in the process of the test.
@@ -54,7 +57,7 @@ func Start(t testing.TB, o Options) *Server {
 	t.Helper()
 	set := o.settings(t)
 	s := &Server{Socket: filepath.Join(publicDir(t), "gaol.sock"), Log: &Log{}}
-	s.Server = server.New(server.Options{Tokens: o.Tokens, Version: "test", Options: service.Options{
+	s.Server = server.New(server.Options{Tokens: o.Tokens, Engine: o.engine(t), Version: "test", Options: service.Options{
 		Settings: set, Store: cmp.Or(o.Store, os.Getenv(harness.StoreVar)), Cache: publicDir(t),
 		Log: slog.New(slog.NewTextHandler(s.Log, nil)), CgroupParent: harness.Parent + "/tenants",
 	}})
@@ -85,6 +88,18 @@ func Start(t testing.TB, o Options) *Server {
 		}
 	})
 	return s
+}
+
+// engine returns the engine of batch runs, or nil.
+func (o Options) engine(t testing.TB) func(context.Context, bool) (*engine.Client, error) {
+	t.Helper()
+	if !o.Batch {
+		return nil
+	}
+	program := harness.NATS(t)
+	local := &fleet.Local{Dir: t.TempDir(), Program: func() (string, error) { return program, nil }, Log: slog.New(slog.DiscardHandler)}
+	t.Cleanup(local.Close)
+	return local.Engine
 }
 
 func listen(t testing.TB, network, address string) net.Listener {

@@ -20,8 +20,8 @@ import (
 	"gaol/test/server/servertest"
 )
 
-// step is a request to make through each door. In its input, $sandbox, $process, $second and $context are the ids
-// of what earlier steps have made.
+// step is a request to make through each door. In its input, $sandbox, $process, $second, $context, $batch and
+// $failing are the ids of what earlier steps have made.
 type step struct {
 	operation, in string
 	save          string // the name for the id of the result
@@ -50,6 +50,19 @@ var steps = []step{
 	{operation: "evaluate", in: `{"code": "export const answer = 42"}`, value: map[string]any{"answer": 42.0}},
 	{operation: "evaluate", in: `{"code": "total = 0; for (i = 0; i < 3; i++) total += i; total"}`, value: 3.0},
 	{operation: "evaluate", in: `{"code": "1", "timeoutMs": -1}`},
+	{operation: "submitRun", in: `{"code": "__return(process.argv[2])", "args": ["a"], "files": {"/workspace/a": "text"}}`, save: "batch"},
+	{operation: "submitRun", in: `{"code": "1", "command": "true"}`},
+	{operation: "submitRun", in: `{"code": "1", "idempotencyKey": "a b"}`},
+	{operation: "submitRun", in: `{"code": "1", "mounts": [{"source": "/tmp", "target": "/x"}]}`},
+	{operation: "waitBatchRun", in: `{"key": "$batch"}`},
+	{operation: "waitBatchRun", in: `{"key": "$batch", "timeoutMs": -1}`},
+	{operation: "getBatchRun", in: `{"key": "$batch"}`},
+	{operation: "getBatchRun", in: `{"key": "no"}`},
+	{operation: "followBatchRun", in: `{"key": "no"}`},
+	{operation: "cancelBatchRun", in: `{"key": "$batch"}`},
+	{operation: "cancelBatchRun", in: `{"key": "no"}`},
+	{operation: "submitRun", in: `{"command": "nosuch"}`, save: "failing"},
+	{operation: "waitBatchRun", in: `{"key": "$failing"}`},
 	{operation: "createSandbox", in: `{"env": {"A": "b"}, "globals": {"g": {"h": 1}}, "permissions": {"network": "deny"}, "limits": {"diskBytes": 1048576, "files": 300}}`, save: "sandbox"},
 	{operation: "createSandbox", in: `{"idleTimeoutMs": 1000000000000}`},
 	{operation: "listSandboxes", in: `{}`},
@@ -145,7 +158,7 @@ var special = []string{"runSnippet", "tool", "normalize", "addCommands", "dial"}
 
 // TestDoors: all doors have the same operations, with the same results and errors.
 func TestDoors(t *testing.T) {
-	s := servertest.Start(t, servertest.Options{})
+	s := servertest.Start(t, servertest.Options{Batch: true})
 	r := newRaw(t, s, `{}`)
 	r.request(1<<20, "deleteSandbox", `{"sandbox":"SB"}`)
 	r.until(1<<20, protocol.KindResult)
@@ -225,6 +238,9 @@ func through(do func(step) (reply, func(reply) reply)) (all []outcome) {
 		got, common := do(s)
 		if result, ok := got.Result.(map[string]any); ok && s.save != "" {
 			ids[s.save], _ = result["id"].(string)
+			if key, ok := result["key"].(string); ok {
+				ids[s.save] = key
+			}
 			if common != nil {
 				delete(result, "id")
 			}
@@ -243,7 +259,7 @@ type reply struct {
 
 // volatile are the members of results that differ from time to time.
 var volatile = []string{
-	"created", "expires", "lifetimeEnd", "started", "ended", "modified", "durationMs", "queuedMs", "ms", "pid", "usage", "memoryBytes", "diskBytes",
+	"created", "expires", "lifetimeEnd", "started", "ended", "submitted", "done", "modified", "durationMs", "queuedMs", "ms", "pid", "usage", "memoryBytes", "diskBytes",
 	"openFds", "pipes", "sockets", "runningProcesses", "exitedProcesses", "launcherReason", "lastEventId", "stack",
 }
 

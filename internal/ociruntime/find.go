@@ -17,10 +17,11 @@ const (
 	Crun = "crun"
 )
 
-// cures describe how to install a missing runtime.
+// cures describe how to install a missing program.
 var cures = map[string]string{
-	Runc: `build it with "make build" or "go install -tags seccomp github.com/opencontainers/runc@v1.5", and set Options.OCI.Runtime to its path`,
-	Crun: `install it ("apt-get install crun"), or set Options.OCI.Runtime to its path`,
+	Runc:          `build it with "make build" or "go install -tags seccomp github.com/opencontainers/runc@v1.5", and set Options.OCI.Runtime to its path`,
+	Crun:          `install it ("apt-get install crun"), or set Options.OCI.Runtime to its path`,
+	"nats-server": `put it beside gaol: build it with "make build" or "go install github.com/nats-io/nats-server/v2@v2.15"`,
 }
 
 // Find returns the path of a runtime's program, without symbolic links:
@@ -42,13 +43,17 @@ func Find(name string) (string, error) {
 }
 
 // Beside returns the path of another program that make build puts beside the running executable, by the rules of [Find] for runc,
-// but without PATH. The error wraps [fs.ErrNotExist] if it is missing.
+// but without PATH. If it is missing, the error wraps [fs.ErrNotExist], names no path, and contains how to install it.
 func Beside(name string) (string, error) {
 	f, err := ownFinder()
 	if err != nil {
 		return "", err
 	}
-	return f.beside(name)
+	path, err := f.beside(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = fmt.Errorf("find %s: %w: %s", name, fs.ErrNotExist, cures[name])
+	}
+	return path, err
 }
 
 // A finder looks for programs of some owners, beside a folder of executables.

@@ -93,8 +93,13 @@ func TestBeside(t *testing.T) {
 	if got, err := f.beside("engine"); err == nil || !strings.Contains(err.Error(), "chmod go-w") {
 		t.Errorf("%q, %v: a file that others can write was not rejected", got, err)
 	}
-	if got, err := Beside("missing"); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("%q, %v, want %v", got, err, fs.ErrNotExist)
+	got, err := Beside("nats-server")
+	if !errors.Is(err, fs.ErrNotExist) {
+		t.Fatalf("%q, %v, want %v", got, err, fs.ErrNotExist)
+	}
+	const want = `find nats-server: file does not exist: put it beside gaol: build it with "make build" or "go install github.com/nats-io/nats-server/v2@v2.15"`
+	if got != "" || err.Error() != want {
+		t.Errorf("%q, %v, want %s", got, err, want)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"gaol/cmd/gaol/server/fleet/engine"
+	"gaol/cmd/gaol/server/service"
 )
 
 // Local is the engine of a machine without a fleet, which has its batch runs. It is started on first use. If the machine makes a
@@ -51,7 +52,9 @@ func (l *Local) start(ctx context.Context) (err error) {
 			f.close()
 		}
 	}()
-	if f.Program, err = l.Program(); err != nil {
+	if f.Program, err = l.Program(); errors.Is(err, fs.ErrNotExist) {
+		return service.Refuse(service.EngineUnavailable, "this server has no engine for batch runs: %w", err)
+	} else if err != nil {
 		return err
 	}
 	if err := os.MkdirAll(l.Dir, 0o700); err != nil {

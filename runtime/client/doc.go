@@ -19,7 +19,8 @@
 // methods return an error that wraps [ErrDisconnected]. It does not connect again: everything that a client
 // has created ends with its connection, except for detached sandboxes.
 //
-// Run, Evaluate and RunSnippet of the client use a new sandbox for each call.
+// Run, Evaluate and RunSnippet of the client use a new sandbox for each call. Submit does that later: a batch run does not end
+// with its connection.
 //
 // The operator of the server decides which images, permissions and limits callers may
 // use. Its refusals are an [*Error].

@@ -123,6 +123,30 @@ func ExampleSandbox_Dial() {
 	fmt.Printf("%s\n", page)
 }
 
+// A batch run, which is submitted once, even if this process is started again before it has the result.
+func ExampleClient_Submit() {
+	ctx := context.Background()
+	c, err := client.Dial(ctx, client.Options{})
+	if err != nil {
+		panic(err)
+	}
+	defer c.Close()
+	run, err := c.Submit(ctx, `console.log(process.argv[2])`, client.SubmitOptions{
+		Key: "report:2026-11-28",
+		Run: runtime.RunOptions{Args: []string{"2026-11-28"}},
+	})
+	if err != nil {
+		panic(err)
+	}
+	if run, err = c.WaitBatchRun(ctx, run.Key); err != nil {
+		panic(err)
+	}
+	if run.Error != nil { // the server could not run it
+		panic(run.Error.Detail)
+	}
+	fmt.Printf("%s", run.Result.Stdout)
+}
+
 // A snippet in TypeScript, whose lines arrive as it prints them.
 func ExampleClient_RunSnippet() {
 	ctx := context.Background()

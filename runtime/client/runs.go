@@ -1,10 +1,14 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
+	"reflect"
+	"slices"
 	"time"
+	"unicode/utf8"
 
 	"gaol/internal/session"
 	"gaol/runtime"
@@ -115,4 +119,82 @@ func timeout(d time.Duration) requestjson.Timeout {
 		return requestjson.Timeout{Max: true}
 	}
 	return requestjson.Timeout{Ms: milliseconds(d)}
+}
+
+// BatchRun describes a batch run: its state, and its result or error once it is done.
+type BatchRun = resultjson.BatchRun
+
+// SubmitOptions are the options of a batch run. The zero value is complete.
+type SubmitOptions struct {
+	// Key names the batch run: at most 255 letters, digits and characters of "._:~@+=-", of which the first is a letter or
+	// a digit. Empty: a random key, so that a repetition is another batch run.
+	Key string
+
+	// Stdin is the standard input, in UTF-8.
+	Stdin string
+
+	// Run can have Name, Format, Args, Env, Cwd, Timeout and Permissions.
+	Run runtime.RunOptions
+
+	// Sandbox can have Image, Snapshot, Files, Limits, ReadOnlyRoot, Hostname, Isolation, HostPorts, BigInts, and
+	// NodeModules of a snapshot. Limits.Output is at most 256 KiB, which is the default, and Limits.Value 1 MiB.
+	Sandbox CreateOptions
+}
+
+// checkFields rejects options with other fields than those with some names.
+func checkFields(options any, names ...string) error {
+	for field, value := range reflect.ValueOf(options).Fields() {
+		if !value.IsZero() && !slices.Contains(names, field.Name) {
+			return unsupported(field.Name)
+		}
+	}
+	return nil
+}
+
+// Submit submits code as a batch run, which the server runs in a new sandbox when it is its turn, even if the client
+// disconnects. If a machine is lost, another one runs it again. The server keeps the result for an hour after its end.
+//
+// It is safe to repeat a Submit that failed, with the same Key: while the server has a batch run with that key and the same
+// code and options, Submit returns it, and submits nothing. With other code or options, the error is an [*Error]. While
+// the engine of batch runs is down, the error matches [ErrEngineUnavailable].
+func (c *Client) Submit(ctx context.Context, code string, o SubmitOptions) (*BatchRun, error) {
+	return c.submit(ctx, requestjson.SubmitRequest{Code: code, Name: o.Run.Name, Format: o.Run.Format.String()}, o)
+}
+
+// SubmitCommand submits a program of the image, as Submit does.
+func (c *Client) SubmitCommand(ctx context.Context, name string, args []string, o SubmitOptions) (*BatchRun, error) {
+	if name == "" { // for the server this would be an empty program
+		return nil, wrap("submit", errors.New("a command without a name"))
+	}
+	o.Run.Args = args
+	return c.submit(ctx, requestjson.SubmitRequest{Command: name}, o)
+}
+
+func (c *Client) submit(ctx context.Context, in requestjson.SubmitRequest, o SubmitOptions) (*BatchRun, error) {
+	err := cmp.Or(checkFields(o.Run, "Name", "Format", "Args", "Env", "Cwd", "Timeout", "Permissions"),
+		checkFields(o.Sandbox, "Image", "Snapshot", "Files", "Limits", "ReadOnlyRoot", "Hostname", "Isolation", "HostPorts", "BigInts", "NodeModules", "NodeModulesPath"))
+	if err == nil && !utf8.ValidString(o.Stdin) {
+		err = &runtime.OptionError{Option: "Stdin", Err: errors.New("not valid UTF-8")}
+	}
+	if err != nil {
+		return nil, wrap("submit", err)
+	}
+	in.Key, in.Start, in.Tree, in.Stdin = o.Key, start(o.Run), createRequest(o.Sandbox, nil).Tree, o.Stdin // Stdin is a part of Start
+	return get[*BatchRun](ctx, c, "submitRun", "submit", in)
+}
+
+// BatchRun describes a batch run of the caller. If there is none with that key, the error matches [fs.ErrNotExist].
+func (c *Client) BatchRun(ctx context.Context, key string) (*BatchRun, error) {
+	return get[*BatchRun](ctx, c, "getBatchRun", "batch run", requestjson.InBatch{Key: key})
+}
+
+// WaitBatchRun waits until a batch run is done. The batch run does not end with ctx.
+func (c *Client) WaitBatchRun(ctx context.Context, key string) (*BatchRun, error) {
+	return get[*BatchRun](ctx, c, "waitBatchRun", "wait for batch run", requestjson.InBatch{Key: key})
+}
+
+// CancelBatchRun ends a batch run, whose result then has the cause [runtime.CauseCanceled]. A batch run that is done does not
+// change.
+func (c *Client) CancelBatchRun(ctx context.Context, key string) (*BatchRun, error) {
+	return get[*BatchRun](ctx, c, "cancelBatchRun", "cancel batch run", requestjson.InBatch{Key: key})
 }

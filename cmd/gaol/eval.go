@@ -86,6 +86,7 @@ func (a *app) evalCommand() *cobra.Command {
 	f.AddTimeout("time limit of the run; 0 for none; with --preset npm the default is at least 5m")
 	f.AddLimits()
 	f.AddEnvironment(cmd)
+	flags.AddServer(cmd, &f.Server, serverUsage)
 	return cmd
 }
 

@@ -16,6 +16,9 @@ import (
 	"gaol/runtime/snippets"
 )
 
+// serverUsage describes --server of commands that need no server.
+const serverUsage = "server for the sandbox, by default the one of this machine if you are not root"
+
 // serverOptions selects a server by the path of its socket or a URL. Empty: the socket of [client.Socket].
 func serverOptions(server string) client.Options {
 	if strings.Contains(server, "://") {
@@ -57,14 +60,19 @@ func createRemote(ctx context.Context, f *flags.Sandbox, o runtime.Options) (san
 	if err != nil {
 		return nil, err
 	}
-	sb, err := c.Create(ctx, client.CreateOptions{
-		Image: o.Image, Snapshot: o.Snapshot, Files: o.Files, Env: o.Env, Cwd: o.Cwd, ReadOnlyRoot: o.ReadOnlyRoot, Hostname: o.Hostname,
-		Limits: o.Limits, Permissions: o.Permissions, HostPorts: o.HostPorts, Isolation: f.Isolation,
-	})
+	sb, err := c.Create(ctx, remoteOptions(f, o))
 	if err != nil {
 		return nil, adviseServer(errors.Join(err, c.Close()))
 	}
 	return remoteSandbox{sb, c}, nil
+}
+
+// remoteOptions returns o as options for a server.
+func remoteOptions(f *flags.Sandbox, o runtime.Options) client.CreateOptions {
+	return client.CreateOptions{
+		Image: o.Image, Snapshot: o.Snapshot, Files: o.Files, Env: o.Env, Cwd: o.Cwd, ReadOnlyRoot: o.ReadOnlyRoot, Hostname: o.Hostname,
+		Limits: o.Limits, Permissions: o.Permissions, HostPorts: o.HostPorts, Isolation: f.Isolation,
+	}
 }
 
 func (sb remoteSandbox) spawn(ctx context.Context, p *program, o runtime.SpawnOptions) (*terminalProcess, error) {

@@ -61,6 +61,7 @@ func (a *app) replCommand() *cobra.Command {
 	f.Set.Lookup("timeout").DefValue = ""
 	f.AddLimits()
 	f.AddEnvironment(cmd)
+	flags.AddServer(cmd, &f.Server, serverUsage)
 	return cmd
 }
 

@@ -101,22 +101,28 @@ func (a *app) runCommand() *cobra.Command {
 		}
 		return a.run(cmd.Context(), p, f)
 	}
+	f.add(cmd)
 	set := f.Set
-	set.StringVarP(&f.code, "eval", "e", "", "run `CODE` instead of a file")
-	flags.Formats.Add(cmd, &f.format, "format", "module format of the code: esm, cjs, or auto to derive it from name and syntax")
-	set.BoolVar(&f.command, "command", false, "run a program of the image, named after --, instead of code")
 	set.BoolVar(&f.withFolder, "with-folder", false, "show the folder of FILE, read-only, at "+folderDir+", which is the working directory unless --cwd names another")
-	set.BoolVar(&f.json, "json", false, "print one JSON object about the run and nothing else")
 	set.BoolVar(&f.interleave, "interleave", false, "with --json, also list the output of both streams in the order in which it was read")
-	set.BoolVar(&f.stdin, "stdin", false, "pass standard input to the program, instead of an empty one")
 	set.BoolVar(&f.tty, "tty", false, "connect the program to this terminal; the only time limit is then that of --timeout, if given")
-	f.AddTimeout("time limit of the run; 0 for none; with --preset npm the default is at least 5m")
-	f.AddLimits()
 	set.Var(flags.Size(&f.maxOutput), "max-output", "bytes of each output stream that --json keeps; if given without --json, that are passed through")
 	set.Var(flags.Text(&f.save), "save", "take a snapshot called `NAME` when the program has ended, whatever its exit status")
-	f.AddEnvironment(cmd)
 	f.AddPublish()
+	flags.AddServer(cmd, &f.Server, serverUsage)
 	return cmd
+}
+
+// add defines the flags that gaol run and gaol submit share.
+func (f *runFlags) add(cmd *cobra.Command) {
+	f.Set.StringVarP(&f.code, "eval", "e", "", "run `CODE` instead of a file")
+	flags.Formats.Add(cmd, &f.format, "format", "module format of the code: esm, cjs, or auto to derive it from name and syntax")
+	f.Set.BoolVar(&f.command, "command", false, "run a program of the image, named after --, instead of code")
+	f.Set.BoolVar(&f.json, "json", false, "print one JSON object about the run and nothing else")
+	f.Set.BoolVar(&f.stdin, "stdin", false, "pass standard input to the program, instead of an empty one")
+	f.AddTimeout("time limit of the run; 0 for none, or for the longest that a server allows; with --preset npm the default is at least 5m")
+	f.AddLimits()
+	f.AddEnvironment(cmd)
 }
 
 // run runs p in a new sandbox, reports the result, and sets a.exit. The snapshot of

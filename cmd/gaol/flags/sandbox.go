@@ -37,8 +37,8 @@ type Sandbox struct {
 }
 
 // NewSandbox returns the flags of cmd with the defaults of package runtime, so that --help
-// and the notes about a limit can name them. Server is the default of --server. AddLimits and
-// AddEnvironment define the flags.
+// and the notes about a limit can name them. Server is the default of --server. AddLimits,
+// AddEnvironment and AddServer define the flags.
 func NewSandbox(cmd *cobra.Command, server string) Sandbox {
 	cmd.Flags().SortFlags = false
 	return Sandbox{
@@ -92,7 +92,6 @@ func (f *Sandbox) AddEnvironment(cmd *cobra.Command) {
 	AddIsolation(cmd, &f.Isolation, "the program")
 	Launchers.Add(cmd, &o.Launcher, "launcher", "exec or zygote; zygote takes twice as long for the one run of a command, because it has to warm up")
 	AddStore(cmd, &o.Store)
-	AddServer(cmd, &f.Server, "server for the sandbox, by default the one of this machine if you are not root")
 	Complete(cmd, "snapshot", StoreNames(rootfs.OpenSnapshots))
 }
 

@@ -198,6 +198,12 @@ func (n *node) waitServing(t *testing.T) {
 	joined := n.waitLog(t, "node of a fleet")
 	n.id, n.peers = joined["node"], joined["address"]
 	n.ids = append(n.ids, n.id)
+	n.waitAddress(t)
+}
+
+// waitAddress waits until the node serves clients on TCP, and notes its address.
+func (n *node) waitAddress(t *testing.T) {
+	t.Helper()
 	harness.WaitFor(t, "node "+n.name+" serves TCP", func() bool {
 		n.failIfEnded(t)
 		for _, line := range n.log.with("serve") {

@@ -154,7 +154,7 @@ func checkFields(options any, names ...string) error {
 // Submit submits code as a batch run, which the server runs in a new sandbox when it is its turn, even if the client
 // disconnects. If a machine is lost, another one runs it again. The server keeps the result for an hour after its end.
 //
-// It is safe to repeat a Submit that failed, with the same Key: while the server has a batch run with that key and the same
+// It is safe to repeat a Submit that failed, with the same Key: while the server keeps a batch run with that key and the same
 // code and options, Submit returns it, and submits nothing. With other code or options, the error is an [*Error]. While
 // the engine of batch runs is down, the error matches [ErrEngineUnavailable].
 func (c *Client) Submit(ctx context.Context, code string, o SubmitOptions) (*BatchRun, error) {
@@ -193,7 +193,7 @@ func (c *Client) WaitBatchRun(ctx context.Context, key string) (*BatchRun, error
 	return get[*BatchRun](ctx, c, "waitBatchRun", "wait for batch run", requestjson.InBatch{Key: key})
 }
 
-// CancelBatchRun ends a batch run, whose result then has the cause [runtime.CauseCanceled]. A batch run that is done does not
+// CancelBatchRun ends a batch run with the cause [runtime.CauseCanceled]. A batch run that is done does not
 // change.
 func (c *Client) CancelBatchRun(ctx context.Context, key string) (*BatchRun, error) {
 	return get[*BatchRun](ctx, c, "cancelBatchRun", "cancel batch run", requestjson.InBatch{Key: key})

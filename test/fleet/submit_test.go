@@ -223,7 +223,7 @@ func testUnknownKey(t *testing.T, n *node) {
 	}
 }
 
-// shell is what a command of gaol has done.
+// shell is the outcome of a command of gaol.
 type shell struct {
 	code           int
 	stdout, stderr string
@@ -355,7 +355,7 @@ func testGaolResult(t *testing.T, n *node) {
 	n.expect(t, shell{125, "", "accepts 1 arg(s)"}, "", "result")
 }
 
-// A server without nats-server says how to install it, and accepts other runs.
+// Without nats-server, the error of a batch run contains how to install it, and other runs work.
 func TestSubmitWithoutEngine(t *testing.T) {
 	t.Parallel()
 	gaol := filepath.Join(t.TempDir(), "gaol")

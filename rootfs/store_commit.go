@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -126,13 +127,18 @@ func (s *Store) Snapshots() (*Store, error) {
 // Add stores the files, folders and links that fill writes below root, an empty folder. All
 // must belong to root. Their modes and times are kept. A set-user-ID bit or another type of
 // file is an error. Equal trees become one image.
-func (s *Store) Add(ctx context.Context, names []string, fill func(root string) error) (_ *Image, err error) {
-	for _, name := range names {
+func (s *Store) Add(ctx context.Context, names []string, fill func(root string) error) (*Image, error) {
+	b := &build{store: s, plan: plan{names: names}, report: download.NewReporter(nil)}
+	return b.add(ctx, "", tree.Sum, fill)
+}
+
+// add stores a tree that fill makes, whose id is computed by a function of package tree. If id is not empty, the image must have it.
+func (b *build) add(ctx context.Context, id string, sum func(root string, list io.Writer) (string, int64, error), fill func(root string) error) (_ *Image, err error) {
+	for _, name := range b.plan.names {
 		if err := CheckName(name); err != nil {
 			return nil, err
 		}
 	}
-	b := &build{store: s, plan: plan{names: names}, report: download.NewReporter(nil)}
 	defer func() { err = errors.Join(err, b.close()) }()
 	if err := b.makeTree(ctx); err != nil {
 		return nil, fmt.Errorf("add: %w", err)
@@ -140,7 +146,10 @@ func (s *Store) Add(ctx context.Context, names []string, fill func(root string) 
 	if err := fill(b.root()); err != nil {
 		return nil, err
 	}
-	if err = b.sum(tree.Sum); err == nil {
+	if err = b.sum(sum); err == nil && id != "" && b.image.ID != id {
+		err = fmt.Errorf("%w: %s, want %s", ErrDigest, b.image.ID, id)
+	}
+	if err == nil {
 		err = b.commit(ctx)
 	}
 	if err != nil {

@@ -79,7 +79,7 @@ func New(o Options) *Server { return newServer(o, defaultTimes) }
 
 func newServer(o Options, times times) *Server {
 	if o.Fleet != nil {
-		o.NewID, o.Lost = o.Fleet.NewID, o.Fleet.Lost
+		o.Peers = o.Fleet
 	}
 	s := &Server{times: times, service: service.New(o.Options), fleet: o.Fleet, connections: newConnections()}
 	s.observer = &observer{metrics: s.service.Metrics(), audit: &audit.Log{}, log: s.service.Log(), tracer: o.Tracer, bodyTime: times.body}

@@ -20,6 +20,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/singleflight"
+
 	"gaol/cmd/gaol/flags"
 	"gaol/cmd/gaol/server/fleet/engine"
 	"gaol/cmd/gaol/server/fleet/identity"
@@ -67,6 +69,9 @@ type Fleet struct {
 	stopEngine context.CancelFunc
 	work       sync.WaitGroup
 
+	fetches singleflight.Group
+	uploads chan struct{} // has room for the copies that are sent at the same time
+
 	start string // names this start of the node in ids
 
 	mu       sync.Mutex
@@ -88,7 +93,7 @@ const stateFile = "state.json"
 // address the node listens on [DefaultPort] of all addresses, and is reached by the one from which it has joined or, if it makes a
 // fleet, by the first of the machine that is not a loopback address.
 func Start(ctx context.Context, o Options) (_ *Fleet, err error) {
-	f := &Fleet{Options: o, tunnels: map[net.Conn]string{}, start: strings.ToLower(rand.Text()[:startLength])}
+	f := &Fleet{Options: o, uploads: make(chan struct{}, maxUploads), tunnels: map[net.Conn]string{}, start: strings.ToLower(rand.Text()[:startLength])}
 	life, stop := context.WithCancel(context.WithoutCancel(ctx))
 	engineLife, stopEngine := context.WithCancel(context.WithoutCancel(ctx))
 	f.stop, f.stopEngine = stop, stopEngine

@@ -69,6 +69,9 @@ func (f *Fleet) Merge(ctx context.Context, t *tenant.Tenant, path string, own js
 	}
 	asked.Wait()
 	slices.SortFunc(all, func(a, b element) int { return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.Name, b.Name)) })
+	if field != "sandboxes" { // several nodes can have copies
+		all = slices.CompactFunc(all, func(a, b element) bool { return a.Name == b.Name })
+	}
 	list := make([]json.RawMessage, len(all))
 	for i, e := range all {
 		list[i] = e.RawMessage
@@ -83,7 +86,7 @@ func (f *Fleet) Merge(ctx context.Context, t *tenant.Tenant, path string, own js
 
 // listFrom returns the part of a list that another node has.
 func (f *Fleet) listFrom(ctx context.Context, t *tenant.Tenant, node, path string) ([]element, error) {
-	res, err := f.get(ctx, t, node, path)
+	res, err := f.request(ctx, t, http.MethodGet, node, path)
 	if err != nil {
 		return nil, err
 	}

@@ -30,6 +30,8 @@ const (
 	renewPath = "/fleet/v1/renew"
 	drainPath = "/fleet/v1/drain"
 	keepsPath = "/fleet/v1/keeps"
+	blobsPath = "/fleet/v1/blobs/"
+	pullPath  = "/fleet/v1/pull"
 )
 
 // joinRequest asks for a certificate: the first one by a secret, others by the former certificate.
@@ -74,6 +76,8 @@ func (f *Fleet) NodeHandler(forwarded http.HandlerFunc) http.Handler {
 		f.Member().Drain(r.URL.Query().Get("off") == "")
 	})
 	mux.HandleFunc("GET "+keepsPath, f.serveKeeps)
+	mux.HandleFunc("GET "+blobsPath+"{kind}/{id}", f.serveBlob)
+	mux.HandleFunc("POST "+pullPath, f.servePull)
 	mux.HandleFunc("/", forwarded)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		id := identity.Peer(r.TLS)

@@ -2,7 +2,6 @@ package fleet
 
 import (
 	"bufio"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,7 +10,6 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"net/url"
-	"slices"
 	"strings"
 	"time"
 
@@ -54,12 +52,6 @@ func (f *Fleet) target(r *http.Request) (node string, err error) {
 	if rest, ok := strings.CutPrefix(path, "/v1/sandboxes/"); ok {
 		id, _, _ := strings.Cut(rest, "/")
 		return f.Owner(id)
-	}
-	if name, ok := strings.CutPrefix(path, "/v1/snapshots/"); ok {
-		return f.keeper(r.Context(), tenant.FromContext(r.Context()), placed{Snapshot: name}), nil
-	}
-	if name, ok := strings.CutPrefix(path, "/v1/images/"); ok {
-		return f.keeper(r.Context(), tenant.FromContext(r.Context()), placed{Image: name}), nil
 	}
 	if r.Method == http.MethodPost && isPlaced(path) {
 		return f.place(r)
@@ -128,11 +120,11 @@ func (f *Fleet) place(r *http.Request) (node string, err error) {
 
 // choose returns the node for new work.
 func (f *Fleet) choose(ctx context.Context, t *tenant.Tenant, in placed) (node string, err error) {
-	switch named := in.Image != "" || in.Snapshot != ""; {
-	case in.Mounts != nil, named && f.keeps(t, in) && !f.Member().IsDraining():
+	switch {
+	case in.Mounts != nil:
 		return f.ID(), nil
-	case named: // without a holder, this node reports the error
-		return cmp.Or(f.holder(ctx, t, in), f.ID()), nil
+	case len(in.names()) > 0:
+		return f.placeNamed(ctx, t, in), nil
 	}
 	node = f.Member().Pick(f.service.Load().Busy(), f.Member().IsDraining())
 	if node == "" {
@@ -147,93 +139,9 @@ type peeked struct {
 	io.Closer
 }
 
-// placed contains the fields of an input that decide where it can be served.
-type placed struct {
-	Image    string          `json:"image"`
-	Snapshot string          `json:"snapshot"`
-	Mounts   json.RawMessage `json:"mounts"`
-}
-
-// keeps reports whether this node keeps the snapshot and the image of an input, if it names them. The default image is on all
-// nodes.
-func (f *Fleet) keeps(t *tenant.Tenant, in placed) bool {
-	s := f.service.Load()
-	return (in.Snapshot == "" || s.HasKept(service.KeptSnapshot, t, in.Snapshot)) && (in.Image == "" || s.HasKept(service.KeptImage, t, in.Image))
-}
-
-// serveKeeps reports to another node whether this node keeps the named image and snapshot.
-func (f *Fleet) serveKeeps(w http.ResponseWriter, r *http.Request) {
-	t, err := f.TenantOf(r)
-	if err == nil && !f.keeps(t, placed{Image: r.FormValue("image"), Snapshot: r.FormValue("snapshot")}) {
-		err = service.Refuse(service.NotFound, "this node does not have it")
-	}
-	respond(w, struct{}{}, err)
-}
-
-// holder returns another node that has what an input names, empty if none has. It asks those first whose hints have it.
-func (f *Fleet) holder(ctx context.Context, t *tenant.Tenant, in placed) string {
-	key := f.key(t, service.KeptSnapshot, in.Snapshot)
-	if in.Snapshot == "" {
-		key = f.key(t, service.KeptImage, in.Image)
-	}
-	likely := f.Member().Having(key)
-	if node := f.ask(ctx, t, in, likely); node != "" {
-		return node
-	}
-	return f.ask(ctx, t, in, slices.DeleteFunc(f.Member().Others(), func(id string) bool { return slices.Contains(likely, id) }))
-}
-
-// ask returns the first of some nodes that answers that it has what an input names.
-func (f *Fleet) ask(ctx context.Context, t *tenant.Tenant, in placed, nodes []string) string {
-	ctx, cancel := context.WithTimeout(ctx, listTimeout)
-	defer cancel()
-	answers := make(chan string, len(nodes))
-	for _, node := range nodes {
-		go func() {
-			res, err := f.get(ctx, t, node, keepsPath+"?"+url.Values{"image": {in.Image}, "snapshot": {in.Snapshot}}.Encode())
-			if err == nil {
-				_ = res.Body.Close()
-			}
-			if err != nil || res.StatusCode != http.StatusOK {
-				node = ""
-			}
-			answers <- node
-		}()
-	}
-	for range nodes {
-		if node := <-answers; node != "" {
-			return node
-		}
-	}
-	return ""
-}
-
-// get sends a request of a tenant to another node.
-func (f *Fleet) get(ctx context.Context, t *tenant.Tenant, node, path string) (*http.Response, error) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+node+path, nil)
-	if err != nil {
-		return nil, err
-	}
-	r.Header.Set(tenantHeader, f.NameOf(t))
-	return f.http.Do(r)
-}
-
-// key names what a tenant keeps in the hints of nodes.
-func (f *Fleet) key(t *tenant.Tenant, kind, name string) string {
-	return f.service.Load().KeptKey(kind, &tenant.Tenant{Name: f.NameOf(t)}, name)
-}
-
-// keeper returns the node with a tenant's snapshot or image: the own one, if no other has it.
-func (f *Fleet) keeper(ctx context.Context, t *tenant.Tenant, in placed) string {
-	if f.keeps(t, in) {
-		return f.ID()
-	}
-	return cmp.Or(f.holder(ctx, t, in), f.ID())
-}
-
 // NameOf returns the name of a tenant for other nodes: users of other machines are others.
 func (f *Fleet) NameOf(t *tenant.Tenant) string {
-	if strings.HasPrefix(t.Name, "uid:") {
+	if strings.HasPrefix(t.Name, "uid:") && !strings.Contains(t.Name, "@") {
 		return t.Name + "@" + f.state.Machine
 	}
 	return t.Name

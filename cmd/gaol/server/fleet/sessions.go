@@ -15,7 +15,6 @@ import (
 // named contains the fields of an input of an operation that decide where it is performed.
 type named struct {
 	Sandbox string `json:"sandbox"`
-	Name    string `json:"name"`
 	placed
 }
 
@@ -26,10 +25,6 @@ func (f *Fleet) Target(ctx context.Context, t *tenant.Tenant, o *operation.Opera
 	switch {
 	case in.Sandbox != "":
 		node, err = f.Owner(in.Sandbox)
-	case o.Path == "/v1/snapshots/{name}":
-		node = f.keeper(ctx, t, placed{Snapshot: in.Name})
-	case o.Path == "/v1/images/{name}":
-		node = f.keeper(ctx, t, placed{Image: in.Name})
 	case o.Method == http.MethodPost && isPlaced(o.Path):
 		node, err = f.choose(ctx, t, in.placed)
 	}

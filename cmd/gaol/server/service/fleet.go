@@ -1,11 +1,46 @@
 package service
 
 import (
+	"context"
+	"crypto/rand"
 	"errors"
+	"io"
 	"slices"
+	"strings"
 
 	"gaol/cmd/gaol/server/tenant"
+	"gaol/rootfs"
+	"gaol/rootfs/layer"
 )
+
+// Peers are the other machines of a fleet.
+type Peers interface {
+	// NewID returns a new id with a prefix, which is not used again and cannot be guessed.
+	NewID(prefix string) string
+
+	// Lost returns why the sandbox with an id is not here, or nil if it never was.
+	Lost(id string) error
+
+	// Has reports whether another machine keeps a snapshot or an image of a tenant.
+	Has(ctx context.Context, kind string, t *tenant.Tenant, name string) bool
+
+	// Copy gives another machine a copy of a snapshot that this one keeps. Without other machines it does nothing.
+	Copy(ctx context.Context, t *tenant.Tenant, name string) error
+
+	// Delete deletes the copies of other machines, and reports whether there was one.
+	Delete(ctx context.Context, kind string, t *tenant.Tenant, name string) (bool, error)
+}
+
+// noPeers is a machine without others.
+type noPeers struct{}
+
+func (noPeers) NewID(prefix string) string                               { return prefix + strings.ToLower(rand.Text()) }
+func (noPeers) Lost(string) error                                        { return nil }
+func (noPeers) Has(context.Context, string, *tenant.Tenant, string) bool { return false }
+func (noPeers) Copy(context.Context, *tenant.Tenant, string) error       { return nil }
+func (noPeers) Delete(context.Context, string, *tenant.Tenant, string) (bool, error) {
+	return false, nil
+}
 
 // Busy returns how much of the server's limits active and waiting runs use: 0 is nothing, and with 1 no other run can start.
 func (s *Service) Busy() float64 { return s.quotas.Busy() }
@@ -24,17 +59,65 @@ func (s *Service) KeptKey(kind string, t *tenant.Tenant, name string) string {
 	return kind + "/" + s.prefix(t) + name
 }
 
-// HasKept reports whether this machine keeps a snapshot or an image that the tenant may use.
-func (s *Service) HasKept(kind string, t *tenant.Tenant, name string) bool {
+// Kept identifies a snapshot or an image.
+type Kept struct {
+	ID  string `json:"id"`
+	Own bool   `json:"own"` // it is a tenant's, and not an image of the server
+}
+
+// FindKept returns the snapshot or the image with a name that this machine keeps and the tenant may use, nil if there is none.
+func (s *Service) FindKept(kind string, t *tenant.Tenant, name string) *Kept {
+	if i, err := s.keptOf(kind).find(t, name); err == nil {
+		return &Kept{i.ID, true}
+	}
+	if kind == KeptImage {
+		if i, err := s.serverImage(name); err == nil && i != nil {
+			return &Kept{i.ID, false}
+		}
+	}
+	return nil
+}
+
+func (s *Service) keptOf(kind string) *kept {
 	if kind == KeptSnapshot {
-		_, err := s.snapshots.find(t, name)
-		return err == nil
+		return s.snapshots
 	}
-	_, err := s.images.find(t, name)
+	return s.images
+}
+
+// SendKept writes a snapshot or an image to another machine.
+func (s *Service) SendKept(kind, id string, w io.Writer) error {
+	store, err := s.keptOf(kind).open(s.store)
 	if err != nil {
-		_, err = s.serverImage(name)
+		return err
 	}
-	return err == nil
+	i, err := store.Lookup(id)
+	if errors.Is(err, rootfs.ErrNotFound) {
+		return Refuse(NotFound, "no %s %s", kind, id)
+	} else if err != nil {
+		return err
+	}
+	return i.Send(w)
+}
+
+// ReceiveKept keeps what SendKept of another machine has written under a name, within the tenant's quotas. It returns an error that
+// wraps [rootfs.ErrDigest] for other content.
+func (s *Service) ReceiveKept(ctx context.Context, kind string, t *tenant.Tenant, name string, k Kept, r io.Reader) error {
+	of := s.keptOf(kind)
+	stored, limits := name, layer.Limits{Bytes: maxImageBytes, Entries: maxKeptEntries}
+	if k.Own {
+		var free func()
+		var err error
+		if stored, limits.Bytes, free, err = of.reserve(t, name); err != nil {
+			return err
+		}
+		defer free()
+	}
+	store, err := of.open(s.store)
+	if err == nil {
+		_, err = store.Receive(ctx, k.ID, stored, limits, r)
+	}
+	return err
 }
 
 // KeptKeys returns the keys of all snapshots and images of tenants, and those of the server's images, which no tenant has made.

@@ -152,6 +152,6 @@ func (s *Service) ListImages(_ context.Context, c *Call, _ *struct{}) (ImageList
 }
 
 // DeleteImage deletes an image that the tenant has built. It fails while a sandbox uses it.
-func (s *Service) DeleteImage(_ context.Context, c *Call, in *requestjson.ImageName) (None, error) {
-	return None{}, s.images.remove(c.Tenant, in.Name)
+func (s *Service) DeleteImage(ctx context.Context, c *Call, in *requestjson.ImageName) (None, error) {
+	return None{}, s.images.removeAll(ctx, c.Tenant, in.Name)
 }

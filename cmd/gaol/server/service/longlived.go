@@ -71,7 +71,7 @@ func (sb *Sandbox) start(ctx context.Context, prefix string, do func(context.Con
 		sb.longLived.work.Done()
 		return p, err
 	}
-	return program{ID: sb.service.newID(prefix), sandbox: sb, started: time.Now(), unadmit: unadmit, ended: make(chan struct{})}, nil
+	return program{ID: sb.service.peers.NewID(prefix), sandbox: sb, started: time.Now(), unadmit: unadmit, ended: make(chan struct{})}, nil
 }
 
 // reserve counts a process or context until free is called. Closing the sandbox waits for its work.

@@ -115,7 +115,7 @@ func (s *Service) newSandbox(t *tenant.Tenant, o runtime.Options, create func() 
 		held.Release()
 		return nil, err
 	}
-	sb := &Sandbox{runtime: rt, ID: s.newID("sb-"), Created: time.Now(), owner: t.Name, account: account, service: s, permissions: o.Permissions, longLived: longLived{byID: map[string]entry{}}}
+	sb := &Sandbox{runtime: rt, ID: s.peers.NewID("sb-"), Created: time.Now(), owner: t.Name, account: account, service: s, permissions: o.Permissions, longLived: longLived{byID: map[string]entry{}}}
 	unuse := s.tenants.use(t.Name)
 	sb.close = sync.OnceValue(func() error {
 		defer held.Release()
@@ -187,7 +187,7 @@ func (s *Service) Acquire(ctx context.Context, t *tenant.Tenant, id string) (*Sa
 	}
 	sb := s.sandboxes[id]
 	if sb == nil || sb.owner != t.Name {
-		return nil, cmp.Or[error](s.lost(id), Refuse(NotFound, "no sandbox %q", id))
+		return nil, cmp.Or[error](s.peers.Lost(id), Refuse(NotFound, "no sandbox %q", id))
 	}
 	sb.uses++
 	sb.idle.Reset(time.Until(sb.expires))
@@ -258,7 +258,7 @@ func (s *Service) GetSandbox(_ context.Context, c *Call, in *requestjson.InSandb
 	if sb := s.find(c.Tenant, in.Sandbox); sb != nil {
 		return sb.Info(), nil
 	}
-	return nil, cmp.Or[error](s.lost(in.Sandbox), Refuse(NotFound, "no sandbox %q", in.Sandbox))
+	return nil, cmp.Or[error](s.peers.Lost(in.Sandbox), Refuse(NotFound, "no sandbox %q", in.Sandbox))
 }
 
 // find returns a sandbox of the tenant, nil if it has none with the ID.

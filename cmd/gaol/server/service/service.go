@@ -3,7 +3,6 @@ package service
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -42,11 +41,8 @@ type Options struct {
 	// CgroupParent is the cgroup below which each tenant has one. Empty: "/gaol/tenants".
 	CgroupParent string
 
-	// NewID returns a new id with a prefix, which is not used again and cannot be guessed. Nil: a random one.
-	NewID func(prefix string) string
-
-	// Lost returns why the sandbox with an id is not here, or nil if it never was. It may be nil.
-	Lost func(id string) error
+	// Peers are the other machines of a fleet. Nil: there are none.
+	Peers Peers
 
 	// Create replaces [runtime.Create] in tests.
 	Create func(context.Context, runtime.Options) (*runtime.NodeRuntime, error)
@@ -60,8 +56,7 @@ type Service struct {
 	store, cache string
 	log          *slog.Logger
 	create       func(context.Context, runtime.Options) (*runtime.NodeRuntime, error)
-	newID        func(prefix string) string
-	lost         func(id string) error
+	peers        Peers
 	quotas       *quota.Server
 	pools        *shared[poolKey, *runtime.Pool]
 	runners      *shared[runnerKey, *snippets.Runner]
@@ -85,15 +80,12 @@ type Service struct {
 
 // New returns a service. The caller closes it.
 func New(o Options) *Service {
-	s := &Service{store: o.Store, cache: cmp.Or(o.Cache, DefaultCache), log: cmp.Or(o.Log, slog.New(slog.DiscardHandler)), create: o.Create, newID: o.NewID, lost: o.Lost, trusted: o.Settings.Trusted, sandboxes: map[string]*Sandbox{}, retained: retained{byName: map[string][]*program{}}}
+	s := &Service{store: o.Store, cache: cmp.Or(o.Cache, DefaultCache), log: cmp.Or(o.Log, slog.New(slog.DiscardHandler)), create: o.Create, peers: o.Peers, trusted: o.Settings.Trusted, sandboxes: map[string]*Sandbox{}, retained: retained{byName: map[string][]*program{}}}
 	if s.create == nil {
 		s.create = runtime.Create
 	}
-	if s.newID == nil {
-		s.newID = func(prefix string) string { return prefix + strings.ToLower(rand.Text()) }
-	}
-	if s.lost == nil {
-		s.lost = func(string) error { return nil }
+	if s.peers == nil {
+		s.peers = noPeers{}
 	}
 	s.keep()
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
@@ -262,7 +254,7 @@ func (s *Service) UseByID(ctx context.Context, id string) (_ context.Context, _ 
 	sb := s.sandboxes[id]
 	s.mu.Unlock()
 	if sb == nil {
-		return nil, nil, nil, cmp.Or[error](s.lost(id), Refuse(NotFound, "no such sandbox"))
+		return nil, nil, nil, cmp.Or[error](s.peers.Lost(id), Refuse(NotFound, "no such sandbox"))
 	}
 	if err := sb.account.Request(); err != nil {
 		return nil, nil, nil, err

@@ -77,6 +77,9 @@ func (sb *Sandbox) TakeSnapshot(ctx context.Context, _ *Call, in *requestjson.Sn
 		return nil, err
 	}
 	defer free()
+	if sb.service.peers.Has(ctx, KeptSnapshot, sb.tenant(), in.Name) {
+		return nil, sb.service.snapshots.exists(in.Name)
+	}
 	taken, err := sb.runtime.Snapshot(ctx, runtime.SnapshotOptions{Name: stored, Bytes: bytes, Entries: maxKeptEntries})
 	if limit, ok := errors.AsType[*hostfs.LimitError](err); ok {
 		return nil, Refuse(TooLarge, "the sandbox's folders have %w, which is all that the quotas have left for this snapshot", limit)
@@ -87,7 +90,15 @@ func (sb *Sandbox) TakeSnapshot(ctx context.Context, _ *Call, in *requestjson.Sn
 	if err != nil {
 		return nil, err
 	}
+	if err := sb.service.peers.Copy(ctx, sb.tenant(), in.Name); err != nil {
+		return nil, errors.Join(err, sb.service.snapshots.remove(sb.tenant(), in.Name))
+	}
 	return &resultjson.SnapshotInfo{Name: in.Name, Size: taken.Size}, nil
+}
+
+// exists returns the error for a name that is in use.
+func (k *kept) exists(name string) error {
+	return Refuse(Conflict, "%s %q: you have one of this name; delete it first", k.kind, name)
 }
 
 // check returns the name in the store of a tenant's snapshot or image.
@@ -131,7 +142,7 @@ func (k *kept) reserve(t *tenant.Tenant, name string) (stored string, bytes int6
 		sizes[other] = max(size, sizes[other])
 	}
 	if _, exists := sizes[stored]; exists {
-		return "", 0, nil, Refuse(Conflict, "%s %q: you have one of this name; delete it first", k.kind, name)
+		return "", 0, nil, k.exists(name)
 	}
 	account := k.service.Account(t)
 	own, err := k.room(sizes, k.service.prefix(t), account.Limits(), false)
@@ -208,7 +219,23 @@ func (k *kept) list(t *tenant.Tenant) ([]resultjson.SnapshotInfo, error) {
 	return list, err
 }
 
-// remove deletes one of the tenant. It fails while a sandbox uses it.
+// removeAll deletes one of the tenant, on all machines. It fails while a sandbox uses it.
+func (k *kept) removeAll(ctx context.Context, t *tenant.Tenant, name string) error {
+	var others bool
+	if !t.Forwarded {
+		var err error
+		if others, err = k.service.peers.Delete(ctx, k.kind, t, name); err != nil {
+			return err
+		}
+	}
+	err := k.remove(t, name)
+	if e, ok := errors.AsType[*Error](err); ok && e.Code == NotFound && others {
+		return nil
+	}
+	return err
+}
+
+// remove deletes one of the tenant on this machine.
 func (k *kept) remove(t *tenant.Tenant, name string) error {
 	stored, err := k.check(t, name)
 	if err != nil {
@@ -240,6 +267,6 @@ func (s *Service) ListSnapshots(_ context.Context, c *Call, _ *struct{}) (Snapsh
 }
 
 // DeleteSnapshot deletes a snapshot of the tenant. It fails while a sandbox uses it.
-func (s *Service) DeleteSnapshot(_ context.Context, c *Call, in *requestjson.SnapshotName) (None, error) {
-	return None{}, s.snapshots.remove(c.Tenant, in.Name)
+func (s *Service) DeleteSnapshot(ctx context.Context, c *Call, in *requestjson.SnapshotName) (None, error) {
+	return None{}, s.snapshots.removeAll(ctx, c.Tenant, in.Name)
 }

@@ -1,0 +1,272 @@
+package fleet
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"gaol/cmd/gaol/server/api"
+	"gaol/cmd/gaol/server/service"
+	"gaol/cmd/gaol/server/tenant"
+	"gaol/runtime/requestjson"
+)
+
+// placed contains the fields of an input that decide where it can be served.
+type placed struct {
+	Image       string                  `json:"image"`
+	Snapshot    string                  `json:"snapshot"`
+	NodeModules requestjson.NodeModules `json:"nodeModules"`
+	Mounts      json.RawMessage         `json:"mounts"`
+}
+
+// keptName names a snapshot or an image of a tenant.
+type keptName struct{ kind, name string }
+
+// names returns what an input names. The default image is on all nodes.
+func (in *placed) names() (list []keptName) {
+	modules, _ := strings.CutPrefix(in.NodeModules.HostPath, "snapshot:")
+	for _, n := range []keptName{{service.KeptImage, in.Image}, {service.KeptSnapshot, in.Snapshot}, {service.KeptSnapshot, modules}} {
+		if n.name != "" && !(n.name == modules && modules == in.NodeModules.HostPath) {
+			list = append(list, n)
+		}
+	}
+	return list
+}
+
+// placeNamed returns the node for work that names snapshots or images: this one, which gets what it lacks from another one, or, if
+// it accepts no work or that fails, one that has the first of them.
+func (f *Fleet) placeNamed(ctx context.Context, t *tenant.Tenant, in placed) string {
+	for _, n := range in.names() {
+		if f.service.Load().FindKept(n.kind, t, n.name) != nil {
+			continue
+		}
+		if f.Member().IsDraining() {
+			return cmp.Or(f.holder(ctx, t, n, nil), f.ID())
+		}
+		if err := f.fetch(ctx, t, n); err != nil {
+			f.Log.Warn("get a copy from another node", "kind", n.kind, "name", n.name, "tenant", t.Name, "err", err)
+			return cmp.Or(f.holder(ctx, t, n, nil), f.ID())
+		}
+	}
+	return f.ID()
+}
+
+// fetch gets a copy of what another node keeps. If no node keeps it, this node reports the error of the request.
+func (f *Fleet) fetch(ctx context.Context, t *tenant.Tenant, n keptName) error {
+	var failed error
+	for tried := []string{}; ; {
+		node := f.holder(ctx, t, n, tried)
+		if node == "" {
+			return failed
+		}
+		err := f.fetchFrom(ctx, t, n, node)
+		if err == nil {
+			return nil
+		}
+		tried, failed = append(tried, node), errors.Join(failed, err)
+	}
+}
+
+// fetchTime bounds a copy.
+const fetchTime = 10 * time.Minute
+
+// fetchFrom gets a copy of what a node keeps, once for all requests that wait for it.
+func (f *Fleet) fetchFrom(ctx context.Context, t *tenant.Tenant, n keptName, node string) error {
+	_, err, _ := f.fetches.Do(n.kind+"/"+n.name+"/"+t.Name, func() (any, error) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), fetchTime)
+		defer cancel()
+		var k service.Kept
+		if err := f.ask(ctx, t, node, n, &k); err != nil {
+			return nil, err
+		}
+		res, err := f.request(ctx, t, http.MethodGet, node, blobsPath+n.kind+"/"+k.ID)
+		if err != nil {
+			return nil, err
+		}
+		defer func() { _ = res.Body.Close() }()
+		if res.StatusCode != http.StatusOK {
+			return nil, errors.New(res.Status)
+		}
+		return nil, f.service.Load().ReceiveKept(ctx, n.kind, t, n.name, k, res.Body)
+	})
+	return err
+}
+
+// maxUploads is how many copies a node sends at the same time.
+const maxUploads = 4
+
+// serveBlob sends a snapshot or an image to another node.
+func (f *Fleet) serveBlob(w http.ResponseWriter, r *http.Request) {
+	select {
+	case f.uploads <- struct{}{}:
+		defer func() { <-f.uploads }()
+	case <-r.Context().Done():
+		return
+	}
+	to := &begun{Writer: w}
+	switch err := f.service.Load().SendKept(r.PathValue("kind"), r.PathValue("id"), to); {
+	case err != nil && to.yes:
+		f.Log.Warn("send a copy to another node", "err", err)
+		panic(http.ErrAbortHandler) // the receiver must not take it for complete
+	case err != nil:
+		api.ProblemOf(err).Write(w)
+	}
+}
+
+// begun is a writer that knows whether something was written.
+type begun struct {
+	io.Writer
+	yes bool
+}
+
+// Write implements [io.Writer].
+func (w *begun) Write(p []byte) (int, error) {
+	w.yes = true
+	return w.Writer.Write(p)
+}
+
+// servePull makes this node get a copy of a tenant's snapshot from the node that asks for it.
+func (f *Fleet) servePull(w http.ResponseWriter, r *http.Request) {
+	t, err := f.TenantOf(r)
+	if n := (keptName{service.KeptSnapshot, r.FormValue("name")}); err == nil && f.service.Load().FindKept(n.kind, t, n.name) == nil {
+		err = f.fetchFrom(r.Context(), t, n, r.FormValue("from"))
+	}
+	respond(w, struct{}{}, err)
+}
+
+// serveKeeps reports to another node whether this node keeps a snapshot or an image.
+func (f *Fleet) serveKeeps(w http.ResponseWriter, r *http.Request) {
+	t, err := f.TenantOf(r)
+	var k *service.Kept
+	if err == nil {
+		if k = f.service.Load().FindKept(r.FormValue("kind"), t, r.FormValue("name")); k == nil {
+			err = service.Refuse(service.NotFound, "this node does not have it")
+		}
+	}
+	respond(w, k, err)
+}
+
+// ask asks a node for what it keeps.
+func (f *Fleet) ask(ctx context.Context, t *tenant.Tenant, node string, n keptName, k *service.Kept) error {
+	res, err := f.request(ctx, t, http.MethodGet, node, keepsPath+"?"+url.Values{"kind": {n.kind}, "name": {n.name}}.Encode())
+	if err != nil {
+		return err
+	}
+	defer func() { _ = res.Body.Close() }()
+	if res.StatusCode != http.StatusOK {
+		return errors.New(res.Status)
+	}
+	return json.NewDecoder(io.LimitReader(res.Body, maxMessage)).Decode(k)
+}
+
+// holder returns another node that keeps something, except those that were tried; empty if there is none. It asks those first whose
+// hints have it.
+func (f *Fleet) holder(ctx context.Context, t *tenant.Tenant, n keptName, tried []string) string {
+	key := f.service.Load().KeptKey(n.kind, &tenant.Tenant{Name: f.NameOf(t)}, n.name)
+	likely := f.Member().Having(key)
+	others := slices.DeleteFunc(f.Member().Others(), func(id string) bool { return slices.Contains(likely, id) })
+	for _, nodes := range [][]string{likely, others} {
+		nodes = slices.DeleteFunc(nodes, func(id string) bool { return slices.Contains(tried, id) })
+		if node := f.first(ctx, nodes, func(ctx context.Context, node string) error { return f.ask(ctx, t, node, n, &service.Kept{}) }); node != "" {
+			return node
+		}
+	}
+	return ""
+}
+
+// first returns the first of some nodes for which do succeeds.
+func (f *Fleet) first(ctx context.Context, nodes []string, do func(context.Context, string) error) string {
+	ctx, cancel := context.WithTimeout(ctx, listTimeout)
+	defer cancel()
+	answers := make(chan string, len(nodes))
+	for _, node := range nodes {
+		go func() {
+			if do(ctx, node) != nil {
+				node = ""
+			}
+			answers <- node
+		}()
+	}
+	for range nodes {
+		if node := <-answers; node != "" {
+			return node
+		}
+	}
+	return ""
+}
+
+// request sends a request of a tenant to another node.
+func (f *Fleet) request(ctx context.Context, t *tenant.Tenant, method, node, path string) (*http.Response, error) {
+	r, err := http.NewRequestWithContext(ctx, method, "https://"+node+path, nil)
+	if err != nil {
+		return nil, err
+	}
+	r.Header.Set(tenantHeader, f.NameOf(t))
+	return f.http.Do(r)
+}
+
+// Has implements [service.Peers].
+func (f *Fleet) Has(ctx context.Context, kind string, t *tenant.Tenant, name string) bool {
+	return f.holder(ctx, t, keptName{kind, name}, nil) != ""
+}
+
+var errNoCopy = service.Refuse(service.Unreachable, "no second node could take a copy of the snapshot")
+
+// Copy implements [service.Peers].
+func (f *Fleet) Copy(ctx context.Context, t *tenant.Tenant, name string) error {
+	others := f.Member().Others()
+	rand.Shuffle(len(others), func(i, j int) { others[i], others[j] = others[j], others[i] })
+	for _, node := range others {
+		res, err := f.request(ctx, t, http.MethodPost, node, pullPath+"?"+url.Values{"name": {name}, "from": {f.ID()}}.Encode())
+		if err == nil {
+			_ = res.Body.Close()
+			if res.StatusCode == http.StatusOK {
+				return nil
+			}
+			err = errors.New(res.Status)
+		}
+		f.Log.Warn("give another node a copy", "node", node, "snapshot", name, "tenant", t.Name, "err", err)
+	}
+	if len(others) == 0 {
+		return nil
+	}
+	return errNoCopy
+}
+
+// Delete implements [service.Peers].
+func (f *Fleet) Delete(ctx context.Context, kind string, t *tenant.Tenant, name string) (had bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	var mu sync.Mutex
+	var asked sync.WaitGroup
+	for _, node := range f.Member().Others() {
+		asked.Go(func() {
+			res, failed := f.request(ctx, t, http.MethodDelete, node, "/v1/"+kind+"s/"+url.PathEscape(name))
+			mu.Lock()
+			defer mu.Unlock()
+			if failed != nil {
+				f.Log.Warn("delete a copy of another node", "node", node, "kind", kind, "name", name, "err", failed)
+				return // the node may be lost
+			}
+			defer func() { _ = res.Body.Close() }()
+			var p api.Problem
+			switch {
+			case res.StatusCode == http.StatusNoContent:
+				had = true
+			case res.StatusCode != http.StatusNotFound && json.NewDecoder(io.LimitReader(res.Body, maxMessage)).Decode(&p) == nil:
+				err = errors.Join(err, &service.Error{Code: p.Code, Err: &p})
+			}
+		})
+	}
+	asked.Wait()
+	return had, err
+}

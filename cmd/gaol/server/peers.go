@@ -13,6 +13,7 @@ import (
 
 // newNodeServer returns the server of the listener for other nodes of the fleet, which serves what they forward with next.
 func (s *Server) newNodeServer(next http.Handler) *http.Server {
+	next = s.fleet.RouteSandbox(next)
 	forwarded := func(w http.ResponseWriter, r *http.Request) {
 		setHeaders(w)
 		if api.ServePreview(s.service, w, r, s.isToken, nil) {

@@ -70,6 +70,7 @@ type Fleet struct {
 	work       sync.WaitGroup
 
 	fetches singleflight.Group
+	moved   sync.Map      // the nodes of sandboxes that have moved, by id
 	uploads chan struct{} // has room for the copies that are sent at the same time
 
 	start string // names this start of the node in ids
@@ -125,6 +126,8 @@ func Start(ctx context.Context, o Options) (_ *Fleet, err error) {
 	}
 	f.work.Go(func() { f.live(life) })
 	f.work.Go(func() { f.renew(life) })
+	f.work.Go(func() { f.watchMoved(life) })
+	f.work.Go(func() { f.moveSandboxes(life) })
 	if f.engine != nil {
 		f.work.Go(func() { f.prepare(life) })
 		f.work.Go(func() { f.engine.Watch(life, f.canary) })

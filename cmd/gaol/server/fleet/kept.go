@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -88,17 +89,22 @@ func (f *Fleet) fetchFrom(ctx context.Context, t *tenant.Tenant, n keptName, nod
 		if err := f.ask(ctx, t, node, n, &k); err != nil {
 			return nil, err
 		}
-		res, err := f.request(ctx, t, http.MethodGet, node, blobsPath+n.kind+"/"+k.ID)
-		if err != nil {
-			return nil, err
-		}
-		defer func() { _ = res.Body.Close() }()
-		if res.StatusCode != http.StatusOK {
-			return nil, errors.New(res.Status)
-		}
-		return nil, f.service.Load().ReceiveKept(ctx, n.kind, t, n.name, k, res.Body)
+		return nil, f.receive(ctx, t, n, k, node)
 	})
 	return err
+}
+
+// receive gets a copy of what a node keeps.
+func (f *Fleet) receive(ctx context.Context, t *tenant.Tenant, n keptName, k service.Kept, node string) error {
+	res, err := f.request(ctx, t, http.MethodGet, node, blobsPath+n.kind+"/"+k.ID, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = res.Body.Close() }()
+	if res.StatusCode != http.StatusOK {
+		return errors.New(res.Status)
+	}
+	return f.service.Load().ReceiveKept(ctx, n.kind, t, n.name, k, res.Body)
 }
 
 // maxUploads is how many copies a node sends at the same time.
@@ -157,7 +163,7 @@ func (f *Fleet) serveKeeps(w http.ResponseWriter, r *http.Request) {
 
 // ask asks a node for what it keeps.
 func (f *Fleet) ask(ctx context.Context, t *tenant.Tenant, node string, n keptName, k *service.Kept) error {
-	res, err := f.request(ctx, t, http.MethodGet, node, keepsPath+"?"+url.Values{"kind": {n.kind}, "name": {n.name}}.Encode())
+	res, err := f.request(ctx, t, http.MethodGet, node, keepsPath+"?"+url.Values{"kind": {n.kind}, "name": {n.name}}.Encode(), nil)
 	if err != nil {
 		return err
 	}
@@ -205,11 +211,20 @@ func (f *Fleet) first(ctx context.Context, nodes []string, do func(context.Conte
 }
 
 // request sends a request of a tenant to another node.
-func (f *Fleet) request(ctx context.Context, t *tenant.Tenant, method, node, path string) (*http.Response, error) {
-	r, err := http.NewRequestWithContext(ctx, method, "https://"+node+path, nil)
+func (f *Fleet) request(ctx context.Context, t *tenant.Tenant, method, node, path string, in any) (*http.Response, error) {
+	var body io.Reader
+	if in != nil {
+		text, err := json.Marshal(in)
+		if err != nil {
+			return nil, err
+		}
+		body = bytes.NewReader(text)
+	}
+	r, err := http.NewRequestWithContext(ctx, method, "https://"+node+path, body)
 	if err != nil {
 		return nil, err
 	}
+	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set(tenantHeader, f.NameOf(t))
 	return f.http.Do(r)
 }
@@ -226,13 +241,9 @@ func (f *Fleet) Copy(ctx context.Context, t *tenant.Tenant, name string) error {
 	others := f.Member().Others()
 	rand.Shuffle(len(others), func(i, j int) { others[i], others[j] = others[j], others[i] })
 	for _, node := range others {
-		res, err := f.request(ctx, t, http.MethodPost, node, pullPath+"?"+url.Values{"name": {name}, "from": {f.ID()}}.Encode())
+		err := f.callAs(ctx, t, http.MethodPost, node, pullPath+"?"+url.Values{"name": {name}, "from": {f.ID()}}.Encode(), nil)
 		if err == nil {
-			_ = res.Body.Close()
-			if res.StatusCode == http.StatusOK {
-				return nil
-			}
-			err = errors.New(res.Status)
+			return nil
 		}
 		f.Log.Warn("give another node a copy", "node", node, "snapshot", name, "tenant", t.Name, "err", err)
 	}
@@ -250,20 +261,17 @@ func (f *Fleet) Delete(ctx context.Context, kind string, t *tenant.Tenant, name 
 	var asked sync.WaitGroup
 	for _, node := range f.Member().Others() {
 		asked.Go(func() {
-			res, failed := f.request(ctx, t, http.MethodDelete, node, "/v1/"+kind+"s/"+url.PathEscape(name))
+			failed := f.callAs(ctx, t, http.MethodDelete, node, "/v1/"+kind+"s/"+url.PathEscape(name), nil)
 			mu.Lock()
 			defer mu.Unlock()
-			if failed != nil {
-				f.Log.Warn("delete a copy of another node", "node", node, "kind", kind, "name", name, "err", failed)
-				return // the node may be lost
-			}
-			defer func() { _ = res.Body.Close() }()
-			var p api.Problem
+			refused, ok := errors.AsType[*service.Error](failed)
 			switch {
-			case res.StatusCode == http.StatusNoContent:
+			case failed == nil:
 				had = true
-			case res.StatusCode != http.StatusNotFound && json.NewDecoder(io.LimitReader(res.Body, maxMessage)).Decode(&p) == nil:
-				err = errors.Join(err, &service.Error{Code: p.Code, Err: &p})
+			case !ok: // the node may be lost
+				f.Log.Warn("delete a copy of another node", "node", node, "kind", kind, "name", name, "err", failed)
+			case refused.Code != service.NotFound:
+				err = errors.Join(err, refused)
 			}
 		})
 	}

@@ -86,7 +86,7 @@ func (f *Fleet) Merge(ctx context.Context, t *tenant.Tenant, path string, own js
 
 // listFrom returns the part of a list that another node has.
 func (f *Fleet) listFrom(ctx context.Context, t *tenant.Tenant, node, path string) ([]element, error) {
-	res, err := f.request(ctx, t, http.MethodGet, node, path)
+	res, err := f.request(ctx, t, http.MethodGet, node, path, nil)
 	if err != nil {
 		return nil, err
 	}

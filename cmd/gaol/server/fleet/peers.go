@@ -32,6 +32,7 @@ const (
 	keepsPath = "/fleet/v1/keeps"
 	blobsPath = "/fleet/v1/blobs/"
 	pullPath  = "/fleet/v1/pull"
+	adoptPath = "/fleet/v1/adopt"
 )
 
 // joinRequest asks for a certificate: the first one by a secret, others by the former certificate.
@@ -78,6 +79,7 @@ func (f *Fleet) NodeHandler(forwarded http.HandlerFunc) http.Handler {
 	mux.HandleFunc("GET "+keepsPath, f.serveKeeps)
 	mux.HandleFunc("GET "+blobsPath+"{kind}/{id}", f.serveBlob)
 	mux.HandleFunc("POST "+pullPath, f.servePull)
+	mux.HandleFunc("POST "+adoptPath, f.serveAdopt)
 	mux.HandleFunc("/", forwarded)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		id := identity.Peer(r.TLS)

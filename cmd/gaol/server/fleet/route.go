@@ -26,6 +26,7 @@ const tenantHeader = "Gaol-Fleet-Tenant"
 
 // Route serves the requests of tenants that are for another node there, and others with local.
 func (f *Fleet) Route(local http.Handler) http.Handler {
+	ofSandbox := f.RouteSandbox(local)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodGet && lists[r.URL.Path] != "" {
 			f.serveList(w, r, local)
@@ -36,7 +37,7 @@ func (f *Fleet) Route(local http.Handler) http.Handler {
 		case err != nil:
 			api.ProblemOf(err).Write(w)
 		case node == f.ID():
-			local.ServeHTTP(w, r)
+			ofSandbox.ServeHTTP(w, r)
 		default:
 			f.Forward(w, r, node)
 		}
@@ -48,10 +49,6 @@ func (f *Fleet) target(r *http.Request) (node string, err error) {
 	path := r.URL.Path
 	if tenant.Lookup(r.Context()) == nil { // it is public
 		return f.ID(), nil
-	}
-	if rest, ok := strings.CutPrefix(path, "/v1/sandboxes/"); ok {
-		id, _, _ := strings.Cut(rest, "/")
-		return f.Owner(id)
 	}
 	if r.Method == http.MethodPost && isPlaced(path) {
 		return f.place(r)
@@ -70,13 +67,19 @@ func isPlaced(path string) bool {
 
 // Lost returns why a sandbox that is not here is lost or cannot be reached, nil if it may never have existed.
 func (f *Fleet) Lost(sandbox string) error {
-	_, err := f.Owner(sandbox)
+	node, err := f.Owner(sandbox)
+	if f.movedTo(sandbox) == f.ID() && node == f.ID() { // it was here
+		return errLost
+	}
 	return err
 }
 
 // Owner returns the node that keeps a sandbox, or something else with an id of [Fleet.NewID].
 func (f *Fleet) Owner(id string) (node string, err error) {
 	node, start := parseID(id)
+	if moved := f.movedTo(id); moved != "" {
+		node, start = moved, f.start
+	}
 	switch {
 	case node == "":
 		return f.ID(), nil // which does not have it

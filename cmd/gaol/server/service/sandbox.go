@@ -34,9 +34,11 @@ type Sandbox struct {
 	expires     time.Time // at the latest
 
 	// Guarded by service.mu, and set when it is in the list.
-	uses  int
-	idle  *time.Timer
-	since time.Time // it is not in use
+	uses    int
+	entered int           // requests that prevent a move
+	moving  chan struct{} // closed when a move has ended; nil: there is none
+	idle    *time.Timer
+	since   time.Time // it is not in use
 
 	close func() error // once
 
@@ -44,10 +46,17 @@ type Sandbox struct {
 	permissions policy.Permissions // of all its runs
 	longLived   longLived          // processes and contexts
 	session     *Session           // that it ends with; nil: none
+
+	request *requestjson.SandboxRequest // for another machine; nil: it stays here
 }
 
 // CreateSandbox creates a sandbox.
 func (s *Service) CreateSandbox(ctx context.Context, c *Call, r *requestjson.SandboxRequest) (*resultjson.SandboxInfo, error) {
+	return s.createSandbox(ctx, c, r, nil)
+}
+
+// createSandbox creates a sandbox, or takes over that of another machine.
+func (s *Service) createSandbox(ctx context.Context, c *Call, r *requestjson.SandboxRequest, m *Moved) (*resultjson.SandboxInfo, error) {
 	audit.Of(ctx).SetPermissions(r.Permissions)
 	isolation, err := s.isolation(r.Isolation)
 	if err != nil {
@@ -73,13 +82,25 @@ func (s *Service) CreateSandbox(ctx context.Context, c *Call, r *requestjson.San
 	if err != nil {
 		return nil, err
 	}
+	if m != nil {
+		o.Snapshot = m.StoredName()
+	}
 	sb, err := s.open(ctx, c.Tenant, o)
 	if err != nil {
 		return nil, err
 	}
+	sb.request = movable(c, r)
 	sb.isolation, sb.idleTimeout, sb.expires = isolation.Name, idle, sb.Created.Add(lifetime)
 	if !c.Detached {
 		sb.session = c.Session
+	}
+	if m != nil {
+		sb.ID, sb.Created, sb.expires = m.ID, m.Created, m.Expires
+		closeRuntime := sb.close
+		sb.close = sync.OnceValue(func() error {
+			defer s.forgetMoved(m.StoredName())
+			return closeRuntime()
+		})
 	}
 	if err := s.add(sb); err != nil {
 		return nil, errors.Join(err, sb.close())
@@ -188,6 +209,9 @@ func (s *Service) Acquire(ctx context.Context, t *tenant.Tenant, id string) (*Sa
 	sb := s.sandboxes[id]
 	if sb == nil || sb.owner != t.Name {
 		return nil, cmp.Or[error](s.peers.Lost(id), Refuse(NotFound, "no sandbox %q", id))
+	}
+	if sb.moving != nil && ctx.Value(enteredKey{}) != sb {
+		return nil, errMoving
 	}
 	sb.uses++
 	sb.idle.Reset(time.Until(sb.expires))

@@ -100,6 +100,7 @@ func New(o Options) *Service {
 	s.pools, s.runners = newShared[poolKey, *runtime.Pool](s), newShared[runnerKey, *snippets.Runner](s)
 	s.settings.Store(o.Settings)
 	s.addMetrics()
+	s.forgetAllMoved()
 	return s
 }
 

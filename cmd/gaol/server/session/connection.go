@@ -91,10 +91,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.service.Log().Debug("a handshake failed", "tenant", t.Name, "err", err) // the client got the response
 		return
 	}
-	c := &connection{service: h.service, tenant: t, held: held, session: h.service.NewSession(t), relays: map[string]*relay{}}
-	if !t.Forwarded {
-		c.router = h.router
-	}
+	c := &connection{service: h.service, tenant: t, held: held, session: h.service.NewSession(t), router: h.router, relays: map[string]*relay{}}
 	c.serve(audit.Of(r.Context()).Attach(h.ctx), conn)
 }
 

@@ -104,13 +104,17 @@ func (t *task) execute(f protocol.Frame) (_ any, err error) {
 		return nil, service.Refuse(service.NotFound, "no method %q", r.Method)
 	}
 	if t.router != nil {
-		if node, err := t.router.Target(t.ctx, t.tenant, o, r.Params); err != nil {
+		ctx, node, leave, err := t.router.Target(t.ctx, t.tenant, o, r.Params)
+		if err != nil {
 			return nil, err
-		} else if node != "" {
+		}
+		defer leave()
+		if node != "" {
 			return t.relayTo(node, f.Body)
 		} else if err := t.settle(nil); err != nil {
 			return nil, err
 		}
+		t.ctx = ctx
 	}
 	ctx, record := audit.Begin(t.ctx, "session "+r.Method)
 	t.ctx = ctx
@@ -121,7 +125,7 @@ func (t *task) execute(f protocol.Frame) (_ any, err error) {
 		status = api.ProblemOf(err).Status
 	}
 	record(status)
-	if err == nil && t.router != nil && t.router.IsMerged(o) {
+	if err == nil && t.router != nil && !t.tenant.Forwarded && t.router.IsMerged(o) {
 		return t.merge(o, result)
 	}
 	return result, err

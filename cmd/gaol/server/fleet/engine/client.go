@@ -26,18 +26,22 @@ type Client struct {
 const (
 	Nodes   = "NODES"   // node.<id>, and dead.<id>
 	Config  = "CONFIG"  // join.<hash of a secret>, and canary.<id> of a node
+	Moved   = "MOVED"   // the id of a sandbox: the node that it has moved to
 	Results = "RESULTS" // <name> of a message of a queue: its result, which lives for ResultLife
 )
 
 // ResultLife is how long a result is kept.
 const ResultLife = time.Hour
 
+// movedLife is how long a sandbox is known to have moved: longer than sandboxes live.
+const movedLife = 90 * 24 * time.Hour
+
 // maxResults bounds the results in bytes.
 const maxResults = 6 << 30
 
 // buckets are all buckets. A hint with the subject done.<name> follows the creation of a result.
 var buckets = []jetstream.KeyValueConfig{
-	{Bucket: Nodes, LimitMarkerTTL: markerLife}, {Bucket: Config, LimitMarkerTTL: markerLife},
+	{Bucket: Nodes, LimitMarkerTTL: markerLife}, {Bucket: Config, LimitMarkerTTL: markerLife}, {Bucket: Moved, TTL: movedLife},
 	{
 		Bucket: Results, TTL: ResultLife, MaxBytes: maxResults,
 		RePublish: &jetstream.RePublish{Source: "$KV." + Results + ".>", Destination: "done.>", HeadersOnly: true},

@@ -1,0 +1,166 @@
+package fleet
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"gaol/cmd/gaol/server/api"
+	"gaol/cmd/gaol/server/fleet/engine"
+	"gaol/cmd/gaol/server/fleet/identity"
+	"gaol/cmd/gaol/server/service"
+	"gaol/cmd/gaol/server/tenant"
+)
+
+// watchMoved keeps the nodes of sandboxes that have moved, until ctx ends.
+func (f *Fleet) watchMoved(ctx context.Context) {
+	for ctx.Err() == nil {
+		_ = f.client.Watch(ctx, engine.Moved, func(c engine.Change) {
+			if c.Value == nil {
+				f.moved.Delete(c.Key)
+			} else {
+				f.moved.Store(c.Key, string(c.Value))
+			}
+		}, func() {})
+		select { // the engine is away
+		case <-ctx.Done():
+		case <-time.After(retryEvery):
+		}
+	}
+}
+
+// movedTo returns the node to which a sandbox has moved, empty if it is where it was created.
+func (f *Fleet) movedTo(sandbox string) string {
+	node, _ := f.moved.Load(sandbox)
+	id, _ := node.(string)
+	return id
+}
+
+// moveEvery is how often a draining node tries to move the sandboxes that are left.
+const moveEvery = 2 * time.Second
+
+// moveSandboxes moves the sandboxes of this node while it is draining, until ctx ends.
+func (f *Fleet) moveSandboxes(ctx context.Context) {
+	for ctx.Err() == nil {
+		if m, s := f.Member(), f.service.Load(); m != nil && s != nil && m.IsDraining() && !m.IsDead(f.ID()) {
+			if err := s.Move(ctx, f.give); err != nil && ctx.Err() == nil {
+				f.Log.Info("sandboxes stay for now", "err", err)
+			}
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(moveEvery):
+		}
+	}
+}
+
+// give gives a sandbox to another node.
+func (f *Fleet) give(ctx context.Context, t *tenant.Tenant, m *service.Moved) error {
+	node := f.Member().Pick(1, true)
+	if node == "" {
+		return errNoNode
+	}
+	if err := f.callAs(ctx, t, http.MethodPost, node, adoptPath, m); err != nil {
+		return err
+	}
+	err := f.client.Put(ctx, engine.Moved, m.ID, []byte(node))
+	if err != nil { // the others would not find it there
+		return errors.Join(f.unavailable(err), f.callAs(ctx, t, http.MethodDelete, node, "/v1/sandboxes/"+m.ID, nil))
+	}
+	f.moved.Store(m.ID, node)
+	f.Log.Info("a sandbox has moved", "sandbox", m.ID, "node", node)
+	return nil
+}
+
+// maxAdopted bounds the description of a sandbox in bytes.
+const maxAdopted = 1 << 20
+
+// serveAdopt takes over a sandbox of the node that asks.
+func (f *Fleet) serveAdopt(w http.ResponseWriter, r *http.Request) {
+	from := identity.Peer(r.TLS)
+	t, err := f.TenantOf(r)
+	var m service.Moved
+	if err == nil {
+		err = json.NewDecoder(http.MaxBytesReader(w, r.Body, maxAdopted)).Decode(&m)
+	}
+	if err == nil {
+		err = f.adopt(r.Context(), t, from, &m)
+	}
+	respond(w, struct{}{}, err)
+}
+
+func (f *Fleet) adopt(ctx context.Context, t *tenant.Tenant, from string, m *service.Moved) error {
+	in := placed{Image: m.Request.Image, NodeModules: m.Request.NodeModules}
+	for _, n := range in.names() {
+		if f.service.Load().FindKept(n.kind, t, n.name) == nil {
+			if err := f.fetchFrom(ctx, t, n, from); err != nil {
+				return err
+			}
+		}
+	}
+	if err := f.receive(ctx, t, keptName{service.KeptSnapshot, m.StoredName()}, service.Kept{ID: m.Snapshot}, from); err != nil {
+		return err
+	}
+	if err := f.service.Load().Adopt(ctx, t, m); err != nil {
+		return err
+	}
+	f.moved.Store(m.ID, f.ID())
+	return nil
+}
+
+// callAs sends a request of a tenant to a node, and returns the error of the response.
+func (f *Fleet) callAs(ctx context.Context, t *tenant.Tenant, method, node, path string, in any) error {
+	res, err := f.request(ctx, t, method, node, path, in)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = res.Body.Close() }()
+	if res.StatusCode < http.StatusMultipleChoices {
+		return nil
+	}
+	var p api.Problem
+	if err := json.NewDecoder(io.LimitReader(res.Body, maxMessage)).Decode(&p); err != nil {
+		return errors.New(res.Status)
+	}
+	return &service.Error{Code: p.Code, Err: &p}
+}
+
+// enter returns the node of a sandbox, which stays there until leave is called if it is this one. It waits while the sandbox moves.
+// What another node has forwarded is for this one, unless the sandbox has moved.
+func (f *Fleet) enter(ctx context.Context, t *tenant.Tenant, sandbox string) (_ context.Context, node string, leave func(), err error) {
+	ctx, leave = f.service.Load().Enter(ctx, sandbox)
+	if t != nil && t.Forwarded && f.movedTo(sandbox) == "" {
+		return ctx, f.ID(), leave, nil
+	}
+	if node, err = f.Owner(sandbox); err != nil {
+		leave()
+	}
+	return ctx, node, leave, err
+}
+
+// RouteSandbox serves the requests about a sandbox that is elsewhere there, and others with local.
+func (f *Fleet) RouteSandbox(local http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		rest, ok := strings.CutPrefix(r.URL.Path, "/v1/sandboxes/")
+		if !ok {
+			local.ServeHTTP(w, r)
+			return
+		}
+		id, _, _ := strings.Cut(rest, "/")
+		ctx, node, leave, err := f.enter(r.Context(), tenant.Lookup(r.Context()), id)
+		if err != nil {
+			api.ProblemOf(err).Write(w)
+			return
+		}
+		defer leave()
+		if node == f.ID() {
+			local.ServeHTTP(w, r.WithContext(ctx))
+			return
+		}
+		f.Forward(w, r, node)
+	})
+}

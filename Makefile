@@ -68,6 +68,9 @@ RUNS  ?= 1000
 # How long a thousand sandboxes of fifty tenants are used.
 SANDBOXES ?= 10s
 
+# How long nodes of a fleet and their engine are killed. By default half a minute by make soak, and ten by make test-fleet.
+CHAOS ?=
+
 # $(call MARKED,Soak) matches the tests that begin with tier.Soak, which make test leaves out, and
 # $(call MARKED_IN,Soak) lists their folders. go doc ./test/tier describes the tiers.
 TESTED    := cmd examples internal jail policy rootfs runtime test vfs
@@ -80,7 +83,7 @@ SANDBOXED := escape evaluate host lifecycle network permissions run tools zygote
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL: # several targets use the machine as a whole
-.PHONY: help deps prebuilt build build-arm64 image run serve install uninstall deb test test-runc test-vm page race fuzz attack soak packages fidelity mcp openapi check fmt vet lint lines bench clean generate npm npm-test bench-npm bench-snippets
+.PHONY: help deps prebuilt build build-arm64 image run serve install uninstall deb test test-runc test-vm test-fleet page race fuzz attack soak packages fidelity mcp openapi check fmt vet lint lines bench clean generate npm npm-test bench-npm bench-snippets
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -166,6 +169,10 @@ test-runc: image ## run the tests of sandboxes in containers of runc
 	$(ROOT) env GAOL_TEST_BINARY=$(abspath $(BIN)) GAOL_TEST_ISOLATION=oci=$(abspath $(dir $(BIN))runc) $(GO) test -p 2 -count=1 -timeout 60m -short -vet=off $(addprefix ./test/,$(SANDBOXED))
 	$(VERIFY)
 
+test-fleet: image ## test fleets in full, and kill nodes and engines under load for ten minutes, or as long as CHAOS says
+	@.ci/deps test
+	$(ROOT) env GAOL_TEST_CHAOS=$(or $(CHAOS),10m) $(GO_TEST) -v ./test/fleet
+
 race: image ## race hostile guests against the host's file operations, a minute each
 	$(ROOT) env GAOL_TEST_RACE=1m $(GO) test -count=1 -v -run '^(TestRace|TestFilesWhileGuestRaces)$$' ./vfs/hostfs ./test/host
 
@@ -180,7 +187,7 @@ attack: image ## run all attacks of snippets, try the entry points of public exp
 soak: image ## run what make test leaves out, repeat tests with the other launcher, kill hosts, and look for leaks after many runs
 	$(ROOT) env GAOL_TEST_LAUNCHER=exec $(GO_TEST) -short $(addprefix ./test/,$(SANDBOXED))
 	$(ROOT) $(GO_TEST) -run '$(call MARKED,Soak)' $(call MARKED_IN,Soak)
-	$(ROOT) env GAOL_TEST_SANDBOXES=$(SANDBOXES) GAOL_TEST_KILLS=$(KILLS) GAOL_TEST_RUNS=$(RUNS) \
+	$(ROOT) env GAOL_TEST_CHAOS=$(CHAOS) GAOL_TEST_SANDBOXES=$(SANDBOXES) GAOL_TEST_KILLS=$(KILLS) GAOL_TEST_RUNS=$(RUNS) \
 		$(GO) test -p 1 -count=1 -vet=off $(FAST_LINK) -timeout 3h -v -run '$(call MARKED,Alone)' $(call MARKED_IN,Alone)
 	$(VERIFY)
 

@@ -12,4 +12,6 @@
 //	remove_test.go     removed nodes
 //	loss_test.go       nodes that are killed, or stopped for longer than the fleet waits
 //	engine_test.go     an engine that is killed, or does not answer
+//	batch_test.go      batch runs, and the loss of their nodes and engine
+//	chaos_test.go      load while nodes and the engine are killed at random
 package fleet

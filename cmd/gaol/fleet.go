@@ -29,7 +29,7 @@ gaol fleet token. The commands ask the server of this machine, and need root.`
 func (a *app) fleetCommand() *cobra.Command {
 	return group("fleet", "Manage the servers of several machines", fleetLong,
 		a.fleetNodesCommand(), a.fleetTokenCommand(), a.fleetCACommand(),
-		a.fleetNodeCommand("drain", "let a machine accept no new work", "Let a machine accept no new work. What runs there continues."),
+		a.fleetNodeCommand("drain", "let a machine accept no new work, and move its sandboxes", "Let a machine accept no new work, and move its sandboxes to others. They keep their ids and the files\nof their own folders, and their processes end. Other runs there continue. It is done when gaol\nfleet nodes shows no sandboxes, except those that end with a session or have mounts."),
 		a.fleetNodeCommand("undrain", "let a machine accept new work again", "Let a machine accept new work again."),
 		a.fleetNodeCommand("remove", "remove a machine for ever", "Remove a machine for ever: its sandboxes end, and the others refuse its certificate. It can join again with a new token."))
 }
@@ -94,16 +94,16 @@ func (a *app) fleetNodesCommand() *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON object")
 	return fleetAction(cmd, http.MethodGet, func([]string) string { return nodesPath }, func(list fleet.NodeList) error {
-		lines := []string{"NODE\tSTATE\tADDRESS\tBUSY\tENGINE\tVERSION\tREASON"}
+		lines := []string{"NODE\tSTATE\tADDRESS\tBUSY\tSANDBOXES\tENGINE\tVERSION\tREASON"}
 		for _, n := range list.Nodes {
 			id := n.ID
 			if id == list.Own {
 				id += " (this one)"
 			}
 			has := map[bool]string{true: "yes", false: "no"}[n.Engine]
-			line := fmt.Sprintf("%s\t%s\t%s\t%.0f %%\t%s\t%s\t", id, n.State, n.Address, 100*n.Busy, has, n.Version)
+			line := fmt.Sprintf("%s\t%s\t%s\t%.0f %%\t%d\t%s\t%s\t", id, n.State, n.Address, 100*n.Busy, n.Sandboxes, has, n.Version)
 			if n.State == member.Dead {
-				line = fmt.Sprintf("%s\t%s\t-\t-\t-\t-\t%s", id, n.State, n.Why)
+				line = fmt.Sprintf("%s\t%s\t-\t-\t-\t-\t-\t%s", id, n.State, n.Why)
 			}
 			lines = append(lines, line)
 		}

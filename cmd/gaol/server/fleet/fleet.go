@@ -321,7 +321,7 @@ func (f *Fleet) load() member.Load {
 	if err != nil {
 		f.Log.Warn("list snapshots and images", "err", err)
 	}
-	return member.Load{Busy: s.Busy(), Names: member.NewNames(keys)}
+	return member.Load{Busy: s.Busy(), Names: member.NewNames(keys), Sandboxes: s.Count()}
 }
 
 // retryEvery is how often something that needs another node is tried again.

@@ -45,6 +45,13 @@ func (noPeers) Delete(context.Context, string, *tenant.Tenant, string) (bool, er
 // Busy returns how much of the server's limits active and waiting runs use: 0 is nothing, and with 1 no other run can start.
 func (s *Service) Busy() float64 { return s.quotas.Busy() }
 
+// Count returns the number of sandboxes.
+func (s *Service) Count() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.sandboxes)
+}
+
 // Kinds of what tenants keep under names of their own.
 const (
 	KeptSnapshot = "snapshot"

@@ -39,6 +39,8 @@ type Record struct {
 type Load struct {
 	Busy  float64 `json:"busy"` // 0: idle; 1: all that its limits allow
 	Names Names   `json:"names"`
+
+	Sandboxes int `json:"sandboxes"`
 }
 
 // State is the state of a node, as others see it.
@@ -58,6 +60,8 @@ type Status struct {
 	State State   `json:"state"`
 	Busy  float64 `json:"busy"`
 	Why   string  `json:"why,omitempty"` // it is dead
+
+	Sandboxes int `json:"sandboxes"`
 
 	seen time.Time
 }
@@ -224,7 +228,7 @@ func (t *Table) Get(id string) Status {
 //
 // Preconditions: t.mu is held.
 func (t *Table) status(n *entry) Status {
-	s := Status{Record: n.Record, State: Live, Busy: n.load.Busy, seen: n.seen}
+	s := Status{Record: n.Record, State: Live, Busy: n.load.Busy, Sandboxes: n.load.Sandboxes, seen: n.seen}
 	switch {
 	case n.ID != t.own && t.now().Sub(n.seen) > suspectAfter:
 		s.State = Suspect

@@ -32,7 +32,7 @@ type placed struct {
 // keptName names a snapshot or an image of a tenant.
 type keptName struct{ kind, name string }
 
-// names returns what an input names. The default image is on all nodes.
+// names returns the images and snapshots of an input. The default image is on all nodes.
 func (in *placed) names() (list []keptName) {
 	modules, _ := strings.CutPrefix(in.NodeModules.HostPath, "snapshot:")
 	for _, n := range []keptName{{service.KeptImage, in.Image}, {service.KeptSnapshot, in.Snapshot}, {service.KeptSnapshot, modules}} {
@@ -43,8 +43,8 @@ func (in *placed) names() (list []keptName) {
 	return list
 }
 
-// placeNamed returns the node for work that names snapshots or images: this one, which gets what it lacks from another one, or, if
-// it accepts no work or that fails, one that has the first of them.
+// placeNamed returns the node for work that names snapshots or images: this one, which gets missing ones from others. If it is
+// draining, or that fails, it is a node that keeps the first of them.
 func (f *Fleet) placeNamed(ctx context.Context, t *tenant.Tenant, in placed) string {
 	for _, n := range in.names() {
 		if f.service.Load().FindKept(n.kind, t, n.name) != nil {
@@ -61,7 +61,7 @@ func (f *Fleet) placeNamed(ctx context.Context, t *tenant.Tenant, in placed) str
 	return f.ID()
 }
 
-// fetch gets a copy of what another node keeps. If no node keeps it, this node reports the error of the request.
+// fetch gets a copy from any other node. If none keeps it, this node reports the error of the request.
 func (f *Fleet) fetch(ctx context.Context, t *tenant.Tenant, n keptName) error {
 	var failed error
 	for tried := []string{}; ; {
@@ -80,7 +80,7 @@ func (f *Fleet) fetch(ctx context.Context, t *tenant.Tenant, n keptName) error {
 // fetchTime bounds a copy.
 const fetchTime = 10 * time.Minute
 
-// fetchFrom gets a copy of what a node keeps, once for all requests that wait for it.
+// fetchFrom gets a copy from a node, once for all requests that wait for it.
 func (f *Fleet) fetchFrom(ctx context.Context, t *tenant.Tenant, n keptName, node string) error {
 	_, err, _ := f.fetches.Do(n.kind+"/"+n.name+"/"+t.Name, func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), fetchTime)
@@ -94,7 +94,7 @@ func (f *Fleet) fetchFrom(ctx context.Context, t *tenant.Tenant, n keptName, nod
 	return err
 }
 
-// receive gets a copy of what a node keeps.
+// receive gets a copy with a known ID from a node.
 func (f *Fleet) receive(ctx context.Context, t *tenant.Tenant, n keptName, k service.Kept, node string) error {
 	res, err := f.request(ctx, t, http.MethodGet, node, blobsPath+n.kind+"/"+k.ID, nil)
 	if err != nil {
@@ -161,7 +161,7 @@ func (f *Fleet) serveKeeps(w http.ResponseWriter, r *http.Request) {
 	respond(w, k, err)
 }
 
-// ask asks a node for what it keeps.
+// ask asks a node whether it keeps something.
 func (f *Fleet) ask(ctx context.Context, t *tenant.Tenant, node string, n keptName, k *service.Kept) error {
 	res, err := f.request(ctx, t, http.MethodGet, node, keepsPath+"?"+url.Values{"kind": {n.kind}, "name": {n.name}}.Encode(), nil)
 	if err != nil {

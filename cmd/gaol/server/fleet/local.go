@@ -15,8 +15,8 @@ import (
 	"gaol/cmd/gaol/server/service"
 )
 
-// Local is the engine of a machine without a fleet, which has its batch runs. It is started on first use. If the machine makes a
-// fleet later, that has the batch runs.
+// Local is the engine of a machine without a fleet, which has its batch runs. It is started on first use. A fleet that the machine
+// makes later continues them.
 type Local struct {
 	Dir     string                 // of its files: see [Dir]
 	Program func() (string, error) // returns the program nats-server

@@ -154,7 +154,7 @@ func (c *Client) operate(ctx context.Context, do func(context.Context) error) er
 	return fmt.Errorf("%w: %w", ErrUnavailable, err)
 }
 
-// storeFailed is the server's code for a message that a stream has no room for.
+// storeFailed is the server's code for a message for which a stream lacks room.
 const storeFailed = 10077
 
 // Create creates a key, which is deleted after a time; 0: that of the bucket. It returns ErrExists if it exists.

@@ -237,7 +237,7 @@ func TestPublish(t *testing.T) {
 	if err := to.Subscribe(ctx, "load.>", func(subject string, hint []byte) { got <- subject + " " + string(hint) }); err != nil {
 		t.Fatal(err)
 	}
-	if err := to.conn.Flush(); err != nil { // the engine has the subscription
+	if err := to.conn.Flush(); err != nil { // the engine knows the subscription
 		t.Fatal(err)
 	}
 	publish := func(subject, hint string) {

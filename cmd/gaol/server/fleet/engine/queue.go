@@ -23,7 +23,7 @@ const (
 func queueName(i int) string              { return fmt.Sprintf("RUNS-%d", i) }
 func queueSubject(i int, n string) string { return fmt.Sprintf("runs.%d.%s", i, n) }
 
-// prepareQueues makes the queues. What a queue has acknowledged to a submitter it delivers until a worker acknowledges it.
+// prepareQueues makes the queues. A queue delivers a message until a worker acknowledges it.
 func (c *Client) prepareQueues(ctx context.Context) error {
 	for i := range Queues {
 		s, err := c.js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
@@ -40,8 +40,8 @@ func (c *Client) prepareQueues(ctx context.Context) error {
 	return nil
 }
 
-// Submit adds a message with a name to a queue. It returns ErrExists if the queue has one of that name, and ErrFull if it has no
-// room.
+// Submit adds a message with a name to a queue. It returns ErrExists for a second message of that name, and ErrFull for a full
+// queue.
 func (c *Client) Submit(ctx context.Context, queue int, name string, data []byte) error {
 	return c.operate(ctx, func(ctx context.Context) error {
 		_, err := c.js.Publish(ctx, queueSubject(queue, name), data, jetstream.WithExpectLastSequencePerSubject(0))

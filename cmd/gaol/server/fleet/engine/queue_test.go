@@ -34,7 +34,7 @@ func take(t *testing.T, c *Client, data string, attempts int) (m *Message) {
 	return m
 }
 
-// takeNone checks that a queue has no message for some time.
+// takeNone checks that no message of a queue arrives for some time.
 func takeNone(t *testing.T, c *Client, queue int, wait time.Duration) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), wait)
@@ -51,7 +51,7 @@ func done(t *testing.T, m *Message) {
 	}
 }
 
-// wantQueued checks whether queue 1 has a message.
+// wantQueued checks whether queue 1 keeps a message.
 func wantQueued(t *testing.T, c *Client, name, data string) {
 	t.Helper()
 	got, err := c.Queued(t.Context(), 1, name)

@@ -45,10 +45,11 @@ const moveEvery = 2 * time.Second
 
 // moveSandboxes moves the sandboxes of this node while it is draining, until ctx ends.
 func (f *Fleet) moveSandboxes(ctx context.Context) {
-	for ctx.Err() == nil {
+	for last := ""; ctx.Err() == nil; {
 		if m, s := f.Member(), f.service.Load(); m != nil && s != nil && m.IsDraining() && !m.IsDead(f.ID()) {
-			if err := s.Move(ctx, f.give); err != nil && ctx.Err() == nil {
-				f.Log.Info("sandboxes stay for now", "err", err)
+			if err := s.Move(ctx, f.give); err != nil && err.Error() != last {
+				last = err.Error()
+				f.Log.Warn("sandboxes stay for now", "err", err)
 			}
 		}
 		select {
@@ -64,16 +65,47 @@ func (f *Fleet) give(ctx context.Context, t *tenant.Tenant, m *service.Moved) er
 	if node == "" {
 		return errNoNode
 	}
-	if err := f.callAs(ctx, t, http.MethodPost, node, adoptPath, m); err != nil {
+	err := f.callAs(ctx, t, http.MethodPost, node, adoptPath, m)
+	if err == nil {
+		err = f.recordMove(ctx, m.ID, node)
+	}
+	if err != nil {
+		_ = f.callAs(ctx, t, http.MethodDelete, node, "/v1/sandboxes/"+m.ID, nil) // otherwise it expires there
 		return err
 	}
-	err := f.client.Put(ctx, engine.Moved, m.ID, []byte(node))
-	if err != nil { // the others would not find it there
-		return errors.Join(f.unavailable(err), f.callAs(ctx, t, http.MethodDelete, node, "/v1/sandboxes/"+m.ID, nil))
-	}
-	f.moved.Store(m.ID, node)
 	f.Log.Info("a sandbox has moved", "sandbox", m.ID, "node", node)
 	return nil
+}
+
+// recordMove tells all nodes where a sandbox is. If the engine does not answer, it tells them that the sandbox is still here, because
+// they may have learnt the contrary.
+func (f *Fleet) recordMove(ctx context.Context, sandbox, node string) error {
+	late, cancel := context.WithTimeout(ctx, recordTime)
+	defer cancel()
+	err := f.putMoved(late, sandbox, node)
+	if err != nil && ctx.Err() == nil {
+		f.work.Go(func() { _ = f.putMoved(ctx, sandbox, f.ID()) }) // until the server ends
+	}
+	return err
+}
+
+// recordTime bounds the time in which the requests about a sandbox wait for the engine.
+const recordTime = 10 * time.Second
+
+// putMoved stores the node of a sandbox. It tries until ctx ends.
+func (f *Fleet) putMoved(ctx context.Context, sandbox, node string) error {
+	for {
+		err := f.client.Put(ctx, engine.Moved, sandbox, []byte(node))
+		if err == nil {
+			f.moved.Store(sandbox, node)
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return f.unavailable(err)
+		case <-time.After(retryEvery):
+		}
+	}
 }
 
 // maxAdopted bounds the description of a sandbox in bytes.
@@ -94,6 +126,7 @@ func (f *Fleet) serveAdopt(w http.ResponseWriter, r *http.Request) {
 }
 
 func (f *Fleet) adopt(ctx context.Context, t *tenant.Tenant, from string, m *service.Moved) error {
+	f.service.Load().Disown(m.ID) // of an earlier attempt
 	in := placed{Image: m.Request.Image, NodeModules: m.Request.NodeModules}
 	for _, n := range in.names() {
 		if f.service.Load().FindKept(n.kind, t, n.name) == nil {

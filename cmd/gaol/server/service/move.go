@@ -64,9 +64,13 @@ type enteredKey struct{}
 
 var errMoving = &Error{Code: Unreachable, Err: errors.New("the sandbox is being moved to another machine"), RetryAfter: retryLater}
 
+// maxMoveWait is how long a request waits for a move.
+const maxMoveWait = 30 * time.Second
+
 // Enter waits while a sandbox is being moved to another machine. If it is still here, it stays until leave is called. The context is
 // for the request.
 func (s *Service) Enter(ctx context.Context, id string) (_ context.Context, leave func()) {
+	late := time.After(maxMoveWait)
 	for ctx.Err() == nil {
 		s.mu.Lock()
 		sb := s.sandboxes[id]
@@ -87,6 +91,8 @@ func (s *Service) Enter(ctx context.Context, id string) (_ context.Context, leav
 		select {
 		case <-moving:
 		case <-ctx.Done():
+		case <-late:
+			return ctx, func() {} // the use is refused
 		}
 	}
 	return ctx, func() {}
@@ -198,6 +204,19 @@ func (s *Service) forgetAllMoved() {
 		if strings.HasPrefix(name, movedPrefix) {
 			s.forgetMoved(name)
 		}
+	}
+}
+
+// Disown removes a sandbox that was adopted, but that the other machine has kept.
+func (s *Service) Disown(id string) {
+	s.mu.Lock()
+	sb := s.sandboxes[id]
+	if sb != nil {
+		sb.remove()
+	}
+	s.mu.Unlock()
+	if sb != nil {
+		_ = sb.close() // which remove has begun, and logs
 	}
 }
 

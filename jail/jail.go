@@ -210,19 +210,14 @@ func (j entryProgram) startPid1(top *cgroupFiles) error {
 	}
 	return enter.Launch(j.program, list, func(child *enter.Child) error {
 		j.pid1 = child
-		return j.prepareNamespaces()
+		if err := j.openPid1(); err != nil {
+			return err
+		}
+		if err := j.mapIDs(j.pid1.PID()); err != nil {
+			return err
+		}
+		return j.prepareNetwork()
 	})
-}
-
-// prepareNamespaces does the set-up that pid 1 waits for and can't do itself.
-func (j *Jail) prepareNamespaces() error {
-	if err := j.openPid1(); err != nil {
-		return err
-	}
-	if err := j.mapIDs(j.pid1.PID()); err != nil {
-		return err
-	}
-	return j.prepareNetwork()
 }
 
 // prepareNetwork sets up pid 1's network namespace.

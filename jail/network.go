@@ -100,12 +100,6 @@ type routeSockets struct {
 	watched *os.File // nil before the first
 }
 
-// close stops counting. It does not close sockets.
-func (r *routeSockets) close() {
-	r.watched.Close() // may be nil
-	r.watched = nil
-}
-
 // open opens the socket that a call of socket(2) asks for. It returns ENOBUFS while the run
 // has too many.
 func (r *routeSockets) open(c notify.Call) (socket, _ *os.File, err error) {
@@ -116,8 +110,8 @@ func (r *routeSockets) open(c notify.Call) (socket, _ *os.File, err error) {
 		}
 		r.watched = os.NewFile(uintptr(fd), "route sockets")
 	}
-	n, err := r.count()
-	if err != nil || n >= maxRouteSockets() {
+	list, err := os.ReadFile("/proc/self/fdinfo/" + strconv.Itoa(int(r.watched.Fd()))) // lists each socket in a line, see proc(5)
+	if err != nil || bytes.Count(list, []byte("tfd:")) >= maxRouteSockets() {
 		return nil, nil, unix.ENOBUFS
 	}
 	const typeMask = 0xf // SOCK_TYPE_MASK: the other bits are flags
@@ -128,13 +122,6 @@ func (r *routeSockets) open(c notify.Call) (socket, _ *os.File, err error) {
 		err = unix.ENOBUFS
 	}
 	return socket, nil, err
-}
-
-// count returns the number of open sockets: the epoll instance's file in /proc lists each in
-// a line, see proc(5).
-func (r *routeSockets) count() (int, error) {
-	text, err := os.ReadFile("/proc/self/fdinfo/" + strconv.Itoa(int(r.watched.Fd())))
-	return bytes.Count(text, []byte("tfd:")), err
 }
 
 // routeSocket opens a socket in the jail's network namespace, on a thread without

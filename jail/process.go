@@ -158,7 +158,8 @@ func (p *Process) finish() (cgroup.Usage, error) {
 	killErr := step.Wrap("kill", p.group.Path(), p.group.Kill(ctx))
 	usage, usageErr := p.group.Usage()
 	p.notify.close()
-	p.routes.close()
+	p.routes.watched.Close() // may be nil
+	p.routes.watched = nil
 	removeErr := p.jail.pool.Delete(p.group, usage)
 	usage.CPU -= time.Duration(p.parkedCPU.Load())
 	return usage, errors.Join(killErr,

@@ -39,7 +39,8 @@ func (l *lowering) lower() (*Plan, error) {
 		l.fs()
 	}
 	l.network()
-	l.process()
+	l.plan.NoSignals = !l.p.Decide(Process, "signal", "").Allowed
+	l.plan.NoInspect = !l.p.Decide(Process, "inspect", "").Allowed
 	if err := l.joinErrors(); err != nil {
 		return nil, err
 	}
@@ -87,12 +88,6 @@ func (l *lowering) errorAt(scope string, op Operation, p Place, why, nearest str
 		}
 	}
 	return ruleError(scope, rule, fmt.Sprintf("at %s: %s", p, why), nearest)
-}
-
-// process lowers process. It cannot fail: the kernel can enforce any combination.
-func (l *lowering) process() {
-	l.plan.NoSignals = !l.p.Decide(Process, "signal", "").Allowed
-	l.plan.NoInspect = !l.p.Decide(Process, "inspect", "").Allowed
 }
 
 // spawn lowers childProcess: to no execve at all, to any program, or to a list of places,

@@ -82,7 +82,10 @@ func (l *lowering) fsNodes() []node {
 	nodes := newTree(places)
 	for i := range nodes {
 		n := &nodes[i]
-		n.allowed = l.allowed(n.place)
+		n.allowed = allowedAt(l.p, n.place)
+		if l.plan.Spawn.Only != nil && !l.spawns(n.place) {
+			n.allowed &^= executeSet
+		}
 		n.granted = n.allowed | l.needed(n.place)
 	}
 	return nodes
@@ -95,14 +98,6 @@ func (n Need) place() Place { return Place{Path: n.Path, Tree: n.Tree} }
 func (l *lowering) needs(n Need, at Place) bool {
 	isOwn := func(f string) bool { return f != n.Path && within(n.Path, f) && within(f, at.Path) }
 	return n.place().contains(at) && !slices.ContainsFunc(slices.Concat(l.w.Own, l.w.Shared), isOwn)
-}
-
-func (l *lowering) allowed(p Place) opSet {
-	set := allowedAt(l.p, p)
-	if l.plan.Spawn.Only != nil && !l.spawns(p) {
-		set &^= executeSet
-	}
-	return set
 }
 
 // allowedAt returns the fs operations that p allows at a place.

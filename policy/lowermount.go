@@ -129,7 +129,11 @@ func (l *lowering) pin(nodes []node) {
 		dir := g.Place.Path
 		if !g.Place.Tree {
 			dir = path.Dir(dir)
-			l.pinFile(nodes[enclosing(nodes, Place{Path: dir, Tree: true})], g.Place, held)
+			folder := nodes[enclosing(nodes, Place{Path: dir, Tree: true})]
+			// It could be renamed or hard-linked.
+			if !l.plan.NoRename && folder.granted&removeWriteSet == removeWriteSet && l.writable(dir) && !slices.Contains(held, g.Place) {
+				l.plan.Pinned = append(l.plan.Pinned, g.Place.Path)
+			}
 		}
 		l.pinUp(nodes, dir, held)
 	}
@@ -145,13 +149,6 @@ func (l *lowering) pinUp(nodes []node, dir string, held []Place) {
 		if moves && !slices.Contains(held, Place{dir, true}) && !slices.Contains(l.plan.Pinned, dir) {
 			l.plan.Pinned = append(l.plan.Pinned, dir)
 		}
-	}
-}
-
-// pinFile pins a file that could be renamed or hard-linked in its folder.
-func (l *lowering) pinFile(folder node, file Place, held []Place) {
-	if !l.plan.NoRename && folder.granted&removeWriteSet == removeWriteSet && l.writable(path.Dir(file.Path)) && !slices.Contains(held, file) {
-		l.plan.Pinned = append(l.plan.Pinned, file.Path)
 	}
 }
 

@@ -44,7 +44,8 @@ func (in *inputs) checkHost(o *BuildOptions) error {
 		_, noCompiler := exec.LookPath("cc")
 		e.need(programs.IsStatic(in.programs.Reaper), "catatonit (static)", "catatonit")
 		e.need(noCompiler == nil, "cc", "gcc")
-		e.need(hasStaticLibc(), "a static C library", "libc6-dev")
+		libc, err := exec.Command("cc", "-print-file-name=libc.a").Output() // without one, it prints the bare name
+		e.need(err == nil && filepath.IsAbs(strings.TrimSpace(string(libc))), "a static C library", "libc6-dev")
 		e.need(o == nil || programs.IsStatic(in.programs.Busybox), "busybox (static)", "busybox-static")
 	} else if err := in.programs.Check(); err != nil {
 		return err
@@ -74,10 +75,4 @@ func (e *MissingError) need(found bool, what, pkg string) {
 func exists(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil
-}
-
-// hasStaticLibc asks the compiler for libc.a. Without one, it prints the bare name.
-func hasStaticLibc() bool {
-	out, err := exec.Command("cc", "-print-file-name=libc.a").Output()
-	return err == nil && filepath.IsAbs(strings.TrimSpace(string(out)))
 }

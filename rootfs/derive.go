@@ -247,10 +247,16 @@ func (d *deriver) perform(ctx context.Context, s *Step) error {
 		d.trusted = trusted
 		return d.make(ctx, d.results, nil, s)
 	}
-	name, err := d.key(s)
+	runner := ""
+	if s.Run != "" {
+		runner = s.Runner.Key()
+	}
+	text, err := json.Marshal([]any{builder, d.image.ID, d.config, d.dir, d.user, d.trusted, d.o.TrustNode, s.Run, runner, s.With})
 	if err != nil {
 		return err
 	}
+	sum := sha256.Sum256(text)
+	name := "step-" + hex.EncodeToString(sum[:16])
 	if i, err := d.store.byName(name); err == nil && d.use(i) == nil {
 		d.zygote, _ = i.ZygoteImage()
 		d.report.Line("use the stored result %.*s", len(idPrefix)+12, i.ID)
@@ -299,17 +305,6 @@ func (d *deriver) setEnv(env map[string]string) error {
 	}
 	d.config.Env, d.changed = list, true
 	return nil
-}
-
-// key returns the name of a step's result.
-func (d *deriver) key(s *Step) (string, error) {
-	runner := ""
-	if s.Run != "" {
-		runner = s.Runner.Key()
-	}
-	text, err := json.Marshal([]any{builder, d.image.ID, d.config, d.dir, d.user, d.trusted, d.o.TrustNode, s.Run, runner, s.With})
-	sum := sha256.Sum256(text)
-	return "step-" + hex.EncodeToString(sum[:16]), err
 }
 
 // use makes i the base of the next step.

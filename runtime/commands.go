@@ -179,13 +179,6 @@ func (c *runCommands) begin(name string) (guest hostcommand.Ends, err error) {
 	return guest, nil
 }
 
-// close ends all calls. It does not wait for functions of the host: the dispatcher must be
-// stopped before. The process has ended, so that it makes no further calls.
-func (c *runCommands) close() {
-	c.end()
-	c.work.Wait()
-}
-
 // serve performs a call and replies. Without a reply, the program prints that the call has ended.
 func (c *runCommands) serve(call *hostcommand.Call, name string, command HostCommand) {
 	_ = call.SetDeadline(time.Now().Add(c.run.limits.Timeout)) // it supports deadlines

@@ -74,7 +74,11 @@ func (c *Context) Evaluate(ctx context.Context, code string, o EvaluateOptions) 
 		return nil, err
 	}
 	c.sources.Add(name, p, code)
-	c.declare(p.Declares)
+	for name, d := range p.Declares {
+		if _, known := c.declared[name]; len(name) <= maxName && (known || len(c.declared) < maxDeclared) {
+			c.declared[name] = d
+		}
+	}
 	message := guest.Cell{
 		Code: p.Code(), Name: name, Value: o.MaxOutput, Globals: globals,
 		Evaluate: guest.Evaluate{LogBounds: guest.LogBounds{Logs: o.MaxLogs, LogLength: o.MaxLogLength}, Form: string(o.Form), Explicit: p.Explicit},
@@ -98,17 +102,6 @@ func (c *Context) compile(ctx context.Context, code string, timeout time.Duratio
 
 // maxDeclared is how many names of cells a context remembers. V8 may refuse to declare others again.
 const maxDeclared = 10_000
-
-// declare records the names that a cell declares.
-//
-// Preconditions: the caller holds c.turn.
-func (c *Context) declare(names map[string]snippet.Declared) {
-	for name, d := range names {
-		if _, known := c.declared[name]; len(name) <= maxName && (known || len(c.declared) < maxDeclared) {
-			c.declared[name] = d
-		}
-	}
-}
 
 // newCell returns the cell for the next frame.
 //

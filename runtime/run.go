@@ -386,23 +386,19 @@ func (c *control) close(err error) {
 func (c *control) receive(kind wire.Kind, body []byte) (work func(), err error) {
 	switch kind {
 	case wire.KindCall:
-		return c.receiveCall(body)
+		c.room()
+		call, err := wire.ParseCall(body)
+		if errors.Is(err, wire.ErrDuplicateName) {
+			return c.calls.Accept(call, &CallError{Code: CodeArguments, Message: "the arguments: " + err.Error()})
+		}
+		if err != nil {
+			return nil, err
+		}
+		return c.calls.Accept(call, c.refusal())
 	case wire.KindTranslate:
 		return nil, c.translator.answer(body)
 	}
 	return nil, c.report.receive(kind, body)
-}
-
-func (c *control) receiveCall(body []byte) (work func(), err error) {
-	c.room()
-	call, err := wire.ParseCall(body)
-	if errors.Is(err, wire.ErrDuplicateName) {
-		return c.calls.Accept(call, &CallError{Code: CodeArguments, Message: "the arguments: " + err.Error()})
-	}
-	if err != nil {
-		return nil, err
-	}
-	return c.calls.Accept(call, c.refusal())
 }
 
 // refusal returns why no function may be called now. It is nil except in a context between

@@ -197,10 +197,12 @@ func (p *Process) close() {
 func (p *Process) stopCalls() {
 	p.calls.Stop() // nil if the run can make none
 	if p.control != nil && p.control.translator != nil {
-		p.control.translator.stop()
+		p.control.translator.cancel()
+		p.control.translator.out.Close() // an answer may wait for the guest
 	}
 	if p.commands != nil {
-		p.commands.close()
+		p.commands.end()       // its calls; the program makes no further ones, because it has ended
+		p.commands.work.Wait() // does not wait for functions of the host: the dispatcher has been stopped
 	}
 }
 

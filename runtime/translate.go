@@ -126,9 +126,3 @@ func translationError(name string, err error) *CallError {
 	}
 	return &CallError{Message: fmt.Sprintf("translate %s: the host failed", name), Code: CodePanic}
 }
-
-// stop ends the translation in progress.
-func (t *translator) stop() {
-	t.cancel()
-	t.out.Close() // an answer may wait for the guest
-}

@@ -26,7 +26,8 @@ func main() {
 	ctx, signals := withSignals(context.Background())
 	a := &app{signals: signals, stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, create: createRuntime, measure: bench.Measure, server: flags.FindServer()}
 	code := a.main(ctx, os.Args[1:])
-	signals.stop()
+	signals.release()
+	signals.cancel(nil)
 	os.Exit(code)
 }
 

@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -67,7 +66,12 @@ func (a *app) policyCheck() *cobra.Command {
 			return cmp.Or(flags.CheckLauncher(&o), err)
 		}),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.checkPolicy(cmd.Context(), append(args, "-")[0], o, asJSON)
+			text, name, err := flags.Input(cmd.Context(), append(args, "-")[0], a.stdin, policy.MaxText)
+			if err != nil {
+				return report.Advise(fmt.Errorf("policy check: %w", err), "give a file of JSON, or -")
+			}
+			checked, err := checkPermissions(text, name, o) // refused permissions have a result, too: the user asks about them
+			return cmp.Or(a.printEither(asJSON, checked, checked.text()), err)
 		},
 	}
 	addCwd(cmd, &o.Cwd)
@@ -79,17 +83,6 @@ func (a *app) policyCheck() *cobra.Command {
 
 func addCwd(cmd *cobra.Command, cwd *string) {
 	flags.AddCwd(cmd, cwd, "working `DIR` in the guest, as for gaol run")
-}
-
-// checkPolicy prints the result of a check, also of permissions that are refused, because the
-// user asks about them. The error is for the exit status.
-func (a *app) checkPolicy(ctx context.Context, file string, o runtime.Options, inJSON bool) error {
-	text, name, err := flags.Input(ctx, file, a.stdin, policy.MaxText)
-	if err != nil {
-		return report.Advise(fmt.Errorf("policy check: %w", err), "give a file of JSON, or -")
-	}
-	checked, err := checkPermissions(text, name, o)
-	return cmp.Or(a.printEither(inJSON, checked, checked.text()), err)
 }
 
 const policyPresetsLong = `List the presets, or print one as the JSON that --permissions @FILE takes.

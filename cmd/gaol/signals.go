@@ -95,9 +95,3 @@ func (s *signals) forProgram() (_ <-chan syscall.Signal, done func()) {
 
 // release lets a command handle signals itself.
 func (s *signals) release() { signal.Stop(s.received) }
-
-// stop releases the context.
-func (s *signals) stop() {
-	s.release()
-	s.cancel(nil)
-}

@@ -229,13 +229,6 @@ func (s *session) serve(c *connection, from, to netip.AddrPort) {
 	c.client.disconnect(c, c.serve())
 }
 
-// send sends a message. A relay that does not read is killed.
-func (s *session) send(m relay.Message) {
-	if err := s.process.Send(m); err != nil {
-		s.process.Kill()
-	}
-}
-
 // connection is one of the guest's.
 type connection struct {
 	session *session
@@ -301,7 +294,10 @@ func (c *connection) serve() Event {
 				}
 			}
 		case <-c.session.gone:
-			return c.lost()
+			if errors.Is(c.session.err, subprocess.ErrMemory) {
+				return c.limited("egressMemory")
+			}
+			return c.event(Failed)
 		}
 	}
 }
@@ -315,14 +311,6 @@ func (c *connection) ended(m relay.Message) Event {
 		e := c.event(Denied)
 		e.Why = m.Text
 		return e
-	}
-	return c.event(Failed)
-}
-
-// lost returns the event of a connection that has ended with its relay.
-func (c *connection) lost() Event {
-	if errors.Is(c.session.err, subprocess.ErrMemory) {
-		return c.limited("egressMemory")
 	}
 	return c.event(Failed)
 }
@@ -342,7 +330,9 @@ func (c *connection) notDialed(err error) Event {
 
 func (c *connection) send(m relay.Message) {
 	m.ID = c.id
-	c.session.send(m)
+	if err := c.session.process.Send(m); err != nil {
+		c.session.process.Kill()
+	}
 }
 
 // linger informs the relay that the guest has ended. It does not block.

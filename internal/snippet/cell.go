@@ -231,17 +231,12 @@ func (f *emitter) redeclareAll(d *Node, head bool) {
 		f.edits = append(f.edits, edit{span: keyword, text: "let  ", moved: true, from: d.Start})
 	}
 	if form == Global {
-		f.resetEnums(names)
-	}
-}
-
-// resetEnums makes enums and namespaces new objects: esbuild's code would add members to an earlier
-// object of the same name.
-func (f *emitter) resetEnums(names []string) {
-	for _, name := range names {
-		isEnum := strings.Contains(f.text, "})("+name+" || {})") || strings.Contains(f.text, "})("+name+" || ("+name+" = {}))")
-		if isEnum && f.declared[name]&Global != 0 {
-			f.resets = append(f.resets, name)
+		// Enums and namespaces become new objects: esbuild's code would add members to an earlier object of the same name.
+		for _, name := range names {
+			isEnum := strings.Contains(f.text, "})("+name+" || {})") || strings.Contains(f.text, "})("+name+" || ("+name+" = {}))")
+			if isEnum && f.declared[name]&Global != 0 {
+				f.resets = append(f.resets, name)
+			}
 		}
 	}
 }

@@ -249,9 +249,3 @@ func (c *compiler) orScript(p parsed) parsed {
 	}
 	return p
 }
-
-// inModule returns a module that runs a script. In stack traces, the script's frames appear as the
-// module's; the module's own frame is named like Node's internal frames, which stack traces omit.
-func inModule(script string) string {
-	return "(0, eval)(" + Quote(script+"\n//# sourceURL=") + " + import.meta.url)\n//# sourceURL=node:snippet"
-}

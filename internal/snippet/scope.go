@@ -55,14 +55,6 @@ func (s *Scope) rebinds() bool {
 	return false
 }
 
-// ofVar returns the scope in which var declares names.
-func (s *Scope) ofVar() *Scope {
-	for !s.function {
-		s = s.parent
-	}
-	return s
-}
-
 // resolveAll sets the scopes of nodes, declares their names, and marks their patterns.
 func resolveAll(list []*Node, s *Scope) {
 	for _, n := range list {
@@ -132,8 +124,8 @@ func (n *Node) resolveFunction(s *Scope) {
 
 func (n *Node) resolveDeclaration(s *Scope) {
 	into := s
-	if n.Name == "var" {
-		into = s.ofVar()
+	for n.Name == "var" && !into.function {
+		into = into.parent
 	}
 	for _, d := range n.Kids {
 		d.Scope = s

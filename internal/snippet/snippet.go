@@ -95,7 +95,7 @@ func (p *Program) Of(snippet string) *Program {
 // Code returns the program for V8.
 func (p *Program) Code() string {
 	if p.Script {
-		return inModule(p.Text)
+		return "(0, eval)(" + Quote(p.Text+"\n//# sourceURL=") + " + import.meta.url)\n//# sourceURL=node:snippet"
 	}
 	return p.Text
 }

@@ -81,7 +81,7 @@ func New(root *os.File, o Options) (*FS, error) {
 	if o.UID < 0 || o.GID < 0 || l.File < 0 || l.Entries < 0 || l.Depth < 0 {
 		return nil, fs.ErrInvalid
 	}
-	creds := credentialsOf(o.UID, o.GID)
+	creds := credentials{o.UID, o.GID, o.UID == os.Geteuid() && o.GID == os.Getegid()}
 	if err := creds.act(func() error { return nil }); err != nil {
 		return nil, err
 	}
@@ -240,10 +240,6 @@ func checkFileSystem(fd int) error {
 type credentials struct {
 	uid, gid int
 	own      bool // they are the process's own ids and need no switch
-}
-
-func credentialsOf(uid, gid int) credentials {
-	return credentials{uid, gid, uid == os.Geteuid() && gid == os.Getegid()}
 }
 
 // act calls do with the credentials on its thread, without the process's supplementary groups.

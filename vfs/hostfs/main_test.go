@@ -103,7 +103,7 @@ func openFS(t testing.TB, dir string, l Limits) *FS {
 // asGuest calls do on the host with the guest's credentials.
 func asGuest(t testing.TB, do func() error) {
 	t.Helper()
-	if err := credentialsOf(testUID, testGID).act(do); err != nil {
+	if err := (credentials{uid: testUID, gid: testGID}).act(do); err != nil {
 		t.Fatal(err)
 	}
 }

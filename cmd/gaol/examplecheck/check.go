@@ -60,7 +60,10 @@ func Check(ctx context.Context, list []*Example, o Options) (*Report, error) {
 	if err := o.expectations(r.Results); err != nil {
 		return nil, err
 	}
-	r.count()
+	counts := map[Status]*int{Passed: &r.Passed, Failed: &r.Failed, Skipped: &r.Skipped}
+	for _, result := range r.Results {
+		*counts[result.Status]++
+	}
 	r.DurationMs = time.Since(start).Milliseconds()
 	return r, nil
 }

@@ -59,13 +59,6 @@ type Report struct {
 	DurationMs int64     `json:"durationMs"`
 }
 
-func (r *Report) count() {
-	counts := map[Status]*int{Passed: &r.Passed, Failed: &r.Failed, Skipped: &r.Skipped}
-	for _, result := range r.Results {
-		*counts[result.Status]++
-	}
-}
-
 // position matches a position in a file of a snippet.
 var position = lazyregexp.New(`([\w./-]{1,128}):(\d{1,9}):(\d{1,9})`)
 

@@ -75,20 +75,13 @@ func Has(urlPath string) bool { return types[urlPath] != "" }
 func Serve(w http.ResponseWriter, r *http.Request, frameAncestors []string) {
 	f := load()[r.URL.Path]
 	if r.URL.Path == "/" {
-		serveIndex(w, r, f.plain, frameAncestors)
+		nonce := rand.Text() // it must not be used twice
+		setPageHeaders(w.Header(), nonce, frameAncestors)
+		w.Header().Set("Cache-Control", "no-store")
+		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(bytes.ReplaceAll(f.plain, []byte(nonceMark), []byte(nonce))))
 		return
 	}
 	serveFile(w, r, f)
-}
-
-// serveIndex serves the page itself, with a new nonce.
-func serveIndex(w http.ResponseWriter, r *http.Request, text []byte, frameAncestors []string) {
-	nonce := rand.Text()
-	setPageHeaders(w.Header(), nonce, frameAncestors)
-	// The nonce must not be used twice.
-	w.Header().Set("Cache-Control", "no-store")
-	text = bytes.ReplaceAll(text, []byte(nonceMark), []byte(nonce))
-	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(text))
 }
 
 // serveFile serves a file that is the same for everyone. Browsers keep it, and ask whether it has changed.

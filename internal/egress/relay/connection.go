@@ -149,18 +149,13 @@ func (c *connection) run(upstream *net.TCPConn) {
 	defer context.AfterFunc(c.ctx, func() { reset(upstream) })()
 	defer func() { _ = upstream.Close() }()
 	if c.target.name == "" {
-		c.splice(upstream)
+		var out sync.WaitGroup
+		out.Go(func() { c.copy(upstream, c.guest, c.countOut) })
+		c.copy(c.guest, upstream, c.countIn)
+		out.Wait()
 		return
 	}
 	c.check(upstream)
-}
-
-// splice copies in both directions.
-func (c *connection) splice(upstream net.Conn) {
-	var out sync.WaitGroup
-	out.Go(func() { c.copy(upstream, c.guest, c.countOut) })
-	c.copy(c.guest, upstream, c.countIn)
-	out.Wait()
 }
 
 // copy copies in one direction. If it fails, both connections are reset, the guest's only when

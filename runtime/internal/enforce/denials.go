@@ -64,7 +64,11 @@ func (d *Denials) AddEgress(n policy.Denial, rule int, limit string) {
 // same scope, operation, target, address and source count as one. Of their rules, which differ if a limit refused one of
 // them, the first stays.
 func (d *Denials) add(n policy.Denial) {
-	n.Target = sanitize(n.Target)
+	n.Target = strings.ToValidUTF8(n.Target, "\uFFFD")
+	for len(n.Target) > maxTarget {
+		_, size := utf8.DecodeLastRuneInString(n.Target)
+		n.Target = n.Target[:len(n.Target)-size]
+	}
 	if n.Rule == "" {
 		n.Rule = d.rule(n)
 	}
@@ -115,15 +119,6 @@ func absolute(target string) string {
 		return "/"
 	}
 	return path.Clean(target)
-}
-
-func sanitize(target string) string {
-	target = strings.ToValidUTF8(target, "\uFFFD")
-	for len(target) > maxTarget {
-		_, size := utf8.DecodeLastRuneInString(target)
-		target = target[:len(target)-size]
-	}
-	return target
 }
 
 // AddHint adds the denial that the end of standard error hints at, for a run that has

@@ -103,7 +103,11 @@ func writeFiles(folder string, files map[string][]byte) error {
 
 // publish renames the folder of a set to its hash, writes the manifest, and evicts old sets.
 func (c *cache) publish(key, folder string, files map[string][]byte, s *set) error {
-	s.Dir = hashOf(files)
+	h := sha256.New()
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		_, _ = fmt.Fprintf(h, "%q %d\n%s\n", name, len(files[name]), files[name])
+	}
+	s.Dir = hex.EncodeToString(h.Sum(nil)[:dirLength/2])
 	err := os.Rename(folder, filepath.Join(c.sets, s.Dir))
 	if err != nil && c.touch(s) != nil { // the same set exists unless touch fails
 		return err
@@ -125,14 +129,6 @@ func (c *cache) publish(key, folder string, files map[string][]byte, s *set) err
 	}
 	c.evict(time.Now())
 	return nil
-}
-
-func hashOf(files map[string][]byte) string {
-	h := sha256.New()
-	for _, name := range slices.Sorted(maps.Keys(files)) {
-		_, _ = fmt.Fprintf(h, "%q %d\n%s\n", name, len(files[name]), files[name])
-	}
-	return hex.EncodeToString(h.Sum(nil)[:dirLength/2])
 }
 
 // evict removes the least recently used sets and manifests beyond the size of the cache, and abandoned temporary

@@ -112,7 +112,9 @@ func (p *Packages) set(ctx context.Context, specifiers []string) (*set, error) {
 	if s := p.incomplete(specifiers); s != nil {
 		return s, nil
 	}
-	key := p.key(specifiers)
+	h := sha256.New()
+	_, _ = fmt.Fprintf(h, "%s\n%s\n%q\n%v\n%s", format, esbuildVersion(), p.folder, p.names != nil, strings.Join(specifiers, "\n"))
+	key := hex.EncodeToString(h.Sum(nil)[:dirLength/2])
 	if s := p.remembered(key); s != nil && p.valid(s) {
 		return s, nil
 	}
@@ -241,13 +243,6 @@ func (p *Packages) valid(s *set) bool {
 
 // format is the version of the sets' format. Increment it to rebuild all sets.
 const format = "1"
-
-// key identifies the sets of the same packages.
-func (p *Packages) key(specifiers []string) string {
-	h := sha256.New()
-	_, _ = fmt.Fprintf(h, "%s\n%s\n%q\n%v\n%s", format, esbuildVersion(), p.folder, p.names != nil, strings.Join(specifiers, "\n"))
-	return hex.EncodeToString(h.Sum(nil)[:dirLength/2])
-}
 
 // esbuildVersion returns the version of esbuild in this program.
 var esbuildVersion = sync.OnceValue(func() string {

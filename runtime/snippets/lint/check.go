@@ -49,7 +49,11 @@ func (r Rules) Check(name, source string) []Problem {
 		return c.problems
 	}
 	c.check(tree, nil)
-	c.checkImportSources()
+	for _, m := range importSource().FindAllStringSubmatchIndex(c.source, maxProblems) {
+		if rule, message := c.importRule(c.source[m[2]:m[3]]); rule != "" {
+			c.reportAt(m[2], rule, message)
+		}
+	}
 	slices.SortFunc(c.problems, func(a, b Problem) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column), cmp.Compare(a.Rule, b.Rule))
 	})
@@ -233,15 +237,6 @@ func (c *checker) checkGlobal(n, parent *snippet.Node) {
 
 // importSource matches the comment that makes a bundler import a package for JSX.
 var importSource = lazyregexp.New(`@jsxImportSource\s+(\S+)`)
-
-// checkImportSources checks the comments that importSource matches.
-func (c *checker) checkImportSources() {
-	for _, m := range importSource().FindAllStringSubmatchIndex(c.source, maxProblems) {
-		if rule, message := c.importRule(c.source[m[2]:m[3]]); rule != "" {
-			c.reportAt(m[2], rule, message)
-		}
-	}
-}
 
 // importRule returns the rule that denies the import of a module, or "", and the message.
 func (c *checker) importRule(specifier string) (rule, message string) {

@@ -94,10 +94,8 @@ type closeOut struct {
 }
 
 func closeSandbox(ctx context.Context, c *operation.Call, in *InSandbox) (*closeOut, error) {
-	if _, err := operation.Perform[any](ctx, c, "deleteSandbox", new(in.in())); err != nil {
-		return nil, err
-	}
-	return &closeOut{in.SandboxID, true}, nil
+	_, err := operation.Perform[any](ctx, c, "deleteSandbox", new(in.in()))
+	return &closeOut{in.SandboxID, true}, err
 }
 
 // sandboxEffects are the effects of the tools of package sandboxtools, unless they may destroy something.

@@ -153,14 +153,6 @@ const (
 // Metrics returns the metrics of the service, which also count runs and refusals.
 func (s *Service) Metrics() *Metrics { return s.metrics }
 
-// addMetrics connects the service with its metrics.
-func (s *Service) addMetrics() {
-	m := NewMetrics()
-	s.metrics = m
-	s.quotas.Observe(quota.Observer{Refused: m.Refused, Queued: func(d time.Duration) { m.queue.Observe(d.Seconds()) }})
-	m.registry.MustRegister(prometheus.CollectorFunc(s.collectUsage))
-}
-
 // record adds the end of a run to the audit log and the metrics. Its result is a *runtime.Result or a
 // *runtime.Evaluation; without one, it has failed.
 func (s *Service) record(ctx context.Context, kind string, result any, err error) {

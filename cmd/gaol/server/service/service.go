@@ -16,6 +16,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sys/unix"
 
 	"gaol/cmd/gaol/server/quota"
@@ -90,7 +91,7 @@ func New(o Options) *Service {
 	s.keep()
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
 	s.quotas = quota.NewServer(o.Settings.Server, o.Settings.Tenant, o.Settings.Limits())
-	s.tenants = newTenants(cmp.Or(o.CgroupParent, "/gaol/tenants"), s.log)
+	s.tenants = &tenants{parent: cmp.Or(o.CgroupParent, "/gaol/tenants"), log: s.log, uses: map[string]int{}}
 	if s.trusted { // as a program that embeds gaol: nothing has to be divided between tenants
 		s.tenants.parent, s.tenants.shared = o.CgroupParent, true // other programs may use the cgroup, too
 		s.quotas.DisableTurns()
@@ -99,7 +100,9 @@ func New(o Options) *Service {
 	s.closing = make(chan struct{}, 2*goruntime.NumCPU())
 	s.pools, s.runners = newShared[poolKey, *runtime.Pool](s), newShared[runnerKey, *snippets.Runner](s)
 	s.settings.Store(o.Settings)
-	s.addMetrics()
+	s.metrics = NewMetrics()
+	s.quotas.Observe(quota.Observer{Refused: s.metrics.Refused, Queued: func(d time.Duration) { s.metrics.queue.Observe(d.Seconds()) }})
+	s.metrics.registry.MustRegister(prometheus.CollectorFunc(s.collectUsage))
 	s.forgetAllMoved()
 	return s
 }
@@ -291,10 +294,6 @@ type tenants struct {
 
 	mu   sync.Mutex
 	uses map[string]int // sandboxes and pools of a tenant with a cgroup, also while they are created
-}
-
-func newTenants(parent string, log *slog.Logger) *tenants {
-	return &tenants{parent: parent, log: log, uses: map[string]int{}}
 }
 
 // cgroup is the parent of a tenant's jails, so that tenants share the processors equally.

@@ -16,7 +16,7 @@ func newTestTenants(t *testing.T) *tenants {
 	if os.Geteuid() != 0 {
 		t.Skip("makes cgroups: needs root")
 	}
-	ts := newTenants("/gaol-test-tenants", slog.New(slog.DiscardHandler))
+	ts := &tenants{parent: "/gaol-test-tenants", log: slog.New(slog.DiscardHandler), uses: map[string]int{}}
 	t.Cleanup(ts.close)
 	return ts
 }
@@ -125,7 +125,7 @@ func TestRemoveEmpty(t *testing.T) {
 
 // Names of tenants cannot lead out of the parent, or collide.
 func TestCgroupNames(t *testing.T) {
-	ts := newTenants("/p", slog.New(slog.DiscardHandler))
+	ts := &tenants{parent: "/p", log: slog.New(slog.DiscardHandler), uses: map[string]int{}}
 	seen := map[string]bool{}
 	for _, name := range []string{"uid:0", "uid:4294967294", "token:a", "token:a.b", "token:uid-0", "token:0"} {
 		path := ts.cgroup(name)

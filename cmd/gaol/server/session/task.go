@@ -70,7 +70,11 @@ func (t *task) run(f protocol.Frame) {
 		frame, err = resultFrame(t.id, result)
 	}
 	if err != nil {
-		frame = errorFrame(t.id, err)
+		text, failed := json.Marshal(api.ProblemOf(err))
+		if failed != nil {
+			panic(failed) // it has strings and numbers only
+		}
+		frame = protocol.Append(nil, protocol.KindError, t.id, text)
 	}
 	t.end(t, len(f.Body))
 	_ = t.send(t.connection.ctx, frame) // fails if the session has ended
@@ -126,18 +130,13 @@ func (t *task) execute(f protocol.Frame) (_ any, err error) {
 	}
 	record(status)
 	if err == nil && t.router != nil && !t.tenant.Forwarded && t.router.IsMerged(o) {
-		return t.merge(o, result)
+		text, err := json.Marshal(result)
+		if err != nil {
+			return nil, err
+		}
+		return t.router.Merge(t.ctx, t.tenant, o.Path, text)
 	}
 	return result, err
-}
-
-// merge adds the parts of other nodes to a list.
-func (t *task) merge(o *operation.Operation, own any) (any, error) {
-	text, err := json.Marshal(own)
-	if err != nil {
-		return nil, err
-	}
-	return t.router.Merge(t.ctx, t.tenant, o.Path, text)
 }
 
 func resultFrame(id uint32, result any) ([]byte, error) {
@@ -149,14 +148,6 @@ func resultFrame(id uint32, result any) ([]byte, error) {
 		return nil, &service.Error{Code: service.TooLarge, Err: fmt.Errorf("the result has %d bytes, the limit is %d", len(body), protocol.MaxFrame)}
 	}
 	return protocol.Append(nil, protocol.KindResult, id, body), nil
-}
-
-func errorFrame(id uint32, err error) []byte {
-	text, failed := json.Marshal(api.ProblemOf(err))
-	if failed != nil {
-		panic(failed) // it has strings and numbers only
-	}
-	return protocol.Append(nil, protocol.KindError, id, text)
 }
 
 // output sends output in frames.
@@ -199,7 +190,9 @@ func (t *task) perform(o *operation.Operation, r protocol.Request) (out any, err
 		err = nil
 	}
 	if run, ok := out.(*runtime.Result); ok && err == nil {
-		t.sendOutput(run)
+		run.Truncated.Stdout = t.output(protocol.KindStdout, run.Stdout) != nil || run.Truncated.Stdout
+		run.Truncated.Stderr = t.output(protocol.KindStderr, run.Stderr) != nil || run.Truncated.Stderr
+		run.Stdout, run.Stderr = nil, nil
 	}
 	return out, err
 }
@@ -261,13 +254,6 @@ func (t *task) sink(e service.Event) error {
 		return err
 	}
 	return t.frame(protocol.KindEvent, text)
-}
-
-// sendOutput sends the output of a run, which its result then lacks.
-func (t *task) sendOutput(r *runtime.Result) {
-	r.Truncated.Stdout = t.output(protocol.KindStdout, r.Stdout) != nil || r.Truncated.Stdout
-	r.Truncated.Stderr = t.output(protocol.KindStderr, r.Stderr) != nil || r.Truncated.Stderr
-	r.Stdout, r.Stderr = nil, nil
 }
 
 // signal passes a signal of the client to the run of the task. Signals that no run takes are dropped.

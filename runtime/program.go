@@ -84,8 +84,13 @@ func (p *Process) lower(ctx context.Context, s settings, o RunOptions) error {
 		return fmt.Errorf("%w: %w", s.noNode, ErrUnsupported)
 	}
 	if len(p.globals) > 0 || p.heap != 0 {
-		if err := s.overlay(p.globals, p.heap); err != nil {
-			return err
+		given, err := s.newBindings(p.globals)
+		if err != nil {
+			return optionError("Globals", "%w", err)
+		}
+		s.bindings = s.bindings.Overlay(given)
+		if p.heap != 0 {
+			s.heapMiB = p.heap >> 20
 		}
 	}
 	env, err := p.lowerOptions(s, o)

@@ -131,19 +131,6 @@ func (s *settings) setCalls(o Options) (err error) {
 	return ofOption("Calls", fill(&s.Calls, true))
 }
 
-// overlay adds the variables of one program, and sets the heap of its Node in bytes; 0: the runtime's.
-func (s *settings) overlay(globals map[string]any, heap int64) error {
-	given, err := s.newBindings(globals)
-	if err != nil {
-		return optionError("Globals", "%w", err)
-	}
-	s.bindings = s.bindings.Overlay(given)
-	if heap != 0 {
-		s.heapMiB = heap >> 20
-	}
-	return nil
-}
-
 var hostnamePattern = lazyregexp.New(`^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$`)
 
 func checkHostname(name string) error {

@@ -150,18 +150,6 @@ func Parse(from Side, message []byte) (Frame, error) {
 	return (&Socket{Peer: from}).frame(bytes.NewReader(message))
 }
 
-// size checks a frame's kind and id, and returns the bounds of its body.
-func (f Frame) size(from Side) (size bounds, err error) {
-	size, known := bodies[from][f.Kind]
-	switch {
-	case !known:
-		return size, fmt.Errorf("%w: kind %d", ErrFrame, f.Kind)
-	case f.ID == 0:
-		return size, fmt.Errorf("%w: kind %d with id 0", ErrFrame, f.Kind)
-	}
-	return size, nil
-}
-
 // check checks a frame's body.
 func (f Frame) check(from Side, size bounds) error {
 	if len(f.Body) < size.least || len(f.Body) > size.most {

@@ -116,9 +116,12 @@ func (s *Socket) frame(r io.Reader) (f Frame, err error) {
 		return f, err
 	}
 	f = Frame{Kind: Kind(head[0]), ID: binary.BigEndian.Uint32(head[1:])}
-	size, err := f.size(s.Peer)
-	if err != nil {
-		return f, err
+	size, known := bodies[s.Peer][f.Kind]
+	switch {
+	case !known:
+		return f, fmt.Errorf("%w: kind %d", ErrFrame, f.Kind)
+	case f.ID == 0:
+		return f, fmt.Errorf("%w: kind %d with id 0", ErrFrame, f.Kind)
 	}
 	if err := s.body(r, &f, size.most); err != nil || f.Refused != nil {
 		return f, err

@@ -245,21 +245,15 @@ func (v *v1) reuse(path string, old, l Limits) (kills int64, ok bool) {
 		return 0, false
 	}
 	if old.Memory != l.Memory {
-		err = v.unlimit(memory)
+		const none = "-1"
+		err = errors.Join( // the limit on memory and swap first: that on memory can't exceed it
+			ignoreGone(kernfile.WriteFile(memory+"/memory.memsw.limit_in_bytes", none)),
+			kernfile.WriteFile(memory+"/memory.limit_in_bytes", none),
+			ignoreGone(kernfile.WriteFile(memory+"/memory.kmem.tcp.limit_in_bytes", none)),
+		)
 	}
 	err = errors.Join(err, kernfile.WriteFile(memory+"/memory.max_usage_in_bytes", "0")) // resets the peak to the current usage
 	return kills, err == nil
-}
-
-// unlimit removes the limits that create sets. The limit on memory and swap comes first:
-// that on memory can't exceed it.
-func (v *v1) unlimit(memory string) error {
-	const none = "-1"
-	return errors.Join(
-		ignoreGone(kernfile.WriteFile(memory+"/memory.memsw.limit_in_bytes", none)),
-		kernfile.WriteFile(memory+"/memory.limit_in_bytes", none),
-		ignoreGone(kernfile.WriteFile(memory+"/memory.kmem.tcp.limit_in_bytes", none)),
-	)
 }
 
 func (v *v1) socketMemory(path string) (n int64, err error) {

@@ -157,7 +157,15 @@ func (r *Ruleset) makeFor(abi int, root *os.File) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	attr := fitted.attr()
+	// Only fields of the rights that are handled are set: the kernel accepts the longer
+	// structure of a later ABI if the fields that it does not know are zero.
+	attr := ll.RulesetAttr{HandledAccessFS: uint64(fitted.Handled)}
+	if fitted.ConnectTCP != nil {
+		attr.HandledAccessNet = ll.AccessNetConnectTCP
+	}
+	if fitted.Signals {
+		attr.Scoped = ll.ScopeSignal
+	}
 	if attr == (ll.RulesetAttr{}) {
 		return nil, ErrNothing
 	}
@@ -171,19 +179,6 @@ func (r *Ruleset) makeFor(abi int, root *os.File) (*os.File, error) {
 		return nil, err
 	}
 	return file, nil
-}
-
-// attr sets only fields of the rights that are handled: the kernel accepts the longer
-// structure of a later ABI if the fields that it does not know are zero.
-func (r *Ruleset) attr() ll.RulesetAttr {
-	attr := ll.RulesetAttr{HandledAccessFS: uint64(r.Handled)}
-	if r.ConnectTCP != nil {
-		attr.HandledAccessNet = ll.AccessNetConnectTCP
-	}
-	if r.Signals {
-		attr.Scoped = ll.ScopeSignal
-	}
-	return attr
 }
 
 func (r *Ruleset) addRules(fd int, root *os.File) error {

@@ -53,21 +53,7 @@ func Write(dir string, c Config) error {
 		BootID:                   string(bootID),
 		"sys/net/core/somaxconn": "4096\n", // of every new network namespace since Linux 5.4
 	}
-	if err := addSysctls(files); err != nil {
-		return err
-	}
-	for name, text := range files {
-		path := filepath.Join(dir, name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o555), os.WriteFile(path, []byte(text), 0o444)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// addSysctls adds copies of the host's sysctls, and mount points for the kernel's own entries.
-func addSysctls(files map[string]string) error {
-	for _, e := range Sysctls {
+	for _, e := range Sysctls { // copies of the host's, and mount points for the kernel's own entries
 		var text []byte
 		var err error
 		switch e.Source {
@@ -79,6 +65,12 @@ func addSysctls(files map[string]string) error {
 		if err == nil {
 			files["sys/"+e.Name] = string(text)
 		} else if !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+	}
+	for name, text := range files {
+		path := filepath.Join(dir, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o555), os.WriteFile(path, []byte(text), 0o444)); err != nil {
 			return err
 		}
 	}

@@ -180,11 +180,16 @@ func (a *apt) list(ctx context.Context, installed []stub, names []string) (found
 		if !strings.HasPrefix(line, "'") {
 			continue
 		}
-		p, err := parsePackage(line)
-		if err != nil {
+		m := packageForm().FindStringSubmatch(line)
+		if m == nil {
+			return nil, fmt.Errorf("apt-get: unexpected line %.200q", line)
+		}
+		version, badVersion := url.PathUnescape(m[3])
+		size, err := strconv.ParseInt(m[5], 10, 64)
+		if err := errors.Join(badVersion, err); err != nil {
 			return nil, err
 		}
-		found = append(found, p)
+		found = append(found, Package{Name: m[2], Version: version, Arch: m[4], SHA256: m[6], file: m[1], size: size})
 	}
 	slices.SortFunc(found, func(x, y Package) int { return strings.Compare(x.file, y.file) })
 	return found, nil
@@ -192,16 +197,6 @@ func (a *apt) list(ctx context.Context, installed []stub, names []string) (found
 
 // packageForm matches a line of apt-get --print-uris: address, file name, size and hash.
 var packageForm = lazyregexp.New(`^'[^']*' (([a-z0-9][a-z0-9+.-]*)_([A-Za-z0-9.+~%-]+)_([a-z0-9]+)\.deb) ([0-9]{1,12}) SHA256:([0-9a-f]{64})\s*$`)
-
-func parsePackage(line string) (Package, error) {
-	m := packageForm().FindStringSubmatch(line)
-	if m == nil {
-		return Package{}, fmt.Errorf("apt-get: unexpected line %.200q", line)
-	}
-	version, badVersion := url.PathUnescape(m[3])
-	size, err := strconv.ParseInt(m[5], 10, 64)
-	return Package{Name: m[2], Version: version, Arch: m[4], SHA256: m[6], file: m[1], size: size}, errors.Join(badVersion, err)
-}
 
 // install returns the arguments that install packages, with downloads in a folder.
 func install(names []string, downloads string, options ...string) []string {

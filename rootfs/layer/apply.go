@@ -218,9 +218,10 @@ func (a *applier) place(d openFolder, name string, h *tar.Header, content io.Rea
 	case tar.TypeDir:
 		return d.ensure(name)
 	case tar.TypeReg, tar.TypeCont, tar.TypeGNUSparse:
-		if err := a.budget.store(h.Size); err != nil {
-			return err
+		if h.Size < 0 || h.Size > a.budget.stored {
+			return fmt.Errorf("%w of %d bytes", ErrTooLarge, a.budget.limits.Bytes)
 		}
+		a.budget.stored -= h.Size
 		return d.write(name, fileMode(h.Mode), io.LimitReader(content, h.Size))
 	case tar.TypeSymlink:
 		if len(h.Linkname) == 0 || len(h.Linkname) >= unix.PathMax || strings.ContainsRune(h.Linkname, 0) {

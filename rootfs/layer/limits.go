@@ -64,16 +64,6 @@ func (b *budget) entry() error {
 	return nil
 }
 
-// store subtracts a file's size, which for a sparse file is larger than its content in the
-// archive.
-func (b *budget) store(size int64) error {
-	if size < 0 || size > b.stored {
-		return fmt.Errorf("%w of %d bytes", ErrTooLarge, b.limits.Bytes)
-	}
-	b.stored -= size
-	return nil
-}
-
 // reader returns a Reader that fails when the budget is used up or ctx has ended.
 func (b *budget) reader(ctx context.Context, r io.Reader) *Reader {
 	return &Reader{ctx, r, b.limits.Bytes, &b.streamed}

@@ -40,27 +40,19 @@ type document struct {
 	FSLayers  json.RawMessage `json:"fsLayers"` // of schema 1, which is not content-addressed
 }
 
-func parseDocument(text []byte) (*document, error) {
-	var d document
-	if err := json.NewDecoder(bytes.NewReader(text)).Decode(&d); err != nil {
-		return nil, fmt.Errorf("%w: manifest: %w", ErrMalformed, err)
-	}
-	if isIndex, isManifest := d.Manifests != nil, d.Config != nil || d.Layers != nil; isIndex == isManifest || d.FSLayers != nil {
-		return nil, fmt.Errorf("%w: neither a manifest nor an index", ErrMalformed)
-	}
-	return &d, nil
-}
-
 // assemble resolves a manifest or an index to the image for the platform.
 func assemble(ctx context.Context, from Repository, want v1.Platform) (*Image, error) {
 	text, digest := from.Image()
 	for range maxIndexes {
-		d, err := parseDocument(text)
-		if err != nil {
-			return nil, err
+		var d document
+		if err := json.NewDecoder(bytes.NewReader(text)).Decode(&d); err != nil {
+			return nil, fmt.Errorf("%w: manifest: %w", ErrMalformed, err)
+		}
+		if isIndex, isManifest := d.Manifests != nil, d.Config != nil || d.Layers != nil; isIndex == isManifest || d.FSLayers != nil {
+			return nil, fmt.Errorf("%w: neither a manifest nor an index", ErrMalformed)
 		}
 		if d.Manifests == nil {
-			return fromManifest(ctx, from, d, digest, want)
+			return fromManifest(ctx, from, &d, digest, want)
 		}
 		next, err := pick(d.Manifests, want)
 		if err != nil {

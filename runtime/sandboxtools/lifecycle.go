@@ -24,9 +24,13 @@ import (
 
 // init implements sandbox_init: it creates a sandbox.
 func (t *Toolbox) init(ctx context.Context, a *InitArgs) (InitResult, error) {
-	root, err := parseRoot(cmp.Or(a.RootPath, "workspace"))
+	rootPath := cmp.Or(a.RootPath, "workspace")
+	if top, _, _ := strings.Cut(rootPath, "/"); slices.Contains(systemFolders, top) {
+		return InitResult{}, refuse(InvalidArgument, "rootPath", "/%s is a system folder", top)
+	}
+	root, err := vfs.ParsePath("/" + rootPath)
 	if err != nil {
-		return InitResult{}, err
+		return InitResult{}, &Error{Code: InvalidArgument, Place: "rootPath", Err: err}
 	}
 	s := &sandbox{toolbox: t, id: cmp.Or(a.ContainerID, strings.ToLower(rand.Text())), root: root}
 	if err := t.reserve(s.id); err != nil {
@@ -81,18 +85,6 @@ func (s *sandbox) create(ctx context.Context, a *InitArgs) (InitResult, error) {
 
 // systemFolders are top-level folders that can't be the working directory.
 var systemFolders = []string{"bin", "boot", "dev", "etc", "lib", "lib32", "lib64", "libx32", "proc", "root", "run", "sbin", "sys", "usr"}
-
-// parseRoot returns the folder in the guest for an argument rootPath.
-func parseRoot(rootPath string) (vfs.Path, error) {
-	if top, _, _ := strings.Cut(rootPath, "/"); slices.Contains(systemFolders, top) {
-		return "", refuse(InvalidArgument, "rootPath", "/%s is a system folder", top)
-	}
-	root, err := vfs.ParsePath("/" + rootPath)
-	if err != nil {
-		return "", &Error{Code: InvalidArgument, Place: "rootPath", Err: err}
-	}
-	return root, nil
-}
 
 var hostNamePattern = lazyregexp.New(`^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$`)
 

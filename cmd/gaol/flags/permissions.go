@@ -99,24 +99,18 @@ func (f *Sandbox) checkPermissions(ctx context.Context) (err error) {
 	}
 	all := Refusals(err)
 	if len(p.network) > 0 {
-		nameAllowNet(all[0])
+		const flag = "--allow-net" // the user has not written network.rules[0]
+		if bad, ok := errors.AsType[*policy.FormatError](all[0]); ok && strings.HasPrefix(bad.Place, policy.Network) {
+			bad.Place = flag
+		}
+		if refused, ok := errors.AsType[*policy.RuleError](all[0]); ok && refused.Scope == policy.Network {
+			refused.Place = flag
+		}
 	}
 	if len(all) > 1 {
 		return fmt.Errorf("%w; and %d more, which gaol policy check lists", all[0], len(all)-1)
 	}
 	return all[0]
-}
-
-// nameAllowNet lets an error about a rule of the network name --allow-net instead of network.rules[0], which the user
-// has not written.
-func nameAllowNet(err error) {
-	const flag = "--allow-net"
-	if bad, ok := errors.AsType[*policy.FormatError](err); ok && strings.HasPrefix(bad.Place, policy.Network) {
-		bad.Place = flag
-	}
-	if refused, ok := errors.AsType[*policy.RuleError](err); ok && refused.Scope == policy.Network {
-		refused.Place = flag
-	}
 }
 
 // networkPatterns returns the patterns of a value of --allow-net.

@@ -193,7 +193,11 @@ func serve(host *os.File) error {
 		} else if err != nil {
 			return err
 		}
-		reply, err := m.perform()
+		run := operations[m.Operation]
+		if run == nil {
+			return fmt.Errorf("%q is not a valid operation", m.Operation)
+		}
+		reply, err := run(m.In)
 		if err != nil {
 			return err
 		}
@@ -247,15 +251,6 @@ func define[In, Out any](name string, limit time.Duration, run func(In) Out) ope
 		return run(in), nil
 	}
 	return operation[In, Out]{name, limit, run}
-}
-
-// perform performs the request in the subprocess.
-func (m message) perform() (any, error) {
-	run := operations[m.Operation]
-	if run == nil {
-		return nil, fmt.Errorf("%q is not a valid operation", m.Operation)
-	}
-	return run(m.In)
 }
 
 // do performs the operation in the domain. The error is a [*Failure] if the input is to blame, the

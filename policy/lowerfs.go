@@ -37,7 +37,10 @@ func (l *lowering) fs() {
 	}
 	l.lowerChmod(nodes)
 	l.lowerRename(nodes)
-	l.lowerWatch(nodes)
+	// inotify is refused everywhere if the guest can see, but not list, a folder in which others may create files.
+	l.plan.NoWatch = slices.ContainsFunc(nodes, func(n node) bool {
+		return n.place.Tree && !n.hidden && n.allowed&listSet == 0 && l.writable(n.place.Path)
+	})
 	if l.outer == nil {
 		l.seal(nodes)
 		l.pin(nodes)
@@ -210,14 +213,6 @@ func allowedAnywhere(nodes []node) (set opSet) {
 		set |= n.allowed
 	}
 	return set
-}
-
-// lowerWatch refuses inotify everywhere if the guest can see, but not list, a folder in
-// which others may create files.
-func (l *lowering) lowerWatch(nodes []node) {
-	l.plan.NoWatch = slices.ContainsFunc(nodes, func(n node) bool {
-		return n.place.Tree && !n.hidden && n.allowed&listSet == 0 && l.writable(n.place.Path)
-	})
 }
 
 // lowerRename allows rename exactly where removing and creating are allowed, because

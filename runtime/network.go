@@ -173,7 +173,10 @@ func (p *Process) waitForFeed() { p.followed().WaitForRoom() }
 func (p *Process) observeEgress(e egress.Event) {
 	if e.Outcome != egress.Denied {
 		if f := p.followed(); f != nil {
-			f.Put(ConnectEvent{newConnection(e)}, stdio.EventWeight)
+			f.Put(ConnectEvent{Connection{
+				Host: e.Host, Address: e.Address, Port: e.Port, Rule: policy.RuleName(policy.Network, e.Rule),
+				BytesIn: e.BytesIn, BytesOut: e.BytesOut, Duration: e.Duration, Outcome: string(e.Outcome),
+			}}, stdio.EventWeight)
 		}
 		return
 	}
@@ -188,13 +191,6 @@ func (p *Process) observeEgress(e egress.Event) {
 		}
 	}
 	p.denials.AddEgress(d, e.Rule, e.Limit)
-}
-
-func newConnection(e egress.Event) Connection {
-	return Connection{
-		Host: e.Host, Address: e.Address, Port: e.Port, Rule: policy.RuleName(policy.Network, e.Rule),
-		BytesIn: e.BytesIn, BytesOut: e.BytesOut, Duration: e.Duration, Outcome: string(e.Outcome),
-	}
 }
 
 // maxHostPorts bounds Options.HostPorts: each port takes two sockets.

@@ -27,23 +27,6 @@ func (s *settings) tree() enforce.Tree {
 	return t
 }
 
-// permit sets the permissions and the ports of the host, which depend on each other: a port to which no
-// guest may connect is an error.
-func (s *settings) permit(o Options) (err error) {
-	if s.hostPorts, err = checkHostPorts(o.HostPorts); err != nil {
-		return err
-	}
-	if err := s.setPermissions(o.Permissions); err != nil {
-		return &OptionError{"Permissions", err}
-	}
-	for _, port := range s.hostPorts {
-		if !slices.Contains(s.plan.Net.Host, port) {
-			return optionError("HostPorts", `the permissions deny port %d; this rule of the network scope allows it: {"mode": "allow", "operations": ["fetch", "connect"], "patterns": ["tcp://localhost:%d"]}`, port, port)
-		}
-	}
-	return nil
-}
-
 // setPermissions completes permissions by the defaults, and refuses what cannot be enforced.
 func (s *settings) setPermissions(p policy.Permissions) (err error) {
 	s.Permissions = p.Clone().Over(policy.Default())

@@ -99,9 +99,17 @@ func (o Options) resolve() (s settings, err error) {
 	if err := overlayEnv(s.env, o.Env); err != nil {
 		return s, optionError("Env", "%w", err)
 	}
-	// After the mounts and Cwd, on which the rules about files depend.
-	if err := s.permit(o); err != nil {
+	if s.hostPorts, err = checkHostPorts(o.HostPorts); err != nil {
 		return s, err
+	}
+	// After the mounts and Cwd, on which the rules about files depend.
+	if err := s.setPermissions(o.Permissions); err != nil {
+		return s, &OptionError{"Permissions", err}
+	}
+	for _, port := range s.hostPorts {
+		if !slices.Contains(s.plan.Net.Host, port) { // no guest may connect to it
+			return s, optionError("HostPorts", `the permissions deny port %d; this rule of the network scope allows it: {"mode": "allow", "operations": ["fetch", "connect"], "patterns": ["tcp://localhost:%d"]}`, port, port)
+		}
 	}
 	return s, errors.Join(checkHostname(s.Hostname), checkCgroup(s.CgroupParent), s.Launcher.validate(), s.Zygote.validate(s.Launcher), s.MountUser.validate(), checkHeap(s.Heap, s.Limits))
 }

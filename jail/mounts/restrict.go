@@ -25,8 +25,21 @@ func (s *Stage) restrict() error {
 		builder: newBuilder(s),
 		pinned:  map[string]bool{}, shown: map[string]string{}, links: map[string]string{},
 	}
-	if err := r.createPlaces(); err != nil {
-		return err
+	// Places are created before anything is hidden or read-only: afterwards they could not.
+	for _, p := range s.tree.Make {
+		if err := r.createOwned(p); err != nil {
+			return err
+		}
+	}
+	for _, p := range s.tree.Keep {
+		if err := r.create(p, nil); err != nil {
+			return err
+		}
+	}
+	for _, f := range s.tree.Files {
+		if err := r.write(f); err != nil {
+			return err
+		}
 	}
 	r.findExposed()
 	places := r.places()
@@ -55,26 +68,6 @@ type restricter struct {
 	shown   map[string]string // shown places, and where they are mounted meanwhile
 	links   map[string]string // shown symbolic links, and their targets
 	exposed []Place           // see findExposed
-}
-
-// createPlaces creates places before anything is hidden or read-only: afterwards it could not.
-func (r *restricter) createPlaces() error {
-	for _, p := range r.tree.Make {
-		if err := r.createOwned(p); err != nil {
-			return err
-		}
-	}
-	for _, p := range r.tree.Keep {
-		if err := r.create(p, nil); err != nil {
-			return err
-		}
-	}
-	for _, f := range r.tree.Files {
-		if err := r.write(f); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // places returns the places that need a mount, outer ones first.

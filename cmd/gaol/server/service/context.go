@@ -54,7 +54,15 @@ func (sb *Sandbox) NewContext(ctx context.Context, call *Call, in *requestjson.C
 		c.retain(4 * eventSize)
 	}()
 	if call.To != nil {
-		return c.attend(ctx, call)
+		// The context lasts until it or ctx ends, and is forgotten.
+		if err := call.To(Event{Name: EventStarted, Data: c.Info()}); err == nil {
+			select {
+			case <-c.ended:
+			case <-ctx.Done():
+			}
+		}
+		_, err := c.Delete(ctx, call, nil)
+		return c.Info(), cmp.Or(err, context.Cause(ctx))
 	}
 	return c.Info(), nil
 }
@@ -71,18 +79,6 @@ func (sb *Sandbox) contextOptions(r requestjson.ContextRequest, c *Call) (o runt
 		o.IdleTimeout, err = bounded("idleTimeoutMs", r.IdleTimeoutMs, sb.service.settings.Load().LifetimeMs)
 	}
 	return o, err
-}
-
-// attend keeps the context for a client until it or ctx ends, and forgets it.
-func (c *Context) attend(ctx context.Context, call *Call) (*resultjson.ContextInfo, error) {
-	if err := call.To(Event{Name: EventStarted, Data: c.Info()}); err == nil {
-		select {
-		case <-c.ended:
-		case <-ctx.Done():
-		}
-	}
-	_, err := c.Delete(ctx, call, nil)
-	return c.Info(), cmp.Or(err, context.Cause(ctx))
 }
 
 // Context returns a context of the sandbox.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/coder/websocket"
 	"golang.org/x/net/http/httpguts"
+	"golang.org/x/sync/semaphore"
 
 	"gaol/cmd/gaol/server/api"
 	"gaol/cmd/gaol/server/audit"
@@ -145,7 +146,10 @@ func (c *connection) serve(ctx context.Context, socket *websocket.Conn) {
 	c.ctx, c.cancel = context.WithCancelCause(ctx)
 	c.socket.Ended, c.socket.WriteTimeout = c.ctx, writeTimeout
 	c.socket.Failed = func(err error) { c.cancel(fmt.Errorf("%w: write: %w", errEnded, err)) }
-	c.calls = newCalls(c)
+	c.calls = &calls{
+		connection: c, waiting: map[uint32]chan answer{},
+		slots: semaphore.NewWeighted(protocol.MaxCalls), bytes: semaphore.NewWeighted(maxArguments),
+	}
 	if c.service.Settings().Trusted { // such a client may be stopped by a debugger
 		c.socket.WriteTimeout = math.MaxInt64
 	} else {

@@ -41,13 +41,6 @@ type answer struct {
 	frame protocol.Frame // which the receiver releases
 }
 
-func newCalls(c *connection) *calls {
-	return &calls{
-		connection: c, waiting: map[uint32]chan answer{},
-		slots: semaphore.NewWeighted(protocol.MaxCalls), bytes: semaphore.NewWeighted(maxArguments),
-	}
-}
-
 // call calls a function of the client. Its context ends with the run, or at the call's time limit.
 func (c *calls) call(ctx context.Context, function uint32, args json.RawMessage) (any, error) {
 	a, err := c.exchange(ctx, append(binary.BigEndian.AppendUint32(make([]byte, 0, 4+len(args)), function), args...))

@@ -70,6 +70,7 @@ func TestChaos(t *testing.T) {
 	load.Go(func() {
 		for time.Now().Before(end) {
 			c.count(t)
+			c.replaceLost(t)
 		}
 	})
 	kills := 0
@@ -194,6 +195,23 @@ func (c *chaos) count(t *testing.T) {
 	}
 }
 
+// replaceLost creates sandboxes until six are left.
+func (c *chaos) replaceLost(t *testing.T) {
+	var left int
+	for _, counter := range c.counters {
+		if !counter.lost {
+			left++
+		}
+	}
+	for ; left < 6; left++ {
+		var info struct{ ID string }
+		res := c.try(t, "POST", "/v1/sandboxes", object{"limits": object{"memoryBytes": 64 << 20}})
+		if res != nil && res.Status == http.StatusCreated && json.Unmarshal(res.Body, &info) == nil {
+			c.counters = append(c.counters, &counter{path: "/v1/sandboxes/" + info.ID, node: ownerOf(info.ID)})
+		}
+	}
+}
+
 // markLost notes that a sandbox is lost, whose node must have been killed.
 func (c *chaos) markLost(t *testing.T, counter *counter, res *servertest.Response) {
 	counter.lost = true
@@ -216,6 +234,9 @@ func (c *chaos) killOne(t *testing.T) {
 	n := c.nodes[i]
 	c.mu.Lock()
 	c.kills[n.id] = time.Now()
+	for _, line := range n.log.with("the node is a new one") {
+		c.kills[line["node"]] = time.Now()
+	}
 	c.mu.Unlock()
 	n.kill(t)
 	flags := []string{"--join", c.nodes[0].peers}

@@ -65,7 +65,8 @@ type Fleet struct {
 	listener  net.Listener
 	http      *http.Client // to other nodes
 
-	stop       context.CancelFunc // ends what keeps the node in the fleet
+	life       context.Context    // of what keeps the node in the fleet
+	stop       context.CancelFunc // ends it
 	stopEngine context.CancelFunc
 	work       sync.WaitGroup
 
@@ -97,7 +98,7 @@ func Start(ctx context.Context, o Options) (_ *Fleet, err error) {
 	f := &Fleet{Options: o, uploads: make(chan struct{}, maxUploads), tunnels: map[net.Conn]string{}, start: strings.ToLower(rand.Text()[:startLength])}
 	life, stop := context.WithCancel(context.WithoutCancel(ctx))
 	engineLife, stopEngine := context.WithCancel(context.WithoutCancel(ctx))
-	f.stop, f.stopEngine = stop, stopEngine
+	f.life, f.stop, f.stopEngine = life, stop, stopEngine
 	defer func() {
 		if err != nil {
 			f.close()

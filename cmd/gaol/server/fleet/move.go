@@ -84,7 +84,7 @@ func (f *Fleet) recordMove(ctx context.Context, sandbox, node string) error {
 	defer cancel()
 	err := f.putMoved(late, sandbox, node)
 	if err != nil && ctx.Err() == nil {
-		f.work.Go(func() { _ = f.putMoved(ctx, sandbox, f.ID()) }) // until the server ends
+		f.work.Go(func() { _ = f.putMoved(f.life, sandbox, f.ID()) }) // until the server ends
 	}
 	return err
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -28,7 +29,7 @@ gaol fleet token. The commands ask the server of this machine, and need root.`
 // fleetCommand is gaol fleet.
 func (a *app) fleetCommand() *cobra.Command {
 	return group("fleet", "Manage the servers of several machines", fleetLong,
-		a.fleetNodesCommand(), a.fleetTokenCommand(), a.fleetCACommand(),
+		a.fleetNodesCommand(), a.fleetTokenCommand(), a.fleetPushCommand(), a.fleetCACommand(),
 		a.fleetNodeCommand("drain", "let a machine accept no new work, and move its sandboxes", "Let a machine accept no new work, and move its sandboxes to others. They keep their ids and the files\nof their own folders, and their processes end. Other runs there continue. It is done when gaol\nfleet nodes shows no sandboxes, except those that end with a session or have mounts."),
 		a.fleetNodeCommand("undrain", "let a machine accept new work again", "Let a machine accept new work again."),
 		a.fleetNodeCommand("remove", "remove a machine for ever", "Remove a machine for ever: its sandboxes end, and the others refuse its certificate. It can join again with a new token."))
@@ -36,10 +37,19 @@ func (a *app) fleetCommand() *cobra.Command {
 
 // fleetAction adds --server to cmd, which sends a request to the fleet's part of a server, and prints the response.
 func fleetAction[T any](cmd *cobra.Command, method string, path func(args []string) string, print func(T) error) *cobra.Command {
+	return fleetUpload(cmd, method, path, func([]string) ([]byte, error) { return nil, nil }, print)
+}
+
+// fleetUpload is fleetAction with a body.
+func fleetUpload[T any](cmd *cobra.Command, method string, path func(args []string) string, body func(args []string) ([]byte, error), print func(T) error) *cobra.Command {
 	var server string
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		text, err := body(args)
+		if err != nil {
+			return err
+		}
 		var out T
-		if err := askFleet(cmd.Context(), server, method, path(args), &out); err != nil {
+		if err := askFleet(cmd.Context(), server, method, path(args), text, &out); err != nil {
 			return err
 		}
 		return print(out)
@@ -52,16 +62,17 @@ func fleetAction[T any](cmd *cobra.Command, method string, path func(args []stri
 const maxFleetResponse = 8 << 20
 
 // askFleet sends a request to a server, and decodes the response.
-func askFleet(ctx context.Context, server, method, path string, out any) error {
+func askFleet(ctx context.Context, server, method, path string, body []byte, out any) error {
 	c, err := client.NewHTTP(serverOptions(cmp.Or(server, client.Socket())))
 	if err != nil {
 		return err
 	}
 	defer c.CloseIdleConnections()
-	r, err := http.NewRequestWithContext(ctx, method, c.URL+path, nil)
+	r, err := http.NewRequestWithContext(ctx, method, c.URL+path, bytes.NewReader(body))
 	if err != nil {
 		return err
 	}
+	r.Header.Set("Content-Type", "application/json")
 	res, err := c.Do(r)
 	if err != nil {
 		return adviseServer(c.Explain(err))
@@ -120,6 +131,42 @@ func (a *app) fleetTokenCommand() *cobra.Command {
 		return a.print("gaol serve --join " + t.Address + " --join-token " + t.Token + "\n")
 	})
 }
+
+const pushLong = `Give all machines of the fleet the same settings and tokens, also those that join later. They use
+them instead of the files of --config and --tokens, and keep a copy: a removed token stops working
+on each machine that reaches the engine within a second. Without files, the machines use their
+own again.`
+
+func (a *app) fleetPushCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "push [SETTINGS TOKENS]", Short: "give all machines the same settings and tokens", Long: pushLong,
+		Args: cobra.MatchAll(cobra.MaximumNArgs(2), func(_ *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				return errors.New("want two files: - for none")
+			}
+			return nil
+		}),
+		Example: "  gaol fleet push /etc/gaol/server.json /etc/gaol/tokens\n  gaol fleet push - /etc/gaol/tokens",
+	}
+	read := func(args []string) ([]byte, error) {
+		var files fleet.Files
+		for i, path := range args {
+			if path == "-" {
+				continue
+			}
+			text, err := flags.ReadFile(path, maxPushed, nil)
+			if err != nil {
+				return nil, err
+			}
+			*[]*[]byte{&files.Config, &files.Tokens}[i] = text
+		}
+		return json.Marshal(files)
+	}
+	return fleetUpload(cmd, http.MethodPost, func([]string) string { return "/fleet/v1/push" }, read, func(struct{}) error { return nil })
+}
+
+// maxPushed bounds a file in bytes.
+const maxPushed = 1 << 20
 
 // fleetNodeCommand does something with one machine.
 func (a *app) fleetNodeCommand(name, short, long string) *cobra.Command {

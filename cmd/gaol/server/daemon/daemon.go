@@ -97,6 +97,12 @@ func Run(ctx context.Context, o Options) (err error) {
 	}
 	p.Server.Settings, p.Server.Tokens, p.Server.Tracer = now.settings, now.tokens, tracer
 	if p.Fleet.Found || p.Fleet.Join != "" {
+		p.Fleet.Reload = func() {
+			select {
+			case hangups <- syscall.SIGHUP:
+			default: // a reload is pending
+			}
+		}
 		if err := p.joinFleet(); err != nil {
 			closeAll(listeners)
 			return err
@@ -258,8 +264,11 @@ type current struct {
 }
 
 // read reads all files, and opens the audit log.
-func (f *Files) read() (c *current, err error) {
-	c = &current{}
+func (p *process) read() (c *current, err error) {
+	f, c := p.Files, &current{}
+	if p.Fleet.Found || p.Fleet.Join != "" {
+		f.Config, f.Tokens = fleet.Pushed(p.Fleet.Dir, f.Config, f.Tokens)
+	}
 	if c.settings, err = settings.Read(f.Config, f.Overrides); err != nil {
 		return nil, err
 	}

@@ -46,6 +46,9 @@ type Options struct {
 	Version string
 	Log     *slog.Logger
 
+	// Reload is called when the files of [Pushed] have changed.
+	Reload func()
+
 	Processors int
 	Memory     int64 // bytes
 }
@@ -128,6 +131,7 @@ func Start(ctx context.Context, o Options) (_ *Fleet, err error) {
 	f.work.Go(func() { f.live(life) })
 	f.work.Go(func() { f.renew(life) })
 	f.work.Go(func() { f.watchMoved(life) })
+	f.work.Go(func() { f.watchFiles(life) })
 	f.work.Go(func() { f.moveSandboxes(life) })
 	if f.engine != nil {
 		f.work.Go(func() { f.prepare(life) })

@@ -65,6 +65,7 @@ func New(o Options) *Runs {
 	q := &Runs{Options: o, log: o.Service.Log(), slots: make(chan struct{}, slots)}
 	q.quota.held = map[string]*hour{}
 	q.ctx, q.stop = context.WithCancel(context.Background())
+	o.Service.Metrics().Add(q)
 	return q
 }
 

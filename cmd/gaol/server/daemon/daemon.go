@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -128,6 +129,7 @@ func findEngine() (string, error) { return ociruntime.Beside("nats-server") }
 func (p *process) joinFleet() (err error) {
 	o := p.Fleet
 	o.Log, o.Version, o.Processors, o.Memory = p.log, p.Server.Version, goruntime.GOMAXPROCS(0), p.Server.Settings.Server.Memory
+	_, o.Port, _ = net.SplitHostPort(p.Listen) // fails without one
 	if o.Join == "" {
 		if o.Program, err = findEngine(); err != nil {
 			return err

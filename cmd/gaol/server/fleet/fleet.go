@@ -43,6 +43,7 @@ type Options struct {
 
 	Found   bool   // make a fleet, or continue as the machine that has made it
 	Program string // nats-server; needed without Join
+	Port    string // of the HTTP API by TCP; empty: there is none
 	Version string
 	Log     *slog.Logger
 
@@ -73,6 +74,7 @@ type Fleet struct {
 	stopEngine context.CancelFunc
 	work       sync.WaitGroup
 
+	metrics *metrics
 	fetches singleflight.Group
 	moved   sync.Map      // the nodes of sandboxes that have moved, by id
 	uploads chan struct{} // has room for the copies that are sent at the same time
@@ -98,7 +100,7 @@ const stateFile = "state.json"
 // address the node listens on [DefaultPort] of all addresses, and is reached by the one from which it has joined or, if it makes a
 // fleet, by the first of the machine that is not a loopback address.
 func Start(ctx context.Context, o Options) (_ *Fleet, err error) {
-	f := &Fleet{Options: o, uploads: make(chan struct{}, maxUploads), tunnels: map[net.Conn]string{}, start: strings.ToLower(rand.Text()[:startLength])}
+	f := &Fleet{Options: o, metrics: newMetrics(), uploads: make(chan struct{}, maxUploads), tunnels: map[net.Conn]string{}, start: strings.ToLower(rand.Text()[:startLength])}
 	life, stop := context.WithCancel(context.WithoutCancel(ctx))
 	engineLife, stopEngine := context.WithCancel(context.WithoutCancel(ctx))
 	f.life, f.stop, f.stopEngine = life, stop, stopEngine
@@ -287,7 +289,7 @@ func (f *Fleet) live(ctx context.Context) {
 		}
 		m := member.New(member.Options{
 			Record: member.Record{
-				ID: f.ID(), Machine: f.state.Machine, Address: f.Address, Version: f.Version,
+				ID: f.ID(), Machine: f.state.Machine, Address: f.Address, Port: f.Port, Version: f.Version,
 				Processors: f.Processors, Memory: f.Memory, Engine: f.engine != nil,
 			},
 			Engine: f.client, Log: f.Log, Probe: f.probe, Load: f.load,
@@ -314,7 +316,10 @@ func (f *Fleet) live(ctx context.Context) {
 }
 
 // Use makes the fleet serve requests by a service. Until then the node counts as busy.
-func (f *Fleet) Use(s *service.Service) { f.service.Store(s) }
+func (f *Fleet) Use(s *service.Service) {
+	f.service.Store(s)
+	s.Metrics().Add(f)
+}
 
 // load returns how busy this machine is, and what tenants keep here.
 func (f *Fleet) load() member.Load {
@@ -379,7 +384,10 @@ func (f *Fleet) prepare(ctx context.Context) {
 
 // canary writes to the engine.
 func (f *Fleet) canary(ctx context.Context) error {
-	return f.client.Put(ctx, engine.Config, "canary."+f.ID(), nil)
+	begin := time.Now()
+	err := f.client.Put(ctx, engine.Config, "canary."+f.ID(), nil)
+	f.metrics.canary.Set(time.Since(begin).Seconds())
+	return err
 }
 
 // Engine returns the engine, as [batch.Options] wants it.

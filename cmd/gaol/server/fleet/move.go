@@ -73,6 +73,7 @@ func (f *Fleet) give(ctx context.Context, t *tenant.Tenant, m *service.Moved) er
 		_ = f.callAs(ctx, t, http.MethodDelete, node, "/v1/sandboxes/"+m.ID, nil) // otherwise it expires there
 		return err
 	}
+	f.metrics.moves.Inc()
 	f.Log.Info("a sandbox has moved", "sandbox", m.ID, "node", node)
 	return nil
 }

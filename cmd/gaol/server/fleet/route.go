@@ -175,7 +175,7 @@ const maxTenant = 256
 func (f *Fleet) Forward(w http.ResponseWriter, r *http.Request, node string) {
 	ctx, cancel := f.Member().While(r.Context(), node)
 	defer cancel()
-	t := tenant.Lookup(r.Context())
+	t, begin := tenant.Lookup(r.Context()), time.Now()
 	proxy := &httputil.ReverseProxy{
 		Transport: f.http.Transport, FlushInterval: -1, ErrorLog: log.New(io.Discard, "", 0),
 		Rewrite: func(p *httputil.ProxyRequest) {
@@ -188,13 +188,16 @@ func (f *Fleet) Forward(w http.ResponseWriter, r *http.Request, node string) {
 			}
 		},
 		ModifyResponse: func(res *http.Response) error {
+			f.metrics.forwarded(node, res.StatusCode, begin)
 			for name := range res.Header { // the guard of this node has set some
 				w.Header().Del(name)
 			}
 			return nil
 		},
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
-			api.ProblemOf(forwardError(r.Context(), err)).Write(w)
+			p := api.ProblemOf(forwardError(r.Context(), err))
+			f.metrics.forwarded(node, p.Status, begin)
+			p.Write(w)
 		},
 	}
 	proxy.ServeHTTP(w, r.WithContext(ctx))

@@ -30,8 +30,8 @@ type Metrics struct {
 	redelivered, discarded, lostRuns prometheus.Counter // of batch runs
 }
 
-// seconds are the buckets of times: runs take from milliseconds to an hour.
-var seconds = []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 3600}
+// Seconds are the buckets of times: runs take from milliseconds to an hour.
+var Seconds = []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 3600}
 
 // NewMetrics returns metrics that are zero.
 func NewMetrics() *Metrics {
@@ -43,7 +43,7 @@ func NewMetrics() *Metrics {
 	}
 	counter := func(name, help string) prometheus.Counter { return counters(name, help).WithLabelValues() }
 	histograms := func(name, help string, labels ...string) *prometheus.HistogramVec {
-		return auto.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: seconds}, labels)
+		return auto.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: Seconds}, labels)
 	}
 	return &Metrics{
 		registry: registry,
@@ -66,6 +66,9 @@ func NewMetrics() *Metrics {
 func (m *Metrics) Handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4})
 }
+
+// Add adds metrics of another package.
+func (m *Metrics) Add(c prometheus.Collector) { m.registry.MustRegister(c) }
 
 // Run counts a run that has ended. Kind is one of few constants.
 func (m *Metrics) Run(kind string, cause runtime.Cause, d time.Duration) {

@@ -65,6 +65,28 @@ func (c *Client) Queued(ctx context.Context, queue int, name string) (data []byt
 	return data, err
 }
 
+// Waiting returns how many messages of all queues no worker has taken, and how long the oldest message is in its queue, 0 if none waits.
+func (c *Client) Waiting(ctx context.Context) (messages uint64, oldest time.Duration, err error) {
+	err = c.operate(ctx, func(ctx context.Context) error {
+		for queue := range Queues {
+			s, err := c.js.Stream(ctx, queueName(queue))
+			if err != nil {
+				return err
+			}
+			w, err := s.Consumer(ctx, workers)
+			if err != nil {
+				return err
+			}
+			if n := w.CachedInfo().NumPending; n > 0 {
+				messages += n
+				oldest = max(oldest, time.Since(s.CachedInfo().State.FirstTime))
+			}
+		}
+		return nil
+	})
+	return messages, oldest, err
+}
+
 // Message is a message that a worker has taken.
 type Message struct {
 	Data     []byte

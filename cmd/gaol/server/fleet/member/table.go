@@ -21,6 +21,7 @@ type Record struct {
 	ID      string `json:"id"`
 	Machine string `json:"machine"` // the same after a new id
 	Address string `json:"address"` // host:port of its listener for nodes
+	Port    string `json:"port"`    // of its HTTP API; empty: it serves none by TCP
 	Version string `json:"version"`
 
 	// MinProtocol and MaxProtocol are the versions of the protocol between nodes that it understands.

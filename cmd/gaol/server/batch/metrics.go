@@ -11,14 +11,8 @@ var (
 	oldestDesc  = prometheus.NewDesc("gaol_fleet_queue_oldest_seconds", "Age of the oldest batch run of the queues in which one waits.", nil, nil)
 )
 
-// Describe implements [prometheus.Collector].
-func (q *Runs) Describe(to chan<- *prometheus.Desc) {
-	to <- pendingDesc
-	to <- oldestDesc
-}
-
-// Collect implements [prometheus.Collector]. Without an engine there are no metrics.
-func (q *Runs) Collect(to chan<- prometheus.Metric) {
+// collect is a [prometheus.CollectorFunc]. Without an engine there are no metrics.
+func (q *Runs) collect(to chan<- prometheus.Metric) {
 	e, err := q.use(context.Background(), false)
 	if err != nil || e == nil {
 		return

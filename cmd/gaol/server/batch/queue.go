@@ -16,6 +16,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"gaol/cmd/gaol/server/fleet/engine"
 	"gaol/cmd/gaol/server/service"
 	"gaol/cmd/gaol/server/tenant"
@@ -65,7 +67,7 @@ func New(o Options) *Runs {
 	q := &Runs{Options: o, log: o.Service.Log(), slots: make(chan struct{}, slots)}
 	q.quota.held = map[string]*hour{}
 	q.ctx, q.stop = context.WithCancel(context.Background())
-	o.Service.Metrics().Add(q)
+	o.Service.Metrics().Add(prometheus.CollectorFunc(q.collect))
 	return q
 }
 

@@ -20,6 +20,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/singleflight"
 
 	"gaol/cmd/gaol/flags"
@@ -318,20 +319,16 @@ func (f *Fleet) live(ctx context.Context) {
 // Use makes the fleet serve requests by a service. Until then the node counts as busy.
 func (f *Fleet) Use(s *service.Service) {
 	f.service.Store(s)
-	s.Metrics().Add(f)
+	s.Metrics().Add(prometheus.CollectorFunc(f.collect))
 }
 
-// load returns how busy this machine is, and what tenants keep here.
+// load returns how busy this machine is.
 func (f *Fleet) load() member.Load {
 	s := f.service.Load()
 	if s == nil {
 		return member.Load{Busy: 1}
 	}
-	keys, err := s.KeptKeys()
-	if err != nil {
-		f.Log.Warn("list snapshots and images", "err", err)
-	}
-	return member.Load{Busy: s.Busy(), Names: member.NewNames(keys), Sandboxes: s.Count()}
+	return member.Load{Busy: s.Busy(), Sandboxes: s.Count()}
 }
 
 // retryEvery is how often something that needs another node is tried again.

@@ -15,7 +15,6 @@ import (
 	"sync"
 	"time"
 
-	"gaol/cmd/gaol/server/api"
 	"gaol/cmd/gaol/server/service"
 	"gaol/cmd/gaol/server/tenant"
 	"gaol/runtime/requestjson"
@@ -118,26 +117,10 @@ func (f *Fleet) serveBlob(w http.ResponseWriter, r *http.Request) {
 	case <-r.Context().Done():
 		return
 	}
-	to := &begun{Writer: w}
-	switch err := f.service.Load().SendKept(r.PathValue("kind"), r.PathValue("id"), to); {
-	case err != nil && to.yes:
+	if err := f.service.Load().SendKept(r.PathValue("kind"), r.PathValue("id"), w); err != nil {
 		f.Log.Warn("send a copy to another node", "err", err)
 		panic(http.ErrAbortHandler) // the receiver must not take it for complete
-	case err != nil:
-		api.ProblemOf(err).Write(w)
 	}
-}
-
-// begun is a writer that knows whether something was written.
-type begun struct {
-	io.Writer
-	yes bool
-}
-
-// Write implements [io.Writer].
-func (w *begun) Write(p []byte) (int, error) {
-	w.yes = true
-	return w.Writer.Write(p)
 }
 
 // servePull makes this node get a copy of a tenant's snapshot from the node that asks for it.
@@ -174,29 +157,15 @@ func (f *Fleet) ask(ctx context.Context, t *tenant.Tenant, node string, n keptNa
 	return json.NewDecoder(io.LimitReader(res.Body, maxMessage)).Decode(k)
 }
 
-// holder returns another node that keeps something, except those that were tried; empty if there is none. It asks those first whose
-// hints have it.
+// holder returns another node that keeps something, except those that were tried; empty if there is none.
 func (f *Fleet) holder(ctx context.Context, t *tenant.Tenant, n keptName, tried []string) string {
-	key := f.service.Load().KeptKey(n.kind, &tenant.Tenant{Name: f.NameOf(t)}, n.name)
-	likely := f.Member().Having(key)
-	others := slices.DeleteFunc(f.Member().Others(), func(id string) bool { return slices.Contains(likely, id) })
-	for _, nodes := range [][]string{likely, others} {
-		nodes = slices.DeleteFunc(nodes, func(id string) bool { return slices.Contains(tried, id) })
-		if node := f.first(ctx, nodes, func(ctx context.Context, node string) error { return f.ask(ctx, t, node, n, &service.Kept{}) }); node != "" {
-			return node
-		}
-	}
-	return ""
-}
-
-// first returns the first of some nodes for which do succeeds.
-func (f *Fleet) first(ctx context.Context, nodes []string, do func(context.Context, string) error) string {
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
+	nodes := slices.DeleteFunc(f.Member().Others(), func(id string) bool { return slices.Contains(tried, id) })
 	answers := make(chan string, len(nodes))
 	for _, node := range nodes {
 		go func() {
-			if do(ctx, node) != nil {
+			if f.ask(ctx, t, node, n, &service.Kept{}) != nil {
 				node = ""
 			}
 			answers <- node

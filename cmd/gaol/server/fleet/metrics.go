@@ -44,11 +44,8 @@ var (
 	engineDesc = prometheus.NewDesc("gaol_fleet_engine_up", "1 if this node is connected to the engine.", nil, nil)
 )
 
-// Describe implements [prometheus.Collector].
-func (f *Fleet) Describe(to chan<- *prometheus.Desc) { prometheus.DescribeByCollect(f, to) }
-
-// Collect implements [prometheus.Collector].
-func (f *Fleet) Collect(to chan<- prometheus.Metric) {
+// collect is a [prometheus.CollectorFunc].
+func (f *Fleet) collect(to chan<- prometheus.Metric) {
 	states := map[member.State]float64{member.Live: 0, member.Draining: 0, member.Suspect: 0, member.Dead: 0}
 	for _, n := range f.Member().All() {
 		states[n.State]++

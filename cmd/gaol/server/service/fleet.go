@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"io"
-	"slices"
 	"strings"
 
 	"gaol/cmd/gaol/server/tenant"
@@ -52,19 +51,11 @@ func (s *Service) Count() int {
 	return len(s.sandboxes)
 }
 
-// Kinds of what tenants keep under names of their own.
+// Kinds of named content.
 const (
 	KeptSnapshot = "snapshot"
 	KeptImage    = "image"
 )
-
-// KeptKey names a tenant's snapshot or image among those of all tenants. Without a tenant it names an image of the server.
-func (s *Service) KeptKey(kind string, t *tenant.Tenant, name string) string {
-	if t == nil {
-		return kind + "/" + name
-	}
-	return kind + "/" + s.prefix(t) + name
-}
 
 // Kept identifies a snapshot or an image.
 type Kept struct {
@@ -125,22 +116,4 @@ func (s *Service) ReceiveKept(ctx context.Context, kind string, t *tenant.Tenant
 		_, err = store.Receive(ctx, k.ID, stored, limits, r)
 	}
 	return err
-}
-
-// KeptKeys returns the keys of all snapshots and images of tenants, and those of the server's images, which no tenant has made.
-func (s *Service) KeptKeys() (keys []string, err error) {
-	for _, k := range []*kept{s.snapshots, s.images} {
-		store, failed := k.open(s.store)
-		if failed != nil {
-			err = errors.Join(err, failed)
-			continue
-		}
-		names, failed := store.Names()
-		err = errors.Join(err, failed)
-		for _, name := range names {
-			keys = append(keys, k.kind+"/"+name)
-		}
-	}
-	slices.Sort(keys)
-	return keys, err
 }

@@ -38,10 +38,8 @@ type Record struct {
 
 // Load is a node's hint for placement.
 type Load struct {
-	Busy  float64 `json:"busy"` // 0: idle; 1: all that its limits allow
-	Names Names   `json:"names"`
-
-	Sandboxes int `json:"sandboxes"`
+	Busy      float64 `json:"busy"` // 0: idle; 1: all that its limits allow
+	Sandboxes int     `json:"sandboxes"`
 }
 
 // State is the state of a node, as others see it.
@@ -326,19 +324,6 @@ func (t *Table) Others() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(t.nodes)), func(id string) bool { return id == t.own || !t.nodes[id].speaks() })
-}
-
-// Having returns the ids of other nodes that have a name, or may have it.
-func (t *Table) Having(name string) (ids []string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for id, n := range t.nodes {
-		if id != t.own && n.speaks() && n.load.Names.HasAll([]string{name}) {
-			ids = append(ids, id)
-		}
-	}
-	slices.Sort(ids)
-	return ids
 }
 
 // Protocol is the version of the protocol between nodes.

@@ -400,7 +400,207 @@ func TestPickSpreads(t *testing.T) {
 	}
 }
 
-func TestHaving(t *testing.T) {
+func TestOthers(t *testing.T) {
+	tt := newTable(t)
+	tt.renew(own, nodeB, nodeA, nodeC)
+	older := record(nodeC)
+	older.MinProtocol, older.MaxProtocol = Protocol+1, Protocol+1
+	tt.put(older)
+	if got := tt.Others(); !slices.Equal(got, []string{nodeB}) {
+			t.Errorf("others %v", got)
+		}
+	}
+	check()
+	tt.renew(nodeA)
+	check()
+	tt.hint(nodeA, Load{})
+	check()
+	tt.Apply(nodeKey+nodeA, nil)
+	check()
+	tt.pass(time.Minute, own, nodeB)
+	tt.wantMissed()
+	check()
+	var all []string
+	for _, s := range tt.All() {
+		all = append(all, s.ID+" "+string(s.State))
+	}
+	if want := []string{nodeA + " dead", nodeB + " live", own + " live"}; !slices.Equal(all, want) {
+		t.Errorf("all: %v, want %v", all, want)
+	}
+	tt.Apply(deadKey+nodeA, nil) // after its certificate has expired
+	tt.wantState(nodeA, Unknown)
+
+	for i, text := range []string{"{}", "x", "", `{"why":7}`} { // a tombstone counts, whatever it contains
+		id := strings.Repeat(string(rune('d'+i)), 8)
+		tt.renew(id)
+		tt.Apply(deadKey+id, []byte(text))
+		if s := tt.Get(id); s.State != Dead || s.Why == "" {
+			t.Errorf("tombstone %q: %+v", text, s)
+		}
+	}
+	if len(tt.fenced) > 0 {
+		t.Errorf("fenced: %s", <-tt.fenced)
+	}
+}
+
+// The own node learns once that it is dead, though each new watch sends all tombstones.
+func TestFenced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tt := newTable(t)
+		tt.renew(own, nodeA)
+		tt.dies(nodeA, "another")
+		tt.dies(own, "why")
+		tt.dies(own, "why")
+		synctest.Wait()
+		if why := <-tt.fenced; why != "why" || len(tt.fenced) > 0 {
+			t.Errorf("reason %q, and %d others", why, len(tt.fenced))
+		}
+	})
+}
+
+func TestWhile(t *testing.T) {
+	for name, end := range map[string]func(tt *testTable){
+		"dead": func(tt *testTable) { tt.dies(nodeA, "why") },
+		"left": func(tt *testTable) { tt.Apply(nodeKey+nodeA, nil) },
+	} {
+		tt := newTable(t)
+		tt.renew(own, nodeA, nodeB)
+		ctx, cancel := tt.While(t.Context(), nodeA)
+		other, cancelOther := tt.While(t.Context(), nodeB)
+		tt.pass(time.Minute, own)
+		tt.renew(nodeA)
+		if ctx.Err() != nil {
+			t.Errorf("%s: ended while the node was not dead: %v", name, context.Cause(ctx))
+		}
+		end(tt)
+		select {
+		case <-ctx.Done():
+		case <-time.After(time.Minute):
+			t.Fatalf("%s: not ended", name)
+		}
+		if err := context.Cause(ctx); !errors.Is(err, ErrDead) {
+			t.Errorf("%s: cause %v", name, err)
+		}
+		if other.Err() != nil {
+			t.Errorf("%s: the context of another node has ended", name)
+		}
+		cancel()
+		cancelOther()
+		if err := context.Cause(other); !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: cause of the canceled one: %v", name, err)
+		}
+		ctx, cancel = tt.While(t.Context(), nodeA)
+		if err := context.Cause(ctx); !errors.Is(err, ErrDead) {
+			t.Errorf("%s: afterwards: %v", name, err)
+		}
+		cancel()
+	}
+}
+
+// pick counts the results of 200 calls of Pick, with hints after each call.
+func (t *testTable) pick(ownBusy float64, draining bool) map[string]int {
+	t.t.Helper()
+	got := map[string]int{}
+	for range 200 {
+		loads := map[string]Load{}
+		for id, n := range t.nodes {
+			loads[id] = n.load
+		}
+		got[t.Pick(ownBusy, draining)]++
+		for id, l := range loads {
+			t.hint(id, l)
+		}
+	}
+	return got
+}
+
+func TestPick(t *testing.T) {
+	only := func(id string) func(map[string]int) bool { return func(n map[string]int) bool { return n[id] == 200 } }
+	for name, tc := range map[string]struct {
+		own      float64 // busy
+		draining bool
+		a, b, c  Load
+		change   func(*testTable)
+		want     func(map[string]int) bool
+	}{
+		"idle":            {want: only(own)},
+		"three quarters":  {own: 0.75, want: only(own)},
+		"busy":            {own: 0.76, want: func(n map[string]int) bool { return n[own] == 0 && len(n) == 3 }},
+		"all more busy":   {own: 0.9, a: Load{Busy: 0.95}, b: Load{Busy: 1}, c: Load{Busy: 2}, want: only(own)},
+		"less busy of 2":  {own: 0.9, a: Load{Busy: 0.1}, b: Load{Busy: 0.2}, c: Load{Busy: 0.3}, want: lessBusyOfTwo},
+		"all very busy":   {draining: true, a: Load{Busy: 3}, b: Load{Busy: 4}, c: Load{Busy: 5}, want: lessBusyOfTwo},
+		"draining":        {draining: true, want: func(n map[string]int) bool { return n[own] == 0 && n[""] == 0 }},
+		"draining, alone": {draining: true, change: func(tt *testTable) { tt.pass(time.Minute, own) }, want: only("")},
+		"others drain": {own: 1, change: func(tt *testTable) {
+			for _, id := range []string{nodeA, nodeB} {
+				r := record(id)
+				r.Draining = true
+				tt.put(r)
+			}
+		}, want: only(nodeC)},
+		"other protocols": {own: 1, change: func(tt *testTable) {
+			older, newer := record(nodeA), record(nodeC)
+			older.MinProtocol, older.MaxProtocol = Protocol-1, Protocol-1
+			newer.MinProtocol, newer.MaxProtocol = Protocol+1, Protocol+2
+			tt.put(older)
+			tt.put(newer)
+		}, want: only(nodeB)},
+		"a wide protocol": {own: 1, change: func(tt *testTable) {
+			tt.Apply(nodeKey+nodeA, nil)
+			tt.Apply(nodeKey+nodeB, nil)
+			r := record(nodeC)
+			r.MinProtocol, r.MaxProtocol = Protocol-1, Protocol+1
+			tt.put(r)
+		}, want: only(nodeC)},
+		"dead": {own: 1, change: func(tt *testTable) {
+			tt.dies(nodeA, "")
+			tt.dies(nodeB, "")
+		}, want: only(nodeC)},
+	} {
+		tt := newTable(t)
+		tt.renew(own, nodeA, nodeB, nodeC)
+		tt.hint(nodeA, tc.a)
+		tt.hint(nodeB, tc.b)
+		tt.hint(nodeC, tc.c)
+		if tc.change != nil {
+			tc.change(tt)
+		}
+		suspect := tt.Get(nodeA).State == Suspect
+		if suspect { // the hints of pick would be signs of life
+			if got := tt.Pick(tc.own, tc.draining); !tc.want(map[string]int{got: 200}) {
+				t.Errorf("%s: %q", name, got)
+			}
+		} else if got := tt.pick(tc.own, tc.draining); !tc.want(got) {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+// lessBusyOfTwo reports whether the busiest node was never picked, and the other ones in the ratio of 2 to 1.
+func lessBusyOfTwo(n map[string]int) bool {
+	return n[nodeA] > n[nodeB] && n[nodeB] > 30 && n[nodeA]+n[nodeB] == 200
+}
+
+// Between two hints, the work that was sent to a node counts.
+func TestPickSpreads(t *testing.T) {
+	tt := newTable(t)
+	tt.renew(own, nodeA, nodeB)
+	got := map[string]int{}
+	for range 300 {
+		got[tt.Pick(0, true)]++
+	}
+	if got[nodeA] < 140 || got[nodeB] < 140 || len(got) != 2 {
+		t.Errorf("picked %v", got)
+	}
+	tt.hint(nodeA, Load{})
+	for range 100 {
+		if id := tt.Pick(0, true); id != nodeA {
+			t.Fatalf("picked %s, but %s has less", id, nodeA)
+		}
+	}
+}
+
+func TestOthers(t *testing.T) {
 	tt := newTable(t)
 	tt.renew(own, nodeB, nodeA, nodeC)
 	older := record(nodeC)
@@ -423,7 +623,7 @@ func TestHaving(t *testing.T) {
 func TestHostile(t *testing.T) {
 	tt := newTable(t)
 	tt.renew(own, nodeA)
-	good := Load{Busy: 0.5, Names: NewNames([]string{"image"})}
+	good := Load{Busy: 0.5, Sandboxes: 3}
 	tt.hint(nodeA, good)
 	before := tt.All()
 	huge := strings.Repeat("x", 1<<20)
@@ -448,8 +648,7 @@ func TestHostile(t *testing.T) {
 	}
 	for _, id := range []string{nodeA, nodeB, "", huge} {
 		for _, value := range []string{
-			"", "x", "[]", `{"busy":-1}`, `{"busy":1e999}`, `{"busy":"none"}`, `{"names":7}`, `{"names":"?"}`,
-			`{"names":"` + huge + `"}`, `{"busy":0,"x":"` + huge + `"}`,
+			"", "x", "[]", `{"busy":-1}`, `{"busy":1e999}`, `{"busy":"none"}`, `{"sandboxes":"?"}`, `{"busy":0,"x":"` + huge + `"}`,
 		} {
 			tt.Hint(id, []byte(value))
 		}
@@ -457,10 +656,7 @@ func TestHostile(t *testing.T) {
 	if after := tt.All(); fmt.Sprint(after) != fmt.Sprint(before) {
 		t.Errorf("%.500v, want %.500v", after, before)
 	}
-	if got := tt.Having("image"); !slices.Equal(got, []string{nodeA}) {
-		t.Errorf("nodes with the image: %v", got)
-	}
-	tt.hint(nodeA, Load{Busy: math.MaxFloat64, Names: Names{1}})
+	tt.hint(nodeA, Load{Busy: math.MaxFloat64})
 	tt.Pick(0, true)
 	tt.dies(nodeB, huge)
 	if why := tt.Get(nodeB).Why; len(why) != maxWhy {

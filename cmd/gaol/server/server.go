@@ -41,14 +41,21 @@ type Options struct {
 	SandboxTools bool
 	MCP          func() *mcp.Server
 
-	// Engine returns the engine of batch runs: see [batch.Options]. Nil: there are none.
-	Engine func(ctx context.Context, start bool) (*engine.Client, error)
+	// Engine is the engine of batch runs. Nil: there are none.
+	Engine Engine
 
 	// Fleet connects the server to those of other machines. Nil: there are none.
 	Fleet *fleet.Fleet
 
 	// Tracer traces requests that have a tenant, or need none. It may be nil.
 	Tracer trace.Tracer
+}
+
+// Engine is the engine of batch runs: see [batch.Options].
+type Engine interface {
+	Engine(ctx context.Context, start bool) (*engine.Client, error)
+	NameOf(t *tenant.Tenant) string
+	TenantNamed(name string) *tenant.Tenant
 }
 
 // Server serves tenants on any number of listeners.
@@ -120,12 +127,14 @@ func newServer(o Options, times times) *Server {
 
 // addBatch gives the server its batch runs, which any node of a fleet serves with next.
 func (s *Server) addBatch(o Options, next http.Handler) {
-	b := batch.Options{Engine: o.Engine, Service: s.service}
+	b := batch.Options{Service: s.service}
 	b.Serve = func(w http.ResponseWriter, r *http.Request, t *tenant.Tenant) {
 		s.observer.observe(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.serveAs(w, r, t, next) })).ServeHTTP(w, r)
 	}
+	if o.Engine != nil {
+		b.Engine, b.NameOf, b.TenantOf = o.Engine.Engine, o.Engine.NameOf, o.Engine.TenantNamed
+	}
 	if s.fleet != nil {
-		b.NameOf, b.TenantOf = s.fleet.NameOf, s.fleet.TenantNamed
 		b.Accepts = func() bool { return !s.fleet.Member().IsDraining() }
 	}
 	s.batch = batch.New(b)

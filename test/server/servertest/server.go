@@ -14,7 +14,6 @@ import (
 
 	"gaol/cmd/gaol/server"
 	"gaol/cmd/gaol/server/fleet"
-	"gaol/cmd/gaol/server/fleet/engine"
 	"gaol/cmd/gaol/server/service"
 	"gaol/cmd/gaol/server/settings"
 	"gaol/cmd/gaol/server/tenant"
@@ -91,15 +90,18 @@ func Start(t testing.TB, o Options) *Server {
 }
 
 // engine returns the engine of batch runs, or nil.
-func (o Options) engine(t testing.TB) func(context.Context, bool) (*engine.Client, error) {
+func (o Options) engine(t testing.TB) server.Engine {
 	t.Helper()
 	if !o.Batch {
 		return nil
 	}
 	program := harness.NATS(t)
-	local := &fleet.Local{Dir: t.TempDir(), Program: func() (string, error) { return program, nil }, Log: slog.New(slog.DiscardHandler)}
+	local, err := fleet.NewLocal(fleet.Options{Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler)}, func() (string, error) { return program, nil })
+	if err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(local.Close)
-	return local.Engine
+	return local
 }
 
 func listen(t testing.TB, network, address string) net.Listener {

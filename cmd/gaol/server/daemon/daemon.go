@@ -108,11 +108,16 @@ func Run(ctx context.Context, o Options) (err error) {
 			closeAll(listeners)
 			return err
 		}
-		p.Server.Fleet, p.Server.Engine = p.fleet, p.fleet.Engine
+		p.Server.Fleet, p.Server.Engine = p.fleet, p.fleet
 	} else {
-		local := &fleet.Local{Dir: p.Fleet.Dir, Program: findEngine, Log: p.log}
+		p.Fleet.Log = p.log
+		local, err := fleet.NewLocal(p.Fleet, findEngine)
+		if err != nil {
+			closeAll(listeners)
+			return err
+		}
 		defer local.Close()
-		p.Server.Engine = local.Engine
+		p.Server.Engine = local
 	}
 	p.server = server.New(p.Server)
 	p.use(now)

@@ -382,7 +382,7 @@ func (f *Fleet) prepare(ctx context.Context) {
 // canary writes to the engine.
 func (f *Fleet) canary(ctx context.Context) error {
 	begin := time.Now()
-	err := f.client.Put(ctx, engine.Config, "canary."+f.ID(), nil)
+	err := f.client.Put(ctx, engine.Config, "canary."+f.state.Machine, nil)
 	f.metrics.canary.Set(time.Since(begin).Seconds())
 	return err
 }

@@ -6,7 +6,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"io/fs"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"sync"
@@ -18,41 +17,42 @@ import (
 // Local is the engine of a machine without a fleet, which has its batch runs. It is started on first use. A fleet that the machine
 // makes later continues them.
 type Local struct {
-	Dir     string                 // of its files: see [Dir]
-	Program func() (string, error) // returns the program nats-server
-	Log     *slog.Logger
+	*Fleet                         // without other nodes
+	program func() (string, error) // returns nats-server
 
-	mu     sync.Mutex
-	client *engine.Client // nil: it was not started
-	stop   func()
+	mu      sync.Mutex
+	started bool
+}
+
+// NewLocal returns the engine of a machine. The caller closes it.
+func NewLocal(o Options, program func() (string, error)) (*Local, error) {
+	f := &Fleet{Options: o, metrics: newMetrics()}
+	f.life, f.stopEngine = context.WithCancel(context.Background())
+	f.stop = f.stopEngine
+	return &Local{Fleet: f, program: program}, f.readState()
 }
 
 // Engine returns the engine. If no batch run was ever submitted and start is false, it returns nil.
 func (l *Local) Engine(ctx context.Context, start bool) (*engine.Client, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.client != nil {
-		return l.client, nil
-	}
 	if _, err := os.Stat(filepath.Join(l.Dir, engineDir)); errors.Is(err, fs.ErrNotExist) && !start {
 		return nil, nil
 	}
-	err := l.start(ctx)
-	return l.client, err
+	if !l.started {
+		if err := l.start(ctx); err != nil {
+			return nil, err
+		}
+		l.started = true
+	}
+	return l.client, nil
 }
 
 // start starts the engine.
 //
 // Preconditions: l.mu is held.
 func (l *Local) start(ctx context.Context) (err error) {
-	life, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	f := &Fleet{Options: Options{Dir: l.Dir, Log: l.Log}, stop: func() {}, stopEngine: cancel}
-	defer func() {
-		if err != nil {
-			f.close()
-		}
-	}()
-	if f.Program, err = l.Program(); errors.Is(err, fs.ErrNotExist) {
+	if l.Program, err = l.program(); errors.Is(err, fs.ErrNotExist) {
 		return service.Refuse(service.EngineUnavailable, "this server has no engine for batch runs: %w", err)
 	} else if err != nil {
 		return err
@@ -60,36 +60,28 @@ func (l *Local) start(ctx context.Context) (err error) {
 	if err := os.MkdirAll(l.Dir, 0o700); err != nil {
 		return err
 	}
-	if err := f.readState(); err != nil {
+	l.state.EngineToken = cmp.Or(l.state.EngineToken, rand.Text())
+	if err := l.writeState(); err != nil {
 		return err
 	}
-	f.state.EngineToken = cmp.Or(f.state.EngineToken, rand.Text())
-	if err := f.writeState(); err != nil {
-		return err
+	if l.engine == nil { // else a part of an earlier start failed
+		if l.engine, err = l.newEngine(l.life); err != nil {
+			return err
+		}
+		l.work.Go(func() { l.engine.Watch(l.life, l.canary) })
 	}
-	if f.engine, err = f.newEngine(life); err != nil {
-		return err
+	if l.client == nil {
+		if l.client, err = engine.Connect(l.dialEngine, l.state.EngineToken, l.state.Machine, l.Log); err != nil {
+			return err
+		}
 	}
-	if f.client, err = engine.Connect(f.dialEngine, f.state.EngineToken, "local", f.Log); err != nil {
-		return err
-	}
-	if err := f.client.Prepare(ctx); err != nil {
-		return err
-	}
-	var watching sync.WaitGroup
-	watching.Go(func() {
-		f.engine.Watch(life, func(ctx context.Context) error { return f.client.Put(ctx, engine.Config, "canary.local", nil) })
-	})
-	l.client, l.stop = f.client, func() { f.close(); watching.Wait() }
-	return nil
+	return l.client.Prepare(ctx)
 }
 
 // Close ends the engine. Its files stay.
 func (l *Local) Close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.stop != nil {
-		l.stop()
-		l.client, l.stop = nil, nil
-	}
+	l.close()
+	l.work.Wait()
 }

@@ -19,6 +19,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"gaol/internal/kernfile"
 )
 
@@ -44,14 +46,24 @@ const (
 // program has, too.
 func Start(ctx context.Context, program, dir, token string, log *slog.Logger) (*Server, error) {
 	s := &Server{program: program, dir: dir, token: token, log: log, done: make(chan struct{})}
-	if err := s.writeConfig(); err != nil {
-		return nil, err
-	}
-	ended, err := s.start(ctx)
+	lock, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDONLY, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	go s.supervise(ctx, ended)
+	var ended <-chan error
+	if err = unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		err = fmt.Errorf("%s: another server uses it: %w", dir, err)
+	} else if err = s.writeConfig(); err == nil {
+		ended, err = s.start(ctx)
+	}
+	if err != nil {
+		return nil, errors.Join(err, lock.Close())
+	}
+	go func() {
+		s.supervise(ctx, ended)
+		_ = lock.Close() // nothing was written
+		close(s.done)
+	}()
 	return s, nil
 }
 
@@ -60,7 +72,6 @@ func (s *Server) Done() <-chan struct{} { return s.done }
 
 // supervise starts the program again each time that it ends, until ctx ends.
 func (s *Server) supervise(ctx context.Context, ended <-chan error) {
-	defer close(s.done)
 	for {
 		err := <-ended
 		s.address.Store(nil)

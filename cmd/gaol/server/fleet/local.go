@@ -68,12 +68,12 @@ func (l *Local) start(ctx context.Context) (err error) {
 		if l.engine, err = l.newEngine(l.life); err != nil {
 			return err
 		}
-		l.work.Go(func() { l.engine.Watch(l.life, l.canary) })
 	}
 	if l.client == nil {
 		if l.client, err = engine.Connect(l.dialEngine, l.state.EngineToken, l.state.Machine, l.Log); err != nil {
 			return err
 		}
+		l.work.Go(func() { l.engine.Watch(l.life, l.canary) })
 	}
 	return l.client.Prepare(ctx)
 }

@@ -56,12 +56,13 @@ func serve(s *service.Service, o *operation.Operation) http.HandlerFunc {
 	canSubmit := o.Name == "run" || o.Name == "command"
 	return func(w http.ResponseWriter, r *http.Request) {
 		o := o
-		if canSubmit && r.Header.Get("Idempotency-Key") != "" {
-			if !prefersAsync(r) {
-				WriteProblem(w, http.StatusUnprocessableEntity, "Idempotency-Key is for batch runs: also want Prefer: respond-async")
-				return
-			}
+		switch {
+		case r.Header.Get("Idempotency-Key") == "" || r.Method != http.MethodPost || o == batch:
+		case canSubmit && prefersAsync(r):
 			o = batch
+		default: // it would have no effect
+			WriteProblem(w, http.StatusUnprocessableEntity, "Idempotency-Key is for batch runs: /v1/runs, and with Prefer: respond-async /v1/run and /v1/command")
+			return
 		}
 		in, err := decode(o, w, r)
 		if err != nil {

@@ -164,6 +164,8 @@ func (q *Runs) newRequest(t *tenant.Tenant, in *requestjson.SubmitRequest) (*req
 	r := &request{Key: cmp.Or(in.Key, strings.ToLower(rand.Text())), Tenant: q.NameOf(t), Submitted: time.Now().UTC()}
 	var input any
 	switch {
+	case in.Command == "" && in.Code == "":
+		return nil, service.Refuse(service.Invalid, "want code or a command")
 	case in.Command == "":
 		r.Path = "/v1/run"
 		input = requestjson.RunRequest{Program: requestjson.Program{Code: in.Code, Name: in.Name, Format: in.Format, Start: in.Start}, Tree: in.Tree}

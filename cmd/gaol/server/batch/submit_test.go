@@ -153,17 +153,18 @@ func TestRefused(t *testing.T) {
 		in   requestjson.SubmitRequest
 		want service.Code // empty: it is accepted
 	}{
-		"mounts":               {requestjson.SubmitRequest{Tree: requestjson.Tree{Mounts: []requestjson.Mount{{Source: "a", Target: "/b"}}}}, service.Invalid},
-		"a host folder":        {requestjson.SubmitRequest{Tree: modules("/srv/node_modules")}, service.Invalid},
-		"a relative folder":    {requestjson.SubmitRequest{Tree: modules("./snapshot:a")}, service.Invalid},
-		"a snapshot":           {requestjson.SubmitRequest{Tree: modules("snapshot:a")}, ""},
-		"a command and code":   {requestjson.SubmitRequest{Code: "1", Command: "sh"}, service.Invalid},
-		"a command and a name": {requestjson.SubmitRequest{Name: "a.mjs", Command: "sh"}, service.Invalid},
-		"much output":          {requestjson.SubmitRequest{Tree: requestjson.Tree{Limits: &requestjson.Limits{Output: maxOutput + 1}}}, service.Invalid},
-		"a large value":        {requestjson.SubmitRequest{Tree: requestjson.Tree{Limits: &requestjson.Limits{Value: maxValue + 1}}}, service.Invalid},
-		"the most":             {requestjson.SubmitRequest{Tree: requestjson.Tree{Limits: &requestjson.Limits{Output: maxOutput, Value: maxValue}}}, ""},
-		"a large request":      {requestjson.SubmitRequest{Start: requestjson.Start{Stdin: strings.Repeat("a", maxRecord)}}, service.TooLarge},
-		"the largest code":     {requestjson.SubmitRequest{Code: strings.Repeat("a", 4<<20)}, ""},
+		"mounts":                   {requestjson.SubmitRequest{Tree: requestjson.Tree{Mounts: []requestjson.Mount{{Source: "a", Target: "/b"}}}}, service.Invalid},
+		"a host folder":            {requestjson.SubmitRequest{Tree: modules("/srv/node_modules")}, service.Invalid},
+		"a relative folder":        {requestjson.SubmitRequest{Tree: modules("./snapshot:a")}, service.Invalid},
+		"a snapshot":               {requestjson.SubmitRequest{Tree: modules("snapshot:a")}, ""},
+		"a command and code":       {requestjson.SubmitRequest{Code: "1", Command: "sh"}, service.Invalid},
+		"a command and a name":     {requestjson.SubmitRequest{Name: "a.mjs", Command: "sh"}, service.Invalid},
+		"much output":              {requestjson.SubmitRequest{Tree: requestjson.Tree{Limits: &requestjson.Limits{Output: maxOutput + 1}}}, service.Invalid},
+		"a large value":            {requestjson.SubmitRequest{Tree: requestjson.Tree{Limits: &requestjson.Limits{Value: maxValue + 1}}}, service.Invalid},
+		"the most":                 {requestjson.SubmitRequest{Tree: requestjson.Tree{Limits: &requestjson.Limits{Output: maxOutput, Value: maxValue}}}, ""},
+		"a large request":          {requestjson.SubmitRequest{Code: "1", Start: requestjson.Start{Stdin: strings.Repeat("a", maxRecord)}}, service.TooLarge},
+		"neither code nor command": {requestjson.SubmitRequest{}, service.Invalid},
+		"the largest code":         {requestjson.SubmitRequest{Code: strings.Repeat("a", 4<<20)}, ""},
 	} {
 		tc.in.Key = "key"
 		who := &tenant.Tenant{Name: "token:" + what}

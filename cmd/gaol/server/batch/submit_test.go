@@ -61,8 +61,12 @@ func TestSubmit(t *testing.T) {
 
 	keys := map[string]bool{}
 	for range 3 {
-		keys[w.submit(t, "").Key] = true
-		worker.next(t, "").exit(0)
+		run, err := w.Submit(t.Context(), ada, program1("", "no key"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		keys[run.Key] = true
+		worker.next(t, "no key").exit(0)
 	}
 	if len(keys) != 3 || keys[""] {
 		t.Errorf("keys %v", keys)
@@ -153,15 +157,15 @@ func TestRefused(t *testing.T) {
 		in   requestjson.SubmitRequest
 		want service.Code // empty: it is accepted
 	}{
-		"mounts":                   {requestjson.SubmitRequest{Tree: requestjson.Tree{Mounts: []requestjson.Mount{{Source: "a", Target: "/b"}}}}, service.Invalid},
-		"a host folder":            {requestjson.SubmitRequest{Tree: modules("/srv/node_modules")}, service.Invalid},
-		"a relative folder":        {requestjson.SubmitRequest{Tree: modules("./snapshot:a")}, service.Invalid},
-		"a snapshot":               {requestjson.SubmitRequest{Tree: modules("snapshot:a")}, ""},
+		"mounts":                   {requestjson.SubmitRequest{Code: "1", Tree: requestjson.Tree{Mounts: []requestjson.Mount{{Source: "a", Target: "/b"}}}}, service.Invalid},
+		"a host folder":            {requestjson.SubmitRequest{Code: "1", Tree: modules("/srv/node_modules")}, service.Invalid},
+		"a relative folder":        {requestjson.SubmitRequest{Code: "1", Tree: modules("./snapshot:a")}, service.Invalid},
+		"a snapshot":               {requestjson.SubmitRequest{Code: "1", Tree: modules("snapshot:a")}, ""},
 		"a command and code":       {requestjson.SubmitRequest{Code: "1", Command: "sh"}, service.Invalid},
 		"a command and a name":     {requestjson.SubmitRequest{Name: "a.mjs", Command: "sh"}, service.Invalid},
-		"much output":              {requestjson.SubmitRequest{Tree: requestjson.Tree{Limits: &requestjson.Limits{Output: maxOutput + 1}}}, service.Invalid},
-		"a large value":            {requestjson.SubmitRequest{Tree: requestjson.Tree{Limits: &requestjson.Limits{Value: maxValue + 1}}}, service.Invalid},
-		"the most":                 {requestjson.SubmitRequest{Tree: requestjson.Tree{Limits: &requestjson.Limits{Output: maxOutput, Value: maxValue}}}, ""},
+		"much output":              {requestjson.SubmitRequest{Code: "1", Tree: requestjson.Tree{Limits: &requestjson.Limits{Output: maxOutput + 1}}}, service.Invalid},
+		"a large value":            {requestjson.SubmitRequest{Code: "1", Tree: requestjson.Tree{Limits: &requestjson.Limits{Value: maxValue + 1}}}, service.Invalid},
+		"the most":                 {requestjson.SubmitRequest{Code: "1", Tree: requestjson.Tree{Limits: &requestjson.Limits{Output: maxOutput, Value: maxValue}}}, ""},
 		"a large request":          {requestjson.SubmitRequest{Code: "1", Start: requestjson.Start{Stdin: strings.Repeat("a", maxRecord)}}, service.TooLarge},
 		"neither code nor command": {requestjson.SubmitRequest{}, service.Invalid},
 		"the largest code":         {requestjson.SubmitRequest{Code: strings.Repeat("a", 4<<20)}, ""},

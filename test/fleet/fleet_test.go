@@ -37,6 +37,8 @@ func TestFleet(t *testing.T) {
 		{"session: contexts", testSessionContexts},
 		{"session: cancel", testSessionCancel},
 		{"session: functions", testSessionFunctions},
+		{"push", testPush},
+		{"metrics", testMetrics},
 		{"drain", testDrain},
 		{"restart", testRestart},
 		{"remove", testRemove},

@@ -12,6 +12,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	goruntime "runtime"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -104,7 +105,7 @@ func Run(ctx context.Context, o Options) (err error) {
 			default: // a reload is pending
 			}
 		}
-		if err := p.joinFleet(); err != nil {
+		if err := p.joinFleet(listeners); err != nil {
 			closeAll(listeners)
 			return err
 		}
@@ -131,10 +132,14 @@ func Run(ctx context.Context, o Options) (err error) {
 func findEngine() (string, error) { return ociruntime.Beside("nats-server") }
 
 // joinFleet makes this machine a node of a fleet. If it has made the fleet, it prints how others join.
-func (p *process) joinFleet() (err error) {
+func (p *process) joinFleet(listeners []listener) (err error) {
 	o := p.Fleet
 	o.Log, o.Version, o.Processors, o.Memory = p.log, p.Server.Version, goruntime.GOMAXPROCS(0), p.Server.Settings.Server.Memory
-	_, o.Port, _ = net.SplitHostPort(p.Listen) // fails without one
+	for _, l := range listeners {
+		if a, ok := l.Addr().(*net.TCPAddr); ok {
+			o.Port = strconv.Itoa(a.Port)
+		}
+	}
 	if o.Join == "" {
 		if o.Program, err = findEngine(); err != nil {
 			return err

@@ -78,6 +78,7 @@ type Fleet struct {
 	metrics *metrics
 	fetches singleflight.Group
 	moved   sync.Map      // the nodes of sandboxes that have moved, by id
+	adopted sync.Map      // ids of sandboxes that have moved to this start of the node
 	uploads chan struct{} // has room for the copies that are sent at the same time
 
 	start string // names this start of the node in ids

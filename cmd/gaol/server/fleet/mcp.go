@@ -26,35 +26,36 @@ type message struct {
 // placedTools are the tools that any node can serve if they name no sandbox.
 var placedTools = []string{"create_sandbox", "run_code", "run_command", "run_snippet"}
 
-// MCPTarget returns the node that serves a request of MCP; empty: this one. The id of an MCP session names its node. Tools can be called
-// on the node of a sandbox without a session: alone is true then.
-func (f *Fleet) MCPTarget(ctx context.Context, t *tenant.Tenant, session string, body []byte) (node string, alone bool) {
+// MCPTarget returns the node that serves a request of MCP; empty: this one, which keeps the sandbox until leave is called. The id of an
+// MCP session names its node. Tools can be called on the node of a sandbox without a session: alone is true then.
+func (f *Fleet) MCPTarget(ctx context.Context, t *tenant.Tenant, session string, body []byte) (node string, alone bool, leave func()) {
+	leave = func() {}
 	owner, err := f.Owner(session)
 	if session != "" && err != nil {
-		return "", false // which does not have the session: the client begins another
+		return "", false, leave // which does not have the session: the client begins another
 	}
 	var m message
 	_ = json.Unmarshal(body, &m) // the SDK refuses batches and other texts
 	args := m.Params.Arguments
 	switch {
 	case session != "" && owner != f.ID():
-		return owner, false
+		return owner, false, leave
 	case m.Method == "resources/read":
 		parts := strings.Split(m.Params.URI, "/")
 		if i := slices.IndexFunc(parts, func(id string) bool { node, _ := parseID(id); return node != "" }); i >= 0 {
-			node, err = f.Owner(parts[i])
+			node, leave, err = f.enter(ctx, t, parts[i])
 		}
 	case m.Method != "tools/call":
-		return "", false
+		return "", false, leave
 	case args.SandboxID != "":
-		node, err = f.Owner(args.SandboxID)
+		node, leave, err = f.enter(ctx, t, args.SandboxID)
 	case args.ContextID != "" && args.ContextID != "new":
 		node, err = f.Owner(args.ContextID)
-	case slices.Contains(placedTools, m.Params.Name):
+	case slices.Contains(placedTools, m.Params.Name) && !t.Forwarded:
 		node, err = f.choose(ctx, t, args.placed)
 	}
 	if err != nil || node == f.ID() { // this node reports the error, in MCP's form
-		return "", false
+		return "", false, leave
 	}
-	return node, node != ""
+	return node, node != "", leave
 }

@@ -46,7 +46,7 @@ const moveEvery = 2 * time.Second
 // moveSandboxes moves the sandboxes of this node while it is draining, until ctx ends.
 func (f *Fleet) moveSandboxes(ctx context.Context) {
 	for last := ""; ctx.Err() == nil; {
-		if m, s := f.Member(), f.service.Load(); m != nil && s != nil && m.IsDraining() && !m.IsDead(f.ID()) {
+		if m, s := f.Member(), f.service.Load(); m != nil && s != nil && m.IsDraining() && !m.IsDead(f.ID()) && f.client.Connected() && m.Pick(1, true) != "" {
 			if err := s.Move(ctx, f.give); err != nil && err.Error() != last {
 				last = err.Error()
 				f.Log.Warn("sandboxes stay for now", "err", err)
@@ -85,13 +85,19 @@ func (f *Fleet) recordMove(ctx context.Context, sandbox, node string) error {
 	defer cancel()
 	err := f.putMoved(late, sandbox, node)
 	if err != nil && ctx.Err() == nil {
-		f.work.Go(func() { _ = f.putMoved(f.life, sandbox, f.ID()) }) // until the server ends
+		f.work.Go(func() {
+			here, leave := f.service.Load().Enter(f.life, sandbox) // after this move, and before others
+			defer leave()
+			if here {
+				_ = f.putMoved(f.life, sandbox, f.ID()) // fails when the server ends
+			}
+		})
 	}
 	return err
 }
 
 // recordTime bounds the time in which the requests about a sandbox wait for the engine.
-const recordTime = 10 * time.Second
+const recordTime = 3 * time.Second
 
 // putMoved stores the node of a sandbox. It tries until ctx ends.
 func (f *Fleet) putMoved(ctx context.Context, sandbox, node string) error {
@@ -136,14 +142,11 @@ func (f *Fleet) adopt(ctx context.Context, t *tenant.Tenant, from string, m *ser
 			}
 		}
 	}
-	if err := f.receive(ctx, t, keptName{service.KeptSnapshot, m.StoredName()}, service.Kept{ID: m.Snapshot}, from); err != nil {
+	if err := f.receive(ctx, t, keptName{service.KeptSnapshot, m.Stored}, service.Kept{ID: m.Snapshot}, from); err != nil {
 		return err
 	}
-	if err := f.service.Load().Adopt(ctx, t, m); err != nil {
-		return err
-	}
-	f.moved.Store(m.ID, f.ID())
-	return nil
+	f.adopted.Store(m.ID, true)
+	return f.service.Load().Adopt(ctx, t, m)
 }
 
 // callAs sends a request of a tenant to a node, and returns the error of the response.
@@ -165,15 +168,15 @@ func (f *Fleet) callAs(ctx context.Context, t *tenant.Tenant, method, node, path
 
 // enter returns the node of a sandbox, which stays there until leave is called if it is this one. It waits while the sandbox moves.
 // What another node has forwarded is for this one, unless the sandbox has moved.
-func (f *Fleet) enter(ctx context.Context, t *tenant.Tenant, sandbox string) (_ context.Context, node string, leave func(), err error) {
-	ctx, leave = f.service.Load().Enter(ctx, sandbox)
-	if t != nil && t.Forwarded && f.movedTo(sandbox) == "" {
-		return ctx, f.ID(), leave, nil
+func (f *Fleet) enter(ctx context.Context, t *tenant.Tenant, sandbox string) (node string, leave func(), err error) {
+	here, leave := f.service.Load().Enter(ctx, sandbox)
+	if t != nil && t.Forwarded && (here || f.movedTo(sandbox) == "") {
+		return f.ID(), leave, nil
 	}
 	if node, err = f.Owner(sandbox); err != nil {
 		leave()
 	}
-	return ctx, node, leave, err
+	return node, leave, err
 }
 
 // RouteSandbox serves the requests about a sandbox that is elsewhere there, and others with local.
@@ -185,14 +188,14 @@ func (f *Fleet) RouteSandbox(local http.Handler) http.Handler {
 			return
 		}
 		id, _, _ := strings.Cut(rest, "/")
-		ctx, node, leave, err := f.enter(r.Context(), tenant.Lookup(r.Context()), id)
+		node, leave, err := f.enter(r.Context(), tenant.Lookup(r.Context()), id)
 		if err != nil {
 			api.ProblemOf(err).Write(w)
 			return
 		}
 		defer leave()
 		if node == f.ID() {
-			local.ServeHTTP(w, r.WithContext(ctx))
+			local.ServeHTTP(w, r)
 			return
 		}
 		f.Forward(w, r, node)

@@ -67,10 +67,10 @@ func isPlaced(path string) bool {
 
 // Lost returns why a sandbox that is not here is lost or cannot be reached, nil if it may never have existed.
 func (f *Fleet) Lost(sandbox string) error {
-	node, err := f.Owner(sandbox)
-	if f.movedTo(sandbox) == f.ID() && node == f.ID() { // it was here
+	if _, ok := f.adopted.Load(sandbox); !ok && f.movedTo(sandbox) == f.ID() { // it was here
 		return errLost
 	}
+	_, err := f.Owner(sandbox)
 	return err
 }
 

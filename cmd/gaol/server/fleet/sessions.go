@@ -18,22 +18,22 @@ type named struct {
 	placed
 }
 
-// Target returns the node that performs a request of a session; empty: this one, with the context until leave is called. What another
-// node has relayed is for this one, unless its sandbox has moved.
-func (f *Fleet) Target(ctx context.Context, t *tenant.Tenant, o *operation.Operation, params json.RawMessage) (_ context.Context, node string, leave func(), err error) {
+// Target returns the node that performs a request of a session; empty: this one, which keeps the sandbox until leave is called. What
+// another node has relayed is for this one, unless its sandbox has moved.
+func (f *Fleet) Target(ctx context.Context, t *tenant.Tenant, o *operation.Operation, params json.RawMessage) (node string, leave func(), err error) {
 	var in named
 	_ = json.Unmarshal(params, &in) // the operation refuses other texts
 	leave = func() {}
 	switch {
 	case in.Sandbox != "":
-		ctx, node, leave, err = f.enter(ctx, t, in.Sandbox)
+		node, leave, err = f.enter(ctx, t, in.Sandbox)
 	case !t.Forwarded && o.Method == http.MethodPost && isPlaced(o.Path):
 		node, err = f.choose(ctx, t, in.placed)
 	}
 	if node == f.ID() {
 		node = ""
 	}
-	return ctx, node, leave, err
+	return node, leave, err
 }
 
 // IsMerged reports whether all nodes have a part of the result of an operation: see [Fleet.Merge].

@@ -36,9 +36,9 @@ type Router interface {
 	// NewID returns an id of an MCP session, which names this node.
 	NewID(prefix string) string
 
-	// MCPTarget returns the node that serves a request with the id of an MCP session, which may be empty; "": this node. If alone is
-	// true, the request is not part of the session there.
-	MCPTarget(ctx context.Context, t *tenant.Tenant, session string, body []byte) (node string, alone bool)
+	// MCPTarget returns the node that serves a request with the id of an MCP session, which may be empty; "": this node, which keeps
+	// the sandbox until leave is called. If alone is true, the request is not part of the session there.
+	MCPTarget(ctx context.Context, t *tenant.Tenant, session string, body []byte) (node string, alone bool, leave func())
 
 	Forward(w http.ResponseWriter, r *http.Request, node string)
 }
@@ -192,31 +192,23 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		api.ProblemOf(err).Write(w)
 		return
 	}
-	if s.forward(w, r, e.tenant, body) {
-		return
+	if s.Router != nil {
+		node, alone, leave := s.Router.MCPTarget(r.Context(), tenant.FromContext(r.Context()), r.Header.Get(sessionHeader), body)
+		defer leave()
+		if alone {
+			r.Header.Set(StatelessHeader, "1")
+			r.Header.Del(sessionHeader)
+		}
+		if node != "" {
+			s.Router.Forward(w, r, node)
+			return
+		}
 	}
 	if r.Header.Get(versionHeader) >= statelessVersion || r.Header.Get(StatelessHeader) != "" {
 		e.stateless.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), requestKey{}, r.Context())))
 	} else {
 		e.serveSession(w, r)
 	}
-}
-
-// forward forwards a request that another node of the fleet serves, and reports whether it has.
-func (s *Server) forward(w http.ResponseWriter, r *http.Request, t *tenant.Tenant, body []byte) bool {
-	if s.Router == nil || tenant.FromContext(r.Context()).Forwarded {
-		return false
-	}
-	node, alone := s.Router.MCPTarget(r.Context(), t, r.Header.Get(sessionHeader), body)
-	if node == "" {
-		return false
-	}
-	if alone {
-		r.Header.Set(StatelessHeader, "1")
-		r.Header.Del(sessionHeader)
-	}
-	s.Router.Forward(w, r, node)
-	return true
 }
 
 // readBody reads and checks the body in advance.

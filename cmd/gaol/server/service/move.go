@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"gaol/cmd/gaol/server/tenant"
@@ -22,12 +23,10 @@ type Moved struct {
 	ID       string                     `json:"id"`
 	Created  time.Time                  `json:"created"`
 	Expires  time.Time                  `json:"expires"`
-	Snapshot string                     `json:"snapshot"` // its id in the store of the machine that gives it away
+	Stored   string                     `json:"stored"`   // the name of the snapshot in both stores
+	Snapshot string                     `json:"snapshot"` // its id
 	Request  requestjson.SandboxRequest `json:"request"`
 }
-
-// StoredName is the name of the snapshot in both stores.
-func (m *Moved) StoredName() string { return movedPrefix + m.ID }
 
 const (
 	movedPrefix = "moved-"
@@ -38,9 +37,9 @@ const (
 )
 
 // movable returns the request that another machine needs for the sandbox, nil if the sandbox stays: it ends with a session, or has
-// folders of this machine.
+// folders or ports of this machine.
 func movable(c *Call, r *requestjson.SandboxRequest) *requestjson.SandboxRequest {
-	if c.Session != nil && !c.Detached || len(r.Mounts) > 0 || isOfHost(r.NodeModules) {
+	if c.Session != nil && !c.Detached || len(r.Mounts)+len(r.HostPorts) > 0 || isOfHost(r.NodeModules) {
 		return nil
 	}
 	kept := *r
@@ -59,17 +58,13 @@ func movable(c *Call, r *requestjson.SandboxRequest) *requestjson.SandboxRequest
 	return &kept
 }
 
-// enteredKey is the context key of the sandbox that a request has entered.
-type enteredKey struct{}
-
 var errMoving = &Error{Code: Unreachable, Err: errors.New("the sandbox is being moved to another machine"), RetryAfter: retryLater}
 
 // maxMoveWait is how long a request waits for a move.
 const maxMoveWait = 30 * time.Second
 
-// Enter waits while a sandbox is being moved to another machine. If it is still here, it stays until leave is called. The context is
-// for the request.
-func (s *Service) Enter(ctx context.Context, id string) (_ context.Context, leave func()) {
+// Enter waits while a sandbox is being moved to another machine. If it is still here, it stays until leave is called.
+func (s *Service) Enter(ctx context.Context, id string) (here bool, leave func()) {
 	late := time.After(maxMoveWait)
 	for ctx.Err() == nil {
 		s.mu.Lock()
@@ -80,11 +75,11 @@ func (s *Service) Enter(ctx context.Context, id string) (_ context.Context, leav
 				break
 			}
 			sb.entered++
-			return context.WithValue(ctx, enteredKey{}, sb), func() {
+			return true, sync.OnceFunc(func() {
 				s.mu.Lock()
 				defer s.mu.Unlock()
 				sb.entered--
-			}
+			})
 		}
 		moving := sb.moving
 		s.mu.Unlock()
@@ -92,10 +87,10 @@ func (s *Service) Enter(ctx context.Context, id string) (_ context.Context, leav
 		case <-moving:
 		case <-ctx.Done():
 		case <-late:
-			return ctx, func() {} // the use is refused
+			return false, func() {} // the use is refused
 		}
 	}
-	return ctx, func() {}
+	return false, func() {}
 }
 
 // Move gives all sandboxes that can move to other machines. If give returns nil, another machine has the sandbox.
@@ -136,14 +131,14 @@ func (sb *Sandbox) move(ctx context.Context, give func(context.Context, *tenant.
 			return Refuse(Conflict, "sandbox %s: a request still uses it", sb.ID)
 		}
 	}
-	m := &Moved{ID: sb.ID, Created: sb.Created, Expires: sb.expires, Request: *sb.request}
-	taken, err := sb.runtime.Snapshot(ctx, runtime.SnapshotOptions{Name: m.StoredName(), Bytes: maxSnapshotBytes, Entries: maxKeptEntries})
+	m := &Moved{ID: sb.ID, Created: sb.Created, Expires: sb.expires, Stored: s.peers.NewID(movedPrefix), Request: *sb.request}
+	taken, err := sb.runtime.Snapshot(ctx, runtime.SnapshotOptions{Name: m.Stored, Bytes: maxSnapshotBytes, Entries: maxKeptEntries})
 	if errors.Is(err, runtime.ErrClosed) { // it was deleted meanwhile
 		return nil
 	} else if err != nil {
 		return err
 	}
-	defer s.forgetMoved(m.StoredName())
+	defer s.forgetMoved(m.Stored)
 	m.Snapshot = taken.ID
 	if err := give(ctx, sb.tenant(), m); err != nil {
 		return err
@@ -224,7 +219,7 @@ func (s *Service) Disown(id string) {
 func (s *Service) Adopt(ctx context.Context, t *tenant.Tenant, m *Moved) error {
 	_, err := s.createSandbox(ctx, &Call{Service: s, Tenant: t}, &m.Request, m)
 	if err != nil {
-		s.forgetMoved(m.StoredName())
+		s.forgetMoved(m.Stored)
 	}
 	return err
 }

@@ -83,7 +83,7 @@ func (s *Service) createSandbox(ctx context.Context, c *Call, r *requestjson.San
 		return nil, err
 	}
 	if m != nil {
-		o.Snapshot = m.StoredName()
+		o.Snapshot = m.Stored
 	}
 	sb, err := s.open(ctx, c.Tenant, o)
 	if err != nil {
@@ -98,7 +98,7 @@ func (s *Service) createSandbox(ctx context.Context, c *Call, r *requestjson.San
 		sb.ID, sb.Created, sb.expires = m.ID, m.Created, m.Expires
 		closeRuntime := sb.close
 		sb.close = sync.OnceValue(func() error {
-			defer s.forgetMoved(m.StoredName())
+			defer s.forgetMoved(m.Stored)
 			return closeRuntime()
 		})
 	}
@@ -210,7 +210,7 @@ func (s *Service) Acquire(ctx context.Context, t *tenant.Tenant, id string) (*Sa
 	if sb == nil || sb.owner != t.Name {
 		return nil, cmp.Or[error](s.peers.Lost(id), Refuse(NotFound, "no sandbox %q", id))
 	}
-	if sb.moving != nil && ctx.Value(enteredKey{}) != sb {
+	if sb.moving != nil && sb.entered == 0 {
 		return nil, errMoving
 	}
 	sb.uses++

@@ -16,8 +16,8 @@ import (
 
 // Router finds the nodes of a fleet that perform requests. Package fleet implements it.
 type Router interface {
-	// Target returns the node that performs a request; empty: this one, with the context until leave is called.
-	Target(ctx context.Context, t *tenant.Tenant, o *operation.Operation, params json.RawMessage) (_ context.Context, node string, leave func(), err error)
+	// Target returns the node that performs a request; empty: this one, which keeps the sandbox until leave is called.
+	Target(ctx context.Context, t *tenant.Tenant, o *operation.Operation, params json.RawMessage) (node string, leave func(), err error)
 
 	// Dial opens a session of the tenant on another node.
 	Dial(ctx context.Context, node string, t *tenant.Tenant) (*websocket.Conn, error)

@@ -29,7 +29,7 @@ type otherNode struct {
 
 var errNoNode = service.Refuse(service.NodeLost, "the node was lost")
 
-func (n *otherNode) Target(ctx context.Context, _ *tenant.Tenant, _ *operation.Operation, params json.RawMessage) (context.Context, string, func(), error) {
+func (n *otherNode) Target(ctx context.Context, _ *tenant.Tenant, _ *operation.Operation, params json.RawMessage) (string, func(), error) {
 	select {
 	case <-n.known:
 	case <-ctx.Done():
@@ -37,9 +37,9 @@ func (n *otherNode) Target(ctx context.Context, _ *tenant.Tenant, _ *operation.O
 	var in struct{ Sandbox string }
 	_ = json.Unmarshal(params, &in)
 	if strings.HasPrefix(in.Sandbox, "b-") {
-		return ctx, "b", func() {}, nil
+		return "b", func() {}, nil
 	}
-	return ctx, "", func() {}, nil
+	return "", func() {}, nil
 }
 
 func (n *otherNode) Dial(ctx context.Context, _ string, _ *tenant.Tenant) (*websocket.Conn, error) {

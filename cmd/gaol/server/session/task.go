@@ -108,7 +108,7 @@ func (t *task) execute(f protocol.Frame) (_ any, err error) {
 		return nil, service.Refuse(service.NotFound, "no method %q", r.Method)
 	}
 	if t.router != nil {
-		ctx, node, leave, err := t.router.Target(t.ctx, t.tenant, o, r.Params)
+		node, leave, err := t.router.Target(t.ctx, t.tenant, o, r.Params)
 		if err != nil {
 			return nil, err
 		}
@@ -118,7 +118,6 @@ func (t *task) execute(f protocol.Frame) (_ any, err error) {
 		} else if err := t.settle(nil); err != nil {
 			return nil, err
 		}
-		t.ctx = ctx
 	}
 	ctx, record := audit.Begin(t.ctx, "session "+r.Method)
 	t.ctx = ctx

@@ -1,0 +1,92 @@
+package fleet
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"testing"
+
+	"gaol/cmd/gaol/server/fleet/identity"
+	"gaol/cmd/gaol/server/fleet/member"
+	"gaol/cmd/gaol/server/operation"
+	"gaol/cmd/gaol/server/service"
+	"gaol/cmd/gaol/server/settings"
+	"gaol/cmd/gaol/server/tenant"
+	"gaol/runtime"
+)
+
+const (
+	own   = "aaaaaaaa"
+	other = "bbbbbbbb"
+)
+
+// newNode returns the node own, which knows another one, and has neither listeners nor an engine.
+func newNode(t *testing.T) *Fleet {
+	t.Helper()
+	f := &Fleet{start: "start"[:startLength]}
+	f.node.Store(&identity.Node{ID: own})
+	m := member.New(member.Options{Record: member.Record{ID: own}, Fenced: func(string) {}})
+	text, err := json.Marshal(member.Record{ID: other, Address: "127.0.0.1:1", MinProtocol: member.Protocol, MaxProtocol: member.Protocol})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Apply("node."+other, text)
+	f.member.Store(m)
+	set, err := settings.Read("", settings.Overrides{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.service.Store(service.New(service.Options{Settings: set, Store: t.TempDir(), Peers: f, Create: func(context.Context, runtime.Options) (*runtime.NodeRuntime, error) {
+		return nil, errors.ErrUnsupported
+	}}))
+	t.Cleanup(func() {
+		if err := f.service.Load().Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return f
+}
+
+// TestTargetOfMoved: a request is performed on the node that its sandbox has moved to.
+func TestTargetOfMoved(t *testing.T) {
+	f := newNode(t)
+	stays, left, back, theirs, mine := f.NewID("sb-"), f.NewID("sb-"), f.NewID("sb-"), "sb-"+other+"-startrandom", "sb-"+other+"-startother"
+	earlier := "sb-" + own + "-0123456789abcdef"
+	for id, node := range map[string]string{left: other, back: own, mine: own, earlier: other} {
+		f.moved.Store(id, node)
+	}
+	run := operation.ByName("runIn")
+	for _, test := range []struct {
+		what, id  string
+		forwarded bool
+		node      string
+	}{
+		{"an own sandbox", stays, false, ""}, {"an own sandbox for another node", stays, true, ""},
+		{"a sandbox that has left", left, false, other}, {"a sandbox that has left, for another node", left, true, other},
+		{"a sandbox that has come back", back, false, ""}, {"a sandbox that has come back, for another node", back, true, ""},
+		{"a sandbox of another node", theirs, false, other}, {"a sandbox of another node, which forwards the request", theirs, true, ""},
+		{"a sandbox that has come from another node", mine, false, ""}, {"a sandbox that has come from another node, for that", mine, true, ""},
+		{"a sandbox that has left before the node was started again", earlier, false, other},
+	} {
+		node, leave, err := f.Target(t.Context(), &tenant.Tenant{Name: "a", Forwarded: test.forwarded}, run, json.RawMessage(`{"sandbox":"`+test.id+`"}`))
+		if leave(); err != nil || node != test.node {
+			t.Errorf("%s: %q %v, want %q", test.what, node, err, test.node)
+		}
+	}
+}
+
+// TestLostMoved: a sandbox is lost if it had moved to this node before that was started again, or to one that is dead.
+func TestLostMoved(t *testing.T) {
+	f := newNode(t)
+	deleted, lost, dead := "sb-"+other+"-startdeleted", "sb-"+other+"-startlost", f.NewID("sb-")
+	f.moved.Store(deleted, own)
+	f.adopted.Store(deleted, true)
+	f.moved.Store(lost, own)
+	f.moved.Store(dead, other)
+	f.Member().Apply("dead."+other, []byte(`{"why": "the test"}`))
+	for id, want := range map[string]error{deleted: nil, lost: errLost, dead: errLost} {
+		if err := f.Lost(id); !errors.Is(err, want) {
+			t.Errorf("%s: %v, want %v", id, err, want)
+		}
+	}
+}

@@ -72,8 +72,8 @@ func newCluster(t *testing.T) *cluster {
 		}
 		c.secrets[tenant] = strings.TrimSpace(string(out))
 	}
-	settings := `{"drainMs": 500, "previewHost": "` + previewHost + `", "server": {"requestsPerSec": 100000}, "tenant": {"requestsPerSec": 100000}}`
-	if err := os.WriteFile(c.config(), []byte(settings), 0o600); err != nil {
+	settings := `{"drainMs": 500, "previewHost": "` + previewHost + `", "mounts": {"base": "` + c.mounts() + `"}, "server": {"requestsPerSec": 100000}, "tenant": {"requestsPerSec": 100000, "images": 10, "imageBytes": 1000000000}}`
+	if err := errors.Join(os.Mkdir(c.mounts(), 0o755), os.WriteFile(c.config(), []byte(settings), 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.removeCgroups)
@@ -84,6 +84,9 @@ func newCluster(t *testing.T) *cluster {
 const previewHost = "preview.test"
 
 func (c *cluster) config() string { return filepath.Join(c.dir, "config") }
+
+// mounts is the folder that sandboxes may mount.
+func (c *cluster) mounts() string { return filepath.Join(c.dir, "mounts") }
 
 // startCluster starts a fleet with a number of nodes. The first one has the engine.
 func startCluster(t *testing.T, nodes int) *cluster {

@@ -207,15 +207,22 @@ func (n *node) list(t *testing.T) (list fleet.NodeList) {
 	return list
 }
 
-// states returns the states of all nodes by id, as this node sees them. It does not start a command, because tests poll.
-func (n *node) states(t *testing.T) map[string]string {
-	t.Helper()
+// asRoot returns a client of the node's socket.
+func (n *node) asRoot(t *testing.T) *http.Client {
 	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", n.socket)
 	}}
-	defer transport.CloseIdleConnections()
+	t.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Transport: transport}
+}
+
+// states returns the states of all nodes by id, as this node sees them. It does not start a command, because tests poll.
+func (n *node) states(t *testing.T) map[string]string {
+	t.Helper()
+	client := n.asRoot(t)
+	defer client.CloseIdleConnections()
 	var list fleet.NodeList
-	servertest.Send(t, &http.Client{Transport: transport}, "GET", "/fleet/v1/nodes", nil).Into(t, &list)
+	servertest.Send(t, client, "GET", "/fleet/v1/nodes", nil).Into(t, &list)
 	states := map[string]string{}
 	for _, s := range list.Nodes {
 		states[s.ID] = string(s.State)

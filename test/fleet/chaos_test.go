@@ -3,9 +3,11 @@ package fleet
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -79,7 +81,8 @@ func TestChaos(t *testing.T) {
 		c.killOne(t)
 	}
 	load.Wait()
-	for key := range c.accepted {
+	inTurn := slices.SortedFunc(maps.Keys(c.accepted), func(a, b string) int { return c.accepted[a].Compare(c.accepted[b]) })
+	for _, key := range inTurn { // so that each is waited for when it is its turn
 		run := c.nodes[0].as(t, ada).result(key)
 		if run.Attempts > 1 {
 			c.again++

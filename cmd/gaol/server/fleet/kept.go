@@ -95,6 +95,8 @@ func (f *Fleet) fetchFrom(ctx context.Context, t *tenant.Tenant, n keptName, nod
 
 // receive gets a copy with a known ID from a node.
 func (f *Fleet) receive(ctx context.Context, t *tenant.Tenant, n keptName, k service.Kept, node string) error {
+	ctx, cancel := f.While(ctx, node)
+	defer cancel()
 	res, err := f.request(ctx, t, http.MethodGet, node, blobsPath+n.kind+"/"+k.ID, nil)
 	if err != nil {
 		return err

@@ -149,8 +149,10 @@ func (f *Fleet) adopt(ctx context.Context, t *tenant.Tenant, from string, m *ser
 	return f.service.Load().Adopt(ctx, t, m)
 }
 
-// callAs sends a request of a tenant to a node, and returns the error of the response.
+// callAs sends a request of a tenant to a node, and returns the error of the response, or of a node that is dead.
 func (f *Fleet) callAs(ctx context.Context, t *tenant.Tenant, method, node, path string, in any) error {
+	ctx, cancel := f.While(ctx, node)
+	defer cancel()
 	res, err := f.request(ctx, t, method, node, path, in)
 	if err != nil {
 		return err

@@ -2,13 +2,19 @@ package fleet
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"gaol/rootfs"
 	"gaol/runtime"
@@ -95,6 +101,8 @@ func TestCopies(t *testing.T) {
 		{"packages", testCopiedPackages},
 		{"damaged", testDamagedCopy},
 		{"image", testCopiedImage},
+		{"large image", testLargeImage},
+		{"hanging node", testCopyToHangingNode},
 		{"lost node", testCopyOfLostNode},
 		{"single node", testNoCopy},
 	} {
@@ -328,6 +336,64 @@ func testCopiedImage(t *testing.T, c *cluster) {
 	if with, _ := c.keepers(t, rootfs.Open, "mine"); len(with) != 0 {
 		t.Errorf("%d copies are left", len(with))
 	}
+}
+
+// testLargeImage: the first use of an image that another node has takes not much longer than to copy its files.
+func testLargeImage(t *testing.T, c *cluster) {
+	if testing.Short() {
+		t.Skip("it copies an image of 200 MB")
+	}
+	dir := harness.ShellImage(t, "sh")
+	content := make([]byte, 200<<20)
+	_, _ = rand.NewChaCha8([32]byte{2}).Read(content) // which never fails
+	store, err := rootfs.Open(c.nodes[0].store)
+	if err = errors.Join(err, os.WriteFile(filepath.Join(dir, "large"), content, 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	image, err := store.Import(t.Context(), dir, rootfs.ImportOptions{Name: "large"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	begin := time.Now()
+	if out, err := exec.Command("cp", "-a", image.Root(), filepath.Join(c.dir, "copy")).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	copied := time.Since(begin)
+	begin = time.Now()
+	c.nodes[1].as(t, ada).output("large", "true")
+	used := time.Since(begin)
+	t.Logf("the first use took %v, and cp %v", used, copied)
+	if got := c.nodes[1].stored(t, rootfs.Open, "large"); got == nil || got.ID != image.ID {
+		t.Errorf("%+v, want %+v", got, image)
+	}
+	if most := copied*3/2 + 3*time.Second; used > most {
+		t.Errorf("the first use took %v, want at most %v", used, most)
+	}
+}
+
+// testCopyToHangingNode: a snapshot is taken although a node does not answer, which might be asked to get the copy first.
+func testCopyToHangingNode(t *testing.T, c *cluster) {
+	if testing.Short() {
+		t.Skip("it waits until a node is dead")
+	}
+	n, hanging := c.nodes[0], c.nodes[2]
+	path := n.as(t, ada).create(nil)
+	n.as(t, ada).snapshots() // by a connection that is kept
+	hanging.signal(t, unix.SIGSTOP)
+	defer hanging.signal(t, unix.SIGCONT) // also when the test fails
+	begin := time.Now()
+	for i := 0; n.states(t)[hanging.id] != "dead"; i++ {
+		name := fmt.Sprintf("hang%d", i)
+		n.as(t, ada).want(http.StatusCreated, "POST", path+"/snapshots", object{"name": name})
+		n.as(t, ada).want(http.StatusNoContent, "DELETE", "/v1/snapshots/"+name, nil)
+	}
+	if took := time.Since(begin); took > 2*lostAfter {
+		t.Errorf("the last snapshot was taken after %v", took)
+	}
+	hanging.signal(t, unix.SIGCONT)
+	hanging.waitNew(t)
+	n.waitState(t, hanging.id, "live")
+	n.as(t, ada).want(http.StatusNoContent, "DELETE", path, nil)
 }
 
 // testCopyOfLostNode: a snapshot survives the node that has taken it.

@@ -36,6 +36,7 @@ func TestMove(t *testing.T) {
 		{"load", testMoveUnderLoad},
 		{"engine away", testMoveWithoutEngine},
 		{"stopped node", testMovedFromStopped},
+		{"hanging target", testHangingTarget},
 		{"killed target", testKilledTarget},
 		{"nothing is left", testNothingMovedLeft},
 	} {
@@ -345,6 +346,43 @@ func testMovedFromStopped(t *testing.T, c *cluster) {
 	back := c.evacuate(t, to, idOf(path))
 	back.as(t, ada).wantValue(path+"/run", read, `"content"`)
 	c.drain(t, to, false)
+}
+
+// testHangingTarget: a sandbox stays while the node that it should move to does not answer, and moves when that continues.
+func testHangingTarget(t *testing.T, c *cluster) {
+	if testing.Short() {
+		t.Skip("it waits until a node is dead")
+	}
+	n, to := c.nodes[0], c.nodes[2]
+	path := n.as(t, ada).create(nil)
+	c.drain(t, c.nodes[1], true)
+	n.as(t, ada).sandboxes() // by a connection that is kept
+	dead := to.id
+	to.signal(t, unix.SIGSTOP)
+	defer to.signal(t, unix.SIGCONT) // also when the test fails
+	n.manage(t, "drain", n.id)
+	var worst time.Duration
+	count := 0
+	for n.states(t)[dead] != "dead" || count == 0 {
+		count++
+		begin := time.Now()
+		n.as(t, ada).wantValue(path+"/run", increment+` __return(next)`, fmt.Sprint(count))
+		worst = max(worst, time.Since(begin))
+	}
+	n.as(t, ada).wantValue(path+"/run", increment+` __return(next)`, fmt.Sprint(count+1))
+	if worst > lostAfter {
+		t.Errorf("a request took %v", worst)
+	}
+	t.Logf("%d requests while the target hung, the slowest took %v", count, worst)
+	to.signal(t, unix.SIGCONT)
+	to.waitNew(t)
+	harness.WaitFor(t, "the sandbox moves", func() bool { return len(n.moves(idOf(path))) > 0 })
+	for _, by := range c.nodes {
+		by.as(t, ada).wantValue(path+"/run", `__return(+require('fs').readFileSync('n'))`, fmt.Sprint(count+1))
+	}
+	c.drain(t, n, false)
+	c.drain(t, c.nodes[1], false)
+	n.as(t, ada).want(http.StatusNoContent, "DELETE", path, nil)
 }
 
 // testKilledTarget: a sandbox is lost when the node that it has moved to was killed. Started again, that node has no copy.

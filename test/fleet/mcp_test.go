@@ -82,7 +82,8 @@ func testMCP(t *testing.T, c *cluster) {
 	}
 }
 
-// testPreview: each node serves the host names of the sandboxes of all nodes. Guests get no token of the server.
+// testPreview: each node serves the host names of the sandboxes of all nodes. Guests get no token of the server, and
+// serve all paths, also those by which nodes ask each other.
 func testPreview(t *testing.T, c *cluster) {
 	path := c.nodes[0].as(t, ada).create(nil)
 	c.nodes[0].as(t, ada).want(http.StatusCreated, "POST", path+"/processes", object{
@@ -92,7 +93,7 @@ func testPreview(t *testing.T, c *cluster) {
 	host := "3000-" + strings.TrimPrefix(path, "/v1/sandboxes/") + "." + previewHost
 	for _, n := range c.nodes {
 		for sent, want := range map[string]string{"Bearer " + c.secrets[ada]: "undefined", "Basic Zm9v": "Basic Zm9v"} {
-			r, err := http.NewRequestWithContext(soon(t), http.MethodGet, "http://"+n.address+"/a?b=1", nil)
+			r, err := http.NewRequestWithContext(soon(t), http.MethodGet, "http://"+n.address+"/fleet/v1/ping?b=1", nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -104,7 +105,7 @@ func testPreview(t *testing.T, c *cluster) {
 			}
 			body, err := io.ReadAll(res.Body)
 			_ = res.Body.Close()
-			if err != nil || string(body) != "/a?b=1 "+want || len(res.Header.Values("Content-Security-Policy")) != 1 {
+			if err != nil || string(body) != "/fleet/v1/ping?b=1 "+want || len(res.Header.Values("Content-Security-Policy")) != 1 {
 				t.Errorf("through node %s: %s %v %q %q", n.name, res.Status, err, body, res.Header)
 			}
 		}

@@ -46,13 +46,13 @@ func (q *Runs) take(e *engine.Client) {
 				if q.Accepts == nil || q.Accepts() {
 					m, err = e.Take(q.ctx, queue)
 				} else {
-					sleep(q.ctx, tryAgain)
+					engine.Sleep(q.ctx, tryAgain)
 				}
 				if m == nil {
 					<-held
 					if err != nil {
 						q.log.Debug("take a batch run", "err", err)
-						sleep(q.ctx, tryAgain)
+						engine.Sleep(q.ctx, tryAgain)
 					}
 					continue
 				}
@@ -65,20 +65,12 @@ func (q *Runs) take(e *engine.Client) {
 	}
 }
 
-// sleep returns after some time, or when ctx ends.
-func sleep(ctx context.Context, d time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(d):
-	}
-}
-
 // serve makes a run, or returns its message to the queue. It keeps the lease of the message meanwhile.
 func (q *Runs) serve(e *engine.Client, queue int, m *engine.Message) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(q.ctx))
 	defer cancel()
 	q.work.Go(func() {
-		for ; ctx.Err() == nil; sleep(ctx, renewEvery) {
+		for ; ctx.Err() == nil; engine.Sleep(ctx, renewEvery) {
 			_ = m.Renew() // without an engine, the lease may end
 		}
 	})
@@ -146,7 +138,7 @@ func (q *Runs) attempt(ctx context.Context, e *engine.Client, name string, r *re
 		case status == http.StatusOK:
 			return 0, true
 		case ctx.Err() != nil, status == http.StatusTooManyRequests && wait > 0: // by a quota of this machine
-			sleep(waiting, max(wait, tryAgain))
+			engine.Sleep(waiting, max(wait, tryAgain))
 			continue
 		case status >= http.StatusInternalServerError: // another machine may succeed
 			return max(wait, time.Duration(done.Run.Attempts)*tryAgain), false // 20 attempts take minutes
@@ -202,7 +194,7 @@ func (q *Runs) store(ctx context.Context, e *engine.Client, r *request, done *re
 			q.log.Error("the result of a batch run is lost: another machine makes the run again", "err", err)
 			return false
 		}
-		sleep(q.ctx, tryAgain)
+		engine.Sleep(q.ctx, tryAgain)
 	}
 }
 

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"net/http"
 	"slices"
-	"time"
 
+	"gaol/cmd/gaol/server/fleet/engine"
 	"gaol/cmd/gaol/server/service"
 )
 
@@ -16,12 +16,7 @@ func (f *Fleet) askWhetherDead(ctx context.Context, fenced func(why string)) {
 	if f.engine != nil {
 		return
 	}
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(retryEvery):
-		}
+	for engine.Sleep(ctx, retryEvery) {
 		if f.client.Connected() {
 			continue
 		}
@@ -40,15 +35,12 @@ func (f *Fleet) becomeNew(ctx context.Context) bool {
 		if err == nil {
 			return true
 		}
-		wait := time.After(retryEvery)
 		if isForbidden(err) {
-			f.Log.Error("the node has no new id", "node", f.ID(), "err", errors.Join(err, f.node.Load().Forget()))
-			wait = nil
+			f.Log.Error("the node gets no new id", "node", f.ID(), "err", errors.Join(err, f.node.Load().Forget()))
+			<-ctx.Done()
 		}
-		select {
-		case <-ctx.Done():
+		if !engine.Sleep(ctx, retryEvery) {
 			return false
-		case <-wait:
 		}
 	}
 }
@@ -65,7 +57,7 @@ func (f *Fleet) callEngines(ctx context.Context, method, path string, in, out an
 	failed := error(errNoEngine)
 	for _, address := range f.engineAddresses() {
 		client := &http.Client{Transport: &http.Transport{TLSClientConfig: f.node.Load().Client("", "http/1.1"), DisableKeepAlives: true}, Timeout: callTimeout}
-		if failed = post(ctx, client, method, "https://"+address+path, in, out); failed == nil || isForbidden(failed) {
+		if failed = send(ctx, client, method, address+path, "", in, into(out, maxMessage)); failed == nil || isForbidden(failed) {
 			break
 		}
 	}

@@ -134,8 +134,8 @@ func Start(ctx context.Context, o Options) (_ *Fleet, err error) {
 	}
 	f.work.Go(func() { f.live(life) })
 	f.work.Go(func() { f.renew(life) })
-	f.work.Go(func() { f.watchMoved(life) })
-	f.work.Go(func() { f.watchFiles(life) })
+	f.work.Go(func() { f.watch(life, engine.Moved, f.applyMoved) })
+	f.work.Go(func() { f.watch(life, engine.Config, f.applyFiles) })
 	f.work.Go(func() { f.moveSandboxes(life) })
 	if f.engine != nil {
 		f.work.Go(func() { f.prepare(life) })
@@ -362,7 +362,7 @@ func (f *Fleet) remember() {
 
 // prepare makes the engine's buckets, and stores the first token.
 func (f *Fleet) prepare(ctx context.Context) {
-	for ctx.Err() == nil {
+	for ; ctx.Err() == nil; engine.Sleep(ctx, retryEvery) {
 		err := f.client.Prepare(ctx)
 		if err == nil && f.madeWith.Secret != "" {
 			if err = f.storeToken(ctx, f.madeWith); errors.Is(err, engine.ErrExists) {
@@ -373,10 +373,13 @@ func (f *Fleet) prepare(ctx context.Context) {
 			return
 		}
 		f.Log.Debug("prepare the fleet's engine", "err", err)
-		select {
-		case <-ctx.Done():
-		case <-time.After(retryEvery):
-		}
+	}
+}
+
+// watch calls changed with the keys of a bucket, and with each change, until ctx ends.
+func (f *Fleet) watch(ctx context.Context, bucket string, changed func(engine.Change)) {
+	for ; ctx.Err() == nil; engine.Sleep(ctx, retryEvery) {
+		_ = f.client.Watch(ctx, bucket, changed, func() {}) // the engine is away
 	}
 }
 

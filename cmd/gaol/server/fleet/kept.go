@@ -1,7 +1,6 @@
 package fleet
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -15,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"gaol/cmd/gaol/server/fleet/identity"
 	"gaol/cmd/gaol/server/service"
 	"gaol/cmd/gaol/server/tenant"
 	"gaol/runtime/requestjson"
@@ -95,17 +95,9 @@ func (f *Fleet) fetchFrom(ctx context.Context, t *tenant.Tenant, n keptName, nod
 
 // receive gets a copy with a known ID from a node.
 func (f *Fleet) receive(ctx context.Context, t *tenant.Tenant, n keptName, k service.Kept, node string) error {
-	ctx, cancel := f.While(ctx, node)
-	defer cancel()
-	res, err := f.request(ctx, t, http.MethodGet, node, blobsPath+n.kind+"/"+k.ID, nil)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = res.Body.Close() }()
-	if res.StatusCode != http.StatusOK {
-		return errors.New(res.Status)
-	}
-	return f.service.Load().ReceiveKept(ctx, n.kind, t, n.name, k, res.Body)
+	return f.callAs(ctx, t, http.MethodGet, node, blobsPath+n.kind+"/"+url.PathEscape(k.ID), nil, func(r io.Reader) error {
+		return f.service.Load().ReceiveKept(ctx, n.kind, t, n.name, k, r)
+	})
 }
 
 // maxUploads is how many copies a node sends at the same time.
@@ -129,7 +121,7 @@ func (f *Fleet) serveBlob(w http.ResponseWriter, r *http.Request) {
 func (f *Fleet) servePull(w http.ResponseWriter, r *http.Request) {
 	t, err := f.TenantOf(r)
 	if n := (keptName{service.KeptSnapshot, r.FormValue("name")}); err == nil && f.service.Load().FindKept(n.kind, t, n.name) == nil {
-		err = f.fetchFrom(r.Context(), t, n, r.FormValue("from"))
+		err = f.fetchFrom(r.Context(), t, n, identity.Peer(r.TLS))
 	}
 	respond(w, struct{}{}, err)
 }
@@ -148,15 +140,7 @@ func (f *Fleet) serveKeeps(w http.ResponseWriter, r *http.Request) {
 
 // ask asks a node whether it keeps something.
 func (f *Fleet) ask(ctx context.Context, t *tenant.Tenant, node string, n keptName, k *service.Kept) error {
-	res, err := f.request(ctx, t, http.MethodGet, node, keepsPath+"?"+url.Values{"kind": {n.kind}, "name": {n.name}}.Encode(), nil)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = res.Body.Close() }()
-	if res.StatusCode != http.StatusOK {
-		return errors.New(res.Status)
-	}
-	return json.NewDecoder(io.LimitReader(res.Body, maxMessage)).Decode(k)
+	return f.callAs(ctx, t, http.MethodGet, node, keepsPath+"?"+url.Values{"kind": {n.kind}, "name": {n.name}}.Encode(), nil, into(k, maxMessage))
 }
 
 // holder returns another node that keeps something, except those that were tried; empty if there is none.
@@ -181,25 +165,6 @@ func (f *Fleet) holder(ctx context.Context, t *tenant.Tenant, n keptName, tried 
 	return ""
 }
 
-// request sends a request of a tenant to another node.
-func (f *Fleet) request(ctx context.Context, t *tenant.Tenant, method, node, path string, in any) (*http.Response, error) {
-	var body io.Reader
-	if in != nil {
-		text, err := json.Marshal(in)
-		if err != nil {
-			return nil, err
-		}
-		body = bytes.NewReader(text)
-	}
-	r, err := http.NewRequestWithContext(ctx, method, "https://"+node+path, body)
-	if err != nil {
-		return nil, err
-	}
-	r.Header.Set("Content-Type", "application/json")
-	r.Header.Set(tenantHeader, f.NameOf(t))
-	return f.http.Do(r)
-}
-
 // Has implements [service.Peers].
 func (f *Fleet) Has(ctx context.Context, kind string, t *tenant.Tenant, name string) bool {
 	return f.holder(ctx, t, keptName{kind, name}, nil) != ""
@@ -212,7 +177,7 @@ func (f *Fleet) Copy(ctx context.Context, t *tenant.Tenant, name string) error {
 	others := f.Member().Others()
 	rand.Shuffle(len(others), func(i, j int) { others[i], others[j] = others[j], others[i] })
 	for _, node := range others {
-		err := f.callAs(ctx, t, http.MethodPost, node, pullPath+"?"+url.Values{"name": {name}, "from": {f.ID()}}.Encode(), nil)
+		err := f.callAs(ctx, t, http.MethodPost, node, pullPath+"?"+url.Values{"name": {name}}.Encode(), nil, into(nil, maxMessage))
 		if err == nil {
 			return nil
 		}
@@ -232,7 +197,7 @@ func (f *Fleet) Delete(ctx context.Context, kind string, t *tenant.Tenant, name 
 	var asked sync.WaitGroup
 	for _, node := range f.Member().Others() {
 		asked.Go(func() {
-			failed := f.callAs(ctx, t, http.MethodDelete, node, "/v1/"+kind+"s/"+url.PathEscape(name), nil)
+			failed := f.callAs(ctx, t, http.MethodDelete, node, "/v1/"+kind+"s/"+url.PathEscape(name), nil, into(nil, maxMessage))
 			mu.Lock()
 			defer mu.Unlock()
 			refused, ok := errors.AsType[*service.Error](failed)

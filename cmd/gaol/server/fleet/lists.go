@@ -5,8 +5,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
-	"io"
 	"net/http"
 	"slices"
 	"sync"
@@ -86,17 +84,9 @@ func (f *Fleet) Merge(ctx context.Context, t *tenant.Tenant, path string, own js
 
 // listFrom returns the part of a list that another node has.
 func (f *Fleet) listFrom(ctx context.Context, t *tenant.Tenant, node, path string) ([]element, error) {
-	res, err := f.request(ctx, t, http.MethodGet, node, path, nil)
-	if err != nil {
+	var text json.RawMessage
+	if err := f.callAs(ctx, t, http.MethodGet, node, path, nil, into(&text, maxList)); err != nil {
 		return nil, err
-	}
-	defer res.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(res.Body, maxList))
-	if err != nil {
-		return nil, err
-	}
-	if res.StatusCode != http.StatusOK {
-		return nil, errors.New(res.Status)
 	}
 	return elementsOf(text, lists[path])
 }

@@ -3,8 +3,6 @@ package fleet
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"io"
 	"net/http"
 	"strings"
 	"time"
@@ -16,20 +14,12 @@ import (
 	"gaol/cmd/gaol/server/tenant"
 )
 
-// watchMoved keeps the nodes of sandboxes that have moved, until ctx ends.
-func (f *Fleet) watchMoved(ctx context.Context) {
-	for ctx.Err() == nil {
-		_ = f.client.Watch(ctx, engine.Moved, func(c engine.Change) {
-			if c.Value == nil {
-				f.moved.Delete(c.Key)
-			} else {
-				f.moved.Store(c.Key, string(c.Value))
-			}
-		}, func() {})
-		select { // the engine is away
-		case <-ctx.Done():
-		case <-time.After(retryEvery):
-		}
+// applyMoved keeps the node of a sandbox that has moved.
+func (f *Fleet) applyMoved(c engine.Change) {
+	if identity.IsID(string(c.Value)) {
+		f.moved.Store(c.Key, string(c.Value))
+	} else {
+		f.moved.Delete(c.Key)
 	}
 }
 
@@ -45,16 +35,12 @@ const moveEvery = 2 * time.Second
 
 // moveSandboxes moves the sandboxes of this node while it is draining, until ctx ends.
 func (f *Fleet) moveSandboxes(ctx context.Context) {
-	for last := ""; ctx.Err() == nil; {
+	for last := ""; ctx.Err() == nil; engine.Sleep(ctx, moveEvery) {
 		if m, s := f.Member(), f.service.Load(); m != nil && s != nil && m.IsDraining() && !m.IsDead(f.ID()) && f.client.Connected() && m.Pick(1, true) != "" {
 			if err := s.Move(ctx, f.give); err != nil && err.Error() != last {
 				last = err.Error()
 				f.Log.Warn("sandboxes stay for now", "err", err)
 			}
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(moveEvery):
 		}
 	}
 }
@@ -65,12 +51,14 @@ func (f *Fleet) give(ctx context.Context, t *tenant.Tenant, m *service.Moved) er
 	if node == "" {
 		return errNoNode
 	}
-	err := f.callAs(ctx, t, http.MethodPost, node, adoptPath, m)
+	late, cancel := context.WithTimeout(ctx, fetchTime)
+	defer cancel()
+	err := f.callAs(late, t, http.MethodPost, node, adoptPath, m, into(nil, maxMessage))
 	if err == nil {
 		err = f.recordMove(ctx, m.ID, node)
 	}
 	if err != nil {
-		_ = f.callAs(ctx, t, http.MethodDelete, node, "/v1/sandboxes/"+m.ID, nil) // otherwise it expires there
+		_ = f.callAs(ctx, t, http.MethodDelete, node, "/v1/sandboxes/"+m.ID, nil, into(nil, maxMessage)) // otherwise it expires there
 		return err
 	}
 	f.metrics.moves.Inc()
@@ -106,11 +94,8 @@ func (f *Fleet) putMoved(ctx context.Context, sandbox, node string) error {
 		if err == nil {
 			f.moved.Store(sandbox, node)
 			return nil
-		}
-		select {
-		case <-ctx.Done():
+		} else if !engine.Sleep(ctx, retryEvery) {
 			return f.unavailable(err)
-		case <-time.After(retryEvery):
 		}
 	}
 }
@@ -133,6 +118,9 @@ func (f *Fleet) serveAdopt(w http.ResponseWriter, r *http.Request) {
 }
 
 func (f *Fleet) adopt(ctx context.Context, t *tenant.Tenant, from string, m *service.Moved) error {
+	if node, _ := parseID(m.ID); node == "" {
+		return service.Refuse(service.Invalid, "%q is not a valid id of a sandbox", m.ID)
+	}
 	f.service.Load().Disown(m.ID) // of an earlier attempt
 	in := placed{Image: m.Request.Image, NodeModules: m.Request.NodeModules}
 	for _, n := range in.names() {
@@ -147,25 +135,6 @@ func (f *Fleet) adopt(ctx context.Context, t *tenant.Tenant, from string, m *ser
 	}
 	f.adopted.Store(m.ID, true)
 	return f.service.Load().Adopt(ctx, t, m)
-}
-
-// callAs sends a request of a tenant to a node, and returns the error of the response, or of a node that is dead.
-func (f *Fleet) callAs(ctx context.Context, t *tenant.Tenant, method, node, path string, in any) error {
-	ctx, cancel := f.While(ctx, node)
-	defer cancel()
-	res, err := f.request(ctx, t, method, node, path, in)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = res.Body.Close() }()
-	if res.StatusCode < http.StatusMultipleChoices {
-		return nil
-	}
-	var p api.Problem
-	if err := json.NewDecoder(io.LimitReader(res.Body, maxMessage)).Decode(&p); err != nil {
-		return errors.New(res.Status)
-	}
-	return &service.Error{Code: p.Code, Err: &p}
 }
 
 // enter returns the node of a sandbox, which stays there until leave is called if it is this one. It waits while the sandbox moves.

@@ -21,6 +21,7 @@ import (
 	"gaol/cmd/gaol/server/fleet/identity"
 	"gaol/cmd/gaol/server/fleet/member"
 	"gaol/cmd/gaol/server/service"
+	"gaol/cmd/gaol/server/tenant"
 )
 
 // Paths of the listener for nodes.
@@ -67,6 +68,9 @@ func (f *Fleet) storeToken(ctx context.Context, t identity.Token) error {
 	return f.client.Create(ctx, engine.Config, hashOf(t.Secret), []byte(f.ID()), tokenLife)
 }
 
+// callHeader marks the requests of a node itself. Those of clients that it forwards can have any path.
+const callHeader = "Gaol-Fleet-Call"
+
 // NodeHandler serves other nodes, and machines that want to join. Forwarded serves requests of tenants that other nodes have
 // forwarded.
 func (f *Fleet) NodeHandler(forwarded http.HandlerFunc) http.Handler {
@@ -83,14 +87,17 @@ func (f *Fleet) NodeHandler(forwarded http.HandlerFunc) http.Handler {
 	mux.HandleFunc("/", forwarded)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		id := identity.Peer(r.TLS)
+		own := r.Header.Get(callHeader) != ""
 		switch {
-		case r.URL.Path == joinPath && r.Method == http.MethodPost:
+		case own && r.URL.Path == joinPath && r.Method == http.MethodPost:
 			f.serveCertificate(w, r)
 		case id == "":
 			api.WriteProblem(w, http.StatusForbidden, "only nodes of the fleet may connect here")
 		case f.Member().IsDead(id) && r.URL.Path != renewPath:
 			w.Header().Set("Connection", "close") // the node may have another id now
 			api.WriteProblem(w, http.StatusForbidden, "the node is dead")
+		case !own:
+			forwarded(w, r)
 		default:
 			mux.ServeHTTP(w, r)
 		}
@@ -198,7 +205,7 @@ func (f *Fleet) join(ctx context.Context) error {
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: config}, Timeout: callTimeout}
 	defer client.CloseIdleConnections()
 	var out joinResponse
-	if err := post(ctx, client, http.MethodPost, "https://"+f.Join+joinPath, joinRequest{token.Secret, request.DER}, &out); err != nil {
+	if err := send(ctx, client, http.MethodPost, f.Join+joinPath, "", joinRequest{token.Secret, request.DER}, into(&out, maxMessage)); err != nil {
 		return fmt.Errorf("join %s: %w", f.Join, err)
 	}
 	if node, err = identity.NewNode(f.Dir, request, out.Certificate, ca()); err != nil {
@@ -211,21 +218,13 @@ func (f *Fleet) join(ctx context.Context) error {
 
 // renew renews the node's certificate after half of its life, until ctx ends.
 func (f *Fleet) renew(ctx context.Context) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(max(time.Until(f.node.Load().RenewAt()), retryEvery)):
-		}
+	for engine.Sleep(ctx, max(time.Until(f.node.Load().RenewAt()), retryEvery)) {
 		if time.Now().Before(f.node.Load().RenewAt()) {
 			continue // it was renewed meanwhile
 		}
 		if err := f.renewOnce(ctx); err != nil {
 			f.Log.Error("renew the node's certificate", "err", err)
-			select {
-			case <-ctx.Done():
-			case <-time.After(time.Minute):
-			}
+			engine.Sleep(ctx, time.Minute)
 		}
 	}
 }
@@ -289,38 +288,57 @@ func (e *dialError) Unwrap() error { return e.error }
 func (f *Fleet) call(ctx context.Context, method, id, path string, in, out any) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	return post(ctx, f.http, method, "https://"+id+path, in, out)
+	return send(ctx, f.http, method, id+path, "", in, into(out, maxMessage))
 }
 
-// post sends an object, and decodes the one of the response. A response with another status is an error.
-func post(ctx context.Context, c *http.Client, method, url string, in, out any) error {
-	text, err := json.Marshal(in)
+// callAs sends a request of a tenant to a node, and lets read read the response, until the node is lost.
+func (f *Fleet) callAs(ctx context.Context, t *tenant.Tenant, method, node, path string, in any, read func(io.Reader) error) error {
+	ctx, cancel := f.Member().While(ctx, node)
+	defer cancel()
+	return send(ctx, f.http, method, node+path, f.NameOf(t), in, read)
+}
+
+// into returns a function that reads an object of at most some bytes. Without out it ignores the object.
+func into(out any, most int64) func(io.Reader) error {
+	return func(r io.Reader) error {
+		text, err := io.ReadAll(io.LimitReader(r, most))
+		if err != nil || out == nil {
+			return err
+		}
+		return json.Unmarshal(text, out)
+	}
+}
+
+// send sends a request with an object, unless that is nil, and lets read read the response. A response with another status than 2xx
+// is an error.
+func send(ctx context.Context, c *http.Client, method, url, tenant string, in any, read func(io.Reader) error) error {
+	var body io.Reader
+	if in != nil {
+		text, err := json.Marshal(in)
+		if err != nil {
+			return err
+		}
+		body = bytes.NewReader(text)
+	}
+	r, err := http.NewRequestWithContext(ctx, method, "https://"+url, body)
 	if err != nil {
 		return err
 	}
-	r, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(text))
-	if err != nil {
-		return err
+	r.Header = http.Header{"Content-Type": {"application/json"}, callHeader: {"1"}}
+	if tenant != "" {
+		r.Header.Set(tenantHeader, tenant)
 	}
-	r.Header.Set("Content-Type", "application/json")
 	res, err := c.Do(r)
 	if err != nil {
 		return err
 	}
-	defer res.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(res.Body, maxMessage))
-	if err != nil {
-		return err
+	defer func() { _ = res.Body.Close() }()
+	if res.StatusCode < http.StatusMultipleChoices {
+		return read(res.Body)
 	}
-	if res.StatusCode != http.StatusOK {
-		var p api.Problem
-		if json.Unmarshal(body, &p) == nil && p.Code != "" {
-			return &service.Error{Code: p.Code, Err: &p}
-		}
-		return errors.New(res.Status)
+	var p api.Problem
+	if into(&p, maxMessage)(res.Body) == nil && p.Code != "" {
+		return &service.Error{Code: p.Code, Err: &p}
 	}
-	if out == nil {
-		return nil
-	}
-	return json.Unmarshal(body, out)
+	return errors.New(res.Status)
 }

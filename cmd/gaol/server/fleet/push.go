@@ -2,13 +2,11 @@ package fleet
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
 	"os"
 	"path/filepath"
-	"time"
 
 	"gaol/cmd/gaol/server/fleet/engine"
 	"gaol/cmd/gaol/server/fleet/identity"
@@ -100,25 +98,17 @@ func (f *Fleet) push(w http.ResponseWriter, r *http.Request) {
 	respond(w, struct{}{}, err)
 }
 
-// watchFiles keeps the files that were pushed, until ctx ends.
-func (f *Fleet) watchFiles(ctx context.Context) {
-	for ctx.Err() == nil {
-		_ = f.client.Watch(ctx, engine.Config, func(c engine.Change) {
-			var files Files
-			if c.Key != filesKey || c.Value == nil || json.Unmarshal(c.Value, &files) != nil {
-				return
-			}
-			changed, err := files.write(f.Dir)
-			if err != nil {
-				f.Log.Error("write the files that were pushed", "err", err)
-			}
-			if changed && f.Reload != nil {
-				f.Reload()
-			}
-		}, func() {})
-		select { // the engine is away
-		case <-ctx.Done():
-		case <-time.After(retryEvery):
-		}
+// applyFiles keeps the files that were pushed.
+func (f *Fleet) applyFiles(c engine.Change) {
+	var files Files
+	if c.Key != filesKey || c.Value == nil || json.Unmarshal(c.Value, &files) != nil {
+		return
+	}
+	changed, err := files.write(f.Dir)
+	if err != nil {
+		f.Log.Error("write the files that were pushed", "err", err)
+	}
+	if changed && f.Reload != nil {
+		f.Reload()
 	}
 }

@@ -164,7 +164,10 @@ func (f *Fleet) TenantOf(r *http.Request) (*tenant.Tenant, error) {
 
 // TenantNamed returns the tenant whose [Fleet.NameOf] a name is.
 func (f *Fleet) TenantNamed(name string) *tenant.Tenant {
-	return &tenant.Tenant{Name: strings.TrimSuffix(name, "@"+f.state.Machine)}
+	if strings.HasPrefix(name, "uid:") {
+		name = strings.TrimSuffix(name, "@"+f.state.Machine)
+	}
+	return &tenant.Tenant{Name: name}
 }
 
 // maxTenant bounds the name of a tenant in bytes.
@@ -182,6 +185,7 @@ func (f *Fleet) Forward(w http.ResponseWriter, r *http.Request, node string) {
 			p.Out.URL = &url.URL{Scheme: "https", Host: node, Path: p.In.URL.Path, RawPath: p.In.URL.RawPath, RawQuery: p.In.URL.RawQuery}
 			p.Out.Host = p.In.Host
 			p.Out.Header.Del(tenantHeader)
+			p.Out.Header.Del(callHeader)
 			if t != nil {
 				p.Out.Header.Del("Authorization")
 				p.Out.Header.Set(tenantHeader, f.NameOf(t))

@@ -266,6 +266,16 @@ func (c *Client) watcher(ctx context.Context, bucket string) (_ jetstream.KeyWat
 	}, nil
 }
 
+// Sleep waits for a time, or until ctx ends. It reports whether ctx has not ended.
+func Sleep(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
+	}
+}
+
 // Publish sends a hint to the nodes that are connected now.
 func (c *Client) Publish(subject string, hint []byte) error { return c.conn.Publish(subject, hint) }
 

@@ -79,16 +79,14 @@ func (s *Server) supervise(ctx context.Context, ended <-chan error) {
 			return
 		}
 		s.log.Error("the fleet's engine has ended", "err", err)
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-time.After(restartAfter):
-			}
+		for Sleep(ctx, restartAfter) {
 			if ended, err = s.start(ctx); err == nil {
 				break
 			}
 			s.log.Error("start the fleet's engine", "err", err)
+		}
+		if err != nil {
+			return
 		}
 	}
 }
@@ -169,7 +167,7 @@ func (s *Server) Watch(ctx context.Context, write func(context.Context) error) {
 }
 
 func (s *Server) watch(ctx context.Context, every, timeout time.Duration, write func(context.Context) error) {
-	for last := time.Now(); ctx.Err() == nil; {
+	for last := time.Now(); ctx.Err() == nil; Sleep(ctx, every) {
 		err := write(ctx)
 		if err == nil || s.address.Load() == nil { // it is being started
 			last = time.Now()
@@ -177,10 +175,6 @@ func (s *Server) watch(ctx context.Context, every, timeout time.Duration, write 
 			s.log.Error("the fleet's engine accepts no writes: start it again", "err", err)
 			_ = s.process.Load().Kill() // it may have ended
 			last = time.Now()
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(every):
 		}
 	}
 }

@@ -87,19 +87,9 @@ func (m *Member) IsDraining() bool { return m.draining.Load() || m.IsDead(m.own)
 // Load returns how busy the own node is.
 func (m *Member) Load() Load { return m.load() }
 
-// sleep waits for a time, or until ctx ends. It reports whether ctx has not ended.
-func sleep(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(d):
-		return true
-	}
-}
-
 // watch applies the records of all nodes.
 func (m *Member) watch(ctx context.Context) {
-	for ctx.Err() == nil {
+	for ; ctx.Err() == nil; engine.Sleep(ctx, retryEvery) {
 		err := m.engine.Watch(ctx, engine.Nodes, func(c engine.Change) {
 			m.Apply(c.Key, c.Value)
 			m.notify()
@@ -107,7 +97,6 @@ func (m *Member) watch(ctx context.Context) {
 		if ctx.Err() == nil && m.current.Load() {
 			m.log.Warn("watch the fleet's nodes", "err", err)
 		}
-		sleep(ctx, retryEvery)
 	}
 }
 
@@ -153,7 +142,7 @@ func (m *Member) hint(ctx context.Context) {
 	if err != nil {
 		m.log.Error("the load of other nodes stays unknown", "err", err)
 	}
-	for sleep(ctx, hintEvery) {
+	for engine.Sleep(ctx, hintEvery) {
 		text, err := json.Marshal(m.load())
 		if err == nil {
 			err = m.engine.Publish(loadSubject+m.own, text)
@@ -169,7 +158,7 @@ const probeTimeout = 3 * time.Second
 
 // bury declares nodes dead that are silent and cannot be reached.
 func (m *Member) bury(ctx context.Context) {
-	for sleep(ctx, hintEvery) {
+	for engine.Sleep(ctx, hintEvery) {
 		var probes sync.WaitGroup
 		for _, node := range m.missed() {
 			probes.Go(func() {

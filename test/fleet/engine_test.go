@@ -75,12 +75,12 @@ func testEngineStopped(t *testing.T, c *cluster, paths map[string]string) {
 	}
 	stopped := time.Now()
 	c.work(t, paths)
-	if out, err := c.nodes[1].gaolFleet("token"); err == nil || !strings.Contains(err.Error(), "the fleet's engine cannot be reached") {
+	if out, err := c.nodes[1].gaolFleet("token"); err == nil || !strings.Contains(err.Error(), "the engine cannot be reached now") {
 		t.Errorf("gaol fleet token: %q %v", out, err)
 	}
 	machine := c.prepare(t, "early")
 	out, err := machine.command(append([]string{"--fleet-address", "127.0.0.1:0"}, c.nodes[0].join(token)...)...).CombinedOutput()
-	if err == nil || !strings.Contains(string(out), "the fleet's engine cannot be reached") {
+	if err == nil || !strings.Contains(string(out), "the engine cannot be reached now") {
 		t.Errorf("a machine joins without an engine: %v\n%s", err, out)
 	}
 	for time.Since(stopped) < outage {

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -97,4 +98,33 @@ func (p *Problem) Write(w http.ResponseWriter) {
 // WriteProblem writes a problem of HTTP itself.
 func WriteProblem(w http.ResponseWriter, status int, detail string) {
 	NewProblem(status, detail).Write(w)
+}
+
+// Recorder keeps a response of at most some bytes in memory. Over means that it was longer.
+type Recorder struct {
+	Most   int
+	Status int // 0: there was no response
+	Body   bytes.Buffer
+	Over   bool
+	header http.Header
+}
+
+// Header implements [http.ResponseWriter].
+func (w *Recorder) Header() http.Header {
+	if w.header == nil {
+		w.header = http.Header{}
+	}
+	return w.header
+}
+
+// WriteHeader implements [http.ResponseWriter].
+func (w *Recorder) WriteHeader(status int) { w.Status = cmp.Or(w.Status, status) }
+
+// Write implements [http.ResponseWriter].
+func (w *Recorder) Write(p []byte) (int, error) {
+	w.WriteHeader(http.StatusOK)
+	if w.Over = w.Over || len(p) > w.Most-w.Body.Len(); w.Over {
+		return len(p), nil
+	}
+	return w.Body.Write(p)
 }

@@ -9,7 +9,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -72,14 +71,10 @@ func New(o Options) *Runs {
 }
 
 var (
-	errNoBatch  = service.Refuse(service.Forbidden, "this server has no batch runs: gaol serve has them")
-	errNone     = service.Refuse(service.NotFound, "there is no such batch run: it was not submitted, or was done more than an hour ago")
-	errOther    = service.Refuse(service.Invalid, "idempotencyKey: it was used for another request")
-	errFull     = &service.Error{Code: service.Exceeded, Err: errors.New("the queue of batch runs is full"), RetryAfter: retryLater}
-	errNoEngine = &service.Error{Code: service.EngineUnavailable, Err: errors.New("the engine of batch runs cannot be reached now"), RetryAfter: time.Second}
+	errNoBatch = service.Refuse(service.Forbidden, "this server has no batch runs: gaol serve has them")
+	errNone    = service.Refuse(service.NotFound, "there is no such batch run: it was not submitted, or was done more than an hour ago")
+	errOther   = service.Refuse(service.Invalid, "idempotencyKey: it was used for another request")
 )
-
-const retryLater = 10 * time.Second
 
 const (
 	// maxRecord bounds a request and a result in bytes of JSON.
@@ -102,7 +97,7 @@ func (q *Runs) use(ctx context.Context, start bool) (*engine.Client, error) {
 	} else if err == nil {
 		q.started.Do(func() { q.take(e) })
 	}
-	return e, converted(err)
+	return e, err
 }
 
 // Start begins to make batch runs that were submitted before.
@@ -215,20 +210,9 @@ func (q *Runs) Submit(ctx context.Context, t *tenant.Tenant, in *requestjson.Sub
 			return &resultjson.BatchRun{Key: r.Key, State: resultjson.BatchQueued, Submitted: r.Submitted}, nil
 		}
 		if !errors.Is(err, engine.ErrExists) {
-			return nil, converted(err)
+			return nil, err
 		}
 	}
-}
-
-// converted returns the error of the engine for clients.
-func converted(err error) error {
-	switch {
-	case errors.Is(err, engine.ErrFull):
-		return errFull
-	case errors.Is(err, engine.ErrUnavailable):
-		return errNoEngine
-	}
-	return err
 }
 
 // find returns a batch run with the digest of its request.
@@ -242,7 +226,7 @@ func (q *Runs) find(ctx context.Context, e *engine.Client, tenant, key string) (
 	if errors.Is(err, engine.ErrNotFound) { // a worker may just have stored its result
 		return storedResult(ctx, e, n)
 	} else if err != nil {
-		return nil, converted(err)
+		return nil, err
 	}
 	var r request
 	if err := json.Unmarshal(text, &r); err != nil {
@@ -262,7 +246,7 @@ func storedResult(ctx context.Context, e *engine.Client, name string) (*result, 
 	if errors.Is(err, engine.ErrNotFound) {
 		return nil, errNone
 	} else if err != nil {
-		return nil, converted(err)
+		return nil, err
 	}
 	r := &result{}
 	return r, json.Unmarshal(text, r)
@@ -299,7 +283,7 @@ func (q *Runs) Follow(ctx context.Context, t *tenant.Tenant, key string, changed
 		default:
 		}
 	}); err != nil {
-		return converted(fmt.Errorf("%w: %w", engine.ErrUnavailable, err))
+		return err
 	}
 	var last resultjson.BatchState
 	for {
@@ -342,7 +326,7 @@ func (q *Runs) Cancel(ctx context.Context, t *tenant.Tenant, key string) (*resul
 	if errors.Is(err, engine.ErrExists) {
 		return q.Get(ctx, t, key)
 	} else if err != nil {
-		return nil, converted(err)
+		return nil, err
 	}
 	_ = e.Publish(cancelSubject+name(tenant, key), nil) // otherwise its worker finds the result at the end
 	return &done.Run, nil

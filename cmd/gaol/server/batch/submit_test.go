@@ -204,7 +204,7 @@ func TestNoEngine(t *testing.T) {
 		runs   *Runs
 		err    error
 		submit error
-	}{"none": {none, errNoBatch, errNoBatch}, "never started": {never, errNone, errNoEngine}} {
+	}{"none": {none, errNoBatch, errNoBatch}, "never started": {never, errNone, engine.ErrUnavailable}} {
 		if err := tc.runs.Start(t.Context()); err != nil && what == "never started" {
 			t.Errorf("%s: Start: %v", what, err)
 		}

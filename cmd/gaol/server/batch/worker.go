@@ -156,18 +156,18 @@ func (q *Runs) make(ctx context.Context, r *request, run *resultjson.BatchRun) (
 		return http.StatusUnprocessableEntity, *api.NewProblem(http.StatusUnprocessableEntity, err.Error())
 	}
 	in.Header.Set("Content-Type", "application/json")
-	w := &response{header: http.Header{}}
+	w := &api.Recorder{Most: maxRecord}
 	q.Serve(w, in, q.TenantOf(r.Tenant))
 	switch {
-	case w.over:
+	case w.Over:
 		return http.StatusRequestEntityTooLarge, *api.NewProblem(http.StatusRequestEntityTooLarge, "the result takes more than "+strconv.Itoa(maxRecord)+" bytes, the limit of a batch run")
-	case w.status != http.StatusOK:
-		if err := json.Unmarshal(w.body.Bytes(), &p); err != nil {
+	case w.Status != http.StatusOK:
+		if err := json.Unmarshal(w.Body.Bytes(), &p); err != nil {
 			p = *api.NewProblem(http.StatusBadGateway, "no result: "+err.Error())
 		}
-		return cmp.Or(w.status, http.StatusBadGateway), p
+		return cmp.Or(w.Status, http.StatusBadGateway), p
 	}
-	if err := json.Unmarshal(w.body.Bytes(), &run.Result); err != nil {
+	if err := json.Unmarshal(w.Body.Bytes(), &run.Result); err != nil {
 		return http.StatusBadGateway, *api.NewProblem(http.StatusBadGateway, "an invalid result: "+err.Error())
 	}
 	return http.StatusOK, p
@@ -205,27 +205,4 @@ func (q *Runs) Stop() { q.stop() }
 func (q *Runs) Close() {
 	q.stop()
 	q.work.Wait()
-}
-
-// response keeps a response of at most maxRecord bytes in memory.
-type response struct {
-	header http.Header
-	status int
-	body   bytes.Buffer
-	over   bool
-}
-
-// Header implements [http.ResponseWriter].
-func (w *response) Header() http.Header { return w.header }
-
-// WriteHeader implements [http.ResponseWriter].
-func (w *response) WriteHeader(status int) { w.status = cmp.Or(w.status, status) }
-
-// Write implements [http.ResponseWriter].
-func (w *response) Write(p []byte) (int, error) {
-	w.WriteHeader(http.StatusOK)
-	if w.over = w.over || w.body.Len()+len(p) > maxRecord; w.over {
-		return len(p), nil
-	}
-	return w.body.Write(p)
 }

@@ -33,7 +33,7 @@ func (f *Fleet) AdminHandler() http.Handler {
 	})
 	mux.HandleFunc("POST /fleet/v1/token", func(w http.ResponseWriter, r *http.Request) {
 		t := identity.NewToken(f.node.Load().CA)
-		respond(w, NewToken{t.String(), f.Address}, f.unavailable(f.storeToken(r.Context(), t)))
+		respond(w, NewToken{t.String(), f.Address}, f.storeToken(r.Context(), t))
 	})
 	mux.HandleFunc("POST /fleet/v1/push", f.push)
 	mux.HandleFunc("GET /fleet/v1/targets", f.serveTargets)
@@ -59,14 +59,6 @@ func respond(w http.ResponseWriter, out any, err error) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(out) // the client may have gone
-}
-
-// unavailable returns the error for clients of an operation of the engine.
-func (f *Fleet) unavailable(err error) error {
-	if errors.Is(err, engine.ErrUnavailable) {
-		return errNoEngine
-	}
-	return err
 }
 
 // drain sets whether a node accepts new work.
@@ -97,5 +89,5 @@ func (f *Fleet) remove(ctx context.Context, node string) error {
 	if errors.Is(err, engine.ErrExists) {
 		return nil
 	}
-	return f.unavailable(err)
+	return err
 }

@@ -54,7 +54,7 @@ func isForbidden(err error) bool {
 // callEngines sends a request to nodes with an engine, by their addresses, until one of them serves or forbids it. Their ids may not
 // be known: the table of nodes is empty while there is no engine.
 func (f *Fleet) callEngines(ctx context.Context, method, path string, in, out any) error {
-	failed := error(errNoEngine)
+	failed := engine.ErrUnavailable
 	for _, address := range f.engineAddresses() {
 		client := &http.Client{Transport: &http.Transport{TLSClientConfig: f.node.Load().Client("", "http/1.1"), DisableKeepAlives: true}, Timeout: callTimeout}
 		if failed = send(ctx, client, method, address+path, "", in, into(out, maxMessage)); failed == nil || isForbidden(failed) {

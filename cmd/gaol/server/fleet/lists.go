@@ -1,15 +1,17 @@
 package fleet
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
+	"maps"
+	"math"
 	"net/http"
 	"slices"
 	"sync"
 	"time"
 
+	"gaol/cmd/gaol/server/api"
 	"gaol/cmd/gaol/server/fleet/member"
 	"gaol/cmd/gaol/server/tenant"
 )
@@ -31,13 +33,15 @@ type element struct {
 
 // serveList serves a list that is collected from all nodes.
 func (f *Fleet) serveList(w http.ResponseWriter, r *http.Request, local http.Handler) {
-	own := &recorder{header: http.Header{}}
+	own := &api.Recorder{Most: math.MaxInt}
 	local.ServeHTTP(own, r)
-	if own.status != http.StatusOK && own.status != 0 {
-		own.copyTo(w)
+	if own.Status != http.StatusOK {
+		maps.Copy(w.Header(), own.Header())
+		w.WriteHeader(cmp.Or(own.Status, http.StatusOK))
+		_, _ = w.Write(own.Body.Bytes()) // the client may have gone
 		return
 	}
-	out, err := f.Merge(r.Context(), tenant.FromContext(r.Context()), r.URL.Path, own.body.Bytes())
+	out, err := f.Merge(r.Context(), tenant.FromContext(r.Context()), r.URL.Path, own.Body.Bytes())
 	respond(w, out, err)
 }
 
@@ -113,29 +117,4 @@ func elementsOf(text []byte, field string) ([]element, error) {
 		list[i] = element{key.Created, key.Name, text}
 	}
 	return list, nil
-}
-
-// recorder keeps a response in memory.
-type recorder struct {
-	header http.Header
-	status int
-	body   bytes.Buffer
-}
-
-// Header implements [http.ResponseWriter].
-func (w *recorder) Header() http.Header { return w.header }
-
-// WriteHeader implements [http.ResponseWriter].
-func (w *recorder) WriteHeader(status int) { w.status = cmp.Or(w.status, status) }
-
-// Write implements [http.ResponseWriter].
-func (w *recorder) Write(p []byte) (int, error) { return w.body.Write(p) }
-
-// copyTo sends the response to a client.
-func (w *recorder) copyTo(to http.ResponseWriter) {
-	for name, values := range w.header {
-		to.Header()[name] = values
-	}
-	to.WriteHeader(w.status)
-	_, _ = to.Write(w.body.Bytes()) // the client may have gone
 }

@@ -95,7 +95,7 @@ func (f *Fleet) putMoved(ctx context.Context, sandbox, node string) error {
 			f.moved.Store(sandbox, node)
 			return nil
 		} else if !engine.Sleep(ctx, retryEvery) {
-			return f.unavailable(err)
+			return err
 		}
 	}
 }

@@ -104,9 +104,6 @@ func (f *Fleet) NodeHandler(forwarded http.HandlerFunc) http.Handler {
 	})
 }
 
-// errNoEngine is the error of a node that cannot ask the engine.
-var errNoEngine = service.Refuse(service.EngineUnavailable, "%w", engine.ErrUnavailable)
-
 // serveCertificate signs the request of a machine that joins, or of a node whose certificate is going to expire. A node that is dead
 // gets a new id, unless it was removed. Nodes without the authority forward the request to an engine.
 func (f *Fleet) serveCertificate(w http.ResponseWriter, r *http.Request) {
@@ -138,13 +135,13 @@ func (f *Fleet) admit(ctx context.Context, in joinRequest, out *joinResponse) er
 				return f.call(ctx, http.MethodPost, n.ID, joinPath, in, out)
 			}
 		}
-		return errNoEngine
+		return engine.ErrUnavailable
 	}
 	_, err := f.client.Get(ctx, engine.Config, hashOf(in.Secret))
 	if errors.Is(err, engine.ErrNotFound) {
 		return service.Refuse(service.Forbidden, "the join token is unknown or has expired")
 	} else if err != nil {
-		return errNoEngine
+		return engine.ErrUnavailable
 	}
 	return f.certifyNode(in.Request, identity.NewID(), out)
 }
@@ -157,7 +154,7 @@ func (f *Fleet) sign(ctx context.Context, peer string, request []byte, out *join
 	grave, err := f.Member().Grave(ctx, peer)
 	switch {
 	case err != nil:
-		return errNoEngine
+		return engine.ErrUnavailable
 	case grave != nil && grave.Removed:
 		return service.Refuse(service.Forbidden, "the node was removed: it can join with a new token")
 	case grave != nil:

@@ -92,7 +92,7 @@ func (f *Fleet) push(w http.ResponseWriter, r *http.Request) {
 	if err == nil {
 		var text []byte
 		if text, err = json.Marshal(files); err == nil {
-			err = f.unavailable(f.client.Put(r.Context(), engine.Config, filesKey, text))
+			err = f.client.Put(r.Context(), engine.Config, filesKey, text)
 		}
 	}
 	respond(w, struct{}{}, err)

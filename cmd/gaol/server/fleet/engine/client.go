@@ -12,6 +12,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"gaol/cmd/gaol/server/service"
 )
 
 // Client is the connection of a node to the engine. It connects again when it is lost.
@@ -51,8 +53,12 @@ var buckets = []jetstream.KeyValueConfig{
 // ErrExists is the error of Create for a key that exists.
 var ErrExists = errors.New("the key exists")
 
-// ErrFull is the error of a queue or a bucket without room.
-var ErrFull = errors.New("the fleet's engine is full")
+// Errors for clients of the server: of a queue or a bucket without room, and of an operation for which the engine could not be
+// reached, which may have had an effect.
+var (
+	ErrFull        error = &service.Error{Code: service.Exceeded, Err: errors.New("the queue of batch runs is full"), RetryAfter: 10 * time.Second}
+	ErrUnavailable error = &service.Error{Code: service.EngineUnavailable, Err: errors.New("the engine cannot be reached now"), RetryAfter: time.Second}
+)
 
 // ErrNotFound is the error of Get for a key that does not exist.
 var ErrNotFound = errors.New("the key does not exist")
@@ -303,8 +309,9 @@ func (c *Client) Subscribe(ctx context.Context, subject string, receive func(sub
 
 func (c *Client) subscribe(ctx context.Context, subject string, receive nats.MsgHandler) error {
 	s, err := c.conn.Subscribe(subject, receive)
-	if err == nil {
-		context.AfterFunc(ctx, func() { _ = s.Unsubscribe() }) // the client may be closed
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
-	return err
+	context.AfterFunc(ctx, func() { _ = s.Unsubscribe() }) // the client may be closed
+	return nil
 }

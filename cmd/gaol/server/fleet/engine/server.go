@@ -234,9 +234,6 @@ func (s *Server) logLines(from io.Reader) {
 	_, _ = io.Copy(io.Discard, from) // after a line that is too long
 }
 
-// ErrUnavailable is the error of an operation for which the engine could not be reached. It may have had an effect.
-var ErrUnavailable = errors.New("the fleet's engine cannot be reached")
-
 // Dial connects to the running program.
 func (s *Server) Dial(ctx context.Context) (net.Conn, error) {
 	address := s.address.Load()

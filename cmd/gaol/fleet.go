@@ -35,18 +35,15 @@ func (a *app) fleetCommand() *cobra.Command {
 		a.fleetNodeCommand("remove", "remove a machine for ever", "Remove a machine for ever: its sandboxes end, and the others refuse its certificate. It can join again with a new token."))
 }
 
-// fleetAction adds --server to cmd, which sends a request to the fleet's part of a server, and prints the response.
-func fleetAction[T any](cmd *cobra.Command, method string, path func(args []string) string, print func(T) error) *cobra.Command {
-	return fleetUpload(cmd, method, path, func([]string) ([]byte, error) { return nil, nil }, print)
-}
-
-// fleetUpload is fleetAction with a body.
-func fleetUpload[T any](cmd *cobra.Command, method string, path func(args []string) string, body func(args []string) ([]byte, error), print func(T) error) *cobra.Command {
+// fleetAction adds --server to cmd, which sends a request to the fleet's part of a server, and prints the response. Body may be nil.
+func fleetAction[T any](cmd *cobra.Command, method string, path func(args []string) string, body func(args []string) ([]byte, error), print func(T) error) *cobra.Command {
 	var server string
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		text, err := body(args)
-		if err != nil {
-			return err
+	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
+		var text []byte
+		if body != nil {
+			if text, err = body(args); err != nil {
+				return err
+			}
 		}
 		var out T
 		if err := askFleet(cmd.Context(), server, method, path(args), text, &out); err != nil {
@@ -104,7 +101,7 @@ func (a *app) fleetNodesCommand() *cobra.Command {
 		Example: "  gaol fleet nodes\n  gaol fleet nodes --json",
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON object")
-	return fleetAction(cmd, http.MethodGet, func([]string) string { return nodesPath }, func(list fleet.NodeList) error {
+	return fleetAction(cmd, http.MethodGet, func([]string) string { return nodesPath }, nil, func(list fleet.NodeList) error {
 		lines := []string{"NODE\tSTATE\tADDRESS\tBUSY\tSANDBOXES\tENGINE\tVERSION\tREASON"}
 		for _, n := range list.Nodes {
 			id := n.ID
@@ -127,7 +124,7 @@ func (a *app) fleetTokenCommand() *cobra.Command {
 		Use: "token", Short: "print how another machine joins", Example: "  gaol fleet token",
 		Long: "Print the command by which another machine joins the fleet. Its token is valid for a day.",
 	}
-	return fleetAction(cmd, http.MethodPost, func([]string) string { return "/fleet/v1/token" }, func(t fleet.NewToken) error {
+	return fleetAction(cmd, http.MethodPost, func([]string) string { return "/fleet/v1/token" }, nil, func(t fleet.NewToken) error {
 		return a.print("gaol serve --join " + t.Address + " --join-token " + t.Token + "\n")
 	})
 }
@@ -162,7 +159,7 @@ func (a *app) fleetPushCommand() *cobra.Command {
 		}
 		return json.Marshal(files)
 	}
-	return fleetUpload(cmd, http.MethodPost, func([]string) string { return "/fleet/v1/push" }, read, func(struct{}) error { return nil })
+	return fleetAction(cmd, http.MethodPost, func([]string) string { return "/fleet/v1/push" }, read, func(struct{}) error { return nil })
 }
 
 // maxPushed bounds a file in bytes.
@@ -171,7 +168,7 @@ const maxPushed = 1 << 20
 // fleetNodeCommand does something with one machine.
 func (a *app) fleetNodeCommand(name, short, long string) *cobra.Command {
 	cmd := &cobra.Command{Use: name + " NODE", Short: short, Long: long, Args: cobra.ExactArgs(1), Example: "  gaol fleet " + name + " k3v5w2qd"}
-	return fleetAction(cmd, http.MethodPost, func(args []string) string { return nodesPath + "/" + args[0] + "/" + name }, func(n member.Status) error {
+	return fleetAction(cmd, http.MethodPost, func(args []string) string { return nodesPath + "/" + args[0] + "/" + name }, nil, func(n member.Status) error {
 		return a.print(n.ID + " " + string(n.State) + "\n")
 	})
 }

@@ -138,7 +138,7 @@ func (s *Server) addBatch(o Options, next http.Handler) {
 		b.Accepts = func() bool { return !s.fleet.Member().IsDraining() }
 	}
 	s.batch = batch.New(b)
-	s.service.UseBatch(s.batch)
+	s.service.Batch = s.batch
 }
 
 // StartBatch begins to make batch runs that were submitted before.

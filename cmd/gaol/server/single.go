@@ -42,7 +42,7 @@ func ServeSingle(ctx context.Context, c *net.UnixConn, o Options) error {
 	defer stop()
 	o.Settings = settings.Trusted()
 	s := service.New(o.Options)
-	s.UseBatch(batch.New(batch.Options{Service: s}))
+	s.Batch = batch.New(batch.Options{Service: s})
 	sessions := session.New(s, nil)
 	h := &http.Server{
 		Handler: api.WithPorts(s, newMux(s, sessions, o.Version)), MaxHeaderBytes: maxHeader,

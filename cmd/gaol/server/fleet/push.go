@@ -30,18 +30,12 @@ const (
 
 // Pushed returns the paths of the files that a machine has got, or else the given ones.
 func Pushed(dir, config, tokens string) (newConfig, newTokens string) {
-	choose := func(name, own string) string {
-		if path := filepath.Join(dir, name); isFile(path) {
-			return path
+	for name, path := range map[string]*string{pushedConfig: &config, pushedTokens: &tokens} {
+		if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
+			*path = filepath.Join(dir, name)
 		}
-		return own
 	}
-	return choose(pushedConfig, config), choose(pushedTokens, tokens)
-}
-
-func isFile(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
+	return config, tokens
 }
 
 // write writes the files to a folder, and removes those that are empty. It reports whether one has changed.

@@ -1,11 +1,13 @@
 package operation
 
 import (
+	"context"
 	"net/http"
 	"reflect"
 
 	"gaol/cmd/gaol/server/service"
 	"gaol/runtime"
+	"gaol/runtime/requestjson"
 	"gaol/runtime/resultjson"
 	"gaol/runtime/snippets"
 )
@@ -64,12 +66,16 @@ func batchRuns() []*Operation {
 			Name: Submit, Method: http.MethodPost, Path: all, Status: http.StatusAccepted,
 			Summary: "Submit a run, which is made once it is its turn",
 			Doc:     "Queues a program or a command for a new sandbox. The header Idempotency-Key names the batch run: a repetition of the request returns its state, and another request with the same key is refused. It is begun again if its machine is lost. Its result is kept for an hour. outputBytes and valueBytes are at most 256 KiB and 1 MiB, and mounts are refused. With the headers Idempotency-Key and Prefer: respond-async, /v1/run and /v1/command do the same.",
-		}, (*service.Service).SubmitRun),
+		}, func(s *service.Service, ctx context.Context, c *Call, in *requestjson.SubmitRequest) (*resultjson.BatchRun, error) {
+			return s.Batch.Submit(ctx, c.Tenant, in)
+		}),
 		ofService(Operation{
 			Name: "getBatchRun", Method: http.MethodGet, Path: one, Query: true,
 			Summary: "Describe a batch run",
 			Doc:     "Describes your batch run: its state, and its result once it is done.",
-		}, (*service.Service).GetBatchRun),
+		}, func(s *service.Service, ctx context.Context, c *Call, in *requestjson.InBatch) (*resultjson.BatchRun, error) {
+			return s.Batch.Get(ctx, c.Tenant, in.Key)
+		}),
 		ofService(Operation{
 			Name: "waitBatchRun", Method: http.MethodGet, Path: one + "/wait", Query: true, unawaited: true,
 			Summary: "Wait until a batch run is done",
@@ -85,7 +91,9 @@ func batchRuns() []*Operation {
 			Name: "cancelBatchRun", Method: http.MethodDelete, Path: one, Query: true,
 			Summary: "Cancel a batch run",
 			Doc:     "Ends the batch run, whose result then has the cause canceled, unless it is done.",
-		}, (*service.Service).CancelBatchRun),
+		}, func(s *service.Service, ctx context.Context, c *Call, in *requestjson.InBatch) (*resultjson.BatchRun, error) {
+			return s.Batch.Cancel(ctx, c.Tenant, in.Key)
+		}),
 	}
 }
 

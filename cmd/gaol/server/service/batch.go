@@ -19,41 +19,23 @@ type Batch interface {
 	Follow(ctx context.Context, t *tenant.Tenant, key string, changed func(*resultjson.BatchRun) error) error
 }
 
-// UseBatch gives the service its batch runs, before the first request.
-func (s *Service) UseBatch(b Batch) { s.batch = b }
-
-// SubmitRun submits a batch run.
-func (s *Service) SubmitRun(ctx context.Context, c *Call, in *requestjson.SubmitRequest) (*resultjson.BatchRun, error) {
-	return s.batch.Submit(ctx, c.Tenant, in)
-}
-
-// GetBatchRun describes a batch run.
-func (s *Service) GetBatchRun(ctx context.Context, c *Call, in *requestjson.InBatch) (*resultjson.BatchRun, error) {
-	return s.batch.Get(ctx, c.Tenant, in.Key)
-}
-
-// CancelBatchRun cancels a batch run that is not done.
-func (s *Service) CancelBatchRun(ctx context.Context, c *Call, in *requestjson.InBatch) (*resultjson.BatchRun, error) {
-	return s.batch.Cancel(ctx, c.Tenant, in.Key)
-}
-
 // WaitBatchRun waits until a batch run is done, or a timeout.
 func (s *Service) WaitBatchRun(ctx context.Context, c *Call, in *requestjson.WaitBatchIn) (run *resultjson.BatchRun, err error) {
 	late, cancel := waitContext(ctx, in.TimeoutMs)
 	defer cancel()
-	err = s.batch.Follow(late, c.Tenant, in.Key, func(now *resultjson.BatchRun) error {
+	err = s.Batch.Follow(late, c.Tenant, in.Key, func(now *resultjson.BatchRun) error {
 		run = now
 		return nil
 	})
 	if late.Err() != nil && ctx.Err() == nil { // also before the first state
-		return s.batch.Get(ctx, c.Tenant, in.Key)
+		return s.Batch.Get(ctx, c.Tenant, in.Key)
 	}
 	return run, err
 }
 
 // FollowBatchRun sends the states of a batch run until it is done.
 func (s *Service) FollowBatchRun(ctx context.Context, c *Call, in *requestjson.InBatch) (None, error) {
-	return None{}, s.batch.Follow(ctx, c.Tenant, in.Key, func(run *resultjson.BatchRun) error {
+	return None{}, s.Batch.Follow(ctx, c.Tenant, in.Key, func(run *resultjson.BatchRun) error {
 		if c.To == nil {
 			return nil
 		}

@@ -52,6 +52,8 @@ type Options struct {
 // Service runs programs and keeps sandboxes for tenants. Its methods may be called from several
 // goroutines.
 type Service struct {
+	Batch Batch // set before the first request
+
 	settings     atomic.Pointer[settings.Settings]
 	trusted      bool // see settings.Trusted
 	store, cache string
@@ -63,7 +65,6 @@ type Service struct {
 	runners      *shared[runnerKey, *snippets.Runner]
 	tenants      *tenants
 	metrics      *Metrics
-	batch        Batch
 	retained     retained      // processes and contexts that have ended
 	closing      chan struct{} // has room for the sandboxes that are closed at the same time
 

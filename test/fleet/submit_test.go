@@ -159,7 +159,7 @@ func testSubmitKey(t *testing.T, n *node) {
 	if string(foreign.Result.Stdout) != "bob\n" {
 		t.Errorf("the key of another tenant: %+v", foreign)
 	}
-	if a, b := submitted(t, c, ``, client.SubmitOptions{}), submitted(t, c, ``, client.SubmitOptions{}); a.Key == b.Key {
+	if a, b := submitted(t, c, `1`, client.SubmitOptions{}), submitted(t, c, `1`, client.SubmitOptions{}); a.Key == b.Key {
 		t.Errorf("two batch runs have the key %s", a.Key)
 	}
 }
@@ -208,7 +208,7 @@ func testSubmitCancel(t *testing.T, n *node) {
 	if run := <-done; run == nil || run.Result == nil || run.Result.Cause != runtime.CauseCanceled {
 		t.Errorf("the wait for it: %+v", run)
 	}
-	ended := submitted(t, c, ``, client.SubmitOptions{})
+	ended := submitted(t, c, `1`, client.SubmitOptions{})
 	if run, err := c.CancelBatchRun(soon(t), ended.Key); err != nil || run.Result == nil || run.Result.Cause != "" {
 		t.Errorf("cancel after the end: %+v, %v", run, err)
 	}
@@ -364,7 +364,7 @@ func TestSubmitWithoutEngine(t *testing.T) {
 	}
 	n := startAlone(t, gaol)
 	c := n.dial(t, ada)
-	_, err := c.Submit(soon(t), ``, client.SubmitOptions{})
+	_, err := c.Submit(soon(t), `1`, client.SubmitOptions{})
 	const cure = `this server has no engine for batch runs: find nats-server: file does not exist: put it beside gaol: build it with "make build" or "go install`
 	if !errors.Is(err, client.ErrEngineUnavailable) || !strings.Contains(err.Error(), cure) {
 		t.Errorf("%v", err)

@@ -123,7 +123,7 @@ func ExampleSandbox_Dial() {
 	fmt.Printf("%s\n", page)
 }
 
-// A batch run, which is submitted once, even if this process is started again before it has the result.
+// A batch run, which is submitted once, even if this process is started again before it gets the result.
 func ExampleClient_Submit() {
 	ctx := context.Background()
 	c, err := client.Dial(ctx, client.Options{})

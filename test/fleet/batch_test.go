@@ -187,7 +187,7 @@ func TestBatch(t *testing.T) {
 	}
 }
 
-// testBatchAnywhere: any node has the batch runs of all, and only those of the tenant.
+// testBatchAnywhere: any node finds the batch runs of all, and only those of the tenant.
 func testBatchAnywhere(t *testing.T, c *cluster) {
 	a, last := c.nodes[0].as(t, ada), c.nodes[2].as(t, ada)
 	var keys []string

@@ -68,7 +68,7 @@ func (c *cluster) keepers(t *testing.T, open func(string) (*rootfs.Store, error)
 	return with, without
 }
 
-// takeSnapshot takes a snapshot of a new sandbox of the node, with a file that has the snapshot's name, and a package.
+// takeSnapshot takes a snapshot of a new sandbox of the node, with a file of the same name as the snapshot, and a package.
 func (n *node) takeSnapshot(t *testing.T, name string) {
 	t.Helper()
 	caller := n.as(t, ada)

@@ -48,7 +48,7 @@ func TestFleet(t *testing.T) {
 	}
 }
 
-// testPorts: a node of a fleet listens for clients and other nodes, and only the first one has an engine.
+// testPorts: a node of a fleet listens for clients and other nodes, and only the first one runs an engine.
 func testPorts(t *testing.T, c *cluster) {
 	for i, n := range c.nodes {
 		if ports := listening(t, n.Process.Pid); len(ports) != 2 {

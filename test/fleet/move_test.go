@@ -385,7 +385,7 @@ func testHangingTarget(t *testing.T, c *cluster) {
 	n.as(t, ada).want(http.StatusNoContent, "DELETE", path, nil)
 }
 
-// testKilledTarget: a sandbox is lost when the node that it has moved to was killed. Started again, that node has no copy.
+// testKilledTarget: a sandbox is lost when the node that it has moved to was killed. Started again, that node lacks the copy.
 func testKilledTarget(t *testing.T, c *cluster) {
 	if testing.Short() {
 		t.Skip("it waits until a node is dead")

@@ -88,7 +88,7 @@ func (c *cluster) config() string { return filepath.Join(c.dir, "config") }
 // mounts is the folder that sandboxes may mount.
 func (c *cluster) mounts() string { return filepath.Join(c.dir, "mounts") }
 
-// startCluster starts a fleet with a number of nodes. The first one has the engine.
+// startCluster starts a fleet with a number of nodes. The first one runs the engine.
 func startCluster(t *testing.T, nodes int) *cluster {
 	t.Helper()
 	c := newCluster(t)

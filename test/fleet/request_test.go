@@ -57,7 +57,7 @@ func (c caller) send(method, path string, body any) *servertest.Response {
 	return servertest.Send(c.t, c.Client, method, path, body)
 }
 
-// want sends a request, and ends the test unless the response has a status.
+// want sends a request, and ends the test unless the response is of a status.
 func (c caller) want(status int, method, path string, body any) *servertest.Response {
 	c.t.Helper()
 	res := c.send(method, path, body)

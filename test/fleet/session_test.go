@@ -17,7 +17,7 @@ import (
 	"gaol/vfs/hostfs"
 )
 
-// isCode reports whether an error of a session has a code.
+// isCode reports whether an error of a session is of a code.
 func isCode(err error, code string) bool {
 	e, ok := errors.AsType[*client.Error](err)
 	return ok && e.Code == code

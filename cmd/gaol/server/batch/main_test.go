@@ -238,7 +238,7 @@ func (m *machine) next(t *testing.T, code string) call {
 	return c
 }
 
-// exit responds with a result that has an exit code.
+// exit responds with a result with an exit code.
 func (c call) exit(code int) { c.respond <- &runtime.Result{ExitCode: code, Stdout: []byte(c.code)} }
 
 // receive receives from a channel.
@@ -304,7 +304,7 @@ func (m *machine) wantExit(t *testing.T, key string, code int) *resultjson.Batch
 	return run
 }
 
-// wantCode checks that an error has a code.
+// wantCode checks the code of an error.
 func wantCode(t *testing.T, what string, err error, code service.Code) {
 	t.Helper()
 	if e, ok := service.AsError(err); !ok || e.Code != code {
@@ -330,7 +330,7 @@ func (m *machine) metric(t *testing.T, name string) int {
 	return 0
 }
 
-// isQueued reports whether the queue has the message of a batch run of ada.
+// isQueued reports whether a batch run of ada is in its queue.
 func (w *world) isQueued(t *testing.T, key string) bool {
 	t.Helper()
 	_, err := w.client.Queued(t.Context(), queueOf(ada.Name), name(ada.Name, key))

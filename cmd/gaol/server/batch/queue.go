@@ -28,8 +28,8 @@ import (
 
 // Options are the options of [New].
 type Options struct {
-	// Engine returns the engine; nil: there is none yet. It starts one if there is none and start is true. A nil function means that
-	// the server has no batch runs.
+	// Engine returns the engine; nil: there is none yet. It starts one if there is none and start is true. Nil: there are no
+	// batch runs.
 	Engine func(ctx context.Context, start bool) (*engine.Client, error)
 
 	// Serve serves a request of a tenant within its quotas.
@@ -193,7 +193,7 @@ func (q *Runs) Submit(ctx context.Context, t *tenant.Tenant, in *requestjson.Sub
 		return nil, err
 	}
 	for { // until nothing happens between the questions
-		found, err := q.find(ctx, e, r.Tenant, r.Key)
+		_, found, err := q.find(ctx, r.Tenant, r.Key)
 		switch {
 		case err == nil && found.Digest == r.digest():
 			return &found.Run, nil
@@ -215,29 +215,32 @@ func (q *Runs) Submit(ctx context.Context, t *tenant.Tenant, in *requestjson.Sub
 	}
 }
 
-// find returns a batch run with the digest of its request.
-func (q *Runs) find(ctx context.Context, e *engine.Client, tenant, key string) (*result, error) {
+// find returns a batch run with the digest of its request, and the engine.
+func (q *Runs) find(ctx context.Context, tenant, key string) (e *engine.Client, found *result, err error) {
+	if e, err = q.use(ctx, false); err != nil {
+		return nil, nil, err
+	}
 	n := name(tenant, key)
-	found, err := storedResult(ctx, e, n)
-	if !errors.Is(err, errNone) {
-		return found, err
+	if found, err = storedResult(ctx, e, n); !errors.Is(err, errNone) {
+		return e, found, err
 	}
 	text, err := e.Queued(ctx, queueOf(tenant), n)
 	if errors.Is(err, engine.ErrNotFound) { // a worker may just have stored its result
-		return storedResult(ctx, e, n)
+		found, err = storedResult(ctx, e, n)
+		return e, found, err
 	} else if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	var r request
 	if err := json.Unmarshal(text, &r); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	found = &result{r.digest(), resultjson.BatchRun{Key: r.Key, State: resultjson.BatchQueued, Submitted: r.Submitted}}
 	answer, err := e.Ask(ctx, askSubject+n)
 	if err == nil && json.Unmarshal(answer, &found.Run.Attempts) == nil {
 		found.Run.State = resultjson.BatchRunning
 	}
-	return found, nil // without an answer it counts as queued
+	return e, found, nil // without an answer it counts as queued
 }
 
 // storedResult returns a result, or errNone.
@@ -254,11 +257,7 @@ func storedResult(ctx context.Context, e *engine.Client, name string) (*result, 
 
 // Get describes a batch run.
 func (q *Runs) Get(ctx context.Context, t *tenant.Tenant, key string) (*resultjson.BatchRun, error) {
-	e, err := q.use(ctx, false)
-	if err != nil {
-		return nil, err
-	}
-	found, err := q.find(ctx, e, q.NameOf(t), key)
+	_, found, err := q.find(ctx, q.NameOf(t), key)
 	if err != nil {
 		return nil, err
 	}
@@ -310,12 +309,8 @@ func (q *Runs) Follow(ctx context.Context, t *tenant.Tenant, key string, changed
 
 // Cancel ends a batch run that is not done.
 func (q *Runs) Cancel(ctx context.Context, t *tenant.Tenant, key string) (*resultjson.BatchRun, error) {
-	e, err := q.use(ctx, false)
-	if err != nil {
-		return nil, err
-	}
 	tenant := q.NameOf(t)
-	found, err := q.find(ctx, e, tenant, key)
+	e, found, err := q.find(ctx, tenant, key)
 	if err != nil {
 		return nil, err
 	} else if found.Run.State == resultjson.BatchDone {

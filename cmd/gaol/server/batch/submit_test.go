@@ -147,7 +147,7 @@ func TestTenants(t *testing.T) {
 	}
 }
 
-// A batch run has no folders of the server's machine, and its output and request are small.
+// A batch run cannot use folders of the server's machine, and its output and request are small.
 func TestRefused(t *testing.T) {
 	w := newWorld(t)
 	modules := func(path string) requestjson.Tree {
@@ -187,7 +187,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// A server without an engine refuses all, and one whose engine was never started has no batch runs.
+// A server without an engine refuses all, and one whose engine was never started finds none.
 func TestNoEngine(t *testing.T) {
 	w := newWorld(t)
 	var started bool

@@ -155,9 +155,12 @@ func (q *Runs) make(ctx context.Context, r *request, run *resultjson.BatchRun) (
 	if err != nil {
 		return http.StatusUnprocessableEntity, *api.NewProblem(http.StatusUnprocessableEntity, err.Error())
 	}
+	t := q.TenantOf(r.Tenant)
+	status = http.StatusInternalServerError // after a panic
+	defer q.Service.Recover("batch run", t, &err)
 	in.Header.Set("Content-Type", "application/json")
 	w := &api.Recorder{Most: maxRecord}
-	q.Serve(w, in, q.TenantOf(r.Tenant))
+	q.Serve(w, in, t)
 	switch {
 	case w.Over:
 		return http.StatusRequestEntityTooLarge, *api.NewProblem(http.StatusRequestEntityTooLarge, "the result takes more than "+strconv.Itoa(maxRecord)+" bytes, the limit of a batch run")

@@ -489,22 +489,3 @@ func (f *Fleet) close() {
 func (f *Fleet) probe(ctx context.Context, r member.Record) error {
 	return f.call(ctx, http.MethodGet, r.ID, pingPath, nil, nil)
 }
-
-// startLength is the number of characters that name a start of a node in the ids of its sandboxes.
-const startLength = 4
-
-// NewID returns an id of something that this node keeps, such as a sandbox, with a prefix that ends in "-". It cannot be guessed.
-func (f *Fleet) NewID(prefix string) string {
-	return prefix + f.ID() + "-" + f.start + strings.ToLower(rand.Text())
-}
-
-// parseID returns the node of an id of [Fleet.NewID], and the start of the node in which it was made. They are empty if the id names
-// none.
-func parseID(id string) (node, start string) {
-	_, rest, ok := strings.Cut(id, "-")
-	node, random, found := strings.Cut(rest, "-")
-	if !ok || !found || !identity.IsID(node) || len(random) < startLength {
-		return "", ""
-	}
-	return node, random[:startLength]
-}

@@ -28,7 +28,7 @@ const (
 type element struct {
 	Created time.Time `json:"created"`
 	Name    string    `json:"name"`
-	json.RawMessage
+	text    json.RawMessage
 }
 
 // serveList serves a list that is collected from all nodes.
@@ -76,7 +76,7 @@ func (f *Fleet) Merge(ctx context.Context, t *tenant.Tenant, path string, own js
 	}
 	list := make([]json.RawMessage, len(all))
 	for i, e := range all {
-		list[i] = e.RawMessage
+		list[i] = e.text
 	}
 	out := map[string]any{field: list}
 	if len(missing) > 0 {
@@ -107,14 +107,10 @@ func elementsOf(text []byte, field string) ([]element, error) {
 	}
 	list := make([]element, len(raw))
 	for i, text := range raw {
-		var key struct {
-			Created time.Time `json:"created"`
-			Name    string    `json:"name"`
-		}
-		if err := json.Unmarshal(text, &key); err != nil {
+		list[i].text = text
+		if err := json.Unmarshal(text, &list[i]); err != nil {
 			return nil, err
 		}
-		list[i] = element{key.Created, key.Name, text}
 	}
 	return list, nil
 }

@@ -80,6 +80,7 @@ func (l *Local) start(ctx context.Context) (err error) {
 
 // Close ends the engine. Its files stay.
 func (l *Local) Close() {
+	l.stop() // otherwise a start could take half a minute
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.close()

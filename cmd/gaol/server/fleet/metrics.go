@@ -35,7 +35,11 @@ func newMetrics() *metrics {
 
 // forwarded counts a request that was forwarded.
 func (m *metrics) forwarded(node string, status int, begin time.Time) {
-	m.forwards.WithLabelValues(node, strconv.Itoa(status)).Inc()
+	label := strconv.Itoa(status)
+	if http.StatusText(status) == "" { // of a guest's server, which could use hundreds
+		label = "other"
+	}
+	m.forwards.WithLabelValues(node, label).Inc()
 	m.seconds.Observe(time.Since(begin).Seconds())
 }
 

@@ -118,8 +118,8 @@ func (f *Fleet) serveAdopt(w http.ResponseWriter, r *http.Request) {
 }
 
 func (f *Fleet) adopt(ctx context.Context, t *tenant.Tenant, from string, m *service.Moved) error {
-	if node, _ := parseID(m.ID); node == "" {
-		return service.Refuse(service.Invalid, "%q is not a valid id of a sandbox", m.ID)
+	if node, _ := parseID(m.ID); node == "" || !strings.HasPrefix(m.Stored, service.MovedPrefix) {
+		return service.Refuse(service.Invalid, "%q is not a valid id of a sandbox, or %q not a valid name", m.ID, m.Stored)
 	}
 	f.service.Load().Disown(m.ID) // of an earlier attempt
 	in := placed{Image: m.Request.Image, NodeModules: m.Request.NodeModules}

@@ -3,6 +3,7 @@ package fleet
 import (
 	"bufio"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"io"
@@ -10,10 +11,12 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
 	"gaol/cmd/gaol/server/api"
+	"gaol/cmd/gaol/server/fleet/identity"
 	"gaol/cmd/gaol/server/fleet/member"
 	"gaol/cmd/gaol/server/operation"
 	"gaol/cmd/gaol/server/quota"
@@ -46,24 +49,15 @@ func (f *Fleet) Route(local http.Handler) http.Handler {
 
 // target returns the node that serves a request.
 func (f *Fleet) target(r *http.Request) (node string, err error) {
-	path := r.URL.Path
-	if tenant.Lookup(r.Context()) == nil { // it is public
-		return f.ID(), nil
-	}
-	if r.Method == http.MethodPost && isPlaced(path) {
+	isTenants := tenant.Lookup(r.Context()) != nil // otherwise it is public
+	if isTenants && r.Method == http.MethodPost && slices.Contains(placedPaths, r.URL.Path) {
 		return f.place(r)
 	}
 	return f.ID(), nil
 }
 
-// isPlaced reports whether any node can serve a request to create a sandbox, or to run a program in a new one.
-func isPlaced(path string) bool {
-	switch path {
-	case "/v1/sandboxes", "/v1/run", "/v1/command", "/v1/evaluate", operation.SnippetPath:
-		return true
-	}
-	return false
-}
+// placedPaths are the paths of requests that any node can serve: to create a sandbox, or to run a program in a new one.
+var placedPaths = []string{"/v1/sandboxes", "/v1/run", "/v1/command", "/v1/evaluate", operation.SnippetPath}
 
 // Lost returns why a sandbox that is not here is lost or cannot be reached, nil if it may never have existed.
 func (f *Fleet) Lost(sandbox string) error {
@@ -216,4 +210,23 @@ func forwardError(ctx context.Context, err error) error {
 		return cause // the client has gone
 	}
 	return errNodeLost
+}
+
+// startLength is the number of characters that name a start of a node in the ids of its sandboxes.
+const startLength = 4
+
+// NewID returns an id of something that this node keeps, such as a sandbox, with a prefix that ends in "-". It cannot be guessed.
+func (f *Fleet) NewID(prefix string) string {
+	return prefix + f.ID() + "-" + f.start + strings.ToLower(rand.Text())
+}
+
+// parseID returns the node of an id of [Fleet.NewID], and the start of the node in which it was made. They are empty if the id names
+// none.
+func parseID(id string) (node, start string) {
+	_, rest, ok := strings.Cut(id, "-")
+	node, random, found := strings.Cut(rest, "-")
+	if !ok || !found || !identity.IsID(node) || len(random) < startLength {
+		return "", ""
+	}
+	return node, random[:startLength]
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"slices"
 
 	"github.com/coder/websocket"
 
@@ -27,7 +28,7 @@ func (f *Fleet) Target(ctx context.Context, t *tenant.Tenant, o *operation.Opera
 	switch {
 	case in.Sandbox != "":
 		node, leave, err = f.enter(ctx, t, in.Sandbox)
-	case !t.Forwarded && o.Method == http.MethodPost && isPlaced(o.Path):
+	case !t.Forwarded && o.Method == http.MethodPost && slices.Contains(placedPaths, o.Path):
 		node, err = f.choose(ctx, t, in.placed)
 	}
 	if node == f.ID() {

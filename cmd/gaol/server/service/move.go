@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"gaol/cmd/gaol/server/tenant"
 	"gaol/rootfs"
@@ -29,7 +32,8 @@ type Moved struct {
 }
 
 const (
-	movedPrefix = "moved-"
+	// MovedPrefix begins the names of snapshots of sandboxes that move.
+	MovedPrefix = allTenants + "moved-"
 
 	// maxMoved bounds the part of a request that is kept for a move, in bytes of JSON. A sandbox with more files outside of its own
 	// folders, or more globals, stays.
@@ -93,18 +97,20 @@ func (s *Service) Enter(ctx context.Context, id string) (here bool, leave func()
 	return false, func() {}
 }
 
-// Move gives all sandboxes that can move to other machines. If give returns nil, another machine has the sandbox.
+// Move gives all sandboxes that can move to other machines. If give returns nil, another machine keeps the sandbox.
 func (s *Service) Move(ctx context.Context, give func(context.Context, *tenant.Tenant, *Moved) error) error {
 	s.mu.Lock()
 	list := slices.Collect(maps.Values(s.sandboxes))
+	slices.SortFunc(list, func(a, b *Sandbox) int { return cmp.Compare(a.uses+a.entered, b.uses+b.entered) }) // busy ones may take long
 	s.mu.Unlock()
-	var failed error
+	var moves errgroup.Group
+	moves.SetLimit(maxMoves)
 	for _, sb := range list {
 		if sb.request != nil && ctx.Err() == nil {
-			failed = errors.Join(failed, sb.move(ctx, give))
+			moves.Go(func() error { return sb.move(ctx, give) })
 		}
 	}
-	return failed
+	return moves.Wait()
 }
 
 // move ends the processes of the sandbox, waits until no request uses it, and gives it to another machine.
@@ -131,7 +137,7 @@ func (sb *Sandbox) move(ctx context.Context, give func(context.Context, *tenant.
 			return Refuse(Conflict, "sandbox %s: a request still uses it", sb.ID)
 		}
 	}
-	m := &Moved{ID: sb.ID, Created: sb.Created, Expires: sb.expires, Stored: s.peers.NewID(movedPrefix), Request: *sb.request}
+	m := &Moved{ID: sb.ID, Created: sb.Created, Expires: sb.expires, Stored: s.peers.NewID(MovedPrefix), Request: *sb.request}
 	taken, err := sb.runtime.Snapshot(ctx, runtime.SnapshotOptions{Name: m.Stored, Bytes: maxSnapshotBytes, Entries: maxKeptEntries})
 	if errors.Is(err, runtime.ErrClosed) { // it was deleted meanwhile
 		return nil
@@ -148,6 +154,9 @@ func (sb *Sandbox) move(ctx context.Context, give func(context.Context, *tenant.
 	sb.remove()
 	return nil
 }
+
+// maxMoves is how many sandboxes move at the same time, so that one in use does not delay the others.
+const maxMoves = 4
 
 // moveEvery is how often a move looks whether requests still use the sandbox.
 const moveEvery = 10 * time.Millisecond
@@ -191,12 +200,12 @@ func (s *Service) forgetMoved(name string) {
 // forgetAllMoved removes the snapshots of sandboxes that have ended with an earlier server.
 func (s *Service) forgetAllMoved() {
 	store, err := rootfs.OpenSnapshots(s.store)
-	if err != nil {
-		return // the first use reports it
+	if err != nil || s.trusted { // the first use reports an error; a server may have moved those of a trusted client's store
+		return
 	}
 	names, _ := store.Names()
 	for _, name := range names {
-		if strings.HasPrefix(name, movedPrefix) {
+		if strings.HasPrefix(name, MovedPrefix) {
 			s.forgetMoved(name)
 		}
 	}

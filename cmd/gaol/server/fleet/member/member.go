@@ -84,9 +84,6 @@ func (m *Member) Drain(yes bool) {
 // IsDraining reports whether the node accepts no new work, as when it is dead.
 func (m *Member) IsDraining() bool { return m.draining.Load() || m.IsDead(m.own) }
 
-// Load returns how busy the own node is.
-func (m *Member) Load() Load { return m.load() }
-
 // watch applies the records of all nodes.
 func (m *Member) watch(ctx context.Context) {
 	for ; ctx.Err() == nil; engine.Sleep(ctx, retryEvery) {

@@ -103,7 +103,7 @@ func TestSubmitTogether(t *testing.T) {
 	}
 }
 
-// Tenants do not see each other's batch runs: a key of another one is as one that nobody has used.
+// Tenants do not see each other's batch runs: a key of another one is as an unused one.
 func TestTenants(t *testing.T) {
 	w := newWorld(t)
 	worker := w.newMachine(t, machineOptions{})

@@ -66,7 +66,7 @@ func (f *Fleet) give(ctx context.Context, t *tenant.Tenant, m *service.Moved) er
 	return nil
 }
 
-// recordMove tells all nodes where a sandbox is. If the engine does not answer, it tells them that the sandbox is still here, because
+// recordMove reports to all nodes where a sandbox is. If the engine does not answer, it reports that the sandbox is still here, because
 // they may have learnt the contrary.
 func (f *Fleet) recordMove(ctx context.Context, sandbox, node string) error {
 	late, cancel := context.WithTimeout(ctx, recordTime)

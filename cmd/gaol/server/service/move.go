@@ -106,7 +106,7 @@ func (s *Service) Move(ctx context.Context, give func(context.Context, *tenant.T
 	var moves errgroup.Group
 	moves.SetLimit(maxMoves)
 	for _, sb := range list {
-		if sb.request != nil && ctx.Err() == nil {
+		if sb.request != nil && ctx.Err() == nil && time.Since(sb.tried) > moveAgain {
 			moves.Go(func() error { return sb.move(ctx, give) })
 		}
 	}
@@ -134,6 +134,7 @@ func (sb *Sandbox) move(ctx context.Context, give func(context.Context, *tenant.
 	sb.endPrograms()
 	for late := time.Now().Add(milliseconds(s.Settings().DrainMs)); sb.inUse(); time.Sleep(moveEvery) {
 		if time.Now().After(late) || ctx.Err() != nil {
+			sb.tried = time.Now() // only one move is tried at a time
 			return Refuse(Conflict, "sandbox %s: a request still uses it", sb.ID)
 		}
 	}
@@ -157,6 +158,9 @@ func (sb *Sandbox) move(ctx context.Context, give func(context.Context, *tenant.
 
 // maxMoves is how many sandboxes move at the same time, so that one in use does not delay the others.
 const maxMoves = 4
+
+// moveAgain is when to move a sandbox again that requests have used: those that came later have waited.
+const moveAgain = 20 * time.Second
 
 // moveEvery is how often a move looks whether requests still use the sandbox.
 const moveEvery = 10 * time.Millisecond

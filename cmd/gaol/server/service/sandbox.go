@@ -37,6 +37,7 @@ type Sandbox struct {
 	uses    int
 	entered int           // requests that prevent a move
 	moving  chan struct{} // closed when a move has ended; nil: there is none
+	tried   time.Time     // to move it, while a request used it
 	idle    *time.Timer
 	since   time.Time // it is not in use
 

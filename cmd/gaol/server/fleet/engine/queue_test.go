@@ -296,7 +296,7 @@ func TestAsk(t *testing.T) {
 	})
 }
 
-// After a SIGKILL of the engine, queues have the messages that nobody has deleted, and the results are left.
+// After a SIGKILL of the engine, queues keep the messages that no worker has deleted, and the results are left.
 func TestQueueKilled(t *testing.T) {
 	s := startServer(t)
 	c := connect(t, s)

@@ -170,18 +170,17 @@ func (w *world) newMachine(t *testing.T, o machineOptions) *machine {
 		return nil, errors.ErrUnsupported
 	}
 	s := service.New(service.Options{Settings: set, Create: create, CgroupParent: "/gaol-batch-test/tenants"})
-	m.Runs = New(Options{
-		Engine:  func(context.Context, bool) (*engine.Client, error) { return m.client, nil },
-		Service: s, Serve: m.serve, Accepts: func() bool { return !o.idle },
-	})
 	ended, end := context.WithCancel(context.Background())
-	serve := m.Serve
-	m.Serve = func(w http.ResponseWriter, r *http.Request, t *tenant.Tenant) {
+	serve := func(w http.ResponseWriter, r *http.Request, t *tenant.Tenant) {
 		ctx, cancel := context.WithCancel(r.Context())
 		defer cancel()
 		defer context.AfterFunc(ended, cancel)()
-		serve(w, r.WithContext(ctx), t)
+		m.serve(w, r.WithContext(ctx), t)
 	}
+	m.Runs = New(Options{
+		Engine:  func(context.Context, bool) (*engine.Client, error) { return m.client, nil },
+		Service: s, Serve: serve, Accepts: func() bool { return !o.idle },
+	})
 	waitFor(t, "a connection", m.client.Connected)
 	t.Cleanup(func() {
 		m.Stop()

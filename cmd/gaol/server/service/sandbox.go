@@ -90,7 +90,9 @@ func (s *Service) createSandbox(ctx context.Context, c *Call, r *requestjson.San
 	if err != nil {
 		return nil, err
 	}
-	sb.request = movable(c, r)
+	if s.peers != Peers(noPeers{}) {
+		sb.request = movable(c, r)
+	}
 	sb.isolation, sb.idleTimeout, sb.expires = isolation.Name, idle, sb.Created.Add(lifetime)
 	if !c.Detached {
 		sb.session = c.Session

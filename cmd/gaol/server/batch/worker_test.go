@@ -164,7 +164,7 @@ func TestMaxAttempts(t *testing.T) {
 	waitFor(t, "the message is deleted", func() bool { return !w.isQueued(t, "a") })
 }
 
-// A queued, a running and a waiting batch run can be canceled. One that is done stays.
+// Cancel ends batch runs that are queued, running or waiting, and leaves those that are done.
 func TestCancel(t *testing.T) {
 	w := newWorld(t)
 	cancel := func(key string, cause runtime.Cause) {

@@ -5,9 +5,9 @@
 //
 // Each node owns its sandboxes, whose ids name it: sb-NODE-RANDOM. The others forward requests about them, without decoding them.
 // New sandboxes and single runs go to the node that received them or, when it is busy, to another one. Lists are collected from
-// all nodes. What a request names, such as a snapshot, a node gets from another one first. A node that is drained gives its sandboxes
-// to others; its MOVED record says where one is then.
+// all nodes. Before a node serves a request that names a snapshot or an image, it copies a missing one from another node. A draining
+// node moves its sandboxes to others, and records their new nodes in the bucket MOVED.
 //
 // Package identity gives nodes their certificates, package engine keeps the records that all of them share, and package member
-// knows the state of each node. No request waits for the engine.
+// knows the state of each node. Only batch runs, moves and changes of the fleet need the engine.
 package fleet

@@ -143,7 +143,7 @@ func (f *Fleet) ask(ctx context.Context, t *tenant.Tenant, node string, n keptNa
 	return f.callAs(ctx, t, http.MethodGet, node, keepsPath+"?"+url.Values{"kind": {n.kind}, "name": {n.name}}.Encode(), nil, into(k, maxMessage))
 }
 
-// holder returns another node that keeps something, except those that were tried; empty if there is none.
+// holder returns another node with a copy that was not tried yet, or an empty text.
 func (f *Fleet) holder(ctx context.Context, t *tenant.Tenant, n keptName, tried []string) string {
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()

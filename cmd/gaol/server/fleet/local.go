@@ -14,8 +14,8 @@ import (
 	"gaol/cmd/gaol/server/service"
 )
 
-// Local is the engine of a machine without a fleet, which has its batch runs. It is started on first use. A fleet that the machine
-// makes later continues them.
+// Local starts the engine of a machine without a fleet on first use, for batch runs. If the machine makes a fleet later, their engine
+// becomes the fleet's.
 type Local struct {
 	*Fleet                         // without other nodes
 	program func() (string, error) // returns nats-server

@@ -12,7 +12,7 @@ import (
 	"gaol/cmd/gaol/server/service"
 )
 
-// metrics are the fleet's metrics of a node, beside those of its service.
+// metrics count the forwarded requests and the moves of a node.
 type metrics struct {
 	forwards *prometheus.CounterVec
 	seconds  prometheus.Histogram

@@ -75,7 +75,7 @@ func TestTargetOfMoved(t *testing.T) {
 	}
 }
 
-// TestLostMoved: a sandbox is lost if it had moved to this node before that was started again, or to one that is dead.
+// TestLostMoved: a sandbox is lost if it has moved to a dead node, or to this node before its restart.
 func TestLostMoved(t *testing.T) {
 	f := newNode(t)
 	deleted, lost, dead := "sb-"+other+"-startdeleted", "sb-"+other+"-startlost", f.NewID("sb-")

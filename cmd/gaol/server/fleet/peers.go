@@ -68,7 +68,7 @@ func (f *Fleet) storeToken(ctx context.Context, t identity.Token) error {
 	return f.client.Create(ctx, engine.Config, hashOf(t.Secret), []byte(f.ID()), tokenLife)
 }
 
-// callHeader marks the requests of a node itself. Those of clients that it forwards can have any path.
+// callHeader marks requests of the node itself. Forward removes it from requests of clients, whose paths are arbitrary.
 const callHeader = "Gaol-Fleet-Call"
 
 // NodeHandler serves other nodes, and machines that want to join. Forwarded serves requests of tenants that other nodes have

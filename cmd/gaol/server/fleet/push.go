@@ -38,7 +38,7 @@ func Pushed(dir, config, tokens string) (newConfig, newTokens string) {
 	return config, tokens
 }
 
-// write writes the files to a folder, and removes those that are empty. It reports whether one has changed.
+// write writes the files to a folder, and removes empty ones. It reports whether any file has changed.
 func (files *Files) write(dir string) (changed bool, err error) {
 	for name, text := range map[string][]byte{pushedConfig: files.Config, pushedTokens: files.Tokens} {
 		path := filepath.Join(dir, name)

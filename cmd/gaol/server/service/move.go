@@ -35,8 +35,8 @@ const (
 	// MovedPrefix begins the names of snapshots of sandboxes that move.
 	MovedPrefix = allTenants + "moved-"
 
-	// maxMoved bounds the part of a request that is kept for a move, in bytes of JSON. A sandbox with more files outside of its own
-	// folders, or more globals, stays.
+	// maxMoved bounds the stored request of a sandbox that can move, in bytes of JSON: mostly globals, and files outside of its own
+	// folders.
 	maxMoved = 64 << 10
 )
 
@@ -69,7 +69,7 @@ const maxMoveWait = 30 * time.Second
 
 // Enter waits while a sandbox is being moved to another machine. If it is still here, it stays until leave is called.
 func (s *Service) Enter(ctx context.Context, id string) (here bool, leave func()) {
-	late := time.After(maxMoveWait)
+	var late <-chan time.Time
 	for ctx.Err() == nil {
 		s.mu.Lock()
 		sb := s.sandboxes[id]
@@ -87,6 +87,9 @@ func (s *Service) Enter(ctx context.Context, id string) (here bool, leave func()
 		}
 		moving := sb.moving
 		s.mu.Unlock()
+		if late == nil {
+			late = time.After(maxMoveWait)
+		}
 		select {
 		case <-moving:
 		case <-ctx.Done():
@@ -159,7 +162,7 @@ func (sb *Sandbox) move(ctx context.Context, give func(context.Context, *tenant.
 // maxMoves is how many sandboxes move at the same time, so that one in use does not delay the others.
 const maxMoves = 4
 
-// moveAgain is when to move a sandbox again that requests have used: those that came later have waited.
+// moveAgain is the time between attempts to move a busy sandbox. During an attempt, new requests wait.
 const moveAgain = 20 * time.Second
 
 // moveEvery is how often a move looks whether requests still use the sandbox.
@@ -204,7 +207,7 @@ func (s *Service) forgetMoved(name string) {
 // forgetAllMoved removes the snapshots of sandboxes that have ended with an earlier server.
 func (s *Service) forgetAllMoved() {
 	store, err := rootfs.OpenSnapshots(s.store)
-	if err != nil || s.trusted { // the first use reports an error; a server may have moved those of a trusted client's store
+	if err != nil || s.trusted { // the first use reports the error, and a trusted client may share its store with a server
 		return
 	}
 	names, _ := store.Names()

@@ -23,7 +23,7 @@ func watchServer(t *testing.T, s *Server, timeout time.Duration, write func(cont
 	})
 }
 
-// A program that accepts no writes is killed and started again. One that accepts them continues.
+// Watch restarts a program that accepts no writes, and no other.
 func TestServerWatch(t *testing.T) {
 	s := startServer(t)
 	c := connect(t, s)

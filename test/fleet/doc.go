@@ -14,4 +14,6 @@
 //	engine_test.go     an engine that is killed, or does not answer
 //	batch_test.go      batch runs, and the loss of their nodes and engine
 //	chaos_test.go      load while nodes and the engine are killed at random
+//	space_test.go      makes network namespaces and connects them
+//	partition_test.go  load while parts of the network are down
 package fleet

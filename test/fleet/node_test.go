@@ -111,6 +111,7 @@ type node struct {
 	gaol    string // path of the program
 	store   string
 	socket  string
+	space   *space   // of its network; nil: that of the tests
 	ids     []string // of all its starts
 	id      string
 	peers   string // address for other nodes
@@ -156,7 +157,7 @@ func (n *node) command(flags ...string) *exec.Cmd {
 
 // gaolCommand returns a command of gaol that ends with this process.
 func (n *node) gaolCommand(args []string) *exec.Cmd {
-	cmd := exec.Command(n.gaol, args...)
+	cmd := n.space.command(n.gaol, args...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: unix.SIGKILL}
 	return cmd
 }

@@ -46,7 +46,7 @@ func (a *authorized) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // as returns a caller of the node.
 func (n *node) as(t *testing.T, tenant string) caller {
-	transport := &http.Transport{}
+	transport := &http.Transport{DialContext: n.space.dial}
 	t.Cleanup(transport.CloseIdleConnections)
 	return caller{&http.Client{Transport: &authorized{n, n.c.secrets[tenant], transport}, Timeout: time.Minute}, t, n}
 }

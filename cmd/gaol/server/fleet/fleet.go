@@ -18,6 +18,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -487,5 +488,15 @@ func (f *Fleet) close() {
 
 // probe returns nil if a node answers.
 func (f *Fleet) probe(ctx context.Context, r member.Record) error {
-	return f.call(ctx, http.MethodGet, r.ID, pingPath, nil, nil)
+	err := f.call(ctx, http.MethodGet, r.ID, pingPath, nil, nil)
+	if err == nil {
+		return nil
+	}
+	if c, failed := net.DialTimeout("tcp", r.Address, dialTimeout); failed == nil {
+		_ = c.Close() // nothing was written
+	} else if !errors.Is(failed, syscall.ECONNREFUSED) {
+		f.http.CloseIdleConnections() // which would hang
+		err = fmt.Errorf("%w: %w", member.ErrNoContact, failed)
+	}
+	return err
 }

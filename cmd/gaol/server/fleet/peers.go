@@ -95,7 +95,11 @@ func (f *Fleet) NodeHandler(forwarded http.HandlerFunc) http.Handler {
 			api.WriteProblem(w, http.StatusForbidden, "only nodes of the fleet may connect here")
 		case f.Member().IsDead(id) && r.URL.Path != renewPath:
 			w.Header().Set("Connection", "close") // the node may have another id now
-			api.WriteProblem(w, http.StatusForbidden, "the node is dead")
+			refusal := service.Refuse(service.Forbidden, "the node is dead")
+			if !own {
+				refusal = errUnreachable // for its client
+			}
+			api.ProblemOf(refusal).Write(w)
 		case !own:
 			forwarded(w, r)
 		default:

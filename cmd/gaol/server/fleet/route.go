@@ -83,13 +83,10 @@ func (f *Fleet) Owner(id string) (node string, err error) {
 		return node, nil
 	}
 	m := f.Member()
-	switch m.Get(node).State {
-	case member.Dead:
+	switch s := m.Get(node); {
+	case s.State == member.Dead, s.State == member.Unknown && m.IsCurrent():
 		return "", errLost
-	case member.Unknown:
-		if m.IsCurrent() {
-			return "", errLost
-		}
+	case s.State == member.Unknown, !s.Speaks():
 		return "", errUnreachable
 	}
 	return node, nil

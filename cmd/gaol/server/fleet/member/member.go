@@ -35,7 +35,7 @@ type Options struct {
 	Engine *engine.Client
 	Log    *slog.Logger
 
-	Probe  func(ctx context.Context, node Record) error // returns nil if a node can be reached directly
+	Probe  func(ctx context.Context, node Record) error // returns nil if a node can be reached directly, or [ErrNoContact]
 	Load   func() Load                                  // of the own node
 	Fenced func(why string)                             // is called in a goroutine when the own node is dead
 
@@ -44,7 +44,7 @@ type Options struct {
 
 // New returns a member that has not joined.
 func New(o Options) *Member {
-	o.Record.MinProtocol, o.Record.MaxProtocol = Protocol, Protocol
+	o.Record.MinProtocol, o.Record.MaxProtocol = OldestProtocol, Protocol
 	return &Member{
 		Table: NewTable(o.Record.ID, o.Fenced), engine: o.Engine, log: o.Log, probe: o.Probe, load: o.Load, notify: o.Changed,
 		record: o.Record, changed: make(chan struct{}, 1),
@@ -153,29 +153,35 @@ func (m *Member) hint(ctx context.Context) {
 // probeTimeout bounds the attempt to reach a node that is silent.
 const probeTimeout = 3 * time.Second
 
-// bury declares nodes dead that are silent and cannot be reached.
+// bury declares nodes dead that are silent and cannot be reached, unless that is the fault of the own network.
 func (m *Member) bury(ctx context.Context) {
 	for engine.Sleep(ctx, hintEvery) {
+		silent, _ := m.missed()
+		failed := make([]error, len(silent))
 		var probes sync.WaitGroup
-		for _, node := range m.missed() {
+		for i, node := range silent {
 			probes.Go(func() {
 				ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 				defer cancel()
-				err := m.probe(ctx, node.Record)
-				if err == nil || ctx.Err() != nil && !errors.Is(ctx.Err(), context.DeadlineExceeded) {
-					return
-				}
-				if !slices.ContainsFunc(m.missed(), func(s Status) bool { return s.ID == node.ID }) {
-					return // it was heard of meanwhile, or the engine is away
-				}
-				m.log.Warn("a node is lost", "node", node.ID, "err", err)
-				err = m.Bury(context.WithoutCancel(ctx), node.ID, Grave{Why: "it was silent, and node " + m.own + " could not reach it"})
-				if err != nil && !errors.Is(err, engine.ErrExists) {
-					m.log.Warn("declare a node dead", "node", node.ID, "err", err)
-				}
+				failed[i] = m.probe(ctx, node.Record)
 			})
 		}
 		probes.Wait()
+		works := m.disconnect(silent, failed)
+		still, steady := m.missed() // others were heard of meanwhile
+		if !works || !steady || ctx.Err() != nil {
+			continue
+		}
+		for i, node := range silent {
+			if failed[i] == nil || !slices.ContainsFunc(still, func(s Status) bool { return s.ID == node.ID }) {
+				continue
+			}
+			m.log.Warn("a node is lost", "node", node.ID, "err", failed[i])
+			err := m.Bury(ctx, node.ID, Grave{Why: "it was silent, and node " + m.own + " could not reach it"})
+			if err != nil && !errors.Is(err, engine.ErrExists) {
+				m.log.Warn("declare a node dead", "node", node.ID, "err", err)
+			}
+		}
 	}
 }
 

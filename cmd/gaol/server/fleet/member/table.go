@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"gaol/cmd/gaol/server/fleet/identity"
@@ -94,9 +95,10 @@ type entry struct {
 	Record
 	load   Load
 	seen   time.Time
-	placed int // requests in progress that this node has sent there since the last hint
+	placed int          // requests in progress that this node has sent there since the last hint
+	uses   atomic.Int32 // of While that have not ended
 
-	alive context.Context // until the node is dead, or has left
+	alive context.Context // until the node is dead, has left, or cannot be reached
 	end   context.CancelFunc
 }
 
@@ -111,8 +113,11 @@ const (
 	deadKey = "dead."
 )
 
-// ErrDead is the cause of what ends because a node is dead, or has left.
+// ErrDead is the cause of what ends because a node is dead, has left, or cannot be reached.
 var ErrDead = errors.New("the node is lost")
+
+// ErrNoContact is the error of a probe that has got no answer from the machine, not even that its port is closed.
+var ErrNoContact = errors.New("its machine does not answer")
 
 // Limits of what another node can send, in bytes.
 const (
@@ -252,35 +257,50 @@ func (t *Table) All() []Status {
 	return all
 }
 
-// While returns a context that also ends when a node is dead or has left.
-func (t *Table) While(ctx context.Context, id string) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancelCause(ctx)
+// While returns a context that also ends when a node is dead, has left, or cannot be reached. The caller calls cancel once.
+func (t *Table) While(ctx context.Context, id string) (_ context.Context, cancel context.CancelFunc) {
+	ctx, end := context.WithCancelCause(ctx)
 	t.mu.Lock()
+	defer t.mu.Unlock()
 	n := t.nodes[id]
-	t.mu.Unlock()
 	if n == nil {
-		cancel(ErrDead)
+		end(ErrDead)
 		return ctx, func() {}
 	}
-	stop := context.AfterFunc(n.alive, func() { cancel(ErrDead) })
-	return ctx, func() { stop(); cancel(nil) }
+	n.uses.Add(1)
+	stop := context.AfterFunc(n.alive, func() { end(ErrDead) })
+	return ctx, func() { n.uses.Add(-1); stop(); end(nil) }
 }
 
-// missed returns the nodes that have been silent for so long that they may be dead. There are none while the engine is away, or
-// was a moment ago.
-func (t *Table) missed() (list []Status) {
+// disconnect ends the contexts of While of nodes that were probed without contact, whose connections may hang for a quarter of an
+// hour. It reports whether the own network seems to work: more than half of the nodes are in contact, or there are only two.
+func (t *Table) disconnect(probed []Status, failed []error) (works bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	without := 0
+	for i, s := range probed {
+		if n := t.nodes[s.ID]; n != nil && errors.Is(failed[i], ErrNoContact) {
+			n.end()
+			n.alive, n.end = context.WithCancel(context.Background())
+			without++
+		}
+	}
+	return 2*without < len(t.nodes) || len(t.nodes) == 2
+}
+
+// missed returns the nodes that have been silent for so long that they may be dead. While the engine is away, or was a moment ago, it
+// is not steady, and they are only those with requests of this node.
+func (t *Table) missed() (list []Status, steady bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := t.now()
-	if now.Sub(t.changed) > silence {
-		return nil
-	}
+	steady = now.Sub(t.changed) <= silence
 	for id, n := range t.nodes {
-		if id != t.own && now.Sub(n.seen) > deadAfter {
+		if id != t.own && now.Sub(n.seen) > deadAfter && (steady || n.uses.Load() > 0) {
 			list = append(list, t.status(n))
 		}
 	}
-	return list
+	return list, steady
 }
 
 // freeShare is the part of a node that is free for work that it receives itself; with less, others get some of it.
@@ -299,7 +319,7 @@ func (t *Table) Pick(ownBusy float64, draining bool) string {
 	}
 	var others []*entry
 	for id, n := range t.nodes {
-		if id != t.own && t.status(n).State == Live && n.speaks() {
+		if id != t.own && t.status(n).State == Live && n.Speaks() {
 			others = append(others, n)
 		}
 	}
@@ -323,11 +343,15 @@ func (t *Table) Pick(ownBusy float64, draining bool) string {
 func (t *Table) Others() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return slices.DeleteFunc(slices.Sorted(maps.Keys(t.nodes)), func(id string) bool { return id == t.own || !t.nodes[id].speaks() })
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(t.nodes)), func(id string) bool { return id == t.own || !t.nodes[id].Speaks() })
 }
 
-// Protocol is the version of the protocol between nodes.
-const Protocol = 1
+// Versions of the protocol between nodes that this node understands. Requests to join, to renew a certificate, to drain a node and to
+// find out whether it answers are the same in all versions.
+const (
+	OldestProtocol = 1
+	Protocol       = 1
+)
 
-// speaks reports whether this node and the other one understand a common version.
-func (r *Record) speaks() bool { return r.MinProtocol <= Protocol && Protocol <= r.MaxProtocol }
+// Speaks reports whether this node and the other one understand a common version.
+func (r *Record) Speaks() bool { return r.MinProtocol <= Protocol && OldestProtocol <= r.MaxProtocol }

@@ -104,7 +104,8 @@ func (t *testTable) wantState(id string, want State) {
 func (t *testTable) wantMissed(want ...string) {
 	t.t.Helper()
 	var got []string
-	for _, s := range t.missed() {
+	missed, _ := t.missed()
+	for _, s := range missed {
 		got = append(got, s.ID)
 	}
 	if slices.Sort(got); !slices.Equal(got, want) {
@@ -177,6 +178,70 @@ func TestEngineAway(t *testing.T) {
 	tt.wantMissed(nodeA)
 	tt.pass(time.Millisecond)
 	tt.wantMissed()
+}
+
+// While the engine is away, only nodes with requests are missed.
+func TestMissedInUse(t *testing.T) {
+	tt := newTable(t)
+	tt.renew(own, nodeA, nodeB)
+	_, cancel := tt.While(t.Context(), nodeA)
+	tt.pass(deadAfter)
+	tt.wantMissed()
+	tt.pass(time.Millisecond)
+	tt.wantMissed(nodeA)
+	if _, steady := tt.missed(); steady {
+		t.Error("the engine is not away")
+	}
+	cancel()
+	tt.wantMissed()
+}
+
+// Requests to nodes without contact end. If those are most of several nodes, the own network does not work.
+func TestDisconnect(t *testing.T) {
+	refused := errors.New("refused")
+	for name, test := range map[string]struct {
+		others []string
+		failed map[string]error // of nodes that were probed
+		broken bool             // the own network
+	}{
+		"nothing probed":         {others: []string{nodeA, nodeB}},
+		"refused":                {others: []string{nodeA, nodeB}, failed: map[string]error{nodeA: refused, nodeB: refused}},
+		"answers":                {others: []string{nodeA, nodeB}, failed: map[string]error{nodeA: nil, nodeB: nil}},
+		"one of two":             {others: []string{nodeA, nodeB}, failed: map[string]error{nodeA: ErrNoContact, nodeB: refused}},
+		"two of two":             {others: []string{nodeA, nodeB}, failed: map[string]error{nodeA: ErrNoContact, nodeB: ErrNoContact}, broken: true},
+		"one of three":           {others: []string{nodeA, nodeB, nodeC}, failed: map[string]error{nodeC: ErrNoContact}},
+		"two of three":           {others: []string{nodeA, nodeB, nodeC}, failed: map[string]error{nodeB: ErrNoContact, nodeC: ErrNoContact}, broken: true},
+		"the only one":           {others: []string{nodeA}, failed: map[string]error{nodeA: ErrNoContact}},
+		"a node that was buried": {others: []string{nodeA, nodeB}, failed: map[string]error{nodeC: ErrNoContact}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tt := newTable(t)
+			tt.renew(append(test.others, own)...)
+			var probed []Status
+			var failed []error
+			requests := map[string]context.Context{}
+			for _, id := range test.others {
+				requests[id], _ = tt.While(t.Context(), id)
+			}
+			for id, err := range test.failed {
+				probed, failed = append(probed, tt.Get(id)), append(failed, err)
+			}
+			if works := tt.disconnect(probed, failed); works == test.broken {
+				t.Errorf("the network works: %t", works)
+			}
+			for id, ctx := range requests {
+				if errors.Is(test.failed[id], ErrNoContact) {
+					<-ctx.Done()
+				}
+				if ended := context.Cause(ctx) == ErrDead; ended != errors.Is(test.failed[id], ErrNoContact) {
+					t.Errorf("the request to %s has ended: %t", id, ended)
+				}
+				if later, _ := tt.While(t.Context(), id); later.Err() != nil {
+					t.Errorf("a later request to %s ends: %v", id, context.Cause(later))
+				}
+			}
+		})
+	}
 }
 
 // A record that a new watch sends again is not a sign of life.
@@ -352,6 +417,13 @@ func TestPick(t *testing.T) {
 			r.MinProtocol, r.MaxProtocol = Protocol-1, Protocol+1
 			tt.put(r)
 		}, want: only(nodeC)},
+		"a version that is too old": {own: 1, change: func(tt *testTable) {
+			tt.Apply(nodeKey+nodeA, nil)
+			tt.Apply(nodeKey+nodeB, nil)
+			r := record(nodeC)
+			r.MinProtocol, r.MaxProtocol = OldestProtocol-1, OldestProtocol-1
+			tt.put(r)
+		}, want: only(own)},
 		"dead": {own: 1, change: func(tt *testTable) {
 			tt.dies(nodeA, "")
 			tt.dies(nodeB, "")

@@ -16,4 +16,7 @@
 //	chaos_test.go      load while nodes and the engine are killed at random
 //	space_test.go      makes network namespaces and connects them
 //	partition_test.go  load while parts of the network are down
+//	upgrade_test.go    load while nodes are upgraded to other protocols
+//	docs_test.go       starts nodes by the unit of docs/fleet.md
+//	restore_test.go    replaces the machine with the engine by its backup
 package fleet

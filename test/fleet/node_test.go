@@ -25,21 +25,6 @@ import (
 
 func TestMain(m *testing.M) { harness.Main(m) }
 
-// makeStore makes a store with the default image, which is a link to that of all tests: hard links would change the times of its files.
-func makeStore(t *testing.T, dir string) {
-	t.Helper()
-	image := harness.DefaultImage(t)
-	folder := filepath.Dir(image.Root())
-	err := errors.Join(os.MkdirAll(filepath.Join(dir, "images"), 0o755), os.Mkdir(filepath.Join(dir, "names"), 0o755),
-		os.Symlink(folder, filepath.Join(dir, "images", filepath.Base(folder))))
-	for _, name := range image.Names {
-		err = errors.Join(err, os.Symlink(filepath.Join("../images", filepath.Base(folder)), filepath.Join(dir, "names", name)))
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // Tenants of the tests. Their tokens have other names, so that no other server uses the same cgroups.
 const (
 	ada = "ada"
@@ -88,10 +73,15 @@ func (c *cluster) config() string { return filepath.Join(c.dir, "config") }
 // mounts is the folder that sandboxes may mount.
 func (c *cluster) mounts() string { return filepath.Join(c.dir, "mounts") }
 
-// startCluster starts a fleet with a number of nodes. The first one runs the engine.
+// startCluster starts a fleet with a number of nodes.
 func startCluster(t *testing.T, nodes int) *cluster {
 	t.Helper()
-	c := newCluster(t)
+	return newCluster(t).startAll(t, nodes)
+}
+
+// startAll starts the nodes of a fleet. The first one runs the engine.
+func (c *cluster) startAll(t *testing.T, nodes int) *cluster {
+	t.Helper()
 	first := c.start(t, "a", "--fleet")
 	for i := range nodes - 1 {
 		c.start(t, string(rune('b'+i)), first.join(first.token(t))...)
@@ -141,7 +131,7 @@ func (c *cluster) prepare(t *testing.T, name string) *node {
 	}
 	n := &node{c: c, name: name, store: filepath.Join(dir, "store"), socket: filepath.Join(dir, "s"), address: "127.0.0.1:0"}
 	n.gaol = harness.Gaol(t)
-	makeStore(t, n.store)
+	harness.LinkDefaultImage(t, n.store)
 	return n
 }
 

@@ -35,6 +35,22 @@ func DefaultImage(t testing.TB) *rootfs.Image {
 	return image
 }
 
+// LinkDefaultImage makes a store with the default image, which is a symbolic link to that of all tests: hard links would change the
+// times of its files.
+func LinkDefaultImage(t testing.TB, dir string) {
+	t.Helper()
+	image := DefaultImage(t)
+	folder := filepath.Dir(image.Root())
+	err := errors.Join(os.MkdirAll(filepath.Join(dir, "images"), 0o755), os.Mkdir(filepath.Join(dir, "names"), 0o755),
+		os.Symlink(folder, filepath.Join(dir, "images", filepath.Base(folder))))
+	for _, name := range image.Names {
+		err = errors.Join(err, os.Symlink(filepath.Join("../images", filepath.Base(folder)), filepath.Join(dir, "names", name)))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // BusyboxImage writes an archive as docker save does, of an image with busybox alone.
 func BusyboxImage(t testing.TB) string {
 	t.Helper()

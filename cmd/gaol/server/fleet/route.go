@@ -167,6 +167,12 @@ const maxTenant = 256
 // Forward passes a request to another node, and its response to the client. Requests without a tenant are those of previews, whose
 // header Authorization is for the guest.
 func (f *Fleet) Forward(w http.ResponseWriter, r *http.Request, node string) {
+	if r.Method != http.MethodGet { // a stop waits for its end, but not for that of events
+		if begun, end, err := f.service.Load().Begin(r.Context()); err == nil {
+			defer end()
+			r = r.WithContext(begun)
+		}
+	}
 	ctx, cancel := f.Member().While(r.Context(), node)
 	defer cancel()
 	t, begin := tenant.Lookup(r.Context()), time.Now()

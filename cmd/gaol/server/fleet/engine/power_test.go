@@ -19,8 +19,8 @@ import (
 // powerVar enables TestPowerLoss, which needs the kernel's dm-flakey.
 const powerVar = "GAOL_TEST_POWER"
 
-// TestPowerLoss takes a disk's power away while messages are submitted, several times. What the engine has acknowledged before is
-// there afterwards.
+// TestPowerLoss cuts the power of a disk while messages are submitted, several times. All messages that the engine has acknowledged before
+// exist afterwards.
 func TestPowerLoss(t *testing.T) {
 	if os.Getenv(powerVar) == "" {
 		t.Skip("make test-vm runs this test: it needs dm-flakey")
@@ -71,7 +71,7 @@ func losePower(t *testing.T, program string) (acknowledged, lost int) {
 	return len(names), lost
 }
 
-// disk is a disk whose power can be taken away.
+// disk is a disk whose power can be cut.
 type disk struct {
 	name, dir        string // of the device mapper; where it is mounted
 	linear, powerOff string // its tables
@@ -149,7 +149,7 @@ func (d *disk) startEngine(t *testing.T, program string) (c *Client, end func())
 	}
 }
 
-// submit submits messages of a round until it takes the power away, and returns those that were acknowledged before.
+// submit submits messages of a round until it cuts the power, and returns those that were acknowledged before.
 func (d *disk) submit(t *testing.T, c *Client, round int) (names []string) {
 	t.Helper()
 	const enough = 40 // messages

@@ -22,6 +22,7 @@ import (
 	"gaol/internal/kernfile"
 	"gaol/jail/cgroup"
 	"gaol/jail/enter"
+	"gaol/jail/kernel"
 	"gaol/jail/mounts"
 	"gaol/jail/procfs"
 	"gaol/jail/seccomp"
@@ -47,7 +48,7 @@ type container struct {
 
 // startPid1 implements starter.
 func (j *container) startPid1(top *cgroupFiles) error {
-	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), kernel.Timeout(startTimeout))
 	defer cancel()
 	namespaces, err := j.newNamespaces(top)
 	defer func() {

@@ -338,6 +338,9 @@ type Spec struct {
 	// Filter is the system call filter of pid 1, and of processes if their Command has none.
 	Filter *seccomp.Filter
 
+	// AllowDegraded omits limits that the kernel cannot set, see kernel.Profile. Otherwise they are errors.
+	AllowDegraded bool
+
 	// OCI, if not nil, makes the jail a container of that runtime, without zygotes.
 	OCI *OCIRuntime
 
@@ -399,6 +402,8 @@ type Command struct {
 	// of landlock_restrict_self(2). The caller closes it.
 	Ruleset      *os.File
 	RulesetFlags uint32
+
+	AllowDegraded bool // as in Spec, for the process's limits
 
 	Limits    cgroup.Limits // of the process and its descendants together
 	OpenFiles int64         // RLIMIT_NOFILE

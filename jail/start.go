@@ -15,6 +15,7 @@ import (
 	"gaol/jail/cgroup"
 	"gaol/jail/enter"
 	"gaol/jail/gateway"
+	"gaol/jail/kernel"
 	"gaol/jail/mounts"
 	"gaol/jail/step"
 	"gaol/jail/zygote"
@@ -27,7 +28,7 @@ const startTimeout = 30 * time.Second
 // Start starts a process in the jail and returns when it executes its program. If the
 // program does not exist, the error is a [*StepError] that wraps fs.ErrNotExist.
 func (j *Jail) Start(ctx context.Context, c Command) (*Process, error) {
-	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	ctx, cancel := context.WithTimeout(ctx, kernel.Timeout(startTimeout))
 	defer cancel()
 	if c.Parked != nil {
 		p, err := c.Parked.run(ctx, &c)
@@ -223,7 +224,7 @@ type Parked struct {
 // Zygote. Its Limits, OpenFiles, FileSize, Filter and Ruleset apply now; Start takes the
 // other fields from its own Command.
 func (j *Jail) Park(ctx context.Context, c Command) (*Parked, error) {
-	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	ctx, cancel := context.WithTimeout(ctx, kernel.Timeout(startTimeout))
 	defer cancel()
 	var child *zygote.Child
 	p, err := j.begin(ctx, &c, func(p *Process, in *cgroupFiles) (err error) {

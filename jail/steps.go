@@ -7,6 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gaol/jail/enter"
+	"gaol/jail/kernel"
 	"gaol/jail/mounts"
 	"gaol/jail/procfs"
 )
@@ -48,7 +49,7 @@ func (j *Jail) createSteps(in *cgroupFiles, init *os.File) []enter.Step {
 	// the same tree over them can.
 	steps = append(steps, enter.Mount(mounts.Root, mounts.Root, "", unix.MS_BIND|unix.MS_REC, ""))
 	return slices.Concat(steps, j.spec.procSteps(), []enter.Step{enter.Root(mounts.Root)},
-		commonSteps(&Command{OpenFiles: 64}), []enter.Step{
+		commonSteps(&Command{OpenFiles: 64, AllowDegraded: j.spec.AllowDegraded}), []enter.Step{
 			enter.Capabilities(), enter.Chdir("/"), enter.DieWithHost(), enter.Signals(), enter.NoNewPrivs(), enter.Filter(),
 			enter.Execute(j.spec.Reaper, []string{"PATH=/usr/bin"}),
 		})
@@ -155,9 +156,10 @@ func rlimits(c *Command) []enter.Limit {
 		set(unix.RLIMIT_CORE, maxCore),
 		set(unix.RLIMIT_NOFILE, c.OpenFiles),
 		set(unix.RLIMIT_MEMLOCK, 64<<10),
-		set(unix.RLIMIT_MSGQUEUE, 0),
-		set(unix.RLIMIT_SIGPENDING, 1024),
 		set(unix.RLIMIT_NPROC, maxProcesses),
+	}
+	if !c.AllowDegraded || !kernel.Probe().Lacks(kernel.SignalLimits) {
+		limits = append(limits, set(unix.RLIMIT_MSGQUEUE, 0), set(unix.RLIMIT_SIGPENDING, 1024))
 	}
 	if c.FileSize > 0 {
 		limits = append(limits, set(unix.RLIMIT_FSIZE, c.FileSize))

@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gaol/jail/cgroup"
+	"gaol/jail/kernel"
 	"gaol/jail/landlock"
 	"gaol/jail/landlock/audit"
 )
@@ -28,7 +29,7 @@ var systemCalls = []struct {
 
 const noDescriptor = 1<<32 - 1
 
-func probeKernel(*examination) Check {
+func probeKernel(x *examination) Check {
 	var name unix.Utsname
 	if err := unix.Uname(&name); err != nil {
 		return missing("uname: "+err.Error(), "run gaol on Linux itself, not on an emulation of it")
@@ -39,6 +40,12 @@ func probeKernel(*examination) Check {
 			return missing(fmt.Sprintf("%s: %s: %v", version, c.name, errno),
 				"boot a kernel of version "+c.since+" or later, best 6.1 or later; in a container, use a current runtime and libseccomp")
 		}
+	}
+	if _, err := kernel.Slow(); err != nil {
+		return degraded(version+": "+err.Error(), "set it only on an emulated machine, where programs start slowly")
+	}
+	if lacking := kernel.Probe(); x.root && len(lacking) > 0 {
+		version += fmt.Sprintf(" without %q", lacking)
 	}
 	return ok(version)
 }

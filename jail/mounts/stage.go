@@ -230,8 +230,20 @@ func (s *Stage) writeLayer() error {
 	return nil
 }
 
+// mountOverlay mounts an overlay of folders of the stage. Some kernels, such as gVisor's, need absolute paths.
 func mountOverlay(target string, flags uintptr, options string) error {
-	return os.NewSyscallError("mount", unix.Mount("overlay", target, "overlay", flags|unix.MS_NOSUID|unix.MS_NODEV, options))
+	flags |= unix.MS_NOSUID | unix.MS_NODEV
+	err := unix.Mount("overlay", target, "overlay", flags, options)
+	if err == unix.EINVAL {
+		dir, _ := unix.Getwd() // fails again without it
+		err = unix.Mount("overlay", target, "overlay", flags, withAbsolute(options, dir+"/"))
+	}
+	return os.NewSyscallError("mount", err)
+}
+
+// withAbsolute puts a folder before the paths in options of an overlay.
+func withAbsolute(options, dir string) string {
+	return strings.NewReplacer("erdir=", "erdir="+dir, "workdir=", "workdir="+dir, ":", ":"+dir).Replace(options)
 }
 
 // writeProc writes the files at Proc and makes them a read-only mount, as are all mounts

@@ -23,6 +23,7 @@ import (
 	"gaol/jail"
 	"gaol/jail/cgroup"
 	"gaol/jail/enter"
+	"gaol/jail/kernel"
 )
 
 // Spec describes a subprocess.
@@ -181,7 +182,7 @@ func (p *Process) shakeHands() error {
 			return err
 		}
 	}
-	_ = p.conn.SetDeadline(time.Now().Add(startTimeout))
+	_ = p.conn.SetDeadline(time.Now().Add(kernel.Timeout(startTimeout)))
 	defer func() { _ = p.conn.SetDeadline(time.Time{}) }()
 	for _, exchange := range [][2]byte{{replyGo, armed}, {replyAlive, ready}} {
 		if _, err := p.conn.Write(exchange[:1]); err != nil {

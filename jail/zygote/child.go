@@ -19,6 +19,7 @@ import (
 
 	"gaol/internal/kernfile"
 	"gaol/jail/enter"
+	"gaol/jail/kernel"
 	"gaol/jail/mounts"
 	"gaol/jail/step"
 )
@@ -166,7 +167,7 @@ func (c *Child) send(data []byte, files []*os.File) error {
 	for _, f := range files {
 		fds = append(fds, int(f.Fd()))
 	}
-	_ = c.host.SetWriteDeadline(time.Now().Add(sendTimeout))
+	_ = c.host.SetWriteDeadline(time.Now().Add(kernel.Timeout(sendTimeout)))
 	n, _, err := c.host.WriteMsgUnix(data, unix.UnixRights(fds...), nil)
 	if err == nil && n < len(data) {
 		_, err = c.host.Write(data[n:])

@@ -20,6 +20,7 @@ import (
 	"gaol/internal/kernfile"
 	"gaol/jail/cgroup"
 	"gaol/jail/enter"
+	"gaol/jail/kernel"
 	"gaol/jail/mounts"
 )
 
@@ -156,7 +157,7 @@ func (z *Zygote) waitWarm(s *Spec) error {
 	if err := group.AddPID(z.process.Pid); err != nil {
 		return err
 	}
-	deadline := time.Now().Add(startTimeout)
+	deadline := time.Now().Add(kernel.Timeout(startTimeout))
 	if _, err := z.readReply(deadline); err != nil {
 		return err
 	}
@@ -217,7 +218,7 @@ type Options struct {
 
 	// Patience is how long a fork may take. It normally takes milliseconds: a zygote that
 	// takes longer is considered hung and is replaced. The next attempt has twice as long,
-	// so that a busy machine is not mistaken for a hung zygote. Default 2 seconds.
+	// so that a busy machine is not mistaken for a hung zygote. Default 2 seconds, by kernel.Timeout.
 	Patience time.Duration
 }
 
@@ -248,7 +249,7 @@ type successor struct {
 func NewPool(s Spec, o Options) *Pool {
 	o.Forks = cmp.Or(o.Forks, 5000)
 	o.Age = cmp.Or(o.Age, 10*time.Minute)
-	o.Patience = cmp.Or(o.Patience, 2*time.Second)
+	o.Patience = cmp.Or(o.Patience, kernel.Timeout(2*time.Second))
 	s.Cgroup = fmt.Sprintf("%s/"+groupPattern, s.Cgroup, os.Getpid(), groups.Add(1))
 	return &Pool{spec: s, options: o}
 }

@@ -37,7 +37,10 @@ static void set_arguments(void)
 	map.arg_start = (uintptr_t)q.text;
 	map.arg_end = map.env_start = (uintptr_t)q.environment;
 	map.env_end = (uintptr_t)q.directory;
-	must(STEP_ARGUMENTS, prctl(PR_SET_MM, PR_SET_MM_MAP, &map, sizeof(map), 0));
+	/* A kernel without it shows the zygote's arguments. */
+	unsigned size;
+	if (prctl(PR_SET_MM, PR_SET_MM_MAP, &map, sizeof(map), 0) && !prctl(PR_SET_MM, PR_SET_MM_MAP_SIZE, &size, 0, 0))
+		fail(STEP_ARGUMENTS);
 }
 
 static void enter_namespaces(int pidfd)

@@ -71,6 +71,32 @@ int pthread_join(pthread_t t, void **result)
 	return real(t, result);
 }
 
+/* Returns where the C library keeps the calling thread's id, which the kernel clears when the thread ends, or NULL. On
+ * kernels without PR_GET_TID_ADDRESS it is found in struct pthread: of the fields with that value, the one that
+ * determines the thread's clock. */
+static int *tid_address(void)
+{
+	enum { LENGTH = 1024 }; /* of the beginning of struct pthread, with some room */
+	static size_t found;    /* the offset, for all threads */
+	int *tid = NULL;
+	clockid_t before, after;
+
+	if (!prctl(PR_GET_TID_ADDRESS, &tid, 0, 0, 0) && tid)
+		return tid;
+	size_t at = __atomic_load_n(&found, __ATOMIC_RELAXED);
+	for (size_t i = 0; !at && i < LENGTH; i += sizeof(int)) {
+		tid = (int *)((char *)pthread_self() + i);
+		if (*tid != gettid() || pthread_getcpuclockid(pthread_self(), &before))
+			continue;
+		++*tid;
+		if (!pthread_getcpuclockid(pthread_self(), &after) && after != before)
+			at = i;
+		--*tid;
+	}
+	__atomic_store_n(&found, at, __ATOMIC_RELAXED);
+	return at ? (int *)((char *)pthread_self() + at) : NULL;
+}
+
 static struct sleeper *new_sleeper(void)
 {
 	pthread_mutex_lock(&sleepers_lock);
@@ -80,7 +106,7 @@ static struct sleeper *new_sleeper(void)
 	pthread_mutex_unlock(&sleepers_lock);
 	s->thread = pthread_self();
 	s->tls = __builtin_thread_pointer();
-	prctl(PR_GET_TID_ADDRESS, &s->tid, 0, 0, 0);
+	s->tid = tid_address();
 	prctl(PR_GET_NAME, s->name, 0, 0, 0);
 	return s;
 }

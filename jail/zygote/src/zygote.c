@@ -254,10 +254,9 @@ static ssize_t receive(int from, void *data, size_t size, int fds[MAX_FDS])
 static pid_t fork_into(int cgroup)
 {
 	struct clone_args a = { .flags = CLONE_PARENT };
-	int *tid = NULL;
+	int *tid = tid_address();
 
-	/* The C library stores the thread's id where the kernel clears it when the thread ends. */
-	if (prctl(PR_GET_TID_ADDRESS, &tid, 0, 0, 0) || !tid) {
+	if (!tid) {
 		errno = ENOSYS;
 		return -1;
 	}

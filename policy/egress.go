@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"encoding/json"
 	"net/netip"
 	"slices"
 )
@@ -18,6 +19,7 @@ import (
 //   - If a rule denies a name, a broader rule with * allows no literal addresses: with an
 //     address from elsewhere, a guest could bypass the denial.
 type Egress struct {
+	scope Scope // that the rules are made of
 	rules []egressRule
 	allow bool // the default
 	host  map[uint16]Decision
@@ -34,10 +36,28 @@ type egressRule struct {
 // [Permissions.Check].
 func NewEgress(s Scope) *Egress { return newEgress(s, "connect") }
 
+// egressJSON is an Egress of a plan in JSON.
+type egressJSON struct {
+	Scope Scope
+	Host  map[uint16]Decision
+}
+
+// MarshalJSON encodes the Egress of a plan.
+func (e *Egress) MarshalJSON() ([]byte, error) { return json.Marshal(egressJSON{e.scope, e.host}) }
+
+// UnmarshalJSON decodes what MarshalJSON has encoded. The rules must have passed [Permissions.Check].
+func (e *Egress) UnmarshalJSON(text []byte) error {
+	var in egressJSON
+	err := json.Unmarshal(text, &in)
+	*e = *NewEgress(in.Scope)
+	e.host = in.Host
+	return err
+}
+
 // newEgress returns the decisions about dns, and about connections by the rules for op,
 // which is connect or fetch.
 func newEgress(s Scope, op Operation) *Egress {
-	e := &Egress{allow: s.Default == Allow}
+	e := &Egress{scope: s, allow: s.Default == Allow}
 	for i, r := range s.Rules {
 		rule := egressRule{index: i, allow: r.Mode == Allow, connect: r.decides(op), dns: r.decides("dns")}
 		for _, text := range r.Patterns {

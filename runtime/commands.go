@@ -10,12 +10,10 @@ import (
 	"sync"
 	"time"
 
-	"gaol/jail/hostcommand"
-	"gaol/jail/mounts"
-
 	"golang.org/x/sys/unix"
 
 	"gaol/runtime/internal/hostcall"
+	"gaol/runtime/internal/sandbox"
 )
 
 // HostCommand is a program that the host implements: a value of Options.Commands. Guests find it
@@ -68,15 +66,15 @@ func (c *commands) get(name string) (HostCommand, bool) {
 // checkCommands returns an error about the commands of the caller.
 func checkCommands(given map[string]HostCommand) error {
 	for _, name := range slices.Sorted(maps.Keys(given)) {
-		if err := hostcommand.CheckName(name); err != nil {
+		if err := sandbox.CheckCommand(name); err != nil {
 			return err
 		}
 		if given[name].Run == nil {
 			return fmt.Errorf("%s: a command without Run", name)
 		}
 	}
-	if len(given) > mounts.MaxCommands {
-		return fmt.Errorf("%d commands, the limit is %d", len(given), mounts.MaxCommands)
+	if len(given) > sandbox.MaxCommands {
+		return fmt.Errorf("%d commands, the limit is %d", len(given), sandbox.MaxCommands)
 	}
 	return nil
 }
@@ -100,8 +98,8 @@ func (rt *NodeRuntime) AddCommands(given map[string]HostCommand) (err error) {
 	defer c.mu.Unlock()
 	all := maps.Clone(c.byName)
 	maps.Copy(all, given)
-	if len(all) > mounts.MaxCommands {
-		return optionError("Commands", "%d commands, the limit is %d", len(all), mounts.MaxCommands)
+	if len(all) > sandbox.MaxCommands {
+		return optionError("Commands", "%d commands, the limit is %d", len(all), sandbox.MaxCommands)
 	}
 	c.byName = all
 	for _, name := range slices.Sorted(maps.Keys(given)) {
@@ -153,21 +151,16 @@ func maxOpenCalls(l CallLimits) int {
 	return max(1, min(calls, l.Concurrent, int(bytes/max(l.Arguments, l.Result, 1))))
 }
 
-// begin opens a call, and returns the guest's ends. If there are too many, the program tries again.
-func (c *runCommands) begin(name string) (guest hostcommand.Ends, err error) {
+// begin takes over a call. If there are too many, the program tries again.
+func (c *runCommands) begin(name string, call sandbox.CommandCall) error {
 	command, exists := c.run.rt.commands.get(name)
 	if !exists {
-		return guest, unix.EACCES
+		return unix.EACCES
 	}
 	select {
 	case c.slots <- struct{}{}:
 	default:
-		return guest, unix.EAGAIN
-	}
-	call, guest, err := hostcommand.Open()
-	if err != nil {
-		<-c.slots
-		return guest, err
+		return unix.EAGAIN
 	}
 	unwatch := context.AfterFunc(c.ended, call.Close)
 	c.work.Go(func() {
@@ -176,11 +169,11 @@ func (c *runCommands) begin(name string) (guest hostcommand.Ends, err error) {
 		call.Close()
 		<-c.slots
 	})
-	return guest, nil
+	return nil
 }
 
 // serve performs a call and replies. Without a reply, the program prints that the call has ended.
-func (c *runCommands) serve(call *hostcommand.Call, name string, command HostCommand) {
+func (c *runCommands) serve(call sandbox.CommandCall, name string, command HostCommand) {
 	_ = call.SetDeadline(time.Now().Add(c.run.limits.Timeout)) // it supports deadlines
 	request, size, err := c.read(call, command)
 	var res CommandResult
@@ -189,7 +182,7 @@ func (c *runCommands) serve(call *hostcommand.Call, name string, command HostCom
 		request.Name = name
 		_ = call.SetDeadline(time.Time{})
 		res, err = c.perform(call, command, request, size)
-	case errors.Is(err, hostcommand.ErrSize):
+	case errors.Is(err, sandbox.ErrCallSize):
 		err = c.run.calls.Do(name, size, nil) // refuses and records it
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		err = fmt.Errorf("the call has taken longer than %v", c.run.limits.Timeout)
@@ -210,7 +203,7 @@ func (c *runCommands) serve(call *hostcommand.Call, name string, command HostCom
 }
 
 // read reads a call. The size is that of the arguments and the input.
-func (c *runCommands) read(call *hostcommand.Call, command HostCommand) (request CommandCall, size int, err error) {
+func (c *runCommands) read(call sandbox.CommandCall, command HostCommand) (request CommandCall, size int, err error) {
 	request.Args, err = call.Arguments(c.run.limits.Arguments)
 	for _, arg := range request.Args {
 		size += len(arg) + 1
@@ -219,14 +212,14 @@ func (c *runCommands) read(call *hostcommand.Call, command HostCommand) (request
 		request.Stdin, err = call.Input(c.run.limits.Arguments - int64(size))
 		size += len(request.Stdin)
 	}
-	if errors.Is(err, hostcommand.ErrSize) {
+	if errors.Is(err, sandbox.ErrCallSize) {
 		size = int(c.run.limits.Arguments) + 1
 	}
 	return request, size, err
 }
 
 // perform calls the host's function.
-func (c *runCommands) perform(call *hostcommand.Call, command HostCommand, request CommandCall, size int) (res CommandResult, err error) {
+func (c *runCommands) perform(call sandbox.CommandCall, command HostCommand, request CommandCall, size int) (res CommandResult, err error) {
 	c.run.waitForFeed()
 	err = c.run.calls.Do(request.Name, size, func(ctx context.Context) (int, error) {
 		ctx, cancel := context.WithCancelCause(ctx)

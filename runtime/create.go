@@ -13,12 +13,10 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"gaol/internal/ociruntime"
-	"gaol/jail"
-	"gaol/jail/cgroup"
-	"gaol/jail/landlock/audit"
 	"gaol/rootfs"
 	"gaol/runtime/internal/guest"
 	"gaol/runtime/internal/sandbox"
+	"gaol/runtime/internal/sandbox/native"
 	"gaol/runtime/internal/work"
 	"gaol/vfs"
 	"gaol/vfs/hostfs"
@@ -27,12 +25,12 @@ import (
 // NodeRuntime is a sandbox. It is safe for concurrent use.
 type NodeRuntime struct {
 	opts     settings
-	sandbox  *sandbox.Sandbox // nil before it is made
-	store    string           // host folder
-	leases   []*rootfs.Lease  // of the image, and of snapshots that are mounted
-	network  *network         // nil if the rules allow no external host
-	dialed   dialed           // connections to the guest's servers
-	files    *hostfs.FS
+	sandbox  sandbox.Sandbox // nil before it is made
+	store    string          // host folder
+	leases   []*rootfs.Lease // of the image, and of snapshots that are mounted
+	network  *network        // nil if the rules allow no external host
+	dialed   dialed          // connections to the guest's servers
+	files    hostfs.Files
 	queue    *semaphore.Weighted // limits concurrent runs
 	contexts *semaphore.Weighted // limits contexts
 	active   sync.Map            // of *Process: the active runs
@@ -187,8 +185,8 @@ func (rt *NodeRuntime) build(ctx context.Context, image *rootfs.Image) error {
 	if err != nil {
 		return err
 	}
-	rt.sandbox, err = sandbox.New(ctx, spec)
-	if _, ok := errors.AsType[*audit.UnavailableError](err); ok {
+	rt.sandbox, err = native.New(ctx, &spec)
+	if _, ok := errors.AsType[*sandbox.AuditError](err); ok {
 		err = &OptionError{"AuditDenials", err}
 	}
 	if err != nil {
@@ -243,7 +241,7 @@ func (rt *NodeRuntime) release() error {
 // and Files.
 //
 // Once the runtime is closed they fail with [ErrClosed], and files that are open do.
-func (rt *NodeRuntime) FS() *hostfs.FS { return rt.files }
+func (rt *NodeRuntime) FS() hostfs.Files { return rt.files }
 
 // spec describes the runtime's sandbox. The caller must close the mounts, even if there is an
 // error.
@@ -253,29 +251,13 @@ func (rt *NodeRuntime) spec() (spec sandbox.Spec, err error) {
 		return spec, optionError("Cwd", "%w", err)
 	}
 	spec = sandbox.Spec{
-		Spec: jail.Spec{
-			Tree: jail.Tree{
-				Image:      s.image,
-				OneOverlay: s.oneOverlay,
-				Owned:      s.owned,
-				Layer:      guest.Files(),
-				Dirs:       vfs.Strings(vfs.Own(s.cwd)),
-				Files:      s.files,
-				Disk:       s.Limits.Disk,
-				Inodes:     s.Limits.Files,
-				Commands:   s.commandNames(),
-			},
-			Hostname:     s.Hostname,
-			Limits:       cgroup.Limits{Memory: s.Limits.Memory, CPUs: s.Limits.CPUs, Pids: s.Limits.Pids},
-			CgroupParent: s.CgroupParent,
-		},
-		OpenFiles:     s.Limits.OpenFiles,
-		UnixSockets:   s.UnixSockets,
-		Plan:          s.plan,
-		Permissions:   s.Permissions,
-		World:         s.tree().World(),
-		AllowDegraded: s.AllowDegraded,
-		AuditDenials:  s.AuditDenials,
+		Image: s.image, OneOverlay: s.oneOverlay, Owned: s.owned, Layer: guest.Files(),
+		Dirs: vfs.Strings(vfs.Own(s.cwd)), Files: s.files, Disk: s.Limits.Disk, Inodes: s.Limits.Files,
+		Limits:    sandbox.Limits{Memory: s.Limits.Memory, CPUs: s.Limits.CPUs, Pids: s.Limits.Pids},
+		OpenFiles: s.Limits.OpenFiles, Commands: s.commandNames(), CgroupParent: s.CgroupParent,
+		Hostname: s.Hostname, UnixSockets: s.UnixSockets,
+		Plan: s.plan, Permissions: s.Permissions, World: s.tree().World(),
+		AllowDegraded: s.AllowDegraded, AuditDenials: s.AuditDenials,
 	}
 	if s.Limits.onDisk() {
 		spec.DiskDir = rt.store
@@ -285,7 +267,7 @@ func (rt *NodeRuntime) spec() (spec sandbox.Spec, err error) {
 		if err != nil {
 			return spec, optionError("OCI", "%w", err)
 		}
-		spec.OCI = &jail.OCIRuntime{Path: path, SystemdCgroup: s.OCI.SystemdCgroup}
+		spec.OCI = &sandbox.OCIRuntime{Path: path, SystemdCgroup: s.OCI.SystemdCgroup}
 	}
 	// The tree bounds its own size. The limit of a file's length is for sparse files, which
 	// occupy nothing but are read as zeros. A folder of the host that the guest writes to has
@@ -309,7 +291,7 @@ func (s *settings) writesHost() bool {
 
 // Resources counts the processes, descriptors and sockets of a runtime's active runs, and the content
 // of its tree.
-type Resources = jail.Resources
+type Resources = sandbox.Resources
 
 // Resources counts the resources that the runtime uses now. Guests may change them meanwhile. At
 // most 16,384 descriptors are inspected.

@@ -107,7 +107,11 @@ func (r StepRunner) RunStep(ctx context.Context, image *rootfs.Image, c rootfs.S
 	if res.ExitCode != 0 || res.Cause != CauseNone {
 		return &CommandError{res}
 	}
-	changes, err := rt.sandbox.Changes()
+	native, ok := rt.sandbox.(interface{ Changes() (*os.File, error) })
+	if !ok {
+		return ErrUnsupported
+	}
+	changes, err := native.Changes()
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net"
 	"net/http"
@@ -16,6 +17,7 @@ import (
 	"time"
 
 	"gaol/policy"
+	"gaol/runtime/internal/sandbox"
 )
 
 var (
@@ -54,7 +56,7 @@ func (rt *NodeRuntime) Dial(ctx context.Context, network string, port uint16) (_
 	defer done()
 	c, buffer := rt.dialed.reserve()
 	for _, a := range addresses {
-		var tcp *net.TCPConn
+		var tcp sandbox.Conn
 		if tcp, err = rt.sandbox.Dial(ctx, netip.AddrPortFrom(a, port), buffer); err == nil {
 			return c.open(tcp)
 		}
@@ -194,9 +196,9 @@ func (d *dialed) close() {
 	defer d.mu.Unlock()
 	d.closed = true
 	for c := range d.connections {
-		if c.TCPConn != nil {
+		if c.Conn != nil {
 			_ = c.SetLinger(0) // data that no guest reads would keep the network namespace
-			_ = c.TCPConn.Close()
+			_ = c.Conn.Close()
 		}
 	}
 	d.connections = nil
@@ -204,19 +206,19 @@ func (d *dialed) close() {
 
 // guestConn is a connection to a guest's server.
 type guestConn struct {
-	*net.TCPConn // nil while it is being dialed
+	sandbox.Conn // nil while it is being dialed
 	of           *dialed
 }
 
 // open makes it an open connection, or closes tcp if the runtime is closed.
-func (c *guestConn) open(tcp *net.TCPConn) (net.Conn, error) {
+func (c *guestConn) open(tcp sandbox.Conn) (net.Conn, error) {
 	c.of.mu.Lock()
 	defer c.of.mu.Unlock()
 	if c.of.closed {
 		_ = tcp.Close()
 		return nil, ErrClosed
 	}
-	c.TCPConn = tcp
+	c.Conn = tcp
 	return c, nil
 }
 
@@ -230,8 +232,14 @@ func (c *guestConn) forget() {
 // Close closes the connection.
 func (c *guestConn) Close() error {
 	c.forget()
-	return c.TCPConn.Close()
+	return c.Conn.Close()
 }
+
+// ReadFrom implements io.ReaderFrom: as WriteTo, it lets the kernel copy if the connection can.
+func (c *guestConn) ReadFrom(r io.Reader) (int64, error) { return io.Copy(c.Conn, r) }
+
+// WriteTo implements io.WriterTo.
+func (c *guestConn) WriteTo(w io.Writer) (int64, error) { return io.Copy(w, c.Conn) }
 
 const (
 	maxResponseHeader = 64 << 10

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"gaol/jail/hostcommand"
 	"gaol/policy"
+	"gaol/runtime/internal/sandbox"
 	"gaol/vfs"
 )
 
@@ -28,7 +28,7 @@ func (s settings) environment(more map[string]string, own *policy.Permissions) (
 	// After the overlay: a run can't bring back a variable that the runtime's permissions hide.
 	maps.DeleteFunc(env, func(name, _ string) bool { return !s.Permissions.PassesEnv(name) || own != nil && !own.PassesEnv(name) })
 	if list, exists := env["PATH"]; exists && s.Commands != nil {
-		env["PATH"] = strings.TrimPrefix(list+":"+hostcommand.Dir, ":")
+		env["PATH"] = strings.TrimPrefix(list+":"+sandbox.CommandDir, ":")
 	}
 	list := envList(env)
 	return environment{list, startVariable(list)}, nil

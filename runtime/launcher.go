@@ -10,10 +10,10 @@ import (
 	"strings"
 	"time"
 
-	"gaol/jail/zygote"
 	"gaol/rootfs"
 	"gaol/runtime/internal/guest"
 	"gaol/runtime/internal/sandbox"
+	"gaol/runtime/internal/sandbox/native"
 	"gaol/runtime/internal/work"
 )
 
@@ -149,7 +149,7 @@ func (rt *NodeRuntime) Warm(ctx context.Context) (err error) {
 // kind (see [LauncherZygote]) stays warm for the next runtime until the host process ends. It also
 // ends the processes that have compiled code for such runtimes (see Options.WorkInProcess), which
 // otherwise end after half a minute.
-func CloseIdle() error { return errors.Join(sandbox.CloseIdle(), work.CloseIdle()) }
+func CloseIdle() error { return errors.Join(native.CloseIdle(), work.CloseIdle()) }
 
 // zygoteEntry is the path of the main module that Node is started with. No such file
 // exists: the preload never returns to Node.
@@ -157,15 +157,15 @@ const zygoteEntry = "/main"
 
 // warm describes the zygotes of the runtimes with these settings.
 func (s settings) warm() *sandbox.Warm {
-	env := envList(baseEnv())
 	return &sandbox.Warm{
-		Options: zygote.Options{Forks: s.Zygote.Forks, Age: s.Zygote.Age, Patience: s.Zygote.Patience}, HeapMiB: s.heapMiB,
-		Spec: func(heapMiB int64) zygote.Spec {
-			return zygote.Spec{
-				Image: cmp.Or(s.zygote, s.image), Layer: guest.Files(), Env: env, Cgroup: cmp.Or(s.Zygote.CgroupParent, s.CgroupParent),
-				// The thread that --disable-sigusr1 prevents would wait for the zygote's signals.
-				Args: slices.Concat([]string{s.nodePath(), "--disable-sigusr1"}, heapFlags(heapMiB), []string{"--require=" + guest.Zygote, zygoteEntry}),
-			}
-		},
+		Image: cmp.Or(s.zygote, s.image), Layer: guest.Files(), Args: s.warmArgs(), Env: envList(baseEnv()),
+		CgroupParent: cmp.Or(s.Zygote.CgroupParent, s.CgroupParent),
+		Forks:        s.Zygote.Forks, Age: s.Zygote.Age, Patience: s.Zygote.Patience,
 	}
+}
+
+// warmArgs returns the arguments of a zygote with the size of the settings' heap.
+func (s settings) warmArgs() []string {
+	// The thread that --disable-sigusr1 prevents would wait for the zygote's signals.
+	return slices.Concat([]string{s.nodePath(), "--disable-sigusr1"}, heapFlags(s.heapMiB), []string{"--require=" + guest.Zygote, zygoteEntry})
 }

@@ -140,8 +140,8 @@ func TestImagePlaces(t *testing.T) {
 	if err != nil || p.command.Args[0] != m.NodePath {
 		t.Errorf("%v, process %+v", err, p)
 	}
-	if w := s.warm(); w.Spec(w.HeapMiB).Args[0] != m.NodePath {
-		t.Errorf("zygote %q", w.Spec(w.HeapMiB).Args[0])
+	if w := s.warm(); w.Args[0] != m.NodePath {
+		t.Errorf("zygote %q", w.Args[0])
 	}
 }
 

@@ -3,14 +3,12 @@ package runtime
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-
-	"gaol/jail"
-	"gaol/jail/mounts"
 
 	"golang.org/x/sys/unix"
 
@@ -22,20 +20,20 @@ import (
 )
 
 // Access is a guest's access to a mounted folder of the host.
-type Access = mounts.Access
+type Access = sandbox.Access
 
 // The accesses.
 const (
-	ReadOnly = mounts.ReadOnly // the zero value
+	ReadOnly = sandbox.ReadOnly // the zero value
 
 	// The guest changes a copy, which counts as its own files (Limits.Disk). Only folders can
 	// be mounted like this. Options.Files gives the guest a copy of a single file.
-	CopyOnWrite = mounts.CopyOnWrite
+	CopyOnWrite = sandbox.CopyOnWrite
 
 	// The guest changes the host's files. Limits do not bound its writes there, and the
 	// length of a file anywhere in the tree, including holes, is no longer limited to
 	// Limits.Disk.
-	ReadWrite = mounts.ReadWrite
+	ReadWrite = sandbox.ReadWrite
 )
 
 // Mount makes a folder or a file of the host visible in the tree. Create checks and opens it
@@ -81,7 +79,7 @@ type MountUser struct {
 }
 
 // owner returns the ids that appear as the guest's in the mount of a source: nil for its owner's.
-func (u *MountUser) owner(source *os.File) (*mounts.Owner, error) {
+func (u *MountUser) owner(source *os.File) (*sandbox.Owner, error) {
 	if u == nil {
 		return nil, nil
 	}
@@ -89,7 +87,7 @@ func (u *MountUser) owner(source *os.File) (*mounts.Owner, error) {
 	if err := unix.Fstat(int(source.Fd()), &info); err != nil {
 		return nil, err
 	}
-	owner := &mounts.Owner{UID: u.UID, GID: u.GID}
+	owner := &sandbox.Owner{UID: u.UID, GID: u.GID}
 	if slices.Contains(u.Groups, int(info.Gid)) {
 		owner.GID = int(info.Gid)
 	}
@@ -159,7 +157,7 @@ func (o Options) mounts(modules vfs.Path) ([]Mount, error) {
 
 // reservedForMounts are folders that every jail fills itself. /sys is not among them: a mount
 // may provide files in it that programs look for.
-var reservedForMounts = []vfs.Path{"/proc", "/dev", guest.Dir, mounts.ProgramDir}
+var reservedForMounts = []vfs.Path{"/proc", "/dev", guest.Dir, sandbox.ProgramDir}
 
 // checkReserved returns an error if p is, or is inside, one of the folders.
 func checkReserved(p vfs.Path, folders []vfs.Path) error {
@@ -208,7 +206,7 @@ func (s settings) openSources(spec *sandbox.Spec, store string) error {
 		packages := s.hostPackages && i == len(s.Mounts)-1
 		source, err := openSource(m.Source, private)
 		if err == nil {
-			opened := mounts.Mount{Source: source, Target: m.Target, Access: s.access(m), Overlay: s.throughOverlay(m)}
+			opened := sandbox.Mount{Source: source, Target: m.Target, Access: s.access(m), Overlay: s.throughOverlay(m)}
 			opened.Owner, err = s.MountUser.owner(source)
 			spec.Mounts = append(spec.Mounts, opened)
 		}
@@ -249,8 +247,8 @@ func (s settings) throughOverlay(m Mount) bool {
 // spec.Mounts.
 func (s settings) configureMounts(spec *sandbox.Spec) {
 	cwd := string(s.cwd)
-	if slices.ContainsFunc(spec.Mounts, func(m mounts.Mount) bool { return m.Target != cwd && isIn(cwd, m.Target) }) {
-		spec.Make = append(spec.Make, jail.Place{Path: cwd, Tree: true})
+	if slices.ContainsFunc(spec.Mounts, func(m sandbox.Mount) bool { return m.Target != cwd && isIn(cwd, m.Target) }) {
+		spec.Make = append(spec.Make, policy.Place{Path: cwd, Tree: true})
 	}
 	s.seal(spec)
 	if !s.ReadOnlyRoot {
@@ -259,12 +257,12 @@ func (s settings) configureMounts(spec *sandbox.Spec) {
 	readOnly := vfs.Strings(slices.Concat(vfs.Own(s.cwd), vfs.Shared()))
 	for _, m := range spec.Mounts[len(spec.Mounts)-len(s.Mounts):] {
 		if m.Access != ReadOnly {
-			spec.Writable = append(spec.Writable, jail.Place{Path: m.Target, Tree: isFolder(m.Source)})
+			spec.Writable = append(spec.Writable, policy.Place{Path: m.Target, Tree: isFolder(m.Source)})
 			readOnly = slices.DeleteFunc(readOnly, func(dir string) bool { return isIn(dir, m.Target) })
 		}
 	}
 	for _, dir := range readOnly {
-		spec.ReadOnly = append(spec.ReadOnly, jail.Place{Path: dir, Tree: true})
+		spec.ReadOnly = append(spec.ReadOnly, policy.Place{Path: dir, Tree: true})
 	}
 }
 
@@ -274,11 +272,11 @@ func (s settings) seal(spec *sandbox.Spec) {
 		if m.Access == ReadOnly || !s.sealed(m.Target) {
 			continue
 		}
-		spec.ReadOnly = append(spec.ReadOnly, jail.Place{Path: m.Target, Tree: true})
+		spec.ReadOnly = append(spec.ReadOnly, policy.Place{Path: m.Target, Tree: true})
 		spec.Writable = append(spec.Writable, s.writable(m.Target)...)
 		for _, inner := range spec.Mounts {
 			if inner.Access != ReadOnly && inner.Target != m.Target && isIn(inner.Target, m.Target) && !s.sealed(inner.Target) {
-				spec.Writable = append(spec.Writable, jail.Place{Path: inner.Target, Tree: isFolder(inner.Source)})
+				spec.Writable = append(spec.Writable, policy.Place{Path: inner.Target, Tree: isFolder(inner.Source)})
 			}
 		}
 	}
@@ -287,10 +285,10 @@ func (s settings) seal(spec *sandbox.Spec) {
 func (s settings) sealed(dir string) bool { return slices.Contains(s.plan.Sealed, dir) }
 
 // writable returns the places in a folder where the guest may change something.
-func (s settings) writable(dir string) (list []jail.Place) {
+func (s settings) writable(dir string) (list []policy.Place) {
 	for _, g := range s.plan.Grants {
 		if isIn(g.Place.Path, dir) && slices.ContainsFunc(g.Operations, changes) {
-			list = append(list, jail.Place(g.Place))
+			list = append(list, g.Place)
 		}
 	}
 	return list
@@ -301,13 +299,13 @@ func changes(op policy.Operation) bool {
 	return sandbox.Creates(op) || op == "rm" || op == "rename" || op == "truncate"
 }
 
-func isFolder(f *os.File) bool {
+func isFolder(f fs.File) bool {
 	info, err := f.Stat()
 	return err == nil && info.IsDir()
 }
 
-func closeMounts(list []mounts.Mount) {
+func closeMounts(list []sandbox.Mount) {
 	for _, m := range list {
-		m.Source.Close()
+		_ = m.Source.Close()
 	}
 }

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"gaol/jail/mounts"
-
 	"gaol/rootfs"
 	"gaol/runtime/internal/sandbox"
 	"gaol/vfs"
@@ -85,11 +83,11 @@ func TestMountUser(t *testing.T) {
 	}
 	for _, c := range []struct {
 		user *MountUser
-		want *mounts.Owner
+		want *sandbox.Owner
 	}{
 		{nil, nil},
-		{&MountUser{UID: 7, GID: 8}, &mounts.Owner{UID: 7, GID: 8}},
-		{&MountUser{UID: 7, GID: 8, Groups: []int{9, 61010}}, &mounts.Owner{UID: 7, GID: 61010}},
+		{&MountUser{UID: 7, GID: 8}, &sandbox.Owner{UID: 7, GID: 8}},
+		{&MountUser{UID: 7, GID: 8, Groups: []int{9, 61010}}, &sandbox.Owner{UID: 7, GID: 61010}},
 	} {
 		got, err := c.user.owner(dir)
 		if err != nil || (got == nil) != (c.want == nil) || got != nil && *got != *c.want {

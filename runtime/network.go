@@ -13,7 +13,6 @@ import (
 
 	"gaol/internal/egress"
 	"gaol/internal/egress/relay"
-	"gaol/jail/gateway"
 	"gaol/policy"
 	"gaol/runtime/internal/sandbox"
 	"gaol/runtime/internal/stdio"
@@ -51,14 +50,14 @@ const (
 
 // network is a runtime's egress.
 type network struct {
-	gateway *gateway.Gateway
+	gateway *sandbox.Gateway
 	server  *egress.Server
 	all     *egress.Client // the parent of the runs' clients
 	serving errgroup.Group
 
 	mu      sync.Mutex
 	err     error                     // why the last connection was not served
-	runs    map[uint64]*egress.Client // by the ids of their cgroups
+	runs    map[uint64]*egress.Client // by Command.OnOwner
 	ended   []uint64                  // owners in runs whose run has ended, the oldest first
 	unknown *egress.Client            // for sockets that are gone when they are asked about
 }
@@ -83,14 +82,14 @@ func (rt *NodeRuntime) openNetwork() (*network, error) {
 	all := egress.NewClient(rt.opts.plan.Net.Egress, limits, rt.opts.NetworkQuota, egress.Observer{})
 	n := &network{gateway: g, all: all, unknown: all, runs: map[uint64]*egress.Client{}}
 	n.server = egress.NewServer(egress.Config{
-		Identify: n.identify, Own: gateway.Resolver, Hostname: rt.opts.Hostname,
+		Identify: n.identify, Own: g.Resolver, Hostname: rt.opts.Hostname,
 		Proxy: rt.opts.proxy, ProxyNames: rt.opts.ProxyNames,
 		Connections: limits.Connections, Failed: n.failed,
 		Relay:          relay.Place{StateDir: sandbox.StateDir, CgroupParent: rt.opts.CgroupParent},
 		MessagesPerSec: max(messagesPerLookup*rt.opts.Network.LookupsPerSec, minMessages),
 	})
 	n.serving.Go(func() error { return n.server.ServeDNS(g.DNS, g.DNSTCP) })
-	n.serving.Go(func() error { return n.server.ServeTCP(append(g.Host, g.TCP)...) })
+	n.serving.Go(func() error { return n.server.ServeTCP(g.TCP...) })
 	return n, nil
 }
 
@@ -157,7 +156,7 @@ func (p *Process) joinNetwork() {
 	}
 	isNarrower := c.Plan != nil
 	c.Connect = func(to netip.AddrPort) bool { return n.server.Allows(p.client, to, local) }
-	c.OnCgroup = func(id uint64) {
+	c.OnOwner = func(id uint64) {
 		p.owner = id
 		n.add(id, p.client, isNarrower)
 	}

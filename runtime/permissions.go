@@ -6,11 +6,10 @@ import (
 	"path"
 	"slices"
 
-	"gaol/jail/mounts"
-
 	"gaol/policy"
 	"gaol/runtime/internal/enforce"
 	"gaol/runtime/internal/sandbox"
+	"gaol/runtime/internal/sandbox/native"
 )
 
 // tree describes the file tree of the settings for package enforce.
@@ -45,7 +44,7 @@ func (s *settings) setPermissions(p policy.Permissions) (err error) {
 func (s *settings) narrowed(p policy.Permissions, folder string) (complete policy.Permissions, plan *policy.Plan, err error) {
 	tree := s.tree()
 	if !s.plan.Restricts {
-		tree.Program = path.Join(mounts.ProgramDir, folder)
+		tree.Program = path.Join(sandbox.ProgramDir, folder)
 	}
 	if plan, err = policy.LowerRun(s.Permissions, p, tree.World()); err != nil {
 		return p, nil, err
@@ -99,5 +98,5 @@ func CheckPermissions(o Options) (*policy.Plan, error) {
 	if o.AllowDegraded {
 		return s.plan, nil
 	}
-	return s.plan, sandbox.Supported(s.plan)
+	return s.plan, native.Supported(s.plan)
 }

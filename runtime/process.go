@@ -17,7 +17,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gaol/internal/egress"
-	"gaol/jail"
 	"gaol/policy"
 	"gaol/runtime/internal/enforce"
 	"gaol/runtime/internal/guest"
@@ -84,7 +83,7 @@ type Process struct {
 	client   *egress.Client       // nil: no egress
 	owner    uint64               // of the client's sockets; 0 before the start, and after the end
 	denials  *enforce.Denials
-	child    *sandbox.Process
+	child    sandbox.Process
 	reading  sync.WaitGroup // of the control channel and of signals
 
 	interrupted bool // by interrupt; only finish and supervise use it
@@ -208,7 +207,7 @@ func (p *Process) Resize(rows, cols uint16) (err error) {
 	if p.streams.Terminal == nil {
 		return ErrNoTerminal
 	}
-	size := jail.TerminalSize{Rows: rows, Cols: cols}
+	size := sandbox.TerminalSize{Rows: rows, Cols: cols}
 	if err := checkSize(size); err != nil {
 		return err
 	}

@@ -13,8 +13,6 @@ import (
 	"sync/atomic"
 	"unicode/utf8"
 
-	"gaol/jail/mounts"
-
 	"gaol/internal/snippet"
 	"gaol/policy"
 	"gaol/runtime/internal/enforce"
@@ -232,7 +230,7 @@ func (p *Process) addCode(ctx context.Context, s settings, o RunOptions) error {
 		if c.Plan != nil || p.launcher != LauncherZygote || mayOpenItself(text) { // a plan names the folder; NODE_OPTIONS may open the file
 			c.File = &sandbox.ProgramFile{Folder: p.folder, Name: code.Path, Text: []byte(text), Packages: path.Join(path.Dir(base), "node_modules")}
 		}
-		code.Path, code.Base = path.Join(mounts.ProgramDir, p.folder, code.Path), base
+		code.Path, code.Base = path.Join(sandbox.ProgramDir, p.folder, code.Path), base
 	}
 	if !utf8.ValidString(base) {
 		return fmt.Errorf("the program's path %q is not UTF-8", base)
@@ -247,7 +245,10 @@ func (p *Process) addCode(ctx context.Context, s settings, o RunOptions) error {
 		}
 	}
 	code.TypeScript = code.Context != nil || mayImportTypeScript(o.Name, text, code.Evaluate != nil)
-	code.Args, code.BigInts, c.HeapMiB = s.Calls.Arguments, s.BigInts, s.heapMiB
+	code.Args, code.BigInts = s.Calls.Arguments, s.BigInts
+	if s.heapMiB != p.rt.opts.heapMiB {
+		c.WarmArgs = s.warmArgs()
+	}
 	// Other runs may see the command line: it must not show Path.
 	c.Args = slices.Concat([]string{s.nodePath()}, heapFlags(s.heapMiB), []string{"--require=" + guest.Prelude, base}, o.Args)
 	if p.launcher == LauncherZygote {

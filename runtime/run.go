@@ -16,15 +16,15 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gaol/internal/wire"
-	"gaol/jail"
 	"gaol/runtime/internal/guest"
 	"gaol/runtime/internal/hostcall"
+	"gaol/runtime/internal/sandbox"
 	"gaol/runtime/internal/stdio"
 )
 
 // ErrClosed is returned by the methods of a closed runtime or pool. If closing its runtime
 // ended a run, the run's error wraps ErrClosed, beside the Result.
-var ErrClosed = jail.ErrClosed
+var ErrClosed = sandbox.ErrClosed
 
 // Run runs code as a Node program and waits for its end. The code is an ES module, or
 // CommonJS if it can only be CommonJS (see [FormatAuto]). Top-level await works, and so do

@@ -10,12 +10,11 @@ import (
 	"path"
 	"slices"
 
-	"gaol/jail/mounts"
-
 	"gaol/internal/egress"
 	"gaol/internal/lazyregexp"
 	"gaol/policy"
 	"gaol/runtime/internal/hostcall"
+	"gaol/runtime/internal/sandbox"
 	"gaol/runtime/internal/work"
 	"gaol/vfs"
 )
@@ -55,7 +54,7 @@ type settings struct {
 	hostPackages bool     // NodeModules is a folder of the host
 	modules      vfs.Path // where NodeModules is mounted
 	packages     string   // name of a snapshot with packages
-	files        []mounts.File
+	files        []sandbox.File
 
 	work     *work.Domain // compiles code
 	bindings *hostcall.Bindings
@@ -161,7 +160,7 @@ func checkCgroup(p string) error {
 type initFiles struct {
 	limits Limits
 	bytes  int64
-	byPath map[string]mounts.File
+	byPath map[string]sandbox.File
 }
 
 // reservedForFiles are folders that cannot be the working directory, or have files of the caller, except for /dev/shm.
@@ -169,8 +168,8 @@ var reservedForFiles = append([]vfs.Path{"/sys"}, reservedForMounts...)
 
 // initFiles returns the files that the tree begins with, sorted, because the order of maps is random
 // and the jail's files should not be.
-func (o Options) initFiles(l Limits) (list []mounts.File, err error) {
-	g := &initFiles{limits: l, byPath: map[string]mounts.File{}}
+func (o Options) initFiles(l Limits) (list []sandbox.File, err error) {
+	g := &initFiles{limits: l, byPath: map[string]sandbox.File{}}
 	for name, text := range o.Files {
 		if err := g.add(name, 0o644, slices.Clone(text)); err != nil {
 			return nil, optionError("Files", "%w", err)
@@ -242,7 +241,7 @@ func (g *initFiles) add(name string, mode fs.FileMode, text []byte) error {
 	case int64(len(g.byPath)) == g.limits.Files:
 		return fmt.Errorf("%s: there are more than %d files, the limit of the tree", name, g.limits.Files)
 	}
-	g.byPath[name] = mounts.File{Path: name, Mode: mode, Data: text}
+	g.byPath[name] = sandbox.File{Path: name, Mode: mode, Data: text}
 	return nil
 }
 

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"time"
 
-	"gaol/jail/mounts"
 	"gaol/runtime/internal/sandbox"
 
 	"golang.org/x/sys/unix"
@@ -134,7 +133,7 @@ func (s settings) maySkip(left hostfs.Skip) error {
 // copyFolder copies the contents of a folder from one tree to another, as a tar stream: that
 // keeps modes, times and links, and both sides check each path. The side that fails closes the
 // pipe, so that the other one returns, and its error is the one reported.
-func copyFolder(ctx context.Context, from, to *hostfs.FS, dir string, o hostfs.TarOptions) (hostfs.TarReport, error) {
+func copyFolder(ctx context.Context, from, to hostfs.Files, dir string, o hostfs.TarOptions) (hostfs.TarReport, error) {
 	info, err := from.Stat(dir)
 	if err != nil {
 		return hostfs.TarReport{}, err
@@ -189,7 +188,7 @@ func (rt *NodeRuntime) openPackages(spec *sandbox.Spec) error {
 	for _, dir := range []vfs.Path{rt.opts.cwd, vfs.Workspace} {
 		var folder *os.File
 		if folder, err = image.OpenFolder(string(dir.Join(nodeModules))); err == nil {
-			spec.Mounts = append(spec.Mounts, mounts.Mount{Source: folder, Target: target})
+			spec.Mounts = append(spec.Mounts, sandbox.Mount{Source: folder, Target: target})
 			return nil
 		}
 	}
@@ -212,7 +211,7 @@ func (rt *NodeRuntime) openSnapshot(spec *sandbox.Spec) error {
 			folder.Close()
 		default:
 			m := Mount{Target: string(own), Access: CopyOnWrite}
-			spec.Mounts = append(spec.Mounts, mounts.Mount{Source: folder, Target: m.Target, Access: rt.opts.access(m)})
+			spec.Mounts = append(spec.Mounts, sandbox.Mount{Source: folder, Target: m.Target, Access: rt.opts.access(m)})
 		}
 	}
 	return nil

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"gaol/internal/lazyregexp"
-	"gaol/jail"
 	"gaol/policy"
+	"gaol/runtime/internal/sandbox"
 	"gaol/runtime/internal/stdio"
 )
 
@@ -89,7 +89,7 @@ func (rt *NodeRuntime) spawn(ctx context.Context, p *Process, o SpawnOptions) (*
 	streams := &stdio.Streams{}
 	if o.Terminal != nil {
 		p.command.Terminal = true
-		streams.OpenTerminal = func() (*jail.Terminal, error) { return rt.sandbox.OpenTerminal(size) }
+		streams.OpenTerminal = func() (sandbox.Terminal, error) { return rt.sandbox.OpenTerminal(size) }
 	}
 	p.streams, p.detached = streams, true
 	if !rt.start(ctx, p, o.runOptions()) {
@@ -105,15 +105,15 @@ func (p *Process) startError() error {
 }
 
 // validate checks the options, and returns the size of the terminal.
-func (o SpawnOptions) validate() (size jail.TerminalSize, err error) {
+func (o SpawnOptions) validate() (size sandbox.TerminalSize, err error) {
 	if o.Timeout < 0 {
 		return size, optionError("Timeout", "%v is negative", o.Timeout)
 	}
 	if o.Terminal == nil {
 		return size, nil
 	}
-	size = jail.TerminalSize{Rows: o.Terminal.Rows, Cols: o.Terminal.Cols}
-	size = cmp.Or(size, jail.TerminalSize{Rows: defaultRows, Cols: defaultCols})
+	size = sandbox.TerminalSize{Rows: o.Terminal.Rows, Cols: o.Terminal.Cols}
+	size = cmp.Or(size, sandbox.TerminalSize{Rows: defaultRows, Cols: defaultCols})
 	if term := o.Terminal.Term; term != "" && !termPattern().MatchString(term) {
 		return size, optionError("Terminal", "%q is not a kind of terminal", term)
 	}
@@ -122,7 +122,7 @@ func (o SpawnOptions) validate() (size jail.TerminalSize, err error) {
 
 var termPattern = lazyregexp.New(`^[A-Za-z0-9+._-]{1,64}$`)
 
-func checkSize(s jail.TerminalSize) error {
+func checkSize(s sandbox.TerminalSize) error {
 	if s.Rows == 0 || s.Cols == 0 {
 		return fmt.Errorf("a terminal of %d rows and %d columns", s.Rows, s.Cols)
 	}

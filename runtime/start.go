@@ -11,9 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gaol/internal/wire"
-	"gaol/jail"
 	"gaol/runtime/internal/enforce"
 	"gaol/runtime/internal/hostcall"
+	"gaol/runtime/internal/sandbox"
 	"gaol/runtime/internal/work"
 )
 
@@ -376,7 +376,7 @@ const (
 )
 
 // conclude fills in how the run ended. killed is why gaol killed it, if it did.
-func (r *Result) conclude(killed Cause, exit jail.Exit, stderrTail []byte) {
+func (r *Result) conclude(killed Cause, exit sandbox.Exit, stderrTail []byte) {
 	r.ExitCode = exit.Code
 	if exit.Signal != 0 {
 		r.ExitCode = 128 + int(exit.Signal)
@@ -391,7 +391,7 @@ func (r *Result) conclude(killed Cause, exit jail.Exit, stderrTail []byte) {
 
 // causeOf returns why a run ended. If gaol did not end it, memory takes precedence: a program
 // whose child was killed for memory mostly fails with an unrelated error.
-func causeOf(killed Cause, exit jail.Exit, stderrTail []byte) Cause {
+func causeOf(killed Cause, exit sandbox.Exit, stderrTail []byte) Cause {
 	refused := exit.Code != 0 || exit.Signal == unix.SIGABRT // libuv aborts if it cannot start a thread
 	switch byGaol := killed != CauseNone && exit.Signal == unix.SIGKILL; {
 	case byGaol:
@@ -411,7 +411,7 @@ func causeOf(killed Cause, exit jail.Exit, stderrTail []byte) Cause {
 // isHeapFull reports whether Node aborted because its heap, which is a little smaller than
 // the run's memory, was full. V8 reports it on standard error. A program can fake that, but
 // gains nothing.
-func isHeapFull(exit jail.Exit, stderrTail []byte) bool {
+func isHeapFull(exit sandbox.Exit, stderrTail []byte) bool {
 	return exit.Signal == unix.SIGABRT && bytes.Contains(stderrTail, []byte("JavaScript heap out of memory"))
 }
 

@@ -152,7 +152,7 @@ func newWorldWith(t *testing.T, c Config, rules string, l Limits, ports ...int) 
 	}
 	w.server = NewServer(c)
 	t.Cleanup(w.server.Close)
-	var listeners []*net.TCPListener
+	var listeners []net.Listener
 	for _, port := range ports {
 		listeners = append(listeners, listenInGuest(t, port))
 	}

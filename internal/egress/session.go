@@ -46,9 +46,15 @@ const refusePause = 5 * time.Millisecond
 // ServeTCP serves the guest's connections until the server is closed. The listeners are closed after
 // that. The local address of each is where the guest wants to connect to. A relay is started for the first
 // one, and another one when that has ended.
-func (s *Server) ServeTCP(listeners ...*net.TCPListener) error {
+//
+// Preconditions: they are TCP listeners of this kernel, of which the relay gets descriptors.
+func (s *Server) ServeTCP(all ...net.Listener) error {
 	s.tasks.Add(1) // Close waits for this loop, too: it starts tasks
 	defer s.tasks.Done()
+	var listeners []*net.TCPListener
+	for _, l := range all {
+		listeners = append(listeners, l.(*net.TCPListener))
+	}
 	ready, err := readinessOf(listeners)
 	if err != nil {
 		if s.ctx.Err() != nil { // the listeners may be closed

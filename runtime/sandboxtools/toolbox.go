@@ -234,7 +234,7 @@ type Options struct {
 
 // Sandbox is a [runtime.NodeRuntime], or another type that wraps one.
 type Sandbox interface {
-	FS() *hostfs.FS
+	FS() hostfs.Files
 	Command(ctx context.Context, name string, args []string, o runtime.RunOptions) (*runtime.Result, error)
 	Close() error
 }

@@ -236,20 +236,20 @@ const (
 // raceOps return the data seen, to be searched for data of the host.
 var raceOps = []struct {
 	name string
-	do   func(f *hostfs.FS, path string) ([]byte, error)
+	do   func(f hostfs.Files, path string) ([]byte, error)
 }{
-	{"read", func(f *hostfs.FS, p string) ([]byte, error) { return f.ReadFile(p) }},
-	{"write", func(f *hostfs.FS, p string) ([]byte, error) {
+	{"read", func(f hostfs.Files, p string) ([]byte, error) { return f.ReadFile(p) }},
+	{"write", func(f hostfs.Files, p string) ([]byte, error) {
 		return nil, f.WriteFile(p, []byte("written"), hostfs.WriteOptions{})
 	}},
-	{"append", func(f *hostfs.FS, p string) ([]byte, error) {
+	{"append", func(f hostfs.Files, p string) ([]byte, error) {
 		return nil, f.Append(p, []byte("more"), hostfs.WriteOptions{})
 	}},
-	{"list", func(f *hostfs.FS, p string) ([]byte, error) {
+	{"list", func(f hostfs.Files, p string) ([]byte, error) {
 		_, _, err := f.List(context.Background(), p, hostfs.ListOptions{})
 		return nil, err
 	}},
-	{"walk", func(f *hostfs.FS, p string) ([]byte, error) {
+	{"walk", func(f hostfs.Files, p string) ([]byte, error) {
 		var seen []byte
 		n := 0
 		err := f.Walk(p, func(path string, i *hostfs.Info, err error) error {
@@ -263,21 +263,21 @@ var raceOps = []struct {
 		})
 		return seen, err
 	}},
-	{"mkdir", func(f *hostfs.FS, p string) ([]byte, error) { return nil, f.MkdirAll(p+"/new", 0) }},
-	{"rename", func(f *hostfs.FS, p string) ([]byte, error) {
+	{"mkdir", func(f hostfs.Files, p string) ([]byte, error) { return nil, f.MkdirAll(p+"/new", 0) }},
+	{"rename", func(f hostfs.Files, p string) ([]byte, error) {
 		return nil, f.Rename(p, racePlace(p)+"/moved")
 	}},
-	{"rename into", func(f *hostfs.FS, p string) ([]byte, error) {
+	{"rename into", func(f hostfs.Files, p string) ([]byte, error) {
 		return nil, f.Rename(racePlace(p)+"/f", p+"/new")
 	}},
-	{"removeall", func(f *hostfs.FS, p string) ([]byte, error) { return nil, f.RemoveAll(p) }},
-	{"chmod", func(f *hostfs.FS, p string) ([]byte, error) { return nil, f.Chmod(p, 0o755) }},
-	{"tar", func(f *hostfs.FS, p string) ([]byte, error) {
+	{"removeall", func(f hostfs.Files, p string) ([]byte, error) { return nil, f.RemoveAll(p) }},
+	{"chmod", func(f hostfs.Files, p string) ([]byte, error) { return nil, f.Chmod(p, 0o755) }},
+	{"tar", func(f hostfs.Files, p string) ([]byte, error) {
 		var b bytes.Buffer
 		_, err := f.Tar(&b, p, hostfs.TarOptions{Bytes: raceBytes, Entries: raceEntries})
 		return b.Bytes(), err
 	}},
-	{"untar", func(f *hostfs.FS, p string) ([]byte, error) {
+	{"untar", func(f hostfs.Files, p string) ([]byte, error) {
 		_, err := f.Untar(bytes.NewReader(raceArchive), p, hostfs.UntarOptions{})
 		return nil, err
 	}},

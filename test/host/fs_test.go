@@ -102,7 +102,7 @@ func TestFilesOfTheImageStay(t *testing.T) {
 	}
 }
 
-func archive(t *testing.T, f *hostfs.FS) *bytes.Buffer {
+func archive(t *testing.T, f hostfs.Files) *bytes.Buffer {
 	t.Helper()
 	var b bytes.Buffer
 	if err := f.WriteFile("/workspace/packed/enter", nil, hostfs.WriteOptions{Parents: true}); err != nil {

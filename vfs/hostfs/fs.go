@@ -2,6 +2,7 @@ package hostfs
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -15,6 +16,39 @@ import (
 	"gaol/internal/kernfile"
 	"gaol/vfs"
 )
+
+// Files are the operations on the file tree of a guest. FS implements them, and documents them; so may a tree that is
+// in another kernel.
+type Files interface {
+	Open(path string) (File, error)
+	ReadFile(path string) ([]byte, error)
+	WriteFile(path string, data []byte, o WriteOptions) error
+	WriteFrom(path string, r io.Reader, o WriteOptions) (int64, error)
+	Append(path string, data []byte, o WriteOptions) error
+
+	Stat(path string) (*Info, error)
+	Lstat(path string) (*Info, error)
+	Exists(path string) (bool, error)
+	ReadLink(path string) (string, error)
+	ReadDir(path string) ([]fs.DirEntry, error)
+	List(ctx context.Context, path string, o ListOptions) (list []Entry, truncated bool, err error)
+	Walk(path string, visit WalkFunc) error
+	View(dir string) fs.FS
+
+	Mkdir(path string, mode fs.FileMode) error
+	MkdirAll(path string, mode fs.FileMode) error
+	Symlink(text, path string) error
+	Rename(from, to string) error
+	Chmod(path string, mode fs.FileMode) error
+	Remove(path string) error
+	RemoveAll(path string) error
+
+	Tar(w io.Writer, dir string, o TarOptions) (TarReport, error)
+	Untar(r io.Reader, dir string, o UntarOptions) (UntarReport, error)
+	Close() error
+}
+
+var _ Files = (*FS)(nil)
 
 // FS is the file tree of a guest. Its methods are safe for concurrent use. Their paths are
 // guest paths, absolute and clean, see [vfs.ParsePath]. Their errors are *fs.PathError with

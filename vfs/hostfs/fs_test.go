@@ -96,7 +96,7 @@ func operations(f *FS, p string) map[string]func() error {
 	}
 }
 
-func opened(file *File, err error) error {
+func opened(file File, err error) error {
 	if err != nil {
 		return err
 	}

@@ -98,7 +98,7 @@ func (p *packer) add(v item) error {
 		Name: v.path[len(join(p.base, "")):], Mode: int64(v.info.mode.Perm()), Uid: v.info.owner, Gid: v.info.group,
 		ModTime: v.info.modified.Truncate(time.Second), // fractions would need another header for each entry
 	}
-	var file *File
+	var file *file
 	var err error
 	switch v.info.Type() {
 	case fs.ModeDir:
@@ -142,7 +142,7 @@ func (p *packer) skip(path string, err error) error {
 }
 
 // write writes an entry: its header and, for a regular file, its content.
-func (p *packer) write(h *tar.Header, path string, content *File) error {
+func (p *packer) write(h *tar.Header, path string, content *file) error {
 	if h.Size > p.limit-p.report.Bytes {
 		return &fs.PathError{Op: "tar", Path: path, Err: &LimitError{"bytes", p.limit}}
 	}
@@ -166,7 +166,7 @@ func (p *packer) write(h *tar.Header, path string, content *File) error {
 }
 
 // open opens a file of the walk, and returns its current size.
-func (p *packer) open(v item) (file *File, size int64, err error) {
+func (p *packer) open(v item) (file *file, size int64, err error) {
 	err = p.step("tar", v.path, func() error {
 		return onChild(v.dir, v.name, func(n *node) error {
 			if n.kind() != unix.S_IFREG {

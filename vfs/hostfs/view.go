@@ -21,8 +21,8 @@ var (
 	_ fs.ReadLinkFS = (*View)(nil)
 )
 
-// View returns a view of a folder. If the folder does not exist, the view's methods fail.
-func (f *FS) View(dir string) *View { return &View{f, dir} }
+// View returns a [View] of a folder. If the folder does not exist, the view's methods fail.
+func (f *FS) View(dir string) fs.FS { return &View{f, dir} }
 
 // inView calls do with the guest path of name. An error names name instead of that path.
 func inView[T any](v *View, op, name string, do func(p string) (T, error)) (T, error) {
@@ -41,7 +41,7 @@ func inView[T any](v *View, op, name string, do func(p string) (T, error)) (T, e
 	return out, err
 }
 
-// Open implements fs.FS. Its files are *File.
+// Open implements fs.FS. Its files are a File.
 func (v *View) Open(name string) (fs.File, error) {
 	return inView(v, "open", name, func(p string) (fs.File, error) { return v.fs.openAs(p, name) })
 }

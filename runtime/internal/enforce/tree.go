@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"gaol/jail/mounts"
+	"gaol/runtime/internal/sandbox"
 
 	"gaol/policy"
 	"gaol/vfs"
@@ -51,8 +51,8 @@ func (t Tree) needed() []policy.Need {
 		switch list[n].Path {
 		case NodePath:
 			list[n].Path = t.NodePath()
-		case mounts.ProgramDir:
-			list[n].Path = cmp.Or(t.Program, mounts.ProgramDir)
+		case sandbox.ProgramDir:
+			list[n].Path = cmp.Or(t.Program, sandbox.ProgramDir)
 		}
 		if slices.Contains(t.Libraries, list[n].Path) {
 			list[n] = policy.Need{Path: list[n].Path, Tree: true, Operations: load, Loader: true, Reason: "libraries of an image whose /usr is not merged"}
@@ -73,7 +73,7 @@ var (
 var needed = []policy.Need{
 	{Path: NodePath, Operations: load, Reason: "Node itself, which a launcher may have to execute"},
 	{Path: "/usr/libexec/gaol", Tree: true, Operations: read, Reason: "gaol's own JavaScript, which a worker's Node reads"},
-	{Path: mounts.ProgramDir, Tree: true, Operations: read, Reason: "the run's program"},
+	{Path: sandbox.ProgramDir, Tree: true, Operations: read, Reason: "the run's program"},
 	{Path: "/lib", Operations: readLink, Reason: "programs name their loader by it"},
 	{Path: "/lib64", Operations: readLink, Reason: "as /lib"},
 	{Path: "/usr/lib", Tree: true, Operations: load, Loader: true, Reason: "libraries, and the loader on arm64"},

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"sync"
 
-	"gaol/jail/mounts"
+	"gaol/runtime/internal/sandbox"
 
 	"golang.org/x/sys/unix"
 
@@ -35,14 +35,14 @@ var startModules = []string{"intrinsics.cjs", "values.cjs", "wire.cjs", "control
 
 // Files returns the JavaScript files with their paths in the guest's tree. The caller must
 // not change them.
-var Files = sync.OnceValue(func() (list []mounts.File) {
+var Files = sync.OnceValue(func() (list []sandbox.File) {
 	names, err := fs.Glob(files, "*")
 	for _, name := range names {
 		text, failed := files.ReadFile(name)
 		err = errors.Join(err, failed)
-		list = append(list, mounts.File{Path: path.Join(Dir, name), Mode: 0o644, Data: text})
+		list = append(list, sandbox.File{Path: path.Join(Dir, name), Mode: 0o644, Data: text})
 	}
-	prelude := &list[slices.IndexFunc(list, func(f mounts.File) bool { return f.Path == Prelude })]
+	prelude := &list[slices.IndexFunc(list, func(f sandbox.File) bool { return f.Path == Prelude })]
 	before, after, _ := strings.Cut(string(prelude.Data), "// guest.go inserts")
 	for _, name := range startModules {
 		text, failed := files.ReadFile(name)

@@ -12,6 +12,8 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/sys/unix"
+
+	"gaol/runtime/internal/sandbox"
 )
 
 // drainWait is how long a Read waits for bytes that the pipe held when its run ended. It
@@ -38,7 +40,7 @@ var expired = time.Unix(1, 0)
 //	reading ── Flush ──> flushing ── all read: onFlush ──> reading
 //	   └────── End ────> draining ── all read ──> io.EOF
 type Reader struct {
-	file     *os.File
+	file     sandbox.Stream
 	conn     syscall.RawConn // the file's
 	terminal bool            // the file is the host's end of a terminal
 	large    bool            // the pipe was enlarged
@@ -61,7 +63,7 @@ type Reader struct {
 }
 
 // NewReader returns a reader of a pipe.
-func NewReader(f *os.File) *Reader {
+func NewReader(f sandbox.Stream) *Reader {
 	conn, _ := f.SyscallConn() // fails only for nil
 	return &Reader{file: f, conn: conn, left: -1, closed: make(chan struct{})}
 }
@@ -72,7 +74,7 @@ func NewReader(f *os.File) *Reader {
 func (r *Reader) Tail() []byte { return r.tail }
 
 // Close closes the file. A Read fails from then on.
-func (r *Reader) Close() { r.file.Close() }
+func (r *Reader) Close() { _ = r.file.Close() }
 
 // End marks the end of the run: Reads return the rest of its output and then io.EOF.
 func (r *Reader) End() {

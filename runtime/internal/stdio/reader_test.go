@@ -19,7 +19,7 @@ func TestPipeWidens(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := s.Guest[0]
+	w := s.Guest[0].(*os.File)
 	room := func() int {
 		n, err := unix.FcntlInt(w.Fd(), unix.F_GETPIPE_SZ, 0)
 		if err != nil {

@@ -13,19 +13,19 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"gaol/jail"
+	"gaol/runtime/internal/sandbox"
 )
 
 // Streams connect a run's standard streams to the host. With Out and Err, goroutines move the data: from In
 // to the run, and from the run to the sinks. Otherwise the caller does, by the fields that Open sets.
 type Streams struct {
-	OpenTerminal func() (*jail.Terminal, error) // nil: pipes
-	In           io.Reader                      // nil: empty
+	OpenTerminal func() (sandbox.Terminal, error) // nil: pipes
+	In           io.Reader                        // nil: empty
 	Out, Err     Sink
 
 	Stdin          io.WriteCloser
 	Stdout, Stderr io.Reader
-	Terminal       *jail.Terminal // nil: pipes
+	Terminal       sandbox.Terminal // nil: pipes
 
 	keyboard *keyboard
 	outputs  []*Output  // the last one is standard error, or the terminal
@@ -60,11 +60,11 @@ func (s *Streams) openTerminal(p *Pipes) error {
 		return err
 	}
 	s.Terminal = t
-	r := p.addReader(NewReader(t.Host))
+	r := p.addReader(NewReader(t))
 	r.terminal = true
-	p.host, p.Guest = append(p.host, t.Kept), append(p.Guest, t.Guest, t.Guest, t.Guest)
+	p.Guest = append(p.Guest, t.Guest(), t.Guest(), t.Guest())
 	screen := newOutput(r)
-	s.keyboard = &keyboard{input: input{file: t.Host}, terminal: t}
+	s.keyboard = &keyboard{input: input{file: t}, terminal: t}
 	s.outputs = []*Output{screen}
 	s.Stdin, s.Stdout, s.Stderr = s.keyboard, screen, strings.NewReader("")
 	return nil
@@ -104,7 +104,7 @@ func (s *Streams) Drain() {
 	if s.Terminal != nil {
 		s.keyboard.closed.Store(true)
 		_ = s.keyboard.file.SetWriteDeadline(expired) // ends a Write that the guest does not read
-		s.Terminal.Kept.Close()                       // so that the output ends, unless the terminal is open in another run
+		s.Terminal.EndOutput()                        // so that the output ends, unless the terminal is open in another run
 	} else {
 		_ = s.Stdin.Close()
 	}
@@ -154,9 +154,9 @@ func (r *errorReader) Read(b []byte) (int, error) {
 
 // Pipes are the host's and the guest's ends of the files that a run gets.
 type Pipes struct {
-	Guest []*os.File // the run's descriptors from 0 on
+	Guest []io.ReadWriteCloser // the run's descriptors from 0 on
 
-	host    []*os.File
+	host    []io.Closer
 	readers []*Reader
 }
 
@@ -196,7 +196,7 @@ func (p *Pipes) End() {
 // processes have closed the other end, this one included.
 func (p *Pipes) CloseGuest() {
 	for _, f := range p.Guest {
-		f.Close()
+		_ = f.Close()
 	}
 	p.Guest = nil
 }
@@ -205,7 +205,7 @@ func (p *Pipes) CloseGuest() {
 func (p *Pipes) Close() {
 	p.CloseGuest()
 	for _, f := range p.host {
-		f.Close()
+		_ = f.Close()
 	}
 }
 
@@ -225,7 +225,7 @@ func PassSignals(signals <-chan syscall.Signal, ended <-chan struct{}, send func
 }
 
 // input is the writing end of a process's standard input.
-type input struct{ file *os.File }
+type input struct{ file sandbox.Stream }
 
 // Write returns io.ErrClosedPipe once no process can read it.
 func (i *input) Write(b []byte) (int, error) {
@@ -248,7 +248,7 @@ func (i *input) Close() error {
 // keyboard is the input of a terminal, whose file is also that of its output.
 type keyboard struct {
 	input
-	terminal *jail.Terminal
+	terminal sandbox.Terminal
 	closed   atomic.Bool
 }
 

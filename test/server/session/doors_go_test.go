@@ -236,7 +236,7 @@ func (d *goDoor) clientFile(ctx context.Context, files *client.FS, s step, in an
 	return errOther // HTTP describes the file that it has written
 }
 
-func sdkFile(files *hostfs.FS, s step, in any) error {
+func sdkFile(files hostfs.Files, s step, in any) error {
 	switch in := in.(type) {
 	case *requestjson.WriteIn:
 		mode, err := strconv.ParseUint(cmp.Or(in.Mode, "0"), 8, 16)

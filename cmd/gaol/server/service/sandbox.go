@@ -240,7 +240,7 @@ func (sb *Sandbox) MaxUpload() int64 { return sb.account.Limits().Upload }
 func (sb *Sandbox) tenant() *tenant.Tenant { return &tenant.Tenant{Name: sb.owner} }
 
 // FS returns the sandbox's files.
-func (sb *Sandbox) FS() *hostfs.FS { return sb.runtime.FS() }
+func (sb *Sandbox) FS() hostfs.Files { return sb.runtime.FS() }
 
 // Limits returns the sandbox's limits.
 func (sb *Sandbox) Limits() runtime.Limits { return sb.runtime.Limits() }

@@ -1,20 +1,18 @@
-package sandbox
+package native
 
 import (
 	"testing"
 
-	"gaol/jail/zygote"
+	"gaol/runtime/internal/sandbox"
 )
 
 // TestReleaseBeforePool checks that a run which starts while its runtime is closed leaves
 // no pool in use.
 func TestReleaseBeforePool(t *testing.T) {
 	image := t.TempDir()
-	s := acquireZygotes(&Warm{HeapMiB: 64, Spec: func(heapMiB int64) zygote.Spec {
-		return zygote.Spec{Image: image, Args: []string{"/none", []string{"a", "b"}[heapMiB/64]}}
-	}})
+	s := acquireZygotes(&sandbox.Warm{Image: image, Args: []string{"/none", "b"}})
 	s.release()
-	s.pool(32)
+	s.pool([]string{"/none", "a"})
 	sharedZygotes.Lock()
 	users := len(sharedZygotes.pools[zygoteKind{image: image, args: "/none a"}].users)
 	sharedZygotes.Unlock()

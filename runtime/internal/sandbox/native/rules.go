@@ -1,4 +1,4 @@
-package sandbox
+package native
 
 import (
 	"os"
@@ -9,9 +9,12 @@ import (
 
 	"gaol/jail"
 	"gaol/jail/gateway"
+	"gaol/jail/kernel"
 	"gaol/jail/landlock"
+	"gaol/jail/mounts"
 	"gaol/jail/seccomp"
 	"gaol/policy"
+	"gaol/runtime/internal/sandbox"
 )
 
 // rules are what enforces a plan, apart from the mounts.
@@ -33,31 +36,54 @@ func (r *rules) close() {
 // load makes what enforces a plan: the Landlock ruleset inside the jail, where its paths lead to the
 // files that the guest sees. The caller closes the rules.
 func (s *Sandbox) load(p *policy.Plan) (*rules, error) {
-	filter, err := seccomp.Compile(s.rows(p), true)
+	filter, err := s.compile(p)
 	if err != nil {
 		return nil, err
 	}
 	r := &rules{filter: filter, noLocalhost: p.Net.NoLocalhost}
 	rs := ruleset(p)
-	if rs == nil {
-		return r, nil
+	if rs != nil {
+		rs.Degraded = s.spec.AllowDegraded
+		if r.missing, err = rs.Missing(); err == nil {
+			r.flags = logFlags(s.audited)
+			r.ruleset, err = s.Ruleset(rs)
+		} else if s.spec.AllowDegraded {
+			r.missing, err = []string{"everything that Landlock enforces: " + err.Error()}, nil
+		}
 	}
-	rs.Degraded = s.spec.AllowDegraded
-	if r.missing, err = rs.Missing(); err == nil {
-		r.flags = logFlags(s.audited)
-		r.ruleset, err = s.Ruleset(rs)
-	} else if s.spec.AllowDegraded {
-		r.missing, err = []string{"everything that Landlock enforces: " + err.Error()}, nil
+	if s.spec.AllowDegraded {
+		r.missing = append(r.missing, lacking(kernel.Probe())...)
 	}
 	return r, err
 }
 
+// lacking describes what a sandbox with Spec.AllowDegraded does without on a kernel, apart from Landlock.
+func lacking(p kernel.Profile) (list []string) {
+	if p.Lacks(kernel.Listener) {
+		list = append(list, "reports of denied calls, commands of the host, and netlink: the kernel does not notify of system calls")
+	}
+	if p.Lacks(kernel.SignalLimits) {
+		list = append(list, "limits of pending signals and message queues: the kernel cannot set them")
+	}
+	return list
+}
+
+// notifies reports whether filters have listeners. Without Spec.AllowDegraded they must.
+func (s *Sandbox) notifies() bool {
+	return !s.spec.AllowDegraded || !kernel.Probe().Lacks(kernel.Listener)
+}
+
+// compile returns the filter of a plan.
+func (s *Sandbox) compile(p *policy.Plan) (*seccomp.Filter, error) {
+	return seccomp.Compile(s.rows(p), s.notifies())
+}
+
 // rows returns the restrictions of the system call filter.
 func (s *Sandbox) rows(p *policy.Plan) (rows []seccomp.Row) {
-	if s.spec.Commands != nil {
+	if s.spec.Commands != nil && s.notifies() {
 		rows = append(rows, seccomp.AskCommand...)
 	}
-	rows = append(rows, refusedCalls(p)...)
+	rows = append(rows, refusedCalls(p, s.notifies())...)
 	if !s.spec.UnixSockets {
 		rows = append(rows, seccomp.NoNamedSockets...)
 	}
@@ -65,8 +91,8 @@ func (s *Sandbox) rows(p *policy.Plan) (rows []seccomp.Row) {
 }
 
 // refusedCalls returns the system calls that a plan refuses because no right of Landlock covers
-// them. Package seccomp documents the reason for each row.
-func refusedCalls(p *policy.Plan) []seccomp.Row {
+// them, and connects, about which the listener decides. Package seccomp documents the reason for each row.
+func refusedCalls(p *policy.Plan, notifies bool) []seccomp.Row {
 	var rows []seccomp.Row
 	for _, r := range []struct {
 		when bool
@@ -79,7 +105,7 @@ func refusedCalls(p *policy.Plan) []seccomp.Row {
 		{p.Net.Inet && !p.Net.UDP && p.Net.Egress == nil, seccomp.NoDatagrams},
 		{p.Net.Inet && !p.Net.TCP && p.Net.Egress == nil, seccomp.NoStreams},
 		{p.Net.Egress != nil || p.Net.TCP && !p.Net.AnyPort, seccomp.OnlyTCP},
-		{p.Net.Egress != nil, seccomp.AskConnect},
+		{p.Net.Egress != nil && notifies, seccomp.AskConnect}, // otherwise only the gateway decides
 		{p.NoSignals, seccomp.NoForeignLimits},
 		{p.NoMetadata, seccomp.NoMetadata},
 		{p.NoRename, seccomp.NoRename},
@@ -170,14 +196,23 @@ func logFlags(audited bool) uint32 {
 	return unix.LANDLOCK_RESTRICT_SELF_LOG_SAME_EXEC_OFF | unix.LANDLOCK_RESTRICT_SELF_LOG_SUBDOMAINS_OFF
 }
 
-// addPlan adds the mounts that the plan requires to the file tree: hidden, read-only and noexec
+// treeOf returns the file tree of a sandbox with the mounts that its plan requires: hidden, read-only and noexec
 // paths, and paths to create in advance.
-func (s *Spec) addPlan() {
-	p, t := s.Plan, &s.Tree
+//
+// Preconditions: the sources of mounts are files of this process.
+func treeOf(s *sandbox.Spec) jail.Tree {
+	p := s.Plan
 	own, kept := grantedPlaces(p, s.World)
-	t.Make, t.Keep = append(places(own), t.Make...), places(kept)
-	t.Sealed, t.Hide, t.Show, t.Pinned, t.NotOwn = p.Sealed, places(p.Hide), places(p.Show), p.Pinned, notOwned(p, s.Permissions)
-	t.ReadOnly, t.NoExec = append(places(p.ReadOnly), t.ReadOnly...), places(p.NoExec)
+	t := jail.Tree{
+		Image: s.Image, OneOverlay: s.OneOverlay, Owned: s.Owned, Layer: s.Layer, Dirs: s.Dirs, Files: s.Files,
+		Disk: s.Disk, Inodes: s.Inodes, DiskDir: s.DiskDir, Commands: s.Commands,
+		Make: places(own, s.Make), Keep: places(kept), Sealed: p.Sealed, Pinned: p.Pinned, NotOwn: notOwned(p, s.Permissions),
+		Hide: places(p.Hide), Show: places(p.Show), NoExec: places(p.NoExec),
+		ReadOnly: places(p.ReadOnly, s.ReadOnly), Writable: places(s.Writable),
+	}
+	for _, m := range s.Mounts {
+		t.Mounts = append(t.Mounts, mounts.Mount{Source: m.Source.(*os.File), Target: m.Target, Access: m.Access, Owner: m.Owner, Overlay: m.Overlay})
+	}
 	if p.Spawn.Only != nil {
 		// A dynamic loader can be asked to load any program that it may map as code, so
 		// nothing but the listed programs and the loaders may be mapped so.
@@ -193,6 +228,7 @@ func (s *Spec) addPlan() {
 		resolvConf := "nameserver " + gateway.Resolver.String() + "\n"
 		t.Layer = append(slices.Clip(t.Layer), jail.File{Path: "/etc/resolv.conf", Mode: 0o644, Data: []byte(resolvConf)})
 	}
+	return t
 }
 
 // notOwned returns a function that reports the paths that must not belong to the guest:
@@ -217,7 +253,7 @@ func grantedPlaces(p *policy.Plan, w policy.World) (own, kept []policy.Place) {
 	for _, g := range p.Grants {
 		switch {
 		case !isInside(g.Place):
-		case slices.ContainsFunc(g.Operations, Creates):
+		case slices.ContainsFunc(g.Operations, sandbox.Creates):
 			own = append(own, g.Place)
 		case g.Place.Tree:
 			kept = append(kept, g.Place)
@@ -231,14 +267,9 @@ func grantedPlaces(p *policy.Plan, w policy.World) (own, kept []policy.Place) {
 	return own, kept
 }
 
-func places(list []policy.Place) (out []jail.Place) {
-	for _, p := range list {
+func places(lists ...[]policy.Place) (out []jail.Place) {
+	for _, p := range slices.Concat(lists...) {
 		out = append(out, jail.Place(p))
 	}
 	return out
-}
-
-// Creates reports whether an operation can create a file.
-func Creates(op policy.Operation) bool {
-	return op == "write" || op == "create_dir" || op == "symlink"
 }

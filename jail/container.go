@@ -84,7 +84,7 @@ func (j *Jail) containerCgroup() string {
 	if j.spec.OCI.SystemdCgroup {
 		return scopeSlice + ":" + scopePrefix + ":" + j.identity.newScope()
 	}
-	return j.identity.Cgroup()
+	return cgroup.FromMount(j.identity.Cgroup())
 }
 
 var errOpened = errors.New("the namespaces are open")

@@ -92,6 +92,9 @@ func (a *app) serveCommand() *cobra.Command {
 	set.BoolVar(&f.Fleet.Found, "fleet", false, "connect the servers of several machines, of which this is the first: see gaol fleet")
 	set.StringVar(&f.Fleet.Join, "join", "", "`ADDR` of a machine of a fleet, which this one joins: host:port")
 	set.StringVar(&f.Fleet.Token, "join-token", "", "`TOKEN` of gaol fleet token, or @FILE with it; a machine needs it once")
+	set.StringVar(&f.Fleet.External.URLs, "fleet-engine", "", "`URLS` of the NATS servers of a fleet, nats://[USER:PASSWORD@]HOST:PORT or tls://…, separated by commas, or @FILE with them; the machines do not join each other")
+	set.StringVar(&f.Fleet.External.CA, "fleet-engine-ca", "", "`FILE` with the authority of their certificates, in PEM, by which TLS is required")
+	set.StringVar(&f.Fleet.Authority, "fleet-authority", "", "`FILE` with the certificate and key of the authority of the machines with --fleet-engine, in PEM: see docs/kubernetes.md")
 	set.StringVar(&f.Fleet.Address, "fleet-address", "", "`ADDR` on which the others reach this machine: host:port (default: an address of the machine, port "+fleet.DefaultPort+")")
 	addTools(cmd, &f.Server.SandboxTools)
 	flags.AddIsolation(cmd, &f.Overrides.Isolation, "sandboxes whose request names no other")
@@ -102,24 +105,29 @@ func (a *app) serveCommand() *cobra.Command {
 // complete checks the flags, and opens the log.
 func (f *serveFlags) complete(cmd *cobra.Command, stderr io.Writer) error {
 	_, _, err := flags.ParseIsolation(f.Overrides.Isolation)
-	failed := errors.Join(f.check(), err)
+	failed := errors.Join(f.completeFleet(), f.check(), err)
 	if inherits(cmd) {
 		failed = f.completeInherited(cmd)
 	}
 	f.Server.Log = f.logger(stderr)
-	return errors.Join(failed, f.completeFleet())
+	return failed
 }
 
 // completeFleet completes the options of a machine of a fleet.
 func (f *serveFlags) completeFleet() error {
 	f.Fleet.Dir = fleet.Dir(cmp.Or(f.Server.Store, rootfs.DefaultDir))
-	f.Fleet.Token = cmp.Or(f.Fleet.Token, os.Getenv("GAOL_JOIN_TOKEN"))
-	name, isFile := strings.CutPrefix(f.Fleet.Token, "@")
+	return errors.Join(readSecret(&f.Fleet.Token, "GAOL_JOIN_TOKEN"), readSecret(&f.Fleet.External.URLs, "GAOL_FLEET_ENGINE"))
+}
+
+// readSecret replaces an empty value by that of a variable, and @FILE by the content of the file.
+func readSecret(value *string, variable string) error {
+	*value = cmp.Or(*value, os.Getenv(variable))
+	name, isFile := strings.CutPrefix(*value, "@")
 	if !isFile {
 		return nil
 	}
-	text, err := flags.ReadFile(name, 1<<10, nil)
-	f.Fleet.Token = strings.TrimSpace(string(text))
+	text, err := flags.ReadFile(name, 1<<12, nil)
+	*value = strings.TrimSpace(string(text))
 	return err
 }
 
@@ -134,8 +142,12 @@ func (f *serveFlags) check() error {
 		return errors.New("--tokens, --tls-cert, --tls-key and --insecure need --listen")
 	case f.Fleet.Found && f.Fleet.Join != "":
 		return errors.New("--fleet and --join exclude each other: the first machine has --fleet, and the others --join")
-	case !f.Fleet.Found && f.Fleet.Join == "" && (f.Fleet.Token != "" || f.Fleet.Address != ""):
-		return errors.New("--join-token and --fleet-address need --fleet or --join")
+	case f.Fleet.External.URLs != "" && (f.Fleet.Found || f.Fleet.Join != ""):
+		return errors.New("--fleet-engine excludes --fleet and --join: each machine has the same --fleet-engine and --fleet-authority")
+	case (f.Fleet.External.URLs == "") != (f.Fleet.Authority == "") || f.Fleet.External.CA != "" && f.Fleet.Authority == "":
+		return errors.New("--fleet-engine, with or without --fleet-engine-ca, and --fleet-authority need each other")
+	case !f.Fleet.InFleet() && (f.Fleet.Token != "" || f.Fleet.Address != ""):
+		return errors.New("--join-token and --fleet-address need --fleet, --join or --fleet-engine")
 	case (f.Cert == "") != (f.Key == ""):
 		return errors.New("--tls-cert and --tls-key need each other")
 	}

@@ -92,7 +92,7 @@ type backend interface {
 }
 
 // New creates the group at path, such as "/gaol/j17/r1", relative to the root of the
-// hierarchy. It creates missing parents without limits, and never removes them. An
+// hierarchy, in a container to the container's group. It creates missing parents without limits, and never removes them. An
 // existing group gets the limits and keeps its counters.
 func New(path string, l Limits) (*Group, error) {
 	on, err := machineBackend()
@@ -431,7 +431,8 @@ var machineBackend = kernfile.Once(func() (backend, error) {
 	case err != nil:
 		return nil, err
 	case v == V2:
-		return newV2(mountpoint, controllersV2), nil
+		path, err := home(mountpoint, "/proc/1/cgroup", "/proc/self/cgroup")
+		return newV2(mountpoint+path, controllersV2), err
 	}
 	return newV1(mountpoint), nil
 })

@@ -120,7 +120,13 @@ func (v *v2) enableControllers(path string) error {
 	for _, c := range v.need {
 		text = append(text, "+"+c)
 	}
-	if err := kernfile.WriteFile(v.subtree(path), strings.Join(text, " ")); err != nil {
+	err := kernfile.WriteFile(v.subtree(path), strings.Join(text, " "))
+	for tries := 0; tries < 10 && path == "/" && errors.Is(err, unix.EBUSY); tries++ { // processes may fork meanwhile
+		if err = v.vacate(); err == nil {
+			err = kernfile.WriteFile(v.subtree(path), strings.Join(text, " "))
+		}
+	}
+	if err != nil {
 		return v.explain(path, err)
 	}
 	return nil

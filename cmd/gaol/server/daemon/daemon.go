@@ -40,7 +40,7 @@ type Options struct {
 	// Insecure allows TCP without TLS on addresses that other machines reach.
 	Insecure bool
 
-	// Fleet configures the membership in a fleet. Without Join and Found there is none, and Dir is that of the engine of batch runs.
+	// Fleet configures the membership in a fleet. Unless it is InFleet, there is none, and Dir is that of the engine of batch runs.
 	Fleet fleet.Options
 
 	// Server configures the server itself. Run sets the options that come from files.
@@ -98,7 +98,7 @@ func Run(ctx context.Context, o Options) (err error) {
 		return err
 	}
 	p.Server.Settings, p.Server.Tokens, p.Server.Tracer = now.settings, now.tokens, tracer
-	if p.Fleet.Found || p.Fleet.Join != "" {
+	if p.Fleet.InFleet() {
 		p.Fleet.Reload = func() {
 			select {
 			case hangups <- syscall.SIGHUP:
@@ -140,7 +140,7 @@ func (p *process) joinFleet(listeners []listener) (err error) {
 			o.Port = strconv.Itoa(a.Port)
 		}
 	}
-	if o.Join == "" {
+	if o.Found {
 		if o.Program, err = findEngine(); err != nil {
 			return err
 		}
@@ -278,7 +278,7 @@ type current struct {
 // read reads all files, and opens the audit log.
 func (p *process) read() (c *current, err error) {
 	f, c := p.Files, &current{}
-	if p.Fleet.Found || p.Fleet.Join != "" {
+	if p.Fleet.InFleet() {
 		f.Config, f.Tokens = fleet.Pushed(p.Fleet.Dir, f.Config, f.Tokens)
 	}
 	if c.settings, err = settings.Read(f.Config, f.Overrides); err != nil {

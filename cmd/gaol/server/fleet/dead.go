@@ -13,7 +13,7 @@ import (
 // askWhetherDead calls fenced when another node refuses this one as dead. Nodes with an engine refuse connections of dead nodes to
 // it, which would learn nothing from the engine.
 func (f *Fleet) askWhetherDead(ctx context.Context, fenced func(why string)) {
-	if f.engine != nil {
+	if f.authority != nil {
 		return
 	}
 	for engine.Sleep(ctx, retryEvery) {

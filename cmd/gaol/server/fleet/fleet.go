@@ -1,7 +1,6 @@
 package fleet
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/tls"
@@ -43,8 +42,12 @@ type Options struct {
 	// no token. Without Join, the machine is one with an engine, and the first one makes the fleet.
 	Join, Token string
 
+	// External is an engine instead of that of a node. Its nodes sign their certificates with the authority in a file.
+	External  engine.External
+	Authority string
+
 	Found   bool   // make a fleet, or continue as the machine that has made it
-	Program string // nats-server; needed without Join
+	Program string // nats-server; needed with Found
 	Port    string // of the HTTP API by TCP; empty: there is none
 	Version string
 	Log     *slog.Logger
@@ -55,6 +58,9 @@ type Options struct {
 	Processors int
 	Memory     int64 // bytes
 }
+
+// InFleet reports whether the machine is one of a fleet.
+func (o *Options) InFleet() bool { return o.Found || o.Join != "" || o.External.URLs != "" }
 
 // Dir returns the folder of a fleet's files below the store of images.
 func Dir(store string) string { return filepath.Join(store, "fleet") }
@@ -130,7 +136,12 @@ func Start(ctx context.Context, o Options) (_ *Fleet, err error) {
 		return nil, fmt.Errorf("fleet: %w", err)
 	}
 	f.http = &http.Client{Transport: f.transport()}
-	if f.client, err = engine.Connect(f.dialEngine, f.state.EngineToken, f.ID(), f.Log); err != nil {
+	if o.External.URLs != "" {
+		f.client, err = o.External.Connect(f.ID(), f.Log)
+	} else {
+		f.client, err = engine.Connect(f.dialEngine, f.state.EngineToken, f.ID(), f.Log)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("fleet: %w", err)
 	}
 	f.work.Go(func() { f.live(life) })
@@ -138,8 +149,10 @@ func Start(ctx context.Context, o Options) (_ *Fleet, err error) {
 	f.work.Go(func() { f.watch(life, engine.Moved, f.applyMoved) })
 	f.work.Go(func() { f.watch(life, engine.Config, f.applyFiles) })
 	f.work.Go(func() { f.moveSandboxes(life) })
-	if f.engine != nil {
+	if f.authority != nil {
 		f.work.Go(func() { f.prepare(life) })
+	}
+	if f.engine != nil {
 		f.work.Go(func() { f.engine.Watch(life, f.canary) })
 	}
 	return f, nil
@@ -157,51 +170,31 @@ func (f *Fleet) newEngine(ctx context.Context) (*engine.Server, error) {
 	return engine.Start(ctx, f.Program, dir, f.state.EngineToken, f.Log)
 }
 
-// startEngine starts the engine of a machine with one. The first time, it makes the fleet.
+// startEngine makes this machine a node by its authority, and starts its engine, unless that is external. The first time, it makes
+// the fleet.
 func (f *Fleet) startEngine(ctx context.Context) error {
 	var err error
-	if f.authority, err = identity.ReadAuthority(f.Dir); errors.Is(err, fs.ErrNotExist) {
+	if f.External.URLs != "" {
+		err = f.readAuthority()
+	} else if f.authority, err = identity.ReadAuthority(f.Dir); errors.Is(err, fs.ErrNotExist) {
 		err = f.found()
 	}
 	if err != nil {
 		return err
 	}
 	node, err := identity.ReadNode(f.Dir)
-	if err != nil { // it is new, or was off for a day
+	if err != nil || !node.CA.Equal(f.authority.Cert) { // it is new, was off for a day, or in another fleet
 		node, err = f.certify()
 	}
 	if err != nil {
 		return err
 	}
 	f.node.Store(node)
+	if f.External.URLs != "" {
+		return f.writeState()
+	}
 	f.engine, err = f.newEngine(ctx)
 	return err
-}
-
-// found makes a fleet.
-func (f *Fleet) found() (err error) {
-	if _, err := identity.ReadNode(f.Dir); err == nil {
-		return fmt.Errorf("this machine is a node of another fleet: remove %s to make a new one", f.Dir)
-	}
-	if f.authority, err = identity.NewAuthority(); err != nil {
-		return err
-	}
-	f.state.EngineToken = cmp.Or(f.state.EngineToken, rand.Text()) // its engine may have batch runs
-	f.madeWith = identity.NewToken(f.authority.Cert)
-	return errors.Join(f.writeState(), f.authority.Write(f.Dir))
-}
-
-// certify returns a new identity by the own authority.
-func (f *Fleet) certify() (*identity.Node, error) {
-	r, err := identity.NewRequest()
-	if err != nil {
-		return nil, err
-	}
-	cert, err := f.authority.Sign(r.DER, identity.NewID())
-	if err != nil {
-		return nil, err
-	}
-	return identity.NewNode(f.Dir, r, cert.Raw, f.authority.Cert)
 }
 
 // readState reads the state, or makes one.
@@ -363,6 +356,7 @@ func (f *Fleet) remember() {
 
 // prepare makes the engine's buckets, and stores the first token.
 func (f *Fleet) prepare(ctx context.Context) {
+	var last string
 	for ; ctx.Err() == nil; engine.Sleep(ctx, retryEvery) {
 		err := f.client.Prepare(ctx)
 		if err == nil && f.madeWith.Secret != "" {
@@ -373,7 +367,10 @@ func (f *Fleet) prepare(ctx context.Context) {
 		if err == nil {
 			return
 		}
-		f.Log.Debug("prepare the fleet's engine", "err", err)
+		if text := err.Error(); text != last {
+			f.Log.Warn("prepare the fleet's engine", "err", err)
+			last = text
+		}
 	}
 }
 

@@ -65,6 +65,9 @@ func hashOf(secret string) string {
 }
 
 func (f *Fleet) storeToken(ctx context.Context, t identity.Token) error {
+	if f.External.URLs != "" {
+		return service.Refuse(service.Invalid, "machines do not join this fleet: start them with its --fleet-engine and --fleet-authority")
+	}
 	return f.client.Create(ctx, engine.Config, hashOf(t.Secret), []byte(f.ID()), tokenLife)
 }
 

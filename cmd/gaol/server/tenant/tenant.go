@@ -138,7 +138,7 @@ var tokenName = lazyregexp.New(`^[a-z0-9][a-z0-9._-]{0,62}$`)
 // to it. Users outside its group may not read it.
 func ReadTokens(path string) (*Tokens, error) {
 	var t *Tokens
-	text, err := flags.ReadFile(path, maxTokenFile, checkTokenFile)
+	text, err := flags.ReadFile(path, maxTokenFile, CheckSecret)
 	if err == nil {
 		t, err = parseTokens(string(text))
 	}
@@ -148,7 +148,8 @@ func ReadTokens(path string) (*Tokens, error) {
 	return t, nil
 }
 
-func checkTokenFile(info fs.FileInfo) error {
+// CheckSecret rejects a file that others can read.
+func CheckSecret(info fs.FileInfo) error {
 	if info.Mode().Perm()&0o027 != 0 {
 		return fmt.Errorf("want a file with mode 0640 or less, not %v", info.Mode())
 	}

@@ -18,8 +18,9 @@ import (
 
 // Client is the connection of a node to the engine. It connects again when it is lost.
 type Client struct {
-	conn *nats.Conn
-	js   jetstream.JetStream
+	conn   *nats.Conn
+	js     jetstream.JetStream
+	copies int // of new buckets and queues; 0: gaol runs the engine
 
 	consumers [Queues]atomic.Pointer[jetstream.Consumer]
 }
@@ -82,8 +83,13 @@ func (d dialer) Dial(string, string) (net.Conn, error) {
 
 // Connect returns a client with connections from dial. It does not wait for the first one. The caller closes it.
 func Connect(dial func(context.Context) (net.Conn, error), token, name string, log *slog.Logger) (*Client, error) {
-	conn, err := nats.Connect("nats://127.0.0.1:4222", // which the dialer does not use
-		nats.SetCustomDialer(dialer(dial)), nats.Token(token), nats.Name(name), nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1),
+	// The dialer does not use the URL.
+	return connectTo("nats://127.0.0.1:4222", name, log, nats.SetCustomDialer(dialer(dial)), nats.Token(token))
+}
+
+func connectTo(urls, name string, log *slog.Logger, options ...nats.Option) (*Client, error) {
+	conn, err := nats.Connect(urls, append(options,
+		nats.Name(name), nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1),
 		nats.ReconnectWait(reconnectWait), nats.ReconnectJitter(reconnectWait, reconnectWait),
 		nats.IgnoreDiscoveredServers(), nats.IgnoreAuthErrorAbort(),
 		nats.ReconnectBufSize(-1), // what cannot be sent is an error
@@ -95,7 +101,7 @@ func Connect(dial func(context.Context) (net.Conn, error), token, name string, l
 		}),
 		nats.ReconnectHandler(func(*nats.Conn) { log.Info("connected to the fleet's engine again") }),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { log.Warn("the fleet's engine", "err", err) }),
-	)
+	)...)
 	if err != nil {
 		return nil, err
 	}
@@ -113,11 +119,21 @@ func (c *Client) Close() { c.conn.Close() }
 // Connected reports whether there is a connection now.
 func (c *Client) Connected() bool { return c.conn.IsConnected() }
 
-// Prepare makes the buckets and queues that are missing. Only machines with an engine call it.
+// Prepare makes the buckets and queues that are missing. Machines with the engine of another one do not call it.
 func (c *Client) Prepare(ctx context.Context) error {
+	if !c.Connected() {
+		return errors.Join(ErrUnavailable, c.conn.LastError())
+	}
+	if c.conn.MaxPayload() < maxPayload {
+		return errors.New("the engine accepts only small messages: set max_payload: 8MB in the configuration of its servers")
+	}
 	for _, bucket := range buckets {
-		bucket.History = 1
-		if _, err := c.js.CreateOrUpdateKeyValue(ctx, bucket); err != nil {
+		bucket.History, bucket.Replicas = 1, c.copies
+		_, err := c.js.KeyValue(ctx, bucket.Bucket)
+		if c.isMissing(err, jetstream.ErrBucketNotFound) {
+			_, err = c.js.CreateOrUpdateKeyValue(ctx, bucket)
+		}
+		if err != nil {
 			return fmt.Errorf("bucket %s: %w", bucket.Bucket, err)
 		}
 	}

@@ -26,12 +26,17 @@ func queueSubject(i int, n string) string { return fmt.Sprintf("runs.%d.%s", i, 
 // prepareQueues makes the queues. A queue delivers a message until a worker acknowledges it.
 func (c *Client) prepareQueues(ctx context.Context) error {
 	for i := range Queues {
-		s, err := c.js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
-			Name: queueName(i), Subjects: []string{queueSubject(i, "*")}, Retention: jetstream.WorkQueuePolicy,
-			MaxBytes: maxQueued, Discard: jetstream.DiscardNew,
-		})
+		_, err := c.js.Stream(ctx, queueName(i))
+		if c.isMissing(err, jetstream.ErrStreamNotFound) {
+			_, err = c.js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
+				Name: queueName(i), Subjects: []string{queueSubject(i, "*")}, Retention: jetstream.WorkQueuePolicy,
+				MaxBytes: maxQueued, Discard: jetstream.DiscardNew, Replicas: c.copies,
+			})
+		}
 		if err == nil {
-			_, err = s.CreateOrUpdateConsumer(ctx, jetstream.ConsumerConfig{Durable: workers, AckPolicy: jetstream.AckExplicitPolicy, AckWait: lease, MaxAckPending: -1})
+			if _, err = c.js.Consumer(ctx, queueName(i), workers); c.isMissing(err, jetstream.ErrConsumerNotFound) {
+				_, err = c.js.CreateOrUpdateConsumer(ctx, queueName(i), jetstream.ConsumerConfig{Durable: workers, AckPolicy: jetstream.AckExplicitPolicy, AckWait: lease, MaxAckPending: -1})
+			}
 		}
 		if err != nil {
 			return fmt.Errorf("queue %d: %w", i, err)

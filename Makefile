@@ -172,9 +172,10 @@ test-runc: image ## run the tests of sandboxes in containers of runc
 	$(ROOT) env GAOL_TEST_BINARY=$(abspath $(BIN)) GAOL_TEST_ISOLATION=oci=$(abspath $(dir $(BIN))runc) $(GO) test -p 2 -count=1 -timeout 60m -short -vet=off $(addprefix ./test/,$(SANDBOXED))
 	$(VERIFY)
 
-test-fleet: image ## test fleets in full, and kill nodes and engines under load for ten minutes, or as long as CHAOS says
+test-fleet: image ## test fleets in full, kill nodes and engines under load for ten minutes, or as long as CHAOS says, and test servers through another node
 	@.ci/deps test
 	$(ROOT) env GAOL_TEST_CHAOS=$(or $(CHAOS),10m) $(GO_TEST) -v ./test/fleet
+	$(ROOT) env GAOL_TEST_FLEET=yes $(GO_TEST) -short -p 1 ./test/server ./test/server/session ./test/server/mcp
 
 # The first time, it builds Kubernetes. Nothing is installed.
 test-kubernetes: container ## test deploy/kubernetes by a real API server, and the container image in a folder

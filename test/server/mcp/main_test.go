@@ -41,10 +41,13 @@ func start(t *testing.T, change func(*settings.Settings)) (socket string) {
 	}
 	socket = filepath.Join(servertest.PublicDir(t), "gaol.sock")
 	log := &servertest.Log{}
-	s := server.New(server.Options{Version: "test", SandboxTools: true, Options: service.Options{
+	options := server.Options{Version: "test", SandboxTools: true, Options: service.Options{
 		Settings: set, Store: os.Getenv(harness.StoreVar), Log: slog.New(slog.NewTextHandler(log, nil)),
 		CgroupParent: harness.Parent + "/tenants",
-	}})
+	}}
+	serveNodes := servertest.JoinFleet(t, &options)
+	s := server.New(options)
+	serveNodes(s)
 	setAudit(t, s, set.AuditLog)
 	l, err := net.Listen("unix", socket)
 	if err != nil {

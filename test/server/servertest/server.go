@@ -56,10 +56,13 @@ func Start(t testing.TB, o Options) *Server {
 	t.Helper()
 	set := o.settings(t)
 	s := &Server{Socket: filepath.Join(publicDir(t), "gaol.sock"), Log: &Log{}}
-	s.Server = server.New(server.Options{Tokens: o.Tokens, Engine: o.engine(t), Version: "test", Options: service.Options{
+	options := server.Options{Tokens: o.Tokens, Engine: o.engine(t), Version: "test", Options: service.Options{
 		Settings: set, Store: cmp.Or(o.Store, os.Getenv(harness.StoreVar)), Cache: publicDir(t),
 		Log: slog.New(slog.NewTextHandler(s.Log, nil)), CgroupParent: harness.Parent + "/tenants",
-	}})
+	}}
+	serveNodes := JoinFleet(t, &options)
+	s.Server = server.New(options)
+	serveNodes(s.Server)
 	served := make(chan error, 2)
 	serving := 0
 	serve := func(l net.Listener, secure *tls.Config) {

@@ -274,7 +274,8 @@ func ServePreview(s *service.Service, w http.ResponseWriter, r *http.Request, is
 		return true
 	}
 	defer release()
-	serveGuest(ctx, w, r, sb, &ownOrigin{port: port, secure: r.TLS != nil})
+	secure := forward != nil && r.TLS != nil || forward == nil && r.Header.Get("X-Forwarded-Proto") == "https" // of another node
+	serveGuest(ctx, w, r, sb, &ownOrigin{port: port, secure: secure})
 	return true
 }
 

@@ -144,7 +144,9 @@ func Start(ctx context.Context, o Options) (_ *Fleet, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("fleet: %w", err)
 	}
-	f.work.Go(func() { f.live(life) })
+	joined := make(chan struct{})
+	f.work.Go(func() { f.live(life, sync.OnceFunc(func() { close(joined) })) })
+	<-joined // Member returns nil before
 	f.work.Go(func() { f.renew(life) })
 	f.work.Go(func() { f.watch(life, engine.Moved, f.applyMoved) })
 	f.work.Go(func() { f.watch(life, engine.Config, f.applyFiles) })
@@ -273,8 +275,8 @@ func (f *Fleet) FirstToken() string {
 }
 
 // live keeps the node in the fleet until ctx ends. When the others have declared it dead, it ends its sandboxes and begins again
-// under a new id.
-func (f *Fleet) live(ctx context.Context) {
+// under a new id. It calls joined when there is a member.
+func (f *Fleet) live(ctx context.Context, joined func()) {
 	for {
 		life, end := context.WithCancel(ctx)
 		fenced := func(why string) {
@@ -292,6 +294,7 @@ func (f *Fleet) live(ctx context.Context) {
 			Fenced: fenced, Changed: f.remember,
 		})
 		f.member.Store(m)
+		joined()
 		var asking sync.WaitGroup
 		asking.Go(func() { f.askWhetherDead(life, fenced) })
 		m.Run(life)

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io"
 	"log"
+	"maps"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
@@ -183,6 +184,9 @@ func (f *Fleet) Forward(w http.ResponseWriter, r *http.Request, node string) {
 			p.Out.Host = p.In.Host
 			p.Out.Header.Del(tenantHeader)
 			p.Out.Header.Del(callHeader)
+			if p.In.TLS != nil {
+				p.Out.Header.Set("X-Forwarded-Proto", "https")
+			}
 			if t != nil {
 				p.Out.Header.Del("Authorization")
 				p.Out.Header.Set(tenantHeader, f.NameOf(t))
@@ -190,7 +194,8 @@ func (f *Fleet) Forward(w http.ResponseWriter, r *http.Request, node string) {
 		},
 		ModifyResponse: func(res *http.Response) error {
 			f.metrics.forwarded(node, res.StatusCode, begin)
-			for name := range res.Header { // the guard of this node has set some
+			// The guard of this node has set some, also those that replies of guests lack.
+			for _, name := range slices.AppendSeq([]string{"Cache-Control", "Content-Security-Policy", "X-Content-Type-Options"}, maps.Keys(res.Header)) {
 				w.Header().Del(name)
 			}
 			return nil

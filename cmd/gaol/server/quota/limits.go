@@ -244,7 +244,10 @@ func (s *Server) Set(server, tenant Limits, special map[string]Limits) {
 	}
 }
 
-func (s *Server) limitsOf(name string) Limits { return s.special[name].Or(s.tenant) }
+func (s *Server) limitsOf(name string) Limits {
+	name, _, _ = strings.Cut(name, "@") // of a user of another machine: uid:NUMBER@MACHINE
+	return s.special[name].Or(s.tenant)
+}
 
 func limiter(perSec float64) *rate.Limiter {
 	return rate.NewLimiter(rate.Limit(perSec), max(1, int(2*perSec)))

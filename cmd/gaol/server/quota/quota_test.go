@@ -393,3 +393,15 @@ func TestImageQuotas(t *testing.T) {
 		}
 	}
 }
+
+// The limits of a user also apply to the user of another machine.
+func TestLimitsByName(t *testing.T) {
+	tenant := large
+	tenant.Runs = 1
+	s := NewServer(large, tenant, map[string]Limits{"uid:1000": {Runs: 3}, "token:a": {Runs: 4}})
+	for name, want := range map[string]int{"uid:1000": 3, "uid:1000@machine": 3, "uid:100": 1, "uid:100@machine": 1, "token:a": 4, "token:b": 1} {
+		if got := s.Account(name).Limits().Runs; got != want {
+			t.Errorf("%s may have %d runs, want %d", name, got, want)
+		}
+	}
+}

@@ -17,6 +17,7 @@
 //	space_test.go      makes network namespaces and connects them
 //	partition_test.go  load while parts of the network are down
 //	upgrade_test.go    load while nodes are upgraded to other protocols
+//	scale_test.go      the runs per second of one worker and of two
 //	docs_test.go       starts nodes by the unit of docs/fleet.md
 //	restore_test.go    replaces the machine with the engine by its backup
 package fleet

@@ -98,11 +98,9 @@ func (f *Fleet) NodeHandler(forwarded http.HandlerFunc) http.Handler {
 			api.WriteProblem(w, http.StatusForbidden, "only nodes of the fleet may connect here")
 		case f.Member().IsDead(id) && r.URL.Path != renewPath:
 			w.Header().Set("Connection", "close") // the node may have another id now
-			refusal := service.Refuse(service.Forbidden, "the node is dead")
-			if !own {
-				refusal = errUnreachable // for its client
-			}
-			api.ProblemOf(refusal).Write(w)
+			// Its clients can repeat their requests.
+			refusals := map[bool]error{true: service.Refuse(service.Forbidden, "the node is dead"), false: errUnreachable}
+			api.ProblemOf(refusals[own]).Write(w)
 		case !own:
 			forwarded(w, r)
 		default:

@@ -168,11 +168,9 @@ const maxTenant = 256
 // Forward passes a request to another node, and its response to the client. Requests without a tenant are those of previews, whose
 // header Authorization is for the guest.
 func (f *Fleet) Forward(w http.ResponseWriter, r *http.Request, node string) {
-	if r.Method != http.MethodGet { // a stop waits for its end, but not for that of events
-		if begun, end, err := f.service.Load().Begin(r.Context()); err == nil {
-			defer end()
-			r = r.WithContext(begun)
-		}
+	if begun, end, err := f.service.Load().Begin(r.Context()); err == nil { // a stop waits for its end
+		defer end()
+		r = r.WithContext(begun)
 	}
 	ctx, cancel := f.Member().While(r.Context(), node)
 	defer cancel()
@@ -184,9 +182,7 @@ func (f *Fleet) Forward(w http.ResponseWriter, r *http.Request, node string) {
 			p.Out.Host = p.In.Host
 			p.Out.Header.Del(tenantHeader)
 			p.Out.Header.Del(callHeader)
-			if p.In.TLS != nil {
-				p.Out.Header.Set("X-Forwarded-Proto", "https")
-			}
+			p.SetXForwarded() // for previews
 			if t != nil {
 				p.Out.Header.Del("Authorization")
 				p.Out.Header.Set(tenantHeader, f.NameOf(t))
@@ -194,9 +190,8 @@ func (f *Fleet) Forward(w http.ResponseWriter, r *http.Request, node string) {
 		},
 		ModifyResponse: func(res *http.Response) error {
 			f.metrics.forwarded(node, res.StatusCode, begin)
-			// The guard of this node has set some, also those that replies of guests lack.
 			for _, name := range slices.AppendSeq([]string{"Cache-Control", "Content-Security-Policy", "X-Content-Type-Options"}, maps.Keys(res.Header)) {
-				w.Header().Del(name)
+				w.Header().Del(name) // of the guard of this node; replies of guests lack the first ones
 			}
 			return nil
 		},

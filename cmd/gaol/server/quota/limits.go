@@ -244,10 +244,8 @@ func (s *Server) Set(server, tenant Limits, special map[string]Limits) {
 	}
 }
 
-func (s *Server) limitsOf(name string) Limits {
-	name, _, _ = strings.Cut(name, "@") // of a user of another machine: uid:NUMBER@MACHINE
-	return s.special[name].Or(s.tenant)
-}
+// limitsOf returns the limits of a tenant. A user of another machine, uid:NUMBER@MACHINE, has those of the user here.
+func (s *Server) limitsOf(t string) Limits { return s.special[strings.Split(t, "@")[0]].Or(s.tenant) }
 
 func limiter(perSec float64) *rate.Limiter {
 	return rate.NewLimiter(rate.Limit(perSec), max(1, int(2*perSec)))

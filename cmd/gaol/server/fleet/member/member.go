@@ -167,9 +167,8 @@ func (m *Member) bury(ctx context.Context) {
 			})
 		}
 		probes.Wait()
-		works := m.disconnect(silent, failed)
 		still, steady := m.missed() // others were heard of meanwhile
-		if !works || !steady || ctx.Err() != nil {
+		if !m.disconnect(silent, failed) || !steady || ctx.Err() != nil {
 			continue
 		}
 		for i, node := range silent {

@@ -272,8 +272,8 @@ func (t *Table) While(ctx context.Context, id string) (_ context.Context, cancel
 	return ctx, func() { n.uses.Add(-1); stop(); end(nil) }
 }
 
-// disconnect ends the contexts of While of nodes that were probed without contact, whose connections may hang for a quarter of an
-// hour. It reports whether the own network seems to work: more than half of the nodes are in contact, or there are only two.
+// disconnect ends the contexts of While of probed nodes without contact. It reports whether less than half of all are such nodes, or
+// there are only two: the own network works.
 func (t *Table) disconnect(probed []Status, failed []error) (works bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -288,8 +288,7 @@ func (t *Table) disconnect(probed []Status, failed []error) (works bool) {
 	return 2*without < len(t.nodes) || len(t.nodes) == 2
 }
 
-// missed returns the nodes that have been silent for so long that they may be dead. While the engine is away, or was a moment ago, it
-// is not steady, and they are only those with requests of this node.
+// missed returns the nodes that may be dead, after long silence. If the engine is away, it is not steady, and they are those in use.
 func (t *Table) missed() (list []Status, steady bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -346,8 +345,7 @@ func (t *Table) Others() []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(t.nodes)), func(id string) bool { return id == t.own || !t.nodes[id].Speaks() })
 }
 
-// Versions of the protocol between nodes that this node understands. Requests to join, to renew a certificate, to drain a node and to
-// find out whether it answers are the same in all versions.
+// Versions of the protocol between nodes that this node understands. Paths for joins, renewals, drains and probes are in all of them.
 const (
 	OldestProtocol = 1
 	Protocol       = 1

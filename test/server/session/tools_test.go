@@ -131,6 +131,7 @@ func testNormalize(t *testing.T, r *raw) {
 
 // TestToolsEnd: the sandboxes of tools are their session's. They end with it, and their quota is free again.
 func TestToolsEnd(t *testing.T) {
+	servertest.SkipInFleet(t, "quotas are of each machine")
 	s := servertest.Start(t, servertest.Options{Settings: func(s *settings.Settings) { s.Tenant.Sandboxes = 3 }})
 	first, other := newRaw(t, s, `{}`), newRaw(t, s, `{}`)
 	if _, p := first.tool("sandbox_init", `{"containerId":"a"}`); p.Code != "" {

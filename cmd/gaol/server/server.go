@@ -134,6 +134,7 @@ func (s *Server) addBatch(o Options, next http.Handler) {
 	if o.Engine != nil {
 		b.Engine, b.NameOf, b.TenantOf = o.Engine.Engine, o.Engine.NameOf, o.Engine.TenantNamed
 	}
+	b.Knows = func(name string) bool { return s.tokens.Load().Knows(name) }
 	if s.fleet != nil {
 		b.Accepts = func() bool { return !s.fleet.Member().IsDraining() }
 	}

@@ -149,6 +149,7 @@ func (m *machine) cut(t *testing.T, shut bool) {
 type machineOptions struct {
 	idle     bool // it takes no messages
 	settings func(*settings.Settings)
+	knows    func(tenant string) bool
 }
 
 // newMachine returns a machine that ends with the test.
@@ -179,7 +180,7 @@ func (w *world) newMachine(t *testing.T, o machineOptions) *machine {
 	}
 	m.Runs = New(Options{
 		Engine:  func(context.Context, bool) (*engine.Client, error) { return m.client, nil },
-		Service: s, Serve: serve, Accepts: func() bool { return !o.idle },
+		Service: s, Serve: serve, Accepts: func() bool { return !o.idle }, Knows: o.knows,
 	})
 	waitFor(t, "a connection", m.client.Connected)
 	t.Cleanup(func() {

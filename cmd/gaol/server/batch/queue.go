@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/time/rate"
 
 	"gaol/cmd/gaol/server/fleet/engine"
 	"gaol/cmd/gaol/server/service"
@@ -42,19 +43,23 @@ type Options struct {
 	NameOf   func(*tenant.Tenant) string
 	TenantOf func(name string) *tenant.Tenant
 
+	// Knows reports whether a tenant can exist. Nil: always.
+	Knows func(name string) bool
+
 	Service *service.Service
 }
 
 // Runs are the batch runs. It implements [service.Batch].
 type Runs struct {
 	Options
-	log     *slog.Logger
-	quota   hourly
-	slots   chan struct{} // one for each run at the same time
-	started sync.Once
-	ctx     context.Context // of taking messages
-	stop    context.CancelFunc
-	work    sync.WaitGroup
+	log      *slog.Logger
+	quota    hourly
+	slots    chan struct{}                // one for each run at the same time
+	refusals [engine.Queues]*rate.Limiter // of messages that return to a queue
+	started  sync.Once                    // by use or, to begin no more work, by Close
+	ctx      context.Context              // of taking messages
+	stop     context.CancelFunc
+	work     sync.WaitGroup
 }
 
 // New returns the batch runs of a server. The caller calls Close.
@@ -63,8 +68,14 @@ func New(o Options) *Runs {
 		o.NameOf = func(t *tenant.Tenant) string { return t.Name }
 		o.TenantOf = func(name string) *tenant.Tenant { return &tenant.Tenant{Name: name} }
 	}
+	if o.Knows == nil {
+		o.Knows = func(string) bool { return true }
+	}
 	q := &Runs{Options: o, log: o.Service.Log(), slots: make(chan struct{}, slots)}
 	q.quota.held = map[string]*hour{}
+	for i := range q.refusals {
+		q.refusals[i] = rate.NewLimiter(refusalsPerSec, refusalsPerSec)
+	}
 	q.ctx, q.stop = context.WithCancel(context.Background())
 	o.Service.Metrics().Add(prometheus.CollectorFunc(q.collect))
 	return q
@@ -120,8 +131,8 @@ type request struct {
 // digest identifies the input.
 func (r *request) digest() string { return hash(r.Path, string(r.Input)) }
 
-// name names the batch run of a tenant with a key in the engine.
-func name(tenant, key string) string { return hash(tenant, key) }
+// name names the batch run of a tenant with a key in the engine. It begins with the owner of the message.
+func name(tenant, key string) string { return hash(tenant)[:16] + "." + hash(tenant, key) }
 
 // hash returns a hash of texts with their lengths.
 func hash(texts ...string) string {
@@ -316,24 +327,21 @@ func (q *Runs) Cancel(ctx context.Context, t *tenant.Tenant, key string) (*resul
 	} else if found.Run.State == resultjson.BatchDone {
 		return &found.Run, nil
 	}
-	done := found.ended(runtime.CauseCanceled)
-	err = q.create(ctx, e, name(tenant, key), done)
+	found.end(&runtime.Result{ExitCode: notRun, Cause: runtime.CauseCanceled}, nil)
+	err = q.create(ctx, e, name(tenant, key), found)
 	if errors.Is(err, engine.ErrExists) {
 		return q.Get(ctx, t, key)
 	} else if err != nil {
 		return nil, err
 	}
 	_ = e.Publish(cancelSubject+name(tenant, key), nil) // otherwise its worker finds the result at the end
-	return &done.Run, nil
+	return &found.Run, nil
 }
 
-// ended returns the result of a batch run that no worker has completed.
-func (r *result) ended(why runtime.Cause) *result {
+// end sets the result or the error of a batch run.
+func (r *result) end(res *runtime.Result, failed *resultjson.BatchError) {
 	now := time.Now().UTC()
-	done := *r
-	done.Run.State, done.Run.Done = resultjson.BatchDone, &now
-	done.Run.Result = &runtime.Result{ExitCode: notRun, Cause: why}
-	return &done
+	r.Run.State, r.Run.Done, r.Run.Result, r.Run.Error = resultjson.BatchDone, &now, res, failed
 }
 
 // notRun is the exit code of batch runs that no worker has completed, as that of gaol run for a program that it could not run.

@@ -26,9 +26,17 @@ const (
 )
 
 const (
-	maxAttempts = 20              // 5 would lose runs of an engine that is down for a minute
-	renewEvery  = 3 * time.Second // less than a third of the lease
-	tryAgain    = time.Second     // what has failed
+	maxAttempts = 20               // 5 would lose runs of an engine that is down for a minute
+	renewEvery  = 3 * time.Second  // less than a third of the lease
+	tryAgain    = time.Second      // what has failed
+	maxRefusal  = 10 * time.Second // of a run that exceeds a quota: it may be canceled meanwhile
+
+	// strangerAttempts are the attempts of the run of an unknown tenant: this machine may learn of a new one later than others.
+	strangerAttempts = 5
+
+	// refusalsPerSec bounds how often a machine gets those runs of a queue again that exceed a quota. The engine delivers them before
+	// others.
+	refusalsPerSec = 20
 )
 
 // slots is how many runs a machine makes at the same time, and half as many from one queue.
@@ -95,58 +103,62 @@ func (q *Runs) serve(e *engine.Client, queue int, m *engine.Message) {
 		return
 	case m.Attempts > maxAttempts:
 		q.Service.Metrics().Lost()
-		done = done.ended(runtime.CauseLost)
-	default:
-		if again, ok := q.attempt(ctx, e, n, &r, done); !ok {
-			_ = m.Return(again)
-			return
-		}
+		done.end(&runtime.Result{ExitCode: notRun, Cause: runtime.CauseLost}, nil)
+	case !q.Knows(r.Tenant) && m.Attempts <= strangerAttempts:
+		_ = m.Return(tryAgain)
+		return
+	case !q.Knows(r.Tenant):
+		done.end(nil, errRemoved)
+	case !q.attempt(ctx, e, queue, n, m, &r, done):
+		return
 	}
 	if q.store(ctx, e, &r, done) {
 		_ = m.Done(ctx) // otherwise the next worker finds the result
 	}
 }
 
-// attempt makes a run, and sets its result. It returns false and a time if it has to be tried again after it.
-func (q *Runs) attempt(ctx context.Context, e *engine.Client, name string, r *request, done *result) (again time.Duration, ok bool) {
-	attempts, err := json.Marshal(done.Run.Attempts)
+// errRemoved is the error of the batch runs of a tenant whose token was removed.
+var errRemoved = &resultjson.BatchError{Code: string(service.Forbidden), Status: http.StatusForbidden, Detail: "the tenant does not exist any more"}
+
+// attempt makes a run, and sets its result. It returns false if it has returned the message to the queue instead.
+func (q *Runs) attempt(ctx context.Context, e *engine.Client, queue int, name string, m *engine.Message, r *request, done *result) bool {
+	attempts, err := json.Marshal(m.Attempts)
 	if err == nil {
 		err = e.Answer(ctx, askSubject+name, func() []byte { return attempts })
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	waiting, wake := context.WithCancel(q.ctx)
-	defer wake()
 	if err == nil {
-		err = e.Subscribe(ctx, cancelSubject+name, func(string, []byte) { cancel(); wake() })
+		err = e.Subscribe(ctx, cancelSubject+name, func(string, []byte) { cancel() })
 	}
 	if err != nil {
-		return tryAgain, false
+		_ = m.Return(tryAgain)
+		return false
 	}
-	for waiting.Err() == nil {
-		select {
-		case q.slots <- struct{}{}:
-		case <-waiting.Done():
-			continue
-		}
-		_ = e.Publish(begunSubject+name, nil)
-		status, p := q.make(ctx, r, &done.Run)
-		<-q.slots
-		now := time.Now().UTC()
-		done.Run.State, done.Run.Done = resultjson.BatchDone, &now
-		switch wait := time.Duration(p.RetryAfterMs) * time.Millisecond; {
-		case status == http.StatusOK:
-			return 0, true
-		case ctx.Err() != nil, status == http.StatusTooManyRequests && wait > 0: // by a quota of this machine
-			engine.Sleep(waiting, max(wait, tryAgain))
-			continue
-		case status >= http.StatusInternalServerError: // another machine may succeed
-			return max(wait, time.Duration(done.Run.Attempts)*tryAgain), false // 20 attempts take minutes
-		}
-		done.Run.Error = &resultjson.BatchError{Code: string(p.Code), Status: status, Detail: p.Error()}
-		return 0, true
+	select {
+	case q.slots <- struct{}{}:
+	case <-ctx.Done(): // it was canceled: there is a result
+		return true
+	case <-q.ctx.Done():
+		_ = m.Return(0)
+		return false
 	}
-	return 0, ctx.Err() != nil // it was canceled: there is a result
+	_ = e.Publish(begunSubject+name, nil)
+	status, p := q.make(ctx, r, &done.Run)
+	<-q.slots
+	switch wait := time.Duration(p.RetryAfterMs) * time.Millisecond; {
+	case status == http.StatusOK, ctx.Err() != nil:
+		done.end(done.Run.Result, nil)
+	case status == http.StatusTooManyRequests && wait > 0: // by a quota
+		_ = m.Refuse(ctx, min(max(wait, tryAgain), maxRefusal)+q.refusals[queue].Reserve().Delay())
+		return false
+	case status >= http.StatusInternalServerError: // another machine may succeed
+		_ = m.Return(max(wait, time.Duration(m.Attempts)*tryAgain)) // 20 attempts take minutes
+		return false
+	default:
+		done.end(nil, &resultjson.BatchError{Code: string(p.Code), Status: status, Detail: p.Error()})
+	}
+	return true
 }
 
 // make makes a run, and sets its result. It returns the status, and the problem of another one than 200.
@@ -207,5 +219,6 @@ func (q *Runs) Stop() { q.stop() }
 // Close stops, and waits for the runs.
 func (q *Runs) Close() {
 	q.stop()
+	q.started.Do(func() {})
 	q.work.Wait()
 }

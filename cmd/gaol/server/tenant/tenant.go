@@ -201,6 +201,15 @@ func parseToken(line string) (t token, err error) {
 	return t, nil
 }
 
+// Knows reports whether a tenant can exist: it has a token or is a local user, or t is nil, so that tokens are unknown here.
+func (t *Tokens) Knows(tenant string) bool {
+	name, hasToken := strings.CutPrefix(tenant, tokenPrefix)
+	return t == nil || !hasToken || slices.ContainsFunc(t.list, func(known token) bool { return known.name == name })
+}
+
+// tokenPrefix begins the names of tenants with tokens.
+const tokenPrefix = "token:"
+
 // Find returns the tenant of a token, nil if there is none. It takes the same time for all
 // tokens of one length.
 func (t *Tokens) Find(secret string) *Tenant {
@@ -217,7 +226,7 @@ func (t *Tokens) Find(secret string) *Tenant {
 	if found == nil {
 		return nil
 	}
-	return &Tenant{Name: "token:" + found.name, Admin: found.admin}
+	return &Tenant{Name: tokenPrefix + found.name, Admin: found.admin}
 }
 
 // CreateToken adds a token to a file, and returns it: the file has its hash only. A missing file is made, with mode 0600.

@@ -70,6 +70,19 @@ func TestTokenFile(t *testing.T) {
 	}
 }
 
+// Tenants with removed tokens cannot exist. Local users can, and all tenants on a machine without tokens.
+func TestKnows(t *testing.T) {
+	tokens, err := parseTokens("ci " + hashOf(secret) + "\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]bool{"token:ci": true, "token:c": false, "token:": false, "token:uid:0": false, "uid:0": true, "uid:0@abc": true, "anonymous": true} {
+		if tokens.Knows(name) != want || !(*Tokens)(nil).Knows(name) {
+			t.Errorf("%s: %v, want %v", name, !want, want)
+		}
+	}
+}
+
 func TestFind(t *testing.T) {
 	tokens, err := parseTokens("a " + hashOf(secret) + "\nb " + hashOf(secret+"b") + " admin\n")
 	if err != nil {

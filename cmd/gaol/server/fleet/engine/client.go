@@ -7,11 +7,13 @@ import (
 	"log/slog"
 	"net"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"golang.org/x/sync/semaphore"
 
 	"gaol/cmd/gaol/server/service"
 )
@@ -23,6 +25,8 @@ type Client struct {
 	copies int // of new buckets and queues; 0: gaol runs the engine
 
 	consumers [Queues]atomic.Pointer[jetstream.Consumer]
+	sending   [Queues]*semaphore.Weighted
+	refused   sync.Map // owners of messages to which checkShare has returned ErrShare a moment ago
 }
 
 // Buckets of records.
@@ -31,6 +35,8 @@ const (
 	Config  = "CONFIG"  // join.<hash of a secret>, and canary.<id> of a node
 	Moved   = "MOVED"   // the id of a sandbox: the node that it has moved to
 	Results = "RESULTS" // <name> of a message of a queue: its result, which lives for ResultLife
+
+	Refusals = "REFUSALS" // <queue>.<sequence> of a message: how often it was refused, see [Message.Refuse]
 )
 
 // ResultLife is how long a result is kept.
@@ -39,12 +45,16 @@ const ResultLife = time.Hour
 // movedLife is how long a sandbox is known to have moved: longer than sandboxes live.
 const movedLife = 90 * 24 * time.Hour
 
+// refusalLife is how long refusals are counted after the last one.
+const refusalLife = 24 * time.Hour
+
 // maxResults bounds the results in bytes.
 const maxResults = 6 << 30
 
 // buckets are all buckets. A hint with the subject done.<name> follows the creation of a result.
 var buckets = []jetstream.KeyValueConfig{
 	{Bucket: Nodes, LimitMarkerTTL: markerLife}, {Bucket: Config, LimitMarkerTTL: markerLife}, {Bucket: Moved, TTL: movedLife},
+	{Bucket: Refusals, TTL: refusalLife},
 	{
 		Bucket: Results, TTL: ResultLife, MaxBytes: maxResults,
 		RePublish: &jetstream.RePublish{Source: "$KV." + Results + ".>", Destination: "done.>", HeadersOnly: true},
@@ -57,6 +67,7 @@ var ErrExists = errors.New("the key exists")
 // Errors for clients of the server: of a queue or a bucket without room, and of an operation for which the engine could not be
 // reached, which may have had an effect.
 var (
+	ErrShare       error = &service.Error{Code: service.Exceeded, Err: errors.New("too many of your batch runs are in the queue, which is half full"), RetryAfter: 10 * time.Second}
 	ErrFull        error = &service.Error{Code: service.Exceeded, Err: errors.New("the queue of batch runs is full"), RetryAfter: 10 * time.Second}
 	ErrUnavailable error = &service.Error{Code: service.EngineUnavailable, Err: errors.New("the engine cannot be reached now"), RetryAfter: time.Second}
 )
@@ -110,7 +121,11 @@ func connectTo(urls, name string, log *slog.Logger, options ...nats.Option) (*Cl
 		conn.Close()
 		return nil, err
 	}
-	return &Client{conn: conn, js: js}, nil
+	c := &Client{conn: conn, js: js}
+	for i := range c.sending {
+		c.sending[i] = semaphore.NewWeighted(maxSending)
+	}
+	return c, nil
 }
 
 // Close ends the connection.
@@ -164,8 +179,8 @@ func (c *Client) operate(ctx context.Context, do func(context.Context) error) er
 		code = e.APIError().ErrorCode
 	}
 	switch {
-	case err == nil:
-		return nil
+	case err == nil, errors.Is(err, ErrShare):
+		return err
 	case errors.Is(err, jetstream.ErrKeyExists), code == jetstream.JSErrCodeStreamWrongLastSequence:
 		return ErrExists
 	case errors.Is(err, jetstream.ErrKeyNotFound), errors.Is(err, jetstream.ErrMsgNotFound), errors.Is(err, nats.ErrNoResponders):

@@ -2,8 +2,12 @@ package engine
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -18,6 +22,11 @@ const (
 	lease     = 10 * time.Second // of a message, unless [Message.Renew] is called
 	takeWait  = 5 * time.Second  // for a message
 	maxQueued = 512 << 20        // bytes of one queue
+
+	// fewQueued is how many messages an owner may add to a queue that is half full.
+	fewQueued = 8
+	// maxSending bounds the bytes that a client adds to a queue at the same time.
+	maxSending = 16 << 20
 )
 
 func queueName(i int) string              { return fmt.Sprintf("RUNS-%d", i) }
@@ -29,7 +38,7 @@ func (c *Client) prepareQueues(ctx context.Context) error {
 		_, err := c.js.Stream(ctx, queueName(i))
 		if c.isMissing(err, jetstream.ErrStreamNotFound) {
 			_, err = c.js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
-				Name: queueName(i), Subjects: []string{queueSubject(i, "*")}, Retention: jetstream.WorkQueuePolicy,
+				Name: queueName(i), Subjects: []string{queueSubject(i, ">")}, Retention: jetstream.WorkQueuePolicy,
 				MaxBytes: maxQueued, Discard: jetstream.DiscardNew, Replicas: c.copies,
 			})
 		}
@@ -45,13 +54,46 @@ func (c *Client) prepareQueues(ctx context.Context) error {
 	return nil
 }
 
-// Submit adds a message with a name to a queue. It returns ErrExists for a second message of that name, and ErrFull for a full
-// queue.
+// Submit adds a message with a name, which begins with its owner and a dot, to a queue. It returns ErrExists for a second message of
+// that name, ErrShare if the owner has too many in a queue that is half full, and ErrFull for a full queue.
 func (c *Client) Submit(ctx context.Context, queue int, name string, data []byte) error {
+	owner, _, _ := strings.Cut(name, ".")
+	if _, refused := c.refused.Load(owner); refused {
+		return ErrShare
+	}
 	return c.operate(ctx, func(ctx context.Context) error {
-		_, err := c.js.Publish(ctx, queueSubject(queue, name), data, jetstream.WithExpectLastSequencePerSubject(0))
+		if err := c.sending[queue].Acquire(ctx, int64(len(data))); err != nil {
+			return err
+		}
+		defer c.sending[queue].Release(int64(len(data)))
+		s, err := c.js.Stream(ctx, queueName(queue))
+		if err == nil {
+			if now := s.CachedInfo(); now.State.Bytes > uint64(now.Config.MaxBytes/2) {
+				err = c.checkShare(ctx, queue, owner)
+			}
+		}
+		if err == nil {
+			_, err = c.js.Publish(ctx, queueSubject(queue, name), data, jetstream.WithExpectLastSequencePerSubject(0))
+		}
 		return err
 	})
+}
+
+// checkShare returns ErrShare if an owner has many messages in a queue. Counting them takes the engine some time, so that it is done
+// once a second for an owner that is refused.
+func (c *Client) checkShare(ctx context.Context, queue int, owner string) error {
+	var queued struct{ Total int }
+	request := fmt.Sprintf(`{"subjects_filter": %q, "offset": %d}`, queueSubject(queue, owner+".*"), math.MaxInt32) // without their names
+	m, err := c.conn.RequestWithContext(ctx, "$JS.API.STREAM.INFO."+queueName(queue), []byte(request))
+	if err == nil {
+		err = json.Unmarshal(m.Data, &queued)
+	}
+	if err == nil && queued.Total >= fewQueued {
+		c.refused.Store(owner, true)
+		time.AfterFunc(time.Second, func() { c.refused.Delete(owner) })
+		return ErrShare
+	}
+	return err
 }
 
 // Queued returns a message of a queue that no worker has acknowledged, or ErrNotFound.
@@ -70,7 +112,7 @@ func (c *Client) Queued(ctx context.Context, queue int, name string) (data []byt
 	return data, err
 }
 
-// Waiting returns how many messages of all queues no worker has taken, and how long the oldest message is in its queue, 0 if none waits.
+// Waiting returns how many messages of all queues wait for a worker, and how long the oldest message is in its queue, 0 if none waits.
 func (c *Client) Waiting(ctx context.Context) (messages uint64, oldest time.Duration, err error) {
 	err = c.operate(ctx, func(ctx context.Context) error {
 		for queue := range Queues {
@@ -82,7 +124,7 @@ func (c *Client) Waiting(ctx context.Context) (messages uint64, oldest time.Dura
 			if err != nil {
 				return err
 			}
-			if n := w.CachedInfo().NumPending; n > 0 {
+			if n := w.CachedInfo().NumPending + uint64(w.CachedInfo().NumRedelivered); n > 0 { // most of the latter were returned
 				messages += n
 				oldest = max(oldest, time.Since(s.CachedInfo().State.FirstTime))
 			}
@@ -95,8 +137,11 @@ func (c *Client) Waiting(ctx context.Context) (messages uint64, oldest time.Dura
 // Message is a message that a worker has taken.
 type Message struct {
 	Data     []byte
-	Attempts int // how often it was delivered
+	Attempts int // how often it was delivered, without the times after which it was refused
 	message  jetstream.Msg
+	client   *Client
+	key      string // of refusals
+	refusals int
 }
 
 // Take waits for a message of a queue for some seconds. It returns nil if there is none.
@@ -123,7 +168,17 @@ func (c *Client) Take(ctx context.Context, queue int) (*Message, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Message{m.Data(), int(meta.NumDelivered), m}, nil
+	taken := &Message{Data: m.Data(), Attempts: int(meta.NumDelivered), message: m, client: c}
+	taken.key = fmt.Sprintf("%s.%d", meta.Stream, meta.Sequence.Stream)
+	if taken.Attempts > 1 {
+		text, err := c.Get(context.WithoutCancel(ctx), Refusals, taken.key)
+		if err != nil && !errors.Is(err, ErrNotFound) {
+			return nil, errors.Join(err, taken.Return(reconnectWait))
+		}
+		taken.refusals, _ = strconv.Atoi(string(text)) // empty: none
+		taken.Attempts -= taken.refusals
+	}
+	return taken, nil
 }
 
 // consumer returns the consumer of a queue, which it has looked up once.
@@ -146,3 +201,9 @@ func (m *Message) Done(ctx context.Context) error { return m.message.DoubleAck(c
 
 // Return lets a worker take the message after some time.
 func (m *Message) Return(after time.Duration) error { return m.message.NakWithDelay(after) }
+
+// Refuse is Return for a message that nobody has tried to process: the delivery does not count as an attempt.
+func (m *Message) Refuse(ctx context.Context, after time.Duration) error {
+	err := m.client.Put(ctx, Refusals, m.key, []byte(strconv.Itoa(m.refusals+1)))
+	return errors.Join(err, m.Return(after))
+}

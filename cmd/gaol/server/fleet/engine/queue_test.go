@@ -204,6 +204,64 @@ func TestFull(t *testing.T) {
 	}
 }
 
+// In a queue that is half full, an owner can have a few messages only. Others can add theirs.
+func TestShare(t *testing.T) {
+	s := startServer(t)
+	c, other := connect(t, s), connect(t, s)
+	stream, err := c.js.Stream(t.Context(), queueName(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := stream.CachedInfo().Config
+	config.MaxBytes = 100_000
+	if _, err := c.js.UpdateStream(t.Context(), config); err != nil {
+		t.Fatal(err)
+	}
+	data := string(make([]byte, 4000))
+	for i := range fewQueued - 1 {
+		submit(t, c, fmt.Sprint("few.", i), data, nil)
+	}
+	submit(t, c, "few.large", string(make([]byte, 30_000)), nil)
+	for i, c := range []*Client{c, other} {
+		submit(t, c, "few.more", data, ErrShare)
+		submit(t, c, fmt.Sprint("fe.", i), "", nil)
+		submit(t, c, fmt.Sprint("fewer.", i), "", nil)
+	}
+	done(t, take(t, c, data, 1))
+	waitFor(t, "room for the owner", func() bool {
+		err := c.Submit(t.Context(), 1, "few.more", []byte(data))
+		if err != nil && !errors.Is(err, ErrShare) {
+			t.Fatal(err)
+		}
+		return err == nil
+	})
+}
+
+// A refused delivery does not count as an attempt, whoever gets the message then.
+func TestRefuse(t *testing.T) {
+	s := startServer(t)
+	clients := []*Client{connect(t, s), connect(t, s)}
+	submit(t, clients[0], "a", "1", nil)
+	for i := range 6 {
+		m := take(t, clients[i%2], "1", 1)
+		if err := m.Refuse(t.Context(), 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n, _, err := clients[0].Waiting(t.Context()); n != 1 || err != nil {
+		t.Errorf("%d messages wait, %v", n, err)
+	}
+	if err := take(t, clients[0], "1", 1).Return(0); err != nil {
+		t.Fatal(err)
+	}
+	done(t, take(t, clients[1], "1", 2))
+	submit(t, clients[0], "a", "2", nil)
+	if err := take(t, clients[0], "2", 1).Return(0); err != nil {
+		t.Fatal(err)
+	}
+	done(t, take(t, clients[0], "2", 2))
+}
+
 // Of several clients that create a result one succeeds, and a hint follows.
 func TestResults(t *testing.T) {
 	s := startServer(t)

@@ -27,6 +27,7 @@ const (
 	CauseOutput   Cause = "output"   // it printed more than Limits.Output, with KillOnOutput
 	CauseCanceled Cause = "canceled" // its context ended or its runtime was closed, with an error beside the Result; or its caller killed it
 	CauseSignal   Cause = "signal"   // a signal that gaol did not send ended it
+	CauseMoved    Cause = "moved"    // of processes of servers only: their sandbox was moved to another machine
 	CauseLost     Cause = "lost"     // of batch runs of servers only: no machine has completed it
 )
 

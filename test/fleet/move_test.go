@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gaol/rootfs"
+	"gaol/runtime"
 	"gaol/runtime/client"
 	"gaol/test/harness"
 	"gaol/test/server/servertest"
@@ -137,13 +138,25 @@ func testMovedProcesses(t *testing.T, c *cluster) {
 	var process, context struct{ ID string }
 	caller.want(http.StatusCreated, "POST", path+"/processes", object{"code": "setInterval(() => {}, 1000)"}).Into(t, &process)
 	caller.want(http.StatusCreated, "POST", path+"/contexts", object{}).Into(t, &context)
+	session := c.nodes[2].dial(t, ada)
+	detached, err := session.Create(soon(t), client.CreateOptions{Detached: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	attended, err := detached.SpawnCode(soon(t), endless, runtime.SpawnOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
 	waited := make(chan *servertest.Response, 1)
 	go func() {
 		waited <- c.nodes[0].as(t, ada).send("GET", path+"/processes/"+process.ID+"/wait?timeoutMs=60000", nil)
 	}()
-	c.evacuate(t, c.nodes[2], idOf(path))
-	if res := <-waited; res.Status != http.StatusOK && res.Status != http.StatusNotFound {
+	c.evacuate(t, c.nodes[2], idOf(path), detached.ID())
+	if res := <-waited; res.Status != http.StatusNotFound && (res.Status != http.StatusOK || !strings.Contains(string(res.Body), `"cause":"moved"`)) {
 		t.Errorf("a wait for the process: %d %s", res.Status, res.Body)
+	}
+	if res, err := attended.Wait(soon(t)); err != nil || res.Cause != runtime.CauseMoved {
+		t.Errorf("the process of a session: %+v %v", res, err)
 	}
 	for _, n := range c.nodes {
 		n.as(t, ada).refused(http.StatusNotFound, "not_found", "GET", path+"/processes/"+process.ID, nil)
@@ -151,6 +164,9 @@ func testMovedProcesses(t *testing.T, c *cluster) {
 	}
 	caller.want(http.StatusCreated, "POST", path+"/processes", object{"code": "1"})
 	c.drain(t, c.nodes[2], false)
+	if err := errors.Join(detached.Close(), session.Close()); err != nil {
+		t.Error(err)
+	}
 	caller.want(http.StatusNoContent, "DELETE", path, nil)
 }
 

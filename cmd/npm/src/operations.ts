@@ -66,7 +66,7 @@ export interface Permissions {
 }
 
 /** Cause is why a run ended, unless its program exited. */
-export type Cause = "timeout" | "cpu" | "memory" | "pids" | "output" | "canceled" | "signal" | "lost";
+export type Cause = "timeout" | "cpu" | "memory" | "pids" | "output" | "canceled" | "signal" | "moved" | "lost";
 
 /** GuestError is why a program or a snippet failed, in a form for its author. Everything comes from the guest, except for the following names. If no error of the guest ended a snippet, Name is one of "TimeoutError", "OutOfMemoryError", "LimitError" (another of Limits), "CanceledError", "SignalError", "ExitError" (process.exit with another code than 0) and "UnsettledError" (an await that never settles). Name is empty if the thrown value is not an Error. */
 export interface GuestError {

@@ -174,7 +174,7 @@ func (w *writer) permissions(t *testing.T) {
 var enums = map[reflect.Type][]string{
 	reflect.TypeFor[runtime.Cause](): {
 		string(runtime.CauseTimeout), string(runtime.CauseCPU), string(runtime.CauseMemory), string(runtime.CausePids),
-		string(runtime.CauseOutput), string(runtime.CauseCanceled), string(runtime.CauseSignal), string(runtime.CauseLost),
+		string(runtime.CauseOutput), string(runtime.CauseCanceled), string(runtime.CauseSignal), string(runtime.CauseMoved), string(runtime.CauseLost),
 	},
 	reflect.TypeFor[runtime.LogLevel](): {
 		string(runtime.LogDebug), string(runtime.LogLog), string(runtime.LogInfo), string(runtime.LogWarn), string(runtime.LogError),

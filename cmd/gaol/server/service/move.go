@@ -168,6 +168,12 @@ const moveAgain = 20 * time.Second
 // moveEvery is how often a move looks whether requests still use the sandbox.
 const moveEvery = 10 * time.Millisecond
 
+func (sb *Sandbox) isMoving() bool {
+	sb.service.mu.Lock()
+	defer sb.service.mu.Unlock()
+	return sb.moving != nil
+}
+
 func (sb *Sandbox) inUse() bool {
 	sb.service.mu.Lock()
 	defer sb.service.mu.Unlock()

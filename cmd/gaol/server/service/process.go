@@ -136,6 +136,10 @@ func (p *Process) finish(exit runtime.ExitEvent) {
 	size += eventSize
 	last := Event{Name: EventError}
 	if p.exit = exit.Result; p.exit != nil {
+		if p.exit.Cause == runtime.CauseCanceled && p.sandbox.isMoving() {
+			p.exit = new(*p.exit)
+			p.exit.Cause = runtime.CauseMoved
+		}
 		p.sandbox.service.metrics.Run(KindProcess, p.exit.Cause, p.exit.Duration)
 		p.final.Usage, p.final.Result = resultjson.NewProcessUsage(p.exit.Usage), p.exit
 		size += len(p.final.Result.Value)

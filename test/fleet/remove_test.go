@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"gaol/test/harness"
+	"gaol/test/server/servertest"
 )
 
 // testRemove: a removed node ends its sandboxes, and cannot come back with its certificate. With a new token it becomes a new node.
@@ -35,6 +36,11 @@ func testRemove(t *testing.T, c *cluster) {
 		}
 		return true
 	})
+	servertest.Send(t, n.asRoot(t), "POST", "/v1/run", object{"code": "1", "mounts": []object{{"source": ".", "target": "/mnt"}}}).Want(t, http.StatusServiceUnavailable)
+	n.as(t, ada).refused(http.StatusServiceUnavailable, "unreachable", "POST", "/v1/sandboxes", object{})
+	if text := string(first.local(t).want(http.StatusOK, "GET", "/metrics", nil).Body); strings.Contains(text, removed) || !strings.Contains(text, "gaol_fleet_forwards_total") {
+		t.Errorf("the metrics name the removed node %s, or no other one:\n%s", removed, text)
+	}
 	n.stop(t)
 	t.Run("without a token", func(t *testing.T) {
 		out, err := n.command("--fleet-address", n.peers, "--join", first.peers).CombinedOutput()

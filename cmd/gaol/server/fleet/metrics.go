@@ -52,7 +52,9 @@ var (
 func (f *Fleet) collect(to chan<- prometheus.Metric) {
 	states := map[member.State]float64{member.Live: 0, member.Draining: 0, member.Suspect: 0, member.Dead: 0}
 	for _, n := range f.Member().All() {
-		states[n.State]++
+		if states[n.State]++; n.State == member.Dead {
+			f.metrics.forwards.DeletePartialMatch(prometheus.Labels{"to": n.ID})
+		}
 	}
 	for state, n := range states {
 		to <- prometheus.MustNewConstMetric(nodesDesc, prometheus.GaugeValue, n, string(state))

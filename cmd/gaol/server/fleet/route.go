@@ -172,6 +172,10 @@ func (f *Fleet) Forward(w http.ResponseWriter, r *http.Request, node string) {
 		defer end()
 		r = r.WithContext(begun)
 	}
+	if f.fenced.Load() { // the node would refuse it
+		api.ProblemOf(errNoNode).Write(w)
+		return
+	}
 	ctx, cancel := f.Member().While(r.Context(), node)
 	defer cancel()
 	t, begin := tenant.Lookup(r.Context()), time.Now()

@@ -74,6 +74,7 @@ type Service struct {
 
 	mu        sync.Mutex
 	draining  bool
+	refusing  bool // see Accept
 	sandboxes map[string]*Sandbox
 
 	sessions          sync.Map // keys of *Session
@@ -135,7 +136,10 @@ func (s *Service) base(t *tenant.Tenant) runtime.Options {
 	return o
 }
 
-var errDraining = Refuse(Draining, "the server is being stopped")
+var (
+	errDraining = Refuse(Draining, "the server is being stopped")
+	errRefusing = &Error{Code: Unreachable, Err: errors.New("this machine is not in its fleet any more"), RetryAfter: retryLater}
+)
 
 // begunKey is the context key of the service that has counted the context's work.
 type begunKey struct{}
@@ -153,6 +157,9 @@ func (s *Service) Begin(ctx context.Context) (_ context.Context, end func(), err
 	if s.draining {
 		return nil, nil, errDraining
 	}
+	if s.refusing {
+		return nil, nil, errRefusing
+	}
 	s.work.Add(1)
 	ctx, cancel := context.WithCancelCause(context.WithValue(ctx, begunKey{}, s))
 	stop := context.AfterFunc(s.ctx, func() { cancel(context.Cause(s.ctx)) })
@@ -167,7 +174,14 @@ func (s *Service) Begin(ctx context.Context) (_ context.Context, end func(), err
 func (s *Service) Draining() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.draining
+	return s.draining || s.refusing
+}
+
+// Accept sets whether the service accepts new work.
+func (s *Service) Accept(yes bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.refusing = !yes
 }
 
 // Close refuses new work, waits for the current requests until ctx ends, cancels the rest, and closes

@@ -97,6 +97,8 @@ func TestCopies(t *testing.T) {
 	}{
 		{"two copies", testTwoCopies},
 		{"names", testCopiedNames},
+		{"one name", testNameTakenTwice},
+		{"deleted while away", testDeletedWhileAway},
 		{"session", testCopiedBySession},
 		{"packages", testCopiedPackages},
 		{"damaged", testDamagedCopy},
@@ -394,6 +396,66 @@ func testCopyToHangingNode(t *testing.T, c *cluster) {
 	hanging.waitNew(t)
 	n.waitState(t, hanging.id, "live")
 	n.as(t, ada).want(http.StatusNoContent, "DELETE", path, nil)
+}
+
+// testNameTakenTwice: of several nodes that take a snapshot of a name at the same time, one succeeds.
+func testNameTakenTwice(t *testing.T, c *cluster) {
+	var paths []string
+	for _, n := range c.nodes {
+		paths = append(paths, n.as(t, ada).create(nil))
+	}
+	for round := range 3 {
+		name := fmt.Sprintf("twice%d", round)
+		statuses := make(chan int, len(c.nodes))
+		for i, n := range c.nodes {
+			go func() { statuses <- n.as(t, ada).send("POST", paths[i]+"/snapshots", object{"name": name}).Status }()
+		}
+		got := map[int]int{}
+		for range c.nodes {
+			got[<-statuses]++
+		}
+		if got[http.StatusCreated] != 1 || got[http.StatusConflict] != len(c.nodes)-1 {
+			t.Errorf("statuses %v", got)
+		}
+		for i, n := range c.nodes { // also a loser gets no copy by that
+			n.as(t, ada).refused(http.StatusConflict, "conflict", "POST", paths[i]+"/snapshots", object{"name": name})
+		}
+		c.nodes[2].as(t, ada).want(http.StatusNoContent, "DELETE", "/v1/snapshots/"+name, nil)
+		c.nodes[1].as(t, ada).refused(http.StatusNotFound, "not_found", "DELETE", "/v1/snapshots/"+name, nil)
+	}
+	c.nodes[0].as(t, ada).refused(http.StatusUnprocessableEntity, "invalid", "POST", paths[0]+"/snapshots", object{"name": "../x"})
+	for i, n := range c.nodes {
+		n.as(t, ada).want(http.StatusNoContent, "DELETE", paths[i], nil)
+	}
+}
+
+// testDeletedWhileAway: the copies of a node that was away are deleted when it comes back, if the snapshot was deleted or its name is
+// used for another one. Others stay.
+func testDeletedWhileAway(t *testing.T, c *cluster) {
+	first, away := c.nodes[0], c.nodes[2]
+	for _, name := range []string{"deleted", "replaced", "kept"} {
+		away.takeSnapshot(t, name)
+	}
+	replaced := away.stored(t, rootfs.OpenSnapshots, ".replaced")
+	away.stop(t)
+	for _, name := range []string{"deleted", "replaced"} {
+		first.as(t, ada).want(http.StatusNoContent, "DELETE", "/v1/snapshots/"+name, nil)
+	}
+	path := first.as(t, ada).create(object{"files": object{"/workspace/replaced": "anew"}})
+	first.as(t, ada).want(http.StatusCreated, "POST", path+"/snapshots", object{"name": "replaced"})
+	first.as(t, ada).want(http.StatusNoContent, "DELETE", path, nil)
+	away.restart(t, "--join", first.peers)
+	harness.WaitFor(t, "the former copies are deleted", func() bool {
+		other := away.stored(t, rootfs.OpenSnapshots, ".replaced")
+		return away.stored(t, rootfs.OpenSnapshots, ".deleted") == nil && (other == nil || other.ID != replaced.ID)
+	})
+	if got := away.as(t, ada).snapshots(); !slices.Equal(got, []string{"kept", "replaced"}) {
+		t.Errorf("the node that was away lists %q", got)
+	}
+	for _, name := range []string{"replaced", "kept"} {
+		first.as(t, ada).want(http.StatusNoContent, "DELETE", "/v1/snapshots/"+name, nil)
+	}
+	first.waitState(t, away.id, "live")
 }
 
 // testCopyOfLostNode: a snapshot survives the node that has taken it.

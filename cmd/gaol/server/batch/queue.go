@@ -19,6 +19,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"gaol/cmd/gaol/server/fleet/engine"
+	"gaol/cmd/gaol/server/quota"
 	"gaol/cmd/gaol/server/service"
 	"gaol/cmd/gaol/server/tenant"
 	"gaol/internal/strictjson"
@@ -72,7 +73,7 @@ func New(o Options) *Runs {
 		o.Knows = func(string) bool { return true }
 	}
 	q := &Runs{Options: o, log: o.Service.Log(), slots: make(chan struct{}, slots)}
-	q.quota.held = map[string]*hour{}
+	q.quota.held = map[string]*quota.Reservation{}
 	for i := range q.refusals {
 		q.refusals[i] = rate.NewLimiter(refusalsPerSec, refusalsPerSec)
 	}

@@ -11,37 +11,27 @@ import (
 // hourly counts the bytes that tenants have stored within the life of a result.
 type hourly struct {
 	mu   sync.Mutex
-	held map[string]*hour // of a tenant
-}
-
-// hour holds the bytes of one part of the time.
-type hour struct {
-	*quota.Reservation
-	end time.Time // of adding
+	held map[string]*quota.Reservation // of a tenant, of the current part of the time
 }
 
 // part is the time after which bytes are counted separately: they count for up to this much longer.
 const part = 5 * time.Minute
 
 // add counts bytes of a tenant, or returns a [quota.Exceeded].
-func (h *hourly) add(a *quota.Account, tenant string, bytes int) error {
+func (h *hourly) add(a *quota.Account, tenant string, bytes int) (err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	now := h.held[tenant]
-	if now == nil || time.Now().After(now.end) {
-		r, err := a.Reserve(quota.Limits{})
-		if err != nil {
+	if now == nil {
+		if now, err = a.Reserve(quota.Limits{}); err != nil {
 			return err
 		}
-		now = &hour{r, time.Now().Add(part)}
 		h.held[tenant] = now
-		time.AfterFunc(part+engine.ResultLife, func() {
-			r.Release()
+		time.AfterFunc(part, func() {
 			h.mu.Lock()
 			defer h.mu.Unlock()
-			if h.held[tenant] == now {
-				delete(h.held, tenant)
-			}
+			delete(h.held, tenant)
+			time.AfterFunc(engine.ResultLife, now.Release)
 		})
 	}
 	return now.Add(quota.Limits{BatchBytes: int64(bytes)})

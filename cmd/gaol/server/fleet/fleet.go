@@ -88,8 +88,7 @@ type Fleet struct {
 	adopted sync.Map      // ids of sandboxes that have moved to this start of the node
 	uploads chan struct{} // has room for the copies that are sent at the same time
 
-	start  string      // names this start of the node in ids
-	fenced atomic.Bool // the node is dead, and not a new one yet
+	start string // names this start of the node in ids
 
 	mu       sync.Mutex
 	state    state
@@ -284,7 +283,9 @@ func (f *Fleet) live(ctx context.Context, joined func()) {
 			if life.Err() == nil {
 				f.Log.Error("the fleet has declared this node dead: its sandboxes end", "node", f.ID(), "reason", why)
 			}
-			f.accept(false)
+			if s := f.service.Load(); s != nil {
+				s.Accept(false)
+			}
 			end()
 		}
 		m := member.New(member.Options{
@@ -311,26 +312,19 @@ func (f *Fleet) live(ctx context.Context, joined func()) {
 		if !f.becomeNew(ctx) {
 			return
 		}
-		f.accept(true)
+		if s := f.service.Load(); s != nil {
+			s.Accept(true)
+		}
 		f.http.CloseIdleConnections() // which have the former id
 		f.Log.Info("the node is a new one", "node", f.ID())
 	}
 }
 
-// accept sets whether this machine accepts work.
-func (f *Fleet) accept(yes bool) {
-	f.fenced.Store(!yes)
-	if s := f.service.Load(); s != nil {
-		s.Accept(yes)
-	}
-}
-
 // Use makes the fleet serve requests by a service. Until then the node counts as busy.
 func (f *Fleet) Use(s *service.Service) {
-	if f.service.Store(s); f.fenced.Load() {
-		s.Accept(false)
-	}
+	f.service.Store(s)
 	s.Metrics().Add(prometheus.CollectorFunc(f.collect))
+	f.work.Go(func() { f.watch(f.life, engine.Names, f.applyName) })
 }
 
 // load returns how busy this machine is.

@@ -3,9 +3,11 @@ package fleet
 import (
 	"cmp"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"io"
+	"io/fs"
 	"math/rand/v2"
 	"net/http"
 	"net/url"
@@ -14,6 +16,7 @@ import (
 	"sync"
 	"time"
 
+	"gaol/cmd/gaol/server/fleet/engine"
 	"gaol/cmd/gaol/server/fleet/identity"
 	"gaol/cmd/gaol/server/service"
 	"gaol/cmd/gaol/server/tenant"
@@ -165,11 +168,6 @@ func (f *Fleet) holder(ctx context.Context, t *tenant.Tenant, n keptName, tried 
 	return ""
 }
 
-// Has implements [service.Peers].
-func (f *Fleet) Has(ctx context.Context, kind string, t *tenant.Tenant, name string) bool {
-	return f.holder(ctx, t, keptName{kind, name}, nil) != ""
-}
-
 var errNoCopy = service.Refuse(service.Unreachable, "no second node could take a copy of the snapshot")
 
 // Copy implements [service.Peers].
@@ -190,9 +188,16 @@ func (f *Fleet) Copy(ctx context.Context, t *tenant.Tenant, name string) error {
 }
 
 // Delete implements [service.Peers].
-func (f *Fleet) Delete(ctx context.Context, kind string, t *tenant.Tenant, name string) (had bool, err error) {
+func (f *Fleet) Delete(ctx context.Context, kind string, t *tenant.Tenant, name string, own func() error) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
+	var recorded error = engine.ErrNotFound
+	if kind == service.KeptSnapshot { // and without an engine, nothing is deleted
+		if _, recorded = f.client.Get(ctx, engine.Names, f.nameKey(t, name)); recorded != nil && !errors.Is(recorded, engine.ErrNotFound) {
+			return recorded
+		}
+	}
+	had := recorded == nil
 	var mu sync.Mutex
 	var asked sync.WaitGroup
 	for _, node := range f.Member().Others() {
@@ -212,5 +217,76 @@ func (f *Fleet) Delete(ctx context.Context, kind string, t *tenant.Tenant, name 
 		})
 	}
 	asked.Wait()
-	return had, err
+	if err == nil {
+		err = own()
+	}
+	if e, ok := errors.AsType[*service.Error](err); ok && e.Code == service.NotFound && had {
+		err = nil
+	}
+	if err == nil && kind == service.KeptSnapshot {
+		err = f.Record(ctx, t, name, "")
+	}
+	return err
+}
+
+// claimed is the record of a name whose snapshot is being taken, and claimLife how long that may take.
+const (
+	claimed   = "claimed"
+	claimLife = time.Hour
+)
+
+// nameKey is the key of the record of a tenant's snapshot. Its value is the snapshot's id.
+func (f *Fleet) nameKey(t *tenant.Tenant, name string) string {
+	encode := base64.RawURLEncoding.EncodeToString
+	return encode([]byte(f.NameOf(t))) + "." + encode([]byte(name))
+}
+
+// Claim implements [service.Peers].
+func (f *Fleet) Claim(ctx context.Context, t *tenant.Tenant, name string) error {
+	if f.holder(ctx, t, keptName{service.KeptSnapshot, name}, nil) != "" { // a copy without a record
+		return fs.ErrExist
+	}
+	err := f.client.Create(ctx, engine.Names, f.nameKey(t, name), []byte(claimed), claimLife)
+	if errors.Is(err, engine.ErrExists) {
+		return fs.ErrExist
+	}
+	return err
+}
+
+// Record implements [service.Peers].
+func (f *Fleet) Record(ctx context.Context, t *tenant.Tenant, name, id string) error {
+	if id == "" {
+		return f.client.Delete(ctx, engine.Names, f.nameKey(t, name))
+	}
+	return f.client.Put(ctx, engine.Names, f.nameKey(t, name), []byte(id))
+}
+
+// applyName deletes the copy of a snapshot that was deleted, or taken anew, while this node was away. It tries again while a sandbox
+// uses the copy.
+func (f *Fleet) applyName(c engine.Change) {
+	owner, name, _ := strings.Cut(c.Key, ".")
+	decodedOwner, err := base64.RawURLEncoding.DecodeString(owner)
+	decodedName, failed := base64.RawURLEncoding.DecodeString(name)
+	t := f.TenantNamed(string(decodedOwner))
+	t.Forwarded = true
+	s, in := f.service.Load(), &requestjson.SnapshotName{Name: string(decodedName)}
+	isStale := func(id []byte) bool {
+		k := s.FindKept(service.KeptSnapshot, t, in.Name)
+		return k != nil && string(id) != k.ID && string(id) != claimed
+	}
+	if errors.Join(err, failed) != nil || !isStale(c.Value) {
+		return
+	}
+	f.work.Go(func() {
+		for ok := true; ok; ok = engine.Sleep(f.life, moveEvery) {
+			id, err := f.client.Get(f.life, engine.Names, c.Key) // which may be another one now
+			if err == nil || errors.Is(err, engine.ErrNotFound) {
+				if !isStale(id) {
+					return
+				}
+				_, err = s.DeleteSnapshot(f.life, &service.Call{Service: s, Tenant: t}, in)
+			}
+			f.Log.Info("delete a snapshot that was deleted while this node was away", "snapshot", in.Name, "tenant", t.Name, "err", err)
+		}
+	})
 }

@@ -36,7 +36,10 @@ func (f *Fleet) Route(local http.Handler) http.Handler {
 			f.serveList(w, r, local)
 			return
 		}
-		node, err := f.target(r)
+		node, err := f.ID(), error(nil)
+		if tenant.Lookup(r.Context()) != nil && r.Method == http.MethodPost && slices.Contains(placedPaths, r.URL.Path) {
+			node, err = f.place(r)
+		}
 		switch {
 		case err != nil:
 			api.ProblemOf(err).Write(w)
@@ -46,15 +49,6 @@ func (f *Fleet) Route(local http.Handler) http.Handler {
 			f.Forward(w, r, node)
 		}
 	})
-}
-
-// target returns the node that serves a request.
-func (f *Fleet) target(r *http.Request) (node string, err error) {
-	isTenants := tenant.Lookup(r.Context()) != nil // otherwise it is public
-	if isTenants && r.Method == http.MethodPost && slices.Contains(placedPaths, r.URL.Path) {
-		return f.place(r)
-	}
-	return f.ID(), nil
 }
 
 // placedPaths are the paths of requests that any node can serve: to create a sandbox, or to run a program in a new one.
@@ -105,7 +99,10 @@ var (
 func (f *Fleet) place(r *http.Request) (node string, err error) {
 	body := bufio.NewReaderSize(r.Body, quota.LargeText)
 	text, err := body.Peek(quota.LargeText)
-	r.Body = &peeked{body, r.Body}
+	r.Body = struct {
+		io.Reader
+		io.Closer
+	}{body, r.Body}
 	var in placed
 	if err == io.EOF { // the text is complete
 		_ = json.Unmarshal(text, &in) // the operation refuses other texts
@@ -126,12 +123,6 @@ func (f *Fleet) choose(ctx context.Context, t *tenant.Tenant, in placed) (node s
 		return "", errNoNode
 	}
 	return node, nil
-}
-
-// peeked is a body of which the beginning has been read.
-type peeked struct {
-	io.Reader
-	io.Closer
 }
 
 // NameOf returns the name of a tenant for other nodes: users of other machines are others.
@@ -172,7 +163,7 @@ func (f *Fleet) Forward(w http.ResponseWriter, r *http.Request, node string) {
 		defer end()
 		r = r.WithContext(begun)
 	}
-	if f.fenced.Load() { // the node would refuse it
+	if f.Member().IsDead(f.ID()) { // the node would refuse it
 		api.ProblemOf(errNoNode).Write(w)
 		return
 	}

@@ -20,25 +20,29 @@ type Peers interface {
 	// Lost returns why the sandbox with an id is not here, or nil if it never was.
 	Lost(id string) error
 
-	// Has reports whether another machine keeps a snapshot or an image of a tenant.
-	Has(ctx context.Context, kind string, t *tenant.Tenant, name string) bool
+	// Claim reserves the name of a new snapshot on all machines. It returns [fs.ErrExist] for a name in use.
+	Claim(ctx context.Context, t *tenant.Tenant, name string) error
+
+	// Record sets the id of the snapshot that has a claimed name. Without an id, the name is free again.
+	Record(ctx context.Context, t *tenant.Tenant, name, id string) error
 
 	// Copy gives another machine a copy of a snapshot that this one keeps. Without other machines it does nothing.
 	Copy(ctx context.Context, t *tenant.Tenant, name string) error
 
-	// Delete deletes the copies of other machines, and reports whether there was one.
-	Delete(ctx context.Context, kind string, t *tenant.Tenant, name string) (bool, error)
+	// Delete deletes the copies of all machines: its own one by own.
+	Delete(ctx context.Context, kind string, t *tenant.Tenant, name string, own func() error) error
 }
 
 // noPeers is a machine without others.
 type noPeers struct{}
 
-func (noPeers) NewID(prefix string) string                               { return prefix + strings.ToLower(rand.Text()) }
-func (noPeers) Lost(string) error                                        { return nil }
-func (noPeers) Has(context.Context, string, *tenant.Tenant, string) bool { return false }
-func (noPeers) Copy(context.Context, *tenant.Tenant, string) error       { return nil }
-func (noPeers) Delete(context.Context, string, *tenant.Tenant, string) (bool, error) {
-	return false, nil
+func (noPeers) NewID(prefix string) string                                   { return prefix + strings.ToLower(rand.Text()) }
+func (noPeers) Lost(string) error                                            { return nil }
+func (noPeers) Claim(context.Context, *tenant.Tenant, string) error          { return nil }
+func (noPeers) Record(context.Context, *tenant.Tenant, string, string) error { return nil }
+func (noPeers) Copy(context.Context, *tenant.Tenant, string) error           { return nil }
+func (noPeers) Delete(_ context.Context, _ string, _ *tenant.Tenant, _ string, own func() error) error {
+	return own()
 }
 
 // Busy returns how much of the server's limits active and waiting runs use: 0 is nothing, and with 1 no other run can start.

@@ -71,15 +71,23 @@ func (s *Service) prefix(t *tenant.Tenant) string {
 func isOfTenant(name string) bool { return strings.HasPrefix(name, allTenants) }
 
 // TakeSnapshot copies the folders of the sandbox to a snapshot with a new name.
-func (sb *Sandbox) TakeSnapshot(ctx context.Context, _ *Call, in *requestjson.SnapshotIn) (*resultjson.SnapshotInfo, error) {
-	stored, bytes, free, err := sb.service.snapshots.reserve(sb.tenant(), in.Name)
+func (sb *Sandbox) TakeSnapshot(ctx context.Context, _ *Call, in *requestjson.SnapshotIn) (_ *resultjson.SnapshotInfo, err error) {
+	peers, t := sb.service.peers, sb.tenant()
+	stored, bytes, free, err := sb.service.snapshots.reserve(t, in.Name)
 	if err != nil {
 		return nil, err
 	}
 	defer free()
-	if sb.service.peers.Has(ctx, KeptSnapshot, sb.tenant(), in.Name) {
+	if err := peers.Claim(ctx, t, in.Name); errors.Is(err, fs.ErrExist) {
 		return nil, sb.service.snapshots.exists(in.Name)
+	} else if err != nil {
+		return nil, err
 	}
+	defer func() {
+		if err != nil {
+			_ = peers.Record(context.WithoutCancel(ctx), t, in.Name, "") // else the claim expires
+		}
+	}()
 	taken, err := sb.runtime.Snapshot(ctx, runtime.SnapshotOptions{Name: stored, Bytes: bytes, Entries: maxKeptEntries})
 	if limit, ok := errors.AsType[*hostfs.LimitError](err); ok {
 		return nil, Refuse(TooLarge, "the sandbox's folders have %w, which is all that the quotas have left for this snapshot", limit)
@@ -90,8 +98,11 @@ func (sb *Sandbox) TakeSnapshot(ctx context.Context, _ *Call, in *requestjson.Sn
 	if err != nil {
 		return nil, err
 	}
-	if err := sb.service.peers.Copy(ctx, sb.tenant(), in.Name); err != nil {
-		return nil, errors.Join(err, sb.service.snapshots.remove(sb.tenant(), in.Name))
+	if err = peers.Copy(ctx, t, in.Name); err == nil {
+		err = peers.Record(ctx, t, in.Name, taken.ID)
+	}
+	if err != nil {
+		return nil, errors.Join(err, sb.service.snapshots.remove(t, in.Name))
 	}
 	return &resultjson.SnapshotInfo{Name: in.Name, Size: taken.Size}, nil
 }
@@ -221,18 +232,11 @@ func (k *kept) list(t *tenant.Tenant) ([]resultjson.SnapshotInfo, error) {
 
 // removeAll deletes one of the tenant, on all machines. It fails while a sandbox uses it.
 func (k *kept) removeAll(ctx context.Context, t *tenant.Tenant, name string) error {
-	var others bool
-	if !t.Forwarded {
-		var err error
-		if others, err = k.service.peers.Delete(ctx, k.kind, t, name); err != nil {
-			return err
-		}
+	own := func() error { return k.remove(t, name) }
+	if t.Forwarded {
+		return own()
 	}
-	err := k.remove(t, name)
-	if e, ok := errors.AsType[*Error](err); ok && e.Code == NotFound && others {
-		return nil
-	}
-	return err
+	return k.service.peers.Delete(ctx, k.kind, t, name, own)
 }
 
 // remove deletes one of the tenant on this machine.

@@ -13,7 +13,6 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-	"golang.org/x/sync/semaphore"
 
 	"gaol/cmd/gaol/server/service"
 )
@@ -25,7 +24,6 @@ type Client struct {
 	copies int // of new buckets and queues; 0: gaol runs the engine
 
 	consumers [Queues]atomic.Pointer[jetstream.Consumer]
-	sending   [Queues]*semaphore.Weighted
 	refused   sync.Map // owners of messages to which checkShare has returned ErrShare a moment ago
 }
 
@@ -36,17 +34,18 @@ const (
 	Moved   = "MOVED"   // the id of a sandbox: the node that it has moved to
 	Results = "RESULTS" // <name> of a message of a queue: its result, which lives for ResultLife
 
+	Names    = "NAMES"    // see [service.Peers]: the snapshots of tenants
 	Refusals = "REFUSALS" // <queue>.<sequence> of a message: how often it was refused, see [Message.Refuse]
 )
 
 // ResultLife is how long a result is kept.
 const ResultLife = time.Hour
 
-// movedLife is how long a sandbox is known to have moved: longer than sandboxes live.
-const movedLife = 90 * 24 * time.Hour
-
-// refusalLife is how long refusals are counted after the last one.
-const refusalLife = 24 * time.Hour
+const (
+	movedLife   = 90 * 24 * time.Hour // of where a sandbox has moved: longer than sandboxes live
+	deletedLife = 90 * 24 * time.Hour // of the marker of a deletion, for nodes that are away
+	refusalLife = 24 * time.Hour      // of the refusals of a message, after the last one
+)
 
 // maxResults bounds the results in bytes.
 const maxResults = 6 << 30
@@ -54,6 +53,7 @@ const maxResults = 6 << 30
 // buckets are all buckets. A hint with the subject done.<name> follows the creation of a result.
 var buckets = []jetstream.KeyValueConfig{
 	{Bucket: Nodes, LimitMarkerTTL: markerLife}, {Bucket: Config, LimitMarkerTTL: markerLife}, {Bucket: Moved, TTL: movedLife},
+	{Bucket: Names, LimitMarkerTTL: deletedLife},
 	{Bucket: Refusals, TTL: refusalLife},
 	{
 		Bucket: Results, TTL: ResultLife, MaxBytes: maxResults,
@@ -67,7 +67,7 @@ var ErrExists = errors.New("the key exists")
 // Errors for clients of the server: of a queue or a bucket without room, and of an operation for which the engine could not be
 // reached, which may have had an effect.
 var (
-	ErrShare       error = &service.Error{Code: service.Exceeded, Err: errors.New("too many of your batch runs are in the queue, which is half full"), RetryAfter: 10 * time.Second}
+	ErrShare       error = &service.Error{Code: service.Exceeded, Err: errors.New("many of your batch runs wait, and the queue is needed for others"), RetryAfter: 10 * time.Second}
 	ErrFull        error = &service.Error{Code: service.Exceeded, Err: errors.New("the queue of batch runs is full"), RetryAfter: 10 * time.Second}
 	ErrUnavailable error = &service.Error{Code: service.EngineUnavailable, Err: errors.New("the engine cannot be reached now"), RetryAfter: time.Second}
 )
@@ -121,11 +121,7 @@ func connectTo(urls, name string, log *slog.Logger, options ...nats.Option) (*Cl
 		conn.Close()
 		return nil, err
 	}
-	c := &Client{conn: conn, js: js}
-	for i := range c.sending {
-		c.sending[i] = semaphore.NewWeighted(maxSending)
-	}
-	return c, nil
+	return &Client{conn: conn, js: js}, nil
 }
 
 // Close ends the connection.
@@ -228,7 +224,9 @@ func (c *Client) Get(ctx context.Context, bucket, key string) (value []byte, err
 
 // Delete deletes a key, also if it does not exist.
 func (c *Client) Delete(ctx context.Context, bucket, key string) error {
-	return c.with(ctx, bucket, func(ctx context.Context, kv jetstream.KeyValue) error { return kv.Purge(ctx, key) })
+	return c.with(ctx, bucket, func(ctx context.Context, kv jetstream.KeyValue) error {
+		return kv.Purge(ctx, key, jetstream.PurgeTTL(deletedLife))
+	})
 }
 
 // Change is a new value of a key.

@@ -22,11 +22,7 @@ const (
 	lease     = 10 * time.Second // of a message, unless [Message.Renew] is called
 	takeWait  = 5 * time.Second  // for a message
 	maxQueued = 512 << 20        // bytes of one queue
-
-	// fewQueued is how many messages an owner may add to a queue that is half full.
-	fewQueued = 8
-	// maxSending bounds the bytes that a client adds to a queue at the same time.
-	maxSending = 16 << 20
+	fewQueued = 8                // messages that an owner may add to a queue of which a quarter is full
 )
 
 func queueName(i int) string              { return fmt.Sprintf("RUNS-%d", i) }
@@ -55,22 +51,16 @@ func (c *Client) prepareQueues(ctx context.Context) error {
 }
 
 // Submit adds a message with a name, which begins with its owner and a dot, to a queue. It returns ErrExists for a second message of
-// that name, ErrShare if the owner has too many in a queue that is half full, and ErrFull for a full queue.
+// that name, ErrShare if the owner has many and a quarter of the queue is full, and ErrFull for a full queue.
 func (c *Client) Submit(ctx context.Context, queue int, name string, data []byte) error {
 	owner, _, _ := strings.Cut(name, ".")
 	if _, refused := c.refused.Load(owner); refused {
 		return ErrShare
 	}
 	return c.operate(ctx, func(ctx context.Context) error {
-		if err := c.sending[queue].Acquire(ctx, int64(len(data))); err != nil {
-			return err
-		}
-		defer c.sending[queue].Release(int64(len(data)))
 		s, err := c.js.Stream(ctx, queueName(queue))
-		if err == nil {
-			if now := s.CachedInfo(); now.State.Bytes > uint64(now.Config.MaxBytes/2) {
-				err = c.checkShare(ctx, queue, owner)
-			}
+		if err == nil && s.CachedInfo().State.Bytes > uint64(s.CachedInfo().Config.MaxBytes/4) {
+			err = c.checkShare(ctx, queue, owner)
 		}
 		if err == nil {
 			_, err = c.js.Publish(ctx, queueSubject(queue, name), data, jetstream.WithExpectLastSequencePerSubject(0))
@@ -79,8 +69,8 @@ func (c *Client) Submit(ctx context.Context, queue int, name string, data []byte
 	})
 }
 
-// checkShare returns ErrShare if an owner has many messages in a queue. Counting them takes the engine some time, so that it is done
-// once a second for an owner that is refused.
+// checkShare returns ErrShare if an owner has many messages in a queue. Counting them takes the engine some time: an owner that is
+// refused waits for a second.
 func (c *Client) checkShare(ctx context.Context, queue int, owner string) error {
 	var queued struct{ Total int }
 	request := fmt.Sprintf(`{"subjects_filter": %q, "offset": %d}`, queueSubject(queue, owner+".*"), math.MaxInt32) // without their names

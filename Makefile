@@ -117,7 +117,7 @@ ARM64_LIB = $(CURDIR)/bin/arm64/root/usr/lib/aarch64-linux-gnu
 ARM64_ENV = PKG_CONFIG_LIBDIR='$(ARM64_LIB)/pkgconfig' PKG_CONFIG_SYSROOT_DIR='$(CURDIR)/bin/arm64/root' \
 	CGO_LDFLAGS='-L$(ARM64_LIB)' GOARCH=arm64 CGO_ENABLED=1 CC=aarch64-linux-gnu-gcc
 
-build-arm64: deps ## build bin/gaol-arm64 and bin/runc-arm64 with Debian's cross compiler
+build-arm64: deps ## build bin/gaol-arm64, bin/runc-arm64 and bin/nats-server-arm64 with Debian's cross compiler
 	@.ci/deps arm64
 	.ci/arm64 bin/arm64
 	$(BUILD_SETUP)
@@ -125,6 +125,7 @@ build-arm64: deps ## build bin/gaol-arm64 and bin/runc-arm64 with Debian's cross
 	$(ARM64_ENV) $(GO) build -overlay bin/prebuilt/arm64.json $(COMPILE) \
 		-tags netgo,osusergo -ldflags '-w -X main.version=$(VERSION) $(STATIC_LINK)' -o bin/gaol-arm64 ./cmd/gaol
 	umask 022; $(ARM64_ENV) $(BUILD_RUNC) -ldflags '-s $(STATIC_LINK)' -o bin/runc-arm64 $(RUNC)
+	umask 022; GOARCH=arm64 $(BUILD_NATS) -o bin/nats-server-arm64 $(NATS)
 	GAOL_TEST_ARM64='$(CURDIR)/bin/gaol-arm64' $(GO) test -count=1 -run '^TestARM64Binary$$' ./test/cli
 
 image: build ## build the default image if this version's is missing

@@ -31,7 +31,9 @@ func TestARM64Binary(t *testing.T) {
 	}
 	runc := filepath.Join(filepath.Dir(path), "runc-arm64")
 	checkARM64(t, runc)
-	for _, file := range []string{path, runc} {
+	engine := filepath.Join(filepath.Dir(path), "nats-server-arm64")
+	checkARM64(t, engine)
+	for _, file := range []string{path, runc, engine} {
 		if !programs.IsStatic(file) {
 			t.Errorf("%s is not static", file)
 		}

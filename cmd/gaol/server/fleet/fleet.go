@@ -307,7 +307,7 @@ func (f *Fleet) live(ctx context.Context, joined func()) {
 			return
 		}
 		if s := f.service.Load(); s != nil {
-			s.EndSandboxes()
+			_ = s.EndSandboxes() // which is logged
 		}
 		if !f.becomeNew(ctx) {
 			return

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net/http"
+	"net/http/httptest"
 	"testing"
 
 	"gaol/cmd/gaol/server/fleet/identity"
@@ -89,4 +91,51 @@ func TestLostMoved(t *testing.T) {
 			t.Errorf("%s: %v, want %v", id, err, want)
 		}
 	}
+}
+
+// roundTrip is an [http.RoundTripper].
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (do roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return do(r) }
+
+// TestHops: nodes that take each other for the node of a sandbox do not send a request to each other for ever, and clients cannot set
+// the headers between nodes. A dead node forwards nothing.
+func TestHops(t *testing.T) {
+	f := newNode(t)
+	f.metrics = newMetrics()
+	var sent http.Header
+	f.http = &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+		sent = r.Header
+		return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: http.NoBody}, nil
+	})}
+	forward := func(who *tenant.Tenant, hops int) {
+		t.Helper()
+		r := httptest.NewRequestWithContext(tenant.NewContext(t.Context(), who), http.MethodGet, "/v1/sandboxes/x", nil)
+		r.Header = http.Header{tenantHeader: {"token:bob", "token:bob"}, callHeader: {"1"}, "Connection": {"keep-alive, " + tenantHeader}}
+		sent = nil
+		w := httptest.NewRecorder()
+		f.Forward(w, r, other)
+		if got := sent.Values(tenantHeader); len(got) != hops || hops > 0 && got[0] != "token:ada" || sent.Get(callHeader) != "" {
+			t.Errorf("the headers of the next node: %v, want %d hops", sent, hops)
+		}
+		if want := map[bool]int{true: http.StatusOK, false: http.StatusServiceUnavailable}[hops > 0]; w.Code != want {
+			t.Errorf("status %d, want %d: %s", w.Code, want, w.Body)
+		}
+	}
+	who := &tenant.Tenant{Name: "token:ada"}
+	for hop := 1; hop <= maxHops; hop++ {
+		forward(who, hop)
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
+		r.Header = sent
+		var err error
+		if who, err = f.TenantOf(r); err != nil || who.Name != "token:ada" || !who.Forwarded || who.Hops != hop || r.Header.Get(tenantHeader) != "" {
+			t.Fatalf("%+v %v", who, err)
+		}
+	}
+	forward(who, 0)
+	if _, err := f.Dial(t.Context(), other, who); !errors.Is(err, errNoNode) {
+		t.Errorf("a session: %v", err)
+	}
+	f.Member().Apply("dead."+own, []byte("{}"))
+	forward(&tenant.Tenant{Name: "token:ada"}, 0)
 }

@@ -135,13 +135,13 @@ func (f *Fleet) NameOf(t *tenant.Tenant) string {
 
 // TenantOf returns the tenant of a request that another node has forwarded.
 func (f *Fleet) TenantOf(r *http.Request) (*tenant.Tenant, error) {
-	name := r.Header.Get(tenantHeader)
+	name, hops := r.Header.Get(tenantHeader), len(r.Header.Values(tenantHeader))
 	r.Header.Del(tenantHeader)
 	if name == "" || len(name) > maxTenant {
 		return nil, service.Refuse(service.Invalid, "want the name of a tenant in %s", tenantHeader)
 	}
 	t := f.TenantNamed(name)
-	t.Forwarded = true
+	t.Forwarded, t.Hops = true, hops
 	return t, nil
 }
 
@@ -153,23 +153,31 @@ func (f *Fleet) TenantNamed(name string) *tenant.Tenant {
 	return &tenant.Tenant{Name: name}
 }
 
+// maxHops is how often a request is forwarded: a second time, if its sandbox has just moved.
+const maxHops = 2
+
+// header returns the values of tenantHeader. There are as many as nodes that have forwarded the request.
+func (f *Fleet) header(t *tenant.Tenant) []string {
+	return slices.Repeat([]string{f.NameOf(t)}, t.Hops+1)
+}
+
 // maxTenant bounds the name of a tenant in bytes.
 const maxTenant = 256
 
 // Forward passes a request to another node, and its response to the client. Requests without a tenant are those of previews, whose
 // header Authorization is for the guest.
 func (f *Fleet) Forward(w http.ResponseWriter, r *http.Request, node string) {
+	t, begin := tenant.Lookup(r.Context()), time.Now()
+	if f.Member().IsDead(f.ID()) || t != nil && t.Hops >= maxHops { // the node would refuse it, or nodes send it to each other
+		api.ProblemOf(errNoNode).Write(w)
+		return
+	}
 	if begun, end, err := f.service.Load().Begin(r.Context()); err == nil { // a stop waits for its end
 		defer end()
 		r = r.WithContext(begun)
 	}
-	if f.Member().IsDead(f.ID()) { // the node would refuse it
-		api.ProblemOf(errNoNode).Write(w)
-		return
-	}
 	ctx, cancel := f.Member().While(r.Context(), node)
 	defer cancel()
-	t, begin := tenant.Lookup(r.Context()), time.Now()
 	proxy := &httputil.ReverseProxy{
 		Transport: f.http.Transport, FlushInterval: -1, ErrorLog: log.New(io.Discard, "", 0),
 		Rewrite: func(p *httputil.ProxyRequest) {
@@ -180,7 +188,7 @@ func (f *Fleet) Forward(w http.ResponseWriter, r *http.Request, node string) {
 			p.SetXForwarded() // for previews
 			if t != nil {
 				p.Out.Header.Del("Authorization")
-				p.Out.Header.Set(tenantHeader, f.NameOf(t))
+				p.Out.Header[tenantHeader] = f.header(t)
 			}
 		},
 		ModifyResponse: func(res *http.Response) error {

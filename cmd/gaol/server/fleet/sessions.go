@@ -44,8 +44,11 @@ func (f *Fleet) IsMerged(o *operation.Operation) bool {
 
 // Dial opens a session of a tenant on another node. The socket fails when the node is lost.
 func (f *Fleet) Dial(ctx context.Context, node string, t *tenant.Tenant) (*websocket.Conn, error) {
+	if t.Hops >= maxHops {
+		return nil, errNoNode
+	}
 	conn, _, err := websocket.Dial(ctx, "https://"+node+"/v1/session", &websocket.DialOptions{
-		HTTPClient: f.http, HTTPHeader: http.Header{tenantHeader: {f.NameOf(t)}}, Subprotocols: []string{protocol.Protocol},
+		HTTPClient: f.http, HTTPHeader: http.Header{tenantHeader: f.header(t)}, Subprotocols: []string{protocol.Protocol},
 	})
 	if err != nil {
 		return nil, forwardError(ctx, err)

@@ -226,15 +226,7 @@ func (s *Service) forgetAllMoved() {
 
 // Disown removes a sandbox that was adopted, but that the other machine has kept.
 func (s *Service) Disown(id string) {
-	s.mu.Lock()
-	sb := s.sandboxes[id]
-	if sb != nil {
-		sb.remove()
-	}
-	s.mu.Unlock()
-	if sb != nil {
-		_ = sb.close() // which remove has begun, and logs
-	}
+	_ = s.closeThose(func(sb *Sandbox) bool { return sb.ID == id }) // which is logged
 }
 
 // Adopt takes over a sandbox of another machine, whose snapshot this one has got.

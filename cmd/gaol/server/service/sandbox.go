@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"maps"
 	"net/http"
 	"slices"
 	"sync"
@@ -343,47 +342,30 @@ func (s *Service) Delete(ctx context.Context, c *Call, in *requestjson.InSandbox
 // End closes the sandboxes of a session, in which no call is in progress. If the service is being closed, it closes them.
 func (session *Session) End() {
 	s := session.service
-	s.mu.Lock()
-	var own []*Sandbox
-	for _, sb := range s.sandboxes {
-		if sb.session == session && !s.draining {
-			sb.remove()
-			own = append(own, sb)
-		}
-	}
-	s.mu.Unlock()
-	for _, sb := range own {
-		_ = sb.close() // which remove has begun, and logs
-	}
+	_ = s.closeThose(func(sb *Sandbox) bool { return sb.session == session && !s.draining }) // which is logged
 	if err := session.closeTools(); err != nil {
 		s.log.Error("close the sandboxes of tools", "tenant", session.tenant.Name, "err", err)
 	}
 }
 
-// EndSandboxes closes all sandboxes of a service that continues.
-func (s *Service) EndSandboxes() {
+// closeThose closes the sandboxes that match.
+func (s *Service) closeThose(match func(*Sandbox) bool) (err error) {
 	s.mu.Lock()
-	list := slices.Collect(maps.Values(s.sandboxes))
-	for _, sb := range list {
-		sb.remove()
+	var list []*Sandbox
+	for _, sb := range s.sandboxes {
+		if match(sb) {
+			list = append(list, sb)
+			sb.remove()
+		}
 	}
 	s.mu.Unlock()
 	for _, sb := range list {
-		_ = sb.close() // which remove has begun, and logs
-	}
-}
-
-// closeSandboxes closes all sandboxes of a service that accepts no more.
-func (s *Service) closeSandboxes() (err error) {
-	s.mu.Lock()
-	list := slices.Collect(maps.Values(s.sandboxes))
-	for _, sb := range list {
-		sb.remove()
-	}
-	s.mu.Unlock()
-	s.work.Wait()
-	for _, sb := range list {
-		err = errors.Join(err, sb.close())
+		err = errors.Join(err, sb.close()) // which remove has begun, and logs
 	}
 	return err
+}
+
+// EndSandboxes closes all sandboxes.
+func (s *Service) EndSandboxes() error {
+	return s.closeThose(func(*Sandbox) bool { return true })
 }

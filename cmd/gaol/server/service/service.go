@@ -202,7 +202,9 @@ func (s *Service) Close(ctx context.Context) error {
 		<-finished
 	}
 	s.cancel(nil)
-	err := errors.Join(s.closeSandboxes(), s.closeTools())
+	err := s.EndSandboxes()
+	s.work.Wait()
+	err = errors.Join(err, s.closeTools())
 	s.runners.close()
 	s.pools.close()
 	err = errors.Join(err, runtime.CloseIdle())

@@ -38,6 +38,7 @@ type Tenant struct {
 
 	// Forwarded is true for a request that another node of the fleet has forwarded: it is served here.
 	Forwarded bool
+	Hops      int // how often
 }
 
 // Peer holds the credentials that a process had when it connected.

@@ -53,9 +53,24 @@ func testPush(t *testing.T, c *cluster) {
 	}
 	wantAll(bob, http.StatusOK)
 	settings := write("settings.json", `{"drainMs": 500, "previewHost": "`+previewHost+`", "runTimeoutMs": 4321, "server": {"requestsPerSec": 100000}, "tenant": {"requestsPerSec": 100000}}`)
+	redeliveries := func() (sum int) {
+		for _, n := range c.nodes {
+			sum += n.metric(t, "gaol_fleet_redeliveries_total")
+		}
+		return sum
+	}
+	for _, n := range c.nodes {
+		c.drain(t, n, true)
+	}
+	before := redeliveries()
+	c.nodes[0].as(t, bob).want(http.StatusAccepted, "POST", "/v1/runs", object{"idempotencyKey": "removed", "code": "1"})
 	push(c.nodes[2], settings, onlyAda)
 	wantAll(bob, http.StatusUnauthorized)
 	wantAll(ada, http.StatusOK)
+	for _, n := range c.nodes {
+		c.drain(t, n, false)
+	}
+	harness.WaitFor(t, "the last attempt of the run of a tenant without a token", func() bool { return redeliveries() >= before+5 })
 	for _, n := range c.nodes {
 		harness.WaitFor(t, "the settings of node "+n.name, func() bool {
 			return n.as(t, ada).send("POST", "/v1/run", object{"code": "1", "timeoutMs": 5000}).Status == http.StatusUnprocessableEntity
@@ -63,6 +78,9 @@ func testPush(t *testing.T, c *cluster) {
 	}
 	push(c.nodes[0])
 	wantAll(bob, http.StatusOK)
+	if res := c.nodes[1].as(t, bob).want(http.StatusOK, "GET", "/v1/runs/removed/wait", nil); !strings.Contains(string(res.Body), "the tenant does not exist any more") {
+		t.Errorf("the run of a tenant whose token was removed: %s", res.Body)
+	}
 	for _, n := range c.nodes {
 		if left := harness.Glob(filepath.Join(n.store, "fleet/pushed*")); len(left) > 0 {
 			t.Errorf("files are left: %q", left)

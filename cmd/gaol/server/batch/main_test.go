@@ -178,6 +178,9 @@ func (w *world) newMachine(t *testing.T, o machineOptions) *machine {
 		defer context.AfterFunc(ended, cancel)()
 		m.serve(w, r.WithContext(ctx), t)
 	}
+	if o.knows == nil {
+		o.knows = func(string) bool { return true }
+	}
 	m.Runs = New(Options{
 		Engine:  func(context.Context, bool) (*engine.Client, error) { return m.client, nil },
 		Service: s, Serve: serve, Accepts: func() bool { return !o.idle }, Knows: o.knows,

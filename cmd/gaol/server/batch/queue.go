@@ -44,7 +44,7 @@ type Options struct {
 	NameOf   func(*tenant.Tenant) string
 	TenantOf func(name string) *tenant.Tenant
 
-	// Knows reports whether a tenant can exist. Nil: always.
+	// Knows reports whether a tenant can exist.
 	Knows func(name string) bool
 
 	Service *service.Service
@@ -55,10 +55,10 @@ type Runs struct {
 	Options
 	log      *slog.Logger
 	quota    hourly
-	slots    chan struct{}                // one for each run at the same time
-	refusals [engine.Queues]*rate.Limiter // of messages that return to a queue
-	started  sync.Once                    // by use or, to begin no more work, by Close
-	ctx      context.Context              // of taking messages
+	slots    chan struct{} // one for each run at the same time
+	refusals *rate.Limiter
+	started  sync.Once       // by use or, to begin no more work, by Close
+	ctx      context.Context // of taking messages
 	stop     context.CancelFunc
 	work     sync.WaitGroup
 }
@@ -69,14 +69,8 @@ func New(o Options) *Runs {
 		o.NameOf = func(t *tenant.Tenant) string { return t.Name }
 		o.TenantOf = func(name string) *tenant.Tenant { return &tenant.Tenant{Name: name} }
 	}
-	if o.Knows == nil {
-		o.Knows = func(string) bool { return true }
-	}
-	q := &Runs{Options: o, log: o.Service.Log(), slots: make(chan struct{}, slots)}
+	q := &Runs{Options: o, log: o.Service.Log(), slots: make(chan struct{}, slots), refusals: rate.NewLimiter(refusalsPerSec, refusalsPerSec)}
 	q.quota.held = map[string]*quota.Reservation{}
-	for i := range q.refusals {
-		q.refusals[i] = rate.NewLimiter(refusalsPerSec, refusalsPerSec)
-	}
 	q.ctx, q.stop = context.WithCancel(context.Background())
 	o.Service.Metrics().Add(prometheus.CollectorFunc(q.collect))
 	return q

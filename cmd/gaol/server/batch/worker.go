@@ -34,9 +34,8 @@ const (
 	// strangerAttempts are the attempts of the run of an unknown tenant: this machine may learn of a new one later than others.
 	strangerAttempts = 5
 
-	// refusalsPerSec bounds how often a machine gets those runs of a queue again that exceed a quota. The engine delivers them before
-	// others.
-	refusalsPerSec = 20
+	// refusalsPerSec bounds how often a machine gets runs again that exceed a quota. The engine delivers them before others.
+	refusalsPerSec = 50
 )
 
 // slots is how many runs a machine makes at the same time, and half as many from one queue.
@@ -98,18 +97,15 @@ func (q *Runs) serve(e *engine.Client, queue int, m *engine.Message) {
 	case err == nil: // it was canceled, or its worker was lost before it has deleted the message
 		_ = m.Done(ctx)
 		return
-	case !errors.Is(err, errNone):
+	case !errors.Is(err, errNone), !q.Knows(r.Tenant) && m.Attempts <= strangerAttempts:
 		_ = m.Return(tryAgain)
 		return
 	case m.Attempts > maxAttempts:
 		q.Service.Metrics().Lost()
 		done.end(&runtime.Result{ExitCode: notRun, Cause: runtime.CauseLost}, nil)
-	case !q.Knows(r.Tenant) && m.Attempts <= strangerAttempts:
-		_ = m.Return(tryAgain)
-		return
 	case !q.Knows(r.Tenant):
-		done.end(nil, errRemoved)
-	case !q.attempt(ctx, e, queue, n, m, &r, done):
+		done.end(nil, &resultjson.BatchError{Code: string(service.Forbidden), Status: http.StatusForbidden, Detail: "the tenant does not exist any more"})
+	case !q.attempt(ctx, e, n, m, &r, done):
 		return
 	}
 	if q.store(ctx, e, &r, done) {
@@ -117,11 +113,8 @@ func (q *Runs) serve(e *engine.Client, queue int, m *engine.Message) {
 	}
 }
 
-// errRemoved is the error of the batch runs of a tenant whose token was removed.
-var errRemoved = &resultjson.BatchError{Code: string(service.Forbidden), Status: http.StatusForbidden, Detail: "the tenant does not exist any more"}
-
 // attempt makes a run, and sets its result. It returns false if it has returned the message to the queue instead.
-func (q *Runs) attempt(ctx context.Context, e *engine.Client, queue int, name string, m *engine.Message, r *request, done *result) bool {
+func (q *Runs) attempt(ctx context.Context, e *engine.Client, name string, m *engine.Message, r *request, done *result) bool {
 	attempts, err := json.Marshal(m.Attempts)
 	if err == nil {
 		err = e.Answer(ctx, askSubject+name, func() []byte { return attempts })
@@ -150,7 +143,7 @@ func (q *Runs) attempt(ctx context.Context, e *engine.Client, queue int, name st
 	case status == http.StatusOK, ctx.Err() != nil:
 		done.end(done.Run.Result, nil)
 	case status == http.StatusTooManyRequests && wait > 0: // by a quota
-		_ = m.Refuse(ctx, min(max(wait, tryAgain), maxRefusal)+q.refusals[queue].Reserve().Delay())
+		_ = m.Refuse(ctx, min(max(wait, tryAgain), maxRefusal)+q.refusals.Reserve().Delay())
 		return false
 	case status >= http.StatusInternalServerError: // another machine may succeed
 		_ = m.Return(max(wait, time.Duration(m.Attempts)*tryAgain)) // 20 attempts take minutes

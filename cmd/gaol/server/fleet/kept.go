@@ -191,13 +191,11 @@ func (f *Fleet) Copy(ctx context.Context, t *tenant.Tenant, name string) error {
 func (f *Fleet) Delete(ctx context.Context, kind string, t *tenant.Tenant, name string, own func() error) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	var recorded error = engine.ErrNotFound
-	if kind == service.KeptSnapshot { // and without an engine, nothing is deleted
-		if _, recorded = f.client.Get(ctx, engine.Names, f.nameKey(t, name)); recorded != nil && !errors.Is(recorded, engine.ErrNotFound) {
-			return recorded
-		}
+	_, recorded := f.client.Get(ctx, engine.Names, f.nameKey(t, name))
+	if kind == service.KeptSnapshot && recorded != nil && !errors.Is(recorded, engine.ErrNotFound) {
+		return recorded // without an engine, nothing is deleted
 	}
-	had := recorded == nil
+	had := kind == service.KeptSnapshot && recorded == nil
 	var mu sync.Mutex
 	var asked sync.WaitGroup
 	for _, node := range f.Member().Others() {
@@ -230,15 +228,11 @@ func (f *Fleet) Delete(ctx context.Context, kind string, t *tenant.Tenant, name 
 }
 
 // claimed is the record of a name whose snapshot is being taken, and claimLife how long that may take.
-const (
-	claimed   = "claimed"
-	claimLife = time.Hour
-)
+const claimed, claimLife = "claimed", time.Hour
 
 // nameKey is the key of the record of a tenant's snapshot. Its value is the snapshot's id.
 func (f *Fleet) nameKey(t *tenant.Tenant, name string) string {
-	encode := base64.RawURLEncoding.EncodeToString
-	return encode([]byte(f.NameOf(t))) + "." + encode([]byte(name))
+	return base64.RawURLEncoding.EncodeToString([]byte(f.NameOf(t) + "/" + name))
 }
 
 // Claim implements [service.Peers].
@@ -246,11 +240,7 @@ func (f *Fleet) Claim(ctx context.Context, t *tenant.Tenant, name string) error 
 	if f.holder(ctx, t, keptName{service.KeptSnapshot, name}, nil) != "" { // a copy without a record
 		return fs.ErrExist
 	}
-	err := f.client.Create(ctx, engine.Names, f.nameKey(t, name), []byte(claimed), claimLife)
-	if errors.Is(err, engine.ErrExists) {
-		return fs.ErrExist
-	}
-	return err
+	return f.client.Create(ctx, engine.Names, f.nameKey(t, name), []byte(claimed), claimLife)
 }
 
 // Record implements [service.Peers].
@@ -264,21 +254,16 @@ func (f *Fleet) Record(ctx context.Context, t *tenant.Tenant, name, id string) e
 // applyName deletes the copy of a snapshot that was deleted, or taken anew, while this node was away. It tries again while a sandbox
 // uses the copy.
 func (f *Fleet) applyName(c engine.Change) {
-	owner, name, _ := strings.Cut(c.Key, ".")
-	decodedOwner, err := base64.RawURLEncoding.DecodeString(owner)
-	decodedName, failed := base64.RawURLEncoding.DecodeString(name)
-	t := f.TenantNamed(string(decodedOwner))
+	text, _ := base64.RawURLEncoding.DecodeString(c.Key) // of an invalid key, nothing has the name
+	owner, name, _ := strings.Cut(string(text), "/")
+	t, s, in := f.TenantNamed(owner), f.service.Load(), &requestjson.SnapshotName{Name: name}
 	t.Forwarded = true
-	s, in := f.service.Load(), &requestjson.SnapshotName{Name: string(decodedName)}
 	isStale := func(id []byte) bool {
 		k := s.FindKept(service.KeptSnapshot, t, in.Name)
 		return k != nil && string(id) != k.ID && string(id) != claimed
 	}
-	if errors.Join(err, failed) != nil || !isStale(c.Value) {
-		return
-	}
 	f.work.Go(func() {
-		for ok := true; ok; ok = engine.Sleep(f.life, moveEvery) {
+		for ok := isStale(c.Value); ok; ok = engine.Sleep(f.life, moveEvery) {
 			id, err := f.client.Get(f.life, engine.Names, c.Key) // which may be another one now
 			if err == nil || errors.Is(err, engine.ErrNotFound) {
 				if !isStale(id) {

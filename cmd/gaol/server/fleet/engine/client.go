@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net"
 	"strings"
@@ -41,11 +42,8 @@ const (
 // ResultLife is how long a result is kept.
 const ResultLife = time.Hour
 
-const (
-	movedLife   = 90 * 24 * time.Hour // of where a sandbox has moved: longer than sandboxes live
-	deletedLife = 90 * 24 * time.Hour // of the marker of a deletion, for nodes that are away
-	refusalLife = 24 * time.Hour      // of the refusals of a message, after the last one
-)
+// movedLife is how long a sandbox is known to have moved, longer than sandboxes live, and a key to be deleted, for nodes that are away.
+const movedLife = 90 * 24 * time.Hour
 
 // maxResults bounds the results in bytes.
 const maxResults = 6 << 30
@@ -53,8 +51,8 @@ const maxResults = 6 << 30
 // buckets are all buckets. A hint with the subject done.<name> follows the creation of a result.
 var buckets = []jetstream.KeyValueConfig{
 	{Bucket: Nodes, LimitMarkerTTL: markerLife}, {Bucket: Config, LimitMarkerTTL: markerLife}, {Bucket: Moved, TTL: movedLife},
-	{Bucket: Names, LimitMarkerTTL: deletedLife},
-	{Bucket: Refusals, TTL: refusalLife},
+	{Bucket: Names, LimitMarkerTTL: movedLife},
+	{Bucket: Refusals, TTL: 24 * time.Hour}, // since the last one
 	{
 		Bucket: Results, TTL: ResultLife, MaxBytes: maxResults,
 		RePublish: &jetstream.RePublish{Source: "$KV." + Results + ".>", Destination: "done.>", HeadersOnly: true},
@@ -62,7 +60,7 @@ var buckets = []jetstream.KeyValueConfig{
 }
 
 // ErrExists is the error of Create for a key that exists.
-var ErrExists = errors.New("the key exists")
+var ErrExists = fmt.Errorf("the key exists: %w", fs.ErrExist)
 
 // Errors for clients of the server: of a queue or a bucket without room, and of an operation for which the engine could not be
 // reached, which may have had an effect.
@@ -225,7 +223,7 @@ func (c *Client) Get(ctx context.Context, bucket, key string) (value []byte, err
 // Delete deletes a key, also if it does not exist.
 func (c *Client) Delete(ctx context.Context, bucket, key string) error {
 	return c.with(ctx, bucket, func(ctx context.Context, kv jetstream.KeyValue) error {
-		return kv.Purge(ctx, key, jetstream.PurgeTTL(deletedLife))
+		return kv.Purge(ctx, key, jetstream.PurgeTTL(movedLife))
 	})
 }
 

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -73,7 +72,7 @@ func (c *Client) Submit(ctx context.Context, queue int, name string, data []byte
 // refused waits for a second.
 func (c *Client) checkShare(ctx context.Context, queue int, owner string) error {
 	var queued struct{ Total int }
-	request := fmt.Sprintf(`{"subjects_filter": %q, "offset": %d}`, queueSubject(queue, owner+".*"), math.MaxInt32) // without their names
+	request := fmt.Sprintf(`{"subjects_filter": %q, "offset": 1000000000}`, queueSubject(queue, owner+".*")) // without their names
 	m, err := c.conn.RequestWithContext(ctx, "$JS.API.STREAM.INFO."+queueName(queue), []byte(request))
 	if err == nil {
 		err = json.Unmarshal(m.Data, &queued)
@@ -129,9 +128,7 @@ type Message struct {
 	Data     []byte
 	Attempts int // how often it was delivered, without the times after which it was refused
 	message  jetstream.Msg
-	client   *Client
-	key      string // of refusals
-	refusals int
+	refuse   func(context.Context) error // counts a refusal
 }
 
 // Take waits for a message of a queue for some seconds. It returns nil if there is none.
@@ -158,17 +155,17 @@ func (c *Client) Take(ctx context.Context, queue int) (*Message, error) {
 	if err != nil {
 		return nil, err
 	}
-	taken := &Message{Data: m.Data(), Attempts: int(meta.NumDelivered), message: m, client: c}
-	taken.key = fmt.Sprintf("%s.%d", meta.Stream, meta.Sequence.Stream)
-	if taken.Attempts > 1 {
-		text, err := c.Get(context.WithoutCancel(ctx), Refusals, taken.key)
+	refusals, key := 0, fmt.Sprintf("%s.%d", meta.Stream, meta.Sequence.Stream)
+	if meta.NumDelivered > 1 {
+		text, err := c.Get(context.WithoutCancel(ctx), Refusals, key)
 		if err != nil && !errors.Is(err, ErrNotFound) {
-			return nil, errors.Join(err, taken.Return(reconnectWait))
+			return nil, errors.Join(err, m.NakWithDelay(reconnectWait))
 		}
-		taken.refusals, _ = strconv.Atoi(string(text)) // empty: none
-		taken.Attempts -= taken.refusals
+		refusals, _ = strconv.Atoi(string(text)) // empty: none
 	}
-	return taken, nil
+	return &Message{m.Data(), int(meta.NumDelivered) - refusals, m, func(ctx context.Context) error {
+		return c.Put(ctx, Refusals, key, []byte(strconv.Itoa(refusals+1)))
+	}}, nil
 }
 
 // consumer returns the consumer of a queue, which it has looked up once.
@@ -194,6 +191,5 @@ func (m *Message) Return(after time.Duration) error { return m.message.NakWithDe
 
 // Refuse is Return for a message that nobody has tried to process: the delivery does not count as an attempt.
 func (m *Message) Refuse(ctx context.Context, after time.Duration) error {
-	err := m.client.Put(ctx, Refusals, m.key, []byte(strconv.Itoa(m.refusals+1)))
-	return errors.Join(err, m.Return(after))
+	return errors.Join(m.refuse(ctx), m.Return(after))
 }

@@ -16,7 +16,9 @@ func testRemove(t *testing.T, c *cluster) {
 	first, n := c.nodes[0], c.nodes[2]
 	removed := n.id
 	path := n.as(t, ada).create(nil)
+	stays := c.nodes[1].as(t, ada).create(nil)
 	first.as(t, ada).want(http.StatusOK, "GET", path, nil)
+	first.as(t, ada).want(http.StatusNoContent, "DELETE", stays, nil)
 	certificate, err := os.ReadFile(n.certificate())
 	if err != nil {
 		t.Fatal(err)

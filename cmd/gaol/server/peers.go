@@ -1,9 +1,7 @@
 package server
 
 import (
-	"context"
 	"crypto/tls"
-	"net"
 	"net/http"
 
 	"gaol/cmd/gaol/server/api"
@@ -26,20 +24,10 @@ func (s *Server) newNodeServer(next http.Handler) *http.Server {
 		}
 		s.serveAs(w, r, t, next)
 	}
-	connections := newConnections()
-	s.nodeConnections = connections
-	return &http.Server{
-		Handler:           s.observer.observe(s.fleet.NodeHandler(forwarded)),
-		TLSNextProto:      s.fleet.Protocols(),
-		ReadHeaderTimeout: s.times.header,
-		IdleTimeout:       s.times.idle,
-		MaxHeaderBytes:    maxHeader,
-		ErrorLog:          httpLog(s.service),
-		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
-			return context.WithValue(ctx, connKey{}, innerConn(c))
-		},
-		ConnState: connections.follow,
-	}
+	s.nodeConnections = newConnections()
+	h := s.newHTTPServer(s.fleet.NodeHandler(forwarded), s.nodeConnections)
+	h.TLSNextProto = s.fleet.Protocols()
+	return h
 }
 
 // forwardPreview forwards a request for a preview of a sandbox of another node, and reports whether it has.

@@ -111,18 +111,23 @@ func newServer(o Options, times times) *Server {
 		all = s.fleet.Route(own)
 	}
 	s.addBatch(o, all)
-	s.http = &http.Server{
-		Handler:           s.observer.observe(s.guard(all)),
-		ReadHeaderTimeout: times.header,
-		IdleTimeout:       times.idle,
+	s.http = s.newHTTPServer(s.guard(all), s.connections)
+	return s
+}
+
+// newHTTPServer returns a server of observed requests, whose listeners count connections.
+func (s *Server) newHTTPServer(h http.Handler, connections *connections) *http.Server {
+	return &http.Server{
+		Handler:           s.observer.observe(h),
+		ReadHeaderTimeout: s.times.header,
+		IdleTimeout:       s.times.idle,
 		MaxHeaderBytes:    maxHeader,
 		ErrorLog:          httpLog(s.service),
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
 			return context.WithValue(ctx, connKey{}, innerConn(c))
 		},
-		ConnState: s.connections.follow,
+		ConnState: connections.follow,
 	}
-	return s
 }
 
 // addBatch gives the server its batch runs, which any node of a fleet serves with next.

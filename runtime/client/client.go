@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -231,28 +232,24 @@ func (e *Error) Error() string {
 	return "server: " + cmp.Or(e.Detail, strings.ToLower(http.StatusText(e.Status)))
 }
 
-// Is matches the errors that package runtime returns in the same situation, and those of a fleet.
-func (e *Error) Is(target error) bool {
-	switch e.Code {
-	case "not_found", "no_program":
-		return target == fs.ErrNotExist
-	case "forbidden", "not_executable":
-		return target == fs.ErrPermission
-	case "closed", "draining", "interrupted":
-		return target == runtime.ErrClosed
-	case "sandbox_lost":
-		return target == ErrSandboxLost || target == runtime.ErrClosed
-	case "unreachable":
-		return target == ErrUnreachable
-	case "node_lost":
-		return target == ErrNodeLost
-	case "engine_unavailable":
-		return target == ErrEngineUnavailable
-	case "canceled":
-		return target == context.Canceled
-	}
-	return false
+// meanings lists the errors that codes match.
+var meanings = map[string][]error{
+	"not_found":          {fs.ErrNotExist},
+	"no_program":         {fs.ErrNotExist},
+	"forbidden":          {fs.ErrPermission},
+	"not_executable":     {fs.ErrPermission},
+	"closed":             {runtime.ErrClosed},
+	"draining":           {runtime.ErrClosed},
+	"interrupted":        {runtime.ErrClosed},
+	"sandbox_lost":       {ErrSandboxLost, runtime.ErrClosed},
+	"unreachable":        {ErrUnreachable},
+	"node_lost":          {ErrNodeLost},
+	"engine_unavailable": {ErrEngineUnavailable},
+	"canceled":           {context.Canceled},
 }
+
+// Is matches the errors that package runtime returns in the same situation, and those of a fleet.
+func (e *Error) Is(target error) bool { return slices.Contains(meanings[e.Code], target) }
 
 // parseError returns the *Error that a text describes, or an error that wraps session.ErrFrame.
 func parseError(text []byte) error {

@@ -18,14 +18,19 @@ import (
 
 // Send writes the image to w, for [Store.Receive] of another store of the same kind.
 func (i *Image) Send(w io.Writer) error {
+	if err := json.NewEncoder(w).Encode(i); err != nil {
+		return err
+	}
+	return i.Tar(w)
+}
+
+// Tar writes all files of the image to w, as a tar archive.
+func (i *Image) Tar(w io.Writer) error {
 	lease, err := i.Hold()
 	if err != nil {
 		return err
 	}
 	defer func() { _ = lease.Close() }()
-	if err := json.NewEncoder(w).Encode(i); err != nil {
-		return err
-	}
 	files, err := filesBelow(i.Root(), math.MaxInt32)
 	if err != nil {
 		return err
@@ -41,7 +46,7 @@ func filesBelow(root string, entries int) (*hostfs.FS, error) {
 	if err != nil {
 		return nil, err
 	}
-	files, err := hostfs.New(dir, hostfs.Options{Limits: hostfs.Limits{Entries: entries}})
+	files, err := hostfs.New(dir, hostfs.Options{Limits: hostfs.Limits{Entries: entries, Depth: math.MaxInt32}})
 	if err != nil {
 		return nil, errors.Join(err, dir.Close())
 	}

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sys/unix"
 
 	"gaol/cmd/gaol/flags"
 	"gaol/cmd/gaol/report"
@@ -20,7 +19,6 @@ import (
 	"gaol/jail"
 	"gaol/rootfs"
 	"gaol/rootfs/tree"
-	"gaol/vfs/hostfs"
 )
 
 // storeCommand adds --store to cmd, and makes it do something with the images that open
@@ -307,23 +305,6 @@ func (a *app) snapshotExport() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		lease, err := s.Hold() // keeps s from being removed
-		if err != nil {
-			return err
-		}
-		defer func() { _ = lease.Close() }()
-		root, err := os.OpenFile(s.Root(), unix.O_PATH|unix.O_DIRECTORY, 0)
-		if err != nil {
-			return err
-		}
-		// It is not limited: the snapshot was when it was taken.
-		tree, err := hostfs.New(root, hostfs.Options{Limits: hostfs.Limits{Entries: 1 << 30, Depth: 1 << 30}})
-		if err != nil {
-			root.Close()
-			return err
-		}
-		defer func() { _ = tree.Close() }()
-		_, err = tree.Tar(w, "/", hostfs.TarOptions{Bytes: 1 << 50})
-		return err
+		return s.Tar(w)
 	})
 }

@@ -404,22 +404,8 @@ func (e *MissingError) Error() string {
 	return fmt.Sprintf("cgroup: %s at %s lacks %s: %s", e.Version, e.Path, strings.Join(e.Controllers, ", "), e.Cure)
 }
 
-// ReadOnlyError is the error if this process may not create cgroups.
-type ReadOnlyError struct {
-	Path string
-	Err  error
-}
-
-// Error names the directory and the cure.
-func (e *ReadOnlyError) Error() string {
-	return fmt.Sprintf("cgroup: %s: %v: run as root, and in a container with /sys/fs/cgroup writable", e.Path, e.Err)
-}
-
-// Unwrap returns the error of access(2).
-func (e *ReadOnlyError) Unwrap() error { return e.Err }
-
 // Detect returns the cgroup version of this machine. The error is a [*MissingError] if
-// controllers are missing, and a [*ReadOnlyError] if this process may not create groups.
+// controllers are missing. It matches [fs.ErrPermission] if this process may not create groups.
 // The result is not cached.
 func Detect() (Version, error) { return detect(mountpoint) }
 
@@ -482,7 +468,7 @@ func checkV1(root string) error {
 
 func checkWritable(dir string) error {
 	if err := unix.Access(dir, unix.W_OK); err != nil {
-		return &ReadOnlyError{dir, err}
+		return fmt.Errorf("cgroup: %s: %w: run as root, and in a container with /sys/fs/cgroup writable", dir, err)
 	}
 	return nil
 }

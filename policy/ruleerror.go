@@ -19,7 +19,6 @@ type RuleError struct {
 	Value   string // the value at Place, if it is a single one
 	Why     string
 	Nearest string // a replacement that can be enforced; may be ""
-	Err     error  // errors.ErrUnsupported for features that gaol does not have yet; may be nil
 }
 
 // Error returns the place, the reason, and the nearest enforceable rule.
@@ -30,9 +29,6 @@ func (e *RuleError) Error() string {
 	}
 	return errorText(place, e.Why, e.Nearest)
 }
-
-// Unwrap returns Err.
-func (e *RuleError) Unwrap() error { return e.Err }
 
 // ruleError returns an error about a whole rule, or about a scope's default.
 func ruleError(scope string, rule int, why, nearest string) *RuleError {

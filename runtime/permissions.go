@@ -14,7 +14,7 @@ import (
 
 // tree describes the file tree of the settings for package enforce.
 func (s *settings) tree() enforce.Tree {
-	t := enforce.Tree{Image: s.image, Cwd: s.cwd, Node: s.node, Libraries: s.libraries, UnixSockets: s.UnixSockets, HostPorts: s.hostPorts}
+	t := enforce.Tree{Image: s.image, Cwd: s.cwd, Node: s.node, Libraries: s.libraries, HostPorts: s.hostPorts}
 	for _, m := range s.Mounts {
 		if m.Access != ReadOnly {
 			t.Writable = append(t.Writable, m.Target)

@@ -20,14 +20,13 @@ const NodePath = "/usr/local/bin/node"
 
 // Tree describes those parts of a runtime's file tree that permissions depend on.
 type Tree struct {
-	Image       string // host path of the image's root; "" if it is not known yet
-	Cwd         vfs.Path
-	Node        string   // guest path of Node; "" means NodePath
-	Libraries   []string // folders with libraries of an imported image, in addition to the usual ones
-	Writable    []string // targets of mounts that the guest may write to
-	UnixSockets bool     // runs may make unix sockets with names
-	HostPorts   []uint16
-	Program     string // folder of the run's program; "" means that of all programs
+	Image     string // host path of the image's root; "" if it is not known yet
+	Cwd       vfs.Path
+	Node      string   // guest path of Node; "" means NodePath
+	Libraries []string // folders with libraries of an imported image, in addition to the usual ones
+	Writable  []string // targets of mounts that the guest may write to
+	HostPorts []uint16
+	Program   string // folder of the run's program; "" means that of all programs
 }
 
 // NodePath returns the guest path of Node.

@@ -180,7 +180,7 @@ func (t *task) perform(o *operation.Operation, r protocol.Request) (out any, err
 	if err != nil {
 		return nil, service.Refuse(service.Invalid, "the request: %w", err)
 	}
-	c, err := t.newCall(o, r)
+	c, err := t.newCall(r)
 	if err != nil {
 		return nil, err
 	}
@@ -197,7 +197,7 @@ func (t *task) perform(o *operation.Operation, r protocol.Request) (out any, err
 }
 
 // newCall returns the call of a request, with the streams that the client has opened.
-func (t *task) newCall(o *operation.Operation, r protocol.Request) (c *operation.Call, err error) {
+func (t *task) newCall(r protocol.Request) (c *operation.Call, err error) {
 	c = &operation.Call{Service: t.service, Tenant: t.tenant, Upload: t.upload, Download: func(context.Context) io.Writer { return stdout{t} }, Session: t.session, Detached: r.Detached}
 	c.Signals = t.signals
 	if r.Stdin {

@@ -13,8 +13,6 @@ import (
 	"gaol/jail/step"
 )
 
-var errNoCommandDir = errors.New("the jail was created without Commands")
-
 // AddCommand adds a command, if the jail lacks it: a program with that name in
 // hostcommand.Dir, see Command.OnCommand. The jail must have been created with Tree.Commands.
 func (j *Jail) AddCommand(name string) error {
@@ -24,7 +22,7 @@ func (j *Jail) AddCommand(name string) error {
 	case j.closed.Load():
 		err = ErrClosed
 	case j.commands == nil:
-		err = errNoCommandDir
+		err = errors.New("the jail was created without Commands")
 	default:
 		err = j.commands.AddCommand(name)
 	}

@@ -285,8 +285,6 @@ func (j *Jail) remove() error {
 	return j.identity.clear(failed)
 }
 
-var errNotReaped = errors.New("a process of the jail has ended and is not reaped")
-
 // waitPid1 waits for the killed pid 1 to end, with a timeout: pid 1 can't end before all
 // processes of its namespace are reaped, and their parents are outside of it.
 func (j *Jail) waitPid1() error {
@@ -299,7 +297,7 @@ func (j *Jail) waitPid1() error {
 	case <-ended:
 		return nil
 	case <-time.After(killTimeout):
-		return errNotReaped
+		return errors.New("a process of the jail has ended and is not reaped")
 	}
 }
 

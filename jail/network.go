@@ -301,12 +301,10 @@ var socketLists = kernfile.Once(func() (struct{}, error) {
 		err = new(socketUse).addAll(f, 1<<unix.BPF_TCP_LISTEN) // connections take the kernel milliseconds to list
 	}
 	if err != nil {
-		return struct{}{}, fmt.Errorf("%w: %w", errNoSocketLists, err)
+		return struct{}{}, fmt.Errorf("the kernel does not list sockets: it needs CONFIG_INET_DIAG and CONFIG_INET_UDP_DIAG, or the modules tcp_diag and udp_diag: %w", err)
 	}
 	return struct{}{}, nil
 })
-
-var errNoSocketLists = errors.New("the kernel does not list sockets: it needs CONFIG_INET_DIAG and CONFIG_INET_UDP_DIAG, or the modules tcp_diag and udp_diag")
 
 // addAll adds the sockets of all lists that the kernel has, in all states if states is 0.
 func (u *socketUse) addAll(f *nl.SocketHandle, states uint32) error {

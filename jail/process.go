@@ -311,8 +311,6 @@ type Terminal struct {
 	Kept *os.File
 }
 
-var errNotTerminal = errors.New("not the jail's own devpts")
-
 // OpenTerminal opens a terminal. The guest can use up the 64 of its devpts: the error then
 // wraps ENOSPC.
 func (j *Jail) OpenTerminal(size TerminalSize) (*Terminal, error) {
@@ -340,7 +338,7 @@ func (t *Terminal) openGuest(host, uid int, size TerminalSize) error {
 	var fs unix.Statfs_t
 	err := unix.Fstatfs(host, &fs)
 	if err == nil && fs.Type != unix.DEVPTS_SUPER_MAGIC {
-		err = errNotTerminal
+		err = errors.New("not the jail's own devpts")
 	}
 	if err != nil {
 		return err

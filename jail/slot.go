@@ -278,8 +278,6 @@ func containersDir(stateDir string) string { return filepath.Join(stateDir, "oci
 func containerRoot(stateDir string) string { return filepath.Join(stageDir(stateDir), mounts.Root) }
 func stageDir(stateDir string) string      { return filepath.Join(stateDir, "stage") }
 
-var errNotOurs = errors.New("not a folder that only this user can write to")
-
 // makeStateDirs makes the folders that all jails share, independently of the umask.
 func makeStateDirs(stateDir string) error {
 	for _, dir := range []string{stateDir, jailsDir(stateDir), stageDir(stateDir), containersDir(stateDir), containerRoot(stateDir)} {
@@ -300,7 +298,7 @@ func makeStateDir(dir string) error {
 		return err
 	}
 	if owner := info.Sys().(*syscall.Stat_t).Uid; !info.IsDir() || int(owner) != os.Geteuid() || info.Mode()&0o022 != 0 {
-		return errNotOurs
+		return errors.New("not a folder that only this user can write to")
 	}
 	return os.Chmod(dir, 0o711)
 }

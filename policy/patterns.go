@@ -10,29 +10,22 @@ import (
 // maxPattern is Linux's PATH_MAX.
 const maxPattern = 4096
 
-var (
-	errText     = errors.New("not a pattern: empty, too long, or not plain text")
-	errPath     = errors.New("not an absolute, clean path")
-	errStars    = errors.New("** stands for whole elements only")
-	errVariable = errors.New("not the name of a variable")
-)
-
 // checkText rejects text that cannot be a pattern of any scope. It rejects U+FFFD because
 // decoders substitute it for invalid UTF-8.
 func checkText(s string) error {
 	if s == "" || len(s) > maxPattern || !utf8.ValidString(s) || strings.ContainsAny(s, "\x00\uFFFD") {
-		return errText
+		return errors.New("not a pattern: empty, too long, or not plain text")
 	}
 	return nil
 }
 
 func checkPath(s string) error {
 	if !path.IsAbs(s) || path.Clean(s) != s {
-		return errPath
+		return errors.New("not an absolute, clean path")
 	}
 	for e := range strings.SplitSeq(s[1:], "/") {
 		if strings.Contains(e, "**") && e != "**" {
-			return errStars
+			return errors.New("** stands for whole elements only")
 		}
 	}
 	return nil
@@ -40,7 +33,7 @@ func checkPath(s string) error {
 
 func checkEnv(s string) error {
 	if strings.Contains(s, "=") {
-		return errVariable
+		return errors.New("not the name of a variable")
 	}
 	return nil
 }

@@ -1,7 +1,6 @@
 package runtime
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -96,14 +95,12 @@ func baseEnv() map[string]string {
 	}
 }
 
-var errEnvName = errors.New("a variable's name has at least one character and no '=' or NUL")
-
 // overlayEnv checks extra and adds it to env.
 func overlayEnv(env, extra map[string]string) error {
 	for name, value := range extra {
 		switch {
 		case name == "" || strings.ContainsAny(name, "=\x00"):
-			return fmt.Errorf("%q: %w", name, errEnvName)
+			return fmt.Errorf("%q: a variable's name has at least one character and no '=' or NUL", name)
 		case strings.ContainsRune(value, 0):
 			return fmt.Errorf("%q: the value contains a NUL", name)
 		case len(name)+len(value)+2 > maxString:

@@ -197,8 +197,6 @@ func (rt *NodeRuntime) openMounts(spec *sandbox.Spec) error {
 	return s.openSources(spec, rt.store)
 }
 
-var errCopyOfFile = errors.New("it is a file, and only a folder can be copy-on-write: mount it read-only, or give the guest a copy by option Files (--file)")
-
 // openSources adds the mounts of the host's files.
 func (s settings) openSources(spec *sandbox.Spec, store string) error {
 	private := []string{store, sandbox.StateDir, rootfs.DefaultDir}
@@ -215,7 +213,7 @@ func (s settings) openSources(spec *sandbox.Spec, store string) error {
 		case err == nil && packages:
 			err = fmt.Errorf("%s: %w", m.Source, unix.ENOTDIR)
 		case err == nil && s.access(m) == CopyOnWrite:
-			err = fmt.Errorf("source %s: %w", m.Source, errCopyOfFile)
+			err = fmt.Errorf("source %s: it is a file, and only a folder can be copy-on-write: mount it read-only, or give the guest a copy by option Files (--file)", m.Source)
 		}
 		if err != nil && packages {
 			return &OptionError{"NodeModules", err}

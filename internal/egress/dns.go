@@ -282,8 +282,6 @@ const TTL = time.Minute
 // maxNames bounds the names that have an address at the same time.
 const maxNames = 16 << 10
 
-var errNamesInUse = errors.New("all synthetic addresses are in use")
-
 // names maps names to synthetic addresses, and back. A name keeps its address for as long
 // as possible: programs may use one long after its TTL.
 type names struct {
@@ -309,7 +307,7 @@ func (n *names) assign(text string) (v4, v6 netip.Addr, err error) {
 	if found == nil {
 		host, ok := n.free()
 		if !ok {
-			return v4, v6, errNamesInUse
+			return v4, v6, errors.New("all synthetic addresses are in use")
 		}
 		found = &name{text: text, host: host}
 		n.byName[text], n.slots[host%maxNames] = found, found

@@ -275,8 +275,6 @@ func setMountAttr(dirfd int, path string, flags uint, attr unix.MountAttr) error
 	return os.NewSyscallError("mount_setattr", unix.MountSetattr(dirfd, path, flags, &attr))
 }
 
-var errWritable = errors.New("not a file that only root can write to")
-
 // OpenProgram opens a program of the image that runs with the host's rights, with flags of open(2). It must
 // be a regular file that only the host's root can change; links are not followed.
 //
@@ -293,7 +291,7 @@ func (s *Stage) OpenProgram(path string, flags uint64) (*os.File, error) {
 	var info unix.Stat_t
 	err = unix.Fstat(int(f.Fd()), &info)
 	if err == nil && (info.Mode&unix.S_IFMT != unix.S_IFREG || int(info.Uid) != image.rootID || info.Mode&0o022 != 0) {
-		err = errWritable
+		err = errors.New("not a file that only root can write to")
 	}
 	if err != nil {
 		f.Close()

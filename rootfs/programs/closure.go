@@ -77,8 +77,6 @@ func isLoader(p string) bool {
 		(strings.HasPrefix(dir, "/lib/") || dir == "/lib" || dir == "/lib64")
 }
 
-var errFormat = errors.New("not a 64-bit little-endian program")
-
 // IsStatic reports whether the host path names a program that needs no loader and no
 // library.
 func IsStatic(path string) bool {
@@ -116,7 +114,7 @@ func OpenUntrusted(r io.ReaderAt) (*elf.File, error) {
 		return nil, err
 	}
 	if elf.Class(h.Ident[elf.EI_CLASS]) != elf.ELFCLASS64 || elf.Data(h.Ident[elf.EI_DATA]) != elf.ELFDATA2LSB {
-		return nil, errFormat
+		return nil, errors.New("not a 64-bit little-endian program")
 	}
 	h.Shoff, h.Shnum, h.Shstrndx = 0, 0, 0
 	head, err := binary.Append(nil, binary.LittleEndian, h)

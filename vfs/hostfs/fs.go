@@ -198,7 +198,6 @@ var (
 	errPath        = fmt.Errorf("not an absolute, clean path: %w", fs.ErrInvalid)
 	errRoot        = fmt.Errorf("the root itself: %w", fs.ErrInvalid)
 	errKernel      = fmt.Errorf("the kernel's own file systems are not accessible: %w", fs.ErrPermission)
-	errMode        = fmt.Errorf("only permissions and the sticky bit can be set: %w", fs.ErrInvalid)
 	errLink        = fmt.Errorf("not a valid link text: %w", fs.ErrInvalid)
 	errCredentials = fmt.Errorf("cannot switch to the guest's ids: %w", fs.ErrPermission)
 )

@@ -153,7 +153,7 @@ func permissions(mode fs.FileMode, fallback uint32) (uint32, error) {
 		return fallback, nil
 	}
 	if mode&^(fs.ModePerm|fs.ModeSticky) != 0 {
-		return 0, errMode
+		return 0, fmt.Errorf("only permissions and the sticky bit can be set: %w", fs.ErrInvalid)
 	}
 	bits := uint32(mode.Perm())
 	if mode&fs.ModeSticky != 0 {

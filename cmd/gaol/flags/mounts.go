@@ -11,8 +11,6 @@ import (
 
 var accesses = map[string]runtime.Access{"ro": runtime.ReadOnly, "rw": runtime.ReadWrite, "cow": runtime.CopyOnWrite}
 
-var errMount = errors.New("want HOST:GUEST, or HOST:GUEST:ro, :rw or :cow, with an absolute path in the guest")
-
 // addMount parses a value of --mount.
 func (f *Sandbox) addMount(s string) error {
 	m, err := parseMount(s)
@@ -33,7 +31,7 @@ func parseMount(s string) (m runtime.Mount, err error) {
 	// The host's path may contain colons: the last part is the guest's.
 	m.Source, m.Target = strings.Join(parts[:last], ":"), parts[last]
 	if m.Source == "" || !strings.HasPrefix(m.Target, "/") {
-		return m, errMount
+		return m, errors.New("want HOST:GUEST, or HOST:GUEST:ro, :rw or :cow, with an absolute path in the guest")
 	}
 	m.Source, err = filepath.Abs(m.Source)
 	return m, err

@@ -226,10 +226,7 @@ func registryAddresses(project string) (addresses []string, err error) {
 	return slices.Compact(addresses), nil
 }
 
-var (
-	errNotURL = errors.New("not an http or https URL")
-	errLocal  = errors.New("on the host's localhost, which no guest reaches")
-)
+var errNotURL = errors.New("not an http or https URL")
 
 // registryAddress returns the host and port of a registry's URL. Its errors don't contain the URL.
 func registryAddress(registry string) (string, error) {
@@ -244,7 +241,7 @@ func registryAddress(registry string) (string, error) {
 	}
 	if a, err := netip.ParseAddr(host); host == "localhost" || strings.HasSuffix(host, ".localhost") ||
 		err == nil && (a.Unmap().IsLoopback() || a.IsUnspecified()) {
-		return "", errLocal
+		return "", errors.New("on the host's localhost, which no guest reaches")
 	}
 	return net.JoinHostPort(host, port), nil
 }

@@ -147,10 +147,7 @@ func (c *prefixConn) Read(p []byte) (int, error) {
 
 func (c *prefixConn) CloseWrite() error { return closeWrite(c.Conn) }
 
-var (
-	errHelloSeen = errors.New("seen")
-	errNoHello   = errors.New("relay: no TLS ClientHello")
-)
+var errHelloSeen = errors.New("seen")
 
 // readHello reads a TLS ClientHello with crypto/tls. It returns the server name, "" if the
 // client sends none, and everything that it has read.
@@ -163,7 +160,7 @@ func readHello(c net.Conn) (serverName string, head []byte, err error) {
 		return nil, errHelloSeen
 	}}).Handshake()
 	if !seen {
-		return "", read.Bytes(), errors.Join(errNoHello, err)
+		return "", read.Bytes(), errors.Join(errors.New("relay: no TLS ClientHello"), err)
 	}
 	return serverName, read.Bytes(), nil
 }

@@ -138,7 +138,7 @@ func pointTo(p *httputil.ProxyRequest, port uint16, escapedPath string) {
 func cleanResponse(res *http.Response, origin guestOrigin) error {
 	switched := res.StatusCode == http.StatusSwitchingProtocols && res.Request.Header.Get("Upgrade") != ""
 	if !switched && (res.StatusCode < 200 || res.StatusCode > 599) {
-		return errStatus
+		return errors.New("the status is not one of a response")
 	}
 	for _, name := range []string{"Strict-Transport-Security", "Alt-Svc", "Clear-Site-Data", "Public-Key-Pins", "Public-Key-Pins-Report-Only", "Expect-Ct", "Nel", "Report-To", "Reporting-Endpoints"} {
 		res.Header.Del(name)
@@ -171,8 +171,6 @@ func (b *withoutTrailer) Close() error {
 	defer func() { b.res.Trailer = nil }()
 	return b.ReadCloser.Close()
 }
-
-var errStatus = errors.New("the status is not one of a response")
 
 // apiOrigin is the API's own origin: a guest's response must have no influence on it, and its
 // server must not see the credentials of the API's clients.

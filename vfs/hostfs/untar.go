@@ -29,19 +29,7 @@ type UntarReport struct {
 	Bytes   int64 `json:"bytes" doc:"Of the content of files."`
 }
 
-// EntryError is the error for a refused entry of an archive.
-type EntryError struct {
-	Name string // as in the archive
-	Err  error
-}
-
-// Error reads `entry "name": cause`.
-func (e *EntryError) Error() string { return fmt.Sprintf("entry %q: %v", e.Name, e.Err) }
-
-// Unwrap returns the cause.
-func (e *EntryError) Unwrap() error { return e.Err }
-
-// Causes of an EntryError.
+// Reasons why an entry of an archive is refused.
 var (
 	ErrEntryName = errors.New("not a relative, clean path")
 	ErrEntryType = errors.New("not a file, folder or link")
@@ -58,7 +46,7 @@ var (
 // hard link must point to a file in the folder. Devices, FIFOs and other types of entries
 // are refused.
 //
-// Untar stops at the first refused entry with an *EntryError, and at a bound with a
+// Untar stops at the first refused entry with an error that names it, and at a bound with a
 // *LimitError, and reads no further. Files unpacked before stay; an incomplete file is
 // removed.
 func (f *FS) Untar(r io.Reader, dir string, o UntarOptions) (UntarReport, error) {
@@ -129,9 +117,9 @@ func (u *unpacker) run(in *tar.Reader) error {
 		switch err := u.entry(h, in); err {
 		case nil:
 		case unix.ELOOP, unix.ENOTDIR, unix.EISDIR: // a link or a file instead of a folder, or the reverse
-			return &EntryError{h.Name, ErrEntryKind}
+			return fmt.Errorf("entry %q: %w", h.Name, ErrEntryKind)
 		default:
-			return &EntryError{h.Name, err}
+			return fmt.Errorf("entry %q: %w", h.Name, err)
 		}
 		u.in.N = maxHeaders
 	}
@@ -215,7 +203,7 @@ func (u *unpacker) finish() error {
 		})
 		// A folder that the guest has moved or replaced does not change.
 		if err != nil && err != unix.ENOENT && err != unix.ELOOP && err != unix.ENOTDIR {
-			return &EntryError{path[1:], err}
+			return fmt.Errorf("entry %q: %w", path[1:], err)
 		}
 	}
 	return nil

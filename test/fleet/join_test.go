@@ -77,7 +77,7 @@ func (c *cluster) expire(t *testing.T, token identity.Token) {
 	sum := sha256.Sum256([]byte(token.Secret))
 	key := "join." + hex.EncodeToString(sum[:])
 	records := c.connect(t)
-	if _, err := records.Get(t.Context(), engine.Config, key); err != nil {
+	if _, _, err := records.Get(t.Context(), engine.Config, key); err != nil {
 		t.Fatal(err)
 	}
 	if err := records.Delete(t.Context(), engine.Config, key); err != nil {

@@ -39,6 +39,7 @@ type cluster struct {
 	names   map[string]string // of tokens, by tenant
 	secrets map[string]string // by tenant
 	nodes   []*node           // that are new: see start
+	traces  string            // URL of a collector; empty: there is none
 }
 
 var clusters atomic.Int64
@@ -148,6 +149,9 @@ func (n *node) command(flags ...string) *exec.Cmd {
 // gaolCommand returns a command of gaol that ends with this process.
 func (n *node) gaolCommand(args []string) *exec.Cmd {
 	cmd := n.space.command(n.gaol, args...)
+	if n.c.traces != "" {
+		cmd.Env = append(os.Environ(), "OTEL_EXPORTER_OTLP_ENDPOINT="+n.c.traces, "OTEL_SERVICE_NAME="+n.name)
+	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: unix.SIGKILL}
 	return cmd
 }

@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"gaol/cmd/gaol/server/api"
+	"gaol/cmd/gaol/server/fleet"
 	"gaol/cmd/gaol/server/quota"
 	"gaol/cmd/gaol/server/tenant"
 )
@@ -14,6 +15,7 @@ func (s *Server) newNodeServer(next http.Handler) *http.Server {
 	next = s.fleet.RouteSandbox(next)
 	forwarded := func(w http.ResponseWriter, r *http.Request) {
 		setHeaders(w)
+		r = fleet.Traced(r)
 		if api.ServePreview(s.service, w, r, s.isToken, nil) {
 			return
 		}

@@ -23,6 +23,8 @@ type Entry struct {
 	PID    int32     `json:"pid,omitempty"` // of the process that has connected, unless by TCP
 	UID    *int      `json:"uid,omitempty"`
 
+	Gateway string `json:"gateway,omitempty"` // the node of a fleet that has forwarded the request
+
 	Action  string `json:"action"` // the method and the pattern of the path, or the name of a tool
 	Sandbox string `json:"sandbox,omitempty"`
 
@@ -84,7 +86,7 @@ func Begin(ctx context.Context, action string) (_ context.Context, end func(stat
 	}
 	ctx, r := NewContext(ctx, parent.write)
 	from := parent.Entry()
-	r.entry = Entry{Tenant: from.Tenant, PID: from.PID, UID: from.UID, Sandbox: from.Sandbox, Action: action}
+	r.entry = Entry{Tenant: from.Tenant, PID: from.PID, UID: from.UID, Gateway: from.Gateway, Sandbox: from.Sandbox, Action: action}
 	return ctx, r.End
 }
 

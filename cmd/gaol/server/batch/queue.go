@@ -251,7 +251,7 @@ func (q *Runs) find(ctx context.Context, tenant, key string) (e *engine.Client, 
 
 // storedResult returns a result, or errNone.
 func storedResult(ctx context.Context, e *engine.Client, name string) (*result, error) {
-	text, err := e.Get(ctx, engine.Results, name)
+	text, _, err := e.Get(ctx, engine.Results, name)
 	if errors.Is(err, engine.ErrNotFound) {
 		return nil, errNone
 	} else if err != nil {

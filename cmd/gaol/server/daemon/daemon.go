@@ -134,7 +134,7 @@ func findEngine() (string, error) { return ociruntime.Beside("nats-server") }
 // joinFleet makes this machine a node of a fleet. If it has made the fleet, it prints how others join.
 func (p *process) joinFleet(listeners []listener) (err error) {
 	o := p.Fleet
-	o.Log, o.Version, o.Processors, o.Memory = p.log, p.Server.Version, goruntime.GOMAXPROCS(0), p.Server.Settings.Server.Memory
+	o.Log, o.Tracer, o.Version, o.Processors, o.Memory = p.log, p.Server.Tracer, p.Server.Version, goruntime.GOMAXPROCS(0), p.Server.Settings.Server.Memory
 	for _, l := range listeners {
 		if a, ok := l.Addr().(*net.TCPAddr); ok {
 			o.Port = strconv.Itoa(a.Port)

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/trace"
 	"golang.org/x/sync/singleflight"
 
 	"gaol/cmd/gaol/flags"
@@ -51,6 +52,7 @@ type Options struct {
 	Port    string // of the HTTP API by TCP; empty: there is none
 	Version string
 	Log     *slog.Logger
+	Tracer  trace.Tracer // of requests to other nodes; may be nil
 
 	// Reload is called when the files of [Pushed] have changed.
 	Reload func()
@@ -290,7 +292,7 @@ func (f *Fleet) live(ctx context.Context, joined func()) {
 		}
 		m := member.New(member.Options{
 			Record: member.Record{
-				ID: f.ID(), Machine: f.state.Machine, Address: f.Address, Port: f.Port, Version: f.Version,
+				ID: f.ID(), Start: f.start, Machine: f.state.Machine, Address: f.Address, Port: f.Port, Version: f.Version,
 				Processors: f.Processors, Memory: f.Memory, Engine: f.engine != nil,
 			},
 			Engine: f.client, Log: f.Log, Probe: f.probe, Load: f.load,
@@ -322,6 +324,7 @@ func (f *Fleet) live(ctx context.Context, joined func()) {
 
 // Use makes the fleet serve requests by a service. Until then the node counts as busy.
 func (f *Fleet) Use(s *service.Service) {
+	f.shareQuotas(s.Quotas())
 	f.service.Store(s)
 	s.Metrics().Add(prometheus.CollectorFunc(f.collect))
 	f.work.Go(func() { f.watch(f.life, engine.Names, f.applyName) })

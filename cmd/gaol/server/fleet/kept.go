@@ -191,7 +191,7 @@ func (f *Fleet) Copy(ctx context.Context, t *tenant.Tenant, name string) error {
 func (f *Fleet) Delete(ctx context.Context, kind string, t *tenant.Tenant, name string, own func() error) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	_, recorded := f.client.Get(ctx, engine.Names, f.nameKey(t, name))
+	_, _, recorded := f.client.Get(ctx, engine.Names, f.nameKey(t, name))
 	if kind == service.KeptSnapshot && recorded != nil && !errors.Is(recorded, engine.ErrNotFound) {
 		return recorded // without an engine, nothing is deleted
 	}
@@ -264,7 +264,7 @@ func (f *Fleet) applyName(c engine.Change) {
 	}
 	f.work.Go(func() {
 		for ok := isStale(c.Value); ok; ok = engine.Sleep(f.life, moveEvery) {
-			id, err := f.client.Get(f.life, engine.Names, c.Key) // which may be another one now
+			id, _, err := f.client.Get(f.life, engine.Names, c.Key) // which may be another one now
 			if err == nil || errors.Is(err, engine.ErrNotFound) {
 				if !isStale(id) {
 					return

@@ -142,7 +142,7 @@ func (f *Fleet) admit(ctx context.Context, in joinRequest, out *joinResponse) er
 		}
 		return engine.ErrUnavailable
 	}
-	_, err := f.client.Get(ctx, engine.Config, hashOf(in.Secret))
+	_, _, err := f.client.Get(ctx, engine.Config, hashOf(in.Secret))
 	if errors.Is(err, engine.ErrNotFound) {
 		return service.Refuse(service.Forbidden, "the join token is unknown or has expired")
 	} else if err != nil {

@@ -16,7 +16,12 @@ import (
 	"strings"
 	"time"
 
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+
 	"gaol/cmd/gaol/server/api"
+	"gaol/cmd/gaol/server/audit"
 	"gaol/cmd/gaol/server/fleet/identity"
 	"gaol/cmd/gaol/server/fleet/member"
 	"gaol/cmd/gaol/server/operation"
@@ -27,6 +32,30 @@ import (
 
 // tenantHeader contains the name of the tenant of a request between nodes. Only the listener for nodes accepts it.
 const tenantHeader = "Gaol-Fleet-Tenant"
+
+// traceHeader contains the trace of a request between nodes. The header Traceparent is the client's.
+const traceHeader = "Gaol-Fleet-Trace"
+
+// trace begins a span for a request to another node, if the node traces requests. It returns the value of traceHeader.
+func (f *Fleet) trace(ctx context.Context, r *http.Request, node string) (header string, end func()) {
+	if f.Tracer == nil {
+		return "", func() {}
+	}
+	client := propagation.TraceContext{}.Extract(context.Background(), propagation.HeaderCarrier(r.Header))
+	ctx, span := f.Tracer.Start(ctx, "forward", trace.WithSpanKind(trace.SpanKindClient), trace.WithLinks(trace.LinkFromContext(client)),
+		trace.WithAttributes(attribute.String("gaol.node", node)))
+	carrier := propagation.MapCarrier{}
+	propagation.TraceContext{}.Inject(ctx, carrier)
+	return carrier["traceparent"], func() { span.End() }
+}
+
+// Traced returns a request of another node in its trace, with the node in the audit log.
+func Traced(r *http.Request) *http.Request {
+	audit.Of(r.Context()).Update(func(e *audit.Entry) { e.Gateway = identity.Peer(r.TLS) })
+	ctx := propagation.TraceContext{}.Extract(r.Context(), propagation.MapCarrier{"traceparent": r.Header.Get(traceHeader)})
+	r.Header.Del(traceHeader)
+	return r.WithContext(ctx)
+}
 
 // Route serves the requests of tenants that are for another node there, and others with local.
 func (f *Fleet) Route(local http.Handler) http.Handler {
@@ -178,6 +207,8 @@ func (f *Fleet) Forward(w http.ResponseWriter, r *http.Request, node string) {
 	}
 	ctx, cancel := f.Member().While(r.Context(), node)
 	defer cancel()
+	header, endSpan := f.trace(ctx, r, node)
+	defer endSpan()
 	proxy := &httputil.ReverseProxy{
 		Transport: f.http.Transport, FlushInterval: -1, ErrorLog: log.New(io.Discard, "", 0),
 		Rewrite: func(p *httputil.ProxyRequest) {
@@ -185,6 +216,7 @@ func (f *Fleet) Forward(w http.ResponseWriter, r *http.Request, node string) {
 			p.Out.Host = p.In.Host
 			p.Out.Header.Del(tenantHeader)
 			p.Out.Header.Del(callHeader)
+			p.Out.Header.Set(traceHeader, header)
 			p.SetXForwarded() // for previews
 			if t != nil {
 				p.Out.Header.Del("Authorization")

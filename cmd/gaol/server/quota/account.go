@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -35,6 +36,9 @@ type Account struct {
 	requests *rate.Limiter
 	slots    slots
 	turns    int // that it has, or waits for
+
+	shared  amounts // limits that the fleet shares; 0: it does not
+	granted *grants // nil without a fleet
 }
 
 func (s *Server) observe(err error) {
@@ -60,12 +64,15 @@ func (s *Server) account(name string) *Account {
 	}
 	if len(s.accounts) >= s.sweepAt {
 		maps.DeleteFunc(s.accounts, func(_ string, a *Account) bool { // a new account would be the same
-			return a.use == amounts{} && a.turns == 0 && a.requests.Tokens() >= float64(a.requests.Burst())
+			return a.use == amounts{} && a.turns == 0 && (a.granted == nil || !a.granted.kept) && a.requests.Tokens() >= float64(a.requests.Burst())
 		})
 		s.sweepAt = max(minSweep, 2*len(s.accounts))
 	}
-	l := s.limitsOf(name)
-	a := &Account{server: s, name: name, limits: l, requests: limiter(l.Requests), slots: tenantSlots(l)}
+	l, shared := s.limitsOf(name)
+	a := &Account{server: s, name: name, limits: l, requests: limiter(l.Requests), slots: tenantSlots(l), shared: shared}
+	if s.ledger != nil {
+		a.granted = &grants{}
+	}
 	s.accounts[name] = a
 	return a
 }
@@ -195,6 +202,14 @@ func (a *Account) wait(ctx context.Context, k Kind, rest time.Duration) (free fu
 	return free, nil
 }
 
+// Adopt is Reserve for something that another node of the fleet holds until it has moved: it does not count twice.
+func (a *Account) Adopt(u Limits) (*Reservation, error) {
+	r := &Reservation{server: a.server, account: a}
+	r.Moved.Store(true)
+	defer r.Moved.Store(false)
+	return r, r.Add(u)
+}
+
 // Reservation is a part of a tenant's quotas, and of the server's. Its methods may be called from several
 // goroutines.
 type Reservation struct {
@@ -202,6 +217,9 @@ type Reservation struct {
 	account *Account
 	use     amounts
 	over    bool
+
+	// Moved is set when another node holds it, too, and has its part of the limits.
+	Moved atomic.Bool
 }
 
 // Reserve reserves a part of the quotas until the reservation is released, or returns an [*Exceeded].
@@ -228,31 +246,48 @@ func (r *Reservation) Hold(bytes int64) error { return r.Add(Limits{Bodies: byte
 func (r *Reservation) Add(u Limits) error { return r.grow(u.amounts()) }
 
 // grow adds to a reservation. After Release it does nothing.
-func (r *Reservation) grow(u amounts) (err error) {
+func (r *Reservation) grow(u amounts) error {
+	short, err := r.try(u)
+	if short {
+		err = r.obtain(u)
+	}
+	r.server.observe(err)
+	return err
+}
+
+// try is grow without asking other nodes. It reports whether this node lacks grants.
+func (r *Reservation) try(u amounts) (short bool, err error) {
 	s := r.server
-	defer func() { s.observe(err) }()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if r.over {
-		return nil
+		return false, nil
 	}
 	if r.use == (amounts{}) {
 		r.account = r.account.current() // an unused one may have been forgotten
 	}
 	if err := u.check(r.account.use, r.account.limits, false); err != nil {
-		return err
+		return false, err
 	}
 	if err := u.check(s.total, s.limits, true); err != nil {
-		return err
+		return false, err
+	}
+	if err := r.checkGrants(u); err != nil {
+		return true, err
 	}
 	r.change(u, 1)
-	return nil
+	return false, nil
 }
 
 // Release ends the reservation. Later calls have no effect.
 func (r *Reservation) Release() {
 	r.server.mu.Lock()
 	defer r.server.mu.Unlock()
+	if g := r.account.granted; g != nil && r.Moved.Load() {
+		for i, n := range r.use {
+			g.may[i] -= n
+		}
+	}
 	r.change(r.use, -1)
 	r.over = true
 }
@@ -265,6 +300,11 @@ func (r *Reservation) change(u amounts, sign float64) {
 	for _, sum := range []*amounts{&r.use, &r.account.use, &r.server.total} {
 		for i, n := range u {
 			sum[i] += sign * n
+		}
+	}
+	if g := r.account.granted; g != nil {
+		for i, n := range r.account.use {
+			g.peak[i] = max(g.peak[i], n)
 		}
 	}
 	if freed := before - r.use[bodies]; freed > 0 {
@@ -289,7 +329,9 @@ func (l Limits) amounts() (a amounts) {
 func (u amounts) byName() map[string]float64 {
 	all := map[string]float64{}
 	for i, n := range u {
-		all[names[i]] = n
+		if n != 0 {
+			all[names[i]] = n
+		}
 	}
 	return all
 }

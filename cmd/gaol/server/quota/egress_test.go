@@ -62,7 +62,7 @@ func TestEgress(t *testing.T) {
 				}
 				c.set(&tenant, 3)
 				c.set(&server, 4)
-				s.Set(server, tenant, nil)
+				s.Set(server, tenant, Limits{}, nil)
 				release, err := a.Egress(t.Context(), c.use)
 				if err != nil {
 					t.Error(err)

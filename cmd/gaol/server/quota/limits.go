@@ -15,30 +15,31 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Limits bound one tenant, or all tenants together. A zero field takes its default.
+// Limits bound one tenant, or all tenants together. A zero field takes its default. Limits with the tag fleet bound a tenant in the whole
+// fleet if the settings name them for it: held ones by a [Ledger], of divided ones each node has a part.
 type Limits struct {
-	Sandboxes int     `json:"sandboxes,omitzero"`      // open
-	Runs      int     `json:"runs,omitzero"`           // active or waiting, with processes and contexts
-	Memory    int64   `json:"memoryBytes,omitzero"`    // the memory limits of active runs together
-	CPUs      float64 `json:"cpus,omitzero"`           // the processor limits of active runs together
-	Disk      int64   `json:"diskBytes,omitzero"`      // the disk limits of sandboxes together
-	Files     int64   `json:"files,omitzero"`          // the limits of files of sandboxes together
-	Requests  float64 `json:"requestsPerSec,omitzero"` // on average; twice as many in a burst
-	Upload    int64   `json:"uploadBytes,omitzero"`    // of one request
+	Sandboxes int     `json:"sandboxes,omitzero" fleet:"held"`         // open
+	Runs      int     `json:"runs,omitzero" fleet:"held"`              // active or waiting, with processes and contexts
+	Memory    int64   `json:"memoryBytes,omitzero" fleet:"held"`       // the memory limits of active runs together
+	CPUs      float64 `json:"cpus,omitzero" fleet:"held"`              // the processor limits of active runs together
+	Disk      int64   `json:"diskBytes,omitzero" fleet:"held"`         // the disk limits of sandboxes together
+	Files     int64   `json:"files,omitzero" fleet:"held"`             // the limits of files of sandboxes together
+	Requests  float64 `json:"requestsPerSec,omitzero" fleet:"divided"` // on average; twice as many in a burst
+	Upload    int64   `json:"uploadBytes,omitzero"`                    // of one request
 
-	Concurrent    int   `json:"concurrentRequests,omitzero"` // requests without a complete response
-	Bodies        int64 `json:"bodyBytes,omitzero"`          // memory that these requests hold: see [ValueBytes]
-	Snapshots     int   `json:"snapshots,omitzero"`          // kept
-	SnapshotBytes int64 `json:"snapshotBytes,omitzero"`      // of the files of all snapshots
-	Images        int   `json:"images,omitzero"`             // that tenants have built; 0 for a tenant: none
-	ImageBytes    int64 `json:"imageBytes,omitzero"`         // of all files of these images; files of the base count in each; 0 for a tenant: none
-	Sessions      int   `json:"sessions,omitzero"`           // open WebSockets of /v1/session
-	BatchBytes    int64 `json:"batchBytes,omitzero"`         // of requests and results of batch runs in an hour
-	Connections   int   `json:"connections,omitzero"`        // open ones to ports of guests, with requests that wait for one
+	Concurrent    int   `json:"concurrentRequests,omitzero"`         // requests without a complete response
+	Bodies        int64 `json:"bodyBytes,omitzero"`                  // memory that these requests hold: see [ValueBytes]
+	Snapshots     int   `json:"snapshots,omitzero"`                  // kept
+	SnapshotBytes int64 `json:"snapshotBytes,omitzero"`              // of the files of all snapshots
+	Images        int   `json:"images,omitzero"`                     // that tenants have built; 0 for a tenant: none
+	ImageBytes    int64 `json:"imageBytes,omitzero"`                 // of all files of these images; files of the base count in each; 0 for a tenant: none
+	Sessions      int   `json:"sessions,omitzero"`                   // open WebSockets of /v1/session
+	BatchBytes    int64 `json:"batchBytes,omitzero" fleet:"divided"` // of requests and results of batch runs in an hour
+	Connections   int   `json:"connections,omitzero" fleet:"held"`   // open ones to ports of guests, with requests that wait for one
 
-	EgressConnections int `json:"egressConnections,omitzero"` // open ones of guests to external hosts
-	PendingConnects   int `json:"pendingConnects,omitzero"`   // to external hosts, without an answer yet; more wait
-	PendingLookups    int `json:"pendingLookups,omitzero"`    // of names for guests, without an answer yet; more wait
+	EgressConnections int `json:"egressConnections,omitzero" fleet:"held"` // open ones of guests to external hosts
+	PendingConnects   int `json:"pendingConnects,omitzero"`                // to external hosts, without an answer yet; more wait
+	PendingLookups    int `json:"pendingLookups,omitzero"`                 // of names for guests, without an answer yet; more wait
 }
 
 // ValueBytes is the cost of a JSON value towards [Limits] Bodies, beside its text: about the memory of a value
@@ -196,6 +197,7 @@ type Server struct {
 	mu       sync.Mutex
 	limits   Limits // of all together
 	tenant   Limits // of one, unless special has others
+	named    Limits // the fields of tenant that are not defaults
 	special  map[string]Limits
 	total    amounts // what all use
 	requests *rate.Limiter
@@ -204,6 +206,8 @@ type Server struct {
 	slots    slots
 	noTurns  bool
 	observer Observer
+	ledger   Ledger // nil without a fleet
+	live     int    // nodes
 
 	garbage   int64 // bytes released since memory was returned to the system
 	returning bool  // a return, or the pause after it
@@ -213,7 +217,7 @@ type Server struct {
 // tenant and special take the value of server; Images and ImageBytes stay zero.
 func NewServer(server, tenant Limits, special map[string]Limits) *Server {
 	s := &Server{accounts: map[string]*Account{}, sweepAt: minSweep, observer: Observer{func(*Exceeded) {}, func(time.Duration) {}}}
-	s.Set(server, tenant, special)
+	s.Set(server, tenant, Limits{}, special)
 	return s
 }
 
@@ -230,22 +234,46 @@ func (s *Server) Observe(o Observer) { s.observer = o }
 // tenant, and called before it is used.
 func (s *Server) DisableTurns() { s.noTurns = true }
 
-// Set replaces the limits. Reservations that exceed the new ones stay, and what waits keeps its place.
-func (s *Server) Set(server, tenant Limits, special map[string]Limits) {
+// Set replaces the limits. Reservations that exceed the new ones stay, and what waits keeps its place. Named has the fields of tenant
+// that are not defaults.
+func (s *Server) Set(server, tenant, named Limits, special map[string]Limits) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.limits, s.tenant, s.special = server, tenant.Or(server), maps.Clone(special)
+	s.limits, s.tenant, s.named, s.special = server, tenant.Or(server), named, maps.Clone(special)
 	s.tenant.Images, s.tenant.ImageBytes = tenant.Images, tenant.ImageBytes // 0 denies
 	s.slots = serverSlots(server)
 	s.requests = limiter(server.Requests)
+	s.setLive(s.live)
 	for _, a := range s.accounts {
-		a.limits = s.limitsOf(a.name)
-		a.requests, a.slots = limiter(a.limits.Requests), tenantSlots(a.limits)
+		a.slots = tenantSlots(a.limits)
 	}
 }
 
-// limitsOf returns the limits of a tenant. A user of another machine, uid:NUMBER@MACHINE, has those of the user here.
-func (s *Server) limitsOf(t string) Limits { return s.special[strings.Split(t, "@")[0]].Or(s.tenant) }
+// setLive sets the number of nodes that share the limits, and the limits of all accounts.
+//
+// Preconditions: s.mu is held.
+func (s *Server) setLive(n int) {
+	s.live = n
+	for _, a := range s.accounts {
+		before := a.limits.Requests
+		if a.limits, a.shared = s.limitsOf(a.name); a.limits.Requests != before {
+			a.requests = limiter(a.limits.Requests)
+		}
+	}
+}
+
+// limitsOf returns the limits of a tenant on this machine, and those that its fleet shares.
+//
+// Preconditions: s.mu is held.
+func (s *Server) limitsOf(name string) (l Limits, shared amounts) {
+	user, _, _ := strings.Cut(name, "@") // the rest is the user's machine
+	own := s.special[user]
+	if l = own.Or(s.tenant); s.ledger != nil {
+		shared = own.Or(s.named).amounts()
+		s.divide(&l, &shared)
+	}
+	return l, shared
+}
 
 func limiter(perSec float64) *rate.Limiter {
 	return rate.NewLimiter(rate.Limit(perSec), max(1, int(2*perSec)))

@@ -168,7 +168,7 @@ func TestRequestRate(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	s.Set(l, large, nil)
+	s.Set(l, large, Limits{}, nil)
 	if err := a.Request(); err != nil {
 		t.Error(err)
 	}
@@ -186,7 +186,7 @@ func TestSetWhileInUse(t *testing.T) {
 	}
 	small := large
 	small.Sandboxes = 2
-	s.Set(large, small, nil)
+	s.Set(large, small, Limits{}, nil)
 	_, err := reserve(a, 0)
 	if !wantExceeded(t, err, "sandboxes", false, retryAfter) {
 		t.Error("the new limit is not enforced")

@@ -153,6 +153,7 @@ func (sb *Sandbox) move(ctx context.Context, give func(context.Context, *tenant.
 	if err := give(ctx, sb.tenant(), m); err != nil {
 		return err
 	}
+	sb.held.Moved.Store(true)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	sb.remove()

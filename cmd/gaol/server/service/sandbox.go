@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -28,6 +29,7 @@ type Sandbox struct {
 	runtime     *runtime.NodeRuntime
 	owner       string
 	account     *quota.Account
+	held        *quota.Reservation
 	service     *Service
 	idleTimeout time.Duration
 	expires     time.Time // at the latest
@@ -128,8 +130,11 @@ func (s *Service) open(ctx context.Context, t *tenant.Tenant, o runtime.Options)
 // the quota.
 func (s *Service) newSandbox(t *tenant.Tenant, o runtime.Options, create func() (*runtime.NodeRuntime, error)) (*Sandbox, error) {
 	account := s.Account(t)
-	l := runtime.DefaultLimits()
-	held, err := account.Reserve(quota.Limits{Sandboxes: 1, Disk: cmp.Or(o.Limits.Disk, l.Disk), Files: cmp.Or(o.Limits.Files, l.Files)})
+	l, reserve := runtime.DefaultLimits(), account.Reserve
+	if strings.HasPrefix(o.Snapshot, MovedPrefix) {
+		reserve = account.Adopt
+	}
+	held, err := reserve(quota.Limits{Sandboxes: 1, Disk: cmp.Or(o.Limits.Disk, l.Disk), Files: cmp.Or(o.Limits.Files, l.Files)})
 	if err != nil {
 		return nil, err
 	}
@@ -138,7 +143,7 @@ func (s *Service) newSandbox(t *tenant.Tenant, o runtime.Options, create func() 
 		held.Release()
 		return nil, err
 	}
-	sb := &Sandbox{runtime: rt, ID: s.peers.NewID("sb-"), Created: time.Now(), owner: t.Name, account: account, service: s, permissions: o.Permissions, longLived: longLived{byID: map[string]entry{}}}
+	sb := &Sandbox{runtime: rt, ID: s.peers.NewID("sb-"), Created: time.Now(), owner: t.Name, account: account, held: held, service: s, permissions: o.Permissions, longLived: longLived{byID: map[string]entry{}}}
 	unuse := s.tenants.use(t.Name)
 	sb.close = sync.OnceValue(func() error {
 		defer held.Release()

@@ -101,7 +101,7 @@ func New(o Options) *Service {
 	s.tenants.removeEmpty()
 	s.closing = make(chan struct{}, 2*goruntime.NumCPU())
 	s.pools, s.runners = newShared[poolKey, *runtime.Pool](s), newShared[runnerKey, *snippets.Runner](s)
-	s.settings.Store(o.Settings)
+	s.Set(o.Settings)
 	s.metrics = NewMetrics()
 	s.quotas.Observe(quota.Observer{Refused: s.metrics.Refused, Queued: func(d time.Duration) { s.metrics.queue.Observe(d.Seconds()) }})
 	s.metrics.registry.MustRegister(prometheus.CollectorFunc(s.collectUsage))
@@ -112,7 +112,7 @@ func New(o Options) *Service {
 // Set replaces the settings. Sandboxes keep the permissions that they were created with.
 func (s *Service) Set(o *settings.Settings) {
 	s.settings.Store(o)
-	s.quotas.Set(o.Server, o.Tenant, o.Limits())
+	s.quotas.Set(o.Server, o.Tenant, o.Named, o.Limits())
 }
 
 // Log returns the log.
@@ -123,6 +123,9 @@ func (s *Service) Settings() *settings.Settings { return s.settings.Load() }
 
 // Account returns the quotas of a tenant.
 func (s *Service) Account(t *tenant.Tenant) *quota.Account { return s.quotas.Account(t.Name) }
+
+// Quotas returns the quotas of all tenants.
+func (s *Service) Quotas() *quota.Server { return s.quotas }
 
 // base returns the options that all sandboxes of a tenant have.
 func (s *Service) base(t *tenant.Tenant) runtime.Options {

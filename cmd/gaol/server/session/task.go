@@ -87,8 +87,10 @@ func (t *task) execute(f protocol.Frame) (_ any, err error) {
 		return nil, f.Refused
 	}
 	account := t.service.Account(t.tenant)
-	if err := account.Request(); err != nil {
-		return nil, err
+	if !t.tenant.Forwarded { // otherwise another node has counted it
+		if err := account.Request(); err != nil {
+			return nil, err
+		}
 	}
 	values, err := strictjson.Count(f.Body)
 	if err != nil {

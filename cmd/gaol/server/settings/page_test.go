@@ -34,6 +34,9 @@ const quotasHead = `
 The objects ` + "`server`, `tenant`, each of `tenants`, and `snippets.anonymous`" + ` have these. 0 means the default. Those of ` + "`tenants`" + ` and
 ` + "`snippets.anonymous`" + ` are by default as ` + "`tenant`" + `. With a low ` + "`LimitNOFILE`" + `, those of pending connects and look-ups are smaller.
 
+Quotas that the settings name for a tenant bound it in a whole [fleet](fleet.md): the machines share the held ones, and each gets a part
+of the divided ones. Other quotas bound it on each machine.
+
 `
 
 // The page of all settings is up to date.
@@ -180,7 +183,7 @@ func describe(doc, field string) (text, def string) {
 func (p *settingsPage) quotas() {
 	const memory, descriptors = 1 << 40, 1 << 20
 	server, tenant := quota.DefaultLimits(memory, descriptors)
-	p.text.WriteString(quotasHead + "| quota | default of `server` | of `tenant` | bounds |\n| --- | --- | --- | --- |\n")
+	p.text.WriteString(quotasHead + "| quota | default of `server` | of `tenant` | in a fleet | bounds |\n| --- | --- | --- | --- | --- |\n")
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[quota.Limits]()) {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		var defaults [2]string
@@ -199,6 +202,6 @@ func (p *settingsPage) quotas() {
 				}
 			}
 		}
-		fmt.Fprintf(&p.text, "| `%s` | %s | %s | %s |\n", name, defaults[0], defaults[1], p.doc(reflect.TypeFor[quota.Limits](), f))
+		fmt.Fprintf(&p.text, "| `%s` | %s | %s | %s | %s |\n", name, defaults[0], defaults[1], f.Tag.Get("fleet"), p.doc(reflect.TypeFor[quota.Limits](), f))
 	}
 }

@@ -94,6 +94,9 @@ type Settings struct {
 	// AuditLog is the file to which one line of JSON is appended for each action of a tenant.
 	AuditLog string `json:"auditLog,omitzero"`
 
+	// Named are the limits of Tenant that are not defaults.
+	Named quota.Limits `json:"-"`
+
 	// Trusted is set if the only client is trusted like root: see [Trusted].
 	Trusted bool `json:"-"`
 }
@@ -202,7 +205,7 @@ func (s *Settings) completeQuotas() error {
 		return err
 	}
 	s.Server = s.Server.Or(server)
-	s.Tenant = s.Tenant.Or(tenant)
+	s.Named, s.Tenant = s.Tenant, s.Tenant.Or(tenant)
 	return nil
 }
 

@@ -33,6 +33,7 @@ const (
 	Nodes   = "NODES"   // node.<id>, and dead.<id>
 	Config  = "CONFIG"  // join.<hash of a secret>, and canary.<id> of a node
 	Moved   = "MOVED"   // the id of a sandbox: the node that it has moved to
+	Quota   = "QUOTA"   // a tenant: what nodes may hand out of its limits
 	Results = "RESULTS" // <name> of a message of a queue: its result, which lives for ResultLife
 
 	Names    = "NAMES"    // see [service.Peers]: the snapshots of tenants
@@ -50,7 +51,7 @@ const maxResults = 6 << 30
 
 // buckets are all buckets. A hint with the subject done.<name> follows the creation of a result.
 var buckets = []jetstream.KeyValueConfig{
-	{Bucket: Nodes, LimitMarkerTTL: markerLife}, {Bucket: Config, LimitMarkerTTL: markerLife}, {Bucket: Moved, TTL: movedLife},
+	{Bucket: Nodes, LimitMarkerTTL: markerLife}, {Bucket: Config, LimitMarkerTTL: markerLife}, {Bucket: Moved, TTL: movedLife}, {Bucket: Quota},
 	{Bucket: Names, LimitMarkerTTL: movedLife},
 	{Bucket: Refusals, TTL: 24 * time.Hour}, // since the last one
 	{
@@ -208,16 +209,24 @@ func (c *Client) Put(ctx context.Context, bucket, key string, value []byte) erro
 	})
 }
 
-// Get returns the value of a key. It returns ErrNotFound if there is none.
-func (c *Client) Get(ctx context.Context, bucket, key string) (value []byte, err error) {
+// Get returns the value of a key with its revision, for Update. It returns ErrNotFound if there is none.
+func (c *Client) Get(ctx context.Context, bucket, key string) (value []byte, revision uint64, err error) {
 	err = c.with(ctx, bucket, func(ctx context.Context, kv jetstream.KeyValue) error {
 		entry, err := kv.Get(ctx, key)
 		if err == nil {
-			value = entry.Value()
+			value, revision = entry.Value(), entry.Revision()
 		}
 		return err
 	})
-	return value, err
+	return value, revision, err
+}
+
+// Update replaces a revision of a key, 0: none. It returns ErrExists if the key has another one.
+func (c *Client) Update(ctx context.Context, bucket, key string, value []byte, revision uint64) error {
+	return c.with(ctx, bucket, func(ctx context.Context, kv jetstream.KeyValue) error {
+		_, err := kv.Update(ctx, key, value, revision)
+		return err
+	})
 }
 
 // Delete deletes a key, also if it does not exist.

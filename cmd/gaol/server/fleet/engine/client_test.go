@@ -20,7 +20,7 @@ func TestKeys(t *testing.T) {
 	ctx := t.Context()
 	get := func(key, want string, wantErr error) {
 		t.Helper()
-		if got, err := c.Get(ctx, Config, key); string(got) != want || !errors.Is(err, wantErr) {
+		if got, _, err := c.Get(ctx, Config, key); string(got) != want || !errors.Is(err, wantErr) {
 			t.Errorf("%s: %q, %v, want %q, %v", key, got, err, want, wantErr)
 		}
 	}
@@ -45,7 +45,7 @@ func TestKeys(t *testing.T) {
 		t.Errorf("Create after Delete: %v", err)
 	}
 	get("key", "new", nil)
-	if _, err := c.Get(ctx, Nodes, "key"); !errors.Is(err, ErrNotFound) {
+	if _, _, err := c.Get(ctx, Nodes, "key"); !errors.Is(err, ErrNotFound) {
 		t.Errorf("the key in another bucket: %v", err)
 	}
 	if err := c.Prepare(ctx); err != nil {
@@ -63,7 +63,7 @@ func TestExpires(t *testing.T) {
 	}
 	w.want(t, "key=value")
 	w.want(t, "key deleted")
-	if _, err := c.Get(t.Context(), Nodes, "key"); !errors.Is(err, ErrNotFound) {
+	if _, _, err := c.Get(t.Context(), Nodes, "key"); !errors.Is(err, ErrNotFound) {
 		t.Errorf("Get: %v", err)
 	}
 	if err := c.Create(t.Context(), Nodes, "key", []byte("again"), time.Hour); err != nil {
@@ -201,7 +201,7 @@ func TestKilled(t *testing.T) {
 		w.want(t, "before=1")
 		w.want(t, "current")
 		t.Logf("the watch continued after %v", time.Since(start))
-		if got, err := c.Get(ctx, Nodes, "before"); string(got) != "1" || err != nil {
+		if got, _, err := c.Get(ctx, Nodes, "before"); string(got) != "1" || err != nil {
 			t.Errorf("Get: %q, %v", got, err)
 		}
 		value := fmt.Sprint(i)
@@ -289,7 +289,7 @@ func TestToken(t *testing.T) {
 	}
 	defer c.Close()
 	receive(t, "fourth connection", tried)
-	if _, err := c.Get(t.Context(), Nodes, "key"); c.Connected() || !errors.Is(err, ErrUnavailable) {
+	if _, _, err := c.Get(t.Context(), Nodes, "key"); c.Connected() || !errors.Is(err, ErrUnavailable) {
 		t.Errorf("a client with another token: connected %v, %v", c.Connected(), err)
 	}
 }
@@ -314,7 +314,7 @@ func TestServe(t *testing.T) {
 	if err := cmp.Or(c.Prepare(t.Context()), c.Put(t.Context(), Nodes, "key", make([]byte, 100_000))); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := c.Get(t.Context(), Nodes, "key"); len(got) != 100_000 || err != nil {
+	if got, _, err := c.Get(t.Context(), Nodes, "key"); len(got) != 100_000 || err != nil {
 		t.Errorf("%d bytes, %v", len(got), err)
 	}
 	receive(t, "tunnel", tunnels).Close()

@@ -192,7 +192,7 @@ func TestEnd(t *testing.T) {
 func checkUnavailable(t *testing.T, s *Server, c *Client) {
 	t.Helper()
 	waitFor(t, "end of the connection", func() bool { return !c.Connected() })
-	_, getErr := c.Get(t.Context(), Nodes, "key")
+	_, _, getErr := c.Get(t.Context(), Nodes, "key")
 	_, dialErr := s.Dial(t.Context())
 	for what, err := range map[string]error{
 		"Get": getErr, "Put": c.Put(t.Context(), Nodes, "key", nil), "Create": c.Create(t.Context(), Nodes, "key", nil, time.Hour),

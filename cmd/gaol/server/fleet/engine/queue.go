@@ -157,7 +157,7 @@ func (c *Client) Take(ctx context.Context, queue int) (*Message, error) {
 	}
 	refusals, key := 0, fmt.Sprintf("%s.%d", meta.Stream, meta.Sequence.Stream)
 	if meta.NumDelivered > 1 {
-		text, err := c.Get(context.WithoutCancel(ctx), Refusals, key)
+		text, _, err := c.Get(context.WithoutCancel(ctx), Refusals, key)
 		if err != nil && !errors.Is(err, ErrNotFound) {
 			return nil, errors.Join(err, m.NakWithDelay(reconnectWait))
 		}

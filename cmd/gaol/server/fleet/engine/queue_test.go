@@ -379,7 +379,7 @@ func TestQueueKilled(t *testing.T) {
 	if err := c.Create(t.Context(), Results, "a", []byte("another"), 0); !errors.Is(err, ErrExists) {
 		t.Errorf("Create: %v", err)
 	}
-	if got, err := c.Get(t.Context(), Results, "a"); string(got) != "result" || err != nil {
+	if got, _, err := c.Get(t.Context(), Results, "a"); string(got) != "result" || err != nil {
 		t.Errorf("the result %q, %v", got, err)
 	}
 	left := map[string]int{}

@@ -205,9 +205,24 @@ func (m *Member) Bury(ctx context.Context, id string, g Grave) error {
 	return m.engine.Delete(ctx, engine.Nodes, nodeKey+id)
 }
 
+// IsLost reports whether a start of a node has ended. It asks the engine about this node, and about one that the table does not have.
+func (m *Member) IsLost(ctx context.Context, id, start string) (bool, error) {
+	if id != m.own && m.Get(id).Start == start {
+		return false, nil
+	}
+	var r Record
+	text, _, err := m.engine.Get(ctx, engine.Nodes, nodeKey+id)
+	if err == nil {
+		err = json.Unmarshal(text, &r)
+	} else if errors.Is(err, engine.ErrNotFound) {
+		err = nil
+	}
+	return err == nil && r.Start != start, err
+}
+
 // Grave returns why a node is dead, nil if it is not. It asks the engine.
 func (m *Member) Grave(ctx context.Context, id string) (*Grave, error) {
-	text, err := m.engine.Get(ctx, engine.Nodes, deadKey+id)
+	text, _, err := m.engine.Get(ctx, engine.Nodes, deadKey+id)
 	if errors.Is(err, engine.ErrNotFound) {
 		return nil, nil
 	} else if err != nil {

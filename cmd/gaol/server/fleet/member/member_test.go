@@ -183,7 +183,7 @@ func TestMembers(t *testing.T) {
 	if err := again.write(t.Context()); !errors.Is(err, ErrDead) {
 		t.Errorf("its record: %v", err)
 	}
-	if text, err := c.Get(t.Context(), engine.Nodes, nodeKey+nodeB); !errors.Is(err, engine.ErrNotFound) {
+	if text, _, err := c.Get(t.Context(), engine.Nodes, nodeKey+nodeB); !errors.Is(err, engine.ErrNotFound) {
 		t.Errorf("its record: %s, %v", text, err)
 	}
 

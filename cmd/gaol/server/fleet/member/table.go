@@ -20,6 +20,7 @@ import (
 // Record is the description of a node that it stores in the engine.
 type Record struct {
 	ID      string `json:"id"`
+	Start   string `json:"start"`   // names its start
 	Machine string `json:"machine"` // the same after a new id
 	Address string `json:"address"` // host:port of its listener for nodes
 	Port    string `json:"port"`    // of its HTTP API; empty: it serves none by TCP

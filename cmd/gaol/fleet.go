@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -29,7 +30,7 @@ gaol fleet token. The commands ask the server of this machine, and need root.`
 // fleetCommand is gaol fleet.
 func (a *app) fleetCommand() *cobra.Command {
 	return group("fleet", "Manage the servers of several machines", fleetLong,
-		a.fleetNodesCommand(), a.fleetTokenCommand(), a.fleetPushCommand(), a.fleetCACommand(),
+		a.fleetNodesCommand(), a.fleetTokenCommand(), a.fleetPushCommand(), a.fleetCACommand(), a.fleetPromoteCommand(),
 		a.fleetNodeCommand("drain", "let a machine accept no new work, and move its sandboxes", "Let a machine accept no new work, and move its sandboxes to others. They keep their ids and the files\nof their own folders, and their processes end. Other runs there continue. It is done when gaol\nfleet nodes shows no sandboxes, except those that end with a session or have mounts."),
 		a.fleetNodeCommand("undrain", "let a machine accept new work again", "Let a machine accept new work again."),
 		a.fleetNodeCommand("remove", "remove a machine for ever", "Remove a machine for ever: its sandboxes end, and the others refuse its certificate. It can join again with a new token."))
@@ -126,6 +127,17 @@ func (a *app) fleetTokenCommand() *cobra.Command {
 	}
 	return fleetAction(cmd, http.MethodPost, func([]string) string { return "/fleet/v1/token" }, nil, func(t fleet.NewToken) error {
 		return a.print("gaol serve --join " + t.Address + " --join-token " + t.Token + "\n")
+	})
+}
+
+const promoteLong = `Run the fleet's engine on three machines instead of the first one: on that, whose server must be
+asked, and on two others, which also get the fleet's authority. Any of the three may be lost. The
+engine is away for some seconds meanwhile. If that fails, the first machine keeps it.`
+
+func (a *app) fleetPromoteCommand() *cobra.Command {
+	cmd := &cobra.Command{Use: "promote", Short: "run the engine on three machines", Long: promoteLong, Example: "  gaol fleet promote"}
+	return fleetAction(cmd, http.MethodPost, func([]string) string { return "/fleet/v1/promote" }, nil, func(p fleet.Promoted) error {
+		return a.print(strings.Join(p.Engines, "\n") + "\n")
 	})
 }
 

@@ -90,6 +90,7 @@ func (a *app) serveCommand() *cobra.Command {
 		cmd, &f.printUnit, "print-unit", "print systemd units that start the server with the other flags, and exit: service, socket or all")
 	set.Lookup("print-unit").NoOptDefVal = "all"
 	set.BoolVar(&f.Fleet.Found, "fleet", false, "connect the servers of several machines, of which this is the first: see gaol fleet")
+	set.IntVar(&f.Fleet.Engines, "engines", 1, "`NUMBER` of machines with the fleet's engine: 1, or 3, as gaol fleet promote when three machines are live")
 	set.StringVar(&f.Fleet.Join, "join", "", "`ADDR` of a machine of a fleet, which this one joins: host:port")
 	set.StringVar(&f.Fleet.Token, "join-token", "", "`TOKEN` of gaol fleet token, or @FILE with it; a machine needs it once")
 	set.StringVar(&f.Fleet.External.URLs, "fleet-engine", "", "`URLS` of the NATS servers of a fleet, nats://[USER:PASSWORD@]HOST:PORT or tls://…, separated by commas, or @FILE with them; the machines do not join each other")
@@ -148,6 +149,8 @@ func (f *serveFlags) check() error {
 		return errors.New("--fleet-engine, with or without --fleet-engine-ca, and --fleet-authority need each other")
 	case !f.Fleet.InFleet() && (f.Fleet.Token != "" || f.Fleet.Address != ""):
 		return errors.New("--join-token and --fleet-address need --fleet, --join or --fleet-engine")
+	case f.Fleet.Engines != 1 && (f.Fleet.Engines != 3 || !f.Fleet.Found):
+		return errors.New("--engines: want 1, or 3 with --fleet")
 	case (f.Cert == "") != (f.Key == ""):
 		return errors.New("--tls-cert and --tls-key need each other")
 	}

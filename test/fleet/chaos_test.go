@@ -62,6 +62,17 @@ func loadCluster(t *testing.T, fleet *cluster) *chaos {
 // number, and only sandboxes on nodes that were killed are lost.
 func TestChaos(t *testing.T) {
 	tier.Alone(t)
+	runChaos(t, false)
+}
+
+// TestChaosPromoted does the same with an engine on three of the nodes, which is promoted under load.
+func TestChaosPromoted(t *testing.T) {
+	tier.Alone(t)
+	runChaos(t, true)
+}
+
+func runChaos(t *testing.T, promote bool) {
+	t.Helper()
 	duration, err := time.ParseDuration(os.Getenv("GAOL_TEST_CHAOS"))
 	if err != nil {
 		duration = 30 * time.Second
@@ -89,6 +100,9 @@ func TestChaos(t *testing.T) {
 			c.replaceLost(t)
 		}
 	})
+	if promote {
+		c.nodes[0].manage(t, "promote")
+	}
 	kills := 0
 	for ; time.Until(end) > killEvery; kills++ {
 		time.Sleep(killEvery)
@@ -256,12 +270,15 @@ func (c *chaos) markLost(t *testing.T, counter *counter, res *servertest.Respons
 	}
 }
 
-// killOne kills the engine or a node, which is started again. The node with the engine keeps its address.
+// killOne kills an engine or a node, which is started again with its address.
 func (c *chaos) killOne(t *testing.T) {
 	i := rand.IntN(len(c.nodes) + 1)
 	if i == len(c.nodes) {
-		if engine := c.nodes[0].engine(); engine != 0 {
-			_ = unix.Kill(engine, unix.SIGKILL) // it may have ended
+		for _, at := range rand.Perm(len(c.nodes)) {
+			if engine := c.nodes[at].engine(); engine != 0 {
+				_ = unix.Kill(engine, unix.SIGKILL) // it may have ended
+				return
+			}
 		}
 		return
 	}

@@ -105,7 +105,7 @@ func (c *cluster) connect(t *testing.T) *engine.Client {
 	dial := func(ctx context.Context) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "tcp", address.Host)
 	}
-	client, err := engine.Connect(dial, state.EngineToken, "test", slog.New(slog.DiscardHandler))
+	client, err := engine.Connect(dial, engine.Access{Secret: state.EngineToken}, "test", slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,19 +154,21 @@ func testForeignClients(t *testing.T, c *cluster) {
 		}
 	})
 	for name, config := range map[string]*tls.Config{"no certificate": stranger, "certificate of another fleet": foreign} {
-		t.Run("engine, "+name, func(t *testing.T) {
-			config := config.Clone()
-			config.NextProtos = []string{"gaol-engine"}
-			conn, err := tls.Dial("tcp", n.peers, config)
-			if err != nil {
-				return
-			}
-			defer conn.Close()
-			_ = conn.SetDeadline(time.Now().Add(time.Minute))
-			if text, err := io.ReadAll(conn); len(text) > 0 || errors.Is(err, os.ErrDeadlineExceeded) {
-				t.Errorf("%q %v", text, err)
-			}
-		})
+		for _, protocol := range []string{"gaol-engine", "gaol-route"} {
+			t.Run(protocol+", "+name, func(t *testing.T) {
+				config := config.Clone()
+				config.NextProtos = []string{protocol}
+				conn, err := tls.Dial("tcp", n.peers, config)
+				if err != nil {
+					return
+				}
+				defer conn.Close()
+				_ = conn.SetDeadline(time.Now().Add(time.Minute))
+				if text, err := io.ReadAll(conn); len(text) > 0 || errors.Is(err, os.ErrDeadlineExceeded) {
+					t.Errorf("%q %v", text, err)
+				}
+			})
+		}
 	}
 	t.Run("forged tenant", func(t *testing.T) {
 		r, err := http.NewRequestWithContext(t.Context(), "GET", "http://gaol"+path, nil)

@@ -79,7 +79,7 @@ func newWorld(t *testing.T) *world {
 	t.Helper()
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
-	s, err := engine.Start(ctx, program, t.TempDir(), token, slog.New(slog.DiscardHandler))
+	s, err := engine.Start(ctx, engine.Options{Program: program, Dir: t.TempDir(), Token: token, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +89,7 @@ func newWorld(t *testing.T) *world {
 	})
 	w := &world{t: t, server: s}
 	w.machine = w.newMachine(t, machineOptions{idle: true})
-	if err := w.client.Prepare(t.Context()); err != nil {
+	if err := w.client.Prepare(t.Context(), 1); err != nil {
 		t.Fatal(err)
 	}
 	return w
@@ -157,7 +157,7 @@ func (w *world) newMachine(t *testing.T, o machineOptions) *machine {
 	t.Helper()
 	m := &machine{gate: &gate{dial: w.server.Dial}, calls: make(chan call, 1000)}
 	var err error
-	if m.client, err = engine.Connect(m.gate.Dial, token, "test", slog.New(slog.DiscardHandler)); err != nil {
+	if m.client, err = engine.Connect(m.gate.Dial, engine.Access{Secret: token}, "test", slog.New(slog.DiscardHandler)); err != nil {
 		t.Fatal(err)
 	}
 	set, err := settings.Read("", settings.Overrides{})

@@ -140,10 +140,8 @@ func (p *process) joinFleet(listeners []listener) (err error) {
 			o.Port = strconv.Itoa(a.Port)
 		}
 	}
-	if o.Found {
-		if o.Program, err = findEngine(); err != nil {
-			return err
-		}
+	if o.Program, err = findEngine(); err != nil && o.Found {
+		return err
 	}
 	if p.fleet, err = fleet.Start(p.term, o); err != nil {
 		return err

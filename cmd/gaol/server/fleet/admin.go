@@ -36,6 +36,10 @@ func (f *Fleet) AdminHandler() http.Handler {
 		respond(w, NewToken{t.String(), f.Address}, f.storeToken(r.Context(), t))
 	})
 	mux.HandleFunc("POST /fleet/v1/push", f.push)
+	mux.HandleFunc("POST /fleet/v1/promote", func(w http.ResponseWriter, r *http.Request) {
+		p, err := f.promote(r.Context())
+		respond(w, p, err)
+	})
 	mux.HandleFunc("GET /fleet/v1/targets", f.serveTargets)
 	for name, do := range map[string]func(context.Context, string) error{
 		"drain":   func(ctx context.Context, node string) error { return f.drain(ctx, node, true) },

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"time"
 
 	"gaol/cmd/gaol/server/fleet/identity"
 )
@@ -57,5 +58,7 @@ func Import(dir string, backup []byte) error {
 		return fmt.Errorf("this machine is in a fleet: remove %s first", dir)
 	}
 	f.state.EngineToken = string(token)
-	return errors.Join(authority.Write(dir), f.writeState())
+	only := server{Name: identity.NewID()}
+	f.state.Generation = generation{time.Now().Unix(), identity.NewID(), []server{only}} // later than any that is lost
+	return errors.Join(os.Mkdir(f.serverDir(only.Name), 0o700), authority.Write(dir), f.writeState())
 }

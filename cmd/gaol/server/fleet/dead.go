@@ -3,26 +3,38 @@ package fleet
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"net/http"
-	"slices"
+	"os"
 
 	"gaol/cmd/gaol/server/fleet/engine"
 	"gaol/cmd/gaol/server/service"
 )
 
-// askWhetherDead calls fenced when another node refuses this one as dead. Nodes with an engine refuse connections of dead nodes to
-// it, which would learn nothing from the engine.
-func (f *Fleet) askWhetherDead(ctx context.Context, fenced func(why string)) {
-	if f.authority != nil {
-		return
-	}
+// askOthers calls fenced when another node refuses this one as dead, and adopts later generations of the engine, while this node cannot
+// write to the engine. Nodes with an engine refuse connections of dead nodes to it, which would learn nothing from the engine.
+func (f *Fleet) askOthers(ctx context.Context, fenced func(why string)) {
 	for engine.Sleep(ctx, retryEvery) {
-		if f.client.Connected() {
+		if f.client.Connected() && !f.isolated.Load() {
 			continue
 		}
-		if err := f.callEngines(ctx, http.MethodGet, pingPath, nil, nil); isForbidden(err) {
-			fenced(err.Error())
-			return
+		addresses := f.engineAddresses()
+		if others := f.Member().Others(); len(others) > 0 { // which may know the new addresses
+			addresses = append(addresses, f.Member().Get(others[rand.IntN(len(others))]).Address)
+		}
+		for _, address := range addresses {
+			var g generation
+			err := f.callAddress(ctx, http.MethodGet, address+enginePath, nil, &g)
+			if isForbidden(err) {
+				fenced(err.Error())
+				return
+			}
+			if err == nil {
+				err = f.useGeneration(g)
+			}
+			if err != nil {
+				f.Log.Debug("ask another node about the engine", "address", address, "err", err)
+			}
 		}
 	}
 }
@@ -36,12 +48,25 @@ func (f *Fleet) becomeNew(ctx context.Context) bool {
 			return true
 		}
 		if isForbidden(err) {
+			f.dropEngine()
 			f.Log.Error("the node gets no new id", "node", f.ID(), "err", errors.Join(err, f.node.Load().Forget()))
 			<-ctx.Done()
 		}
 		if !engine.Sleep(ctx, retryEvery) {
 			return false
 		}
+	}
+}
+
+// dropEngine ends and removes the own server of several.
+func (f *Fleet) dropEngine() {
+	f.adopting.Lock()
+	defer f.adopting.Unlock()
+	if e := f.engine.Load(); e != nil && !e.alone {
+		f.engine.Store(nil)
+		e.end()
+		_ = os.RemoveAll(f.serverDir(e.name)) // else the other files remain, too
+		f.clean()
 	}
 }
 
@@ -56,17 +81,15 @@ func isForbidden(err error) bool {
 func (f *Fleet) callEngines(ctx context.Context, method, path string, in, out any) error {
 	failed := engine.ErrUnavailable
 	for _, address := range f.engineAddresses() {
-		client := &http.Client{Transport: &http.Transport{TLSClientConfig: f.node.Load().Client("", "http/1.1"), DisableKeepAlives: true}, Timeout: callTimeout}
-		if failed = send(ctx, client, method, address+path, "", in, into(out, maxMessage)); failed == nil || isForbidden(failed) {
+		if failed = f.callAddress(ctx, method, address+path, in, out); failed == nil || isForbidden(failed) {
 			break
 		}
 	}
 	return failed
 }
 
-// engineAddresses returns the addresses of nodes with an engine, and that by which the node has joined.
-func (f *Fleet) engineAddresses() []string {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return slices.Compact(slices.Concat(f.state.Engines, []string{f.Join}))
+// callAddress sends a request to the node with an address, before the path of url.
+func (f *Fleet) callAddress(ctx context.Context, method, url string, in, out any) error {
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: f.node.Load().Client("", "http/1.1"), DisableKeepAlives: true}, Timeout: callTimeout}
+	return send(ctx, client, method, url, "", in, into(out, maxMessage))
 }

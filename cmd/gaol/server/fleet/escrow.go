@@ -18,7 +18,7 @@ import (
 // and the start.
 type ledger struct{ *Fleet }
 
-// Node implements [quota.Ledger]. While other nodes may not have the record of this one, it has no grants.
+// Node implements [quota.Ledger]. It is empty, without grants, while other nodes may lack the record of this one.
 func (l ledger) Node() string {
 	m := l.Member()
 	if m == nil || m.Get(l.ID()).Start != l.start {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"os"
@@ -48,7 +49,8 @@ type Options struct {
 	Authority string
 
 	Found   bool   // make a fleet, or continue as the machine that has made it
-	Program string // nats-server; needed with Found
+	Engines int    // 3: the machine that makes the fleet promotes its engine when there are three nodes
+	Program string // nats-server; needed with Found, and on machines that get an engine
 	Port    string // of the HTTP API by TCP; empty: there is none
 	Version string
 	Log     *slog.Logger
@@ -73,14 +75,16 @@ type Fleet struct {
 	service   atomic.Pointer[service.Service] // nil until Use
 	node      atomic.Pointer[identity.Node]
 	member    atomic.Pointer[member.Member]
-	authority *identity.Authority // nil without an engine
-	engine    *engine.Server      // nil without one
+	authority atomic.Pointer[identity.Authority] // nil without an engine
+	engine    atomic.Pointer[ownEngine]          // nil without one
+	pending   atomic.Pointer[ownEngine]          // of a generation that is being made
 	client    *engine.Client
 	listener  net.Listener
 	http      *http.Client // to other nodes
 
 	life       context.Context    // of what keeps the node in the fleet
 	stop       context.CancelFunc // ends it
+	engineLife context.Context    // of engines
 	stopEngine context.CancelFunc
 	work       sync.WaitGroup
 
@@ -92,6 +96,10 @@ type Fleet struct {
 
 	start string // names this start of the node in ids
 
+	promoting sync.Mutex  // held by promote
+	adopting  sync.Mutex  // held while the own server changes
+	isolated  atomic.Bool // the last write to the engine has failed
+
 	mu       sync.Mutex
 	state    state
 	tunnels  map[net.Conn]string // connections of nodes to the own engine
@@ -100,9 +108,10 @@ type Fleet struct {
 
 // state is the content of stateFile.
 type state struct {
-	Machine     string   `json:"machine"` // names its users to other nodes
-	EngineToken string   `json:"engineToken"`
-	Engines     []string `json:"engines"` // addresses of nodes with an engine
+	Machine     string     `json:"machine"` // names its users to other nodes
+	EngineToken string     `json:"engineToken"`
+	Engines     []string   `json:"engines"` // addresses of nodes with an engine
+	Generation  generation `json:"generation"`
 }
 
 const stateFile = "state.json"
@@ -113,8 +122,8 @@ const stateFile = "state.json"
 func Start(ctx context.Context, o Options) (_ *Fleet, err error) {
 	f := &Fleet{Options: o, metrics: newMetrics(), uploads: make(chan struct{}, maxUploads), tunnels: map[net.Conn]string{}, start: strings.ToLower(rand.Text()[:startLength])}
 	life, stop := context.WithCancel(context.WithoutCancel(ctx))
-	engineLife, stopEngine := context.WithCancel(context.WithoutCancel(ctx))
-	f.life, f.stop, f.stopEngine = life, stop, stopEngine
+	f.life, f.stop = life, stop
+	f.engineLife, f.stopEngine = context.WithCancel(context.WithoutCancel(ctx))
 	defer func() {
 		if err != nil {
 			f.close()
@@ -126,11 +135,13 @@ func Start(ctx context.Context, o Options) (_ *Fleet, err error) {
 	if err := f.readState(); err != nil {
 		return nil, err
 	}
-	if o.Join == "" {
-		err = f.startEngine(engineLife)
+	var own *ownEngine
+	if name, ok := f.ownServer(f.state.Generation); ok || o.External.URLs != "" {
+		own, err = f.startEngine(name)
 	} else {
 		err = f.join(ctx)
 	}
+	f.engine.Store(own)
 	if err != nil {
 		return nil, fmt.Errorf("fleet: %w", err)
 	}
@@ -141,7 +152,7 @@ func Start(ctx context.Context, o Options) (_ *Fleet, err error) {
 	if o.External.URLs != "" {
 		f.client, err = o.External.Connect(f.ID(), f.Log)
 	} else {
-		f.client, err = engine.Connect(f.dialEngine, f.state.EngineToken, f.ID(), f.Log)
+		f.client, err = engine.Connect(f.dialEngine, f.access(f.state.Generation), f.ID(), f.Log)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("fleet: %w", err)
@@ -153,52 +164,43 @@ func Start(ctx context.Context, o Options) (_ *Fleet, err error) {
 	f.work.Go(func() { f.watch(life, engine.Moved, f.applyMoved) })
 	f.work.Go(func() { f.watch(life, engine.Config, f.applyFiles) })
 	f.work.Go(func() { f.moveSandboxes(life) })
-	if f.authority != nil {
+	if own != nil {
+		f.useEngine(own)
+	}
+	if f.External.URLs != "" || own != nil && own.alone {
 		f.work.Go(func() { f.prepare(life) })
 	}
-	if f.engine != nil {
-		f.work.Go(func() { f.engine.Watch(life, f.canary) })
+	if own != nil && own.alone {
+		f.work.Go(func() { f.promoteWhenReady(life) })
 	}
 	return f, nil
 }
 
-// engineDir is the folder of the engine's files.
-const engineDir = "engine"
-
-// newEngine starts the engine of this machine.
-func (f *Fleet) newEngine(ctx context.Context) (*engine.Server, error) {
-	dir := filepath.Join(f.Dir, engineDir)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, err
-	}
-	return engine.Start(ctx, f.Program, dir, f.state.EngineToken, f.Log)
-}
-
-// startEngine makes this machine a node by its authority, and starts its engine, unless that is external. The first time, it makes
-// the fleet.
-func (f *Fleet) startEngine(ctx context.Context) error {
+// startEngine makes this machine a node by its authority, and starts its engine with a name, unless that is external. The first time, it
+// makes the fleet.
+func (f *Fleet) startEngine(name string) (*ownEngine, error) {
 	var err error
 	if f.External.URLs != "" {
-		err = f.readAuthority()
-	} else if f.authority, err = identity.ReadAuthority(f.Dir); errors.Is(err, fs.ErrNotExist) {
+		err = f.readExternalAuthority()
+	} else if err = f.readAuthority(); errors.Is(err, fs.ErrNotExist) && name == "" {
 		err = f.found()
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
 	node, err := identity.ReadNode(f.Dir)
-	if err != nil || !node.CA.Equal(f.authority.Cert) { // it is new, was off for a day, or in another fleet
+	if err != nil || !node.CA.Equal(f.authority.Load().Cert) { // it is new, was off for a day, or in another fleet
 		node, err = f.certify()
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
 	f.node.Store(node)
 	if f.External.URLs != "" {
-		return f.writeState()
+		return nil, f.writeState()
 	}
-	f.engine, err = f.newEngine(ctx)
-	return err
+	f.clean()
+	return f.startServer(f.state.Generation, name)
 }
 
 // readState reads the state, or makes one.
@@ -293,15 +295,16 @@ func (f *Fleet) live(ctx context.Context, joined func()) {
 		m := member.New(member.Options{
 			Record: member.Record{
 				ID: f.ID(), Start: f.start, Machine: f.state.Machine, Address: f.Address, Port: f.Port, Version: f.Version,
-				Processors: f.Processors, Memory: f.Memory, Engine: f.engine != nil,
+				Processors: f.Processors, Memory: f.Memory,
 			},
+			Serves: func() bool { return f.engine.Load() != nil },
 			Engine: f.client, Log: f.Log, Probe: f.probe, Load: f.load,
 			Fenced: fenced, Changed: f.remember,
 		})
 		f.member.Store(m)
 		joined()
 		var asking sync.WaitGroup
-		asking.Go(func() { f.askWhetherDead(life, fenced) })
+		asking.Go(func() { f.askOthers(life, fenced) })
 		m.Run(life)
 		end()
 		asking.Wait()
@@ -371,7 +374,7 @@ func (f *Fleet) remember() {
 func (f *Fleet) prepare(ctx context.Context) {
 	var last string
 	for ; ctx.Err() == nil; engine.Sleep(ctx, retryEvery) {
-		err := f.client.Prepare(ctx)
+		err := f.client.Prepare(ctx, 1)
 		if err == nil && f.madeWith.Secret != "" {
 			if err = f.storeToken(ctx, f.madeWith); errors.Is(err, engine.ErrExists) {
 				err = nil
@@ -394,76 +397,16 @@ func (f *Fleet) watch(ctx context.Context, bucket string, changed func(engine.Ch
 	}
 }
 
-// canary writes to the engine.
-func (f *Fleet) canary(ctx context.Context) error {
-	begin := time.Now()
-	err := f.client.Put(ctx, engine.Config, "canary."+f.state.Machine, nil)
-	f.metrics.canary.Set(time.Since(begin).Seconds())
-	return err
-}
-
 // Engine returns the engine, as [batch.Options] wants it.
 func (f *Fleet) Engine(context.Context, bool) (*engine.Client, error) { return f.client, nil }
 
-// engineProtocol is the protocol, by ALPN, of connections to the engine through the listener for nodes.
-const engineProtocol = "gaol-engine"
-
-// dialEngine connects to an engine: the own one, or that of another node.
-func (f *Fleet) dialEngine(ctx context.Context) (net.Conn, error) {
-	if f.engine != nil {
-		return f.engine.Dial(ctx)
-	}
-	failed := engine.ErrUnavailable
-	for _, address := range f.engineAddresses() {
-		c, err := (&tls.Dialer{Config: f.node.Load().Client("", engineProtocol)}).DialContext(ctx, "tcp", address)
-		if err == nil && c.(*tls.Conn).ConnectionState().NegotiatedProtocol == engineProtocol {
-			return c, nil
-		}
-		if err == nil {
-			_ = c.Close()
-			err = fmt.Errorf("%s has no engine", address)
-		}
-		failed = err
-	}
-	return nil, failed
-}
-
-// Protocols are the protocols of the listener for nodes beside HTTP.
-func (f *Fleet) Protocols() map[string]func(*http.Server, *tls.Conn, http.Handler) {
-	return map[string]func(*http.Server, *tls.Conn, http.Handler){engineProtocol: f.serveEngine}
-}
-
-// serveEngine connects a node to the own engine.
-func (f *Fleet) serveEngine(_ *http.Server, c *tls.Conn, _ http.Handler) {
-	defer func() { _ = c.Close() }()
-	s := c.ConnectionState()
-	id := identity.Peer(&s)
-	if id == "" || f.Member().IsDead(id) {
-		return
-	}
-	f.mu.Lock()
-	f.tunnels[c] = id
-	f.mu.Unlock()
-	defer func() {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		delete(f.tunnels, c)
-	}()
-	if err := f.engine.Serve(context.Background(), c); err != nil {
-		f.Log.Debug("a node's connection to the engine has ended", "node", id, "err", err)
-	}
-}
-
 // Listener returns the listener for other nodes, and its TLS configuration.
 func (f *Fleet) Listener() (net.Listener, *tls.Config) {
-	protocols := []string{"http/1.1"}
-	if f.engine != nil {
-		protocols = append(protocols, engineProtocol)
+	server := func() *tls.Config {
+		return f.node.Load().Server(append(slices.Collect(maps.Keys(f.dialers())), "http/1.1")...)
 	}
-	config := f.node.Load().Server(protocols...)
-	config.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
-		return f.node.Load().Server(protocols...), nil // the node may have got another id
-	}
+	config := server()
+	config.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) { return server(), nil } // the node may have another id or engine now
 	return f.listener, config
 }
 
@@ -486,9 +429,8 @@ func (f *Fleet) close() {
 	if f.client != nil {
 		f.client.Close()
 	}
-	if f.engine != nil {
-		<-f.engine.Done()
-	}
+	f.engine.Load().end()
+	f.pending.Load().end()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for c := range f.tunnels {

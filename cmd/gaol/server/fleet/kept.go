@@ -254,7 +254,7 @@ func (f *Fleet) Record(ctx context.Context, t *tenant.Tenant, name, id string) e
 // applyName deletes the copy of a snapshot that was deleted, or taken anew, while this node was away. It tries again while a sandbox
 // uses the copy.
 func (f *Fleet) applyName(c engine.Change) {
-	text, _ := base64.RawURLEncoding.DecodeString(c.Key) // of an invalid key, nothing has the name
+	text, _ := base64.RawURLEncoding.DecodeString(c.Key) // an invalid key names nothing
 	owner, name, _ := strings.Cut(string(text), "/")
 	t, s, in := f.TenantNamed(owner), f.service.Load(), &requestjson.SnapshotName{Name: name}
 	t.Forwarded = true

@@ -28,7 +28,7 @@ type Local struct {
 func NewLocal(o Options, program func() (string, error)) (*Local, error) {
 	f := &Fleet{Options: o, metrics: newMetrics()}
 	f.life, f.stopEngine = context.WithCancel(context.Background())
-	f.stop = f.stopEngine
+	f.engineLife, f.stop = f.life, f.stopEngine
 	return &Local{Fleet: f, program: program}, f.readState()
 }
 
@@ -64,18 +64,19 @@ func (l *Local) start(ctx context.Context) (err error) {
 	if err := l.writeState(); err != nil {
 		return err
 	}
-	if l.engine == nil { // else a part of an earlier start failed
-		if l.engine, err = l.newEngine(l.life); err != nil {
-			return err
-		}
-	}
 	if l.client == nil {
-		if l.client, err = engine.Connect(l.dialEngine, l.state.EngineToken, l.state.Machine, l.Log); err != nil {
+		if l.client, err = engine.Connect(l.dialEngine, l.access(generation{}), l.state.Machine, l.Log); err != nil {
 			return err
 		}
-		l.work.Go(func() { l.engine.Watch(l.life, l.canary) })
 	}
-	return l.client.Prepare(ctx)
+	if l.engine.Load() == nil { // else a part of an earlier start failed
+		e, err := l.startServer(generation{}, "")
+		if err != nil {
+			return err
+		}
+		l.useEngine(e)
+	}
+	return l.client.Prepare(ctx, 1)
 }
 
 // Close ends the engine. Its files stay.

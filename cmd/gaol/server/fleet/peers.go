@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"crypto/tls"
@@ -34,6 +35,8 @@ const (
 	blobsPath = "/fleet/v1/blobs/"
 	pullPath  = "/fleet/v1/pull"
 	adoptPath = "/fleet/v1/adopt"
+
+	enginePath = "/fleet/v1/engine"
 )
 
 // joinRequest asks for a certificate: the first one by a secret, others by the former certificate.
@@ -47,6 +50,8 @@ type joinResponse struct {
 	Certificate []byte   `json:"certificate"`
 	EngineToken string   `json:"engineToken"`
 	Engines     []string `json:"engines"`
+
+	Generation generation `json:"generation"`
 }
 
 const (
@@ -87,6 +92,8 @@ func (f *Fleet) NodeHandler(forwarded http.HandlerFunc) http.Handler {
 	mux.HandleFunc("GET "+blobsPath+"{kind}/{id}", f.serveBlob)
 	mux.HandleFunc("POST "+pullPath, f.servePull)
 	mux.HandleFunc("POST "+adoptPath, f.serveAdopt)
+	mux.HandleFunc("GET "+enginePath, func(w http.ResponseWriter, _ *http.Request) { respond(w, f.generation(), nil) })
+	mux.HandleFunc("POST "+enginePath, f.servePromotion)
 	mux.HandleFunc("/", forwarded)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		id := identity.Peer(r.TLS)
@@ -120,7 +127,7 @@ func (f *Fleet) serveCertificate(w http.ResponseWriter, r *http.Request) {
 	}
 	var out joinResponse
 	if peer := identity.Peer(r.TLS); r.URL.Path == joinPath {
-		err = f.admit(r.Context(), in, &out)
+		err = f.admit(r.Context(), peer, in, &out)
 	} else {
 		err = f.sign(r.Context(), peer, in.Request, &out)
 	}
@@ -132,15 +139,12 @@ func (f *Fleet) serveCertificate(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(out) // the client may have gone
 }
 
-// admit signs the request of a machine with a join token.
-func (f *Fleet) admit(ctx context.Context, in joinRequest, out *joinResponse) error {
-	if f.authority == nil {
-		for _, n := range f.Member().All() {
-			if n.Engine && n.State == member.Live {
-				return f.call(ctx, http.MethodPost, n.ID, joinPath, in, out)
-			}
-		}
+// admit signs the request of a machine with a join token, which may be forwarded by a peer.
+func (f *Fleet) admit(ctx context.Context, peer string, in joinRequest, out *joinResponse) error {
+	if f.authority.Load() == nil && peer != "" {
 		return engine.ErrUnavailable
+	} else if f.authority.Load() == nil {
+		return f.callEngines(ctx, http.MethodPost, joinPath, in, out)
 	}
 	_, _, err := f.client.Get(ctx, engine.Config, hashOf(in.Secret))
 	if errors.Is(err, engine.ErrNotFound) {
@@ -153,7 +157,7 @@ func (f *Fleet) admit(ctx context.Context, in joinRequest, out *joinResponse) er
 
 // sign signs the request of a node.
 func (f *Fleet) sign(ctx context.Context, peer string, request []byte, out *joinResponse) error {
-	if f.authority == nil {
+	if f.authority.Load() == nil {
 		return service.Refuse(service.Invalid, "this node does not have the authority")
 	}
 	grave, err := f.Member().Grave(ctx, peer)
@@ -170,13 +174,17 @@ func (f *Fleet) sign(ctx context.Context, peer string, request []byte, out *join
 
 // certifyNode signs a request for a node.
 func (f *Fleet) certifyNode(request []byte, id string, out *joinResponse) error {
-	cert, err := f.authority.Sign(request, id)
+	authority := f.authority.Load()
+	if authority == nil { // it has just lost its engine
+		return engine.ErrUnavailable
+	}
+	cert, err := authority.Sign(request, id)
 	if err != nil {
 		return service.Refuse(service.Invalid, "%w", err)
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	*out = joinResponse{cert.Raw, f.state.EngineToken, append([]string{f.Address}, f.state.Engines...)}
+	*out = joinResponse{cert.Raw, f.state.EngineToken, append([]string{f.Address}, f.state.Engines...), f.state.Generation}
 	return nil
 }
 
@@ -207,14 +215,15 @@ func (f *Fleet) join(ctx context.Context) error {
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: config}, Timeout: callTimeout}
 	defer client.CloseIdleConnections()
 	var out joinResponse
-	if err := send(ctx, client, http.MethodPost, f.Join+joinPath, "", joinRequest{token.Secret, request.DER}, into(&out, maxMessage)); err != nil {
+	err = send(ctx, client, http.MethodPost, f.Join+joinPath, "", joinRequest{token.Secret, request.DER}, into(&out, maxMessage))
+	if err = cmp.Or(err, out.Generation.check()); err != nil {
 		return fmt.Errorf("join %s: %w", f.Join, err)
 	}
 	if node, err = identity.NewNode(f.Dir, request, out.Certificate, ca()); err != nil {
 		return err
 	}
 	f.node.Store(node)
-	f.state.EngineToken, f.state.Engines = out.EngineToken, out.Engines
+	f.state.EngineToken, f.state.Engines, f.state.Generation = out.EngineToken, out.Engines, out.Generation
 	return f.writeState()
 }
 
@@ -238,11 +247,9 @@ func (f *Fleet) renewOnce(ctx context.Context) error {
 		return err
 	}
 	var out joinResponse
-	var failed error
-	if f.authority != nil {
+	failed := f.callEngines(ctx, http.MethodPost, renewPath, joinRequest{Request: request.DER}, &out) // the own one may be isolated
+	if failed != nil && !isForbidden(failed) && f.authority.Load() != nil {
 		failed = f.sign(ctx, f.ID(), request.DER, &out)
-	} else {
-		failed = f.callEngines(ctx, http.MethodPost, renewPath, joinRequest{Request: request.DER}, &out)
 	}
 	if failed != nil {
 		return failed

@@ -16,7 +16,7 @@ import (
 )
 
 // Limits bound one tenant, or all tenants together. A zero field takes its default. Limits with the tag fleet bound a tenant in the whole
-// fleet if the settings name them for it: held ones by a [Ledger], of divided ones each node has a part.
+// fleet if the settings name them for it: a [Ledger] grants held ones, and nodes share divided ones equally.
 type Limits struct {
 	Sandboxes int     `json:"sandboxes,omitzero" fleet:"held"`         // open
 	Runs      int     `json:"runs,omitzero" fleet:"held"`              // active or waiting, with processes and contexts

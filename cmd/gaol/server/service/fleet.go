@@ -23,7 +23,7 @@ type Peers interface {
 	// Claim reserves the name of a new snapshot on all machines. It returns [fs.ErrExist] for a name in use.
 	Claim(ctx context.Context, t *tenant.Tenant, name string) error
 
-	// Record sets the id of the snapshot that has a claimed name. Without an id, the name is free again.
+	// Record sets the id of the snapshot of a claimed name. Without an id, the name is free again.
 	Record(ctx context.Context, t *tenant.Tenant, name, id string) error
 
 	// Copy gives another machine a copy of a snapshot that this one keeps. Without other machines it does nothing.

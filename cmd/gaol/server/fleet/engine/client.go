@@ -24,6 +24,9 @@ type Client struct {
 	js     jetstream.JetStream
 	copies int // of new buckets and queues; 0: gaol runs the engine
 
+	generation atomic.Pointer[string]
+	failures   atomic.Int32 // of Put, since the last success
+
 	consumers [Queues]atomic.Pointer[jetstream.Consumer]
 	refused   sync.Map // owners of messages to which checkShare has returned ErrShare a moment ago
 }
@@ -91,13 +94,26 @@ func (d dialer) Dial(string, string) (net.Conn, error) {
 	return d(ctx)
 }
 
-// Connect returns a client with connections from dial. It does not wait for the first one. The caller closes it.
-func Connect(dial func(context.Context) (net.Conn, error), token, name string, log *slog.Logger) (*Client, error) {
-	// The dialer does not use the URL.
-	return connectTo("nats://127.0.0.1:4222", name, log, nats.SetCustomDialer(dialer(dial)), nats.Token(token))
+// Access is what a client needs to use an engine.
+type Access struct {
+	Secret     string
+	Generation string // of the engine's servers and queues; empty: the first one
 }
 
-func connectTo(urls, name string, log *slog.Logger, options ...nats.Option) (*Client, error) {
+// Token returns the token that servers of a generation expect: others refuse it.
+func (a Access) Token() string { return a.Secret + a.Generation }
+
+// Connect returns a client with connections from dial. It does not wait for the first one. The caller closes it.
+func Connect(dial func(context.Context) (net.Conn, error), access Access, name string, log *slog.Logger) (*Client, error) {
+	c := &Client{}
+	c.generation.Store(&access.Generation)
+	token := func() string { return Access{access.Secret, *c.generation.Load()}.Token() }
+	// The dialer does not use the URL.
+	return c.connect("nats://127.0.0.1:4222", name, log, nats.SetCustomDialer(dialer(dial)), nats.TokenHandler(token))
+}
+
+// connect connects a new client, and returns it.
+func (c *Client) connect(urls, name string, log *slog.Logger, options ...nats.Option) (*Client, error) {
 	conn, err := nats.Connect(urls, append(options,
 		nats.Name(name), nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1),
 		nats.ReconnectWait(reconnectWait), nats.ReconnectJitter(reconnectWait, reconnectWait),
@@ -120,8 +136,21 @@ func connectTo(urls, name string, log *slog.Logger, options ...nats.Option) (*Cl
 		conn.Close()
 		return nil, err
 	}
-	return &Client{conn: conn, js: js}, nil
+	c.conn, c.js = conn, js
+	return c, nil
 }
+
+// Use makes the client use the engine of another generation.
+func (c *Client) Use(generation string) {
+	c.generation.Store(&generation)
+	for i := range c.consumers {
+		c.consumers[i].Store(nil)
+	}
+	c.reconnect()
+}
+
+// reconnect makes a new connection.
+func (c *Client) reconnect() { _ = c.conn.ForceReconnect() } // it may be closed
 
 // Close ends the connection.
 func (c *Client) Close() { c.conn.Close() }
@@ -129,25 +158,30 @@ func (c *Client) Close() { c.conn.Close() }
 // Connected reports whether there is a connection now.
 func (c *Client) Connected() bool { return c.conn.IsConnected() }
 
-// Prepare makes the buckets and queues that are missing. Machines with the engine of another one do not call it.
-func (c *Client) Prepare(ctx context.Context) error {
+// Prepare makes the buckets and queues that are missing, with a number of replicas unless the engine is external. Machines with the engine
+// of another one do not call it.
+func (c *Client) Prepare(ctx context.Context, replicas int) error {
 	if !c.Connected() {
 		return errors.Join(ErrUnavailable, c.conn.LastError())
 	}
 	if c.conn.MaxPayload() < maxPayload {
 		return errors.New("the engine accepts only small messages: set max_payload: 8MB in the configuration of its servers")
 	}
+	replicas = max(replicas, c.copies)
 	for _, bucket := range buckets {
-		bucket.History, bucket.Replicas = 1, c.copies
+		bucket.History, bucket.Replicas = 1, replicas
 		_, err := c.js.KeyValue(ctx, bucket.Bucket)
 		if c.isMissing(err, jetstream.ErrBucketNotFound) {
 			_, err = c.js.CreateOrUpdateKeyValue(ctx, bucket)
+		}
+		if err == nil && replicas > 1 {
+			err = c.readFromLeader(ctx, "KV_"+bucket.Bucket)
 		}
 		if err != nil {
 			return fmt.Errorf("bucket %s: %w", bucket.Bucket, err)
 		}
 	}
-	return c.prepareQueues(ctx)
+	return c.prepareQueues(ctx, replicas)
 }
 
 // with calls do with a bucket, and converts its error.
@@ -178,7 +212,7 @@ func (c *Client) operate(ctx context.Context, do func(context.Context) error) er
 		return err
 	case errors.Is(err, jetstream.ErrKeyExists), code == jetstream.JSErrCodeStreamWrongLastSequence:
 		return ErrExists
-	case errors.Is(err, jetstream.ErrKeyNotFound), errors.Is(err, jetstream.ErrMsgNotFound), errors.Is(err, nats.ErrNoResponders):
+	case errors.Is(err, jetstream.ErrKeyNotFound), errors.Is(err, jetstream.ErrMsgNotFound):
 		return ErrNotFound
 	case code == storeFailed:
 		return fmt.Errorf("%w: %w", ErrFull, err)
@@ -201,12 +235,22 @@ func (c *Client) Create(ctx context.Context, bucket, key string, value []byte, l
 	})
 }
 
+// maxFailures is how many times in succession Put may fail before the client tries another server, which may have a majority.
+const maxFailures = 2
+
 // Put sets the value of a key.
 func (c *Client) Put(ctx context.Context, bucket, key string, value []byte) error {
-	return c.with(ctx, bucket, func(ctx context.Context, kv jetstream.KeyValue) error {
+	err := c.with(ctx, bucket, func(ctx context.Context, kv jetstream.KeyValue) error {
 		_, err := kv.Put(ctx, key, value)
 		return err
 	})
+	if err == nil || !c.Connected() {
+		c.failures.Store(0)
+	} else if c.failures.Add(1) >= maxFailures {
+		c.failures.Store(0)
+		c.reconnect()
+	}
+	return err
 }
 
 // Get returns the value of a key with its revision, for Update. It returns ErrNotFound if there is none.
@@ -308,6 +352,15 @@ func (c *Client) watcher(ctx context.Context, bucket string) (_ jetstream.KeyWat
 	}, nil
 }
 
+// Leader returns the name of the server that leads a bucket, an empty text if it is unknown.
+func (c *Client) Leader(ctx context.Context, bucket string) string {
+	s, err := c.js.Stream(ctx, "KV_"+bucket)
+	if err != nil || s.CachedInfo().Cluster == nil {
+		return ""
+	}
+	return s.CachedInfo().Cluster.Leader
+}
+
 // Sleep waits for a time, or until ctx ends. It reports whether ctx has not ended.
 func Sleep(ctx context.Context, d time.Duration) bool {
 	select {
@@ -325,6 +378,9 @@ func (c *Client) Publish(subject string, hint []byte) error { return c.conn.Publ
 func (c *Client) Ask(ctx context.Context, subject string) (answer []byte, err error) {
 	err = c.operate(ctx, func(ctx context.Context) error {
 		m, err := c.conn.RequestWithContext(ctx, subject, nil)
+		if errors.Is(err, nats.ErrNoResponders) {
+			return jetstream.ErrKeyNotFound
+		}
 		if err == nil {
 			answer = m.Data
 		}

@@ -48,7 +48,7 @@ func TestKeys(t *testing.T) {
 	if _, _, err := c.Get(ctx, Nodes, "key"); !errors.Is(err, ErrNotFound) {
 		t.Errorf("the key in another bucket: %v", err)
 	}
-	if err := c.Prepare(ctx); err != nil {
+	if err := c.Prepare(ctx, 1); err != nil {
 		t.Errorf("Prepare again: %v", err)
 	}
 	get("key", "new", nil)
@@ -283,7 +283,7 @@ func TestToken(t *testing.T) {
 			close(tried)
 		}
 		return s.Dial(ctx)
-	}, "another", "test", logger(t))
+	}, Access{Secret: "another"}, "test", logger(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -303,15 +303,15 @@ func TestServe(t *testing.T) {
 	c, err := Connect(func(context.Context) (net.Conn, error) {
 		near, far := net.Pipe()
 		tunnels <- near
-		go func() { served <- s.Serve(ctx, far) }()
+		go func() { served <- Tunnel(ctx, far, s.Dial) }()
 		return near, nil
-	}, token, "test", logger(t))
+	}, Access{Secret: token}, "test", logger(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()
 	waitFor(t, "connection", c.Connected)
-	if err := cmp.Or(c.Prepare(t.Context()), c.Put(t.Context(), Nodes, "key", make([]byte, 100_000))); err != nil {
+	if err := cmp.Or(c.Prepare(t.Context(), 1), c.Put(t.Context(), Nodes, "key", make([]byte, 100_000))); err != nil {
 		t.Fatal(err)
 	}
 	if got, _, err := c.Get(t.Context(), Nodes, "key"); len(got) != 100_000 || err != nil {

@@ -67,7 +67,7 @@ type testServer struct {
 func startServer(t *testing.T) testServer {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	s, err := Start(ctx, program, t.TempDir(), token, logger(t))
+	s, err := Start(ctx, Options{Program: program, Dir: t.TempDir(), Token: token, Log: logger(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,13 +86,13 @@ func logger(t *testing.T) *slog.Logger {
 // connect returns a client that is connected, with all buckets.
 func connect(t *testing.T, s testServer) *Client {
 	t.Helper()
-	c, err := Connect(s.Dial, token, "test", logger(t))
+	c, err := Connect(s.Dial, Access{Secret: token}, "test", logger(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Close)
 	waitFor(t, "a connection", c.Connected)
-	if err := c.Prepare(t.Context()); err != nil {
+	if err := c.Prepare(t.Context(), 1); err != nil {
 		t.Fatal(err)
 	}
 	return c
@@ -233,7 +233,7 @@ func TestNotReady(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	s, err := Start(ctx, script, dir, token, logger(t))
+	s, err := Start(ctx, Options{Program: script, Dir: dir, Token: token, Log: logger(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -258,7 +258,7 @@ func TestStartFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, program := range map[string]string{"ends": program, "missing": filepath.Join(dir, "missing")} {
-		s, err := Start(t.Context(), program, dir, token, logger(t))
+		s, err := Start(t.Context(), Options{Program: program, Dir: dir, Token: token, Log: logger(t)})
 		if err == nil {
 			t.Errorf("%s: it started: %v", name, s)
 		}
@@ -285,7 +285,7 @@ func TestStalePorts(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	s, err := Start(ctx, script, dir, token, logger(t))
+	s, err := Start(ctx, Options{Program: script, Dir: dir, Token: token, Log: logger(t)})
 	if err == nil {
 		cancel()
 		<-s.Done()

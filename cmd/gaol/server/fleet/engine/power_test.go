@@ -131,16 +131,16 @@ func (d *disk) set(t *testing.T, table string) {
 func (d *disk) startEngine(t *testing.T, program string) (c *Client, end func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	s, err := Start(ctx, program, d.dir, token, logger(t))
+	s, err := Start(ctx, Options{Program: program, Dir: d.dir, Token: token, Log: logger(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err = Connect(s.Dial, token, "test", logger(t))
+	c, err = Connect(s.Dial, Access{Secret: token}, "test", logger(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	waitFor(t, "connection", c.Connected)
-	waitFor(t, "streams", func() bool { return c.Prepare(t.Context()) == nil })
+	waitFor(t, "streams", func() bool { return c.Prepare(t.Context(), 1) == nil })
 	return c, func() {
 		cancel()
 		_ = s.process.Load().Kill() // it may have ended

@@ -24,22 +24,29 @@ const (
 	fewQueued = 8                // messages that an owner may add to a queue of which a quarter is full
 )
 
-func queueName(i int) string              { return fmt.Sprintf("RUNS-%d", i) }
+// queueName returns the stream of a queue. Each generation has its own names: an acknowledgment names the stream of its message.
+func (c *Client) queueName(i int) string {
+	if generation := *c.generation.Load(); generation != "" {
+		return fmt.Sprintf("RUNS-%s-%d", generation, i)
+	}
+	return fmt.Sprintf("RUNS-%d", i)
+}
+
 func queueSubject(i int, n string) string { return fmt.Sprintf("runs.%d.%s", i, n) }
 
 // prepareQueues makes the queues. A queue delivers a message until a worker acknowledges it.
-func (c *Client) prepareQueues(ctx context.Context) error {
+func (c *Client) prepareQueues(ctx context.Context, replicas int) error {
 	for i := range Queues {
-		_, err := c.js.Stream(ctx, queueName(i))
+		_, err := c.js.Stream(ctx, c.queueName(i))
 		if c.isMissing(err, jetstream.ErrStreamNotFound) {
 			_, err = c.js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
-				Name: queueName(i), Subjects: []string{queueSubject(i, ">")}, Retention: jetstream.WorkQueuePolicy,
-				MaxBytes: maxQueued, Discard: jetstream.DiscardNew, Replicas: c.copies,
+				Name: c.queueName(i), Subjects: []string{queueSubject(i, ">")}, Retention: jetstream.WorkQueuePolicy,
+				MaxBytes: maxQueued, Discard: jetstream.DiscardNew, Replicas: replicas,
 			})
 		}
 		if err == nil {
-			if _, err = c.js.Consumer(ctx, queueName(i), workers); c.isMissing(err, jetstream.ErrConsumerNotFound) {
-				_, err = c.js.CreateOrUpdateConsumer(ctx, queueName(i), jetstream.ConsumerConfig{Durable: workers, AckPolicy: jetstream.AckExplicitPolicy, AckWait: lease, MaxAckPending: -1})
+			if _, err = c.js.Consumer(ctx, c.queueName(i), workers); c.isMissing(err, jetstream.ErrConsumerNotFound) {
+				_, err = c.js.CreateOrUpdateConsumer(ctx, c.queueName(i), jetstream.ConsumerConfig{Durable: workers, AckPolicy: jetstream.AckExplicitPolicy, AckWait: lease, MaxAckPending: -1})
 			}
 		}
 		if err != nil {
@@ -57,7 +64,7 @@ func (c *Client) Submit(ctx context.Context, queue int, name string, data []byte
 		return ErrShare
 	}
 	return c.operate(ctx, func(ctx context.Context) error {
-		s, err := c.js.Stream(ctx, queueName(queue))
+		s, err := c.js.Stream(ctx, c.queueName(queue))
 		if err == nil && s.CachedInfo().State.Bytes > uint64(s.CachedInfo().Config.MaxBytes/4) {
 			err = c.checkShare(ctx, queue, owner)
 		}
@@ -73,7 +80,7 @@ func (c *Client) Submit(ctx context.Context, queue int, name string, data []byte
 func (c *Client) checkShare(ctx context.Context, queue int, owner string) error {
 	var queued struct{ Total int }
 	request := fmt.Sprintf(`{"subjects_filter": %q, "offset": 1000000000}`, queueSubject(queue, owner+".*")) // without their names
-	m, err := c.conn.RequestWithContext(ctx, "$JS.API.STREAM.INFO."+queueName(queue), []byte(request))
+	m, err := c.conn.RequestWithContext(ctx, "$JS.API.STREAM.INFO."+c.queueName(queue), []byte(request))
 	if err == nil {
 		err = json.Unmarshal(m.Data, &queued)
 	}
@@ -88,7 +95,7 @@ func (c *Client) checkShare(ctx context.Context, queue int, owner string) error 
 // Queued returns a message of a queue that no worker has acknowledged, or ErrNotFound.
 func (c *Client) Queued(ctx context.Context, queue int, name string) (data []byte, err error) {
 	err = c.operate(ctx, func(ctx context.Context) error {
-		s, err := c.js.Stream(ctx, queueName(queue))
+		s, err := c.js.Stream(ctx, c.queueName(queue))
 		if err != nil {
 			return err
 		}
@@ -105,7 +112,7 @@ func (c *Client) Queued(ctx context.Context, queue int, name string) (data []byt
 func (c *Client) Waiting(ctx context.Context) (messages uint64, oldest time.Duration, err error) {
 	err = c.operate(ctx, func(ctx context.Context) error {
 		for queue := range Queues {
-			s, err := c.js.Stream(ctx, queueName(queue))
+			s, err := c.js.Stream(ctx, c.queueName(queue))
 			if err != nil {
 				return err
 			}
@@ -173,7 +180,7 @@ func (c *Client) consumer(ctx context.Context, queue int) (jetstream.Consumer, e
 	if found := c.consumers[queue].Load(); found != nil {
 		return *found, nil
 	}
-	found, err := c.js.Consumer(ctx, queueName(queue), workers)
+	found, err := c.js.Consumer(ctx, c.queueName(queue), workers)
 	if err == nil {
 		c.consumers[queue].Store(&found)
 	}

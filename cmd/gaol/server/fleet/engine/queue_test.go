@@ -129,7 +129,7 @@ func TestTake(t *testing.T) {
 // shortLease makes the lease of messages of queue 1 shorter than the product's.
 func shortLease(t *testing.T, c *Client) time.Duration {
 	t.Helper()
-	consumer, err := c.js.Consumer(t.Context(), queueName(1), workers)
+	consumer, err := c.js.Consumer(t.Context(), c.queueName(1), workers)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +138,7 @@ func shortLease(t *testing.T, c *Client) time.Duration {
 		t.Errorf("the consumer %+v", config)
 	}
 	config.AckWait = time.Second
-	if _, err := c.js.UpdateConsumer(t.Context(), queueName(1), config); err != nil {
+	if _, err := c.js.UpdateConsumer(t.Context(), c.queueName(1), config); err != nil {
 		t.Fatal(err)
 	}
 	return config.AckWait
@@ -172,7 +172,7 @@ func TestLease(t *testing.T) {
 // A full queue or bucket refuses more, and has room again after a deletion.
 func TestFull(t *testing.T) {
 	c := connect(t, startServer(t))
-	stream, err := c.js.Stream(t.Context(), queueName(1))
+	stream, err := c.js.Stream(t.Context(), c.queueName(1))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -208,7 +208,7 @@ func TestFull(t *testing.T) {
 func TestShare(t *testing.T) {
 	s := startServer(t)
 	c, other := connect(t, s), connect(t, s)
-	stream, err := c.js.Stream(t.Context(), queueName(1))
+	stream, err := c.js.Stream(t.Context(), c.queueName(1))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -396,10 +396,10 @@ func TestQueueKilled(t *testing.T) {
 		t.Errorf("Done of a deleted message: %v", err)
 	}
 	takeNone(t, c, 1, 50*time.Millisecond)
-	if _, err := c.js.Stream(t.Context(), queueName(Queues-1)); err != nil {
+	if _, err := c.js.Stream(t.Context(), c.queueName(Queues-1)); err != nil {
 		t.Error(err)
 	}
-	if _, err := c.js.Stream(t.Context(), queueName(Queues)); !errors.Is(err, jetstream.ErrStreamNotFound) {
+	if _, err := c.js.Stream(t.Context(), c.queueName(Queues)); !errors.Is(err, jetstream.ErrStreamNotFound) {
 		t.Error(err)
 	}
 }

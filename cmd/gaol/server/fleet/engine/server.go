@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -30,7 +31,9 @@ type Server struct {
 	dir     string
 	token   string
 	log     *slog.Logger
+	cluster *Cluster
 	address atomic.Pointer[string] // of the running program; nil: it is not ready
+	routes  atomic.Pointer[string] // its address for other servers of the cluster
 	process atomic.Pointer[os.Process]
 	done    chan struct{}
 }
@@ -42,17 +45,32 @@ const (
 	stopTimeout  = 5 * time.Second        // after SIGTERM
 )
 
-// Start starts a program with its files in a folder. Clients need the token. Done is closed after ctx has ended and the
-// program has, too.
-func Start(ctx context.Context, program, dir, token string, log *slog.Logger) (*Server, error) {
-	s := &Server{program: program, dir: dir, token: token, log: log, done: make(chan struct{})}
-	lock, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDONLY, 0o600)
+// Options are the options of [Start].
+type Options struct {
+	Program string // nats-server
+	Dir     string // of its files
+	Token   string // that clients need
+	Cluster *Cluster
+	Log     *slog.Logger
+}
+
+// Cluster makes a server a part of a cluster. Nil: it is alone.
+type Cluster struct {
+	Name   string   // which is not a secret
+	Server string   // the name of this server, which no other one has had
+	Routes []string // loopback addresses by which it reaches the other servers
+}
+
+// Start starts a program. Done is closed after ctx has ended and the program has, too.
+func Start(ctx context.Context, o Options) (*Server, error) {
+	s := &Server{program: o.Program, dir: o.Dir, token: o.Token, log: o.Log, cluster: o.Cluster, done: make(chan struct{})}
+	lock, err := os.OpenFile(filepath.Join(o.Dir, "lock"), os.O_CREATE|os.O_RDONLY, 0o600)
 	if err != nil {
 		return nil, err
 	}
 	var ended <-chan error
 	if err = unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		err = fmt.Errorf("%s: another server uses it: %w", dir, err)
+		err = fmt.Errorf("%s: another server uses it: %w", o.Dir, err)
 	} else if err = s.writeConfig(); err == nil {
 		ended, err = s.start(ctx)
 	}
@@ -75,6 +93,7 @@ func (s *Server) supervise(ctx context.Context, ended <-chan error) {
 	for {
 		err := <-ended
 		s.address.Store(nil)
+		s.routes.Store(nil)
 		if ctx.Err() != nil {
 			return
 		}
@@ -94,18 +113,32 @@ func (s *Server) supervise(ctx context.Context, ended <-chan error) {
 const (
 	configFile = "nats.conf"
 	maxPayload = 8 << 20 // bytes of a message
+	routeUser  = "gaol"
 )
 
 // writeConfig writes the program's configuration. Each write is on the disk before it is acknowledged. JSON is a form that the
 // program accepts.
 func (s *Server) writeConfig() error {
-	text, err := json.Marshal(map[string]any{
+	config := map[string]any{
 		"listen": "127.0.0.1:-1", "ports_file_dir": s.dir, "max_payload": maxPayload,
 		"authorization": map[string]any{"token": s.token},
 		"jetstream": map[string]any{
 			"store_dir": filepath.Join(s.dir, "data"), "sync_interval": "always", "max_memory_store": 64 << 20, "max_file_store": 16 << 30,
 		},
-	})
+	}
+	if c := s.cluster; c != nil {
+		routes := make([]string, len(c.Routes))
+		for i, address := range c.Routes {
+			routes[i] = (&url.URL{Scheme: "nats-route", User: url.UserPassword(routeUser, s.token), Host: address}).String()
+		}
+		config["server_name"] = c.Server
+		config["cluster"] = map[string]any{
+			"name": c.Name, "listen": "127.0.0.1:-1", "routes": routes, "authorization": map[string]any{"user": routeUser, "password": s.token},
+			"no_advertise": true, "advertise": "127.0.0.1:1", // only the routes lead to other machines
+			"ping_interval": pingEvery.String(),
+		}
+	}
+	text, err := json.Marshal(config)
 	if err != nil {
 		return err
 	}
@@ -142,7 +175,7 @@ func (s *Server) start(ctx context.Context) (<-chan error, error) {
 	if err != nil {
 		return nil, err
 	}
-	address, err := s.waitForAddress(ctx, cmd.Process.Pid, ended)
+	address, routes, err := s.waitForAddresses(ctx, cmd.Process.Pid, ended)
 	if err != nil {
 		_ = cmd.Process.Kill() // it may have ended
 		for range ended {      // wait for its end
@@ -150,6 +183,7 @@ func (s *Server) start(ctx context.Context) (<-chan error, error) {
 		return nil, fmt.Errorf("%s: %w", s.program, err)
 	}
 	s.process.Store(cmd.Process)
+	s.routes.Store(&routes)
 	s.address.Store(&address)
 	return ended, nil
 }
@@ -196,24 +230,28 @@ func (s *Server) removePorts() error {
 	return err
 }
 
-// waitForAddress waits until the program has written its address.
-func (s *Server) waitForAddress(ctx context.Context, pid int, ended <-chan error) (string, error) {
+// waitForAddresses waits until the program has written its addresses. That of routes is empty without a cluster.
+func (s *Server) waitForAddresses(ctx context.Context, pid int, ended <-chan error) (clients, routes string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	for {
-		var ports struct{ NATS []string }
-		if text, err := os.ReadFile(s.portsFile(pid)); err == nil && json.Unmarshal(text, &ports) == nil && len(ports.NATS) > 0 {
-			u, err := url.Parse(ports.NATS[0])
-			if err != nil {
-				return "", err
+		var ports struct{ NATS, Cluster []string }
+		text, err := os.ReadFile(s.portsFile(pid))
+		if err == nil && json.Unmarshal(text, &ports) == nil && len(ports.NATS) > 0 && (s.cluster == nil || len(ports.Cluster) > 0) {
+			for _, address := range slices.Concat(ports.Cluster, ports.NATS) {
+				u, err := url.Parse(address)
+				if err != nil {
+					return "", "", err
+				}
+				clients, routes = u.Host, clients
 			}
-			return u.Host, nil
+			return clients, routes, nil
 		}
 		select {
 		case err := <-ended:
-			return "", fmt.Errorf("it has ended before it was ready: %w", err)
+			return "", "", fmt.Errorf("it has ended before it was ready: %w", err)
 		case <-ctx.Done():
-			return "", errors.New("it is not ready: see the server's log")
+			return "", "", errors.New("it is not ready: see the server's log")
 		case <-time.After(pollEvery):
 		}
 	}
@@ -236,17 +274,26 @@ func (s *Server) logLines(from io.Reader) {
 
 // Dial connects to the running program.
 func (s *Server) Dial(ctx context.Context) (net.Conn, error) {
-	address := s.address.Load()
+	return dialLoaded(ctx, s.address.Load())
+}
+
+// DialRoute connects to the running program as another server of its cluster.
+func (s *Server) DialRoute(ctx context.Context) (net.Conn, error) {
+	return dialLoaded(ctx, s.routes.Load())
+}
+
+// dialLoaded connects to an address, which is nil if there is none now.
+func dialLoaded(ctx context.Context, address *string) (net.Conn, error) {
 	if address == nil {
 		return nil, ErrUnavailable
 	}
 	return (&net.Dialer{}).DialContext(ctx, "tcp", *address)
 }
 
-// Serve connects a node to the program, until either ends the connection. It closes c.
-func (s *Server) Serve(ctx context.Context, c net.Conn) error {
+// Tunnel connects c with a connection from dial, until either ends or ctx does. It closes both.
+func Tunnel(ctx context.Context, c net.Conn, dial func(context.Context) (net.Conn, error)) error {
 	defer func() { _ = c.Close() }()
-	to, err := s.Dial(ctx)
+	to, err := dial(ctx)
 	if err != nil {
 		return err
 	}

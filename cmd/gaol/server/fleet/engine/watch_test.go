@@ -65,7 +65,7 @@ func TestServerWatchStarting(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	s, err := Start(ctx, script, dir, token, logger(t))
+	s, err := Start(ctx, Options{Program: script, Dir: dir, Token: token, Log: logger(t)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -130,6 +130,14 @@ func (a *Authority) Write(dir string) error {
 	return writeFile(dir, authorityFile, text, os.Link)
 }
 
+// RemoveAuthority removes the authority from a folder, which may have none.
+func RemoveAuthority(dir string) error {
+	if err := os.Remove(filepath.Join(dir, authorityFile)); !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
 // ReadAuthority reads the authority of a folder. The error wraps [io/fs.ErrNotExist] if there is none.
 func ReadAuthority(dir string) (*Authority, error) {
 	text, err := readFile(dir, authorityFile)

@@ -164,5 +164,12 @@ func writeFile(dir, name string, text []byte, move func(from, to string) error) 
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return err
 	}
-	return move(f.Name(), filepath.Join(dir, name))
+	if err := move(f.Name(), filepath.Join(dir, name)); err != nil {
+		return err
+	}
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close()) // else the name could be lost with the power
 }

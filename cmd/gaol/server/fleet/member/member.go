@@ -20,6 +20,7 @@ type Member struct {
 	log    *slog.Logger
 	probe  func(ctx context.Context, node Record) error
 	load   func() Load
+	serves func() bool
 	notify func()
 
 	mu       sync.Mutex
@@ -37,6 +38,7 @@ type Options struct {
 
 	Probe  func(ctx context.Context, node Record) error // returns nil if a node can be reached directly, or [ErrNoContact]
 	Load   func() Load                                  // of the own node
+	Serves func() bool                                  // reports whether the own node runs the fleet's engine
 	Fenced func(why string)                             // is called in a goroutine when the own node is dead
 
 	Changed func() // is called after each change of the table
@@ -46,7 +48,7 @@ type Options struct {
 func New(o Options) *Member {
 	o.Record.MinProtocol, o.Record.MaxProtocol = OldestProtocol, Protocol
 	return &Member{
-		Table: NewTable(o.Record.ID, o.Fenced), engine: o.Engine, log: o.Log, probe: o.Probe, load: o.Load, notify: o.Changed,
+		Table: NewTable(o.Record.ID, o.Fenced), engine: o.Engine, log: o.Log, probe: o.Probe, load: o.Load, serves: o.Serves, notify: o.Changed,
 		record: o.Record, changed: make(chan struct{}, 1),
 	}
 }
@@ -122,7 +124,7 @@ func (m *Member) write(ctx context.Context) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.record.Sequence++
-	m.record.Draining = m.draining.Load()
+	m.record.Draining, m.record.Engine = m.draining.Load(), m.serves()
 	text, err := json.Marshal(m.record)
 	if err != nil {
 		return err

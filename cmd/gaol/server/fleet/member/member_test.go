@@ -47,7 +47,7 @@ func startEngine(t *testing.T) (client func() *engine.Client) {
 	t.Helper()
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
 	ctx, cancel := context.WithCancel(t.Context())
-	s, err := engine.Start(ctx, program(t), t.TempDir(), "token", log)
+	s, err := engine.Start(ctx, engine.Options{Program: program(t), Dir: t.TempDir(), Token: "token", Log: log})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +56,7 @@ func startEngine(t *testing.T) (client func() *engine.Client) {
 		<-s.Done()
 	})
 	client = func() *engine.Client {
-		c, err := engine.Connect(s.Dial, "token", "test", log)
+		c, err := engine.Connect(s.Dial, engine.Access{Secret: "token"}, "test", log)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -64,7 +64,7 @@ func startEngine(t *testing.T) (client func() *engine.Client) {
 		waitFor(t, "connection", c.Connected)
 		return c
 	}
-	if err := client().Prepare(t.Context()); err != nil {
+	if err := client().Prepare(t.Context(), 1); err != nil {
 		t.Fatal(err)
 	}
 	return client
@@ -98,7 +98,7 @@ func startMember(t *testing.T, id string, c *engine.Client) *testMember {
 			}
 			return errors.New("unreachable")
 		},
-		Load: func() Load { return Load{Busy: 0.25} }, Fenced: func(why string) { m.fenced <- why }, Changed: func() {},
+		Load: func() Load { return Load{Busy: 0.25} }, Serves: func() bool { return true }, Fenced: func(why string) { m.fenced <- why }, Changed: func() {},
 	})
 	m.now = func() time.Time { return time.Now().Add(time.Duration(m.ahead.Load())) }
 	ctx, cancel := context.WithCancel(t.Context())

@@ -1,0 +1,270 @@
+package fleet
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	mathrand "math/rand/v2"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"gaol/cmd/gaol/server/fleet/engine"
+	"gaol/cmd/gaol/server/fleet/identity"
+	"gaol/cmd/gaol/server/fleet/member"
+	"gaol/cmd/gaol/server/service"
+)
+
+const (
+	clusterSize = 3 // servers: one may fail
+
+	// promoteTime bounds a promotion. Servers that it has started end after pendingTime, unless their node learns that it has succeeded.
+	promoteTime = 5 * time.Minute
+	pendingTime = 2 * promoteTime
+)
+
+// Promoted is the response to POST /fleet/v1/promote.
+type Promoted struct {
+	Engines []string `json:"engines"` // addresses of their nodes
+}
+
+// promotion is a step of a promotion that a node asks another one for.
+type promotion struct {
+	Generation generation `json:"generation"`
+
+	// Server is the name of the server to start, with the authority, of a generation that is being made. Otherwise it is valid, unless
+	// it is abandoned.
+	Server    string `json:"server,omitempty"`
+	Authority []byte `json:"authority,omitempty"`
+	Abandoned bool   `json:"abandoned,omitempty"`
+}
+
+// servePromotion serves another node.
+func (f *Fleet) servePromotion(w http.ResponseWriter, r *http.Request) {
+	var in promotion
+	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxMessage))
+	switch {
+	case err != nil || json.Unmarshal(text, &in) != nil:
+		err = errGeneration
+	case in.Server != "":
+		err = f.prepareServer(&in)
+	case in.Abandoned:
+		f.abandon()
+	default:
+		err = f.useGeneration(in.Generation)
+	}
+	respond(w, struct{}{}, err)
+}
+
+// promote replaces the only server of the engine by three on different nodes.
+//
+//	start three servers ── stop the only one ── copy its records ── store the new generation ── report it to all nodes
+//
+// Until the generation is stored, the former server is valid: it starts again after a failure. Nodes that miss the report ask others.
+func (f *Fleet) promote(ctx context.Context) (*Promoted, error) {
+	if !f.promoting.TryLock() {
+		return nil, service.Refuse(service.Invalid, "the engine is being promoted")
+	}
+	defer f.promoting.Unlock()
+	ctx, cancel := context.WithCancel(ctx) // without a deadline, each operation of NATS has its own
+	defer cancel()
+	defer time.AfterFunc(promoteTime, cancel).Stop()
+	defer context.AfterFunc(f.life, cancel)()
+	g, others, err := f.nextGeneration()
+	if err != nil {
+		return nil, err
+	}
+	if err = f.makeGeneration(ctx, g, others); err != nil {
+		f.Log.Error("promote the fleet's engine", "err", err)
+		err = &service.Error{Code: service.EngineUnavailable, Err: fmt.Errorf("the engine is not promoted: %w", err)}
+		f.abandon()
+	} else {
+		others = f.Member().Others()
+	}
+	var reports sync.WaitGroup
+	for _, node := range others { // which otherwise ask later
+		reports.Go(func() {
+			failed := f.call(context.WithoutCancel(ctx), http.MethodPost, node, enginePath, promotion{Generation: g, Abandoned: err != nil}, nil)
+			if failed != nil {
+				f.Log.Warn("report the engine's generation", "node", node, "err", failed)
+			}
+		})
+	}
+	reports.Wait()
+	if err != nil {
+		return nil, err
+	}
+	p := &Promoted{}
+	for _, m := range g.Members {
+		p.Engines = append(p.Engines, m.Address)
+	}
+	return p, nil
+}
+
+// nextGeneration returns a new generation with this node, and the ids of its other nodes.
+func (f *Fleet) nextGeneration() (g generation, others []string, err error) {
+	var live []member.Status
+	for _, n := range f.Member().All() {
+		if n.State == member.Live && n.ID != f.ID() {
+			live = append(live, n)
+		}
+	}
+	now := f.generation()
+	switch e := f.engine.Load(); {
+	case e == nil:
+		return g, nil, service.Refuse(service.Invalid, "this machine does not run the engine: see gaol fleet nodes")
+	case !e.alone:
+		return g, nil, service.Refuse(service.Invalid, "the fleet has three engines; a lost one cannot be replaced by another machine so far")
+	case len(live)+1 < clusterSize || f.Member().IsDraining():
+		return g, nil, service.Refuse(service.Invalid, "three engines need this machine and two others that are live and not draining")
+	}
+	mathrand.Shuffle(len(live), func(i, j int) { live[i], live[j] = live[j], live[i] })
+	g = generation{Number: now.Number + 1, Name: identity.NewID(), Members: []server{{identity.NewID(), f.Address}}}
+	for _, n := range live[:clusterSize-1] {
+		g.Members = append(g.Members, server{identity.NewID(), n.Address})
+		others = append(others, n.ID)
+	}
+	return g, others, nil
+}
+
+// makeGeneration starts the servers of a generation, copies the records of the only server to them, and uses them.
+func (f *Fleet) makeGeneration(ctx context.Context, g generation, others []string) error {
+	authority, err := f.authority.Load().MarshalText()
+	if err != nil {
+		return err
+	}
+	for i, node := range others {
+		if err := f.call(ctx, http.MethodPost, node, enginePath, promotion{Generation: g, Server: g.Members[i+1].Name, Authority: authority}, nil); err != nil {
+			return fmt.Errorf("node %s: %w", node, err)
+		}
+	}
+	if err := f.startPending(g, g.Members[0].Name); err != nil {
+		return err
+	}
+	to, err := engine.Connect(f.pending.Load().Dial, f.access(g), f.ID(), f.Log)
+	if err != nil {
+		return err
+	}
+	defer to.Close()
+	for { // until the servers are a cluster
+		err := to.Prepare(ctx, clusterSize)
+		if err == nil {
+			break
+		} else if !engine.Sleep(ctx, retryEvery) {
+			return err
+		}
+		f.Log.Debug("prepare the new engine", "err", err)
+	}
+	old := f.engine.Swap(nil)
+	old.end()
+	err = f.copyTo(ctx, to, old.name)
+	if err == nil {
+		err = f.useGeneration(g)
+	}
+	if err == nil && f.generation().Name != g.Name {
+		err = errors.New("a later generation is valid")
+	}
+	if f.engine.Load() == nil {
+		f.work.Go(func() { f.restoreEngine(old.name) })
+	}
+	return err
+}
+
+// copyTo copies all records of the only server, which other clients cannot use meanwhile.
+//
+// Preconditions: it has ended.
+func (f *Fleet) copyTo(ctx context.Context, to *engine.Client, server string) error {
+	access := engine.Access{Secret: rand.Text(), Generation: f.generation().Name}
+	life, stop := context.WithCancel(ctx)
+	s, err := engine.Start(life, engine.Options{Program: f.Program, Dir: f.serverDir(server), Token: access.Token(), Log: f.Log})
+	if err != nil {
+		stop()
+		return err
+	}
+	defer func() { stop(); <-s.Done() }()
+	from, err := engine.Connect(s.Dial, access, f.ID(), f.Log)
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	return to.Copy(ctx, from)
+}
+
+// restoreEngine starts the only server again after a failed promotion.
+func (f *Fleet) restoreEngine(name string) {
+	for f.life.Err() == nil {
+		e, err := f.startServer(f.generation(), name)
+		if err == nil {
+			f.useEngine(e)
+			return
+		}
+		f.Log.Error("start the fleet's engine again", "err", err)
+		engine.Sleep(f.life, retryEvery)
+	}
+}
+
+// startPending starts a server of a generation that is being made.
+func (f *Fleet) startPending(g generation, name string) error {
+	f.adopting.Lock()
+	defer f.adopting.Unlock()
+	f.pending.Swap(nil).end()
+	e, err := f.startServer(g, name)
+	if err != nil {
+		return err
+	}
+	f.pending.Store(e)
+	time.AfterFunc(pendingTime, func() {
+		if f.pending.CompareAndSwap(e, nil) {
+			e.end()
+		}
+	})
+	return nil
+}
+
+// abandon ends the server of a generation that is not made.
+func (f *Fleet) abandon() {
+	f.adopting.Lock()
+	defer f.adopting.Unlock()
+	f.pending.Swap(nil).end()
+	f.clean()
+}
+
+// prepareServer starts a server of a generation that is being made.
+func (f *Fleet) prepareServer(in *promotion) error {
+	authority, err := identity.ParseAuthority(in.Authority)
+	g := &in.Generation
+	switch {
+	case err != nil || identity.Fingerprint(authority.Cert) != identity.Fingerprint(f.node.Load().CA),
+		g.check() != nil || g.Number <= f.generation().Number,
+		!slices.ContainsFunc(g.Members, func(m server) bool { return m.Name == in.Server }):
+		return errGeneration
+	case f.engine.Load() != nil:
+		return service.Refuse(service.Invalid, "this node runs an engine")
+	case f.Program == "":
+		return service.Refuse(service.Invalid, "this machine lacks nats-server beside gaol")
+	}
+	f.abandon() // an earlier one
+	if err := authority.Write(f.Dir); err != nil {
+		return err
+	}
+	return f.startPending(*g, in.Server)
+}
+
+// promoteEvery is the time between attempts to promote the engine automatically.
+const promoteEvery = 10 * time.Second
+
+// promoteWhenReady promotes the engine when there are enough nodes, if the options want that.
+func (f *Fleet) promoteWhenReady(ctx context.Context) {
+	for f.Engines == clusterSize && len(f.generation().Members) < clusterSize && engine.Sleep(ctx, promoteEvery) {
+		if _, _, err := f.nextGeneration(); err != nil {
+			continue
+		}
+		if _, err := f.promote(ctx); err != nil {
+			engine.Sleep(ctx, time.Minute)
+		}
+	}
+}

@@ -64,17 +64,18 @@ func (l *Local) start(ctx context.Context) (err error) {
 	if err := l.writeState(); err != nil {
 		return err
 	}
-	if l.client == nil {
-		if l.client, err = engine.Connect(l.dialEngine, l.access(generation{}), l.state.Machine, l.Log); err != nil {
-			return err
-		}
-	}
 	if l.engine.Load() == nil { // else a part of an earlier start failed
 		e, err := l.startServer(generation{}, "")
 		if err != nil {
 			return err
 		}
-		l.useEngine(e)
+		l.engine.Store(e)
+	}
+	if l.client == nil {
+		if l.client, err = engine.Connect(l.dialEngine, l.access(generation{}), l.state.Machine, l.Log); err != nil {
+			return err
+		}
+		l.useEngine(l.engine.Load())
 	}
 	return l.client.Prepare(ctx, 1)
 }

@@ -200,9 +200,12 @@ func (c *Client) operate(ctx context.Context, do func(context.Context) error) er
 	if !c.Connected() {
 		return ErrUnavailable
 	}
-	ctx, cancel := context.WithTimeout(ctx, operationTimeout)
+	limited, cancel := context.WithTimeout(ctx, operationTimeout)
 	defer cancel()
-	err := do(ctx)
+	err := do(limited)
+	if err != nil && ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
 	var code jetstream.ErrorCode
 	if e, ok := errors.AsType[jetstream.JetStreamError](err); ok && e.APIError() != nil {
 		code = e.APIError().ErrorCode

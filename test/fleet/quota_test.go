@@ -238,7 +238,7 @@ func testLowerLimits(t *testing.T, c *cluster) {
 	c.waitRuns(t, "the former limit is reached", enough)
 }
 
-// testQuotaWithoutEngine: a node hands out what it has been granted.
+// testQuotaWithoutEngine: a node uses its grants.
 func testQuotaWithoutEngine(t *testing.T, c *cluster) {
 	caller := c.nodes[1].as(t, ada)
 	sandbox, processes := caller.processes(6)

@@ -10,14 +10,14 @@ import (
 	"time"
 )
 
-// Ledger keeps which part of each tenant's limits the nodes of a fleet may hand out: in the sum, not more than the limits. A node changes
-// only its own grants, and never hands out more than the ledger has. Package fleet implements it.
+// Ledger keeps which part of each tenant's limits the nodes of a fleet may use: in the sum, not more than the limits. A node changes
+// only its own grants, and never uses more than they are in the ledger. Package fleet implements it.
 //
 //	Reserve ── within the grants ──> the ledger is not asked
-//	        └─ more ──> Change: + an eighth of what is left
+//	        └─ more ──> Change: + an eighth of the rest
 //	                    └─ nothing is left ──> Recall ──> other nodes: Change: - what they do not use
 type Ledger interface {
-	// Node returns the id of this node in grants, empty if it may not hand out anything. Live returns how many nodes serve clients.
+	// Node returns the id of this node in grants, empty if it may use nothing. Live returns how many nodes serve clients.
 	Node() string
 	Live() int
 
@@ -29,18 +29,18 @@ type Ledger interface {
 	Recall(tenant string)
 }
 
-// Grants are the amounts that nodes may hand out, by node and the name of the limit.
+// Grants are the amounts that nodes may use, by node and the name of the limit.
 type Grants map[string]map[string]float64
 
 const (
 	changeTime = time.Second            // for a change of the ledger
 	recallTime = 200 * time.Millisecond // for others to return grants; for as long, others are refused without asking again
 	keepTime   = 10 * time.Second       // for grants that are not used
-	share      = 8                      // of what is left, a node gets one part
+	share      = 8                      // a node gets one part of the rest
 	tolerance  = 1e-9                   // of sums of fractions
 )
 
-// grants are what this node may hand out of a tenant's limits. Fields without a comment are guarded by Server.mu.
+// grants are this node's part of a tenant's limits. Fields without a comment are guarded by Server.mu.
 type grants struct {
 	turn, change sync.Mutex // of one reservation that needs more, and of one change of the ledger
 	again        time.Time  // when more can be asked for; guarded by turn
@@ -66,7 +66,7 @@ func (s *Server) divide(l *Limits, named *amounts) {
 	}
 }
 
-// checkGrants returns an error if the node must get more grants to hand out u.
+// checkGrants returns an error if the node must get more grants for u.
 //
 // Preconditions: the server's lock is held.
 func (r *Reservation) checkGrants(u amounts) error {
@@ -106,7 +106,7 @@ func (r *Reservation) obtain(u amounts) error {
 	}
 }
 
-// settle changes the grants of this node to what it needs for u and an eighth of what is left, or for no u to what it has used lately. It
+// settle changes the grants of this node to what it needs for u and an eighth of the rest, or for no u to the amounts that it has used lately. It
 // reports whether u fits into the limits. If it has to, it fits in any case.
 func (a *Account) settle(u amounts, must bool) (fits bool, err error) {
 	s := a.server
@@ -132,7 +132,7 @@ func (a *Account) settle(u amounts, must bool) (fits bool, err error) {
 		own, fits = a.plan(all, u, must)
 		g.kept = true
 		for i, n := range own {
-			g.may[i] = min(g.may[i], n) // the rest is not handed out from now on
+			g.may[i] = min(g.may[i], n) // the rest is not used from now on
 		}
 		if all[g.node] = own.byName(); own == (amounts{}) || g.node == "" {
 			delete(all, g.node)
@@ -147,7 +147,7 @@ func (a *Account) settle(u amounts, must bool) (fits bool, err error) {
 	return fits, err
 }
 
-// plan returns the next grants of this node, which are at least what is in use.
+// plan returns the next grants of this node, which are at least the amounts in use.
 //
 // Preconditions: the server's lock is held.
 func (a *Account) plan(all Grants, u amounts, must bool) (own amounts, fits bool) {

@@ -247,7 +247,7 @@ func TestSharedLimits(t *testing.T) {
 	}
 }
 
-// A node hands out what it has been granted without the ledger, and no more.
+// A node uses its grants without the ledger, and no more.
 func TestLedgerAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, 2, Limits{Runs: 20})
@@ -389,7 +389,7 @@ func TestNewLimits(t *testing.T) {
 	})
 }
 
-// A sandbox that moves counts once: its new node gets it at the limit, and nobody gets more meanwhile.
+// A sandbox that moves counts once: its new node gets it at the limit, and no node gets more meanwhile.
 func TestAdopt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, 3, Limits{Sandboxes: 20, Disk: 200})

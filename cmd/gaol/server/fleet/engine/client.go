@@ -36,7 +36,7 @@ const (
 	Nodes   = "NODES"   // node.<id>, and dead.<id>
 	Config  = "CONFIG"  // join.<hash of a secret>, and canary.<id> of a node
 	Moved   = "MOVED"   // the id of a sandbox: the node that it has moved to
-	Quota   = "QUOTA"   // a tenant: what nodes may hand out of its limits
+	Quota   = "QUOTA"   // a tenant: the parts of its limits that nodes may use
 	Results = "RESULTS" // <name> of a message of a queue: its result, which lives for ResultLife
 
 	Names    = "NAMES"    // see [service.Peers]: the snapshots of tenants

@@ -13,7 +13,7 @@ import (
 // copiesAtOnce bounds the messages that [Client.Copy] writes at the same time, each of which waits for a majority of the servers.
 const copiesAtOnce = 32
 
-// Copy copies all records and messages of another engine, to which nobody writes meanwhile. They keep the rest of their lifetimes,
+// Copy copies all records and messages of another engine, to which no other client writes meanwhile. They keep the rest of their lifetimes,
 // except those of their buckets, which begin again.
 func (c *Client) Copy(ctx context.Context, from *Client) error {
 	var streams []string

@@ -41,7 +41,7 @@ func startNext(t *testing.T) (testServer, *Client) {
 	return testServer{s, end}, c
 }
 
-// Copy copies messages of all queues and the values of all buckets, and nothing that was deleted. A lifetime goes on.
+// Copy copies messages of all queues and the values of all buckets, and nothing that was deleted. Lifetimes continue.
 func TestCopy(t *testing.T) {
 	t.Parallel()
 	from := connect(t, startServer(t))

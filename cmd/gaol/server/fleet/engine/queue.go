@@ -196,7 +196,7 @@ func (m *Message) Done(ctx context.Context) error { return m.message.DoubleAck(c
 // Return lets a worker take the message after some time.
 func (m *Message) Return(after time.Duration) error { return m.message.NakWithDelay(after) }
 
-// Refuse is Return for a message that nobody has tried to process: the delivery does not count as an attempt.
+// Refuse is Return for a message that no worker has tried to process: the delivery does not count as an attempt.
 func (m *Message) Refuse(ctx context.Context, after time.Duration) error {
 	return errors.Join(m.refuse(ctx), m.Return(after))
 }

@@ -237,7 +237,7 @@ func TestShare(t *testing.T) {
 	})
 }
 
-// A refused delivery does not count as an attempt, whoever gets the message then.
+// A refused delivery does not count as an attempt, whichever worker gets the message then.
 func TestRefuse(t *testing.T) {
 	s := startServer(t)
 	clients := []*Client{connect(t, s), connect(t, s)}

@@ -33,7 +33,7 @@ var layers = map[string]int{
 }
 
 // otherFolders are the other folders that may exist at the top.
-var otherFolders = []string{".ci", ".git", "bin", "docs"}
+var otherFolders = []string{".ci", ".git", "bin", "deploy", "docs"}
 
 // forbidden lists packages that no file imports, with the reason.
 var forbidden = map[string]string{

@@ -82,8 +82,8 @@ func writeCertificate(t *testing.T, certFile, keyFile string) *x509.CertPool {
 	return pool
 }
 
-// TestSystemd starts three nodes by the commands of the documented unit, and lets systemd verify it.
-func TestSystemd(t *testing.T) {
+// TestFleetUnits starts three nodes by the commands of the documented unit, and lets systemd verify it.
+func TestFleetUnits(t *testing.T) {
 	tier.Soak(t)
 	t.Parallel()
 	blocks := documented(t, "From one machine to three")

@@ -122,9 +122,9 @@ func (u *upgrade) replace(t *testing.T, i int, gaol string) {
 	n.manage(t, "undrain", n.id)
 }
 
-// TestUpgrade replaces the program of all nodes one after another, twice: by one that also understands a newer protocol, and then by
+// TestProtocolUpgrade replaces the program of all nodes one after another, twice: by one that also understands a newer protocol, and then by
 // one that understands no older one. Meanwhile no run fails, each batch run has a result, and sandboxes keep their ids and files.
-func TestUpgrade(t *testing.T) {
+func TestProtocolUpgrade(t *testing.T) {
 	tier.Soak(t)
 	between, newer := buildProtocols(t, 1, 2), buildProtocols(t, 2, 2)
 	c := newCluster(t)

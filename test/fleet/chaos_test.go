@@ -67,7 +67,7 @@ func TestChaos(t *testing.T) {
 
 // TestChaosPromoted does the same with an engine on three of the nodes, which is promoted under load.
 func TestChaosPromoted(t *testing.T) {
-	tier.Alone(t)
+	tier.Fleet(t)
 	runChaos(t, true)
 }
 

@@ -71,7 +71,7 @@ func (p *partition) waitLive(t *testing.T) {
 // Meanwhile it submits batch runs and counts in sandboxes, through all nodes. Each node serves its own sandboxes all the time. All
 // are live again afterwards, and only sandboxes on nodes that were declared dead are lost.
 func TestPartition(t *testing.T) {
-	tier.Alone(t)
+	tier.Fleet(t)
 	p := startPartition(t)
 	stop := make(chan struct{})
 	var load sync.WaitGroup

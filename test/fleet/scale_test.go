@@ -15,7 +15,7 @@ import (
 // TestScale measures runs per second of one worker, and of two, in turns. Each worker has a processor for itself, with its sandboxes;
 // requests come through a third node, which is draining.
 func TestScale(t *testing.T) {
-	tier.Alone(t)
+	tier.Fleet(t)
 	if _, err := exec.LookPath("taskset"); err != nil {
 		t.Skip("taskset is not installed")
 	}

@@ -14,11 +14,12 @@ import (
 // refused call fails, but is not reported. Without that option the kernel is not asked. To start Node by exec where programs cannot
 // start others, the kernel needs notifications.
 func TestKernelWithLess(t *testing.T) {
+	t.Setenv(harness.LauncherVar, "")
 	probe := kernel.Probe
 	defer func() { kernel.Probe = probe }()
 	kernel.Probe = func() kernel.Profile { return kernel.Profile{kernel.Listener, kernel.SignalLimits} }
 	for _, degraded := range []bool{false, true} {
-		rt := harness.Create(t, runtime.Options{AllowDegraded: degraded, Launcher: runtime.LauncherZygote, Permissions: policy.Permissions{ChildProcess: denied}})
+		rt := harness.Create(t, runtime.Options{AllowDegraded: degraded, Permissions: policy.Permissions{ChildProcess: denied}})
 		res := harness.Run(t, rt, `const limits = require('node:fs').readFileSync('/proc/self/limits', 'utf8');
 			const { error } = require('node:child_process').spawnSync('/bin/true');
 			__return([error?.code, /^Max pending signals +1024 /m.test(limits)])`, runtime.RunOptions{Format: runtime.FormatCommonJS})

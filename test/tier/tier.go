@@ -1,6 +1,9 @@
 package tier
 
-import "testing"
+import (
+	"os"
+	"testing"
+)
 
 // Soak marks a test that takes long: it repeats something, builds programs, or uses a browser.
 func Soak(t testing.TB) {
@@ -13,6 +16,14 @@ func Soak(t testing.TB) {
 func Alone(t testing.TB) {
 	t.Helper()
 	leaveOut(t, "make soak runs this test, alone")
+}
+
+// Fleet marks a test that breaks or measures a fleet for minutes.
+func Fleet(t testing.TB) {
+	t.Helper()
+	if leaveOut(t, "make test-fleet runs this test"); os.Getenv("GAOL_TEST_CHAOS") == "" {
+		t.Skip("make test-fleet runs this test")
+	}
 }
 
 // Packages marks a test that downloads hundreds of megabytes.

@@ -50,7 +50,7 @@ var errGeneration = service.Refuse(service.Invalid, "the description of the engi
 type ownEngine struct {
 	*engine.Server
 	name  string // empty: it is the first one
-	alone bool   // it is no part of a cluster
+	alone bool   // not in a cluster
 	life  context.Context
 	stop  context.CancelFunc
 }
@@ -308,7 +308,7 @@ func (f *Fleet) engineAddresses() []string {
 	return slices.DeleteFunc(slices.Compact(all), func(a string) bool { return a == "" || a == f.Address })
 }
 
-// dialers returns how connections of a protocol reach the own engine now, also one that is being made.
+// dialers returns functions that connect to the own engine, running or pending, by protocol.
 func (f *Fleet) dialers() map[string]func(context.Context) (net.Conn, error) {
 	all := map[string]func(context.Context) (net.Conn, error){}
 	own := f.engine.Load()

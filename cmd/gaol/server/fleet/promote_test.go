@@ -303,8 +303,8 @@ func TestPromote(t *testing.T) {
 	c.checkRecords(first)
 }
 
-// TestImport makes an engine from the backup of one that is lost, also of three. The nodes that are left use it, and those with a
-// lost one, too, when they come back.
+// TestImport replaces a lost engine, of one server or three, by its backup. The remaining nodes use the new engine, and so do nodes
+// with a server of the lost engine when they come back.
 func TestImport(t *testing.T) {
 	t.Parallel()
 	for name, promoted := range map[string]bool{"one": false, "three": true} {

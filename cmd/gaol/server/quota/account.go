@@ -218,7 +218,7 @@ type Reservation struct {
 	use     amounts
 	over    bool
 
-	// Moved is set when another node holds it, too, and has its part of the limits.
+	// Moved is set when another node also holds the reservation, and counts it against the limits.
 	Moved atomic.Bool
 }
 

@@ -53,7 +53,7 @@ type grants struct {
 // Share lets the nodes of a fleet share the limits that settings name for a tenant. It is called before the server is used, and Keep then.
 func (s *Server) Share(l Ledger) { s.ledger, s.live = l, 1 }
 
-// divide replaces limits that are divided by the part of this node. Of named it keeps those that nodes share by the ledger.
+// divide replaces each divided limit by this node's part. In named, it keeps the limits that the ledger shares.
 func (s *Server) divide(l *Limits, named *amounts) {
 	for i, n := range named {
 		kind := reflect.TypeFor[Limits]().Field(i).Tag.Get("fleet")
@@ -106,8 +106,8 @@ func (r *Reservation) obtain(u amounts) error {
 	}
 }
 
-// settle changes the grants of this node to what it needs for u and an eighth of the rest, or for no u to the amounts that it has used lately. It
-// reports whether u fits into the limits. If it has to, it fits in any case.
+// settle changes the grants of this node. For u, it adds the missing amounts and an eighth of the rest. Without u, it returns amounts that were
+// not used lately. It reports whether u fits into the limits; with must, u is added even if it does not.
 func (a *Account) settle(u amounts, must bool) (fits bool, err error) {
 	s := a.server
 	s.mu.Lock()

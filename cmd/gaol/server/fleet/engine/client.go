@@ -94,7 +94,7 @@ func (d dialer) Dial(string, string) (net.Conn, error) {
 	return d(ctx)
 }
 
-// Access is what a client needs to use an engine.
+// Access holds the credentials for an engine.
 type Access struct {
 	Secret     string
 	Generation string // of the engine's servers and queues; empty: the first one

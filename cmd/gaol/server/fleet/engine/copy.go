@@ -13,8 +13,8 @@ import (
 // copiesAtOnce bounds the messages that [Client.Copy] writes at the same time, each of which waits for a majority of the servers.
 const copiesAtOnce = 32
 
-// Copy copies all records and messages of another engine, to which no other client writes meanwhile. They keep the rest of their lifetimes,
-// except those of their buckets, which begin again.
+// Copy copies all records and messages of another engine, to which no other client writes meanwhile. Records with a lifetime keep the rest of it. The
+// lifetime that a bucket gives to its records begins again.
 func (c *Client) Copy(ctx context.Context, from *Client) error {
 	var streams []string
 	for i := range Queues { // before results, without which a message is delivered again

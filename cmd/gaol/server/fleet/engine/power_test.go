@@ -149,7 +149,7 @@ func (d *disk) startEngine(t *testing.T, program string) (c *Client, end func())
 	}
 }
 
-// submit submits messages of a round until it cuts the power, and returns those that were acknowledged before.
+// submit submits messages of a round until it cuts the power. It returns the acknowledged messages.
 func (d *disk) submit(t *testing.T, c *Client, round int) (names []string) {
 	t.Helper()
 	const enough = 40 // messages

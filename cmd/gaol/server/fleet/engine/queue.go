@@ -24,7 +24,8 @@ const (
 	fewQueued = 8                // messages that an owner may add to a queue of which a quarter is full
 )
 
-// queueName returns the stream of a queue. Each generation has its own names: an acknowledgment names the stream of its message.
+// queueName returns the stream of a queue. The name contains the generation, so that a late acknowledgment, which names its stream, cannot
+// acknowledge a message of the next generation.
 func (c *Client) queueName(i int) string {
 	if generation := *c.generation.Load(); generation != "" {
 		return fmt.Sprintf("RUNS-%s-%d", generation, i)

@@ -207,7 +207,7 @@ func (m *Member) Bury(ctx context.Context, id string, g Grave) error {
 	return m.engine.Delete(ctx, engine.Nodes, nodeKey+id)
 }
 
-// IsLost reports whether a start of a node has ended. It asks the engine about this node, and about one that the table does not have.
+// IsLost reports whether a start of a node has ended. It asks the engine about this node, and about a node that is not in the table.
 func (m *Member) IsLost(ctx context.Context, id, start string) (bool, error) {
 	if id != m.own && m.Get(id).Start == start {
 		return false, nil

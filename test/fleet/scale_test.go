@@ -1,9 +1,9 @@
 package fleet
 
 import (
-	"os/exec"
+	"net/http"
+	"os"
 	"slices"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -12,30 +12,17 @@ import (
 	"gaol/test/tier"
 )
 
-// TestScale measures runs per second of one worker, and of two, in turns. Each worker has a processor for itself, with its sandboxes;
-// requests come through a third node, which is draining.
+// TestScale measures runs per second of one worker, and of two, in turns. A worker runs one program at a time, which cgroups limit to
+// half a processor. Requests come through a third node, which is draining.
 func TestScale(t *testing.T) {
 	tier.Fleet(t)
-	if _, err := exec.LookPath("taskset"); err != nil {
-		t.Skip("taskset is not installed")
-	}
 	const least, turns, tries = 1.8, 5, 3
-	c := startCluster(t, 1)
+	c := newCluster(t)
+	if err := os.WriteFile(c.config(), []byte(`{"drainMs": 500, "server": {"runs": 1}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c.startAll(t, 3)
 	gateway := c.nodes[0]
-	for i, name := range []string{"b", "c"} {
-		n := c.prepare(t, name)
-		cmd := n.command(append([]string{"--fleet-address", "127.0.0.1:0"}, gateway.join(gateway.token(t))...)...)
-		pinned := exec.Command("taskset", append([]string{"--cpu-list", strconv.Itoa(i)}, cmd.Args...)...)
-		pinned.SysProcAttr = cmd.SysProcAttr
-		n.run(t, pinned)
-		n.waitServing(t)
-		c.nodes = append(c.nodes, n)
-	}
-	for _, viewer := range c.nodes {
-		for _, n := range c.nodes {
-			viewer.waitState(t, n.id, "live")
-		}
-	}
 	c.drain(t, gateway, true)
 	var ratio float64
 	for range tries { // other programs may disturb one
@@ -57,11 +44,11 @@ func TestScale(t *testing.T) {
 	t.Errorf("two workers make %.2f times the runs of one, want %v", ratio, least)
 }
 
-// rate returns how many runs of 30 ms of a processor a second eight clients of the node get.
+// rate returns how many runs of 30 ms of a processor a second four clients of the node get.
 func (n *node) rate(t *testing.T) float64 {
 	t.Helper()
-	const code = `while (process.cpuUsage().user < 30_000); __return(1)`
-	const clients, measured = 8, 4 * time.Second
+	run := object{"code": `while (process.cpuUsage().user < 30_000); __return(1)`, "limits": object{"cpus": 0.5}}
+	const clients, measured = 4, 5 * time.Second
 	var runs atomic.Int64
 	begin := time.Now()
 	var load sync.WaitGroup
@@ -69,11 +56,15 @@ func (n *node) rate(t *testing.T) float64 {
 		caller := n.as(t, ada)
 		load.Go(func() {
 			for time.Since(begin) < measured {
-				if got := caller.value("/v1/run", code); got != "1" {
-					t.Errorf("a run returns %s", got)
+				switch res := caller.send("POST", "/v1/run", run); res.Status {
+				case http.StatusOK:
+					runs.Add(1)
+				case http.StatusTooManyRequests: // the workers are busy
+					time.Sleep(time.Millisecond)
+				default:
+					t.Errorf("%d %s", res.Status, res.Body)
 					return
 				}
-				runs.Add(1)
 			}
 		})
 	}

@@ -89,7 +89,7 @@ func newWorld(t *testing.T) *world {
 	})
 	w := &world{t: t, server: s}
 	w.machine = w.newMachine(t, machineOptions{idle: true})
-	if err := w.client.Prepare(t.Context(), 1); err != nil {
+	if err := w.client.Prepare(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	return w

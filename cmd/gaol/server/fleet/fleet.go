@@ -374,7 +374,7 @@ func (f *Fleet) remember() {
 func (f *Fleet) prepare(ctx context.Context) {
 	var last string
 	for ; ctx.Err() == nil; engine.Sleep(ctx, retryEvery) {
-		err := f.client.Prepare(ctx, 1)
+		err := f.client.Prepare(ctx)
 		if err == nil && f.madeWith.Secret != "" {
 			if err = f.storeToken(ctx, f.madeWith); errors.Is(err, engine.ErrExists) {
 				err = nil

@@ -77,7 +77,7 @@ func (l *Local) start(ctx context.Context) (err error) {
 		}
 		l.useEngine(l.engine.Load())
 	}
-	return l.client.Prepare(ctx, 1)
+	return l.client.Prepare(ctx)
 }
 
 // Close ends the engine. Its files stay.

@@ -145,13 +145,15 @@ func (f *Fleet) makeGeneration(ctx context.Context, g generation, others []strin
 	if err := f.startPending(g, g.Members[0].Name); err != nil {
 		return err
 	}
-	to, err := engine.Connect(f.pending.Load().Dial, f.access(g), f.ID(), f.Log)
+	access := f.access(g)
+	access.Copies = clusterSize
+	to, err := engine.Connect(f.pending.Load().Dial, access, f.ID(), f.Log)
 	if err != nil {
 		return err
 	}
 	defer to.Close()
 	for { // until the servers are a cluster
-		err := to.Prepare(ctx, clusterSize)
+		err := to.Prepare(ctx)
 		if err == nil {
 			break
 		} else if !engine.Sleep(ctx, retryEvery) {

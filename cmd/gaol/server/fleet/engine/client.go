@@ -22,7 +22,7 @@ import (
 type Client struct {
 	conn   *nats.Conn
 	js     jetstream.JetStream
-	copies int // of new buckets and queues; 0: gaol runs the engine
+	copies int // see [Access]
 
 	generation atomic.Pointer[string]
 	failures   atomic.Int32 // of Put, since the last success
@@ -98,6 +98,7 @@ func (d dialer) Dial(string, string) (net.Conn, error) {
 type Access struct {
 	Secret     string
 	Generation string // of the engine's servers and queues; empty: the first one
+	Copies     int    // of new buckets and queues; 0: one, and Prepare also updates those of former versions of gaol
 }
 
 // Token returns the token that servers of a generation expect: others refuse it.
@@ -105,9 +106,9 @@ func (a Access) Token() string { return a.Secret + a.Generation }
 
 // Connect returns a client with connections from dial. It does not wait for the first one. The caller closes it.
 func Connect(dial func(context.Context) (net.Conn, error), access Access, name string, log *slog.Logger) (*Client, error) {
-	c := &Client{}
+	c := &Client{copies: access.Copies}
 	c.generation.Store(&access.Generation)
-	token := func() string { return Access{access.Secret, *c.generation.Load()}.Token() }
+	token := func() string { return Access{Secret: access.Secret, Generation: *c.generation.Load()}.Token() }
 	// The dialer does not use the URL.
 	return c.connect("nats://127.0.0.1:4222", name, log, nats.SetCustomDialer(dialer(dial)), nats.TokenHandler(token))
 }
@@ -158,30 +159,46 @@ func (c *Client) Close() { c.conn.Close() }
 // Connected reports whether there is a connection now.
 func (c *Client) Connected() bool { return c.conn.IsConnected() }
 
-// Prepare makes the buckets and queues that are missing, with a number of replicas unless the engine is external. Machines with the engine
-// of another one do not call it.
-func (c *Client) Prepare(ctx context.Context, replicas int) error {
+// Prepare makes the buckets and queues that are missing. Machines that use the engine of another machine do not call it.
+func (c *Client) Prepare(ctx context.Context) error {
 	if !c.Connected() {
 		return errors.Join(ErrUnavailable, c.conn.LastError())
 	}
 	if c.conn.MaxPayload() < maxPayload {
 		return errors.New("the engine accepts only small messages: set max_payload: 8MB in the configuration of its servers")
 	}
-	replicas = max(replicas, c.copies)
 	for _, bucket := range buckets {
-		bucket.History, bucket.Replicas = 1, replicas
+		bucket.History, bucket.Replicas = 1, c.copies
 		_, err := c.js.KeyValue(ctx, bucket.Bucket)
 		if c.isMissing(err, jetstream.ErrBucketNotFound) {
 			_, err = c.js.CreateOrUpdateKeyValue(ctx, bucket)
 		}
-		if err == nil && replicas > 1 {
+		if err == nil && c.copies > 1 {
 			err = c.readFromLeader(ctx, "KV_"+bucket.Bucket)
 		}
 		if err != nil {
 			return fmt.Errorf("bucket %s: %w", bucket.Bucket, err)
 		}
 	}
-	return c.prepareQueues(ctx, replicas)
+	return c.prepareQueues(ctx)
+}
+
+// isMissing reports whether a bucket, queue or consumer with an error of its look-up has to be created. Several servers update none: that
+// takes long, and a stream that gets more copies than before can lose its leader for ever.
+func (c *Client) isMissing(err, notFound error) bool {
+	return c.copies == 0 || errors.Is(err, notFound)
+}
+
+// readFromLeader makes the leader of a stream answer reads. Another server with a copy may not have the last records yet.
+func (c *Client) readFromLeader(ctx context.Context, stream string) error {
+	s, err := c.js.Stream(ctx, stream)
+	if err != nil || !s.CachedInfo().Config.AllowDirect {
+		return err
+	}
+	config := s.CachedInfo().Config
+	config.AllowDirect = false
+	_, err = c.js.UpdateStream(ctx, config)
+	return err
 }
 
 // with calls do with a bucket, and converts its error.

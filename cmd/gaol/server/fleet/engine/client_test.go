@@ -48,7 +48,7 @@ func TestKeys(t *testing.T) {
 	if _, _, err := c.Get(ctx, Nodes, "key"); !errors.Is(err, ErrNotFound) {
 		t.Errorf("the key in another bucket: %v", err)
 	}
-	if err := c.Prepare(ctx, 1); err != nil {
+	if err := c.Prepare(ctx); err != nil {
 		t.Errorf("Prepare again: %v", err)
 	}
 	get("key", "new", nil)
@@ -311,7 +311,7 @@ func TestServe(t *testing.T) {
 	}
 	defer c.Close()
 	waitFor(t, "connection", c.Connected)
-	if err := cmp.Or(c.Prepare(t.Context(), 1), c.Put(t.Context(), Nodes, "key", make([]byte, 100_000))); err != nil {
+	if err := cmp.Or(c.Prepare(t.Context()), c.Put(t.Context(), Nodes, "key", make([]byte, 100_000))); err != nil {
 		t.Fatal(err)
 	}
 	if got, _, err := c.Get(t.Context(), Nodes, "key"); len(got) != 100_000 || err != nil {

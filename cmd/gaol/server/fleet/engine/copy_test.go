@@ -35,7 +35,7 @@ func startNext(t *testing.T) (testServer, *Client) {
 	}
 	t.Cleanup(c.Close)
 	waitFor(t, "a connection", c.Connected)
-	if err := c.Prepare(t.Context(), 1); err != nil {
+	if err := c.Prepare(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	return testServer{s, end}, c

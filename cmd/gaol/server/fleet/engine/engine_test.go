@@ -92,7 +92,7 @@ func connect(t *testing.T, s testServer) *Client {
 	}
 	t.Cleanup(c.Close)
 	waitFor(t, "a connection", c.Connected)
-	if err := c.Prepare(t.Context(), 1); err != nil {
+	if err := c.Prepare(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	return c

@@ -1,8 +1,6 @@
 package engine
 
 import (
-	"context"
-	"errors"
 	"log/slog"
 	"strings"
 
@@ -27,22 +25,4 @@ func (e *External) Connect(name string, log *slog.Logger) (*Client, error) {
 	}
 	c.generation.Store(new(string))
 	return c.connect(e.URLs, name, log, options...)
-}
-
-// isMissing reports whether a bucket, queue or consumer with an error of its look-up has to be created. What exists in an external
-// engine is not updated: that takes long, and a stream that is kept more often than before can lose its leader for ever.
-func (c *Client) isMissing(err, notFound error) bool {
-	return c.copies == 0 || errors.Is(err, notFound)
-}
-
-// readFromLeader makes the leader of a stream answer reads. Another server with a copy may not have the last records yet.
-func (c *Client) readFromLeader(ctx context.Context, stream string) error {
-	s, err := c.js.Stream(ctx, stream)
-	if err != nil || !s.CachedInfo().Config.AllowDirect {
-		return err
-	}
-	config := s.CachedInfo().Config
-	config.AllowDirect = false
-	_, err = c.js.UpdateStream(ctx, config)
-	return err
 }

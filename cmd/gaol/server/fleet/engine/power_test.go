@@ -140,7 +140,7 @@ func (d *disk) startEngine(t *testing.T, program string) (c *Client, end func())
 		t.Fatal(err)
 	}
 	waitFor(t, "connection", c.Connected)
-	waitFor(t, "streams", func() bool { return c.Prepare(t.Context(), 1) == nil })
+	waitFor(t, "streams", func() bool { return c.Prepare(t.Context()) == nil })
 	return c, func() {
 		cancel()
 		_ = s.process.Load().Kill() // it may have ended

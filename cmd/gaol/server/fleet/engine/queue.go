@@ -36,13 +36,13 @@ func (c *Client) queueName(i int) string {
 func queueSubject(i int, n string) string { return fmt.Sprintf("runs.%d.%s", i, n) }
 
 // prepareQueues makes the queues. A queue delivers a message until a worker acknowledges it.
-func (c *Client) prepareQueues(ctx context.Context, replicas int) error {
+func (c *Client) prepareQueues(ctx context.Context) error {
 	for i := range Queues {
 		_, err := c.js.Stream(ctx, c.queueName(i))
 		if c.isMissing(err, jetstream.ErrStreamNotFound) {
 			_, err = c.js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
 				Name: c.queueName(i), Subjects: []string{queueSubject(i, ">")}, Retention: jetstream.WorkQueuePolicy,
-				MaxBytes: maxQueued, Discard: jetstream.DiscardNew, Replicas: replicas,
+				MaxBytes: maxQueued, Discard: jetstream.DiscardNew, Replicas: c.copies,
 			})
 		}
 		if err == nil {

@@ -64,7 +64,7 @@ func startEngine(t *testing.T) (client func() *engine.Client) {
 		waitFor(t, "connection", c.Connected)
 		return c
 	}
-	if err := client().Prepare(t.Context(), 1); err != nil {
+	if err := client().Prepare(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	return client

@@ -20,6 +20,7 @@ import (
 	"gaol/cmd/gaol/server/fleet/engine"
 	"gaol/cmd/gaol/server/fleet/identity"
 	"gaol/cmd/gaol/server/fleet/member"
+	"gaol/cmd/gaol/server/service"
 )
 
 // program returns nats-server.
@@ -148,7 +149,8 @@ func (c *testFleet) retry(what string, do func() error) {
 	c.t.Helper()
 	c.wait(what, func() bool {
 		err := do()
-		if err != nil && !errors.Is(err, engine.ErrUnavailable) && !errors.Is(err, engine.ErrExists) {
+		away, _ := service.AsError(err) // also in the response of another node
+		if err != nil && !errors.Is(err, engine.ErrExists) && (away == nil || away.Code != service.EngineUnavailable) {
 			c.t.Fatalf("%s: %v", what, err)
 		}
 		return err == nil || errors.Is(err, engine.ErrExists)

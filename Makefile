@@ -179,7 +179,7 @@ test-fleet: image ## test fleets in full, kill nodes and engines under load for 
 	$(ROOT) env GAOL_TEST_FLEET=yes $(GO_TEST) -short -p 1 ./test/server ./test/server/session ./test/server/mcp
 
 # The first time, it builds Kubernetes. Nothing is installed.
-test-kubernetes: container ## test deploy/kubernetes by a real API server, and the container image in a folder
+test-kubernetes: container ## test deploy/kubernetes on a node of Kubernetes in namespaces, and the container image in a folder
 	@.ci/deps test
 	test/kubernetes/build
 	$(ROOT) env GAOL_TEST_KUBERNETES=$(CURDIR)/bin/kubernetes GAOL_TEST_CONTAINER=$(abspath $(dir $(BIN)))/gaol-container.tar $(GO_TEST) -v ./test/kubernetes

@@ -21,31 +21,98 @@ const dirVar = "GAOL_TEST_KUBERNETES"
 
 const version = "v1.36.3" // of test/kubernetes/build
 
-// insideVar is set in the process that isolated starts.
+// insideVar is set in the process that isolated starts, to a folder that outlives its mounts.
 const insideVar = "GAOL_TEST_KUBERNETES_INSIDE"
 
 // nodeIP is the address of the machine in its network namespace, which leads nowhere.
 const nodeIP = "10.88.0.1"
 
-// isolated runs the test in a new process, in network, mount and pid namespaces that end with it. It returns true there.
+// isolated runs the test in a new process, in namespaces that end with it. It returns true there.
 func isolated(t *testing.T) bool {
 	t.Helper()
 	if os.Getenv(dirVar) == "" {
 		t.Skip("make test-kubernetes runs this test")
 	}
-	if os.Getenv(insideVar) != "" {
-		run(t, "", "sh", "-ec", "mount --make-rprivate /; mount -t proc proc /proc; ip link set lo up; ip link add node0 type bridge; "+
-			"ip address add "+nodeIP+"/24 dev node0; ip link set node0 up; ip route add default dev node0")
+	if dir := os.Getenv(insideVar); dir != "" {
+		run(t, isolateScript, "sh", "-es", dir)
 		return true
 	}
+	dir := t.TempDir()
+	makeGroups(t, dir)
 	cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout=30m")
-	cmd.Env = append(os.Environ(), insideVar+"=1")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNET | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWIPC, Pdeathsig: unix.SIGKILL}
-	out, err := cmd.CombinedOutput()
-	if t.Logf("%s", out); err != nil {
-		t.Fatal(err)
+	cmd.Env = append(os.Environ(), insideVar+"="+dir)
+	namespaces := unix.CLONE_NEWNET | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: uintptr(namespaces), Pdeathsig: unix.SIGKILL}
+	cmd.Stdout, cmd.Stderr = t.Output(), t.Output()
+	if err := cmd.Run(); err != nil {
+		t.Error(err)
+	}
+	for _, file := range harness.Glob("/sys/block/loop*/loop/backing_file") {
+		if text, err := os.ReadFile(file); err == nil && bytes.HasPrefix(text, []byte(dir)) {
+			t.Errorf("%s: %s", file, text)
+		}
 	}
 	return false
+}
+
+// isolateScript hides the machine's folders from the programs of a node, and the settings of the kernel that the kubelet changes.
+const isolateScript = `
+mount --make-rprivate /
+mount -t proc proc /proc
+mount -t tmpfs tmpfs /run
+for folder in lib log; do
+	mkdir "$1/$folder"
+	mount --bind "$1/$folder" /var/$folder
+done
+for file in vm/overcommit_memory vm/panic_on_oom kernel/panic kernel/panic_on_oops kernel/keys/root_maxkeys kernel/keys/root_maxbytes; do
+	cat /proc/sys/$file >"/run/${file##*/}"
+	mount --bind "/run/${file##*/}" /proc/sys/$file
+done
+ip link set lo up
+ip link add node0 type bridge
+ip address add ` + nodeIP + `/24 dev node0
+ip link set node0 up
+ip route add default dev node0`
+
+// hierarchies returns the mounts of cgroups.
+func hierarchies() []string {
+	if _, err := os.Stat("/sys/fs/cgroup/cgroup.procs"); err == nil { // v2
+		return []string{"/sys/fs/cgroup"}
+	}
+	dirs := harness.Glob("/sys/fs/cgroup/*/cgroup.procs")
+	for i, file := range dirs {
+		dirs[i] = filepath.Dir(file)
+	}
+	return dirs
+}
+
+// groupOf returns the name of the cgroup of all pods of the test, whose folder is dir.
+func groupOf(dir string) string { return "gaol-kubernetes" + strings.ReplaceAll(dir, "/", "-") }
+
+// makeGroups makes the cgroup of all pods in each hierarchy until the test ends.
+func makeGroups(t *testing.T, dir string) {
+	t.Helper()
+	for _, h := range hierarchies() {
+		group := filepath.Join(h, groupOf(dir))
+		if err := os.Mkdir(group, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			harness.WaitFor(t, "no cgroup is left", func() bool {
+				_, _ = try("", "find", group, "-depth", "-type", "d", "-exec", "rmdir", "{}", "+")
+				_, err := os.Stat(group)
+				return err != nil
+			})
+		})
+		for _, file := range []string{"cpuset.cpus", "cpuset.mems"} { // v1: without them it can have no process
+			if text, err := os.ReadFile(filepath.Join(h, file)); err == nil {
+				err = os.WriteFile(filepath.Join(group, file), text, 0)
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
 }
 
 // run runs a command, which must succeed, and returns its output.
@@ -81,8 +148,8 @@ const adminToken = "the-token-of-the-test"
 // startAPI starts an API server on a loopback address.
 func startAPI(t *testing.T) *api {
 	t.Helper()
-	a := &api{t, t.TempDir(), os.Getenv(dirVar)}
-	a.write("tokens", adminToken+`,admin,admin,"system:masters"`+"\n")
+	a := &api{t, os.Getenv(insideVar), os.Getenv(dirVar)}
+	a.write("api-tokens", adminToken+`,admin,admin,"system:masters"`+"\n")
 	a.write("kubeconfig", `{"apiVersion": "v1", "kind": "Config", "current-context": "c",
 		"clusters": [{"name": "c", "cluster": {"server": "https://127.0.0.1:6443", "insecure-skip-tls-verify": true}}],
 		"users": [{"name": "u", "user": {"token": "`+adminToken+`"}}],
@@ -90,9 +157,9 @@ func startAPI(t *testing.T) *api {
 	run(t, "", "openssl", "genrsa", "-out", a.path("sa.key"), "2048")
 	a.start(filepath.Join(a.bin, "root/usr/bin/etcd"), "--data-dir", a.path("etcd"), "--unsafe-no-fsync")
 	a.start(a.program("kube-apiserver"), "--etcd-servers=http://127.0.0.1:2379", "--bind-address=127.0.0.1", "--advertise-address="+nodeIP, "--cert-dir="+a.path("certs"),
-		"--service-cluster-ip-range=10.96.0.0/16", "--endpoint-reconciler-type=none", "--token-auth-file="+a.path("tokens"), "--authorization-mode=RBAC",
+		"--service-cluster-ip-range=10.96.0.0/16", "--endpoint-reconciler-type=none", "--token-auth-file="+a.path("api-tokens"), "--authorization-mode=RBAC",
 		"--service-account-issuer=https://kubernetes.default.svc", "--service-account-key-file="+a.path("sa.key"), "--service-account-signing-key-file="+a.path("sa.key"),
-		"--allow-privileged=true", "--profiling=false")
+		"--allow-privileged=true", "--kubelet-preferred-address-types=InternalIP", "--profiling=false")
 	harness.WaitFor(t, "the API server is ready", func() bool {
 		_, err := try("", a.program("kubectl"), "--kubeconfig", a.path("kubeconfig"), "get", "--raw", "/readyz")
 		return err == nil

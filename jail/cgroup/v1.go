@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -135,12 +136,31 @@ func (v *v1) setLimits(path string, l Limits) error {
 	if l.CPUs > 0 {
 		// The period stays at the kernel's default: setting it makes the kernel visit every
 		// group on the machine.
-		errs = append(errs, set("cpu", "cpu.cfs_quota_us", fmt.Sprint(l.quota())))
+		const file = "cpu.cfs_quota_us"
+		err := set("cpu", file, fmt.Sprint(l.quota()))
+		if errors.Is(err, unix.EINVAL) { // more than the groups above have, as in a container with a limit
+			err = set("cpu", file, fmt.Sprint(min(l.quota(), v.quotaAbove(path))))
+		}
+		errs = append(errs, err)
 	}
 	if l.Pids > 0 {
 		errs = append(errs, set("pids", "pids.max", fmt.Sprint(l.Pids)))
 	}
 	return errors.Join(errs...)
+}
+
+// quotaAbove returns the processor time, in microseconds, that the groups above a group allow in a period of the kernel's default.
+func (v *v1) quotaAbove(path string) int64 {
+	for path != "/" {
+		path = filepath.Dir(path)
+		var quota, period int64
+		_ = readInt(&quota, v.dir("cpu", path)+"/cpu.cfs_quota_us") // the machine's root has no such file
+		_ = readInt(&period, v.dir("cpu", path)+"/cpu.cfs_period_us")
+		if quota > 0 && period > 0 {
+			return quota * cpuPeriod / period
+		}
+	}
+	return math.MaxInt64
 }
 
 // plainKills is how many attempts kill makes before it disables forks. They give processes

@@ -1,6 +1,7 @@
 package cgroup
 
 import (
+	"fmt"
 	"net"
 	"os"
 	"testing"
@@ -62,6 +63,27 @@ func TestV1KillRefusesForks(t *testing.T) {
 			t.Errorf("%+v, %v", u, err)
 		}
 		kill(t, g)
+	}
+}
+
+// A group may have a higher limit than those above it, which hold: the kernel would reject it.
+func TestV1CPUsAbove(t *testing.T) {
+	for _, s := range subjects(t) {
+		v, ok := s.on.(*v1)
+		if !ok {
+			continue
+		}
+		above := s.group(t, Limits{CPUs: 0.25})
+		if err := kernfile.WriteFile(v.dir("cpu", above.path)+"/cpu.cfs_period_us", fmt.Sprint(cpuPeriod/2)); err != nil {
+			t.Fatal(err)
+		}
+		for cpus, want := range map[float64]int64{2: cpuPeriod / 2, 0.1: cpuPeriod / 10} {
+			g := s.at(t, fmt.Sprint(above.path, "/", cpus), Limits{CPUs: cpus})
+			var quota int64
+			if err := readInt(&quota, v.dir("cpu", g.path)+"/cpu.cfs_quota_us"); err != nil || quota != want {
+				t.Errorf("%v processors in a group with half a processor: %d, %v, want %d", cpus, quota, err, want)
+			}
+		}
 	}
 }
 

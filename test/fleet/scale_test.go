@@ -1,8 +1,10 @@
 package fleet
 
 import (
-	"net/http"
+	"fmt"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -12,17 +14,24 @@ import (
 	"gaol/test/tier"
 )
 
-// TestScale measures runs per second of one worker, and of two, in turns. A worker runs one program at a time, which cgroups limit to
-// half a processor. Requests come through a third node, which is draining.
+// TestScale measures runs per second of one worker, and of two, in turns. Cgroups limit each worker, with its sandboxes, to half a
+// processor. Requests come through a third node, which is draining.
 func TestScale(t *testing.T) {
 	tier.Fleet(t)
 	const least, turns, tries = 1.8, 5, 3
-	c := newCluster(t)
-	if err := os.WriteFile(c.config(), []byte(`{"drainMs": 500, "server": {"runs": 1}}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	c.startAll(t, 3)
+	c := startCluster(t, 1)
 	gateway := c.nodes[0]
+	for _, name := range []string{"b", "c"} {
+		n := c.prepare(t, name)
+		n.run(t, halved(t, name, n.command(append([]string{"--fleet-address", "127.0.0.1:0"}, gateway.join(gateway.token(t))...)...)))
+		n.waitServing(t)
+		c.nodes = append(c.nodes, n)
+	}
+	for _, viewer := range c.nodes {
+		for _, n := range c.nodes {
+			viewer.waitState(t, n.id, "live")
+		}
+	}
 	c.drain(t, gateway, true)
 	var ratio float64
 	for range tries { // other programs may disturb one
@@ -44,10 +53,48 @@ func TestScale(t *testing.T) {
 	t.Errorf("two workers make %.2f times the runs of one, want %v", ratio, least)
 }
 
+// halve runs a program in groups that have half a processor. They are the root for it, as in a container.
+const halve = `set -e
+roots=/sys/fs/cgroup
+[ -e $roots/cgroup.controllers ] || roots=$roots/*
+for root in $roots; do
+  group=$root/$0 own=
+  mkdir $group
+  for file in cpuset.cpus cpuset.mems; do
+    [ ! -e $root/$file ] || cat $root/$file >$group/$file
+  done
+  [ ! -e $group/cpu.cfs_quota_us ] || echo 50000 >$group/cpu.cfs_quota_us
+  if [ -e $group/cpu.max ]; then
+    echo '50000 100000' >$group/cpu.max
+    own=/init
+    mkdir $group$own
+  fi
+  echo $$ >$group$own/cgroup.procs
+done
+exec unshare --mount sh -ec 'for root in '"$roots"'; do mount --bind $root/$0 $root; done; exec "$@"' "$0" "$@"`
+
+// halved returns a command in groups that have half a processor. The test removes the groups when it ends.
+func halved(t *testing.T, name string, cmd *exec.Cmd) *exec.Cmd {
+	group := fmt.Sprintf("gaol-scale-%d-%s", os.Getpid(), name)
+	t.Cleanup(func() {
+		for _, pattern := range []string{"/sys/fs/cgroup/", "/sys/fs/cgroup/*/"} {
+			roots, _ := filepath.Glob(pattern + group)
+			for _, root := range roots {
+				if out, err := exec.Command("find", root, "-depth", "-type", "d", "-exec", "rmdir", "{}", "+").CombinedOutput(); err != nil {
+					t.Errorf("%s: %v: %s", root, err, out)
+				}
+			}
+		}
+	})
+	wrapped := exec.Command("sh", append([]string{"-c", halve, group}, cmd.Args...)...)
+	wrapped.Env, wrapped.SysProcAttr = cmd.Env, cmd.SysProcAttr
+	return wrapped
+}
+
 // rate returns how many runs of 30 ms of a processor a second four clients of the node get.
 func (n *node) rate(t *testing.T) float64 {
 	t.Helper()
-	run := object{"code": `while (process.cpuUsage().user < 30_000); __return(1)`, "limits": object{"cpus": 0.5}}
+	const code = `while (process.cpuUsage().user < 30_000); __return(1)`
 	const clients, measured = 4, 5 * time.Second
 	var runs atomic.Int64
 	begin := time.Now()
@@ -56,15 +103,11 @@ func (n *node) rate(t *testing.T) float64 {
 		caller := n.as(t, ada)
 		load.Go(func() {
 			for time.Since(begin) < measured {
-				switch res := caller.send("POST", "/v1/run", run); res.Status {
-				case http.StatusOK:
-					runs.Add(1)
-				case http.StatusTooManyRequests: // the workers are busy
-					time.Sleep(time.Millisecond)
-				default:
-					t.Errorf("%d %s", res.Status, res.Body)
+				if got := caller.value("/v1/run", code); got != "1" {
+					t.Errorf("a run returns %s", got)
 					return
 				}
+				runs.Add(1)
 			}
 		})
 	}

@@ -55,6 +55,14 @@ func (f *Fleet) AdminHandler() http.Handler {
 	return mux
 }
 
+// receive reads an object of at most some bytes.
+func receive(w http.ResponseWriter, r *http.Request, most int64, in any) error {
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, most)).Decode(in); err != nil {
+		return service.Refuse(service.Invalid, "read an object: %w", err)
+	}
+	return nil
+}
+
 // respond writes an object, or the problem of an error.
 func respond(w http.ResponseWriter, out any, err error) {
 	if err != nil {

@@ -2,7 +2,6 @@ package fleet
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
 	"strings"
 	"time"
@@ -109,7 +108,7 @@ func (f *Fleet) serveAdopt(w http.ResponseWriter, r *http.Request) {
 	t, err := f.TenantOf(r)
 	var m service.Moved
 	if err == nil {
-		err = json.NewDecoder(http.MaxBytesReader(w, r.Body, maxAdopted)).Decode(&m)
+		err = receive(w, r, maxAdopted, &m)
 	}
 	if err == nil {
 		err = f.adopt(r.Context(), t, from, &m)

@@ -120,23 +120,16 @@ func (f *Fleet) NodeHandler(forwarded http.HandlerFunc) http.Handler {
 // gets a new id, unless it was removed. Nodes without the authority forward the request to an engine.
 func (f *Fleet) serveCertificate(w http.ResponseWriter, r *http.Request) {
 	var in joinRequest
-	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxMessage))
-	if err != nil || json.Unmarshal(text, &in) != nil {
-		api.WriteProblem(w, http.StatusBadRequest, "want an object with a request")
-		return
-	}
 	var out joinResponse
-	if peer := identity.Peer(r.TLS); r.URL.Path == joinPath {
-		err = f.admit(r.Context(), peer, in, &out)
-	} else {
-		err = f.sign(r.Context(), peer, in.Request, &out)
+	err := receive(w, r, maxMessage, &in)
+	switch {
+	case err != nil:
+	case r.URL.Path == joinPath:
+		err = f.admit(r.Context(), identity.Peer(r.TLS), in, &out)
+	default:
+		err = f.sign(r.Context(), identity.Peer(r.TLS), in.Request, &out)
 	}
-	if err != nil {
-		api.ProblemOf(err).Write(w)
-		return
-	}
-	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(out) // the client may have gone
+	respond(w, out, err)
 }
 
 // admit signs the request of a machine with a join token, which may be forwarded by a peer.

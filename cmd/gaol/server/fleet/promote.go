@@ -3,10 +3,8 @@ package fleet
 import (
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	mathrand "math/rand/v2"
 	"net/http"
 	"slices"
@@ -46,10 +44,9 @@ type promotion struct {
 // servePromotion serves another node.
 func (f *Fleet) servePromotion(w http.ResponseWriter, r *http.Request) {
 	var in promotion
-	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxMessage))
+	err := receive(w, r, maxMessage, &in)
 	switch {
-	case err != nil || json.Unmarshal(text, &in) != nil:
-		err = errGeneration
+	case err != nil:
 	case in.Server != "":
 		err = f.prepareServer(&in)
 	case in.Abandoned:

@@ -79,7 +79,7 @@ func (files *Files) check() error {
 // push gives all machines the same files.
 func (f *Fleet) push(w http.ResponseWriter, r *http.Request) {
 	var files Files
-	err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxFiles)).Decode(&files)
+	err := receive(w, r, maxFiles, &files)
 	if err == nil {
 		err = files.check()
 	}

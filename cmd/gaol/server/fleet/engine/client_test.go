@@ -223,7 +223,7 @@ func TestKilled(t *testing.T) {
 	if n := len(s.children(t)); n != 1 {
 		t.Errorf("%d processes", n)
 	}
-	ports, err := fs.Glob(os.DirFS(s.dir), "*.ports")
+	ports, err := fs.Glob(os.DirFS(s.Dir), "*.ports")
 	if err != nil || len(ports) != 1 {
 		t.Errorf("files with addresses: %v, %v", ports, err)
 	}

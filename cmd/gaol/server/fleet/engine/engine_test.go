@@ -128,7 +128,7 @@ func (s *Server) children(t *testing.T) (pids []int) {
 		t.Fatal(err)
 	}
 	for _, file := range files {
-		if text, err := os.ReadFile(file); err == nil && strings.Contains(string(text), s.dir) { // it may have ended
+		if text, err := os.ReadFile(file); err == nil && strings.Contains(string(text), s.Dir) { // it may have ended
 			pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file)))
 			if err != nil {
 				t.Fatal(err)
@@ -159,7 +159,7 @@ func TestStart(t *testing.T) {
 	if err != nil || host != "127.0.0.1" || port == "0" {
 		t.Errorf("address %s, %v", *s.address.Load(), err)
 	}
-	info, err := os.Stat(filepath.Join(s.dir, configFile))
+	info, err := os.Stat(filepath.Join(s.Dir, configFile))
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the configuration, which has the token: %v, %v", info, err)
 	}
@@ -184,7 +184,7 @@ func TestEnd(t *testing.T) {
 	}
 	s.end()
 	checkEnded(t, pids[0])
-	checkNoPorts(t, s.dir)
+	checkNoPorts(t, s.Dir)
 	checkUnavailable(t, s.Server, c)
 }
 
@@ -263,7 +263,7 @@ func TestStartFails(t *testing.T) {
 			t.Errorf("%s: it started: %v", name, s)
 		}
 	}
-	if left := (&Server{dir: dir}).children(t); left != nil {
+	if left := (&Server{Options: Options{Dir: dir}}).children(t); left != nil {
 		t.Errorf("processes %v are left", left)
 	}
 	checkNoPorts(t, dir)

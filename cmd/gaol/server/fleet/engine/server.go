@@ -27,11 +27,7 @@ import (
 
 // Server runs nats-server until its context ends, and starts it again when it ends.
 type Server struct {
-	program string
-	dir     string
-	token   string
-	log     *slog.Logger
-	cluster *Cluster
+	Options
 	address atomic.Pointer[string] // of the running program; nil: it is not ready
 	routes  atomic.Pointer[string] // its address for other servers of the cluster
 	process atomic.Pointer[os.Process]
@@ -63,7 +59,7 @@ type Cluster struct {
 
 // Start starts a program. Done is closed after ctx has ended and the program has, too.
 func Start(ctx context.Context, o Options) (*Server, error) {
-	s := &Server{program: o.Program, dir: o.Dir, token: o.Token, log: o.Log, cluster: o.Cluster, done: make(chan struct{})}
+	s := &Server{Options: o, done: make(chan struct{})}
 	lock, err := os.OpenFile(filepath.Join(o.Dir, "lock"), os.O_CREATE|os.O_RDONLY, 0o600)
 	if err != nil {
 		return nil, err
@@ -97,12 +93,12 @@ func (s *Server) supervise(ctx context.Context, ended <-chan error) {
 		if ctx.Err() != nil {
 			return
 		}
-		s.log.Error("the fleet's engine has ended", "err", err)
+		s.Log.Error("the fleet's engine has ended", "err", err)
 		for Sleep(ctx, restartAfter) {
 			if ended, err = s.start(ctx); err == nil {
 				break
 			}
-			s.log.Error("start the fleet's engine", "err", err)
+			s.Log.Error("start the fleet's engine", "err", err)
 		}
 		if err != nil {
 			return
@@ -120,20 +116,20 @@ const (
 // program accepts.
 func (s *Server) writeConfig() error {
 	config := map[string]any{
-		"listen": "127.0.0.1:-1", "ports_file_dir": s.dir, "max_payload": maxPayload,
-		"authorization": map[string]any{"token": s.token},
+		"listen": "127.0.0.1:-1", "ports_file_dir": s.Dir, "max_payload": maxPayload,
+		"authorization": map[string]any{"token": s.Token},
 		"jetstream": map[string]any{
-			"store_dir": filepath.Join(s.dir, "data"), "sync_interval": "always", "max_memory_store": 64 << 20, "max_file_store": 16 << 30,
+			"store_dir": filepath.Join(s.Dir, "data"), "sync_interval": "always", "max_memory_store": 64 << 20, "max_file_store": 16 << 30,
 		},
 	}
-	if c := s.cluster; c != nil {
+	if c := s.Cluster; c != nil {
 		routes := make([]string, len(c.Routes))
 		for i, address := range c.Routes {
-			routes[i] = (&url.URL{Scheme: "nats-route", User: url.UserPassword(routeUser, s.token), Host: address}).String()
+			routes[i] = (&url.URL{Scheme: "nats-route", User: url.UserPassword(routeUser, s.Token), Host: address}).String()
 		}
 		config["server_name"] = c.Server
 		config["cluster"] = map[string]any{
-			"name": c.Name, "listen": "127.0.0.1:-1", "routes": routes, "authorization": map[string]any{"user": routeUser, "password": s.token},
+			"name": c.Name, "listen": "127.0.0.1:-1", "routes": routes, "authorization": map[string]any{"user": routeUser, "password": s.Token},
 			"no_advertise": true, "advertise": "127.0.0.1:1", // only the routes lead to other machines
 			"ping_interval": pingEvery.String(),
 		}
@@ -142,7 +138,7 @@ func (s *Server) writeConfig() error {
 	if err != nil {
 		return err
 	}
-	path := filepath.Join(s.dir, configFile)
+	path := filepath.Join(s.Dir, configFile)
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
@@ -155,7 +151,7 @@ func (s *Server) start(ctx context.Context) (<-chan error, error) {
 	if err := s.removePorts(); err != nil {
 		return nil, err
 	}
-	cmd := exec.CommandContext(ctx, s.program, "-c", filepath.Join(s.dir, configFile))
+	cmd := exec.CommandContext(ctx, s.Program, "-c", filepath.Join(s.Dir, configFile))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true} // a terminal's signals are for gaol
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = stopTimeout
@@ -180,7 +176,7 @@ func (s *Server) start(ctx context.Context) (<-chan error, error) {
 		_ = cmd.Process.Kill() // it may have ended
 		for range ended {      // wait for its end
 		}
-		return nil, fmt.Errorf("%s: %w", s.program, err)
+		return nil, fmt.Errorf("%s: %w", s.Program, err)
 	}
 	s.process.Store(cmd.Process)
 	s.routes.Store(&routes)
@@ -206,7 +202,7 @@ func (s *Server) watch(ctx context.Context, every, timeout time.Duration, write 
 		if err == nil || s.address.Load() == nil { // it is being started
 			last = time.Now()
 		} else if time.Since(last) > timeout && ctx.Err() == nil {
-			s.log.Error("the fleet's engine accepts no writes: start it again", "err", err)
+			s.Log.Error("the fleet's engine accepts no writes: start it again", "err", err)
 			_ = s.process.Load().Kill() // it may have ended
 			last = time.Now()
 		}
@@ -215,15 +211,15 @@ func (s *Server) watch(ctx context.Context, every, timeout time.Duration, write 
 
 // portsFile is the file in which the program writes its addresses.
 func (s *Server) portsFile(pid int) string {
-	return filepath.Join(s.dir, fmt.Sprintf("%s_%d.ports", filepath.Base(s.program), pid))
+	return filepath.Join(s.Dir, fmt.Sprintf("%s_%d.ports", filepath.Base(s.Program), pid))
 }
 
 // removePorts removes the files with the addresses of programs that have ended, which remain after a SIGKILL. A later program can have
 // the same process id.
 func (s *Server) removePorts() error {
-	left, err := fs.Glob(os.DirFS(s.dir), "*.ports")
+	left, err := fs.Glob(os.DirFS(s.Dir), "*.ports")
 	for _, name := range left {
-		if removed := os.Remove(filepath.Join(s.dir, name)); !errors.Is(removed, os.ErrNotExist) {
+		if removed := os.Remove(filepath.Join(s.Dir, name)); !errors.Is(removed, os.ErrNotExist) {
 			err = errors.Join(err, removed)
 		}
 	}
@@ -237,7 +233,7 @@ func (s *Server) waitForAddresses(ctx context.Context, pid int, ended <-chan err
 	for {
 		var ports struct{ NATS, Cluster []string }
 		text, err := os.ReadFile(s.portsFile(pid))
-		if err == nil && json.Unmarshal(text, &ports) == nil && len(ports.NATS) > 0 && (s.cluster == nil || len(ports.Cluster) > 0) {
+		if err == nil && json.Unmarshal(text, &ports) == nil && len(ports.NATS) > 0 && (s.Cluster == nil || len(ports.Cluster) > 0) {
 			for _, address := range slices.Concat(ports.Cluster, ports.NATS) {
 				u, err := url.Parse(address)
 				if err != nil {
@@ -267,7 +263,7 @@ func (s *Server) logLines(from io.Reader) {
 				level = slog.LevelWarn
 			}
 		}
-		s.log.Log(context.Background(), level, "engine", "line", lines.Text())
+		s.Log.Log(context.Background(), level, "engine", "line", lines.Text())
 	}
 	_, _ = io.Copy(io.Discard, from) // after a line that is too long
 }

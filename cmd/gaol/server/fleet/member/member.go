@@ -16,15 +16,8 @@ import (
 // Member keeps a node in the fleet, and its table current, until its context ends.
 type Member struct {
 	*Table
-	engine *engine.Client
-	log    *slog.Logger
-	probe  func(ctx context.Context, node Record) error
-	load   func() Load
-	serves func() bool
-	notify func()
-
-	mu       sync.Mutex
-	record   Record
+	Options
+	mu       sync.Mutex // of the record
 	draining atomic.Bool
 	changed  chan struct{} // the record
 	current  atomic.Bool   // the table has all records
@@ -47,10 +40,7 @@ type Options struct {
 // New returns a member that has not joined.
 func New(o Options) *Member {
 	o.Record.MinProtocol, o.Record.MaxProtocol = OldestProtocol, Protocol
-	return &Member{
-		Table: NewTable(o.Record.ID, o.Fenced), engine: o.Engine, log: o.Log, probe: o.Probe, load: o.Load, serves: o.Serves, notify: o.Changed,
-		record: o.Record, changed: make(chan struct{}, 1),
-	}
+	return &Member{Table: NewTable(o.Record.ID, o.Fenced), Options: o, changed: make(chan struct{}, 1)}
 }
 
 // retryEvery is how often what needs the engine is tried again.
@@ -68,7 +58,7 @@ func (m *Member) Run(ctx context.Context) {
 
 // Leave deletes the node's record: it has ended in good order.
 func (m *Member) Leave(ctx context.Context) error {
-	return m.engine.Delete(ctx, engine.Nodes, nodeKey+m.own)
+	return m.Engine.Delete(ctx, engine.Nodes, nodeKey+m.own)
 }
 
 // IsCurrent reports whether the table has had the records of all nodes.
@@ -89,12 +79,12 @@ func (m *Member) IsDraining() bool { return m.draining.Load() || m.IsDead(m.own)
 // watch applies the records of all nodes.
 func (m *Member) watch(ctx context.Context) {
 	for ; ctx.Err() == nil; engine.Sleep(ctx, retryEvery) {
-		err := m.engine.Watch(ctx, engine.Nodes, func(c engine.Change) {
+		err := m.Engine.Watch(ctx, engine.Nodes, func(c engine.Change) {
 			m.Apply(c.Key, c.Value)
-			m.notify()
+			m.Changed()
 		}, func() { m.current.Store(true) })
 		if ctx.Err() == nil && m.current.Load() {
-			m.log.Warn("watch the fleet's nodes", "err", err)
+			m.Log.Warn("watch the fleet's nodes", "err", err)
 		}
 	}
 }
@@ -106,7 +96,7 @@ func (m *Member) renew(ctx context.Context) {
 		if !m.current.Load() {
 			wait = retryEvery
 		} else if err := m.write(ctx); err != nil {
-			m.log.Debug("renew the node's record", "err", err)
+			m.Log.Debug("renew the node's record", "err", err)
 			wait = retryEvery
 		}
 		select {
@@ -123,13 +113,13 @@ func (m *Member) write(ctx context.Context) error {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.record.Sequence++
-	m.record.Draining, m.record.Engine = m.draining.Load(), m.serves()
-	text, err := json.Marshal(m.record)
+	m.Record.Sequence++
+	m.Record.Draining, m.Record.Engine = m.draining.Load(), m.Serves()
+	text, err := json.Marshal(m.Record)
 	if err != nil {
 		return err
 	}
-	return m.engine.Put(ctx, engine.Nodes, nodeKey+m.own, text)
+	return m.Engine.Put(ctx, engine.Nodes, nodeKey+m.own, text)
 }
 
 // loadSubject begins the subjects of hints.
@@ -137,17 +127,17 @@ const loadSubject = "load."
 
 // hint sends the node's load, and receives that of the others.
 func (m *Member) hint(ctx context.Context) {
-	err := m.engine.Subscribe(ctx, loadSubject+">", func(subject string, hint []byte) { m.Hint(subject[len(loadSubject):], hint) })
+	err := m.Engine.Subscribe(ctx, loadSubject+">", func(subject string, hint []byte) { m.Hint(subject[len(loadSubject):], hint) })
 	if err != nil {
-		m.log.Error("the load of other nodes stays unknown", "err", err)
+		m.Log.Error("the load of other nodes stays unknown", "err", err)
 	}
 	for engine.Sleep(ctx, hintEvery) {
-		text, err := json.Marshal(m.load())
+		text, err := json.Marshal(m.Load())
 		if err == nil {
-			err = m.engine.Publish(loadSubject+m.own, text)
+			err = m.Engine.Publish(loadSubject+m.own, text)
 		}
 		if err != nil {
-			m.log.Debug("send the node's load", "err", err)
+			m.Log.Debug("send the node's load", "err", err)
 		}
 	}
 }
@@ -165,7 +155,7 @@ func (m *Member) bury(ctx context.Context) {
 			probes.Go(func() {
 				ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 				defer cancel()
-				failed[i] = m.probe(ctx, node.Record)
+				failed[i] = m.Probe(ctx, node.Record)
 			})
 		}
 		probes.Wait()
@@ -177,10 +167,10 @@ func (m *Member) bury(ctx context.Context) {
 			if failed[i] == nil || !slices.ContainsFunc(still, func(s Status) bool { return s.ID == node.ID }) {
 				continue
 			}
-			m.log.Warn("a node is lost", "node", node.ID, "err", failed[i])
+			m.Log.Warn("a node is lost", "node", node.ID, "err", failed[i])
 			err := m.Bury(ctx, node.ID, Grave{Why: "it was silent, and node " + m.own + " could not reach it"})
 			if err != nil && !errors.Is(err, engine.ErrExists) {
-				m.log.Warn("declare a node dead", "node", node.ID, "err", err)
+				m.Log.Warn("declare a node dead", "node", node.ID, "err", err)
 			}
 		}
 	}
@@ -201,10 +191,10 @@ func (m *Member) Bury(ctx context.Context, id string, g Grave) error {
 	if err != nil {
 		return err
 	}
-	if err := m.engine.Create(ctx, engine.Nodes, deadKey+id, text, tombstoneLife); err != nil {
+	if err := m.Engine.Create(ctx, engine.Nodes, deadKey+id, text, tombstoneLife); err != nil {
 		return err
 	}
-	return m.engine.Delete(ctx, engine.Nodes, nodeKey+id)
+	return m.Engine.Delete(ctx, engine.Nodes, nodeKey+id)
 }
 
 // IsLost reports whether a start of a node has ended. It asks the engine about this node, and about a node that is not in the table.
@@ -213,7 +203,7 @@ func (m *Member) IsLost(ctx context.Context, id, start string) (bool, error) {
 		return false, nil
 	}
 	var r Record
-	text, _, err := m.engine.Get(ctx, engine.Nodes, nodeKey+id)
+	text, _, err := m.Engine.Get(ctx, engine.Nodes, nodeKey+id)
 	if err == nil {
 		err = json.Unmarshal(text, &r)
 	} else if errors.Is(err, engine.ErrNotFound) {
@@ -224,7 +214,7 @@ func (m *Member) IsLost(ctx context.Context, id, start string) (bool, error) {
 
 // Grave returns why a node is dead, nil if it is not. It asks the engine.
 func (m *Member) Grave(ctx context.Context, id string) (*Grave, error) {
-	text, _, err := m.engine.Get(ctx, engine.Nodes, deadKey+id)
+	text, _, err := m.Engine.Get(ctx, engine.Nodes, deadKey+id)
 	if errors.Is(err, engine.ErrNotFound) {
 		return nil, nil
 	} else if err != nil {

@@ -20,6 +20,7 @@ import (
 	"gaol/jail/enter"
 	"gaol/jail/gateway"
 	"gaol/jail/hostcommand"
+	"gaol/jail/kernel"
 	"gaol/jail/landlock"
 	"gaol/jail/mounts"
 	"gaol/jail/procfs"
@@ -128,7 +129,10 @@ func Create(ctx context.Context, s Spec) (*Jail, error) {
 	if s.OneOverlay && s.OCI != nil { // its runtime executes programs by their paths in the tree
 		return nil, &StepError{Step: "own", Target: "image in a container", Err: errors.ErrUnsupported}
 	}
-	if s.Loopback {
+	if !s.AllowDegraded && kernel.Probe().Lacks(kernel.GroupLimits) {
+		return nil, &StepError{Step: "limit", Target: "memory", Err: errors.ErrUnsupported}
+	}
+	if s.Loopback && !s.omits(kernel.SocketLists) {
 		if err := CheckSocketLists(); err != nil {
 			return nil, step.Wrap("list", "sockets", err)
 		}
@@ -224,6 +228,9 @@ func (j entryProgram) startPid1(top *cgroupFiles) error {
 func (j *Jail) prepareNetwork() error {
 	if err := j.allowLowPorts(); err != nil {
 		return step.Wrap("allow", "low ports", err)
+	}
+	if j.spec.omits(kernel.NetModes) { // its /proc/net shows no other namespaces
+		return nil
 	}
 	return step.Wrap("hide", "/proc/net", procfs.HideNet(j.pid1.PID()))
 }
@@ -336,7 +343,7 @@ type Spec struct {
 	// Filter is the system call filter of pid 1, and of processes if their Command has none.
 	Filter *seccomp.Filter
 
-	// AllowDegraded omits limits that the kernel cannot set, see kernel.Profile. Otherwise they are errors.
+	// AllowDegraded omits what the kernel lacks, see kernel.Profile. Otherwise it is an error.
 	AllowDegraded bool
 
 	// OCI, if not nil, makes the jail a container of that runtime, without zygotes.
@@ -350,6 +357,9 @@ type Spec struct {
 	// processes of a host that create jails must use the same. Empty: /run/gaol.
 	StateDir string
 }
+
+// omits reports whether the jail does without a feature that the kernel lacks.
+func (s *Spec) omits(f kernel.Feature) bool { return s.AllowDegraded && kernel.Probe().Lacks(f) }
 
 // Program is the program that a process runs, with its files. The caller closes its own copies of
 // the files; no other descriptor of the host is open in the process. With Terminal, the first file must be a

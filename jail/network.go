@@ -21,6 +21,7 @@ import (
 
 	"gaol/internal/kernfile"
 	"gaol/jail/gateway"
+	"gaol/jail/kernel"
 	"gaol/jail/mounts"
 	"gaol/jail/seccomp/notify"
 	"gaol/jail/sockdiag"
@@ -30,11 +31,11 @@ import (
 // allowLowPorts lets processes without capabilities listen on the ports below 1024 of the jail's
 // network namespace, as they may in a container of Docker.
 func (j *Jail) allowLowPorts() error {
-	if !j.spec.Loopback {
+	if !j.spec.Loopback || j.spec.omits(kernel.LowPorts) {
 		return nil
 	}
 	return kernfile.InNetwork(j.pidfd, func() error {
-		return kernfile.WriteFile("/proc/sys/net/ipv4/ip_unprivileged_port_start", "0") // of the thread's namespace, and for IPv6, too
+		return kernfile.WriteFile(kernel.FirstPortFile, "0") // of the thread's namespace, and for IPv6, too
 	})
 }
 

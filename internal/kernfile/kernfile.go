@@ -127,10 +127,26 @@ func SetFileIDs(uid, gid int) (oldUID, oldGID int, err error) {
 	oldUID, _ = unix.SetfsuidRetUid(uid)
 	nowGID, _ := unix.SetfsgidRetGid(-1) // -1 is not an id, and changes nothing
 	nowUID, _ := unix.SetfsuidRetUid(-1)
-	if nowUID != uid || nowGID != gid {
-		err = errors.New("setfsuid: without effect")
+	if nowUID == uid && nowGID == gid {
+		return oldUID, oldGID, nil
 	}
-	return oldUID, oldGID, err
+	return setEffectiveIDs(uid, gid)
+}
+
+// setEffectiveIDs is SetFileIDs for kernels that follow the effective ids only, such as gVisor's. The real and saved ones stay: other
+// processes of the user can neither signal nor trace this one.
+func setEffectiveIDs(uid, gid int) (oldUID, oldGID int, err error) {
+	const same = ^uintptr(0)
+	oldUID, oldGID = unix.Geteuid(), unix.Getegid()
+	for _, set := range []struct {
+		call uintptr
+		id   int
+	}{{unix.SYS_SETRESGID, gid}, {unix.SYS_SETRESUID, uid}} {
+		if _, _, errno := unix.RawSyscall(set.call, same, uintptr(set.id), same); errno != 0 {
+			return oldUID, oldGID, os.NewSyscallError("setresuid", errno)
+		}
+	}
+	return oldUID, oldGID, nil
 }
 
 // Openat2 opens a path relative to dir, as the kernel resolves it by RESOLVE_* flags. Its error is an errno.

@@ -7,10 +7,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Ordinary kernels have all features. A process without root cannot change its user.
+// Ordinary kernels have all features. Without root, a process cannot change modes.
 func TestProbe(t *testing.T) {
 	for _, f := range Probe() {
-		if f != FileIDs || os.Geteuid() == 0 {
+		if f != NetModes || os.Geteuid() == 0 {
 			t.Errorf("this kernel lacks %s", f)
 		}
 	}

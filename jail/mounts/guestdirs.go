@@ -15,6 +15,7 @@ import (
 
 	"gaol/internal/kernfile"
 	"gaol/jail/hostcommand"
+	"gaol/jail/kernel"
 )
 
 // makeGuestDirs makes the guest folders in the upper layer, where their owner replaces the
@@ -212,7 +213,10 @@ func (s *Stage) mountDev() error {
 	if err != nil {
 		return err
 	}
-	data := fmt.Sprintf("newinstance,ptmxmode=0666,mode=0620,gid=%d,max=%d", s.rootID+terminalGroup, maxTerminals)
+	data := fmt.Sprintf("newinstance,ptmxmode=0666,mode=0620,gid=%d", s.rootID+terminalGroup)
+	if !kernel.Probe().Lacks(kernel.TerminalLimit) {
+		data += fmt.Sprintf(",max=%d", maxTerminals)
+	}
 	if err := unix.Mount("pts", pts, "devpts", unix.MS_NOSUID|unix.MS_NOEXEC, data); err != nil {
 		return &os.PathError{Op: "mount", Path: pts, Err: err}
 	}

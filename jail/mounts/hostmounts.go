@@ -218,7 +218,8 @@ func cloneMount(dirfd int, path string, flags uint, readOnly bool) (*os.File, er
 	if readOnly {
 		attr.Attr_set |= unix.MOUNT_ATTR_RDONLY
 	}
-	if err := setMountAttr(fd, "", unix.AT_EMPTY_PATH, attr); err != nil {
+	err = setMountAttr(fd, "", unix.AT_EMPTY_PATH, attr)
+	if isLayer := flags == 0; err != nil && !(isLayer && errors.Is(err, unix.ENOSYS)) { // the overlay has these flags
 		return nil, errors.Join(err, unix.Close(fd))
 	}
 	return os.NewFile(uintptr(fd), path), nil

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gaol/internal/kernfile"
+	"gaol/jail/kernel"
 	"gaol/jail/procfs"
 	"gaol/jail/step"
 )
@@ -100,10 +101,17 @@ func (s *Stage) Mount(dir string) error {
 	})
 }
 
+// stageBytes are enough for the stage's own files.
+const stageBytes = 8 << 20
+
 // mountBase mounts the file system of the stage.
 func (s *Stage) mountBase(dir string) (err error) {
 	if s.tree.DiskDir == "" {
-		return mountTmpfs(dir)
+		options := "mode=0755"
+		if kernel.Probe().Lacks(kernel.GroupLimits) { // gVisor ignores the size of limit
+			options += fmt.Sprintf(",size=%d", stageBytes+s.tree.Disk)
+		}
+		return unix.Mount("tmpfs", dir, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, options)
 	}
 	disk, err := s.clones.disk()
 	if err == nil {
@@ -124,10 +132,6 @@ func (s *Stage) mountLayers() error {
 	return mountOverlay(overlayDir, 0, options)
 }
 
-func mountTmpfs(dir string) error {
-	return unix.Mount("tmpfs", dir, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=0755")
-}
-
 // EnterImage makes an overlay of files of the host's root over an image the root directory of
 // this thread, read-only, and unmounts the rest of the host's tree. dir is as for
 // [Stage.Mount].
@@ -135,7 +139,7 @@ func mountTmpfs(dir string) error {
 // Preconditions: see [Stage.Mount]. The thread must end with its goroutine.
 func EnterImage(dir, image string, files []File) error {
 	s := &Stage{tree: Tree{Layer: files}}
-	return run(openStage(dir, mountTmpfs), []action{
+	return run(openStage(dir, s.mountBase), []action{
 		{"mount", image, func() error { return unix.Mount(image, imageDir, "", unix.MS_BIND, "") }},
 		{"write", "layer", s.writeLayer},
 		{"mount", "overlay", func() error { return mountOverlay(Root, unix.MS_RDONLY, layers) }},
@@ -269,10 +273,6 @@ func bindWithFlags(path string, attr unix.MountAttr) error {
 		return err
 	}
 	return setMountAttr(unix.AT_FDCWD, path, 0, attr)
-}
-
-func setMountAttr(dirfd int, path string, flags uint, attr unix.MountAttr) error {
-	return os.NewSyscallError("mount_setattr", unix.MountSetattr(dirfd, path, flags, &attr))
 }
 
 // OpenProgram opens a program of the image that runs with the host's rights, with flags of open(2). It must

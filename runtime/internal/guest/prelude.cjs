@@ -5,16 +5,15 @@
 // have no program, and this module only hides the flag there.
 'use strict';
 
-const { fstatSync } = require('node:fs');
+const { readlinkSync } = require('node:fs');
 const Module = require('node:module');
 
 const PROGRAM_FD = 4; // as in program.cjs
 
-// Only a program is a regular file without a link.
+// Only a program is a file in memory.
 function hasProgram() {
   try {
-    const stat = fstatSync(PROGRAM_FD);
-    return stat.isFile() && stat.nlink === 0;
+    return readlinkSync(`/proc/self/fd/${PROGRAM_FD}`).startsWith('/memfd:');
   } catch {
     return false;
   }

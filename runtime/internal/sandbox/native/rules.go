@@ -1,6 +1,7 @@
 package native
 
 import (
+	"errors"
 	"os"
 	"slices"
 	"strings"
@@ -36,6 +37,9 @@ func (r *rules) close() {
 // load makes what enforces a plan: the Landlock ruleset inside the jail, where its paths lead to the
 // files that the guest sees. The caller closes the rules.
 func (s *Sandbox) load(p *policy.Plan) (*rules, error) {
+	if p.Spawn.Denied && s.spec.Warm == nil && !s.notifies() { // the start of Node would be denied, too
+		return nil, errors.New("this kernel does not notify of system calls: with launcher exec, child processes cannot be denied")
+	}
 	filter, err := s.compile(p)
 	if err != nil {
 		return nil, err
@@ -59,13 +63,22 @@ func (s *Sandbox) load(p *policy.Plan) (*rules, error) {
 
 // lacking describes what a sandbox with Spec.AllowDegraded does without on a kernel, apart from Landlock.
 func lacking(p kernel.Profile) (list []string) {
-	if p.Lacks(kernel.Listener) {
-		list = append(list, "reports of denied calls, commands of the host, and netlink: the kernel does not notify of system calls")
-	}
-	if p.Lacks(kernel.SignalLimits) {
-		list = append(list, "limits of pending signals and message queues: the kernel cannot set them")
+	for _, f := range p {
+		if what := without[f]; what != "" {
+			list = append(list, what+": the kernel lacks "+string(f))
+		}
 	}
 	return list
+}
+
+// without names what a sandbox lacks on a kernel without a feature.
+var without = map[kernel.Feature]string{
+	kernel.Listener:      "reports of denied calls, commands of the host, and netlink",
+	kernel.GroupLimits:   "limits of memory, processors and the number of files",
+	kernel.SocketLists:   "the limit of memory of sockets",
+	kernel.SignalLimits:  "limits of pending signals and message queues",
+	kernel.NetModes:      "hidden entries of /proc/net",
+	kernel.TerminalLimit: "the limit of terminals",
 }
 
 // notifies reports whether filters have listeners. Without Spec.AllowDegraded they must.

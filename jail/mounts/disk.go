@@ -19,9 +19,8 @@ import (
 	"gaol/internal/kernfile"
 )
 
-// A writable layer on disk is an ext4 file system in a sparse file without a name, on a loop device. Nothing of it is left
-// when its last mount and descriptor are gone, also if the host is killed: the kernel then detaches the
-// device and frees the file.
+// A writable layer on disk is an ext4 file system in a sparse file without a name, on a loop device. Nothing of it is left when its
+// last mount and descriptor are gone, also if the host is killed: the kernel then detaches the device and frees the file.
 //
 //	format ── once for each size: mke2fs and empty files for its surplus of inodes, kept in memory as some 200 KB
 //	  │
@@ -252,19 +251,19 @@ func attachLoop(f *os.File) (*os.File, error) {
 		return nil, err
 	}
 	defer control.Close()
-	config := unix.LoopConfig{Fd: uint32(f.Fd()), Size: blockSize}
-	config.Info.Flags = unix.LO_FLAGS_AUTOCLEAR | unix.LO_FLAGS_DIRECT_IO
+	config := unix.LoopConfig{Fd: uint32(f.Fd()), Size: blockSize, Info: unix.LoopInfo64{Flags: unix.LO_FLAGS_AUTOCLEAR | unix.LO_FLAGS_DIRECT_IO}}
 	for {
 		number, err := unix.IoctlRetInt(int(control.Fd()), unix.LOOP_CTL_GET_FREE)
 		if err != nil {
 			return nil, os.NewSyscallError("ioctl", err)
 		}
-		device, err := kernfile.Open("/dev/loop"+strconv.Itoa(number), unix.O_RDWR)
+		path := "/dev/loop" + strconv.Itoa(number)
+		_ = unix.Mknod(path, unix.S_IFBLK|0o600, int(unix.Mkdev(7, uint32(number)))) // a container's /dev lacks new devices
+		device, err := kernfile.Open(path, unix.O_RDWR)
 		if err != nil {
 			return nil, err
 		}
-		err = unix.IoctlLoopConfigure(int(device.Fd()), &config)
-		if err == nil {
+		if err = unix.IoctlLoopConfigure(int(device.Fd()), &config); err == nil {
 			return device, nil
 		}
 		device.Close()

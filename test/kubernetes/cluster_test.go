@@ -29,25 +29,21 @@ func TestCluster(t *testing.T) {
 	before := c.state()
 	c.install()
 	first := c.ready("")
-	joined := regexp.MustCompile(` live +` + first.Status.PodIP + `:8641 `)
-	eventually(t, "the worker has joined the fleet", func() bool {
-		return joined.MatchString(c.kubectl("", "exec", first.Metadata.Name, "--container=gaol", "--", "gaol", "fleet", "nodes"))
-	})
-	c.wantRun(first)
 	second := c.replaced(first, "rollout", "restart", "daemonset/gaol")
 
 	killed := c.begin(second)
 	run(t, "", "ctr", "--namespace=k8s.io", "task", "kill", "--signal=SIGKILL", strings.TrimPrefix(second.container().ContainerID, "containerd://"))
-	if r := <-killed.result; r.err == nil {
+	if r := <-killed.result; r.Err == nil {
 		t.Errorf("the run of a killed server: %+v", r)
 	}
 	eventually(t, "the guest of the killed server has ended", func() bool { return errors.Is(unix.Kill(killed.pid, 0), unix.ESRCH) })
 	eventually(t, "the kubelet has started the server again", func() bool { return c.worker().container().RestartCount == 1 })
-	c.wantRun(c.ready(""))
+	c.ready("")
 
 	third := c.replaced(second, "delete", "pod", second.Metadata.Name, "--wait=false")
 	fourth := c.replaced(third, "set", "resources", "daemonset/gaol", "--containers=gaol", "--limits=memory=1Gi")
 	c.exhaust(fourth)
+	c.moves(fourth)
 	if n := c.worker().container().RestartCount; n != 0 {
 		t.Errorf("%d restarts", n)
 	}
@@ -146,14 +142,27 @@ func (c *cluster) worker() (p workerPod) {
 	return p
 }
 
-// ready waits until another pod than the one with a UID is ready.
+// ready waits until another pod than the one with a UID is ready and a node of the fleet, and runs a program there.
 func (c *cluster) ready(old string) (p workerPod) {
 	c.t.Helper()
 	eventually(c.t, "a worker is ready", func() bool {
 		p = c.worker()
 		return p.Metadata.UID != old && p.container().Ready && p.Metadata.DeletionTimestamp == ""
 	})
+	c.joined(p)
 	return p
+}
+
+// joined waits until a worker is a node of the fleet, and runs a program there.
+func (c *cluster) joined(p workerPod) {
+	c.t.Helper()
+	line := regexp.MustCompile(` live +` + p.Status.PodIP + `:8641 `)
+	eventually(c.t, "the worker has joined the fleet", func() bool {
+		return line.MatchString(c.kubectl("", "exec", p.Metadata.Name, "--container=gaol", "--", "gaol", "fleet", "nodes"))
+	})
+	if r := c.run(p, "/v1/run", "console.log(6 * 7)"); r.Err != nil || r.Stdout != "42\n" {
+		c.t.Errorf("a run: %+v", r)
+	}
 }
 
 // replaced replaces a pod by kubectl during a run, which must end with its result, and returns the new pod.
@@ -166,18 +175,16 @@ func (c *cluster) replaced(p workerPod, kubectl ...string) workerPod {
 		return err == nil && res.Body.Close() == nil && res.StatusCode == http.StatusServiceUnavailable
 	})
 	guest.end()
-	if r := <-guest.result; r.err != nil || r.Stdout != "ended\n" {
+	if r := <-guest.result; r.Err != nil || r.Stdout != "ended\n" {
 		c.t.Errorf("%v: a run: %+v", kubectl, r)
 	}
-	next := c.ready(p.Metadata.UID)
-	c.wantRun(next)
-	return next
+	return c.ready(p.Metadata.UID)
 }
 
-// result is the response to POST /v1/run.
+// result is the response to a run, or to a new sandbox.
 type result struct {
-	Stdout, Cause string
-	err           error
+	Stdout, Stderr, Cause, ID string
+	Err                       error `json:"-"`
 }
 
 // request sends a request to a pod.
@@ -191,27 +198,22 @@ func (c *cluster) request(p workerPod, method, path, body string) (*http.Respons
 	return client.Do(req)
 }
 
-// run runs code in a sandbox with half a GiB.
-func (c *cluster) run(p workerPod, code string) (r result) {
-	body := must(json.Marshal(map[string]any{"code": code, "timeoutMs": 600_000, "limits": map[string]any{"memoryBytes": 512 << 20}}))
-	res, err := c.request(p, http.MethodPost, "/v1/run", string(body))
+func (c *cluster) run(p workerPod, path, code string) result {
+	return c.post(p, path, map[string]any{"code": code, "timeoutMs": 600_000})
+}
+
+func (c *cluster) post(p workerPod, path string, body any) (r result) {
+	res, err := c.request(p, http.MethodPost, path, string(must(json.Marshal(body))))
 	if err != nil {
-		return result{err: err}
+		return result{Err: err}
 	}
 	defer res.Body.Close()
 	text, err := io.ReadAll(res.Body)
-	if err == nil && res.StatusCode != http.StatusOK {
+	if err == nil && res.StatusCode >= 300 {
 		err = fmt.Errorf("%s: %s", res.Status, text)
 	}
-	r.err = errors.Join(err, json.Unmarshal(text, &r))
+	r.Err = errors.Join(err, json.Unmarshal(text, &r))
 	return r
-}
-
-func (c *cluster) wantRun(p workerPod) {
-	c.t.Helper()
-	if r := c.run(p, "console.log(6 * 7)"); r.err != nil || r.Stdout != "42\n" {
-		c.t.Errorf("a run: %+v", r)
-	}
 }
 
 // untilSignal is code of a guest that ends by SIGUSR2.
@@ -229,7 +231,7 @@ func (g guest) end() { _ = unix.Kill(g.pid, unix.SIGUSR2) } // it may have ended
 func (c *cluster) begin(p workerPod) guest {
 	c.t.Helper()
 	g := guest{result: make(chan result, 1)}
-	go func() { g.result <- c.run(p, untilSignal) }()
+	go func() { g.result <- c.run(p, "/v1/run", untilSignal) }()
 	eventually(c.t, "a guest waits in a cgroup of the pod", func() bool {
 		for _, g.pid = range c.guests(p) {
 			return true
@@ -245,7 +247,7 @@ func (c *cluster) begin(p workerPod) guest {
 // guests returns the processes in sandboxes of a pod that handle SIGUSR2.
 func (c *cluster) guests(p workerPod) (pids []int) {
 	group := filepath.Join(hierarchies()[0], groupOf(c.dir), "kubepods/burstable", "pod"+p.Metadata.UID)
-	for _, file := range strings.Fields(run(c.t, "", "find", group, "-path", "*/tenants/*", "-name", "cgroup.procs")) {
+	for _, file := range find(group, "-path", "*/tenants/*", "-name", "cgroup.procs") {
 		for _, pid := range harness.Lines(file) {
 			if caught, _ := strconv.ParseUint(harness.ProcessStatus(pid)["SigCgt"], 16, 64); caught&(1<<(unix.SIGUSR2-1)) != 0 {
 				pids = append(pids, must(strconv.Atoi(pid)))
@@ -259,9 +261,10 @@ func (c *cluster) guests(p workerPod) (pids []int) {
 func (c *cluster) exhaust(p workerPod) {
 	c.t.Helper()
 	const n = 6
+	body := map[string]any{"code": untilSignal + "globalThis.held = Buffer.alloc(400 << 20, 1)", "timeoutMs": 600_000, "limits": map[string]any{"memoryBytes": 512 << 20}}
 	results := make(chan result, n)
 	for range n {
-		go func() { results <- c.run(p, untilSignal+`globalThis.held = Buffer.alloc(400 << 20, 1)`) }()
+		go func() { results <- c.post(p, "/v1/run", body) }()
 	}
 	eventually(c.t, "a guest is killed", func() bool { return len(results) > 0 })
 	eventually(c.t, "all guests have ended", func() bool {
@@ -273,11 +276,55 @@ func (c *cluster) exhaust(p workerPod) {
 	causes := map[string]int{}
 	for range n {
 		r := <-results
-		if causes[r.Cause]++; r.err != nil {
+		if causes[r.Cause]++; r.Err != nil {
 			c.t.Errorf("%+v", r)
 		}
 	}
 	if c.t.Log(causes); causes["memory"] == 0 || causes["memory"]+causes[""] != n {
 		c.t.Errorf("causes %v, want memory", causes)
+	}
+}
+
+// moves tests that sandboxes on disk move from a worker that is deleted to one that pretends to be on another node. They are more than
+// the loop devices that a container finds when it starts.
+func (c *cluster) moves(p workerPod) {
+	c.t.Helper()
+	var pod map[string]any
+	if err := json.Unmarshal([]byte(c.template("daemonset/gaol", "gaol")), &pod); err != nil {
+		c.t.Fatal(err)
+	}
+	spec := pod["spec"].(map[string]any)
+	for _, v := range spec["volumes"].([]any) {
+		if path, ok := v.(map[string]any)["hostPath"].(map[string]any); ok {
+			path["path"] = fmt.Sprint(path["path"], "-other")
+		}
+	}
+	for _, container := range spec["containers"].([]any) {
+		delete(container.(map[string]any), "resources")
+	}
+	c.kubectl(string(must(json.Marshal(pod))), "create", "-f", "-")
+	c.kubectl("", "wait", "--for=condition=Ready", "pod/tried", "--timeout=10m")
+	var other workerPod
+	if err := json.Unmarshal([]byte(c.kubectl("", "get", "pod", "tried", "--output=json")), &other); err != nil {
+		c.t.Fatal(err)
+	}
+	c.joined(other)
+	var sandboxes []string
+	for i := range 10 {
+		r := c.post(p, "/v1/sandboxes", map[string]any{"limits": map[string]any{"diskBytes": 1 << 30}})
+		path := "/v1/sandboxes/" + r.ID
+		if w := c.run(p, path+"/run", fmt.Sprintf(`process.getBuiltinModule("fs").writeFileSync("kept", "%d")`, i)); r.Err != nil || w.Err != nil || w.Stderr != "" {
+			c.t.Fatalf("sandbox %d: %+v, %+v", i, r, w)
+		}
+		sandboxes = append(sandboxes, path)
+	}
+	c.kubectl("", "delete", "pod", p.Metadata.Name)
+	for i, path := range sandboxes {
+		if r := c.run(other, path+"/run", `console.log(process.getBuiltinModule("fs").readFileSync("kept", "utf8"))`); r.Err != nil || r.Stdout != fmt.Sprintln(i) {
+			c.t.Errorf("sandbox %d: %+v", i, r)
+		}
+		if res, err := c.request(other, http.MethodDelete, path, ""); err != nil || res.Body.Close() != nil || res.StatusCode >= 300 {
+			c.t.Errorf("sandbox %d: %v, %v", i, res, err)
+		}
 	}
 }

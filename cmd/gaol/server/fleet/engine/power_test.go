@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -25,32 +27,35 @@ func TestPowerLoss(t *testing.T) {
 	if os.Getenv(powerVar) == "" {
 		t.Skip("make test-vm runs this test: it needs dm-flakey")
 	}
-	t.Run("as configured", func(t *testing.T) {
-		if acknowledged, lost := losePower(t, program); acknowledged == 0 || lost > 0 {
-			t.Errorf("%d of %d acknowledged messages are lost", lost, acknowledged)
-		}
-	})
+	for _, servers := range []int{1, 3} {
+		t.Run(fmt.Sprint(servers, " servers"), func(t *testing.T) {
+			if acknowledged, lost := losePower(t, program, servers); acknowledged == 0 || lost > 0 {
+				t.Errorf("%d of %d acknowledged messages are lost", lost, acknowledged)
+			}
+		})
+	}
 	t.Run("without sync_interval", func(t *testing.T) { // else the disk would keep everything
 		lazy := filepath.Join(t.TempDir(), "nats-server")
 		script := "#!/bin/sh\n/bin/sed -i 's/\"always\"/\"1h\"/' \"$2\" && exec " + program + " \"$@\"\n"
 		if err := os.WriteFile(lazy, []byte(script), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		if acknowledged, lost := losePower(t, lazy); lost == 0 {
+		if acknowledged, lost := losePower(t, lazy, 1); lost == 0 {
 			t.Errorf("all of %d messages are there", acknowledged)
 		}
 	})
 }
 
-// losePower submits messages to a program, and returns how many it has acknowledged, and how many of these are lost.
-func losePower(t *testing.T, program string) (acknowledged, lost int) {
+// losePower submits messages to servers with their files on one disk, and returns how many they have acknowledged, and how many of these
+// are lost.
+func losePower(t *testing.T, program string, servers int) (acknowledged, lost int) {
 	t.Helper()
 	disk := newDisk(t)
 	var names []string
 	const rounds = 3
 	for round := range rounds + 1 {
 		disk.mount(t)
-		c, end := disk.startEngine(t, program)
+		c, end := disk.startEngine(t, program, servers)
 		for _, name := range names {
 			if data, err := c.Queued(t.Context(), 1, name); string(data) != name {
 				t.Logf("%s: %q, %v", name, data, err)
@@ -127,15 +132,30 @@ func (d *disk) set(t *testing.T, table string) {
 	sh(t, "dmsetup", "resume", d.name)
 }
 
-// startEngine starts a program whose files are on the disk. The caller ends it.
-func (d *disk) startEngine(t *testing.T, program string) (c *Client, end func()) {
+// startEngine starts one server, or a cluster of three, with files on the disk. The caller ends it.
+func (d *disk) startEngine(t *testing.T, program string, servers int) (c *Client, end func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	s, err := Start(ctx, Options{Program: program, Dir: d.dir, Token: token, Log: logger(t)})
-	if err != nil {
-		t.Fatal(err)
+	all, routes := make([]atomic.Pointer[Server], servers), make([]string, servers)
+	for i := range all {
+		routes[i] = openRoute(t, ctx, &all[i])
 	}
-	c, err = Connect(s.Dial, Access{Secret: token}, "test", logger(t))
+	for i := range all {
+		o := Options{Program: program, Dir: filepath.Join(d.dir, strconv.Itoa(i)), Token: token, Log: logger(t)}
+		if servers > 1 {
+			o.Cluster = &Cluster{Name: "test", Server: "server" + strconv.Itoa(i), Routes: slices.Delete(slices.Clone(routes), i, i+1)}
+		}
+		err := os.MkdirAll(o.Dir, 0o700)
+		if err == nil {
+			var s *Server
+			s, err = Start(ctx, o)
+			all[i].Store(s)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	c, err := Connect(all[0].Load().Dial, Access{Secret: token, Copies: servers}, "test", logger(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,10 +163,37 @@ func (d *disk) startEngine(t *testing.T, program string) (c *Client, end func())
 	waitFor(t, "streams", func() bool { return c.Prepare(t.Context()) == nil })
 	return c, func() {
 		cancel()
-		_ = s.process.Load().Kill() // it may have ended
-		<-s.Done()
+		for i := range all {
+			_ = all[i].Load().process.Load().Kill() // it may have ended
+		}
+		for i := range all {
+			<-all[i].Load().Done()
+		}
 		c.Close()
 	}
+}
+
+// openRoute returns an address whose connections lead to the port for routes of a server, which may start later.
+func openRoute(t *testing.T, ctx context.Context, to *atomic.Pointer[Server]) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	context.AfterFunc(ctx, func() { _ = l.Close() })
+	go func() {
+		for c, err := l.Accept(); err == nil; c, err = l.Accept() {
+			go func() {
+				_ = Tunnel(ctx, c, func(ctx context.Context) (net.Conn, error) { // until an end closes
+					if s := to.Load(); s != nil {
+						return s.DialRoute(ctx)
+					}
+					return nil, ErrUnavailable
+				})
+			}()
+		}
+	}()
+	return l.Addr().String()
 }
 
 // submit submits messages of a round until it cuts the power. It returns the acknowledged messages.

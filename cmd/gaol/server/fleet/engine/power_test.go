@@ -138,7 +138,7 @@ func (d *disk) startEngine(t *testing.T, program string, servers int) (c *Client
 	ctx, cancel := context.WithCancel(t.Context())
 	all, routes := make([]atomic.Pointer[Server], servers), make([]string, servers)
 	for i := range all {
-		routes[i] = openRoute(t, ctx, &all[i])
+		routes[i] = openRoute(ctx, t, &all[i])
 	}
 	for i := range all {
 		o := Options{Program: program, Dir: filepath.Join(d.dir, strconv.Itoa(i)), Token: token, Log: logger(t)}
@@ -174,7 +174,7 @@ func (d *disk) startEngine(t *testing.T, program string, servers int) (c *Client
 }
 
 // openRoute returns an address whose connections lead to the port for routes of a server, which may start later.
-func openRoute(t *testing.T, ctx context.Context, to *atomic.Pointer[Server]) string {
+func openRoute(ctx context.Context, t *testing.T, to *atomic.Pointer[Server]) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -51,7 +51,7 @@ func TestCluster(t *testing.T) {
 		t.Error(c.kubectl("", "get", "events"))
 	}
 
-	c.kubectl("", "delete", "-k", "deploy/kubernetes", "--timeout=10m")
+	c.kubectl("", "delete", "-k", "deploy/kubernetes", "--wait=false")
 	var left []string
 	t.Cleanup(func() {
 		if len(left) > 0 {

@@ -132,7 +132,7 @@ func (a *api) state() map[string]bool {
 			list["cgroup "+group] = true
 		}
 	}
-	for _, file := range harness.Glob("/sys/class/net/veth*", "/run/netns/*", "/run/gaol/jails/*", "/var/lib/gaol/tmp/*") {
+	for _, file := range harness.Glob("/sys/class/net/veth*", "/run/netns/*", "/run/gaol*/jails/*", "/var/lib/gaol*/tmp/*") {
 		list[file] = true
 	}
 	return list

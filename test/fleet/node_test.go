@@ -58,20 +58,24 @@ func newCluster(t *testing.T) *cluster {
 		}
 		c.secrets[tenant] = strings.TrimSpace(string(out))
 	}
-	settings := `{"drainMs": 500, "previewHost": "` + previewHost + `", "mounts": {"base": "` + c.mounts() + `"}, "server": {"requestsPerSec": 100000}, "tenant": {"requestsPerSec": 100000, "images": 10, "imageBytes": 1000000000}}`
-	if err := errors.Join(os.Mkdir(c.mounts(), 0o755), os.WriteFile(c.config(), []byte(settings), 0o600)); err != nil {
+	settings := `{"drainMs": 500, "previewHost": "` + previewHost + `", "mounts": {"base": "` + c.mounts() + `", "nodeModules": true}, "hostPorts": ["` +
+		strconv.Itoa(hostPort) + `"], "server": {"requestsPerSec": 100000}, "tenant": {"requestsPerSec": 100000, "images": 10, "imageBytes": 1000000000}}`
+	if err := errors.Join(os.MkdirAll(filepath.Join(c.mounts(), "d"), 0o755), os.WriteFile(c.config(), []byte(settings), 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.removeCgroups)
 	return c
 }
 
-// previewHost is the domain of previews.
-const previewHost = "preview.test"
+// previewHost is the domain of previews, and hostPort a port of the machine that sandboxes may name.
+const (
+	previewHost = "preview.test"
+	hostPort    = 3000
+)
 
 func (c *cluster) config() string { return filepath.Join(c.dir, "config") }
 
-// mounts is the folder that sandboxes may mount.
+// mounts is the folder with those that sandboxes may mount.
 func (c *cluster) mounts() string { return filepath.Join(c.dir, "mounts") }
 
 // startCluster starts a fleet with a number of nodes.

@@ -6,6 +6,7 @@ import (
 
 	"gaol/runtime/client"
 	"gaol/test/harness"
+	"gaol/test/server/servertest"
 )
 
 // drain sets by gaol fleet whether a node accepts new work, and waits until all nodes know.
@@ -40,6 +41,16 @@ func testDrain(t *testing.T, c *cluster) {
 	}
 	if sb, err := drained.dial(t, ada).Create(soon(t), client.CreateOptions{}); err != nil || ownerOf(sb.ID()) == drained.id {
 		t.Errorf("a sandbox of a session: %+v %v", sb, err)
+	}
+	for _, ofHost := range []object{{"mounts": []object{{"source": "d", "target": "/mnt"}}}, {"nodeModules": "d"}, {"hostPorts": []int{hostPort}}} {
+		var info client.Info
+		res := servertest.Send(t, drained.asRoot(t), "POST", "/v1/sandboxes", ofHost)
+		res.Want(t, http.StatusCreated)
+		res.Into(t, &info)
+		if ownerOf(info.ID) != drained.id {
+			t.Errorf("another node has the sandbox with %v", ofHost)
+		}
+		servertest.Send(t, drained.asRoot(t), "DELETE", "/v1/sandboxes/"+info.ID, nil).Want(t, http.StatusNoContent)
 	}
 	caller.wantValue(kept+"/run", "__return(3)", "3")
 	c.nodes[2].as(t, ada).wantValue(kept+"/run", "__return(4)", "4")

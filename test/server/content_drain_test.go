@@ -19,14 +19,15 @@ func TestStopDespiteClients(t *testing.T) {
 	b := newBox(t, s, alice, map[string]any{"limits": map[string]any{"diskBytes": 256 << 20}})
 	b.run(t, `import fs from 'node:fs'; fs.writeFileSync('big', ''); fs.truncateSync('big', 200 << 20)`)
 	b.start(t, 3000, webSocketServer)
+	b.start(t, 3001, `import http from 'node:http'; http.createServer((q, r) => r.end(Buffer.alloc(100 << 20))).listen(3001)`)
 	socket, _, err := websocket.Dial(t.Context(), "ws://gaol"+b.path("ports/3000/"), &websocket.DialOptions{HTTPClient: b.Client})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer socket.CloseNow()
 	var bodies []io.ReadCloser
-	for _, operation := range []string{"files/tar", "files"} {
-		res, err := b.Do(b.request(t, "GET", nil, operation, "path", map[string]string{"files": "/workspace/big", "files/tar": "/workspace"}[operation]))
+	for operation, query := range map[string][]string{"files": {"path", "/workspace/big"}, "files/tar": {"path", "/workspace"}, "ports/3001/": nil} {
+		res, err := b.Do(b.request(t, "GET", nil, operation, query...))
 		if err != nil {
 			t.Fatal(err)
 		}

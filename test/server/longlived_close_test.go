@@ -10,6 +10,7 @@ import (
 
 // A server that is closed ends processes, contexts and runs, and reports it to their clients.
 func TestClose(t *testing.T) {
+	servertest.SkipInFleet(t, "a node that stops ends its own sandboxes only")
 	s := servertest.Start(t, servertest.Options{})
 	c := newClient(t, s, ada)
 	sandbox := c.sandbox(t, nil)

@@ -19,7 +19,8 @@ import (
 func runsOf(user servertest.User) int {
 	seen := map[string]bool{}
 	for _, root := range []string{"/sys/fs/cgroup", "/sys/fs/cgroup/pids"} {
-		for _, dir := range harness.Glob(fmt.Sprintf("%s%s/tenants/uid-%d/j*/r*", root, harness.Parent, user.UID)) {
+		group := fmt.Sprintf("%s%s/tenants/uid-%d", root, harness.Parent, user.UID)
+		for _, dir := range harness.Glob(group+"/j*/r*", group+"[^0-9]*/j*/r*") { // also of users of other nodes
 			seen[filepath.Base(filepath.Dir(dir))+"/"+filepath.Base(dir)] = true
 		}
 	}

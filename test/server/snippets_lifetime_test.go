@@ -40,6 +40,7 @@ func TestDrainWaits(t *testing.T) {
 
 // After the time for that, it ends them.
 func TestDrainEnds(t *testing.T) {
+	servertest.SkipInFleet(t, "a node that stops ends its own snippets only")
 	s := servertest.Start(t, servertest.Options{Settings: func(o *settings.Settings) { o.DrainMs = 1 }})
 	es := follow(t, s, snippetUser, path, object{"source": forever, "timeoutMs": 10_000})
 	es.logged("[log] started")

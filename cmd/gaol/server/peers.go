@@ -2,6 +2,7 @@ package server
 
 import (
 	"crypto/tls"
+	"net"
 	"net/http"
 
 	"gaol/cmd/gaol/server/api"
@@ -16,6 +17,9 @@ func (s *Server) newNodeServer(next http.Handler) *http.Server {
 	forwarded := func(w http.ResponseWriter, r *http.Request) {
 		setHeaders(w)
 		r = fleet.Traced(r)
+		if fleet.IsEvents(r) {
+			_ = connOf(r).Conn.(*net.TCPConn).SetWriteBuffer(fleet.EventsBuffer)
+		}
 		if api.ServePreview(s.service, w, r, s.isToken, nil) {
 			return
 		}

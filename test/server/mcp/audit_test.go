@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -56,6 +57,7 @@ func readAudit(t *testing.T, path string) (got []string) {
 		if bytes.Contains([]byte(e.Action), []byte("/mcp")) { // the request of HTTP
 			continue
 		}
+		e.Tenant, _, _ = strings.Cut(e.Tenant, "@") // a user of another node
 		described := fmt.Sprintf("%s %d %s", e.Action, e.Status, e.Tenant)
 		if e.Code != "" {
 			described += " " + e.Code + " " + e.Sandbox

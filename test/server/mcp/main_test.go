@@ -14,7 +14,6 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"gaol/cmd/gaol/server"
-	"gaol/cmd/gaol/server/audit"
 	"gaol/cmd/gaol/server/service"
 	"gaol/cmd/gaol/server/settings"
 	"gaol/test/harness"
@@ -45,10 +44,10 @@ func start(t *testing.T, change func(*settings.Settings)) (socket string) {
 		Settings: set, Store: os.Getenv(harness.StoreVar), Log: slog.New(slog.NewTextHandler(log, nil)),
 		CgroupParent: harness.Parent + "/tenants",
 	}}
-	serveNodes := servertest.JoinFleet(t, &options)
+	_, serveNodes := servertest.JoinFleet(t, &options)
 	s := server.New(options)
 	serveNodes(s)
-	setAudit(t, s, set.AuditLog)
+	servertest.SetAudit(t, s, set.AuditLog)
 	l, err := net.Listen("unix", socket)
 	if err != nil {
 		t.Fatal(err)
@@ -70,21 +69,6 @@ func start(t *testing.T, change func(*settings.Settings)) (socket string) {
 		}
 	})
 	return socket
-}
-
-// setAudit opens the audit log, if there is one.
-func setAudit(t *testing.T, s *server.Server, path string) {
-	t.Helper()
-	if path == "" {
-		return
-	}
-	f, err := audit.Open(path)
-	if err == nil {
-		err = s.SetAudit(f)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // client is an HTTP client that connects as a user.

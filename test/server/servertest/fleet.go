@@ -4,11 +4,14 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"reflect"
 	"testing"
 
 	"gaol/cmd/gaol/server"
+	"gaol/cmd/gaol/server/audit"
 	"gaol/cmd/gaol/server/fleet"
 	"gaol/cmd/gaol/server/fleet/member"
+	"gaol/cmd/gaol/server/settings"
 	"gaol/test/harness"
 )
 
@@ -27,25 +30,59 @@ func SkipInFleet(t testing.TB, reason string) {
 	}
 }
 
-// JoinFleet changes the options of a server as [FleetVar] wants. The caller calls serve with the server.
-func JoinFleet(t testing.TB, o *server.Options) (serve func(*server.Server)) {
+// JoinFleet changes the options of a server as [FleetVar] wants. The caller calls serve with the server. Other is the node that has its
+// sandboxes, nil if there is none.
+func JoinFleet(t testing.TB, o *server.Options) (other *server.Server, serve func(*server.Server)) {
 	t.Helper()
 	if !IsFleet() {
-		return func(*server.Server) {}
+		return nil, func(*server.Server) {}
 	}
+	shareQuotas(t, o.Settings)
 	first := *o
 	first.Store = t.TempDir()
 	harness.LinkDefaultImage(t, first.Store)
 	owner := startNode(t, &first, fleet.Options{Found: true, Program: harness.NATS(t)})
-	serveNodes(t, server.New(first))
+	other = server.New(first)
+	serveNodes(t, other)
+	SetAudit(t, other, o.Settings.AuditLog)
 	node := startNode(t, o, fleet.Options{Join: owner.Address, Token: owner.FirstToken()})
-	return func(s *server.Server) {
+	return other, func(s *server.Server) {
 		serveNodes(t, s)
 		node.Member().Drain(true)
 		harness.WaitFor(t, "the nodes know each other", func() bool {
 			return owner.Member().Get(node.ID()).State == member.Draining && node.Member().Get(owner.ID()).State == member.Live &&
 				node.Member().Get(owner.ID()).Busy < 1
 		})
+	}
+}
+
+// shareQuotas shares the quotas of tenants that a test has changed.
+func shareQuotas(t testing.TB, set *settings.Settings) {
+	t.Helper()
+	defaults, err := settings.Read("", settings.Overrides{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tenant, named := reflect.ValueOf(set.Tenant), reflect.ValueOf(&set.Named).Elem()
+	for i := range tenant.NumField() {
+		if f := tenant.Field(i); !f.Equal(reflect.ValueOf(defaults.Tenant).Field(i)) {
+			named.Field(i).Set(f)
+		}
+	}
+}
+
+// SetAudit opens the audit log of a server, if it has one.
+func SetAudit(t testing.TB, s *server.Server, path string) {
+	t.Helper()
+	if path == "" {
+		return
+	}
+	f, err := audit.Open(path)
+	if err == nil {
+		err = s.SetAudit(f)
+	}
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 

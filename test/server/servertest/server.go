@@ -35,6 +35,15 @@ type Server struct {
 	Socket  string // path of the unix socket, to which all users may connect
 	Address string // of TCP; empty if there is none
 	Log     *Log
+	other   *server.Server // that has the sandboxes; nil: this one
+}
+
+// Reload replaces the settings and tokens of all nodes.
+func (s *Server) Reload(set *settings.Settings, tokens *tenant.Tokens) {
+	s.Server.Reload(set, tokens)
+	if s.other != nil {
+		s.other.Reload(set, tokens)
+	}
 }
 
 // settings returns the settings of a server.
@@ -60,9 +69,10 @@ func Start(t testing.TB, o Options) *Server {
 		Settings: set, Store: cmp.Or(o.Store, os.Getenv(harness.StoreVar)), Cache: publicDir(t),
 		Log: slog.New(slog.NewTextHandler(s.Log, nil)), CgroupParent: harness.Parent + "/tenants",
 	}}
-	serveNodes := JoinFleet(t, &options)
-	s.Server = server.New(options)
+	other, serveNodes := JoinFleet(t, &options)
+	s.Server, s.other = server.New(options), other
 	serveNodes(s.Server)
+	SetAudit(t, s.Server, set.AuditLog)
 	served := make(chan error, 2)
 	serving := 0
 	serve := func(l net.Listener, secure *tls.Config) {

@@ -244,7 +244,6 @@ func TestFileWithoutCredit(t *testing.T) {
 // TestTooMuchInput: a client that sends more input than it has credit for is disconnected, and
 // what it has made ends.
 func TestTooMuchInput(t *testing.T) {
-	servertest.SkipInFleet(t, "the node of the client does not end its session for input without credit")
 	s := servertest.Start(t, servertest.Options{})
 	r := newRaw(t, s, `{}`)
 	r.request(2, "spawn", `{"sandbox":"SB","command":"sleep","args":["1000"]},"events":true,"stdin":true`)

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"gaol/cmd/gaol/server/audit"
 	"gaol/cmd/gaol/server/settings"
 	protocol "gaol/internal/session"
 	"gaol/test/harness"
@@ -46,15 +45,8 @@ func (r *raw) tool(name, args string) (json.RawMessage, protocol.Problem) {
 func TestTools(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "audit")
 	s := servertest.Start(t, servertest.Options{Settings: func(s *settings.Settings) {
-		s.Tenant.Runs, s.Images = 1, []string{"default"}
+		s.Tenant.Runs, s.Images, s.AuditLog = 1, []string{"default"}, log
 	}})
-	f, err := audit.Open(log)
-	if err == nil {
-		err = s.SetAudit(f)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
 	for name, test := range map[string]func(*testing.T, *raw){"life": testToolsLife, "errors": testToolErrors, "normalize": testNormalize} {
 		t.Run(name, func(t *testing.T) { test(t, newRaw(t, s, `{}`)) })
 	}
@@ -131,7 +123,6 @@ func testNormalize(t *testing.T, r *raw) {
 
 // TestToolsEnd: the sandboxes of tools are their session's. They end with it, and their quota is free again.
 func TestToolsEnd(t *testing.T) {
-	servertest.SkipInFleet(t, "quotas are of each machine")
 	s := servertest.Start(t, servertest.Options{Settings: func(s *settings.Settings) { s.Tenant.Sandboxes = 3 }})
 	first, other := newRaw(t, s, `{}`), newRaw(t, s, `{}`)
 	if _, p := first.tool("sandbox_init", `{"containerId":"a"}`); p.Code != "" {

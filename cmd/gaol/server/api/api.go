@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -74,7 +73,7 @@ func serve(s *service.Service, o *operation.Operation) http.HandlerFunc {
 		case o.EventsOnly || o.Events != nil && wantsEvents(r):
 			sendEvents(o, w, r, c, in)
 		case o.Download != "":
-			d := &download{ResponseWriter: w, operation: o, request: r, control: http.NewResponseController(w)}
+			d := &download{Writer: Writer{w, r.Context()}, operation: o, request: r}
 			c.Download = d.open
 			d.end(o.Do(r.Context(), c, in))
 		case o.Upload != nil:
@@ -216,7 +215,7 @@ func WithPorts(s *service.Service, mux *http.ServeMux) http.Handler {
 		t, ok := parsePortTarget(r)
 		if !ok {
 			if h, pattern := mux.Handler(r); pattern == "" {
-				h.ServeHTTP(&download{ResponseWriter: w, ctx: r.Context()}, r)
+				h.ServeHTTP(&download{Writer: Writer{w, r.Context()}}, r)
 			} else {
 				mux.ServeHTTP(w, r)
 			}
@@ -236,10 +235,8 @@ func ReadBody(w http.ResponseWriter, r *http.Request, most int64) ([]byte, error
 	switch {
 	case large:
 		return nil, NewProblem(http.StatusRequestEntityTooLarge, fmt.Sprintf("request body is too large limit=%d bytes", most))
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		return nil, NewProblem(http.StatusRequestTimeout, "the body did not arrive in time")
 	case err != nil:
-		return nil, NewProblem(http.StatusBadRequest, "cannot read request body")
+		return nil, bodyProblem(err)
 	}
 	if q, ok := r.Context().Value(quotaKey{}).(*bodyQuota); ok {
 		err = q.hold(r.Context(), body.Bytes())

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"sync"
 	"time"
 
@@ -144,19 +143,17 @@ func frame(e service.Event) []byte {
 	return fmt.Appendf(b, "event: %s\ndata: %s\n", e.Name, data) // data ends in the first of two line feeds
 }
 
-// upload is the body of a request. The server's deadlines make it fail if it is too slow, and so does the end of its
-// context.
+// upload is the [Body] of a request.
 type upload struct {
 	w       http.ResponseWriter
 	request *http.Request
-	ctx     context.Context
 	body    io.Reader
 	err     error // of the body, or why it was refused
 }
 
 // open returns a reader of the body, at most some bytes.
 func (u *upload) open(ctx context.Context, maxBytes int64) (io.Reader, error) {
-	u.ctx, u.body = ctx, http.MaxBytesReader(u.w, u.request.Body, maxBytes)
+	u.body = http.MaxBytesReader(u.w, &Body{u.request.Body, u.w, ctx}, maxBytes)
 	if encoding := u.request.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
 		u.err = NewProblem(http.StatusUnsupportedMediaType, "Content-Encoding is not supported: send the bytes as they are")
 	} else if u.request.ContentLength > maxBytes {
@@ -167,65 +164,35 @@ func (u *upload) open(ctx context.Context, maxBytes int64) (io.Reader, error) {
 
 // Read implements [io.Reader].
 func (u *upload) Read(p []byte) (n int, err error) {
-	defer interrupt(u.ctx, http.NewResponseController(u.w).SetReadDeadline)()
-	n, err = u.body.Read(p)
-	if err != nil && err != io.EOF {
+	if n, err = u.body.Read(p); err != nil && err != io.EOF {
 		u.err = err
 	}
 	return n, err
 }
 
-// interrupt sets a deadline of a connection to the past when ctx ends, until stop is called.
-func interrupt(ctx context.Context, set func(time.Time) error) (stop func()) {
-	done := make(chan struct{})
-	cancel := context.AfterFunc(ctx, func() {
-		for { // the connection may just set its own deadline
-			_ = set(time.Unix(1, 0)) // fails if the connection is closed
-			select {
-			case <-done:
-				return
-			case <-time.After(interruptAgain):
-			}
-		}
-	})
-	return func() { cancel(); close(done) }
-}
-
-const interruptAgain = 10 * time.Millisecond
-
 // reason returns the error of an operation that may have read the body: the body's, if it has one.
 func (u *upload) reason(err error) error {
-	large, isLarge := errors.AsType[*http.MaxBytesError](u.err)
-	switch {
-	case err == nil || u.err == nil:
+	if err == nil || u.err == nil {
 		return err
-	case errors.As(u.err, new(*Problem)) || errors.As(u.err, new(*service.Error)):
-		return u.err
-	case isLarge:
-		return service.UploadTooLarge(large.Limit)
-	case u.ctx.Err() != nil:
-		return context.Cause(u.ctx)
-	case errors.Is(u.err, os.ErrDeadlineExceeded):
-		return NewProblem(http.StatusRequestTimeout, "the body did not arrive in time")
 	}
-	return NewProblem(http.StatusBadRequest, "the body ended early")
+	if large, ok := errors.AsType[*http.MaxBytesError](u.err); ok {
+		return service.UploadTooLarge(large.Limit)
+	}
+	return u.err
 }
 
-// download writes data that is the result of an operation as the response. The server's deadlines make it fail if the
-// client is too slow, and so does the end of its context.
+// download writes data that is the result of an operation as the response.
 type download struct {
-	http.ResponseWriter
+	Writer
 	operation *operation.Operation
 	request   *http.Request
-	control   *http.ResponseController
-	ctx       context.Context
 	begun     bool
 	refused   bool // the response is a problem
 }
 
 // open returns the download for the context of its operation.
 func (d *download) open(ctx context.Context) io.Writer {
-	d.ctx = ctx
+	d.Ctx = ctx
 	return d
 }
 
@@ -270,16 +237,11 @@ func (d *download) WriteHeader(status int) {
 
 // Write implements [io.Writer].
 func (d *download) Write(p []byte) (int, error) {
-	if d.ctx.Err() != nil {
-		return 0, context.Cause(d.ctx)
-	}
 	if d.refused {
 		return len(p), nil
 	}
-	d.begin()
-	defer interrupt(d.ctx, d.control.SetWriteDeadline)()
-	return d.ResponseWriter.Write(p)
+	if d.Ctx.Err() == nil {
+		d.begin()
+	}
+	return d.Writer.Write(p)
 }
-
-// Unwrap is for [http.ResponseController].
-func (d *download) Unwrap() http.ResponseWriter { return d.ResponseWriter }

@@ -73,7 +73,7 @@ func serveGuest(ctx context.Context, w http.ResponseWriter, r *http.Request, sb 
 	}
 	clear(w.Header()) // the response's are added
 	r = r.WithContext(ctx)
-	r.Body = http.MaxBytesReader(w, r.Body, most)
+	r.Body = http.MaxBytesReader(w, &Body{r.Body, w, ctx}, most)
 	transport := sb.NewTransport()
 	defer transport.CloseIdleConnections()
 	proxy := &httputil.ReverseProxy{
@@ -85,17 +85,17 @@ func serveGuest(ctx context.Context, w http.ResponseWriter, r *http.Request, sb 
 			origin.rewrite(p)
 		},
 		ModifyResponse: func(res *http.Response) error { return cleanResponse(res, origin) },
-		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
+		ErrorHandler: func(_ http.ResponseWriter, r *http.Request, err error) { // whose writes fail after the end of ctx
 			origin.restrict(w.Header(), r)
 			ProblemOf(service.PortError(err, "the guest's server did not reply with HTTP")).Write(w)
 		},
 	}
-	proxy.ServeHTTP(&finalOnly{w}, r)
+	proxy.ServeHTTP(&finalOnly{Writer{w, ctx}}, r)
 }
 
 // finalOnly drops informational responses: they could have any header, and httputil.ReverseProxy
 // clears the header of the response with them.
-type finalOnly struct{ http.ResponseWriter }
+type finalOnly struct{ Writer }
 
 // WriteHeader implements [http.ResponseWriter].
 func (w *finalOnly) WriteHeader(status int) {
@@ -103,9 +103,6 @@ func (w *finalOnly) WriteHeader(status int) {
 		w.ResponseWriter.WriteHeader(status)
 	}
 }
-
-// Unwrap is for [http.ResponseController].
-func (w *finalOnly) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // cleanRequest removes data that a guest must not see, or could misunderstand.
 func cleanRequest(p *httputil.ProxyRequest) {

@@ -29,20 +29,27 @@ type placed struct {
 	Snapshot    string                  `json:"snapshot"`
 	NodeModules requestjson.NodeModules `json:"nodeModules"`
 	Mounts      json.RawMessage         `json:"mounts"`
+	HostPorts   json.RawMessage         `json:"hostPorts"`
 }
 
 // keptName names a snapshot or an image of a tenant.
 type keptName struct{ kind, name string }
 
-// names returns the images and snapshots of an input. The default image is on all nodes.
+// names returns the images and snapshots of an input that is not of the host. The default image is on all nodes.
 func (in *placed) names() (list []keptName) {
 	modules, _ := strings.CutPrefix(in.NodeModules.HostPath, "snapshot:")
 	for _, n := range []keptName{{service.KeptImage, in.Image}, {service.KeptSnapshot, in.Snapshot}, {service.KeptSnapshot, modules}} {
-		if n.name != "" && !(n.name == modules && modules == in.NodeModules.HostPath) {
+		if n.name != "" {
 			list = append(list, n)
 		}
 	}
 	return list
+}
+
+// isOfHost reports whether an input uses folders or ports of the machine.
+func (in *placed) isOfHost() bool {
+	path := in.NodeModules.HostPath
+	return path != "" && !strings.HasPrefix(path, "snapshot:") || in.Mounts != nil || in.HostPorts != nil
 }
 
 // placeNamed returns the node for work that names snapshots or images: this one, which gets missing ones from others. If it is

@@ -24,7 +24,7 @@ type message struct {
 }
 
 // placedTools are the tools that any node can serve if they name no sandbox.
-var placedTools = []string{"create_sandbox", "run_code", "run_command", "run_snippet"}
+var placedTools = []string{"create_sandbox", "run_code", "run_command", "run_in_sandbox"}
 
 // MCPTarget returns the node that serves a request of MCP; empty: this one, which keeps the sandbox until leave is called. The id of an
 // MCP session names its node. Tools can be called on the node of a sandbox without a session: alone is true then.
@@ -47,10 +47,10 @@ func (f *Fleet) MCPTarget(ctx context.Context, t *tenant.Tenant, session string,
 		}
 	case m.Method != "tools/call":
 		return "", false, leave
-	case args.SandboxID != "":
-		node, leave, err = f.enter(ctx, t, args.SandboxID)
 	case args.ContextID != "" && args.ContextID != "new":
 		node, err = f.Owner(args.ContextID)
+	case args.SandboxID != "":
+		node, leave, err = f.enter(ctx, t, args.SandboxID)
 	case slices.Contains(placedTools, m.Params.Name) && !t.Forwarded:
 		node, err = f.choose(ctx, t, args.placed)
 	}

@@ -261,7 +261,7 @@ func (f *Fleet) transport() *http.Transport {
 		ResponseHeaderTimeout: 0, // a run may take an hour
 	}
 	t.DialTLSContext = func(ctx context.Context, _, host string) (net.Conn, error) {
-		id, _, err := net.SplitHostPort(host)
+		id, port, err := net.SplitHostPort(host)
 		if err != nil {
 			return nil, err
 		}
@@ -274,6 +274,9 @@ func (f *Fleet) transport() *http.Transport {
 		c, err := (&tls.Dialer{Config: f.node.Load().Client(id, "http/1.1")}).DialContext(ctx, "tcp", n.Address)
 		if err != nil {
 			return nil, &dialError{err}
+		}
+		if port == eventsPort {
+			_ = c.(*tls.Conn).NetConn().(*net.TCPConn).SetReadBuffer(EventsBuffer)
 		}
 		return c, nil
 	}

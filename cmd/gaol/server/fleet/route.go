@@ -9,6 +9,7 @@ import (
 	"io"
 	"log"
 	"maps"
+	"net"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
@@ -142,7 +143,7 @@ func (f *Fleet) place(r *http.Request) (node string, err error) {
 // choose returns the node for new work.
 func (f *Fleet) choose(ctx context.Context, t *tenant.Tenant, in placed) (node string, err error) {
 	switch {
-	case in.Mounts != nil:
+	case in.isOfHost():
 		return f.ID(), nil
 	case len(in.names()) > 0:
 		return f.placeNamed(ctx, t, in), nil
@@ -190,6 +191,16 @@ func (f *Fleet) header(t *tenant.Tenant) []string {
 	return slices.Repeat([]string{f.NameOf(t)}, t.Hops+1)
 }
 
+// Events have their own connections between nodes, of port eventsPort in URLs, in whose sockets few bytes wait: a process that waits for its
+// readers keeps 512 KiB for one that connects again.
+const (
+	EventsBuffer = 64 << 10
+	eventsPort   = "1"
+)
+
+// IsEvents reports whether a request between nodes has such a connection.
+func IsEvents(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/events") }
+
 // maxTenant bounds the name of a tenant in bytes.
 const maxTenant = 256
 
@@ -201,18 +212,24 @@ func (f *Fleet) Forward(w http.ResponseWriter, r *http.Request, node string) {
 		api.ProblemOf(errNoNode).Write(w)
 		return
 	}
-	if begun, end, err := f.service.Load().Begin(r.Context()); err == nil { // a stop waits for its end
-		defer end()
-		r = r.WithContext(begun)
+	ctx, end, err := f.service.Load().Begin(r.Context()) // a stop waits for its end
+	if err != nil {
+		api.ProblemOf(err).Write(w)
+		return
 	}
-	ctx, cancel := f.Member().While(r.Context(), node)
+	defer end()
+	ctx, cancel := f.Member().While(ctx, node)
 	defer cancel()
 	header, endSpan := f.trace(ctx, r, node)
 	defer endSpan()
+	host := node
+	if IsEvents(r) {
+		host = net.JoinHostPort(node, eventsPort)
+	}
 	proxy := &httputil.ReverseProxy{
 		Transport: f.http.Transport, FlushInterval: -1, ErrorLog: log.New(io.Discard, "", 0),
 		Rewrite: func(p *httputil.ProxyRequest) {
-			p.Out.URL = &url.URL{Scheme: "https", Host: node, Path: p.In.URL.Path, RawPath: p.In.URL.RawPath, RawQuery: p.In.URL.RawQuery}
+			p.Out.URL = &url.URL{Scheme: "https", Host: host, Path: p.In.URL.Path, RawPath: p.In.URL.RawPath, RawQuery: p.In.URL.RawQuery}
 			p.Out.Host = p.In.Host
 			p.Out.Header.Del(tenantHeader)
 			p.Out.Header.Del(callHeader)
@@ -230,13 +247,15 @@ func (f *Fleet) Forward(w http.ResponseWriter, r *http.Request, node string) {
 			}
 			return nil
 		},
-		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
+		ErrorHandler: func(_ http.ResponseWriter, r *http.Request, err error) { // whose writes fail after the end of ctx
 			p := api.ProblemOf(forwardError(r.Context(), err))
 			f.metrics.forwarded(node, p.Status, begin)
 			p.Write(w)
 		},
 	}
-	proxy.ServeHTTP(w, r.WithContext(ctx))
+	r = r.WithContext(ctx)
+	r.Body = &api.Body{ReadCloser: r.Body, W: w, Ctx: ctx}
+	proxy.ServeHTTP(&api.Writer{ResponseWriter: w, Ctx: ctx}, r)
 }
 
 // forwardError returns the error of a request that could not be forwarded, or that got no response.
@@ -246,6 +265,9 @@ func forwardError(ctx context.Context, err error) error {
 	}
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, member.ErrDead) {
 		return cause // the client has gone
+	}
+	if p, bad := errors.AsType[*api.Problem](err); bad { // of the body
+		return p
 	}
 	return errNodeLost
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 
 	"github.com/coder/websocket"
@@ -159,7 +160,13 @@ func (r *relay) dial(node string) error {
 	r.socket = protocol.NewSocket(socket, protocol.Server)
 	r.socket.Ended, r.socket.WriteTimeout, r.socket.Failed = r.ctx, writeTimeout, r.cancel
 	c.work.Go(r.send)
-	c.work.Go(func() { r.cancel(r.socket.Receive(r.receive)) })
+	c.work.Go(func() {
+		err := r.socket.Receive(r.receive)
+		if end, ok := errors.AsType[websocket.CloseError](err); ok && end.Code == websocket.StatusProtocolError { // for a frame of the client
+			c.cancel(fmt.Errorf("%w%s", protocol.ErrFrame, strings.TrimPrefix(end.Reason, protocol.ErrFrame.Error())))
+		}
+		r.cancel(err)
+	})
 	context.AfterFunc(r.ctx, func() { _ = socket.CloseNow() })
 	return nil
 }

@@ -192,6 +192,24 @@ func TestRelayLost(t *testing.T) {
 	}
 }
 
+// TestRelayRefused: a session ends for the reason for which a node has refused a frame of its client.
+func TestRelayRefused(t *testing.T) {
+	client, n := newFleet(t)
+	close(n.known)
+	request(t, client, 1, `{"method":"runIn","params":{"sandbox":"b-1","code":"1"}}`)
+	b := <-n.sessions
+	arrives(t, b)
+	reason := protocol.ErrFrame.Error() + ": bytes without credit"
+	go func() { _ = b.Close(websocket.StatusProtocolError, reason) }()
+	_, _, err := client.Read(soon(t))
+	for err == nil { // the canceled request was answered before
+		_, _, err = client.Read(soon(t))
+	}
+	if end, _ := errors.AsType[websocket.CloseError](err); end.Code != websocket.StatusProtocolError || end.Reason != reason {
+		t.Errorf("%v, want %q", err, reason)
+	}
+}
+
 // TestRelayFlood: a client that sends many frames before the node of its request is known ends its session.
 func TestRelayFlood(t *testing.T) {
 	client, n := newFleet(t)

@@ -163,6 +163,9 @@ container: image ## build bin/gaol-container.tar, the container image of deploy/
 PAGE         := cmd/gaol/playground/page
 PAGE_MODULES := $(PAGE)/node_modules/.package-lock.json
 
+# The npm package needs Node and npm: see .ci/npm.
+NPM_MODULES := cmd/npm/node_modules/.package-lock.json
+
 test: image $(PAGE_MODULES) ## run the tests, except those that make soak runs: less than five minutes
 	@.ci/deps test
 	$(ROOT) $(GO_TEST) -short ./test/... ./...
@@ -181,10 +184,13 @@ test-gvisor: image gvisor ## run programs in jails inside gVisor
 	$(ROOT) env GAOL_TEST_BINARY=$(abspath $(BIN)) GAOL_TEST_RUNSC=$(abspath $(dir $(BIN)))/runsc $(GO) test -count=1 -vet=off -v ./test/gvisor
 	$(VERIFY)
 
-test-fleet: image ## test fleets in full, kill nodes and engines under load for ten minutes, or as long as CHAOS says, and test servers through another node
+test-fleet: image $(NPM_MODULES) ## test fleets in full, kill nodes and engines under load for ten minutes, or as long as CHAOS says, and test servers, the clients and the npm package through another node
 	@.ci/deps test
+	$(NPM_BUILD) && ../../.ci/npm npx tsc -p test
 	$(ROOT) env GAOL_TEST_CHAOS=$(or $(CHAOS),10m) $(GO_TEST) -v ./test/fleet
-	$(ROOT) env GAOL_TEST_FLEET=yes $(GO_TEST) -short -p 1 ./test/server ./test/server/session ./test/server/mcp
+	$(ROOT) .ci/npm env GAOL_TEST_FLEET=yes GAOL_TEST_NPM=yes $(GO_TEST) -short -p 1 ./test/server ./test/server/session ./test/server/mcp
+	$(ROOT) env GAOL_TEST_FLEET=yes $(GO_TEST) -run '^TestClientScripts$$' ./test/cli
+	$(ROOT) env GAOL_TEST_FLEET=yes test/conformance/run
 
 # The first time, it builds Kubernetes. Nothing is installed.
 test-kubernetes: container ## test deploy/kubernetes on a node of Kubernetes in namespaces, and the container image in a folder
@@ -228,8 +234,6 @@ fidelity: image ## compare Node's own tests in jails with plain Node: two hours
 mcp: image ## judge the MCP server by the MCP project's conformance suite and inspector, from npm
 	$(ROOT) test/conformance/run
 
-# The npm package needs Node and npm: see .ci/npm.
-NPM_MODULES := cmd/npm/node_modules/.package-lock.json
 NPM_BUILD    = cd cmd/npm && ../../.ci/npm npm run --silent build
 
 NPM_CPU     := $(if $(filter aarch64,$(shell uname -m)),arm64,x64)

@@ -15,7 +15,7 @@ if (files.length === 0) {
   console.error("no tests");
   process.exit(1);
 }
-// Tests wait most of their time. One that hangs fails by its name.
-const flags = ["--test", "--test-concurrency=4", "--test-timeout=180000"];
+// Tests wait most of their time. Those of one server would see each other's sandboxes. One that hangs fails by its name.
+const flags = ["--test", `--test-concurrency=${process.env.GAOL_SOCKET ? 1 : 4}`, "--test-timeout=180000"];
 const { status } = spawnSync(process.execPath, [...flags, ...files], { stdio: "inherit" });
 process.exit(status ?? 1);

@@ -1,16 +1,15 @@
 import assert from "node:assert/strict";
-import test, { after } from "node:test";
+import test from "node:test";
 import { Agent, run, setTracingDisabled, tool, Usage, type AgentInputItem, type Model, type ModelRequest, type ModelResponse } from "@openai/agents";
 import * as ai7 from "ai";
 import { MockLanguageModelV4 } from "ai/test";
 import * as ai6 from "ai6";
 import { MockLanguageModelV3 } from "ai6/test";
-import { connect, Sandbox } from "gaol";
+import { Sandbox } from "gaol";
 import { agentsTools, aiSDKTools, codeTool } from "gaol/ai";
 import { sandboxTools } from "gaol/tools";
+import { connection } from "./own.mjs";
 
-const connection = connect({ own: true });
-after(() => connection.close());
 setTracingDisabled(true); // traces go to a server
 
 /** What a scripted model does: it calls a tool, or says something. */

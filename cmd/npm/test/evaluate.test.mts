@@ -1,11 +1,9 @@
 import assert from "node:assert/strict";
-import test, { after } from "node:test";
-import { connect, GaolError, hostFunction } from "gaol";
+import test from "node:test";
+import { GaolError, hostFunction } from "gaol";
 import { createSandbox, normalizeCode, SANDBOX_MEMORY_MB } from "gaol/evaluate";
 import { z } from "zod";
-
-const connection = connect({ own: true });
-after(() => connection.close());
+import { connection } from "./own.mjs";
 
 test("functions look synchronous, and calls are counted", async () => {
   const users = new Map([[1, { name: "Ada", born: new Date("1815-12-10T00:00:00Z") }]]);

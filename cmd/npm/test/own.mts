@@ -9,8 +9,8 @@ import { connect, Sandbox, type Connection, type SandboxOptions } from "gaol";
 const gaol = process.env["GAOL_BIN"] as string;
 if (!gaol) throw new Error("set GAOL_BIN to the path of gaol, and run the tests as root");
 
-/** A connection to a server of this process alone. */
-export const connection: Connection = connect({ own: true });
+/** A connection to a server of this process alone, or to that of GAOL_SOCKET. */
+export const connection: Connection = connect({ own: process.env["GAOL_SOCKET"] === undefined });
 after(() => connection.close());
 
 /** A test, or the module of all tests, which runs functions after its end. */

@@ -2,15 +2,14 @@ import assert from "node:assert/strict";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import test, { after } from "node:test";
+import test from "node:test";
 import { expectTypeOf } from "expect-type";
-import { connect, GaolError, type JSONSchema } from "gaol";
+import { GaolError, type JSONSchema } from "gaol";
 import { sandboxTools, type Tool, type ToolArguments, type ToolName, type ToolResults } from "gaol/tools";
 import { schemas } from "gaol/tools/zod";
 import { z } from "zod";
+import { connection } from "./own.mjs";
 
-const connection = connect({ own: true });
-after(() => connection.close());
 const tools = sandboxTools({ connection });
 
 const code = (want: string, location?: string) => (err: unknown) => {

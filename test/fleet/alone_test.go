@@ -1,22 +1,38 @@
 package fleet
 
 import (
+	"context"
 	"errors"
 	"io/fs"
+	"net"
+	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"gaol/test/harness"
+	"gaol/test/server/servertest"
 )
 
-// A server without --fleet and --join listens on no TCP port, starts no engine, and makes no files of a fleet.
+// mostAlone bounds the memory of an idle server without a fleet, in KiB: 44.7 MiB before fleets, of ef13e413 on 2026-11-29, and 15 MiB.
+const mostAlone = 59.7 * 1024
+
+// A server without --fleet and --join listens on no TCP port, starts no engine, makes no files of a fleet, and needs little more memory
+// than before there were fleets.
 func TestWithoutFleet(t *testing.T) {
 	t.Parallel()
 	n := newCluster(t).prepare(t, "alone")
 	n.run(t, n.gaolCommand(n.base()))
 	n.waitLog(t, "serve")
+	harness.WaitFor(t, "it is ready", func() bool { return servertest.Send(t, n.asRoot(t), "GET", "/readyz", nil).Status == http.StatusOK })
+	if used := harness.ProcNumber(t, procOf(n.Process.Pid)+"/status", "VmRSS:"); float64(used) > mostAlone {
+		t.Errorf("it uses %d KiB of memory, more than %v", used, mostAlone)
+	}
 	if ports := listening(t, n.Process.Pid); len(ports) > 0 {
 		t.Errorf("it listens on %q", ports)
 	}
@@ -32,6 +48,45 @@ func TestWithoutFleet(t *testing.T) {
 		t.Errorf("gaol fleet nodes: %q %v", out, err)
 	}
 	n.stop(t)
+}
+
+// BenchmarkAlone compares the time from the start of gaol serve to its readiness with that of another program, such as an earlier version.
+// They take turns.
+func BenchmarkAlone(b *testing.B) {
+	baseline := os.Getenv("GAOL_TEST_BASELINE")
+	if baseline == "" {
+		b.Skip("set GAOL_TEST_BASELINE to the path of another gaol")
+	}
+	var own, other []time.Duration
+	for b.Loop() {
+		own, other = append(own, startTime(b, harness.Gaol(b))), append(other, startTime(b, baseline))
+	}
+	slices.Sort(own)
+	slices.Sort(other)
+	now, before := own[len(own)/2].Seconds(), other[len(other)/2].Seconds()
+	b.ReportMetric(now/before, "x")
+	b.ReportMetric((now-before)*1000, "ms-more")
+}
+
+// startTime starts and ends a server, and returns the time until it is ready.
+func startTime(b *testing.B, program string) time.Duration {
+	b.Helper()
+	socket := filepath.Join(b.TempDir(), "s")
+	begin := time.Now()
+	c := exec.CommandContext(b.Context(), program, "serve", "--socket", socket)
+	if err := c.Start(); err != nil {
+		b.Fatal(err)
+	}
+	defer func() { _, _ = c.Process.Signal(syscall.SIGTERM), c.Wait() }()
+	transport := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
+		return servertest.Dial(socket, servertest.User{})
+	}}
+	defer transport.CloseIdleConnections()
+	harness.WaitFor(b, "the server is ready", func() bool {
+		res, err := (&http.Client{Transport: transport}).Get("http://gaol/readyz")
+		return err == nil && res.Body.Close() == nil && res.StatusCode == http.StatusOK
+	})
+	return time.Since(begin)
 }
 
 // listening returns the addresses in /proc/net of the TCP sockets on which a process listens.

@@ -27,6 +27,15 @@ import (
 
 const folder = "../../deploy/kubernetes"
 
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if err := harness.RemoveBinary(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
 // object contains the fields of Kubernetes objects that the tests read.
 type object struct {
 	Kind     string

@@ -52,7 +52,7 @@ func (f *Fleet) MCPTarget(ctx context.Context, t *tenant.Tenant, session string,
 	case args.SandboxID != "":
 		node, leave, err = f.enter(ctx, t, args.SandboxID)
 	case slices.Contains(placedTools, m.Params.Name) && !t.Forwarded:
-		node, err = f.choose(ctx, t, args.placed)
+		node, leave, err = f.choose(ctx, t, args.placed)
 	}
 	if err != nil || node == f.ID() { // this node reports the error, in MCP's form
 		return "", false, leave

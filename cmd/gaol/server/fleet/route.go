@@ -66,10 +66,11 @@ func (f *Fleet) Route(local http.Handler) http.Handler {
 			f.serveList(w, r, local)
 			return
 		}
-		node, err := f.ID(), error(nil)
+		node, end, err := f.ID(), func() {}, error(nil)
 		if tenant.Lookup(r.Context()) != nil && r.Method == http.MethodPost && slices.Contains(placedPaths, r.URL.Path) {
-			node, err = f.place(r)
+			node, end, err = f.place(r)
 		}
+		defer end()
 		switch {
 		case err != nil:
 			api.ProblemOf(err).Write(w)
@@ -126,7 +127,7 @@ var (
 
 // place returns the node for new work. A body that is small enough is examined for names of images and snapshots, which the node must
 // have, and for folders of this machine.
-func (f *Fleet) place(r *http.Request) (node string, err error) {
+func (f *Fleet) place(r *http.Request) (node string, end func(), err error) {
 	body := bufio.NewReaderSize(r.Body, quota.LargeText)
 	text, err := body.Peek(quota.LargeText)
 	r.Body = struct {
@@ -140,19 +141,20 @@ func (f *Fleet) place(r *http.Request) (node string, err error) {
 	return f.choose(r.Context(), tenant.FromContext(r.Context()), in)
 }
 
-// choose returns the node for new work.
-func (f *Fleet) choose(ctx context.Context, t *tenant.Tenant, in placed) (node string, err error) {
+// choose returns the node for new work. The caller calls end when it has ended.
+func (f *Fleet) choose(ctx context.Context, t *tenant.Tenant, in placed) (node string, end func(), err error) {
+	end = func() {}
 	switch {
 	case in.isOfHost():
-		return f.ID(), nil
+		return f.ID(), end, nil
 	case len(in.names()) > 0:
-		return f.placeNamed(ctx, t, in), nil
+		return f.placeNamed(ctx, t, in), end, nil
 	}
 	node = f.Member().Pick(f.service.Load().Busy(), f.Member().IsDraining())
 	if node == "" {
-		return "", errNoNode
+		return "", end, errNoNode
 	}
-	return node, nil
+	return node, func() { f.Member().Ended(node) }, nil
 }
 
 // NameOf returns the name of a tenant for other nodes: users of other machines are others.

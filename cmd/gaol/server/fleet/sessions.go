@@ -29,7 +29,7 @@ func (f *Fleet) Target(ctx context.Context, t *tenant.Tenant, o *operation.Opera
 	case in.Sandbox != "":
 		node, leave, err = f.enter(ctx, t, in.Sandbox)
 	case !t.Forwarded && o.Method == http.MethodPost && slices.Contains(placedPaths, o.Path):
-		node, err = f.choose(ctx, t, in.placed)
+		node, leave, err = f.choose(ctx, t, in.placed)
 	}
 	if node == f.ID() {
 		node = ""

@@ -279,15 +279,15 @@ func limiter(perSec float64) *rate.Limiter {
 	return rate.NewLimiter(rate.Limit(perSec), max(1, int(2*perSec)))
 }
 
-// slotsPerProcessor is how many runs make a processor busy. Many of them wait for something.
-const slotsPerProcessor = 8
+// SlotsPerProcessor is how many runs make a processor busy. Many of them wait for something.
+const SlotsPerProcessor = 8
 
 // Busy returns how busy the machine is with runs, by their number and the memory that they may use: 0 is not at all, and with 1 others
 // should get new ones.
 func (s *Server) Busy() float64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return max(s.total[runs]/float64(slotsPerProcessor*goruntime.GOMAXPROCS(0)), s.total[memory]/float64(s.limits.Memory))
+	return max(s.total[runs]/float64(SlotsPerProcessor*goruntime.GOMAXPROCS(0)), s.total[memory]/float64(s.limits.Memory))
 }
 
 // Usage returns what each tenant uses now, by the names of limits in JSON.

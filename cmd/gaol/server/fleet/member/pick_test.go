@@ -96,7 +96,7 @@ func lessBusyOfTwo(n map[string]int) bool {
 	return n[nodeA] > n[nodeB] && n[nodeB] > 30 && n[nodeA]+n[nodeB] == 200
 }
 
-// Between two hints, the work that was sent to a node counts.
+// Between two hints, the work that was sent to a node, and has not ended, counts.
 func TestPickSpreads(t *testing.T) {
 	tt := newTable(t)
 	tt.renew(own, nodeA, nodeB)
@@ -112,5 +112,15 @@ func TestPickSpreads(t *testing.T) {
 		if id := tt.Pick(0, true); id != nodeA {
 			t.Fatalf("picked %s, but %s has less", id, nodeA)
 		}
+	}
+	tt.hint(nodeA, Load{})
+	tt.hint(nodeB, Load{})
+	first := tt.Pick(0, true)
+	for range 60 {
+		id := tt.Pick(0, true)
+		if id == first {
+			t.Fatalf("picked %s, which has a request in progress", id)
+		}
+		tt.Ended(id)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"gaol/cmd/gaol/server/fleet/identity"
+	"gaol/cmd/gaol/server/quota"
 )
 
 // Record is the description of a node that it stores in the engine.
@@ -96,7 +97,7 @@ type entry struct {
 	Record
 	load   Load
 	seen   time.Time
-	placed int          // requests in progress that this node has sent there since the last hint
+	placed int          // requests that this node has sent there since the last hint, without those that have ended since
 	uses   atomic.Int32 // of While that have not ended
 
 	alive context.Context // until the node is dead, has left, or cannot be reached
@@ -306,10 +307,7 @@ func (t *Table) missed() (list []Status, steady bool) {
 // freeShare is the part of a node that is free for work that it receives itself; with less, others get some of it.
 const freeShare = 0.25
 
-// placedShare is the load that one request adds to a node until its next hint.
-const placedShare = 0.02
-
-// Pick returns the node for new work: the own one, if it is not busy, or else the less busy of two random others. It is empty if no
+// Pick returns the node for new work, whose end [Table.Ended] reports: the own one, if it is not busy, or else the less busy of two random others. It is empty if no
 // node accepts work.
 func (t *Table) Pick(ownBusy float64, draining bool) string {
 	t.mu.Lock()
@@ -329,7 +327,7 @@ func (t *Table) Pick(ownBusy float64, draining bool) string {
 	}
 	rand.Shuffle(len(others), func(i, j int) { others[i], others[j] = others[j], others[i] })
 	for _, n := range others[:min(2, len(others))] {
-		if b := n.load.Busy + float64(n.placed)*placedShare; b < busy {
+		if b := n.load.Busy + float64(n.placed)/float64(quota.SlotsPerProcessor*max(1, n.Processors)); b < busy {
 			best, busy = n.ID, b
 		}
 	}
@@ -337,6 +335,15 @@ func (t *Table) Pick(ownBusy float64, draining bool) string {
 		n.placed++
 	}
 	return best
+}
+
+// Ended ends a request for which Pick has returned another node.
+func (t *Table) Ended(id string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if n := t.nodes[id]; n != nil {
+		n.placed--
+	}
 }
 
 // Others returns the ids of the other nodes with a common protocol.

@@ -446,6 +446,9 @@ func (f *Fleet) probe(ctx context.Context, r member.Record) error {
 	}
 	if c, failed := net.DialTimeout("tcp", r.Address, dialTimeout); failed == nil {
 		_ = c.Close() // nothing was written
+		again, cancel := context.WithTimeout(context.WithoutCancel(ctx), dialTimeout)
+		defer cancel()
+		err = f.call(again, http.MethodGet, r.ID, pingPath, nil, nil) // the network may have come back just now
 	} else if !errors.Is(failed, syscall.ECONNREFUSED) {
 		f.http.CloseIdleConnections() // which would hang
 		err = fmt.Errorf("%w: %w", member.ErrNoContact, failed)

@@ -5,7 +5,7 @@ own() { gaol fleet nodes | awk '/ \(this one\) / { print $1, $8 }'; }
 set -- $(own)
 gaol fleet drain "$1"
 for _ in $(seq 60); do
-  sleep 1 # the list may be older
+  sleep 1 # others may just have sent work
   set -- $(own)
   [ "$2" != 0 ] || exit 0
 done

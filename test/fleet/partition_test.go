@@ -86,6 +86,7 @@ func TestPartition(t *testing.T) {
 		p.addCounter(t, p.nodes[i%len(p.nodes)])
 	}
 	for _, k := range p.counters {
+		harness.WaitFor(t, "a sandbox counts", func() bool { return p.countIn(t, k, p.callers[0]) })
 		load.Go(func() {
 			for !isClosed(stop) && !k.lost {
 				p.countIn(t, k, p.callers[rand.IntN(len(p.callers))])

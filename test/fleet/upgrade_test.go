@@ -79,7 +79,7 @@ func (u *upgrade) by(i int, request func(by int)) {
 // pause is the time between requests of a client: a move needs a moment without requests, and batch runs must not fill the queues.
 const pause = 100 * time.Millisecond
 
-// sandboxesOf returns how many sandboxes another node has, as gaol fleet nodes shows.
+// sandboxesOf returns how many sandboxes a node has, as gaol fleet nodes shows there.
 func (n *node) sandboxesOf(t *testing.T, id string) int {
 	t.Helper()
 	for _, s := range n.list(t).Nodes {
@@ -96,8 +96,7 @@ func (u *upgrade) replace(t *testing.T, i int, gaol string) {
 	t.Helper()
 	n, id := u.nodes[i], u.nodes[i].id
 	u.drain(t, n, true)
-	viewer := u.nodes[(i+1)%len(u.nodes)]
-	for late := time.Now().Add(5 * time.Minute); viewer.sandboxesOf(t, id) > 0; time.Sleep(100 * time.Millisecond) {
+	for late := time.Now().Add(5 * time.Minute); n.sandboxesOf(t, id) > 0; time.Sleep(100 * time.Millisecond) {
 		if time.Now().After(late) { // busy sandboxes are tried again after 20 s
 			t.Fatalf("the sandboxes of node %s do not move", n.name)
 		}

@@ -29,7 +29,13 @@ type NewToken struct {
 func (f *Fleet) AdminHandler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /fleet/v1/nodes", func(w http.ResponseWriter, _ *http.Request) {
-		respond(w, NodeList{f.ID(), f.Member().All()}, nil)
+		list := NodeList{f.ID(), f.Member().All()}
+		for i := range list.Nodes {
+			if n := &list.Nodes[i]; n.ID == list.Own {
+				n.Busy, n.Sandboxes = f.load().Busy, f.load().Sandboxes // others know what they were up to a second ago
+			}
+		}
+		respond(w, list, nil)
 	})
 	mux.HandleFunc("POST /fleet/v1/token", func(w http.ResponseWriter, r *http.Request) {
 		t := identity.NewToken(f.node.Load().CA)

@@ -275,12 +275,29 @@ func (f *Fleet) transport() *http.Transport {
 		if err != nil {
 			return nil, &dialError{err}
 		}
+		tcp := c.(*tls.Conn).NetConn().(*net.TCPConn)
 		if port == eventsPort {
-			_ = c.(*tls.Conn).NetConn().(*net.TCPConn).SetReadBuffer(EventsBuffer)
+			_ = tcp.SetReadBuffer(EventsBuffer)
 		}
-		return c, nil
+		return &peerConn{c, tcp, f.Member().Alive(id)}, nil
 	}
 	return t
+}
+
+// peerConn is a connection to a node.
+type peerConn struct {
+	net.Conn
+	tcp   *net.TCPConn
+	alive context.Context // the node
+}
+
+// Close implements [net.Conn]. If the node was lost, it discards unsent data, so that a request that has failed is not performed when
+// the network comes back.
+func (c *peerConn) Close() error {
+	if c.alive.Err() != nil {
+		_ = c.tcp.SetLinger(0) // it may be closed
+	}
+	return c.Conn.Close()
 }
 
 // dialError is the error of a request that was not sent.

@@ -274,16 +274,29 @@ func (t *Table) While(ctx context.Context, id string) (_ context.Context, cancel
 	return ctx, func() { n.uses.Add(-1); stop(); end(nil) }
 }
 
+// Alive returns a context that ends when a node is dead, has left, or cannot be reached.
+func (t *Table) Alive(id string) context.Context {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if n := t.nodes[id]; n != nil {
+		return n.alive
+	}
+	return context.Background()
+}
+
 // disconnect ends the contexts of While of probed nodes without contact. It reports whether less than half of all are such nodes, or
-// there are only two: the own network works.
+// suspect and not probed yet, or there are only two: the own network works.
 func (t *Table) disconnect(probed []Status, failed []error) (works bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	without := 0
-	for i, s := range probed {
-		if n := t.nodes[s.ID]; n != nil && errors.Is(failed[i], ErrNoContact) {
+	for id, n := range t.nodes {
+		i := slices.IndexFunc(probed, func(s Status) bool { return s.ID == id })
+		if i >= 0 && errors.Is(failed[i], ErrNoContact) {
 			n.end()
 			n.alive, n.end = context.WithCancel(context.Background())
+			without++
+		} else if i < 0 && t.status(n).State == Suspect {
 			without++
 		}
 	}

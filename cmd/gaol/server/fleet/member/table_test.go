@@ -202,6 +202,7 @@ func TestDisconnect(t *testing.T) {
 	for name, test := range map[string]struct {
 		others []string
 		failed map[string]error // of nodes that were probed
+		silent []string         // and not probed yet
 		broken bool             // the own network
 	}{
 		"nothing probed":         {others: []string{nodeA, nodeB}},
@@ -211,12 +212,15 @@ func TestDisconnect(t *testing.T) {
 		"two of two":             {others: []string{nodeA, nodeB}, failed: map[string]error{nodeA: ErrNoContact, nodeB: ErrNoContact}, broken: true},
 		"one of three":           {others: []string{nodeA, nodeB, nodeC}, failed: map[string]error{nodeC: ErrNoContact}},
 		"two of three":           {others: []string{nodeA, nodeB, nodeC}, failed: map[string]error{nodeB: ErrNoContact, nodeC: ErrNoContact}, broken: true},
+		"two are silent":         {others: []string{nodeA, nodeB, nodeC}, failed: map[string]error{nodeC: ErrNoContact}, silent: []string{nodeA}, broken: true},
 		"the only one":           {others: []string{nodeA}, failed: map[string]error{nodeA: ErrNoContact}},
 		"a node that was buried": {others: []string{nodeA, nodeB}, failed: map[string]error{nodeC: ErrNoContact}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tt := newTable(t)
 			tt.renew(append(test.others, own)...)
+			tt.pass(suspectAfter + time.Millisecond)
+			tt.renew(slices.DeleteFunc(slices.Clone(test.others), func(id string) bool { return slices.Contains(test.silent, id) })...)
 			var probed []Status
 			var failed []error
 			requests := map[string]context.Context{}

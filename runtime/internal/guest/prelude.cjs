@@ -5,15 +5,16 @@
 // have no program, and this module only hides the flag there.
 'use strict';
 
-const { readlinkSync } = require('node:fs');
+const { fstatSync, readlinkSync } = require('node:fs');
 const Module = require('node:module');
 
 const PROGRAM_FD = 4; // as in program.cjs
 
-// Only a program is a file in memory.
+// Only a program is a regular file without a link. For gVisor, files in memory have one.
 function hasProgram() {
   try {
-    return readlinkSync(`/proc/self/fd/${PROGRAM_FD}`).startsWith('/memfd:');
+    const stat = fstatSync(PROGRAM_FD);
+    return stat.isFile() && (stat.nlink === 0 || readlinkSync(`/proc/self/fd/${PROGRAM_FD}`).startsWith('/memfd:'));
   } catch {
     return false;
   }

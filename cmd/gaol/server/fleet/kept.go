@@ -181,18 +181,30 @@ var errNoCopy = service.Refuse(service.Unreachable, "no second node could take a
 func (f *Fleet) Copy(ctx context.Context, t *tenant.Tenant, name string) error {
 	others := f.Member().Others()
 	rand.Shuffle(len(others), func(i, j int) { others[i], others[j] = others[j], others[i] })
-	for _, node := range others {
-		err := f.callAs(ctx, t, http.MethodPost, node, pullPath+"?"+url.Values{"name": {name}}.Encode(), nil, into(nil, maxMessage))
-		if err == nil {
-			return nil
+	for again, tries := len(others) > 0, copyTries; again && tries > 0; tries-- {
+		again = false
+		for _, node := range others {
+			err := f.callAs(ctx, t, http.MethodPost, node, pullPath+"?"+url.Values{"name": {name}}.Encode(), nil, into(nil, maxMessage))
+			if err == nil {
+				return nil
+			}
+			f.Log.Warn("give another node a copy", "node", node, "snapshot", name, "tenant", t.Name, "err", err)
+			refused, ok := errors.AsType[*service.Error](err)
+			again = again || ok && refused.Code == service.Conflict
 		}
-		f.Log.Warn("give another node a copy", "node", node, "snapshot", name, "tenant", t.Name, "err", err)
+		again = again && engine.Sleep(ctx, copyAgain)
 	}
 	if len(others) == 0 {
 		return nil
 	}
 	return errNoCopy
 }
+
+// A node that refuses a copy, because its own request for the name is about to fail, is asked again.
+const (
+	copyAgain = 100 * time.Millisecond
+	copyTries = 20
+)
 
 // Delete implements [service.Peers].
 func (f *Fleet) Delete(ctx context.Context, kind string, t *tenant.Tenant, name string, own func() error) (err error) {

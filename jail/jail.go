@@ -343,7 +343,7 @@ type Spec struct {
 	// Filter is the system call filter of pid 1, and of processes if their Command has none.
 	Filter *seccomp.Filter
 
-	// AllowDegraded omits what the kernel lacks, see kernel.Profile. Otherwise it is an error.
+	// AllowDegraded omits features that the kernel lacks, see kernel.Profile. Otherwise a missing feature is an error.
 	AllowDegraded bool
 
 	// OCI, if not nil, makes the jail a container of that runtime, without zygotes.

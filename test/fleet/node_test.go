@@ -75,7 +75,7 @@ const (
 
 func (c *cluster) config() string { return filepath.Join(c.dir, "config") }
 
-// mounts is the folder with those that sandboxes may mount.
+// mounts is the folder whose subfolders sandboxes may mount.
 func (c *cluster) mounts() string { return filepath.Join(c.dir, "mounts") }
 
 // startCluster starts a fleet with a number of nodes.

@@ -23,7 +23,7 @@ const runscVar = "GAOL_TEST_RUNSC"
 // object is an object of the configuration.
 type object = map[string]any
 
-// capabilities are those of root.
+// capabilities are the capabilities of root in the sandbox.
 const capabilities = `CAP_CHOWN CAP_DAC_OVERRIDE CAP_DAC_READ_SEARCH CAP_FOWNER CAP_FSETID CAP_KILL CAP_SETGID CAP_SETUID CAP_SETPCAP
 	CAP_NET_ADMIN CAP_NET_RAW CAP_SYS_CHROOT CAP_SYS_PTRACE CAP_SYS_ADMIN CAP_SYS_RESOURCE CAP_MKNOD CAP_SETFCAP CAP_NET_BIND_SERVICE`
 

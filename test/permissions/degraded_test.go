@@ -20,7 +20,7 @@ func setProfile(t *testing.T, lacking ...kernel.Feature) {
 }
 
 // With AllowDegraded, a kernel without notifications and without some limits, such as gVisor's, enforces the rest: a
-// refused call fails, but is not reported. Without that option, what it has is used.
+// refused call fails, but is not reported. Without that option, its features are used.
 func TestKernelWithLess(t *testing.T) {
 	setProfile(t, kernel.Listener, kernel.SignalLimits, kernel.LowPorts, kernel.NetModes, kernel.SocketLists)
 	for _, degraded := range []bool{false, true} {

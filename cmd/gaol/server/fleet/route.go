@@ -194,7 +194,7 @@ func (f *Fleet) header(t *tenant.Tenant) []string {
 }
 
 // Events have their own connections between nodes, of port eventsPort in URLs, in whose sockets few bytes wait: a process that waits for its
-// readers keeps 512 KiB for one that connects again.
+// readers keeps 512 KiB of events for a reader that connects again.
 const (
 	EventsBuffer = 64 << 10
 	eventsPort   = "1"

@@ -71,7 +71,7 @@ func lacking(p kernel.Profile) (list []string) {
 	return list
 }
 
-// without names what a sandbox lacks on a kernel without a feature.
+// without describes the rules that a kernel without a feature does not enforce.
 var without = map[kernel.Feature]string{
 	kernel.Listener:      "reports of denied calls, commands of the host, and netlink",
 	kernel.GroupLimits:   "limits of memory, processors and the number of files",

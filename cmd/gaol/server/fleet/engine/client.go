@@ -98,7 +98,7 @@ func (d dialer) Dial(string, string) (net.Conn, error) {
 type Access struct {
 	Secret     string
 	Generation string // of the engine's servers and queues; empty: the first one
-	Copies     int    // of new buckets and queues; 0: one, and Prepare also updates those of former versions of gaol
+	Copies     int    // of new buckets and queues; 0: one, and Prepare updates existing buckets and queues
 }
 
 // Token returns the token that servers of a generation expect: others refuse it.

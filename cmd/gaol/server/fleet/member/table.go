@@ -97,7 +97,7 @@ type entry struct {
 	Record
 	load   Load
 	seen   time.Time
-	placed int          // requests that this node has sent there since the last hint, without those that have ended since
+	placed int          // change of the requests in progress from this node to it, since the last hint
 	uses   atomic.Int32 // of While that have not ended
 
 	alive context.Context // until the node is dead, has left, or cannot be reached
@@ -354,7 +354,7 @@ func (t *Table) Pick(ownBusy float64, draining bool) string {
 func (t *Table) Ended(id string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if n := t.nodes[id]; n != nil {
+	if n := t.nodes[id]; n != nil && id != t.own {
 		n.placed--
 	}
 }

@@ -187,7 +187,7 @@ test-gvisor: image gvisor ## run programs in jails inside gVisor
 test-fleet: image $(NPM_MODULES) ## test fleets in full, kill nodes and engines under load for ten minutes, or as long as CHAOS says, and test servers, the clients and the npm package through another node
 	@.ci/deps test
 	$(NPM_BUILD) && ../../.ci/npm npx tsc -p test
-	$(ROOT) env GAOL_TEST_CHAOS=$(or $(CHAOS),10m) $(GO_TEST) -v ./test/fleet
+	$(ROOT) env GAOL_TEST_CHAOS=$(or $(CHAOS),10m) $(GO_TEST) -timeout 1h -v ./test/fleet
 	$(ROOT) .ci/npm env GAOL_TEST_FLEET=yes GAOL_TEST_NPM=yes $(GO_TEST) -short -p 1 ./test/server ./test/server/session ./test/server/mcp
 	$(ROOT) env GAOL_TEST_FLEET=yes $(GO_TEST) -run '^TestClientScripts$$' ./test/cli
 	$(ROOT) env GAOL_TEST_FLEET=yes test/conformance/run

@@ -304,7 +304,10 @@ func (c *cluster) begun(t *testing.T, name string, n int, d time.Duration) (keys
 	t.Helper()
 	for i := range n {
 		keys = append(keys, fmt.Sprint(name, "-", i))
-		c.nodes[i%len(c.nodes)].as(t, ada).submit(sleeping(keys[i], d))
+		caller := c.nodes[i%len(c.nodes)].as(t, ada)
+		harness.WaitFor(t, "a node that has just started reaches the engine", func() bool {
+			return caller.send("POST", "/v1/runs", sleeping(keys[i], d)).Status != http.StatusServiceUnavailable
+		})
 	}
 	for _, key := range keys {
 		c.nodes[0].as(t, ada).waitRunning(key)

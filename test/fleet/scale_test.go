@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"gaol/test/harness"
 	"gaol/test/tier"
 )
 
@@ -80,9 +81,9 @@ func halved(t *testing.T, name string, cmd *exec.Cmd) *exec.Cmd {
 		for _, pattern := range []string{"/sys/fs/cgroup/", "/sys/fs/cgroup/*/"} {
 			roots, _ := filepath.Glob(pattern + group)
 			for _, root := range roots {
-				if out, err := exec.Command("find", root, "-depth", "-type", "d", "-exec", "rmdir", "{}", "+").CombinedOutput(); err != nil {
-					t.Errorf("%s: %v: %s", root, err, out)
-				}
+				harness.WaitFor(t, "the processes of "+root+" have ended", func() bool {
+					return exec.Command("find", root, "-depth", "-type", "d", "-exec", "rmdir", "{}", "+").Run() == nil
+				})
 			}
 		}
 	})

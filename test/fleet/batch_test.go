@@ -306,7 +306,11 @@ func (c *cluster) begun(t *testing.T, name string, n int, d time.Duration) (keys
 		keys = append(keys, fmt.Sprint(name, "-", i))
 		caller := c.nodes[i%len(c.nodes)].as(t, ada)
 		harness.WaitFor(t, "a node that has just started reaches the engine", func() bool {
-			return caller.send("POST", "/v1/runs", sleeping(keys[i], d)).Status != http.StatusServiceUnavailable
+			res := caller.send("POST", "/v1/runs", sleeping(keys[i], d))
+			if res.Status != http.StatusAccepted && !strings.Contains(string(res.Body), "engine_unavailable") {
+				t.Fatalf("batch run %s: %d %s", keys[i], res.Status, res.Body)
+			}
+			return res.Status == http.StatusAccepted
 		})
 	}
 	for _, key := range keys {

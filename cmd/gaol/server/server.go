@@ -242,7 +242,8 @@ func (s *Server) addHealth(mux *http.ServeMux) {
 }
 
 // Drain stops accepting requests and waits for runs, for the time of the settings or until now
-// ends. It then ends the rest and closes all sandboxes.
+// ends. It then ends the rest and closes all sandboxes. Requests of other nodes for sandboxes that
+// have moved are forwarded until it returns.
 func (s *Server) Drain(now context.Context) error {
 	ctx, cancel := context.WithTimeout(now, time.Duration(s.service.Settings().DrainMs)*time.Millisecond)
 	defer cancel()
@@ -254,9 +255,13 @@ func (s *Server) Drain(now context.Context) error {
 	late, stop := context.WithTimeout(context.Background(), time.Second) // for the last responses
 	defer stop()
 	for _, h := range []*http.Server{s.http, s.nodes} {
-		if h != nil && h.Shutdown(late) != nil {
-			_ = h.Close() // of connections that do not end
+		if h == nil || h.Shutdown(late) == nil {
+			continue
 		}
+		if h == s.nodes {
+			s.fleet.WaitForwards(ctx)
+		}
+		_ = h.Close() // of connections that do not end
 	}
 	return errors.Join(err, s.observer.audit.Set(nil))
 }

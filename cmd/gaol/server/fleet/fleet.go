@@ -93,6 +93,7 @@ type Fleet struct {
 	moved   sync.Map      // the nodes of sandboxes that have moved, by id
 	adopted sync.Map      // ids of sandboxes that have moved to this start of the node
 	uploads chan struct{} // has room for the copies that are sent at the same time
+	again   atomic.Int64  // requests of other nodes that are being forwarded
 
 	start string // names this start of the node in ids
 

@@ -139,3 +139,54 @@ func TestHops(t *testing.T) {
 	f.Member().Apply("dead."+own, []byte("{}"))
 	forward(&tenant.Tenant{Name: "token:ada"}, 0)
 }
+
+// TestForwardWhileStopping: requests of other nodes for a sandbox that has moved are forwarded while this node is being stopped, which
+// waits for them. Others are refused.
+func TestForwardWhileStopping(t *testing.T) {
+	f := newNode(t)
+	f.metrics = newMetrics()
+	sent, replied := make(chan struct{}), make(chan struct{})
+	f.http = &http.Client{Transport: roundTrip(func(*http.Request) (*http.Response, error) {
+		sent <- struct{}{}
+		<-replied
+		return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: http.NoBody}, nil
+	})}
+	moved := f.NewID("sb-")
+	f.moved.Store(moved, other)
+	serve := func(forwarded bool) int {
+		who := &tenant.Tenant{Name: "token:ada", Forwarded: forwarded}
+		w := httptest.NewRecorder()
+		f.RouteSandbox(http.NotFoundHandler()).ServeHTTP(w, httptest.NewRequestWithContext(tenant.NewContext(t.Context(), who), http.MethodGet, "/v1/sandboxes/"+moved, nil))
+		return w.Code
+	}
+	if err := f.service.Load().Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	status := make(chan int)
+	go func() { status <- serve(true) }()
+	select {
+	case <-sent:
+	case code := <-status:
+		t.Fatalf("a request of another node: %d", code)
+	}
+	now, stop := context.WithCancel(t.Context())
+	stop()
+	f.WaitForwards(now)
+	waited := make(chan struct{})
+	go func() {
+		f.WaitForwards(t.Context())
+		close(waited)
+	}()
+	select {
+	case <-waited:
+		t.Error("the stop does not wait")
+	case replied <- struct{}{}:
+	}
+	if code := <-status; code != http.StatusOK {
+		t.Errorf("a request of another node: %d", code)
+	}
+	<-waited
+	if code := serve(false); code != http.StatusServiceUnavailable {
+		t.Errorf("a request of a client: %d", code)
+	}
+}

@@ -23,6 +23,7 @@ import (
 
 	"gaol/cmd/gaol/server/api"
 	"gaol/cmd/gaol/server/audit"
+	"gaol/cmd/gaol/server/fleet/engine"
 	"gaol/cmd/gaol/server/fleet/identity"
 	"gaol/cmd/gaol/server/fleet/member"
 	"gaol/cmd/gaol/server/operation"
@@ -214,7 +215,7 @@ func (f *Fleet) Forward(w http.ResponseWriter, r *http.Request, node string) {
 		api.ProblemOf(errNoNode).Write(w)
 		return
 	}
-	ctx, end, err := f.service.Load().Begin(r.Context()) // a stop waits for its end
+	ctx, end, err := f.begin(r.Context(), t)
 	if err != nil {
 		api.ProblemOf(err).Write(w)
 		return
@@ -259,6 +260,25 @@ func (f *Fleet) Forward(w http.ResponseWriter, r *http.Request, node string) {
 	r.Body = &api.Body{ReadCloser: r.Body, W: w, Ctx: ctx}
 	proxy.ServeHTTP(&api.Writer{ResponseWriter: w, Ctx: ctx}, r)
 }
+
+// begin counts a request that is forwarded, whose end a stop waits for. A request of another node, whose sandbox has just moved, is
+// forwarded during a stop, too.
+func (f *Fleet) begin(ctx context.Context, t *tenant.Tenant) (_ context.Context, end func(), err error) {
+	if t == nil || !t.Forwarded {
+		return f.service.Load().Begin(ctx)
+	}
+	f.again.Add(1)
+	return ctx, func() { f.again.Add(-1) }, nil
+}
+
+// WaitForwards waits until no request of another node is being forwarded, or ctx ends.
+func (f *Fleet) WaitForwards(ctx context.Context) {
+	for f.again.Load() > 0 && engine.Sleep(ctx, waitEvery) {
+	}
+}
+
+// waitEvery is how often WaitForwards looks.
+const waitEvery = 10 * time.Millisecond
 
 // forwardError returns the error of a request that could not be forwarded, or that got no response.
 func forwardError(ctx context.Context, err error) error {

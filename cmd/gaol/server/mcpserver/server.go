@@ -182,11 +182,6 @@ func (e *endpoint) receive(next mcp.MethodHandler) mcp.MethodHandler {
 
 // ServeHTTP serves a request whose context carries a tenant.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	e := s.endpoint(tenant.FromContext(r.Context()))
-	if e == nil {
-		api.WriteProblem(w, http.StatusServiceUnavailable, "the server is being stopped")
-		return
-	}
 	body, err := readBody(w, r)
 	if err != nil {
 		api.ProblemOf(err).Write(w)
@@ -203,6 +198,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			s.Router.Forward(w, r, node)
 			return
 		}
+	}
+	e := s.endpoint(tenant.FromContext(r.Context()))
+	if e == nil {
+		api.WriteProblem(w, http.StatusServiceUnavailable, "the server is being stopped")
+		return
 	}
 	if r.Header.Get(versionHeader) >= statelessVersion || r.Header.Get(StatelessHeader) != "" {
 		e.stateless.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), requestKey{}, r.Context())))

@@ -132,7 +132,10 @@ func (a *app) fleetTokenCommand() *cobra.Command {
 
 const promoteLong = `Run the fleet's engine on three machines instead of the first one: on that, whose server must be
 asked, and on two others, which also get the fleet's authority. Any of the three may be lost. The
-engine is away for some seconds meanwhile. If that fails, the first machine keeps it.`
+engine is away for some seconds meanwhile. If that fails, the first machine keeps it.
+
+When one of the three is lost, the command on another one of them starts the engine on a fourth
+machine instead. The lost one must be dead or removed, or have left: see gaol fleet nodes.`
 
 func (a *app) fleetPromoteCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "promote", Short: "run the engine on three machines", Long: promoteLong, Example: "  gaol fleet promote"}

@@ -16,6 +16,7 @@ import (
 
 	"gaol/runtime/resultjson"
 	"gaol/test/harness"
+	"gaol/test/tier"
 )
 
 // generation returns the number of the engine's generation that a node has stored.
@@ -167,4 +168,78 @@ func TestPromoteAlone(t *testing.T) {
 		}
 		return true
 	})
+}
+
+// TestReplaceEngine: when one of three engines is lost with its disk, another machine replaces it, also if the promotion is interrupted.
+// No batch run is lost, and then any of the three may be lost again.
+func TestReplaceEngine(t *testing.T) {
+	tier.Soak(t)
+	t.Parallel()
+	c := startCluster(t, 4)
+	first := c.nodes[0]
+	first.manage(t, "promote")
+	c.waitEngines(t)
+	keys := c.begun(t, "replace", 8, 3*time.Second)
+	free := slices.IndexFunc(c.nodes, func(n *node) bool { return n.engine() == 0 })
+	lost, added := c.nodes[1+free%3], c.nodes[free]
+	lost.kill(t)
+	if err := os.RemoveAll(lost.store); err != nil {
+		t.Fatal(err)
+	}
+	c.nodes = slices.DeleteFunc(c.nodes, func(n *node) bool { return n == lost })
+	harness.WaitFor(t, "the other engines elect a leader, and the machine is removed", func() bool {
+		_, err := first.gaolFleet("remove", lost.id)
+		if err != nil && !strings.Contains(err.Error(), "the engine cannot be reached") {
+			t.Fatal(err)
+		}
+		return err == nil
+	})
+	var promoting sync.WaitGroup
+	promoting.Go(func() { _, _ = first.gaolFleet("promote") }) // the server is killed
+	harness.WaitFor(t, "the other machine starts an engine", func() bool { return len(harness.Glob(filepath.Join(added.store, "fleet/engine-*"))) > 0 })
+	first.kill(t)
+	promoting.Wait()
+	first.restart(t, "--fleet")
+	harness.WaitFor(t, "the engine is promoted", func() bool {
+		out, err := first.gaolFleet("promote")
+		if err == nil && strings.Contains(out, lost.peers) {
+			t.Fatalf("%s is lost: %s", lost.peers, out)
+		}
+		return err == nil || strings.Contains(err.Error(), "has three engines") // the interrupted promotion has succeeded
+	})
+	c.waitEngines(t)
+	c.wantOnce(t, keys)
+
+	c.nodes[1].kill(t)
+	c.nodes = slices.Delete(c.nodes, 1, 2)
+	for i := range 4 {
+		key := fmt.Sprint("again-", i)
+		harness.WaitFor(t, "the remaining engines accept a batch run", func() bool {
+			res := c.nodes[i%len(c.nodes)].as(t, ada).send("POST", "/v1/runs", sleeping(key, 0))
+			return res.Status == http.StatusAccepted || res.Status == http.StatusOK
+		})
+		keys = append(keys, key)
+	}
+	c.wantOnce(t, keys)
+}
+
+// waitEngines waits until all nodes see three engines, which they use.
+func (c *cluster) waitEngines(t *testing.T) {
+	t.Helper()
+	for _, n := range c.nodes {
+		harness.WaitFor(t, "node "+n.name+" sees three engines", func() bool {
+			return n.engines(t) == 3 && n.generation(t) == c.nodes[0].generation(t)
+		})
+	}
+}
+
+// wantOnce fails the test unless batch runs have one result each, whichever node is asked.
+func (c *cluster) wantOnce(t *testing.T, keys []string) {
+	t.Helper()
+	for i, key := range keys {
+		first := c.nodes[i%len(c.nodes)].as(t, ada).result(key)
+		if again := c.nodes[0].as(t, ada).result(key); !again.Done.Equal(*first.Done) {
+			t.Errorf("%s has two results: %+v, %+v", key, first, again)
+		}
+	}
 }

@@ -347,7 +347,7 @@ func (w *world) isQueued(t *testing.T, key string) bool {
 func (w *world) shortLease(t *testing.T) {
 	t.Helper()
 	dial := func(ctx context.Context) (net.Conn, error) { return w.server.Dial(ctx) }
-	conn, err := nats.Connect("nats://127.0.0.1:4222", nats.SetCustomDialer(dialer(dial)), nats.Token(token))
+	conn, err := nats.Connect("nats://127.0.0.1:4222", nats.SetCustomDialer(dialer(dial)), nats.UserInfo("gaol", token))
 	if err != nil {
 		t.Fatal(err)
 	}

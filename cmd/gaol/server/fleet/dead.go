@@ -12,10 +12,10 @@ import (
 )
 
 // askOthers calls fenced when another node refuses this one as dead, and adopts later generations of the engine, while this node cannot
-// write to the engine. Nodes with an engine refuse connections of dead nodes to it, which would learn nothing from the engine.
+// write to the engine, or is behind others. Nodes with an engine refuse connections of dead nodes to it, which would learn nothing from the engine.
 func (f *Fleet) askOthers(ctx context.Context, fenced func(why string)) {
 	for engine.Sleep(ctx, retryEvery) {
-		if f.client.Connected() && !f.isolated.Load() {
+		if f.client.Connected() && !f.isolated.Load() && !f.isBehind() {
 			continue
 		}
 		addresses := f.engineAddresses()

@@ -136,6 +136,7 @@ func Start(ctx context.Context, o Options) (_ *Fleet, err error) {
 	if err := f.readState(); err != nil {
 		return nil, err
 	}
+	f.catchUp(ctx)
 	var own *ownEngine
 	if name, ok := f.ownServer(f.state.Generation); ok || o.External.URLs != "" {
 		own, err = f.startEngine(name)
@@ -298,7 +299,7 @@ func (f *Fleet) live(ctx context.Context, joined func()) {
 				ID: f.ID(), Start: f.start, Machine: f.state.Machine, Address: f.Address, Port: f.Port, Version: f.Version,
 				Processors: f.Processors, Memory: f.Memory,
 			},
-			Serves: func() bool { return f.engine.Load() != nil },
+			Update: func(r *member.Record) { r.Engine, r.Generation = f.engine.Load() != nil, f.generation().Number },
 			Engine: f.client, Log: f.Log, Probe: f.probe, Load: f.load,
 			Fenced: fenced, Changed: f.remember,
 		})

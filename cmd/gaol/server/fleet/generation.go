@@ -12,10 +12,12 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"time"
 
 	"gaol/cmd/gaol/server/fleet/engine"
 	"gaol/cmd/gaol/server/fleet/identity"
+	"gaol/cmd/gaol/server/fleet/member"
 	"gaol/cmd/gaol/server/service"
 )
 
@@ -175,11 +177,27 @@ func (f *Fleet) canary(ctx context.Context, own *ownEngine) error {
 func (f *Fleet) useGeneration(g generation) error {
 	f.adopting.Lock()
 	defer f.adopting.Unlock()
+	before := f.generation().Name
 	if later, err := f.store(g); err != nil || !later || f.life.Err() != nil {
 		return err
 	}
+	if name, own := f.ownServer(g); !own || f.engine.Load() == nil || f.engine.Load().name != name {
+		f.changeServer(g, name, own)
+	}
+	f.isolated.Store(false)
+	if g.Name != before {
+		f.client.Use(g.Name)
+	}
+	f.Log.Info("the fleet's engine has moved", "generation", g.Number, "own", f.engine.Load() != nil)
+	f.clean()
+	return nil
+}
+
+// changeServer ends the own server. If the node has one of a generation, it uses that.
+//
+// Preconditions: f.adopting is held.
+func (f *Fleet) changeServer(g generation, name string, own bool) {
 	f.engine.Swap(nil).end()
-	name, own := f.ownServer(g)
 	e := f.pending.Swap(nil)
 	if e != nil && (!own || e.name != name) {
 		e.end()
@@ -197,11 +215,6 @@ func (f *Fleet) useGeneration(g generation) error {
 	if e != nil {
 		f.useEngine(e)
 	}
-	f.isolated.Store(false)
-	f.client.Use(g.Name)
-	f.Log.Info("the fleet's engine has moved", "generation", g.Number, "own", e != nil)
-	f.clean()
-	return nil
 }
 
 // store stores a generation, if it is later than the own one.
@@ -218,6 +231,39 @@ func (f *Fleet) store(g generation) (later bool, err error) {
 		return false, errors.Join(err, f.writeState())
 	}
 	return true, nil
+}
+
+// isBehind reports whether another node uses a later generation.
+func (f *Fleet) isBehind() bool {
+	own := f.generation().Number
+	return slices.ContainsFunc(f.Member().All(), func(n member.Status) bool { return n.Generation > own })
+}
+
+// catchUp stores a later generation of other nodes with an engine, if this node has a server of a cluster: it may have been replaced while
+// the node was away.
+func (f *Fleet) catchUp(ctx context.Context) {
+	node, err := identity.ReadNode(f.Dir)
+	if name, own := f.ownServer(f.state.Generation); err != nil || !own || name == "" {
+		return // the next steps of the start return the error
+	}
+	f.node.Store(node)
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	var asked sync.WaitGroup
+	for _, address := range f.engineAddresses() {
+		asked.Go(func() {
+			var g generation
+			err := f.callAddress(ctx, http.MethodGet, address+enginePath, nil, &g)
+			if err == nil {
+				_, err = f.store(g)
+			}
+			if err != nil {
+				f.Log.Debug("ask another node about the engine", "address", address, "err", err)
+			}
+		})
+	}
+	asked.Wait()
+	f.clean()
 }
 
 // clean removes the files of servers of other generations, and the authority from a machine that needs it no longer.

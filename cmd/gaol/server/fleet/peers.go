@@ -248,6 +248,9 @@ func (f *Fleet) renewOnce(ctx context.Context) error {
 		return failed
 	}
 	next, err := identity.NewNode(f.Dir, request, out.Certificate, f.node.Load().CA)
+	if err == nil { // a server that was replaced ends before the others accept the node again
+		err = f.useGeneration(out.Generation)
+	}
 	if err == nil {
 		f.node.Store(next)
 	}

@@ -57,11 +57,13 @@ func (f *Fleet) servePromotion(w http.ResponseWriter, r *http.Request) {
 	respond(w, struct{}{}, err)
 }
 
-// promote replaces the only server of the engine by three on different nodes.
+// promote replaces the only server of the engine by three on different nodes, or a lost one of three by a server of another node.
 //
 //	start three servers ── stop the only one ── copy its records ── store the new generation ── report it to all nodes
+//	remove the lost one from the cluster ── start the new one ── wait for its copies ──┘
 //
-// Until the generation is stored, the former server is valid: it starts again after a failure. Nodes that miss the report ask others.
+// Until the generation is stored, the former servers are valid: the only one starts again after a failure, and two of three continue.
+// Nodes that miss the report ask others.
 func (f *Fleet) promote(ctx context.Context) (*Promoted, error) {
 	if !f.promoting.TryLock() {
 		return nil, service.Refuse(service.Invalid, "the engine is being promoted")
@@ -114,8 +116,10 @@ func (f *Fleet) nextGeneration() (g generation, others []string, err error) {
 	switch e := f.engine.Load(); {
 	case e == nil:
 		return g, nil, service.Refuse(service.Invalid, "this machine does not run the engine: see gaol fleet nodes")
+	case f.isBehind():
+		return g, nil, service.Refuse(service.Invalid, "this machine does not know the present engines yet: try again")
 	case !e.alone:
-		return g, nil, service.Refuse(service.Invalid, "the fleet has three engines; a lost one cannot be replaced by another machine so far")
+		return f.replacement(now, live)
 	case len(live)+1 < clusterSize || f.Member().IsDraining():
 		return g, nil, service.Refuse(service.Invalid, "three engines need this machine and two others that are live and not draining")
 	}
@@ -128,15 +132,89 @@ func (f *Fleet) nextGeneration() (g generation, others []string, err error) {
 	return g, others, nil
 }
 
-// makeGeneration starts the servers of a generation, copies the records of the only server to them, and uses them.
+// replacement returns the generation in which one of some nodes replaces a lost server of three, and the id of the node. A server is lost
+// whose node is dead, has left, or has lost its files.
+func (f *Fleet) replacement(now generation, nodes []member.Status) (g generation, others []string, err error) {
+	all := f.Member().All()
+	isLost := func(m server) bool {
+		return !slices.ContainsFunc(all, func(n member.Status) bool { return n.Engine && n.Address == m.Address })
+	}
+	g = generation{Number: now.Number + 1, Name: now.Name, Members: slices.DeleteFunc(slices.Clone(now.Members), isLost)}
+	nodes = slices.DeleteFunc(nodes, func(n member.Status) bool { return n.Engine })
+	switch {
+	case len(g.Members) == clusterSize:
+		return g, nil, service.Refuse(service.Invalid, "the fleet has three engines: another machine replaces one that is dead, has left or was removed")
+	case len(g.Members) < clusterSize-1:
+		return g, nil, service.Refuse(service.EngineUnavailable, "two of three engines are lost: see What to back up in docs/fleet.md")
+	case len(nodes) == 0:
+		return g, nil, service.Refuse(service.Invalid, "a new engine needs another machine that is live and not draining")
+	}
+	n := nodes[mathrand.IntN(len(nodes))]
+	g.Members = append(g.Members, server{identity.NewID(), n.Address})
+	return g, []string{n.ID}, nil
+}
+
+// replaceServer removes the lost server from the cluster, starts the last one of a generation on another node, and waits until it has
+// copies of everything.
+func (f *Fleet) replaceServer(ctx context.Context, g generation, node string, authority []byte) error {
+	access := f.access(g)
+	access.System = true
+	cluster, err := engine.Connect(f.dialEngine, access, f.ID(), f.Log)
+	if err != nil {
+		return err
+	}
+	defer cluster.Close()
+	var names []string
+	for _, m := range g.Members {
+		names = append(names, m.Name)
+	}
+	added := names[clusterSize-1]
+	if err := cluster.Retain(ctx, names[:clusterSize-1]); err != nil { // also servers of promotions that have failed
+		return err
+	}
+	if err := f.prepareOn(ctx, node, promotion{Generation: g, Server: added, Authority: authority}); err != nil {
+		return err
+	}
+	return f.client.WaitCopies(ctx, names)
+}
+
+// prepareOn makes another node start a server.
+func (f *Fleet) prepareOn(ctx context.Context, node string, p promotion) error {
+	if err := f.call(ctx, http.MethodPost, node, enginePath, p, nil); err != nil {
+		return fmt.Errorf("node %s: %w", node, err)
+	}
+	return nil
+}
+
+// makeGeneration starts the servers of a generation that are new, gives them the records, and uses the generation.
 func (f *Fleet) makeGeneration(ctx context.Context, g generation, others []string) error {
 	authority, err := f.authority.Load().MarshalText()
 	if err != nil {
 		return err
 	}
+	if g.Name != f.generation().Name {
+		return f.replaceAll(ctx, g, others, authority)
+	}
+	if err := f.replaceServer(ctx, g, others[0], authority); err != nil {
+		return err
+	}
+	return f.useNew(g)
+}
+
+// useNew uses a generation that this node has made.
+func (f *Fleet) useNew(g generation) error {
+	err := f.useGeneration(g)
+	if err == nil && !slices.Equal(f.generation().Members, g.Members) {
+		err = errors.New("a later generation is valid")
+	}
+	return err
+}
+
+// replaceAll starts the servers of a generation, copies the records of the only server to them, and uses them.
+func (f *Fleet) replaceAll(ctx context.Context, g generation, others []string, authority []byte) error {
 	for i, node := range others {
-		if err := f.call(ctx, http.MethodPost, node, enginePath, promotion{Generation: g, Server: g.Members[i+1].Name, Authority: authority}, nil); err != nil {
-			return fmt.Errorf("node %s: %w", node, err)
+		if err := f.prepareOn(ctx, node, promotion{Generation: g, Server: g.Members[i+1].Name, Authority: authority}); err != nil {
+			return err
 		}
 	}
 	if err := f.startPending(g, g.Members[0].Name); err != nil {
@@ -162,10 +240,7 @@ func (f *Fleet) makeGeneration(ctx context.Context, g generation, others []strin
 	old.end()
 	err = f.copyTo(ctx, to, old.name)
 	if err == nil {
-		err = f.useGeneration(g)
-	}
-	if err == nil && f.generation().Name != g.Name {
-		err = errors.New("a later generation is valid")
+		err = f.useNew(g)
 	}
 	if f.engine.Load() == nil {
 		f.work.Go(func() { f.restoreEngine(old.name) })

@@ -305,6 +305,65 @@ func TestPromote(t *testing.T) {
 	c.checkRecords(first)
 }
 
+// TestReplace replaces a lost server of three. Then another one may be lost. The lost node, if it comes back,
+// has no server.
+func TestReplace(t *testing.T) {
+	t.Parallel()
+	for name, lose := range map[string]func(n, by *testNode) error{
+		"removed": func(n, by *testNode) error {
+			n.crash()
+			return errors.Join(os.RemoveAll(n.o.Dir), by.remove(t.Context(), n.ID()))
+		},
+		"dead": func(n, _ *testNode) error { n.crash(); return nil },
+		"left": func(n, _ *testNode) error { return errors.Join(n.Leave(t.Context()), n.http.Close()) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := startFleet(t, 4)
+			c.records(c.nodes[3].client)
+			c.promoted()
+			members := c.engines()
+			by, stays, lost := members[0], members[1], members[2]
+			if _, err := by.promote(t.Context()); err == nil || !strings.Contains(err.Error(), "has three engines") {
+				t.Errorf("without a loss: %v", err)
+			}
+			if err := lose(lost, by); err != nil {
+				t.Fatal(err)
+			}
+			c.wait("the loss is known", func() bool { return by.Member().Get(lost.ID()).Address == "" })
+			p, err := by.promote(t.Context())
+			if err != nil || len(p.Engines) != clusterSize || slices.Contains(p.Engines, lost.o.Address) {
+				t.Fatalf("%+v, %v", p, err)
+			}
+			running := []*testNode{by, stays}
+			for _, n := range c.nodes {
+				if !slices.Contains(members, n) {
+					running = append(running, n)
+				}
+			}
+			for _, n := range running {
+				c.wait("the node knows the generation", func() bool { return n.generation().Number == 2 && n.engine.Load() != nil })
+				c.checkRecords(n)
+				c.renewed(n)
+			}
+			if name != "removed" {
+				lost.start(t)
+				c.wait("the lost node has no engine", func() bool {
+					_, err := Export(lost.o.Dir)
+					return lost.engine.Load() == nil && lost.generation().Number == 2 && err != nil
+				})
+				c.waitLive(lost, by)
+				c.checkRecords(lost)
+			}
+			stays.crash()
+			c.retry("submit", func() error { return by.client.Submit(t.Context(), 1, "after", nil) })
+			c.checkRecords(running[2])
+			stays.start(t)
+			c.checkRecords(stays)
+		})
+	}
+}
+
 // TestImport replaces a lost engine, of one server or three, by its backup. The remaining nodes use the new engine, and so do nodes
 // with a server of the lost engine when they come back.
 func TestImport(t *testing.T) {
@@ -342,6 +401,7 @@ func TestImport(t *testing.T) {
 				n.o.Join = restored.o.Address
 				n.start(t)
 				c.checkRecords(n)
+				c.waitLive(n, restored)
 				if _, err := Export(n.o.Dir); err == nil || n.engine.Load() != nil {
 					t.Errorf("it still has an engine: %v", err)
 				}

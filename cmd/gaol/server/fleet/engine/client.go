@@ -99,7 +99,14 @@ type Access struct {
 	Secret     string
 	Generation string // of the engine's servers and queues; empty: the first one
 	Copies     int    // of new buckets and queues; 0: one, and Prepare updates existing buckets and queues
+	System     bool   // manage the servers, and have no records
 }
+
+// Users of servers, who have the same password. The other servers of a cluster are users, too.
+const (
+	recordUser = "gaol"
+	systemUser = "system"
+)
 
 // Token returns the token that servers of a generation expect: others refuse it.
 func (a Access) Token() string { return a.Secret + a.Generation }
@@ -108,9 +115,12 @@ func (a Access) Token() string { return a.Secret + a.Generation }
 func Connect(dial func(context.Context) (net.Conn, error), access Access, name string, log *slog.Logger) (*Client, error) {
 	c := &Client{copies: access.Copies}
 	c.generation.Store(&access.Generation)
-	token := func() string { return Access{Secret: access.Secret, Generation: *c.generation.Load()}.Token() }
+	user := func() (name, password string) {
+		password = Access{Secret: access.Secret, Generation: *c.generation.Load()}.Token()
+		return map[bool]string{false: recordUser, true: systemUser}[access.System], password
+	}
 	// The dialer does not use the URL.
-	return c.connect("nats://127.0.0.1:4222", name, log, nats.SetCustomDialer(dialer(dial)), nats.TokenHandler(token))
+	return c.connect("nats://127.0.0.1:4222", name, log, nats.SetCustomDialer(dialer(dial)), nats.UserInfoHandler(user))
 }
 
 // connect connects a new client, and returns it.

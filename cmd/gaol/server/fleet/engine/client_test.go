@@ -261,20 +261,26 @@ func TestPublish(t *testing.T) {
 // Clients with another token, or without one, are refused.
 func TestToken(t *testing.T) {
 	s := startServer(t)
-	for _, wrong := range []string{"", "another", token + " "} {
-		conn, err := nats.Connect("nats://127.0.0.1:4222", nats.SetCustomDialer(dialer(s.Dial)), nats.Token(wrong))
+	refused := map[string]nats.Option{"no user": nats.Name("nobody"), "no user, with the token": nats.Token(token), "another user": nats.UserInfo("another", token)}
+	for _, user := range []string{recordUser, systemUser} {
+		for _, wrong := range []string{"", "another", token + " "} {
+			refused[fmt.Sprintf("%s %q", user, wrong)] = nats.UserInfo(user, wrong)
+		}
+		conn, err := nats.Connect("nats://127.0.0.1:4222", nats.SetCustomDialer(dialer(s.Dial)), nats.UserInfo(user, token))
+		if err != nil {
+			t.Fatalf("%s with the right token: %v", user, err)
+		}
+		conn.Close()
+	}
+	for name, option := range refused {
+		conn, err := nats.Connect("nats://127.0.0.1:4222", nats.SetCustomDialer(dialer(s.Dial)), option)
 		if !errors.Is(err, nats.ErrAuthorization) {
-			t.Errorf("token %q: %v, want %v", wrong, err, nats.ErrAuthorization)
+			t.Errorf("%s: %v, want %v", name, err, nats.ErrAuthorization)
 		}
 		if err == nil {
 			conn.Close()
 		}
 	}
-	conn, err := nats.Connect("nats://127.0.0.1:4222", nats.SetCustomDialer(dialer(s.Dial)), nats.Token(token))
-	if err != nil {
-		t.Fatalf("the right token: %v", err)
-	}
-	conn.Close()
 
 	var tries int
 	tried := make(chan struct{})

@@ -16,16 +16,9 @@ const copiesAtOnce = 32
 // Copy copies all records and messages of another engine, to which no other client writes meanwhile. Records with a lifetime keep the rest of it. The
 // lifetime that a bucket gives to its records begins again.
 func (c *Client) Copy(ctx context.Context, from *Client) error {
-	var streams []string
-	for i := range Queues { // before results, without which a message is delivered again
-		streams = append(streams, from.queueName(i))
-	}
-	for _, bucket := range buckets {
-		streams = append(streams, "KV_"+bucket.Bucket)
-	}
 	writes, ctx := errgroup.WithContext(ctx)
 	writes.SetLimit(copiesAtOnce)
-	for _, name := range streams {
+	for _, name := range from.streams() {
 		err := from.each(ctx, name, func(m *nats.Msg) {
 			writes.Go(func() error { return c.copy(ctx, m) })
 		})
@@ -34,6 +27,17 @@ func (c *Client) Copy(ctx context.Context, from *Client) error {
 		}
 	}
 	return writes.Wait()
+}
+
+// streams returns the names of the queues, and then of the buckets: without its result a message would be delivered again.
+func (c *Client) streams() (names []string) {
+	for i := range Queues {
+		names = append(names, c.queueName(i))
+	}
+	for _, bucket := range buckets {
+		names = append(names, "KV_"+bucket.Bucket)
+	}
+	return names
 }
 
 // copy stores a message. It tries again while the servers elect a leader.

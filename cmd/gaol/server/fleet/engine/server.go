@@ -109,7 +109,6 @@ func (s *Server) supervise(ctx context.Context, ended <-chan error) {
 const (
 	configFile = "nats.conf"
 	maxPayload = 8 << 20 // bytes of a message
-	routeUser  = "gaol"
 )
 
 // writeConfig writes the program's configuration. Each write is on the disk before it is acknowledged. JSON is a form that the
@@ -117,7 +116,7 @@ const (
 func (s *Server) writeConfig() error {
 	config := map[string]any{
 		"listen": "127.0.0.1:-1", "ports_file_dir": s.Dir, "max_payload": maxPayload,
-		"authorization": map[string]any{"token": s.Token},
+		"authorization": users(recordUser, s.Token), "accounts": map[string]any{"$SYS": users(systemUser, s.Token)},
 		"jetstream": map[string]any{
 			"store_dir": filepath.Join(s.Dir, "data"), "sync_interval": "always", "max_memory_store": 64 << 20, "max_file_store": 16 << 30,
 		},
@@ -125,11 +124,11 @@ func (s *Server) writeConfig() error {
 	if c := s.Cluster; c != nil {
 		routes := make([]string, len(c.Routes))
 		for i, address := range c.Routes {
-			routes[i] = (&url.URL{Scheme: "nats-route", User: url.UserPassword(routeUser, s.Token), Host: address}).String()
+			routes[i] = (&url.URL{Scheme: "nats-route", User: url.UserPassword(recordUser, s.Token), Host: address}).String()
 		}
 		config["server_name"] = c.Server
 		config["cluster"] = map[string]any{
-			"name": c.Name, "listen": "127.0.0.1:-1", "routes": routes, "authorization": map[string]any{"user": routeUser, "password": s.Token},
+			"name": c.Name, "listen": "127.0.0.1:-1", "routes": routes, "authorization": map[string]any{"user": recordUser, "password": s.Token},
 			"no_advertise": true, "advertise": "127.0.0.1:1", // only the routes lead to other machines
 			"ping_interval": pingEvery.String(),
 		}
@@ -143,6 +142,11 @@ func (s *Server) writeConfig() error {
 		return err
 	}
 	return os.WriteFile(path, text, 0o600)
+}
+
+// users returns the configuration of one user.
+func users(name, password string) map[string]any {
+	return map[string]any{"users": []any{map[string]any{"user": name, "password": password}}}
 }
 
 // start starts the program and waits until it accepts connections. The channel gets the error with which it ends, and is closed. If
@@ -259,7 +263,7 @@ func (s *Server) logLines(from io.Reader) {
 	for lines.Scan() {
 		level := slog.LevelDebug
 		for _, mark := range []string{"[ERR]", "[FTL]", "[WRN]"} {
-			if strings.Contains(lines.Text(), mark) {
+			if strings.Contains(lines.Text(), mark) && !strings.Contains(lines.Text(), "Plaintext passwords") { // they are random
 				level = slog.LevelWarn
 			}
 		}

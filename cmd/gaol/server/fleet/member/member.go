@@ -31,7 +31,7 @@ type Options struct {
 
 	Probe  func(ctx context.Context, node Record) error // returns nil if a node can be reached directly, or [ErrNoContact]
 	Load   func() Load                                  // of the own node
-	Serves func() bool                                  // reports whether the own node runs the fleet's engine
+	Update func(*Record)                                // sets the fields of the own record about the engine
 	Fenced func(why string)                             // is called in a goroutine when the own node is dead
 
 	Changed func() // is called after each change of the table
@@ -114,7 +114,8 @@ func (m *Member) write(ctx context.Context) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.Record.Sequence++
-	m.Record.Draining, m.Record.Engine = m.draining.Load(), m.Serves()
+	m.Record.Draining = m.draining.Load()
+	m.Update(&m.Record)
 	text, err := json.Marshal(m.Record)
 	if err != nil {
 		return err

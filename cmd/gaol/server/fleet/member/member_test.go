@@ -98,7 +98,7 @@ func startMember(t *testing.T, id string, c *engine.Client) *testMember {
 			}
 			return errors.New("unreachable")
 		},
-		Load: func() Load { return Load{Busy: 0.25} }, Serves: func() bool { return true }, Fenced: func(why string) { m.fenced <- why }, Changed: func() {},
+		Load: func() Load { return Load{Busy: 0.25} }, Update: func(r *Record) { r.Engine = true }, Fenced: func(why string) { m.fenced <- why }, Changed: func() {},
 	})
 	m.now = func() time.Time { return time.Now().Add(time.Duration(m.ahead.Load())) }
 	ctx, cancel := context.WithCancel(t.Context())

@@ -34,6 +34,7 @@ type Record struct {
 	Processors int   `json:"processors"`
 	Memory     int64 `json:"memoryBytes"` // of its runs together
 	Engine     bool  `json:"engine"`      // it runs the fleet's engine
+	Generation int64 `json:"generation"`  // of the engine that it uses
 	Draining   bool  `json:"draining"`
 
 	Sequence uint64 `json:"sequence"` // of its renewals

@@ -49,7 +49,7 @@ func TestMove(t *testing.T) {
 func (n *node) moves(id string) (to []string) {
 	for _, line := range n.log.with("a sandbox has moved") {
 		if line["sandbox"] == id {
-			to = append(to, line["node"])
+			to = append(to, line["peer"])
 		}
 	}
 	return to

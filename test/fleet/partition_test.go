@@ -50,7 +50,7 @@ func startPartition(t *testing.T) *partition {
 // isLost reports whether a node was declared dead.
 func (p *partition) isLost(id string) bool {
 	return slices.ContainsFunc(p.nodes, func(n *node) bool {
-		return slices.ContainsFunc(n.log.with("a node is lost"), func(line map[string]string) bool { return line["node"] == id })
+		return slices.ContainsFunc(n.log.with("a node is lost"), func(line map[string]string) bool { return line["peer"] == id })
 	})
 }
 

@@ -185,7 +185,7 @@ func (s *Server) identify(r *http.Request) (t *tenant.Tenant, why string) {
 	secret, hasToken := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	if c := connOf(r); c.isUnix() {
 		if c.err != nil {
-			s.service.Log().Warn("a connection without a tenant", "err", c.err)
+			s.service.Log().WarnContext(r.Context(), "a connection without a tenant", "err", c.err)
 			return nil, "the caller's user is unknown"
 		}
 		return c.tenant, ""
@@ -356,7 +356,7 @@ func (o *observer) finish(r *http.Request, seen *exchange) {
 	if seen.tenant != nil {
 		name = seen.tenant.Name
 	}
-	o.log.Debug("request", "method", r.Method, "path", r.URL.Path, "tenant", name, "status", status,
+	o.log.DebugContext(r.Context(), "request", "method", r.Method, "path", r.URL.Path, "tenant", name, "status", status,
 		"duration", duration, "bytesIn", read, "bytesOut", written)
 	if seen.tenant == nil {
 		return // the log must not grow without a tenant whose quota of requests bounds it

@@ -118,7 +118,7 @@ func newServer(o Options, times times) *Server {
 // newHTTPServer returns a server of observed requests, whose listeners count connections.
 func (s *Server) newHTTPServer(h http.Handler, connections *connections) *http.Server {
 	return &http.Server{
-		Handler:           s.observer.observe(h),
+		Handler:           s.observed(h),
 		ReadHeaderTimeout: s.times.header,
 		IdleTimeout:       s.times.idle,
 		MaxHeaderBytes:    maxHeader,
@@ -130,11 +130,20 @@ func (s *Server) newHTTPServer(h http.Handler, connections *connections) *http.S
 	}
 }
 
+// observed observes the requests of a handler, which have ids in a fleet.
+func (s *Server) observed(h http.Handler) http.Handler {
+	h = s.observer.observe(h)
+	if s.fleet != nil {
+		h = s.fleet.Identify(h)
+	}
+	return h
+}
+
 // addBatch gives the server its batch runs, which any node of a fleet serves with next.
 func (s *Server) addBatch(o Options, next http.Handler) {
 	b := batch.Options{Service: s.service}
 	b.Serve = func(w http.ResponseWriter, r *http.Request, t *tenant.Tenant) {
-		s.observer.observe(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.serveAs(w, r, t, next) })).ServeHTTP(w, r)
+		s.observed(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.serveAs(w, r, t, next) })).ServeHTTP(w, r)
 	}
 	if o.Engine != nil {
 		b.Engine, b.NameOf, b.TenantOf = o.Engine.Engine, o.Engine.NameOf, o.Engine.TenantNamed

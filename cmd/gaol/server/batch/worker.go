@@ -162,7 +162,7 @@ func (q *Runs) make(ctx context.Context, r *request, run *resultjson.BatchRun) (
 	}
 	t := q.TenantOf(r.Tenant)
 	status = http.StatusInternalServerError // after a panic
-	defer q.Service.Recover("batch run", t, &err)
+	defer q.Service.Recover(ctx, "batch run", t, &err)
 	in.Header.Set("Content-Type", "application/json")
 	w := &api.Recorder{Most: maxRecord}
 	q.Serve(w, in, t)

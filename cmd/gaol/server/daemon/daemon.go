@@ -146,7 +146,8 @@ func (p *process) joinFleet(listeners []listener) (err error) {
 	if p.fleet, err = fleet.Start(p.term, o); err != nil {
 		return err
 	}
-	p.log.Info("node of a fleet", "node", p.fleet.ID(), "address", p.fleet.Address)
+	p.log, p.Server.Log = p.fleet.Log, p.fleet.Log
+	p.log.Info("node of a fleet", "address", p.fleet.Address)
 	if token := p.fleet.FirstToken(); token != "" {
 		p.log.Info("other machines join for a day with: gaol serve --join " + p.fleet.Address + " --join-token " + token)
 	}

@@ -49,7 +49,7 @@ func (f *Fleet) becomeNew(ctx context.Context) bool {
 		}
 		if isForbidden(err) {
 			f.dropEngine()
-			f.Log.Error("the node gets no new id", "node", f.ID(), "err", errors.Join(err, f.node.Load().Forget()))
+			f.Log.Error("the node gets no new id", "err", errors.Join(err, f.node.Load().Forget()))
 			<-ctx.Done()
 		}
 		if !engine.Sleep(ctx, retryEvery) {

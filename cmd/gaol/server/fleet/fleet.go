@@ -53,7 +53,7 @@ type Options struct {
 	Program string // nats-server; needed with Found, and on machines that get an engine
 	Port    string // of the HTTP API by TCP; empty: there is none
 	Version string
-	Log     *slog.Logger
+	Log     *slog.Logger // that of the [Fleet] adds the node, and the ids of requests: see [service.NewLog]
 	Tracer  trace.Tracer // of requests to other nodes; may be nil
 
 	// Reload is called when the files of [Pushed] have changed.
@@ -122,6 +122,12 @@ const stateFile = "state.json"
 // fleet, by the first of the machine that is not a loopback address.
 func Start(ctx context.Context, o Options) (_ *Fleet, err error) {
 	f := &Fleet{Options: o, metrics: newMetrics(), uploads: make(chan struct{}, maxUploads), tunnels: map[net.Conn]string{}, start: strings.ToLower(rand.Text()[:startLength])}
+	f.Log = service.NewLog(o.Log, func() string {
+		if n := f.node.Load(); n != nil {
+			return n.ID
+		}
+		return ""
+	})
 	life, stop := context.WithCancel(context.WithoutCancel(ctx))
 	f.life, f.stop = life, stop
 	f.engineLife, f.stopEngine = context.WithCancel(context.WithoutCancel(ctx))
@@ -287,7 +293,7 @@ func (f *Fleet) live(ctx context.Context, joined func()) {
 		life, end := context.WithCancel(ctx)
 		fenced := func(why string) {
 			if life.Err() == nil {
-				f.Log.Error("the fleet has declared this node dead: its sandboxes end", "node", f.ID(), "reason", why)
+				f.Log.Error("the fleet has declared this node dead: its sandboxes end", "reason", why)
 			}
 			if s := f.service.Load(); s != nil {
 				s.Accept(false)
@@ -323,7 +329,7 @@ func (f *Fleet) live(ctx context.Context, joined func()) {
 			s.Accept(true)
 		}
 		f.http.CloseIdleConnections() // which have the former id
-		f.Log.Info("the node is a new one", "node", f.ID())
+		f.Log.Info("the node is a new one")
 	}
 }
 

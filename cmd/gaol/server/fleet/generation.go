@@ -390,6 +390,6 @@ func (f *Fleet) serveTunnel(c *tls.Conn) {
 		delete(f.tunnels, c)
 	}()
 	if err := engine.Tunnel(context.Background(), c, dial); err != nil {
-		f.Log.Debug("a node's connection to the engine has ended", "node", id, "err", err)
+		f.Log.Debug("a node's connection to the engine has ended", "peer", id, "err", err)
 	}
 }

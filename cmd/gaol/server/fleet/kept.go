@@ -63,7 +63,7 @@ func (f *Fleet) placeNamed(ctx context.Context, t *tenant.Tenant, in placed) str
 			return cmp.Or(f.holder(ctx, t, n, nil), f.ID())
 		}
 		if err := f.fetch(ctx, t, n); err != nil {
-			f.Log.Warn("get a copy from another node", "kind", n.kind, "name", n.name, "tenant", t.Name, "err", err)
+			f.Log.WarnContext(ctx, "get a copy from another node", "kind", n.kind, "name", n.name, "tenant", t.Name, "err", err)
 			return cmp.Or(f.holder(ctx, t, n, nil), f.ID())
 		}
 	}
@@ -122,7 +122,7 @@ func (f *Fleet) serveBlob(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if err := f.service.Load().SendKept(r.PathValue("kind"), r.PathValue("id"), w); err != nil {
-		f.Log.Warn("send a copy to another node", "err", err)
+		f.Log.WarnContext(r.Context(), "send a copy to another node", "err", err)
 		panic(http.ErrAbortHandler) // the receiver must not take it for complete
 	}
 }
@@ -188,7 +188,7 @@ func (f *Fleet) Copy(ctx context.Context, t *tenant.Tenant, name string) error {
 			if err == nil {
 				return nil
 			}
-			f.Log.Warn("give another node a copy", "node", node, "snapshot", name, "tenant", t.Name, "err", err)
+			f.Log.WarnContext(ctx, "give another node a copy", "peer", node, "snapshot", name, "tenant", t.Name, "err", err)
 			refused, ok := errors.AsType[*service.Error](err)
 			again = again || ok && refused.Code == service.Conflict
 		}
@@ -227,7 +227,7 @@ func (f *Fleet) Delete(ctx context.Context, kind string, t *tenant.Tenant, name 
 			case failed == nil:
 				had = true
 			case !ok: // the node may be lost
-				f.Log.Warn("delete a copy of another node", "node", node, "kind", kind, "name", name, "err", failed)
+				f.Log.WarnContext(ctx, "delete a copy of another node", "peer", node, "kind", kind, "name", name, "err", failed)
 			case refused.Code != service.NotFound:
 				err = errors.Join(err, refused)
 			}

@@ -61,7 +61,7 @@ func (f *Fleet) give(ctx context.Context, t *tenant.Tenant, m *service.Moved) er
 		return err
 	}
 	f.metrics.moves.Inc()
-	f.Log.Info("a sandbox has moved", "sandbox", m.ID, "node", node)
+	f.Log.Info("a sandbox has moved", "sandbox", m.ID, "peer", node)
 	return nil
 }
 

@@ -349,7 +349,7 @@ func send(ctx context.Context, c *http.Client, method, url, tenant string, in an
 	if err != nil {
 		return err
 	}
-	r.Header = http.Header{"Content-Type": {"application/json"}, callHeader: {"1"}}
+	r.Header = http.Header{"Content-Type": {"application/json"}, callHeader: {"1"}, requestHeader: {service.RequestOf(ctx)}}
 	if tenant != "" {
 		r.Header.Set(tenantHeader, tenant)
 	}

@@ -78,7 +78,7 @@ func (f *Fleet) promote(ctx context.Context) (*Promoted, error) {
 		return nil, err
 	}
 	if err = f.makeGeneration(ctx, g, others); err != nil {
-		f.Log.Error("promote the fleet's engine", "err", err)
+		f.Log.ErrorContext(ctx, "promote the fleet's engine", "err", err)
 		err = &service.Error{Code: service.EngineUnavailable, Err: fmt.Errorf("the engine is not promoted: %w", err)}
 		f.abandon()
 	} else {
@@ -89,7 +89,7 @@ func (f *Fleet) promote(ctx context.Context) (*Promoted, error) {
 		reports.Go(func() {
 			failed := f.call(context.WithoutCancel(ctx), http.MethodPost, node, enginePath, promotion{Generation: g, Abandoned: err != nil}, nil)
 			if failed != nil {
-				f.Log.Warn("report the engine's generation", "node", node, "err", failed)
+				f.Log.WarnContext(ctx, "report the engine's generation", "peer", node, "err", failed)
 			}
 		})
 	}

@@ -38,6 +38,24 @@ const tenantHeader = "Gaol-Fleet-Tenant"
 // traceHeader contains the trace of a request between nodes. The header Traceparent is the client's.
 const traceHeader = "Gaol-Fleet-Trace"
 
+// requestHeader contains the id of a request between nodes.
+const requestHeader = "Gaol-Fleet-Request"
+
+// maxRequestID bounds the id of a request in bytes.
+const maxRequestID = 32
+
+// Identify gives requests a new id, or that of the node that sends them.
+func (f *Fleet) Identify(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		id := r.Header.Get(requestHeader)
+		if id == "" || len(id) > maxRequestID || identity.Peer(r.TLS) == "" {
+			id = strings.ToLower(rand.Text())
+		}
+		r.Header.Del(requestHeader)
+		next.ServeHTTP(w, r.WithContext(service.WithRequest(r.Context(), id)))
+	})
+}
+
 // trace begins a span for a request to another node, if the node traces requests. It returns the value of traceHeader.
 func (f *Fleet) trace(ctx context.Context, r *http.Request, node string) (header string, end func()) {
 	if f.Tracer == nil {
@@ -237,6 +255,7 @@ func (f *Fleet) Forward(w http.ResponseWriter, r *http.Request, node string) {
 			p.Out.Header.Del(tenantHeader)
 			p.Out.Header.Del(callHeader)
 			p.Out.Header.Set(traceHeader, header)
+			p.Out.Header.Set(requestHeader, service.RequestOf(ctx))
 			p.SetXForwarded() // for previews
 			if t != nil {
 				p.Out.Header.Del("Authorization")

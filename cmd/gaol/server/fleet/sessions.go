@@ -9,6 +9,7 @@ import (
 	"github.com/coder/websocket"
 
 	"gaol/cmd/gaol/server/operation"
+	"gaol/cmd/gaol/server/service"
 	"gaol/cmd/gaol/server/tenant"
 	protocol "gaol/internal/session"
 )
@@ -48,7 +49,7 @@ func (f *Fleet) Dial(ctx context.Context, node string, t *tenant.Tenant) (*webso
 		return nil, errNoNode
 	}
 	conn, _, err := websocket.Dial(ctx, "https://"+node+"/v1/session", &websocket.DialOptions{
-		HTTPClient: f.http, HTTPHeader: http.Header{tenantHeader: f.header(t)}, Subprotocols: []string{protocol.Protocol},
+		HTTPClient: f.http, HTTPHeader: http.Header{tenantHeader: f.header(t), requestHeader: {service.RequestOf(ctx)}}, Subprotocols: []string{protocol.Protocol},
 	})
 	if err != nil {
 		return nil, forwardError(ctx, err)

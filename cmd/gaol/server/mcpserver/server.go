@@ -169,7 +169,7 @@ type requestKey struct{}
 // do that.
 func (e *endpoint) receive(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, r mcp.Request) (_ mcp.Result, err error) {
-		defer e.service.Recover(method, e.tenant, &err)
+		defer e.service.Recover(ctx, method, e.tenant, &err)
 		if request, ok := ctx.Value(requestKey{}).(context.Context); ok {
 			var cancel context.CancelFunc
 			ctx, cancel = context.WithCancel(ctx)

@@ -134,7 +134,7 @@ func (s *Service) Convert(ctx context.Context, operation string, t *tenant.Tenan
 		return e
 	}
 	if !s.trusted {
-		s.log.Error("an operation failed", "operation", operation, "tenant", t.Name, "err", err)
+		s.log.ErrorContext(ctx, "an operation failed", "operation", operation, "tenant", t.Name, "err", err)
 		err = errInternal
 	}
 	return &Error{Code: Internal, Err: err}
@@ -142,9 +142,9 @@ func (s *Service) Convert(ctx context.Context, operation string, t *tenant.Tenan
 
 // Recover turns a panic into an error of one operation, because it must not end the other tenants' operations. It must be
 // deferred.
-func (s *Service) Recover(operation string, t *tenant.Tenant, err *error) {
+func (s *Service) Recover(ctx context.Context, operation string, t *tenant.Tenant, err *error) {
 	if p := recover(); p != nil {
-		s.log.Error("panic", "operation", operation, "tenant", t.Name, "panic", p, "stack", string(debug.Stack()))
+		s.log.ErrorContext(ctx, "panic", "operation", operation, "tenant", t.Name, "panic", p, "stack", string(debug.Stack()))
 		*err = &Error{Code: Internal, Err: errInternal}
 	}
 }

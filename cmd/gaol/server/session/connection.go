@@ -89,11 +89,11 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		InsecureSkipVerify: true, // the server has checked Origin, with the operator's list
 	})
 	if err != nil {
-		h.service.Log().Debug("a handshake failed", "tenant", t.Name, "err", err) // the client got the response
+		h.service.Log().DebugContext(r.Context(), "a handshake failed", "tenant", t.Name, "err", err) // the client got the response
 		return
 	}
 	c := &connection{service: h.service, tenant: t, held: held, session: h.service.NewSession(t), router: h.router, relays: map[string]*relay{}}
-	c.serve(audit.Of(r.Context()).Attach(h.ctx), conn)
+	c.serve(service.WithRequest(audit.Of(r.Context()).Attach(h.ctx), service.RequestOf(r.Context())), conn)
 }
 
 // isUpgrade reports whether a request asks for this protocol.

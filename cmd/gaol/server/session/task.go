@@ -82,7 +82,7 @@ func (t *task) run(f protocol.Frame) {
 
 // execute performs the request.
 func (t *task) execute(f protocol.Frame) (_ any, err error) {
-	defer t.service.Recover("session", t.tenant, &err)
+	defer t.service.Recover(t.ctx, "session", t.tenant, &err)
 	if f.Refused != nil {
 		return nil, f.Refused
 	}
@@ -173,7 +173,7 @@ func (t *task) frame(kind protocol.Kind, data []byte) error {
 
 // perform performs the operation of a request. A canceled run returns a result, too.
 func (t *task) perform(o *operation.Operation, r protocol.Request) (out any, err error) {
-	defer t.service.Recover("session "+r.Method, t.tenant, &err)
+	defer t.service.Recover(t.ctx, "session "+r.Method, t.tenant, &err)
 	params := r.Params
 	if len(params) == 0 {
 		params = json.RawMessage("{}")

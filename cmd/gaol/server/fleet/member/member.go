@@ -168,10 +168,10 @@ func (m *Member) bury(ctx context.Context) {
 			if failed[i] == nil || !slices.ContainsFunc(still, func(s Status) bool { return s.ID == node.ID }) {
 				continue
 			}
-			m.Log.Warn("a node is lost", "node", node.ID, "err", failed[i])
+			m.Log.Warn("a node is lost", "peer", node.ID, "err", failed[i])
 			err := m.Bury(ctx, node.ID, Grave{Why: "it was silent, and node " + m.own + " could not reach it"})
 			if err != nil && !errors.Is(err, engine.ErrExists) {
-				m.Log.Warn("declare a node dead", "node", node.ID, "err", err)
+				m.Log.Warn("declare a node dead", "peer", node.ID, "err", err)
 			}
 		}
 	}

@@ -23,20 +23,25 @@ func (f *Fleet) askOthers(ctx context.Context, fenced func(why string)) {
 			addresses = append(addresses, f.Member().Get(others[rand.IntN(len(others))]).Address)
 		}
 		for _, address := range addresses {
-			var g generation
-			err := f.callAddress(ctx, http.MethodGet, address+enginePath, nil, &g)
-			if isForbidden(err) {
+			if err := f.askGeneration(ctx, address, f.useGeneration); hasCode(err, service.Forbidden) {
 				fenced(err.Error())
 				return
 			}
-			if err == nil {
-				err = f.useGeneration(g)
-			}
-			if err != nil {
-				f.Log.Debug("ask another node about the engine", "address", address, "err", err)
-			}
 		}
 	}
+}
+
+// askGeneration asks the node with an address for its generation, and calls use with that. It logs an error.
+func (f *Fleet) askGeneration(ctx context.Context, address string, use func(generation) error) error {
+	var g generation
+	err := f.callAddress(ctx, http.MethodGet, address+enginePath, nil, &g)
+	if err == nil {
+		err = use(g)
+	}
+	if err != nil {
+		f.Log.Debug("ask another node about the engine", "address", address, "err", err)
+	}
+	return err
 }
 
 // becomeNew gets a new id for a node that is dead. It returns false when ctx has ended. A node that was removed gets none: it forgets
@@ -47,7 +52,7 @@ func (f *Fleet) becomeNew(ctx context.Context) bool {
 		if err == nil {
 			return true
 		}
-		if isForbidden(err) {
+		if hasCode(err, service.Forbidden) {
 			f.dropEngine()
 			f.Log.Error("the node gets no new id", "err", errors.Join(err, f.node.Load().Forget()))
 			<-ctx.Done()
@@ -70,10 +75,10 @@ func (f *Fleet) dropEngine() {
 	}
 }
 
-// isForbidden reports whether another node has refused a request.
-func isForbidden(err error) bool {
+// hasCode reports whether another node has refused a request with a code.
+func hasCode(err error, code service.Code) bool {
 	e, ok := errors.AsType[*service.Error](err)
-	return ok && e.Code == service.Forbidden
+	return ok && e.Code == code
 }
 
 // callEngines sends a request to nodes with an engine, by their addresses, until one of them serves or forbids it. Their ids may not
@@ -81,7 +86,7 @@ func isForbidden(err error) bool {
 func (f *Fleet) callEngines(ctx context.Context, method, path string, in, out any) error {
 	failed := engine.ErrUnavailable
 	for _, address := range f.engineAddresses() {
-		if failed = f.callAddress(ctx, method, address+path, in, out); failed == nil || isForbidden(failed) {
+		if failed = f.callAddress(ctx, method, address+path, in, out); failed == nil || hasCode(failed, service.Forbidden) {
 			break
 		}
 	}

@@ -252,14 +252,7 @@ func (f *Fleet) catchUp(ctx context.Context) {
 	var asked sync.WaitGroup
 	for _, address := range f.engineAddresses() {
 		asked.Go(func() {
-			var g generation
-			err := f.callAddress(ctx, http.MethodGet, address+enginePath, nil, &g)
-			if err == nil {
-				_, err = f.store(g)
-			}
-			if err != nil {
-				f.Log.Debug("ask another node about the engine", "address", address, "err", err)
-			}
+			_ = f.askGeneration(ctx, address, func(g generation) error { _, err := f.store(g); return err }) // which is logged
 		})
 	}
 	asked.Wait()

@@ -189,8 +189,7 @@ func (f *Fleet) Copy(ctx context.Context, t *tenant.Tenant, name string) error {
 				return nil
 			}
 			f.Log.WarnContext(ctx, "give another node a copy", "peer", node, "snapshot", name, "tenant", t.Name, "err", err)
-			refused, ok := errors.AsType[*service.Error](err)
-			again = again || ok && refused.Code == service.Conflict
+			again = again || hasCode(err, service.Conflict)
 		}
 		again = again && engine.Sleep(ctx, copyAgain)
 	}
@@ -237,7 +236,7 @@ func (f *Fleet) Delete(ctx context.Context, kind string, t *tenant.Tenant, name 
 	if err == nil {
 		err = own()
 	}
-	if e, ok := errors.AsType[*service.Error](err); ok && e.Code == service.NotFound && had {
+	if hasCode(err, service.NotFound) && had {
 		err = nil
 	}
 	if err == nil && kind == service.KeptSnapshot {

@@ -241,7 +241,7 @@ func (f *Fleet) renewOnce(ctx context.Context) error {
 	}
 	var out joinResponse
 	failed := f.callEngines(ctx, http.MethodPost, renewPath, joinRequest{Request: request.DER}, &out) // the own one may be isolated
-	if failed != nil && !isForbidden(failed) && f.authority.Load() != nil {
+	if failed != nil && !hasCode(failed, service.Forbidden) && f.authority.Load() != nil {
 		failed = f.sign(ctx, f.ID(), request.DER, &out)
 	}
 	if failed != nil {

@@ -12,19 +12,18 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"gaol/internal/lazyregexp"
 )
 
-// Node is the identity of a node.
+// Node is the identity of a node. It does not change.
 type Node struct {
 	ID string
 	CA *x509.Certificate // of the fleet
 
 	dir  string
-	pair atomic.Pointer[tls.Certificate]
+	pair *tls.Certificate
 }
 
 // nodeFile contains the certificate and the key of a node.
@@ -56,26 +55,21 @@ func NewRequest() (*Request, error) {
 
 // NewNode returns the identity for a request that the authority ca has signed, and writes it to a folder.
 func NewNode(dir string, r *Request, cert []byte, ca *x509.Certificate) (*Node, error) {
+	parsed, err := x509.ParseCertificate(cert)
+	if err != nil {
+		return nil, err
+	}
+	if !r.key.PublicKey.Equal(parsed.PublicKey) {
+		return nil, errors.New("the certificate is not of the requested key")
+	}
 	n := &Node{CA: ca, dir: dir}
-	if err := n.Renew(r, cert); err != nil {
+	if err := n.use(parsed, r.key); err != nil {
+		return nil, err
+	}
+	if err := n.write(r, cert); err != nil {
 		return nil, err
 	}
 	return n, WriteFile(dir, caFile, encode(ca.Raw))
-}
-
-// Renew replaces the certificate of a node, also in its folder.
-func (n *Node) Renew(r *Request, cert []byte) error {
-	parsed, err := x509.ParseCertificate(cert)
-	if err != nil {
-		return err
-	}
-	if !r.key.PublicKey.Equal(parsed.PublicKey) {
-		return errors.New("the certificate is not of the requested key")
-	}
-	if err := n.use(parsed, r.key); err != nil {
-		return err
-	}
-	return n.write(r, cert)
 }
 
 // write writes the node's certificate and key to its folder.
@@ -87,18 +81,13 @@ func (n *Node) write(r *Request, cert []byte) error {
 	return WriteFile(n.dir, nodeFile, append(encode(cert), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})...))
 }
 
-// use makes the node use a certificate of its authority.
+// use sets the certificate of a node, which must be of its authority.
 func (n *Node) use(cert *x509.Certificate, key any) error {
 	if err := n.verify(cert); err != nil {
 		return err
 	}
-	if n.ID != "" && n.ID != cert.Subject.CommonName {
-		return fmt.Errorf("the certificate is of node %q", cert.Subject.CommonName)
-	}
-	if n.ID == "" { // else others may read it
-		n.ID = cert.Subject.CommonName
-	}
-	n.pair.Store(&tls.Certificate{Certificate: [][]byte{cert.Raw, n.CA.Raw}, PrivateKey: key, Leaf: cert})
+	n.ID = cert.Subject.CommonName
+	n.pair = &tls.Certificate{Certificate: [][]byte{cert.Raw, n.CA.Raw}, PrivateKey: key, Leaf: cert}
 	return nil
 }
 
@@ -146,7 +135,7 @@ func (n *Node) Forget() error { return os.Remove(filepath.Join(n.dir, nodeFile))
 
 // RenewAt is when half of the certificate's life is over.
 func (n *Node) RenewAt() time.Time {
-	c := n.pair.Load().Leaf
+	c := n.pair.Leaf
 	return c.NotBefore.Add(c.NotAfter.Sub(c.NotBefore) / 2)
 }
 

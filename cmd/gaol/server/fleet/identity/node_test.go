@@ -50,7 +50,7 @@ func expire(t *testing.T, a *Authority, n *Node) {
 	if err := n.write(r, cert.Raw); err != nil {
 		t.Fatal(err)
 	}
-	n.pair.Store(&tls.Certificate{Certificate: [][]byte{cert.Raw, a.Cert.Raw}, PrivateKey: r.key, Leaf: cert})
+	n.pair = &tls.Certificate{Certificate: [][]byte{cert.Raw, a.Cert.Raw}, PrivateKey: r.key, Leaf: cert}
 }
 
 func TestID(t *testing.T) {
@@ -71,13 +71,13 @@ func TestReadNode(t *testing.T) {
 	}
 	n := newNode(t, a, dir)
 	got, err := ReadNode(dir)
-	if err != nil || got.ID != n.ID || !got.CA.Equal(a.Cert) || !got.pair.Load().Leaf.Equal(n.pair.Load().Leaf) {
+	if err != nil || got.ID != n.ID || !got.CA.Equal(a.Cert) || !got.pair.Leaf.Equal(n.pair.Leaf) {
 		t.Fatalf("%v, %v", got, err)
 	}
 	if info, err := os.Stat(filepath.Join(dir, nodeFile)); err != nil || info.Mode() != 0o600 {
 		t.Errorf("mode %v, %v", info.Mode(), err)
 	}
-	leaf := n.pair.Load().Leaf
+	leaf := n.pair.Leaf
 	if at := n.RenewAt(); at.Sub(leaf.NotBefore) != leaf.NotAfter.Sub(at) {
 		t.Errorf("it is renewed at %v", at)
 	}
@@ -123,42 +123,22 @@ func TestReadNodeExpired(t *testing.T) {
 	}
 }
 
-func TestRenew(t *testing.T) {
-	dir, a := t.TempDir(), newAuthority(t)
-	n := newNode(t, a, dir)
-	first := n.pair.Load()
-	r, cert := signed(t, a, n.ID, time.Now())
-	otherRequest, _ := signed(t, a, n.ID, time.Now())
-	_, foreign := signed(t, newAuthority(t), n.ID, time.Now())
-	past, expired := signed(t, a, n.ID, time.Now().Add(-2*Lifetime))
-	next, another := signed(t, a, NewID(), time.Now())
-	for name, tc := range map[string]struct {
-		request *Request
-		cert    []byte
-	}{
-		"of another key": {otherRequest, cert.Raw}, "of another authority": {r, foreign.Raw}, "expired": {past, expired.Raw},
-		"of another node": {next, another.Raw}, "damaged": {r, cert.Raw[1:]},
-	} {
-		if err := n.Renew(tc.request, tc.cert); err == nil {
-			t.Errorf("a certificate %s was used", name)
-		}
-	}
-	if n.pair.Load() != first {
-		t.Error("the certificate was replaced by an invalid one")
-	}
-	if err := n.Renew(r, cert.Raw); err != nil {
-		t.Fatal(err)
-	}
-	if got, err := ReadNode(dir); err != nil || !n.pair.Load().Leaf.Equal(cert) || !got.pair.Load().Leaf.Equal(cert) {
-		t.Errorf("after Renew: %v, %v", got, err)
-	}
-}
-
 func TestNewNodeRefuses(t *testing.T) {
 	dir, a := t.TempDir(), newAuthority(t)
 	r, cert := signed(t, a, NewID(), time.Now())
-	if _, err := NewNode(dir, r, cert.Raw, newAuthority(t).Cert); err == nil {
-		t.Error("a certificate of another authority was used")
+	otherRequest, _ := signed(t, a, NewID(), time.Now())
+	past, expired := signed(t, a, NewID(), time.Now().Add(-2*Lifetime))
+	for name, tc := range map[string]struct {
+		request *Request
+		cert    []byte
+		ca      *x509.Certificate
+	}{
+		"of another key": {otherRequest, cert.Raw, a.Cert}, "of another authority": {r, cert.Raw, newAuthority(t).Cert},
+		"expired": {past, expired.Raw, a.Cert}, "damaged": {r, cert.Raw[1:], a.Cert},
+	} {
+		if _, err := NewNode(dir, tc.request, tc.cert, tc.ca); err == nil {
+			t.Errorf("a certificate %s was used", name)
+		}
 	}
 	if names, err := os.ReadDir(dir); err != nil || len(names) != 0 {
 		t.Errorf("files %v, %v", names, err)

@@ -18,7 +18,7 @@ func (n *Node) Server(protocols ...string) *tls.Config {
 	roots.AddCert(n.CA)
 	return &tls.Config{
 		MinVersion: tls.VersionTLS13, ClientAuth: tls.VerifyClientCertIfGiven, ClientCAs: roots, NextProtos: protocols,
-		GetCertificate:         func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return n.pair.Load(), nil },
+		GetCertificate:         func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return n.pair, nil },
 		SessionTicketsDisabled: true, // a resumed connection would not notice that a certificate has expired
 	}
 }
@@ -27,7 +27,7 @@ func (n *Node) Server(protocols ...string) *tls.Config {
 func (n *Node) Client(id string, protocols ...string) *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS13, NextProtos: protocols,
-		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return n.pair.Load(), nil },
+		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return n.pair, nil },
 		InsecureSkipVerify:   true, // VerifyConnection verifies by id instead of host name
 		VerifyConnection: func(s tls.ConnectionState) error {
 			if err := n.verify(s.PeerCertificates[0]); err != nil {

@@ -134,8 +134,8 @@ func TestJoinRefuses(t *testing.T) {
 	good := newNode(t, a, t.TempDir())
 	// A server that sends the right authority, with a certificate of another one.
 	forged := newNode(t, other, t.TempDir())
-	pair := forged.pair.Load()
-	forged.pair.Store(&tls.Certificate{Certificate: [][]byte{pair.Certificate[0], a.Cert.Raw}, PrivateKey: pair.PrivateKey})
+	pair := forged.pair
+	forged.pair = &tls.Certificate{Certificate: [][]byte{pair.Certificate[0], a.Cert.Raw}, PrivateKey: pair.PrivateKey}
 	old := newNode(t, a, t.TempDir())
 	expire(t, a, old)
 	for name, tc := range map[string]struct {
@@ -188,44 +188,12 @@ func TestClientRefuses(t *testing.T) {
 	}
 }
 
-// Configurations use the certificate that the node has when a connection begins.
-func TestRenewedInUse(t *testing.T) {
-	a := newAuthority(t)
-	server, client := newNode(t, a, t.TempDir()), newNode(t, a, t.TempDir())
-	address, accepted := serve(t, server.Server())
-	config := client.Client(server.ID)
-	check := func() {
-		t.Helper()
-		s, err := dial(address, config)
-		if err != nil || !s.PeerCertificates[0].Equal(server.pair.Load().Leaf) {
-			t.Errorf("the server has another certificate: %v", err)
-		}
-		if c := <-accepted; c.err != nil || c.peer != client.ID || !c.cert.Equal(client.pair.Load().Leaf) {
-			t.Errorf("the client has another certificate: %+v", c)
-		}
-	}
-	check()
-	done := make(chan struct{})
-	go func() { // others use the node meanwhile
-		defer close(done)
-		_ = server.ID + client.ID
-	}()
-	for _, n := range []*Node{server, client} {
-		r, cert := signed(t, a, n.ID, time.Now())
-		if err := n.Renew(r, cert.Raw); err != nil {
-			t.Fatal(err)
-		}
-	}
-	<-done
-	check()
-}
-
 func TestPeerWithoutTLS(t *testing.T) {
 	if id := Peer(nil); id != "" {
 		t.Errorf("peer %q", id)
 	}
 	// A certificate that was not verified does not count.
-	cert := newNode(t, newAuthority(t), t.TempDir()).pair.Load().Leaf
+	cert := newNode(t, newAuthority(t), t.TempDir()).pair.Leaf
 	if id := Peer(&tls.ConnectionState{PeerCertificates: []*x509.Certificate{cert}}); id != "" {
 		t.Errorf("peer %q", id)
 	}

@@ -258,19 +258,18 @@ func (s *Server) Drain(now context.Context) error {
 	defer cancel()
 	s.batch.Stop()
 	err := s.service.Close(ctx)
+	if s.fleet != nil {
+		s.fleet.WaitForwards(ctx)
+	}
 	s.batch.Close()
 	s.mcp.Close()
 	s.session.Close()
 	late, stop := context.WithTimeout(context.Background(), time.Second) // for the last responses
 	defer stop()
 	for _, h := range []*http.Server{s.http, s.nodes} {
-		if h == nil || h.Shutdown(late) == nil {
-			continue
+		if h != nil && h.Shutdown(late) != nil {
+			_ = h.Close() // of connections that do not end
 		}
-		if h == s.nodes {
-			s.fleet.WaitForwards(ctx)
-		}
-		_ = h.Close() // of connections that do not end
 	}
 	return errors.Join(err, s.observer.audit.Set(nil))
 }

@@ -186,6 +186,13 @@ func TestForwardWhileStopping(t *testing.T) {
 		t.Errorf("a request of another node: %d", code)
 	}
 	<-waited
+	params, run := json.RawMessage(`{"sandbox":"`+moved+`"}`), operation.ByName("runIn")
+	node, leave, err := f.Target(t.Context(), &tenant.Tenant{Name: "token:ada", Forwarded: true}, run, params)
+	if err != nil || node != other || f.again.Load() != 1 {
+		t.Errorf("a request of a session of another node: %q, %v, %d", node, err, f.again.Load())
+	}
+	leave()
+	f.WaitForwards(t.Context())
 	if code := serve(false); code != http.StatusServiceUnavailable {
 		t.Errorf("a request of a client: %d", code)
 	}

@@ -35,6 +35,11 @@ func (f *Fleet) Target(ctx context.Context, t *tenant.Tenant, o *operation.Opera
 	if node == f.ID() {
 		node = ""
 	}
+	if t.Forwarded && node != "" {
+		stay := leave
+		f.again.Add(1)
+		leave = func() { f.again.Add(-1); stay() }
+	}
 	return node, leave, err
 }
 

@@ -54,11 +54,12 @@ func (h *Handler) Close() {
 	h.open.Wait()
 }
 
-// begin counts a session, or returns why there can be no more.
+// begin counts a session, or returns why there can be no more. While the server is being stopped, other nodes still look for sandboxes
+// here that have moved.
 func (h *Handler) begin(t *tenant.Tenant) (*quota.Reservation, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.service.Draining() || h.ctx.Err() != nil {
+	if h.service.Draining() && !t.Forwarded || h.ctx.Err() != nil {
 		return nil, &service.Error{Code: service.Draining, Err: errStopped}
 	}
 	held, err := h.service.Account(t).Reserve(quota.Limits{Sessions: 1})

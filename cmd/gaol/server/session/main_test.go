@@ -41,11 +41,16 @@ func newService(t testing.TB, create func(context.Context, runtime.Options) (*ru
 	return service.New(service.Options{Settings: o, Create: create})
 }
 
-// serve serves the sessions of a handler until the test ends.
+// serve serves the sessions of a tenant until the test ends.
 func serve(t testing.TB, h *Handler) (url string) {
 	t.Helper()
+	return serveAs(t, h, &tenant.Tenant{Name: "uid:1"})
+}
+
+func serveAs(t testing.TB, h *Handler, who *tenant.Tenant) (url string) {
+	t.Helper()
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		h.ServeHTTP(w, r.WithContext(tenant.NewContext(r.Context(), &tenant.Tenant{Name: "uid:1"})))
+		h.ServeHTTP(w, r.WithContext(tenant.NewContext(r.Context(), who)))
 	}))
 	t.Cleanup(func() {
 		if err := h.service.Close(context.Background()); err != nil {

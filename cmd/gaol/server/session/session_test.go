@@ -4,11 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net/http"
 	"strings"
 	"testing"
 
 	"github.com/coder/websocket"
 
+	"gaol/cmd/gaol/server/tenant"
 	protocol "gaol/internal/session"
 	"gaol/runtime"
 )
@@ -170,5 +172,24 @@ func TestLateFrames(t *testing.T) {
 	request(t, c, 1, `{"method":"listSandboxes"}`)
 	if f := receive(t, c); f.Kind != protocol.KindResult {
 		t.Errorf("kind %d: %s", f.Kind, f.Body)
+	}
+}
+
+// While the server is being stopped, it refuses sessions, except those of other nodes, which may be about sandboxes that have moved. It
+// performs nothing.
+func TestSessionWhileStopping(t *testing.T) {
+	s := newService(t, nil)
+	if err := s.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	h := New(s, nil)
+	_, response, err := websocket.Dial(t.Context(), serve(t, h), &websocket.DialOptions{Subprotocols: []string{protocol.Protocol}})
+	if err == nil || response.StatusCode != http.StatusServiceUnavailable {
+		t.Errorf("a client: %v", err)
+	}
+	c := dial(t, serveAs(t, h, &tenant.Tenant{Name: "uid:1", Forwarded: true}))
+	request(t, c, 1, `{"method": "run", "params": {"code": "1"}}`)
+	if f := receive(t, c); f.Kind != protocol.KindError || !strings.Contains(string(f.Body), `"draining"`) {
+		t.Errorf("a run: %v %s", f.Kind, f.Body)
 	}
 }

@@ -102,7 +102,7 @@ type Access struct {
 	System     bool   // manage the servers, and have no records
 }
 
-// Users of servers, who have the same password. The other servers of a cluster are users, too.
+// Users of servers. They have one password. The other servers of a cluster are users, too.
 const (
 	recordUser = "gaol"
 	systemUser = "system"

@@ -151,6 +151,11 @@ func testMoveUnderLoad(t *testing.T, c *cluster) {
 	for _, k := range tallies {
 		running.Go(func() { k.run(t, len(c.nodes), stop) })
 	}
+	end := sync.OnceFunc(func() {
+		close(stop)
+		running.Wait()
+	})
+	defer end()
 	for _, n := range c.nodes {
 		var ids []string
 		for id, on := range at {
@@ -168,8 +173,7 @@ func testMoveUnderLoad(t *testing.T, c *cluster) {
 		}
 		c.drain(t, n, false)
 	}
-	close(stop)
-	running.Wait()
+	end()
 	for _, k := range tallies {
 		t.Logf("%s: %d requests, the slowest took %v", k.kind, k.count, k.worst)
 		if k.worst > maxPause {

@@ -103,10 +103,16 @@ func (r IDs) guest(host uint32) int {
 
 // Limits bound each call.
 type Limits struct {
-	File    int64 // bytes that ReadFile returns; default 64 MiB
-	Entries int   // listed, visited or removed; default 100,000
+	File    int64 // bytes that ReadFile returns; default DefaultFile
+	Entries int   // listed, visited or removed; default DefaultEntries
 	Depth   int   // of folders below the root of a walk, each of which needs a descriptor; default 256
 }
+
+// Defaults of Limits.
+const (
+	DefaultFile    = 64 << 20
+	DefaultEntries = 100_000
+)
 
 // New returns an FS of the tree whose root is open as root, preferably with O_PATH. The FS
 // takes ownership of root, unless New fails.
@@ -121,7 +127,7 @@ func New(root *os.File, o Options) (*FS, error) {
 	}
 	return &FS{
 		guest: creds, ids: o.IDs, closedErr: cmp.Or(o.Closed, fs.ErrClosed),
-		root: root, limits: Limits{cmp.Or(l.File, 64<<20), cmp.Or(l.Entries, 100_000), cmp.Or(l.Depth, 256)},
+		root: root, limits: Limits{cmp.Or(l.File, DefaultFile), cmp.Or(l.Entries, DefaultEntries), cmp.Or(l.Depth, 256)},
 	}, nil
 }
 

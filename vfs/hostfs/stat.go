@@ -1,6 +1,7 @@
 package hostfs
 
 import (
+	"encoding/json"
 	"fmt"
 	"io/fs"
 	"path"
@@ -81,6 +82,39 @@ func (i *Info) Permissions() string { return fmt.Sprintf("%04o", i.bits&0o7777) 
 
 // Type is the type of Mode.
 func (i *Info) Type() fs.FileMode { return i.mode.Type() }
+
+// wireInfo is an Info in JSON.
+type wireInfo struct {
+	Name                        []byte // which need not be UTF-8
+	Mode                        fs.FileMode
+	Bits                        uint16
+	Size                        int64
+	Owner, Group                int
+	Links                       uint32
+	Modified, Accessed, Created wireTime
+}
+
+// wireTime is a time in seconds and nanoseconds, whose year may have more digits than JSON's.
+type wireTime [2]int64
+
+func toWire(t time.Time) wireTime  { return wireTime{t.Unix(), int64(t.Nanosecond())} }
+func (t wireTime) time() time.Time { return time.Unix(t[0], t[1]) }
+
+// MarshalJSON implements [json.Marshaler].
+func (i *Info) MarshalJSON() ([]byte, error) {
+	return json.Marshal(wireInfo{[]byte(i.name), i.mode, i.bits, i.size, i.owner, i.group, i.links, toWire(i.modified), toWire(i.accessed), toWire(i.created)})
+}
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (i *Info) UnmarshalJSON(text []byte) error {
+	var w wireInfo
+	err := json.Unmarshal(text, &w)
+	if err == nil && w.Size < 0 {
+		err = fmt.Errorf("hostfs: a size of %d bytes", w.Size)
+	}
+	*i = Info{string(w.Name), w.Mode, w.Bits, w.Size, w.Owner, w.Group, w.Links, w.Modified.time(), w.Accessed.time(), w.Created.time()}
+	return err
+}
 
 // IsDir reports whether it is a folder.
 func (i *Info) IsDir() bool { return i.mode.IsDir() }

@@ -9,5 +9,5 @@
 // A read blocks a thread. Use the package only for files that the kernel serves without waiting.
 // It does not restrict paths: callers must not pass a guest's paths.
 //
-// [Control], [Duplicate], [Poll], [OnThread], [StartOnThread], [InNetwork], [DropCapabilities], [SetFileIDs] and [Openat2] are for system calls that package os lacks.
+// [Control], [Duplicate], [Poll], [OnThread], [StartOnThread], [InNetwork], [DropCapabilities], [SetFileIDs], [SocketPair], [Seal] and [Openat2] are for system calls that package os lacks.
 package kernfile

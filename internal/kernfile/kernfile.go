@@ -3,6 +3,7 @@ package kernfile
 import (
 	"errors"
 	"io"
+	"net"
 	"os"
 	goruntime "runtime"
 	"sync"
@@ -188,4 +189,42 @@ func Once[T any](f func() (T, error)) func() (T, error) {
 		}
 		return v, err
 	}
+}
+
+// SocketPair returns a pair of connected sockets. Reading the first does not block a
+// thread; the second is for another process.
+func SocketPair(kind int) (*net.UnixConn, *os.File, error) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, kind|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, nil, os.NewSyscallError("socketpair", err)
+	}
+	file := os.NewFile(uintptr(fds[0]), "socket")
+	defer file.Close() // FileConn duplicates it
+	other := os.NewFile(uintptr(fds[1]), "socket")
+	conn, err := net.FileConn(file)
+	if err != nil {
+		return nil, nil, errors.Join(err, other.Close())
+	}
+	return conn.(*net.UnixConn), other, nil
+}
+
+// Seal returns a memory file with some bytes, which no process can change, and only root can open anew.
+func Seal(name string, data []byte) (*os.File, error) {
+	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	if err != nil {
+		return nil, os.NewSyscallError("memfd_create", err)
+	}
+	f := os.NewFile(uintptr(fd), name)
+	_, err = f.Write(data)
+	if err == nil {
+		err = f.Chmod(0) // so that other runs of the runtime cannot open it through /proc
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	const seals = unix.F_SEAL_SEAL | unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_WRITE
+	if _, err := unix.FcntlInt(f.Fd(), unix.F_ADD_SEALS, seals); err != nil {
+		return nil, errors.Join(os.NewSyscallError("fcntl", err), f.Close())
+	}
+	return f, nil
 }

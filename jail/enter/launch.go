@@ -81,7 +81,7 @@ func LaunchIn(l List, start func(files []*os.File, args []string) error) error {
 
 // launch starts the entry program with start, and sends it the steps. Errors name target, the jail or container that it enters.
 func (l *List) launch(target string, start func(files []*os.File, args []string) error, cloned func(pid int) error) error {
-	host, socket, err := SocketPair(unix.SOCK_STREAM)
+	host, socket, err := kernfile.SocketPair(unix.SOCK_STREAM)
 	if err != nil {
 		return step.Wrap("make", "socket", err)
 	}
@@ -233,23 +233,6 @@ func fileOf(control []byte) (*os.File, error) {
 		return nil, errors.Join(os.NewSyscallError("fcntl", err), unix.Close(fds[0]))
 	}
 	return os.NewFile(uintptr(fds[0]), "sent by a guest's launcher"), nil
-}
-
-// SocketPair returns a pair of connected sockets. Reading the first does not block a
-// thread; the second is for another process.
-func SocketPair(kind int) (*net.UnixConn, *os.File, error) {
-	fds, err := unix.Socketpair(unix.AF_UNIX, kind|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return nil, nil, os.NewSyscallError("socketpair", err)
-	}
-	file := os.NewFile(uintptr(fds[0]), "launcher")
-	defer file.Close() // FileConn duplicates it
-	other := os.NewFile(uintptr(fds[1]), "launcher")
-	conn, err := net.FileConn(file)
-	if err != nil {
-		return nil, nil, errors.Join(err, other.Close())
-	}
-	return conn.(*net.UnixConn), other, nil
 }
 
 // ConfineSource is C source with which a process gives up its rights before its program runs: it sets

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"gaol/internal/kernfile"
 	"gaol/jail/step"
 )
 
@@ -18,7 +19,7 @@ import (
 // nothing more. written returns the host's output.
 func connect(t *testing.T, reply string) (host *net.UnixConn, written func() string) {
 	t.Helper()
-	host, other, err := SocketPair(unix.SOCK_STREAM)
+	host, other, err := kernfile.SocketPair(unix.SOCK_STREAM)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +88,7 @@ func TestLaunch(t *testing.T) {
 // The reports of a program that has ended are read before its end is an error.
 func TestLaunchReadsReportsOfEndedProgram(t *testing.T) {
 	list := List{Steps: []Step{Clone(nil, 0), AwaitHost()}}
-	host, other, err := SocketPair(unix.SOCK_STREAM)
+	host, other, err := kernfile.SocketPair(unix.SOCK_STREAM)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +136,7 @@ func TestLaunchReplies(t *testing.T) {
 
 // OnListener receives the filter's listener and the socket.
 func TestLaunchPassesListener(t *testing.T) {
-	host, other, err := SocketPair(unix.SOCK_STREAM)
+	host, other, err := kernfile.SocketPair(unix.SOCK_STREAM)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,7 +178,7 @@ func TestLaunchPassesListener(t *testing.T) {
 // A listener without a free descriptor fails the launch. Launch still reports the child,
 // which the host must wait for.
 func TestLaunchWithoutDescriptors(t *testing.T) {
-	host, other, err := SocketPair(unix.SOCK_STREAM)
+	host, other, err := kernfile.SocketPair(unix.SOCK_STREAM)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"gaol/internal/kernfile"
 	"gaol/jail/step"
 )
 
@@ -37,7 +38,7 @@ type Starter struct {
 // If by ends with another status than 0, the error wraps syscall.ECHILD. The end of ctx kills it.
 // After an error, all its descendants have been killed.
 func Supervise(ctx context.Context, program *os.File, by Starter) (*Supervised, error) {
-	host, socket, err := SocketPair(unix.SOCK_STREAM)
+	host, socket, err := kernfile.SocketPair(unix.SOCK_STREAM)
 	if err != nil {
 		return nil, step.Wrap("make", "socket", err)
 	}

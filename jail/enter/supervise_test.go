@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"gaol/internal/kernfile"
 )
 
 // superviseShell supervises the processes of a shell script, in the place of an OCI runtime.
@@ -129,7 +131,7 @@ func TestSuperviseCanceled(t *testing.T) {
 // A process whose host dies while it is being started is killed, too.
 func TestSuperviseWithoutHost(t *testing.T) {
 	program, dir := build(t), t.TempDir()
-	host, socket, err := SocketPair(unix.SOCK_STREAM)
+	host, socket, err := kernfile.SocketPair(unix.SOCK_STREAM)
 	if err != nil {
 		t.Fatal(err)
 	}

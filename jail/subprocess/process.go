@@ -108,7 +108,7 @@ func (p *Process) launch(setup string) error {
 	if p.role.Packets {
 		kind = unix.SOCK_SEQPACKET
 	}
-	host, socket, err := enter.SocketPair(kind)
+	host, socket, err := kernfile.SocketPair(kind)
 	if err != nil {
 		return err
 	}

@@ -63,7 +63,7 @@ func (z *Zygote) Fork(ctx context.Context, e *Entry, p *Program, patience time.D
 
 // newChild creates a child and sends it the request.
 func (z *Zygote) newChild(e *Entry, parked bool, patience time.Duration) (*Child, error) {
-	host, run, err := enter.SocketPair(unix.SOCK_STREAM)
+	host, run, err := kernfile.SocketPair(unix.SOCK_STREAM)
 	if err != nil {
 		return nil, err
 	}

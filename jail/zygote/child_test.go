@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"gaol/jail/enter"
+	"gaol/internal/kernfile"
 )
 
 // inGroup starts a program in a process group, or in a new one if group is zero.
@@ -33,7 +33,7 @@ func TestReapLost(t *testing.T) {
 	_ = zygote.Wait()
 
 	z := &Zygote{process: zygote.Process, lost: true}
-	host, run, err := enter.SocketPair(unix.SOCK_STREAM)
+	host, run, err := kernfile.SocketPair(unix.SOCK_STREAM)
 	if err != nil {
 		t.Fatal(err)
 	}

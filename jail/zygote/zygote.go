@@ -91,7 +91,7 @@ func Start(s Spec) (*Zygote, error) {
 // start reads the output of a zygote only if it does not get warm: then it is a part of the
 // error.
 func (z *Zygote) start(s *Spec) error {
-	host, child, err := enter.SocketPair(unix.SOCK_SEQPACKET)
+	host, child, err := kernfile.SocketPair(unix.SOCK_SEQPACKET)
 	if err != nil {
 		return err
 	}

@@ -13,9 +13,8 @@ import (
 	"strings"
 	"sync"
 
+	"gaol/internal/kernfile"
 	"gaol/runtime/internal/sandbox"
-
-	"golang.org/x/sys/unix"
 
 	"gaol/internal/wire"
 )
@@ -121,21 +120,5 @@ func (p *Program) Open() (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	fd, err := unix.MemfdCreate("program", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
-	if err != nil {
-		return nil, os.NewSyscallError("memfd_create", err)
-	}
-	f := os.NewFile(uintptr(fd), "program")
-	_, err = f.Write(slices.Concat(binary.BigEndian.AppendUint32(nil, uint32(len(head))), head, []byte(p.Code)))
-	if err == nil {
-		err = f.Chmod(0) // so that other runs of the runtime cannot open it through /proc
-	}
-	if err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
-	const seals = unix.F_SEAL_SEAL | unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_WRITE
-	if _, err := unix.FcntlInt(f.Fd(), unix.F_ADD_SEALS, seals); err != nil {
-		return nil, errors.Join(os.NewSyscallError("fcntl", err), f.Close())
-	}
-	return f, nil
+	return kernfile.Seal("program", slices.Concat(binary.BigEndian.AppendUint32(nil, uint32(len(head))), head, []byte(p.Code)))
 }

@@ -211,8 +211,8 @@ func (g *Gateway) Close() error {
 	return failed
 }
 
-// Probe opens and closes a gateway in a new network namespace.
-func Probe() error {
+// OpenNew opens a gateway in a new network namespace, into which only [Gateway.DialFrom] connects.
+func OpenNew(c Config) (*Gateway, error) {
 	var space *os.File
 	err := kernfile.OnThread(func() (err error) {
 		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
@@ -222,10 +222,15 @@ func Probe() error {
 		return err
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer space.Close()
-	g, err := Open(space, Config{})
+	return Open(space, c)
+}
+
+// Probe opens and closes a gateway in a new network namespace.
+func Probe() error {
+	g, err := OpenNew(Config{})
 	if err != nil {
 		return err
 	}
@@ -291,6 +296,30 @@ func (g *Gateway) Dial(ctx context.Context, to netip.AddrPort, buffer int) (*net
 		return nil, fmt.Errorf("BPF map of dials: %w", failed)
 	}
 	return c, err
+}
+
+// DialFrom connects to any address as a guest with an address would, which need not be one of the namespace's.
+func (g *Gateway) DialFrom(ctx context.Context, from, to netip.AddrPort) (*net.TCPConn, error) {
+	s, err := openSocket(g.space, to, socketBuffer)
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close()
+	err = kernfile.Control(s, func(fd int) error {
+		level, option := unix.SOL_IP, unix.IP_FREEBIND
+		if to.Addr().Is6() {
+			level, option = unix.SOL_IPV6, unix.IPV6_FREEBIND
+		}
+		err := errors.Join(unix.SetsockoptInt(fd, level, option, 1), unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1))
+		if err != nil {
+			return os.NewSyscallError("setsockopt", err)
+		}
+		return os.NewSyscallError("bind", unix.Bind(fd, sockaddr(from)))
+	})
+	if err != nil {
+		return nil, err
+	}
+	return connect(ctx, s, to)
 }
 
 // openSocket opens a TCP socket in a network namespace. It belongs to it for good, so that

@@ -82,6 +82,11 @@ func (r *limitedReader) ReadUDP(c *net.UDPConn, timeout time.Duration) ([]byte, 
 	return r.Reader.ReadUDP(c, timeout)
 }
 
+func (r *limitedReader) ReadPacketConn(c net.PacketConn, timeout time.Duration) ([]byte, net.Addr, error) {
+	_ = r.limit.Wait(r.ctx)
+	return r.Reader.(dns.PacketConnReader).ReadPacketConn(c, timeout) //nolint:forcetypeassert // it is the library's
+}
+
 func (r *limitedReader) ReadTCP(c net.Conn, timeout time.Duration) ([]byte, error) {
 	_ = r.limit.Wait(r.ctx)
 	return r.Reader.ReadTCP(c, timeout)

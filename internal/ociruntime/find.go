@@ -17,10 +17,14 @@ const (
 	Crun = "crun"
 )
 
+// Gaol is gaol's own program, which is the running executable unless that is another program that uses gaol.
+const Gaol = "gaol"
+
 // cures describe how to install a missing program.
 var cures = map[string]string{
 	Runc:          `build it with "make build" or "go install -tags seccomp github.com/opencontainers/runc@v1.5", and set Options.OCI.Runtime to its path`,
 	Crun:          `install it ("apt-get install crun"), or set Options.OCI.Runtime to its path`,
+	Gaol:          `put it in PATH: build it with "make build"`,
 	"nats-server": `put it beside gaol: build it with "make build" or "go install github.com/nats-io/nats-server/v2@v2.15"`,
 }
 
@@ -40,6 +44,15 @@ func Find(name string) (string, error) {
 		return "", err
 	}
 	return f.find(name)
+}
+
+// FindGaol returns the path of [Gaol], beside the running executable or else in PATH, by the rules of [Find] for runc.
+func FindGaol() (string, error) {
+	f, err := ownFinder()
+	if err != nil {
+		return "", err
+	}
+	return f.besideOrInPath(Gaol)
 }
 
 // Beside returns the path of another program that make build puts beside the running executable, by the rules of [Find] for runc,
@@ -84,10 +97,14 @@ func (f finder) find(name string) (string, error) {
 	case name != Runc && name != "":
 		return "", fmt.Errorf("unknown OCI runtime %q: want runc, crun or an absolute path", name)
 	}
-	if path, err := f.beside(Runc); !errors.Is(err, fs.ErrNotExist) {
+	return f.besideOrInPath(Runc)
+}
+
+func (f finder) besideOrInPath(name string) (string, error) {
+	if path, err := f.beside(name); !errors.Is(err, fs.ErrNotExist) {
 		return path, err
 	}
-	return f.inPath(Runc)
+	return f.inPath(name)
 }
 
 func (f finder) beside(name string) (string, error) {
@@ -101,7 +118,7 @@ func (f finder) beside(name string) (string, error) {
 func (f finder) inPath(name string) (string, error) {
 	path, err := exec.LookPath(name)
 	if err != nil {
-		return "", fmt.Errorf("OCI runtime %s: %w: %s", name, err, cures[name])
+		return "", fmt.Errorf("program %s: %w: %s", name, err, cures[name])
 	}
 	return f.check(path)
 }

@@ -14,6 +14,7 @@ import (
 	"gaol/internal/wire"
 	"gaol/runtime/internal/guest"
 	"gaol/runtime/internal/hostcall"
+	"gaol/runtime/internal/sandbox"
 	"gaol/runtime/internal/stdio"
 	"gaol/runtime/internal/work"
 )
@@ -275,6 +276,9 @@ func (c *Context) outcome(cl *cell, cause Cause) (*Result, error) {
 	res := &Result{}
 	select {
 	case <-cl.done:
+		if f, ok := c.process.child.(sandbox.Flusher); ok {
+			f.Flush()
+		}
 		c.streams.Flush()
 	default: // the process has ended, and all of its output has been read
 		var err error

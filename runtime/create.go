@@ -16,7 +16,6 @@ import (
 	"gaol/rootfs"
 	"gaol/runtime/internal/guest"
 	"gaol/runtime/internal/sandbox"
-	"gaol/runtime/internal/sandbox/native"
 	"gaol/runtime/internal/work"
 	"gaol/vfs"
 	"gaol/vfs/hostfs"
@@ -185,7 +184,7 @@ func (rt *NodeRuntime) build(ctx context.Context, image *rootfs.Image) error {
 	if err != nil {
 		return err
 	}
-	rt.sandbox, err = native.New(ctx, &spec)
+	rt.sandbox, err = rt.opts.Isolation.newSandbox(ctx, &spec)
 	if _, ok := errors.AsType[*sandbox.AuditError](err); ok {
 		err = &OptionError{"AuditDenials", err}
 	}

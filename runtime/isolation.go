@@ -18,10 +18,14 @@ const (
 	// IsolationOCI is a container that an OCI runtime makes, such as runc: see OCIOptions.
 	// Each run starts a new Node in it, as with LauncherExec.
 	IsolationOCI
+
+	// IsolationRemote is gaol's own jail, made by an agent: gaol in another process, which is found in PATH. It confines no better
+	// than IsolationNative, and is for tests of how sandboxes on other machines are reached.
+	IsolationRemote
 )
 
-// String returns "native" or "oci".
-func (i Isolation) String() string { return nameOf(i, "native", "oci") }
+// String returns "native", "oci" or "remote".
+func (i Isolation) String() string { return nameOf(i, "native", "oci", "remote") }
 
 // OCIOptions are options of IsolationOCI.
 type OCIOptions struct {
@@ -39,7 +43,7 @@ type OCIOptions struct {
 // systemdSuffix follows a runtime's name if SystemdCgroup is set.
 const systemdSuffix = "+systemd"
 
-// ParseIsolation parses the command line's name of an isolation: "native" or "", "runc", "crun",
+// ParseIsolation parses the command line's name of an isolation: "native" or "", "remote", "runc", "crun",
 // or "oci=" and the absolute path of an OCI runtime. The suffix "+systemd" of an OCI runtime sets
 // SystemdCgroup.
 func ParseIsolation(name string) (Isolation, OCIOptions, error) {
@@ -48,6 +52,8 @@ func ParseIsolation(name string) (Isolation, OCIOptions, error) {
 	switch {
 	case name == "" || name == "native":
 		return IsolationNative, OCIOptions{}, nil
+	case name == "remote":
+		return IsolationRemote, OCIOptions{}, nil
 	case program == "runc" || program == "crun":
 		return IsolationOCI, OCIOptions{Runtime: program, SystemdCgroup: systemd}, nil
 	case isPath && filepath.IsAbs(path):
@@ -60,7 +66,7 @@ func ParseIsolation(name string) (Isolation, OCIOptions, error) {
 
 func (o Options) checkIsolation() error {
 	switch {
-	case o.Isolation < IsolationNative || o.Isolation > IsolationOCI:
+	case o.Isolation < IsolationNative || o.Isolation > IsolationRemote:
 		return optionError("Isolation", "%v does not exist", o.Isolation)
 	case o.OCI != (OCIOptions{}):
 		if err := o.Isolation.Check(FeatureOCI); err != nil {
@@ -69,6 +75,9 @@ func (o Options) checkIsolation() error {
 	}
 	if r := o.OCI.Runtime; r != "" && r != "runc" && r != "crun" && !filepath.IsAbs(r) {
 		return optionError("OCI", "Runtime %q is not runc, crun or an absolute path", r)
+	}
+	if err := o.Isolation.Check(FeatureAudit); o.AuditDenials && err != nil {
+		return optionError("AuditDenials", "%w", err)
 	}
 	if o.Zygote != (ZygoteOptions{}) {
 		return ofOption("Zygote", o.Isolation.Check(FeatureZygote))
@@ -85,6 +94,7 @@ const (
 	FeaturePark   Feature = "PoolOptions.Park"
 	FeatureOCI    Feature = "Options.OCI"
 	FeatureDerive Feature = "StepRunner"
+	FeatureAudit  Feature = "Options.AuditDenials"
 )
 
 // lacking are the features that an isolation lacks, with the reason.
@@ -94,6 +104,11 @@ var lacking = map[Isolation]map[Feature]string{
 		FeatureZygote: "each run is started by the OCI runtime, with a new Node",
 		FeaturePark:   "no process can wait in the container for its program, because each run is started by the OCI runtime",
 		FeatureDerive: "the container's programs run with the host's rights, so no guest may own them",
+	},
+	IsolationRemote: {
+		FeatureOCI:    "its agent makes jails itself",
+		FeatureDerive: "images are made on the host",
+		FeatureAudit:  "the audit log is the host's",
 	},
 }
 

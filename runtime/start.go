@@ -277,7 +277,9 @@ func (p *Process) finish() (*Result, error) {
 func (p *Process) drain() {
 	p.stopCalls()
 	p.followed().End() // nothing waits for a follower any more
-	p.pipes.End()
+	if _, ends := p.child.(sandbox.Flusher); !ends {
+		p.pipes.End()
+	}
 	p.streams.Drain()
 	p.reading.Wait()
 }

@@ -207,7 +207,7 @@ func (a *app) rootCommand() *cobra.Command {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return report.UsageError(cmd.CommandPath(), err)
 	})
-	root.AddCommand(a.runCommand(), a.evalCommand(), a.replCommand(), a.snippetCommand(), a.serveCommand(), a.mcpCommand(), a.fleetCommand(), a.psCommand(), a.execCommand(), a.stopCommand(), a.submitCommand(), a.resultCommand(), a.doctorCommand(), a.imageCommand(), a.snapshotCommand(), a.duCommand(), a.policyCommand(), a.benchCommand(), a.tokenCommand(), a.versionCommand(), a.manCommand())
+	root.AddCommand(a.runCommand(), a.evalCommand(), a.replCommand(), a.snippetCommand(), a.serveCommand(), a.mcpCommand(), a.fleetCommand(), a.psCommand(), a.execCommand(), a.stopCommand(), a.submitCommand(), a.resultCommand(), a.doctorCommand(), a.imageCommand(), a.snapshotCommand(), a.duCommand(), a.policyCommand(), a.benchCommand(), a.tokenCommand(), a.versionCommand(), a.manCommand(), newAgentCommand())
 	checkUsage(root)
 	return root
 }

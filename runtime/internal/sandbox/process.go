@@ -76,6 +76,12 @@ type ProgramFile struct {
 	Text                   []byte
 }
 
+// Flusher is a Process whose output arrives late. It ends soon after the process, even if other processes hold it open.
+type Flusher interface {
+	// Flush waits until the files of the command have what the process has written so far.
+	Flush()
+}
+
 // Process is a process that Start started, with all its descendants.
 type Process interface {
 	// GuestPID returns the process's ID, as the guest sees it.

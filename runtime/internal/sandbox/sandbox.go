@@ -208,7 +208,7 @@ type OCIRuntime = jail.OCIRuntime
 
 // Mount shows a folder or a file of the host in the tree, see mounts.Mount.
 type Mount struct {
-	Source  fs.File // for a sandbox in this kernel it is an *os.File
+	Source  fs.File `json:"-"` // for a sandbox in this kernel it is an *os.File
 	Target  string  // guest path
 	Access  Access
 	Owner   *Owner // nil: the source's

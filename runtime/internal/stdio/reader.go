@@ -68,6 +68,22 @@ func NewReader(f sandbox.Stream) *Reader {
 	return &Reader{file: f, conn: conn, left: -1, closed: make(chan struct{})}
 }
 
+// NewTerminalReader returns a reader of the host's end of a terminal.
+func NewTerminalReader(f sandbox.Stream) *Reader {
+	r := NewReader(f)
+	r.terminal = true
+	return r
+}
+
+// Pump is [Pump] from r, so that Flush flushes the sink. It must be called before Flush, once.
+func (r *Reader) Pump(to Sink) {
+	r.mu.Lock()
+	r.onFlush = func() { flush(to) }
+	r.mu.Unlock()
+	defer close(r.closed)
+	Pump(r, to)
+}
+
 // Tail returns the last 4 KiB that were read.
 //
 // Preconditions: no Read is running.
@@ -251,8 +267,8 @@ func appendTail(tail, b []byte) []byte {
 
 // Sink consumes an output stream.
 type Sink interface {
-	// Buffer returns memory for the next read, of at least n bytes. It may block to apply
-	// backpressure.
+	// Buffer returns memory for the next read, of at least n bytes, or less if the sink is slow. It may block to
+	// apply backpressure.
 	Buffer(n int) []byte
 
 	// Write consumes b, which is a part of the last Buffer.

@@ -60,8 +60,7 @@ func (s *Streams) openTerminal(p *Pipes) error {
 		return err
 	}
 	s.Terminal = t
-	r := p.addReader(NewReader(t))
-	r.terminal = true
+	r := p.addReader(NewTerminalReader(t))
 	p.Guest = append(p.Guest, t.Guest(), t.Guest(), t.Guest())
 	screen := newOutput(r)
 	s.keyboard = &keyboard{input: input{file: t}, terminal: t}
@@ -77,11 +76,7 @@ func (s *Streams) Start() {
 	}
 	for i, to := range []Sink{s.Out, s.Err} {
 		from := s.outputs[i].pipe
-		from.onFlush = func() { flush(to) }
-		s.pumps.Go(func() {
-			defer close(from.closed)
-			Pump(from, to)
-		})
+		s.pumps.Go(func() { from.Pump(to) })
 	}
 	if s.In == nil {
 		_ = s.Stdin.Close()

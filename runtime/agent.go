@@ -1,0 +1,27 @@
+package runtime
+
+import (
+	"context"
+	"net"
+
+	"gaol/runtime/internal/agent"
+	"gaol/runtime/internal/sandbox"
+	"gaol/runtime/internal/sandbox/native"
+	"gaol/runtime/internal/sandbox/remote"
+	"gaol/runtime/internal/wall/child"
+)
+
+// ServeAgent serves one sandbox on a connection until that ends. It is for programs that gaol starts on the machine of an isolation.
+func ServeAgent(conn net.Conn) error { return agent.Serve(conn, native.New) }
+
+// newSandbox makes a sandbox.
+func (i Isolation) newSandbox(ctx context.Context, spec *sandbox.Spec) (sandbox.Sandbox, error) {
+	if i != IsolationRemote {
+		return native.New(ctx, spec)
+	}
+	m, err := child.Start()
+	if err != nil {
+		return nil, err
+	}
+	return remote.New(ctx, m, spec)
+}

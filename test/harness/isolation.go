@@ -22,6 +22,12 @@ func Isolation() (runtime.Isolation, runtime.OCIOptions) {
 	return i, oci
 }
 
+// HasAgent reports whether agents make the tests' sandboxes: in other processes, which have their descriptors and state.
+func HasAgent() bool {
+	i, _ := Isolation()
+	return i == runtime.IsolationRemote
+}
+
 // missing returns the table's error if the isolation of the tests lacks a feature.
 func missing(f runtime.Feature) error {
 	i, _ := Isolation()
@@ -33,6 +39,7 @@ var requests = map[runtime.Feature]func() error{
 	runtime.FeatureZygote: func() error { return create(runtime.Options{Zygote: runtime.ZygoteOptions{Forks: 1}}) },
 	runtime.FeaturePark:   func() error { return createPool(runtime.PoolOptions{Size: 1, Park: true}) },
 	runtime.FeatureOCI:    func() error { return create(runtime.Options{OCI: runtime.OCIOptions{Runtime: "runc"}}) },
+	runtime.FeatureAudit:  func() error { return create(runtime.Options{AuditDenials: true}) },
 	runtime.FeatureDerive: func() error {
 		return runtime.StepRunner{Options: Options(runtime.Options{})}.RunStep(context.Background(), &rootfs.Image{}, rootfs.StepCommand{}, nil)
 	},

@@ -1,7 +1,6 @@
 package harness
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -25,12 +24,20 @@ func JailCgroups() []string {
 			groups = append(groups, filepath.Dir(procs))
 		}
 		for _, zygote := range Glob(parent + "/zygote-*") {
-			if !strings.HasPrefix(filepath.Base(zygote), fmt.Sprintf("zygote-%d-", os.Getpid())) {
+			if !isOwnZygote(zygote) {
 				groups = append(groups, zygote)
 			}
 		}
 	}
 	return groups
+}
+
+// isOwnZygote reports whether a cgroup is that of a zygote which this process has started, or an agent of it.
+func isOwnZygote(group string) bool {
+	_, rest, _ := strings.Cut(filepath.Base(group), "zygote-")
+	pid, _, _ := strings.Cut(rest, "-")
+	own := strconv.Itoa(os.Getpid())
+	return pid == own || ProcessStatus(pid)["PPid"] == own
 }
 
 // ProcessesIn lists the pids in some cgroups, each once.
@@ -95,8 +102,9 @@ func LiveRuns() int {
 
 // ZygoteCgroups lists the cgroups of the zygotes that this process started.
 func ZygoteCgroups() []string {
-	name := fmt.Sprintf("/zygote-%d-*", os.Getpid())
-	return Glob("/sys/fs/cgroup"+Parent+name, "/sys/fs/cgroup/*"+Parent+name)
+	const name = "/zygote-*"
+	all := Glob("/sys/fs/cgroup"+Parent+name, "/sys/fs/cgroup/*"+Parent+name)
+	return slices.DeleteFunc(all, func(group string) bool { return !isOwnZygote(group) })
 }
 
 // Zygotes lists the zygotes that this process started. It leaves out a zygote's child

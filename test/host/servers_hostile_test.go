@@ -121,6 +121,9 @@ func TestUnreadData(t *testing.T) {
 	eachNetwork(t, func(t *testing.T, rt *runtime.NodeRuntime) {
 		start(t, rt, 3000, hostile)
 		raw, err := dial(t, rt, 3009).(syscall.Conn).SyscallConn()
+		if harness.HasAgent() && errors.Is(err, errors.ErrUnsupported) {
+			return // it is a stream, which package mux bounds
+		}
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -156,7 +159,7 @@ func TestServerThatAcceptsNothing(t *testing.T) {
 			})
 		}
 		harness.WaitFor(t, "all dials", func() bool {
-			return harness.OpenDescriptors() >= descriptors+count && countThreads() < threads+count/2
+			return (harness.HasAgent() || harness.OpenDescriptors() >= descriptors+count) && countThreads() < threads+count/2
 		})
 		cancel(io.ErrNoProgress)
 		dials.Wait()

@@ -75,6 +75,9 @@ func setAudit(on uint32) error {
 // With audit, denials of Landlock are reported for the program and its children, and only
 // for the run that caused them.
 func TestPermissionAudit(t *testing.T) {
+	if !harness.Needs(t, runtime.FeatureAudit) {
+		return
+	}
 	auditOn(t)
 	o := harness.Options(runtime.Options{AuditDenials: true, Permissions: policy.Permissions{
 		FS: policy.Scope{Default: policy.Allow, Rules: []policy.Rule{

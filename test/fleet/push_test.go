@@ -97,7 +97,7 @@ func testMetrics(t *testing.T, c *cluster) {
 	text := string(gateway.local(t).want(http.StatusOK, "GET", "/metrics", nil).Body)
 	for _, want := range []string{
 		`gaol_fleet_nodes{state="live"} 3`, `gaol_fleet_engine_up 1`, `gaol_fleet_forwards_total{status="200",to="` + c.nodes[1].id + `"}`,
-		"gaol_fleet_forward_seconds_count", "gaol_fleet_queue_pending 0", "gaol_fleet_moves_total 0",
+		"gaol_fleet_forward_seconds_count", "gaol_fleet_queue_pending 0", "gaol_fleet_moves_total", // testPush drains nodes, whose sandboxes may move meanwhile
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the metrics of a gateway lack %s:\n%s", want, text)

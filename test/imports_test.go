@@ -186,7 +186,7 @@ func TestImportsGoDown(t *testing.T) {
 	}
 }
 
-// sandboxPackage is the interface of runtimes to sandboxes, nativePackage makes those of this kernel, and the others those of an agent.
+// sandboxPackage is the interface of runtimes to sandboxes. nativePackage implements it in this kernel, and remotePackage by an agent.
 const (
 	sandboxPackage = module + "/runtime/internal/sandbox"
 	nativePackage  = sandboxPackage + "/native"
@@ -204,7 +204,7 @@ const workPackage = module + "/runtime/internal/work"
 
 var workImports = []string{module + "/runtime/snippets/bundle", module + "/runtime/snippets/lint"}
 
-// internalImports lists which internal packages of runtime depend on others: those of sandboxes with agents.
+// internalImports lists the internal packages of runtime that depend on others: an agent needs both of its sides.
 var internalImports = map[string][]string{
 	agentPackage:                            {module + "/runtime/internal/stdio"},
 	remotePackage:                           {agentPackage},

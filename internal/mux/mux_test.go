@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"gaol/internal/kernfile"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -22,19 +24,15 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // pair returns the two sides of a connection, which end with the test.
 func pair(t testing.TB) (client, server *Session) {
 	t.Helper()
-	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
+	own, file, err := kernfile.SocketPair(syscall.SOCK_STREAM)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var conns [2]net.Conn
-	for i, fd := range fds {
-		f := os.NewFile(uintptr(fd), "")
-		conns[i], err = net.FileConn(f)
-		if err := errors.Join(err, f.Close()); err != nil {
-			t.Fatal(err)
-		}
+	other, err := net.FileConn(file)
+	if err := errors.Join(err, file.Close()); err != nil {
+		t.Fatal(err)
 	}
-	client, server = Client(conns[0]), Server(conns[1])
+	client, server = Client(own), Server(other)
 	t.Cleanup(func() { _, _ = client.Close(), server.Close() })
 	return client, server
 }

@@ -10,8 +10,8 @@ import (
 	"gaol/test/server/servertest"
 )
 
-// TestLog: each line of the log names the node. The lines of a request have its id, which is the same on the node that forwards the
-// request, and the one that performs it.
+// TestLog: each line of the log names the node, and lines about a request its id. The node that forwards a request and the one that
+// performs it log the same id.
 func TestLog(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)

@@ -189,7 +189,11 @@ var operations = map[string]operation{
 	"accept":  of((*Agent).accept),
 	"packets": of((*Agent).packets),
 	"owner": of(func(a *Agent, _ *mux.Stream, in *Owner) (any, error) {
-		return a.gateway.Owner(in.Network, in.Guest, in.To)
+		g := a.openedGateway()
+		if g == nil {
+			return nil, net.ErrClosed
+		}
+		return g.Owner(in.Network, in.Guest, in.To)
 	}),
 
 	"terminal":   of((*Agent).openTerminal),
@@ -362,11 +366,16 @@ func (a *Agent) openGateway() (any, error) {
 	return Opened{len(g.TCP) + 1, g.Resolver}, nil
 }
 
+// openedGateway returns the gateway, nil before it is opened.
+func (a *Agent) openedGateway() *sandbox.Gateway {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.gateway
+}
+
 // accept accepts a connection of a listener of the gateway, and carries its bytes.
 func (a *Agent) accept(s *mux.Stream, index *int) (any, error) {
-	a.mu.Lock()
-	g := a.gateway
-	a.mu.Unlock()
+	g := a.openedGateway()
 	if g == nil || *index < 0 || *index > len(g.TCP) {
 		return nil, net.ErrClosed
 	}
@@ -397,9 +406,7 @@ func addrPort(a net.Addr) netip.AddrPort {
 
 // packets carries the datagrams of the gateway.
 func (a *Agent) packets(s *mux.Stream, _ *nothing) (any, error) {
-	a.mu.Lock()
-	g := a.gateway
-	a.mu.Unlock()
+	g := a.openedGateway()
 	if g == nil || g.DNS == nil {
 		return nil, net.ErrClosed
 	}
@@ -409,7 +416,7 @@ func (a *Agent) packets(s *mux.Stream, _ *nothing) (any, error) {
 	go func() {
 		for {
 			var p Packet
-			if err := Read(s, maxPacket, &p); err != nil {
+			if err := Read(s, MaxPacket, &p); err != nil {
 				return
 			}
 			_, _ = g.DNS.WriteTo(p.Data, net.UDPAddrFromAddrPort(p.Peer)) // the guest asks again
@@ -427,5 +434,5 @@ func (a *Agent) packets(s *mux.Stream, _ *nothing) (any, error) {
 	}
 }
 
-// maxPacket bounds a Packet in bytes of JSON.
-const maxPacket = 128 << 10
+// MaxPacket bounds a Packet in bytes of JSON.
+const MaxPacket = 128 << 10

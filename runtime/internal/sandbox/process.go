@@ -76,9 +76,10 @@ type ProgramFile struct {
 	Text                   []byte
 }
 
-// Flusher is a Process whose output arrives late. It ends soon after the process, even if other processes hold it open.
+// Flusher is a Process whose output arrives in the files of the command with a delay. The output ends soon after the process, even if
+// other processes hold it open.
 type Flusher interface {
-	// Flush waits until the files of the command have what the process has written so far.
+	// Flush waits until all output that the process has written before has arrived.
 	Flush()
 }
 

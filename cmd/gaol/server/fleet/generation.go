@@ -239,8 +239,8 @@ func (f *Fleet) isBehind() bool {
 	return slices.ContainsFunc(f.Member().All(), func(n member.Status) bool { return n.Generation > own })
 }
 
-// catchUp stores a later generation of other nodes with an engine, if this node has a server of a cluster: it may have been replaced while
-// the node was away.
+// catchUp asks other nodes with an engine for a later generation, if this node has a server of a cluster, and stores it. The server may
+// have been replaced meanwhile.
 func (f *Fleet) catchUp(ctx context.Context) {
 	node, err := identity.ReadNode(f.Dir)
 	if name, own := f.ownServer(f.state.Generation); err != nil || !own || name == "" {

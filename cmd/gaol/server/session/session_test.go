@@ -175,8 +175,8 @@ func TestLateFrames(t *testing.T) {
 	}
 }
 
-// While the server is being stopped, it refuses sessions, except those of other nodes, which may be about sandboxes that have moved. It
-// performs nothing.
+// A server that is being stopped refuses sessions of clients. It accepts those of other nodes, whose sandboxes may have moved, and performs
+// no operation.
 func TestSessionWhileStopping(t *testing.T) {
 	s := newService(t, nil)
 	if err := s.Close(t.Context()); err != nil {

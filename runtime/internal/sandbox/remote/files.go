@@ -38,7 +38,7 @@ func (f *files) Close() error {
 // on performs an operation on files.
 func on[Out any](f *files, op string, in agent.FS) (Out, error) {
 	out, err := call[Out](f.ctx, f.sandbox, op, in)
-	return *zeroIfNil(out), f.failed(op, string(in.Path), err)
+	return out, f.failed(op, string(in.Path), err)
 }
 
 // failed returns the error of an operation that may have been ended by Close.
@@ -65,11 +65,21 @@ func (f *files) Append(p string, data []byte, o hostfs.WriteOptions) error {
 }
 
 func (f *files) Stat(p string) (*hostfs.Info, error) {
-	return on[*hostfs.Info](f, "stat", agent.FS{Path: agent.Text(p)})
+	return f.describe("stat", p)
 }
 func (f *files) Lstat(p string) (*hostfs.Info, error) {
-	return on[*hostfs.Info](f, "lstat", agent.FS{Path: agent.Text(p)})
+	return f.describe("lstat", p)
 }
+
+// describe performs an operation that describes a file.
+func (f *files) describe(op, p string) (*hostfs.Info, error) {
+	info, err := on[*hostfs.Info](f, op, agent.FS{Path: agent.Text(p)})
+	if err == nil && info == nil {
+		err = errAgent
+	}
+	return info, err
+}
+
 func (f *files) Exists(p string) (bool, error) {
 	return on[bool](f, "exists", agent.FS{Path: agent.Text(p)})
 }
@@ -197,7 +207,7 @@ func sendTo[Out any](f *files, op string, in agent.FS, r io.Reader) (Out, error)
 		}
 		return none, f.failed(op, string(in.Path), err)
 	}
-	return *out, nil
+	return out, nil
 }
 
 // errorReader keeps the error of a reader.
@@ -302,7 +312,11 @@ type file struct {
 func (f *files) Open(p string) (hostfs.File, error) { return f.open(p, p) }
 
 func (f *files) open(p, name string) (*file, error) {
-	stream, info, err := open[hostfs.Info](f.ctx, f.sandbox, "openFile", agent.FS{Path: agent.Text(p)})
+	stream, info, err := open[*hostfs.Info](f.ctx, f.sandbox, "openFile", agent.FS{Path: agent.Text(p)})
+	if err == nil && info == nil {
+		stream.Reset()
+		err = errAgent
+	}
 	if err != nil {
 		return nil, f.failed("open", p, err)
 	}

@@ -111,9 +111,6 @@ func (p *packets) LocalAddr() net.Addr {
 	return net.UDPAddrFromAddrPort(netip.AddrPortFrom(p.resolver, 53))
 }
 
-// maxPacket bounds a datagram in bytes of JSON.
-const maxPacket = 128 << 10
-
 // ReadFrom implements [net.PacketConn]. A deadline may pass within a packet, whose rest the next call reads.
 func (p *packets) ReadFrom(data []byte) (int, net.Addr, error) {
 	p.reading.Lock()
@@ -122,7 +119,7 @@ func (p *packets) ReadFrom(data []byte) (int, net.Addr, error) {
 	for {
 		var packet agent.Packet
 		r := bytes.NewReader(p.received)
-		switch err := agent.Read(r, maxPacket, &packet); {
+		switch err := agent.Read(r, agent.MaxPacket, &packet); {
 		case err == nil:
 			p.received = p.received[len(p.received)-r.Len():]
 			return copy(data, packet.Data), net.UDPAddrFromAddrPort(packet.Peer), nil

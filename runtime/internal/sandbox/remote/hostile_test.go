@@ -21,7 +21,9 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
 
+	"gaol/internal/kernfile"
 	"gaol/internal/mux"
 	"gaol/policy"
 	"gaol/runtime/internal/agent"
@@ -137,26 +139,22 @@ var hostile = map[string]impostor{
 // connect returns the host's end of a connection to an impostor.
 func connect(t testing.TB, serve impostor) *Machine {
 	t.Helper()
-	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
+	host, file, err := kernfile.SocketPair(syscall.SOCK_STREAM)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var conns [2]net.Conn
-	for i, fd := range fds {
-		f := os.NewFile(uintptr(fd), "")
-		conns[i], err = net.FileConn(f)
-		if err := errors.Join(err, f.Close()); err != nil {
-			t.Fatal(err)
-		}
+	guest, err := net.FileConn(file)
+	if err := errors.Join(err, file.Close()); err != nil {
+		t.Fatal(err)
 	}
-	d := &deaf{Conn: conns[1], ended: make(chan struct{})}
+	d := &deaf{Conn: guest, ended: make(chan struct{})}
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
 		serve(d)
 		_ = d.Close() // it may be closed
 	}()
-	return &Machine{Conn: conns[0], End: func() error {
+	return &Machine{Conn: host, End: func() error {
 		_ = d.Close() // as above
 		<-ended
 		return nil
@@ -351,6 +349,79 @@ func check(t *testing.T, serve impostor, used time.Duration) {
 func TestHostileAgents(t *testing.T) {
 	for name, serve := range hostile {
 		t.Run(name, func(t *testing.T) { check(t, serve, 300*time.Millisecond) })
+	}
+}
+
+// Operations whose output is not valid fail.
+func TestWrongOutputs(t *testing.T) {
+	for _, tc := range []struct {
+		agent string
+		do    func(f hostfs.Files) error
+	}{
+		{"empty objects", func(f hostfs.Files) error { _, err := f.Stat("/a"); return err }},
+		{"empty objects", func(f hostfs.Files) error { _, err := f.Open("/a"); return err }},
+		{"entries of elsewhere", func(f hostfs.Files) error { _, err := f.ReadDir("/"); return err }},
+		{"entries of elsewhere", func(f hostfs.Files) error {
+			_, _, err := f.List(context.Background(), "/", hostfs.ListOptions{})
+			return err
+		}},
+		{"visits of elsewhere", func(f hostfs.Files) error {
+			return f.Walk("/workspace", func(p string, _ *hostfs.Info, _ error) error { panic(p) })
+		}},
+	} {
+		s, err := New(t.Context(), connect(t, hostile[tc.agent]), &spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files, err := s.Files()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := tc.do(files); !errors.Is(err, errAgent) {
+			t.Errorf("%s: %v", tc.agent, err)
+		}
+		if err := errors.Join(files.Close(), s.Close()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// Flush waits until the output that the agent has sent is in the process's files.
+func TestFlush(t *testing.T) {
+	const size = 10_000
+	for range 50 {
+		s, err := New(t.Context(), connect(t, operations(func(op string, s *mux.Stream) {
+			switch op {
+			case "file":
+				_, _ = s.Write(make([]byte, size))
+			case "start":
+				_ = agent.Write(s, agent.Reply{Out: json.RawMessage(`{"pid":2}`)})
+			case "flush":
+				time.Sleep(5 * time.Millisecond) // the output was sent before
+				_ = agent.Write(s, agent.Reply{})
+			}
+			_, _ = io.Copy(io.Discard, s)
+		})), &spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, w, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := s.Start(t.Context(), &sandbox.Command{Args: []string{"node"}, Files: []io.ReadWriteCloser{w}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.(sandbox.Flusher).Flush()
+		var held int
+		err = kernfile.Control(r, func(fd int) (err error) { held, err = unix.IoctlGetInt(fd, unix.TIOCINQ); return err })
+		if err != nil || held != size {
+			t.Errorf("the pipe holds %d bytes, %v", held, err)
+		}
+		if err := errors.Join(s.Close(), r.Close(), w.Close()); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

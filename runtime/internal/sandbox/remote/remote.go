@@ -70,15 +70,13 @@ func (s *Sandbox) fail() {
 }
 
 // open begins an operation, and reads its reply. The caller closes the stream.
-func open[Out any](ctx context.Context, s *Sandbox, op string, in any) (*mux.Stream, *Out, error) {
-	stream, err := s.send(op, in)
-	if err != nil {
-		return nil, nil, err
+func open[Out any](ctx context.Context, s *Sandbox, op string, in any) (stream *mux.Stream, out Out, err error) {
+	if stream, err = s.send(op, in); err != nil {
+		return nil, out, err
 	}
-	out, err := receive[Out](ctx, stream)
-	if err != nil {
+	if out, err = receive[Out](ctx, stream); err != nil {
 		stream.Reset()
-		return nil, nil, err
+		return nil, out, err
 	}
 	return stream, out, nil
 }
@@ -101,14 +99,12 @@ func (s *Sandbox) send(op string, in any) (*mux.Stream, error) {
 }
 
 // receive reads the reply of an operation. When ctx ends, the stream is of no use any more.
-func receive[Out any](ctx context.Context, stream *mux.Stream) (*Out, error) {
+func receive[Out any](ctx context.Context, stream *mux.Stream) (out Out, err error) {
 	stop := context.AfterFunc(ctx, stream.Reset)
 	var reply agent.Reply
-	err := agent.Read(stream, agent.MaxReply, &reply)
-	out := new(Out)
-	if err == nil {
+	if err = agent.Read(stream, agent.MaxReply, &reply); err == nil {
 		if err = reply.Error.Decode(); err == nil && len(reply.Out) > 0 {
-			err = json.Unmarshal(reply.Out, out)
+			err = json.Unmarshal(reply.Out, &out)
 		}
 	} else {
 		err = closed(err)
@@ -120,7 +116,7 @@ func receive[Out any](ctx context.Context, stream *mux.Stream) (*Out, error) {
 }
 
 // call performs an operation that is over with its reply.
-func call[Out any](ctx context.Context, s *Sandbox, op string, in any) (*Out, error) {
+func call[Out any](ctx context.Context, s *Sandbox, op string, in any) (Out, error) {
 	stream, out, err := open[Out](ctx, s, op, in)
 	if err == nil {
 		_ = stream.Close() // the reply has arrived
@@ -132,8 +128,7 @@ func call[Out any](ctx context.Context, s *Sandbox, op string, in any) (*Out, er
 func soon[Out any](s *Sandbox, op string, in any) (Out, error) {
 	ctx, cancel := late()
 	defer cancel()
-	out, err := call[Out](ctx, s, op, in)
-	return *zeroIfNil(out), err
+	return call[Out](ctx, s, op, in)
 }
 
 // late returns a context that ends when the agent is late.
@@ -210,18 +205,9 @@ func (s *Sandbox) Listeners(port uint16) ([]netip.AddrPort, error) {
 	return soon[[]netip.AddrPort](s, "listeners", port)
 }
 
-// zeroIfNil returns a pointer to a zero value for nil.
-func zeroIfNil[T any](v *T) *T {
-	if v == nil {
-		return new(T)
-	}
-	return v
-}
-
 // Resources implements sandbox.Sandbox.
 func (s *Sandbox) Resources(ctx context.Context) (sandbox.Resources, error) {
-	r, err := call[sandbox.Resources](ctx, s, "resources", nil)
-	return *zeroIfNil(r), err
+	return call[sandbox.Resources](ctx, s, "resources", nil)
 }
 
 // Free implements sandbox.Sandbox.

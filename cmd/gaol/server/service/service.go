@@ -363,7 +363,8 @@ func (ts *tenants) close() {
 	removeCgroup(ts.parent)
 }
 
-// removeEmpty removes cgroups that a killed server has left.
+// removeEmpty removes the cgroups of tenants that a killed server has left. Those of jails and zygotes may be in use, although
+// they have no process yet.
 func (ts *tenants) removeEmpty() {
 	if ts.shared {
 		return // another program may be about to use one
@@ -375,8 +376,8 @@ func (ts *tenants) removeEmpty() {
 	for _, dir := range append(parent.Dirs(), parent.OtherDirs()...) {
 		entries, _ := os.ReadDir(dir) // missing: there is nothing to remove
 		for _, e := range entries {
-			if e.IsDir() {
-				_ = unix.Rmdir(filepath.Join(dir, e.Name())) // fails for groups in use
+			if name := e.Name(); strings.HasPrefix(name, "uid-") || strings.HasPrefix(name, "token-") {
+				_ = unix.Rmdir(filepath.Join(dir, name)) // fails for groups in use
 			}
 		}
 	}

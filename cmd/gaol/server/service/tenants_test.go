@@ -107,16 +107,17 @@ func TestTenantsClose(t *testing.T) {
 	}
 }
 
-// A server removes the empty cgroups of a killed one.
+// A server removes the empty cgroups of a killed one, but none that a jail of another server is about to enter.
 func TestRemoveEmpty(t *testing.T) {
 	ts := newTestTenants(t)
 	makeCgroup(t, filepath.Join(ts.parent, "uid-9"))
 	makeCgroup(t, filepath.Join(ts.parent, "uid-8", "j1"))
+	makeCgroup(t, filepath.Join(ts.parent, "j2"))
 	ts.removeEmpty()
-	if exists(t, ts.parent+"/uid-9") != 0 || exists(t, ts.parent+"/uid-8/j1") == 0 {
+	if exists(t, ts.parent+"/uid-9") != 0 || exists(t, ts.parent+"/uid-8/j1") == 0 || exists(t, ts.parent+"/j2") == 0 {
 		t.Error("wrong cgroups were removed")
 	}
-	for _, path := range []string{"/uid-8/j1", "/uid-8"} {
+	for _, path := range []string{"/uid-8/j1", "/uid-8", "/j2"} {
 		if !removeCgroup(ts.parent + path) {
 			t.Error(path)
 		}

@@ -21,11 +21,11 @@ FLAGS ?=
 # The binary is linked statically: it needs neither the C library nor libseccomp of
 # the machine that it runs on. The tags replace glibc's resolver, which would need
 # shared libraries, by Go's. Where the static libraries are missing: make build STATIC=
-STATIC ?= -tags netgo,osusergo
+STATIC ?= netgo,osusergo
 
 STATIC_LINK := -linkmode external -extldflags -static
 LINK        := $(if $(STATIC),$(STATIC_LINK))
-LDFLAGS     := -w -X main.version=$(VERSION) $(LINK)
+LDFLAGS     := -s -w -X main.version=$(VERSION) $(LINK)
 
 # Since the binary has no DWARF, the compiler writes none, which takes a tenth of its time. Stack traces do not need it.
 COMPILE := -trimpath -gcflags=all=-dwarf=false
@@ -105,16 +105,20 @@ PREBUILT = $(patsubst %/,%,$(dir $(BIN)))/prebuilt
 # With the flags of the build of bin/gaol, so that it compiles no package for a second time. Meanwhile, go list
 # downloads the other modules.
 SETUP       = $(PREBUILT)/setup
-BUILD_SETUP = $(LAZY_GC) $(GO) build $(COMPILE) $(STATIC) -ldflags=-s -o $(SETUP) rootfs/setup.go
+BUILD_SETUP = $(LAZY_GC) $(GO) build $(COMPILE) -tags '$(STATIC)' -ldflags=-s -o $(SETUP) rootfs/setup.go
 
-BUILD_GAOL = $(LAZY_GC) $(GO) build -overlay $(PREBUILT)/native.json $(COMPILE) $(STATIC) -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/gaol
+# bin/gaol lacks the commands that need the libraries of the server, and executes bin/gaol-server, which has all, for them. See
+# cmd/gaol/noserver.go.
+BUILD_PROGRAM = $(LAZY_GC) $(GO) build -overlay $(PREBUILT)/native.json $(COMPILE) -ldflags '$(LDFLAGS)'
+BUILD_GAOL    = $(BUILD_PROGRAM) -tags 'noserver$(STATIC:%=,%)' -o $(BIN) ./cmd/gaol
+BUILD_SERVER  = umask 022; $(BUILD_PROGRAM) -tags '$(STATIC)' -o $(dir $(BIN))gaol-server ./cmd/gaol
 
 prebuilt: deps
 	@$(GO) list -deps ./cmd/gaol >/dev/null & $(BUILD_SETUP) && $(SETUP) programs $(PREBUILT)/native; made=$$?; wait; exit $$made
 
-build: prebuilt ## build bin/gaol, bin/runc and bin/nats-server, which need no shared library and no compiler
+build: prebuilt ## build bin/gaol, bin/gaol-server, bin/runc and bin/nats-server, which need no shared library and no compiler
 	(umask 022; $(BUILD_RUNC) -ldflags '-s $(LINK)' -o $(dir $(BIN))runc $(RUNC) && $(BUILD_NATS) -o $(dir $(BIN))nats-server $(NATS)) & \
-		$(BUILD_GAOL); built=$$?; wait $$! && exit $$built
+		($(BUILD_GAOL)) && ($(BUILD_SERVER)); built=$$?; wait $$! && exit $$built
 
 # Debian's packages for arm64 are unpacked into bin/arm64: nothing but the compiler is installed.
 # The result is tested for what can be seen without such a machine. CGO_LDFLAGS has the folder, too:
@@ -123,13 +127,13 @@ ARM64_LIB = $(CURDIR)/bin/arm64/root/usr/lib/aarch64-linux-gnu
 ARM64_ENV = PKG_CONFIG_LIBDIR='$(ARM64_LIB)/pkgconfig' PKG_CONFIG_SYSROOT_DIR='$(CURDIR)/bin/arm64/root' \
 	CGO_LDFLAGS='-L$(ARM64_LIB)' GOARCH=arm64 CGO_ENABLED=1 CC=aarch64-linux-gnu-gcc
 
-build-arm64: deps ## build bin/gaol-arm64, bin/runc-arm64 and bin/nats-server-arm64 with Debian's cross compiler
+build-arm64: deps ## build bin/gaol-arm64, with all commands, bin/runc-arm64 and bin/nats-server-arm64 with Debian's cross compiler
 	@.ci/deps arm64
 	.ci/arm64 bin/arm64
 	$(BUILD_SETUP)
 	$(SETUP) programs -arch arm64 -cc aarch64-linux-gnu-gcc -root bin/arm64/root bin/prebuilt/arm64
 	$(ARM64_ENV) $(GO) build -overlay bin/prebuilt/arm64.json $(COMPILE) \
-		-tags netgo,osusergo -ldflags '-w -X main.version=$(VERSION) $(STATIC_LINK)' -o bin/gaol-arm64 ./cmd/gaol
+		-tags netgo,osusergo -ldflags '-s -w -X main.version=$(VERSION) $(STATIC_LINK)' -o bin/gaol-arm64 ./cmd/gaol
 	umask 022; $(ARM64_ENV) $(BUILD_RUNC) -ldflags '-s $(STATIC_LINK)' -o bin/runc-arm64 $(RUNC)
 	umask 022; GOARCH=arm64 $(BUILD_NATS) -o bin/nats-server-arm64 $(NATS)
 	GAOL_TEST_ARM64='$(CURDIR)/bin/gaol-arm64' $(GO) test -count=1 -run '^TestARM64Binary$$' ./test/cli
@@ -141,7 +145,7 @@ gvisor: deps ## build bin/runsc, the program of gVisor
 image: build ## build the default image if this version's is missing
 	@$(ROOT) bin/gaol image build --if-missing
 
-# Without runc and nats-server, which only the isolation of that name and fleets need. The image is built while bin/gaol is compiled, and with less
+# Without the other programs, which only servers and the isolation runc need. The image is built while bin/gaol is compiled, and with less
 # priority: both end at about the same time, and the linker, which uses one processor, does not leave the other one idle.
 run: prebuilt ## set everything up and run two programs in a jail
 	$(ROOT) nice -n 5 $(SETUP) image & $(BUILD_GAOL); built=$$?; wait $$! && exit $$built
@@ -152,7 +156,7 @@ serve: image ## serve the HTTP API on /run/gaol/gaol.sock; with other flags: mak
 	$(ROOT) bin/gaol serve $(FLAGS)
 
 # It does not build, because that needs no root: make build && sudo make install.
-install: ## install bin/gaol, bin/runc and bin/nats-server below DESTDIR and PREFIX, with systemd units, group, completion and manual pages
+install: ## install bin/gaol, bin/gaol-server, bin/runc and bin/nats-server below DESTDIR and PREFIX, with systemd units, group, completion and manual pages
 	.ci/install $(BIN) '$(DESTDIR)' $(PREFIX)
 
 # The configuration is kept if it was edited.
@@ -263,7 +267,7 @@ NPM_ARM64 := arm64=bin/gaol-arm64,bin/runc-arm64
 npm: build $(if $(ARM64),build-arm64) $(NPM_MODULES) ## build the npm packages bin/npm/*.tgz, with ARM64=yes also for arm64; nothing is published
 	$(NPM_BUILD)
 	rm -rf bin/npm
-	.ci/npm node cmd/npm/scripts/pack.mjs bin/npm '$(VERSION)' $(NPM_CPU)=$(BIN),$(dir $(BIN))runc $(if $(ARM64),$(NPM_ARM64))
+	.ci/npm node cmd/npm/scripts/pack.mjs bin/npm '$(VERSION)' $(NPM_CPU)=$(dir $(BIN))gaol-server,$(dir $(BIN))runc $(if $(ARM64),$(NPM_ARM64))
 
 npm-test: image $(NPM_MODULES) $(NPM_NODES) $(PAGE_MODULES) ## test the npm package, as it is and as it is installed, by all versions of Node, and the playground's modules
 	cd $(PAGE) && $(CURDIR)/.ci/npm npm run --silent check && $(CURDIR)/.ci/npm npm test --silent && $(CURDIR)/.ci/npm node build.mjs --check

@@ -9,8 +9,8 @@ import (
 	"gaol/runtime"
 )
 
-// newAgentCommand returns the command that serves a sandbox on its standard input.
-func newAgentCommand() *cobra.Command {
+// agentCommand returns the command that serves a sandbox on its standard input.
+func (a *app) agentCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "agent", Hidden: true, Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {

@@ -13,16 +13,15 @@ import (
 	"github.com/spf13/cobra"
 
 	"gaol/cmd/gaol/bench"
-	"gaol/cmd/gaol/examplecheck"
 	"gaol/cmd/gaol/flags"
 	"gaol/cmd/gaol/publish"
 	"gaol/cmd/gaol/repl"
 	"gaol/cmd/gaol/report"
 	"gaol/runtime"
-	"gaol/runtime/snippets"
 )
 
 func main() {
+	leaveToServer(os.Args)
 	ctx, signals := withSignals(context.Background())
 	a := &app{signals: signals, stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, create: createRuntime, measure: bench.Measure, server: flags.FindServer()}
 	code := a.main(ctx, os.Args[1:])
@@ -30,6 +29,9 @@ func main() {
 	signals.cancel(nil)
 	os.Exit(code)
 }
+
+// errStopped ends a server that a signal has stopped. That is a success.
+var errStopped = errors.New("stopped")
 
 // silentStatus returns the exit status of a command that ended without a message:
 // because of a signal, with the status that a shell gives to a program that the
@@ -71,8 +73,7 @@ type app struct {
 	create         func(context.Context, runtime.Options) (sandbox, error)
 	measure        func(context.Context, bench.Options) (*bench.Report, error)
 
-	// snippets makes the runner of gaol snippet. Nil: snippets.New.
-	snippets func(snippets.Options) (examplecheck.Runner, error)
+	serverParts
 
 	signals *signals // to this process; nil in tests
 
@@ -182,7 +183,7 @@ const rootExample = `  gaol doctor                                    check whet
 
 // main runs a command line and returns the exit status.
 func (a *app) main(ctx context.Context, args []string) int {
-	root := a.rootCommand()
+	root := a.rootCommand(args)
 	root.SetArgs(args)
 	err := errors.Join(root.ExecuteContext(ctx), runtime.CloseIdle()) // ends zygotes
 	if code, ok := silentStatus(ctx, err); ok {
@@ -195,7 +196,30 @@ func (a *app) main(ctx context.Context, args []string) int {
 	return a.exit
 }
 
-func (a *app) rootCommand() *cobra.Command {
+// commands are those of both programs. serverCommands are the others.
+var commands = map[string]func(*app) *cobra.Command{
+	"run": (*app).runCommand, "eval": (*app).evalCommand, "repl": (*app).replCommand,
+	"ps": (*app).psCommand, "exec": (*app).execCommand, "stop": (*app).stopCommand, "submit": (*app).submitCommand, "result": (*app).resultCommand,
+	"doctor": (*app).doctorCommand, "image": (*app).imageCommand, "snapshot": (*app).snapshotCommand, "du": (*app).duCommand,
+	"policy": (*app).policyCommand, "bench": (*app).benchCommand, "version": (*app).versionCommand, "agent": (*app).agentCommand,
+}
+
+// chosen returns the command that the arguments begin with, because it takes a millisecond to describe all, or all commands if
+// they begin otherwise, as for help, or ask for the manual pages of all.
+func (a *app) chosen(args []string) (chosen []*cobra.Command) {
+	for _, all := range []map[string]func(*app) *cobra.Command{commands, serverCommands} {
+		if len(args) > 0 && args[0] != "man" && all[args[0]] != nil {
+			return []*cobra.Command{all[args[0]](a)}
+		}
+		for _, command := range all {
+			chosen = append(chosen, command(a))
+		}
+	}
+	return chosen
+}
+
+// rootCommand returns gaol's command, with those that arguments need.
+func (a *app) rootCommand(args []string) *cobra.Command {
 	root := group("gaol", "Run untrusted Node.js programs in a jail", rootLong)
 	root.Example = rootExample
 	root.Version = versionText()
@@ -207,7 +231,7 @@ func (a *app) rootCommand() *cobra.Command {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return report.UsageError(cmd.CommandPath(), err)
 	})
-	root.AddCommand(a.runCommand(), a.evalCommand(), a.replCommand(), a.snippetCommand(), a.serveCommand(), a.mcpCommand(), a.fleetCommand(), a.psCommand(), a.execCommand(), a.stopCommand(), a.submitCommand(), a.resultCommand(), a.doctorCommand(), a.imageCommand(), a.snapshotCommand(), a.duCommand(), a.policyCommand(), a.benchCommand(), a.tokenCommand(), a.versionCommand(), a.manCommand(), newAgentCommand())
+	root.AddCommand(a.chosen(args)...)
 	checkUsage(root)
 	return root
 }

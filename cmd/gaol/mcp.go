@@ -1,3 +1,5 @@
+//go:build !noserver
+
 package main
 
 import (
@@ -87,7 +89,7 @@ func addTools(cmd *cobra.Command, sandbox *bool) {
 
 // mcpConfig prints the configuration of a client.
 func (a *app) mcpConfig(cmd *cobra.Command, f *mcpFlags) error {
-	path, err := os.Executable()
+	path, err := self()
 	if err != nil {
 		return err
 	}

@@ -7,13 +7,11 @@ import (
 	"strings"
 	"syscall"
 
-	"gaol/cmd/gaol/examplecheck"
 	"gaol/cmd/gaol/flags"
 	"gaol/cmd/gaol/repl"
 	"gaol/cmd/gaol/report"
 	"gaol/runtime"
 	"gaol/runtime/client"
-	"gaol/runtime/snippets"
 )
 
 // serverUsage describes --server of commands that need no server.
@@ -101,27 +99,6 @@ func (sb remoteSandbox) Limits() runtime.Limits { return runtime.DefaultLimits()
 func (sb remoteSandbox) Close() error {
 	return errors.Join(sb.Sandbox.Close(), sb.connection.Close())
 }
-
-// remoteSnippets runs snippets on a server.
-type remoteSnippets struct {
-	connection *client.Client
-	options    client.SnippetOptions
-}
-
-func dialSnippets(ctx context.Context, server string, o snippets.Options) (examplecheck.Runner, error) {
-	c, err := dial(ctx, server)
-	if err != nil {
-		return nil, err
-	}
-	return remoteSnippets{c, client.SnippetOptions{Adapter: snippets.Adapter{Name: o.Adapter.Name}, Permissions: o.Network}}, nil
-}
-
-func (r remoteSnippets) Run(ctx context.Context, in snippets.Input) (*snippets.Output, error) {
-	out, err := r.connection.RunSnippet(ctx, in, r.options)
-	return out, adviseServer(err)
-}
-
-func (r remoteSnippets) Close() error { return r.connection.Close() }
 
 // start starts p by the method for code or for commands of a sandbox.
 func start[P any](ctx context.Context, p *program, o runtime.SpawnOptions,

@@ -1,3 +1,5 @@
+//go:build !noserver
+
 package main
 
 import (
@@ -166,9 +168,6 @@ func (f *serveFlags) logger(to io.Writer) *slog.Logger {
 	return slog.New(slog.NewTextHandler(to, o))
 }
 
-// errStopped ends a server that a signal has stopped. That is a success.
-var errStopped = errors.New("stopped")
-
 // serve serves until a signal ends it, or an inherited socket's other end is closed.
 func (a *app) serve(cmd *cobra.Command, f *serveFlags) (err error) {
 	o := f.Options
@@ -208,7 +207,7 @@ func (a *app) checkMachine(ctx context.Context, store string, images []string) e
 
 // printUnit prints systemd units. The service is started with the flags that were given.
 func (a *app) printUnit(cmd *cobra.Command, f *serveFlags) error {
-	program, err := os.Executable()
+	program, err := self()
 	if err != nil {
 		return err
 	}

@@ -1,3 +1,5 @@
+//go:build !noserver
+
 package main
 
 import (
@@ -19,6 +21,7 @@ import (
 	"gaol/cmd/gaol/server/service"
 	"gaol/cmd/gaol/server/settings"
 	"gaol/internal/strictjson"
+	"gaol/runtime/client"
 	"gaol/runtime/requestjson"
 	"gaol/runtime/snippets"
 )
@@ -292,3 +295,24 @@ func (a *app) printState(name string, text json.RawMessage) error {
 	}
 	return a.print(name + ": " + report.Sanitize(b.String(), false) + "\n")
 }
+
+// remoteSnippets runs snippets on a server.
+type remoteSnippets struct {
+	connection *client.Client
+	options    client.SnippetOptions
+}
+
+func dialSnippets(ctx context.Context, server string, o snippets.Options) (examplecheck.Runner, error) {
+	c, err := dial(ctx, server)
+	if err != nil {
+		return nil, err
+	}
+	return remoteSnippets{c, client.SnippetOptions{Adapter: snippets.Adapter{Name: o.Adapter.Name}, Permissions: o.Network}}, nil
+}
+
+func (r remoteSnippets) Run(ctx context.Context, in snippets.Input) (*snippets.Output, error) {
+	out, err := r.connection.RunSnippet(ctx, in, r.options)
+	return out, adviseServer(err)
+}
+
+func (r remoteSnippets) Close() error { return r.connection.Close() }

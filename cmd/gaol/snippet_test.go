@@ -65,7 +65,7 @@ func (f *fakeSnippets) Close() error { f.closed++; return f.closeErr }
 // call runs the command line gaol snippet ARGS.
 func (f *fakeSnippets) call(ctx context.Context, stdin string, args ...string) outcome {
 	var stdout, stderr bytes.Buffer
-	a := &app{stdin: strings.NewReader(stdin), stdout: &stdout, stderr: &stderr, snippets: f.open}
+	a := &app{stdin: strings.NewReader(stdin), stdout: &stdout, stderr: &stderr, serverParts: serverParts{f.open}}
 	code := a.main(ctx, append([]string{"snippet"}, args...))
 	return outcome{code, stdout.String(), stderr.String()}
 }

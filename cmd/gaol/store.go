@@ -15,10 +15,10 @@ import (
 
 	"gaol/cmd/gaol/flags"
 	"gaol/cmd/gaol/report"
-	"gaol/cmd/gaol/server/service"
 	"gaol/jail"
 	"gaol/rootfs"
 	"gaol/rootfs/tree"
+	"gaol/runtime/snippets"
 )
 
 // storeCommand adds --store to cmd, and makes it do something with the images that open
@@ -171,7 +171,7 @@ func (a *app) duCommand() *cobra.Command {
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
 		}
-		paths := []string{jail.DefaultStateDir, service.DefaultCache}
+		paths := []string{jail.DefaultStateDir, snippets.ServerCache}
 		for _, e := range entries {
 			if e.IsDir() {
 				paths = append(paths, filepath.Join(store.Dir(), e.Name()))

@@ -25,6 +25,7 @@ var cures = map[string]string{
 	Runc:          `build it with "make build" or "go install -tags seccomp github.com/opencontainers/runc@v1.5", and set Options.OCI.Runtime to its path`,
 	Crun:          `install it ("apt-get install crun"), or set Options.OCI.Runtime to its path`,
 	Gaol:          `put it in PATH: build it with "make build"`,
+	"gaol-server": `put it beside gaol: build it with "make build"`,
 	"nats-server": `put it beside gaol: build it with "make build" or "go install github.com/nats-io/nats-server/v2@v2.15"`,
 }
 

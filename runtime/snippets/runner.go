@@ -18,6 +18,9 @@ import (
 	"gaol/runtime/snippets/lint"
 )
 
+// ServerCache is the folder in which gaol serve keeps bundles of packages.
+const ServerCache = "/var/cache/gaol"
+
 // Options are the options of a [Runner]. The zero value runs plain programs without network.
 type Options struct {
 	// Adapter reads the state of a framework. The zero value is [None].
@@ -49,7 +52,7 @@ type Options struct {
 	// lints and bundles in this process. Zygote requires IsolationNative.
 	Sandbox runtime.Options
 
-	// Cache is the folder for bundles of packages. Empty: gaol in the user's cache folder.
+	// Cache is the folder for bundles of packages. Servers have one in [ServerCache]. Empty: gaol in the user's cache folder.
 	Cache string
 }
 

@@ -38,6 +38,7 @@ func TestBuild(t *testing.T) {
 	bin := build(t)
 	t.Run("static", func(t *testing.T) { checkStatic(t, bin) })
 	t.Run("without libseccomp", func(t *testing.T) { checkRuns(t, bin) })
+	t.Run("gaol-server", func(t *testing.T) { checkStatic(t, filepath.Join(filepath.Dir(bin), "gaol-server")) })
 	t.Run("runc", func(t *testing.T) { checkRunc(t, filepath.Join(filepath.Dir(bin), "runc")) })
 	t.Run("nats-server", func(t *testing.T) { checkNATS(t, filepath.Join(filepath.Dir(bin), "nats-server")) })
 }

@@ -58,7 +58,7 @@ func TestInstall(t *testing.T) {
 	install()
 	have := " " + strings.Join(list(t, dest), " ") + " "
 	for _, want := range []string{
-		"/opt/gaol/bin/gaol", "/opt/gaol/lib/gaol/runc", "/opt/gaol/lib/gaol/nats-server", "/opt/gaol/share/doc/gaol/copyright", "/opt/gaol/lib/systemd/system/gaol.service", "/opt/gaol/lib/systemd/system/gaol.socket",
+		"/opt/gaol/bin/gaol", "/opt/gaol/lib/gaol/gaol-server", "/opt/gaol/lib/gaol/runc", "/opt/gaol/lib/gaol/nats-server", "/opt/gaol/share/doc/gaol/copyright", "/opt/gaol/lib/systemd/system/gaol.service", "/opt/gaol/lib/systemd/system/gaol.socket",
 		"/opt/gaol/share/bash-completion/completions/gaol", "/opt/gaol/share/zsh/site-functions/_gaol",
 		"/opt/gaol/share/fish/vendor_completions.d/gaol.fish", "/opt/gaol/share/man/man1/gaol-serve.1", "/etc/gaol/server.json",
 	} {

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -26,9 +27,18 @@ func maxInit(importPath string, std time.Duration) time.Duration {
 	return 2 * most
 }
 
-// No initializer of a package takes long. A busy machine slows a start down, so the fastest of many counts.
+// No initializer of a package takes long.
 func TestInitializers(t *testing.T) {
-	bin := harness.Gaol(t)
+	gaol := harness.Gaol(t)
+	testInitializers(t, gaol)
+	if server := filepath.Join(filepath.Dir(gaol), "gaol-server"); os.Getenv(harness.BinaryVar) != "" {
+		testInitializers(t, server)
+	}
+}
+
+// A busy machine slows a start down, so the fastest of many counts.
+func testInitializers(t *testing.T, bin string) {
+	t.Helper()
 	fastest := map[string]time.Duration{}
 	slow := func() []string {
 		return slices.DeleteFunc(slices.Sorted(maps.Keys(fastest)), func(name string) bool {

@@ -10,7 +10,7 @@ import (
 )
 
 // BinaryVar is the environment variable with the path of the command line to test, as make build has
-// built it beside runc and nats-server. Without it, tests build their own.
+// built it beside gaol-server, runc and nats-server. Without it, tests build their own, which has all commands.
 const BinaryVar = "GAOL_TEST_BINARY"
 
 // binaries are the programs in dir, each with the error of its installation.
@@ -20,10 +20,13 @@ var binaries struct {
 	installed map[string]error
 }
 
-// Gaol returns the path of the command line gaol, in a folder that has only gaol, runc and nats-server. Every user
+// Gaol returns the path of the command line gaol, in a folder that has only gaol and the programs that make build puts beside it. Every user
 // can execute it. It remains until RunTests returns.
 func Gaol(t testing.TB) string {
 	t.Helper()
+	if os.Getenv(BinaryVar) != "" {
+		beside(t, "gaol-server")
+	}
 	return binary(t, "gaol", os.Getenv(BinaryVar), "gaol/cmd/gaol")
 }
 

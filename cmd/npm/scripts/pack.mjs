@@ -2,7 +2,7 @@
 //
 //	node scripts/pack.mjs FOLDER VERSION x64=GAOL,RUNC [arm64=GAOL,RUNC]
 //
-// VERSION is what git describe prints. Nothing is published.
+// GAOL is a gaol with all commands, such as bin/gaol-server. VERSION is what git describe prints. Nothing is published.
 import { execFileSync } from "node:child_process";
 import { chmodSync, cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

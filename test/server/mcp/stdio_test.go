@@ -10,6 +10,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -181,13 +183,15 @@ func TestStdioPrivate(t *testing.T) {
 	params := &mcp.CallToolParams{Name: "run_command", Arguments: args{"command": "echo begun; sleep 600; : " + marker, "timeoutMs": 600_000}}
 	params.SetProgressToken(1)
 	s.callUntilProgress(params)
-	if !running(marker) {
-		t.Error("the guest does not run")
-	}
+	var jail []string
+	harness.WaitFor(t, "the guest runs", func() bool {
+		jail = jailOf(running(marker))
+		return len(jail) > 0
+	})
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	harness.WaitFor(t, "the guest has ended", func() bool { return !running(marker) })
+	harness.WaitFor(t, "the guest has ended", func() bool { return running(marker) == "" })
 
 	harness.WaitFor(t, "a later server has removed the cgroups of the killed one", func() bool {
 		s := dial(t, &mcp.CommandTransport{Command: gaolMCP(t, servertest.User{}, "")}, "")
@@ -195,9 +199,10 @@ func TestStdioPrivate(t *testing.T) {
 		if err := s.Close(); err != nil {
 			t.Fatalf("exit status: %v", err)
 		}
-		v1, _ := filepath.Glob("/sys/fs/cgroup/*/gaol/tenants")
-		v2, _ := filepath.Glob("/sys/fs/cgroup/gaol/tenants")
-		return len(v1) == 0 && len(v2) == 0
+		return !slices.ContainsFunc(jail, func(dir string) bool {
+			_, err := os.Stat(dir)
+			return err == nil
+		})
 	})
 }
 
@@ -216,12 +221,25 @@ func (s *session) callUntilProgress(params *mcp.CallToolParams) {
 	}
 }
 
-// running reports whether an argument of a process is a text.
-func running(text string) bool {
+// running returns the folder in /proc of a process with an argument that contains a text, "" if there is none.
+func running(text string) string {
 	for _, path := range harness.Glob("/proc/[0-9]*/cmdline") {
 		if line, err := os.ReadFile(path); err == nil && bytes.Contains(line, []byte(text)) {
-			return true
+			return filepath.Dir(path)
 		}
 	}
-	return false
+	return ""
+}
+
+var jailCgroup = regexp.MustCompile(`:(/gaol/tenants/(?:[^/\n]+/)?j[0-9]+)/`)
+
+// jailOf returns the cgroups of the jail of a process, by its folder in /proc.
+func jailOf(proc string) []string {
+	text, _ := os.ReadFile(proc + "/cgroup") // it may have ended
+	found := jailCgroup.FindSubmatch(text)
+	if found == nil {
+		return nil
+	}
+	path := string(found[1])
+	return harness.Glob("/sys/fs/cgroup"+path, "/sys/fs/cgroup/*"+path)
 }

@@ -29,14 +29,11 @@ import (
 	"gaol/runtime/snippets"
 )
 
-// DefaultCache is the default of Options.Cache.
-const DefaultCache = "/var/cache/gaol"
-
 // Options are the options of a [Service].
 type Options struct {
 	Settings *settings.Settings
 	Store    string // of images; empty: the SDK's default
-	Cache    string // a folder; empty: DefaultCache
+	Cache    string // a folder; empty: [snippets.ServerCache]
 	Log      *slog.Logger
 
 	// CgroupParent is the cgroup below which each tenant has one. Empty: "/gaol/tenants".
@@ -83,7 +80,7 @@ type Service struct {
 
 // New returns a service. The caller closes it.
 func New(o Options) *Service {
-	s := &Service{store: o.Store, cache: cmp.Or(o.Cache, DefaultCache), log: cmp.Or(o.Log, slog.New(slog.DiscardHandler)), create: o.Create, peers: o.Peers, trusted: o.Settings.Trusted, sandboxes: map[string]*Sandbox{}, retained: retained{byName: map[string][]*program{}}}
+	s := &Service{store: o.Store, cache: cmp.Or(o.Cache, snippets.ServerCache), log: cmp.Or(o.Log, slog.New(slog.DiscardHandler)), create: o.Create, peers: o.Peers, trusted: o.Settings.Trusted, sandboxes: map[string]*Sandbox{}, retained: retained{byName: map[string][]*program{}}}
 	if s.create == nil {
 		s.create = runtime.Create
 	}

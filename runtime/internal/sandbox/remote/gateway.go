@@ -55,11 +55,11 @@ func (s *Sandbox) OpenGateway() (_ *sandbox.Gateway, err error) {
 	return g, nil
 }
 
-// Bounds of a gateway: its listeners, and the open connections, of which egress allows fewer.
-const (
-	maxListeners   = 3 * 64
-	maxConnections = 4096
-)
+// maxListeners bounds the listeners of a gateway.
+const maxListeners = 3 * 64
+
+// maxConnections bounds the open connections of a gateway, of which egress allows fewer. Only a test changes it.
+var maxConnections = 4096
 
 // acceptPause is the time after a connection that could not be accepted.
 const acceptPause = 10 * time.Millisecond

@@ -94,6 +94,20 @@ func always(text string) impostor {
 	})
 }
 
+// reading also reads what the host sends, which waits for it otherwise.
+func reading(text string) impostor {
+	return operations(func(_ string, s *mux.Stream) {
+		var work sync.WaitGroup
+		defer work.Wait()
+		work.Go(func() { _, _ = io.Copy(io.Discard, s) })
+		for {
+			if _, err := io.WriteString(s, text); err != nil {
+				return
+			}
+		}
+	})
+}
+
 // framed returns a message.
 func framed(text string) string {
 	return string(binary.BigEndian.AppendUint32(nil, uint32(len(text)))) + text
@@ -131,6 +145,7 @@ var hostile = map[string]impostor{
 	"entries":               always(framed(`{"out":{}}`) + framed(`{"Entries":[`+entry+`]}`)),
 	"entries of elsewhere":  always(framed(`{"out":{}}`) + framed(`{"Entries":[{"Path":"Li4vLi4v","Info":{"Name":"Li4="}}]}`)),
 	"visits":                always(framed(`{"Path":"L2E=","Info":{"Name":"YQ=="}}`)),
+	"answered visits":       reading(framed(`{"Path":"L2E=","Info":{"Name":"YQ=="}}`)),
 	"visits of elsewhere":   always(framed(`{"Path":"L2V0Yw==","Info":{"Name":"YQ=="}}`)),
 	"chunks":                always(framed(`{}`) + framed(strings.Repeat("x", agent.MaxChunk-4))),
 	"connections of guests": always(framed(`{"out":{"listeners":1000000,"Local":"192.0.2.1:80","Remote":"192.0.2.2:1000"}}`)),
@@ -352,7 +367,7 @@ func TestHostileAgents(t *testing.T) {
 	}
 }
 
-// Operations whose output is not valid fail.
+// Operations whose output is not valid, or longer than their bounds, fail.
 func TestWrongOutputs(t *testing.T) {
 	for _, tc := range []struct {
 		agent string
@@ -364,6 +379,11 @@ func TestWrongOutputs(t *testing.T) {
 		{"entries of elsewhere", func(f hostfs.Files) error {
 			_, _, err := f.List(context.Background(), "/", hostfs.ListOptions{})
 			return err
+		}},
+		{"chunks", func(f hostfs.Files) error { _, err := f.ReadFile("/a"); return err }},
+		{"entries", func(f hostfs.Files) error { _, err := f.ReadDir("/"); return err }},
+		{"answered visits", func(f hostfs.Files) error {
+			return f.Walk("/", func(string, *hostfs.Info, error) error { return nil })
 		}},
 		{"visits of elsewhere", func(f hostfs.Files) error {
 			return f.Walk("/workspace", func(p string, _ *hostfs.Info, _ error) error { panic(p) })

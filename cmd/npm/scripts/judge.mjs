@@ -2,7 +2,7 @@
 //
 //	node scripts/judge.mjs PROGRAM
 //
-// PROGRAM is a gaol program, beside runc. The packages are packed and installed into an empty project, where programs in ES
+// PROGRAM is a gaol program, beside gaol-server and runc. The packages are packed and installed into an empty project, where programs in ES
 // modules, CommonJS and TypeScript use them, by each supported version of Node. publint and Are The Types Wrong
 // look for mistakes in them. Each version of Node runs the tests; those that take long, only the oldest does. npm ci in
 // the folder judge installs the versions.
@@ -22,7 +22,7 @@ const work = mkdtempSync(path.join(tmpdir(), "gaol-judge-"));
 try {
   const nodes = ["node20", "node22", "node24"].map((name) => path.join(judge, "node_modules", name, "bin/node")).filter(existsSync);
   if (nodes.length === 0) nodes.push(process.execPath); // npm has these versions for x64 only
-  run(process.execPath, [path.join(root, "scripts/pack.mjs"), work, "judged", `${cpu()}=${program},${path.join(path.dirname(program), "runc")}`], root);
+  run(process.execPath, [path.join(root, "scripts/pack.mjs"), work, "judged", `${cpu()}=${["gaol-server", "runc"].map((name) => path.join(path.dirname(program), name))}`], root);
   const tarballs = readdirSync(work).map((name) => path.join(work, name));
   const library = tarballs.find((name) => !name.includes("linux"));
   lint(library);

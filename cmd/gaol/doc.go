@@ -10,8 +10,8 @@
 //	                   │                            │
 //	          code from FILE, -e or -     output passed on, or one JSON object
 //
-// There are two programs of this package. The commands serve, mcp, fleet, token and snippet need libraries that take a
-// third of the time of a start: a build with the tag noserver lacks them, and executes gaol-server, built without that tag, for
+// There are two programs of this package. The commands serve, mcp, fleet, token, snippet and image need libraries that double
+// the time of a start: a build with the tag noserver lacks them, and executes gaol-server, built without that tag, for
 // all that it lacks. gaol-server has all commands, and may be installed alone, as gaol.
 //
 // Each command is one file of this package. The other folders are its parts:

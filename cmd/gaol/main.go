@@ -200,7 +200,7 @@ func (a *app) main(ctx context.Context, args []string) int {
 var commands = map[string]func(*app) *cobra.Command{
 	"run": (*app).runCommand, "eval": (*app).evalCommand, "repl": (*app).replCommand,
 	"ps": (*app).psCommand, "exec": (*app).execCommand, "stop": (*app).stopCommand, "submit": (*app).submitCommand, "result": (*app).resultCommand,
-	"doctor": (*app).doctorCommand, "image": (*app).imageCommand, "snapshot": (*app).snapshotCommand, "du": (*app).duCommand,
+	"doctor": (*app).doctorCommand, "snapshot": (*app).snapshotCommand, "du": (*app).duCommand,
 	"policy": (*app).policyCommand, "bench": (*app).benchCommand, "version": (*app).versionCommand, "agent": (*app).agentCommand,
 }
 

@@ -12,11 +12,11 @@ import (
 	"gaol/runtime/snippets"
 )
 
-// serverCommands are the commands that need the libraries of the server, whose initializers and memory take a third of the time in
-// which a program without them starts.
+// serverCommands are the commands that need the libraries of the server or of registries, whose initializers and memory take as long
+// as a program without them needs to start.
 var serverCommands = map[string]func(*app) *cobra.Command{
 	"serve": (*app).serveCommand, "mcp": (*app).mcpCommand, "fleet": (*app).fleetCommand, "token": (*app).tokenCommand,
-	"snippet": (*app).snippetCommand, "man": (*app).manCommand,
+	"snippet": (*app).snippetCommand, "image": (*app).imageCommand, "man": (*app).manCommand,
 }
 
 // serverParts are the parts of an app for these commands.

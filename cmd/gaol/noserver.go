@@ -3,9 +3,7 @@
 package main
 
 import (
-	"fmt"
 	"os"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
@@ -32,6 +30,6 @@ func leaveToServer(args []string) {
 			err = unix.Exec(program, append([]string{own}, args[1:]...), os.Environ())
 		}
 	}
-	report.Print(os.Stderr, fmt.Errorf("gaol %s: %w", strings.Join(args[1:min(2, len(args))], ""), err))
+	report.Print(os.Stderr, err)
 	os.Exit(report.ExitFailure)
 }

@@ -5,8 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
+	"regexp"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -14,6 +17,7 @@ import (
 
 	"gaol/runtime"
 	"gaol/runtime/client"
+	"gaol/test/harness"
 )
 
 // increment is code that increments the number in a file.
@@ -118,8 +122,32 @@ func (c *cluster) countByMCP(t *testing.T, id, version string) *tally {
 // maxPause is how long a request may wait for a sandbox of 20 MB that moves.
 const maxPause = 5 * time.Second
 
+var drainMs = regexp.MustCompile(`"drainMs": \d+`)
+
+// setDrain sets how long all nodes wait for requests before they move a sandbox.
+func (c *cluster) setDrain(t *testing.T, d time.Duration) {
+	t.Helper()
+	text, err := os.ReadFile(c.config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	text = drainMs.ReplaceAll(text, fmt.Appendf(nil, `"drainMs": %d`, d.Milliseconds()))
+	if err := os.WriteFile(c.config(), text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range c.nodes {
+		before := len(n.log.with("reload"))
+		if err := n.Process.Signal(syscall.SIGHUP); err != nil {
+			t.Fatal(err)
+		}
+		harness.WaitFor(t, "node "+n.name+" reloads", func() bool { return len(n.log.with("reload")) > before })
+	}
+}
+
 // testMoveUnderLoad: all nodes are drained one after another, while sandboxes are used through all of them. No request fails.
 func testMoveUnderLoad(t *testing.T, c *cluster) {
+	c.setDrain(t, 20*time.Second) // for requests of a busy machine
+	defer c.setDrain(t, 500*time.Millisecond)
 	var tallies []*tally
 	at := map[string]*node{}
 	for i := range 5 {

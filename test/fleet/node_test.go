@@ -58,7 +58,7 @@ func newCluster(t *testing.T) *cluster {
 		}
 		c.secrets[tenant] = strings.TrimSpace(string(out))
 	}
-	settings := `{"drainMs": 5000, "previewHost": "` + previewHost + `", "mounts": {"base": "` + c.mounts() + `", "nodeModules": true}, "hostPorts": ["` +
+	settings := `{"drainMs": 500, "previewHost": "` + previewHost + `", "mounts": {"base": "` + c.mounts() + `", "nodeModules": true}, "hostPorts": ["` +
 		strconv.Itoa(hostPort) + `"], "server": {"requestsPerSec": 100000}, "tenant": {"requestsPerSec": 100000, "images": 10, "imageBytes": 1000000000}}`
 	if err := errors.Join(os.MkdirAll(filepath.Join(c.mounts(), "d"), 0o755), os.WriteFile(c.config(), []byte(settings), 0o600)); err != nil {
 		t.Fatal(err)

@@ -358,9 +358,12 @@ func testGaolResult(t *testing.T, n *node) {
 // Without nats-server, the error of a batch run contains how to install it, and other runs work.
 func TestSubmitWithoutEngine(t *testing.T) {
 	t.Parallel()
-	gaol := filepath.Join(t.TempDir(), "gaol")
-	if err := os.Link(harness.Gaol(t), gaol); err != nil {
-		t.Fatal(err)
+	built, dir := filepath.Dir(harness.Gaol(t)), t.TempDir()
+	gaol := filepath.Join(dir, "gaol")
+	for _, program := range harness.Glob(built+"/gaol", built+"/gaol-server") {
+		if err := os.Link(program, filepath.Join(dir, filepath.Base(program))); err != nil {
+			t.Fatal(err)
+		}
 	}
 	n := startAlone(t, gaol)
 	c := n.dial(t, ada)

@@ -22,7 +22,7 @@ import (
 func TestContainer(t *testing.T) {
 	dir := t.TempDir()
 	store := filepath.Join(dir, "store")
-	programs := map[string]string{"gaol": "server", "runc": "runtime", "nats-server": "engine"}
+	programs := map[string]string{"gaol-server": "server", "runc": "runtime", "nats-server": "engine"}
 	files := map[string]string{"store/images/0a/rootfs/usr/bin/busybox": "shell", "store/images/0a/files": "list", "store/images/0b/files": "other"}
 	maps.Copy(files, programs)
 	for name, text := range files {
@@ -91,7 +91,7 @@ func TestContainer(t *testing.T) {
 		"./usr/lib/gaol/store/names/default": "../images/0a", "./usr/lib/gaol/store/names/node-24": "../images/0a",
 	}
 	for name, text := range programs {
-		want["./usr/bin/"+name] = text
+		want["./usr/bin/"+strings.Replace(name, "gaol-server", "gaol", 1)] = text
 	}
 	format, err := os.ReadFile("/sbin/mke2fs")
 	if err != nil {

@@ -136,6 +136,9 @@ func (f *Fleet) nextGeneration() (g generation, others []string, err error) {
 // whose node is dead, has left, or has lost its files.
 func (f *Fleet) replacement(now generation, nodes []member.Status) (g generation, others []string, err error) {
 	all := f.Member().All()
+	if slices.ContainsFunc(all, func(n member.Status) bool { return n.State == member.Live && n.Generation < now.Number }) {
+		return g, nil, service.Refuse(service.EngineUnavailable, "a machine does not know the present engines yet: try again")
+	}
 	isLost := func(m server) bool {
 		return !slices.ContainsFunc(all, func(n member.Status) bool { return n.Engine && n.Address == m.Address })
 	}

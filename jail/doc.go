@@ -34,7 +34,7 @@
 // 1 executes its program only after the host has confirmed that it is alive and that the
 // death signal is set; until then, pid 1 ends when its socket to the host is closed. The
 // next process that creates a jail removes the leftovers of a killed host in /run/gaol and
-// in the cgroups.
+// in the cgroups. With cgroup v1, these include the processes that SetPaused has stopped.
 //
 // # Not protected against
 //

@@ -144,7 +144,9 @@ func (p *Process) launchInCgroup(c *Command, launch func(p *Process, in *cgroupF
 	if err != nil {
 		return step.Wrap("make", "cgroup", err)
 	}
+	p.jail.mu.Lock() // for SetPaused
 	p.group, p.limits = group, c.Limits
+	p.jail.mu.Unlock()
 	go p.killWhenAsked()
 	own, err := openCgroups(group.Dirs())
 	if err != nil {

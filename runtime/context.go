@@ -140,7 +140,7 @@ func (rt *NodeRuntime) NewContext(ctx context.Context, o ContextOptions) (_ *Con
 
 // awaitStart waits until the guest's half is ready: cells cannot be interrupted before.
 func (c *Context) awaitStart(ctx context.Context, start *cell) error {
-	limit, stop := withTimeout(ctx, 0)
+	limit, stop := c.rt.pausing.withTimeout(ctx, 0)
 	defer stop()
 	select {
 	case <-start.done:
@@ -254,6 +254,9 @@ func (c *Context) Err() error {
 
 // acquireTurn waits until the context is free. The caller must call leaveTurn.
 func (c *Context) acquireTurn(ctx context.Context) error {
+	if c.rt.Paused() {
+		return ErrPaused
+	}
 	select {
 	case c.turn <- struct{}{}:
 	case <-c.Done():

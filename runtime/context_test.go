@@ -39,7 +39,7 @@ func TestContextSlowEnd(t *testing.T) {
 func idleContext(after time.Duration) *Context {
 	p := &Process{done: make(chan struct{})}
 	p.limit, p.cancel = context.WithCancelCause(context.Background())
-	c := &Context{options: ContextOptions{IdleTimeout: after}, process: p, turn: make(chan struct{}, 1)}
+	c := &Context{rt: &NodeRuntime{}, options: ContextOptions{IdleTimeout: after}, process: p, turn: make(chan struct{}, 1)}
 	c.idle = time.AfterFunc(time.Hour, c.stopIdle)
 	return c
 }

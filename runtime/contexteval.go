@@ -91,7 +91,7 @@ func (c *Context) Evaluate(ctx context.Context, code string, o EvaluateOptions) 
 func (c *Context) compile(ctx context.Context, code string, timeout time.Duration) (*snippet.Program, error) {
 	limit, cancel := until(ctx, c.process.limit, ErrContextEnded)
 	defer cancel(nil)
-	limit, _ = withTimeout(limit, timeout)
+	limit, _ = c.rt.pausing.withTimeout(limit, timeout)
 	declared := map[string]snippet.Declared{}
 	for name, d := range c.declared {
 		if strings.Contains(code, name) {
@@ -199,7 +199,7 @@ func (c *Context) exchange(ctx context.Context, cl *cell, message any, timeout t
 	if err != nil {
 		return CauseNone, err
 	}
-	limit, stop := withTimeout(ctx, timeout)
+	limit, stop := c.rt.pausing.withTimeout(ctx, timeout)
 	defer stop()
 	isCompletion := cl.logs == nil
 	if c.late != nil && !c.await(limit, c.late) {
@@ -257,6 +257,9 @@ var interruptions = []struct {
 // interrupt ends a cell, and if necessary the process. It waits for the end.
 func (c *Context) interrupt(cl *cell) {
 	for _, i := range interruptions {
+		if c.rt.Paused() { // it would not react
+			break
+		}
 		i.try(c, cl)
 		select {
 		case <-cl.done:

@@ -32,7 +32,8 @@ type NodeRuntime struct {
 	files    hostfs.Files
 	queue    *semaphore.Weighted // limits concurrent runs
 	contexts *semaphore.Weighted // limits contexts
-	active   sync.Map            // of *Process: the active runs
+	pausing  pausing
+	active   sync.Map // of *Process: the active runs
 	programs programs
 	calls    sync.WaitGroup // runs without a waiting caller, and uses of the sandbox's network
 	commands commands
@@ -105,6 +106,7 @@ func newRuntime(s settings) *NodeRuntime {
 	}
 	rt := &NodeRuntime{
 		opts: s, queue: semaphore.NewWeighted(int64(s.MaxConcurrentRuns)), contexts: semaphore.NewWeighted(int64(s.MaxContexts)),
+		pausing: pausing{turn: semaphore.NewWeighted(1), starts: semaphore.NewWeighted(allStarts)},
 	}
 	rt.alive, rt.end = context.WithCancel(context.Background())
 	rt.commands.byName = maps.Clone(s.Commands)

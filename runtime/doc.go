@@ -29,6 +29,8 @@
 // runs: output, calls of host functions and denials. Slow consumers apply backpressure: for each output the host holds two buffers of 256 KiB at
 // most. When the run has ended, it also reads the rest of the pipes, 1 MiB each at most.
 //
+// [NodeRuntime.Pause] stops all processes of a runtime until [NodeRuntime.Resume].
+//
 // Use a [Pool] when Create is too slow for a request.
 //
 // [NodeRuntime.FS] gives the host access to the tree, also during runs. [NodeRuntime.Dial] and

@@ -95,6 +95,7 @@ const (
 	FeatureOCI    Feature = "Options.OCI"
 	FeatureDerive Feature = "StepRunner"
 	FeatureAudit  Feature = "Options.AuditDenials"
+	FeaturePause  Feature = "Pause" // and Resume
 )
 
 // lacking are the features that an isolation lacks, with the reason.

@@ -142,6 +142,9 @@ func (l Launcher) Supports(image *rootfs.Image) error {
 // waits for it, 0.1 s on an idle machine. With [LauncherExec] Warm returns immediately.
 func (rt *NodeRuntime) Warm(ctx context.Context) (err error) {
 	defer wrap(&err, "warm")
+	if rt.Paused() {
+		return ErrPaused
+	}
 	return rt.sandbox.Warm(ctx, false)
 }
 

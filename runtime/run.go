@@ -167,14 +167,6 @@ func endReason(limit context.Context) (Cause, error) {
 	}
 }
 
-// withTimeout bounds a run, its start included.
-func withTimeout(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
-	if timeout < 0 {
-		return context.WithCancel(ctx)
-	}
-	return context.WithTimeoutCause(ctx, cmp.Or(timeout, DefaultTimeout), errTimeout)
-}
-
 // until returns a context that also ends with another one, because of cause.
 func until(ctx, end context.Context, cause error) (context.Context, context.CancelCauseFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)

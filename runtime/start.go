@@ -23,6 +23,10 @@ import (
 //	requested ── lower ── takeTurn ── launch ── end
 func (rt *NodeRuntime) start(ctx context.Context, p *Process, o RunOptions) (ok bool) {
 	p.rt, p.began, p.launcher, p.done = rt, time.Now(), rt.opts.Launcher, make(chan struct{})
+	if rt.Paused() {
+		p.err = ErrPaused
+		return false
+	}
 	if rt.alive.Err() != nil || p.detached && !rt.begin() {
 		p.err = ErrClosed
 		return false
@@ -65,7 +69,7 @@ func (p *Process) begin(o RunOptions) (ok bool) {
 		timeout = DefaultTimeout // a caller waits, and its own may have no limit
 	}
 	var stop func()
-	p.limit, stop = withTimeout(p.life, timeout)
+	p.limit, stop = p.rt.pausing.withTimeout(p.life, timeout)
 	err := p.lower(p.limit, p.rt.opts, o)
 	if err != nil {
 		return p.fail(err)
@@ -82,8 +86,8 @@ func (p *Process) begin(o RunOptions) (ok bool) {
 		return false
 	}
 	defer started()
-	p.limit, _ = withTimeout(p.life, o.Timeout)
-	if err := p.launch(); err != nil {
+	p.limit, _ = p.rt.pausing.withTimeout(p.life, o.Timeout)
+	if err := p.launchUnlessPaused(); err != nil {
 		p.rt.queue.Release(1)
 		return p.fail(err)
 	}
@@ -110,6 +114,16 @@ func (p *Process) mustEnd() bool {
 		p.cancel(ErrClosed) // which bind does a moment later
 	}
 	return p.limit.Err() != nil
+}
+
+// launchUnlessPaused calls launch. A Pause waits meanwhile.
+func (p *Process) launchUnlessPaused() error {
+	starts := p.rt.pausing.starts
+	if !starts.TryAcquire(1) {
+		return ErrPaused
+	}
+	defer starts.Release(1)
+	return p.launch()
 }
 
 // launch starts the run, which finish must then end.

@@ -52,6 +52,7 @@ type Group struct {
 	complete     bool                  // a spare's: all its directories exist that reset leaves
 	earlierKills int64                 // OOM kills in earlier groups of the pool that used the same memory group
 	refused      atomic.Pointer[int64] // forks refused before Kill refused any; nil: it has not
+	wasFrozen    atomic.Bool
 
 	mu      sync.RWMutex // held for reading while the directories are used
 	deleted bool         // by its pool: the directories may belong to another group
@@ -66,6 +67,10 @@ type backend interface {
 
 	// kill makes the nth attempt, counting from 0. It does not wait for killed processes.
 	kill(path string, n int) (empty bool, err error)
+
+	// setFrozen begins to stop the processes, or lets them continue. isFreezing reports whether some have not stopped yet.
+	setFrozen(path string, frozen bool) error
+	isFreezing(path string) (bool, error)
 
 	usage(path string) (Usage, error)
 	socketMemory(path string) (int64, error)

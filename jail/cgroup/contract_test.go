@@ -86,6 +86,7 @@ func TestContract(t *testing.T) {
 		{"kill of an empty group", testKillEmpty, false},
 		{"kill of a stopped process", testKillStopped, false},
 		{"kill of a frozen group", testKillFrozen, false},
+		{"freeze", testFreeze, false},
 		{"kill of a fork bomb", testKillForkBomb, false},
 		{"kill of a chain of forks", testKillForkChain, false},
 		{"kill of deep descendants", testKillDeep, false},
@@ -150,20 +151,43 @@ func testKillFrozen(t *testing.T, s subject) {
 	parent := s.group(t, Limits{})
 	g := s.at(t, parent.Path()+"/child", Limits{})
 	guest(t, g, "sleep")
-	if v, ok := s.on.(*v1); ok {
-		state := v.dir("freezer", g.path) + "/freezer.state"
-		if err := kernfile.WriteFile(state, "FROZEN"); err != nil {
-			t.Fatal(err)
-		}
-		for text, err := kernfile.ReadFile(state); string(text) != "FROZEN\n"; text, err = kernfile.ReadFile(state) {
-			if err != nil {
-				t.Fatal(err)
-			}
-		}
-	} else if err := kernfile.WriteFile(g.Dirs()[0]+"/cgroup.freeze", "1"); err != nil {
+	if err := g.SetFrozen(t.Context(), true); err != nil {
 		t.Fatal(err)
 	}
 	kill(t, parent)
+}
+
+// Frozen processes use no processor time until they continue. A missing group cannot be frozen, and need not be.
+func testFreeze(t *testing.T, s subject) {
+	g := s.group(t, Limits{})
+	cmd, out := startShell(t, `for f; do echo 0 >"$f" || exit 1; done; echo; while :; do :; done`, joinFiles(g))
+	out.Read(make([]byte, 1)) // the script has joined or failed
+	used := func() string {
+		text, _ := kernfile.ReadFile(fmt.Sprintf("/proc/%d/schedstat", cmd.Process.Pid))
+		time, _, _ := strings.Cut(string(text), " ")
+		return time
+	}
+	for range 3 {
+		if err := errors.Join(g.SetFrozen(t.Context(), true), g.SetFrozen(t.Context(), true)); err != nil {
+			t.Fatal(err)
+		}
+		before := used()
+		time.Sleep(20 * time.Millisecond)
+		if now := used(); now != before {
+			t.Errorf("it used %s ns, then %s", before, now)
+		}
+		if err := g.SetFrozen(t.Context(), false); err != nil {
+			t.Fatal(err)
+		}
+		for deadline := time.Now().Add(time.Minute); used() == before; time.Sleep(time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatal("it does not continue")
+			}
+		}
+	}
+	if err := (&Group{path: testPath(), on: s.on}).SetFrozen(t.Context(), true); err != nil {
+		t.Error(err)
+	}
 }
 
 func testKillForkBomb(t *testing.T, s subject) {

@@ -18,9 +18,9 @@
 // a crashed process has left behind.
 //
 // v1 lacks cgroup.kill, so each process gets a signal. A group that survives
-// several rounds, such as a fork bomb, may not fork any more. It is never frozen: frozen
-// processes do not die on v1, and would outlive this process if it were killed at that
-// point.
+// several rounds, such as a fork bomb, may not fork any more. It is not frozen
+// first: frozen processes do not die on v1, and would outlive this process if it were killed at
+// that point. The same is true of a group that [Group.SetFrozen] has stopped.
 //
 // # Limits
 //

@@ -132,7 +132,7 @@ func (p *Pool) Delete(g *Group, used Usage) error {
 		return nil
 	}
 	spare := &Group{path: g.path, on: p.on, limits: g.limits}
-	spare.complete = g.refused.Load() == nil && p.on.reset(g.path, used, g.limits)
+	spare.complete = g.refused.Load() == nil && !g.wasFrozen.Load() && p.on.reset(g.path, used, g.limits)
 	if !spare.complete {
 		if err := p.on.release(g.path); err != nil {
 			return err

@@ -94,7 +94,7 @@ func testPoolReset(t *testing.T, s subject) {
 	}
 }
 
-// A quota of less than a processor, and a fork that Kill refused, prevent reuse.
+// A quota of less than a processor, a fork that Kill refused, and SetFrozen prevent reuse.
 func testPoolNotReset(t *testing.T, s subject) {
 	p := s.pool(t)
 	first := p.make(t, Limits{CPUs: 0.5})
@@ -112,6 +112,16 @@ func testPoolNotReset(t *testing.T, s subject) {
 	p.killAndDelete(t, third)
 	if again := inodes(t, p.make(t, Limits{})); again[0] == before[0] {
 		t.Error("a group in which forks are refused was reused")
+	}
+	fifth := p.make(t, Limits{})
+	runShell(t, fifth, ":")
+	if err := fifth.SetFrozen(t.Context(), true); err != nil {
+		t.Fatal(err)
+	}
+	before = inodes(t, fifth)
+	p.killAndDelete(t, fifth)
+	if again := inodes(t, p.make(t, Limits{})); again[0] == before[0] {
+		t.Error("a frozen group was reused")
 	}
 }
 

@@ -170,7 +170,7 @@ const plainKills = 7
 // kill signals every process that it finds. Processes that fork in between escape, so
 // after some attempts it disables forks.
 //
-// It does not freeze the group instead: frozen processes do not die on v1, so they would
+// It does not freeze the group first: frozen processes do not die on v1, so they would
 // outlive a host that is killed before it can thaw them.
 func (v *v1) kill(path string, n int) (bool, error) {
 	top := v.dir("freezer", path)
@@ -186,13 +186,29 @@ func (v *v1) kill(path string, n int) (bool, error) {
 		forkErr = ignoreGone(kernfile.WriteFile(filepath.Join(v.dir("pids", path), "pids.max"), "0"))
 	}
 	killErr := killProcs(dirs)
-	// Other processes may have frozen any of them.
+	// Frozen processes do not die.
 	var thawErr error
 	for _, d := range dirs {
 		thawErr = errors.Join(thawErr, kernfile.WriteFile(filepath.Join(d, "freezer.state"), "THAWED"))
 	}
 	return false, errors.Join(forkErr, killErr, thawErr)
 }
+
+func (v *v1) setFrozen(path string, frozen bool) error {
+	text := "THAWED"
+	if frozen {
+		text = "FROZEN"
+	}
+	return kernfile.WriteFile(v.state(path), text)
+}
+
+// isFreezing returns false for a group that kill has thawed.
+func (v *v1) isFreezing(path string) (bool, error) {
+	text, err := kernfile.ReadFile(v.state(path))
+	return string(text) == "FREEZING\n", err
+}
+
+func (v *v1) state(path string) string { return v.dir("freezer", path) + "/freezer.state" }
 
 // usage reads six files. The library's Stat reads some thirty, including memory.stat, for
 // which the kernel sums counters over all processors.

@@ -178,6 +178,20 @@ func (v *v2) kill(path string, _ int) (bool, error) {
 	return false, errors.Join(killErr, err)
 }
 
+func (v *v2) setFrozen(path string, frozen bool) error {
+	text := "0"
+	if frozen {
+		text = "1"
+	}
+	return kernfile.WriteFile(v.dir(path)+"/cgroup.freeze", text)
+}
+
+func (v *v2) isFreezing(path string) (bool, error) {
+	var frozen int64
+	err := readKey(&frozen, v.dir(path)+"/cgroup.events", "frozen")
+	return frozen == 0, err
+}
+
 // usage reads only the files it needs; the library's Stat also reads memory.stat and
 // io.stat.
 func (v *v2) usage(path string) (Usage, error) {

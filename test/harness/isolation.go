@@ -40,6 +40,16 @@ var requests = map[runtime.Feature]func() error{
 	runtime.FeaturePark:   func() error { return createPool(runtime.PoolOptions{Size: 1, Park: true}) },
 	runtime.FeatureOCI:    func() error { return create(runtime.Options{OCI: runtime.OCIOptions{Runtime: "runc"}}) },
 	runtime.FeatureAudit:  func() error { return create(runtime.Options{AuditDenials: true}) },
+	runtime.FeaturePause: func() error {
+		rt, err := runtime.Create(context.Background(), Options(runtime.Options{}))
+		if err != nil {
+			return err
+		}
+		if err = errors.Join(rt.Pause(context.Background()), rt.Close()); err != nil {
+			err = &runtime.OptionError{Option: "none", Err: err}
+		}
+		return err
+	},
 	runtime.FeatureDerive: func() error {
 		return runtime.StepRunner{Options: Options(runtime.Options{})}.RunStep(context.Background(), &rootfs.Image{}, rootfs.StepCommand{}, nil)
 	},

@@ -44,6 +44,8 @@ func init() {
 	case "crowd":
 		runCrowdHost()
 		os.Exit(0)
+	case "paused":
+		runPausedHost()
 	case "killer":
 		runKillerHost()
 		os.Exit(0)

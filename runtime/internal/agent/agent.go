@@ -166,9 +166,12 @@ type nothing struct{}
 
 // operations are the operations but file, by name.
 var operations = map[string]operation{
-	"create":     of((*Agent).open),
-	"start":      of((*Agent).start),
-	"warm":       of(func(a *Agent, s *mux.Stream, park *bool) (any, error) { return nil, a.opened().Warm(a.until(s), *park) }),
+	"create": of((*Agent).open),
+	"start":  of((*Agent).start),
+	"warm":   of(func(a *Agent, s *mux.Stream, park *bool) (any, error) { return nil, a.opened().Warm(a.until(s), *park) }),
+	"setPaused": of(func(a *Agent, s *mux.Stream, paused *bool) (any, error) {
+		return nil, a.opened().SetPaused(a.until(s), *paused)
+	}),
 	"alive":      of(func(a *Agent, _ *mux.Stream, _ *nothing) (any, error) { return a.opened().Alive(), nil }),
 	"addCommand": of(func(a *Agent, _ *mux.Stream, name *string) (any, error) { return nil, a.opened().AddCommand(*name) }),
 	"listeners":  of(func(a *Agent, _ *mux.Stream, port *uint16) (any, error) { return a.opened().Listeners(*port) }),

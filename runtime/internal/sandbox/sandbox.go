@@ -60,6 +60,10 @@ type Sandbox interface {
 	Resources(ctx context.Context) (Resources, error)
 	Free() (disk, files int64, err error)
 
+	// SetPaused stops all processes, and returns when they have stopped, or lets them continue. The caller starts none
+	// until they continue. After an error, they do. Processes that are stopped can be killed.
+	SetPaused(ctx context.Context, paused bool) error
+
 	// Close kills all processes and removes the sandbox with its files. It returns when nothing is left.
 	Close() error
 }

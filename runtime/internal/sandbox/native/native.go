@@ -68,7 +68,7 @@ func (s *Sandbox) open(ctx context.Context) (err error) {
 
 // Close implements sandbox.Sandbox.
 func (s *Sandbox) Close() (err error) {
-	s.parking.close()
+	s.parking.setClosed(true)
 	if s.Jail != nil {
 		err = s.Jail.Close()
 	}
@@ -98,6 +98,12 @@ func (s *Sandbox) Warm(ctx context.Context, park bool) error {
 		return nil
 	}
 	return s.zygotes.pool(nil).Wait(ctx)
+}
+
+// SetPaused implements sandbox.Sandbox.
+func (s *Sandbox) SetPaused(ctx context.Context, paused bool) error {
+	s.parking.setClosed(paused)
+	return s.Jail.SetPaused(ctx, paused)
 }
 
 // Files implements sandbox.Sandbox.

@@ -102,7 +102,7 @@ func TestParkingGivesOnce(t *testing.T) {
 	s.checkNone(t, "while another one runs")
 	s.end()
 	s.awaitWaiting(t)
-	s.close()
+	s.setClosed(true)
 	if want.isKilled() {
 		t.Error("a process that was used is killed")
 	}
@@ -125,7 +125,7 @@ func TestParkingStartsNone(t *testing.T) {
 		<-s.started
 	}
 	s.checkNone(t, "while one runs")
-	s.close()
+	s.setClosed(true)
 	s.end()
 	s.checkNone(t, "after close")
 }
@@ -140,7 +140,7 @@ func TestParkingExpires(t *testing.T) {
 	if s.peek() != nil {
 		t.Error("it still waits")
 	}
-	s.close()
+	s.setClosed(true)
 }
 
 // A run that begins while its process is being started waits for it.
@@ -163,7 +163,7 @@ func TestParkingBeginsMeanwhile(t *testing.T) {
 	s.end()
 	<-s.started
 	go func() { s.proceed <- nil }()
-	s.close()
+	s.setClosed(true)
 	if n := advance.Load(); n != 0 {
 		t.Errorf("%d processes are counted after close", n)
 	}
@@ -181,7 +181,7 @@ func TestParkingIsBounded(t *testing.T) {
 	s.begin()
 	s.end()
 	s.awaitWaiting(t)
-	s.close()
+	s.setClosed(true)
 	if n := advance.Load(); n != maxAdvance-1 {
 		t.Errorf("%d processes are counted, want %d", n, maxAdvance-1)
 	}
@@ -198,5 +198,5 @@ func TestParkingPut(t *testing.T) {
 	if w := k.begin(); w != nil {
 		t.Errorf("%v, want none", w)
 	}
-	k.close()
+	k.setClosed(true)
 }

@@ -210,12 +210,14 @@ func (k *parking[P]) expire(p *P) {
 	}
 }
 
-// close starts no other process. The owner kills the process that waits.
-func (k *parking[P]) close() {
+// setClosed kills the process that waits. While closed, no other process is started in advance.
+func (k *parking[P]) setClosed(closed bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.closed = true
-	k.take()
+	k.closed = closed
+	if p := k.take(); p != nil {
+		(*p).Kill()
+	}
 }
 
 // hasIdleProcessor reports whether a process that is started now delays no other: the machine has

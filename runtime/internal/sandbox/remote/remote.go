@@ -197,6 +197,12 @@ func (s *Sandbox) Warm(ctx context.Context, park bool) error {
 	return err
 }
 
+// SetPaused implements sandbox.Sandbox.
+func (s *Sandbox) SetPaused(ctx context.Context, paused bool) error {
+	_, err := call[json.RawMessage](ctx, s, "setPaused", paused)
+	return err
+}
+
 // AddCommand implements sandbox.Sandbox.
 func (s *Sandbox) AddCommand(name string) error { return s.do("addCommand", name) }
 

@@ -199,8 +199,8 @@ func (a *app) main(ctx context.Context, args []string) int {
 // commands are those of both programs. serverCommands are the others.
 var commands = map[string]func(*app) *cobra.Command{
 	"run": (*app).runCommand, "eval": (*app).evalCommand, "repl": (*app).replCommand,
-	"ps": (*app).psCommand, "exec": (*app).execCommand, "stop": (*app).stopCommand, "submit": (*app).submitCommand, "result": (*app).resultCommand,
-	"doctor": (*app).doctorCommand, "snapshot": (*app).snapshotCommand, "du": (*app).duCommand,
+	"ps": (*app).psCommand, "exec": (*app).execCommand, "stop": (*app).stopCommand, "pause": (*app).pauseCommand, "resume": (*app).resumeCommand,
+	"submit": (*app).submitCommand, "result": (*app).resultCommand, "doctor": (*app).doctorCommand, "snapshot": (*app).snapshotCommand, "du": (*app).duCommand,
 	"policy": (*app).policyCommand, "bench": (*app).benchCommand, "version": (*app).versionCommand, "agent": (*app).agentCommand,
 }
 

@@ -49,9 +49,13 @@ The time is when a sandbox is deleted unless it is used before.`,
 		} else if err != nil {
 			return err
 		}
-		lines := []string{"SANDBOX\tCREATED\tEXPIRES\tPROCESSES"}
+		lines := []string{"SANDBOX\tCREATED\tEXPIRES\tSTATE\tPROCESSES"}
 		for _, sb := range list {
-			lines = append(lines, fmt.Sprintf("%s\t%s\t%s\t%d", sb.ID, sb.Created.Local().Format(time.DateTime), sb.Expires.Local().Format(time.DateTime), sb.Processes))
+			state := "active"
+			if sb.Paused {
+				state = "paused"
+			}
+			lines = append(lines, fmt.Sprintf("%s\t%s\t%s\t%s\t%d", sb.ID, sb.Created.Local().Format(time.DateTime), sb.Expires.Local().Format(time.DateTime), state, sb.Processes))
 		}
 		return a.printEither(asJSON, list, report.Table(lines))
 	})
@@ -64,17 +68,41 @@ func (a *app) stopCommand() *cobra.Command {
 		Long:    "Kill all that runs in sandboxes on a gaol server, and delete them with their files.",
 		Example: "  gaol stop sb-4pj7gsn2vyd3qzlkbcyx5mtdea",
 	}
+	return eachSandbox(cmd, func(ctx context.Context, sb *client.Sandbox) error {
+		if _, err := sb.Info(ctx); err != nil { // to Close, a sandbox that does not exist is closed
+			return err
+		}
+		return sb.Close()
+	})
+}
+
+// eachSandbox makes cmd do something with each sandbox of its arguments.
+func eachSandbox(cmd *cobra.Command, do func(context.Context, *client.Sandbox) error) *cobra.Command {
 	return serverCommand(cmd, func(ctx context.Context, c *client.Client, ids []string) (err error) {
 		for _, id := range ids {
-			sb := c.Sandbox(id)
-			_, failed := sb.Info(ctx) // to Close, a sandbox that does not exist is closed
-			if failed == nil {
-				failed = sb.Close()
-			}
-			err = errors.Join(err, failed)
+			err = errors.Join(err, do(ctx, c.Sandbox(id)))
 		}
 		return err
 	})
+}
+
+// pauseCommand pauses sandboxes.
+func (a *app) pauseCommand() *cobra.Command {
+	return eachSandbox(&cobra.Command{
+		Use: "pause SANDBOX...", Short: "Stop all that runs in sandboxes on a gaol server, until gaol resume", Args: cobra.MinimumNArgs(1),
+		Long: `Stop all processes of sandboxes on a gaol server until gaol resume. Meanwhile nothing can be
+started in them. Paused sandboxes expire like others.`,
+		Example: "  gaol pause sb-4pj7gsn2vyd3qzlkbcyx5mtdea",
+	}, func(ctx context.Context, sb *client.Sandbox) error { return sb.Pause(ctx) })
+}
+
+// resumeCommand resumes sandboxes.
+func (a *app) resumeCommand() *cobra.Command {
+	return eachSandbox(&cobra.Command{
+		Use: "resume SANDBOX...", Short: "Let paused sandboxes on a gaol server continue", Args: cobra.MinimumNArgs(1),
+		Long:    "Let the processes of paused sandboxes on a gaol server continue.",
+		Example: "  gaol resume sb-4pj7gsn2vyd3qzlkbcyx5mtdea",
+	}, func(ctx context.Context, sb *client.Sandbox) error { return sb.Resume(ctx) })
 }
 
 const execLong = `Run a program of the image in a sandbox on a gaol server. Its output is passed through as it

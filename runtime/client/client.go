@@ -212,7 +212,7 @@ func (e *MissingError) Error() string {
 }
 
 // Error is a refusal of the server. It matches [fs.ErrNotExist], [fs.ErrPermission],
-// [runtime.ErrClosed] and the errors of this package, if its code means that.
+// [runtime.ErrClosed], [runtime.ErrPaused] and the errors of this package, if its code means that.
 type Error struct {
 	Code       string // a stable name, such as "quota"; docs/session.md lists them
 	Status     int    // the HTTP status of the same error
@@ -239,6 +239,7 @@ var meanings = map[string][]error{
 	"forbidden":          {fs.ErrPermission},
 	"not_executable":     {fs.ErrPermission},
 	"closed":             {runtime.ErrClosed},
+	"paused":             {runtime.ErrPaused},
 	"draining":           {runtime.ErrClosed},
 	"interrupted":        {runtime.ErrClosed},
 	"sandbox_lost":       {ErrSandboxLost, runtime.ErrClosed},

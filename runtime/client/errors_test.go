@@ -38,10 +38,10 @@ func newFake(t *testing.T, kind session.Kind, body string) *Client {
 
 // TestErrors compares which errors each code of the server matches.
 func TestErrors(t *testing.T) {
-	all := []error{fs.ErrNotExist, fs.ErrPermission, runtime.ErrClosed, context.Canceled, ErrSandboxLost, ErrUnreachable, ErrNodeLost, ErrEngineUnavailable}
+	all := []error{fs.ErrNotExist, fs.ErrPermission, runtime.ErrClosed, runtime.ErrPaused, context.Canceled, ErrSandboxLost, ErrUnreachable, ErrNodeLost, ErrEngineUnavailable}
 	for code, want := range map[string][]error{
 		"not_found": {fs.ErrNotExist}, "no_program": {fs.ErrNotExist}, "forbidden": {fs.ErrPermission}, "not_executable": {fs.ErrPermission},
-		"closed": {runtime.ErrClosed}, "draining": {runtime.ErrClosed}, "interrupted": {runtime.ErrClosed}, "canceled": {context.Canceled}, "quota": nil,
+		"closed": {runtime.ErrClosed}, "draining": {runtime.ErrClosed}, "interrupted": {runtime.ErrClosed}, "canceled": {context.Canceled}, "paused": {runtime.ErrPaused}, "quota": nil,
 		"sandbox_lost": {runtime.ErrClosed, ErrSandboxLost}, "unreachable": {ErrUnreachable}, "node_lost": {ErrNodeLost}, "engine_unavailable": {ErrEngineUnavailable},
 	} {
 		sb := newFake(t, session.KindError, `{"code":"`+code+`","retryAfterMs":1000}`).Sandbox("sb-1")

@@ -183,6 +183,16 @@ func (sb *Sandbox) Renew(ctx context.Context) (Info, error) {
 	return get[Info](ctx, sb.c, "renewSandbox", "renew", sb.in())
 }
 
+// Pause stops all processes of the sandbox until Resume, as [runtime.NodeRuntime.Pause] does. A paused sandbox expires like others.
+func (sb *Sandbox) Pause(ctx context.Context) error {
+	return sb.c.do(ctx, "pauseSandbox", "pause", sb.in())
+}
+
+// Resume lets the processes of a paused sandbox continue.
+func (sb *Sandbox) Resume(ctx context.Context) error {
+	return sb.c.do(ctx, "resumeSandbox", "resume", sb.in())
+}
+
 // Close kills all that runs in the sandbox, and removes it with its files. Further calls return the
 // error of the first.
 func (sb *Sandbox) Close() error { return sb.close() }

@@ -31,6 +31,7 @@ func TestMove(t *testing.T) {
 	}{
 		{"content", testMovedContent},
 		{"processes", testMovedProcesses},
+		{"paused", testMovedPaused},
 		{"what stays", testUnmoved},
 		{"snapshot and image", testMovedKept},
 		{"delete", testDeleteMoving},
@@ -167,6 +168,24 @@ func testMovedProcesses(t *testing.T, c *cluster) {
 	if err := errors.Join(detached.Close(), session.Close()); err != nil {
 		t.Error(err)
 	}
+	caller.want(http.StatusNoContent, "DELETE", path, nil)
+}
+
+// testMovedPaused: any node pauses and resumes a sandbox, and one that moves stays paused.
+func testMovedPaused(t *testing.T, c *cluster) {
+	caller := c.nodes[2].as(t, ada)
+	path := caller.create(nil)
+	c.nodes[0].as(t, ada).want(http.StatusNoContent, "POST", path+"/pause", nil)
+	to := c.evacuate(t, c.nodes[2], idOf(path))
+	var info client.Info
+	to.as(t, ada).want(http.StatusOK, "GET", path, nil).Into(t, &info)
+	if !info.Paused {
+		t.Errorf("%+v", info)
+	}
+	caller.refused(http.StatusConflict, "paused", "POST", path+"/run", object{"code": "1"})
+	caller.want(http.StatusNoContent, "POST", path+"/resume", nil)
+	caller.wantValue(path+"/run", "__return(1)", "1")
+	c.drain(t, c.nodes[2], false)
 	caller.want(http.StatusNoContent, "DELETE", path, nil)
 }
 

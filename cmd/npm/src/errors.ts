@@ -20,7 +20,7 @@ export interface ErrorDetails {
 export class GaolError extends Error {
   /**
    * What has happened, for programs: `invalid`, `forbidden`, `not_found`, `conflict`, `quota`,
-   * `too_large`, `no_space`, `no_program`, `not_executable`, `step_failed`, `closed`, `draining` (it has not begun), `interrupted` (it was
+   * `too_large`, `no_space`, `no_program`, `not_executable`, `step_failed`, `closed`, `paused` (the sandbox is), `draining` (it has not begun), `interrupted` (it was
    * cut off by the end of the server), `internal`, or `connection`, `version`,
    * `no_server` and `protocol` of a {@link ConnectionError}.
    *

@@ -444,6 +444,8 @@ export interface SandboxInfo {
   lifetimeEnd: Date;
   /** What confines it, as in the request. */
   isolation: string;
+  /** Whether its processes are stopped until it is resumed. */
+  paused: boolean;
   /** Active runs, processes and contexts. */
   processes: number;
   /** Rules that the server's kernel does not enforce. */
@@ -1135,6 +1137,10 @@ export interface Operations {
   getSandbox: { params: InSandbox; result: SandboxInfo };
   /** Restart the idle timeout of a sandbox. */
   renewSandbox: { params: InSandbox; result: SandboxInfo };
+  /** Stop all that runs in a sandbox until it is resumed. */
+  pauseSandbox: { params: InSandbox; result: null };
+  /** Let a paused sandbox continue. */
+  resumeSandbox: { params: InSandbox; result: null };
   /** Delete a sandbox, with all that runs in it. */
   deleteSandbox: { params: InSandbox; result: null };
   /** Count the resources that a sandbox uses. */
@@ -1237,6 +1243,8 @@ export const results: Readonly<Record<keyof Operations, string>> = {
   listSandboxes: "SandboxList",
   getSandbox: "SandboxInfo",
   renewSandbox: "SandboxInfo",
+  pauseSandbox: "any",
+  resumeSandbox: "any",
   deleteSandbox: "any",
   getUsage: "ResourceUsage",
   spawn: "ProcessInfo",
@@ -1294,7 +1302,7 @@ export const shapes: Readonly<Record<string, Readonly<Record<string, string>>>> 
   Evaluation: { "value?": "any", "noValue?": "string", "error": "GuestError|null", "logs": "LogLine[]", "calls": "Call[]", "durationMs": "number", "cause": "string", "usage": "Usage", "denials": "Denial[]", "truncated": "EvaluationTruncated", },
   BatchError: { "code": "string", "status": "number", "detail": "string", },
   BatchRun: { "key": "string", "state": "string", "submitted": "date", "attempts?": "number", "done?": "date", "result?": "Run", "error?": "BatchError", },
-  SandboxInfo: { "id": "string", "created": "date", "expires": "date", "lifetimeEnd": "date", "isolation": "string", "processes": "number", "missing?": "string[]", },
+  SandboxInfo: { "id": "string", "created": "date", "expires": "date", "lifetimeEnd": "date", "isolation": "string", "paused": "boolean", "processes": "number", "missing?": "string[]", },
   MissingNodes: { "missing?": "string[]", },
   SandboxList: { "sandboxes": "SandboxInfo[]", "...MissingNodes": "MissingNodes", },
   Resources: { "runningProcesses": "number", "openFds": "number", "sockets": "number", "socketListeners": "number", "socketConnections": "number", "pipes": "number", "ptys": "number", "memoryBytes": "number", "diskBytes": "number", "files": "number", "truncated": "boolean", },

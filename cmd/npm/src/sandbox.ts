@@ -220,6 +220,19 @@ export class Sandbox {
     return complete(await this.#perform("renewSandbox", {}));
   }
 
+  /**
+   * Stops all processes until {@link resume}. Meanwhile, whatever would start one fails with the code `paused`. Time limits of
+   * runs do not include the pause; the sandbox's idle timeout and lifetime do.
+   */
+  async pause(): Promise<void> {
+    await this.#perform("pauseSandbox", {});
+  }
+
+  /** Lets the processes of a paused sandbox continue. */
+  async resume(): Promise<void> {
+    await this.#perform("resumeSandbox", {});
+  }
+
   /** Kills all that runs in the sandbox, and removes it with its files. Further calls return the promise of the first. */
   close(): Promise<void> {
     return (this.#closing ??= this.#close());

@@ -219,6 +219,19 @@ test("a process with a terminal can be resized", async (t) => {
   assert.equal((await p.wait()).exitCode, 0);
 });
 
+test("a paused sandbox starts nothing until it is resumed", async (t) => {
+  const sb = await sandbox(t);
+  const p = await sb.spawn("cat");
+  await sb.pause();
+  assert.equal((await sb.info()).paused, true);
+  await assert.rejects(sb.run("1"), { code: "paused", status: 409 });
+  await sb.resume();
+  assert.equal((await sb.info()).paused, false);
+  p.stdin.end("text");
+  assert.equal((await p.wait()).exitCode, 0);
+  assert.equal((await sb.run<number>("__return(1)")).value, 1);
+});
+
 test("many runs at once, and nothing stays", async (t) => {
   const sb = await sandbox(t);
   const values = await Promise.all(Array.from({ length: 100 }, async (_, i) => (await sb.run<number>(`__return(${i})`)).value));

@@ -40,7 +40,7 @@ type goDoor struct {
 }
 
 // inGo are the operations that the Go client and the SDK have with the same results.
-var inGo = []string{"run", "evaluate", "createSandbox", "runIn", "execIn", "commandIn", "evaluateIn", "makeFolder", "moveFile", "removeFile"}
+var inGo = []string{"run", "evaluate", "createSandbox", "runIn", "execIn", "commandIn", "evaluateIn", "pauseSandbox", "resumeSandbox", "makeFolder", "moveFile", "removeFile"}
 
 // errOther is the error of a request that Go cannot express.
 var errOther = errors.New("other")
@@ -129,6 +129,8 @@ func (d *goDoor) perform(ctx context.Context, s step, in any) (any, error) {
 		}
 		o.Args = nil // they are the command's
 		return newRun(sb.Command(ctx, in.Command.Command, in.Args, o))
+	case *requestjson.InSandbox:
+		return nil, d.pause(ctx, s, in.Sandbox)
 	case *requestjson.SnippetIn:
 		sb, err := d.find(in.Sandbox)
 		if err != nil {
@@ -137,6 +139,25 @@ func (d *goDoor) perform(ctx context.Context, s step, in any) (any, error) {
 		return evaluate(ctx, sb, in.Snippet)
 	}
 	return d.file(ctx, s, in)
+}
+
+// pause pauses or resumes a sandbox.
+func (d *goDoor) pause(ctx context.Context, s step, id string) error {
+	found, err := d.find(id)
+	if err != nil {
+		return err
+	}
+	sb := found.(interface {
+		Pause(context.Context) error
+		Resume(context.Context) error
+	})
+	switch s.operation {
+	case "pauseSandbox":
+		return sb.Pause(ctx)
+	case "resumeSandbox":
+		return sb.Resume(ctx)
+	}
+	return errOther
 }
 
 // fresh returns a sandbox for one run.
@@ -181,7 +202,7 @@ func (d *goDoor) create(ctx context.Context, in *requestjson.SandboxRequest) (an
 	rt := harness.Create(d.t, runtime.Options{Env: in.Env, Bindings: globals, Permissions: in.Permissions, Limits: limits, Launcher: runtime.LauncherZygote})
 	id := fmt.Sprintf("sdk-%d", len(d.sandboxes))
 	d.sandboxes[id] = rt
-	return map[string]any{"id": id, "isolation": "native", "processes": 0}, nil
+	return map[string]any{"id": id, "isolation": "native", "paused": false, "processes": 0}, nil
 }
 
 // find returns a sandbox.

@@ -30,6 +30,16 @@ func sandboxes() []*Operation {
 			Summary: "Restart the idle timeout of a sandbox",
 			Doc:     "Restarts the idle timeout. Each use of the sandbox does the same.",
 		}, (*service.Service).Renew),
+		ofSandbox(Operation{
+			Name: "pauseSandbox", Method: http.MethodPost, Path: one + "/pause",
+			Summary: "Stop all that runs in a sandbox until it is resumed",
+			Doc:     "Stops all processes. Until resumeSandbox, what would start one fails with paused. Time limits of runs do not include the pause; the sandbox's idle timeout and lifetime do.",
+		}, (*service.Sandbox).Pause),
+		ofSandbox(Operation{
+			Name: "resumeSandbox", Method: http.MethodPost, Path: one + "/resume",
+			Summary: "Let a paused sandbox continue",
+			Doc:     "Lets the processes of a paused sandbox continue.",
+		}, (*service.Sandbox).Resume),
 		ofService(Operation{
 			Name: "deleteSandbox", Method: http.MethodDelete, Path: one, Query: true,
 			Summary: "Delete a sandbox, with all that runs in it",

@@ -38,6 +38,7 @@ const (
 	Exceeded  Code = "quota"    // with a time to retry, unless the request can never be served
 	TooLarge  Code = "too_large"
 	Closed    Code = "closed"   // the sandbox, context or process has ended
+	Paused    Code = "paused"   // the sandbox is
 	Draining  Code = "draining" // the server is being stopped, and has not begun
 	Internal  Code = "internal"
 	Canceled  Code = "canceled"
@@ -63,6 +64,7 @@ const (
 var statuses = map[Code]int{
 	Invalid: http.StatusUnprocessableEntity, Forbidden: http.StatusForbidden, NotFound: http.StatusNotFound, Conflict: http.StatusConflict,
 	Exceeded: http.StatusTooManyRequests, TooLarge: http.StatusRequestEntityTooLarge, Closed: http.StatusGone,
+	Paused:   http.StatusConflict,
 	Draining: http.StatusServiceUnavailable, Stopped: http.StatusServiceUnavailable, Internal: http.StatusInternalServerError,
 	NoProgram: http.StatusUnprocessableEntity, NotExecutable: http.StatusUnprocessableEntity,
 	NoSpace: http.StatusInsufficientStorage, NotListening: http.StatusBadGateway, BadGateway: http.StatusBadGateway,
@@ -115,6 +117,8 @@ func AsError(err error) (*Error, bool) {
 	switch {
 	case isInvalid(err):
 		return &Error{Code: Invalid, Err: err}, true
+	case errors.Is(err, runtime.ErrPaused):
+		return &Error{Code: Paused, Err: err}, true
 	case isAny(err, runtime.ErrClosed, runtime.ErrContextEnded):
 		return &Error{Code: Closed, Err: err}, true
 	}

@@ -28,6 +28,7 @@ type Moved struct {
 	Expires  time.Time                  `json:"expires"`
 	Stored   string                     `json:"stored"`   // the name of the snapshot in both stores
 	Snapshot string                     `json:"snapshot"` // its id
+	Paused   bool                       `json:"paused,omitempty"`
 	Request  requestjson.SandboxRequest `json:"request"`
 }
 
@@ -141,7 +142,7 @@ func (sb *Sandbox) move(ctx context.Context, give func(context.Context, *tenant.
 			return Refuse(Conflict, "sandbox %s: a request still uses it", sb.ID)
 		}
 	}
-	m := &Moved{ID: sb.ID, Created: sb.Created, Expires: sb.expires, Stored: s.peers.NewID(MovedPrefix), Request: *sb.request}
+	m := &Moved{ID: sb.ID, Created: sb.Created, Expires: sb.expires, Stored: s.peers.NewID(MovedPrefix), Request: *sb.request, Paused: sb.runtime.Paused()}
 	taken, err := sb.runtime.Snapshot(ctx, runtime.SnapshotOptions{Name: m.Stored, Bytes: maxSnapshotBytes, Entries: maxKeptEntries})
 	if errors.Is(err, runtime.ErrClosed) { // it was deleted meanwhile
 		return nil

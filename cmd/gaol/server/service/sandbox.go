@@ -106,7 +106,13 @@ func (s *Service) createSandbox(ctx context.Context, c *Call, r *requestjson.San
 			return closeRuntime()
 		})
 	}
-	if err := s.add(sb); err != nil {
+	if m != nil && m.Paused {
+		err = sb.runtime.Pause(ctx)
+	}
+	if err == nil {
+		err = s.add(sb)
+	}
+	if err != nil {
 		return nil, errors.Join(err, sb.close())
 	}
 	audit.Of(ctx).SetSandbox(sb.ID)
@@ -270,7 +276,7 @@ func (sb *Sandbox) Info() *resultjson.SandboxInfo {
 	sb.service.mu.Unlock()
 	return &resultjson.SandboxInfo{
 		ID: sb.ID, Created: sb.Created, Expires: expires, LifetimeEnd: sb.expires, Isolation: sb.isolation,
-		Processes: len(sb.runtime.Processes()), Missing: sb.runtime.Missing(),
+		Paused: sb.runtime.Paused(), Processes: len(sb.runtime.Processes()), Missing: sb.runtime.Missing(),
 	}
 }
 
@@ -282,6 +288,16 @@ func (s *Service) Renew(ctx context.Context, c *Call, in *requestjson.InSandbox)
 	}
 	sb.Release()
 	return sb.Info(), nil
+}
+
+// Pause stops all processes of the sandbox.
+func (sb *Sandbox) Pause(ctx context.Context, _ *Call, _ *requestjson.InSandbox) (None, error) {
+	return None{}, sb.runtime.Pause(ctx)
+}
+
+// Resume lets the processes continue.
+func (sb *Sandbox) Resume(ctx context.Context, _ *Call, _ *requestjson.InSandbox) (None, error) {
+	return None{}, sb.runtime.Resume(ctx)
 }
 
 // GetSandbox describes a sandbox without renewing it.

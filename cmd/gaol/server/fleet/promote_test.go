@@ -214,9 +214,12 @@ func (c *testFleet) promoted() {
 		c.t.Fatalf("%d engines", len(got))
 	}
 	for _, viewer := range c.nodes {
-		c.wait("three nodes have an engine", func() bool {
+		c.wait("three nodes have an engine, which all know", func() bool {
 			n := 0
 			for _, s := range viewer.Member().All() {
+				if s.State == member.Live && s.Generation < viewer.generation().Number {
+					return false
+				}
 				if s.Engine {
 					n++
 				}

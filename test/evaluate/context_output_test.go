@@ -84,6 +84,7 @@ func TestContextIdleLines(t *testing.T) {
 			}
 			continue
 		}
+		harness.WaitFor(t, "100 lines, independently of the cell", func() bool { return len(lines) >= 100 })
 		if len(lines) != 100 || len(e.Logs) != 1 {
 			t.Errorf("%s: %d lines, and %v", name, len(lines), e.Logs)
 		}

@@ -52,7 +52,7 @@ type SandboxInfo struct {
 	Expires     time.Time `json:"expires" doc:"When it is deleted, unless it is used before."`
 	LifetimeEnd time.Time `json:"lifetimeEnd" doc:"When it is deleted at the latest."`
 	Isolation   string    `json:"isolation" doc:"What confines it, as in the request."`
-	Paused      bool      `json:"paused" doc:"Whether its processes are stopped until it is resumed."`
+	Paused      bool      `json:"paused,omitempty" doc:"Its processes are stopped until it is resumed."`
 	Processes   int       `json:"processes" doc:"Active runs, processes and contexts."`
 	Missing     []string  `json:"missing,omitempty" doc:"Rules that the server's kernel does not enforce."`
 }

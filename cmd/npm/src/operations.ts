@@ -444,8 +444,8 @@ export interface SandboxInfo {
   lifetimeEnd: Date;
   /** What confines it, as in the request. */
   isolation: string;
-  /** Whether its processes are stopped until it is resumed. */
-  paused: boolean;
+  /** Its processes are stopped until it is resumed. */
+  paused?: boolean;
   /** Active runs, processes and contexts. */
   processes: number;
   /** Rules that the server's kernel does not enforce. */
@@ -1302,7 +1302,7 @@ export const shapes: Readonly<Record<string, Readonly<Record<string, string>>>> 
   Evaluation: { "value?": "any", "noValue?": "string", "error": "GuestError|null", "logs": "LogLine[]", "calls": "Call[]", "durationMs": "number", "cause": "string", "usage": "Usage", "denials": "Denial[]", "truncated": "EvaluationTruncated", },
   BatchError: { "code": "string", "status": "number", "detail": "string", },
   BatchRun: { "key": "string", "state": "string", "submitted": "date", "attempts?": "number", "done?": "date", "result?": "Run", "error?": "BatchError", },
-  SandboxInfo: { "id": "string", "created": "date", "expires": "date", "lifetimeEnd": "date", "isolation": "string", "paused": "boolean", "processes": "number", "missing?": "string[]", },
+  SandboxInfo: { "id": "string", "created": "date", "expires": "date", "lifetimeEnd": "date", "isolation": "string", "paused?": "boolean", "processes": "number", "missing?": "string[]", },
   MissingNodes: { "missing?": "string[]", },
   SandboxList: { "sandboxes": "SandboxInfo[]", "...MissingNodes": "MissingNodes", },
   Resources: { "runningProcesses": "number", "openFds": "number", "sockets": "number", "socketListeners": "number", "socketConnections": "number", "pipes": "number", "ptys": "number", "memoryBytes": "number", "diskBytes": "number", "files": "number", "truncated": "boolean", },

@@ -282,7 +282,7 @@ async function create(session: Session, params: SandboxRequest, options: Request
   }
 }
 
-/** Adds a list that is absent if it is empty. */
+/** Adds what is absent if it is false or empty. */
 function complete(info: Info): SandboxInfo {
-  return { ...info, missing: info.missing ?? [] };
+  return { ...info, paused: info.paused ?? false, missing: info.missing ?? [] };
 }

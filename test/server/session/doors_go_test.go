@@ -202,7 +202,7 @@ func (d *goDoor) create(ctx context.Context, in *requestjson.SandboxRequest) (an
 	rt := harness.Create(d.t, runtime.Options{Env: in.Env, Bindings: globals, Permissions: in.Permissions, Limits: limits, Launcher: runtime.LauncherZygote})
 	id := fmt.Sprintf("sdk-%d", len(d.sandboxes))
 	d.sandboxes[id] = rt
-	return map[string]any{"id": id, "isolation": "native", "paused": false, "processes": 0}, nil
+	return map[string]any{"id": id, "isolation": "native", "processes": 0}, nil
 }
 
 // find returns a sandbox.

@@ -282,7 +282,7 @@ async function create(session: Session, params: SandboxRequest, options: Request
   }
 }
 
-/** Adds what is absent if it is false or empty. */
+/** Adds the fields that are absent if they are false or empty. */
 function complete(info: Info): SandboxInfo {
   return { ...info, paused: info.paused ?? false, missing: info.missing ?? [] };
 }

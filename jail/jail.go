@@ -271,35 +271,6 @@ func (j *Jail) Close() error {
 	return j.remove()
 }
 
-// SetPaused stops all processes that Start has started, and returns when they have stopped, or lets them continue. Pid 1, which runs
-// no code of the guest, is never stopped. After an error the processes continue.
-//
-// Preconditions: Start is not called before they continue.
-func (j *Jail) SetPaused(ctx context.Context, paused bool) error {
-	j.pausing.Lock()
-	defer j.pausing.Unlock()
-	j.mu.Lock()
-	var groups []*cgroup.Group // of each process, so that it can be killed alone: v1 does not thaw a group whose parent is frozen
-	for p := range j.live {
-		if p.group != nil {
-			groups = append(groups, p.group)
-		}
-	}
-	j.mu.Unlock()
-	var failed error
-	for _, g := range groups {
-		if failed = errors.Join(failed, g.SetFrozen(ctx, paused)); failed != nil && paused {
-			break
-		}
-	}
-	if failed != nil && paused {
-		for _, g := range groups {
-			failed = errors.Join(failed, g.SetFrozen(context.WithoutCancel(ctx), false))
-		}
-	}
-	return step.Wrap("pause", j.identity.name(), failed)
-}
-
 // remove removes everything that Create has made so far.
 func (j *Jail) remove() error {
 	var failed error

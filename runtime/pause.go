@@ -29,11 +29,10 @@ const allStarts = 1 << 30
 // Pausing a paused runtime does nothing.
 //
 // While the runtime is paused, methods that start a process or a cell fail with [ErrPaused]. FS, Snapshot and Close work as
-// before, and runs can be killed and canceled; canceling a cell ends its context. The time limits of runs and cells do not include
-// the pause, but other times do: ContextOptions.IdleTimeout, and those of host functions and connections.
+// before, and runs can be killed and canceled; canceling a cell ends its context. Timeouts of runs and cells exclude the
+// pause. ContextOptions.IdleTimeout and the timeouts of host functions and connections include it.
 //
-// On cgroup v1, stopped processes do not die with the host process. Those of a host process that was killed while its
-// runtime was paused are removed when the next one creates a runtime.
+// On cgroup v1, killing the host process does not end paused processes. The next process that calls [Create] ends them.
 func (rt *NodeRuntime) Pause(ctx context.Context) (err error) {
 	defer wrap(&err, "pause")
 	return rt.setPaused(ctx, true)

@@ -196,7 +196,7 @@ func (a *app) main(ctx context.Context, args []string) int {
 	return a.exit
 }
 
-// commands are those of both programs. serverCommands are the others.
+// commands lists the commands that both programs have. Only gaol-server has serverCommands, too.
 var commands = map[string]func(*app) *cobra.Command{
 	"run": (*app).runCommand, "eval": (*app).evalCommand, "repl": (*app).replCommand,
 	"ps": (*app).psCommand, "exec": (*app).execCommand, "stop": (*app).stopCommand, "pause": (*app).pauseCommand, "resume": (*app).resumeCommand,
@@ -218,7 +218,7 @@ func (a *app) chosen(args []string) (chosen []*cobra.Command) {
 	return chosen
 }
 
-// rootCommand returns gaol's command, with those that arguments need.
+// rootCommand returns the root command with the subcommands that the arguments need.
 func (a *app) rootCommand(args []string) *cobra.Command {
 	root := group("gaol", "Run untrusted Node.js programs in a jail", rootLong)
 	root.Example = rootExample

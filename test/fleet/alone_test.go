@@ -19,8 +19,8 @@ import (
 	"gaol/test/server/servertest"
 )
 
-// mostAlone bounds the memory of an idle server without a fleet, in KiB: 13 MiB, on 2026-11-29, and 15 MiB. That of the program's file is left
-// out: the kernel maps what the page cache has of it.
+// mostAlone bounds the memory of an idle server without a fleet, in KiB: 15 MiB more than the 13 MiB measured on 2026-11-29. It excludes
+// pages of the program's file, whose number depends on the page cache.
 const mostAlone = 28 * 1024
 
 // A server without --fleet and --join listens on no TCP port, starts no engine, makes no files of a fleet, and needs little more memory

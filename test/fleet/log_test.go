@@ -10,8 +10,7 @@ import (
 	"gaol/test/server/servertest"
 )
 
-// TestLog: each line of the log names the node, and lines about a request its id. The node that forwards a request and the one that
-// performs it log the same id.
+// TestLog checks that each line of the log names the node, and that both nodes of a forwarded request log the same id.
 func TestLog(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)

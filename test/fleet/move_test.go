@@ -171,7 +171,7 @@ func testMovedProcesses(t *testing.T, c *cluster) {
 	caller.want(http.StatusNoContent, "DELETE", path, nil)
 }
 
-// testMovedPaused: any node pauses and resumes a sandbox, and one that moves stays paused.
+// testMovedPaused pauses and resumes a sandbox through each node. A paused sandbox stays paused when it moves.
 func testMovedPaused(t *testing.T, c *cluster) {
 	caller := c.nodes[2].as(t, ada)
 	path := caller.create(nil)

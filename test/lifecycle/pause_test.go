@@ -51,7 +51,7 @@ func start(ctx context.Context, rt *runtime.NodeRuntime, code string, o runtime.
 	}
 }
 
-// counts returns what the counting programs have written.
+// counts returns the output of the counting programs.
 func counts(rt *runtime.NodeRuntime) string {
 	count, err := rt.FS().ReadFile("/tmp/count")
 	info, failed := rt.FS().Stat("/tmp/lines")

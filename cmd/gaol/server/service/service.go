@@ -360,8 +360,8 @@ func (ts *tenants) close() {
 	removeCgroup(ts.parent)
 }
 
-// removeEmpty removes the cgroups of tenants that a killed server has left. Those of jails and zygotes may be in use, although
-// they have no process yet.
+// removeEmpty removes empty tenant cgroups that a killed server left behind. It skips jail and zygote cgroups, because another
+// server may be about to start a process in one.
 func (ts *tenants) removeEmpty() {
 	if ts.shared {
 		return // another program may be about to use one

@@ -175,8 +175,8 @@ func TestLateFrames(t *testing.T) {
 	}
 }
 
-// A server that is being stopped refuses sessions of clients. It accepts those of other nodes, whose sandboxes may have moved, and performs
-// no operation.
+// A stopping server refuses sessions from clients. It accepts sessions from other nodes, because their sandboxes may have moved, but
+// performs no operation.
 func TestSessionWhileStopping(t *testing.T) {
 	s := newService(t, nil)
 	if err := s.Close(t.Context()); err != nil {

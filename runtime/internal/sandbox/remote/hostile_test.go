@@ -94,7 +94,7 @@ func always(text string) impostor {
 	})
 }
 
-// reading also reads what the host sends, which waits for it otherwise.
+// reading writes the same text until the stream ends, and reads the replies of the host.
 func reading(text string) impostor {
 	return operations(func(_ string, s *mux.Stream) {
 		var work sync.WaitGroup

@@ -1,6 +1,7 @@
 package jail
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/netip"
@@ -214,7 +215,8 @@ func (j entryProgram) startPid1(top *cgroupFiles) error {
 	list := enter.List{
 		Steps: j.createSteps(in, init), Filter: j.spec.Filter.Program, Files: []*os.File{null, null, null}, StartIn: in.startIn,
 	}
-	return enter.Launch(j.program, list, func(child *enter.Child) error {
+	var network chan error
+	err = enter.Launch(j.program, list, func(child *enter.Child) error {
 		j.pid1 = child
 		if err := j.openPid1(); err != nil {
 			return err
@@ -222,8 +224,14 @@ func (j entryProgram) startPid1(top *cgroupFiles) error {
 		if err := j.mapIDs(j.pid1.PID()); err != nil {
 			return err
 		}
-		return j.prepareNetwork()
+		network = make(chan error, 1)
+		go func() { network <- j.prepareNetwork() }() // takes as long as pid 1's mounts
+		return nil
 	})
+	if network != nil {
+		err = cmp.Or(err, <-network)
+	}
+	return err
 }
 
 // prepareNetwork sets up pid 1's network namespace.

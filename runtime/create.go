@@ -16,6 +16,7 @@ import (
 	"gaol/rootfs"
 	"gaol/runtime/internal/guest"
 	"gaol/runtime/internal/sandbox"
+	"gaol/runtime/internal/sandbox/native"
 	"gaol/runtime/internal/work"
 	"gaol/vfs"
 	"gaol/vfs/hostfs"
@@ -52,12 +53,19 @@ type NodeRuntime struct {
 // Errors name the missing feature and the cure; `gaol doctor` explains more.
 func Create(ctx context.Context, o Options) (_ *NodeRuntime, err error) {
 	defer wrap(&err, "create")
+	prepare()
 	s, err := o.check()
 	if err != nil {
 		return nil, err
 	}
 	return create(ctx, s)
 }
+
+// prepare starts what the first sandbox of a process needs whatever its options.
+var prepare = sync.OnceFunc(func() {
+	go native.Prepare()
+	go guest.Files()
+})
 
 // check resolves options and refuses what this process cannot do.
 func (o Options) check() (settings, error) {

@@ -1,6 +1,7 @@
 package guest
 
 import (
+	"bytes"
 	"embed"
 	"encoding/binary"
 	"encoding/json"
@@ -10,7 +11,6 @@ import (
 	"os"
 	"path"
 	"slices"
-	"strings"
 	"sync"
 
 	"gaol/internal/kernfile"
@@ -42,13 +42,14 @@ var Files = sync.OnceValue(func() (list []sandbox.File) {
 		list = append(list, sandbox.File{Path: path.Join(Dir, name), Mode: 0o644, Data: text})
 	}
 	prelude := &list[slices.IndexFunc(list, func(f sandbox.File) bool { return f.Path == Prelude })]
-	before, after, _ := strings.Cut(string(prelude.Data), "// guest.go inserts")
+	before, after, _ := bytes.Cut(prelude.Data, []byte("// guest.go inserts"))
+	before = slices.Clip(before)
 	for _, name := range startModules {
 		text, failed := files.ReadFile(name)
 		err = errors.Join(err, failed)
-		before += fmt.Sprintf("load('%s', (function (module, require) {%s}));\n", name, text)
+		before = fmt.Appendf(before, "load('%s', (function (module, require) {%s}));\n", name, text)
 	}
-	prelude.Data = []byte(before + "// guest.go has inserted" + after)
+	prelude.Data = slices.Concat(before, []byte("// guest.go has inserted"), after)
 	if err != nil {
 		panic(err) // the files are part of this program
 	}

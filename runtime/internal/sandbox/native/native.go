@@ -27,6 +27,12 @@ type Sandbox struct {
 	parking    parking[*jail.Parked]
 }
 
+// Prepare does the work of the first sandbox that no option changes: packages seccomp and jail keep the results.
+func Prepare() {
+	_, _ = seccomp.Compile(nil, false)
+	_ = jail.CheckSocketLists()
+}
+
 // New creates a sandbox. The caller closes the sources of the mounts.
 func New(ctx context.Context, spec *sandbox.Spec) (sandbox.Sandbox, error) {
 	s := &Sandbox{spec: spec}

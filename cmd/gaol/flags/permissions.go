@@ -93,7 +93,11 @@ func (f *Sandbox) checkPermissions(ctx context.Context) (err error) {
 	if len(p.network) > 0 && !p.parsed.Network.IsZero() {
 		return errors.New("--allow-net beside a network scope of --permissions: use one of them")
 	}
-	plan, err := runtime.CheckPermissions(f.Options())
+	o := f.Options()
+	if o.Permissions.IsZero() { // the default
+		return nil
+	}
+	plan, err := runtime.CheckPermissions(o)
 	if plan != nil {
 		return nil
 	}

@@ -35,7 +35,7 @@ const { defineProperty, getOwnPropertyDescriptor, keys } = Object;
 const isMainThread = !process.abort.disabled; // node:worker_threads takes 2 ms to load
 
 const PROGRAM_FD = 4;
-const PASSES_FLAGS = /node:(test|bench)/; // modules that pass Node's own flags to children
+const PASS_FLAGS = ['node:test', 'node:bench']; // modules that pass Node's own flags to children
 
 const IMPORTS = ['import', 'createRequire', 'eval', 'Function']; // programs without these need no hooks, which take 0.1 ms
 
@@ -250,7 +250,7 @@ function start() {
     resetHeapFlagsForWorkers();
     if (program.dir) process.chdir(program.dir);
   }
-  if (PASSES_FLAGS.test(program.source)) require('./inside.cjs').hideFlags(); // takes a few milliseconds
+  if (PASS_FLAGS.some((name) => program.source.includes(name))) require('./inside.cjs').hideFlags(); // takes a few milliseconds
   begin(program, isMainThread ? process.argv[1] : program.path);
 }
 

@@ -34,13 +34,13 @@ const allowBigInts = () => (bigInts = true);
 const MAX_KEY = 100; // characters of a name in a path
 const MAX_STEPS = 20; // names in a path
 const MAX_DATA_DEPTH = 50; // of what isData accepts
-const IDENTIFIER = /^[\p{L}_$][\p{L}\p{Nd}_$]*$/u;
 
 // Returns the last part of the path of a member: .name or [index].
 function step(holder, key) {
   if (isArray(holder)) return `[${key}]`;
   if (key.length > MAX_KEY) return `[${stringify(`${slice(key, 0, MAX_KEY)}…`)}]`;
-  return matches(IDENTIFIER, key) ? `.${key}` : `[${stringify(key)}]`;
+  const identifier = /^[\p{L}_$][\p{L}\p{Nd}_$]*$/u; // here, as V8 takes 0.3 ms for its classes
+  return matches(identifier, key) ? `.${key}` : `[${stringify(key)}]`;
 }
 
 // How a path begins: with root, or with first(key) for a member of the root.

@@ -47,7 +47,10 @@ type container struct {
 }
 
 // startPid1 implements starter.
-func (j *container) startPid1(top *cgroupFiles) error {
+func (j *container) startPid1(top *cgroupFiles, mount func() error) error {
+	if err := mount(); err != nil {
+		return err
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), kernel.Timeout(startTimeout))
 	defer cancel()
 	namespaces, err := j.newNamespaces(top)

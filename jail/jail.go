@@ -64,8 +64,9 @@ type Jail struct {
 
 // starter starts the processes of a jail: the entry program does, or an OCI runtime.
 type starter interface {
-	// startPid1 creates the namespaces and starts pid 1 with a copy of the calling thread's mounts.
-	startPid1(top *cgroupFiles) error
+	// startPid1 calls mount, which mounts the tree, creates the namespaces, and starts pid 1 with a copy
+	// of the calling thread's mounts.
+	startPid1(top *cgroupFiles, mount func() error) error
 
 	// launch sets p.first to a new process, in the cgroups of in, and returns when it runs c's
 	// program. If it fails, it may have set p.first, which must be waited for.
@@ -159,7 +160,7 @@ func Create(ctx context.Context, s Spec) (*Jail, error) {
 
 // start creates the cgroups, the tree and pid 1.
 //
-// Preconditions: see mounts.Stage.Mount.
+// Preconditions: see mounts.Stage.Open.
 func (j *Jail) start() error {
 	host, err := kernfile.Open("/proc/thread-self/ns/mnt", unix.O_RDONLY)
 	if err != nil {
@@ -175,8 +176,10 @@ func (j *Jail) start() error {
 		top, err = j.makeCgroups()
 		made <- err
 	}()
-	err = stage.Mount(stageDir(j.identity.stateDir()))
-	j.commands, j.programs, j.disk, j.changes = stage.Commands, stage.Programs, stage.Disk, stage.Changes // remove closes them
+	err = stage.Open(stageDir(j.identity.stateDir()))
+	defer func() { // remove closes them
+		j.commands, j.programs, j.disk, j.changes = stage.Commands, stage.Programs, stage.Disk, stage.Changes
+	}()
 	if failed := <-made; failed != nil {
 		return failed
 	}
@@ -187,7 +190,7 @@ func (j *Jail) start() error {
 	if j.program, err = stage.OpenProgram(enter.Path, unix.O_PATH); err != nil {
 		return step.Wrap("open", enter.Path, err)
 	}
-	if err := j.starter.startPid1(top); err != nil {
+	if err := j.starter.startPid1(top, stage.Mount); err != nil {
 		return err
 	}
 	// Pid 1 uses a copy of this mount namespace, so the thread can leave it.
@@ -197,9 +200,9 @@ func (j *Jail) start() error {
 // entryProgram starts processes by package enter's program.
 type entryProgram struct{ *Jail }
 
-// startPid1 implements starter. Pid 1 reads and prints nothing, so its descriptors 0 to 2 are
-// /dev/null.
-func (j entryProgram) startPid1(top *cgroupFiles) error {
+// startPid1 implements starter. The namespaces are made while the tree is mounted: the kernel takes as
+// long for both. Pid 1 reads and prints nothing, so its descriptors 0 to 2 are /dev/null.
+func (j entryProgram) startPid1(top *cgroupFiles, mount func() error) error {
 	null, err := kernfile.Open(os.DevNull, unix.O_RDWR)
 	if err != nil {
 		return step.Wrap("open", os.DevNull, err)
@@ -212,13 +215,15 @@ func (j entryProgram) startPid1(top *cgroupFiles) error {
 	defer init.Close() // nil in cgroup v1
 	// The cgroup namespace begins in these groups, above the group that pid 1 is moved to.
 	in := top.with(j.shared)
+	var mounted error
 	list := enter.List{
 		Steps: j.createSteps(in, init), Filter: j.spec.Filter.Program, Files: []*os.File{null, null, null}, StartIn: in.startIn,
+		Meanwhile: func() { mounted = mount() },
 	}
 	var network chan error
 	err = enter.Launch(j.program, list, func(child *enter.Child) error {
 		j.pid1 = child
-		if err := j.openPid1(); err != nil {
+		if err := cmp.Or(mounted, j.openPid1()); err != nil {
 			return err
 		}
 		if err := j.mapIDs(j.pid1.PID()); err != nil {

@@ -27,8 +27,7 @@ import (
 
 // createSteps create the namespaces of a jail, and its pid 1.
 func (j *Jail) createSteps(in *cgroupFiles, init *os.File) []enter.Step {
-	const namespaces = unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNS | unix.CLONE_NEWNET |
-		unix.CLONE_NEWIPC | unix.CLONE_NEWUTS
+	const namespaces = unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS
 	steps := slices.Concat([]enter.Step{enter.CloseOthers(), enter.Keyring(), enter.OOMScore()}, in.joinSteps(), []enter.Step{
 		// Not made by the clone: it would begin in pid 1's cgroup. It belongs to the host's
 		// user namespace, which does no harm.
@@ -38,8 +37,9 @@ func (j *Jail) createSteps(in *cgroupFiles, init *os.File) []enter.Step {
 		// exhaust the limits of root and of all other jails.
 		enter.EffectiveUser(j.identity.ID()),
 		enter.Clone(init, namespaces),
-		enter.AwaitHost(), // until the user namespace has ids
+		enter.AwaitHost(), // until the user namespace has ids, and the tree is mounted
 		enter.User(0, 0),
+		enter.MountNamespace(), // a copy of the stage's, in which the working directory is the stage
 		enter.Hostname(j.spec.Hostname),
 	})
 	if j.spec.Loopback {

@@ -134,6 +134,9 @@ func (l *List) execute(conn *net.UnixConn, cloned func(pid int) error) error {
 	if err := write(conn, message); err != nil {
 		return fmt.Errorf("send the list: %w", err)
 	}
+	if l.Meanwhile != nil {
+		l.Meanwhile()
+	}
 	sawClone, outcome := cloned == nil, errEnded // of the last report that decides it
 	var lostFiles error                          // reports whose descriptor could not be received
 	for {

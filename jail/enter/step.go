@@ -75,6 +75,11 @@ func CgroupNamespace() Step {
 	return Step{Name: "cgroup namespace", op: opUnshare, value: unix.CLONE_NEWCGROUP}
 }
 
+// MountNamespace creates a copy of the mount namespace.
+func MountNamespace() Step {
+	return Step{Name: "mount namespace", op: opUnshare, value: unix.CLONE_NEWNS}
+}
+
 // EffectiveUser sets the effective user id and keeps the capabilities. Namespaces that
 // Clone creates then belong to that host user.
 func EffectiveUser(uid int) Step { return Step{Name: "user", op: opEffectiveUser, number: uint32(uid)} }
@@ -224,6 +229,10 @@ type List struct {
 	// the guest's program or has ended: until then, the calls that the filter sends to
 	// the listener are the entry program's.
 	OnListener func(listener *os.File, conn syscall.Conn)
+
+	// Meanwhile is called, on the goroutine that calls Launch, while the program executes the
+	// steps before AwaitHost; may be nil.
+	Meanwhile func()
 }
 
 // InstructionLen is sizeof(struct sock_filter).

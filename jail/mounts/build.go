@@ -200,7 +200,7 @@ func (b *builder) asOwner(path string, do func() error) error {
 
 // asGuest calls do with the guest's rights over files.
 //
-// Preconditions: see Stage.Mount.
+// Preconditions: see Stage.Open.
 func (b *builder) asGuest(do func() error) error {
 	uid, gid, err := kernfile.SetFileIDs(b.guestUID(), b.guestGID())
 	defer func() { _, _, _ = kernfile.SetFileIDs(uid, gid) }()

@@ -24,7 +24,7 @@ import (
 //
 //	format ── once for each size: mke2fs and empty files for its surplus of inodes, kept in memory as some 200 KB
 //	  │
-//	O_TMPFILE in Tree.DiskDir ── loop device ── detached mount ── Stage.Mount attaches it instead of a tmpfs
+//	O_TMPFILE in Tree.DiskDir ── loop device ── detached mount ── Stage.Open attaches it instead of a tmpfs
 //	                                                                │
 //	                                              limitDisk fills what exceeds Disk and Inodes
 //

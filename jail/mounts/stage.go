@@ -76,16 +76,23 @@ func Prepare(t Tree, firstID int) *Stage {
 // Close closes the cloned mounts. What Mount mounted stays.
 func (s *Stage) Close() { s.clones.close() }
 
-// Mount mounts the tree, without /proc, at Root below dir. It makes dir the thread's
-// working directory, and sets the thread's umask to 0.
+// Open makes a mount namespace for the thread, with the stage at dir, which becomes the working
+// directory, and sets the thread's umask to 0. The host does not see the namespace's mounts.
 //
 // Preconditions: the thread is locked to its goroutine, is not the main thread of the
-// process, and ends with the goroutine or leaves the mount namespace. The mounts belong to
-// this thread: the host does not see them.
-func (s *Stage) Mount(dir string) error {
+// process, and ends with the goroutine or leaves the mount namespace.
+func (s *Stage) Open(dir string) error {
 	return run(openStage(dir, s.mountBase), []action{
 		{"mount", s.tree.Image, s.clones.mountImage},
 		{"write", "layer", s.writeLayer},
+	})
+}
+
+// Mount mounts the tree, without /proc, at Root.
+//
+// Preconditions: Open has succeeded on this thread.
+func (s *Stage) Mount() error {
+	return run([]action{
 		{"make", "mount points", s.makeMountPoints},
 		{"make", "guest folders", s.makeGuestDirs},
 		{"open", "changes", s.openChanges},
@@ -134,9 +141,9 @@ func (s *Stage) mountLayers() error {
 
 // EnterImage makes an overlay of files of the host's root over an image the root directory of
 // this thread, read-only, and unmounts the rest of the host's tree. dir is as for
-// [Stage.Mount].
+// [Stage.Open].
 //
-// Preconditions: see [Stage.Mount]. The thread must end with its goroutine.
+// Preconditions: see [Stage.Open]. The thread must end with its goroutine.
 func EnterImage(dir, image string, files []File) error {
 	s := &Stage{tree: Tree{Layer: files}}
 	return run(openStage(dir, s.mountBase), []action{
@@ -155,8 +162,8 @@ type action struct {
 }
 
 // run does all actions, in this order, until one fails.
-func run(first, then []action) error {
-	for _, a := range slices.Concat(first, then) {
+func run(lists ...[]action) error {
+	for _, a := range slices.Concat(lists...) {
 		if err := a.do(); err != nil {
 			return &step.Error{Step: a.name, Target: a.target, Err: err}
 		}
@@ -278,7 +285,7 @@ func bindWithFlags(path string, attr unix.MountAttr) error {
 // OpenProgram opens a program of the image that runs with the host's rights, with flags of open(2). It must
 // be a regular file that only the host's root can change; links are not followed.
 //
-// Preconditions: Mount has succeeded on this thread.
+// Preconditions: Open has succeeded on this thread.
 func (s *Stage) OpenProgram(path string, flags uint64) (*os.File, error) {
 	image, err := s.clones.image()
 	if err != nil {
@@ -303,7 +310,7 @@ func (s *Stage) OpenProgram(path string, flags uint64) (*os.File, error) {
 // ReplaceBootID mounts the stage's file over the boot's id in the /proc of another process, for runtimes that mount nothing
 // there. It leaves the thread in that process's mount namespace.
 //
-// Preconditions: see Stage.Mount, which has mounted the stage on this thread.
+// Preconditions: Stage.Mount has succeeded on this thread.
 func ReplaceBootID(pid int) error {
 	file, err := cloneMount(unix.AT_FDCWD, filepath.Join(Proc, procfs.BootID), 0, true)
 	if err != nil {

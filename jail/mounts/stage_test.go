@@ -42,7 +42,10 @@ func mountTree(t *testing.T, tree Tree, check func(s *Stage, guest func(func() e
 	done := make(chan error)
 	go func() {
 		goruntime.LockOSThread() // never unlocked: the mounts end with the thread
-		err := s.Mount(dir)
+		err := s.Open(dir)
+		if err == nil {
+			err = s.Mount()
+		}
 		if err == nil && check != nil {
 			check(s, newBuilder(s).asGuest)
 		}

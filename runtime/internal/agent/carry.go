@@ -26,7 +26,7 @@ func Carry(s *mux.Stream, c net.Conn) {
 		}
 	})
 	both.Go(func() {
-		if _, err := io.Copy(c, s); err != nil {
+		if _, err := io.Copy(c, s); err != nil && !isClosed(c) { // what a closed side has sent before is still read
 			reset(c)
 			s.Reset()
 		} else if half, ok := c.(interface{ CloseWrite() error }); ok {
@@ -34,11 +34,11 @@ func Carry(s *mux.Stream, c net.Conn) {
 		}
 	})
 	switch _, err := io.Copy(s, c); {
+	case isClosed(c): // with ECONNRESET, if it has not read everything: what it has sent must arrive in any case
+		_ = s.Close() // the session may have ended
 	case err != nil:
 		s.Reset()
 		reset(c)
-	case isClosed(c):
-		_ = s.Close() // the session may have ended
 	default:
 		_ = s.CloseWrite()
 	}

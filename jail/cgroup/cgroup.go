@@ -64,6 +64,7 @@ type backend interface {
 	otherDirs(path string) []string // further directories of a namespace root
 	initRoot(path string, rules []specs.LinuxDeviceCgroup) error
 	create(path string, l Limits) error
+	setLimits(path string, l Limits) error
 
 	// kill makes the nth attempt, counting from 0. It does not wait for killed processes.
 	kill(path string, n int) (empty bool, err error)
@@ -116,14 +117,32 @@ func newGroup(on backend, path string, l Limits) (*Group, error) {
 }
 
 func (g *Group) create() error {
-	if err := checkPath(g.path); err != nil {
+	if err := errors.Join(checkPath(g.path), g.limits.check(g.path)); err != nil {
 		return err
-	}
-	if l := g.limits; l.Memory < 0 || !(l.CPUs >= 0) || l.Pids < 0 { // !(>=) rejects NaN too
-		return fmt.Errorf("cgroup: create %s: negative limit in %+v", g.path, l)
 	}
 	if err := g.on.create(g.path, g.limits); err != nil {
 		return errors.Join(fmt.Errorf("cgroup: create %s: %w", g.path, err), g.Delete())
+	}
+	return nil
+}
+
+// check returns an error if a limit is negative.
+func (l Limits) check(path string) error {
+	if l.Memory < 0 || !(l.CPUs >= 0) || l.Pids < 0 { // !(>=) rejects NaN too
+		return fmt.Errorf("cgroup: create %s: negative limit in %+v", path, l)
+	}
+	return nil
+}
+
+// SetLimits replaces the limits of a group that no pool has created, except for zero fields. It tries all fields. The limit of
+// memory cannot be lowered below what is in use.
+func (g *Group) SetLimits(l Limits) error {
+	err := l.check(g.path)
+	if err == nil {
+		err = g.on.setLimits(g.path, l)
+	}
+	if err != nil {
+		return fmt.Errorf("cgroup: limit %s: %w", g.path, err)
 	}
 	return nil
 }

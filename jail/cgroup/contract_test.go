@@ -103,6 +103,7 @@ func TestContract(t *testing.T) {
 		{"cpu is counted", testCPU, true},
 		{"memory kill is counted", testMemory, true},
 		{"refused forks are counted", testPids, true},
+		{"limits are raised and lowered", testSetLimits, true},
 		{"usage in a pool", testPoolUsage, true},
 		{"limits in a pool", testPoolLimits, true},
 		{"memory for a reused group of a pool", testPoolMemory, true},
@@ -490,5 +491,26 @@ func testNamespaceRootDescriptors(t *testing.T, s subject) {
 	}
 	if after := open(); after > before+kept {
 		t.Errorf("%d descriptors are open, %d before", after, before)
+	}
+}
+
+// Limits can be replaced, in both directions.
+func testSetLimits(t *testing.T, s subject) {
+	g := s.group(t, Limits{Memory: 64 << 20, CPUs: 1, Pids: 8})
+	for _, l := range []Limits{{Memory: 256 << 20, CPUs: 2, Pids: 64}, {Memory: 32 << 20, CPUs: 0.5, Pids: 4}} {
+		if err := g.SetLimits(l); err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range []string{"memory.limit_in_bytes", "memory.max"} {
+			for _, dir := range g.Dirs() {
+				var n int64
+				if err := readInt(&n, filepath.Join(dir, file)); err == nil && n != l.Memory {
+					t.Errorf("%s: %d, want %d", file, n, l.Memory)
+				}
+			}
+		}
+	}
+	if err := g.SetLimits(Limits{Memory: -1}); err == nil {
+		t.Error("a negative limit was set")
 	}
 }

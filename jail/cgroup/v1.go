@@ -117,8 +117,8 @@ func (v *v1) create(path string, l Limits) error {
 	return v.setLimits(path, l)
 }
 
-// setLimits lowers limits. That on memory comes first: that on memory and swap together can't
-// be lower than it.
+// setLimits sets limits. That on memory comes first: that on memory and swap together can't
+// be lower than it, unless that is raised.
 func (v *v1) setLimits(path string, l Limits) error {
 	var errs []error
 	set := func(controller, file, text string) error {
@@ -126,9 +126,12 @@ func (v *v1) setLimits(path string, l Limits) error {
 	}
 	if l.Memory > 0 {
 		memory := fmt.Sprint(l.Memory)
-		errs = append(errs,
-			set("memory", "memory.limit_in_bytes", memory),
-			ignoreGone(set("memory", "memory.memsw.limit_in_bytes", memory)), // memory and swap together: none is left for swap
+		both := func() error { return ignoreGone(set("memory", "memory.memsw.limit_in_bytes", memory)) } // memory and swap together: none is left for swap
+		err := set("memory", "memory.limit_in_bytes", memory)
+		if errors.Is(err, unix.EINVAL) {
+			err = errors.Join(both(), set("memory", "memory.limit_in_bytes", memory))
+		}
+		errs = append(errs, err, both(),
 			set("memory", "memory.swappiness", "0"),
 			ignoreGone(set("memory", "memory.kmem.tcp.limit_in_bytes", memory)), // buffers of TCP sockets, which v1 accounts separately
 		)

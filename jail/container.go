@@ -219,7 +219,7 @@ func (j *container) create(ctx context.Context, namespaces map[specs.LinuxNamesp
 	if err != nil {
 		return nil, err
 	}
-	dir := j.identity.containerDir()
+	dir := j.identity.Dir()
 	if !filepath.IsAbs(dir) {
 		return nil, step.Wrap("make", dir, errRelative)
 	}
@@ -246,7 +246,7 @@ var coreLimit = enter.Limit{Resource: unix.RLIMIT_CORE, Most: maxCore}
 
 // supervise executes a command of the runtime, with further arguments, that starts a process.
 func (j *container) supervise(ctx context.Context, target string, files []*os.File, args ...string) (*enter.Supervised, error) {
-	dir := j.identity.containerDir()
+	dir := j.identity.Dir()
 	pidFile := filepath.Join(dir, strconv.FormatInt(j.started.Add(1), 10)+".pid")
 	args = append(j.spec.OCI.command(dir, args...), "--pid-file", pidFile, "gaol-"+j.identity.name())
 	p, err := enter.Supervise(ctx, j.program, enter.Starter{Args: args, Files: files, Limits: []enter.Limit{coreLimit}, PIDFile: pidFile})
@@ -266,7 +266,7 @@ var (
 // the first is its name.
 func (j *container) enter(ctx context.Context, files []*os.File, args []string) (*enter.Supervised, error) {
 	p := containerProcess(mounts.GuestUID, append([]string{enter.Path}, args[1:]...))
-	process := filepath.Join(j.identity.containerDir(), fmt.Sprintf("process-%d.json", j.started.Add(1)))
+	process := filepath.Join(j.identity.Dir(), fmt.Sprintf("process-%d.json", j.started.Add(1)))
 	if err := os.WriteFile(process, encode(p), 0o600); err != nil {
 		return nil, step.Wrap("write", "process", err)
 	}

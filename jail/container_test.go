@@ -21,14 +21,14 @@ func TestContainerCgroups(t *testing.T) {
 		t.Cleanup(func() { _ = s.release() })
 		cgroupfs := &Jail{identity: s, spec: Spec{OCI: &OCIRuntime{}}}
 		systemd := &Jail{identity: s, spec: Spec{OCI: &OCIRuntime{SystemdCgroup: true}}}
-		for _, name := range []string{s.containerDir(), cgroupfs.containerCgroup(), systemd.containerCgroup(), systemd.containerCgroup()} {
+		for _, name := range []string{s.Dir(), cgroupfs.containerCgroup(), systemd.containerCgroup(), systemd.containerCgroup()} {
 			if used[name] {
 				t.Errorf("%s is used twice", name)
 			}
 			used[name] = true
 		}
-		if !filepath.IsAbs(s.containerDir()) || !filepath.IsAbs(cgroupfs.containerCgroup()) {
-			t.Errorf("%s, %s: not absolute", s.containerDir(), cgroupfs.containerCgroup())
+		if !filepath.IsAbs(s.Dir()) || !filepath.IsAbs(cgroupfs.containerCgroup()) {
+			t.Errorf("%s, %s: not absolute", s.Dir(), cgroupfs.containerCgroup())
 		}
 	}
 }

@@ -453,7 +453,7 @@ var (
 
 // CheckOwners returns an error that wraps ErrNoIDMap if guests would see uid 65534 as the
 // owner of the files of an image in the folder dir.
-func CheckOwners(dir string) error { return mounts.CheckOwners(dir, firstID) }
+func CheckOwners(dir string) error { return mounts.CheckOwners(dir, FirstID) }
 
 // CheckDisks makes a disk in a folder, as Tree.DiskDir does, and closes it.
 func CheckDisks(dir string) error { return mounts.CheckDisks(dir) }

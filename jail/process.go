@@ -40,7 +40,10 @@ type Process struct {
 	notify notifyHandler
 	routes routeSockets // used by notify only
 
-	uncharged atomic.Bool // memoryWatch killed it
+	uncharged       atomic.Bool  // memoryWatch killed it
+	killedForMemory atomic.Int64 // processes that memoryWatch killed, where the kernel does not
+	killedAt        time.Time    // the last one; used by memoryWatch only
+	peakMemory      atomic.Int64 // that memoryWatch has seen there
 
 	kill   sync.Once
 	killed chan struct{} // closed by Kill
@@ -136,8 +139,15 @@ func (p *Process) Usage() (cgroup.Usage, error) {
 
 func (p *Process) usage() (cgroup.Usage, error) {
 	usage, err := p.group.Usage()
-	usage.CPU -= time.Duration(p.parkedCPU.Load())
-	return usage, err
+	return p.corrected(usage), err
+}
+
+// corrected returns the usage of the process without its wait for a program, and with what memoryWatch has done.
+func (p *Process) corrected(u cgroup.Usage) cgroup.Usage {
+	u.CPU -= time.Duration(p.parkedCPU.Load())
+	u.OOMKills += p.killedForMemory.Load()
+	u.PeakMemory = max(u.PeakMemory, p.peakMemory.Load())
+	return u
 }
 
 // reap waits for the process, kills the rest of its cgroup, and records the exit.
@@ -161,8 +171,7 @@ func (p *Process) finish() (cgroup.Usage, error) {
 	p.routes.watched.Close() // may be nil
 	p.routes.watched = nil
 	removeErr := p.jail.pool.Delete(p.group, usage)
-	usage.CPU -= time.Duration(p.parkedCPU.Load())
-	return usage, errors.Join(killErr,
+	return p.corrected(usage), errors.Join(killErr,
 		step.Wrap("read", "usage", usageErr),
 		step.Wrap("remove", p.group.Path(), removeErr))
 }
@@ -189,7 +198,22 @@ func guestPID(pid int) int {
 	if err != nil {
 		return 0
 	}
-	_, line, _ := strings.Cut(string(text), "\nNSpid:") // line breaks in the name, which the guest can set, are escaped: proc(5)
+	if n := innermostPID(text); n != 0 {
+		return n
+	}
+	fd, err := unix.PidfdOpen(pid, 0) // gVisor has the pids of pidfds only
+	if err != nil {
+		return 0
+	}
+	defer func() { _ = unix.Close(fd) }() // nothing was written
+	text, _ = kernfile.ReadFile("/proc/thread-self/fdinfo/" + strconv.Itoa(fd))
+	return innermostPID(text)
+}
+
+// innermostPID returns the last pid in the line NSpid, or 0. Line breaks in names of programs, which guests can set, are escaped:
+// proc(5).
+func innermostPID(text []byte) int {
+	_, line, _ := strings.Cut(string(text), "\nNSpid:")
 	line, _, _ = strings.Cut(line, "\n")
 	n, _ := strconv.Atoi(line[strings.LastIndexByte(line, '\t')+1:])
 	return n

@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gaol/internal/kernfile"
+	"gaol/jail/kernel"
 	"gaol/jail/mounts"
 	"gaol/jail/sockdiag"
 	"gaol/jail/step"
@@ -190,6 +191,7 @@ const (
 	networkPeriod = 20 * time.Millisecond // with a network: sockets can take 2 GiB a second
 	growingPeriod = 5 * time.Millisecond  // with a network, if the kernel took fastGrowth in the last period
 	fastGrowth    = 2 << 20
+	limitPeriod   = 50 * time.Millisecond // where the kernel does not enforce limits of memory
 )
 
 // memoryWatch kills runs that hold too much memory that is not charged to them. All jails
@@ -239,6 +241,9 @@ func (w *memoryWatch) remove(p *Process) {
 //
 // Preconditions: w.mu is held.
 func (w *memoryWatch) period() time.Duration {
+	if kernel.Probe().Lacks(kernel.GroupLimits) {
+		return limitPeriod
+	}
 	for p := range w.live {
 		switch {
 		case p.jail.spec.Loopback && w.isGrowing:
@@ -252,7 +257,9 @@ func (w *memoryWatch) period() time.Duration {
 
 // check is called by the timer, and resets it.
 func (w *memoryWatch) check() {
-	if m, err := readKernelMemory(); err == nil {
+	if kernel.Probe().Lacks(kernel.GroupLimits) {
+		w.checkLimits()
+	} else if m, err := readKernelMemory(); err == nil {
 		w.mu.Lock()
 		if time.Since(w.pagesSince) > pageWindow {
 			w.pages, w.pagesSince = unknown, time.Now()
@@ -280,6 +287,45 @@ func (w *memoryWatch) check() {
 		return
 	}
 	w.timer.Reset(w.period())
+}
+
+// checkLimits kills the largest process of each run that uses more memory than its limit, as kernels do that enforce it.
+func (w *memoryWatch) checkLimits() {
+	for _, runs := range w.byJail(func(*Spec) bool { return true }) {
+		for _, p := range runs {
+			u, err := p.group.Usage()
+			if err == nil {
+				p.peakMemory.Store(max(p.peakMemory.Load(), u.Memory))
+			}
+			if err != nil || p.limits.Memory == 0 || u.Memory <= p.limits.Memory { // an error: it has ended
+				continue
+			}
+			if now := time.Now(); now.Sub(p.killedAt) > killPause { // until what was killed has freed its memory
+				p.killedAt = now
+				p.killLargest()
+			}
+		}
+	}
+}
+
+// killPause is how long a killed process may take to free its memory.
+const killPause = 200 * time.Millisecond
+
+// killLargest kills the process with the most memory.
+func (p *Process) killLargest() {
+	largest, most := 0, -1
+	pids, _ := p.group.PIDs() // fails for a run that has ended
+	for _, pid := range pids {
+		text, err := kernfile.ReadFile("/proc/" + strconv.Itoa(pid) + "/statm")
+		if fields := strings.Fields(string(text)); err == nil && len(fields) > 1 {
+			if pages, err := strconv.Atoi(fields[1]); err == nil && pages > most { // resident
+				largest, most = pid, pages
+			}
+		}
+	}
+	if largest != 0 && unix.Kill(largest, unix.SIGKILL) == nil {
+		p.killedForMemory.Add(1)
+	}
 }
 
 // growth is the minimum of an amount of memory since it last grew.

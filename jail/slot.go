@@ -20,6 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gaol/jail/cgroup"
+	"gaol/jail/kernel"
 	"gaol/jail/mounts"
 	"gaol/jail/step"
 )
@@ -28,8 +29,8 @@ import (
 // nothing: no user, no subuid range of the usual tools and no other container manager has
 // them.
 const (
-	firstID  = 0x70000000
-	maxSlots = (0x80000000 - firstID) / mounts.IDsPerJail // 4096 live jails on a machine
+	FirstID  = 0x70000000                                 // the host's number of id 0 of the first jail of a kernel without id maps
+	maxSlots = (0x80000000 - FirstID) / mounts.IDsPerJail // 4096 live jails on a machine
 )
 
 var errNoSlot = fmt.Errorf("all %d slots for live jails are in use", maxSlots)
@@ -70,7 +71,7 @@ func NewIdentity(ctx context.Context, stateDir, cgroupParent string) (*Identity,
 }
 
 // ID returns the number of the host's user and group, for a process, or of the first ones of a jail.
-func (i *Identity) ID() int { return firstID + i.number*mounts.IDsPerJail }
+func (i *Identity) ID() int { return FirstID + i.number*mounts.IDsPerJail }
 
 // Cgroup returns the path of the cgroup, for [cgroup.New]. It does not exist yet.
 func (i *Identity) Cgroup() string { return path.Join(i.cgroupParent, i.name()) }
@@ -83,7 +84,7 @@ func (i *Identity) Release() error { return i.clear(nil) }
 func (i *Identity) clear(failed error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), killTimeout)
 	defer cancel()
-	failed = errors.Join(failed, step.Wrap("clear", i.name(), errors.Join(cgroup.Remove(ctx, i.Cgroup()), os.RemoveAll(i.containerDir()))))
+	failed = errors.Join(failed, step.Wrap("clear", i.name(), errors.Join(cgroup.Remove(ctx, i.Cgroup()), os.RemoveAll(i.Dir()))))
 	if failed != nil {
 		swept.Delete(i.stateDir()) // the claim stays, unlocked, for a sweep
 		return errors.Join(failed, i.file.Close())
@@ -101,6 +102,9 @@ func (i *Identity) name() string { return "j" + strconv.Itoa(i.number) }
 func takeSlot(dir, cgroupParent string) (*Identity, error) {
 	full := errNoSlot
 	start := rand.IntN(maxSlots)
+	if kernel.Probe().Lacks(kernel.MountAttr) { // then whoever made the mounts of this kernel has mapped them to these ids
+		start = 0
+	}
 	for i := range maxSlots {
 		s, err := lockSlot(dir, (start+i)%maxSlots, os.O_CREATE)
 		if err != nil {
@@ -236,7 +240,7 @@ func (i *Identity) removeJail() error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), killTimeout)
 	defer cancel()
-	return errors.Join(cgroup.Remove(ctx, i.Cgroup()), i.removeScopes(ctx), os.RemoveAll(i.containerDir())) // no process uses the folder any more
+	return errors.Join(cgroup.Remove(ctx, i.Cgroup()), i.removeScopes(ctx), os.RemoveAll(i.Dir())) // no process uses the folder any more
 }
 
 // scopeSlice is the cgroup with the scopes that systemd makes for containers.
@@ -259,8 +263,9 @@ func (i *Identity) removeScopes(ctx context.Context) error {
 
 const scopePrefix = "gaol"
 
-// containerDir is the folder of the jail's container, if it is one.
-func (i *Identity) containerDir() string { return filepath.Join(containersDir(i.stateDir()), i.name()) }
+// Dir returns the path of a folder for files, such as those of a container. It does not exist yet. Its removal comes with that of the
+// cgroup.
+func (i *Identity) Dir() string { return filepath.Join(containersDir(i.stateDir()), i.name()) }
 
 // DefaultStateDir is where live jails are registered.
 const DefaultStateDir = "/run/gaol"

@@ -330,7 +330,7 @@ func processesOf(t *testing.T, s *Identity) []string {
 				break
 			}
 		}
-		if uid >= firstID+s.number*mounts.IDsPerJail && uid < firstID+(s.number+1)*mounts.IDsPerJail {
+		if uid >= FirstID+s.number*mounts.IDsPerJail && uid < FirstID+(s.number+1)*mounts.IDsPerJail {
 			found = append(found, path)
 		}
 	}

@@ -12,6 +12,9 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"gaol/internal/kernfile"
+	"gaol/jail/kernel"
 )
 
 // mountSources mounts the host's folders and files in the root, outer ones first.
@@ -60,12 +63,27 @@ func (b *builder) mountSource(m *Mount, source *os.File, number int, asked []Pla
 				return err
 			}
 		}
+		if !at.Tree && kernel.Probe().Lacks(kernel.MountAttr) { // see cloneSources
+			if err := unix.Mount(m.Source.Name(), descriptorPath(target), "", unix.MS_BIND, ""); err != nil {
+				return os.NewSyscallError("mount", err)
+			}
+			return bindFlags(m)
+		}
 		return attach(source, int(target.Fd()), "")
 	}
 	if !at.Tree {
 		return fmt.Errorf("overlay: %w", unix.ENOTDIR)
 	}
 	return b.mountThroughOverlay(m, source, target, filepath.Join(sourcesDir, strconv.Itoa(number)), &info)
+}
+
+// bindFlags sets the flags of the mount of a file, which is no clone.
+func bindFlags(m *Mount) error {
+	attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV}
+	if m.Access != ReadWrite {
+		attr.Attr_set |= unix.MOUNT_ATTR_RDONLY
+	}
+	return os.NewSyscallError("mount", remount(filepath.Join(Root, m.Target), attr))
 }
 
 // attach mounts a detached mount at path, relative to dirfd, or at the file or folder of
@@ -94,7 +112,7 @@ func (b *builder) mountThroughOverlay(m *Mount, source, target *os.File, dir str
 	if m.Access == CopyOnWrite {
 		// With redirects the guest can rename folders of the source, which is EXDEV otherwise.
 		folders, flags = []string{dir, lower, upper, work}, 0
-		options = fmt.Sprintf("lowerdir=%s,upperdir=%s,workdir=%s,redirect_dir=on", lower, upper, work)
+		options = fmt.Sprintf("lowerdir=%s,upperdir=%s,workdir=%s"+redirects, lower, upper, work)
 	}
 	for _, folder := range folders {
 		if err := os.Mkdir(folder, 0o755); err != nil {
@@ -197,6 +215,9 @@ func cloneSources(protected []string, list []Mount, firstID int) (sources []*os.
 			return sources, pathError(m.Target, err)
 		}
 		f, err := cloneMount(int(m.Source.Fd()), "", unix.AT_EMPTY_PATH, m.Access != ReadWrite)
+		if errors.Is(err, unix.ENOTDIR) && kernel.Probe().Lacks(kernel.MountAttr) { // gVisor clones mounts of folders only
+			f, err = kernfile.Open(m.Source.Name(), unix.O_PATH)
+		}
 		if err == nil {
 			sources = append(sources, f)
 			err = mapOwner(f, m.Owner, firstID, maps)
@@ -210,16 +231,21 @@ func cloneSources(protected []string, list []Mount, firstID int) (sources []*os.
 
 // cloneMount makes a detached mount of the file or folder at path, without mounts below it.
 func cloneMount(dirfd int, path string, flags uint, readOnly bool) (*os.File, error) {
-	fd, err := unix.OpenTree(dirfd, path, flags|unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
-	if err != nil {
-		return nil, os.NewSyscallError("open_tree", err)
-	}
 	attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV, Propagation: unix.MS_PRIVATE}
 	if readOnly {
 		attr.Attr_set |= unix.MOUNT_ATTR_RDONLY
 	}
-	err = setMountAttr(fd, "", unix.AT_EMPTY_PATH, attr)
-	if isLayer := flags == 0; err != nil && !(isLayer && errors.Is(err, unix.ENOSYS)) { // the overlay has these flags
+	isLayer := flags == 0
+	if !isLayer && kernel.Probe().Lacks(kernel.MountAttr) { // the mount is this jail's, see CloneOutside, and the clone gets its flags
+		if err := remount("/proc/thread-self/fd/"+strconv.Itoa(dirfd), attr); err != nil {
+			return nil, os.NewSyscallError("mount", err)
+		}
+	}
+	fd, err := unix.OpenTree(dirfd, path, flags|unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
+	if err != nil {
+		return nil, os.NewSyscallError("open_tree", err)
+	}
+	if err = setMountAttr(fd, "", unix.AT_EMPTY_PATH, attr); err != nil && !errors.Is(err, unix.ENOSYS) { // the overlay of a layer has these flags
 		return nil, errors.Join(err, unix.Close(fd))
 	}
 	return os.NewFile(uintptr(fd), path), nil
@@ -240,18 +266,28 @@ func checkTarget(target string, protected []string) error {
 
 // mapOwner maps the ids of an owner, by default the source's, to the guest's.
 func mapOwner(source *os.File, owner *Owner, firstID int, maps idMaps) error {
-	if owner == nil {
-		var info unix.Stat_t
-		if err := unix.Fstat(int(source.Fd()), &info); err != nil {
-			return err
-		}
-		owner = &Owner{int(info.Uid), int(info.Gid)}
+	if owner != nil && *owner == GuestOwner(firstID) && kernel.Probe().Lacks(kernel.MountAttr) { // see CloneOutside
+		return nil
+	}
+	owner, err := ownerOf(source, owner)
+	if err != nil {
+		return err
 	}
 	users, err := maps.get(owner.UID, owner.GID, firstID)
 	if err != nil {
 		return err
 	}
 	return setIDMap(source, users)
+}
+
+// ownerOf returns an owner, by default the source's.
+func ownerOf(source *os.File, owner *Owner) (*Owner, error) {
+	if owner != nil {
+		return owner, nil
+	}
+	var info unix.Stat_t
+	err := unix.Fstat(int(source.Fd()), &info)
+	return &Owner{int(info.Uid), int(info.Gid)}, err
 }
 
 // imageClone is a detached, read-only mount of an image.
@@ -274,7 +310,14 @@ func cloneImage(image string, firstID int, owned bool) (c imageClone, err error)
 	if c.File, err = cloneMount(unix.AT_FDCWD, image, 0, true); err != nil {
 		return c, err
 	}
-	if err = mapLayer(c.File, AllIDs(firstID)); err == nil {
+	err = mapLayer(c.File, AllIDs(firstID))
+	if errors.Is(err, ErrNoIDMap) {
+		var info unix.Stat_t
+		if unix.Fstat(int(c.Fd()), &info) == nil && int(info.Uid) == firstID { // see ImageOutside
+			err = nil
+		}
+	}
+	if err == nil {
 		c.rootID = firstID
 	}
 	if owned && err == nil {
@@ -287,6 +330,49 @@ func cloneImage(image string, firstID int, owned bool) (c imageClone, err error)
 	}
 	c.close()
 	return imageClone{}, err
+}
+
+// GuestOwner returns the owner whose files are the guest's already.
+func GuestOwner(firstID int) Owner { return Owner{firstID + GuestUID, firstID + GuestGID} }
+
+// CloneOutside makes a detached mount of m for a jail of another kernel, which has no id maps: there m.Owner is [GuestOwner]. The
+// processes of the other kernel make files as root of this one.
+func CloneOutside(m Mount, firstID int) (*os.File, error) {
+	f, err := cloneMount(int(m.Source.Fd()), "", unix.AT_EMPTY_PATH, m.Access != ReadWrite)
+	if err != nil {
+		return nil, err
+	}
+	if err = mapOutside(f, m.Owner, firstID); err == nil || errors.Is(err, ErrNoIDMap) && m.Access == ReadOnly {
+		return f, nil
+	}
+	return nil, errors.Join(err, f.Close())
+}
+
+// mapOutside maps the ids of an owner as mapOwner, and root's to some others, so that root can make files.
+func mapOutside(source *os.File, owner *Owner, firstID int) error {
+	owner, err := ownerOf(source, owner)
+	if err != nil {
+		return err
+	}
+	ids := func(owner, guest int) []syscall.SysProcIDMap {
+		spare := IDsPerJail
+		if owner == spare {
+			spare++
+		}
+		return append(swapIDs(owner, guest, firstID), syscall.SysProcIDMap{ContainerID: spare, Size: 1})
+	}
+	users, err := newIDMap(ids(owner.UID, GuestUID), ids(owner.GID, GuestGID))
+	if err != nil {
+		return err
+	}
+	defer users.Close()
+	return setIDMap(source, users)
+}
+
+// ImageOutside is [CloneOutside] for an image.
+func ImageOutside(path string, firstID int) (*os.File, error) {
+	c, err := cloneImage(path, firstID, false)
+	return c.File, err
 }
 
 // mapLayer maps the user and group ids of a detached mount.

@@ -106,3 +106,39 @@ func TestSwapIDs(t *testing.T) {
 		}
 	}
 }
+
+// In a mount for a jail of another kernel, files of the owner are the guest's, and root can make files and give them to the guest.
+func TestCloneOutside(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root")
+	}
+	for _, owner := range []int{0, 4321, GuestUID, IDsPerJail} {
+		dir := t.TempDir()
+		if err := os.Chown(dir, owner, owner); err != nil {
+			t.Fatal(err)
+		}
+		source, err := os.Open(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer source.Close()
+		mount, err := CloneOutside(Mount{Source: source, Access: ReadWrite}, firstID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer mount.Close()
+		var info unix.Stat_t
+		guest := GuestOwner(firstID)
+		if err := unix.Fstat(int(mount.Fd()), &info); err != nil || int(info.Uid) != guest.UID || int(info.Gid) != guest.GID {
+			t.Errorf("owner %d: %d, %d, %v", owner, info.Uid, info.Gid, err)
+		}
+		fd, err := unix.Openat(int(mount.Fd()), "new", unix.O_CREAT|unix.O_WRONLY, 0o600)
+		if err == nil {
+			err = unix.Fchown(fd, guest.UID, guest.GID)
+			unix.Close(fd)
+		}
+		if failed := unix.Stat(dir+"/new", &info); err != nil || failed != nil || int(info.Uid) != owner || int(info.Gid) != owner {
+			t.Errorf("owner %d: the new file has %d, %d, %v, %v", owner, info.Uid, info.Gid, err, failed)
+		}
+	}
+}

@@ -209,7 +209,24 @@ func (s *Stage) limit() error {
 	}
 	bytes, inodes := int64(now.Blocks-now.Bfree)*now.Bsize, int64(now.Files-now.Ffree)
 	data := fmt.Sprintf("size=%d,nr_inodes=%d,mode=0755", bytes+s.tree.Disk, inodes+s.tree.Inodes)
-	return unix.Mount("", ".", "", flags, data)
+	if err := unix.Mount("", ".", "", flags, data); err != nil || !kernel.Probe().Lacks(kernel.GroupLimits) {
+		return err
+	}
+	return fill(s.tree.Disk)
+}
+
+// fill leaves a number of bytes free in the file system of the stage, whose size this kernel does not change.
+func fill(bytes int64) error {
+	free, err := freeSpace(".")
+	if err != nil || free.bytes <= bytes {
+		return err
+	}
+	f, err := os.Create(fillDir)
+	if err != nil {
+		return err
+	}
+	err = os.NewSyscallError("fallocate", unix.Fallocate(int(f.Fd()), 0, 0, free.bytes-bytes))
+	return errors.Join(err, f.Close())
 }
 
 func makeStageDirs() error {
@@ -241,16 +258,19 @@ func (s *Stage) writeLayer() error {
 	return nil
 }
 
-// mountOverlay mounts an overlay of folders of the stage. Some kernels, such as gVisor's, need absolute paths.
+// mountOverlay mounts an overlay of folders of the stage. Some kernels, such as gVisor's, need absolute paths, and never redirect.
 func mountOverlay(target string, flags uintptr, options string) error {
 	flags |= unix.MS_NOSUID | unix.MS_NODEV
 	err := unix.Mount("overlay", target, "overlay", flags, options)
 	if err == unix.EINVAL {
 		dir, _ := unix.Getwd() // fails again without it
-		err = unix.Mount("overlay", target, "overlay", flags, withAbsolute(options, dir+"/"))
+		err = unix.Mount("overlay", target, "overlay", flags, withAbsolute(strings.TrimSuffix(options, redirects), dir+"/"))
 	}
 	return os.NewSyscallError("mount", err)
 }
+
+// redirects is the last option of an overlay in which folders of a lower layer can be renamed.
+const redirects = ",redirect_dir=on"
 
 // withAbsolute puts a folder before the paths in options of an overlay.
 func withAbsolute(options, dir string) string {

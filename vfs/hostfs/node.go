@@ -121,7 +121,7 @@ func lookup(b base, path string, flags uint64) (*node, error) {
 	return n, nil
 }
 
-const statMask = unix.STATX_BASIC_STATS | unix.STATX_BTIME
+const statMask = unix.STATX_BASIC_STATS | unix.STATX_BTIME | unix.STATX_MNT_ID
 
 // statAt describes the entry name of a folder, or the descriptor dir if name is empty. It
 // does not follow a link.
@@ -146,11 +146,17 @@ func (p place) close() { closeFD(p.dir) }
 // can neither mount anything nor move a mount point.
 func (p place) checkUnmounted() error {
 	st, err := statAt(p.dir, p.name)
-	if err == nil && st.Attributes&unix.STATX_ATTR_MOUNT_ROOT != 0 {
-		return unix.EBUSY
-	}
 	if err == unix.ENOENT {
 		return nil
+	}
+	isMount := st.Attributes&unix.STATX_ATTR_MOUNT_ROOT != 0
+	if err == nil && st.Attributes_mask&unix.STATX_ATTR_MOUNT_ROOT == 0 { // in gVisor
+		var above unix.Statx_t
+		above, err = statAt(p.dir, "")
+		isMount = st.Mnt_id != above.Mnt_id
+	}
+	if err == nil && isMount {
+		return unix.EBUSY
 	}
 	return err
 }

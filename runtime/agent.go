@@ -9,6 +9,7 @@ import (
 	"gaol/runtime/internal/sandbox/native"
 	"gaol/runtime/internal/sandbox/remote"
 	"gaol/runtime/internal/wall/child"
+	"gaol/runtime/internal/wall/gvisor"
 )
 
 // ServeAgent serves one sandbox on a connection until that ends. It is for programs that gaol starts on the machine of an isolation.
@@ -16,7 +17,11 @@ func ServeAgent(conn net.Conn) error { return agent.Serve(conn, native.New) }
 
 // newSandbox makes a sandbox.
 func (i Isolation) newSandbox(ctx context.Context, spec *sandbox.Spec) (sandbox.Sandbox, error) {
-	if i != IsolationRemote {
+	switch i {
+	case IsolationGVisor:
+		return gvisor.New(ctx, spec)
+	case IsolationRemote:
+	default:
 		return native.New(ctx, spec)
 	}
 	m, err := child.Start()

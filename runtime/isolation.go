@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+
+	"gaol/policy"
+	"gaol/runtime/internal/sandbox/native"
 )
 
 // Isolation is what confines the processes of a sandbox. Programs and permissions work alike
@@ -22,10 +25,15 @@ const (
 	// IsolationRemote is gaol's own jail, made by an agent: gaol in another process, which is found in PATH. It confines no better
 	// than IsolationNative, and is for tests of how sandboxes on other machines are reached.
 	IsolationRemote
+
+	// IsolationGVisor is gaol's own jail inside gVisor, a kernel in a process, which runsc starts: it is looked up beside the
+	// running program, where `make gvisor` leaves it, then in PATH, as is gaol, of which an agent runs in gVisor. Limits.CPUs bound
+	// all runs together, and Limits.Memory is checked 20 times a second; a cgroup of the host bounds both for the whole sandbox.
+	IsolationGVisor
 )
 
-// String returns "native", "oci" or "remote".
-func (i Isolation) String() string { return nameOf(i, "native", "oci", "remote") }
+// String returns "native", "oci", "remote" or "gvisor".
+func (i Isolation) String() string { return nameOf(i, "native", "oci", "remote", "gvisor") }
 
 // OCIOptions are options of IsolationOCI.
 type OCIOptions struct {
@@ -43,7 +51,7 @@ type OCIOptions struct {
 // systemdSuffix follows a runtime's name if SystemdCgroup is set.
 const systemdSuffix = "+systemd"
 
-// ParseIsolation parses the command line's name of an isolation: "native" or "", "remote", "runc", "crun",
+// ParseIsolation parses the command line's name of an isolation: "native" or "", "gvisor", "remote", "runc", "crun",
 // or "oci=" and the absolute path of an OCI runtime. The suffix "+systemd" of an OCI runtime sets
 // SystemdCgroup.
 func ParseIsolation(name string) (Isolation, OCIOptions, error) {
@@ -54,6 +62,8 @@ func ParseIsolation(name string) (Isolation, OCIOptions, error) {
 		return IsolationNative, OCIOptions{}, nil
 	case name == "remote":
 		return IsolationRemote, OCIOptions{}, nil
+	case name == "gvisor":
+		return IsolationGVisor, OCIOptions{}, nil
 	case program == "runc" || program == "crun":
 		return IsolationOCI, OCIOptions{Runtime: program, SystemdCgroup: systemd}, nil
 	case isPath && filepath.IsAbs(path):
@@ -61,12 +71,12 @@ func ParseIsolation(name string) (Isolation, OCIOptions, error) {
 	case isPath:
 		return 0, OCIOptions{}, fmt.Errorf("isolation %q: the path of the OCI runtime is not absolute", name)
 	}
-	return 0, OCIOptions{}, fmt.Errorf("isolation %q: not one of native, runc, crun and oci=/path", name)
+	return 0, OCIOptions{}, fmt.Errorf("isolation %q: not one of native, gvisor, runc, crun and oci=/path", name)
 }
 
 func (o Options) checkIsolation() error {
 	switch {
-	case o.Isolation < IsolationNative || o.Isolation > IsolationRemote:
+	case o.Isolation < IsolationNative || o.Isolation > IsolationGVisor:
 		return optionError("Isolation", "%v does not exist", o.Isolation)
 	case o.OCI != (OCIOptions{}):
 		if err := o.Isolation.Check(FeatureOCI); err != nil {
@@ -78,6 +88,12 @@ func (o Options) checkIsolation() error {
 	}
 	if err := o.Isolation.Check(FeatureAudit); o.AuditDenials && err != nil {
 		return optionError("AuditDenials", "%w", err)
+	}
+	if err := o.Isolation.Check(FeatureFiles); o.Limits.Files != 0 && o.Limits.Files != DefaultLimits().Files && err != nil {
+		return optionError("Limits", "%w", err)
+	}
+	if err := o.Isolation.Check(FeatureCommands); o.Commands != nil && err != nil {
+		return optionError("Commands", "%w", err)
 	}
 	if o.Zygote != (ZygoteOptions{}) {
 		return ofOption("Zygote", o.Isolation.Check(FeatureZygote))
@@ -96,6 +112,11 @@ const (
 	FeatureDerive Feature = "StepRunner"
 	FeatureAudit  Feature = "Options.AuditDenials"
 	FeaturePause  Feature = "Pause" // and Resume
+
+	FeatureCommands Feature = "Options.Commands"
+	FeatureLandlock Feature = "Options.Permissions with rules that Landlock enforces" // unless AllowDegraded omits them
+	FeatureEgress   Feature = "Options.Permissions that allow external hosts"
+	FeatureFiles    Feature = "Limits.Files" // other than the default, which is not enforced then
 )
 
 // lacking are the features that an isolation lacks, with the reason.
@@ -111,6 +132,28 @@ var lacking = map[Isolation]map[Feature]string{
 		FeatureDerive: "images are made on the host",
 		FeatureAudit:  "the audit log is the host's",
 	},
+	IsolationGVisor: {
+		FeatureOCI:      "its agent makes jails itself",
+		FeatureDerive:   "images are made on the host",
+		FeatureAudit:    "its kernel has no audit log",
+		FeatureCommands: "its kernel does not notify of system calls, by which programs call commands of the host",
+		FeatureLandlock: "its kernel has no Landlock, so mounts and filters of system calls enforce all permissions",
+		FeatureEgress:   "its sandboxes have no network",
+		FeatureFiles:    "its kernel does not limit the number of files",
+	},
+}
+
+// checkPlan returns an [*UnsupportedError] if the isolation cannot enforce a plan.
+func (i Isolation) checkPlan(p *policy.Plan, degraded bool) error {
+	if native.NeedsLandlock(p) && !degraded {
+		if err := i.Check(FeatureLandlock); err != nil {
+			return err
+		}
+	}
+	if p.Net.Egress != nil {
+		return i.Check(FeatureEgress)
+	}
+	return nil
 }
 
 // UnsupportedError reports that an isolation lacks a feature. It wraps [ErrUnsupported].

@@ -21,6 +21,8 @@ func TestIsolationCheck(t *testing.T) {
 		{IsolationOCI, FeatureZygote, []string{"isolation oci does not support LauncherZygote", "with a new Node", "use isolation native"}},
 		{IsolationNative, FeatureDerive, nil},
 		{IsolationOCI, FeatureDerive, []string{"StepRunner", "use isolation native"}},
+		{IsolationGVisor, FeatureZygote, nil},
+		{IsolationGVisor, FeatureLandlock, []string{"isolation gvisor does not support", "Landlock", "use isolation native"}},
 		{IsolationOCI, FeaturePark, []string{"PoolOptions.Park", "use isolation native"}},
 	} {
 		err := tt.isolation.Check(tt.feature)
@@ -62,6 +64,10 @@ func TestIsolationRefuses(t *testing.T) {
 		"a parked run":           {pool(Options{Isolation: IsolationOCI}), "Park", "use isolation native"},
 		"an OCI runtime":         {resolve(Options{OCI: OCIOptions{Runtime: "runc"}}), "OCI", "use isolation oci"},
 		"an OCI runtime, policy": {check(Options{OCI: OCIOptions{Runtime: "crun"}}), "OCI", "use isolation oci"},
+		"files in gVisor":        {resolve(Options{Isolation: IsolationGVisor, Limits: Limits{Files: 100}}), "Limits", "does not limit the number of files"},
+		"Landlock in gVisor":     {resolve(Options{Isolation: IsolationGVisor, Permissions: policy.Strict()}), "Permissions", "has no Landlock"},
+		"hosts in gVisor":        {resolve(Options{Isolation: IsolationGVisor, Permissions: policy.Permissions{Network: policy.Scope{Default: policy.Allow}}}), "Permissions", "no network"},
+		"commands in gVisor":     {resolve(Options{Isolation: IsolationGVisor, Commands: map[string]HostCommand{}}), "Commands", "does not notify"},
 		"programs without Node":  {resolve(Options{Isolation: IsolationOCI, Permissions: onlyTrue}), "Permissions", "list it: isolation oci does not support LauncherZygote"},
 	} {
 		option, ok := errors.AsType[*OptionError](tt.err)
@@ -94,6 +100,7 @@ func TestParseIsolation(t *testing.T) {
 	for name, want := range map[string]Options{
 		"":                    {},
 		"native":              {},
+		"gvisor":              {Isolation: IsolationGVisor},
 		"runc":                {Isolation: IsolationOCI, OCI: OCIOptions{Runtime: "runc"}},
 		"crun":                {Isolation: IsolationOCI, OCI: OCIOptions{Runtime: "crun"}},
 		"oci=/a/runc":         {Isolation: IsolationOCI, OCI: OCIOptions{Runtime: "/a/runc"}},

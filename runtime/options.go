@@ -154,8 +154,8 @@ type Options struct {
 	Isolation Isolation
 	OCI       OCIOptions
 
-	// Launcher is how runs are started. Only IsolationNative has LauncherZygote: in others it
-	// means LauncherExec.
+	// Launcher is how runs are started. IsolationOCI lacks LauncherZygote, which means
+	// LauncherExec there.
 	Launcher Launcher
 
 	// Bindings are variables in globalThis of every program: by name, host functions

@@ -59,8 +59,11 @@ func (s *settings) narrowed(p policy.Permissions, folder string) (complete polic
 	return complete, plan, s.checkStart(complete, plan)
 }
 
-// checkStart refuses permissions under which the launcher cannot start Node.
+// checkStart refuses permissions that the isolation cannot enforce, and those under which the launcher cannot start Node.
 func (s *settings) checkStart(p policy.Permissions, plan *policy.Plan) error {
+	if err := s.Isolation.checkPlan(plan, s.AllowDegraded); err != nil {
+		return err
+	}
 	if s.Launcher == LauncherZygote || s.mayStartNode(p, plan) {
 		return nil
 	}
@@ -95,7 +98,7 @@ func CheckPermissions(o Options) (*policy.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	if o.AllowDegraded {
+	if o.AllowDegraded || s.Isolation.Check(FeatureLandlock) != nil { // of this machine's kernel, which is not the sandbox's
 		return s.plan, nil
 	}
 	return s.plan, native.Supported(s.plan)

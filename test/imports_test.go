@@ -210,9 +210,10 @@ var workImports = []string{module + "/runtime/snippets/bundle", module + "/runti
 
 // internalImports lists the internal packages of runtime that depend on others: an agent needs both of its sides.
 var internalImports = map[string][]string{
-	agentPackage:                            {module + "/runtime/internal/stdio"},
-	remotePackage:                           {agentPackage},
-	module + "/runtime/internal/wall/child": {remotePackage},
+	agentPackage:                             {module + "/runtime/internal/stdio"},
+	remotePackage:                            {agentPackage},
+	module + "/runtime/internal/wall/child":  {remotePackage},
+	module + "/runtime/internal/wall/gvisor": {remotePackage},
 }
 
 // TestInternalOfRuntime: the other internal packages of runtime do not depend on each other, except for the interface of sandboxes.
@@ -238,6 +239,7 @@ var jailImports = map[string]map[string]string{
 		module + "/jail":                "values that describe resources and ends of processes, and errors",
 		module + "/jail/cgroup":         "limits and usage, which are numbers",
 		module + "/jail/hostcommand":    "the names of commands",
+		module + "/jail/kernel":         "the names of features of kernels",
 		module + "/jail/landlock/audit": "the error of a missing audit log",
 		module + "/jail/mounts":         "values that describe files and owners",
 	},
@@ -247,6 +249,13 @@ var jailImports = map[string]map[string]string{
 	remotePackage: {
 		module + "/jail/gateway": "it repeats the guest's connections",
 		module + "/jail/kernel":  "the factor of time limits",
+	},
+	module + "/runtime/internal/wall/gvisor": {
+		module + "/jail":        "the identity of a process outside of jails, and the first ids of a jail",
+		module + "/jail/cgroup": "the limits of gVisor on the host",
+		module + "/jail/enter":  "sockets and errors of starts",
+		module + "/jail/kernel": "what gVisor lacks, and the variable for slow machines",
+		module + "/jail/mounts": "the mounts that gVisor sees",
 	},
 	module + "/runtime/internal/work": {
 		module + "/jail/subprocess": "confines processes of this program, whatever confines its sandboxes",

@@ -17,6 +17,9 @@ const (
 	Crun = "crun"
 )
 
+// Runsc is gVisor's program. [Find] does not know it: sandboxes in gVisor are no containers.
+const Runsc = "runsc"
+
 // Gaol is gaol's own program, which is the running executable unless that is another program that uses gaol.
 const Gaol = "gaol"
 
@@ -24,6 +27,7 @@ const Gaol = "gaol"
 var cures = map[string]string{
 	Runc:          `build it with "make build" or "go install -tags seccomp github.com/opencontainers/runc@v1.5", and set Options.OCI.Runtime to its path`,
 	Crun:          `install it ("apt-get install crun"), or set Options.OCI.Runtime to its path`,
+	Runsc:         `build it with "make gvisor", and put it beside gaol`,
 	Gaol:          `put it in PATH: build it with "make build"`,
 	"gaol-server": `put it beside gaol: build it with "make build"`,
 	"nats-server": `put it beside gaol: build it with "make build" or "go install github.com/nats-io/nats-server/v2@v2.15"`,
@@ -54,6 +58,15 @@ func FindGaol() (string, error) {
 		return "", err
 	}
 	return f.besideOrInPath(Gaol)
+}
+
+// FindRunsc returns the path of [Runsc], by the rules of [Find] for runc.
+func FindRunsc() (string, error) {
+	f, err := ownFinder()
+	if err != nil {
+		return "", err
+	}
+	return f.besideOrInPath(Runsc)
 }
 
 // Beside returns the path of another program that make build puts beside the running executable, by the rules of [Find] for runc,

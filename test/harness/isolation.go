@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"gaol/policy"
 	"gaol/rootfs"
 	"gaol/runtime"
 )
@@ -50,6 +51,12 @@ var requests = map[runtime.Feature]func() error{
 		}
 		return err
 	},
+	runtime.FeatureCommands: func() error { return create(runtime.Options{Commands: map[string]runtime.HostCommand{}}) },
+	runtime.FeatureLandlock: func() error { return create(runtime.Options{Permissions: policy.Strict()}) },
+	runtime.FeatureEgress: func() error {
+		return create(runtime.Options{Permissions: policy.Permissions{Network: policy.Scope{Default: policy.Allow}}})
+	},
+	runtime.FeatureFiles: func() error { return create(runtime.Options{Limits: runtime.Limits{Files: 100}}) },
 	runtime.FeatureDerive: func() error {
 		return runtime.StepRunner{Options: Options(runtime.Options{})}.RunStep(context.Background(), &rootfs.Image{}, rootfs.StepCommand{}, nil)
 	},

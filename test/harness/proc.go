@@ -43,13 +43,14 @@ func ProcessStatus(pid string) map[string]string {
 }
 
 // Reapers lists the live reapers, pid 1, of this process's sandboxes. The parent of one in a container
-// is a supervisor, which is a child of this process.
+// is a supervisor, which is a child of this process. In gVisor, which ends with its runsc, it lists that.
 func Reapers() (pids []int) {
 	self := strconv.Itoa(os.Getpid())
 	for _, dir := range Glob("/proc/[0-9]*") {
 		status := ProcessStatus(filepath.Base(dir))
 		ids := strings.Fields(status["NSpid"])
-		if status["Name"] != "catatonit" || len(ids) < 2 || strings.HasPrefix(status["State"], "Z") {
+		isReaper := status["Name"] == "catatonit" && len(ids) > 1 || status["Name"] == "runsc" && status["PPid"] == self
+		if !isReaper || strings.HasPrefix(status["State"], "Z") {
 			continue
 		}
 		if parent := status["PPid"]; parent != self && ProcessStatus(parent)["PPid"] != self {

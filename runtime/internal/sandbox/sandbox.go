@@ -12,6 +12,7 @@ import (
 	"gaol/jail"
 	"gaol/jail/cgroup"
 	"gaol/jail/hostcommand"
+	"gaol/jail/kernel"
 	"gaol/jail/landlock/audit"
 	"gaol/jail/mounts"
 	"gaol/policy"
@@ -198,6 +199,9 @@ type Spec struct {
 	// UnixSockets lets processes make unix sockets with names. AllowDegraded omits rules that this machine cannot enforce,
 	// see Sandbox.Missing. AuditDenials reports what only the kernel's audit log has, see Command.Denied.
 	UnixSockets, AllowDegraded, AuditDenials bool
+
+	// Without are features that the kernel may lack without AllowDegraded, because the isolation is known to lack them. Nil: none.
+	Without kernel.Profile
 
 	OCI  *OCIRuntime // makes the sandbox a container of that runtime, without Warm
 	Warm *Warm       // nil: each run starts a new Node

@@ -3,6 +3,7 @@ package native
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/netip"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"gaol/jail/enter"
 	"gaol/jail/gateway"
 	"gaol/jail/hostcommand"
+	"gaol/jail/kernel"
 	"gaol/jail/mounts"
 	"gaol/jail/seccomp"
 	"gaol/runtime/internal/sandbox"
@@ -43,6 +45,9 @@ func New(ctx context.Context, spec *sandbox.Spec) (sandbox.Sandbox, error) {
 }
 
 func (s *Sandbox) open(ctx context.Context) (err error) {
+	if err := s.checkKernel(kernel.Probe()); err != nil {
+		return err
+	}
 	if s.spec.AuditDenials {
 		if err = openAudit(); err != nil {
 			return err
@@ -61,7 +66,7 @@ func (s *Sandbox) open(ctx context.Context) (err error) {
 	s.Jail, err = jail.Create(ctx, jail.Spec{
 		Tree: treeOf(s.spec), Limits: s.spec.Limits, Hostname: s.spec.Hostname, Filter: filter,
 		HideProcesses: plan.NoInspect, Loopback: plan.Net.Inet, Identified: plan.Net.Egress != nil,
-		Reaper: []string{enter.Reaper, "-P"}, AllowDegraded: s.spec.AllowDegraded, OCI: s.spec.OCI, CgroupParent: s.spec.CgroupParent, StateDir: sandbox.StateDir,
+		Reaper: []string{enter.Reaper, "-P"}, AllowDegraded: s.degraded(), OCI: s.spec.OCI, CgroupParent: s.spec.CgroupParent, StateDir: sandbox.StateDir,
 	})
 	if err != nil {
 		return err
@@ -71,6 +76,22 @@ func (s *Sandbox) open(ctx context.Context) (err error) {
 	}
 	return err
 }
+
+// checkKernel returns an error if the kernel lacks more than Spec.Without allows. Without that, package jail decides.
+func (s *Sandbox) checkKernel(lacking kernel.Profile) error {
+	if s.spec.Without == nil || s.spec.AllowDegraded {
+		return nil
+	}
+	for _, f := range lacking {
+		if !s.spec.Without.Lacks(f) {
+			return fmt.Errorf("the kernel of the sandbox lacks %s: %w", f, errors.ErrUnsupported)
+		}
+	}
+	return nil
+}
+
+// degraded reports whether the jail does without features that the kernel lacks.
+func (s *Sandbox) degraded() bool { return s.spec.AllowDegraded || s.spec.Without != nil }
 
 // Close implements sandbox.Sandbox.
 func (s *Sandbox) Close() (err error) {

@@ -74,7 +74,7 @@ func (s *Sandbox) command(c *sandbox.Command, r *rules) jail.Command {
 	j := jail.Command{
 		Program:  jail.Program{Args: c.Args, Script: c.Script, Env: c.Env, Dir: c.Dir, Terminal: c.Terminal, Files: filesOf(c.Files)},
 		FromRoot: c.FromRoot, Connect: c.Connect, OnCgroup: c.OnOwner,
-		AllowDegraded: s.spec.AllowDegraded, Limits: s.spec.Limits, OpenFiles: s.spec.OpenFiles, FileSize: s.spec.FileSize,
+		AllowDegraded: s.degraded(), Limits: s.spec.Limits, OpenFiles: s.spec.OpenFiles, FileSize: s.spec.FileSize,
 		Filter: r.filter, Ruleset: r.ruleset, RulesetFlags: r.flags, NoLocalhost: r.noLocalhost,
 	}
 	if denied := c.Denied; denied != nil {

@@ -81,9 +81,9 @@ var without = map[kernel.Feature]string{
 	kernel.TerminalLimit: "the limit of terminals",
 }
 
-// notifies reports whether filters have listeners. Without Spec.AllowDegraded they must.
+// notifies reports whether filters have listeners. They must unless the sandbox does without.
 func (s *Sandbox) notifies() bool {
-	return !s.spec.AllowDegraded || !kernel.Probe().Lacks(kernel.Listener)
+	return !s.degraded() || !kernel.Probe().Lacks(kernel.Listener)
 }
 
 // compile returns the filter of a plan.
@@ -174,6 +174,9 @@ func ruleset(p *policy.Plan) *landlock.Ruleset {
 	}
 	return r
 }
+
+// NeedsLandlock reports whether Landlock enforces a part of a plan.
+func NeedsLandlock(p *policy.Plan) bool { return ruleset(p) != nil }
 
 // Supported checks that this machine's Landlock can enforce a plan. If it cannot, the error is a
 // *landlock.ABIError, or means that Landlock is missing.

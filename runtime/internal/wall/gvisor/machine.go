@@ -1,0 +1,192 @@
+package gvisor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"gaol/internal/kernfile"
+	"gaol/internal/ociruntime"
+	"gaol/jail"
+	"gaol/jail/cgroup"
+	"gaol/jail/enter"
+	"gaol/jail/kernel"
+	"gaol/jail/mounts"
+	"gaol/runtime/internal/sandbox"
+)
+
+// machine is gVisor with an agent.
+type machine struct {
+	identity *jail.Identity
+	group    *cgroup.Group
+	mounts   []sandbox.Mount
+	conn     net.Conn
+	command  *exec.Cmd
+	ended    chan struct{} // closed when runsc has ended
+	output   firstBytes    // of runsc and the agent; valid then
+}
+
+// start starts gVisor and the agent.
+func start(ctx context.Context, spec *sandbox.Spec) (_ *machine, err error) {
+	runsc, err := ociruntime.FindRunsc()
+	if err != nil {
+		return nil, err
+	}
+	gaol, err := ociruntime.FindGaol()
+	if err != nil {
+		return nil, err
+	}
+	m := &machine{mounts: spec.Mounts, ended: make(chan struct{})}
+	if m.identity, err = jail.NewIdentity(ctx, sandbox.StateDir, spec.CgroupParent); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, m.identity.Release())
+		}
+	}()
+	if err := writeBundle(m.identity.Dir(), gaol, spec); err != nil {
+		return nil, err
+	}
+	if m.group, err = cgroup.New(m.identity.Cgroup(), limits(spec, 0)); err != nil {
+		return nil, err
+	}
+	host, socket, err := enter.SocketPair(unix.SOCK_STREAM)
+	if err != nil {
+		return nil, err
+	}
+	defer socket.Close()
+	m.conn = host
+	err = kernfile.StartOnThread(func() error { return m.execute(runsc, socket, spec) }, func() {
+		_ = m.command.Wait() // output contains the reason
+		close(m.ended)
+	})
+	if err != nil {
+		return nil, errors.Join(err, host.Close())
+	}
+	return m, nil
+}
+
+// execute starts runsc in a mount namespace where the mounts are in the folder of the sandbox. What runsc mounts there ends
+// with its processes.
+//
+// Preconditions: the thread ends with its goroutine, after runsc.
+func (m *machine) execute(runsc string, socket *os.File, spec *sandbox.Spec) error {
+	clones, err := cloneMounts(spec)
+	defer func() {
+		for _, c := range clones {
+			c.Close()
+		}
+	}()
+	if err != nil {
+		return err
+	}
+	if err := unix.Unshare(unix.CLONE_NEWNS | unix.CLONE_FS); err != nil {
+		return os.NewSyscallError("unshare", err)
+	}
+	if err := mounts.LeaveChroot(); err != nil {
+		return err
+	}
+	if err := unix.Mount("", "/", "", unix.MS_SLAVE|unix.MS_REC, ""); err != nil {
+		return os.NewSyscallError("mount", err)
+	}
+	dir := m.identity.Dir()
+	for _, c := range clones {
+		if err := c.attach(dir); err != nil {
+			return err
+		}
+	}
+	m.command = exec.Command(runsc, "--root", filepath.Join(dir, stateDir), "--ignore-cgroups", "--network=none",
+		"--overlay2=root:memory", "--in-sandbox-cgroup=v2", "run", "-bundle", dir, "gaol")
+	m.command.Dir, m.command.Env = "/", []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
+	m.command.Stdin, m.command.Stdout, m.command.Stderr = socket, &m.output, &m.output
+	m.command.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: unix.SIGKILL, Ptrace: true} // it stops before its first instruction
+	if err := enter.StartError(m.command.Start()); err != nil {
+		return err
+	}
+	return m.join()
+}
+
+// join moves the stopped program to the cgroup, and makes it continue.
+//
+// Preconditions: as execute.
+func (m *machine) join() error {
+	pid := m.command.Process.Pid
+	var status unix.WaitStatus
+	_, err := unix.Wait4(pid, &status, 0, nil)
+	switch {
+	case err != nil:
+		err = os.NewSyscallError("wait4", err)
+	case !status.Stopped():
+		return errors.New("runsc was killed")
+	default:
+		err = m.group.AddPID(pid)
+	}
+	if err == nil {
+		err = os.NewSyscallError("ptrace", unix.PtraceDetach(pid))
+	}
+	if err != nil {
+		_, _ = m.command.Process.Kill(), m.command.Wait() // the reason is err
+	}
+	return err
+}
+
+// end kills everything in the cgroup, and removes what is left.
+func (m *machine) end() error {
+	_ = m.command.Process.Kill() // it may have ended
+	err := m.identity.Release()
+	<-m.ended
+	return err
+}
+
+// place implements remote.Machine.
+func (m *machine) place(f fs.File) (string, error) {
+	for i, mount := range m.mounts {
+		if mount.Source == f {
+			return mountPath(i), nil
+		}
+	}
+	return "", fmt.Errorf("gvisor: a file that is not mounted: %w", fs.ErrInvalid)
+}
+
+// lacks are the features that gVisor is known to lack. The options that need them are refused, or the package comment explains what
+// is lost.
+var lacks = kernel.Profile{
+	kernel.MountAttr,     // the host maps owners
+	kernel.TerminalLimit, // memory bounds them
+	kernel.NetModes,      // it shows no other namespaces
+	kernel.LowPorts,
+	kernel.GroupLimits, kernel.SocketLists, kernel.SignalLimits, // the host limits the whole sandbox
+	kernel.TIDAddress, kernel.MemoryMap, // zygotes do without
+	kernel.Listener, kernel.Landlock,
+}
+
+// explain adds the output of runsc to an error.
+//
+// Preconditions: end has returned.
+func (m *machine) explain(err error) error {
+	if text := strings.TrimSpace(string(m.output)); text != "" {
+		return fmt.Errorf("%w: gVisor: %s", err, strings.ToValidUTF8(text, "?"))
+	}
+	return err
+}
+
+// maxOutput bounds the output of runsc and the agent, in bytes.
+const maxOutput = 4 << 10
+
+// firstBytes keeps the first bytes that are written to it.
+type firstBytes []byte
+
+func (b *firstBytes) Write(text []byte) (int, error) {
+	*b = append(*b, text[:min(len(text), maxOutput-len(*b))]...)
+	return len(text), nil
+}

@@ -15,7 +15,12 @@ import (
 	"gaol/test/harness"
 )
 
-func TestMain(m *testing.M) { harness.Main(m) }
+func TestMain(m *testing.M) {
+	if parent := os.Getenv(hostVar); parent != "" {
+		beHost(parent)
+	}
+	harness.Main(m)
+}
 
 // runscVar names the program of make gvisor.
 const runscVar = "GAOL_TEST_RUNSC"

@@ -60,7 +60,7 @@ func start(ctx context.Context, spec *sandbox.Spec) (_ *machine, err error) {
 	if m.group, err = cgroup.New(m.identity.Cgroup(), limits(spec, 0)); err != nil {
 		return nil, err
 	}
-	host, socket, err := enter.SocketPair(unix.SOCK_STREAM)
+	host, socket, err := kernfile.SocketPair(unix.SOCK_STREAM)
 	if err != nil {
 		return nil, err
 	}

@@ -75,8 +75,12 @@ type process struct {
 	sandbox *Sandbox
 }
 
-// OutputEnds reports that the outputs end soon after the process, as package remote's do.
-func (p *process) OutputEnds() bool { return true }
+// Flush implements sandbox.Flusher.
+func (p *process) Flush() {
+	if f, ok := p.Process.(sandbox.Flusher); ok {
+		f.Flush()
+	}
+}
 
 // Wait implements sandbox.Process. If the memory of the whole sandbox has run out, the process has ended for that reason.
 func (p *process) Wait() (sandbox.Exit, error) {

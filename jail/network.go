@@ -66,6 +66,13 @@ const maxListeners = 1024
 // must have been created with Spec.Loopback, and be closed after Listeners has returned.
 func (j *Jail) Listeners(port uint16) ([]netip.AddrPort, error) {
 	found := map[netip.AddrPort]struct{}{} // several sockets can share an address
+	if kernel.Probe().Lacks(kernel.SocketLists) {
+		list, err := sockdiag.Listeners(port, func(uid int) bool { return isGuests(uid, j.identity.ID()) })
+		for _, a := range list[:min(len(list), maxListeners)] {
+			found[a] = struct{}{}
+		}
+		return slices.SortedFunc(maps.Keys(found), netip.AddrPort.Compare), step.Wrap("list", "sockets", err)
+	}
 	err := j.eachTCP(port, 1<<unix.BPF_TCP_LISTEN, func(s sockdiag.Socket) {
 		if len(found) < maxListeners {
 			found[s.Own()] = struct{}{}
@@ -360,8 +367,11 @@ func (u *socketUse) add(s sockdiag.Socket, protocol byte) {
 // have other ids.
 func isHosts(s sockdiag.Socket, firstID int) bool {
 	uid, owned := s.UID()
-	return owned && (int(uid) < firstID || int(uid) >= firstID+mounts.IDsPerJail)
+	return owned && !isGuests(int(uid), firstID)
 }
+
+// isGuests reports whether a user is one of the jail whose first id is firstID.
+func isGuests(uid, firstID int) bool { return uid >= firstID && uid < firstID+mounts.IDsPerJail }
 
 // isUnowned reports whether a socket is connected and no process has it, as before it is
 // accepted. In all other states but these two the kernel keeps less than a socket, or

@@ -138,7 +138,6 @@ var lacking = map[Isolation]map[Feature]string{
 		FeatureAudit:    "its kernel has no audit log",
 		FeatureCommands: "its kernel does not notify of system calls, by which programs call commands of the host",
 		FeatureLandlock: "its kernel has no Landlock, so mounts and filters of system calls enforce all permissions",
-		FeatureEgress:   "its sandboxes have no network",
 		FeatureFiles:    "its kernel does not limit the number of files",
 	},
 }

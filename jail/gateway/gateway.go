@@ -21,6 +21,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gaol/internal/kernfile"
+	"gaol/jail/kernel"
 	"gaol/jail/sockdiag"
 )
 
@@ -49,14 +50,16 @@ type Config struct {
 
 // Gateway owns the host's sockets in the namespace.
 type Gateway struct {
-	TCP    *net.TCPListener // every connection that leaves the guest
+	TCP    *net.TCPListener // every connection that leaves the guest; nil on kernels without socket look-ups, see Listeners
 	DNS    *net.UDPConn     // questions to Resolver
 	DNSTCP *net.TCPListener
 	Host   []*net.TCPListener // two for each port in Config.Host
 
 	space  *os.File    // the network namespace
 	owned  []io.Closer // all sockets and BPF objects, in the order in which they were opened
-	dialed *ebpf.Map   // keys for the source ports of the host's own connections
+	dialed *ebpf.Map   // keys for the source ports of the host's own connections; nil without socket look-ups
+
+	redirected []net.Listener // instead of TCP, one for each address family
 
 	asking sync.Mutex       // held for one question to diag
 	diag   *nl.SocketHandle // a netlink socket of sock_diag in the namespace
@@ -73,9 +76,13 @@ func Open(of *os.File, c Config) (*Gateway, error) {
 }
 
 func (g *Gateway) open(of *os.File, c Config) error {
+	redirects := kernel.Probe().Lacks(kernel.SocketLookup)
 	err := kernfile.InNetwork(of, func() (err error) {
 		if g.space, err = os.Open(fmt.Sprintf("/proc/self/task/%d/ns/net", unix.Gettid())); err != nil {
 			return err
+		}
+		if redirects {
+			return g.openRedirected(c)
 		}
 		if err := errors.Join(addRoutes(), limitBuffers()); err != nil {
 			return err
@@ -85,7 +92,7 @@ func (g *Gateway) open(of *os.File, c Config) error {
 		}
 		return errors.Join(g.listen(), g.listenHost(c.Host))
 	})
-	if err != nil {
+	if err != nil || redirects {
 		return err
 	}
 	return g.attach(c)
@@ -106,10 +113,15 @@ func limitBuffers() error {
 
 // listen opens the sockets, in the thread's namespace.
 func (g *Gateway) listen() (err error) {
-	resolver := netip.AddrPortFrom(Resolver, 53)
 	if g.TCP, err = g.listenTCP("[::]:0"); err != nil {
 		return err
 	}
+	return g.listenResolver()
+}
+
+// listenResolver opens the sockets of the resolver, in the thread's namespace.
+func (g *Gateway) listenResolver() (err error) {
+	resolver := netip.AddrPortFrom(Resolver, 53)
 	if g.DNSTCP, err = g.listenTCP(resolver.String()); err != nil {
 		return err
 	}
@@ -276,6 +288,9 @@ func Dial(ctx context.Context, of *os.File, to netip.AddrPort, buffer int) (*net
 // Dial connects to 127.0.0.1 or ::1, whichever ports the guest itself may connect to. At most
 // 1,024 dials can be pending.
 func (g *Gateway) Dial(ctx context.Context, to netip.AddrPort, buffer int) (*net.TCPConn, error) {
+	if g.dialed == nil { // NAT excepts the host's connections
+		return Dial(ctx, g.space, to, buffer)
+	}
 	s, err := openSocket(g.space, to, buffer)
 	if err != nil {
 		return nil, err
@@ -352,11 +367,8 @@ func bind(s *os.File, a netip.Addr) (key uint32, err error) {
 			return os.NewSyscallError("bind", err)
 		}
 		own, err := unix.Getsockname(fd)
-		switch own := own.(type) {
-		case *unix.SockaddrInet4:
-			key = uint32(own.Port)
-		case *unix.SockaddrInet6:
-			key = uint32(own.Port) | dialed6
+		if key = uint32(addrPortOf(own).Port()); a.Is6() {
+			key |= dialed6
 		}
 		return os.NewSyscallError("getsockname", err)
 	})
@@ -429,6 +441,17 @@ func sockaddr(a netip.AddrPort) unix.Sockaddr {
 	return &unix.SockaddrInet6{Addr: a.Addr().As16(), Port: int(a.Port())}
 }
 
+// addrPortOf returns the address of TCP or UDP, or zero.
+func addrPortOf(a unix.Sockaddr) netip.AddrPort {
+	switch a := a.(type) {
+	case *unix.SockaddrInet4:
+		return netip.AddrPortFrom(netip.AddrFrom4(a.Addr), uint16(a.Port)) //nolint:gosec // a port
+	case *unix.SockaddrInet6:
+		return netip.AddrPortFrom(netip.AddrFrom16(a.Addr), uint16(a.Port)) //nolint:gosec // a port
+	}
+	return netip.AddrPort{}
+}
+
 // ErrNoOwner is the error of [Gateway.Owner] for a socket that is gone, or that several
 // processes could have used.
 var ErrNoOwner = errors.New("no socket of the guest, or several")
@@ -438,6 +461,9 @@ var ErrNoOwner = errors.New("no socket of the guest, or several")
 func (g *Gateway) Owner(network string, guest, to netip.AddrPort) (cgroup uint64, err error) {
 	g.asking.Lock()
 	defer g.asking.Unlock()
+	if g.diag == nil {
+		return ownerByFiles(network, guest, to)
+	}
 	owners := map[uint64]struct{}{}
 	add := func(s sockdiag.Socket) {
 		if cgroup = 0; len(s.Attribute(sockdiag.Cgroup, 8)) > 0 {

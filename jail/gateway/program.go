@@ -196,12 +196,10 @@ func addRoutes() error {
 		return err
 	}
 	for _, own := range []netip.Addr{guestV4, guestV6} {
-		ip, family := own.AsSlice(), nl.GetIPFamily(own.AsSlice())
-		address := nl.NewIfAddrmsg(family)
-		address.Index, address.Prefixlen, address.Flags = loopback, uint8(own.BitLen()), unix.IFA_F_NODAD
-		if err := change(unix.RTM_NEWADDR, address, nl.NewRtAttr(unix.IFA_LOCAL, ip), nl.NewRtAttr(unix.IFA_ADDRESS, ip)); err != nil {
+		if err := addAddress(own); err != nil {
 			return err
 		}
+		ip, family := own.AsSlice(), nl.GetIPFamily(own.AsSlice())
 		all := nl.NewRtMsg() // no destination: a route to all addresses
 		all.Family, all.Table, all.Scope, all.Type = uint8(family), unix.RT_TABLE_LOCAL, unix.RT_SCOPE_HOST, unix.RTN_LOCAL
 		if err := change(unix.RTM_NEWROUTE, all, nl.NewRtAttr(unix.RTA_OIF, nl.Uint32Attr(loopback)), nl.NewRtAttr(unix.RTA_PREFSRC, ip)); err != nil {
@@ -209,6 +207,14 @@ func addRoutes() error {
 		}
 	}
 	return nil
+}
+
+// addAddress adds an address to lo in the thread's network namespace.
+func addAddress(own netip.Addr) error {
+	ip := own.AsSlice()
+	address := nl.NewIfAddrmsg(nl.GetIPFamily(ip))
+	address.Index, address.Prefixlen, address.Flags = loopback, uint8(own.BitLen()), unix.IFA_F_NODAD //nolint:gosec // at most 128
+	return change(unix.RTM_NEWADDR, address, nl.NewRtAttr(unix.IFA_LOCAL, ip), nl.NewRtAttr(unix.IFA_ADDRESS, ip))
 }
 
 // raiseLoopback brings up lo in the thread's network namespace.

@@ -25,6 +25,7 @@ const (
 	MemoryMap     Feature = "PR_SET_MM" // a forked program's arguments in /proc
 	Listener      Feature = "notifications of system call filters"
 	Landlock      Feature = "Landlock"
+	SocketLookup  Feature = "BPF" // programs that look up sockets
 )
 
 // FirstPortFile contains the lowest port that processes without capabilities can listen on.
@@ -65,6 +66,10 @@ var tries = []struct {
 	{Listener, func() bool { return answers(unix.SYS_SECCOMP, unix.SECCOMP_GET_NOTIF_SIZES, 0) }},
 	{Landlock, func() bool {
 		return answers(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
+	}},
+	{SocketLookup, func() bool {
+		_, _, errno := unix.Syscall(unix.SYS_BPF, unix.BPF_MAP_CREATE, 0, 4) // no address of arguments: EFAULT, or EPERM
+		return errno != unix.ENOSYS && errno != unix.EINVAL                  // gVisor knows other commands, and no maps
 	}},
 }
 

@@ -162,11 +162,7 @@ func (s *Sandbox) OpenGateway() (*sandbox.Gateway, error) {
 	if err != nil {
 		return nil, err
 	}
-	opened := &sandbox.Gateway{DNS: g.DNS, DNSTCP: g.DNSTCP, Resolver: gateway.Resolver, Owner: g.Owner, Close: g.Close}
-	for _, l := range append(g.Host, g.TCP) {
-		opened.TCP = append(opened.TCP, l)
-	}
-	return opened, nil
+	return &sandbox.Gateway{TCP: g.Listeners(), DNS: g.DNS, DNSTCP: g.DNSTCP, Resolver: gateway.Resolver, Owner: g.Owner, Close: g.Close}, nil
 }
 
 // Dial implements sandbox.Sandbox.

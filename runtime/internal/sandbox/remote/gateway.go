@@ -40,10 +40,7 @@ func (s *Sandbox) OpenGateway() (_ *sandbox.Gateway, err error) {
 	for i := range min(opened.Listeners, maxListeners) {
 		go s.accept(ctx, own, i, held)
 	}
-	g := &sandbox.Gateway{DNS: &packets{Stream: stream, resolver: opened.Resolver}, DNSTCP: own.DNSTCP, Resolver: opened.Resolver}
-	for _, l := range append(own.Host, own.TCP) {
-		g.TCP = append(g.TCP, l)
-	}
+	g := &sandbox.Gateway{TCP: own.Listeners(), DNS: &packets{Stream: stream, resolver: opened.Resolver}, DNSTCP: own.DNSTCP, Resolver: opened.Resolver}
 	g.Owner = func(network string, guest, to netip.AddrPort) (uint64, error) {
 		return soon[uint64](s, "owner", agent.Owner{Network: network, Guest: guest, To: to})
 	}

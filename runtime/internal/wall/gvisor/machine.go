@@ -105,7 +105,7 @@ func (m *machine) execute(runsc string, socket *os.File, spec *sandbox.Spec) err
 			return err
 		}
 	}
-	m.command = exec.Command(runsc, "--root", filepath.Join(dir, stateDir), "--ignore-cgroups", "--network=none",
+	m.command = exec.Command(runsc, "--root", filepath.Join(dir, stateDir), "--ignore-cgroups", "--network=none", "--net-raw", // NAT needs CAP_NET_RAW
 		"--overlay2=root:memory", "--in-sandbox-cgroup=v2", "run", "-bundle", dir, "gaol")
 	m.command.Dir, m.command.Env = "/", []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
 	m.command.Stdin, m.command.Stdout, m.command.Stderr = socket, &m.output, &m.output
@@ -168,6 +168,7 @@ var lacks = kernel.Profile{
 	kernel.GroupLimits, kernel.SocketLists, kernel.SignalLimits, // the host limits the whole sandbox
 	kernel.TIDAddress, kernel.MemoryMap, // zygotes do without
 	kernel.Listener, kernel.Landlock,
+	kernel.SocketLookup, // NAT redirects connections
 }
 
 // explain adds the output of runsc to an error.

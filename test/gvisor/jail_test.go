@@ -13,13 +13,14 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gaol/test/harness"
+	"gaol/test/internettest"
 )
 
 func TestMain(m *testing.M) {
 	if parent := os.Getenv(hostVar); parent != "" {
 		beHost(parent)
 	}
-	harness.Main(m)
+	os.Exit(internettest.Main(func() int { return harness.RunTests(m) }))
 }
 
 // runscVar names the program of make gvisor.

@@ -1,0 +1,101 @@
+package gvisor
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"gaol/test/internettest"
+)
+
+// Addresses of the tests' internet.
+var (
+	publicV4 = netip.MustParseAddr("93.184.215.14")
+	publicV6 = netip.MustParseAddr("2606:2800:220:1::14")
+	otherV4  = netip.MustParseAddr("151.101.1.6")
+)
+
+// serveInternet serves names, and HTTP on all addresses.
+func serveInternet(t *testing.T) {
+	t.Helper()
+	internettest.ServeNames(t, map[string][]netip.Addr{"api.example.com": {publicV4, publicV6}, "six.example.com": {publicV6}, "other.test": {otherV4}})
+	l, err := net.Listen("tcp", "[::]:80")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprintf(w, "served %s by %s", r.Host, r.Context().Value(http.LocalAddrContextKey))
+	})}
+	var serving sync.WaitGroup
+	serving.Go(func() { _ = server.Serve(l) })
+	t.Cleanup(func() { server.Close(); serving.Wait() })
+}
+
+// attempts returns the results of connections and questions.
+const attempts = `
+	const dgram = require('node:dgram'), net = require('node:net'), dns = require('node:dns').promises;
+	const fetched = async (url) => {
+		try { return await (await fetch(url, { headers: { connection: 'close' } })).text(); }
+		catch (err) { return err.cause?.code ?? err.message; }
+	};
+	const connected = (port, host) => new Promise((done) => {
+		const c = net.connect(port, host).on('data', (text) => { c.destroy(); done(String(text)); }).on('error', (err) => done(err.code));
+	});
+	const sent = (port, host) => new Promise((done) => {
+		const s = dgram.createSocket(net.isIPv6(host) ? 'udp6' : 'udp4');
+		const end = (result) => { s.close(); done(result); };
+		s.once('message', (text) => end(String(text))).once('error', (err) => end(err.code));
+		s.connect(port, host, (err) => err ? end(err.code) : s.send('text'));
+	});
+	const servers = ['127.0.0.1', '::1'].map((host) => net.createServer((c) => c.end('own')).listen(8080, host));
+	const all = {};
+	(async () => {
+		for (const url of ['http://api.example.com/', 'http://six.example.com/', 'http://other.test/', 'http://unknown.test/', 'http://151.101.1.7/',
+			'http://[2606:2800:220:1::15]/', 'http://151.101.1.6/', 'http://151.101.1.6:81/', 'http://localhost:8080/', 'http://10.0.2.3/'])
+			all[url] = await fetched(url);
+		for (const [port, host] of [[8080, '127.0.0.1'], [8080, '::1'], [8081, '127.0.0.1'], [8081, '::1'], [8080, '127.9.9.9'], [8080, '::ffff:127.0.0.1'], [80, '10.0.2.3']])
+			all['tcp ' + host + ' ' + port] = await connected(port, host);
+		for (const [port, host] of [[53, '151.101.1.6'], [123, '151.101.1.6'], [53, '2606:2800:220:1::14'], [9, '127.0.0.1'], [9, '::1'], [9, '10.0.2.3']])
+			all['udp ' + host + ' ' + port] = await sent(port, host);
+		for (const name of ['api.example.com', 'unknown.test'])
+			all['addresses of ' + name] = await dns.lookup(name, { all: true }).catch((err) => err.code);
+		all.resolve = await dns.resolve4('api.example.com').catch((err) => err.code);
+		__return(all);
+		process.exit();
+	})();`
+
+// Egress is the same as in native jails, except that refused connections are reset: without notifications of system calls, only
+// egress decides about them.
+func TestEgress(t *testing.T) {
+	needRunsc(t)
+	serveInternet(t)
+	for name, allowed := range map[string]string{"without localhost": "api.example.com,six.example.com,151.101.1.6", "localhost": "api.example.com,localhost:8080"} {
+		for _, launcher := range []string{"zygote", "exec"} {
+			t.Run(name+"/"+launcher, func(t *testing.T) {
+				var args []string
+				for _, pattern := range strings.Split(allowed, ",") {
+					args = append(args, "--allow-net", pattern)
+				}
+				args = append(args, "--launcher", launcher, "-e", attempts)
+				want, got := runIn(t, "native", args...)["value"].(object), runIn(t, "gvisor", args...)["value"].(object)
+				for name, value := range want {
+					if value != "EACCES" {
+						continue
+					}
+					if want[name] = "ECONNRESET"; strings.HasPrefix(name, "udp ") {
+						want[name] = "ECONNREFUSED"
+					}
+				}
+				if diff := cmp.Diff(want, got); diff != "" {
+					t.Errorf("-native +gvisor:\n%s", diff)
+				}
+			})
+		}
+	}
+}

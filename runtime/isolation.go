@@ -113,10 +113,10 @@ const (
 	FeatureAudit  Feature = "Options.AuditDenials"
 	FeaturePause  Feature = "Pause" // and Resume
 
-	FeatureCommands Feature = "Options.Commands"
-	FeatureLandlock Feature = "Options.Permissions with rules that Landlock enforces" // unless AllowDegraded omits them
-	FeatureEgress   Feature = "Options.Permissions that allow external hosts"
-	FeatureFiles    Feature = "Limits.Files" // other than the default, which is not enforced then
+	FeatureCommands  Feature = "Options.Commands"
+	FeatureLandlock  Feature = "Options.Permissions with rules that Landlock enforces" // unless AllowDegraded omits them
+	FeatureLocalhost Feature = "RunOptions.Permissions that deny localhost in a runtime with external hosts"
+	FeatureFiles     Feature = "Limits.Files" // other than the default, which is not enforced then
 )
 
 // lacking are the features that an isolation lacks, with the reason.
@@ -133,12 +133,13 @@ var lacking = map[Isolation]map[Feature]string{
 		FeatureAudit:  "the audit log is the host's",
 	},
 	IsolationGVisor: {
-		FeatureOCI:      "its agent makes jails itself",
-		FeatureDerive:   "images are made on the host",
-		FeatureAudit:    "its kernel has no audit log",
-		FeatureCommands: "its kernel does not notify of system calls, by which programs call commands of the host",
-		FeatureLandlock: "its kernel has no Landlock, so mounts and filters of system calls enforce all permissions",
-		FeatureFiles:    "its kernel does not limit the number of files",
+		FeatureOCI:       "its agent makes jails itself",
+		FeatureDerive:    "images are made on the host",
+		FeatureAudit:     "its kernel has no audit log",
+		FeatureCommands:  "its kernel does not notify of system calls, by which programs call commands of the host",
+		FeatureLandlock:  "its kernel has no Landlock, so mounts and filters of system calls enforce all permissions",
+		FeatureLocalhost: "its kernel has no BPF programs, so all runs have the same ports of localhost",
+		FeatureFiles:     "its kernel does not limit the number of files",
 	},
 }
 
@@ -149,8 +150,8 @@ func (i Isolation) checkPlan(p *policy.Plan, degraded bool) error {
 			return err
 		}
 	}
-	if p.Net.Egress != nil {
-		return i.Check(FeatureEgress)
+	if p.Net.NoLocalhost {
+		return i.Check(FeatureLocalhost)
 	}
 	return nil
 }

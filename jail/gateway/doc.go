@@ -19,5 +19,8 @@
 // The runs of a jail share its namespace. [Gateway.Owner] returns the cgroup that created a
 // socket, and [DenyLocalhost] denies a cgroup access to the servers of other cgroups.
 //
-// It needs Linux 5.9, with CONFIG_BPF_SYSCALL and CONFIG_CGROUP_BPF.
+// Kernels without socket look-ups, such as gVisor's, redirect connections by NAT, and the owner of a socket is found by the files
+// of processes. [DenyLocalhost] does not work there. NAT needs CAP_NET_RAW.
+//
+// Otherwise it needs Linux 5.9, with CONFIG_BPF_SYSCALL and CONFIG_CGROUP_BPF.
 package gateway

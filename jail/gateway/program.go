@@ -202,7 +202,7 @@ func addRoutes() error {
 		ip, family := own.AsSlice(), nl.GetIPFamily(own.AsSlice())
 		all := nl.NewRtMsg() // no destination: a route to all addresses
 		all.Family, all.Table, all.Scope, all.Type = uint8(family), unix.RT_TABLE_LOCAL, unix.RT_SCOPE_HOST, unix.RTN_LOCAL
-		if err := change(unix.RTM_NEWROUTE, all, nl.NewRtAttr(unix.RTA_OIF, nl.Uint32Attr(loopback)), nl.NewRtAttr(unix.RTA_PREFSRC, ip)); err != nil {
+		if err := change(unix.RTM_NEWROUTE, unix.NLM_F_CREATE, all, nl.NewRtAttr(unix.RTA_OIF, nl.Uint32Attr(loopback)), nl.NewRtAttr(unix.RTA_PREFSRC, ip)); err != nil {
 			return err
 		}
 	}
@@ -214,19 +214,19 @@ func addAddress(own netip.Addr) error {
 	ip := own.AsSlice()
 	address := nl.NewIfAddrmsg(nl.GetIPFamily(ip))
 	address.Index, address.Prefixlen, address.Flags = loopback, uint8(own.BitLen()), unix.IFA_F_NODAD //nolint:gosec // at most 128
-	return change(unix.RTM_NEWADDR, address, nl.NewRtAttr(unix.IFA_LOCAL, ip), nl.NewRtAttr(unix.IFA_ADDRESS, ip))
+	return change(unix.RTM_NEWADDR, unix.NLM_F_CREATE, address, nl.NewRtAttr(unix.IFA_LOCAL, ip), nl.NewRtAttr(unix.IFA_ADDRESS, ip))
 }
 
 // raiseLoopback brings up lo in the thread's network namespace.
 func raiseLoopback() error {
 	lo := nl.NewIfInfomsg(unix.AF_UNSPEC)
 	lo.Index, lo.Flags, lo.Change = loopback, unix.IFF_UP, unix.IFF_UP
-	return change(unix.RTM_NEWLINK, lo)
+	return change(unix.RTM_NEWLINK, 0, lo)
 }
 
 // change sends a request of rtnetlink in the thread's network namespace.
-func change(kind int, data ...nl.NetlinkRequestData) error {
-	req := nl.NewNetlinkRequest(kind, unix.NLM_F_CREATE|unix.NLM_F_ACK)
+func change(kind, flags int, data ...nl.NetlinkRequestData) error {
+	req := nl.NewNetlinkRequest(kind, flags|unix.NLM_F_ACK)
 	for _, d := range data {
 		req.AddData(d)
 	}

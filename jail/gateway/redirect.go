@@ -15,53 +15,63 @@ import (
 	"gaol/internal/kernfile"
 )
 
-// openRedirected opens the gateway on kernels without socket look-ups, by NAT: all connections lead to one listener for each family,
-// which asks the kernel for the original destination. The kernel does not report that of datagrams, so that only the resolver gets any.
+// openRedirected opens the gateway on kernels without socket look-ups, by NAT: connections lead to one listener for each address
+// family, which asks the kernel for their original destinations. The kernel does not report those of datagrams; only datagrams to
+// the resolver and localhost are allowed in any case. The sizes of buffers have no limits, because gVisor's memory does.
 //
-// Preconditions: the thread is in the network namespace, whose lo is up, and in which no guest has been started.
+// Preconditions: the thread is in the network namespace, in which no guest has been started.
 func (g *Gateway) openRedirected(c Config) error {
+	if err := raiseLoopback(); err != nil {
+		return fmt.Errorf("bring up lo: %w", err)
+	}
 	for _, a := range []netip.Addr{guestV4, guestV6, Resolver} {
 		if err := addAddress(a); err != nil {
 			return fmt.Errorf("add address %s to lo: %w", a, err)
 		}
 	}
-	for _, f := range []struct {
-		family    int
-		local     netip.Addr
-		localhost netip.Prefix
-	}{
-		{unix.AF_INET, loopback4, netip.PrefixFrom(loopback4, 8).Masked()},
-		{unix.AF_INET6, netip.IPv6Loopback(), netip.PrefixFrom(netip.IPv6Loopback(), 128)},
-	} {
-		if err := routeToLoopback(f.family); err != nil {
-			return fmt.Errorf("route all addresses to lo: %w", err)
-		}
-		l, err := g.listenTCP(netip.AddrPortFrom(f.local, 0).String())
-		if err != nil {
+	for _, local := range []netip.Addr{loopback4, netip.IPv6Loopback()} {
+		if err := g.redirect(local, c); err != nil {
 			return err
-		}
-		g.redirected = append(g.redirected, redirected{l})
-		closed, err := g.reservePort(f.local)
-		if err != nil {
-			return err
-		}
-		if err := setNAT(f.family, c.natRules(f.local, f.localhost, uint16(l.Addr().(*net.TCPAddr).Port), closed)); err != nil {
-			return fmt.Errorf("replace table nat: %w", err)
 		}
 	}
 	return errors.Join(g.listenResolver(), g.listenHost(c.Host))
 }
 
-// natRules returns the rules of one family. Port is that of the listener, and closed one that refuses traffic.
-func (c Config) natRules(local netip.Addr, localhost netip.Prefix, port, closed uint16) []natRule {
-	all := PortRange{0, 1<<16 - 1}
+// redirect opens the listener of an address family, on its address of localhost, and redirects connections to it.
+//
+// Preconditions: as openRedirected.
+func (g *Gateway) redirect(local netip.Addr, c Config) error {
+	family := nl.GetIPFamily(local.AsSlice())
+	if err := routeToLoopback(family); err != nil {
+		return fmt.Errorf("route all addresses to lo: %w", err)
+	}
+	l, err := g.listenTCP(netip.AddrPortFrom(local, 0).String())
+	if err != nil {
+		return err
+	}
+	g.redirected = append(g.redirected, redirected{l})
+	closed, err := g.reservePort(local)
+	if err != nil {
+		return err
+	}
+	port := l.Addr().(*net.TCPAddr).AddrPort().Port()
+	if err := setNAT(family, c.natRules(local, port, closed)); err != nil {
+		return fmt.Errorf("replace table nat: %w", err)
+	}
+	return nil
+}
+
+// natRules returns the rules of one address family. Port is the listener's, and closed one that refuses traffic.
+func (c Config) natRules(local netip.Addr, port, closed uint16) []natRule {
 	rules := []natRule{{host: true}}
+	localhost := netip.PrefixFrom(local, local.BitLen())
 	if local.Is4() {
+		localhost = netip.PrefixFrom(local, 8) // 127.0.0.0/8
 		resolver := netip.PrefixFrom(Resolver, Resolver.BitLen())
 		for _, protocol := range []uint16{unix.IPPROTO_TCP, unix.IPPROTO_UDP} {
 			rules = append(rules,
 				natRule{to: resolver, protocol: protocol, ports: PortRange{53, 53}},
-				natRule{to: resolver, protocol: protocol, ports: all, port: closed})
+				natRule{to: resolver, protocol: protocol, port: closed})
 		}
 	}
 	for _, p := range c.Host {
@@ -71,12 +81,12 @@ func (c Config) natRules(local netip.Addr, localhost netip.Prefix, port, closed 
 		rules = append(rules, natRule{to: localhost, protocol: unix.IPPROTO_TCP, ports: p})
 	}
 	if c.UDP {
-		rules = append(rules, natRule{to: localhost, protocol: unix.IPPROTO_UDP, ports: all})
+		rules = append(rules, natRule{to: localhost, protocol: unix.IPPROTO_UDP})
 	}
 	return append(rules,
-		natRule{to: localhost, protocol: unix.IPPROTO_TCP, ports: all, port: closed},
-		natRule{protocol: unix.IPPROTO_TCP, ports: all, port: port},
-		natRule{protocol: unix.IPPROTO_UDP, ports: all, port: closed})
+		natRule{to: localhost, protocol: unix.IPPROTO_TCP, port: closed},
+		natRule{protocol: unix.IPPROTO_TCP, port: port},
+		natRule{protocol: unix.IPPROTO_UDP, port: closed})
 }
 
 // routeToLoopback routes all addresses of a family to lo. There are no local routes to prefixes in gVisor.
@@ -87,36 +97,33 @@ func routeToLoopback(family int) error {
 	if family == unix.AF_INET6 {
 		size = net.IPv6len
 	}
-	return change(unix.RTM_NEWROUTE, all, nl.NewRtAttr(unix.RTA_DST, make([]byte, size)), nl.NewRtAttr(unix.RTA_OIF, nl.Uint32Attr(loopback)))
+	return change(unix.RTM_NEWROUTE, unix.NLM_F_CREATE, all, nl.NewRtAttr(unix.RTA_DST, make([]byte, size)), nl.NewRtAttr(unix.RTA_OIF, nl.Uint32Attr(loopback)))
 }
 
 // reservePort returns a port that refuses connections and datagrams, and that guests cannot use.
 func (g *Gateway) reservePort(local netip.Addr) (port uint16, err error) {
-	at := netip.AddrPortFrom(local, 0)
 	for _, kind := range []int{unix.SOCK_STREAM, unix.SOCK_DGRAM} {
-		family := unix.AF_INET6
-		if local.Is4() {
-			family = unix.AF_INET
-		}
-		fd, err := unix.Socket(family, kind|unix.SOCK_CLOEXEC, 0)
+		fd, err := unix.Socket(nl.GetIPFamily(local.AsSlice()), kind|unix.SOCK_CLOEXEC, 0)
 		if err != nil {
 			return 0, os.NewSyscallError("socket", err)
 		}
-		s := os.NewFile(uintptr(fd), "reserved port")
-		g.owned = append(g.owned, s)
-		if err := unix.Bind(fd, sockaddr(at)); err != nil {
+		g.owned = append(g.owned, os.NewFile(uintptr(fd), "reserved port"))
+		if err := unix.Bind(fd, sockaddr(netip.AddrPortFrom(local, port))); err != nil {
 			return 0, os.NewSyscallError("bind", err)
-		}
-		if kind == unix.SOCK_DGRAM { // it receives datagrams of the peer only: itself
-			return at.Port(), os.NewSyscallError("connect", unix.Connect(fd, sockaddr(at)))
 		}
 		own, err := unix.Getsockname(fd)
 		if err != nil {
 			return 0, os.NewSyscallError("getsockname", err)
 		}
-		at = addrPortOf(own)
+		port = addrPortOf(own).Port()
+		if kind == unix.SOCK_DGRAM { // it then receives datagrams of its peer only, which is itself
+			err = unix.Connect(fd, own)
+		}
+		if err != nil {
+			return 0, os.NewSyscallError("connect", err)
+		}
 	}
-	return at.Port(), nil
+	return port, nil
 }
 
 // redirected is a listener to which NAT redirects connections.

@@ -170,7 +170,6 @@ func TestRefused(t *testing.T) {
 	for feature, o := range map[runtime.Feature]runtime.Options{
 		runtime.FeatureCommands: {Commands: map[string]runtime.HostCommand{}},
 		runtime.FeatureLandlock: {Permissions: denyWriting},
-		runtime.FeatureEgress:   {Permissions: policy.Permissions{Network: policy.Scope{Default: policy.Allow}}},
 		runtime.FeatureFiles:    {Limits: runtime.Limits{Files: 100}},
 		runtime.FeatureAudit:    {AuditDenials: true},
 		runtime.FeatureOCI:      {OCI: runtime.OCIOptions{Runtime: "runc"}},

@@ -157,7 +157,7 @@ func TestProfile(t *testing.T) {
 	out := inGVisor(t, `gaol doctor 2>&1; gaol run -e 1 2>&1; echo $?; gaol run --allow-degraded -e 1 2>&1`)
 	for _, want := range []string{
 		`without ["mount_setattr" "limits of terminals" "modes of /proc/net" "ports below 1024 for all users" "limits of cgroups and of mounted file systems" ` +
-			`"lists of sockets" "limits of signals and message queues" "PR_GET_TID_ADDRESS" "PR_SET_MM" "notifications of system call filters" "Landlock"]`,
+			`"lists of sockets" "limits of signals and message queues" "PR_GET_TID_ADDRESS" "PR_SET_MM" "notifications of system call filters" "Landlock" "BPF"]`,
 		"gaol: create: limit memory: unsupported operation", "\n125\n", "this kernel does not enforce: ", "limits of memory, processors and the number of files",
 	} {
 		if !strings.Contains(out, want) {

@@ -1,7 +1,10 @@
 package gvisor
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/netip"
@@ -11,6 +14,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"gaol/policy"
+	"gaol/runtime"
+	"gaol/test/harness"
 	"gaol/test/internettest"
 )
 
@@ -97,5 +103,72 @@ func TestEgress(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// Runs share a network, and each is refused what its own permissions deny.
+func TestEgressOfRuns(t *testing.T) {
+	serveInternet(t)
+	allow := func(hosts ...string) policy.Permissions {
+		return policy.Permissions{Network: policy.Scope{Default: policy.Deny, Rules: []policy.Rule{{Mode: policy.Allow, Patterns: hosts}}}}
+	}
+	rt := create(t, runtime.Options{Permissions: allow("tcp://api.example.com:80", "tcp://151.101.1.6:80", "tcp://localhost:*")})
+	const fetchBoth = `Promise.all(['http://api.example.com/', 'http://151.101.1.6/'].map((url) => fetch(url, { headers: { connection: 'close' } })
+		.then((res) => res.status, (err) => err.cause.code))).then(__return)`
+	var both sync.WaitGroup
+	for want, o := range map[string]runtime.RunOptions{
+		"[200,200]":          {},
+		`[200,"ECONNRESET"]`: {Permissions: allow("tcp://api.example.com:80", "tcp://localhost:*")},
+	} {
+		both.Go(func() {
+			for range 3 {
+				res, err := rt.Run(t.Context(), fetchBoth, o)
+				if err != nil || string(res.Value) != want {
+					t.Errorf("%v: %+v, want %s", err, res, want)
+				}
+			}
+		})
+	}
+	both.Wait()
+	_, err := rt.Run(t.Context(), fetchBoth, runtime.RunOptions{Permissions: allow("tcp://api.example.com:80")})
+	if u, ok := errors.AsType[*runtime.UnsupportedError](err); !ok || u.Feature != runtime.FeatureLocalhost {
+		t.Errorf("a run without localhost: %v", err)
+	}
+}
+
+// A guest that connects to the listeners themselves is refused. /proc/net shows it their ports.
+func TestListenersOfAgent(t *testing.T) {
+	serveInternet(t)
+	rt := create(t, runtime.Options{Permissions: policy.Permissions{Network: policy.Scope{Default: policy.Allow}}})
+	res := harness.Run(t, rt, `
+		const fs = require('node:fs'), net = require('node:net');
+		const ports = (file, host) => fs.readFileSync(file, 'utf8').split('\n').map((line) => line.trim().split(/\s+/)).filter((f) => f[3] === '0A')
+			.map((f) => [parseInt(f[1].split(':')[1], 16), host]);
+		Promise.all([...ports('/proc/net/tcp', '127.0.0.1'), ...ports('/proc/net/tcp6', '::1')].map(([port, host]) => new Promise((done) => {
+			const c = net.connect(port, host).on('error', (err) => done(err.code)).on('close', () => done('closed')).on('data', () => done('data'));
+			c.write('text');
+		}))).then(__return)`, runtime.RunOptions{})
+	var list []string
+	if err := json.Unmarshal(res.Value, &list); err != nil || len(list) < 3 || res.Usage.Network != (runtime.NetworkUsage{}) {
+		t.Fatalf("%s, %v, %+v", res.Value, err, res.Usage.Network)
+	}
+	for _, got := range list {
+		if got != "ECONNRESET" && got != "ECONNREFUSED" {
+			t.Errorf("a listener: %s", got)
+		}
+	}
+}
+
+// The host connects to servers of a guest with external hosts.
+func TestDialWithEgress(t *testing.T) {
+	rt := create(t, runtime.Options{Permissions: policy.Permissions{Network: policy.Scope{Default: policy.Deny, Rules: []policy.Rule{{Mode: policy.Allow, Patterns: []string{"tcp://api.example.com:80", "tcp://localhost:8080"}}}}}})
+	defer harness.StartProgram(t, rt, `require('node:net').createServer((c) => c.end('served')).listen(8080, () => console.log('ready'))`)()
+	c, err := rt.Dial(t.Context(), "tcp", 8080)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if text, err := io.ReadAll(c); string(text) != "served" || err != nil {
+		t.Errorf("%q, %v", text, err)
 	}
 }

@@ -53,8 +53,14 @@ var requests = map[runtime.Feature]func() error{
 	},
 	runtime.FeatureCommands: func() error { return create(runtime.Options{Commands: map[string]runtime.HostCommand{}}) },
 	runtime.FeatureLandlock: func() error { return create(runtime.Options{Permissions: policy.Strict()}) },
-	runtime.FeatureEgress: func() error {
-		return create(runtime.Options{Permissions: policy.Permissions{Network: policy.Scope{Default: policy.Allow}}})
+	runtime.FeatureLocalhost: func() error {
+		rt, err := runtime.Create(context.Background(), Options(runtime.Options{Permissions: policy.Permissions{Network: policy.Scope{Default: policy.Allow}}}))
+		if err != nil {
+			return err
+		}
+		hosts := policy.Scope{Default: policy.Deny, Rules: []policy.Rule{{Mode: policy.Allow, Patterns: []string{"tcp://api.example.com:80"}}}}
+		_, err = rt.Run(context.Background(), "", runtime.RunOptions{Permissions: policy.Permissions{Network: hosts}})
+		return errors.Join(err, rt.Close())
 	},
 	runtime.FeatureFiles: func() error { return create(runtime.Options{Limits: runtime.Limits{Files: 100}}) },
 	runtime.FeatureDerive: func() error {

@@ -76,7 +76,7 @@ const attempts = `
 		process.exit();
 	})();`
 
-// Egress is the same as in native jails, except that refused connections are reset: without notifications of system calls, only
+// Egress is the same as in native jails, except that denied connections are reset: gVisor does not notify of system calls, so only
 // egress decides about them.
 func TestEgress(t *testing.T) {
 	needRunsc(t)

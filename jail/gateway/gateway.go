@@ -240,8 +240,11 @@ func OpenNew(c Config) (*Gateway, error) {
 	return Open(space, c)
 }
 
-// Probe opens and closes a gateway in a new network namespace.
+// Probe opens and closes a gateway in a new network namespace. The error is for kernels without socket look-ups, too.
 func Probe() error {
+	if kernel.Probe().Lacks(kernel.SocketLookup) {
+		return bpfError("program", errors.ErrUnsupported)
+	}
 	g, err := OpenNew(Config{})
 	if err != nil {
 		return err
@@ -445,9 +448,9 @@ func sockaddr(a netip.AddrPort) unix.Sockaddr {
 func addrPortOf(a unix.Sockaddr) netip.AddrPort {
 	switch a := a.(type) {
 	case *unix.SockaddrInet4:
-		return netip.AddrPortFrom(netip.AddrFrom4(a.Addr), uint16(a.Port)) //nolint:gosec // a port
+		return netip.AddrPortFrom(netip.AddrFrom4(a.Addr), uint16(a.Port))
 	case *unix.SockaddrInet6:
-		return netip.AddrPortFrom(netip.AddrFrom16(a.Addr), uint16(a.Port)) //nolint:gosec // a port
+		return netip.AddrPortFrom(netip.AddrFrom16(a.Addr), uint16(a.Port))
 	}
 	return netip.AddrPort{}
 }

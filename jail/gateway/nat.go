@@ -71,7 +71,7 @@ func natTable(family int, rules []natRule) ([]byte, error) {
 		if natHooks&(1<<hook) == 0 {
 			continue
 		}
-		head.First[hook] = uint32(entries.Len()) //nolint:gosec // some KB
+		head.First[hook] = uint32(entries.Len())
 		if hook == hookOutput {
 			for _, r := range rules {
 				if err := add(r); err != nil {
@@ -79,7 +79,7 @@ func natTable(family int, rules []natRule) ([]byte, error) {
 				}
 			}
 		}
-		head.Policy[hook] = uint32(entries.Len()) //nolint:gosec // some KB
+		head.Policy[hook] = uint32(entries.Len())
 		if err := add(natRule{}); err != nil {
 			return nil, err
 		}
@@ -92,7 +92,7 @@ func natTable(family int, rules []natRule) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	head.Size = uint32(entries.Len()) //nolint:gosec // some KB
+	head.Size = uint32(entries.Len())
 	table, err := binary.Append(nil, binary.NativeEndian, head)
 	return append(table, entries.Bytes()...), err
 }
@@ -106,7 +106,7 @@ func extension(name string, revision byte, data any) ([]byte, error) {
 	}{Revision: revision}
 	copy(head.Name[:], name)
 	const align = 8
-	head.Size = uint16((binary.Size(head) + binary.Size(data) + align - 1) &^ (align - 1)) //nolint:gosec // some dozen bytes
+	head.Size = uint16((binary.Size(head) + binary.Size(data) + align - 1) &^ (align - 1))
 	text, err := binary.Append(nil, binary.NativeEndian, head)
 	if err == nil {
 		text, err = binary.Append(text, binary.NativeEndian, data)
@@ -209,7 +209,7 @@ func (r natRule) encode(to *bytes.Buffer, family int, target []byte) error {
 			_                uint32 // cache
 			ToTarget, ToNext uint16
 			_                uint32 // where from
-		}{ToTarget: uint16(offset + len(matches)), ToNext: uint16(offset + len(matches) + len(target))}) //nolint:gosec // some hundred bytes
+		}{ToTarget: uint16(offset + len(matches)), ToNext: uint16(offset + len(matches) + len(target))})
 	}
 	head.Write(make([]byte, padding+16)) // counters
 	for _, part := range [][]byte{head.Bytes(), matches, target} {

@@ -213,7 +213,7 @@ func addRoutes() error {
 func addAddress(own netip.Addr) error {
 	ip := own.AsSlice()
 	address := nl.NewIfAddrmsg(nl.GetIPFamily(ip))
-	address.Index, address.Prefixlen, address.Flags = loopback, uint8(own.BitLen()), unix.IFA_F_NODAD //nolint:gosec // at most 128
+	address.Index, address.Prefixlen, address.Flags = loopback, uint8(own.BitLen()), unix.IFA_F_NODAD
 	return change(unix.RTM_NEWADDR, unix.NLM_F_CREATE, address, nl.NewRtAttr(unix.IFA_LOCAL, ip), nl.NewRtAttr(unix.IFA_ADDRESS, ip))
 }
 

@@ -92,7 +92,7 @@ func (c Config) natRules(local netip.Addr, port, closed uint16) []natRule {
 // routeToLoopback routes all addresses of a family to lo. There are no local routes to prefixes in gVisor.
 func routeToLoopback(family int) error {
 	all := nl.NewRtMsg()
-	all.Family, all.Table, all.Scope, all.Type = uint8(family), unix.RT_TABLE_MAIN, unix.RT_SCOPE_HOST, unix.RTN_UNICAST //nolint:gosec // a byte
+	all.Family, all.Table, all.Scope, all.Type = uint8(family), unix.RT_TABLE_MAIN, unix.RT_SCOPE_HOST, unix.RTN_UNICAST
 	size := net.IPv4len
 	if family == unix.AF_INET6 {
 		size = net.IPv6len

@@ -154,11 +154,12 @@ func TestPrograms(t *testing.T) {
 
 // gaol doctor names what gVisor lacks, and a sandbox needs AllowDegraded there.
 func TestProfile(t *testing.T) {
-	out := inGVisor(t, `gaol doctor 2>&1; gaol run -e 1 2>&1; echo $?; gaol run --allow-degraded -e 1 2>&1`)
+	out := inGVisor(t, `gaol doctor 2>&1; gaol run -e 1 2>&1; echo $?; gaol run --allow-degraded -e 1 2>&1; gaol run --allow-degraded --allow-net api.example.com -e 1 2>&1; exit 0`)
 	for _, want := range []string{
 		`without ["mount_setattr" "limits of terminals" "modes of /proc/net" "ports below 1024 for all users" "limits of cgroups and of mounted file systems" ` +
 			`"lists of sockets" "limits of signals and message queues" "PR_GET_TID_ADDRESS" "PR_SET_MM" "notifications of system call filters" "Landlock" "BPF"]`,
 		"gaol: create: limit memory: unsupported operation", "\n125\n", "this kernel does not enforce: ", "limits of memory, processors and the number of files",
+		"the kernel lacks BPF, which external hosts need",
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("the output lacks %q:\n%s", want, out)

@@ -153,6 +153,9 @@ func (s *Sandbox) Files() (hostfs.Files, error) {
 
 // OpenGateway implements sandbox.Sandbox.
 func (s *Sandbox) OpenGateway() (*sandbox.Gateway, error) {
+	if s.spec.Without == nil && kernel.Probe().Lacks(kernel.SocketLookup) { // relays of egress accept connections by descriptors alone
+		return nil, fmt.Errorf("the kernel lacks %s, which external hosts need: %w", kernel.SocketLookup, errors.ErrUnsupported)
+	}
 	plan := s.spec.Plan.Net
 	c := gateway.Config{UDP: plan.UDP, Host: plan.Host}
 	for _, r := range plan.Local {

@@ -71,6 +71,11 @@ const attempts = `
 			all['udp ' + host + ' ' + port] = await sent(port, host);
 		for (const name of ['api.example.com', 'unknown.test'])
 			all['addresses of ' + name] = await dns.lookup(name, { all: true }).catch((err) => err.code);
+		const question = Buffer.from('002100070100000100000000000003617069076578616d706c6503636f6d0000010001', 'hex'); // A of api.example.com
+		all['answers by tcp'] = await new Promise((done) => {
+			const c = net.connect(53, '10.0.2.3').on('error', (err) => done(err.code)).on('data', (reply) => { c.destroy(); done(reply.readUInt16BE(8)); });
+			c.write(question);
+		});
 		all.resolve = await dns.resolve4('api.example.com').catch((err) => err.code);
 		__return(all);
 		process.exit();
@@ -159,16 +164,25 @@ func TestListenersOfAgent(t *testing.T) {
 	}
 }
 
-// The host connects to servers of a guest with external hosts.
+// The host connects to servers of a guest with external hosts, also where the guest itself may not connect.
 func TestDialWithEgress(t *testing.T) {
-	rt := create(t, runtime.Options{Permissions: policy.Permissions{Network: policy.Scope{Default: policy.Deny, Rules: []policy.Rule{{Mode: policy.Allow, Patterns: []string{"tcp://api.example.com:80", "tcp://localhost:8080"}}}}}})
+	rt := create(t, runtime.Options{Permissions: policy.Permissions{Network: policy.Scope{Default: policy.Deny, Rules: []policy.Rule{
+		{Mode: policy.Allow, Patterns: []string{"tcp://api.example.com:80"}},
+		{Mode: policy.Allow, Operations: []policy.Operation{"listen"}, Patterns: []string{"tcp://localhost:8080"}},
+	}}}})
 	defer harness.StartProgram(t, rt, `require('node:net').createServer((c) => c.end('served')).listen(8080, () => console.log('ready'))`)()
-	c, err := rt.Dial(t.Context(), "tcp", 8080)
-	if err != nil {
-		t.Fatal(err)
+	for _, network := range []string{"tcp4", "tcp6"} {
+		c, err := rt.Dial(t.Context(), network, 8080)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		if text, err := io.ReadAll(c); string(text) != "served" || err != nil {
+			t.Errorf("%s: %q, %v", network, text, err)
+		}
 	}
-	defer c.Close()
-	if text, err := io.ReadAll(c); string(text) != "served" || err != nil {
-		t.Errorf("%q, %v", text, err)
+	res := harness.Run(t, rt, `require('node:net').connect(8080, '127.0.0.1').on('error', (err) => __return(err.code))`, runtime.RunOptions{})
+	if string(res.Value) != `"ECONNREFUSED"` {
+		t.Errorf("the guest: %s", res.Value)
 	}
 }

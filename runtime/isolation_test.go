@@ -66,7 +66,6 @@ func TestIsolationRefuses(t *testing.T) {
 		"an OCI runtime, policy": {check(Options{OCI: OCIOptions{Runtime: "crun"}}), "OCI", "use isolation oci"},
 		"files in gVisor":        {resolve(Options{Isolation: IsolationGVisor, Limits: Limits{Files: 100}}), "Limits", "does not limit the number of files"},
 		"Landlock in gVisor":     {resolve(Options{Isolation: IsolationGVisor, Permissions: policy.Strict()}), "Permissions", "has no Landlock"},
-		"hosts in gVisor":        {resolve(Options{Isolation: IsolationGVisor, Permissions: policy.Permissions{Network: policy.Scope{Default: policy.Allow}}}), "Permissions", "no network"},
 		"commands in gVisor":     {resolve(Options{Isolation: IsolationGVisor, Commands: map[string]HostCommand{}}), "Commands", "does not notify"},
 		"programs without Node":  {resolve(Options{Isolation: IsolationOCI, Permissions: onlyTrue}), "Permissions", "list it: isolation oci does not support LauncherZygote"},
 	} {

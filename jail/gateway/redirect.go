@@ -29,12 +29,15 @@ func (g *Gateway) openRedirected(c Config) error {
 			return fmt.Errorf("add address %s to lo: %w", a, err)
 		}
 	}
+	if err := errors.Join(g.listenResolver(), g.listenHost(c.Host)); err != nil { // first, so that other listeners get other ports
+		return err
+	}
 	for _, local := range []netip.Addr{loopback4, netip.IPv6Loopback()} {
 		if err := g.redirect(local, c); err != nil {
 			return err
 		}
 	}
-	return errors.Join(g.listenResolver(), g.listenHost(c.Host))
+	return nil
 }
 
 // redirect opens the listener of an address family, on its address of localhost, and redirects connections to it.

@@ -201,7 +201,7 @@ func guestPID(pid int) int {
 	if n := innermostPID(text); n != 0 {
 		return n
 	}
-	fd, err := unix.PidfdOpen(pid, 0) // gVisor has the pids of pidfds only
+	fd, err := unix.PidfdOpen(pid, 0) // in gVisor, only pidfds show pids
 	if err != nil {
 		return 0
 	}

@@ -135,10 +135,10 @@ var lacking = map[Isolation]map[Feature]string{
 	IsolationGVisor: {
 		FeatureOCI:       "its agent makes jails itself",
 		FeatureDerive:    "images are made on the host",
-		FeatureAudit:     "its kernel has no audit log",
+		FeatureAudit:     "its kernel lacks an audit log",
 		FeatureCommands:  "its kernel does not notify of system calls, by which programs call commands of the host",
-		FeatureLandlock:  "its kernel has no Landlock, so mounts and filters of system calls enforce all permissions",
-		FeatureLocalhost: "its kernel has no BPF programs, so all runs have the same ports of localhost",
+		FeatureLandlock:  "its kernel lacks Landlock, so mounts and filters of system calls enforce all permissions",
+		FeatureLocalhost: "its kernel lacks BPF programs, so all runs have the same ports of localhost",
 		FeatureFiles:     "its kernel does not limit the number of files",
 	},
 }

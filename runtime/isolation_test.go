@@ -65,7 +65,7 @@ func TestIsolationRefuses(t *testing.T) {
 		"an OCI runtime":         {resolve(Options{OCI: OCIOptions{Runtime: "runc"}}), "OCI", "use isolation oci"},
 		"an OCI runtime, policy": {check(Options{OCI: OCIOptions{Runtime: "crun"}}), "OCI", "use isolation oci"},
 		"files in gVisor":        {resolve(Options{Isolation: IsolationGVisor, Limits: Limits{Files: 100}}), "Limits", "does not limit the number of files"},
-		"Landlock in gVisor":     {resolve(Options{Isolation: IsolationGVisor, Permissions: policy.Strict()}), "Permissions", "has no Landlock"},
+		"Landlock in gVisor":     {resolve(Options{Isolation: IsolationGVisor, Permissions: policy.Strict()}), "Permissions", "lacks Landlock"},
 		"commands in gVisor":     {resolve(Options{Isolation: IsolationGVisor, Commands: map[string]HostCommand{}}), "Commands", "does not notify"},
 		"programs without Node":  {resolve(Options{Isolation: IsolationOCI, Permissions: onlyTrue}), "Permissions", "list it: isolation oci does not support LauncherZygote"},
 	} {

@@ -23,7 +23,7 @@ Each figure is printed on one line for each launcher: its value, which is a medi
 its name tells otherwise, and the ratio to bare node.
 
 --isolation measures isolations instead of launchers, each with its fastest launcher. "all" means
-native, and runc and crun if they are installed.
+native, and runc, crun and gvisor if they are installed.
 
 Quote figures from a quiet machine only: a ratio cancels what slows down all sides alike, and
 nothing else.`
@@ -40,7 +40,7 @@ func (a *app) benchCommand() *cobra.Command {
 		Long:  benchLong,
 		Example: `  sudo gaol bench --launcher zygote --samples 50
   sudo gaol bench --only create-run-close
-  sudo gaol bench --isolation native,runc
+  sudo gaol bench --isolation native,runc,gvisor
   sudo gaol bench --json | jq '.figures[] | {name, ratio}'`,
 		Args: cobra.MatchAll(cobra.NoArgs, func(cmd *cobra.Command, _ []string) error {
 			var err error
@@ -70,12 +70,12 @@ func (a *app) benchCommand() *cobra.Command {
 	ids := bench.IDs(o.Figures)
 	set.StringSliceVar(&only, "only", nil, "measure only the figures with these `ids`: "+strings.Join(ids, ","))
 	flags.Choice[string]{"exec": string(bench.Exec), "zygote": string(bench.Zygote), both: both}.Add(cmd, &launcher, "launcher", "exec, zygote, or both side by side")
-	set.Var(flags.Text(&isolations), "isolation", "`NAMES` of isolations to compare instead of launchers: all, or some like native,runc,crun,oci=/path")
+	set.Var(flags.Text(&isolations), "isolation", "`NAMES` of isolations to compare instead of launchers: all, or some like native,gvisor,runc,crun,oci=/path")
 	set.VarP(flags.Count(&o.Samples), "samples", "n", "samples of each short time; longer ones are measured less often")
 	flags.AddImage(cmd, &o.Create.Image)
 	flags.AddStore(cmd, &o.Create.Store)
 	flags.Complete(cmd, "only", cobra.FixedCompletions(ids, cobra.ShellCompDirectiveNoFileComp))
-	flags.Complete(cmd, "isolation", cobra.FixedCompletions([]string{"all", "native", "runc", "crun", "oci=/"}, cobra.ShellCompDirectiveNoFileComp))
+	flags.Complete(cmd, "isolation", cobra.FixedCompletions([]string{"all", "native", "gvisor", "runc", "crun", "oci=/"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
@@ -90,6 +90,9 @@ func checkIsolations(set *pflag.FlagSet, o *bench.Options, list string) error {
 			if _, err := ociruntime.Find(name); err == nil {
 				list += "," + name
 			}
+		}
+		if _, err := ociruntime.FindRunsc(); err == nil {
+			list += ",gvisor"
 		}
 	}
 	o.Jailed = nil

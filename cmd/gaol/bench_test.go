@@ -72,6 +72,9 @@ func TestBenchAllIsolations(t *testing.T) {
 			want = append(want, bench.Side(name))
 		}
 	}
+	if _, err := ociruntime.FindRunsc(); err == nil {
+		want = append(want, "gvisor")
+	}
 	asked, _ := fakeBench(t.Context(), nil, "--isolation", "all")
 	if diff := cmp.Diff(want, asked.Jailed); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -86,7 +89,7 @@ func TestBenchRefuses(t *testing.T) {
 		"--samples many":                   "--samples",
 		"--image=":                         `"--image" flag: it is empty`,
 		"--isolation=":                     `"--isolation" flag: it is empty`,
-		"--isolation all,runc":             `isolation "all": not one of native, runc, crun and oci=/path; see gaol bench --help`,
+		"--isolation all,runc":             `isolation "all": not one of native, gvisor, runc, crun and oci=/path; see gaol bench --help`,
 		"--isolation runc,native,runc":     "--isolation names runc twice",
 		"--isolation runc --launcher exec": "--isolation excludes --launcher",
 		"fast":                             `unknown command "fast"`,

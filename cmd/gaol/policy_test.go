@@ -38,6 +38,10 @@ func TestPolicyCheck(t *testing.T) {
 		{"programs without Node, forked", `{"childProcess":{"rules":[{"mode":"allow","patterns":["/bin/true"]}]}}`, []string{"--launcher", "zygote"}, true, []string{"Landlock grants execute on nothing but /bin/true"}, ""},
 		{"another isolation", `{"fs":{"default":"allow","rules":[{"mode":"deny","paths":["/workspace/secret/**"]}]}}`, []string{"--isolation", "runc"}, true,
 			[]string{"/workspace/secret/**: hidden by a mount"}, ""},
+		{"without Landlock", `{"fs":{"default":"allow","rules":[{"mode":"deny","paths":["/workspace/secret/**"]}]}}`, []string{"--isolation", "gvisor"}, true,
+			[]string{"/workspace/secret/**: hidden by a mount"}, ""},
+		{"Landlock, in gVisor", `{"fs":{"rules":[{"mode":"allow","paths":["/workspace/**"]}]}}`, []string{"--isolation", "gvisor"}, false,
+			[]string{"refused:\n  why: ", "isolation gvisor does not support", "lacks Landlock", "use isolation native"}, "refused"},
 		{"programs without Node, in a container", `{"childProcess":{"rules":[{"mode":"allow","patterns":["/bin/true"]}]}}`, []string{"--isolation", "oci=/usr/bin/x"}, false,
 			[]string{"isolation oci does not support LauncherZygote", "use isolation native"}, "refused"},
 	} {

@@ -159,6 +159,7 @@ func probes() []probe {
 		probe{"program in a jail", "", probeJail},
 		probe{"isolation runc", "use --isolation runc", withOCI("runc")},
 		probe{"isolation crun", "use --isolation crun", withOCI("crun")},
+		probe{"isolation gvisor", "use --isolation gvisor", probeGVisor},
 	)
 }
 

@@ -1,12 +1,17 @@
 package doctor
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
+	"gaol/internal/ociruntime"
 	"gaol/jail/mounts"
 )
 
@@ -84,16 +89,50 @@ func probeJail(x *examination) Check {
 	return x.run("native", cure)
 }
 
-// withOCI returns a probe that runs a program in a container of an OCI runtime. The other checks are about the
-// native isolation, which needs none: no result is a failure of the machine.
+// withOCI returns a probe that runs a program in a container of an OCI runtime.
 func withOCI(name string) func(*examination) Check {
 	return func(x *examination) Check {
-		c := x.run(name, "install or repair "+name+", or use another isolation")
-		if c.Status != OK {
-			c.Status = Optional
-		}
-		return c
+		return optional(x.run(name, "install or repair "+name+", or use another isolation"))
 	}
+}
+
+// probeGVisor finds runsc, and runs a program in gVisor.
+func probeGVisor(x *examination) Check {
+	path, err := ociruntime.FindRunsc()
+	if err != nil {
+		return optional(missing(err.Error(), "build runsc with make gvisor, and put it beside gaol, or use another isolation"))
+	}
+	version, err := runscVersion(x.ctx, path)
+	if err != nil {
+		return optional(missing(err.Error(), "build runsc again with make gvisor, or use another isolation"))
+	}
+	c := x.run("gvisor", "build the version of make gvisor, fix the missing features above, or use another isolation")
+	c.Detail = version + ": " + c.Detail
+	return optional(c)
+}
+
+// runscVersion returns the first line that runsc --version prints, such as "runsc version release-20260901.0".
+func runscVersion(ctx context.Context, path string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, path, "--version").Output()
+	line, _, _ := strings.Cut(string(out), "\n")
+	if err == nil && !strings.HasPrefix(line, "runsc version ") {
+		err = errors.New("it is not gVisor's runsc")
+	}
+	if err != nil {
+		return "", fmt.Errorf("%s --version: %w", path, err)
+	}
+	return fmt.Sprintf("%.80s", strings.TrimSpace(line)), nil
+}
+
+// optional returns the result of a check of another isolation than the native one, to which the other checks apply: no result
+// is a failure of the machine.
+func optional(c Check) Check {
+	if c.Status != OK {
+		c.Status = Optional
+	}
+	return c
 }
 
 // run runs a program in an isolation.

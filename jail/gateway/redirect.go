@@ -169,7 +169,7 @@ func originalDestination(c *net.TCPConn) (to netip.AddrPort, err error) {
 			return os.NewSyscallError("getsockopt", err)
 		}
 		a := netip.AddrFrom16(info.Addr.Addr)
-		if level == unix.SOL_IP { // struct sockaddr_in has the address at this place
+		if level == unix.SOL_IP { // where struct sockaddr_in contains the address
 			a = netip.AddrFrom4([4]byte(binary.NativeEndian.AppendUint32(nil, info.Addr.Flowinfo)))
 		}
 		port := binary.NativeEndian.AppendUint16(nil, info.Addr.Port)

@@ -222,7 +222,7 @@ func (s *Stage) mountDev() error {
 	}
 	return errors.Join(
 		os.Lchown(pts, s.rootID, s.rootID),
-		os.Chmod(pts, 0o755), // in gVisor, it has the mode of terminals
+		os.Chmod(pts, 0o755), // gVisor gives it the mode of terminals
 		os.Lchown(pts+"/ptmx", s.rootID, s.rootID),
 		bindWithFlags(shm, unix.MountAttr{Attr_set: unix.MOUNT_ATTR_NODEV}),
 	)

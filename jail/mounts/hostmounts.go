@@ -335,7 +335,7 @@ func cloneImage(image string, firstID int, owned bool) (c imageClone, err error)
 // GuestOwner returns the owner whose files are the guest's already.
 func GuestOwner(firstID int) Owner { return Owner{firstID + GuestUID, firstID + GuestGID} }
 
-// CloneOutside makes a detached mount of m for a jail of another kernel, which has no id maps: there m.Owner is [GuestOwner]. The
+// CloneOutside makes a detached mount of m for a jail of another kernel, which does not support id maps: there m.Owner is [GuestOwner]. The
 // processes of the other kernel make files as root of this one.
 func CloneOutside(m Mount, firstID int) (*os.File, error) {
 	f, err := cloneMount(int(m.Source.Fd()), "", unix.AT_EMPTY_PATH, m.Access != ReadWrite)

@@ -34,7 +34,7 @@ func Carry(s *mux.Stream, c net.Conn) {
 		}
 	})
 	switch _, err := io.Copy(s, c); {
-	case isClosed(c): // with ECONNRESET, if it has not read everything: what it has sent must arrive in any case
+	case isClosed(c): // with ECONNRESET, if it has not read everything: data that it has sent must arrive in any case
 		_ = s.Close() // the session may have ended
 	case err != nil:
 		s.Reset()

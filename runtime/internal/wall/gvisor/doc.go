@@ -13,9 +13,9 @@
 // gVisor accepts the limits of cgroups, except for that of tasks, and does not enforce them. So there are two others:
 //
 //   - The agent kills a run that uses more memory than its limit, which it checks some times in a second.
-//   - The host's cgroup of the whole sandbox has the memory and the processors of the runs that exist, the size of the tree,
-//     which is in memory, and an amount for gVisor and the agent. If its memory runs out, the sandbox ends, and with it its
-//     runs, by the limit of memory.
+//   - The host's cgroup of the whole sandbox is limited to the memory and the processors of the active runs, the size of the tree,
+//     which is in memory, and an amount for gVisor and the agent. If its memory runs out, the kernel kills the sandbox: the cause
+//     of its runs is memory.
 //
 // # Not protected against
 //

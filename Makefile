@@ -87,6 +87,9 @@ REMOTE_SAMPLE := ^Test(Programs|FilesPersist|LimitsReached|Resources|SpawnStream
 	Snapshot|Commands|Bindings|Mounts|HalfClose|UnreadData|FetchByName|NetworkLimits|DeniedConnect|PermissionDenials|PermissionsOfRun|$\
 	ContextPermissions|ContextTimeout|Evaluate|EvaluateErrors|HostIsKilled|WithoutDescriptors|ZygoteIsKilledDuringRuns|PublicCVEs)$$
 
+GVISOR_TEST = $(ROOT) env GAOL_TEST_BINARY=$(abspath $(BIN)) GAOL_TEST_RUNSC=$(abspath $(dir $(BIN)))/runsc \
+	PATH="$(abspath $(dir $(BIN))):$$PATH" GAOL_TEST_ISOLATION=$(1) $(GO) test -count=1 -vet=off
+
 .DEFAULT_GOAL := help
 .NOTPARALLEL: # several targets use the machine as a whole
 .PHONY: help deps prebuilt build build-arm64 gvisor image run serve install uninstall deb container test test-remote test-runc test-gvisor test-vm test-fleet test-kubernetes page race fuzz attack soak packages fidelity mcp openapi check fmt vet lint lines bench clean generate npm npm-test bench-npm bench-snippets
@@ -140,7 +143,8 @@ build-arm64: deps ## build bin/gaol-arm64, with all commands, bin/runc-arm64 and
 
 # runsc of the version in .ci/gvisor.mod: in go.mod its dependencies would be gaol's.
 gvisor: deps ## build bin/runsc, the program of gVisor
-	CGO_ENABLED=0 $(LAZY_GC) $(GO) build -modfile=.ci/gvisor.mod $(COMPILE) -ldflags '-s -w' -o $(dir $(BIN))runsc gvisor.dev/gvisor/runsc
+	CGO_ENABLED=0 $(LAZY_GC) $(GO) build -modfile=.ci/gvisor.mod $(COMPILE) \
+		-ldflags "-s -w -X gvisor.dev/gvisor/runsc/version.version=$$(sed -n 's|^require gvisor.dev/gvisor ||p' .ci/gvisor.mod)" -o $(dir $(BIN))runsc gvisor.dev/gvisor/runsc
 
 image: build ## build the default image if this version's is missing
 	@$(ROOT) bin/gaol image build --if-missing
@@ -196,8 +200,11 @@ test-runc: image ## run the tests of sandboxes in containers of runc
 	$(ROOT) env GAOL_TEST_BINARY=$(abspath $(BIN)) GAOL_TEST_ISOLATION=oci=$(abspath $(dir $(BIN))runc) $(GO) test -p 2 -count=1 -timeout 60m -short -vet=off $(addprefix ./test/,$(SANDBOXED))
 	$(VERIFY)
 
-test-gvisor: image gvisor ## run programs in jails inside gVisor
-	$(ROOT) env GAOL_TEST_BINARY=$(abspath $(BIN)) GAOL_TEST_RUNSC=$(abspath $(dir $(BIN)))/runsc $(GO) test -count=1 -vet=off -v ./test/gvisor
+# gaol and runsc are looked up in PATH.
+test-gvisor: image gvisor ## run programs in jails inside gVisor, and the tests of sandboxes in gVisor
+	@.ci/deps test
+	$(call GVISOR_TEST,native) -v ./test/gvisor
+	$(call GVISOR_TEST,gvisor) -p 2 -timeout 60m -short $(addprefix ./test/,$(SANDBOXED))
 	$(VERIFY)
 
 test-fleet: image $(NPM_MODULES) ## test fleets in full, kill nodes and engines under load for ten minutes, or as long as CHAOS says, and test servers, the clients and the npm package through another node

@@ -25,7 +25,7 @@ type PoolOptions struct {
 
 	// Park also forks the process of each runtime's first run in advance: it waits for its
 	// program inside the jail, under the run's limits. Each uses some 2 MB. It requires
-	// LauncherZygote, and so IsolationNative: otherwise NewPool returns ErrUnsupported.
+	// LauncherZygote, which IsolationOCI lacks: otherwise NewPool returns ErrUnsupported.
 	Park bool
 }
 

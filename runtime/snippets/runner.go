@@ -49,7 +49,7 @@ type Options struct {
 
 	// Sandbox has the options of the sandboxes. The runner sets their Heap, Limits, Mounts, ReadOnlyRoot and
 	// MaxConcurrentRuns. Permissions restrict snippets further: rules that allow more are an error. WorkInProcess also
-	// lints and bundles in this process. Zygote requires IsolationNative.
+	// lints and bundles in this process. IsolationOCI lacks Zygote.
 	Sandbox runtime.Options
 
 	// Cache is the folder for bundles of packages. Servers have one in [ServerCache]. Empty: gaol in the user's cache folder.

@@ -26,7 +26,13 @@ func Isolation() (runtime.Isolation, runtime.OCIOptions) {
 // HasAgent reports whether agents make the tests' sandboxes: in other processes, which have their descriptors and state.
 func HasAgent() bool {
 	i, _ := Isolation()
-	return i == runtime.IsolationRemote
+	return i == runtime.IsolationRemote || i == runtime.IsolationGVisor
+}
+
+// ReportsDenials reports whether results have the denials of filters of system calls: not those of gVisor's kernel.
+func ReportsDenials() bool {
+	i, _ := Isolation()
+	return i != runtime.IsolationGVisor
 }
 
 // missing returns the table's error if the isolation of the tests lacks a feature.
@@ -62,7 +68,7 @@ var requests = map[runtime.Feature]func() error{
 		_, err = rt.Run(context.Background(), "", runtime.RunOptions{Permissions: policy.Permissions{Network: hosts}})
 		return errors.Join(err, rt.Close())
 	},
-	runtime.FeatureFiles: func() error { return create(runtime.Options{Limits: runtime.Limits{Files: 100}}) },
+	runtime.FeatureFiles:   func() error { return create(runtime.Options{Limits: runtime.Limits{Files: 100}}) },
 	runtime.FeatureDerive: func() error {
 		return runtime.StepRunner{Options: Options(runtime.Options{})}.RunStep(context.Background(), &rootfs.Image{}, rootfs.StepCommand{}, nil)
 	},
@@ -100,6 +106,14 @@ func Needs(t testing.TB, f runtime.Feature) bool {
 		t.Error(err)
 	}
 	return false
+}
+
+// Require is [Needs] for tests of one feature: it skips the rest of the test if the feature is refused.
+func Require(t testing.TB, f runtime.Feature) {
+	t.Helper()
+	if !Needs(t, f) && !t.Failed() {
+		t.Skip("refused as expected: ", missing(f))
+	}
 }
 
 // MainNeeding is [Main] for tests that all need a feature. If the isolation of the tests has

@@ -44,6 +44,7 @@ func sh(t *testing.T, rt *runtime.NodeRuntime, script string) string {
 }
 
 func TestCommandLimits(t *testing.T) {
+	harness.Require(t, runtime.FeatureCommands)
 	o := runtime.Options{Calls: runtime.CallLimits{Calls: 3, Arguments: 1000, Result: 2000}, Commands: map[string]runtime.HostCommand{
 		"cmd": {Run: show}, "input": {Run: show, Stdin: true},
 		"large": {Run: func(context.Context, runtime.CommandCall) (runtime.CommandResult, error) {
@@ -89,6 +90,7 @@ func TestCommandLimits(t *testing.T) {
 
 // A guest has few calls at the same time, and further programs wait.
 func TestConcurrentCommands(t *testing.T) {
+	harness.Require(t, runtime.FeatureCommands)
 	var running, most atomic.Int32
 	rt := harness.Create(t, runtime.Options{Calls: runtime.CallLimits{Concurrent: 2}, Commands: of(func(context.Context, runtime.CommandCall) (runtime.CommandResult, error) {
 		n := running.Add(1)
@@ -105,6 +107,7 @@ func TestConcurrentCommands(t *testing.T) {
 
 // A call ends with its program, its run and its runtime, also while the program writes.
 func TestCommandsEnd(t *testing.T) {
+	harness.Require(t, runtime.FeatureCommands)
 	begun, ended := make(chan struct{}, 1), make(chan struct{}, 1)
 	rt := harness.Create(t, runtime.Options{Commands: map[string]runtime.HostCommand{
 		"cmd": {Run: wait(begun, ended)}, "input": {Run: show, Stdin: true},
@@ -154,6 +157,7 @@ func TestCommandsEnd(t *testing.T) {
 
 // Commands can be added while programs run. They count with functions, and are events.
 func TestAddCommands(t *testing.T) {
+	harness.Require(t, runtime.FeatureCommands)
 	var rt *runtime.NodeRuntime
 	add := func(_ context.Context, c runtime.CommandCall) (runtime.CommandResult, error) {
 		answer := func(context.Context, runtime.CommandCall) (runtime.CommandResult, error) {
@@ -202,6 +206,7 @@ func TestAddCommands(t *testing.T) {
 
 // Cells of contexts, and their remaining tasks, can call.
 func TestCommandsOfContext(t *testing.T) {
+	harness.Require(t, runtime.FeatureCommands)
 	rt := harness.Create(t, runtime.Options{Commands: echo})
 	c, err := rt.NewContext(t.Context(), runtime.ContextOptions{})
 	if err != nil {
@@ -221,6 +226,7 @@ func TestCommandsOfContext(t *testing.T) {
 
 // Each runtime has its own commands, and nothing but a command of a runtime can call its host.
 func TestOtherCallersOfCommands(t *testing.T) {
+	harness.Require(t, runtime.FeatureCommands)
 	var one, other sync.Map
 	note := func(m *sync.Map) command {
 		return func(_ context.Context, c runtime.CommandCall) (runtime.CommandResult, error) {

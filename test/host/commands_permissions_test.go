@@ -27,6 +27,7 @@ const tries = `
 	console.log(...['get-weather', 'with.input'].map(name => { const r = spawnSync(name, { encoding: 'utf8' }); return r.error?.code ?? r.status }))`
 
 func TestCommandPermissions(t *testing.T) {
+	harness.Require(t, runtime.FeatureCommands)
 	mounted := runtime.Mount{Source: harness.HostTree(t, map[string]string{"x": "x"}), Target: "/data"}
 	for _, tc := range []struct {
 		name, permissions string
@@ -60,6 +61,7 @@ func TestCommandPermissions(t *testing.T) {
 
 // A run's own permissions apply, too. The first program of a run is not a child.
 func TestCommandPermissionsOfRun(t *testing.T) {
+	harness.Require(t, runtime.FeatureCommands)
 	rt := harness.CreateForking(t, runtime.Options{Commands: echo})
 	none := permissions(t, `{"childProcess":"deny"}`)
 	if res := harness.Run(t, rt, tries, runtime.RunOptions{Permissions: none}); string(res.Stdout) != "EPERM EPERM\n" {

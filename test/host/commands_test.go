@@ -41,6 +41,7 @@ var calls = []struct{ name, code, want string }{
 }
 
 func TestCommands(t *testing.T) {
+	harness.Require(t, runtime.FeatureCommands)
 	for _, l := range harness.Launchers {
 		rt := harness.Create(t, runtime.Options{Launcher: l, Commands: echo})
 		for n, tc := range calls {
@@ -57,6 +58,7 @@ func TestCommands(t *testing.T) {
 
 // Parked runs, and images without Node.
 func TestCommandImages(t *testing.T) {
+	harness.Require(t, runtime.FeatureCommands)
 	if harness.Needs(t, runtime.FeaturePark) {
 		rt := harness.CreateParked(t, runtime.Options{Commands: echo})
 		for range 2 { // the second is not the parked one

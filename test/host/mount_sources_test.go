@@ -126,7 +126,7 @@ func TestMountSockets(t *testing.T) {
 				t.Errorf("%s%s, want %s", got, res.Stderr, tc.want)
 			}
 			denied := len(res.Denials) == 1 && res.Denials[0].Rule == "mounts" && res.Denials[0].Target == "AF_UNIX SOCK_STREAM"
-			if strings.HasPrefix(tc.want, "EACCES") != denied {
+			if (strings.HasPrefix(tc.want, "EACCES") && harness.ReportsDenials()) != denied {
 				t.Errorf("denials: %+v", res.Denials)
 			}
 		})

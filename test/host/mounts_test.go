@@ -46,6 +46,7 @@ func TestMounts(t *testing.T) {
 
 // Permissions apply to mounts, too.
 func TestMountsUnderPermissions(t *testing.T) {
+	harness.Require(t, runtime.FeatureLandlock)
 	dir := harness.HostTree(t, map[string]string{"in.txt": "in", "secret/key": "k"})
 	deny := []policy.Operation{"write", "create_dir", "rm", "rename", "symlink", "chmod", "truncate"}
 	rt := harness.Create(t, runtime.Options{
@@ -215,6 +216,9 @@ func TestMountsRefused(t *testing.T) {
 		{"a file twice", "/d/a twice", runtime.Options{Files: map[string][]byte{"/d/a": nil}, Folders: map[string]fs.FS{"/d": fstest.MapFS{"a": {}}}}},
 		{"a link", "invalid", runtime.Options{Folders: map[string]fs.FS{"/d": fstest.MapFS{"l": {Mode: fs.ModeSymlink}}}}},
 	} {
+		if tc.opts.Limits.Files != 0 && !harness.Needs(t, runtime.FeatureFiles) {
+			continue
+		}
 		err := harness.CreateError(t, harness.Options(tc.opts))
 		if err == nil || !strings.Contains(err.Error(), tc.says) {
 			t.Errorf("%s: %v, want %q in it", tc.name, err, tc.says)

@@ -131,6 +131,7 @@ func TestSnapshotsAreIndependent(t *testing.T) {
 
 // Permissions apply to files from a snapshot.
 func TestSnapshotUnderPermissions(t *testing.T) {
+	harness.Require(t, runtime.FeatureLandlock)
 	first := harness.Create(t, runtime.Options{})
 	harness.Run(t, first, `import fs from 'node:fs'; fs.writeFileSync('f', 'f'); fs.mkdirSync('secret'); fs.writeFileSync('secret/key', 'k')`, runtime.RunOptions{})
 	s := harness.TakeSnapshot(t, first, runtime.SnapshotOptions{})

@@ -38,6 +38,25 @@ func TestConfig(t *testing.T) {
 	}
 }
 
+// Sockets of the host are reachable only if the options allow them beside mounts that show files of the host.
+func TestHostSockets(t *testing.T) {
+	shown, copied := []sandbox.Mount{{Access: sandbox.ReadWrite}}, []sandbox.Mount{{Access: sandbox.CopyOnWrite}, {Access: sandbox.ReadOnly, Overlay: true}}
+	for _, tc := range []struct {
+		spec sandbox.Spec
+		want bool
+	}{
+		{sandbox.Spec{}, false},
+		{sandbox.Spec{Mounts: shown}, false},
+		{sandbox.Spec{UnixSockets: true}, false},
+		{sandbox.Spec{UnixSockets: true, Mounts: copied}, false},
+		{sandbox.Spec{UnixSockets: true, Mounts: shown}, true},
+	} {
+		if list := arguments("/dir", &tc.spec); slices.Contains(list, "--host-uds=open") != tc.want {
+			t.Errorf("%+v: %q", tc.spec, list)
+		}
+	}
+}
+
 // The limits of a sandbox are those of its runs, with what gVisor and the tree need.
 func TestLimits(t *testing.T) {
 	spec := &sandbox.Spec{Disk: 10 << 20, Limits: sandbox.Limits{Memory: 64 << 20, CPUs: 0.5, Pids: 16}}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -105,8 +106,7 @@ func (m *machine) execute(runsc string, socket *os.File, spec *sandbox.Spec) err
 			return err
 		}
 	}
-	m.command = exec.Command(runsc, "--root", filepath.Join(dir, stateDir), "--ignore-cgroups", "--network=none", "--net-raw", // NAT needs CAP_NET_RAW
-		"--overlay2=root:memory", "--in-sandbox-cgroup=v2", "run", "-bundle", dir, "gaol")
+	m.command = exec.Command(runsc, arguments(dir, spec)...)
 	m.command.Dir, m.command.Env = "/", []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
 	m.command.Stdin, m.command.Stdout, m.command.Stderr = socket, &m.output, &m.output
 	m.command.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: unix.SIGKILL, Ptrace: true} // it stops before its first instruction
@@ -114,6 +114,18 @@ func (m *machine) execute(runsc string, socket *os.File, spec *sandbox.Spec) err
 		return err
 	}
 	return m.join()
+}
+
+// arguments are those of runsc.
+func arguments(dir string, spec *sandbox.Spec) []string {
+	list := []string{
+		"--root", filepath.Join(dir, stateDir), "--ignore-cgroups", "--network=none", "--net-raw", // NAT needs CAP_NET_RAW
+		"--overlay2=root:memory", "--in-sandbox-cgroup=v2",
+	}
+	if spec.UnixSockets && slices.ContainsFunc(spec.Mounts, func(m sandbox.Mount) bool { return m.Access != sandbox.CopyOnWrite && !m.Overlay }) {
+		list = append(list, "--host-uds=open") // guests may connect to sockets of the host in these mounts
+	}
+	return append(list, "run", "-bundle", dir, "gaol")
 }
 
 // join moves the stopped program to the cgroup, and makes it continue.

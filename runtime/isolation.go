@@ -116,6 +116,7 @@ const (
 	FeatureCommands  Feature = "Options.Commands"
 	FeatureLandlock  Feature = "Options.Permissions with rules that Landlock enforces" // unless AllowDegraded omits them
 	FeatureLocalhost Feature = "RunOptions.Permissions that deny localhost in a runtime with external hosts"
+	FeatureExec      Feature = "LauncherExec, Command and Spawn with permissions that deny childProcess"
 	FeatureFiles     Feature = "Limits.Files" // other than the default, which is not enforced then
 )
 
@@ -139,6 +140,7 @@ var lacking = map[Isolation]map[Feature]string{
 		FeatureCommands:  "its kernel does not notify of system calls, by which programs call commands of the host",
 		FeatureLandlock:  "its kernel lacks Landlock, so mounts and filters of system calls enforce all permissions",
 		FeatureLocalhost: "its kernel lacks BPF programs, so all runs have the same ports of localhost",
+		FeatureExec:      "its kernel does not notify of system calls, so that the filter also refuses the first program; LauncherZygote forks it",
 		FeatureFiles:     "its kernel does not limit the number of files",
 	},
 }
@@ -154,6 +156,14 @@ func (i Isolation) checkPlan(p *policy.Plan, degraded bool) error {
 		return i.Check(FeatureLocalhost)
 	}
 	return nil
+}
+
+// checkExec returns an [*UnsupportedError] if the isolation cannot execute the first program of a run with a plan.
+func (i Isolation) checkExec(p *policy.Plan) error {
+	if !p.Spawn.Denied {
+		return nil
+	}
+	return i.Check(FeatureExec)
 }
 
 // UnsupportedError reports that an isolation lacks a feature. It wraps [ErrUnsupported].

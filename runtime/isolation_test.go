@@ -54,6 +54,10 @@ func TestIsolationRefuses(t *testing.T) {
 		_, err := CheckPermissions(o)
 		return err
 	}
+	noPrograms := policy.Permissions{ChildProcess: policy.Scope{Default: policy.Deny}}
+	if err := resolve(Options{Isolation: IsolationGVisor, Permissions: noPrograms}); err != nil {
+		t.Errorf("forked runs without other programs: %v", err)
+	}
 	onlyTrue := policy.Permissions{ChildProcess: policy.Scope{Rules: []policy.Rule{{Mode: policy.Allow, Patterns: []string{"/usr/bin/true"}}}}}
 	for name, tt := range map[string]struct {
 		err    error
@@ -67,6 +71,7 @@ func TestIsolationRefuses(t *testing.T) {
 		"files in gVisor":        {resolve(Options{Isolation: IsolationGVisor, Limits: Limits{Files: 100}}), "Limits", "does not limit the number of files"},
 		"Landlock in gVisor":     {resolve(Options{Isolation: IsolationGVisor, Permissions: policy.Strict()}), "Permissions", "lacks Landlock"},
 		"commands in gVisor":     {resolve(Options{Isolation: IsolationGVisor, Commands: map[string]HostCommand{}}), "Commands", "does not notify"},
+		"Node in gVisor":         {resolve(Options{Isolation: IsolationGVisor, Launcher: LauncherExec, Permissions: noPrograms}), "Permissions", "LauncherZygote forks it"},
 		"programs without Node":  {resolve(Options{Isolation: IsolationOCI, Permissions: onlyTrue}), "Permissions", "list it: isolation oci does not support LauncherZygote"},
 	} {
 		option, ok := errors.AsType[*OptionError](tt.err)

@@ -64,8 +64,11 @@ func (s *settings) checkStart(p policy.Permissions, plan *policy.Plan) error {
 	if err := s.Isolation.checkPlan(plan, s.AllowDegraded); err != nil {
 		return err
 	}
-	if s.Launcher == LauncherZygote || s.mayStartNode(p, plan) {
+	if s.Launcher == LauncherZygote {
 		return nil
+	}
+	if err := s.Isolation.checkExec(plan); err != nil || s.mayStartNode(p, plan) {
+		return err
 	}
 	if err := s.Isolation.Check(FeatureZygote); err != nil {
 		return fmt.Errorf("childProcess: %s is not among the programs that may be started: list it: %w", s.nodePath(), err)

@@ -128,7 +128,7 @@ func (p *Process) lowerCommand(s settings, o RunOptions) error {
 	}
 	o.Args = p.command.Args[1:]
 	_, err := p.lowerOptions(s, o)
-	return err
+	return cmp.Or(err, p.checkExec(s))
 }
 
 // lowerOptions lowers the options that all programs have.
@@ -199,7 +199,15 @@ func (p *Process) chooseLauncher(s settings, variable string) error {
 	if variable != "" && p.launcher == LauncherZygote {
 		p.launcher, p.reason = LauncherExec, variable
 	}
-	return nil
+	return p.checkExec(s)
+}
+
+// checkExec returns an error if the isolation cannot execute the program, unless that is forked.
+func (p *Process) checkExec(s settings) error {
+	if p.code != nil && p.launcher == LauncherZygote {
+		return nil
+	}
+	return ofOption("Permissions", s.Isolation.checkExec(cmp.Or(p.command.Plan, s.plan)))
 }
 
 // addCode adds the code of a Node program.

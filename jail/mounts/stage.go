@@ -225,8 +225,11 @@ func fill(bytes int64) error {
 	if err != nil {
 		return err
 	}
-	err = os.NewSyscallError("fallocate", unix.Fallocate(int(f.Fd()), 0, 0, free.bytes-bytes))
-	return errors.Join(err, f.Close())
+	err = unix.EINTR
+	for err == unix.EINTR { // signals of Go's scheduler
+		err = unix.Fallocate(int(f.Fd()), 0, 0, free.bytes-bytes)
+	}
+	return errors.Join(os.NewSyscallError("fallocate", err), f.Close())
 }
 
 func makeStageDirs() error {

@@ -64,7 +64,10 @@ func (s *sandboxes) init(o Options, packages *bundle.Packages) (err error) {
 // sandbox returns the options of a snippet's sandbox, without its permissions.
 func (o Options) sandbox() runtime.Options {
 	s := o.Sandbox
-	s.Heap, s.Limits = heap, runtime.Limits{Memory: memory, Disk: disk, Files: files, Pids: pids, Value: maxReport}
+	s.Heap, s.Limits = heap, runtime.Limits{Memory: memory, Disk: disk, Pids: pids, Value: maxReport}
+	if s.Isolation.Check(runtime.FeatureFiles) == nil {
+		s.Limits.Files = files
+	}
 	return s
 }
 

@@ -33,7 +33,7 @@ func TestContextLimits(t *testing.T) {
 	if string(e.Value) != `5` || len(e.Calls) != 1 {
 		t.Errorf("%s %+v", e.Value, e.Calls)
 	}
-	if e.Usage.CPU <= 0 || e.Usage.CPU > 10*time.Second || e.Usage.Memory <= 0 || e.Usage.PeakMemory < e.Usage.Memory/2 || e.Duration <= 0 {
+	if e.Usage.CPU < 0 || e.Usage.CPU == 0 && !harness.InGVisor() || e.Usage.CPU > 10*time.Second || e.Usage.Memory <= 0 || e.Usage.PeakMemory < e.Usage.Memory/2 || e.Duration <= 0 {
 		t.Errorf("%+v %v", e.Usage, e.Duration)
 	}
 	e = cell(t, c, `const from = process.cpuUsage().user; while (process.cpuUsage().user < from + 50_000);`, runtime.EvaluateOptions{})
@@ -114,12 +114,15 @@ func TestContextPermissions(t *testing.T) {
 	want(t, c, `const { spawnSync } = require('node:child_process'); 1`, `1`)
 	for range 2 {
 		e := cell(t, c, `spawnSync('true').error.code`, runtime.EvaluateOptions{})
-		if string(e.Value) != `"EPERM"` || len(e.Denials) != 1 || e.Denials[0].Scope != policy.ChildProcess || e.Denials[0].Count < 1 {
+		if string(e.Value) != `"EPERM"` || harness.ReportsDenials() && (len(e.Denials) != 1 || e.Denials[0].Scope != policy.ChildProcess || e.Denials[0].Count < 1) {
 			t.Errorf("%s %v %+v", e.Value, e.Error, e.Denials)
 		}
 	}
 	if e := cell(t, c, `1`, runtime.EvaluateOptions{}); len(e.Denials) != 0 {
 		t.Errorf("%+v", e.Denials)
+	}
+	if !harness.Needs(t, runtime.FeatureLandlock) {
+		return
 	}
 	strict := newContext(t, harness.Create(t, runtime.Options{Permissions: policy.Strict()}), runtime.ContextOptions{})
 	want(t, strict, `const kept = 1; await null; kept`, `1`)

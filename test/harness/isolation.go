@@ -29,10 +29,21 @@ func HasAgent() bool {
 	return i == runtime.IsolationRemote || i == runtime.IsolationGVisor
 }
 
-// ReportsDenials reports whether results have the denials of filters of system calls: not those of gVisor's kernel.
-func ReportsDenials() bool {
+// InGVisor reports whether the tests' sandboxes are in gVisor. docs/isolation.md lists what differs there.
+func InGVisor() bool {
 	i, _ := Isolation()
-	return i != runtime.IsolationGVisor
+	return i == runtime.IsolationGVisor
+}
+
+// ReportsDenials reports whether results have the denials of filters of system calls.
+func ReportsDenials() bool { return !InGVisor() }
+
+// Reported returns n, the number of such denials, or 0 if they are not reported.
+func Reported(n int) int {
+	if !ReportsDenials() {
+		return 0
+	}
+	return n
 }
 
 // missing returns the table's error if the isolation of the tests lacks a feature.
@@ -68,7 +79,13 @@ var requests = map[runtime.Feature]func() error{
 		_, err = rt.Run(context.Background(), "", runtime.RunOptions{Permissions: policy.Permissions{Network: hosts}})
 		return errors.Join(err, rt.Close())
 	},
-	runtime.FeatureFiles:   func() error { return create(runtime.Options{Limits: runtime.Limits{Files: 100}}) },
+	runtime.FeatureExec: func() error {
+		o := Options(runtime.Options{Permissions: policy.Permissions{ChildProcess: policy.Scope{Default: policy.Deny}}})
+		o.Launcher = runtime.LauncherExec
+		_, err := runtime.Create(context.Background(), o)
+		return err
+	},
+	runtime.FeatureFiles: func() error { return create(runtime.Options{Limits: runtime.Limits{Files: 100}}) },
 	runtime.FeatureDerive: func() error {
 		return runtime.StepRunner{Options: Options(runtime.Options{})}.RunStep(context.Background(), &rootfs.Image{}, rootfs.StepCommand{}, nil)
 	},

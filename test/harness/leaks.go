@@ -8,8 +8,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"gaol/runtime"
 )
 
 // Inventory lists what exists of the jails below Parent, and of this process.
@@ -141,7 +139,7 @@ func leftRuns() (left []string) {
 	if runs := LiveRuns(); runs > 0 {
 		left = append(left, fmt.Sprintf("%d runs have a cgroup", runs))
 	}
-	if kind, _ := Isolation(); kind == runtime.IsolationGVisor { // its processes are not runs
+	if InGVisor() { // its processes are not runs
 		return left
 	}
 	for _, pid := range JailProcesses() {

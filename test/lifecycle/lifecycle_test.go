@@ -126,7 +126,7 @@ func TestHostIsKilled(t *testing.T) {
 		}
 	}
 	running := harness.TakeInventory()
-	if n, disks := len(running.Processes)-len(before.Processes), len(running.Disks)-len(before.Disks); n < 9 || disks < 2 { // three jails with a reaper and two runs
+	if n, disks := len(running.Processes)-len(before.Processes), len(running.Disks)-len(before.Disks); n < 9 || disks < 2 && !harness.InGVisor() { // three jails with a reaper and two runs
 		t.Errorf("the host has %d processes in its jails, and %d disks", n, disks)
 	}
 	if err := host.Process.Kill(); err != nil {
@@ -141,7 +141,7 @@ func TestHostIsKilled(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	slots := filepath.Join(state, "jails/*")
-	if harness.HasAgent() {
+	if harness.HasAgent() && !harness.InGVisor() {
 		harness.WaitFor(t, "agents, which clear everything themselves", func() bool { return len(before.Added()) == 0 && len(harness.Glob(slots)) == 0 })
 	} else if len(before.Added()) == 0 || len(harness.Glob(slots)) == 0 {
 		t.Error("a killed host left nothing to clear: this test proves nothing")

@@ -28,6 +28,7 @@ for (let first = true;; first = false) {
 // A run with fewer rights runs beside one with more, and each has its own: hosts, denials,
 // and what it has used.
 func TestNarrowRunBesideWideRun(t *testing.T) {
+	harness.Require(t, runtime.FeatureLocalhost)
 	names := serveInternet(t)
 	eachLauncher(t, `"allow"`, func(t *testing.T, rt *runtime.NodeRuntime) {
 		wide := keepFetching(t, rt, "http://other.test/")
@@ -63,6 +64,7 @@ func TestNarrowRunBesideWideRun(t *testing.T) {
 
 // The localhost of a run that may not use it is closed, in both directions.
 func TestNarrowRunWithoutLocalhost(t *testing.T) {
+	harness.Require(t, runtime.FeatureLocalhost)
 	serveInternet(t)
 	const server = `
 import http from 'node:http';
@@ -96,6 +98,7 @@ __return(got);`
 
 // A denied connect fails immediately with EACCES, and is a denial of its run.
 func TestDeniedConnect(t *testing.T) {
+	needBPF(t)
 	serveInternet(t)
 	const code = `
 import net from 'node:net';
@@ -135,6 +138,7 @@ __return(got);`
 
 // With rules for external hosts only, a connect to localhost fails immediately with EACCES, and is a denial.
 func TestDeniedLocalhost(t *testing.T) {
+	needBPF(t)
 	serveInternet(t)
 	const code = `
 import net from 'node:net';

@@ -92,6 +92,7 @@ s.on('close', () => __return({ text }));`
 
 // The rules hold for every program.
 func TestStaticProgram(t *testing.T) {
+	needBPF(t)
 	serveInternet(t)
 	internettest.Listen(t, publicV4, 7, sendLine("hello"))
 	internettest.Listen(t, private, 7, sendLine("secret"))

@@ -90,6 +90,7 @@ func startHost(t *testing.T, mode string) *exec.Cmd {
 // If the process that uses gaol is killed, its connections are closed, and no process, BPF link
 // or network namespace is left.
 func TestKilledHostLeavesNothing(t *testing.T) {
+	needBPF(t)
 	serveInternet(t)
 	ended := make(chan error, 2)
 	serve := func(c net.Conn) {

@@ -80,6 +80,7 @@ func TestPrivateNetworkByRule(t *testing.T) {
 // A rule for an external host opens no port of localhost, and the guest's own servers are
 // reached by the rules for it.
 func TestLocalhostBesideEgress(t *testing.T) {
+	needBPF(t)
 	serveInternet(t)
 	const code = `
 import http from 'node:http';

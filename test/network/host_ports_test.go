@@ -38,6 +38,7 @@ func serveHost(t *testing.T) {
 
 // Named ports of the host are reached on the guest's localhost, and nothing else of the host is.
 func TestHostPorts(t *testing.T) {
+	needBPF(t)
 	serveNames(t)
 	serveHost(t)
 	rt := harness.CreateExact(t, harness.Options(runtime.Options{HostPorts: []int{3000, 3001, 3002}, Permissions: permissions(t, toHostPorts)}))

@@ -69,6 +69,7 @@ func addSources(want map[string]string) {
 
 // System calls that Node does not offer reach nothing else.
 func TestSocketTricks(t *testing.T) {
+	needBPF(t)
 	in := serveInternet(t)
 	const abstract = "gaol-test-host"
 	l, err := net.Listen("unix", "@"+abstract)
@@ -98,6 +99,7 @@ func TestSocketTricks(t *testing.T) {
 // A run that listens on the addresses of hosts gets no connections of another run, in its
 // runtime or in another one.
 func TestImpersonation(t *testing.T) {
+	needBPF(t)
 	in := serveInternet(t)
 	serveHTTP(t, publicV4, 8080, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "served by the host") }), nil)
 	const network = `{"rules":[{"mode":"allow","patterns":["tcp://api.example.com:8080","tcp://localhost:8080"]}]}`

@@ -265,6 +265,7 @@ __return(got);`
 
 // Under "allow" special addresses are refused in every spelling, to Node and to a static program.
 func TestSpecialAddresses(t *testing.T) {
+	needBPF(t)
 	in := serveInternet(t)
 	want := specials()
 	var hosts, args []string

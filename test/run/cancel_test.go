@@ -42,7 +42,7 @@ func TestCanceledRuns(t *testing.T) {
 			ctx, cancel := context.WithCancelCause(t.Context())
 			res, err := start(ctx, rt, func([]byte) { tc.end(rt, cancel) })
 			cancel(nil)
-			if res == nil || res.Cause != runtime.CauseCanceled || string(res.Stdout) != "up\n" || what == "Run" && string(res.Value) != "7" {
+			if res == nil || res.Cause != runtime.CauseCanceled || string(res.Stdout) != "up\n" || what == "Run" && string(res.Value) != "7" && !(harness.InGVisor() && tc.name == "its runtime") { // Close kills gVisor and its output
 				t.Errorf("%s, ended by %s: %+v", what, tc.name, res)
 			}
 			if len(tc.want) == 0 && err != nil {

@@ -90,6 +90,9 @@ func TestPoolClosesAtAnyMoment(t *testing.T) {
 
 // A runtime whose jail was killed while it waited is not returned by Get, but replaced.
 func TestPoolReplacesDeadRuntimes(t *testing.T) {
+	if harness.InGVisor() {
+		t.Skip("runsc starts long before its sandbox is complete, so that the test does not know when the pool is full")
+	}
 	pool := harness.NewPool(t, harness.Options(runtime.Options{}), runtime.PoolOptions{Size: 3})
 	full := func() bool { return len(harness.Reapers()) == 3 }
 	harness.WaitFor(t, "three runtimes are ready", full)

@@ -110,6 +110,7 @@ func TestProcesses(t *testing.T) {
 // Spawn starts a program even if programs may start none, and reports what that program is
 // denied.
 func TestSpawnDenials(t *testing.T) {
+	harness.Require(t, runtime.FeatureExec)
 	rt := harness.Create(t, runtime.Options{Permissions: policy.Permissions{ChildProcess: policy.Scope{Default: policy.Deny}}})
 	for _, terminal := range []*runtime.Terminal{nil, {}} {
 		p := spawn(t, rt, runtime.SpawnOptions{Terminal: terminal}, "sh", "-c", "echo up; (true); echo no")

@@ -52,7 +52,7 @@ func TestProcInNode(t *testing.T) {
 				t.Errorf("%d processors, the machine has %d", got.CPUs, want)
 			}
 			for name, ok := range got.Checks {
-				if !ok {
+				if !ok && !(harness.InGVisor() && (name == "times" || name == "resources")) { // it counts neither idle time nor page faults
 					t.Errorf("%s is not sensible", name)
 				}
 			}
@@ -84,6 +84,9 @@ func TestProcInPrograms(t *testing.T) {
 		{"cat /proc/sys/kernel/domainname", `^\(none\)$`},
 		{"uname -a", `^Linux secure-exec `},
 	} {
+		if harness.InGVisor() { // mounts have no sources
+			tc.want = strings.NewReplacer("^tmpfs", "^none", "^proc on", "^none on").Replace(tc.want)
+		}
 		got := harness.Output(t, rt, runtime.RunOptions{}, "busybox", strings.Fields(tc.command)...)
 		if !regexp.MustCompile(tc.want).MatchString(got) {
 			t.Errorf("%s: no %s in\n%s", tc.command, tc.want, got)

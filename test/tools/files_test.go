@@ -13,6 +13,7 @@ import (
 
 	"gaol/runtime"
 	"gaol/runtime/sandboxtools"
+	"gaol/test/harness"
 )
 
 // No path leads out of the guest's tree, whatever links the guest has made.
@@ -50,6 +51,9 @@ func TestToolsHostilePaths(t *testing.T) {
 		{"d/" + strings.Repeat("n", 256), sandboxtools.InvalidArgument},
 		{strings.Repeat("n/", 2045), sandboxtools.InvalidArgument},
 	} {
+		if harness.InGVisor() && strings.HasSuffix(tc.path, canary) && tc.want == sandboxtools.InvalidArgument {
+			tc.want = sandboxtools.Permission // it checks rights to a process before the kind of link
+		}
 		result, err := s.try("read_file", args{"containerId": "a", "path": tc.path})
 		if got := sandboxtools.CodeOf(err); got != tc.want {
 			t.Errorf("%.40s: %q, want %q: %.300v %.40v", tc.path, got, tc.want, err, result)
@@ -82,7 +86,11 @@ func TestToolsHostilePaths(t *testing.T) {
 
 // Files keep their bytes, and the result reports if they are not text.
 func TestToolsFiles(t *testing.T) {
-	s := newTools(t, sandboxtools.Options{Create: runtime.Options{Limits: runtime.Limits{Disk: 30 << 20, Files: 40_000}}})
+	limits := runtime.Limits{Disk: 30 << 20}
+	if harness.Needs(t, runtime.FeatureFiles) {
+		limits.Files = 40_000
+	}
+	s := newTools(t, sandboxtools.Options{Create: runtime.Options{Limits: limits}})
 	s.call("init", args{"containerId": "a"})
 	binary := make([]byte, 256)
 	for i := range binary {
@@ -135,9 +143,13 @@ func TestToolsFiles(t *testing.T) {
 		t.Error(created, err)
 	}
 	delete(info, "createdAt")
+	last := "9999-12-31T23:59:59Z"
+	if harness.InGVisor() {
+		last = "2262-04-11T23:47:16.854775807Z" // in nanoseconds
+	}
 	if diff := gocmp.Diff(map[string]any{
 		"path": "/workspace/f", "name": "f", "type": "file", "size": 3.0, "permissions": "0640", "owner": 1000.0, "group": 1000.0,
-		"accessedAt": "2001-09-09T01:46:40Z", "modifiedAt": "9999-12-31T23:59:59Z",
+		"accessedAt": "2001-09-09T01:46:40Z", "modifiedAt": last,
 	}, info); diff != "" {
 		t.Error(diff)
 	}

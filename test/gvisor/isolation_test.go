@@ -196,6 +196,26 @@ func TestNarrowedRun(t *testing.T) {
 	}
 }
 
+// If permissions deny childProcess, forked programs run, and others are refused: filters cannot admit the first one.
+func TestNoPrograms(t *testing.T) {
+	none := policy.Permissions{ChildProcess: policy.Scope{Default: policy.Deny}}
+	rt := create(t, runtime.Options{Permissions: none})
+	const spawn = `__return(require('node:child_process').spawnSync('true').error.code)`
+	if res := harness.Run(t, rt, spawn, runtime.RunOptions{}); string(res.Value) != `"EPERM"` {
+		t.Errorf("%s, %s", res.Value, res.Stderr)
+	}
+	refused := map[string]error{}
+	_, refused["Command"] = rt.Command(t.Context(), "true", nil, runtime.RunOptions{})
+	_, refused["Spawn"] = rt.Spawn(t.Context(), "true", nil, runtime.SpawnOptions{})
+	_, refused["a terminal"] = rt.SpawnCode(t.Context(), "1", runtime.SpawnOptions{Terminal: &runtime.Terminal{}})
+	_, refused["a run of a sandbox"] = create(t, runtime.Options{}).Command(t.Context(), "true", nil, runtime.RunOptions{Permissions: none})
+	for name, err := range refused {
+		if u, ok := errors.AsType[*runtime.UnsupportedError](err); !ok || u.Feature != runtime.FeatureExec {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // hostVar makes this program a host with one run. Its value is the parent of cgroups.
 const hostVar = "GAOL_TEST_GVISOR_HOST"
 

@@ -3,6 +3,7 @@ package network
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/netip"
 	"strings"
 	"testing"
@@ -265,9 +266,11 @@ __return(got);`
 
 // Under "allow" special addresses are refused in every spelling, to Node and to a static program.
 func TestSpecialAddresses(t *testing.T) {
-	needBPF(t)
 	in := serveInternet(t)
 	want := specials()
+	if harness.InGVisor() { // where nothing answers a connect to these
+		maps.DeleteFunc(want, func(_, result string) bool { return result == "ENETUNREACH" || result == "EINVAL" })
+	}
 	var hosts, args []string
 	for host := range want {
 		hosts = append(hosts, host)

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -109,12 +110,16 @@ func (m *machine) execute(runsc string, socket *os.File, spec *sandbox.Spec) err
 	m.command = exec.Command(runsc, arguments(dir, spec)...)
 	m.command.Dir, m.command.Env = "/", []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
 	m.command.Stdin, m.command.Stdout, m.command.Stderr = socket, &m.output, &m.output
+	m.command.WaitDelay = outputWait
 	m.command.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: unix.SIGKILL, Ptrace: true} // it stops before its first instruction
 	if err := enter.StartError(m.command.Start()); err != nil {
 		return err
 	}
 	return m.join()
 }
+
+// outputWait is how long processes of runsc may keep its output open after its end.
+const outputWait = 5 * time.Second
 
 // arguments are those of runsc.
 func arguments(dir string, spec *sandbox.Spec) []string {

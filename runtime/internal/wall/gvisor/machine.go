@@ -133,7 +133,7 @@ func arguments(dir string, spec *sandbox.Spec) []string {
 	return append(list, "run", "-bundle", dir, "gaol")
 }
 
-// join moves the stopped program to the cgroup, and makes it continue.
+// join moves the stopped program to the cgroup, forbids core files, and makes it continue.
 //
 // Preconditions: as execute.
 func (m *machine) join() error {
@@ -147,6 +147,9 @@ func (m *machine) join() error {
 		return errors.New("runsc was killed")
 	default:
 		err = m.group.AddPID(pid)
+	}
+	if err == nil { // as for a jail's processes: not 0, because a core handler of the host would still be started, see core(5)
+		err = os.NewSyscallError("prlimit", unix.Prlimit(pid, unix.RLIMIT_CORE, &unix.Rlimit{Cur: 1, Max: 1}, nil))
 	}
 	if err == nil {
 		err = os.NewSyscallError("ptrace", unix.PtraceDetach(pid))

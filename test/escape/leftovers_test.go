@@ -19,6 +19,7 @@ func TestLeaveNothingBehind(t *testing.T) {
 		import { execFileSync, spawn } from 'node:child_process';
 		import { Worker } from 'node:worker_threads';
 		import fs from 'node:fs';
+		process.on('SIGHUP', () => {}); // gVisor sends it if a process of the group is stopped while another one ends
 		for (let i = 0; i < 2; i++) new Worker('for (;;);', { eval: true });
 		fs.readFile('/dev/ptmx', () => {}); // a libuv thread that blocks in the kernel
 		spawn('sleep', ['1000'], { detached: true, stdio: 'inherit' }).unref();

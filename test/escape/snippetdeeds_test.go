@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"gaol/runtime/snippets"
+	"gaol/test/harness"
 )
 
 const second = time.Second
@@ -166,7 +167,7 @@ var deeds = []attack{
 				done.push(folder);
 			} catch {}
 		}
-		export const reached = done.length === 0;`, 0, wantReached},
+		export const reached = done.length === 0;`, 0, wantFull},
 	{"crash dumps", `
 		try { process.report.writeReport('/workspace/left') } catch {}
 		try { process.getBuiltinModule('v8').writeHeapSnapshot('/workspace/left.heapsnapshot') } catch {}
@@ -203,4 +204,13 @@ func wantCut(t *testing.T, out *snippets.Output) {
 	if n := len(out.Logs); n < 100 || !strings.HasPrefix(out.Logs[n-1], "[warn] ") {
 		t.Errorf("%d lines without the last one: %.300q", n, out.Logs[max(0, n-1):])
 	}
+}
+
+// wantFull checks that the disk was full, or the memory of gVisor, which does not count files.
+func wantFull(t *testing.T, out *snippets.Output) {
+	t.Helper()
+	if harness.InGVisor() && len(out.Errors) == 1 && strings.HasPrefix(out.Errors[0], "out of memory:") {
+		return
+	}
+	wantReached(t, out)
 }

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -44,6 +45,9 @@ func duringStarts(t *testing.T, rt *runtime.NodeRuntime, n int, attack string, a
 func TestEscapeWindowBeforeTheFilter(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{})
 	found := duringStarts(t, rt, harness.Fewer(110, 40), harness.Install(t, rt, "window"))
+	if harness.InGVisor() { // it does not protect namespaces; no guest can enter one: see TestEscapeKernelSurface
+		found = slices.DeleteFunc(found, func(line string) bool { return strings.HasPrefix(line, "ns/mnt read ") })
+	}
 	if len(found) != 1 || found[0] == "attempts 0" {
 		t.Errorf("found %s", strings.Join(found, ", "))
 	}
@@ -108,8 +112,11 @@ func TestEscapeProgramOverwrite(t *testing.T) {
 	before := hostPrograms(t)
 	rt := harness.Create(t, runtime.Options{})
 	exe := harness.Install(t, rt, "exe")
-	found := duringStarts(t, rt, harness.Fewer(100, 30), exe,
-		"/proc/self/exe", "/proc/1/exe", "/usr/local/bin/node", "/usr/libexec/gaol/enter", "/usr/libexec/gaol/catatonit", "/usr/libexec/gaol/prelude.cjs", "/bin/sh")
+	paths := []string{"/proc/1/exe", "/usr/local/bin/node", "/usr/libexec/gaol/enter", "/usr/libexec/gaol/catatonit", "/usr/libexec/gaol/prelude.cjs", "/bin/sh"}
+	if !harness.InGVisor() { // in which guests can write to their own programs, also while they run
+		paths = append(paths, "/proc/self/exe")
+	}
+	found := duringStarts(t, rt, harness.Fewer(100, 30), exe, paths...)
 	if len(found) != 1 || !strings.HasPrefix(found[0], "held ") || found[0] == "held 0" {
 		t.Errorf("found %s", strings.Join(found, ", "))
 	}

@@ -28,7 +28,7 @@ type survey struct {
 	Hostname                   string
 	User                       map[string]any
 	IDs                        []int
-	Interfaces                 map[string]any
+	Interfaces                 string // names, or an error code
 }
 
 const secret = "of-the-host-7c1d0a"
@@ -141,6 +141,9 @@ func checkHidden(t *testing.T, s survey) {
 		if strings.HasPrefix(path, "/proc/net/") {
 			got = got[strings.Index(got, "\n")+1:] // without the heading
 		}
+		if path == "/proc/net/unix" && harness.InGVisor() { // which lists all sockets of its kernel, here a zygote's: they have no names
+			got = regexp.MustCompile(`(?m)^0{16}: \w+ 0+ 0+ \w+ \w+ +\d+\n`).ReplaceAllString(got, "")
+		}
 		if got != "" && got != "ENOENT" {
 			t.Errorf("%s shows %.100q", path, got)
 		}
@@ -202,8 +205,12 @@ func checkProcesses(t *testing.T, s survey) {
 }
 
 func checkNetwork(t *testing.T, s survey) {
-	if _, ok := s.Interfaces["lo"]; !ok || len(s.Interfaces) != 1 {
-		t.Errorf("interfaces %v", s.Interfaces)
+	want := "lo"
+	if harness.InGVisor() {
+		want = "ERR_SYSTEM_ERROR" // netlink is not available
+	}
+	if s.Interfaces != want {
+		t.Errorf("interfaces %s, want %s", s.Interfaces, want)
 	}
 	if n := strings.Count(s.Files["/proc/net/route"], "\n"); n != 1 {
 		t.Errorf("%d routes: %s", n-1, s.Files["/proc/net/route"])
@@ -252,11 +259,16 @@ func checkDescriptors(t *testing.T, s survey) {
 }
 
 func checkLimits(t *testing.T, s survey) {
-	for name, want := range map[string]string{
+	limits := map[string]string{
 		"Max file size": "67108864 67108864 bytes", "Max core file size": "1 1 bytes", "Max processes": "8192 8192 processes",
 		"Max open files": "1024 1024 files", "Max locked memory": "65536 65536 bytes", "Max pending signals": "1024 1024 signals",
 		"Max msgqueue size": "0 0 bytes", "Max nice priority": "0 0", "Max realtime priority": "0 0",
-	} {
+	}
+	if harness.InGVisor() { // signals count against the sandbox's memory, and the filter refuses queues of messages
+		delete(limits, "Max pending signals")
+		delete(limits, "Max msgqueue size")
+	}
+	for name, want := range limits {
 		_, rest, _ := strings.Cut(s.Files["/proc/self/limits"], name)
 		line, _, _ := strings.Cut(rest, "\n")
 		if got := strings.Join(strings.Fields(line), " "); got != want {

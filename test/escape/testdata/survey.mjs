@@ -36,5 +36,5 @@ __return({
   hostname: os.hostname(),
   user: os.userInfo(),
   ids: [process.getuid(), process.geteuid(), process.getgid(), process.getegid(), ...process.getgroups()],
-  interfaces: os.networkInterfaces(),
+  interfaces: attempt(() => Object.keys(os.networkInterfaces()).join()),
 });

@@ -201,7 +201,7 @@ test-runc: image ## run the tests of sandboxes in containers of runc
 	$(VERIFY)
 
 # The others inspect zygotes and rulesets on the host, or need Landlock.
-IN_GVISOR := evaluate host lifecycle network run tools
+IN_GVISOR := escape evaluate host lifecycle network run tools
 
 # gaol and runsc are looked up in PATH.
 test-gvisor: image gvisor ## run programs in jails inside gVisor, and the tests of sandboxes in gVisor

@@ -137,6 +137,7 @@ var lacking = map[Isolation]map[Feature]string{
 		FeatureOCI:       "its agent makes jails itself",
 		FeatureDerive:    "images are made on the host",
 		FeatureAudit:     "its kernel lacks an audit log",
+		FeaturePause:     "its kernel lacks the freezer of cgroups",
 		FeatureCommands:  "its kernel does not notify of system calls, by which programs call commands of the host",
 		FeatureLandlock:  "its kernel lacks Landlock, so mounts and filters of system calls enforce all permissions",
 		FeatureLocalhost: "its kernel lacks BPF programs, so all runs have the same ports of localhost",

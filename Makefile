@@ -141,10 +141,8 @@ build-arm64: deps ## build bin/gaol-arm64, with all commands, bin/runc-arm64 and
 	umask 022; GOARCH=arm64 $(BUILD_NATS) -o bin/nats-server-arm64 $(NATS)
 	GAOL_TEST_ARM64='$(CURDIR)/bin/gaol-arm64' $(GO) test -count=1 -run '^TestARM64Binary$$' ./test/cli
 
-# runsc of the version in .ci/gvisor.mod: in go.mod its dependencies would be gaol's.
-gvisor: deps ## build bin/runsc, the program of gVisor
-	CGO_ENABLED=0 $(LAZY_GC) $(GO) build -modfile=.ci/gvisor.mod $(COMPILE) \
-		-ldflags "-s -w -X gvisor.dev/gvisor/runsc/version.version=$$(sed -n 's|^require gvisor.dev/gvisor ||p' .ci/gvisor.mod)" -o $(dir $(BIN))runsc gvisor.dev/gvisor/runsc
+gvisor: deps ## build bin/runsc, the program of gVisor with the corrections of .ci/gvisor.patch
+	$(LAZY_GC) .ci/gvisor $(dir $(BIN))runsc $(COMPILE)
 
 image: build ## build the default image if this version's is missing
 	@$(ROOT) bin/gaol image build --if-missing

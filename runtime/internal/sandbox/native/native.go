@@ -77,10 +77,13 @@ func (s *Sandbox) open(ctx context.Context) (err error) {
 	return err
 }
 
-// checkKernel returns an error if the kernel lacks more than Spec.Without allows. Without that, package jail decides.
+// checkKernel returns an error if the kernel lacks more than Spec.Without allows, or has faults. Without that, package jail decides.
 func (s *Sandbox) checkKernel(lacking kernel.Profile) error {
-	if s.spec.Without == nil || s.spec.AllowDegraded {
+	if s.spec.Without == nil {
 		return nil
+	}
+	if err := kernel.CheckFaults(); err != nil || s.spec.AllowDegraded {
+		return err
 	}
 	for _, f := range lacking {
 		if !s.spec.Without.Lacks(f) {

@@ -10,7 +10,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"gaol/policy"
 	"gaol/runtime"
 	"gaol/test/harness"
 )
@@ -147,26 +146,6 @@ func TestEscapeKernelSurface(t *testing.T) {
 		if n, err := strconv.Atoi(answers[i]); err != nil || syscall.Errno(n) != c.want {
 			t.Errorf("%s: %q (%v), want %v", c.name, syscall.Errno(n), err, c.want)
 		}
-	}
-}
-
-// Files in a place that permissions make read-only keep their content: read-only mounts of gVisor do not refuse truncate(2).
-func TestEscapeTruncate(t *testing.T) {
-	rt := harness.Create(t, runtime.Options{
-		Permissions: policy.Permissions{FS: policy.Scope{Default: policy.Allow, Rules: []policy.Rule{{
-			Mode: policy.Deny, Paths: []string{"/workspace/lib/**"},
-			Operations: []policy.Operation{"write", "create_dir", "rm", "rename", "symlink", "chmod", "truncate"},
-		}}}}.Over(policy.Default()),
-		Files: map[string][]byte{"/workspace/lib/f": []byte("content")},
-	})
-	program := harness.Install(t, rt, "call")
-	for _, file := range []string{"/workspace/lib/f", "/proc/self/cwd/lib/f"} {
-		if got := harness.Output(t, rt, runtime.RunOptions{}, program, call(unix.SYS_TRUNCATE, "s"+file+",0")); got != strconv.Itoa(int(unix.EROFS)) {
-			t.Errorf("%s: errno %s", file, got)
-		}
-	}
-	if got := harness.Output(t, rt, runtime.RunOptions{}, "cat", "/workspace/lib/f"); got != "content" {
-		t.Errorf("the file has %q", got)
 	}
 }
 

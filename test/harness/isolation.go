@@ -38,6 +38,31 @@ func InGVisor() bool {
 // ReportsDenials reports whether results have the denials of filters of system calls.
 func ReportsDenials() bool { return !InGVisor() }
 
+// Denials returns the denials that results have: without those of filters if these are not reported.
+func Denials(all ...runtime.Denial) (reported []runtime.Denial) {
+	for _, d := range all {
+		if ReportsDenials() || d.Source != runtime.SourceSeccomp {
+			reported = append(reported, d)
+		}
+	}
+	return reported
+}
+
+// RequireDenials skips the rest of the test if denials of filters are not reported. Then it fails unless a call is refused
+// without a denial.
+func RequireDenials(t testing.TB) {
+	t.Helper()
+	if ReportsDenials() {
+		return
+	}
+	rt := CreatePermitted(t, policy.Permissions{ChildProcess: policy.Scope{Default: policy.Deny}})
+	res := Run(t, rt, `import { spawnSync } from 'node:child_process'; __return(spawnSync('true').error.code)`, runtime.RunOptions{})
+	if string(res.Value) != `"EPERM"` || len(res.Denials) > 0 {
+		t.Fatalf("%s, %+v", res.Value, res.Denials)
+	}
+	t.Skip("refused without a denial, as expected")
+}
+
 // Reported returns n, the number of such denials, or 0 if they are not reported.
 func Reported(n int) int {
 	if !ReportsDenials() {
@@ -125,11 +150,29 @@ func Needs(t testing.TB, f runtime.Feature) bool {
 	return false
 }
 
-// Require is [Needs] for tests of one feature: it skips the rest of the test if the feature is refused.
-func Require(t testing.TB, f runtime.Feature) {
+// Require is [Needs] for tests of one feature: it skips the rest of the test if the feature is refused. If it is, Create must also
+// refuse each of the permissions that need it.
+func Require(t testing.TB, f runtime.Feature, permissions ...policy.Permissions) {
 	t.Helper()
-	if !Needs(t, f) && !t.Failed() {
+	if Needs(t, f) {
+		return
+	}
+	for _, p := range permissions {
+		if err := checkRefused(create(runtime.Options{Permissions: p}), f, missing(f)); err != nil {
+			t.Error(err)
+		}
+	}
+	if !t.Failed() {
 		t.Skip("refused as expected: ", missing(f))
+	}
+}
+
+// WantRefusedRun fails the test unless a run with permissions is refused for lack of a feature.
+func WantRefusedRun(t testing.TB, rt *runtime.NodeRuntime, f runtime.Feature, p policy.Permissions) {
+	t.Helper()
+	_, err := rt.Run(t.Context(), "", runtime.RunOptions{Permissions: p})
+	if err := checkRefused(err, f, missing(f)); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -153,7 +196,11 @@ func checkRefusal(f runtime.Feature, want error) error {
 	if !ok {
 		return fmt.Errorf("harness: no request for %s is known", f)
 	}
-	err := request()
+	return checkRefused(request(), f, want)
+}
+
+// checkRefused returns an error unless err is the refusal want.
+func checkRefused(err error, f runtime.Feature, want error) error {
 	if _, typed := errors.AsType[*runtime.OptionError](err); !typed || !errors.Is(err, runtime.ErrUnsupported) || !strings.Contains(err.Error(), want.Error()) {
 		return errors.Join(fmt.Errorf("asking for %s is not refused with %q", f, want.Error()), err)
 	}

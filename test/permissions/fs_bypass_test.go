@@ -80,6 +80,7 @@ func TestPermissionFSRaces(t *testing.T) {
 // A run with fewer permissions cannot use one with more to reach files, neither through its
 // /proc entries nor through its links.
 func TestPermissionFSOtherRuns(t *testing.T) {
+	harness.Require(t, runtime.FeatureLandlock, publicOnly(t))
 	rt := withPrivate(t)
 	wide := harness.StartCommand(t, rt, "sh", "-c", `cd /workspace/private; exec 9<f; echo $$; ln -s ../private /workspace/public/to;
 		ln f /workspace/public/hard; sleep 60; true`)
@@ -115,6 +116,7 @@ var passed = strings.Split("read,map,write,truncate,list,go to a folder", ",")
 // A descriptor from a run with more permissions still allows the access it was opened with. It
 // gives no further access, neither through /proc/self/fd nor to the content of a folder.
 func TestPermissionFSPassedDescriptors(t *testing.T) {
+	harness.Require(t, runtime.FeatureLandlock, publicOnly(t))
 	rt := withPrivate(t, "fds")
 	const program, file, folder = "/workspace/bin/fds", "/workspace/private/f", "/workspace/private"
 	attempts := func(o runtime.RunOptions, args ...string) map[string]string {
@@ -163,6 +165,7 @@ func TestPermissionFSPassedDescriptors(t *testing.T) {
 // Permissions apply to all threads and descendants of a run, whatever session or group they
 // leave.
 func TestPermissionFSDescendants(t *testing.T) {
+	harness.Require(t, runtime.FeatureLandlock, publicOnly(t))
 	rt := withPrivate(t)
 	const try = `import fs from 'node:fs'; import { execFileSync } from 'node:child_process'; import { Worker } from 'node:worker_threads';
 		const path = '/workspace/private/f', codes = {};

@@ -13,6 +13,7 @@ import (
 
 // Under permissions that hide nearly everything, programs see only what Node needs.
 func TestPermissionFSWorldHidden(t *testing.T) {
+	harness.Require(t, runtime.FeatureLandlock, policy.Strict(), permissions(t, `{"fs":"deny"}`))
 	const look = `import fs from 'node:fs';
 		const codes = {}, t = (name, f) => { try { codes[name] = String(f() ?? '') } catch (e) { codes[name] = e.code } };
 		for (const dir of ['/', '/etc', '/usr', '/usr/bin', '/workspace', '/tmp', '/home', '/home/node', '/dev', '/dev/shm', '/usr/local/bin', '/var', '/opt', '/root']) {
@@ -79,6 +80,9 @@ func TestPermissionNodeWorks(t *testing.T) {
 		"one file": fsRules(t, "deny", `{"mode":"allow","operations":["read"],"paths":["/etc/passwd"]}`),
 	} {
 		t.Run(name, func(t *testing.T) {
+			if name != "default" {
+				harness.Require(t, runtime.FeatureLandlock, p)
+			}
 			rt := harness.Create(t, runtime.Options{Permissions: p})
 			if diff := cmp.Diff(worked, value[map[string]string](t, rt, source(t, "work.mjs"), runtime.RunOptions{})); diff != "" {
 				t.Errorf("(-want +got)\n%s", diff)
@@ -93,6 +97,7 @@ func TestPermissionNodeWorks(t *testing.T) {
 
 // The same holds for a run with the least permissions in a runtime with all of them.
 func TestPermissionNodeWorksNarrowed(t *testing.T) {
+	harness.Require(t, runtime.FeatureLandlock, permissions(t, `{"fs":"deny"}`))
 	rt := harness.Create(t, runtime.Options{})
 	for name, p := range map[string]policy.Permissions{
 		"no files": permissions(t, `{"fs":"deny"}`), "no files and programs": permissions(t, `{"fs":"deny","childProcess":"deny","network":"deny"}`),
@@ -106,6 +111,7 @@ func TestPermissionNodeWorksNarrowed(t *testing.T) {
 
 // If files are hidden, programs cannot be found, even if starting them is allowed.
 func TestPermissionFSDeniedWithPrograms(t *testing.T) {
+	harness.Require(t, runtime.FeatureLandlock, permissions(t, `{"fs":"deny"}`))
 	rt := harness.Create(t, runtime.Options{Permissions: permissions(t, `{"fs":"deny"}`)})
 	got := value[[]string](t, rt, `import { spawnSync } from 'node:child_process';
 		__return(['/usr/bin/busybox', '/bin/sh', 'sh', '/lib64/ld-linux-x86-64.so.2', '/usr/bin/env'].map(p => spawnSync(p, ['true']).error?.code ?? 'started'))`, runtime.RunOptions{})

@@ -10,6 +10,7 @@ import (
 
 // Mounts and files from the host are hidden if everything is hidden.
 func TestPermissionFSMountsHidden(t *testing.T) {
+	harness.Require(t, runtime.FeatureLandlock, policy.Strict())
 	dir := harness.HostTree(t, map[string]string{"secret": "text", "s/l": "-> secret"})
 	files := map[string][]byte{"/workspace/f": nil, "/workspace/s/f": nil, "/home/node/f": nil, "/tmp/x/f": nil, "/opt/x/f": nil}
 	for name, p := range map[string]policy.Permissions{
@@ -31,6 +32,7 @@ func TestPermissionFSMountsHidden(t *testing.T) {
 // Modes cannot be changed if chmod is denied, although Landlock, which enforces the rest,
 // has no right for it. Files written there can be read.
 func TestPermissionFSMountsChmod(t *testing.T) {
+	harness.Require(t, runtime.FeatureLandlock, policy.Workspace("/workspace"))
 	rt := harness.Create(t, runtime.Options{
 		Permissions: policy.Workspace("/workspace"),
 		Files:       map[string][]byte{"/home/node/d/f": []byte("x"), "/tmp/d/f": []byte("x"), "/opt/d/f": []byte("x"), "/workspace/d/f": []byte("x")},
@@ -62,6 +64,9 @@ func TestPermissionFSMountsWritable(t *testing.T) {
 		{"all but a folder", fsRules(t, "allow", `{"mode":"deny","operations":`+changes+`,"paths":["/workspace/lib/**"]}`),
 			map[string]string{"/data": "ok", "/data/s": "ok", "/data/ro": "EROFS", "/data/ro/s": "EROFS", "/srv/ro": "EROFS", "/srv/ro/rw": "ok"}},
 	} {
+		if tc.name == "parts" && !harness.Needs(t, runtime.FeatureLandlock) {
+			continue
+		}
 		tree := map[string]string{"s/f": "", "rw/f": "", "ro/f": ""}
 		rt := harness.Create(t, runtime.Options{Permissions: tc.p, Mounts: []runtime.Mount{
 			{Source: harness.HostTree(t, tree), Target: "/data", Access: runtime.ReadWrite}, {Source: harness.HostTree(t, tree), Target: "/data/ro"},
@@ -73,6 +78,7 @@ func TestPermissionFSMountsWritable(t *testing.T) {
 
 // A file with more permissions than its folder loses them under another name.
 func TestPermissionFSGrantedFile(t *testing.T) {
+	harness.Require(t, runtime.FeatureLandlock)
 	rt := harness.Create(t, runtime.Options{
 		Permissions: fsRules(t, "deny", `{"mode":"allow","operations":["read","readdir"],"paths":["/**"]},{"mode":"allow","operations":`+changes+`,"paths":["/workspace/**"]},
 			{"mode":"allow","operations":["execute"],"paths":["/workspace/d/prog"]}`),

@@ -14,6 +14,7 @@ import (
 // No rename or link moves a file to where it would have more permissions, or out of a place
 // without any. All others work.
 func TestPermissionFSMoves(t *testing.T) {
+	harness.Require(t, runtime.FeatureLandlock)
 	rt := harness.Create(t, runtime.Options{})
 	const dirs = `const dirs = ['all', 'noexec', 'look', 'none'], ways = ['link', 'rename', 'rename a folder'];`
 	const make = `import fs from 'node:fs';` + dirs + `

@@ -115,6 +115,7 @@ func makeTable(t *testing.T, rt *runtime.NodeRuntime, names []string) {
 // that its operations imply, in Node's fs, in a native program, and in Node's own process
 // if no program may be started.
 func TestPermissionFSCalls(t *testing.T) {
+	harness.Require(t, runtime.FeatureLandlock, only(nil))
 	rt := harness.Create(t, runtime.Options{Limits: runtime.Limits{Files: 32 << 10}})
 	put(t, rt, "/workspace/bin/calls", static(t, "calls"))
 	put(t, rt, "/workspace/bin/calls.node", addon(t, "calls"))

@@ -56,6 +56,9 @@ func TestLocalhostByDefault(t *testing.T) {
 		"deny": {noNetwork, none},
 	} {
 		t.Run(name, func(t *testing.T) {
+			if name == "workspace" {
+				harness.Require(t, runtime.FeatureLandlock, tc.p)
+			}
 			rt := harness.Create(t, runtime.Options{Permissions: tc.p})
 			wantSame(t, name, tc.want, attempts(t, rt, testsOfServers, runtime.RunOptions{Args: []string{port}}))
 			got := attempts(t, rt, testsOfServers, runtime.RunOptions{Args: []string{port}, Permissions: noNetwork})

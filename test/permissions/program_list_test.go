@@ -55,6 +55,7 @@ const programWays = `
 // Listed programs start, and others cannot be started in any way: a copy is another
 // program.
 func TestPermissionProgramList(t *testing.T) {
+	harness.Require(t, runtime.FeatureLandlock, listing(node))
 	listed := attempts(t, harness.CreatePermitted(t, listing(node, busybox, shell)), programWays, runtime.RunOptions{})
 	any := attempts(t, harness.CreatePermitted(t, policy.Permissions{}), programWays, runtime.RunOptions{})
 	for _, way := range []string{"node", "busybox", "applet", "applet by the shell", "loader of a listed one"} {
@@ -94,6 +95,7 @@ func TestPermissionProgramList(t *testing.T) {
 // The list is of files, and does not restrict listed programs. Code in memory files
 // belongs to no listed file.
 func TestPermissionListedProgram(t *testing.T) {
+	harness.Require(t, runtime.FeatureLandlock, listing(node))
 	const at = "/workspace/listed/"
 	listed, any := harness.CreatePermitted(t, listing(node, shell, at+"**")), harness.CreatePermitted(t, policy.Permissions{})
 	for _, rt := range []*runtime.NodeRuntime{listed, any} {
@@ -138,6 +140,7 @@ func TestPermissionListedProgram(t *testing.T) {
 // The list applies to Command. Without spawn permission, Command still starts the program
 // that its caller names.
 func TestPermissionProgramOfCommand(t *testing.T) {
+	harness.Require(t, runtime.FeatureLandlock, listing(node))
 	rt := harness.CreatePermitted(t, listing(node))
 	for _, name := range []string{"sh", busybox, "/usr/local/bin/npm", harness.Install(t, rt, "spawn")} {
 		if _, err := rt.Command(t.Context(), name, nil, runtime.RunOptions{}); !errors.Is(err, fs.ErrPermission) {
@@ -156,6 +159,7 @@ func TestPermissionProgramOfCommand(t *testing.T) {
 }
 
 func TestPermissionProgramRefused(t *testing.T) {
+	harness.Require(t, runtime.FeatureLandlock, listing(node))
 	for name, tc := range map[string]struct {
 		p        policy.Permissions
 		launcher runtime.Launcher
@@ -204,6 +208,9 @@ func TestProgramListOverMounts(t *testing.T) {
 		"snapshot": {Snapshot: harness.TakeSnapshot(t, first, runtime.SnapshotOptions{}).ID, Mounts: []runtime.Mount{{Source: dir, Target: "/data", Access: runtime.CopyOnWrite}}},
 	} {
 		for p, want := range map[*policy.Permissions]string{{}: "ran\nran\n", new(listing(node)): "refused\nrefused\n"} {
+			if !p.IsZero() && !harness.Needs(t, runtime.FeatureLandlock) {
+				continue
+			}
 			o.Permissions = p.Over(policy.Default())
 			if res := harness.Run(t, harness.Create(t, o), script, runtime.RunOptions{}); string(res.Stdout) != want {
 				t.Errorf("%s: got %q %q, want %q", name, res.Stdout, res.Stderr, want)

@@ -2,6 +2,7 @@ package permissions
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -99,7 +100,10 @@ func testPermissionsOfRuns(t *testing.T, rt *runtime.NodeRuntime) {
 		got := attempts(t, rt, runWays, runtime.RunOptions{Permissions: p, Args: []string{victim}})
 		wantSame(t, what, runWithout(want), got)
 	}
-	narrow := policy.Permissions{Process: processOnly("inspect").Process, ChildProcess: denied}
+	narrow, landlock := noSpawn, harness.Needs(t, runtime.FeatureLandlock)
+	if landlock {
+		narrow.Process = processOnly("inspect").Process
+	}
 	if res := harness.Run(t, rt, `require('fs').writeFileSync('/workspace/kept', '')`, runtime.RunOptions{Name: "make.cjs", Permissions: narrow}); res.ExitCode != 0 {
 		t.Fatalf("%s", res.Stderr)
 	}
@@ -123,6 +127,10 @@ func testPermissionsOfRuns(t *testing.T, rt *runtime.NodeRuntime) {
 		{"all files", policy.Permissions{FS: denied}, map[string]string{"read": "EACCES", "write": "EACCES", "list": "EACCES", "chmod": "EPERM", "rename": "EPERM", "spawn": "EACCES"}},
 		{"several", policy.Permissions{Network: denied, ChildProcess: denied, Env: denied}, map[string]string{"listen": "EACCES", "connect": "EACCES", "spawn": "EPERM", "env": "none"}},
 	} {
+		if !landlock && slices.Contains([]string{"ports", "signal", "writing", "rename", "all files"}, tc.name) {
+			harness.WantRefusedRun(t, rt, runtime.FeatureLandlock, tc.p)
+			continue
+		}
 		tries(tc.name, tc.p, tc.want)
 		tries("after "+tc.name, policy.Permissions{}, nil)
 	}
@@ -131,6 +139,7 @@ func testPermissionsOfRuns(t *testing.T, rt *runtime.NodeRuntime) {
 // Permissions that allow more than the runtime's are rejected, by the rule that does. So
 // are those that cannot be taken from one run alone.
 func TestPermissionsOfRunRefused(t *testing.T) {
+	harness.Require(t, runtime.FeatureLandlock, policy.Strict())
 	strict := harness.Create(t, runtime.Options{Permissions: policy.Strict()})
 	some := harness.CreatePermitted(t, policy.Permissions{
 		Network: portsOnly("tcp://localhost:7600").Network, ChildProcess: listing(node).ChildProcess, Process: processOnly("signal").Process,

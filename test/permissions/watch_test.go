@@ -27,6 +27,9 @@ func TestPermissionWatch(t *testing.T) {
 		{"a letter box", policy.Permissions{FS: write}, policy.Permissions{}, `"EACCES"`},
 		{"its own folder only", policy.Workspace("/workspace"), policy.Permissions{}, `"watched"`},
 	} {
+		if tc.name != "all" && !harness.Needs(t, runtime.FeatureLandlock) {
+			continue
+		}
 		rt := harness.Create(t, runtime.Options{Permissions: tc.runtime.Over(policy.Default())})
 		res := harness.Run(t, rt, watch, runtime.RunOptions{Name: "watch.cjs", Permissions: tc.narrower})
 		if string(res.Value) != tc.want {

@@ -198,14 +198,11 @@ test-runc: image ## run the tests of sandboxes in containers of runc
 	$(ROOT) env GAOL_TEST_BINARY=$(abspath $(BIN)) GAOL_TEST_ISOLATION=oci=$(abspath $(dir $(BIN))runc) $(GO) test -p 2 -count=1 -timeout 60m -short -vet=off $(addprefix ./test/,$(SANDBOXED))
 	$(VERIFY)
 
-# The others inspect zygotes and rulesets on the host, or need Landlock.
-IN_GVISOR := escape evaluate host lifecycle network run tools
-
 # gaol and runsc are looked up in PATH.
 test-gvisor: image gvisor ## run programs in jails inside gVisor, and the tests of sandboxes in gVisor
 	@.ci/deps test
 	$(call GVISOR_TEST,native) -v ./test/gvisor
-	$(call GVISOR_TEST,gvisor) -p 2 -timeout 60m -short $(addprefix ./test/,$(IN_GVISOR))
+	$(call GVISOR_TEST,gvisor) -p 2 -timeout 60m -short $(addprefix ./test/,$(SANDBOXED))
 	$(VERIFY)
 
 test-fleet: image $(NPM_MODULES) ## test fleets in full, kill nodes and engines under load for ten minutes, or as long as CHAOS says, and test servers, the clients and the npm package through another node

@@ -167,6 +167,20 @@ func Require(t testing.TB, f runtime.Feature, permissions ...policy.Permissions)
 	}
 }
 
+// RequireZygotes skips the rest of the test if the host does not see zygotes. Then it fails unless it sees none although one
+// has forked a run.
+func RequireZygotes(t testing.TB) {
+	t.Helper()
+	if !InGVisor() {
+		return
+	}
+	res := Run(t, CreateForking(t, runtime.Options{}), `__return(1)`, runtime.RunOptions{})
+	if seen := Zygotes(t); res.Launcher != runtime.LauncherZygote || len(seen) > 0 {
+		t.Fatalf("launcher %v, zygotes %v", res.Launcher, seen)
+	}
+	t.Skip("the host does not see zygotes, as expected")
+}
+
 // WantRefusedRun fails the test unless a run with permissions is refused for lack of a feature.
 func WantRefusedRun(t testing.TB, rt *runtime.NodeRuntime, f runtime.Feature, p policy.Permissions) {
 	t.Helper()

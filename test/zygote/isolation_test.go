@@ -67,6 +67,7 @@ func sharedFiles(t *testing.T, p, q int) (shared []string) {
 // So a change, such as making a pipe non-blocking or moving in a file, affects no other
 // process.
 func TestZygoteAndRunsShareNothing(t *testing.T) {
+	harness.RequireZygotes(t)
 	one, two := harness.CreateForking(t, runtime.Options{}), harness.CreateForking(t, runtime.Options{})
 	first, second, third := harness.StartNode(t, one), harness.StartNode(t, two), harness.StartNode(t, one)
 	zygotes := harness.Zygotes(t)
@@ -116,6 +117,7 @@ func TestZygoteAndRunsShareNothing(t *testing.T) {
 // Data that a run writes to pipes of its Node reaches no other Node. libuv would take it for
 // addresses, and call them.
 func TestZygoteTakesNoSignalsFromRuns(t *testing.T) {
+	harness.RequireZygotes(t)
 	rt, other := harness.CreateForking(t, runtime.Options{}), harness.CreateForking(t, runtime.Options{})
 	harness.Run(t, rt, ``, runtime.RunOptions{})
 	zygotes := harness.Zygotes(t)

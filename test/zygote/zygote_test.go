@@ -16,6 +16,7 @@ import (
 
 // When a zygote is killed during runs, the runs take longer, but none fails.
 func TestZygoteIsReplaced(t *testing.T) {
+	harness.RequireZygotes(t)
 	o := harness.Forking(runtime.Options{})
 	rt := harness.CreateExact(t, o)
 	harness.Run(t, rt, ``, runtime.RunOptions{})
@@ -49,6 +50,7 @@ func TestZygoteIsReplaced(t *testing.T) {
 
 // A zygote has only its socket open, and what Node itself opens.
 func TestZygoteHoldsNothing(t *testing.T) {
+	harness.RequireZygotes(t)
 	o := harness.Forking(runtime.Options{Zygote: runtime.ZygoteOptions{Park: -1}}) // no fork is in progress
 	harness.Run(t, harness.CreateExact(t, o), ``, runtime.RunOptions{})
 	zygotes := harness.Zygotes(t)
@@ -103,6 +105,7 @@ func TestZygotesOfOneGroup(t *testing.T) {
 // Where the kernel can give a zygote huge pages, its C library's heap is copied to some: then all of it
 // is resident.
 func TestZygoteMovesMemory(t *testing.T) {
+	harness.RequireZygotes(t)
 	rt := harness.CreateExact(t, harness.Forking(runtime.Options{}))
 	harness.Run(t, rt, ``, runtime.RunOptions{})
 	dir := "/proc/" + strconv.Itoa(harness.Zygotes(t)[0])

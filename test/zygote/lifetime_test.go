@@ -215,8 +215,8 @@ func churn(t *testing.T, o runtime.Options, stop <-chan struct{}, runs *atomic.I
 // A zygote may die at any moment, also between a fork and its report. The host reaps the
 // child that was not reported, because its jail could not be closed otherwise.
 func TestZygoteDiesAtAnyMoment(t *testing.T) {
-	harness.RequireZygotes(t)
 	tier.Alone(t)
+	harness.RequireZygotes(t)
 	const users = 8
 	kills := harness.Count(t, harness.KillsVar, 15)
 	o := forking(t, runtime.ZygoteOptions{})

@@ -39,8 +39,8 @@ func TestProgramIsFile(t *testing.T) {
 	rt := harness.Create(t, runtime.Options{})
 	for _, tc := range fileUses {
 		t.Run(tc.name, func(t *testing.T) {
-			if harness.InGVisor() && tc.name == "nothing to change" { // it checks the owner first
-				tc.want = "EACCES EACCES EPERM EACCES EACCES false /workspace\n"
+			if harness.InGVisor() && tc.name == "nothing to change" { // it checks modes first
+				tc.want = "EACCES EACCES EROFS EACCES EACCES false /workspace\n"
 			}
 			res := harness.Run(t, rt, tc.code, runtime.RunOptions{Name: tc.file})
 			if string(res.Stdout) != tc.want || res.ExitCode != 0 {

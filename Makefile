@@ -142,6 +142,7 @@ build-arm64: deps ## build bin/gaol-arm64, with all commands, bin/runc-arm64 and
 	GAOL_TEST_ARM64='$(CURDIR)/bin/gaol-arm64' $(GO) test -count=1 -run '^TestARM64Binary$$' ./test/cli
 
 gvisor: deps ## build bin/runsc, the program of gVisor with the corrections of .ci/gvisor.patch
+	@.ci/deps gvisor
 	$(LAZY_GC) .ci/gvisor $(dir $(BIN))runsc $(COMPILE)
 
 image: build ## build the default image if this version's is missing

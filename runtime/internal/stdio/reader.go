@@ -20,6 +20,9 @@ import (
 // expires only if another process has read them first.
 const drainWait = 20 * time.Millisecond
 
+// agentWait is how long an agent may take to send the rest of a terminal's output.
+const agentWait = 10 * time.Second
+
 // A program that writes without pause waits less for its reader with a larger pipe and a
 // larger buffer: 1 GiB then takes 0.35 s instead of 0.53 s (medians of 20). The kernel
 // charges the contents of a pipe to its writer.
@@ -41,14 +44,15 @@ var expired = time.Unix(1, 0)
 //	   └────── End ────> draining ── all read ──> io.EOF
 type Reader struct {
 	file     sandbox.Stream
-	conn     syscall.RawConn // the file's
+	conn     syscall.RawConn // the file's; nil: an agent has the file, and ends its output
 	terminal bool            // the file is the host's end of a terminal
 	large    bool            // the pipe was enlarged
 
 	// The reading goroutine's.
-	left     int    // bytes to read while flushing or draining; -1 while reading
-	flushing bool   // what left is for
-	tail     []byte // the last bytes read, if keepTail
+	left     int       // bytes to read while flushing or draining; -1 while reading
+	flushing bool      // what left is for
+	until    time.Time // when draining ends without conn
+	tail     []byte    // the last bytes read, if keepTail
 
 	expecting bool // poll before the next read
 	pause     int  // calls of Expect without effect
@@ -64,7 +68,7 @@ type Reader struct {
 
 // NewReader returns a reader of a pipe.
 func NewReader(f sandbox.Stream) *Reader {
-	conn, _ := f.SyscallConn() // fails only for nil
+	conn, _ := f.SyscallConn() // fails for nil, and for terminals of agents
 	return &Reader{file: f, conn: conn, left: -1, closed: make(chan struct{})}
 }
 
@@ -119,7 +123,11 @@ func (r *Reader) read(b []byte) (int, error) {
 		case r.left > 0:
 			// At most the pipe's content at End: another run may hold the other end and continue to write.
 			b = b[:min(len(b), r.left)]
-			if err := r.file.SetReadDeadline(time.Now().Add(drainWait)); err != nil {
+			deadline := time.Now().Add(drainWait)
+			if r.conn == nil && !r.flushing {
+				deadline = r.until
+			}
+			if err := r.file.SetReadDeadline(deadline); err != nil {
 				return 0, err
 			}
 		case r.expecting:
@@ -156,6 +164,7 @@ func (r *Reader) interrupt() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.flushing = r.flushed != nil
+	r.until = time.Now().Add(agentWait)
 	r.left = r.available() // after that: all that an ended run wrote is in the pipe
 }
 
@@ -221,6 +230,9 @@ func (r *Reader) spin(b []byte) int {
 // deadline has passed: os.File does not try then, and a goroutine that had to wait for a
 // processor may have been late from the start.
 func (r *Reader) readNow(b []byte) (n int, err error) {
+	if r.conn == nil {
+		return 0, nil
+	}
 	if closed := r.conn.Control(func(fd uintptr) { n, err = unix.Read(int(fd), b) }); closed != nil {
 		return 0, closed
 	}

@@ -1,14 +1,20 @@
 package stdio
 
 import (
+	"errors"
 	"io"
+	"net"
 	"os"
 	"slices"
 	"sync"
+	"syscall"
 	"testing"
 	"testing/iotest"
+	"time"
 
 	"golang.org/x/sys/unix"
+
+	"gaol/internal/mux"
 )
 
 // A full pipe is enlarged, and its content at the end of the run is still read.
@@ -184,3 +190,49 @@ func TestEndDuringFlush(t *testing.T) {
 		t.Errorf("%q", r.Tail())
 	}
 }
+
+// agentTerminal is a terminal without a descriptor: an agent sends its output.
+type agentTerminal struct{ *mux.Stream }
+
+func (agentTerminal) SyscallConn() (syscall.RawConn, error) { return nil, errors.ErrUnsupported }
+
+// The rest of the output of an agent's terminal is read however late it is. A flush and the end need no descriptor.
+func TestTerminalOfAgent(t *testing.T) {
+	host, guest := net.Pipe()
+	client, server := mux.Client(host), mux.Server(guest)
+	defer server.Close()
+	defer client.Close()
+	opened, err := client.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	terminal, err := server.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := NewTerminalReader(agentTerminal{opened})
+	var sink collector
+	var pump sync.WaitGroup
+	pump.Go(func() { r.Pump(&sink) })
+	write := func(text string) {
+		if _, err := io.WriteString(terminal, text); err != nil {
+			t.Error(err)
+		}
+	}
+	write("up")
+	r.Flush()
+	r.End()
+	time.Sleep(5 * drainWait)
+	write(", the rest")
+	terminal.Close()
+	pump.Wait()
+	if got := string(sink); got != "up, the rest" {
+		t.Errorf("%q", got)
+	}
+}
+
+// collector is a sink that keeps everything.
+type collector []byte
+
+func (c *collector) Buffer(n int) []byte { return make([]byte, n) }
+func (c *collector) Write(b []byte)      { *c = append(*c, b...) }

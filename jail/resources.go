@@ -300,7 +300,7 @@ func (w *memoryWatch) checkLimits() {
 			if err != nil || p.limits.Memory == 0 || u.Memory <= p.limits.Memory { // an error: it has ended
 				continue
 			}
-			if now := time.Now(); now.Sub(p.killedAt) > killPause { // until what was killed has freed its memory
+			if now := time.Now(); now.Sub(p.killedAt) > killPause { // until the killed process has freed its memory
 				p.killedAt = now
 				p.killLargest()
 			}

@@ -102,7 +102,7 @@ func (i *Identity) name() string { return "j" + strconv.Itoa(i.number) }
 func takeSlot(dir, cgroupParent string) (*Identity, error) {
 	full := errNoSlot
 	start := rand.IntN(maxSlots)
-	if kernel.Probe().Lacks(kernel.MountAttr) { // then whoever made the mounts of this kernel has mapped them to these ids
+	if kernel.Probe().Lacks(kernel.MountAttr) { // then the host has mapped the mounts of this kernel to these ids
 		start = 0
 	}
 	for i := range maxSlots {

@@ -135,7 +135,7 @@ func (l Limits) check(path string) error {
 }
 
 // SetLimits replaces the limits of a group that no pool has created, except for zero fields. It tries all fields. The limit of
-// memory cannot be lowered below what is in use.
+// memory cannot be lowered below its present use.
 func (g *Group) SetLimits(l Limits) error {
 	err := l.check(g.path)
 	if err == nil {

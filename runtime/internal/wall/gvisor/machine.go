@@ -160,7 +160,7 @@ func (m *machine) join() error {
 	return err
 }
 
-// end kills everything in the cgroup, and removes what is left.
+// end kills everything in the cgroup, and removes the remaining files.
 func (m *machine) end() error {
 	_ = m.command.Process.Kill() // it may have ended
 	err := m.identity.Release()
@@ -178,8 +178,8 @@ func (m *machine) place(f fs.File) (string, error) {
 	return "", fmt.Errorf("gvisor: a file that is not mounted: %w", fs.ErrInvalid)
 }
 
-// lacks are the features that gVisor is known to lack. The options that need them are refused, or the package comment explains what
-// is lost.
+// lacks are the features that gVisor is known to lack. The options that need them are refused, or the package comment explains the
+// loss.
 var lacks = kernel.Profile{
 	kernel.MountAttr,     // the host maps owners
 	kernel.TerminalLimit, // memory bounds them

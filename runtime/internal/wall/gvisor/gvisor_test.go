@@ -89,16 +89,3 @@ func TestPlace(t *testing.T) {
 		}
 	}
 }
-
-// What runsc and the agent print is bounded.
-func TestFirstBytes(t *testing.T) {
-	var b firstBytes
-	for range 3 {
-		if n, err := b.Write(make([]byte, 3<<10)); n != 3<<10 || err != nil {
-			t.Error(n, err)
-		}
-	}
-	if len(b) != maxOutput {
-		t.Errorf("%d bytes", len(b))
-	}
-}

@@ -10,9 +10,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strings"
-	"syscall"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -20,10 +17,10 @@ import (
 	"gaol/internal/ociruntime"
 	"gaol/jail"
 	"gaol/jail/cgroup"
-	"gaol/jail/enter"
 	"gaol/jail/kernel"
 	"gaol/jail/mounts"
 	"gaol/runtime/internal/sandbox"
+	"gaol/runtime/internal/wall/program"
 )
 
 // machine is gVisor with an agent.
@@ -33,8 +30,8 @@ type machine struct {
 	mounts   []sandbox.Mount
 	conn     net.Conn
 	command  *exec.Cmd
-	ended    chan struct{} // closed when runsc has ended
-	output   firstBytes    // of runsc and the agent; valid then
+	ended    chan struct{}  // closed when runsc has ended
+	output   program.Output // of runsc and the agent; valid then
 }
 
 // start starts gVisor and the agent.
@@ -110,16 +107,8 @@ func (m *machine) execute(runsc string, socket *os.File, spec *sandbox.Spec) err
 	m.command = exec.Command(runsc, arguments(dir, spec)...)
 	m.command.Dir, m.command.Env = "/", []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
 	m.command.Stdin, m.command.Stdout, m.command.Stderr = socket, &m.output, &m.output
-	m.command.WaitDelay = outputWait
-	m.command.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: unix.SIGKILL, Ptrace: true} // it stops before its first instruction
-	if err := enter.StartError(m.command.Start()); err != nil {
-		return err
-	}
-	return m.join()
+	return program.Start(m.command, m.group)
 }
-
-// outputWait is how long processes of runsc may keep its output open after its end.
-const outputWait = 5 * time.Second
 
 // arguments are those of runsc.
 func arguments(dir string, spec *sandbox.Spec) []string {
@@ -131,33 +120,6 @@ func arguments(dir string, spec *sandbox.Spec) []string {
 		list = append(list, "--host-uds=open") // guests may connect to sockets of the host in these mounts
 	}
 	return append(list, "run", "-bundle", dir, "gaol")
-}
-
-// join moves the stopped program to the cgroup, forbids core files, and makes it continue.
-//
-// Preconditions: as execute.
-func (m *machine) join() error {
-	pid := m.command.Process.Pid
-	var status unix.WaitStatus
-	_, err := unix.Wait4(pid, &status, 0, nil)
-	switch {
-	case err != nil:
-		err = os.NewSyscallError("wait4", err)
-	case !status.Stopped():
-		return errors.New("runsc was killed")
-	default:
-		err = m.group.AddPID(pid)
-	}
-	if err == nil { // as for a jail's processes: not 0, because a core handler of the host would still be started, see core(5)
-		err = os.NewSyscallError("prlimit", unix.Prlimit(pid, unix.RLIMIT_CORE, &unix.Rlimit{Cur: 1, Max: 1}, nil))
-	}
-	if err == nil {
-		err = os.NewSyscallError("ptrace", unix.PtraceDetach(pid))
-	}
-	if err != nil {
-		_, _ = m.command.Process.Kill(), m.command.Wait() // the reason is err
-	}
-	return err
 }
 
 // end kills everything in the cgroup, and removes the remaining files.
@@ -189,25 +151,4 @@ var lacks = kernel.Profile{
 	kernel.TIDAddress, kernel.MemoryMap, // zygotes do without
 	kernel.Listener, kernel.Landlock,
 	kernel.SocketLookup, // NAT redirects connections
-}
-
-// explain adds the output of runsc to an error.
-//
-// Preconditions: end has returned.
-func (m *machine) explain(err error) error {
-	if text := strings.TrimSpace(string(m.output)); text != "" {
-		return fmt.Errorf("%w: gVisor: %s", err, strings.ToValidUTF8(text, "?"))
-	}
-	return err
-}
-
-// maxOutput bounds the output of runsc and the agent, in bytes.
-const maxOutput = 4 << 10
-
-// firstBytes keeps the first bytes that are written to it.
-type firstBytes []byte
-
-func (b *firstBytes) Write(text []byte) (int, error) {
-	*b = append(*b, text[:min(len(text), maxOutput-len(*b))]...)
-	return len(text), nil
 }

@@ -38,7 +38,7 @@ func New(ctx context.Context, spec *sandbox.Spec) (sandbox.Sandbox, error) {
 	}
 	s, err := remote.New(ctx, &remote.Machine{Conn: m.conn, Place: m.place, End: m.end}, &inside)
 	if err != nil {
-		return nil, m.explain(err)
+		return nil, m.output.Explain("gVisor", err) // remote has called end
 	}
 	return &Sandbox{Sandbox: s, machine: m, spec: spec}, nil
 }

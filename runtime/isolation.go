@@ -30,10 +30,15 @@ const (
 	// running program, where `make gvisor` leaves it, then in PATH, as is gaol, of which an agent runs in gVisor. Limits.CPUs bound
 	// all runs together, and Limits.Memory is checked 20 times a second; a cgroup of the host bounds both for the whole sandbox.
 	IsolationGVisor
+
+	// IsolationMicroVM is gaol's own jail in a virtual machine with its own Linux kernel, which QEMU runs. QEMU and mkfs.erofs are looked
+	// up in PATH, as is gaol, of which an agent runs in the machine, and the kernel beside gaol, where `make microvm` leaves it. The
+	// memory of all runs together is bounded by the machine's, which is made for one.
+	IsolationMicroVM
 )
 
-// String returns "native", "oci", "remote" or "gvisor".
-func (i Isolation) String() string { return nameOf(i, "native", "oci", "remote", "gvisor") }
+// String returns "native", "oci", "remote", "gvisor" or "microvm".
+func (i Isolation) String() string { return nameOf(i, "native", "oci", "remote", "gvisor", "microvm") }
 
 // OCIOptions are options of IsolationOCI.
 type OCIOptions struct {
@@ -51,7 +56,7 @@ type OCIOptions struct {
 // systemdSuffix follows a runtime's name if SystemdCgroup is set.
 const systemdSuffix = "+systemd"
 
-// ParseIsolation parses the command line's name of an isolation: "native" or "", "gvisor", "remote", "runc", "crun",
+// ParseIsolation parses the command line's name of an isolation: "native" or "", "gvisor", "microvm", "remote", "runc", "crun",
 // or "oci=" and the absolute path of an OCI runtime. The suffix "+systemd" of an OCI runtime sets
 // SystemdCgroup.
 func ParseIsolation(name string) (Isolation, OCIOptions, error) {
@@ -64,6 +69,8 @@ func ParseIsolation(name string) (Isolation, OCIOptions, error) {
 		return IsolationRemote, OCIOptions{}, nil
 	case name == "gvisor":
 		return IsolationGVisor, OCIOptions{}, nil
+	case name == "microvm":
+		return IsolationMicroVM, OCIOptions{}, nil
 	case program == "runc" || program == "crun":
 		return IsolationOCI, OCIOptions{Runtime: program, SystemdCgroup: systemd}, nil
 	case isPath && filepath.IsAbs(path):
@@ -71,12 +78,12 @@ func ParseIsolation(name string) (Isolation, OCIOptions, error) {
 	case isPath:
 		return 0, OCIOptions{}, fmt.Errorf("isolation %q: the path of the OCI runtime is not absolute", name)
 	}
-	return 0, OCIOptions{}, fmt.Errorf("isolation %q: not one of native, gvisor, runc, crun and oci=/path", name)
+	return 0, OCIOptions{}, fmt.Errorf("isolation %q: not one of native, gvisor, microvm, runc, crun and oci=/path", name)
 }
 
 func (o Options) checkIsolation() error {
 	switch {
-	case o.Isolation < IsolationNative || o.Isolation > IsolationGVisor:
+	case o.Isolation < IsolationNative || o.Isolation > IsolationMicroVM:
 		return optionError("Isolation", "%v does not exist", o.Isolation)
 	case o.OCI != (OCIOptions{}):
 		if err := o.Isolation.Check(FeatureOCI); err != nil {
@@ -91,6 +98,11 @@ func (o Options) checkIsolation() error {
 	}
 	if err := o.Isolation.Check(FeatureFiles); o.Limits.Files != 0 && o.Limits.Files != DefaultLimits().Files && err != nil {
 		return optionError("Limits", "%w", err)
+	}
+	if err := o.Isolation.Check(FeatureMounts); len(o.Mounts) > 0 && err != nil {
+		return optionError("Mounts", "%w", err)
+	} else if o.NodeModules != "" && err != nil {
+		return optionError("NodeModules", "%w", err)
 	}
 	if err := o.Isolation.Check(FeatureCommands); o.Commands != nil && err != nil {
 		return optionError("Commands", "%w", err)
@@ -117,7 +129,8 @@ const (
 	FeatureLandlock  Feature = "Options.Permissions with rules that Landlock enforces" // unless AllowDegraded omits them
 	FeatureLocalhost Feature = "RunOptions.Permissions that deny localhost in a runtime with external hosts"
 	FeatureExec      Feature = "LauncherExec, Command and Spawn with permissions that deny childProcess"
-	FeatureFiles     Feature = "Limits.Files" // other than the default, which is not enforced then
+	FeatureMounts    Feature = "Options.Mounts" // and NodeModules
+	FeatureFiles     Feature = "Limits.Files"   // other than the default, which is not enforced then
 )
 
 // lacking are the features that an isolation lacks, with the reason.
@@ -143,6 +156,12 @@ var lacking = map[Isolation]map[Feature]string{
 		FeatureLocalhost: "its kernel lacks BPF programs, so all runs have the same ports of localhost",
 		FeatureExec:      "its kernel does not notify of system calls, so that the filter also refuses the first program; LauncherZygote forks it",
 		FeatureFiles:     "its kernel does not limit the number of files",
+	},
+	IsolationMicroVM: {
+		FeatureOCI:    "its agent makes jails itself",
+		FeatureDerive: "images are made on the host",
+		FeatureAudit:  "its kernel is older than Linux 6.15",
+		FeatureMounts: "its machine has no files of the host; Options.Files and FS copy them",
 	},
 }
 

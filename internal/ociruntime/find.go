@@ -23,11 +23,19 @@ const Runsc = "runsc"
 // Gaol is gaol's own program, which is the running executable unless that is another program that uses gaol.
 const Gaol = "gaol"
 
+// QEMU and Mkfs are programs of Debian's packages qemu-system-x86 and erofs-utils, for virtual machines.
+const (
+	QEMU = "qemu-system-x86_64"
+	Mkfs = "mkfs.erofs"
+)
+
 // cures describe how to install a missing program.
 var cures = map[string]string{
 	Runc:          `build it with "make build" or "go install -tags seccomp github.com/opencontainers/runc@v1.5", and set Options.OCI.Runtime to its path`,
 	Crun:          `install it ("apt-get install crun"), or set Options.OCI.Runtime to its path`,
 	Runsc:         `build it with "make gvisor", and put it beside gaol`,
+	QEMU:          `install it ("apt-get install qemu-system-x86")`,
+	Mkfs:          `install it ("apt-get install erofs-utils")`,
 	Gaol:          `put it in PATH: build it with "make build"`,
 	"gaol-server": `put it beside gaol: build it with "make build"`,
 	"nats-server": `put it beside gaol: build it with "make build" or "go install github.com/nats-io/nats-server/v2@v2.15"`,
@@ -67,6 +75,37 @@ func FindRunsc() (string, error) {
 		return "", err
 	}
 	return f.besideOrInPath(Runsc)
+}
+
+// Machine is what virtual machines are made of.
+type Machine struct {
+	QEMU, Mkfs, Gaol string // programs
+	Kernel, Modules  string // files that "make microvm" makes
+}
+
+// FindMachine returns the files of virtual machines: programs by the rules of [Find] for crun, and files in the folder microvm beside
+// [Gaol]'s program, or in ../lib/gaol.
+func FindMachine() (m Machine, err error) {
+	f, err := ownFinder()
+	if err != nil {
+		return m, err
+	}
+	if m.QEMU, err = f.inPath(QEMU); err != nil {
+		return m, err
+	}
+	if m.Mkfs, err = f.inPath(Mkfs); err != nil {
+		return m, err
+	}
+	if m.Gaol, err = f.besideOrInPath(Gaol); err != nil {
+		return m, err
+	}
+	f.dir = filepath.Dir(m.Gaol)
+	for name, path := range map[string]*string{"microvm/kernel": &m.Kernel, "microvm/modules.cpio": &m.Modules} {
+		if *path, err = f.beside(name); err != nil {
+			return m, fmt.Errorf("%w: fetch the kernel of virtual machines with \"make microvm\", and put its folder beside gaol", err)
+		}
+	}
+	return m, nil
 }
 
 // Beside returns the path of another program that make build puts beside the running executable, by the rules of [Find] for runc,

@@ -235,7 +235,7 @@ func (f *Sandbox) ResultNotes(res *runtime.Result) (lines []string) {
 }
 
 // isolations are the names that a shell completes.
-var isolations = []string{"native", "gvisor", "runc", "crun", "oci=/"}
+var isolations = []string{"native", "gvisor", "microvm", "runc", "crun", "oci=/"}
 
 // AddIsolation defines --isolation. Its usage names the confined object.
 func AddIsolation(cmd *cobra.Command, name *string, confined string) {

@@ -1,0 +1,164 @@
+package vm
+
+import (
+	"context"
+	"errors"
+	"math"
+	"net"
+	"os"
+	"os/exec"
+	goruntime "runtime"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"gaol/internal/kernfile"
+	"gaol/internal/ociruntime"
+	"gaol/jail"
+	"gaol/jail/cgroup"
+	"gaol/jail/kernel"
+	"gaol/runtime/internal/sandbox"
+	"gaol/runtime/internal/wall/program"
+)
+
+// machine is a virtual machine with an agent.
+type machine struct {
+	identity *jail.Identity
+	group    *cgroup.Group
+	conn     net.Conn
+	slow     float64 // as in kernel.Slow, of the machine
+	command  *exec.Cmd
+	ended    chan struct{}  // closed when QEMU has ended
+	output   program.Output // of QEMU and the machine's console; valid then
+}
+
+const (
+	// guestMemory is for the machine's kernel, the agent and zygotes, and hostMemory for QEMU, in bytes. A half of the latter is the
+	// cache of emulated code.
+	guestMemory = 256 << 20
+	hostMemory  = 192 << 20
+
+	// hostPids is for QEMU's threads, hostCPUs for those that do not run the guest.
+	hostPids = 128
+	hostCPUs = 0.5
+)
+
+// memory is a machine's memory in bytes.
+func memory(spec *sandbox.Spec) int64 {
+	const page = 1 << 20
+	return (guestMemory + spec.Disk + spec.Limits.Memory + page - 1) / page * page
+}
+
+// processors is the number of a machine's processors.
+func processors(spec *sandbox.Spec) int {
+	return max(1, min(goruntime.NumCPU(), int(math.Ceil(spec.Limits.CPUs))))
+}
+
+// limits are those of QEMU.
+func limits(spec *sandbox.Spec) cgroup.Limits {
+	return cgroup.Limits{Memory: memory(spec) + hostMemory, CPUs: float64(processors(spec)) + hostCPUs, Pids: hostPids}
+}
+
+// start starts a virtual machine.
+func start(ctx context.Context, spec *sandbox.Spec) (_ *machine, err error) {
+	files, err := openFiles(ctx, spec)
+	defer files.close()
+	if err != nil {
+		return nil, err
+	}
+	m := &machine{ended: make(chan struct{}), slow: emulated}
+	if text := os.Getenv(kernel.SlowVariable); text != "" {
+		if m.slow, err = kernel.Slow(); err != nil {
+			return nil, err
+		}
+	}
+	if m.identity, err = jail.NewIdentity(ctx, sandbox.StateDir, spec.CgroupParent); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, m.identity.Release())
+		}
+	}()
+	if m.group, err = cgroup.New(m.identity.Cgroup(), limits(spec)); err != nil {
+		return nil, err
+	}
+	var socket *os.File
+	if m.conn, socket, err = kernfile.SocketPair(unix.SOCK_STREAM); err != nil {
+		return nil, err
+	}
+	defer socket.Close()
+	err = kernfile.StartOnThread(func() error { return m.execute(files, socket, spec) }, func() {
+		_ = m.command.Wait() // output contains the reason
+		close(m.ended)
+	})
+	if err != nil {
+		return nil, errors.Join(err, m.conn.Close())
+	}
+	return m, nil
+}
+
+// execute starts QEMU as a user that owns no files, without a network.
+//
+// Preconditions: the thread ends with its goroutine, after QEMU.
+func (m *machine) execute(files *files, socket *os.File, spec *sandbox.Spec) error {
+	list, err := arguments(spec, len(files.disks), m.slow)
+	if err != nil {
+		return err
+	}
+	m.command = exec.Command(files.qemu, list...)
+	m.command.Dir, m.command.Env = "/", []string{"PATH=/usr/bin"}
+	m.command.ExtraFiles = append([]*os.File{socket, files.kernel, files.initramfs}, files.disks...)
+	m.command.Stdout, m.command.Stderr = &m.output, &m.output
+	id := uint32(m.identity.ID()) //nolint:gosec // below 1<<31
+	m.command.SysProcAttr = &syscall.SysProcAttr{
+		Credential: &syscall.Credential{Uid: id, Gid: id},
+		Cloneflags: unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS,
+	}
+	return program.Start(m.command, m.group)
+}
+
+// end kills QEMU, and removes what is left.
+func (m *machine) end() error {
+	_ = m.command.Process.Kill() // it may have ended
+	err := m.identity.Release()
+	<-m.ended
+	return err
+}
+
+// files are what QEMU is started with.
+type files struct {
+	qemu              string
+	kernel, initramfs *os.File
+	disks             []*os.File
+}
+
+// openFiles opens the files of a machine. The caller closes them, also those that come with an error.
+func openFiles(ctx context.Context, spec *sandbox.Spec) (*files, error) {
+	f := &files{}
+	found, err := ociruntime.FindMachine()
+	if err != nil {
+		return f, err
+	}
+	f.qemu = found.QEMU
+	if f.kernel, err = os.Open(found.Kernel); err != nil {
+		return f, err
+	}
+	if f.initramfs, err = newInitramfs(found.Modules, found.Gaol); err != nil {
+		return f, err
+	}
+	for _, image := range images(spec) {
+		disk, err := openDisk(ctx, found.Mkfs, image)
+		if err != nil {
+			return f, err
+		}
+		f.disks = append(f.disks, disk)
+	}
+	return f, nil
+}
+
+func (f *files) close() {
+	for _, file := range append(f.disks, f.kernel, f.initramfs) {
+		file.Close() // nothing was written, or it is nil
+	}
+}

@@ -1,0 +1,57 @@
+package vm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strconv"
+	"time"
+
+	"gaol/jail/kernel"
+	"gaol/runtime/internal/sandbox"
+	"gaol/runtime/internal/sandbox/remote"
+)
+
+// bootTime is how long a machine may take to make a sandbox.
+const bootTime = 60 * time.Second
+
+var errBoot = errors.New("the machine has not started in time")
+
+// New makes a sandbox in a virtual machine.
+func New(ctx context.Context, spec *sandbox.Spec) (sandbox.Sandbox, error) {
+	m, err := start(ctx, spec)
+	if err != nil {
+		return nil, fmt.Errorf("start a virtual machine: %w", err)
+	}
+	inside := *spec
+	inside.Image, inside.DiskDir = imagePath(0), "" // the tree is in the machine's memory
+	if w := spec.Warm; w != nil {
+		warm := *w
+		warm.Image = imagePath(len(images(spec)) - 1)
+		inside.Warm = &warm
+	}
+	limit := time.Duration(m.slow * float64(kernel.Timeout(bootTime)))
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, errBoot)
+	defer cancel()
+	s, err := remote.New(ctx, &remote.Machine{Conn: m.conn, Place: place, End: m.end}, &inside)
+	if err != nil {
+		return nil, m.output.Explain("console", err) // remote has called end
+	}
+	return s, nil
+}
+
+// images are the folders of the images that the agent uses.
+func images(spec *sandbox.Spec) []string {
+	list := []string{spec.Image}
+	if w := spec.Warm; w != nil && w.Image != spec.Image {
+		list = append(list, w.Image)
+	}
+	return list
+}
+
+// imagePath is where Boot mounts the nth disk.
+func imagePath(n int) string { return "/images/" + strconv.Itoa(n) }
+
+// place implements remote.Machine. The options of a microVM have no files of the host.
+func place(fs.File) (string, error) { return "", fs.ErrInvalid }

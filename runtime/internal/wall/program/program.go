@@ -31,7 +31,7 @@ func Start(cmd *exec.Cmd, group *cgroup.Group) error {
 	if err := enter.StartError(cmd.Start()); err != nil {
 		return err
 	}
-	err := join(cmd.Process.Pid, group)
+	err := join(cmd.Process.Pid, a.Credential, group)
 	if err != nil {
 		_, _ = cmd.Process.Kill(), cmd.Wait() // the reason is err
 	}
@@ -41,7 +41,7 @@ func Start(cmd *exec.Cmd, group *cgroup.Group) error {
 // join moves the stopped program to the cgroup, forbids core files, and makes it continue.
 //
 // Preconditions: as Start.
-func join(pid int, group *cgroup.Group) error {
+func join(pid int, user *syscall.Credential, group *cgroup.Group) error {
 	var status unix.WaitStatus
 	if _, err := unix.Wait4(pid, &status, 0, nil); err != nil {
 		return os.NewSyscallError("wait4", err)
@@ -52,11 +52,27 @@ func join(pid int, group *cgroup.Group) error {
 	if err := group.AddPID(pid); err != nil {
 		return err
 	}
+	if user != nil {
+		if err := setRealIDs(user); err != nil {
+			return err
+		}
+	}
 	// As for a jail's processes: not 0, because a core handler of the host would still be started, see core(5).
 	if err := unix.Prlimit(pid, unix.RLIMIT_CORE, &unix.Rlimit{Cur: 1, Max: 1}, nil); err != nil {
 		return os.NewSyscallError("prlimit", err)
 	}
 	return os.NewSyscallError("ptrace", unix.PtraceDetach(pid))
+}
+
+// setRealIDs sets the real user and group of this thread, which may then limit processes that have them, also without CAP_SYS_RESOURCE.
+func setRealIDs(user *syscall.Credential) error {
+	const same = ^uintptr(0)
+	for call, id := range map[uintptr]uint32{unix.SYS_SETRESGID: user.Gid, unix.SYS_SETRESUID: user.Uid} {
+		if _, _, errno := unix.RawSyscall(call, uintptr(id), same, same); errno != 0 {
+			return os.NewSyscallError("setresuid", errno)
+		}
+	}
+	return nil
 }
 
 // maxOutput bounds an Output in bytes.

@@ -90,9 +90,13 @@ REMOTE_SAMPLE := ^Test(Programs|FilesPersist|LimitsReached|Resources|SpawnStream
 GVISOR_TEST = $(ROOT) env GAOL_TEST_BINARY=$(abspath $(BIN)) GAOL_TEST_RUNSC=$(abspath $(dir $(BIN)))/runsc \
 	PATH="$(abspath $(dir $(BIN))):$$PATH" GAOL_TEST_ISOLATION=$(1) $(GO) test -count=1 -vet=off
 
+# Tests of sandboxes in virtual machines, without KVM: each sandbox takes seconds to boot, and Node to start.
+MICROVM_TEST   = $(ROOT) env GAOL_TEST_BINARY=$(abspath $(BIN)) PATH="$(abspath $(dir $(BIN))):$$PATH" GAOL_TEST_ISOLATION=microvm GAOL_SLOW=20 $(GO) test -count=1 -vet=off
+MICROVM_SAMPLE := ^Test(Programs|FilesPersist)$$
+
 .DEFAULT_GOAL := help
 .NOTPARALLEL: # several targets use the machine as a whole
-.PHONY: help deps prebuilt build build-arm64 gvisor image run serve install uninstall deb container test test-remote test-runc test-gvisor test-vm test-fleet test-kubernetes page race fuzz attack soak packages fidelity mcp openapi check fmt vet lint lines bench clean generate npm npm-test bench-npm bench-snippets
+.PHONY: help deps prebuilt build build-arm64 gvisor microvm image run serve install uninstall deb container test test-remote test-runc test-gvisor test-microvm test-vm test-fleet test-kubernetes page race fuzz attack soak packages fidelity mcp openapi check fmt vet lint lines bench clean generate npm npm-test bench-npm bench-snippets
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -144,6 +148,11 @@ build-arm64: deps ## build bin/gaol-arm64, with all commands, bin/runc-arm64 and
 gvisor: deps ## build bin/runsc, the program of gVisor with the corrections of .ci/gvisor.patch
 	@.ci/deps gvisor
 	$(LAZY_GC) .ci/gvisor $(dir $(BIN))runsc $(COMPILE)
+
+# Nothing of it is installed, except for QEMU and mkfs.erofs.
+microvm: deps ## fetch the kernel of virtual machines into bin/microvm
+	@.ci/deps microvm
+	.ci/microvm $(dir $(BIN))microvm
 
 image: build ## build the default image if this version's is missing
 	@$(ROOT) bin/gaol image build --if-missing
@@ -204,6 +213,12 @@ test-gvisor: image gvisor ## run programs in jails inside gVisor, and the tests 
 	@.ci/deps test
 	$(call GVISOR_TEST,native) -v ./test/gvisor
 	$(call GVISOR_TEST,gvisor) -p 2 -timeout 60m -short $(addprefix ./test/,$(SANDBOXED))
+	$(VERIFY)
+
+# gaol is looked up in PATH.
+test-microvm: image microvm ## run the tests of sandboxes that virtual machines support, in emulated ones
+	@.ci/deps test
+	$(MICROVM_TEST) -p 1 -parallel 1 -timeout 30m -short -run '$(MICROVM_SAMPLE)' ./test/run
 	$(VERIFY)
 
 test-fleet: image $(NPM_MODULES) ## test fleets in full, kill nodes and engines under load for ten minutes, or as long as CHAOS says, and test servers, the clients and the npm package through another node

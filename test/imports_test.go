@@ -68,7 +68,7 @@ var unlinked = map[string]map[string]string{
 
 // maxLinked bounds how many packages a program links, of which Go's own are some 230. Each takes a part of the time to build
 // gaol and to start it.
-var maxLinked = map[string]int{module + "/runtime": 395, module + "/cmd/gaol": 596, module + "/cmd/gaol noserver": 416}
+var maxLinked = map[string]int{module + "/runtime": 395, module + "/cmd/gaol": 598, module + "/cmd/gaol noserver": 418}
 
 // emptyNames are names of packages and files that do not describe their content.
 var emptyNames = []string{"util", "utils", "common", "helper", "helpers", "types", "misc", "base", "lib"}
@@ -196,6 +196,7 @@ const (
 	nativePackage  = sandboxPackage + "/native"
 	remotePackage  = sandboxPackage + "/remote"
 	agentPackage   = module + "/runtime/internal/agent"
+	programPackage = module + "/runtime/internal/wall/program"
 )
 
 // isIn reports whether a package is another one, or below it.
@@ -213,7 +214,8 @@ var internalImports = map[string][]string{
 	agentPackage:                             {module + "/runtime/internal/stdio"},
 	remotePackage:                            {agentPackage},
 	module + "/runtime/internal/wall/child":  {remotePackage},
-	module + "/runtime/internal/wall/gvisor": {remotePackage},
+	module + "/runtime/internal/wall/gvisor": {remotePackage, programPackage},
+	module + "/runtime/internal/wall/vm":     {remotePackage, programPackage},
 }
 
 // TestInternalOfRuntime: the other internal packages of runtime do not depend on each other, except for the interface of sandboxes.
@@ -253,9 +255,17 @@ var jailImports = map[string]map[string]string{
 	module + "/runtime/internal/wall/gvisor": {
 		module + "/jail":        "the identity of a process outside of jails, and the first ids of a jail",
 		module + "/jail/cgroup": "the limits of gVisor on the host",
-		module + "/jail/enter":  "sockets and errors of starts",
 		module + "/jail/kernel": "what gVisor lacks, and the variable for slow machines",
 		module + "/jail/mounts": "the mounts that gVisor sees",
+	},
+	module + "/runtime/internal/wall/vm": {
+		module + "/jail":        "the identity of a process outside of jails",
+		module + "/jail/cgroup": "the limits of QEMU on the host",
+		module + "/jail/kernel": "the factor of time limits",
+	},
+	programPackage: {
+		module + "/jail/cgroup": "the group of a program outside of jails",
+		module + "/jail/enter":  "the errors of starts",
 	},
 	module + "/runtime/internal/work": {
 		module + "/jail/subprocess": "confines processes of this program, whatever confines its sandboxes",

@@ -15,12 +15,12 @@ import (
 )
 
 const doctorLong = `Check whether this machine can run gaol: print the available and the missing features,
-with a cure for each, then run a program in a real jail, in containers of runc and crun, and in gVisor.
+with a cure for each, then run a program in a real jail, in containers of runc and crun, in gVisor, and in a virtual machine.
 
 Every check is real: it enters namespaces and mounts file systems where the host does not
 see them. Nothing is changed and nothing is built.
 
-Features with the status optional are not needed, such as OCI runtimes and gVisor for --isolation.
+Features with the status optional are not needed, such as OCI runtimes, gVisor and virtual machines for --isolation.
 
 gaol cannot run without root, but most checks work without it.
 

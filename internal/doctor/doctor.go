@@ -160,6 +160,7 @@ func probes() []probe {
 		probe{"isolation runc", "use --isolation runc", withOCI("runc")},
 		probe{"isolation crun", "use --isolation crun", withOCI("crun")},
 		probe{"isolation gvisor", "use --isolation gvisor", probeGVisor},
+		probe{"isolation microvm", "use --isolation microvm", probeMicroVM},
 	)
 }
 

@@ -126,6 +126,16 @@ func runscVersion(ctx context.Context, path string) (string, error) {
 	return fmt.Sprintf("%.80s", strings.TrimSpace(line)), nil
 }
 
+// probeMicroVM finds QEMU, mkfs.erofs and a kernel, and runs a program in a virtual machine.
+func probeMicroVM(x *examination) Check {
+	if _, err := ociruntime.FindMachine(); err != nil {
+		return optional(missing(err.Error(), "install qemu-system-x86 and erofs-utils, fetch the kernel with make microvm, and put its folder beside gaol, or use another isolation"))
+	}
+	c := x.run("microvm", "fix the missing features above, or use another isolation")
+	c.Detail = "emulated, without KVM: " + c.Detail
+	return optional(c)
+}
+
 // optional returns the result of a check of another isolation than the native one, to which the other checks apply: no result
 // is a failure of the machine.
 func optional(c Check) Check {

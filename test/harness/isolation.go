@@ -26,7 +26,13 @@ func Isolation() (runtime.Isolation, runtime.OCIOptions) {
 // HasAgent reports whether agents make the tests' sandboxes: in other processes, which have their descriptors and state.
 func HasAgent() bool {
 	i, _ := Isolation()
-	return i == runtime.IsolationRemote || i == runtime.IsolationGVisor
+	return i == runtime.IsolationRemote || i == runtime.IsolationGVisor || i == runtime.IsolationMicroVM
+}
+
+// InMicroVM reports whether the tests' sandboxes are in virtual machines, whose processes this machine does not see.
+func InMicroVM() bool {
+	i, _ := Isolation()
+	return i == runtime.IsolationMicroVM
 }
 
 // InGVisor reports whether the tests' sandboxes are in gVisor. docs/isolation.md lists what differs there.
@@ -110,6 +116,9 @@ var requests = map[runtime.Feature]func() error{
 		_, err := runtime.Create(context.Background(), o)
 		return err
 	},
+	runtime.FeatureMounts: func() error {
+		return create(runtime.Options{Mounts: []runtime.Mount{{Source: "/tmp", Target: "/mnt"}}})
+	},
 	runtime.FeatureFiles: func() error { return create(runtime.Options{Limits: runtime.Limits{Files: 100}}) },
 	runtime.FeatureDerive: func() error {
 		return runtime.StepRunner{Options: Options(runtime.Options{})}.RunStep(context.Background(), &rootfs.Image{}, rootfs.StepCommand{}, nil)
@@ -171,7 +180,7 @@ func Require(t testing.TB, f runtime.Feature, permissions ...policy.Permissions)
 // has forked a run.
 func RequireZygotes(t testing.TB) {
 	t.Helper()
-	if !InGVisor() {
+	if !InGVisor() && !InMicroVM() {
 		return
 	}
 	res := Run(t, CreateForking(t, runtime.Options{}), `__return(1)`, runtime.RunOptions{})

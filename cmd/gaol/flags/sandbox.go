@@ -239,7 +239,7 @@ var isolations = []string{"native", "gvisor", "microvm", "runc", "crun", "oci=/"
 
 // AddIsolation defines --isolation. Its usage names the confined object.
 func AddIsolation(cmd *cobra.Command, name *string, confined string) {
-	cmd.Flags().Var(Text(name), "isolation", "`NAME` of what confines "+confined+": native, gvisor, or a container of runc, crun or oci=/path, the program of an OCI runtime; runc+systemd lets systemd make its cgroup (default native)")
+	cmd.Flags().Var(Text(name), "isolation", "`NAME` of what confines "+confined+": native, gvisor, microvm, or a container of runc, crun or oci=/path, the program of an OCI runtime; runc+systemd lets systemd make its cgroup (default native)")
 	Complete(cmd, "isolation", cobra.FixedCompletions(isolations, cobra.ShellCompDirectiveNoFileComp))
 }
 

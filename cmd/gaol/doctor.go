@@ -15,7 +15,8 @@ import (
 )
 
 const doctorLong = `Check whether this machine can run gaol: print the available and the missing features,
-with a cure for each, then run a program in a real jail, in containers of runc and crun, in gVisor, and in a virtual machine.
+with a cure for each, then run a program in a real jail, in containers of runc and
+crun, in gVisor, and in a virtual machine.
 
 Every check is real: it enters namespaces and mounts file systems where the host does not
 see them. Nothing is changed and nothing is built.

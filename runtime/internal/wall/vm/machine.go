@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gaol/internal/kernfile"
+	"gaol/internal/kvm"
 	"gaol/internal/ociruntime"
 	"gaol/jail"
 	"gaol/jail/cgroup"
@@ -26,7 +27,9 @@ type machine struct {
 	identity *jail.Identity
 	group    *cgroup.Group
 	conn     net.Conn
-	slow     float64 // as in kernel.Slow, of the machine
+	emulated bool     // without KVM
+	groups   []uint32 // of QEMU, for KVM
+	slow     float64  // as in kernel.Slow, of the machine
 	command  *exec.Cmd
 	ended    chan struct{}  // closed when QEMU has ended
 	output   program.Output // of QEMU and the machine's console; valid then
@@ -66,11 +69,14 @@ func start(ctx context.Context, spec *sandbox.Spec) (_ *machine, err error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &machine{ended: make(chan struct{}), slow: emulated}
-	if text := os.Getenv(kernel.SlowVariable); text != "" {
-		if m.slow, err = kernel.Slow(); err != nil {
-			return nil, err
-		}
+	m := &machine{ended: make(chan struct{})}
+	if m.slow, err = kernel.Slow(); err != nil {
+		return nil, err
+	}
+	if group, err := kvm.Probe(); err == nil {
+		m.groups = []uint32{group}
+	} else { // gaol doctor reports the reason
+		m.emulated, m.slow = true, max(slowEmulated, m.slow)
 	}
 	if m.identity, err = jail.NewIdentity(ctx, sandbox.StateDir, spec.CgroupParent); err != nil {
 		return nil, err
@@ -102,7 +108,7 @@ func start(ctx context.Context, spec *sandbox.Spec) (_ *machine, err error) {
 //
 // Preconditions: the thread ends with its goroutine, after QEMU.
 func (m *machine) execute(files *files, socket *os.File, spec *sandbox.Spec) error {
-	list, err := arguments(spec, len(files.disks), m.slow)
+	list, err := arguments(spec, len(files.disks), m.emulated, m.slow)
 	if err != nil {
 		return err
 	}
@@ -112,7 +118,7 @@ func (m *machine) execute(files *files, socket *os.File, spec *sandbox.Spec) err
 	m.command.Stdout, m.command.Stderr = &m.output, &m.output
 	id := uint32(m.identity.ID()) //nolint:gosec // below 1<<31
 	m.command.SysProcAttr = &syscall.SysProcAttr{
-		Credential: &syscall.Credential{Uid: id, Gid: id},
+		Credential: &syscall.Credential{Uid: id, Gid: id, Groups: m.groups},
 		Cloneflags: unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS,
 	}
 	return program.Start(m.command, m.group)

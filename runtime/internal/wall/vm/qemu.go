@@ -8,8 +8,11 @@ import (
 	"gaol/runtime/internal/sandbox"
 )
 
-// emulated is the factor of timeouts for starts in an emulated machine, and a string of QEMU's cache of emulated code in MiB.
-const emulated, emulatedCache = 20, "96"
+// slowEmulated is the factor of timeouts for starts in an emulated machine.
+const slowEmulated = 20
+
+// emulatedCache bounds QEMU's cache of emulated code, in MiB.
+const emulatedCache = "96"
 
 // Descriptors of QEMU: Cmd.ExtraFiles begins with the first one.
 const (
@@ -22,15 +25,23 @@ const (
 // portName is the name of the serial port for the agent.
 const portName = "gaol"
 
-// arguments are those of QEMU.
-func arguments(spec *sandbox.Spec, disks int, slow float64) ([]string, error) {
-	line, err := kernelLine(slow)
-	if err != nil {
-		return nil, err
+// arguments are those of QEMU, for a machine that has some disks and is slow by a factor.
+func arguments(spec *sandbox.Spec, disks int, emulated bool, slow float64) ([]string, error) {
+	line := "console=ttyS0 quiet panic=-1 reboot=t random.trust_cpu=on rdinit=" + agentPath
+	accelerator := []string{"-accel", "kvm", "-cpu", "host"}
+	if emulated {
+		clock, err := emulatedClock()
+		if err != nil {
+			return nil, err
+		}
+		line += " mitigations=off " + clock
+		accelerator = []string{"-accel", "tcg,tb-size=" + emulatedCache, "-cpu", "max"}
 	}
+	// Variables that the kernel does not know become those of the first process.
+	line += fmt.Sprintf(" PATH=/ %s=%g -- agent boot", kernel.SlowVariable, slow)
 	fd := func(n int) string { return "/dev/fd/" + strconv.Itoa(n) }
 	list := []string{
-		"-M", "microvm,rtc=on,isa-serial=on,pit=on,pic=on", "-accel", "tcg,tb-size=" + emulatedCache, "-cpu", "max",
+		"-M", "microvm,rtc=on,isa-serial=on,pit=on,pic=on",
 		"-m", strconv.FormatInt(memory(spec)>>20, 10), "-smp", strconv.Itoa(processors(spec)),
 		"-nodefaults", "-no-user-config", "-no-reboot", "-display", "none",
 		"-sandbox", "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny",
@@ -40,6 +51,7 @@ func arguments(spec *sandbox.Spec, disks int, slow float64) ([]string, error) {
 		"-device", "virtserialport,chardev=agent,name=" + portName,
 		"-object", "rng-random,id=random,filename=/dev/urandom", "-device", "virtio-rng-device,rng=random",
 	}
+	list = append(list, accelerator...)
 	for i := range disks {
 		list = append(list, "-add-fd", fmt.Sprintf("fd=%d,set=%d", diskFD+i, i),
 			"-drive", fmt.Sprintf("if=none,id=disk%d,file=/dev/fdset/%d,file.locking=off,format=raw,readonly=on", i, i),
@@ -51,14 +63,9 @@ func arguments(spec *sandbox.Spec, disks int, slow float64) ([]string, error) {
 // diskName is the serial number of the nth disk.
 func diskName(n int) string { return "image" + strconv.Itoa(n) }
 
-// kernelLine is the kernel's command line. The kernel makes variables that it does not know those of the first process.
-func kernelLine(slow float64) (string, error) {
+// emulatedClock describes the time stamp counter to the kernel, which cannot measure it on a busy host.
+func emulatedClock() (string, error) {
 	khz, err := tscFrequency()
-	if err != nil {
-		return "", err
-	}
 	const ticks = 250 // Debian's CONFIG_HZ, for loops per tick
-	return fmt.Sprintf("console=ttyS0 quiet panic=-1 reboot=t random.trust_cpu=on mitigations=off "+
-		"tsc=reliable tsc_early_khz=%d lpj=%d no_timer_check rdinit=%s PATH=/ %s=%g -- agent boot",
-		khz, khz*1000/ticks, agentPath, kernel.SlowVariable, slow), nil
+	return fmt.Sprintf("tsc=reliable tsc_early_khz=%d lpj=%d no_timer_check", khz, khz*1000/ticks), err
 }

@@ -8,13 +8,12 @@ import (
 	"strconv"
 	"time"
 
-	"gaol/jail/kernel"
 	"gaol/runtime/internal/sandbox"
 	"gaol/runtime/internal/sandbox/remote"
 )
 
 // bootTime is how long a machine may take to make a sandbox.
-const bootTime = 60 * time.Second
+const bootTime = 30 * time.Second
 
 var errBoot = errors.New("the machine has not started in time")
 
@@ -31,8 +30,7 @@ func New(ctx context.Context, spec *sandbox.Spec) (sandbox.Sandbox, error) {
 		warm.Image = imagePath(len(images(spec)) - 1)
 		inside.Warm = &warm
 	}
-	limit := time.Duration(m.slow * float64(kernel.Timeout(bootTime)))
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, errBoot)
+	ctx, cancel := context.WithTimeoutCause(ctx, time.Duration(m.slow*float64(bootTime)), errBoot)
 	defer cancel()
 	s, err := remote.New(ctx, &remote.Machine{Conn: m.conn, Place: place, End: m.end}, &inside)
 	if err != nil {

@@ -89,7 +89,7 @@ func TestBenchRefuses(t *testing.T) {
 		"--samples many":                   "--samples",
 		"--image=":                         `"--image" flag: it is empty`,
 		"--isolation=":                     `"--isolation" flag: it is empty`,
-		"--isolation all,runc":             `isolation "all": not one of native, gvisor, runc, crun and oci=/path; see gaol bench --help`,
+		"--isolation all,runc":             `isolation "all": not one of native, gvisor, microvm, runc, crun and oci=/path; see gaol bench --help`,
 		"--isolation runc,native,runc":     "--isolation names runc twice",
 		"--isolation runc --launcher exec": "--isolation excludes --launcher",
 		"fast":                             `unknown command "fast"`,

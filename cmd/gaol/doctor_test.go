@@ -32,7 +32,7 @@ func TestDoctorJSON(t *testing.T) {
 			t.Errorf("check %v: want a cure for what is not ok, and for nothing else", c)
 		}
 	}
-	for _, name := range []string{"isolation runc", "isolation crun", "isolation gvisor"} {
+	for _, name := range []string{"isolation runc", "isolation crun", "isolation gvisor", "isolation microvm"} {
 		i := slices.IndexFunc(object.Checks, func(c map[string]string) bool { return c["name"] == name })
 		if i < 0 || object.Checks[i]["status"] != "ok" && object.Checks[i]["status"] != "optional" {
 			t.Errorf("no check %q, or one that fails: %s", name, got.stdout)

@@ -12,7 +12,7 @@ import (
 func TestIsolationErrors(t *testing.T) {
 	inherit := `--inherit excludes --isolation`
 	for args, want := range map[string]string{
-		"run --isolation docker -e 1":                        `--isolation "docker": not one of native, gvisor, runc, crun and oci=/path; see gaol run --help`,
+		"run --isolation docker -e 1":                        `--isolation "docker": not one of native, gvisor, microvm, runc, crun and oci=/path; see gaol run --help`,
 		"run --isolation= -e 1":                              `"--isolation" flag: it is empty`,
 		"run --isolation=oci=runc -e 1":                      "not absolute",
 		"run --isolation runc --launcher zygote -e 1":        "--launcher zygote: isolation oci does not support",
@@ -47,7 +47,7 @@ func TestIsolationOptionErrors(t *testing.T) {
 func TestIsolationCompletion(t *testing.T) {
 	for _, command := range []string{"run", "eval", "repl", "snippet run", "snippet check", "mcp", "serve"} {
 		args := append(append([]string{"__complete"}, strings.Fields(command)...), "--isolation", "")
-		if got := new(fake).call(t, "", args...); !strings.HasPrefix(got.stdout, "native\ngvisor\nrunc\ncrun\noci=/\n") {
+		if got := new(fake).call(t, "", args...); !strings.HasPrefix(got.stdout, "native\ngvisor\nmicrovm\nrunc\ncrun\noci=/\n") {
 			t.Errorf("%s: %q", command, got.stdout)
 		}
 	}

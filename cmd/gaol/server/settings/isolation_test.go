@@ -54,7 +54,7 @@ func TestIsolations(t *testing.T) {
 func TestInvalidIsolations(t *testing.T) {
 	dir := programs(t)
 	for text, want := range map[string]string{
-		`{"isolation": "docker"}`:                       "not one of native, gvisor, runc, crun",
+		`{"isolation": "docker"}`:                       "not one of native, gvisor, microvm, runc, crun",
 		`{"isolation": "oci=runc"}`:                     "not absolute",
 		`{"isolations": [""]}`:                          "is empty",
 		`{"isolations": "runc"}`:                        "isolations: want an array",

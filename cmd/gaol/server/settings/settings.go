@@ -28,7 +28,7 @@ type Settings struct {
 	Images []string `json:"images,omitzero"`
 
 	// Isolation is what confines sandboxes whose request names none, as --isolation of gaol run:
-	// native, gvisor, runc, crun, or oci=/path. Default: native.
+	// native, gvisor, microvm, runc, crun, or oci=/path. Default: native.
 	Isolation string `json:"isolation,omitzero"`
 
 	// Isolations are others that requests may name.

@@ -103,6 +103,8 @@ func (o Options) checkIsolation() error {
 		return optionError("Mounts", "%w", err)
 	} else if o.NodeModules != "" && err != nil {
 		return optionError("NodeModules", "%w", err)
+	} else if o.Snapshot != "" && err != nil {
+		return optionError("Snapshot", "%w", err)
 	}
 	if err := o.Isolation.Check(FeatureCommands); o.Commands != nil && err != nil {
 		return optionError("Commands", "%w", err)
@@ -129,7 +131,7 @@ const (
 	FeatureLandlock  Feature = "Options.Permissions with rules that Landlock enforces" // unless AllowDegraded omits them
 	FeatureLocalhost Feature = "RunOptions.Permissions that deny localhost in a runtime with external hosts"
 	FeatureExec      Feature = "LauncherExec, Command and Spawn with permissions that deny childProcess"
-	FeatureMounts    Feature = "Options.Mounts" // and NodeModules
+	FeatureMounts    Feature = "Options.Mounts" // also NodeModules and Snapshot
 	FeatureFiles     Feature = "Limits.Files"   // other than the default, which is not enforced then
 )
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -77,7 +78,7 @@ func (a *app) tryProgram(ctx context.Context, store, isolation string) (detail s
 		return "", err
 	}
 	defer func() { err = errors.Join(err, sb.Close()) }()
-	res, err := sb.Run(ctx, `__return({answer: 6 * 7, node: process.version})`, runtime.RunOptions{})
+	res, err := sb.Run(ctx, `__return({answer: 6 * 7, node: process.version})`, runtime.RunOptions{Timeout: 5 * time.Minute}) // in an emulated machine
 	if err != nil {
 		return "", err
 	}

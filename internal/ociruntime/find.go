@@ -83,8 +83,8 @@ type Machine struct {
 	Kernel, Modules  string // files that "make microvm" makes
 }
 
-// FindMachine returns the files of virtual machines: programs by the rules of [Find] for crun, and files in the folder microvm beside
-// [Gaol]'s program, or in ../lib/gaol.
+// FindMachine returns the files of virtual machines: programs by the rules of [Find] for crun, [Gaol] by those of FindGaol, and files in
+// the folder microvm beside the running executable, or beside gaol in PATH.
 func FindMachine() (m Machine, err error) {
 	f, err := ownFinder()
 	if err != nil {
@@ -99,9 +99,14 @@ func FindMachine() (m Machine, err error) {
 	if m.Gaol, err = f.besideOrInPath(Gaol); err != nil {
 		return m, err
 	}
-	f.dir = filepath.Dir(m.Gaol)
 	for name, path := range map[string]*string{"microvm/kernel": &m.Kernel, "microvm/modules.cpio": &m.Modules} {
-		if *path, err = f.beside(name); err != nil {
+		*path, err = f.beside(name)
+		if errors.Is(err, fs.ErrNotExist) {
+			if gaol, failed := f.inPath(Gaol); failed == nil {
+				*path, err = finder{filepath.Dir(gaol), f.owners}.beside(name)
+			}
+		}
+		if err != nil {
 			return m, fmt.Errorf("%w: fetch the kernel of virtual machines with \"make microvm\", and put its folder beside gaol", err)
 		}
 	}

@@ -24,7 +24,7 @@ func (s *Sandbox) OpenGateway() (_ *sandbox.Gateway, err error) {
 	if err != nil {
 		return nil, err
 	}
-	limit, cancel := late()
+	limit, cancel := s.late()
 	defer cancel()
 	stream, _, err := open[struct{}](limit, s, "packets", nil)
 	if err != nil {

@@ -29,6 +29,7 @@ type Sandbox struct {
 	end       func() error  // ends the agent; once
 	hostPorts []uint16      // of the plan
 	closing   atomic.Bool   // Close was called
+	slow      float64
 }
 
 // Machine is where an agent runs.
@@ -36,11 +37,15 @@ type Machine struct {
 	Conn  net.Conn                      // to the agent
 	Place func(fs.File) (string, error) // returns the path by which the agent opens a file of the host
 	End   func() error                  // ends the agent after the connection, and waits for its end
+	Slow  float64                       // factor of the time that answers may take; 0: as kernel.Slow
 }
 
 // New makes a sandbox on a machine, which ends with it.
 func New(ctx context.Context, m *Machine, spec *sandbox.Spec) (sandbox.Sandbox, error) {
-	s := &Sandbox{mux: mux.Client(m.Conn), end: sync.OnceValue(m.End), hostPorts: spec.Plan.Net.Host}
+	s := &Sandbox{mux: mux.Client(m.Conn), end: sync.OnceValue(m.End), hostPorts: spec.Plan.Net.Host, slow: m.Slow}
+	if s.slow == 0 {
+		s.slow, _ = kernel.Slow() // 1 after an error, which gaol doctor reports
+	}
 	create := agent.Create{Spec: *spec}
 	for _, mount := range spec.Mounts {
 		source, err := m.Place(mount.Source)
@@ -126,14 +131,14 @@ func call[Out any](ctx context.Context, s *Sandbox, op string, in any) (Out, err
 
 // soon performs an operation that waits for nothing in the guest.
 func soon[Out any](s *Sandbox, op string, in any) (Out, error) {
-	ctx, cancel := late()
+	ctx, cancel := s.late()
 	defer cancel()
 	return call[Out](ctx, s, op, in)
 }
 
 // late returns a context that ends when the agent is late.
-func late() (context.Context, context.CancelFunc) {
-	return context.WithTimeoutCause(context.Background(), kernel.Timeout(answerTime), errLate)
+func (s *Sandbox) late() (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(context.Background(), time.Duration(s.slow*float64(answerTime)), errLate)
 }
 
 // answerTime is how long an agent on a busy machine may take to answer.

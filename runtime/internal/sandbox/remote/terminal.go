@@ -29,7 +29,7 @@ func (guestEnd) Close() error { return nil }
 // OpenTerminal implements sandbox.Sandbox.
 func (s *Sandbox) OpenTerminal(size sandbox.TerminalSize) (sandbox.Terminal, error) {
 	n := agent.Number{Number: s.last.Add(1)}
-	limit, cancel := late()
+	limit, cancel := s.late()
 	defer cancel()
 	stream, _, err := open[struct{}](limit, s, "terminal", agent.Size{Number: n, Size: size})
 	if err != nil {

@@ -32,7 +32,7 @@ func New(ctx context.Context, spec *sandbox.Spec) (sandbox.Sandbox, error) {
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, time.Duration(m.slow*float64(bootTime)), errBoot)
 	defer cancel()
-	s, err := remote.New(ctx, &remote.Machine{Conn: m.conn, Place: place, End: m.end}, &inside)
+	s, err := remote.New(ctx, &remote.Machine{Conn: m.conn, Place: place, End: m.end, Slow: m.slow}, &inside)
 	if err != nil {
 		return nil, m.output.Explain("console", err) // remote has called end
 	}

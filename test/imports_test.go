@@ -262,6 +262,7 @@ var jailImports = map[string]map[string]string{
 		module + "/jail":        "the identity of a process outside of jails",
 		module + "/jail/cgroup": "the limits of QEMU on the host",
 		module + "/jail/kernel": "the factor of time limits",
+		module + "/jail/mounts": "it leaves a chroot before it mounts",
 	},
 	programPackage: {
 		module + "/jail/cgroup": "the group of a program outside of jails",

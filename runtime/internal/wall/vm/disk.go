@@ -12,32 +12,28 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// openDisk opens the file beside an image's folder that contains it as a file system of EROFS. It makes the file if it
+// findDisk returns the path of the file beside an image's folder that contains it as a file system of EROFS. It makes the file if it
 // is missing, which takes seconds. The file is removed with the image.
-func openDisk(ctx context.Context, mkfs, image string) (*os.File, error) {
+func findDisk(ctx context.Context, mkfs, image string) (string, error) {
 	path := image + ".erofs"
-	disk, err := os.Open(path)
-	if !errors.Is(err, fs.ErrNotExist) {
-		return disk, err
+	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+		return path, err
 	}
 	lock, err := os.OpenFile(path+".lock", os.O_RDONLY|os.O_CREATE, 0o600)
 	if err != nil {
-		return nil, err
+		return "", err
 	}
 	defer lock.Close() // unlocks it
 	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX); err != nil {
-		return nil, os.NewSyscallError("flock", err)
+		return "", os.NewSyscallError("flock", err)
 	}
-	if disk, err = os.Open(path); !errors.Is(err, fs.ErrNotExist) { // another process has made it
-		return disk, err
+	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) { // another process has made it
+		return path, err
 	}
 	if err := makeDisk(ctx, mkfs, image, path+".new"); err != nil {
-		return nil, err
+		return "", err
 	}
-	if err := os.Rename(path+".new", path); err != nil {
-		return nil, err
-	}
-	return os.Open(path)
+	return path, os.Rename(path+".new", path)
 }
 
 // makeDisk writes an image to a file. Without compression, which would take longer, also for emulated machines that read it.
@@ -49,5 +45,5 @@ func makeDisk(ctx context.Context, mkfs, image, path string) error {
 	if err != nil {
 		return fmt.Errorf("make a disk of the image: mkfs.erofs: %w: %.200s", err, strings.TrimSpace(string(text)))
 	}
-	return nil
+	return os.Chmod(path, 0o644) // QEMU reads it as another user
 }

@@ -1,7 +1,7 @@
 // Package vm makes sandboxes in virtual machines with their own Linux kernel: an agent is the first process there, and package
 // remote uses it.
 //
-//	this process                              QEMU in its own cgroup, user and network namespace
+//	this process                              QEMU in its own cgroup, user, root directory and namespaces
 //	New ── disk, initramfs, socket pair ── QEMU ──> kernel ──> gaol agent boot, pid 1 ── native.New ── jail ── runs
 //	remote ═════════ socket ═════ virtio-serial ═════════════════════╝
 //
@@ -21,6 +21,6 @@
 //
 // # Not protected against
 //
-// QEMU sees the host's files with the rights of its own user, which owns none. A guest that has taken over the kernel of its machine
-// may use the whole memory and all processors of that, whatever the limits of its run.
+// A guest that has taken over the kernel of its machine may use the whole memory and all processors of that, whatever the limits of its
+// run. If it then takes over QEMU, it sees the files of the host's /usr, as another user, and has no network.
 package vm

@@ -12,21 +12,19 @@ import (
 // agentPath is where the machine's kernel finds gaol.
 const agentPath = "/gaol"
 
-// newInitramfs returns a file in memory with the machine's first files: an archive of modules, and one of gaol's program. The kernel
-// unpacks both.
-func newInitramfs(modules, gaol string) (_ *os.File, err error) {
-	fd, err := unix.MemfdCreate("initramfs", unix.MFD_CLOEXEC)
+// writeInitramfs writes the machine's first files: an archive of modules, and one of gaol's program. The kernel unpacks both.
+func writeInitramfs(path, modules, gaol string) error {
+	out, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {
-		return nil, os.NewSyscallError("memfd_create", err)
+		return err
 	}
-	out := os.NewFile(uintptr(fd), "initramfs")
-	if _, err = copyFile(out, modules); err == nil {
+	if err = out.Chmod(0o644); err == nil { // whatever the umask, because QEMU reads it as another user
+		_, err = copyFile(out, modules)
+	}
+	if err == nil {
 		err = writeAgent(out, gaol)
 	}
-	if err != nil {
-		return nil, errors.Join(err, out.Close())
-	}
-	return out, nil
+	return errors.Join(err, out.Close())
 }
 
 func copyFile(out io.Writer, path string) (int64, error) {

@@ -64,8 +64,7 @@ func limits(spec *sandbox.Spec) cgroup.Limits {
 
 // start starts a virtual machine.
 func start(ctx context.Context, spec *sandbox.Spec) (_ *machine, err error) {
-	files, err := openFiles(ctx, spec)
-	defer files.close()
+	files, err := findFiles(ctx, spec)
 	if err != nil {
 		return nil, err
 	}
@@ -104,21 +103,24 @@ func start(ctx context.Context, spec *sandbox.Spec) (_ *machine, err error) {
 	return m, nil
 }
 
-// execute starts QEMU as a user that owns no files, without a network.
+// execute starts QEMU as a user that owns no files, in a root directory without the host's files, without a network.
 //
 // Preconditions: the thread ends with its goroutine, after QEMU.
 func (m *machine) execute(files *files, socket *os.File, spec *sandbox.Spec) error {
+	if err := makeRoot(m.identity.Dir(), files, m.emulated); err != nil {
+		return err
+	}
 	list, err := arguments(spec, len(files.disks), m.emulated, m.slow)
 	if err != nil {
 		return err
 	}
 	m.command = exec.Command(files.qemu, list...)
-	m.command.Dir, m.command.Env = "/", []string{"PATH=/usr/bin"}
-	m.command.ExtraFiles = append([]*os.File{socket, files.kernel, files.initramfs}, files.disks...)
+	m.command.Dir, m.command.Env, m.command.ExtraFiles = "/", []string{"PATH=/usr/bin"}, []*os.File{socket}
 	m.command.Stdout, m.command.Stderr = &m.output, &m.output
 	id := uint32(m.identity.ID()) //nolint:gosec // below 1<<31
 	m.command.SysProcAttr = &syscall.SysProcAttr{
 		Credential: &syscall.Credential{Uid: id, Gid: id, Groups: m.groups},
+		Chroot:     m.identity.Dir(),
 		Cloneflags: unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS,
 	}
 	return program.Start(m.command, m.group)
@@ -132,39 +134,26 @@ func (m *machine) end() error {
 	return err
 }
 
-// files are what QEMU is started with.
+// files are the paths of what QEMU is started with.
 type files struct {
-	qemu              string
-	kernel, initramfs *os.File
-	disks             []*os.File
+	qemu, gaol      string // programs
+	kernel, modules string
+	disks           []string
 }
 
-// openFiles opens the files of a machine. The caller closes them, also those that come with an error.
-func openFiles(ctx context.Context, spec *sandbox.Spec) (*files, error) {
-	f := &files{}
+// findFiles finds the files of a machine, and makes its disks.
+func findFiles(ctx context.Context, spec *sandbox.Spec) (*files, error) {
 	found, err := ociruntime.FindMachine()
 	if err != nil {
-		return f, err
+		return nil, err
 	}
-	f.qemu = found.QEMU
-	if f.kernel, err = os.Open(found.Kernel); err != nil {
-		return f, err
-	}
-	if f.initramfs, err = newInitramfs(found.Modules, found.Gaol); err != nil {
-		return f, err
-	}
+	f := &files{qemu: found.QEMU, gaol: found.Gaol, kernel: found.Kernel, modules: found.Modules}
 	for _, image := range images(spec) {
-		disk, err := openDisk(ctx, found.Mkfs, image)
+		disk, err := findDisk(ctx, found.Mkfs, image)
 		if err != nil {
-			return f, err
+			return nil, err
 		}
 		f.disks = append(f.disks, disk)
 	}
 	return f, nil
-}
-
-func (f *files) close() {
-	for _, file := range append(f.disks, f.kernel, f.initramfs) {
-		file.Close() // nothing was written, or it is nil
-	}
 }

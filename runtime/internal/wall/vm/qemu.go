@@ -14,13 +14,8 @@ const slowEmulated = 20
 // emulatedCache bounds QEMU's cache of emulated code, in MiB.
 const emulatedCache = "96"
 
-// Descriptors of QEMU: Cmd.ExtraFiles begins with the first one.
-const (
-	socketFD = 3 + iota
-	kernelFD
-	initramfsFD
-	diskFD // and the next ones
-)
+// socketFD is QEMU's descriptor of the socket: the first one of Cmd.ExtraFiles.
+const socketFD = 3
 
 // portName is the name of the serial port for the agent.
 const portName = "gaol"
@@ -39,29 +34,26 @@ func arguments(spec *sandbox.Spec, disks int, emulated bool, slow float64) ([]st
 	}
 	// Variables that the kernel does not know become those of the first process.
 	line += fmt.Sprintf(" PATH=/ %s=%g -- agent boot", kernel.SlowVariable, slow)
-	fd := func(n int) string { return "/dev/fd/" + strconv.Itoa(n) }
 	list := []string{
 		"-M", "microvm,rtc=on,isa-serial=on,pit=on,pic=on",
 		"-m", strconv.FormatInt(memory(spec)>>20, 10), "-smp", strconv.Itoa(processors(spec)),
 		"-nodefaults", "-no-user-config", "-no-reboot", "-display", "none",
 		"-sandbox", "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny",
-		"-kernel", fd(kernelFD), "-initrd", fd(initramfsFD), "-append", line,
+		"-kernel", kernelName, "-initrd", initramfsName, "-append", line,
 		"-chardev", "stdio,id=console,signal=off", "-serial", "chardev:console",
 		"-device", "virtio-serial-device,max_ports=2", "-chardev", fmt.Sprintf("socket,id=agent,fd=%d", socketFD),
 		"-device", "virtserialport,chardev=agent,name=" + portName,
-		"-object", "rng-random,id=random,filename=/dev/urandom", "-device", "virtio-rng-device,rng=random",
+		"-object", "rng-builtin,id=random", "-device", "virtio-rng-device,rng=random",
 	}
 	list = append(list, accelerator...)
 	for i := range disks {
-		list = append(list, "-add-fd", fmt.Sprintf("fd=%d,set=%d", diskFD+i, i),
-			"-drive", fmt.Sprintf("if=none,id=disk%d,file=/dev/fdset/%d,file.locking=off,format=raw,readonly=on", i, i),
-			"-device", fmt.Sprintf("virtio-blk-device,drive=disk%d,serial=%s", i, diskName(i)))
+		name := diskName(i)
+		list = append(list,
+			"-drive", fmt.Sprintf("if=none,id=%s,file=/%s,file.locking=off,format=raw,readonly=on", name, name),
+			"-device", fmt.Sprintf("virtio-blk-device,drive=%s,serial=%s", name, name))
 	}
 	return list, nil
 }
-
-// diskName is the serial number of the nth disk.
-func diskName(n int) string { return "image" + strconv.Itoa(n) }
 
 // emulatedClock describes the time stamp counter to the kernel, which cannot measure it on a busy host.
 func emulatedClock() (string, error) {

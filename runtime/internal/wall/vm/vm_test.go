@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -66,13 +65,10 @@ func TestInitramfs(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		f, err := newInitramfs(dir+"/modules", dir+"/gaol")
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, err = f.Seek(0, io.SeekStart)
-		text, failed := io.ReadAll(f)
-		if err := errors.Join(err, failed, f.Close()); err != nil {
+		out := fmt.Sprint(dir, "/", size)
+		err = writeInitramfs(out, dir+"/modules", dir+"/gaol")
+		text, failed := os.ReadFile(out)
+		if err := errors.Join(err, failed); err != nil {
 			t.Fatal(err)
 		}
 		rest, ok := bytes.CutPrefix(text, []byte("1234"))
@@ -92,7 +88,7 @@ func TestInitramfs(t *testing.T) {
 			t.Error("there is no trailer")
 		}
 	}
-	if _, err := newInitramfs(dir+"/missing", dir+"/gaol"); !errors.Is(err, fs.ErrNotExist) {
+	if err := writeInitramfs(dir+"/out", dir+"/missing", dir+"/gaol"); !errors.Is(err, fs.ErrNotExist) {
 		t.Error(err)
 	}
 }
@@ -107,20 +103,16 @@ func TestDisk(t *testing.T) {
 		}
 	}
 	script("echo partial >$3; echo why >&2; exit 1")
-	if _, err := openDisk(t.Context(), mkfs, image); err == nil || !strings.Contains(err.Error(), "why") {
+	if _, err := findDisk(t.Context(), mkfs, image); err == nil || !strings.Contains(err.Error(), "why") {
 		t.Error(err)
 	}
 	script("echo x >>" + dir + "/calls; echo $4 >$3")
 	var work sync.WaitGroup
 	for range 8 {
 		work.Go(func() {
-			f, err := openDisk(t.Context(), mkfs, image)
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			if text, err := io.ReadAll(f); string(text) != image+"\n" || err != nil || f.Close() != nil {
-				t.Errorf("%q, %v", text, err)
+			path, err := findDisk(t.Context(), mkfs, image)
+			if text, failed := os.ReadFile(path); string(text) != image+"\n" || err != nil || failed != nil {
+				t.Errorf("%q, %v, %v", text, err, failed)
 			}
 		})
 	}

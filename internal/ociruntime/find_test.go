@@ -164,3 +164,32 @@ func TestFindOfDeveloper(t *testing.T) {
 		t.Errorf("%q, %v", got, err)
 	}
 }
+
+// The parts of virtual machines are found in PATH, and the kernel beside gaol.
+func TestFindMachine(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("PATH", dir)
+	var want Machine
+	for _, part := range []struct {
+		name string
+		path *string
+		cure string
+	}{
+		{QEMU, &want.QEMU, "qemu-system-x86"}, {Mkfs, &want.Mkfs, "erofs-utils"}, {Gaol, &want.Gaol, "make build"},
+		{"microvm/kernel", &want.Kernel, "make microvm"}, {"microvm/modules.cpio", &want.Modules, "make microvm"},
+	} {
+		if _, err := FindMachine(); err == nil || !strings.Contains(err.Error(), part.cure) {
+			t.Errorf("without %s: %v", part.name, err)
+		}
+		*part.path = program(t, dir, part.name)
+	}
+	if got, err := FindMachine(); got != want || err != nil {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if err := os.Chmod(want.Kernel, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := FindMachine(); err == nil || !strings.Contains(err.Error(), "other users") {
+		t.Errorf("a kernel that others can write: %v", err)
+	}
+}

@@ -20,7 +20,7 @@ func TestOutput(t *testing.T) {
 
 func TestExplain(t *testing.T) {
 	failed := errors.New("failed")
-	for output, want := range map[string]string{"": "failed", " \n": "failed", "why\xff\n": "failed: wall: why?"} {
+	for output, want := range map[string]string{"": "failed", "\n": "failed", "why\xff\n": "failed: wall: why?"} {
 		if err := Output(output).Explain("wall", failed); err.Error() != want || !errors.Is(err, failed) {
 			t.Errorf("%q: %v, want %s", output, err, want)
 		}

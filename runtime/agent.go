@@ -2,7 +2,9 @@ package runtime
 
 import (
 	"context"
+	"fmt"
 	"net"
+	"os"
 
 	"gaol/runtime/internal/agent"
 	"gaol/runtime/internal/sandbox"
@@ -16,13 +18,17 @@ import (
 // ServeAgent serves one sandbox on a connection until that ends. It is for programs that gaol starts on the machine of an isolation.
 func ServeAgent(conn net.Conn) error { return agent.Serve(conn, native.New) }
 
-// BootAgent is ServeAgent for the first process of a virtual machine, on the connection to its host.
+// BootAgent is ServeAgent for the first process of a virtual machine, on the connection to its host. The machine ends with it: it
+// returns only if that fails.
 func BootAgent() error {
 	conn, err := vm.Boot()
-	if err != nil {
-		return err
+	if err == nil {
+		err = ServeAgent(conn)
 	}
-	return ServeAgent(conn)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err) // the console
+	}
+	return vm.Stop()
 }
 
 // newSandbox makes a sandbox.

@@ -101,7 +101,7 @@ func CheckPermissions(o Options) (*policy.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	if o.AllowDegraded || s.Isolation.Check(FeatureLandlock) != nil { // of this machine's kernel, which is not the sandbox's
+	if o.AllowDegraded || s.Isolation == IsolationGVisor || s.Isolation == IsolationMicroVM { // this machine's kernel is not the sandbox's
 		return s.plan, nil
 	}
 	return s.plan, native.Supported(s.plan)

@@ -41,6 +41,11 @@ func Boot() (net.Conn, error) {
 	return port{file}, nil
 }
 
+// Stop ends the machine: QEMU ends instead of restarting it.
+func Stop() error {
+	return os.NewSyscallError("reboot", unix.Reboot(unix.LINUX_REBOOT_CMD_RESTART))
+}
+
 // mount is a file system without a source.
 type mount struct {
 	at, kind, data string

@@ -15,7 +15,11 @@ import (
 // bootTime is how long a machine may take to make a sandbox.
 const bootTime = 30 * time.Second
 
-var errBoot = errors.New("the machine has not started in time")
+// The errors of New.
+var (
+	errBoot  = errors.New("the virtual machine has not started in time")
+	errEnded = errors.New("the virtual machine has ended")
+)
 
 // New makes a sandbox in a virtual machine.
 func New(ctx context.Context, spec *sandbox.Spec) (sandbox.Sandbox, error) {
@@ -33,6 +37,9 @@ func New(ctx context.Context, spec *sandbox.Spec) (sandbox.Sandbox, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, time.Duration(m.slow*float64(bootTime)), errBoot)
 	defer cancel()
 	s, err := remote.New(ctx, &remote.Machine{Conn: m.conn, Place: place, End: m.end, Slow: m.slow}, &inside)
+	if errors.Is(err, sandbox.ErrClosed) {
+		err = errEnded
+	}
 	if err != nil {
 		return nil, m.output.Explain("console", err) // remote has called end
 	}

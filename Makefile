@@ -92,7 +92,7 @@ GVISOR_TEST = $(ROOT) env GAOL_TEST_BINARY=$(abspath $(BIN)) GAOL_TEST_RUNSC=$(a
 
 # Tests of sandboxes in virtual machines, without KVM: each sandbox takes seconds to boot, and Node to start.
 MICROVM_TEST   = $(ROOT) env GAOL_TEST_BINARY=$(abspath $(BIN)) PATH="$(abspath $(dir $(BIN))):$$PATH" GAOL_TEST_ISOLATION=microvm GAOL_SLOW=20 $(GO) test -count=1 -vet=off
-MICROVM_SAMPLE := ^Test(Programs|FilesPersist)$$
+MICROVM_SAMPLE := ^Test(Programs|FilesPersist|CanceledByDeadline|LimitsReached|SpawnStreams|StreamCalls)$$
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL: # several targets use the machine as a whole
@@ -219,6 +219,7 @@ test-gvisor: image gvisor ## run programs in jails inside gVisor, and the tests 
 test-microvm: image microvm ## run the tests of sandboxes that virtual machines support, in emulated ones
 	@.ci/deps test
 	$(MICROVM_TEST) -p 1 -parallel 1 -timeout 30m -short -run '$(MICROVM_SAMPLE)' ./test/run
+	$(MICROVM_TEST) -timeout 30m -v ./test/microvm
 	$(VERIFY)
 
 test-fleet: image $(NPM_MODULES) ## test fleets in full, kill nodes and engines under load for ten minutes, or as long as CHAOS says, and test servers, the clients and the npm package through another node

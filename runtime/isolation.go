@@ -163,7 +163,7 @@ var lacking = map[Isolation]map[Feature]string{
 		FeatureOCI:    "its agent makes jails itself",
 		FeatureDerive: "images are made on the host",
 		FeatureAudit:  "its kernel is older than Linux 6.15",
-		FeatureMounts: "its machine has no files of the host; Options.Files and FS copy them",
+		FeatureMounts: "its machine does not see files of the host; Options.Files and FS copy them",
 	},
 }
 

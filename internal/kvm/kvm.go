@@ -15,11 +15,11 @@ const Device = "/dev/kvm"
 // timeout is how long the machine may run: it needs less than a millisecond.
 const timeout = 2 * time.Second
 
-// The errors of Probe, besides those of system calls.
+// The errors of Probe, besides errors of system calls.
 var (
 	errHung   = errors.New("KVM does not run a 64-bit guest: it has not ended in time")
 	errResult = errors.New("KVM does not run a 64-bit guest: its result is wrong")
-	errGroup  = errors.New(Device + " has no group that may use it: chgrp kvm and chmod g+rw " + Device)
+	errGroup  = errors.New(Device + " may be used by root only: chgrp kvm and chmod g+rw " + Device)
 )
 
 // Probe returns the group whose processes may use KVM, or an error if there is none or KVM does not work. It asks only once.

@@ -83,7 +83,7 @@ type Machine struct {
 	Kernel, Modules  string // files that "make microvm" makes
 }
 
-// FindMachine returns the files of virtual machines: programs by the rules of [Find] for crun, [Gaol] by those of FindGaol, and files in
+// FindMachine returns the files of virtual machines: programs by the rules of [Find] for crun, [Gaol] as FindGaol, and files in
 // the folder microvm beside the running executable, or beside gaol in PATH.
 func FindMachine() (m Machine, err error) {
 	f, err := ownFinder()

@@ -57,7 +57,7 @@ func runIn(t *testing.T, isolation string, args ...string) map[string]any {
 	return o
 }
 
-// A program has the same result in a virtual machine as on the host.
+// Programs end in a virtual machine as they do on the host.
 func TestSameAsNative(t *testing.T) {
 	needMachines(t)
 	for name, args := range map[string][]string{

@@ -22,5 +22,5 @@
 // # Not protected against
 //
 // A guest that has taken over the kernel of its machine may use the whole memory and all processors of that, whatever the limits of its
-// run. If it then takes over QEMU, it sees the files of the host's /usr, as another user, and has no network.
+// run. If it then takes over QEMU, it sees the files of the host's /usr as another user, without a network.
 package vm

@@ -41,7 +41,7 @@ const (
 	guestMemory = 256 << 20
 	hostMemory  = 192 << 20
 
-	// hostPids is for QEMU's threads, hostCPUs for those that do not run the guest.
+	// hostPids is for QEMU's threads, hostCPUs for the ones that do not run the guest.
 	hostPids = 128
 	hostCPUs = 0.5
 )
@@ -57,7 +57,7 @@ func processors(spec *sandbox.Spec) int {
 	return max(1, min(goruntime.NumCPU(), int(math.Ceil(spec.Limits.CPUs))))
 }
 
-// limits are those of QEMU.
+// limits returns the limits of QEMU.
 func limits(spec *sandbox.Spec) cgroup.Limits {
 	return cgroup.Limits{Memory: memory(spec) + hostMemory, CPUs: float64(processors(spec)) + hostCPUs, Pids: hostPids}
 }

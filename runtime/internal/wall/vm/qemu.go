@@ -20,7 +20,7 @@ const socketFD = 3
 // portName is the name of the serial port for the agent.
 const portName = "gaol"
 
-// arguments are those of QEMU, for a machine that has some disks and is slow by a factor.
+// arguments returns the arguments of QEMU, for a machine that has some disks and is slow by a factor.
 func arguments(spec *sandbox.Spec, disks int, emulated bool, slow float64) ([]string, error) {
 	line := "console=ttyS0 quiet panic=-1 reboot=t random.trust_cpu=on rdinit=" + agentPath
 	accelerator := []string{"-accel", "kvm", "-cpu", "host"}
@@ -32,7 +32,7 @@ func arguments(spec *sandbox.Spec, disks int, emulated bool, slow float64) ([]st
 		line += " mitigations=off " + clock
 		accelerator = []string{"-accel", "tcg,tb-size=" + emulatedCache, "-cpu", "max"}
 	}
-	// Variables that the kernel does not know become those of the first process.
+	// The kernel passes variables that it does not know to the first process.
 	line += fmt.Sprintf(" PATH=/ %s=%g -- agent boot", kernel.SlowVariable, slow)
 	list := []string{
 		"-M", "microvm,rtc=on,isa-serial=on,pit=on,pic=on",

@@ -8,8 +8,8 @@ import (
 // readTSC reads the processor's time stamp counter.
 func readTSC() uint64
 
-// tscFrequency measures the frequency of the time stamp counter in kHz. An emulated machine has the host's: its kernel cannot
-// measure it on a busy host, and its clock would be wrong.
+// tscFrequency measures the frequency of the time stamp counter in kHz. Emulated machines have the same one: their kernels cannot
+// measure it on a busy host, and their clocks would be wrong.
 var tscFrequency = sync.OnceValues(func() (uint64, error) {
 	const measure = 20 * time.Millisecond // an error of a microsecond is one of 0.005 %
 	began, first := time.Now(), readTSC()

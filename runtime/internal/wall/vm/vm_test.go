@@ -16,7 +16,7 @@ import (
 	"gaol/runtime/internal/sandbox"
 )
 
-// A machine has no network device, can write no disk, and is emulated only if it must be.
+// A machine lacks a network device, can write no disk, and is emulated only if it must be.
 func TestArguments(t *testing.T) {
 	spec := &sandbox.Spec{Disk: 64 << 20, Limits: sandbox.Limits{Memory: 128 << 20, CPUs: 0.5}}
 	for emulated, want := range map[bool][]string{
@@ -47,7 +47,7 @@ func TestArguments(t *testing.T) {
 	}
 }
 
-// QEMU's limits are those of the machine, with what it needs itself.
+// QEMU's limits are the machine's and what QEMU needs itself.
 func TestLimits(t *testing.T) {
 	spec := &sandbox.Spec{Disk: 1<<20 + 1, Limits: sandbox.Limits{Memory: 64 << 20, CPUs: 0.25}}
 	want := cgroup.Limits{Memory: guestMemory + 66<<20 + hostMemory, CPUs: 1 + hostCPUs, Pids: hostPids}

@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -145,6 +146,33 @@ func TestSandbox(t *testing.T) {
 	}
 	if res, err := p.Wait(t.Context()); err != nil || res.ExitCode != 0 {
 		t.Errorf("%+v, %v", res, err)
+	}
+}
+
+// If runs use more memory together than their machine has, some end for lack of memory, and the sandbox works on.
+func TestMemoryOfMachine(t *testing.T) {
+	needMachines(t)
+	rt := harness.Create(t, runtime.Options{Limits: runtime.Limits{Memory: 512 << 20, Disk: 1 << 20}})
+	const fill = `const all = []; for (let i = 0; i < 440; i++) all.push(Buffer.alloc(1 << 20, 1)); console.log('full'); setTimeout(() => {}, 20_000)`
+	var runs sync.WaitGroup
+	var killed atomic.Int32
+	for range 2 {
+		runs.Go(func() {
+			res, err := rt.Run(t.Context(), fill, patient)
+			switch {
+			case err != nil || res.Cause != "" && res.Cause != runtime.CauseMemory:
+				t.Errorf("%+v, %v", res, err)
+			case res.Cause == runtime.CauseMemory:
+				killed.Add(1)
+			}
+		})
+	}
+	runs.Wait()
+	if killed.Load() == 0 {
+		t.Error("no run has ended for lack of memory")
+	}
+	if res := harness.Run(t, rt, `__return(1)`, patient); string(res.Value) != "1" {
+		t.Errorf("%+v", res)
 	}
 }
 

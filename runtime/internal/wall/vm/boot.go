@@ -38,6 +38,9 @@ func Boot() (net.Conn, error) {
 	if err != nil {
 		return nil, fmt.Errorf("boot: open the serial port: %w", err)
 	}
+	if _, err := file.WriteString(ready); err != nil {
+		return nil, fmt.Errorf("boot: write to the serial port: %w", err)
+	}
 	return port{file}, nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"strconv"
 	"time"
@@ -36,15 +37,31 @@ func New(ctx context.Context, spec *sandbox.Spec) (sandbox.Sandbox, error) {
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, time.Duration(m.slow*float64(bootTime)), errBoot)
 	defer cancel()
-	s, err := remote.New(ctx, &remote.Machine{Conn: m.conn, Place: place, End: m.end, Slow: m.slow}, &inside)
-	if errors.Is(err, sandbox.ErrClosed) {
-		err = errEnded
+	if err := m.awaitBoot(ctx); err != nil {
+		return nil, m.output.Explain("console", errors.Join(err, m.conn.Close(), m.end()))
 	}
+	s, err := remote.New(ctx, &remote.Machine{Conn: m.conn, Place: place, End: m.end, Slow: m.slow}, &inside)
 	if err != nil {
 		return nil, m.output.Explain("console", err) // remote has called end
 	}
 	return s, nil
 }
+
+// awaitBoot waits until the agent has written ready: it reads nothing before, and writes to the connection have a time limit.
+func (m *machine) awaitBoot(ctx context.Context) error {
+	defer context.AfterFunc(ctx, func() { _ = m.conn.SetReadDeadline(time.Unix(1, 0)) })() // it is not closed yet
+	_, err := io.ReadFull(m.conn, make([]byte, len(ready)))
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case err != nil:
+		return errEnded
+	}
+	return nil
+}
+
+// ready is what the agent writes first.
+const ready = "\n"
 
 // images are the folders of the images that the agent uses.
 func images(spec *sandbox.Spec) []string {

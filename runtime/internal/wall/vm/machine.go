@@ -126,7 +126,7 @@ func (m *machine) execute(files *files, socket *os.File, spec *sandbox.Spec) err
 	return program.Start(m.command, m.group)
 }
 
-// end kills QEMU, and removes what is left.
+// end kills QEMU, and removes its cgroup and its root directory.
 func (m *machine) end() error {
 	_ = m.command.Process.Kill() // it may have ended
 	err := m.identity.Release()
@@ -134,7 +134,7 @@ func (m *machine) end() error {
 	return err
 }
 
-// files are the paths of what QEMU is started with.
+// files are the paths of a machine's programs and files.
 type files struct {
 	qemu, gaol      string // programs
 	kernel, modules string

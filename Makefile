@@ -344,7 +344,7 @@ lint: deps ## run golangci-lint on the code, vale on the prose, as .ci pins them
 WORDS ?= -comments 4 -strings 4 -docs 4
 
 # What make lines allows, by the count of test/count.
-BUDGET ?= -lines 70105 -files 515 -packages 86 -typescript 4200
+BUDGET ?= -lines 70139 -files 515 -packages 86 -typescript 4200
 
 lines: deps ## count the product's lines, files and packages by folder, and fail above the budget
 	@$(GO) run ./test/count $(BUDGET)

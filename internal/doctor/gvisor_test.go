@@ -15,7 +15,7 @@ func TestProbeGVisor(t *testing.T) {
 	works := func(context.Context, string) (string, error) { return "42", nil }
 	fails := func(context.Context, string) (string, error) { return "", os.ErrPermission }
 	for name, tc := range map[string]struct {
-		runsc   string // what it prints; "": it is missing
+		runsc   string // output of runsc --version; "" if runsc is missing
 		program func(context.Context, string) (string, error)
 		want    Status
 		detail  string

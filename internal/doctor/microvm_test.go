@@ -10,7 +10,7 @@ import (
 	"gaol/rootfs"
 )
 
-// The check of virtual machines has a cure if a part is missing or nothing runs, and says whether they are emulated.
+// probeMicroVM names a cure if a part is missing or the program fails.
 func TestProbeMicroVM(t *testing.T) {
 	works := func(context.Context, string) (string, error) { return "42", nil }
 	fails := func(context.Context, string) (string, error) { return "", os.ErrPermission }

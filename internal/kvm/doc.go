@@ -1,6 +1,6 @@
-// Package kvm checks whether the kernel can run virtual machines. That /dev/kvm exists does not show it: some kernels have one that runs
-// only guests of a certain kind, and others never return.
+// Package kvm checks whether KVM runs 64-bit guests. The existence of /dev/kvm does not prove it: on some kernels KVM emulates
+// instructions, or hangs.
 //
-// [Probe] makes a machine of one processor and four pages, which executes an instruction in 64-bit mode that only processors
-// know: kernels that emulate guests do not.
+// [Probe] starts a virtual machine with one processor and four pages of memory. It executes popcnt in 64-bit mode, which KVM's
+// emulator does not support.
 package kvm

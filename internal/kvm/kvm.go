@@ -15,7 +15,7 @@ const Device = "/dev/kvm"
 // timeout is how long the machine may run: it needs less than a millisecond.
 const timeout = 2 * time.Second
 
-// The errors of Probe, in addition to those of system calls.
+// Errors of Probe. It also returns errors of system calls.
 var (
 	errHung   = errors.New("KVM does not run a 64-bit guest: it has not ended in time")
 	errResult = errors.New("KVM does not run a 64-bit guest: its result is wrong")

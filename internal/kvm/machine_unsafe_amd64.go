@@ -27,7 +27,7 @@ const (
 
 const exitHalted = 5 // KVM_EXIT_HLT
 
-// answer is what the guest computes.
+// answer is the guest's result: the number of bits in 0xfff.
 const answer = 12
 
 // Addresses of the guest's memory: three levels of page tables, and the code.

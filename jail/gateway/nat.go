@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// natRule is a rule for outgoing connections and datagrams. The first one that matches applies.
+// natRule is a rule for outgoing connections and datagrams. The first match applies.
 type natRule struct {
 	host     bool         // only sockets of uid 0 of the host
 	to       netip.Prefix // zero: all addresses

@@ -56,7 +56,7 @@ func ownerByFiles(network string, guest, to netip.AddrPort) (cgroup uint64, err 
 	return cgroup, nil
 }
 
-// hasFile reports whether a process has a file with one of the links of /proc. An ending process does not.
+// hasFile reports whether a process has an open file whose link in /proc/PID/fd is in links. An exiting process has none.
 func hasFile(pid int, links []string) bool {
 	dir := fmt.Sprintf("/proc/%d/fd", pid)
 	d, err := os.Open(dir)

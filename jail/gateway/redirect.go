@@ -16,7 +16,7 @@ import (
 )
 
 // openRedirected opens the gateway on kernels without socket look-ups, by NAT: connections lead to one listener for each address
-// family, which asks the kernel for their original destinations. The kernel does not report those of datagrams; only datagrams to
+// family, which asks the kernel for their original destinations. The kernel does not report the destinations of datagrams; only datagrams to
 // the resolver and localhost are allowed in any case. The sizes of buffers have no limits, because gVisor's memory does.
 //
 // Preconditions: the thread is in the network namespace, in which no guest has been started.
@@ -64,7 +64,7 @@ func (g *Gateway) redirect(local netip.Addr, c Config) error {
 	return nil
 }
 
-// natRules returns the rules of one address family. Port is the listener's, and closed one that refuses traffic.
+// natRules returns the rules of one address family. The listener has port; nothing listens on closed.
 func (c Config) natRules(local netip.Addr, port, closed uint16) []natRule {
 	rules := []natRule{{host: true}}
 	localhost := netip.PrefixFrom(local, local.BitLen())

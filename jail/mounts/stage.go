@@ -173,26 +173,30 @@ func run(lists ...[]action) error {
 
 // openStage moves the thread to a new mount namespace, with an empty file system at dir.
 func openStage(dir string, mount func(dir string) error) []action {
+	return append(newNamespace(), []action{
+		{"mount", "stage", func() error { return mount(dir) }},
+		{"chdir", dir, func() error { return unix.Chdir(dir) }},
+		{"make", "folders", makeStageDirs},
+	}...)
+}
+
+// Unshare moves this thread to a new mount namespace, in which it sees the host's mounts and the host does not see
+// its own.
+//
+// Preconditions: see [Stage.Open].
+func Unshare() error { return run(newNamespace()) }
+
+func newNamespace() []action {
 	return []action{
 		{"unshare", "mount namespace", unshare},
 		{"leave", "chroot", LeaveChroot},
 		// Slave, not private: a disk that the host unmounts must not stay busy here.
 		{"mount", "/", func() error { return unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, "") }},
-		{"mount", "stage", func() error { return mount(dir) }},
-		{"chdir", dir, func() error { return unix.Chdir(dir) }},
-		{"make", "folders", makeStageDirs},
 	}
 }
 
-// unshare gives the thread its own mounts, and, by CLONE_FS, its own working directory and
-// umask: files created here have the requested mode, whatever the host's umask.
-func unshare() error {
-	if err := unix.Unshare(unix.CLONE_NEWNS | unix.CLONE_FS); err != nil {
-		return err
-	}
-	unix.Umask(0)
-	return nil
-}
+// unshare gives the thread its own mounts, and, by CLONE_FS, its own working directory and umask.
+func unshare() error { return unix.Unshare(unix.CLONE_NEWNS | unix.CLONE_FS) }
 
 // limit limits the file system of the stage to its current size plus the guest's quota.
 func (s *Stage) limit() error {
@@ -233,6 +237,7 @@ func fill(bytes int64) error {
 }
 
 func makeStageDirs() error {
+	unix.Umask(0) // files created here have the requested mode, whatever the host's umask
 	for _, dir := range []string{Root, Proc, imageDir, layerDir, upperDir, workDir, overlayDir, hiddenDir, shownDir, sourcesDir, commandDir, programDir} {
 		if err := os.Mkdir(dir, 0o755); err != nil {
 			return err

@@ -239,8 +239,8 @@ func (f *Fleet) isBehind() bool {
 	return slices.ContainsFunc(f.Member().All(), func(n member.Status) bool { return n.Generation > own })
 }
 
-// catchUp gets a later generation from other nodes with an engine and stores it. It does nothing unless this node has a server of a
-// cluster, which may have been replaced.
+// catchUp gets a later generation from other nodes with an engine and stores it. It does nothing unless this node runs a server of
+// a cluster, which may have been replaced.
 func (f *Fleet) catchUp(ctx context.Context) {
 	node, err := identity.ReadNode(f.Dir)
 	if name, own := f.ownServer(f.state.Generation); err != nil || !own || name == "" {

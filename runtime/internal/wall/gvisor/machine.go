@@ -89,14 +89,8 @@ func (m *machine) execute(runsc string, socket *os.File, spec *sandbox.Spec) err
 	if err != nil {
 		return err
 	}
-	if err := unix.Unshare(unix.CLONE_NEWNS | unix.CLONE_FS); err != nil {
-		return os.NewSyscallError("unshare", err)
-	}
-	if err := mounts.LeaveChroot(); err != nil {
+	if err := mounts.Unshare(); err != nil {
 		return err
-	}
-	if err := unix.Mount("", "/", "", unix.MS_SLAVE|unix.MS_REC, ""); err != nil {
-		return os.NewSyscallError("mount", err)
 	}
 	dir := m.identity.Dir()
 	for _, c := range clones {

@@ -32,14 +32,8 @@ func makeRoot(dir string, f *files, emulated bool) error {
 	if !strings.HasPrefix(f.qemu, "/usr/") {
 		return fmt.Errorf("program %s is not below /usr, where its libraries must be", f.qemu)
 	}
-	if err := unix.Unshare(unix.CLONE_NEWNS | unix.CLONE_FS); err != nil {
-		return os.NewSyscallError("unshare", err)
-	}
-	if err := mounts.LeaveChroot(); err != nil {
+	if err := mounts.Unshare(); err != nil {
 		return err
-	}
-	if err := unix.Mount("", "/", "", unix.MS_SLAVE|unix.MS_REC, ""); err != nil {
-		return os.NewSyscallError("mount", err)
 	}
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return err
